@@ -1,0 +1,30 @@
+const REDACTED = '[secret]';
+
+/**
+ * A value that must never be printed: logs, JSON and template strings show `[secret]`.
+ * A class because the value needs a private slot that no serialiser can reach.
+ */
+export class Secret {
+  readonly #value: string;
+
+  constructor(value: string) {
+    this.#value = value;
+  }
+
+  /** The value itself; call it only where it is used. */
+  reveal(): string {
+    return this.#value;
+  }
+
+  toString(): string {
+    return REDACTED;
+  }
+
+  toJSON(): string {
+    return REDACTED;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return REDACTED;
+  }
+}
