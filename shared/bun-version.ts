@@ -8,7 +8,8 @@ export const BUN_VERSION: string = manifest.engines.bun;
  * Older releases cut streams silently and buffer whole answers, so there is no degraded mode.
  */
 export function bunComplaint(running: string | undefined, wanted: string = BUN_VERSION): string | undefined {
-  if (running === undefined) return `Sluice needs Bun ${wanted} or newer; run it with: npx -y bun@${wanted} start`;
+  if (running === undefined)
+    return `Sluice needs Bun ${wanted} or newer; run it with: npx -y bun@${wanted} start`;
   if (!isOlder(running, wanted)) return undefined;
   return `Sluice needs Bun ${wanted} or newer, and this is Bun ${running}; run it with: npx -y bun@${wanted} start`;
 }
@@ -23,5 +24,8 @@ function isOlder(running: string, wanted: string): boolean {
 }
 
 function numbersOf(version: string): number[] {
-  return version.replace(/[-+].*$/, '').split('.').map(Number);
+  return version
+    .replace(/[-+].*$/, '')
+    .split('.')
+    .map(Number);
 }

@@ -1,0 +1,97 @@
+import type { Secret } from '../secret.ts';
+import { httpUrl, integer, names, secret, text } from './kinds.ts';
+import type { Table } from './table.ts';
+
+/** A class of backends that can answer the same methods. */
+export const LANES = ['state', 'scan', 'archive', 'assets', 'send'] as const;
+export type Lane = (typeof LANES)[number];
+
+/** What a backend serves when its table names no lanes: everything but the asset-standard API. */
+export const LANES_BY_DEFAULT: readonly Lane[] = ['state', 'scan', 'archive', 'send'];
+
+/** One full-history Solana RPC that the gateway calls, as the config declares it. */
+export type BackendConfig = Readonly<{
+  name: string;
+  url: URL;
+  lanes: readonly Lane[];
+  /** Methods it serves beyond those of its lanes: provider extensions, `requestAirdrop`. */
+  methods: readonly string[];
+  headers: ReadonlyMap<string, Secret>;
+  /** Longest request body it takes, in bytes; `undefined` when it has no bound of its own. */
+  bodyBytesMax: number | undefined;
+  /** Calls in flight to it from one gateway process. */
+  connectionsMax: number;
+}>;
+
+/** Agave's bound on idle and busy sockets is far higher; 512 keeps one process's descriptors in hand. */
+const CONNECTIONS_BY_DEFAULT = 512;
+
+/** The `[[backends]]` tables. Names are unique; an empty list means the embedded localnet. */
+export function backendsFrom(root: Table): readonly BackendConfig[] {
+  const backends = root.tables('backends').map(backendFrom);
+  const seen = new Set<string>();
+  for (const { name } of backends) {
+    if (seen.has(name)) root.problem('backends', name, 'a name of its own for every backend', '"agave-1"');
+    seen.add(name);
+  }
+  return backends;
+}
+
+function backendFrom(table: Table): BackendConfig {
+  const name = table.take('name', text('"agave-1"'));
+  if (!table.has('name')) table.problem('name', undefined, 'a name for logs and metrics', '"agave-1"');
+  const url = table.take('url', httpUrl('"http://10.0.0.1:8899"'));
+  if (!table.has('url')) table.problem('url', undefined, 'its address', '"http://10.0.0.1:8899"');
+  const backend: BackendConfig = {
+    name: name ?? '?',
+    url: url ?? new URL('http://127.0.0.1:1'),
+    lanes: table.takeOr('lanes', lanesKind, LANES_BY_DEFAULT),
+    methods: table.takeOr('methods', methodsKind, []),
+    headers: headersFrom(table.table('headers')),
+    bodyBytesMax: table.take('max_body_bytes', integer(256, 1_073_741_824, '51_200')),
+    connectionsMax: table.takeOr('max_connections', integer(1, 65_535, '512'), CONNECTIONS_BY_DEFAULT),
+  };
+  table.close();
+  return backend;
+}
+
+const lanesKind = names(
+  (name): name is Lane => LANES.some((lane) => lane === name),
+  `a list of lanes out of ${LANES.join(', ')}`,
+  '["state", "scan"]',
+);
+
+const methodsKind = names(
+  (name): name is string => /^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(name),
+  'a list of method names',
+  '["requestAirdrop"]',
+);
+
+/** Headers that the gateway sets itself or that frame the message; a config that overrode them would break requests. */
+const HEADERS_OF_OURS = new Set([
+  'content-length',
+  'content-type',
+  'connection',
+  'host',
+  'transfer-encoding',
+  'accept-encoding',
+]);
+
+function headersFrom(table: Table): ReadonlyMap<string, Secret> {
+  const headers = new Map<string, Secret>();
+  for (const key of table.keys()) {
+    const value = table.take(key, secret('"env:AGAVE_TOKEN"'));
+    const name = key.toLowerCase();
+    if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(name) || HEADERS_OF_OURS.has(name)) {
+      table.problem(
+        key,
+        key,
+        'a header the gateway does not set itself',
+        'authorization = "env:AGAVE_TOKEN"',
+      );
+    } else if (value !== undefined && /[^\t\x20-\x7e]/.test(value.reveal())) {
+      table.problem(key, '[secret]', 'a header value of printable characters', '"env:AGAVE_TOKEN"');
+    } else if (value !== undefined) headers.set(name, value);
+  }
+  return headers;
+}

@@ -1,0 +1,142 @@
+import type { Secret } from '../secret.ts';
+import { type BackendConfig, backendsFrom } from './backends.ts';
+import { httpUrl, httpUrls, integer, type Listen, listen, sealingKey, secret, text } from './kinds.ts';
+import { type Plan, plansFrom } from './plans.ts';
+import { type Prices, pricesFrom } from './prices.ts';
+import type { Problem } from './problem.ts';
+import { type Environment, openTable, type Table } from './table.ts';
+
+export type GatewayConfig = Readonly<{
+  listen: Listen;
+  metrics: Listen;
+  /** Processes sharing the port. */
+  processes: number;
+  /** A stream or a request silent for this long is cut. */
+  idleMs: number;
+  bodyBytesMax: number;
+  tls: Readonly<{ certPath: string; keyPath: string }> | undefined;
+}>;
+
+export type DeploysConfig = Readonly<{
+  listen: Listen;
+  metrics: Listen;
+  /** The console's address as its users reach it. */
+  publicUrl: URL;
+  /** What the watcher reads through, in order of preference. */
+  rpcUrls: readonly URL[];
+  rpcKey: Secret | undefined;
+  /** A list of programs to watch instead of the built-in one. */
+  programsPath: string | undefined;
+  pollMs: number;
+}>;
+
+export type StorageConfig = Readonly<{
+  dataDir: string;
+  secret: Secret | undefined;
+  redisUrl: Secret | undefined;
+}>;
+
+/** The embedded chain; it runs when no backend is configured. */
+export type LocalnetConfig = Readonly<{ listen: Listen; slotMs: number; rootedLag: number }>;
+
+export type Config = Readonly<{
+  gateway: GatewayConfig;
+  deploys: DeploysConfig;
+  storage: StorageConfig;
+  localnet: LocalnetConfig;
+  /** Empty: the embedded localnet is the one backend. */
+  backends: readonly BackendConfig[];
+  plans: ReadonlyMap<string, Plan>;
+  prices: Prices;
+}>;
+
+export type ConfigResult =
+  | { readonly kind: 'config'; readonly config: Config }
+  | { readonly kind: 'problems'; readonly problems: readonly Problem[] };
+
+/** A whole config from a parsed TOML document, or every problem at once. Pure; `{}` gives the embedded default. */
+export function configFrom(document: unknown, env: Environment): ConfigResult {
+  const problems: Problem[] = [];
+  const root = openTable(document, '', env, problems);
+  const backends = backendsFrom(root);
+  const localnet = localnetFrom(root.table('localnet'));
+  const config: Config = {
+    gateway: gatewayFrom(root.table('gateway')),
+    deploys: deploysFrom(root.table('deploys'), backends.length === 0 ? urlOf(localnet.listen) : GATEWAY_URL),
+    storage: storageFrom(root.table('storage')),
+    localnet,
+    backends,
+    plans: plansFrom(root),
+    prices: pricesFrom(root),
+  };
+  root.close();
+  return problems.length > 0 ? { kind: 'problems', problems } : { kind: 'config', config };
+}
+
+/** The http address of a listener as a local client reaches it. */
+export function urlOf({ hostname, port }: Listen): URL {
+  const host = hostname === '0.0.0.0' ? '127.0.0.1' : hostname === '::' ? '::1' : hostname;
+  return new URL(`http://${host.includes(':') ? `[${host}]` : host}:${port}`);
+}
+
+const GATEWAY_URL = new URL('http://127.0.0.1:8899');
+
+function gatewayFrom(table: Table): GatewayConfig {
+  const tls = table.has('tls') ? tlsFrom(table.table('tls')) : undefined;
+  const gateway: GatewayConfig = {
+    listen: table.takeOr('listen', listen, { hostname: '127.0.0.1', port: 8899 }),
+    metrics: table.takeOr('metrics', listen, { hostname: '127.0.0.1', port: 9464 }),
+    processes: table.takeOr('processes', integer(1, 256, '2'), 1),
+    idleMs: 1_000 * table.takeOr('idle_seconds', integer(1, IDLE_SECONDS_MAX, '120'), 120),
+    bodyBytesMax: table.takeOr('max_body_bytes', integer(1_024, 134_217_728, '1_048_576'), 1_048_576),
+    tls,
+  };
+  table.close();
+  return gateway;
+}
+
+/** Bun's server counts idle seconds in one byte. */
+const IDLE_SECONDS_MAX = 255;
+
+function tlsFrom(table: Table): GatewayConfig['tls'] {
+  const [certPath, keyPath] = [table.take('cert', text('"cert.pem"')), table.take('key', text('"key.pem"'))];
+  if (!table.has('cert')) table.problem('cert', undefined, 'a PEM file beside the key', '"cert.pem"');
+  if (!table.has('key')) table.problem('key', undefined, 'a PEM file beside the certificate', '"key.pem"');
+  table.close();
+  return certPath === undefined || keyPath === undefined ? undefined : { certPath, keyPath };
+}
+
+function deploysFrom(table: Table, rpcUrl: URL): DeploysConfig {
+  const address = table.takeOr('listen', listen, { hostname: '127.0.0.1', port: 8910 });
+  const deploys: DeploysConfig = {
+    listen: address,
+    metrics: table.takeOr('metrics', listen, { hostname: '127.0.0.1', port: 9465 }),
+    publicUrl: table.takeOr('public_url', httpUrl('"https://console.example.com"'), urlOf(address)),
+    rpcUrls: table.takeOr('rpc_urls', httpUrls, [rpcUrl]),
+    rpcKey: table.take('rpc_key', secret('"env:SLUICE_WATCHER_KEY"')),
+    programsPath: table.take('programs', text('"programs.json"')),
+    pollMs: 1_000 * table.takeOr('poll_seconds', integer(1, 3_600, '60'), 60),
+  };
+  table.close();
+  return deploys;
+}
+
+function storageFrom(table: Table): StorageConfig {
+  const storage: StorageConfig = {
+    dataDir: table.takeOr('data_dir', text('"./data"'), './data'),
+    secret: table.take('secret', sealingKey),
+    redisUrl: table.take('redis', secret('"redis://127.0.0.1:6379"')),
+  };
+  table.close();
+  return storage;
+}
+
+function localnetFrom(table: Table): LocalnetConfig {
+  const localnet: LocalnetConfig = {
+    listen: table.takeOr('listen', listen, { hostname: '127.0.0.1', port: 8890 }),
+    slotMs: table.takeOr('slot_ms', integer(10, 60_000, '400'), 400),
+    rootedLag: table.takeOr('rooted_lag', integer(1, 512, '32'), 32),
+  };
+  table.close();
+  return localnet;
+}

@@ -1,0 +1,117 @@
+import { Secret } from '../secret.ts';
+import type { Kind } from './table.ts';
+
+/** Where a listener binds. */
+export type Listen = Readonly<{ hostname: string; port: number }>;
+
+/** A whole number within bounds, both included; digits in a string count, for values from the environment. */
+export function integer(min: number, max: number, example: string): Kind<number> {
+  return {
+    wanted: `a whole number from ${min} to ${max}`,
+    example,
+    read: (value) => {
+      const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+      return typeof number === 'number' && Number.isSafeInteger(number) && number >= min && number <= max
+        ? number
+        : undefined;
+    },
+  };
+}
+
+/** A number above zero, fractions allowed, up to `max`. */
+export function positive(max: number, example: string): Kind<number> {
+  return {
+    wanted: `a number above 0, at most ${max}`,
+    example,
+    read: (value) => {
+      const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+      return typeof number === 'number' && number > 0 && number <= max ? number : undefined;
+    },
+  };
+}
+
+export const flag: Kind<boolean> = {
+  wanted: 'true or false',
+  example: 'true',
+  read: (value) => (typeof value === 'boolean' ? value : undefined),
+};
+
+/** Any text that is not empty. */
+export function text(example: string): Kind<string> {
+  return {
+    wanted: 'a text that is not empty',
+    example,
+    read: (value) => (typeof value === 'string' && value !== '' ? value : undefined),
+  };
+}
+
+/** A secret text; better taken from the environment than written in the file. */
+export function secret(example: string): Kind<Secret> {
+  return {
+    wanted: 'a secret text',
+    hidden: true,
+    example,
+    read: (value) => (typeof value === 'string' && value !== '' ? new Secret(value) : undefined),
+  };
+}
+
+/** 32 bytes in base64. */
+export const sealingKey: Kind<Secret> = {
+  wanted: '32 bytes in base64',
+  hidden: true,
+  example: '"env:SLUICE_SECRET" with the output of: openssl rand -base64 32',
+  read: (value) => {
+    if (typeof value !== 'string' || !/^[A-Za-z0-9+/]{43}=$/.test(value)) return undefined;
+    return new Secret(value);
+  },
+};
+
+/** `host:port`; an IPv6 host stands in brackets; port 0 asks for any free port. */
+export const listen: Kind<Listen> = {
+  wanted: 'host:port',
+  example: '"127.0.0.1:8899"',
+  read: (value) => {
+    const parts = typeof value === 'string' ? /^(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})$/.exec(value) : null;
+    const [hostname, port] = [parts?.[1], Number(parts?.[2])];
+    if (hostname === undefined || port > 65_535) return undefined;
+    return { hostname: hostname.replace(/^\[|\]$/g, ''), port };
+  },
+};
+
+/** An http or https address without a fragment. */
+export function httpUrl(example: string): Kind<URL> {
+  return { wanted: 'an http:// or https:// address', example, read: (value) => readHttpUrl(value) };
+}
+
+function readHttpUrl(value: unknown): URL | undefined {
+  if (typeof value !== 'string' || !URL.canParse(value)) return undefined;
+  const url = new URL(value);
+  return (url.protocol === 'http:' || url.protocol === 'https:') && url.hash === '' ? url : undefined;
+}
+
+/** At least one http or https address. */
+export const httpUrls: Kind<readonly URL[]> = {
+  wanted: 'a list of http:// or https:// addresses',
+  example: '["http://127.0.0.1:8899"]',
+  read: (value) => {
+    if (!Array.isArray(value) || value.length === 0) return undefined;
+    const urls = value.map(readHttpUrl);
+    return urls.every((url) => url !== undefined) ? urls : undefined;
+  },
+};
+
+/** A list of names, none twice. `of` bounds what a name may be. */
+export function names<Name extends string>(
+  of: (name: string) => name is Name,
+  wanted: string,
+  example: string,
+): Kind<readonly Name[]> {
+  return {
+    wanted,
+    example,
+    read: (value) => {
+      if (!Array.isArray(value) || new Set(value).size !== value.length) return undefined;
+      return value.every((name): name is Name => typeof name === 'string' && of(name)) ? value : undefined;
+    },
+  };
+}

@@ -1,0 +1,64 @@
+import { integer, positive } from './kinds.ts';
+import type { Table } from './table.ts';
+
+/** What an account may do on the RPC endpoint (spec 8). */
+export type Plan = Readonly<{
+  /** Calls per second, the bucket's refill. */
+  rps: number;
+  /** The bucket's size in calls. */
+  burst: number;
+  /** A trial's allowance; `undefined` for paid plans, which have no credit limit. */
+  credits: number | undefined;
+  /** Calls in one batch. */
+  batchMax: number;
+  /** Concurrent scan calls, held to the last byte. */
+  scans: number;
+}>;
+
+/** The plans when the config has no `[plans]` table. A `[plans.NAME]` table replaces or adds one. */
+export const PLANS_BY_DEFAULT: Readonly<Record<string, Plan>> = {
+  trial: { rps: 5, burst: 10, credits: 250_000, batchMax: 20, scans: 1 },
+  starter: { rps: 25, burst: 50, credits: undefined, batchMax: 50, scans: 2 },
+  pro: { rps: 100, burst: 200, credits: undefined, batchMax: 100, scans: 4 },
+  business: { rps: 300, burst: 600, credits: undefined, batchMax: 200, scans: 8 },
+  scale: { rps: 1_000, burst: 2_000, credits: undefined, batchMax: 500, scans: 16 },
+};
+
+/** All plans: those of the config over the defaults. */
+export function plansFrom(root: Table): ReadonlyMap<string, Plan> {
+  const plans = new Map(Object.entries(PLANS_BY_DEFAULT));
+  const table = root.table('plans');
+  for (const name of table.keys()) {
+    if (!/^[a-z][a-z0-9_-]{0,31}$/.test(name) || name === 'none') {
+      table.problem(
+        name,
+        name,
+        'a plan name of lower-case letters, digits, - and _, other than none',
+        '[plans.pro]',
+      );
+    }
+    plans.set(name, planFrom(table.table(name), plans.get(name)));
+  }
+  return plans;
+}
+
+/** Rates are bounded generously: ten million calls a second is more than one host's sockets can carry. */
+const RPS_MAX = 10_000_000;
+
+function planFrom(table: Table, before: Plan | undefined): Plan {
+  const rps = table.takeOr('rps', positive(RPS_MAX, '100'), before?.rps ?? 1);
+  if (before === undefined && !table.has('rps')) table.problem('rps', undefined, 'calls per second', '100');
+  const plan: Plan = {
+    rps,
+    burst: table.takeOr(
+      'burst',
+      integer(1, RPS_MAX, '200'),
+      before?.burst ?? Math.max(1, Math.ceil(2 * rps)),
+    ),
+    credits: table.take('credits', integer(0, Number.MAX_SAFE_INTEGER, '250_000')) ?? before?.credits,
+    batchMax: table.takeOr('max_batch', integer(1, 100_000, '100'), before?.batchMax ?? 100),
+    scans: table.takeOr('scans', integer(1, 65_535, '4'), before?.scans ?? 1),
+  };
+  table.close();
+  return plan;
+}

@@ -1,0 +1,111 @@
+import { type Problem, shown } from './problem.ts';
+
+/** Environment variables, by name. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What one value must look like; `read` gives `undefined` when it does not. */
+export type Kind<T> = Readonly<{
+  wanted: string;
+  example: string;
+  /** The found value must not be shown in a problem. */
+  hidden?: true;
+  read(value: unknown): T | undefined;
+}>;
+
+/**
+ * One TOML table under reading. Every `take` marks its key as known and files a problem instead of throwing;
+ * `close` files the keys nobody asked for. `"env:NAME"` is replaced by the environment's value before `read`.
+ */
+export type Table = Readonly<{
+  path: string;
+  take<T>(key: string, kind: Kind<T>): T | undefined;
+  takeOr<T>(key: string, kind: Kind<T>, fallback: T): T;
+  table(key: string): Table;
+  tables(key: string): readonly Table[];
+  has(key: string): boolean;
+  keys(): readonly string[];
+  problem(key: string, found: unknown, wanted: string, example: string): void;
+  close(): void;
+}>;
+
+const HIDDEN = Symbol('hidden');
+
+/** Opens `value` (a parsed TOML table, or nothing) for reading; problems are appended to `problems`. */
+export function openTable(value: unknown, path: string, env: Environment, problems: Problem[]): Table {
+  const rows: Record<string, unknown> = isTable(value) ? value : {};
+  const asked = new Set<string>();
+  if (value !== undefined && !isTable(value)) file('', value, 'a table', `[${path}]`);
+
+  function file(key: string, found: unknown, wanted: string, example: string) {
+    problems.push({
+      key: joined(path, key),
+      found: found === HIDDEN ? 'a value that does not fit' : shown(found),
+      wanted,
+      example,
+    });
+  }
+
+  function take<T>(key: string, kind: Kind<T>): T | undefined {
+    asked.add(key);
+    const raw = rows[key];
+    if (raw === undefined) return undefined;
+    const value = fromEnvironment(raw, env);
+    if (value.kind === 'unset') {
+      file(key, raw, `the environment variable ${value.name} to be set`, `export ${value.name}=…`);
+      return undefined;
+    }
+    const read = kind.read(value.value);
+    if (read === undefined) file(key, kind.hidden ? HIDDEN : raw, kind.wanted, kind.example);
+    return read;
+  }
+
+  return {
+    path,
+    take,
+    takeOr: (key, kind, fallback) => take(key, kind) ?? fallback,
+    table: (key) => {
+      asked.add(key);
+      return openTable(rows[key], joined(path, key), env, problems);
+    },
+    tables: (key) => {
+      asked.add(key);
+      const list = rows[key];
+      if (list === undefined) return [];
+      if (!Array.isArray(list)) {
+        file(key, list, 'a list of tables', `[[${joined(path, key)}]]`);
+        return [];
+      }
+      return list.map((item, i) => openTable(item, `${joined(path, key)}[${i}]`, env, problems));
+    },
+    has: (key) => {
+      asked.add(key);
+      return rows[key] !== undefined;
+    },
+    keys: () => Object.keys(rows),
+    problem: file,
+    close: () => {
+      for (const key of Object.keys(rows)) {
+        if (!asked.has(key)) file(key, rows[key], 'no such key', `one of: ${[...asked].join(', ')}`);
+      }
+    },
+  };
+}
+
+function joined(path: string, key: string): string {
+  if (path === '' || key === '') return path + key;
+  return `${path}.${key}`;
+}
+
+function isTable(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+type Resolved =
+  { readonly kind: 'set'; readonly value: unknown } | { readonly kind: 'unset'; readonly name: string };
+
+function fromEnvironment(raw: unknown, env: Environment): Resolved {
+  if (typeof raw !== 'string' || !raw.startsWith('env:')) return { kind: 'set', value: raw };
+  const name = raw.slice('env:'.length);
+  const value = env[name];
+  return value === undefined || value === '' ? { kind: 'unset', name } : { kind: 'set', value };
+}
