@@ -1,0 +1,55 @@
+/** What a request carries as a key. Two carriers with different values are a conflict, never a choice. */
+export type Carried =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'conflict' };
+
+const NONE: Carried = { kind: 'none' };
+const CONFLICT: Carried = { kind: 'conflict' };
+const PARAMETER = 'api-key';
+
+/**
+ * The key of a request as text (spec 5.2): header `x-token`, header `Authorization: Bearer`, query `api-key`.
+ * Empty carriers count as absent; the same value twice is one key.
+ */
+export function carriedKey(headers: Headers, url: string): Carried {
+  let found: string | undefined;
+  let conflict = false;
+  const note = (text: string | undefined) => {
+    if (text === undefined || text === '') return;
+    if (found !== undefined && found !== text) conflict = true;
+    found = text;
+  };
+  note(headers.get('x-token')?.trim());
+  note(bearerOf(headers.get('authorization')));
+  const query = url.indexOf('?');
+  if (query !== -1) for (const value of parametersOf(url.slice(query + 1))) note(value);
+  if (conflict) return CONFLICT;
+  return found === undefined ? NONE : { kind: 'text', text: found };
+}
+
+/** The token of a Bearer header; the scheme is case-insensitive (RFC 9110 11.1). Other schemes carry no key. */
+function bearerOf(header: string | null): string | undefined {
+  if (header === null) return undefined;
+  return /^bearer +(.*)$/i.exec(header.trim())?.[1]?.trim();
+}
+
+/** Every `api-key` in a query string. `URL` is not used: it costs more than the rest of this file together. */
+function* parametersOf(query: string): Generator<string> {
+  const end = query.indexOf('#');
+  for (const pair of (end === -1 ? query : query.slice(0, end)).split('&')) {
+    const equals = pair.indexOf('=');
+    if (equals === -1 || decoded(pair.slice(0, equals)) !== PARAMETER) continue;
+    yield decoded(pair.slice(equals + 1)).trim();
+  }
+}
+
+/** Percent-decoded text, or the text itself when it is not valid: it will be an unknown key. */
+function decoded(text: string): string {
+  if (!text.includes('%')) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,42 @@
+import type { Migrations } from '../store/open.ts';
+
+/** The file that holds accounts and keys, inside `storage.data_dir`. */
+export const ACCOUNTS_FILE = 'sluice.db';
+
+/**
+ * Accounts and keys. `revision` grows with every change that a running app must notice; a key's last use is
+ * not one. Instants are Unix milliseconds. `credits_granted` counts up: what is left is it minus what the
+ * gateway's ledger says was spent.
+ */
+export const ACCOUNTS_MIGRATIONS: Migrations = {
+  'accounts-1': `
+    CREATE TABLE accounts (
+      id INTEGER PRIMARY KEY,
+      name TEXT NOT NULL UNIQUE,
+      plan TEXT,
+      credits_granted INTEGER NOT NULL DEFAULT 0,
+      suspended INTEGER NOT NULL DEFAULT 0,
+      created_at_ms INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE keys (
+      id TEXT PRIMARY KEY,
+      account_id INTEGER NOT NULL REFERENCES accounts (id),
+      name TEXT NOT NULL,
+      hash BLOB NOT NULL UNIQUE,
+      prefix TEXT NOT NULL,
+      last4 TEXT NOT NULL,
+      created_at_ms INTEGER NOT NULL,
+      last_used_at_ms INTEGER,
+      expires_at_ms INTEGER,
+      revoked_at_ms INTEGER
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX keys_of_account ON keys (account_id, created_at_ms);
+    CREATE TABLE revision (one INTEGER PRIMARY KEY CHECK (one = 1), value INTEGER NOT NULL, config INTEGER NOT NULL) STRICT;
+    INSERT INTO revision VALUES (1, 1, 1);
+    CREATE TRIGGER account_made AFTER INSERT ON accounts BEGIN UPDATE revision SET value = value + 1; END;
+    CREATE TRIGGER account_changed AFTER UPDATE ON accounts BEGIN UPDATE revision SET value = value + 1; END;
+    CREATE TRIGGER key_made AFTER INSERT ON keys BEGIN UPDATE revision SET value = value + 1; END;
+    CREATE TRIGGER key_changed AFTER UPDATE OF account_id, hash, expires_at_ms, revoked_at_ms ON keys
+      BEGIN UPDATE revision SET value = value + 1; END;
+  `,
+};

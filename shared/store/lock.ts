@@ -1,0 +1,20 @@
+import { Database } from 'bun:sqlite';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A place that only one process may hold; the system gives it up when the process dies, however it dies. */
+export type Lock = Readonly<{ release(): void }>;
+
+/** Takes the lock `name` of `dataDir`, or gives `undefined` when another process holds it. */
+export function takeLock(dataDir: string, name: string): Lock | undefined {
+  mkdirSync(dataDir, { recursive: true });
+  const database = new Database(join(dataDir, `${name}.lock`), { create: true });
+  try {
+    database.run('PRAGMA busy_timeout = 0');
+    database.run('BEGIN EXCLUSIVE');
+  } catch {
+    database.close();
+    return undefined;
+  }
+  return { release: () => database.close() };
+}

@@ -1,0 +1,73 @@
+import { Database } from 'bun:sqlite';
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Brand } from '../brand.ts';
+
+/** An open SQLite file in WAL mode with every migration applied. */
+export type Store = Brand<Database, 'Store'>;
+
+/** Changes to a schema, in order. A name that was applied once is never applied again, so names are never reused. */
+export type Migrations = Readonly<Record<string, string>>;
+
+export type Opened =
+  | { readonly kind: 'open'; readonly store: Store }
+  /** `sentence` tells the operator what is wrong with which file. */
+  | { readonly kind: 'unusable'; readonly sentence: string };
+
+/** How long one process waits for another's write before it gives up, in milliseconds. */
+const BUSY_MS = 5_000;
+
+/** Opens or makes the file at `path`. Several processes may hold the same file. Never throws for a bad file. */
+export function openStore(path: string, migrations: Migrations): Opened {
+  let database: Database | undefined;
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    database = new Database(path, { create: true, strict: true });
+    // The wait must be set before the switch to WAL, or two starts at once fail on each other's lock.
+    database.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
+    database.run('PRAGMA journal_mode = WAL');
+    database.run('PRAGMA synchronous = NORMAL');
+    database.run('PRAGMA foreign_keys = ON');
+    check(database);
+    migrate(database, migrations);
+    // The brand is this function's to give: the file was opened, checked and migrated above.
+    return { kind: 'open', store: database as Store };
+  } catch (error) {
+    database?.close();
+    return { kind: 'unusable', sentence: sentenceOf(path, error) };
+  }
+}
+
+function check(database: Database) {
+  // An error here is a damaged header or schema; pages are checked as they are read.
+  database.query('SELECT count(*) FROM sqlite_schema').get();
+  const row = database.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get();
+  if (row?.quick_check !== 'ok') throw new Error(row?.quick_check ?? 'quick_check gave no answer');
+}
+
+function migrate(database: Database, migrations: Migrations) {
+  database.run(
+    'CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL) WITHOUT ROWID',
+  );
+  const applied = database.prepare<{ name: string }, []>('SELECT name FROM migrations');
+  const note = database.prepare(
+    "INSERT INTO migrations (name, applied_at) VALUES (?, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))",
+  );
+  const apply = database.transaction(() => {
+    const done = new Set(applied.all().map(({ name }) => name));
+    for (const [name, sql] of Object.entries(migrations)) {
+      if (done.has(name)) continue;
+      database.exec(sql);
+      note.run(name);
+    }
+  });
+  apply.immediate();
+}
+
+function sentenceOf(path: string, error: unknown): string {
+  const reason = error instanceof Error ? error.message : String(error);
+  if (/not a database|malformed|quick_check|corrupt|Tree \d+|page \d+/i.test(reason)) {
+    return `The database ${path} is corrupt (${reason}); put a backup in its place, or move it away to start empty.`;
+  }
+  return `The database ${path} cannot be opened (${reason}).`;
+}
