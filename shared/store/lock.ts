@@ -5,12 +5,15 @@ import { join } from 'node:path';
 /** A place that only one process may hold; the system gives it up when the process dies, however it dies. */
 export type Lock = Readonly<{ release(): void }>;
 
-/** Takes the lock `name` of `dataDir`, or gives `undefined` when another process holds it. */
+/** How long a taker waits for a holder that is just ending, in milliseconds. */
+const WAIT_MS = 1_500;
+
+/** Takes the lock `name` of `dataDir`, or gives `undefined` when another process goes on holding it. */
 export function takeLock(dataDir: string, name: string): Lock | undefined {
   mkdirSync(dataDir, { recursive: true });
   const database = new Database(join(dataDir, `${name}.lock`), { create: true });
   try {
-    database.run('PRAGMA busy_timeout = 0');
+    database.run(`PRAGMA busy_timeout = ${WAIT_MS}`);
     database.run('BEGIN EXCLUSIVE');
   } catch {
     database.close();

@@ -1,0 +1,72 @@
+import type { Plan } from '../shared/config/plans.ts';
+import type { Prices } from '../shared/config/prices.ts';
+import { carriedKey } from '../shared/keys/carrier.ts';
+import type { Caller, Identify } from '../shared/keys/identify.ts';
+import type { Charging } from './limits/charge.ts';
+import { priceOf } from './limits/price.ts';
+import { readBody } from './request/body.ts';
+import { readEnvelope } from './request/envelope.ts';
+import { refusalOfHead } from './request/http-head.ts';
+import type { Respond } from './response/respond.ts';
+import { type Refusal, refuse } from './response/refusal.ts';
+
+/** What may change while the gateway runs: plans and prices, reloaded from the config. */
+export type Terms = Readonly<{ plans: ReadonlyMap<string, Plan>; prices: Prices }>;
+
+/** The stages that touch the world. Every other step is a pure import. */
+export type Stages = Readonly<{
+  bodyBytesMax: number;
+  terms(): Terms;
+  identify: Identify;
+  charging: Charging;
+  respond: Respond;
+  /** Told how every request ended; `answered` or a refusal's kind. */
+  onOutcome(outcome: 'answered' | Refusal['kind']): void;
+}>;
+
+/** A refused batch is answered call by call up to this many; no plan's `max_batch` matters for a caller without one. */
+const REFUSED_BATCH_MAX = 1_000;
+
+/** The whole way of a request: head, body, key, envelope, price, charge, answer. */
+export function createAnswer({ bodyBytesMax, terms, identify, charging, respond, onOutcome }: Stages) {
+  return async function answer(request: Request): Promise<Response> {
+    const wrong = refusalOfHead(request);
+    if (wrong !== undefined) return refused(wrong);
+
+    const body = await readBody(request, bodyBytesMax);
+    if (body.kind === 'caller-left') return new Response(null, { status: 400 });
+    if (body.kind !== 'body') return refused(body);
+
+    const identity = identify(carriedKey(request.headers, request.url));
+    if (identity.kind !== 'known') return refused(identity, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
+
+    const { caller } = identity;
+    const { plans, prices } = terms();
+    const plan = planOf(caller, plans);
+    if (plan === undefined)
+      return refused({ kind: 'invalid-key' }, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
+
+    const envelope = readEnvelope(body.bytes, plan.batchMax);
+    if (envelope.kind === 'malformed') return refused(envelope);
+    if (envelope.kind === 'single' && envelope.element.kind === 'invalid') {
+      return refused({ kind: 'malformed', code: -32600, reason: envelope.element.reason }, envelope);
+    }
+
+    const elements = envelope.kind === 'single' ? [envelope.element] : envelope.elements;
+    const price = priceOf(elements, prices);
+    const charge = await charging.charge(caller, plan, price);
+    if (charge.kind !== 'charged') return refused(charge, envelope);
+
+    onOutcome('answered');
+    return respond({ request, envelope, caller, plan, prices, price, charge });
+  };
+
+  function refused(refusal: Refusal, to?: Parameters<typeof refuse>[1]): Response {
+    onOutcome(refusal.kind);
+    return refuse(refusal, to);
+  }
+}
+
+function planOf({ plan }: Caller, plans: ReadonlyMap<string, Plan>): Plan | undefined {
+  return plan === undefined ? undefined : plans.get(plan);
+}

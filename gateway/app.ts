@@ -1,0 +1,48 @@
+import { Elysia } from 'elysia';
+import type { GatewayConfig } from '../shared/config/config.ts';
+
+/** Answers one RPC request with a finished Response. */
+export type AnswerRequest = (request: Request) => Promise<Response>;
+
+/** Says in a sentence whether the gateway can serve. */
+export type Health = () => Readonly<{ ok: boolean; sentence: string }>;
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/**
+ * The listener. The RPC route is one of Bun's own, beside Elysia's: it takes the raw request and its Response goes
+ * out untouched, because Elysia reads and re-encodes a stream as soon as anything has set a header on it.
+ */
+export function createApp(
+  { idleMs, bodyBytesMax, tls }: GatewayConfig,
+  answer: AnswerRequest,
+  health: Health,
+) {
+  return new Elysia({
+    serve: {
+      idleTimeout: Math.ceil(idleMs / 1_000),
+      // Above our own bound, so that a longer body gets our answer instead of a bare 413.
+      maxRequestBodySize: 2 * bodyBytesMax,
+      reusePort: false,
+      development: false,
+      routes: { '/': answer },
+      error: () => internalError(),
+      ...(tls === undefined ? {} : { tls: { cert: Bun.file(tls.certPath), key: Bun.file(tls.keyPath) } }),
+    },
+  })
+    .onError(({ code }) => (code === 'NOT_FOUND' ? notFound() : internalError()))
+    .get('/health', () => {
+      const { ok, sentence } = health();
+      return new Response(`${sentence}\n`, { status: ok ? 200 : 503 });
+    });
+}
+
+function notFound(): Response {
+  return new Response('Not found. The RPC endpoint is POST /.\n', { status: 404 });
+}
+
+/** The one place where the unexpected ends; its message stays inside. */
+function internalError(): Response {
+  const body = '{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"},"id":null}';
+  return new Response(body, { status: 500, headers: { 'content-type': JSON_TYPE } });
+}

@@ -1,0 +1,55 @@
+import type { BackendConfig } from '../../shared/config/backends.ts';
+import type { Clock } from '../../shared/clock.ts';
+
+/**
+ * One backend and what this process knows of it. A class because it has an identity and changes: calls enter
+ * and leave it, and a failure puts it behind the others for a moment.
+ */
+export class Backend {
+  readonly config: BackendConfig;
+  /** What every request to it carries, made once. */
+  readonly headers: Headers;
+  #inFlight = 0;
+  #failedUntilMs = 0;
+
+  constructor(config: BackendConfig) {
+    this.config = config;
+    this.headers = new Headers({ 'content-type': 'application/json' });
+    for (const [name, value] of config.headers) this.headers.set(name, value.reveal());
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Whether another call may enter. */
+  get hasRoom(): boolean {
+    return this.#inFlight < this.config.connectionsMax;
+  }
+
+  /** Counts a call in until the returned object goes out of scope. */
+  enter(): Disposable {
+    this.#inFlight++;
+    return { [Symbol.dispose]: () => void this.#inFlight-- };
+  }
+
+  /** Puts it behind the other backends for `PENALTY_MS`: a dead host should cost one call a second, not every call. */
+  markFailed(clock: Clock): void {
+    this.#failedUntilMs = clock.monotonic() + PENALTY_MS;
+  }
+
+  isFailing(clock: Clock): boolean {
+    return clock.monotonic() < this.#failedUntilMs;
+  }
+}
+
+const PENALTY_MS = 1_000;
+
+/** The backends with room in their configured order, those that failed a moment ago last. */
+export function inOrder(backends: readonly Backend[], bodyBytes: number, clock: Clock): readonly Backend[] {
+  const able = backends.filter(
+    ({ hasRoom, config }) => hasRoom && bodyBytes <= (config.bodyBytesMax ?? Infinity),
+  );
+  if (!able.some((backend) => backend.isFailing(clock))) return able;
+  return able.toSorted((a, b) => Number(a.isFailing(clock)) - Number(b.isFailing(clock)));
+}

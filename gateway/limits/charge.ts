@@ -1,0 +1,95 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Plan } from '../../shared/config/plans.ts';
+import type { Caller } from '../../shared/keys/identify.ts';
+import { type Bucket, refilled, take } from './bucket.ts';
+import type { Journal, Spending } from './journal.ts';
+import type { Price } from './price.ts';
+
+/** The state of an account's rate after a decision, for the RateLimit fields. */
+export type RateState = Readonly<{ plan: Plan; tokens: number }>;
+
+export type Charge =
+  /** `creditsLeft` is `undefined` on a plan without a credit limit. */
+  | { readonly kind: 'charged'; readonly rate: RateState; readonly creditsLeft: number | undefined }
+  | { readonly kind: 'over-rate'; readonly rate: RateState; readonly waitMs: number }
+  | { readonly kind: 'out-of-credits'; readonly rate: RateState }
+  | { readonly kind: 'check-unavailable' };
+
+export type Charging = Readonly<{
+  /** Takes rate and credits together, or neither. On a plan with credits it resolves when the charge is durable. Never rejects. */
+  charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge>;
+  /** Gives credits back for calls that no backend could answer. */
+  refund(caller: Caller, plan: Plan, credits: number): void;
+  /** Forgets accounts whose bucket is full again: a new one would be equal. */
+  sweep(): void;
+}>;
+
+type Held = { bucket: Bucket; plan: Plan };
+
+export function createCharging(journal: Journal, clock: Clock): Charging {
+  const held = new Map<number, Held>();
+
+  function charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge> {
+    const nowMs = clock.monotonic();
+    const before = held.get(caller.accountId)?.bucket ?? { tokens: plan.burst, atMs: nowMs };
+    const taken = take(before, plan, price.calls, nowMs);
+    const rate = { plan, tokens: taken.bucket.tokens };
+    if (taken.kind === 'short') return { kind: 'over-rate', rate, waitMs: taken.waitMs };
+    if (plan.credits === undefined) {
+      held.set(caller.accountId, { bucket: taken.bucket, plan });
+      return { kind: 'charged', rate, creditsLeft: undefined };
+    }
+    const spending = spendingOf(caller.accountId);
+    if (spending === undefined) return { kind: 'check-unavailable' };
+    const left = caller.creditsGranted - (spending.charged - spending.refunded);
+    if (price.credits > left)
+      return { kind: 'out-of-credits', rate: { plan, tokens: refilled(before, plan, nowMs).tokens } };
+    held.set(caller.accountId, { bucket: taken.bucket, plan });
+    if (price.credits === 0) return { kind: 'charged', rate, creditsLeft: left };
+    spending.charged += price.credits;
+    return durable(caller.accountId, spending, price.credits, {
+      kind: 'charged',
+      rate,
+      creditsLeft: left - price.credits,
+    });
+  }
+
+  /** Waits for the journal; a charge that cannot be written is taken back and refused, so that no credit is lost. */
+  async function durable(
+    accountId: number,
+    spending: Spending,
+    credits: number,
+    charged: Charge,
+  ): Promise<Charge> {
+    try {
+      await journal.note(accountId);
+      return charged;
+    } catch {
+      spending.refunded += credits;
+      return { kind: 'check-unavailable' };
+    }
+  }
+
+  function spendingOf(accountId: number): Spending | undefined {
+    try {
+      return journal.spendingOf(accountId);
+    } catch {
+      return undefined;
+    }
+  }
+
+  function refund(caller: Caller, plan: Plan, credits: number): void {
+    if (plan.credits === undefined || credits === 0) return;
+    journal.spendingOf(caller.accountId).refunded += credits;
+    void journal.note(caller.accountId);
+  }
+
+  function sweep(): void {
+    const nowMs = clock.monotonic();
+    for (const [accountId, { bucket, plan }] of held) {
+      if (refilled(bucket, plan, nowMs).tokens >= plan.burst) held.delete(accountId);
+    }
+  }
+
+  return { charge, refund, sweep };
+}

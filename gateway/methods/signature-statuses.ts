@@ -1,0 +1,81 @@
+import type { Forward, Reply } from '../backend/forward.ts';
+import { HISTORY_NOT_AVAILABLE, rpcError } from '../response/rpc-error.ts';
+import type { Call } from '../request/call.ts';
+
+/** Why a null entry is not passed on: the caller asked for history and would read it as "never happened". */
+const REASON = 'Transaction history is not available from this node';
+
+/** 256 statuses of the longest kind are about 60 KB. */
+const ANSWER_BYTES_MAX = 1_048_576;
+
+/**
+ * Adds the rule of `getSignatureStatuses` (spec 4.3.2, DESIGN 3.5): the flag `searchTransactionHistory` never
+ * reaches a backend, and when it was true an answer with a null entry becomes -32011.
+ */
+export function withStatusRule(forward: Forward): Forward {
+  return async function forwardByRule(call, route, acceptEncoding, signal) {
+    if (call.method !== 'getSignatureStatuses') return forward(call, route, acceptEncoding, signal);
+    const { params, asked } = withoutHistory(call.params);
+    if (!asked) return forward({ ...call, params }, route, acceptEncoding, signal);
+    return unlessNull(await forward({ ...call, params }, route, 'identity', signal), call);
+  };
+}
+
+/** The parameters without the flag, byte for byte the caller's when it is not there; `asked` when it was true. */
+export function withoutHistory(
+  params: Uint8Array | undefined,
+): Readonly<{ params: Uint8Array | undefined; asked: boolean }> {
+  if (params === undefined) return { params, asked: false };
+  const values: unknown = JSON.parse(new TextDecoder().decode(params)); // the envelope has checked its grammar
+  if (!Array.isArray(values)) return { params, asked: false };
+  const config: unknown = values[1];
+  if (!isRecord(config) || !(FLAG in config)) return { params, asked: false };
+  const { [FLAG]: flag, ...rest } = config;
+  return {
+    params: new TextEncoder().encode(JSON.stringify([values[0], rest, ...values.slice(2)])),
+    asked: flag === true,
+  };
+}
+
+const FLAG = 'searchTransactionHistory';
+
+async function unlessNull(reply: Reply, { id }: Call): Promise<Reply> {
+  if (reply.kind !== 'whole' && reply.kind !== 'stream') return reply;
+  const bytes = reply.kind === 'whole' ? reply.bytes : await readAll(reply.body);
+  if (bytes === undefined) return { kind: 'no-backend' };
+  const whole = { kind: 'whole', bytes, encoding: undefined } as const;
+  return hasNull(bytes) ? { ...whole, bytes: rpcError(HISTORY_NOT_AVAILABLE, REASON, id) } : whole;
+}
+
+/** The whole stream, or `undefined` when it fails or is longer than any real answer. */
+async function readAll(
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of body) {
+      bytes += chunk.length;
+      if (bytes > ANSWER_BYTES_MAX) return undefined;
+      chunks.push(chunk);
+    }
+  } catch {
+    return undefined;
+  }
+  return new Uint8Array(Buffer.concat(chunks));
+}
+
+function hasNull(bytes: Uint8Array): boolean {
+  try {
+    const answer: unknown = JSON.parse(new TextDecoder().decode(bytes));
+    const result = isRecord(answer) ? answer['result'] : undefined;
+    const value = isRecord(result) ? result['value'] : undefined;
+    return Array.isArray(value) && value.includes(null);
+  } catch {
+    return false; // not ours to judge: the caller sees what the backend said
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

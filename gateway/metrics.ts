@@ -1,0 +1,68 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { Backend } from './backend/backend.ts';
+import type { Failure } from './backend/failure.ts';
+
+/** What the gateway counts. Labels are the unions' own kinds and the methods of the table, so their number is bounded. */
+export type Metrics = Readonly<{
+  outcome(kind: string): void;
+  call(method: string, outcome: string): void;
+  failure(backend: Backend, failure: Failure): void;
+  headSeconds(kind: string, seconds: number): void;
+  text(): Promise<string>;
+  contentType: string;
+}>;
+
+export function createMetrics(backends: readonly Backend[]): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const requests = new Counter({
+    name: 'sluice_gateway_requests_total',
+    help: 'Requests by how they ended: answered, or the kind of refusal.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const calls = new Counter({
+    name: 'sluice_gateway_calls_total',
+    help: 'Calls sent to backends, by method and outcome.',
+    labelNames: ['method', 'outcome'],
+    registers,
+  });
+  const failures = new Counter({
+    name: 'sluice_gateway_backend_failures_total',
+    help: 'Attempts that a backend failed before the first byte, by kind.',
+    labelNames: ['backend', 'kind'],
+    registers,
+  });
+  const head = new Histogram({
+    name: 'sluice_gateway_first_byte_seconds',
+    help: 'Time from a call being let in to its backend beginning an answer, by class of method.',
+    labelNames: ['class'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
+    registers,
+  });
+  new Gauge({
+    name: 'sluice_gateway_backend_calls_waiting',
+    help: 'Calls waiting for a backend to begin its answer.',
+    labelNames: ['backend'],
+    registers,
+    collect() {
+      for (const { config, inFlight } of backends) this.set({ backend: config.name }, inFlight);
+    },
+  });
+  new Gauge({
+    name: 'process_resident_memory_bytes',
+    help: 'Resident memory of this process.',
+    registers,
+    collect() {
+      this.set(process.memoryUsage.rss());
+    },
+  });
+  return {
+    outcome: (kind) => requests.inc({ outcome: kind }),
+    call: (method, outcome) => calls.inc({ method, outcome }),
+    failure: ({ config }, { kind }) => failures.inc({ backend: config.name, kind }),
+    headSeconds: (kind, seconds) => head.observe({ class: kind }, seconds),
+    text: () => registry.metrics(),
+    contentType: registry.contentType,
+  };
+}

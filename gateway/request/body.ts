@@ -1,0 +1,31 @@
+/** A body longer than the config allows. */
+export type BodyRefusal = { readonly kind: 'body-too-large' };
+
+export type Body =
+  { readonly kind: 'body'; readonly bytes: Uint8Array } | BodyRefusal | { readonly kind: 'caller-left' };
+
+/** Reads at most `bytesMax` bytes; a longer body is told without reading the rest. Never rejects. */
+export async function readBody(request: Request, bytesMax: number): Promise<Body> {
+  const length = request.headers.get('content-length');
+  if (length !== null && Number(length) > bytesMax) return TOO_LARGE;
+  try {
+    // A declared length is enforced by the listener, so the fast whole read cannot exceed it.
+    if (length !== null) return { kind: 'body', bytes: new Uint8Array(await request.arrayBuffer()) };
+    return await readChunks(request.body, bytesMax);
+  } catch {
+    return { kind: 'caller-left' };
+  }
+}
+
+async function readChunks(stream: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<Body> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of stream ?? []) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) return TOO_LARGE;
+    chunks.push(chunk);
+  }
+  return { kind: 'body', bytes: Buffer.concat(chunks) };
+}
+
+const TOO_LARGE: BodyRefusal = { kind: 'body-too-large' };

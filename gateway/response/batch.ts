@@ -1,0 +1,93 @@
+/** One element's answer, ready to be spliced. */
+export type Part =
+  | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly kind: 'stream'; readonly body: ReadableStream<Uint8Array<ArrayBuffer>> };
+
+/** Begins one element's answer. Never rejects. */
+export type Start = () => Promise<Part>;
+
+/** Calls of one batch under way at once. A held stream keeps its place until its turn has come and gone. */
+const PARALLEL_MAX = 8;
+
+const OPEN = Buffer.from('[');
+const COMMA = Buffer.from(',');
+const CLOSE = Buffer.from(']');
+
+/**
+ * The answers as one JSON array in the batch's order, spliced as bytes, holding one chunk at a time. A later answer
+ * that is large waits at its backend. When one breaks off after its first byte the whole stream fails, so that the
+ * caller's connection is cut. `abort` ends every call; it is fired when the caller leaves.
+ */
+export function streamBatch(starts: readonly Start[], abort: AbortController): ReadableStream {
+  const source: Bun.DirectUnderlyingSource = {
+    type: 'direct',
+    async pull(controller) {
+      try {
+        const parts = launchInOrder(starts, PARALLEL_MAX);
+        for (const [i, part] of parts.entries()) {
+          await controller.write(i === 0 ? OPEN : COMMA);
+          await writePart(controller, await part.begun, abort.signal);
+          part.done();
+          await controller.flush();
+        }
+        await controller.write(CLOSE);
+        controller.close();
+      } catch (error) {
+        abort.abort(error);
+        controller.close(error instanceof Error ? error : new Error('the batch was cut', { cause: error }));
+      }
+    },
+    cancel(reason) {
+      abort.abort(reason);
+    },
+  };
+  return new ReadableStream(source);
+}
+
+async function writePart(
+  controller: ReadableStreamDirectController,
+  part: Part,
+  signal: AbortSignal,
+): Promise<void> {
+  if (part.kind === 'bytes') {
+    await controller.write(part.bytes);
+    return;
+  }
+  for await (const chunk of part.body) {
+    await controller.write(chunk);
+    signal.throwIfAborted();
+  }
+}
+
+type Launched = Readonly<{ begun: Promise<Part>; done(): void }>;
+
+/** Starts at most `parallelMax` at once, in order. Bytes give their place up when they are whole, streams when done. */
+function launchInOrder(starts: readonly Start[], parallelMax: number): readonly Launched[] {
+  const slots = starts.map((start) => ({ start, ...Promise.withResolvers<Part>() }));
+  const waiting = slots.values();
+  let free = parallelMax;
+
+  function launch() {
+    while (free > 0) {
+      const { value: slot, done } = waiting.next();
+      if (done) return;
+      free--;
+      void slot.start().then((part) => {
+        slot.resolve(part);
+        if (part.kind === 'bytes') release();
+      });
+    }
+  }
+
+  function release() {
+    free++;
+    launch();
+  }
+
+  launch();
+  return slots.map(({ promise }) => ({ begun: promise, done: () => void promise.then(releaseStream) }));
+
+  function releaseStream({ kind }: Part) {
+    if (kind === 'stream') release();
+  }
+}

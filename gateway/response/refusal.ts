@@ -1,0 +1,90 @@
+import { unreachable } from '../../shared/brand.ts';
+import type { Identity } from '../../shared/keys/identify.ts';
+import { retryAfterSeconds } from '../limits/bucket.ts';
+import type { Charge } from '../limits/charge.ts';
+import { NULL_ID } from '../request/call.ts';
+import type { BodyRefusal } from '../request/body.ts';
+import type { Envelope, Malformed } from '../request/envelope.ts';
+import type { HeadRefusal } from '../request/http-head.ts';
+import { rateLeft, ratePolicy } from './rate-fields.ts';
+import { rpcError } from './rpc-error.ts';
+
+/** Every expected no of the RPC endpoint. A new kind does not compile until it has a row below. */
+export type Refusal =
+  | Exclude<Identity, { kind: 'known' }>
+  | Exclude<Charge, { kind: 'charged' }>
+  | HeadRefusal
+  | BodyRefusal
+  | Malformed
+  | { readonly kind: 'no-backend' };
+
+type Row = Readonly<{
+  status: number;
+  code: number;
+  message: string;
+  headers: Readonly<Record<string, string>>;
+}>;
+
+/** The row of DESIGN 3.2 for a refusal: the JSON-RPC code is minus the status where no standard code fits. */
+function rowOf(refusal: Refusal): Row {
+  switch (refusal.kind) {
+    case 'missing-key':
+      return row(401, -401, 'Missing API key');
+    case 'invalid-key':
+      return row(401, -401, 'Invalid or inactive API key');
+    case 'over-rate':
+      return row(429, -429, 'Rate limit exceeded', {
+        'retry-after': String(retryAfterSeconds(refusal.waitMs)),
+        ratelimit: rateLeft(refusal.rate),
+        'ratelimit-policy': ratePolicy(refusal.rate),
+      });
+    case 'out-of-credits':
+      return row(402, -402, 'Trial credits used up');
+    case 'check-unavailable':
+      return row(503, -503, 'Key check unavailable', { 'retry-after': '1' });
+    case 'no-backend':
+      return row(503, -503, 'No backend available', { 'retry-after': '1' });
+    case 'malformed':
+      return row(400, refusal.code, refusal.reason);
+    case 'body-too-large':
+      return row(413, -32600, 'Request body too large');
+    case 'not-json':
+      return row(415, -32600, refusal.reason);
+    case 'not-post':
+      return row(405, -32600, refusal.reason, { allow: 'POST' });
+    default:
+      return unreachable(refusal);
+  }
+}
+
+function row(status: number, code: number, message: string, headers: Row['headers'] = {}): Row {
+  return { status, code, message, headers };
+}
+
+/** The finished answer. `to` supplies the ids: one error object for each of its calls, or one with id null. */
+export function refuse(refusal: Refusal, to?: Envelope | Malformed): Response {
+  const { status, code, message, headers } = rowOf(refusal);
+  return new Response(
+    bodyFor(to, (id) => rpcError(code, message, id)),
+    {
+      status,
+      headers: { 'content-type': 'application/json; charset=utf-8', ...headers },
+    },
+  );
+}
+
+function bodyFor(
+  to: Envelope | Malformed | undefined,
+  errorFor: (id: Uint8Array) => Uint8Array<ArrayBuffer>,
+): Uint8Array<ArrayBuffer> {
+  if (to === undefined || to.kind === 'malformed') return errorFor(NULL_ID);
+  if (to.kind === 'single') return errorFor(to.element.kind === 'notification' ? NULL_ID : to.element.id);
+  const ids = to.elements.flatMap((element) => (element.kind === 'notification' ? [] : [element.id]));
+  if (ids.length === 0) return errorFor(NULL_ID);
+  const parts = ids.flatMap((id, i) => [i === 0 ? OPEN : COMMA, errorFor(id)]);
+  return Buffer.concat([...parts, CLOSE]);
+}
+
+const OPEN = Buffer.from('[');
+const COMMA = Buffer.from(',');
+const CLOSE = Buffer.from(']');
