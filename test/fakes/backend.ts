@@ -1,0 +1,91 @@
+/** One call as a scripted backend sees it: the parsed request, the raw text, and the HTTP request itself. */
+export type SeenCall = Readonly<{
+  method: string;
+  id: string;
+  params: unknown;
+  text: string;
+  request: Request;
+}>;
+
+/** What a scripted backend does with a call. `undefined` gets the plain answer. */
+export type Script = (call: SeenCall) => Response | Promise<Response> | undefined;
+
+/**
+ * A Solana backend that does what a test tells it, over a real socket on a free port. It stands in for what a test
+ * cannot have: a node that fails on command, or answers 300 MB at a given pace. The id is echoed verbatim.
+ */
+export function startBackend(script: Script = () => undefined) {
+  const seen: SeenCall[] = [];
+  let script_ = script;
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    reusePort: false,
+    idleTimeout: 0,
+    async fetch(request) {
+      const text = await request.text();
+      const parsed: { method?: unknown; params?: unknown } = JSON.parse(text);
+      const call = { method: String(parsed.method), id: idOf(text), params: parsed.params, text, request };
+      seen.push(call);
+      return (await script_(call)) ?? result(call, `"answer to ${call.method}"`);
+    },
+  });
+  return {
+    url: server.url.href,
+    seen,
+    /** Changes what it does from the next call on. */
+    script: (next: Script) => void (script_ = next),
+    /** Requests under way. */
+    pending: () => server.pendingRequests,
+    async [Symbol.asyncDispose]() {
+      await server.stop(true);
+    },
+  };
+}
+
+/** An answer in Agave's form: the id last, a line feed at the end, with a Content-Length. */
+export function result({ id }: SeenCall, json: string): Response {
+  return new Response(`{"jsonrpc":"2.0","result":${json},"id":${id}}\n`, {
+    headers: { 'content-type': 'application/json; charset=utf-8' },
+  });
+}
+
+/** An error of the method in Agave's form. */
+export function failure({ id }: SeenCall, code: number, message: string): Response {
+  return new Response(
+    `{"jsonrpc":"2.0","error":{"code":${code},"message":${JSON.stringify(message)}},"id":${id}}\n`,
+    {
+      headers: { 'content-type': 'application/json; charset=utf-8' },
+    },
+  );
+}
+
+/** A chunked answer whose result is a text of `megabytes` MB; `between` runs before each MB. */
+export function streamed(
+  { id }: SeenCall,
+  megabytes: number,
+  between?: (written: number) => Promise<void> | void,
+): Response {
+  const chunk = Buffer.alloc(1 << 20, 'a');
+  const source: Bun.DirectUnderlyingSource = {
+    type: 'direct',
+    async pull(controller) {
+      await controller.write('{"jsonrpc":"2.0","result":"');
+      for (let written = 0; written < megabytes; written++) {
+        await between?.(written);
+        await controller.write(chunk);
+        await controller.flush();
+      }
+      await controller.write(`","id":${id}}\n`);
+      controller.close();
+    },
+  };
+  return new Response(new ReadableStream(source), {
+    headers: { 'content-type': 'application/json; charset=utf-8' },
+  });
+}
+
+/** The raw bytes of the id as the gateway writes it: the second member. */
+function idOf(text: string): string {
+  return /"id":("(?:[^"\\]|\\.)*"|[^,}]*)/.exec(text)?.[1] ?? 'null';
+}
