@@ -1,0 +1,117 @@
+import type { Slot } from '@solana/kit';
+import { unreachable } from '../../shared/brand.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { RpcBackend } from './rpc.ts';
+
+/** Where block times are remembered. Unix seconds. */
+export type BlockTimeStore = Readonly<{
+  find(slot: Slot): number | undefined;
+  save(slot: Slot, unixSeconds: number): void;
+}>;
+
+export type BlockTimes = Readonly<{
+  /** Unix seconds of the block at `slot`; `undefined` until it was looked up. */
+  timeOf(slot: Slot): number | undefined;
+  /** Looks up those of `slots` that are unknown, newest first, until `signal` aborts. Forgets all others. */
+  fill(slots: readonly Slot[], signal: AbortSignal): Promise<void>;
+}>;
+
+/** Calls of one `fill`, so that a list of new programs cannot flood a backend. */
+const LOOKUPS_MAX = 150;
+/** Failures in a row after which a `fill` ends: the backends are away. */
+const FAILURES_MAX = 3;
+/** Wait after a refusal for the rate: our own trial plan gives five calls a second. */
+const OVER_RATE_PAUSE_MS = 1_000;
+/** Wait before a slot without a time is asked for again; doubles up to the second figure. */
+const [RETRY_MS_MIN, RETRY_MS_MAX] = [55_000, 3_600_000];
+/** Past the year 9999 an ISO 8601 timestamp changes its form. */
+const UNIX_SECONDS_MAX = 253_402_300_799;
+
+type LookUp =
+  { readonly kind: 'time'; unixSeconds: number } | { readonly kind: 'none' | 'failed' | 'over-rate' };
+
+/**
+ * Block times of deploy slots. No time is ever remembered as absent: a backend may have lost the block, or not
+ * written it yet, so such slots are asked for again, ever more rarely.
+ */
+export function createBlockTimes(
+  backends: readonly RpcBackend[],
+  store: BlockTimeStore,
+  clock: Clock,
+): BlockTimes {
+  let known = new Map<Slot, number>();
+  let waits = new Map<Slot, { retryMs: number; dueMs: number }>();
+
+  async function fill(slots: readonly Slot[], signal: AbortSignal): Promise<void> {
+    recall(slots);
+    const due = slots.filter(
+      (slot) => !known.has(slot) && (waits.get(slot)?.dueMs ?? 0) <= clock.monotonic(),
+    );
+    const queue = [...new Set(due)].sort((a, b) => (a < b ? 1 : -1));
+    let failures = 0;
+    for (let calls = 0, i = 0; i < queue.length && calls < LOOKUPS_MAX && failures < FAILURES_MAX; calls++) {
+      const slot = queue[i] ?? 0n;
+      const found = await lookUp(slot, signal);
+      if (signal.aborted) return;
+      if (found.kind === 'time' || found.kind === 'none') i++;
+      if (found.kind === 'time') remember(slot, found.unixSeconds);
+      if (found.kind === 'none') wait(slot);
+      if (found.kind === 'over-rate') await clock.sleep(OVER_RATE_PAUSE_MS, signal);
+      failures = found.kind === 'failed' || found.kind === 'over-rate' ? failures + 1 : 0;
+    }
+  }
+
+  /** Keeps in memory what `slots` need and nothing else. */
+  function recall(slots: readonly Slot[]) {
+    const [keptTimes, keptWaits] = [
+      new Map<Slot, number>(),
+      new Map<Slot, { retryMs: number; dueMs: number }>(),
+    ];
+    for (const slot of slots) {
+      const [time, waiting] = [known.get(slot) ?? store.find(slot), waits.get(slot)];
+      if (time !== undefined) keptTimes.set(slot, time);
+      else if (waiting !== undefined) keptWaits.set(slot, waiting);
+    }
+    [known, waits] = [keptTimes, keptWaits];
+  }
+
+  function remember(slot: Slot, unixSeconds: number) {
+    store.save(slot, unixSeconds);
+    known.set(slot, unixSeconds);
+  }
+
+  function wait(slot: Slot) {
+    const before = waits.get(slot);
+    const retryMs = before === undefined ? RETRY_MS_MIN : Math.min(before.retryMs * 2, RETRY_MS_MAX);
+    waits.set(slot, { retryMs, dueMs: clock.monotonic() + retryMs });
+  }
+
+  /** Asks the backends in their order; the first time wins. */
+  async function lookUp(slot: Slot, signal: AbortSignal): Promise<LookUp> {
+    let [answered, overRate] = [false, false];
+    for (const { call } of backends) {
+      const outcome = await call('getBlockTime', [Number(slot)], signal);
+      switch (outcome.kind) {
+        case 'result':
+          if (isUnixSeconds(outcome.result)) return { kind: 'time', unixSeconds: outcome.result };
+          answered = true;
+          break;
+        case 'error': // skipped, cleaned up, not available yet: all of them may be another backend's to know
+          answered = true;
+          break;
+        case 'failed':
+          overRate ||= outcome.isOverRate;
+          break;
+        default:
+          return unreachable(outcome);
+      }
+    }
+    return { kind: answered ? 'none' : overRate ? 'over-rate' : 'failed' };
+  }
+
+  return { timeOf: (slot) => known.get(slot), fill };
+}
+
+function isUnixSeconds(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= UNIX_SECONDS_MAX;
+}

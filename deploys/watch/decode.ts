@@ -1,0 +1,120 @@
+import {
+  type Address,
+  address,
+  getAddressDecoder,
+  getNullableDecoder,
+  getStructDecoder,
+  getU32Decoder,
+  getU64Decoder,
+} from '@solana/kit';
+import type { ProgramState } from './program-state.ts';
+
+/** An account as far as it was read: the head of its data, and its whole length when the backend says it. */
+export type AccountHead = Readonly<{ owner: Address; data: Uint8Array; space: number | undefined }>;
+
+/** What a program's own account says; a loader-v3 program keeps its state in a second account. */
+export type ProgramAccount =
+  | { readonly kind: 'decided'; readonly state: ProgramState }
+  | { readonly kind: 'program-data-at'; readonly address: Address }
+  | Malformed;
+
+/** The bytes cannot be what the chain holds: the backend cut them, or answered about something else. */
+export type Malformed = { readonly kind: 'malformed'; readonly reason: string };
+
+export const LOADER_V3 = address('BPFLoaderUpgradeab1e11111111111111111111111');
+export const LOADER_V4 = address('LoaderV411111111111111111111111111111111111');
+const SYSTEM_PROGRAM = address('11111111111111111111111111111111');
+
+/** Bytes of a program account that tell its state: loader v4 needs 48, loader v3 36. */
+export const PROGRAM_HEAD_BYTES = 48;
+/** Bytes of a ProgramData account in front of the program's code. */
+export const PROGRAM_DATA_HEAD_BYTES = 45;
+
+// Layouts: UpgradeableLoaderState in solana-loader-v3-interface (bincode), LoaderV4State in solana-loader-v4-interface.
+const tag = getU32Decoder();
+const TAG_PROGRAM = 2;
+const TAG_PROGRAM_DATA = 3;
+const PROGRAM_BYTES = 36;
+const program = getStructDecoder([
+  ['tag', tag],
+  ['programData', getAddressDecoder()],
+]);
+const programData = getStructDecoder([
+  ['tag', tag],
+  ['deploySlot', getU64Decoder()],
+  ['upgradeAuthority', getNullableDecoder(getAddressDecoder())],
+]);
+const programV4 = getStructDecoder([
+  ['deploySlot', getU64Decoder()],
+  ['authorityOrNextVersion', getAddressDecoder()],
+  ['status', getU64Decoder()],
+]);
+const V4_FINALIZED = 2n;
+
+const MISSING: ProgramState = { status: 'missing' };
+
+/**
+ * Decodes a program's account; `undefined` is an account that does not exist. An account of the System program is
+ * only a balance (someone sent lamports to a closed address), and an account of loader v3 that is no Program (a
+ * buffer, a ProgramData, an emptied account) is no program either: both are `missing`.
+ */
+export function decodeProgram(account: AccountHead | undefined): ProgramAccount {
+  if (account === undefined || account.owner === SYSTEM_PROGRAM) return { kind: 'decided', state: MISSING };
+  if (isCut(account, PROGRAM_HEAD_BYTES)) return malformed('a program account', account);
+  if (account.owner === LOADER_V4) return decodeV4(account);
+  if (account.owner !== LOADER_V3) return { kind: 'decided', state: { status: 'other_loader' } };
+  const found = tagOf(account);
+  if (found !== TAG_PROGRAM) {
+    return found === undefined && account.space === undefined
+      ? malformed('a program account', account)
+      : { kind: 'decided', state: MISSING };
+  }
+  if (account.data.length < PROGRAM_BYTES) return malformed('a program account', account);
+  return { kind: 'program-data-at', address: program.decode(account.data).programData };
+}
+
+/** Decodes the ProgramData account of a loader-v3 program (spec 2.1: the deploy slot comes from here). */
+export function decodeProgramData(account: AccountHead | undefined): ProgramState | Malformed {
+  if (account === undefined || account.owner !== LOADER_V3) return MISSING;
+  if (isCut(account, PROGRAM_DATA_HEAD_BYTES)) return malformed('a ProgramData account', account);
+  const found = tagOf(account);
+  if (found === undefined && account.space === undefined) return malformed('a ProgramData account', account);
+  if (found !== TAG_PROGRAM_DATA) return MISSING;
+  // The loader always allocates the whole head, also when no authority is written into it.
+  if (account.data.length < PROGRAM_DATA_HEAD_BYTES) return malformed('a ProgramData account', account);
+  const option = account.data[12];
+  if (option !== 0 && option !== 1) return malformed('a ProgramData account', account);
+  const { deploySlot, upgradeAuthority } = programData.decode(account.data);
+  return upgradeAuthority === null
+    ? { status: 'frozen', deploySlot }
+    : { status: 'upgradeable', deploySlot, upgradeAuthority };
+}
+
+/** A retracted v4 program cannot run but can be deployed again by its authority: `upgradeable`. */
+function decodeV4(account: AccountHead): ProgramAccount {
+  if (account.data.length < PROGRAM_HEAD_BYTES) {
+    return account.space === undefined
+      ? malformed('a program account', account)
+      : { kind: 'decided', state: MISSING };
+  }
+  const { deploySlot, authorityOrNextVersion, status } = programV4.decode(account.data);
+  if (status > V4_FINALIZED) return malformed('a program account', account);
+  const state: ProgramState =
+    status === V4_FINALIZED
+      ? { status: 'frozen', deploySlot }
+      : { status: 'upgradeable', deploySlot, upgradeAuthority: authorityOrNextVersion };
+  return { kind: 'decided', state };
+}
+
+function tagOf({ data }: AccountHead): number | undefined {
+  return data.length < 4 ? undefined : tag.decode(data);
+}
+
+/** The backend says how long the account is, and sent less than was asked for. */
+function isCut({ data, space }: AccountHead, wantedBytes: number): boolean {
+  return space !== undefined && data.length < Math.min(space, wantedBytes);
+}
+
+function malformed(what: string, { owner, data }: AccountHead): Malformed {
+  return { kind: 'malformed', reason: `${what} of ${owner} with ${data.length} bytes that do not decode` };
+}

@@ -1,0 +1,71 @@
+import { type Address, isAddress } from '@solana/kit';
+
+/** A program whose deploys are watched. */
+export type WatchedProgram = Readonly<{ address: Address; label: string }>;
+
+export type Watched =
+  | { readonly kind: 'watched'; readonly programs: readonly WatchedProgram[] }
+  /** Every problem at once, each a sentence for the operator. */
+  | { readonly kind: 'problems'; readonly lines: readonly string[] };
+
+/** Programs one watcher reads; ten calls of a hundred accounts each, twice a reading. */
+export const PROGRAMS_MAX = 1_000;
+/** Characters of a label: it stands in tables, logs and webhooks. */
+const LABEL_LENGTH_MAX = 100;
+
+/**
+ * A list of programs from parsed JSON: an array of `{"program_id": address, "label": text}`. Further members, such
+ * as the built-in list's `kind`, are notes of the list's keeper and ignored. Addresses are unique; labels need not be.
+ */
+export function watchedFrom(json: unknown): Watched {
+  if (!Array.isArray(json)) return problems('the list of programs must be a JSON array');
+  if (json.length === 0) return problems('the list of programs is empty; nothing would be watched');
+  if (json.length > PROGRAMS_MAX)
+    return problems(`the list has ${json.length} programs; at most ${PROGRAMS_MAX} can be watched`);
+  const lines: string[] = [];
+  const firstIndexes = new Map<Address, number>();
+  const programs: WatchedProgram[] = [];
+  for (const [i, item] of json.entries()) {
+    const address = addressOf(item, i, lines);
+    const label = labelOf(item, i, lines);
+    if (address === undefined) continue;
+    const twin = firstIndexes.get(address);
+    if (twin !== undefined) lines.push(`[${i}].program_id: ${address} is in the list already, at [${twin}]`);
+    else firstIndexes.set(address, i);
+    if (label !== undefined) programs.push({ address, label });
+  }
+  return lines.length > 0 ? { kind: 'problems', lines } : { kind: 'watched', programs };
+}
+
+function problems(line: string): Watched {
+  return { kind: 'problems', lines: [line] };
+}
+
+function addressOf(item: unknown, i: number, lines: string[]): Address | undefined {
+  const text = memberOf(item, 'program_id');
+  if (typeof text === 'string' && isAddress(text)) return text;
+  lines.push(`[${i}].program_id: found ${shown(text)}, wanted a base58 address of 32 bytes`);
+  return undefined;
+}
+
+function labelOf(item: unknown, i: number, lines: string[]): string | undefined {
+  const text = memberOf(item, 'label');
+  if (typeof text === 'string' && text.trim() === text && /^\P{Cc}+$/u.test(text)) {
+    if (text.length <= LABEL_LENGTH_MAX) return text;
+    lines.push(`[${i}].label: has ${text.length} characters, wanted at most ${LABEL_LENGTH_MAX}`);
+    return undefined;
+  }
+  lines.push(`[${i}].label: found ${shown(text)}, wanted a name without spaces around it`);
+  return undefined;
+}
+
+function memberOf(item: unknown, name: string): unknown {
+  if (typeof item !== 'object' || item === null || !Object.hasOwn(item, name)) return undefined;
+  return Reflect.get(item, name);
+}
+
+function shown(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  const text = JSON.stringify(value);
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+}

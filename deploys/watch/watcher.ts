@@ -1,0 +1,100 @@
+import type { Clock } from '../../shared/clock.ts';
+import { type Deploy, deploysBetween, seenAfter } from './change.ts';
+import { within } from './deadline.ts';
+import type { Floor, Read, ReadingOutcome } from './failover.ts';
+import type { Reading } from './program-state.ts';
+import { nextStartMs } from './schedule.ts';
+
+/** The last good reading of this run. `checkedAtMs` is when it began: whatever was final then is in it. */
+export type Latest = Readonly<{ reading: Reading; checkedAtMs: number }>;
+/** A reading that gave nothing. */
+export type Unread = Exclude<ReadingOutcome, { kind: 'read' }> | { readonly kind: 'broken'; error: unknown };
+/** What the watcher knows: the last good reading, and what is wrong if the newest one failed. */
+export type WatchState = Readonly<{ latest: Latest | undefined; trouble: Unread | undefined }>;
+
+export type WatcherDeps = Readonly<{
+  read: Read;
+  /** Stores a reading and all that follows from it in one transaction; throws when it cannot. */
+  save(latest: Latest): void;
+  /** Looks up what the reading still lacks, until `signal` aborts. */
+  fillBlockTimes(reading: Reading, signal: AbortSignal): Promise<void>;
+  /** Hears of every reading, for logs and metrics. */
+  noteRead(latest: Latest, deploys: readonly Deploy[], reasons: readonly string[]): void;
+  noteUnread(unread: Unread): void;
+  clock: Clock;
+  pollMs: number;
+}>;
+
+/** Longest a reading may take over all backends. */
+const READING_MS_MAX = 30_000;
+/** A chain that stays behind the last reading for this long was reset: watching begins anew, as after a restart. */
+const BEHIND_MS_MAX = 600_000;
+
+/** Reads all programs at once and then every `pollMs` until its signal aborts (spec 1.1). A failed reading changes nothing. */
+export function createWatcher(deps: WatcherDeps): Readonly<{
+  run(signal: AbortSignal): Promise<void>;
+  state(): WatchState;
+}> {
+  const { clock, pollMs } = deps;
+  let state: WatchState = { latest: undefined, trouble: undefined };
+  let floor: Floor | undefined;
+  let behindSinceMs: number | undefined;
+
+  async function run(signal: AbortSignal): Promise<void> {
+    const firstStartMs = clock.monotonic();
+    for (let failures = 0; !signal.aborted;) {
+      const latest = await readOnce(signal);
+      failures = latest === undefined ? failures + 1 : 0;
+      const startMs = nextStartMs({ firstStartMs, pollMs, nowMs: clock.monotonic(), failures });
+      if (latest !== undefined) await fillUntil(startMs, latest.reading, signal);
+      await clock.sleep(startMs - clock.monotonic(), signal);
+    }
+  }
+
+  async function readOnce(signal: AbortSignal): Promise<Latest | undefined> {
+    const checkedAtMs = clock.now();
+    try {
+      const outcome = await within(clock, READING_MS_MAX, signal, (over) => deps.read(floor, over));
+      if (signal.aborted) return undefined;
+      if (outcome.kind === 'timed-out') return keepLast({ kind: 'failed', reasons: [TOO_SLOW] });
+      if (outcome.value.kind !== 'read') return keepLast(outcome.value);
+      return take({ reading: outcome.value.reading, checkedAtMs }, outcome.value.reasons);
+    } catch (error) {
+      return keepLast({ kind: 'broken', error });
+    }
+  }
+
+  function take(latest: Latest, reasons: readonly string[]): Latest {
+    const seen = floor?.deploySlots ?? new Map();
+    const deploys = deploysBetween(seen, latest.reading);
+    deps.save(latest);
+    floor = {
+      contextSlot: latest.reading.contextSlot,
+      deploySlots: seenAfter(seen, latest.reading),
+    };
+    state = { latest, trouble: undefined };
+    behindSinceMs = undefined;
+    deps.noteRead(latest, deploys, reasons);
+    return latest;
+  }
+
+  function keepLast(trouble: Unread): undefined {
+    state = { latest: state.latest, trouble };
+    const nowMs = clock.monotonic();
+    behindSinceMs = trouble.kind === 'behind' ? (behindSinceMs ?? nowMs) : undefined;
+    if (behindSinceMs !== undefined && nowMs - behindSinceMs >= BEHIND_MS_MAX) floor = undefined;
+    deps.noteUnread(trouble);
+  }
+
+  async function fillUntil(startMs: number, reading: Reading, signal: AbortSignal): Promise<void> {
+    try {
+      await within(clock, startMs - clock.monotonic(), signal, (over) => deps.fillBlockTimes(reading, over));
+    } catch (error) {
+      deps.noteUnread({ kind: 'broken', error });
+    }
+  }
+
+  return { run, state: () => state };
+}
+
+const TOO_SLOW = `no reading within ${READING_MS_MAX / 1_000} s`;
