@@ -1,0 +1,45 @@
+import { type Address, address } from '@solana/kit';
+import type { Store } from '../../shared/store/open.ts';
+import type { DeploySlots } from '../watch/change.ts';
+import { deploySlotOf } from '../watch/program-state.ts';
+import type { Latest } from '../watch/watcher.ts';
+
+export type Readings = Readonly<{
+  /** Puts a reading in the place of the one before, in one IMMEDIATE transaction. */
+  save(latest: Latest): void;
+  /** The deploy slots of the stored reading; empty when there is none. */
+  deploySlots(): DeploySlots;
+}>;
+
+type ProgramRow = {
+  program: Address;
+  status: string;
+  upgradeAuthority: Address | null;
+  deploySlot: bigint | null;
+};
+
+/** The last reading, kept over restarts in `store`. */
+export function createReadings(store: Store): Readings {
+  const note = store.prepare<unknown, { contextSlot: bigint; checkedAtMs: number }>(`
+    INSERT INTO reading VALUES (1, $contextSlot, $checkedAtMs)
+    ON CONFLICT (one) DO UPDATE SET context_slot = excluded.context_slot, checked_at_ms = excluded.checked_at_ms`);
+  const clear = store.prepare('DELETE FROM programs');
+  const put = store.prepare<unknown, ProgramRow>(
+    'INSERT INTO programs VALUES ($program, $status, $upgradeAuthority, $deploySlot)',
+  );
+  const slots = store.prepare<{ program_id: string; deploy_slot: number }, []>(
+    'SELECT program_id, deploy_slot FROM programs WHERE deploy_slot IS NOT NULL',
+  );
+  const save = store.transaction(({ reading, checkedAtMs }: Latest) => {
+    note.run({ contextSlot: reading.contextSlot, checkedAtMs });
+    clear.run();
+    for (const [program, state] of reading.programs) {
+      const upgradeAuthority = state.status === 'upgradeable' ? state.upgradeAuthority : null;
+      put.run({ program, status: state.status, upgradeAuthority, deploySlot: deploySlotOf(state) ?? null });
+    }
+  });
+  return {
+    save: (latest) => save.immediate(latest),
+    deploySlots: () => new Map(slots.all().map((row) => [address(row.program_id), BigInt(row.deploy_slot)])),
+  };
+}

@@ -1,0 +1,24 @@
+import type { Migrations } from '../../shared/store/open.ts';
+
+/**
+ * What the watcher knows. `reading` has one row: the slot the last reading was taken at and when it began (Unix
+ * milliseconds); `programs` is what it said. `block_times` are Unix seconds and never change once known.
+ */
+export const DEPLOYS_MIGRATIONS: Migrations = {
+  'programs-1': `
+    CREATE TABLE reading (
+      one INTEGER PRIMARY KEY CHECK (one = 1),
+      context_slot INTEGER NOT NULL,
+      checked_at_ms INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE programs (
+      program_id TEXT PRIMARY KEY,
+      status TEXT NOT NULL CHECK (status IN ('upgradeable', 'frozen', 'other_loader', 'missing')),
+      upgrade_authority TEXT,
+      deploy_slot INTEGER,
+      CHECK ((status = 'upgradeable') = (upgrade_authority IS NOT NULL)),
+      CHECK ((status IN ('upgradeable', 'frozen')) = (deploy_slot IS NOT NULL))
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE block_times (slot INTEGER PRIMARY KEY, unix_seconds INTEGER NOT NULL) STRICT;
+  `,
+};
