@@ -1,0 +1,81 @@
+import { Elysia } from 'elysia';
+import type { Health } from '../health.ts';
+import { createOpenapi, REFERENCE_PATH } from './openapi.ts';
+import { PROGRAMS_PATH } from './programs.ts';
+import { PROGRAMS_OPERATION } from './programs-operation.ts';
+import { REFERENCE_POLICY, referencePage } from './reference-page.ts';
+import { refusalResponse } from './refusal.ts';
+import { SCHEMAS } from './schema.ts';
+
+export type AppDeps = Readonly<{
+  answerPrograms(request: Request): Response;
+  health(): Health;
+  /** Hears the status of every answer of the programs endpoint. */
+  noteAnswer(status: number): void;
+  /** Hears of what should not have happened. */
+  noteBroken(error: unknown): void;
+  publicUrl: URL;
+}>;
+
+const HEALTH_PATH = '/health';
+const HIDDEN = { detail: { hide: true } };
+
+/**
+ * The program API as an Elysia app. Handlers take the raw request and give a finished `Response`: Elysia parses and
+ * validates nothing, and its own error pages, which show messages, are never reached.
+ */
+export function createApp(deps: AppDeps) {
+  const page = referencePage(deps.publicUrl);
+  const programs = ({ request }: { request: Request }) => {
+    const response = deps.answerPrograms(request);
+    deps.noteAnswer(response.status);
+    return response;
+  };
+  const health = () => healthResponse(deps.health());
+  const reference = () => pageResponse(page);
+  const wrongMethod = () => refusalResponse({ kind: 'wrong-method' });
+
+  // HEAD stands beside every GET, because Elysia does not derive it; Bun leaves its body away.
+  return new Elysia()
+    .onError(({ code, error }) => {
+      if (code === 'NOT_FOUND') return refusalResponse({ kind: 'not-found' });
+      deps.noteBroken(error);
+      return refusalResponse({ kind: 'broken' });
+    })
+    .model(SCHEMAS)
+    .use(createOpenapi(deps.publicUrl))
+    .get(PROGRAMS_PATH, programs, { detail: PROGRAMS_OPERATION })
+    .head(PROGRAMS_PATH, programs, HIDDEN)
+    .all(PROGRAMS_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
+    .get(HEALTH_PATH, health, { detail: HEALTH_OPERATION })
+    .head(HEALTH_PATH, health, HIDDEN)
+    .all(HEALTH_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
+    .get(REFERENCE_PATH, reference, HIDDEN)
+    .head(REFERENCE_PATH, reference, HIDDEN)
+    .all(REFERENCE_PATH, wrongMethod, { ...HIDDEN, parse: 'none' });
+}
+
+const HEALTH_OPERATION = {
+  operationId: 'health',
+  summary: 'Whether the service does its work, in a sentence',
+  tags: ['Operation'],
+  security: [],
+  responses: { 200: { description: 'It does' }, 503: { description: 'It does not; the text says why' } },
+};
+
+function healthResponse({ isWell, sentence }: Health): Response {
+  return new Response(`${sentence}\n`, {
+    status: isWell ? 200 : 503,
+    headers: { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' },
+  });
+}
+
+function pageResponse(page: string): Response {
+  return new Response(page, {
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': REFERENCE_POLICY,
+      'x-content-type-options': 'nosniff',
+    },
+  });
+}

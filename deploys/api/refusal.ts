@@ -1,0 +1,50 @@
+import { unreachable } from '../../shared/brand.ts';
+import type { Identity } from '../../shared/keys/identify.ts';
+import type { Entry } from './request-log.ts';
+
+/** Every expected no of the program API (spec 7.1). */
+export type Refusal =
+  | Exclude<Identity, { kind: 'known' }>
+  | Exclude<Entry, { kind: 'entered' }>
+  | { readonly kind: 'not-available-yet' }
+  | { readonly kind: 'malformed-program-id'; readonly value: string }
+  | { readonly kind: 'not-found' }
+  | { readonly kind: 'wrong-method' }
+  | { readonly kind: 'broken' };
+
+/** Methods of the one resource there is. */
+export const METHODS_ALLOWED = 'GET, HEAD';
+/** A first reading and a key check that stumbled both take seconds at most. */
+const RETRY_SOON = { 'retry-after': '1' };
+/** RFC 9110 11.6.1 wants a challenge with every 401. */
+const CHALLENGE = { 'www-authenticate': 'Bearer' };
+
+/** The refusal as `{"error": text}` with its status; the texts of spec 7.1 are verbatim. */
+export function refusalResponse(refusal: Refusal): Response {
+  switch (refusal.kind) {
+    case 'missing-key':
+      return errorResponse(401, 'Missing API key', CHALLENGE);
+    case 'invalid-key':
+      return errorResponse(401, 'Invalid or inactive API key', CHALLENGE);
+    case 'check-unavailable':
+      return errorResponse(503, 'Key check unavailable', RETRY_SOON);
+    case 'over-rate':
+      return errorResponse(429, 'Rate limit exceeded', { 'retry-after': String(refusal.retryAfterSeconds) });
+    case 'not-available-yet':
+      return errorResponse(503, 'not available yet', RETRY_SOON);
+    case 'malformed-program-id':
+      return errorResponse(400, `Invalid program_id: ${refusal.value}`);
+    case 'not-found':
+      return errorResponse(404, 'Not found');
+    case 'wrong-method':
+      return errorResponse(405, 'Method not allowed', { allow: METHODS_ALLOWED });
+    case 'broken':
+      return errorResponse(500, 'Internal error');
+    default:
+      return unreachable(refusal);
+  }
+}
+
+function errorResponse(status: number, error: string, headers: Record<string, string> = {}): Response {
+  return Response.json({ error }, { status, headers: { ...headers, 'cache-control': 'no-store' } });
+}

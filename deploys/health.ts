@@ -1,0 +1,24 @@
+import type { WatchState } from './watch/watcher.ts';
+
+/** Whether the service does its work, in a sentence for the operator. */
+export type Health = Readonly<{ isWell: boolean; sentence: string }>;
+
+/** Readings that may fail before the data counts as stale. */
+const READINGS_MISSED_MAX = 3;
+
+/** What the watcher's state means at `nowMs` (Unix milliseconds). */
+export function healthOf({ latest, trouble }: WatchState, pollMs: number, nowMs: number): Health {
+  const why = trouble === undefined ? '' : ` ${reasonOf(trouble)}`;
+  if (latest === undefined) {
+    return { isWell: false, sentence: `The programs have not been read from the chain yet.${why}` };
+  }
+  const ageMs = Math.max(0, nowMs - latest.checkedAtMs);
+  const read = `${latest.reading.programs.size} programs were read ${Math.round(ageMs / 1_000)} s ago at slot ${latest.reading.contextSlot}.`;
+  if (ageMs <= READINGS_MISSED_MAX * pollMs) return { isWell: true, sentence: `ok: ${read}${why}` };
+  return { isWell: false, sentence: `The data is stale: ${read}${why}` };
+}
+
+function reasonOf(trouble: NonNullable<WatchState['trouble']>): string {
+  if (trouble.kind === 'broken') return 'The last reading failed inside this service; its log says how.';
+  return `The last reading failed: ${trouble.reasons.join('; ')}.`;
+}
