@@ -1,0 +1,67 @@
+import type { DeploysConfig } from '../shared/config/config.ts';
+import { urlOf } from '../shared/config/config.ts';
+import type { Listen } from '../shared/config/kinds.ts';
+
+type Answer = (request: Request) => Response | Promise<Response>;
+
+export type Listening =
+  | {
+      readonly kind: 'listening';
+      readonly url: URL;
+      readonly metricsUrl: URL;
+      /** Takes no more connections, lets answers under way end for `drainMs`, then cuts them. */
+      close(drainMs: number): Promise<void>;
+    }
+  | { readonly kind: 'refused'; readonly sentence: string };
+
+/** No answer of this app takes longer than a moment. */
+const IDLE_SECONDS = 30;
+/** No request of this app has a body that is read. */
+const BODY_BYTES_MAX = 65_536;
+
+/**
+ * Opens the API and metrics listeners, or says in one sentence which of them cannot be had. Bun.serve is given the
+ * whole of `answer`, so that what the tests ask without a socket is what the socket answers.
+ */
+export function listen(
+  config: Pick<DeploysConfig, 'listen' | 'metrics'>,
+  answer: Answer,
+  answerMetrics: Answer,
+): Listening {
+  const api = serve('deploys.listen', config.listen, answer);
+  if (typeof api === 'string') return { kind: 'refused', sentence: api };
+  const metrics = serve('deploys.metrics', config.metrics, answerMetrics);
+  if (typeof metrics === 'string') {
+    void api.stop(true);
+    return { kind: 'refused', sentence: metrics };
+  }
+  return {
+    kind: 'listening',
+    url: urlOf({ ...config.listen, port: api.port ?? config.listen.port }),
+    metricsUrl: urlOf({ ...config.metrics, port: metrics.port ?? config.metrics.port }),
+    close: async (drainMs) => {
+      AbortSignal.timeout(drainMs).addEventListener('abort', () => void api.stop(true), { once: true });
+      await api.stop();
+      await metrics.stop(true);
+    },
+  };
+}
+
+function serve(key: string, { hostname, port }: Listen, fetch: Answer): Bun.Server<undefined> | string {
+  try {
+    return Bun.serve({
+      hostname,
+      port,
+      fetch,
+      reusePort: false, // a second process must fail here, not share the port unseen
+      development: false, // its error page shows source to the caller
+      idleTimeout: IDLE_SECONDS,
+      maxRequestBodySize: BODY_BYTES_MAX,
+      error: () => Response.json({ error: 'Internal error' }, { status: 500 }),
+    });
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    const why = code === 'EADDRINUSE' ? 'another process has it' : code;
+    return `The address ${hostname}:${port} cannot be listened on (${why}); free it or change ${key} in the config.`;
+  }
+}

@@ -1,0 +1,77 @@
+import { Counter, Gauge, Registry } from 'prom-client';
+import type { ProgramState } from './watch/program-state.ts';
+import type { Latest, Unread } from './watch/watcher.ts';
+
+/** The figures of this app for Prometheus. Label values are the `kind`s of the code's own unions. */
+export type Metrics = Readonly<{
+  noteRead(latest: Latest, deploys: number): void;
+  noteUnread(kind: Unread['kind']): void;
+  noteAnswer(status: number): void;
+  /** GET /metrics. */
+  answer(request: Request): Promise<Response>;
+}>;
+
+const STATUSES = [
+  'upgradeable',
+  'frozen',
+  'other_loader',
+  'missing',
+] as const satisfies readonly ProgramState['status'][];
+
+/** Figures in a registry of their own. `readingAgeMs` is `undefined` until a first reading. */
+export function createMetrics(readingAgeMs: () => number | undefined): Metrics {
+  const registry = new Registry();
+  const readings = new Counter({
+    name: 'deploys_readings_total',
+    help: 'Readings of the watched programs, by how they ended',
+    labelNames: ['outcome'],
+    registers: [registry],
+  });
+  const found = new Counter({
+    name: 'deploys_found_total',
+    help: 'Deploys seen between two readings of this run',
+    registers: [registry],
+  });
+  const programs = new Gauge({
+    name: 'deploys_programs',
+    help: 'Watched programs, by status in the last reading',
+    labelNames: ['status'],
+    registers: [registry],
+  });
+  const answers = new Counter({
+    name: 'deploys_api_answers_total',
+    help: 'Answers of the programs endpoint, by HTTP status',
+    labelNames: ['status'],
+    registers: [registry],
+  });
+  new Gauge({
+    name: 'deploys_reading_age_seconds',
+    help: 'Seconds since the last good reading began; absent before the first one',
+    registers: [registry],
+    collect() {
+      const ageMs = readingAgeMs();
+      if (ageMs === undefined) this.remove();
+      else this.set(ageMs / 1_000);
+    },
+  });
+  return {
+    noteRead: (latest, deploys) => {
+      readings.inc({ outcome: 'read' });
+      found.inc(deploys);
+      for (const [status, count] of countsOf(latest)) programs.set({ status }, count);
+    },
+    noteUnread: (kind) => readings.inc({ outcome: kind }),
+    noteAnswer: (status) => answers.inc({ status: String(status) }),
+    answer: async (request) => {
+      if (new URL(request.url).pathname !== '/metrics')
+        return new Response('Not found. Metrics are at /metrics.\n', { status: 404 });
+      return new Response(await registry.metrics(), { headers: { 'content-type': registry.contentType } });
+    },
+  };
+}
+
+function countsOf({ reading }: Latest): Map<ProgramState['status'], number> {
+  const counts = new Map<ProgramState['status'], number>(STATUSES.map((status) => [status, 0]));
+  for (const { status } of reading.programs.values()) counts.set(status, (counts.get(status) ?? 0) + 1);
+  return counts;
+}

@@ -1,0 +1,75 @@
+import { join } from 'node:path';
+import { systemClock } from '../shared/clock.ts';
+import type { Config } from '../shared/config/config.ts';
+import { loadConfig } from '../shared/config/load.ts';
+import type { Environment } from '../shared/config/table.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
+import { createLog } from '../shared/log.ts';
+import { stopSignal } from '../shared/stop.ts';
+import { takeLock } from '../shared/store/lock.ts';
+import { openStore } from '../shared/store/open.ts';
+import { createDeploys } from './deploys.ts';
+import { listen } from './listen.ts';
+import { DEPLOYS_MIGRATIONS } from './store/schema.ts';
+import { readWatched } from './watch/watched-file.ts';
+
+/** How long answers under way may take to end after a stop was asked for. */
+const DRAIN_MS = 5_000;
+
+/**
+ * Runs the app until it is asked to stop; gives the exit code. What an operator must know to start it goes to
+ * standard error, a sentence each. It is alone on its database: two watchers would send every event twice.
+ */
+export async function runDeploys(
+  path: string | undefined,
+  env: Environment,
+  supervised: boolean,
+): Promise<number> {
+  const stop = stopSignal(supervised);
+  const loaded = loadConfig(path, env);
+  if (loaded.kind === 'unusable') return complain(...loaded.lines);
+  const { config } = loaded;
+  const watched = readWatched(config.deploys.programsPath);
+  if (watched.kind === 'problems') return complain(...watched.lines);
+
+  const { dataDir } = config.storage;
+  const opened = openStore(join(dataDir, ACCOUNTS_FILE), { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
+  if (opened.kind === 'unusable') return complain(opened.sentence);
+  const lock = takeLock(dataDir, 'deploys');
+  if (lock === undefined) return complain(`Another deploys is running on the data directory ${dataDir}.`);
+
+  const log = createLog('deploys');
+  const deploys = createDeploys({
+    config: config.deploys,
+    programs: watched.programs,
+    store: opened.store,
+    clock: systemClock,
+    fetch,
+    log,
+  });
+  const listening = listen(config.deploys, deploys.answer, deploys.answerMetrics);
+  if (listening.kind === 'refused') return complain(listening.sentence);
+  if (supervised) console.log(JSON.stringify({ ready: 'deploys', url: listening.url.href }));
+  log.info(
+    { url: listening.url.href, metrics: listening.metricsUrl.href, rpc: rpcHosts(config) },
+    'listening',
+  );
+
+  await deploys.tend(stop);
+  log.info('draining');
+  await listening.close(DRAIN_MS);
+  opened.store.close();
+  lock.release();
+  log.info('stopped');
+  return 0;
+}
+
+/** Hosts alone: the rest of a provider's address may be a key. */
+function rpcHosts(config: Config): string[] {
+  return config.deploys.rpcUrls.map(({ host }) => host);
+}
+
+function complain(...sentences: readonly string[]): 1 {
+  for (const sentence of sentences) console.error(sentence);
+  return 1;
+}
