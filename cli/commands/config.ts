@@ -1,0 +1,67 @@
+import { requestReload } from '../../deploys/accounts/reload.ts';
+import type { Config } from '../../shared/config/config.ts';
+import { loadConfig } from '../../shared/config/load.ts';
+import { withBooks } from '../books.ts';
+import { type Command, failed } from '../command.ts';
+
+export const configCheck: Command = {
+  words: 'config check',
+  operands: ['[FILE]'],
+  options: ['config', 'json'],
+  summary: 'Say everything that is wrong with a config, or what it means.',
+  act: ({ operands, values, world }) => {
+    if (operands[0] !== undefined && values.config !== undefined)
+      return failed('config check takes FILE or --config FILE, not both.');
+    const loaded = loadConfig(operands[0] ?? values.config, world.env);
+    if (loaded.kind === 'unusable')
+      return { kind: 'failed', lines: loaded.lines, objects: [{ ok: false, problems: loaded.lines }] };
+    const notes = notesOn(loaded.config);
+    const lines = [
+      `OK: ${loaded.source}: ${summaryOf(loaded.config)}.`,
+      ...notes.map((note) => `Note: ${note}`),
+    ];
+    const record = { ok: true, source: loaded.source, notes };
+    return { kind: 'done', objects: [record], text: `${lines.join('\n')}\n` };
+  },
+};
+
+export const configReload: Command = {
+  words: 'config reload',
+  operands: [],
+  options: ['config', 'json'],
+  summary: 'Check the config and have running apps read plans and credits again.',
+  act: (invocation) =>
+    withBooks(invocation, ({ store }) => {
+      const revision = requestReload(store);
+      const text = 'The config is fine; running apps read its plans and credits within a second.\n';
+      return { kind: 'done', objects: [{ config_revision: revision }], text };
+    }),
+};
+
+function summaryOf({ backends, plans, prices, gateway, deploys, storage }: Config): string {
+  const names = backends.map(({ name }) => name).join(', ');
+  return [
+    backends.length === 0 ? 'the embedded localnet as the backend' : `backends ${names}`,
+    `plans ${[...plans.keys()].join(', ')}`,
+    `${prices.methods.size} methods priced apart from the default of ${prices.default}`,
+    `gateway on ${shown(gateway.listen)}`,
+    `deploys on ${shown(deploys.listen)}`,
+    `data in ${storage.dataDir}`,
+  ].join('; ');
+}
+
+function shown({ hostname, port }: Config['gateway']['listen']): string {
+  return `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`;
+}
+
+/** What the operator may not expect of a config that is valid. */
+function notesOn({ gateway, storage, deploys, backends }: Config): readonly string[] {
+  const notes: string[] = [];
+  if (gateway.processes > 1)
+    notes.push(`gateway.processes is ${gateway.processes}; this version runs one gateway process.`);
+  if (storage.redisUrl !== undefined)
+    notes.push('storage.redis is set; this version runs on one host and needs no Redis.');
+  if (backends.length > 0 && deploys.rpcKey === undefined)
+    notes.push('deploys.rpc_key is not set; reading through the gateway needs a key.');
+  return notes;
+}

@@ -1,0 +1,128 @@
+import type { KeyRow } from '../../deploys/accounts/key-row.ts';
+import type { NewKey } from '../../deploys/accounts/keys.ts';
+import { unreachable } from '../../shared/brand.ts';
+import { withBooks } from '../books.ts';
+import { type Command, failed } from '../command.ts';
+import { graceMsFrom } from '../grace.ts';
+import { isoOf, tableOf } from '../table.ts';
+import { unknownAccount } from './account.ts';
+
+export const keyCreate: Command = {
+  words: 'key create',
+  operands: ['ACCOUNT'],
+  options: ['name', 'config', 'json'],
+  summary: 'Create a key of an account; it is shown this once.',
+  act: (invocation) =>
+    withBooks(invocation, ({ keys }) => {
+      const account = invocation.operands[0] ?? '';
+      const result = keys.create(account, invocation.values.name ?? 'default');
+      switch (result.kind) {
+        case 'created':
+          return { kind: 'done', objects: [secretRecordOf(result.made)], text: shownOnce(result.made) };
+        case 'unknown-account':
+          return failed(unknownAccount(account));
+        case 'bad-name':
+          return failed('A key name is 1 to 64 printable characters without a space at either end.');
+        default:
+          return unreachable(result);
+      }
+    }),
+};
+
+export const keyRotate: Command = {
+  words: 'key rotate',
+  operands: ['KEY_ID'],
+  options: ['grace', 'config', 'json'],
+  summary: 'Make a new key in place of one that goes on working for --grace (default 24h; 0s, 15m, 7d).',
+  act: (invocation) =>
+    withBooks(invocation, ({ keys }) => {
+      const id = invocation.operands[0] ?? '';
+      const grace = invocation.values.grace ?? '24h';
+      const graceMs = graceMsFrom(grace);
+      if (graceMs === undefined)
+        return failed(`--grace wants a time such as 0s, 15m, 24h or 7d, at most 3650d, not "${grace}".`);
+      const result = keys.rotate(id, graceMs);
+      switch (result.kind) {
+        case 'rotated': {
+          const until = `The old key ${id} works until ${isoOf(result.oldExpiresAtMs)}.\n`;
+          const text = shownOnce(result.made) + until;
+          return { kind: 'done', objects: [secretRecordOf(result.made)], text };
+        }
+        case 'unknown-key':
+          return failed(unknownKey(id));
+        case 'ended':
+          return failed(`Key ${id} is ${result.state}; make a new one with key create.`);
+        default:
+          return unreachable(result);
+      }
+    }),
+};
+
+export const keyRevoke: Command = {
+  words: 'key revoke',
+  operands: ['KEY_ID'],
+  options: ['config', 'json'],
+  summary: 'End a key at once; running apps refuse it within a second.',
+  act: (invocation) =>
+    withBooks(invocation, ({ keys }) => {
+      const id = invocation.operands[0] ?? '';
+      const result = keys.revoke(id);
+      switch (result.kind) {
+        case 'revoked':
+          return { kind: 'done', objects: [recordOf(result.row)], text: `Key ${id} is revoked.\n` };
+        case 'already-revoked':
+          return { kind: 'done', objects: [recordOf(result.row)], text: `Key ${id} was revoked already.\n` };
+        case 'unknown-key':
+          return failed(unknownKey(id));
+        default:
+          return unreachable(result);
+      }
+    }),
+};
+
+export const keyList: Command = {
+  words: 'key list',
+  operands: ['[ACCOUNT]'],
+  options: ['config', 'json'],
+  summary: 'List the keys, of one account or of all.',
+  act: (invocation) =>
+    withBooks(invocation, ({ accounts, keys }) => {
+      const [account] = invocation.operands;
+      if (account !== undefined && accounts.find(account) === undefined)
+        return failed(unknownAccount(account));
+      const list = keys.list(account);
+      const head = ['KEY ID', 'ACCOUNT', 'NAME', 'KEY', 'STATE', 'CREATED', 'LAST USED'];
+      const empty = 'No keys yet; key create ACCOUNT makes one.';
+      return { kind: 'done', objects: list.map(recordOf), text: tableOf(head, list.map(cellsOf), empty) };
+    }),
+};
+
+function cellsOf({ id, account, name, prefix, last4, state, createdAtMs, lastUsedAtMs }: KeyRow): string[] {
+  const lastUsed = lastUsedAtMs === undefined ? 'never' : isoOf(lastUsedAtMs);
+  return [id, account, name, `${prefix}…${last4}`, state, isoOf(createdAtMs), lastUsed];
+}
+
+function recordOf({ id, account, name, prefix, last4, state, createdAtMs, lastUsedAtMs }: KeyRow) {
+  return {
+    key_id: id,
+    account,
+    name,
+    prefix,
+    last4,
+    state,
+    created_at: isoOf(createdAtMs),
+    last_used_at: lastUsedAtMs === undefined ? null : isoOf(lastUsedAtMs),
+  };
+}
+
+function secretRecordOf({ id, key, account }: NewKey) {
+  return { key_id: id, key, account };
+}
+
+function shownOnce({ id, key, account, name }: NewKey): string {
+  return `Key ${id} (${name}) of account ${account}; it is not shown again:\n${key}\n`;
+}
+
+function unknownKey(id: string): string {
+  return `There is no key with the id "${id}"; key list shows them.`;
+}

@@ -1,0 +1,82 @@
+import { requestReload } from '../../deploys/accounts/reload.ts';
+import type { Config } from '../../shared/config/config.ts';
+import { loadConfig } from '../../shared/config/load.ts';
+import { withBooksOf } from '../books.ts';
+import { type Command, failed, type Invocation, type Outcome } from '../command.ts';
+import { watchRunners } from '../start/ancestors.ts';
+import type { AppName } from '../start/app.ts';
+import { bannerOf, recordOf, type Running } from '../start/banner.ts';
+import { demoKey } from '../start/demo.ts';
+import { runEverything } from '../start/everything.ts';
+import { createStopWishes } from '../start/stop-wishes.ts';
+
+export const start: Command = {
+  words: 'start',
+  operands: [],
+  options: ['config', 'json'],
+  summary: 'Run everything: gateway, deploys and, without backends in the config, a chain of its own.',
+  act: (invocation) => {
+    const loaded = loadConfig(invocation.values.config, invocation.world.env);
+    if (loaded.kind === 'unusable') return failed(...loaded.lines);
+    return run(loaded.config, invocation);
+  },
+};
+
+async function run(config: Config, invocation: Invocation): Promise<Outcome> {
+  const { world, values, json } = invocation;
+  const embedded = config.backends.length === 0;
+  let key: string | undefined;
+  const books = withBooksOf(config, world, (open) => {
+    if (embedded) key = demoKey(open);
+    return { kind: 'done', objects: [], text: '' };
+  });
+  if (books.kind === 'failed') return books;
+
+  const stages: readonly AppName[][] = [...(embedded ? [['localnet' as const]] : []), ['gateway', 'deploys']];
+  const { dataDir } = config.storage;
+  const { clock, root, env } = world;
+  const wishes = createStopWishes(clock);
+  const over = new AbortController();
+  onSignals(wishes.note, () => reload(invocation));
+  void watchRunners({ pid: process.pid, env, clock }, over.signal, wishes.note);
+  world.err(`Starting ${stages.flat().join(', ')} ...\n`);
+  const args = values.config === undefined ? [] : ['--config', values.config];
+  const code = await runEverything(
+    { stages, root, args, env, dataDir },
+    { clock, wishes, ready: (urls) => world.out(announced(urls, key, dataDir, json)), err: world.err },
+  );
+  over.abort();
+  return { kind: 'ended', code };
+}
+
+function announced(
+  urls: ReadonlyMap<AppName, string>,
+  key: string | undefined,
+  dataDir: string,
+  json: boolean,
+): string {
+  const running: Running = {
+    gatewayUrl: urls.get('gateway') ?? '',
+    consoleUrl: urls.get('deploys') ?? '',
+    demoKey: key,
+    dataDir,
+  };
+  return json ? `${JSON.stringify(recordOf(running))}\n` : bannerOf(running);
+}
+
+/** A hang-up is the terminal's end; without a terminal it is the customary wish for a reload. */
+function onSignals(stop: () => void, hup: () => void) {
+  process.on('SIGINT', stop);
+  process.on('SIGTERM', stop);
+  process.on('SIGHUP', process.stdout.isTTY ? stop : hup);
+}
+
+/** The apps read the config again by themselves once the database asks for it; a bad config is told and changes nothing. */
+function reload({ values, world }: Invocation) {
+  const loaded = loadConfig(values.config, world.env);
+  if (loaded.kind === 'unusable') return world.err(loaded.lines.map((line) => `${line}\n`).join(''));
+  withBooksOf(loaded.config, world, ({ store }) => {
+    requestReload(store);
+    return { kind: 'ended', code: 0 };
+  });
+}

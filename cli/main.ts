@@ -1,0 +1,32 @@
+import { randomBytes } from 'node:crypto';
+import { dirname } from 'node:path';
+import { bunComplaint } from '../shared/bun-version.ts';
+
+// Nothing else may be imported before the version is known and the packages are there.
+const complaint = bunComplaint(process.versions.bun);
+if (complaint !== undefined) {
+  process.stderr.write(`${complaint}\n`);
+  process.exit(1);
+}
+
+const root = dirname(import.meta.dirname);
+const argv = process.argv.slice(2);
+const { installPackages, packagesAreStale } = await import('./packages.ts');
+if (argv[0] === 'start' || argv[0] === 'verify' || packagesAreStale(root)) {
+  const problem = await installPackages(root, process.env);
+  if (problem !== undefined) {
+    process.stderr.write(problem);
+    process.exit(1);
+  }
+}
+
+const [{ run }, { systemClock }] = await Promise.all([import('./run.ts'), import('../shared/clock.ts')]);
+process.exitCode = await run({
+  argv,
+  env: process.env,
+  root,
+  clock: systemClock,
+  random: randomBytes,
+  out: (text) => process.stdout.write(text),
+  err: (text) => process.stderr.write(text),
+});

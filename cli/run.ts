@@ -1,0 +1,64 @@
+import { argumentsFrom } from './arguments.ts';
+import { type Command, type Outcome, type World } from './command.ts';
+import { accountCreate, accountList, accountSet } from './commands/account.ts';
+import { configCheck, configReload } from './commands/config.ts';
+import { keyCreate, keyList, keyRevoke, keyRotate } from './commands/key.ts';
+import { programsCheck } from './commands/programs.ts';
+import { start } from './commands/start.ts';
+import { verify } from './commands/verify.ts';
+import { unreachable } from '../shared/brand.ts';
+import { usageOf, usageOfCommand } from './usage.ts';
+
+const COMMANDS: readonly Command[] = [
+  start,
+  accountCreate,
+  accountList,
+  accountSet,
+  keyCreate,
+  keyList,
+  keyRevoke,
+  keyRotate,
+  configCheck,
+  configReload,
+  programsCheck,
+  verify,
+];
+
+/** Runs one command line and gives its exit code: 0, or 1 for every kind of failure. */
+export async function run(world: World): Promise<number> {
+  const read = argumentsFrom(world.argv, COMMANDS);
+  switch (read.kind) {
+    case 'help':
+      world.out(read.command === undefined ? usageOf(COMMANDS) : usageOfCommand(read.command));
+      return 0;
+    case 'mistake': {
+      const more = read.command === undefined ? '' : `${read.command.words} `;
+      world.err(`${read.sentence} Try: bun run sluice ${more}--help\n`);
+      return 1;
+    }
+    case 'command':
+      return printed(await read.command.act({ ...read, world }), read.json, world);
+    default:
+      return unreachable(read);
+  }
+}
+
+function printed(outcome: Outcome, json: boolean, { out, err }: World): number {
+  switch (outcome.kind) {
+    case 'done':
+      out(json ? linesOf(outcome.objects) : outcome.text);
+      return 0;
+    case 'failed':
+      if (json) out(linesOf(outcome.objects ?? []));
+      err(outcome.lines.map((line) => `${line}\n`).join(''));
+      return 1;
+    case 'ended':
+      return outcome.code;
+    default:
+      return unreachable(outcome);
+  }
+}
+
+function linesOf(objects: readonly object[]): string {
+  return objects.map((object) => `${JSON.stringify(object)}\n`).join('');
+}

@@ -1,0 +1,26 @@
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { hashOf, keyIdOf, readApiKey } from '../../shared/keys/api-key.ts';
+import type { Books } from '../books.ts';
+
+const DEMO = 'demo';
+/** A demonstration that is refused after five calls a second would show nothing but refusals. */
+const DEMO_PLAN = 'pro';
+/** The one key that is kept in the clear, readable by the owner alone. */
+const DEMO_KEY_FILE = 'demo-key';
+
+/** The demo account's key: the one of the last start while it is good, else a new one. */
+export function demoKey({ config, accounts, keys }: Pick<Books, 'config' | 'accounts' | 'keys'>): string {
+  const file = join(config.storage.dataDir, DEMO_KEY_FILE);
+  const kept = existsSync(file) ? readApiKey(readFileSync(file, 'utf8').trim()) : undefined;
+  if (kept !== undefined) {
+    const row = keys.find(keyIdOf(hashOf(kept)));
+    if (row?.state === 'active' && row.account === DEMO) return kept;
+  }
+  if (accounts.find(DEMO) === undefined) accounts.create(DEMO, DEMO_PLAN);
+  const created = keys.create(DEMO, DEMO);
+  if (created.kind !== 'created') throw new Error(`the demo key could not be made: ${created.kind}`);
+  writeFileSync(file, `${created.made.key}\n`, { mode: 0o600 });
+  chmodSync(file, 0o600); // the mode above counts only for a file that was not there
+  return created.made.key;
+}
