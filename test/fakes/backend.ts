@@ -60,7 +60,8 @@ export function failure({ id }: SeenCall, code: number, message: string): Respon
   );
 }
 
-/** A chunked answer whose result is a text of `megabytes` MB; `between` runs before each MB. */
+/** A chunked answer whose result is a text of `megabytes` MB; `between` runs before each MB; when it throws, the
+ * connection breaks there. */
 export function streamed(
   { id }: SeenCall,
   megabytes: number,
@@ -70,14 +71,18 @@ export function streamed(
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',
     async pull(controller) {
-      await controller.write('{"jsonrpc":"2.0","result":"');
-      for (let written = 0; written < megabytes; written++) {
-        await between?.(written);
-        await controller.write(chunk);
-        await controller.flush();
+      try {
+        await controller.write('{"jsonrpc":"2.0","result":"');
+        for (let written = 0; written < megabytes; written++) {
+          await between?.(written);
+          await controller.write(chunk);
+          await controller.flush();
+        }
+        await controller.write(`","id":${id}}\n`);
+        controller.close();
+      } catch (error) {
+        controller.close(error instanceof Error ? error : new Error(String(error)));
       }
-      await controller.write(`","id":${id}}\n`);
-      controller.close();
     },
   };
   return new Response(new ReadableStream(source), {

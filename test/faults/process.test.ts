@@ -1,0 +1,192 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { LEDGER_FILE, LEDGER_MIGRATIONS, spentOf } from '../../gateway/limits/ledger.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
+import { result, startBackend, streamed } from '../fakes/backend.ts';
+import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gateway.ts';
+import { childrenOf, ROOT, runToEnd, startProcess } from '../started/process.ts';
+
+const MAIN = join(ROOT, 'gateway/main.ts');
+const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
+
+let folder: ReturnType<typeof temporaryFolder>;
+let backend: ReturnType<typeof startBackend>;
+beforeEach(() => {
+  folder = temporaryFolder();
+  backend = startBackend();
+});
+afterEach(async () => {
+  await backend[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+/** Writes a config into the folder; `extra` is TOML at its end. */
+function config(listen = '127.0.0.1:0', extra = ''): string {
+  const path = join(folder.path, 'sluice.toml');
+  const text = `[gateway]\nlisten = "${listen}"\nmetrics = "127.0.0.1:0"\n[storage]\ndata_dir = "${folder.path}"\n[[backends]]\nname = "a"\nurl = "${backend.url}"\n${extra}`;
+  writeFileSync(path, text);
+  return path;
+}
+
+function keyOf(plan: string, credits = 0): string {
+  const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  const key = addKey(accounts, plan, credits);
+  accounts.close();
+  return key;
+}
+
+const start = (path: string) => startProcess([MAIN, '--config', path], folder.path);
+const refuse = (path: string) => runToEnd([MAIN, '--config', path], folder.path);
+const post = (url: URL, key: string, body = CALL) =>
+  fetch(url, { method: 'POST', body, headers: { ...JSON_HEADERS, 'x-token': key } });
+
+test('kill -9 under load loses no charge and doubles none: what was answered was written', async () => {
+  const CREDITS = 400;
+  const path = config('127.0.0.1:0', '[plans.trial]\nrps = 100000\nburst = 100000\n');
+  const key = keyOf('trial', CREDITS);
+  let answered = 0;
+  for (let round = 0; round < 4; round++) {
+    await using gateway = await start(path);
+    const enough = Promise.withResolvers<void>();
+    let here = 0;
+    const load = Array.from({ length: 8 }, async () => {
+      for (;;) {
+        const { status } = await post(gateway.url, key);
+        if (status !== 200) return;
+        answered++;
+        if (++here === 60) enough.resolve();
+      }
+    });
+    await enough.promise;
+    for (const child of childrenOf(gateway.pid)) process.kill(child, 'SIGKILL');
+    gateway.kill('SIGKILL');
+    await Promise.allSettled(load);
+  }
+  const ledger = opened(join(folder.path, LEDGER_FILE), LEDGER_MIGRATIONS);
+  const spent = spentOf(ledger, 1);
+  ledger.close();
+  // Each kill can leave at most the 8 calls in flight paid for and not answered; none is answered unpaid.
+  expect(spent).toBeGreaterThanOrEqual(answered);
+  expect(backend.seen.length).toBeLessThanOrEqual(spent);
+  expect(spent - answered).toBeLessThanOrEqual(4 * 8);
+
+  await using gateway = await start(path);
+  let last = 0;
+  while ((await post(gateway.url, key)).status === 200) last++;
+  expect(spent + last).toBe(CREDITS);
+  expect((await post(gateway.url, key)).status).toBe(402);
+});
+
+test('SIGTERM lets an answer under way end, takes no new connection, and exits 0', async () => {
+  await using gateway = await start(config());
+  const key = keyOf('scale');
+  const gate = Promise.withResolvers<void>();
+  backend.script((seen) =>
+    streamed(seen, 20, async (written) => (written === 10 ? gate.promise : undefined)),
+  );
+  const answer = await post(gateway.url, key);
+  gateway.kill('SIGTERM');
+  const refused = async () => {
+    for (;;) {
+      try {
+        await fetch(new URL('/health', gateway.url), { keepalive: false });
+      } catch {
+        return;
+      }
+    }
+  };
+  await refused();
+  gate.resolve();
+  expect((await answer.text()).length).toBeGreaterThan(20 << 20);
+  expect(await gateway.exited).toBe(0);
+});
+
+test('SIGINT ends an idle gateway with 0', async () => {
+  await using gateway = await start(config());
+  gateway.kill('SIGINT');
+  expect(await gateway.exited).toBe(0);
+});
+
+test('when the parent dies by kill -9 the gateway ends too, and the next one takes its place', async () => {
+  const path = config();
+  const first = await start(path);
+  const [child] = childrenOf(first.pid);
+  first.kill('SIGKILL');
+  await first.exited;
+  await using second = await start(path);
+  expect((await fetch(new URL('/health', second.url))).status).toBe(200);
+  expect(childrenOf(second.pid)).not.toContain(child ?? 0);
+});
+
+test('plans are reloaded on SIGHUP without dropping a request', async () => {
+  const path = config('127.0.0.1:0', '[plans.tiny]\nrps = 1\nburst = 1\n');
+  const key = keyOf('tiny');
+  await using gateway = await start(path);
+  const gate = Promise.withResolvers<void>();
+  backend.script(async (seen) => {
+    await gate.promise;
+    return result(seen, '1');
+  });
+  const pending = post(gateway.url, key);
+  while (backend.seen.length === 0) await Bun.sleep(1); // awaits its arrival
+  config('127.0.0.1:0', '[plans.tiny]\nrps = 1000\nburst = 1000\n');
+  for (const child of childrenOf(gateway.pid)) process.kill(child, 'SIGHUP');
+  while (!(await post(gateway.url, key, `[${CALL.replace('getSlot', 'nope')}]`)).ok) await Bun.sleep(5); // until the new plan holds
+  gate.resolve();
+  expect((await pending).status).toBe(200);
+});
+
+describe('what cannot start says why in one sentence and exits 1', () => {
+  const sentence = (stderr: string) => stderr.trim().split('\n');
+
+  test('an unknown config key, and every other problem with it', async () => {
+    const { code, stderr } = await refuse(config('127.0.0.1:0', 'colour = "red"\n[plans.pro]\nrps = 0\n'));
+    expect(code).toBe(1);
+    const [first, second, ...rest] = sentence(stderr);
+    expect(first).toContain('backends[0].colour: found "red", wanted no such key');
+    expect(second).toContain('plans.pro.rps: found 0, wanted a number above 0');
+    expect(rest).toEqual([]);
+  });
+
+  test('a taken port', async () => {
+    const { code, stderr } = await refuse(config(`127.0.0.1:${new URL(backend.url).port}`));
+    expect(code).toBe(1);
+    expect(sentence(stderr)).toEqual([
+      `The address 127.0.0.1:${new URL(backend.url).port} cannot be listened on (another process has it); free it or change gateway.listen in the config.`,
+    ]);
+  });
+
+  test.each([ACCOUNTS_FILE, LEDGER_FILE])('a corrupt %s', async (file) => {
+    writeFileSync(
+      join(folder.path, file),
+      'this is no database, but it is long enough to be read as one '.repeat(100),
+    );
+    const { code, stderr } = await refuse(config());
+    expect(code).toBe(1);
+    expect(sentence(stderr)).toEqual([
+      `The database ${join(folder.path, file)} is corrupt (file is not a database); put a backup in its place, or move it away to start empty.`,
+    ]);
+  });
+
+  test('a second gateway on the same data directory', async () => {
+    await using _first = await start(config());
+    const { code, stderr } = await refuse(config());
+    expect([code, sentence(stderr)]).toEqual([
+      1,
+      [`Another gateway is running on the data directory ${folder.path}.`],
+    ]);
+  });
+
+  test('a config that is not there, or is not TOML', async () => {
+    const missing = await refuse(join(folder.path, 'none.toml'));
+    expect([missing.code, sentence(missing.stderr)]).toEqual([
+      1,
+      [`The config file ${join(folder.path, 'none.toml')} cannot be read (ENOENT).`],
+    ]);
+    writeFileSync(join(folder.path, 'bad.toml'), '[gateway\n');
+    const bad = await refuse(join(folder.path, 'bad.toml'));
+    expect(bad.code).toBe(1);
+    expect(sentence(bad.stderr)[0]).toContain('is not valid TOML');
+  });
+});

@@ -1,0 +1,97 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The project's root folder. */
+export const ROOT = join(import.meta.dir, '../..');
+
+/** A started entry point, seen from outside. */
+export type Started = Readonly<{
+  url: URL;
+  pid: number;
+  exited: Promise<number>;
+  stderr: Promise<string>;
+  kill(signal: NodeJS.Signals): void;
+}>;
+
+const READY_MS = 20_000;
+
+/** The environment of a child: the test's own, without what would change its behaviour. */
+export function childEnv(extra: Record<string, string> = {}): Record<string, string> {
+  const { PATH = '', HOME = '' } = process.env;
+  return { PATH, HOME, ...extra };
+}
+
+/** Runs an entry point to its end; for those that refuse to start. */
+export async function runToEnd(args: readonly string[], cwd: string, env: Record<string, string> = {}) {
+  const child = Bun.spawn([process.execPath, ...args], {
+    cwd,
+    env: childEnv(env),
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    timeout: READY_MS,
+  });
+  const [code, stdout, stderr] = await Promise.all([child.exited, child.stdout.text(), child.stderr.text()]);
+  return { code, stdout, stderr };
+}
+
+/** Starts an entry point as `bun start` does and waits for its ready line. Its standard input is held open until it is killed. */
+export async function startProcess(args: readonly string[], cwd: string): Promise<Started & AsyncDisposable> {
+  const child = Bun.spawn([process.execPath, ...args], {
+    cwd,
+    env: childEnv({ SLUICE_SUPERVISED: '1' }),
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+  const stderr = child.stderr.text();
+  const url = await readyUrl(child.stdout);
+  if (url === undefined) throw new Error(`it did not start: ${await stderr}`);
+  return {
+    url: new URL(url),
+    pid: child.pid,
+    exited: child.exited,
+    stderr,
+    kill: (signal) => child.kill(signal),
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL');
+      await child.exited;
+    },
+  };
+}
+
+async function readyUrl(stdout: ReadableStream<Uint8Array>): Promise<string | undefined> {
+  const decoder = new TextDecoder();
+  let text = '';
+  const { promise, resolve } = Promise.withResolvers<string | undefined>();
+  // Read to the end in the background, so that the child never waits for its log to be taken.
+  void (async () => {
+    for await (const chunk of stdout) {
+      if (text.length < 65_536) text += decoder.decode(chunk, { stream: true });
+      const url = /\{"ready":"[a-z]+","url":"([^"]+)"\}/.exec(text)?.[1];
+      if (url !== undefined) resolve(url);
+    }
+    resolve(undefined);
+  })();
+  return promise;
+}
+
+/** The children of a process, by id (Linux). */
+export function childrenOf(pid: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        return readFileSync(`/proc/${name}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(pid);
+      } catch {
+        return false; // it ended while we looked
+      }
+    })
+    .map(Number);
+}
+
+/** Resident memory of a process in bytes (Linux). */
+export function residentBytes(pid: number): number {
+  const [, kilobytes] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return 1_024 * Number(kilobytes);
+}
