@@ -1,0 +1,41 @@
+import { address } from '@solana/kit';
+
+/** Programs and sysvars that the chain treats by name. */
+export const SYSTEM_PROGRAM = address('11111111111111111111111111111111');
+export const NATIVE_LOADER = address('NativeLoader1111111111111111111111111111111');
+export const LOADER_V1 = address('BPFLoader1111111111111111111111111111111111');
+export const LOADER_V2 = address('BPFLoader2111111111111111111111111111111111');
+export const LOADER_V3 = address('BPFLoaderUpgradeab1e11111111111111111111111');
+export const LOADER_V4 = address('LoaderV411111111111111111111111111111111111');
+export const TOKEN_PROGRAM = address('TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA');
+export const TOKEN_2022_PROGRAM = address('TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb');
+export const ADDRESS_LOOKUP_TABLE_PROGRAM = address('AddressLookupTab1e1111111111111111111111111');
+export const COMPUTE_BUDGET_PROGRAM = address('ComputeBudget111111111111111111111111111111');
+export const CONFIG_PROGRAM = address('Config1111111111111111111111111111111111111');
+export const STAKE_PROGRAM = address('Stake11111111111111111111111111111111111111');
+export const VOTE_PROGRAM = address('Vote111111111111111111111111111111111111111');
+export const FEATURE_PROGRAM = address('Feature111111111111111111111111111111111111');
+export const MEMO_V1_PROGRAM = address('Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo');
+export const MEMO_PROGRAM = address('MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr');
+export const ED25519_PROGRAM = address('Ed25519SigVerify111111111111111111111111111');
+export const SECP256K1_PROGRAM = address('KeccakSecp256k11111111111111111111111111111');
+export const SECP256R1_PROGRAM = address('Secp256r1SigVerify1111111111111111111111111');
+export const SYSVAR_OWNER = address('Sysvar1111111111111111111111111111111111111');
+export const CLOCK_SYSVAR = address('SysvarC1ock11111111111111111111111111111111');
+export const SLOT_HASHES_SYSVAR = address('SysvarS1otHashes111111111111111111111111111');
+export const RECENT_BLOCKHASHES_SYSVAR = address('SysvarRecentB1ockHashes11111111111111111111');
+export const INSTRUCTIONS_SYSVAR = address('Sysvar1nstructions1111111111111111111111111');
+
+/** Owners of everything that a new LiteSVM holds; what it holds cannot be listed otherwise. */
+export const INITIAL_OWNERS = [
+  NATIVE_LOADER,
+  SYSVAR_OWNER,
+  LOADER_V1,
+  LOADER_V2,
+  LOADER_V3,
+  FEATURE_PROGRAM,
+  CONFIG_PROGRAM,
+  TOKEN_PROGRAM,
+  TOKEN_2022_PROGRAM,
+  STAKE_PROGRAM,
+];

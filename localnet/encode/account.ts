@@ -1,0 +1,98 @@
+import { getBase58Decoder, type Address } from '@solana/kit';
+import type { AccountState } from '../chain/account.ts';
+import { isJsonObject, type Json, type JsonObject } from '../json/value.ts';
+import { invalidParams, RpcFailure } from '../rpc/failure.ts';
+import { readU64, readVariant, wrongType } from '../rpc/params.ts';
+import { parseAccount } from './parsed-account.ts';
+
+/** How account data is put into JSON. `binary` is the old default: a bare base58 string. */
+export type AccountEncoding = 'binary' | 'base58' | 'base64' | 'base64+zstd' | 'jsonParsed';
+
+/** The part of the data that is asked for. */
+export type DataSlice = Readonly<{ offset: bigint; length: bigint }>;
+
+/** How accounts are to be answered. */
+export type AccountForm = Readonly<{ encoding: AccountEncoding; slice: DataSlice | undefined }>;
+
+const ENCODINGS = ['binary', 'base64', 'base58', 'jsonParsed', 'base64+zstd'] as const;
+const BASE58_BYTES_MAX = 128;
+const base58 = getBase58Decoder();
+
+/** Reads `encoding` and `dataSlice` of a configuration. */
+export function readAccountForm(config: JsonObject, fallback: AccountEncoding): AccountForm {
+  return {
+    encoding: readVariant(config.encoding, ENCODINGS, fallback),
+    slice: readDataSlice(config.dataSlice),
+  };
+}
+
+function readDataSlice(value: Json | undefined): DataSlice | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (!isJsonObject(value)) throw wrongType(value, 'struct UiDataSliceConfig');
+  for (const name of ['offset', 'length']) {
+    if (value[name] === undefined) throw invalidParams(`Invalid params: missing field \`${name}\`.`);
+  }
+  return { offset: readU64(value.offset, 'usize'), length: readU64(value.length, 'usize') };
+}
+
+/** An account in Agave's form. `account` finds the mint of a token account for jsonParsed. */
+export function encodeAccount(
+  state: AccountState,
+  form: AccountForm,
+  account: (address: Address) => AccountState | undefined,
+): Json {
+  return {
+    data: encodeData(state, form, account),
+    executable: state.executable,
+    lamports: state.lamports,
+    owner: state.owner,
+    rentEpoch: state.rentEpoch,
+    space: state.data.length,
+  };
+}
+
+function encodeData(
+  state: AccountState,
+  form: AccountForm,
+  account: (address: Address) => AccountState | undefined,
+): Json {
+  const data = sliceOf(state.data, form.slice);
+  const base64 = () => [
+    Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64'),
+    'base64',
+  ];
+  switch (form.encoding) {
+    case 'binary':
+      return base58Text(data);
+    case 'base58':
+      return [base58Text(data), 'base58'];
+    case 'base64':
+      return base64();
+    case 'base64+zstd':
+      return [Bun.zstdCompressSync(data).toString('base64'), 'base64+zstd'];
+    case 'jsonParsed': {
+      const parsed = parseAccount(state, account);
+      if (parsed.kind === 'parsed') return parsed.data;
+      if (parsed.kind === 'opaque') return base64();
+      throw invalidParams(
+        `jsonParsed is not offered for ${parsed.program} accounts of this kind; use base64`,
+      );
+    }
+  }
+}
+
+function base58Text(data: Uint8Array): string {
+  if (data.length <= BASE58_BYTES_MAX) return base58.decode(data);
+  throw new RpcFailure(
+    -32600,
+    `Encoded binary (base 58) data should be less than ${BASE58_BYTES_MAX} bytes, please use Base64 encoding.`,
+  );
+}
+
+function sliceOf(data: Uint8Array, slice: DataSlice | undefined): Uint8Array {
+  if (slice === undefined) return data;
+  const length = BigInt(data.length);
+  const start = slice.offset < length ? slice.offset : length;
+  const end = start + slice.length < length ? start + slice.length : length;
+  return data.subarray(Number(start), Number(end));
+}

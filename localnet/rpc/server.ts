@@ -1,0 +1,109 @@
+/*
+ * Agave's HTTP: the statuses and texts of jsonrpc-http-server 18, which SDKs have been written against.
+ */
+import type { Chain } from '../chain/chain.ts';
+import { errorAnswer, type Answer } from './answer.ts';
+import { readBody } from './body.ts';
+import { createDispatch, type OnFault } from './dispatch.ts';
+import { readEnvelope } from './envelope.ts';
+import { bodyFrom } from './stream.ts';
+
+/** Agave's own limit of a request body. */
+export const BODY_BYTES_MAX = 50 * 1024;
+const IDLE_TIMEOUT_S = 120;
+const JSON_TYPE = /^application\/json(; ?charset=utf-8)?$/i;
+
+/** Where to listen; port 0 takes a free one. */
+export type ServeOptions = Readonly<{
+  chain: Chain;
+  hostname: string;
+  port: number;
+  bodyBytesMax?: number;
+  onFault: OnFault;
+}>;
+
+/** A listening localnet. `stop` lets answers under way finish; `stop(true)` cuts them. */
+export type ServedLocalnet = Readonly<{ url: string; stop(isAbrupt?: boolean): Promise<void> }>;
+
+/** Serves a chain. Throws when the port is taken. */
+export function serveLocalnet(options: ServeOptions): ServedLocalnet {
+  const answerRequest = createAnswerRequest(options);
+  const bodyBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX;
+  const server = Bun.serve({
+    hostname: options.hostname,
+    port: options.port,
+    development: false,
+    idleTimeout: IDLE_TIMEOUT_S,
+    // Above the limit that answers with Agave's text; Bun's own answer has none.
+    maxRequestBodySize: bodyBytesMax * 64,
+    fetch: answerRequest,
+    error: (cause) => {
+      options.onFault(cause);
+      return text(500, 'Internal Server Error\n');
+    },
+  });
+  return {
+    url: `http://${options.hostname}:${server.port}`,
+    stop: (isAbrupt = false) => server.stop(isAbrupt),
+  };
+}
+
+/** Makes `answerRequest`, the whole HTTP edge without a socket. */
+export function createAnswerRequest(
+  options: Readonly<{ chain: Chain; bodyBytesMax?: number; onFault: OnFault }>,
+) {
+  const dispatch = createDispatch(options.chain, options.onFault);
+  const bodyBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX;
+
+  return async function answerRequest(request: Request): Promise<Response> {
+    if (request.method === 'OPTIONS') return preflight(request);
+    if (request.method === 'GET' && new URL(request.url).pathname === '/health') return text(200, 'ok');
+    if (request.method !== 'POST')
+      return text(405, 'Used HTTP Method is not allowed. POST or OPTIONS is required\n');
+    if (!JSON_TYPE.test(request.headers.get('content-type') ?? '')) {
+      return text(415, 'Supplied content type is not allowed. Content-Type: application/json is required\n');
+    }
+    const body = await readBody(request, bodyBytesMax);
+    if (body.kind === 'too-large') return text(413, 'request body size exceeds allowed maximum');
+    if (body.kind === 'not-utf8') return text(400, 'request body is not UTF-8\n');
+    return json(request, answerBody(body.text));
+  };
+
+  function answerBody(bodyText: string): string | ReadableStream<Uint8Array> {
+    const envelope = readEnvelope(bodyText);
+    if (envelope.kind === 'unreadable')
+      return bodyFrom([errorAnswer({ code: -32700, message: 'Parse error' }, 'null')], false);
+    const elements = envelope.kind === 'single' ? [envelope.element] : envelope.elements;
+    const answers: Answer[] = elements.flatMap((element) => dispatch(element) ?? []);
+    return answers.length === 0 ? '' : bodyFrom(answers, envelope.kind === 'batch');
+  }
+}
+
+function json(request: Request, body: string | ReadableStream<Uint8Array>): Response {
+  return new Response(body, {
+    headers: { 'content-type': 'application/json; charset=utf-8', ...corsOf(request) },
+  });
+}
+
+function text(status: number, body: string): Response {
+  return new Response(body, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
+}
+
+function preflight(request: Request): Response {
+  return new Response('', {
+    headers: { allow: 'OPTIONS, POST', accept: 'application/json', ...corsOf(request) },
+  });
+}
+
+function corsOf(request: Request): Record<string, string> {
+  if (!request.headers.has('origin')) return {};
+  const cors = { vary: 'origin', 'access-control-allow-origin': '*' };
+  if (request.method !== 'OPTIONS') return cors;
+  const asked = request.headers.get('access-control-request-headers');
+  return {
+    ...cors,
+    'access-control-allow-methods': 'OPTIONS, POST',
+    'access-control-max-age': '86400',
+    ...(asked === null ? {} : { 'access-control-allow-headers': asked }),
+  };
+}

@@ -1,0 +1,150 @@
+/*
+ * What the chain keeps on disk: who it is, how far it went, its accounts and its transactions. Empty blocks are not
+ * kept; they follow from the seed and the anchors.
+ */
+import type { Database } from 'bun:sqlite';
+import { address, type Address } from '@solana/kit';
+import type { AccountState } from '../chain/account.ts';
+import type { Anchor } from '../chain/block-time.ts';
+import type { TransactionMeta, TransactionRecord } from '../chain/record.ts';
+import { parseJson, printJson } from '../json/value.ts';
+
+type AccountRow = {
+  address: string;
+  lamports: bigint;
+  data: Uint8Array;
+  owner: string;
+  executable: bigint;
+  rent_epoch: bigint;
+};
+type TransactionRow = { slot: bigint; position: bigint; signature: string; wire: Uint8Array; meta: string };
+
+/** A place in the ledger: a transaction's slot and position within it. */
+export type Place = Readonly<{ slot: bigint; position: number }>;
+
+/** The store of one chain. */
+export type Ledger = ReturnType<typeof createLedger>;
+
+/** Reads and writes the tables of `db`. */
+export function createLedger(db: Database) {
+  const sql = statements(db);
+
+  const commit = db.transaction(
+    (record: TransactionRecord | undefined, keys: readonly Address[], accounts: Changed) => {
+      for (const [key, state] of accounts) writeAccount(key, state);
+      if (record === undefined) return;
+      const { slot, position, signature, wire, meta } = record;
+      sql.insertTransaction.run({ slot, position, signature, wire, meta: printJson(meta) });
+      for (const key of new Set(keys)) sql.insertAddress.run({ address: key, slot, position });
+    },
+  );
+
+  function writeAccount(key: Address, state: AccountState | undefined): void {
+    sql.writeAccount.run({
+      address: key,
+      lamports: BigInt.asIntN(64, state?.lamports ?? 0n),
+      data: state?.data ?? new Uint8Array(),
+      owner: state?.owner ?? '',
+      executable: state?.executable === true ? 1 : 0,
+      rent_epoch: BigInt.asIntN(64, state?.rentEpoch ?? 0n),
+    });
+  }
+
+  /** Every account that was ever written; without a state, it was removed. */
+  function* accounts(): Iterable<readonly [Address, AccountState | undefined]> {
+    for (const row of sql.accounts.iterate()) yield [address(row.address), stateFrom(row)];
+  }
+
+  function get(name: string): string | undefined {
+    return sql.get.get({ name })?.value;
+  }
+
+  return {
+    get,
+    set: (name: string, value: string) => void sql.set.run({ name, value }),
+    /** All writes of `work`, or none. */
+    atomically: (work: () => void) => db.transaction(work).immediate(),
+    commit: (record: TransactionRecord | undefined, keys: readonly Address[], changed: Changed) =>
+      void commit.immediate(record, keys, changed),
+    accounts,
+    anchors: (): Anchor[] =>
+      sql.anchors
+        .all()
+        .map((row) => ({ slot: row.slot, atMs: Number(row.at_ms), slotMs: Number(row.slot_ms) })),
+    addAnchor: (anchor: Anchor) =>
+      void sql.addAnchor.run({ slot: anchor.slot, at_ms: anchor.atMs, slot_ms: anchor.slotMs }),
+    lastSlot: (): bigint | undefined => sql.lastSlot.get()?.slot ?? undefined,
+    count: (upTo: bigint): bigint => sql.count.get({ slot: upTo })?.n ?? 0n,
+    find: (signature: string) => recordFrom(sql.find.get({ signature })),
+    inSlot: (slot: bigint): TransactionRecord[] =>
+      sql.inSlot.all({ slot }).flatMap((row) => recordFrom(row) ?? []),
+    /** Transactions that name an address, newest first, strictly between two places. */
+    naming: (key: Address, before: Place, after: Place, limit: number): TransactionRecord[] =>
+      sql.naming
+        .all({
+          address: key,
+          before_slot: before.slot,
+          before_position: before.position,
+          after_slot: after.slot,
+          after_position: after.position,
+          limit,
+        })
+        .flatMap((row) => recordFrom(row) ?? []),
+    close: () => db.close(),
+  } as const;
+}
+
+type Changed = Iterable<readonly [Address, AccountState | undefined]>;
+
+function statements(db: Database) {
+  return {
+    get: db.prepare<{ value: string }, { name: string }>('SELECT value FROM chain WHERE name = $name'),
+    set: db.prepare('INSERT INTO chain VALUES ($name, $value) ON CONFLICT DO UPDATE SET value = $value'),
+    accounts: db.prepare<AccountRow, []>('SELECT * FROM account'),
+    writeAccount: db.prepare(
+      'INSERT OR REPLACE INTO account VALUES ($address, $lamports, $data, $owner, $executable, $rent_epoch)',
+    ),
+    anchors: db.prepare<{ slot: bigint; at_ms: bigint; slot_ms: bigint }, []>(
+      'SELECT * FROM anchor ORDER BY slot',
+    ),
+    addAnchor: db.prepare('INSERT OR REPLACE INTO anchor VALUES ($slot, $at_ms, $slot_ms)'),
+    insertTransaction: db.prepare('INSERT INTO tx VALUES ($slot, $position, $signature, $wire, $meta)'),
+    insertAddress: db.prepare('INSERT INTO tx_address VALUES ($address, $slot, $position)'),
+    lastSlot: db.prepare<{ slot: bigint | null }, []>('SELECT max(slot) AS slot FROM tx'),
+    count: db.prepare<{ n: bigint }, { slot: bigint }>('SELECT count(*) AS n FROM tx WHERE slot <= $slot'),
+    find: db.prepare<TransactionRow, { signature: string }>('SELECT * FROM tx WHERE signature = $signature'),
+    inSlot: db.prepare<TransactionRow, { slot: bigint }>(
+      'SELECT * FROM tx WHERE slot = $slot ORDER BY position',
+    ),
+    naming: db.prepare<TransactionRow, Record<string, string | number | bigint>>(
+      `SELECT tx.* FROM tx_address AS named JOIN tx USING (slot, position)
+       WHERE named.address = $address AND (named.slot, named.position) < ($before_slot, $before_position)
+         AND (named.slot, named.position) > ($after_slot, $after_position)
+       ORDER BY named.slot DESC, named.position DESC LIMIT $limit`,
+    ),
+  };
+}
+
+function stateFrom(row: AccountRow): AccountState | undefined {
+  if (row.owner === '') return undefined;
+  return {
+    lamports: BigInt.asUintN(64, row.lamports),
+    data: row.data,
+    owner: address(row.owner),
+    executable: row.executable === 1n,
+    rentEpoch: BigInt.asUintN(64, row.rent_epoch),
+  };
+}
+
+function recordFrom(row: TransactionRow | null): TransactionRecord | undefined {
+  if (row === null) return undefined;
+  const { slot, position, signature, wire, meta } = row;
+  // Written by `commit` above, from the same type.
+  return {
+    slot,
+    position: Number(position),
+    signature,
+    wire,
+    meta: parseJson(meta) as unknown as TransactionMeta,
+  }; // own writing, read back
+}

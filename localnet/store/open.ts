@@ -1,0 +1,45 @@
+import { Database } from 'bun:sqlite';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { SCHEMA, SCHEMA_VERSION } from './schema.ts';
+
+const BUSY_TIMEOUT_MS = 2_000;
+
+/**
+ * Opens `<dataDir>/localnet.db`, or a database in memory when `dataDir` is undefined. One process owns it: a second
+ * one is refused. Throws an Error with one sentence for the operator when the file cannot be used.
+ */
+export function openDatabase(dataDir: string | undefined): Database {
+  const path = dataDir === undefined ? ':memory:' : join(dataDir, 'localnet.db');
+  try {
+    if (dataDir !== undefined) mkdirSync(dataDir, { recursive: true });
+    const db = new Database(path, { create: true, strict: true, safeIntegers: true });
+    prepare(db);
+    return db;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const advice = reason.includes('locked')
+      ? 'another localnet runs on it'
+      : `${reason}; remove the file to start a new chain`;
+    throw new Error(`The localnet's database ${path} cannot be used: ${advice}.`, { cause });
+  }
+}
+
+function prepare(db: Database): void {
+  db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  // Exclusive: two chains on one file would each overwrite the other's accounts.
+  db.run('PRAGMA locking_mode = EXCLUSIVE');
+  db.run('PRAGMA journal_mode = WAL');
+  db.run('PRAGMA synchronous = NORMAL');
+  const { user_version: version } = db.query<{ user_version: bigint }, []>('PRAGMA user_version').get() ?? {
+    user_version: 0n,
+  };
+  if (version !== 0n && version !== BigInt(SCHEMA_VERSION))
+    throw new Error(`its format is ${version}, not ${SCHEMA_VERSION}`);
+  const check = db.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get();
+  if (check?.quick_check !== 'ok') throw new Error('it is damaged');
+  db.run('BEGIN IMMEDIATE');
+  db.exec(SCHEMA);
+  db.run(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+  db.run('COMMIT');
+}
