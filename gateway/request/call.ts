@@ -60,7 +60,8 @@ export function scanElement(bytes: Uint8Array, start: number, depth: number): Sc
     const to = afterValue(bytes, from, depth + 1);
     if (to < 0) return to === DEEP ? FAILED_DEEP : FAILED_BAD;
     if (name !== undefined) {
-      if (slices[name] !== undefined) twice = name;
+      // An id that stands twice decides, whatever else does: the answer must not pick one of the two.
+      if (slices[name] !== undefined && twice !== 'id') twice = name;
       slices[name] = bytes.subarray(from, to);
     }
     i = afterSpace(bytes, to);
