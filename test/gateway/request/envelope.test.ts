@@ -1,0 +1,261 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import type { Element } from '../../../gateway/request/call.ts';
+import { type Envelope, type Malformed, readEnvelope } from '../../../gateway/request/envelope.ts';
+import { jsonText, type MemberText, membersText, mutated, objectText } from './json-text.ts';
+
+const bytesOf = (text: string) => new TextEncoder().encode(text);
+const textOf = (bytes: Uint8Array) => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+const read = (text: string, batchMax = 100) => readEnvelope(bytesOf(text), batchMax);
+
+const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
+const PARSE_ERROR: Malformed = { kind: 'malformed', code: -32700, reason: 'Parse error' };
+const TOO_DEEP: Malformed = { kind: 'malformed', code: -32600, reason: 'Invalid request: nested too deeply' };
+const EMPTY_BATCH: Malformed = { kind: 'malformed', code: -32600, reason: 'Invalid request: empty batch' };
+
+/** What JSON.parse says of the bytes; `undefined` when they are not UTF-8 or not JSON. */
+function parsed(bytes: Uint8Array): { value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)) };
+  } catch {
+    return undefined;
+  }
+}
+
+const isJson = (envelope: Envelope | Malformed) => envelope.kind !== 'malformed' || envelope.code !== -32700;
+
+describe('against JSON.parse', () => {
+  test('accepts every JSON text', () => {
+    fc.assert(
+      fc.property(jsonText, (text) => {
+        expect(isJson(read(text))).toBe(true);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test('accepts bytes near JSON exactly when JSON.parse does', () => {
+    const text = fc.oneof(
+      jsonText,
+      membersText.map((members) => objectText(members, '')),
+      fc
+        .array(membersText, { maxLength: 3 })
+        .map((batch) => `[${batch.map((one) => objectText(one, '')).join()}]`),
+    );
+    let [good, bad] = [0, 0];
+    fc.assert(
+      fc.property(mutated(text), (bytes) => {
+        const expected = parsed(bytes) !== undefined;
+        if (expected) good++;
+        else bad++;
+        expect(isJson(readEnvelope(bytes, 100))).toBe(expected);
+      }),
+      { numRuns: 4_000 },
+    );
+    // The property says nothing when the mutations break everything or nothing.
+    expect(Math.min(good, bad)).toBeGreaterThan(400);
+  });
+
+  test('reads of every object what its members say, with the own bytes of id and params', () => {
+    const kinds = new Map<string, number>();
+    fc.assert(
+      fc.property(membersText, fc.constantFrom('', ' ', '\n\t'), (members, gap) => {
+        const envelope = read(`${gap}${objectText(members, gap)}${gap}`);
+        const element = envelope.kind === 'single' ? envelope.element : undefined;
+        expect(summary(element)).toEqual(expectedOf(members));
+        kinds.set(element?.kind ?? '', (kinds.get(element?.kind ?? '') ?? 0) + 1);
+      }),
+      { numRuns: 3_000 },
+    );
+    for (const kind of ['call', 'notification', 'invalid']) expect(kinds.get(kind) ?? 0).toBeGreaterThan(50);
+  });
+
+  test('reads a batch as its elements alone, in order', () => {
+    const elements = fc.array(
+      fc.oneof(
+        membersText.map((members) => objectText(members, ' ')),
+        jsonText.filter((text) => !text.startsWith('{')),
+      ),
+      { minLength: 1, maxLength: 6 },
+    );
+    fc.assert(
+      fc.property(elements, fc.constantFrom('', ' ', '\r\n'), (texts, gap) => {
+        const batch = read(`[${gap}${texts.join(`${gap},${gap}`)}${gap}]`);
+        const alone = texts.map((text) => {
+          const one = read(`[${text}]`);
+          return one.kind === 'batch' ? summary(one.elements[0]) : one;
+        });
+        expect(batch.kind === 'batch' ? batch.elements.map(summary) : batch).toEqual(alone);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+type Summary =
+  Readonly<{ kind: string; id?: string; method?: string; params?: string | undefined }> | undefined;
+
+function summary(element: Element | undefined): Summary {
+  if (element === undefined || element.kind === 'notification') return element;
+  if (element.kind === 'invalid') return { kind: 'invalid', id: textOf(element.id) };
+  const { kind, id, method, params } = element;
+  return { kind, id: textOf(id), method, params: params === undefined ? undefined : textOf(params) };
+}
+
+/** The rules of DESIGN 3.4 and 3.8 written a second time, over parsed members. */
+function expectedOf(members: readonly MemberText[]): Summary {
+  const named = (name: string) =>
+    members.filter((member) => JSON.parse(member.name) === name).map(({ value }) => value);
+  const all = {
+    jsonrpc: named('jsonrpc'),
+    id: named('id'),
+    method: named('method'),
+    params: named('params'),
+  };
+  const id = all.id[0];
+  if (all.id.length > 1 || (id !== undefined && !isAnswerable(id))) return { kind: 'invalid', id: 'null' };
+  const wrong = { kind: 'invalid', id: id ?? 'null' };
+  if (Object.values(all).some(({ length }) => length > 1)) return wrong;
+  const value = (texts: readonly string[]): unknown =>
+    texts[0] === undefined ? undefined : JSON.parse(texts[0]);
+  const method = value(all.method);
+  if (value(all.jsonrpc) !== '2.0' || typeof method !== 'string') return wrong;
+  if (!['object', 'undefined'].includes(typeof value(all.params))) return wrong;
+  return id === undefined ? { kind: 'notification' } : { kind: 'call', id, method, params: all.params[0] };
+}
+
+function isAnswerable(id: string): boolean {
+  if (/^\d+$/.test(id)) return BigInt(id) < 2n ** 64n;
+  return id === 'null' || id.startsWith('"');
+}
+
+describe('what is no JSON text', () => {
+  test.each([
+    ['an empty body', ''],
+    ['white space', ' \r\n\t'],
+    ['a byte order mark', `\ufeff${CALL}`],
+    ['trailing garbage', `${CALL}x`],
+    ['two documents', `${CALL}${CALL}`],
+    ['two documents on lines', `${CALL}\n${CALL}`],
+    ['NaN', '{"jsonrpc":"2.0","id":NaN,"method":"m"}'],
+    ['a comment', `/**/${CALL}`],
+    ['single quotes', "{'id':1}"],
+    ['a trailing comma', '[1,]'],
+    ['two batches', '[1][1]'],
+    ['garbage after an empty batch', '[]x'],
+    ['garbage after a batch', `[${CALL}]]`],
+    ['an open batch', `[${CALL}`],
+    ['an open batch after a comma', `[${CALL},`],
+    ['a batch without commas', `[${CALL} ${CALL}]`],
+    ['a batch of nothing', '[,]'],
+    ['a batch closed as an object', `[${CALL}}`],
+    ['a nul after it', `${CALL}\0`],
+    ['an open object', CALL.slice(0, -1)],
+  ])('%s is a parse error', (_, text) => {
+    expect(read(text)).toEqual(PARSE_ERROR);
+  });
+
+  test.each([
+    ['a lone continuation byte', [0x80]],
+    ['an overlong slash', [0xc0, 0xaf]],
+    ['a surrogate in UTF-8', [0xed, 0xa0, 0x80]],
+    ['above U+10FFFF', [0xf4, 0x90, 0x80, 0x80]],
+    ['a cut sequence', [0xe2, 0x82]],
+    ['Latin-1', [0xe9]],
+  ])('%s, even where nothing is read, is a parse error', (_, bad) => {
+    const body = Buffer.concat([
+      Buffer.from('{"jsonrpc":"2.0","id":1,"method":"m","x":"'),
+      Buffer.from(bad),
+      Buffer.from('"}'),
+    ]);
+    expect(readEnvelope(body, 100)).toEqual(PARSE_ERROR);
+  });
+
+  test('lone surrogates as escapes are JSON', () => {
+    expect(read('{"jsonrpc":"2.0","id":"\\udfff","method":"\\ud800"}').kind).toBe('single');
+  });
+});
+
+describe('batches', () => {
+  const batchOf = (length: number) => `[${Array.from({ length }, () => CALL).join()}]`;
+
+  test('an empty one is refused', () => {
+    expect(read('[]')).toEqual(EMPTY_BATCH);
+    expect(read(' [ \n ] ')).toEqual(EMPTY_BATCH);
+  });
+
+  test('as long as allowed pass, one more is refused with the number', () => {
+    for (const batchMax of [1, 20, 500]) {
+      const envelope = read(batchOf(batchMax), batchMax);
+      expect(envelope.kind === 'batch' ? envelope.elements.length : envelope).toBe(batchMax);
+      expect(read(batchOf(batchMax + 1), batchMax)).toEqual({
+        kind: 'malformed',
+        code: -32600,
+        reason: `Batch too large; max ${batchMax}`,
+      });
+    }
+  });
+
+  test('notifications and invalid elements count', () => {
+    expect(read('[1,{"jsonrpc":"2.0","method":"m"},{}]', 2)).toMatchObject({
+      reason: 'Batch too large; max 2',
+    });
+  });
+
+  test('above the bound what follows the first element too many is not read', () => {
+    expect(read(`[${CALL},${CALL},${CALL}, garbage ${'['.repeat(1_000)}`, 2)).toMatchObject({
+      reason: 'Batch too large; max 2',
+    });
+    expect(read(`[${CALL},${CALL}, garbage`, 2)).toEqual(PARSE_ERROR);
+    expect(read(batchOf(10_001), 10_000)).toMatchObject({ reason: 'Batch too large; max 10000' });
+  });
+
+  test('an array in an array is one invalid element, not a batch', () => {
+    const envelope = read(`[[${CALL}],${CALL}]`);
+    expect(envelope.kind === 'batch' ? envelope.elements.map(({ kind }) => kind) : envelope).toEqual([
+      'invalid',
+      'call',
+    ]);
+  });
+});
+
+describe('depth', () => {
+  const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+  const call = (params: string) => `{"jsonrpc":"2.0","id":1,"method":"m","params":${params}}`;
+
+  test('counts the call itself: 63 levels of params pass, 64 do not', () => {
+    expect(read(call(nested(63))).kind).toBe('single');
+    expect(read(call(nested(64)))).toEqual(TOO_DEEP);
+  });
+
+  test('counts the batch too: 62 levels of params pass, 63 do not', () => {
+    expect(read(`[${call(nested(62))}]`).kind).toBe('batch');
+    expect(read(`[${call(nested(63))}]`)).toEqual(TOO_DEEP);
+    expect(read(`[1,${nested(63)}]`).kind).toBe('batch');
+    expect(read(`[1,${nested(64)}]`)).toEqual(TOO_DEEP);
+  });
+
+  test('holds in members that are not forwarded', () => {
+    expect(read(`{"jsonrpc":"2.0","id":1,"method":"m","x":${nested(64)}}`)).toEqual(TOO_DEEP);
+    expect(read(`{"jsonrpc":"2.0","id":${nested(64)},"method":"m"}`)).toEqual(TOO_DEEP);
+  });
+});
+
+test("the slices are the caller's own bytes, not copies of the whole body", () => {
+  const body = bytesOf('{"jsonrpc":"2.0","id":7,"method":"m","params":[1]}');
+  const envelope = readEnvelope(body, 1);
+  if (envelope.kind !== 'single' || envelope.element.kind !== 'call') throw new Error('not a call');
+  expect(envelope.element.params?.buffer).toBe(body.buffer);
+  expect(envelope.element.id.buffer).toBe(body.buffer);
+});
+
+test('a body that is a view into a larger buffer is read by its own bounds', () => {
+  const around = bytesOf(`xx{"\\u0069d":"a","jsonrpc":"2.0","method":"m"}yy`);
+  const envelope = readEnvelope(around.subarray(2, -2), 1);
+  expect(envelope.kind === 'single' ? summary(envelope.element) : envelope).toEqual({
+    kind: 'call',
+    id: '"a"',
+    method: 'm',
+    params: undefined,
+  });
+});
