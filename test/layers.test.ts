@@ -1,0 +1,174 @@
+import { describe, expect, test } from 'bun:test';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { BUN_VERSION } from '../shared/bun-version.ts';
+import { barrels, crossings, importsOf, lonely } from './layers/imports.ts';
+import { emptyNames, oddNames } from './layers/names.ts';
+import { LINES_MEDIAN_MAX, longFunctions, medianLines, TABLES, tooLong } from './layers/sizes.ts';
+import { PRODUCT, type Source, sourcesOf } from './layers/source.ts';
+import { otherVersions } from './layers/versions.ts';
+import { makeRandom, readEnvironment, readTime } from './layers/world.ts';
+
+const root = dirname(import.meta.dir);
+const product = await sourcesOf(root, PRODUCT);
+const tests = await sourcesOf(root, ['test']);
+const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'];
+
+describe('the project', () => {
+  test('is read at all', () => {
+    const tops = new Set(product.map(({ path }) => path.split('/')[0]));
+    expect([...tops].toSorted()).toEqual(
+      expect.arrayContaining(['cli', 'deploys', 'gateway', 'localnet', 'shared']),
+    );
+    expect(product.flatMap(importsOf).length).toBeGreaterThan(100);
+  });
+  test('gateway, deploys and localnet never meet, and shared stands alone', () => {
+    expect(crossings(product)).toEqual([]);
+  });
+  test('every file in shared has two users', () => expect(lonely(product)).toEqual([]));
+  test('no file only re-exports', () => expect(barrels([...product, ...tests])).toEqual([]));
+  test('no file is above 300 lines, tables apart', () => expect(tooLong(product)).toEqual([]));
+  test('every table that may be long is there', () => {
+    expect(TABLES.filter((path) => !product.some((source) => source.path === path))).toEqual([]);
+  });
+  test('the middle file is at most 90 lines', () => {
+    expect(medianLines(product)).toBeLessThanOrEqual(LINES_MEDIAN_MAX);
+  });
+  test('no function is above 70 lines', () => expect(longFunctions(product)).toEqual([]));
+  test('only main.ts files read the environment', () => expect(readEnvironment(product)).toEqual([]));
+  test('time comes from a Clock', () => expect(readTime(product)).toEqual([]));
+  test('randomness comes in as an argument', () => expect(makeRandom(product)).toEqual([]));
+  test('every name says something, in kebab-case', () => {
+    const paths = [...product, ...tests].map(({ path }) => path);
+    expect([...emptyNames(paths), ...oddNames(paths)]).toEqual([]);
+  });
+  test('documents name the Bun of package.json', async () => {
+    expect(DOCUMENTS.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+    const texts = DOCUMENTS.map(async (path) => ({ path, text: await Bun.file(join(root, path)).text() }));
+    const documents = await Promise.all(texts);
+    expect(otherVersions(documents, BUN_VERSION)).toEqual([]);
+    expect(documents.find(({ path }) => path === 'README.md')?.text).toContain(
+      `npx -y bun@${BUN_VERSION} start`,
+    );
+  });
+});
+
+describe('a planted breach is found', () => {
+  const file = (path: string, ...lines: string[]): Source => ({ path, text: `${lines.join('\n')}\n` });
+  const long = (lines: number) => 'x;\n'.repeat(lines);
+
+  test.each([
+    ['gateway/a.ts', "import { b } from '../deploys/b.ts';"],
+    ['deploys/a/b.ts', "import type { B } from '../../gateway/b.ts';"],
+    ['localnet/a.ts', "export { b } from '../gateway/b.ts';"],
+    ['shared/a.ts', "const b = await import('../gateway/b.ts');"],
+    ['gateway/a.ts', "import '../test/b.ts';"],
+    ['gateway/a.ts', "import type {\n  B,\n} from '../cli/b.ts';"],
+  ])('%s: %s', (path, line) => expect(crossings([file(path, line)])).toHaveLength(1));
+
+  test('but not where the import is allowed', () => {
+    const lines = [
+      "import a from './a.ts';",
+      "import b from '../shared/b.ts';",
+      "import { c } from 'node:fs';",
+    ];
+    expect(
+      crossings([file('gateway/a.ts', ...lines), file('test/a.ts', "import '../gateway/a.ts';")]),
+    ).toEqual([]);
+    expect(crossings([file('gateway/a.ts', "// from '../deploys/b.ts'")])).toEqual([]);
+  });
+
+  test('a file of shared with one user, through another file of shared too', () => {
+    const sources = [
+      file('shared/a.ts', "import './b.ts';"),
+      file('shared/b.ts'),
+      file('shared/c.ts'),
+      file('gateway/x.ts', "import '../shared/a.ts';"),
+      file('deploys/x.ts', "import '../shared/b.ts';"),
+    ];
+    expect(lonely(sources)).toEqual([
+      'shared/a.ts is used by gateway alone',
+      'shared/c.ts is used by nobody alone',
+    ]);
+  });
+
+  test('a barrel', () => {
+    const barrel = file(
+      'gateway/index.ts',
+      '/** All. */',
+      "export * from './a.ts';",
+      "export { b } from './b.ts';",
+    );
+    expect(
+      barrels([barrel, file('gateway/a.ts', "export { b } from './b.ts';", 'export const a = 1;')]),
+    ).toEqual(['gateway/index.ts only re-exports']);
+  });
+
+  test('a file of 301 lines, and not one of 300 or a table', () => {
+    const sources = [
+      { path: 'gateway/a.ts', text: long(300) },
+      { path: 'gateway/b.ts', text: long(301) },
+      { path: 'gateway/c.ts', text: long(999) },
+    ];
+    expect(tooLong(sources, ['gateway/c.ts'])).toEqual(['gateway/b.ts has 301 lines']);
+    expect(medianLines(sources)).toBe(301);
+  });
+
+  test('a function of 71 lines, and not one of 70', () => {
+    const body = (lines: number) => Array.from({ length: lines - 2 }, () => '  x();');
+    const sources = [
+      file(
+        'gateway/a.ts',
+        'export function a() {',
+        ...body(70),
+        '}',
+        'async function b() {',
+        ...body(71),
+        '}',
+      ),
+      file('gateway/c.ts', 'export const c = async (x: number) => {', ...body(71), '};'),
+    ];
+    expect(longFunctions(sources)).toEqual(['gateway/a.ts: b has 71 lines', 'gateway/c.ts: c has 71 lines']);
+    const inner = ['  function d() {', ...body(60), '  }', '  function e() {', ...body(60), '  }'];
+    expect(longFunctions([file('gateway/d.ts', 'function f() {', ...inner, '}')])).toEqual([]);
+    expect(longFunctions([file('gateway/d.ts', 'function f() {', ...inner, ...body(71), '}')])).toHaveLength(
+      1,
+    );
+  });
+
+  test.each([
+    [readEnvironment, 'const a = process.env.HOME;'],
+    [readEnvironment, "const a = Bun.env['HOME'];"],
+    [readTime, 'const a = Date.now();'],
+    [readTime, 'setTimeout(() => {}, 1);'],
+    [readTime, 'setInterval(() => {}, 1);'],
+    [readTime, 'const a = new Date();'],
+    [makeRandom, 'const a = Math.random();'],
+    [makeRandom, 'const a = crypto.randomUUID();'],
+    [makeRandom, "import { randomBytes } from 'node:crypto';"],
+  ])('%p: %s, and not in main.ts or a comment', (rule, line) => {
+    expect(rule([file('gateway/a.ts', line)])).toHaveLength(1);
+    expect(
+      rule([file('gateway/main.ts', line), file('gateway/a.ts', `// ${line}`, `/* ${line} */`)]),
+    ).toEqual([]);
+  });
+
+  test('a name that says nothing, or is not kebab-case', () => {
+    const paths = [
+      'gateway/utils/a.ts',
+      'shared/types.ts',
+      'deploys/service.test.ts',
+      'gateway/limits/rate.ts',
+    ];
+    expect(emptyNames(paths)).toEqual(paths.slice(0, 3));
+    expect(oddNames(['gateway/fooBar.ts', 'gateway/4.3-rpc.test.ts'])).toEqual(['gateway/fooBar.ts']);
+  });
+
+  test('another version of Bun', () => {
+    const text = 'npx -y bun@1.4.4 start; npx -y bun@1.4.5 start; npx -y bun@1.4.50 run verify.';
+    expect(otherVersions([{ path: 'README.md', text }], '1.4.5')).toEqual([
+      'README.md says bun@1.4.4',
+      'README.md says bun@1.4.50',
+    ]);
+  });
+});

@@ -1,0 +1,60 @@
+import type { Breach, Source } from './source.ts';
+
+/** Lines that a file may have. */
+export const LINES_MAX = 300;
+/** Lines that the middle file may have. */
+export const LINES_MEDIAN_MAX = 90;
+/** Lines that a function may have. */
+export const FUNCTION_LINES_MAX = 70;
+
+/** Files that are tables, row after row, and may be as long as what they list. */
+export const TABLES: readonly string[] = [];
+
+/** Files above the bound, tables apart. */
+export function tooLong(sources: readonly Source[], tables: readonly string[] = TABLES): readonly Breach[] {
+  return sources
+    .filter((source) => linesOf(source) > LINES_MAX && !tables.includes(source.path))
+    .map((source) => `${source.path} has ${linesOf(source)} lines`);
+}
+
+/** The middle file's lines; the upper one of two. */
+export function medianLines(sources: readonly Source[]): number {
+  const sizes = sources.map(linesOf).toSorted((a, b) => a - b);
+  return sizes[Math.floor(sizes.length / 2)] ?? 0;
+}
+
+/**
+ * Functions above the bound, each without the functions inside it, so that a factory counts as its parts. They are
+ * found by their indentation, which the formatter makes reliable.
+ */
+export function longFunctions(sources: readonly Source[]): readonly Breach[] {
+  return sources.flatMap(({ path, text }) => {
+    const spans = spansOf(text.split('\n'));
+    return spans.flatMap(({ name, from, to }) => {
+      const inside = spans.filter((other) => other.from > from && other.to <= to);
+      const lines = Array.from({ length: to - from + 1 }, (_, i) => from + i);
+      const own = lines.filter((line) => !inside.some((other) => line >= other.from && line <= other.to));
+      return own.length > FUNCTION_LINES_MAX ? [`${path}: ${name} has ${own.length} lines`] : [];
+    });
+  });
+}
+
+type Span = Readonly<{ name: string; from: number; to: number }>;
+
+function spansOf(lines: readonly string[]): readonly Span[] {
+  return lines.flatMap((line, from) => {
+    const [, indent, name] =
+      /^( *)(?:export )?(?:default )?(?:async )?function\*? ?(\w+)/.exec(line) ??
+      /^( *)(?:export )?const (\w+).*=> \{$/.exec(line) ??
+      [];
+    if (indent === undefined || name === undefined) return [];
+    const to = lines.findIndex(
+      (other, i) => i > from && /^\}[;)]*$/.test(other.slice(indent.length)) && other.startsWith(indent),
+    );
+    return to === -1 ? [] : [{ name, from, to }];
+  });
+}
+
+function linesOf({ text }: Source): number {
+  return text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
+}
