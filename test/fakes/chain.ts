@@ -78,7 +78,7 @@ export function accountJson(account: Account | undefined, length: number): objec
     executable: true,
     lamports: 1,
     owner,
-    rentEpoch: 18446744073709551615,
+    rentEpoch: 0,
     space: data.length,
   };
 }

@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { deploysBetween, seenAfter, shrunkIn } from '../../../deploys/watch/change.ts';
+import type { ProgramState, Reading } from '../../../deploys/watch/program-state.ts';
+import { addressOf } from '../../fakes/chain.ts';
+
+const [program, other] = [addressOf('program'), addressOf('other')];
+const upgradeAuthority = addressOf('authority');
+const at = (deploySlot: bigint): ProgramState => ({ status: 'upgradeable', deploySlot, upgradeAuthority });
+const reading = (...states: [typeof program, ProgramState][]): Reading => ({
+  contextSlot: 100n,
+  programs: new Map(states),
+});
+const MISSING: ProgramState = { status: 'missing' };
+
+test('the first reading after a start reports no deploy (spec 6.2.3)', () => {
+  expect(deploysBetween(new Map(), reading([program, at(5n)], [other, MISSING]))).toEqual([]);
+});
+
+test('a deploy carries the slot before and the new one (spec 6.2.1)', () => {
+  const seen = seenAfter(new Map(), reading([program, at(5n)], [other, at(7n)]));
+  expect(deploysBetween(seen, reading([program, at(6n)], [other, at(7n)]))).toEqual([
+    { program, previousSlot: 5n, deploySlot: 6n },
+  ]);
+});
+
+describe('what is a deploy', () => {
+  const slots = (before: ProgramState, after: ProgramState) =>
+    deploysBetween(seenAfter(new Map(), reading([program, before])), reading([program, after])).map(
+      ({ previousSlot, deploySlot }) => [previousSlot, deploySlot],
+    );
+  test.each([
+    ['the same slot', at(5n), at(5n), []],
+    ['a slot that shrank', at(5n), at(4n), []],
+    ['a slot that grew', at(5n), at(6n), [[5n, 6n]]],
+    ['a grown slot with the authority removed', at(5n), { status: 'frozen', deploySlot: 9n }, [[5n, 9n]]],
+    ['the authority removed alone', at(5n), { status: 'frozen', deploySlot: 5n }, []],
+    ['a program that went missing', at(5n), MISSING, []],
+    ['a program that appeared, with no slot before', MISSING, at(5n), []],
+    ['a program that moved from a loader without slots', { status: 'other_loader' }, at(5n), []],
+  ] as [string, ProgramState, ProgramState, bigint[][]][])('%s', (_, before, after, deploys) => {
+    expect(slots(before, after)).toEqual(deploys);
+  });
+});
+
+test('a program that was gone for a reading still has its slot from before', () => {
+  let seen = seenAfter(new Map(), reading([program, at(5n)]));
+  seen = seenAfter(seen, reading([program, MISSING]));
+  expect(deploysBetween(seen, reading([program, at(9n)]))).toEqual([
+    { program, previousSlot: 5n, deploySlot: 9n },
+  ]);
+  expect(deploysBetween(seen, reading([program, at(5n)]))).toEqual([]);
+});
+
+test('a shrunk slot is told, so that its reading can be refused', () => {
+  const seen = seenAfter(new Map(), reading([program, at(5n)], [other, at(5n)]));
+  expect(shrunkIn(seen, reading([program, at(6n)], [other, at(4n)]))).toBe(other);
+  expect(shrunkIn(seen, reading([program, at(5n)], [other, MISSING]))).toBeUndefined();
+});
+
+test('over any run of readings every slot a program reaches is announced once, in rising order', () => {
+  const states = fc.array(fc.oneof(fc.constant(MISSING), fc.bigInt({ min: 0n, max: 30n }).map(at)), {
+    maxLength: 30,
+  });
+  fc.assert(
+    fc.property(states, (run) => {
+      let seen = seenAfter(new Map(), reading());
+      const announced: bigint[] = [];
+      let highest: bigint | undefined;
+      const wanted: bigint[] = [];
+      for (const state of run) {
+        const next = reading([program, state]);
+        announced.push(...deploysBetween(seen, next).map(({ deploySlot }) => deploySlot));
+        seen = seenAfter(seen, next);
+        if (state.status !== 'upgradeable') continue;
+        if (highest !== undefined && state.deploySlot > highest) wanted.push(state.deploySlot);
+        highest = highest === undefined || state.deploySlot > highest ? state.deploySlot : highest;
+      }
+      expect(announced).toEqual(wanted);
+    }),
+  );
+});

@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'bun:test';
+import builtIn from '../../../deploys/watch/programs.json';
+import { PROGRAMS_MAX, watchedFrom } from '../../../deploys/watch/watched.ts';
+import { addressOf } from '../../fakes/chain.ts';
+
+const [one, two] = [addressOf('one'), addressOf('two')];
+const linesOf = (json: unknown) => {
+  const watched = watchedFrom(json);
+  return watched.kind === 'problems' ? watched.lines : [];
+};
+
+test('the built-in list has no problem and about 115 programs (spec 8)', () => {
+  const watched = watchedFrom(builtIn);
+  expect(watched.kind === 'watched' && watched.programs.length).toBe(115);
+});
+
+test('a list keeps its order, and members it does not know are passed over', () => {
+  const json = [
+    { program_id: two, label: 'Two', kind: 'amm' },
+    { program_id: one, label: 'One' },
+  ];
+  expect(watchedFrom(json)).toEqual({
+    kind: 'watched',
+    programs: [
+      { address: two, label: 'Two' },
+      { address: one, label: 'One' },
+    ],
+  });
+});
+
+test('two programs may share a label, since a label is only a name', () => {
+  const json = [one, two].map((program_id) => ({ program_id, label: 'Same' }));
+  expect(watchedFrom(json).kind).toBe('watched');
+});
+
+test('every problem of a list is told at once', () => {
+  const lines = linesOf([
+    { program_id: 'abc', label: '' },
+    { program_id: one, label: 'One' },
+    { program_id: one, label: ' padded ' },
+    { label: 7 },
+    null,
+  ]);
+  expect(lines).toEqual([
+    '[0].program_id: found "abc", wanted a base58 address of 32 bytes',
+    '[0].label: found "", wanted a name without spaces around it',
+    '[2].label: found " padded ", wanted a name without spaces around it',
+    `[2].program_id: ${one} is in the list already, at [1]`,
+    '[3].program_id: found nothing, wanted a base58 address of 32 bytes',
+    '[3].label: found 7, wanted a name without spaces around it',
+    '[4].program_id: found nothing, wanted a base58 address of 32 bytes',
+    '[4].label: found nothing, wanted a name without spaces around it',
+  ]);
+});
+
+describe('addresses', () => {
+  test.each([
+    ['one character short of 32 bytes', '1'.repeat(31)],
+    ['above 32 bytes', 'z'.repeat(44)],
+    ['a letter that base58 leaves out', `${'1'.repeat(31)}0`],
+    ['a space', `${one} `],
+    ['a number', 5],
+  ])('%s is a problem', (_, program_id) => {
+    expect(linesOf([{ program_id, label: 'One' }])).toHaveLength(1);
+  });
+});
+
+test.each([
+  [100, 0],
+  [101, 1],
+])('a label of %i characters gives %i problems', (length, problems) => {
+  expect(linesOf([{ program_id: one, label: 'x'.repeat(length) }])).toHaveLength(problems);
+});
+
+test('a label with a line break is a problem: labels stand in logs and tables', () => {
+  expect(linesOf([{ program_id: one, label: 'a\nb' }])).toHaveLength(1);
+});
+
+test.each([
+  [PROGRAMS_MAX, 'watched'],
+  [PROGRAMS_MAX + 1, 'problems'],
+])('a list of %i programs is %s', (count, kind) => {
+  const json = Array.from({ length: count }, (_, i) => ({ program_id: addressOf(`${i}`), label: `${i}` }));
+  expect(watchedFrom(json).kind).toBe(kind as 'watched'); // the table's literal
+});
+
+test.each([
+  ['an object', {}],
+  ['nothing', undefined],
+  ['an empty list', []],
+])('%s in the place of a list is one problem', (_, json) => {
+  expect(linesOf(json)).toHaveLength(1);
+});
