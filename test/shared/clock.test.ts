@@ -1,0 +1,36 @@
+import { expect, test } from 'bun:test';
+import { systemClock } from '../../shared/clock.ts';
+
+const never = new AbortController().signal;
+
+test('now is Unix milliseconds, and monotonic never steps back', () => {
+  expect(Math.abs(systemClock.now() - Date.now())).toBeLessThan(1_000);
+  const instants = Array.from({ length: 1_000 }, systemClock.monotonic);
+  expect(instants).toEqual(instants.toSorted((a, b) => a - b));
+});
+
+test('sleep takes its time', async () => {
+  const before = systemClock.monotonic();
+  await systemClock.sleep(20, never);
+  expect(systemClock.monotonic() - before).toBeGreaterThanOrEqual(19);
+});
+
+test('sleep ends early, without rejecting, when its signal aborts', async () => {
+  const over = new AbortController();
+  const slept = systemClock.sleep(1_000_000, over.signal);
+  over.abort();
+  await slept;
+  await systemClock.sleep(1_000_000, over.signal);
+});
+
+test('an aborted sleep leaves no timer behind: the process can end', async () => {
+  const script = `
+    import { systemClock } from ${JSON.stringify(`${import.meta.dir}/../../shared/clock.ts`)};
+    const over = new AbortController();
+    const slept = systemClock.sleep(1_000_000, over.signal);
+    over.abort();
+    await slept;
+  `;
+  const child = Bun.spawn([process.execPath, '-e', script], { stderr: 'inherit', timeout: 4_000 });
+  expect(await child.exited).toBe(0);
+});

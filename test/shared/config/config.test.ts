@@ -1,0 +1,196 @@
+import { describe, expect, test } from 'bun:test';
+import { configFrom, urlOf } from '../../../shared/config/config.ts';
+import { PLANS_BY_DEFAULT } from '../../../shared/config/plans.ts';
+import { problemLine, shown } from '../../../shared/config/problem.ts';
+import { PRICES_BY_DEFAULT } from '../../../shared/config/prices.ts';
+
+const SEAL = Buffer.alloc(32, 7).toString('base64');
+const backend = { name: 'a', url: 'http://10.0.0.1:8899' };
+
+function configOf(document: unknown, env: Record<string, string> = {}) {
+  const result = configFrom(document, env);
+  if (result.kind === 'problems') throw new Error(result.problems.map(problemLine).join('\n'));
+  return result.config;
+}
+
+function problemsOf(document: unknown, env: Record<string, string> = {}) {
+  const result = configFrom(document, env);
+  return result.kind === 'problems' ? result.problems : [];
+}
+
+describe('the embedded default', () => {
+  const config = configOf({});
+  test('listens on the loopback address at the documented ports', () => {
+    const { gateway, deploys, localnet } = config;
+    const ports = [gateway.listen, deploys.listen, localnet.listen, gateway.metrics, deploys.metrics];
+    expect(ports.map(({ port }) => port)).toEqual([8899, 8910, 8890, 9464, 9465]);
+    expect(ports.every(({ hostname }) => hostname === '127.0.0.1')).toBe(true);
+  });
+  test('has no backend, keeps its data in ./data and watches through the localnet every minute', () => {
+    expect(config.backends).toEqual([]);
+    expect(config.storage).toEqual({ dataDir: './data', secret: undefined, redisUrl: undefined });
+    expect(config.deploys.rpcUrls.map(String)).toEqual(['http://127.0.0.1:8890/']);
+    expect(config.deploys.pollMs).toBe(60_000);
+  });
+  test('has the plans and prices of the tables; the trial is 5 calls a second (spec 8)', () => {
+    expect(Object.fromEntries(config.plans)).toEqual(PLANS_BY_DEFAULT);
+    expect(config.plans.get('trial')?.rps).toBe(5);
+    expect(Object.fromEntries(config.prices.methods)).toEqual(PRICES_BY_DEFAULT);
+    expect(config.prices.default).toBe(1);
+  });
+});
+
+describe('values', () => {
+  test('with backends, the watcher reads through the gateway', () => {
+    expect(configOf({ backends: [backend] }).deploys.rpcUrls.map(String)).toEqual(['http://127.0.0.1:8899/']);
+  });
+  test('a plan table changes its row alone, and a new plan needs only its rate', () => {
+    const { plans } = configOf({ plans: { trial: { rps: 7 }, tiny: { rps: 0.5 } } });
+    expect(plans.get('trial')).toEqual({ rps: 7, burst: 10, credits: 250_000, batchMax: 20, scans: 1 });
+    expect(plans.get('tiny')).toEqual({ rps: 0.5, burst: 1, credits: undefined, batchMax: 100, scans: 1 });
+    expect(plans.get('pro')?.rps).toBe(100);
+  });
+  test('a price of the config replaces or adds one', () => {
+    const { prices } = configOf({ credits: { default: 0, methods: { getBlock: 3, getNew: 4 } } });
+    expect([prices.default, prices.methods.get('getBlock'), prices.methods.get('getNew')]).toEqual([0, 3, 4]);
+    expect(prices.methods.get('getTransaction')).toBe(10);
+  });
+  test('a backend serves everything but assets unless told', () => {
+    const [one] = configOf({ backends: [backend] }).backends;
+    expect(one?.lanes).toEqual(['state', 'scan', 'archive', 'send']);
+    expect(one?.connectionsMax).toBe(512);
+  });
+  test('"env:NAME" takes any value from the environment, numbers too', () => {
+    const config = configOf(
+      {
+        storage: { secret: 'env:SEAL' },
+        gateway: { idle_seconds: 'env:IDLE' },
+        backends: [{ ...backend, headers: { Authorization: 'env:TOKEN' } }],
+      },
+      { SEAL, IDLE: '9', TOKEN: 'Bearer t0ken' },
+    );
+    expect(config.storage.secret?.reveal()).toBe(SEAL);
+    expect(config.gateway.idleMs).toBe(9_000);
+    expect(config.backends[0]?.headers.get('authorization')?.reveal()).toBe('Bearer t0ken');
+  });
+  test.each([
+    ['0.0.0.0:1', 'http://127.0.0.1:1/'],
+    ['[::]:2', 'http://[::1]:2/'],
+    ['[fe80::1]:3', 'http://[fe80::1]:3/'],
+    ['host.example:4', 'http://host.example:4/'],
+  ])('a listener on %s is reached at %s', (listen, url) => {
+    expect(urlOf(configOf({ gateway: { listen } }).gateway.listen).href).toBe(url);
+  });
+});
+
+describe('a problem names its key', () => {
+  test.each([
+    ['gatway', { gatway: {} }],
+    ['gateway.lisen', { gateway: { lisen: '127.0.0.1:1' } }],
+    ['gateway', { gateway: 5 }],
+    ['gateway.listen', { gateway: { listen: '8899' } }],
+    ['gateway.listen', { gateway: { listen: '127.0.0.1:65536' } }],
+    ['gateway.listen', { gateway: { listen: '::1:80' } }],
+    ['gateway.processes', { gateway: { processes: 0 } }],
+    ['gateway.processes', { gateway: { processes: 1.5 } }],
+    ['gateway.processes', { gateway: { processes: true } }],
+    ['gateway.idle_seconds', { gateway: { idle_seconds: 256 } }],
+    ['gateway.max_body_bytes', { gateway: { max_body_bytes: 1_023 } }],
+    ['gateway.tls.key', { gateway: { tls: { cert: 'c.pem' } } }],
+    ['gateway.tls.cert', { gateway: { tls: { key: 'k.pem' } } }],
+    ['deploys.public_url', { deploys: { public_url: 'ftp://x' } }],
+    ['deploys.public_url', { deploys: { public_url: 'http://x/#a' } }],
+    ['deploys.rpc_urls', { deploys: { rpc_urls: [] } }],
+    ['deploys.rpc_urls', { deploys: { rpc_urls: ['x'] } }],
+    ['deploys.programs', { deploys: { programs: '' } }],
+    ['deploys.poll_seconds', { deploys: { poll_seconds: 0 } }],
+    ['storage.secret', { storage: { secret: 'short' } }],
+    ['localnet.slot_ms', { localnet: { slot_ms: 9 } }],
+    ['backends', { backends: {} }],
+    ['backends', { backends: [backend, backend] }],
+    ['backends[0].name', { backends: [{ url: backend.url }] }],
+    ['backends[0].url', { backends: [{ name: 'a' }] }],
+    ['backends[0].lanes', { backends: [{ ...backend, lanes: ['fast'] }] }],
+    ['backends[0].lanes', { backends: [{ ...backend, lanes: ['state', 'state'] }] }],
+    ['backends[0].methods', { backends: [{ ...backend, methods: ['get slot'] }] }],
+    ['backends[0].headers.Host', { backends: [{ ...backend, headers: { Host: 'x' } }] }],
+    ['backends[0].headers.x-a', { backends: [{ ...backend, headers: { 'x-a': 'a\nb' } }] }],
+    ['backends[1].port', { backends: [backend, { ...backend, name: 'b', port: 1 }] }],
+    ['plans.None', { plans: { None: { rps: 1 } } }],
+    ['plans.none', { plans: { none: { rps: 1 } } }],
+    ['plans.new.rps', { plans: { new: { burst: 1 } } }],
+    ['plans.pro.rps', { plans: { pro: { rps: 0 } } }],
+    ['plans.pro.rps', { plans: { pro: { rps: 10_000_001 } } }],
+    ['plans.pro.scans', { plans: { pro: { scans: 65_536 } } }],
+    ['credits.default', { credits: { default: -1 } }],
+    ['credits.methods.getSlot', { credits: { methods: { getSlot: '1x' } } }],
+  ])('%s of %j', (key, document) =>
+    expect(problemsOf(document).map((problem) => problem.key)).toEqual([key]),
+  );
+
+  test('and bounds are generous: the largest rate and the most scans are accepted', () => {
+    const { plans } = configOf({ plans: { pro: { rps: 10_000_000, burst: 10_000_000, scans: 65_535 } } });
+    expect(plans.get('pro')?.rps).toBe(10_000_000);
+  });
+
+  test('what was found, what is wanted and an example stand in its line', () => {
+    const [problem] = problemsOf({ gateway: { processes: 'many' } });
+    if (problem === undefined) throw new Error('no problem');
+    expect(problemLine(problem)).toBe(
+      'gateway.processes: found "many", wanted a whole number from 1 to 256 (for example 2)',
+    );
+  });
+
+  test('an unset variable is named, and an empty one counts as unset', () => {
+    for (const env of [{}, { SEAL: '' }] as Record<string, string>[]) {
+      const [problem] = problemsOf({ storage: { secret: 'env:SEAL' } }, env);
+      expect(problem?.wanted).toBe('the environment variable SEAL to be set');
+    }
+  });
+
+  test('all problems are told at once', () => {
+    const document = {
+      gateway: { listen: 1, nope: 2 },
+      storage: { secret: 'x' },
+      plans: { A: {} },
+      other: 1,
+    };
+    expect(problemsOf(document).map(({ key }) => key)).toEqual([
+      'gateway.listen',
+      'gateway.nope',
+      'storage.secret',
+      'plans.A',
+      'plans.A.rps',
+      'other',
+    ]);
+  });
+});
+
+describe('secrets', () => {
+  const env = { BAD: 'hunter2 too short', TOKEN: 'hunter2\u0000' };
+  test('never stand in a problem, whether from the environment or the file', () => {
+    const problems = [
+      ...problemsOf({ storage: { secret: 'env:BAD' } }, env),
+      ...problemsOf({ storage: { secret: 'hunter2' } }),
+      ...problemsOf({ backends: [{ ...backend, headers: { 'x-a': 'env:TOKEN' } }] }, env),
+    ];
+    expect(problems).toHaveLength(3);
+    expect(JSON.stringify(problems)).not.toContain('hunter2');
+  });
+  test('never stand in a printed config', () => {
+    const config = configOf({
+      deploys: { rpc_key: 'hunter2' },
+      storage: { redis: 'redis://:hunter2@h' },
+      backends: [{ ...backend, headers: { a: 'hunter2' } }],
+    });
+    expect(config.deploys.rpcKey?.reveal()).toBe('hunter2');
+    expect(JSON.stringify(config) + Bun.inspect(config, { depth: 9 })).not.toContain('hunter2');
+  });
+});
+
+test.each([
+  [undefined, 'nothing'],
+  ['a\nb', '"a\\nb"'],
+  [{ a: 1 }, '{"a":1}'],
+  ['x'.repeat(99), `"${'x'.repeat(56)}...`],
+])('%p is shown as %s', (value, text) => expect(shown(value)).toBe(text));

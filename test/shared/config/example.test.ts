@@ -1,0 +1,62 @@
+import { expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { configFrom } from '../../../shared/config/config.ts';
+
+const ENV = { SLUICE_WATCHER_KEY: 'k', SLUICE_SECRET: Buffer.alloc(32).toString('base64'), AGAVE_TOKEN: 't' };
+const text = await Bun.file(join(import.meta.dir, '../../../sluice.example.toml')).text();
+/** The file with every setting that is commented out, `#key = ...`, taken in. */
+const whole = Bun.TOML.parse(text.replace(/^#(?=[a-z[])/gm, ''));
+
+/** Every key that the config knows, by asking for a key that no table has: the problem lists the ones there are. */
+function keysKnown(): readonly string[] {
+  const planted = { 'no-such': 1 };
+  const document = {
+    ...planted,
+    gateway: { ...planted, tls: planted },
+    deploys: planted,
+    storage: planted,
+    localnet: planted,
+    backends: [planted],
+    plans: { trial: planted },
+    credits: planted,
+  };
+  const result = configFrom(document, {});
+  if (result.kind === 'config') throw new Error('unknown keys were accepted');
+  return result.problems.flatMap(({ key, wanted, example }) =>
+    wanted === 'no such key'
+      ? example
+          .replace('one of: ', '')
+          .split(', ')
+          .map((name) => key.replace('no-such', name).replace('[0]', ''))
+      : [],
+  );
+}
+
+/** Every key of a document, as `table.key`; lists of tables count once. */
+function keysOf(value: unknown, path: string): readonly string[] {
+  if (Array.isArray(value)) return keysOf(value[0], path);
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, member]) => {
+    const own = path === '' ? key : `${path}.${key}`;
+    return [own, ...keysOf(member, own)];
+  });
+}
+
+test('a copy of sluice.example.toml changes nothing', () => {
+  const [copied, embedded] = [configFrom(Bun.TOML.parse(text), {}), configFrom({}, {})];
+  expect(copied.kind).toBe('config');
+  expect(copied).toEqual(embedded);
+});
+
+test('every setting in it is accepted, those commented out too', () => {
+  expect(configFrom(whole, ENV)).toMatchObject({
+    kind: 'config',
+    config: { backends: [{ name: 'agave-1' }] },
+  });
+});
+
+test('it has every key that the config knows', () => {
+  const known = keysKnown();
+  expect(known.length).toBeGreaterThan(35);
+  expect(known.filter((key) => !keysOf(whole, '').includes(key))).toEqual([]);
+});
