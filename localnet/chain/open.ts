@@ -20,7 +20,7 @@ type Deps = Readonly<{
   slotMs: number;
   nowMs: number;
   random(bytes: number): Uint8Array;
-  genesis(): Promise<(readonly [Address, AccountState])[]>;
+  genesis(): Promise<readonly (readonly [Address, AccountState])[]>;
 }>;
 
 /** Opens the chain of a ledger. Throws an Error with a sentence when the ledger holds half a chain. */

@@ -79,13 +79,13 @@ function rewind(svm: Svm, bank: SimulatedBank, keys: readonly Address[]): () => 
   if (bank.view.slot === bank.tip) return () => {};
   const differing = new Map<
     Address,
-    Readonly<{ then: AccountState | undefined; now: AccountState | undefined }>
+    Readonly<{ past: AccountState | undefined; present: AccountState | undefined }>
   >();
   function consider(key: Address): boolean {
-    const then = bank.view.account(key);
-    const now = svm.account(key);
-    const differs = !isSameAccount(then, now);
-    if (differs) differing.set(key, { then, now });
+    const past = bank.view.account(key);
+    const present = svm.account(key);
+    const differs = !isSameAccount(past, present);
+    if (differs) differing.set(key, { past, present });
     return differs;
   }
   for (const key of keys) {
@@ -94,18 +94,18 @@ function rewind(svm: Svm, bank: SimulatedBank, keys: readonly Address[]): () => 
     const dataAddress = program === undefined ? undefined : programDataOf(program);
     // A program is compiled when its own account is written, so it follows its ProgramData.
     if (dataAddress !== undefined && consider(dataAddress))
-      differing.set(key, { then: bank.view.account(key), now: program });
+      differing.set(key, { past: bank.view.account(key), present: program });
   }
   bank.setClock(bank.view.slot);
   write(
     svm,
-    [...differing].map(([key, { then }]) => [key, then]),
+    [...differing].map(([key, { past }]) => [key, past]),
   );
   return function restore() {
     bank.setClock(bank.tip);
     write(
       svm,
-      [...differing].map(([key, { now }]) => [key, now]),
+      [...differing].map(([key, { present }]) => [key, present]),
     );
   };
 }

@@ -1,6 +1,7 @@
 import { address, type Address } from '@solana/kit';
 import { RENT_EXEMPT_EPOCH, type AccountState } from '../chain/account.ts';
 import { LOADER_V4, NATIVE_LOADER, SYSTEM_PROGRAM } from '../chain/known-address.ts';
+import type { GenesisProgram } from './programs.ts';
 import { faucetKeypair, upgradeAuthorityKeypair } from './keypair.ts';
 import { formAt, programAccounts, type RentMinimum } from './program-accounts.ts';
 
@@ -8,9 +9,6 @@ import { formAt, programAccounts, type RentMinimum } from './program-accounts.ts
 export const GENESIS_SLOT = 450_000_000n;
 
 const FAUCET_LAMPORTS = 500_000_000_000_000_000n;
-
-/** A program to exist from the start; other members of the list's entries are ignored. */
-export type GenesisProgram = Readonly<{ program_id: string }>;
 
 /** The accounts of a new localnet, in an order in which they can be written. */
 export async function genesisAccounts(

@@ -1,4 +1,5 @@
-import type { Chain, Commitment } from '../chain/chain.ts';
+import type { Chain } from '../chain/chain.ts';
+import type { Commitment } from '../chain/slots.ts';
 import type { View } from '../chain/accounts.ts';
 import type { Json, JsonObject } from '../json/value.ts';
 import { invalidParams, RpcFailure } from './failure.ts';

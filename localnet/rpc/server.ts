@@ -1,6 +1,7 @@
 /*
  * Agave's HTTP: the statuses and texts of jsonrpc-http-server 18, which SDKs have been written against.
  */
+import { urlOf } from '../../shared/config/config.ts';
 import type { Chain } from '../chain/chain.ts';
 import { errorAnswer, type Answer } from './answer.ts';
 import { readBody } from './body.ts';
@@ -25,27 +26,35 @@ export type ServeOptions = Readonly<{
 /** A listening localnet. `stop` lets answers under way finish; `stop(true)` cuts them. */
 export type ServedLocalnet = Readonly<{ url: string; stop(isAbrupt?: boolean): Promise<void> }>;
 
-/** Serves a chain. Throws when the port is taken. */
+/** Serves a chain. Throws an Error with one sentence when the address cannot be had. */
 export function serveLocalnet(options: ServeOptions): ServedLocalnet {
-  const answerRequest = createAnswerRequest(options);
+  const { hostname, port } = options;
   const bodyBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX;
-  const server = Bun.serve({
-    hostname: options.hostname,
-    port: options.port,
-    development: false,
-    idleTimeout: IDLE_TIMEOUT_S,
-    // Above the limit that answers with Agave's text; Bun's own answer has none.
-    maxRequestBodySize: bodyBytesMax * 64,
-    fetch: answerRequest,
-    error: (cause) => {
-      options.onFault(cause);
-      return text(500, 'Internal Server Error\n');
-    },
-  });
-  return {
-    url: `http://${options.hostname}:${server.port}`,
-    stop: (isAbrupt = false) => server.stop(isAbrupt),
-  };
+  try {
+    const server = Bun.serve({
+      hostname,
+      port,
+      fetch: createAnswerRequest(options),
+      reusePort: false, // a second process must fail here, not share the port unseen
+      development: false, // its error page shows source to the caller
+      idleTimeout: IDLE_TIMEOUT_S,
+      // Above the limit that is answered with Agave's text; Bun's own answer has none.
+      maxRequestBodySize: bodyBytesMax * 64,
+      error: (cause) => {
+        options.onFault(cause);
+        return text(500, 'Internal Server Error\n');
+      },
+    });
+    const url = urlOf({ hostname, port: server.port ?? port }).origin;
+    return { url, stop: (isAbrupt = false) => server.stop(isAbrupt) };
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+    const why = code === 'EADDRINUSE' ? 'another process has it' : code;
+    throw new Error(
+      `The address ${hostname}:${port} cannot be listened on (${why}); free it or change localnet.listen in the config.`,
+      { cause },
+    );
+  }
 }
 
 /** Makes `answerRequest`, the whole HTTP edge without a socket. */
