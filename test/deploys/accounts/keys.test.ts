@@ -1,0 +1,167 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createKeys } from '../../../deploys/accounts/keys.ts';
+import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
+import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
+import { opened, temporaryFolder } from '../../started/gateway.ts';
+
+const HOUR_MS = 3_600_000;
+let folder: ReturnType<typeof temporaryFolder>;
+let store: ReturnType<typeof opened>;
+let clock: ReturnType<typeof createVirtualClock>;
+let keys: ReturnType<typeof createKeys>;
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  store = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  store.run("INSERT INTO accounts (name, created_at_ms) VALUES ('a', 0), ('b', 0)");
+  clock = createVirtualClock();
+  keys = createKeys({ store, clock, random: randomBytes });
+});
+afterEach(() => {
+  store.close();
+  folder[Symbol.dispose]();
+});
+
+function made(account = 'a', name = 'main') {
+  const result = keys.create(account, name);
+  if (result.kind !== 'created') throw new Error(result.kind);
+  return result.made;
+}
+
+function rotated(id: string, graceMs: number) {
+  const result = keys.rotate(id, graceMs);
+  if (result.kind !== 'rotated') throw new Error(result.kind);
+  return result;
+}
+
+const stateOf = (id: string) => keys.find(id)?.state;
+
+describe('a new key', () => {
+  test('is well formed and named by its hash', () => {
+    const { key, id, account, name } = made();
+    expect(readApiKey(key)).toBe(key);
+    expect(id).toBe(keyIdOf(hashOf(key)));
+    expect([account, name]).toEqual(['a', 'main']);
+  });
+  test('is listed without being shown', () => {
+    const { key, id } = made();
+    expect(keys.list()).toEqual([
+      {
+        id,
+        account: 'a',
+        name: 'main',
+        prefix: key.slice(0, 11),
+        last4: key.slice(-4),
+        state: 'active',
+        createdAtMs: START_MS,
+        lastUsedAtMs: undefined,
+        expiresAtMs: undefined,
+      },
+    ]);
+  });
+  test('stands nowhere in the database', () => {
+    const { key } = made();
+    store.run('PRAGMA wal_checkpoint(TRUNCATE)');
+    const bytes = readFileSync(join(folder.path, ACCOUNTS_FILE));
+    expect(bytes.includes(key.slice(0, 11))).toBe(true);
+    expect(bytes.includes(key.slice(7, 39))).toBe(false);
+  });
+  test('needs an account and a name that can be read', () => {
+    expect(keys.create('nobody', 'main')).toEqual({ kind: 'unknown-account' });
+    expect(keys.create('a', '')).toEqual({ kind: 'bad-name' });
+    expect(keys.list()).toEqual([]);
+  });
+});
+
+describe('a revocation', () => {
+  test('is at once, and once more says so', () => {
+    const { id } = made();
+    expect(keys.revoke(id)).toMatchObject({ kind: 'revoked', row: { id, state: 'revoked' } });
+    expect(stateOf(id)).toBe('revoked');
+    expect(keys.revoke(id)).toMatchObject({ kind: 'already-revoked' });
+  });
+  test('of one key leaves the others', () => {
+    const [one, two] = [made(), made()];
+    keys.revoke(one.id);
+    expect(stateOf(two.id)).toBe('active');
+  });
+  test('needs a key that is there', () =>
+    expect(keys.revoke('0123456789abcdef')).toEqual({ kind: 'unknown-key' }));
+});
+
+describe('a rotation', () => {
+  test('makes a key of the same name and lets the old one end after the grace, to the millisecond', async () => {
+    const old = made('a', 'bot');
+    const { made: next, oldExpiresAtMs } = rotated(old.id, 24 * HOUR_MS);
+    expect([next.name, next.account, next.key === old.key]).toEqual(['bot', 'a', false]);
+    expect(oldExpiresAtMs).toBe(START_MS + 24 * HOUR_MS);
+    expect([stateOf(old.id), stateOf(next.id)]).toEqual(['expiring', 'active']);
+    await clock.advance(24 * HOUR_MS - 1);
+    expect(stateOf(old.id)).toBe('expiring');
+    await clock.advance(1);
+    expect([stateOf(old.id), stateOf(next.id)]).toEqual(['expired', 'active']);
+  });
+  test('without grace ends the old key now', () => {
+    const old = made();
+    rotated(old.id, 0);
+    expect(stateOf(old.id)).toBe('expired');
+  });
+  test('of a key that is expiring never makes it live longer, but may end it sooner', () => {
+    const old = made();
+    rotated(old.id, HOUR_MS);
+    expect(rotated(old.id, 5 * HOUR_MS).oldExpiresAtMs).toBe(START_MS + HOUR_MS);
+    expect(rotated(old.id, 1_000).oldExpiresAtMs).toBe(START_MS + 1_000);
+  });
+  test('of a key that has ended is refused, and makes no key', () => {
+    const [expired, revoked] = [made(), made()];
+    rotated(expired.id, 0);
+    keys.revoke(revoked.id);
+    const before = keys.list().length;
+    expect(keys.rotate(expired.id, HOUR_MS)).toEqual({ kind: 'ended', state: 'expired' });
+    expect(keys.rotate(revoked.id, HOUR_MS)).toEqual({ kind: 'ended', state: 'revoked' });
+    expect(keys.rotate('none', HOUR_MS)).toEqual({ kind: 'unknown-key' });
+    expect(keys.list()).toHaveLength(before);
+  });
+});
+
+describe('a list', () => {
+  test('is oldest first, of one account or of all', async () => {
+    const ids: string[] = [];
+    for (const account of ['a', 'b', 'a']) {
+      ids.push(made(account).id);
+      await clock.advance(1);
+    }
+    expect(keys.list().map(({ id }) => id as string)).toEqual(ids); // a brand is a string
+    expect(keys.list('a').map(({ id }) => id as string)).toEqual([ids[0] ?? '', ids[2] ?? '']); // as above
+    expect(keys.list('nobody')).toEqual([]);
+  });
+  test('says revoked of a key that expired too', () => {
+    const old = made();
+    rotated(old.id, 0);
+    keys.revoke(old.id);
+    expect(stateOf(old.id)).toBe('revoked');
+  });
+  test('says when a key was last used', () => {
+    const { id } = made();
+    store.run('UPDATE keys SET last_used_at_ms = 5');
+    expect(keys.find(id)?.lastUsedAtMs).toBe(5);
+  });
+});
+
+test('rotations by two processes at once leave two working keys, never none', () => {
+  const old = made();
+  using other = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  const elsewhere = createKeys({ store: other, clock, random: randomBytes });
+  rotated(old.id, HOUR_MS);
+  expect(elsewhere.rotate(old.id, 0).kind).toBe('rotated');
+  expect(
+    keys
+      .list()
+      .map(({ state }) => state)
+      .toSorted(),
+  ).toEqual(['active', 'active', 'expired']);
+});
