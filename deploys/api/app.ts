@@ -40,6 +40,7 @@ export function createApp(deps: AppDeps) {
     .onError(({ code, error }) => {
       if (code === 'NOT_FOUND') return refusalResponse({ kind: 'not-found' });
       deps.noteBroken(error);
+      deps.noteAnswer(500);
       return refusalResponse({ kind: 'broken' });
     })
     .model(SCHEMAS)

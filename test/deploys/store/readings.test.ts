@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { createBlockTimeStore } from '../../../deploys/store/block-times.ts';
+import { createReadings } from '../../../deploys/store/readings.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
+import type { ProgramState } from '../../../deploys/watch/program-state.ts';
+import type { Latest } from '../../../deploys/watch/watcher.ts';
+import { addressOf } from '../../fakes/chain.ts';
+import { opened, temporaryFolder } from '../../started/gateway.ts';
+
+const [one, two] = [addressOf('one'), addressOf('two')];
+const upgradeAuthority = addressOf('authority');
+const latest = (...states: [typeof one, ProgramState][]): Latest => ({
+  reading: { contextSlot: 100n, programs: new Map(states) },
+  checkedAtMs: 1_234,
+});
+
+test('a stored reading is there after a restart', () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, 'sluice.db');
+  const before = opened(path, DEPLOYS_MIGRATIONS);
+  createReadings(before).save(
+    latest([one, { status: 'upgradeable', deploySlot: 5n, upgradeAuthority }], [two, { status: 'missing' }]),
+  );
+  before.close();
+  const after = opened(path, DEPLOYS_MIGRATIONS);
+  expect(createReadings(after).deploySlots()).toEqual(new Map([[one, 5n]]));
+  expect(after.query('SELECT context_slot, checked_at_ms FROM reading').all()).toEqual([
+    { context_slot: 100, checked_at_ms: 1_234 },
+  ]);
+  after.close();
+});
+
+test('a reading replaces the one before whole, also for programs that are no longer watched', () => {
+  using store = opened(':memory:', DEPLOYS_MIGRATIONS);
+  const readings = createReadings(store);
+  readings.save(latest([one, { status: 'frozen', deploySlot: 5n }]));
+  readings.save(latest([two, { status: 'frozen', deploySlot: 6n }]));
+  expect(readings.deploySlots()).toEqual(new Map([[two, 6n]]));
+});
+
+test('a reading that cannot be stored whole changes nothing', () => {
+  using store = opened(':memory:', DEPLOYS_MIGRATIONS);
+  const readings = createReadings(store);
+  readings.save(latest([one, { status: 'frozen', deploySlot: 5n }]));
+  const bad = latest([one, { status: 'frozen', deploySlot: 6n }], [two, { status: 'unheard-of' } as never]); // the schema must refuse it
+  expect(() => readings.save(bad)).toThrow('CHECK');
+  expect(readings.deploySlots()).toEqual(new Map([[one, 5n]]));
+});
+
+describe('block times', () => {
+  test('survive and can be put right', () => {
+    using store = opened(':memory:', DEPLOYS_MIGRATIONS);
+    const times = createBlockTimeStore(store);
+    expect(times.find(5n)).toBeUndefined();
+    times.save(5n, 1_700_000_000);
+    times.save(5n, 1_700_000_001);
+    expect(times.find(5n)).toBe(1_700_000_001);
+  });
+});

@@ -1,0 +1,214 @@
+import { afterEach, describe, expect, test } from 'bun:test';
+import type { Deploy } from '../../../deploys/watch/change.ts';
+import type { Floor, ReadingOutcome } from '../../../deploys/watch/failover.ts';
+import type { Reading } from '../../../deploys/watch/program-state.ts';
+import { createWatcher, type Latest, type Unread } from '../../../deploys/watch/watcher.ts';
+import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
+import { addressOf } from '../../fakes/chain.ts';
+
+const program = addressOf('program');
+const MINUTE = 60_000;
+
+function reading(contextSlot: number, deploySlot: number): Reading {
+  return {
+    contextSlot: BigInt(contextSlot),
+    programs: new Map([[program, { status: 'frozen', deploySlot: BigInt(deploySlot) }]]),
+  };
+}
+const read = (contextSlot: number, deploySlot: number): ReadingOutcome => ({
+  kind: 'read',
+  reading: reading(contextSlot, deploySlot),
+  reasons: [],
+});
+const FAILED: ReadingOutcome = { kind: 'failed', reasons: ['away'] };
+const BEHIND: ReadingOutcome = { kind: 'behind', reasons: ['old'] };
+type Step = ReadingOutcome | ((signal: AbortSignal) => Promise<ReadingOutcome>);
+
+const NO_FILL: (signal: AbortSignal) => Promise<void> = async () => {};
+
+let stop: (() => Promise<void>) | undefined;
+afterEach(() => stop?.());
+
+/** A running watcher whose readings are the steps; the last one repeats. */
+function start(steps: readonly Step[], pollMs = MINUTE) {
+  const clock = createVirtualClock();
+  const over = new AbortController();
+  const startsMs: number[] = [];
+  const floors: (Floor | undefined)[] = [];
+  const saved: Latest[] = [];
+  const found: Deploy[] = [];
+  const unread: Unread[] = [];
+  const filled: { reading: Reading; signal: AbortSignal }[] = [];
+  const wishes = { save: () => {}, fill: NO_FILL };
+  const watcher = createWatcher({
+    read: async (floor, signal) => {
+      startsMs.push(clock.monotonic());
+      floors.push(floor);
+      const step = steps[Math.min(startsMs.length, steps.length) - 1];
+      return typeof step === 'function' ? step(signal) : (step ?? FAILED);
+    },
+    save: (latest) => {
+      wishes.save();
+      saved.push(latest);
+    },
+    fillBlockTimes: (current, signal) => {
+      filled.push({ reading: current, signal });
+      return wishes.fill(signal);
+    },
+    noteRead: (_, deploys) => void found.push(...deploys),
+    noteUnread: (trouble) => void unread.push(trouble),
+    clock,
+    pollMs,
+  });
+  const running = watcher.run(over.signal);
+  stop = async () => {
+    over.abort();
+    await running;
+    await clock.advance(0);
+    expect(clock.sleepers()).toBe(0);
+  };
+  return { clock, watcher, startsMs, floors, saved, found, unread, filled, wishes };
+}
+
+describe('the minute (spec 1.1, 8)', () => {
+  test('the first reading starts at once, and every other a minute after the start of the one before', async () => {
+    const { clock, startsMs } = start([read(1, 1)]);
+    await clock.advance(3 * MINUTE);
+    expect(startsMs).toEqual([0, MINUTE, 2 * MINUTE, 3 * MINUTE]);
+  });
+
+  test('slow readings do not push the next ones back', async () => {
+    const slow = async (signal: AbortSignal) => {
+      await Promise.resolve(); // the first reading starts before `started` has its value
+      await started.clock.sleep(25_000, signal);
+      return read(1, 1);
+    };
+    const started = start([slow]);
+    await started.clock.advance(2 * MINUTE);
+    expect(started.startsMs).toEqual([0, MINUTE, 2 * MINUTE]);
+  });
+
+  test('checked_at is when the reading began', async () => {
+    const { clock, watcher } = start([read(1, 1)]);
+    await clock.advance(MINUTE + 5_000);
+    expect(watcher.state().latest?.checkedAtMs).toBe(START_MS + MINUTE);
+  });
+
+  test('a reading that hangs is given up after 30 s and told to stop', async () => {
+    let told: AbortSignal | undefined;
+    const { clock, unread, startsMs } = start([
+      (signal) => ((told = signal), new Promise(() => {})),
+      read(1, 1),
+    ]);
+    await clock.advance(29_999);
+    expect(told?.aborted).toBe(false);
+    await clock.advance(1);
+    expect(told?.aborted).toBe(true);
+    expect(unread).toEqual([{ kind: 'failed', reasons: ['no reading within 30 s'] }]);
+    await clock.advance(250);
+    expect(startsMs).toEqual([0, 30_250]);
+  });
+});
+
+describe('failures', () => {
+  test('while nothing was read yet, the next try is a quarter of a second away, then ever further', async () => {
+    const { clock, startsMs, watcher } = start([FAILED, FAILED, FAILED, read(1, 1)]);
+    await clock.advance(2_000);
+    expect(startsMs).toEqual([0, 250, 750, 1_750]);
+    expect(watcher.state().latest).toBeDefined();
+    expect(watcher.state().trouble).toBeUndefined();
+  });
+
+  test('a failed reading leaves the last one and its checked_at standing, and says what is wrong', async () => {
+    const { clock, watcher, saved } = start([read(1, 1), FAILED]);
+    await clock.advance(2 * MINUTE);
+    expect(watcher.state().latest).toEqual({ reading: reading(1, 1), checkedAtMs: START_MS });
+    expect(watcher.state().trouble).toEqual({ kind: 'failed', reasons: ['away'] });
+    expect(saved).toHaveLength(1);
+  });
+
+  test('a reading that throws is one bad turn and not the end', async () => {
+    const { clock, watcher, unread } = start([() => Promise.reject(new Error('broken')), read(1, 1)]);
+    await clock.advance(250);
+    expect(unread).toEqual([{ kind: 'broken', error: new Error('broken') }]);
+    expect(watcher.state().latest).toBeDefined();
+  });
+
+  test('what cannot be stored is not shown, and its deploys are found again by the next reading', async () => {
+    const { clock, watcher, wishes, found } = start([read(1, 1), read(2, 2)]);
+    await clock.advance(0);
+    wishes.save = () => {
+      throw new Error('disk full');
+    };
+    await clock.advance(MINUTE);
+    expect(watcher.state().latest?.reading).toEqual(reading(1, 1));
+    expect(found).toEqual([]);
+    wishes.save = () => {};
+    await clock.advance(MINUTE);
+    expect(found).toEqual([{ program, previousSlot: 1n, deploySlot: 2n }]);
+  });
+
+  test('block times that break do not stop the watching', async () => {
+    const { clock, wishes, startsMs, unread } = start([read(1, 1)]);
+    wishes.fill = () => Promise.reject(new Error('broken'));
+    await clock.advance(MINUTE);
+    expect(startsMs).toEqual([0, MINUTE]);
+    expect(unread[0]?.kind).toBe('broken');
+  });
+});
+
+describe('deploys', () => {
+  test('the first reading of a run finds none, whatever was deployed before (spec 6.2.3)', async () => {
+    const { clock, found } = start([read(10, 9)]);
+    await clock.advance(0);
+    expect(found).toEqual([]);
+  });
+
+  test('a slot that grew is found once', async () => {
+    const { clock, found } = start([read(10, 5), read(20, 15)]);
+    await clock.advance(5 * MINUTE);
+    expect(found).toEqual([{ program, previousSlot: 5n, deploySlot: 15n }]);
+  });
+
+  test('every reading must reach the slot of the one before, and a failure does not loosen that', async () => {
+    const { clock, floors } = start([read(10, 5), FAILED, read(20, 15)]);
+    await clock.advance(2 * MINUTE);
+    expect(floors.map((floor) => floor?.contextSlot)).toEqual([undefined, 10n, 10n, 20n]);
+    expect(floors.at(-1)?.deploySlots.get(program)).toBe(15n);
+  });
+
+  test('a chain that was reset is taken anew after ten minutes behind, without an event', async () => {
+    let isReset = false;
+    const afterReset = async () => (isReset ? read(3, 2) : BEHIND);
+    const { clock, floors, watcher, found } = start([read(10, 9), afterReset]);
+    await clock.advance(10 * MINUTE);
+    expect(floors.every((floor, i) => i === 0 || floor !== undefined)).toBe(true);
+    expect(watcher.state().trouble?.kind).toBe('behind');
+    isReset = true;
+    await clock.advance(2 * MINUTE);
+    expect(floors).toContain(undefined);
+    expect(watcher.state().latest?.reading).toEqual(reading(3, 2));
+    expect(found).toEqual([]);
+  });
+});
+
+describe('block times', () => {
+  test('are filled in after every good reading, in the time until the next one', async () => {
+    const { clock, filled, wishes, startsMs } = start([read(1, 1), FAILED]);
+    wishes.fill = () => new Promise(() => {});
+    await clock.advance(MINUTE - 1);
+    expect(filled).toHaveLength(1);
+    expect(filled[0]?.signal.aborted).toBe(false);
+    await clock.advance(1);
+    expect(filled[0]?.signal.aborted).toBe(true);
+    expect(startsMs).toEqual([0, MINUTE]);
+    expect(filled).toHaveLength(1);
+  });
+});
+
+test('a watcher that is stopped in the middle of a reading ends at once and records nothing', async () => {
+  const { clock, saved, unread } = start([() => new Promise(() => {})]);
+  await clock.advance(1);
+  await stop?.();
+  expect([saved.length, unread.length]).toEqual([0, 0]);
+});
