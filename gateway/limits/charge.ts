@@ -41,33 +41,40 @@ export function createCharging(journal: Journal, clock: Clock): Charging {
     }
     const spending = spendingOf(caller.accountId);
     if (spending === undefined) return { kind: 'check-unavailable' };
-    const left = caller.creditsGranted - (spending.charged - spending.refunded);
+    // An allowance lowered below what is spent leaves none, not fewer: a free call still passes.
+    const left = Math.max(0, caller.creditsGranted - (spending.charged - spending.refunded));
     if (price.credits > left)
       return { kind: 'out-of-credits', rate: { plan, tokens: refilled(before, plan, nowMs).tokens } };
     held.set(caller.accountId, { bucket: taken.bucket, plan });
     if (price.credits === 0) return { kind: 'charged', rate, creditsLeft: left };
     spending.charged += price.credits;
-    return durable(caller.accountId, spending, price.credits, {
-      kind: 'charged',
-      rate,
-      creditsLeft: left - price.credits,
-    });
+    const charged = { kind: 'charged', rate, creditsLeft: left - price.credits } as const;
+    return durable(caller.accountId, spending, price, charged);
   }
 
-  /** Waits for the journal; a charge that cannot be written is taken back and refused, so that no credit is lost. */
+  /** Waits for the journal; a charge that cannot be written is taken back and refused, so that nothing is lost. */
   async function durable(
     accountId: number,
     spending: Spending,
-    credits: number,
+    price: Price,
     charged: Charge,
   ): Promise<Charge> {
     try {
       await journal.note(accountId);
       return charged;
     } catch {
-      spending.refunded += credits;
+      spending.refunded += price.credits;
+      giveBack(accountId, price.calls);
       return { kind: 'check-unavailable' };
     }
+  }
+
+  /** Returns tokens to a bucket; the next refill holds it to its burst. One that was swept is full already. */
+  function giveBack(accountId: number, calls: number): void {
+    const now = held.get(accountId);
+    if (now === undefined) return;
+    const bucket = { ...now.bucket, tokens: now.bucket.tokens + calls };
+    held.set(accountId, { plan: now.plan, bucket });
   }
 
   function spendingOf(accountId: number): Spending | undefined {

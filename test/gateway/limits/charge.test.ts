@@ -1,0 +1,342 @@
+import { describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { type Charge, createCharging } from '../../../gateway/limits/charge.ts';
+import { createJournal, type Journal } from '../../../gateway/limits/journal.ts';
+import { LEDGER_MIGRATIONS, spentOf } from '../../../gateway/limits/ledger.ts';
+import type { Plan } from '../../../shared/config/plans.ts';
+import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
+import type { Caller } from '../../../shared/keys/identify.ts';
+import { opened, temporaryFolder } from '../../started/gateway.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
+
+const PAID: Plan = { rps: 5, burst: 10, credits: undefined, batchMax: 100, scans: 1 };
+const TRIAL: Plan = { ...PAID, credits: 250_000 };
+const WIDE: Plan = { ...TRIAL, rps: 1_000_000, burst: 1_000_000 };
+
+const key = keyIdOf(hashOf(makeApiKey((bytes) => new Uint8Array(bytes))));
+const caller = (accountId = 1, creditsGranted = 100): Caller => ({
+  keyId: key,
+  accountId,
+  plan: 'any',
+  creditsGranted,
+});
+const price = (credits: number, calls = 1) => ({ calls, credits });
+
+/** Charging over a real ledger and a clock that stands still. */
+function started() {
+  const folder = temporaryFolder();
+  const store = opened(join(folder.path, 'ledger.db'), LEDGER_MIGRATIONS);
+  const time = createVirtualClock();
+  const journal = createJournal(store, 'gateway', setImmediate);
+  return {
+    ...createCharging(journal, time.clock),
+    advance: time.advance,
+    journal,
+    store,
+    spent: (account = 1) => spentOf(store, account),
+    [Symbol.dispose]() {
+      store.close();
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+const kindsOf = (charges: readonly Charge[]) => {
+  const counts: Partial<Record<Charge['kind'], number>> = {};
+  for (const { kind } of charges) counts[kind] = (counts[kind] ?? 0) + 1;
+  return counts;
+};
+
+const UNTOUCHED: Journal = {
+  spendingOf: () => {
+    throw new Error('the journal is not to be touched');
+  },
+  note: () => {
+    throw new Error('the journal is not to be touched');
+  },
+  flush: () => {
+    throw new Error('the journal is not to be touched');
+  },
+};
+
+describe('a plan without credits', () => {
+  test('never touches the journal: to charge, to refuse, to refund', async () => {
+    const time = createVirtualClock();
+    const { charge, refund } = createCharging(UNTOUCHED, time.clock);
+    expect(await charge(caller(), PAID, price(1_000_000))).toMatchObject({
+      kind: 'charged',
+      creditsLeft: undefined,
+    });
+    for (let i = 0; i < 9; i++) await charge(caller(), PAID, price(1));
+    expect(await charge(caller(), PAID, price(1))).toMatchObject({ kind: 'over-rate', waitMs: 200 });
+    refund(caller(), PAID, 1_000_000);
+  });
+
+  test('answers at once, without a turn of the event loop', () => {
+    const { charge } = createCharging(UNTOUCHED, createVirtualClock().clock);
+    expect(charge(caller(), PAID, price(1))).not.toBeInstanceOf(Promise);
+  });
+
+  test('says how many tokens are left, for the RateLimit fields', async () => {
+    const { charge } = createCharging(UNTOUCHED, createVirtualClock().clock);
+    expect(await charge(caller(), PAID, price(0, 3))).toEqual({
+      kind: 'charged',
+      rate: { plan: PAID, tokens: 7 },
+      creditsLeft: undefined,
+    });
+  });
+});
+
+describe('the rate', () => {
+  test("is an account's own: one at its end does not slow another", async () => {
+    using limits = started();
+    for (let i = 0; i < 10; i++) await limits.charge(caller(1), PAID, price(1));
+    expect((await limits.charge(caller(1), PAID, price(1))).kind).toBe('over-rate');
+    expect((await limits.charge(caller(2), PAID, price(1))).kind).toBe('charged');
+  });
+
+  test('comes back with time', async () => {
+    using limits = started();
+    await limits.charge(caller(), PAID, price(0, 10));
+    limits.advance(199);
+    expect((await limits.charge(caller(), PAID, price(1))).kind).toBe('over-rate');
+    limits.advance(1);
+    expect((await limits.charge(caller(), PAID, price(1))).kind).toBe('charged');
+  });
+
+  test('outlives a sweep while it is used up, and an account at rest is let go', async () => {
+    using limits = started();
+    await limits.charge(caller(), PAID, price(0, 10));
+    limits.advance(1_999);
+    limits.sweep();
+    expect((await limits.charge(caller(), PAID, price(0, 10))).kind).toBe('over-rate');
+    limits.advance(1);
+    limits.sweep();
+    expect(await limits.charge(caller(), PAID, price(0, 10))).toMatchObject({
+      kind: 'charged',
+      rate: { tokens: 0 },
+    });
+  });
+
+  test('what a batch above the burst owes outlives a sweep', async () => {
+    using limits = started();
+    await limits.charge(caller(), PAID, price(0, 100));
+    limits.advance(18_199);
+    limits.sweep();
+    expect((await limits.charge(caller(), PAID, price(0))).kind).toBe('over-rate');
+  });
+});
+
+describe('credits', () => {
+  test('are told after every charge, and are in the ledger when it resolves', async () => {
+    using limits = started();
+    expect(await limits.charge(caller(), TRIAL, price(30))).toMatchObject({
+      kind: 'charged',
+      creditsLeft: 70,
+    });
+    expect(limits.spent()).toBe(30);
+    expect(await limits.charge(caller(), TRIAL, price(70))).toMatchObject({
+      kind: 'charged',
+      creditsLeft: 0,
+    });
+    expect(limits.spent()).toBe(100);
+    expect((await limits.charge(caller(), TRIAL, price(1))).kind).toBe('out-of-credits');
+  });
+
+  test.each([[1], [7], [50]])(
+    'of calls at once at %p credits each exactly as many pass as there are credits',
+    async (each) => {
+      using limits = started();
+      const granted = 1_003;
+      const charges = await Promise.all(
+        Array.from({ length: 1_200 }, () => limits.charge(caller(1, granted), WIDE, price(each))),
+      );
+      const passed = Math.floor(granted / each);
+      expect(kindsOf(charges)).toEqual({ charged: passed, 'out-of-credits': 1_200 - passed });
+      expect(limits.spent()).toBe(passed * each);
+    },
+  );
+
+  test('that are short for the whole request are not taken in part, and what is cheaper still passes', async () => {
+    using limits = started();
+    expect((await limits.charge(caller(), TRIAL, price(101))).kind).toBe('out-of-credits');
+    expect(limits.spent()).toBe(0);
+    expect(await limits.charge(caller(), TRIAL, price(100))).toMatchObject({
+      kind: 'charged',
+      creditsLeft: 0,
+    });
+  });
+
+  test('a free call passes with none left and writes nothing', async () => {
+    using limits = started();
+    expect(await limits.charge(caller(1, 0), TRIAL, price(0))).toMatchObject({
+      kind: 'charged',
+      creditsLeft: 0,
+    });
+    expect(limits.store.query('SELECT count(*) FROM spent').values()).toEqual([[0]]);
+  });
+
+  test('lowered below what is spent are none left, not fewer: a free call still passes', async () => {
+    using limits = started();
+    await limits.charge(caller(1, 100), TRIAL, price(60));
+    expect((await limits.charge(caller(1, 50), TRIAL, price(1))).kind).toBe('out-of-credits');
+    expect(await limits.charge(caller(1, 50), TRIAL, price(0))).toMatchObject({
+      kind: 'charged',
+      creditsLeft: 0,
+    });
+  });
+
+  test('granted later count at once', async () => {
+    using limits = started();
+    await limits.charge(caller(1, 100), TRIAL, price(100));
+    expect(await limits.charge(caller(1, 150), TRIAL, price(20))).toMatchObject({
+      kind: 'charged',
+      creditsLeft: 30,
+    });
+  });
+
+  test("are an account's own", async () => {
+    using limits = started();
+    await limits.charge(caller(1), TRIAL, price(100));
+    expect(await limits.charge(caller(2), TRIAL, price(1))).toMatchObject({
+      kind: 'charged',
+      creditsLeft: 99,
+    });
+    expect([limits.spent(1), limits.spent(2)]).toEqual([100, 1]);
+  });
+
+  test('spent before a restart are spent after it', async () => {
+    using limits = started();
+    await limits.charge(caller(), TRIAL, price(95));
+    const again = createCharging(
+      createJournal(limits.store, 'gateway', setImmediate),
+      createVirtualClock().clock,
+    );
+    expect((await again.charge(caller(), TRIAL, price(6))).kind).toBe('out-of-credits');
+    expect((await again.charge(caller(), TRIAL, price(5))).kind).toBe('charged');
+  });
+});
+
+describe('rate and credits are taken together or not at all (DESIGN 3.3)', () => {
+  test('a refusal by credits takes no tokens', async () => {
+    using limits = started();
+    for (let i = 0; i < 20; i++) {
+      expect(await limits.charge(caller(), TRIAL, price(101))).toMatchObject({
+        kind: 'out-of-credits',
+        rate: { tokens: 10 },
+      });
+    }
+    expect(await limits.charge(caller(), TRIAL, price(1, 10))).toMatchObject({
+      kind: 'charged',
+      rate: { tokens: 0 },
+    });
+  });
+
+  test('a refusal by rate takes no credits', async () => {
+    using limits = started();
+    await limits.charge(caller(), TRIAL, price(10, 10));
+    for (let i = 0; i < 20; i++)
+      expect((await limits.charge(caller(), TRIAL, price(1))).kind).toBe('over-rate');
+    expect(limits.spent()).toBe(10);
+    limits.advance(200);
+    expect(await limits.charge(caller(), TRIAL, price(1))).toMatchObject({
+      kind: 'charged',
+      creditsLeft: 89,
+    });
+  });
+
+  test('an account above its rate and out of credits is told of the rate, which passes by itself', async () => {
+    using limits = started();
+    await limits.charge(caller(), TRIAL, price(100, 10));
+    expect((await limits.charge(caller(), TRIAL, price(1))).kind).toBe('over-rate');
+    limits.advance(1_000);
+    expect((await limits.charge(caller(), TRIAL, price(1))).kind).toBe('out-of-credits');
+  });
+});
+
+describe('a refund', () => {
+  test('gives the credits back, durably, and the next call can spend them', async () => {
+    using limits = started();
+    await limits.charge(caller(), TRIAL, price(100));
+    limits.refund(caller(), TRIAL, 40);
+    expect(await limits.charge(caller(), TRIAL, price(40))).toMatchObject({
+      kind: 'charged',
+      creditsLeft: 0,
+    });
+    expect(limits.spent()).toBe(100);
+    limits.refund(caller(), TRIAL, 25);
+    limits.journal.flush();
+    expect(limits.spent()).toBe(75);
+  });
+
+  test('of nothing writes nothing', () => {
+    const { refund } = createCharging(UNTOUCHED, createVirtualClock().clock);
+    refund(caller(), TRIAL, 0);
+  });
+});
+
+describe('a journal that fails', () => {
+  const broken = (limits: ReturnType<typeof started>) => {
+    limits.store.run(
+      "CREATE TRIGGER broken BEFORE INSERT ON spent BEGIN SELECT RAISE(FAIL, 'disk full'); END",
+    );
+    return () => void limits.store.run('DROP TRIGGER broken');
+  };
+
+  test('refuses the call as a check that cannot be done, and loses neither credits nor rate', async () => {
+    using limits = started();
+    const mend = broken(limits);
+    const charges = await Promise.all(
+      Array.from({ length: 10 }, () => limits.charge(caller(), TRIAL, price(10))),
+    );
+    expect(kindsOf(charges)).toEqual({ 'check-unavailable': 10 });
+    mend();
+    expect(await limits.charge(caller(), TRIAL, price(100, 10))).toMatchObject({
+      kind: 'charged',
+      creditsLeft: 0,
+      rate: { tokens: 0 },
+    });
+    expect(limits.spent()).toBe(100);
+  });
+
+  test('gives no rate away: what comes back is what was taken', async () => {
+    using limits = started();
+    await limits.charge(caller(), TRIAL, price(1, 6));
+    const mend = broken(limits);
+    expect((await limits.charge(caller(), TRIAL, price(1, 3))).kind).toBe('check-unavailable');
+    mend();
+    expect((await limits.charge(caller(), TRIAL, price(1, 5))).kind).toBe('over-rate');
+    expect(await limits.charge(caller(), TRIAL, price(1, 4))).toMatchObject({
+      kind: 'charged',
+      rate: { tokens: 0 },
+    });
+  });
+
+  test('does not stand in the way of plans without credits', async () => {
+    using limits = started();
+    broken(limits);
+    expect((await limits.charge(caller(), PAID, price(1))).kind).toBe('charged');
+  });
+
+  test('that cannot be read refuses without a rejection, and without taking anything', async () => {
+    using limits = started();
+    const journal = createJournal(limits.store, 'gateway', setImmediate);
+    const { charge } = createCharging(journal, createVirtualClock().clock);
+    limits.store.run('ALTER TABLE spent RENAME TO away');
+    expect((await charge(caller(), TRIAL, price(1, 10))).kind).toBe('check-unavailable');
+    limits.store.run('ALTER TABLE away RENAME TO spent');
+    expect(await charge(caller(), TRIAL, price(1, 10))).toMatchObject({ kind: 'charged', creditsLeft: 99 });
+  });
+
+  test('keeps a refund that it could not write until it can', async () => {
+    using limits = started();
+    await limits.charge(caller(), TRIAL, price(100));
+    const mend = broken(limits);
+    limits.refund(caller(), TRIAL, 30);
+    await new Promise(setImmediate);
+    expect(limits.spent()).toBe(100);
+    mend();
+    limits.journal.flush();
+    expect(limits.spent()).toBe(70);
+  });
+});

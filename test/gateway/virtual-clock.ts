@@ -1,0 +1,35 @@
+import type { Clock } from '../../shared/clock.ts';
+
+/** A clock that stands still until it is advanced. */
+export function createVirtualClock(startMs = 1_000_000) {
+  let nowMs = startMs;
+  const sleeps = new Set<{ untilMs: number; wake(): void }>();
+
+  const clock: Clock = {
+    now: () => nowMs,
+    monotonic: () => nowMs,
+    sleep: (ms, signal) =>
+      new Promise((resolve) => {
+        if (signal.aborted) return resolve();
+        const sleep = { untilMs: nowMs + ms, wake };
+        sleeps.add(sleep);
+        signal.addEventListener('abort', wake, { once: true });
+        function wake() {
+          sleeps.delete(sleep);
+          signal.removeEventListener('abort', wake);
+          resolve();
+        }
+      }),
+  };
+
+  return {
+    clock,
+    /** Steps `ms` on, or back when it is negative, and wakes who slept until then. */
+    advance(ms: number) {
+      nowMs += ms;
+      for (const sleep of sleeps) if (sleep.untilMs <= nowMs) sleep.wake();
+    },
+    /** How many sleep now. */
+    sleeping: () => sleeps.size,
+  };
+}
