@@ -1,0 +1,197 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { type Bucket, type Rate, refilled, retryAfterSeconds, take } from '../../../gateway/limits/bucket.ts';
+
+const RATE: Rate = { burst: 10, rps: 5 };
+const full = (rate: Rate, atMs = 0): Bucket => ({ tokens: rate.burst, atMs });
+
+/** Takes one after the other at `[nowMs, calls]`; gives the kinds and the bucket that is left. */
+function takes(rate: Rate, ...steps: readonly (readonly [nowMs: number, calls: number])[]) {
+  let bucket = full(rate);
+  const kinds = steps.map(([nowMs, calls]) => {
+    const taken = take(bucket, rate, calls, nowMs);
+    bucket = taken.bucket;
+    return taken.kind;
+  });
+  return { kinds, bucket };
+}
+
+describe('one call after the other', () => {
+  test('a full bucket gives exactly the burst at one instant', () => {
+    const { kinds, bucket } = takes(RATE, ...Array.from({ length: 11 }, () => [0, 1] as const));
+    expect(kinds).toEqual([...Array(10).fill('taken'), 'short']);
+    expect(bucket.tokens).toBe(0);
+  });
+
+  test('at 5 a second an empty bucket gives the next call after 200 ms, and not after 199', () => {
+    expect(takes(RATE, [0, 10], [199, 1]).kinds).toEqual(['taken', 'short']);
+    expect(takes(RATE, [0, 10], [200, 1]).kinds).toEqual(['taken', 'taken']);
+    expect(takes(RATE, [0, 10], [200, 1], [399, 1], [400, 1]).kinds).toEqual([
+      'taken',
+      'taken',
+      'short',
+      'taken',
+    ]);
+  });
+
+  test('a refusal takes nothing and says how long to wait', () => {
+    const { bucket } = takes(RATE, [0, 10]);
+    const refused = take(bucket, RATE, 1, 150);
+    expect(refused).toEqual({ kind: 'short', bucket: { tokens: 0.75, atMs: 150 }, waitMs: 50 });
+    expect(take(refused.bucket, RATE, 1, 200).kind).toBe('taken');
+  });
+
+  test('idling never fills it above the burst', () => {
+    expect(refilled({ tokens: 3, atMs: 0 }, RATE, 1e12)).toEqual({ tokens: 10, atMs: 1e12 });
+  });
+
+  test('a rate below one a second is kept exactly', () => {
+    const slow: Rate = { burst: 1, rps: 0.1 };
+    expect(takes(slow, [0, 1], [9_999, 1], [10_000, 1]).kinds).toEqual(['taken', 'short', 'taken']);
+  });
+
+  test('many small refills lose no call', () => {
+    const steps = Array.from({ length: 10_001 }, (_, i) => [i / 10, 0] as const);
+    expect(takes({ burst: 10, rps: 3 }, [0, 10], ...steps, [1_000, 3]).kinds.at(-1)).toBe('taken');
+  });
+});
+
+describe('a batch is taken all or not at all (DESIGN 3.3)', () => {
+  test('up to the burst it needs all of its tokens', () => {
+    expect(takes(RATE, [0, 1], [0, 10]).kinds).toEqual(['taken', 'short']);
+    expect(takes(RATE, [0, 1], [0, 9], [0, 1]).kinds).toEqual(['taken', 'taken', 'short']);
+    expect(takes(RATE, [0, 1], [199, 10], [200, 10]).kinds).toEqual(['taken', 'short', 'taken']);
+  });
+
+  test('above the burst it passes on a full bucket, takes all of its tokens and is paid off before the next call', () => {
+    const { kinds, bucket } = takes(RATE, [0, 100]);
+    expect(kinds).toEqual(['taken']);
+    expect(bucket.tokens).toBe(-90);
+    expect(takes(RATE, [0, 100], [18_199, 1], [18_200, 1]).kinds).toEqual(['taken', 'short', 'taken']);
+  });
+
+  test('above the burst it waits for a full bucket, and not for more', () => {
+    expect(takes(RATE, [0, 1], [199, 100], [200, 100]).kinds).toEqual(['taken', 'short', 'taken']);
+  });
+
+  test('the wait of one that is refused counts from what is owed', () => {
+    const { bucket } = takes(RATE, [0, 100]);
+    expect(take(bucket, RATE, 100, 0)).toMatchObject({ kind: 'short', waitMs: 20_000 });
+  });
+});
+
+describe('time and terms that change', () => {
+  test('a clock that steps back mints nothing, then or when it is right again', () => {
+    expect(takes(RATE, [1_000, 10], [0, 1], [500, 1], [1_000, 1], [1_199, 1], [1_200, 1]).kinds).toEqual([
+      'taken',
+      'short',
+      'short',
+      'short',
+      'short',
+      'taken',
+    ]);
+  });
+
+  test('a smaller burst takes the surplus away, a larger one adds only what time brings', () => {
+    expect(refilled(full(RATE), { burst: 4, rps: 5 }, 0).tokens).toBe(4);
+    expect(refilled(full(RATE), { burst: 1_000, rps: 5 }, 1_000).tokens).toBe(15);
+  });
+});
+
+describe('over any sequence of calls', () => {
+  const rate = fc.record({
+    burst: fc.integer({ min: 1, max: 1_000 }),
+    rps: fc.oneof(fc.integer({ min: 1, max: 10_000 }), fc.double({ min: 0.01, max: 1_000, noNaN: true })),
+  });
+  /** Milliseconds that pass, sometimes backwards, and the calls then asked for. */
+  const step = fc.record({
+    passMs: fc.oneof(
+      { weight: 5, arbitrary: fc.double({ min: 0, max: 2_000, noNaN: true }) },
+      { weight: 1, arbitrary: fc.constant(0) },
+      { weight: 1, arbitrary: fc.double({ min: -500, max: 0, noNaN: true }) },
+    ),
+    calls: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 500 })),
+  });
+  const steps = fc.array(step, { minLength: 1, maxLength: 60 });
+
+  test('what is let in from any instant on is at most burst + rps × time, and one batch above the burst', () => {
+    fc.assert(
+      fc.property(rate, steps, (terms, sequence) => {
+        let [bucket, nowMs, latestMs] = [full(terms, 1e6), 1e6, 1e6];
+        const admitted: { atMs: number; calls: number }[] = [];
+        for (const { passMs, calls } of sequence) {
+          nowMs += passMs;
+          latestMs = Math.max(latestMs, nowMs);
+          const taken = take(bucket, terms, calls, nowMs);
+          bucket = taken.bucket;
+          if (taken.kind === 'taken') admitted.push({ atMs: latestMs, calls });
+        }
+        for (const [i, { atMs }] of admitted.entries()) {
+          const later = admitted.slice(i);
+          const total = later.reduce((sum, { calls }) => sum + calls, 0);
+          // Only the last of them can still owe something: while one is paid off no other passes.
+          const overhang = Math.max(0, (later.at(-1)?.calls ?? 0) - terms.burst);
+          const seconds = ((later.at(-1)?.atMs ?? atMs) - atMs) / 1_000;
+          expect(total).toBeLessThanOrEqual(terms.burst + terms.rps * seconds + overhang + 1e-3);
+        }
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test('nobody is refused what the rate allows: after exactly waitMs, and after the Retry-After, the same call passes', () => {
+    let refused = 0;
+    fc.assert(
+      fc.property(rate, steps, (terms, sequence) => {
+        let [bucket, nowMs] = [full(terms, 1e6), 1e6];
+        for (const { passMs, calls } of sequence) {
+          nowMs += passMs;
+          const taken = take(bucket, terms, calls, nowMs);
+          bucket = taken.bucket;
+          if (taken.kind === 'taken') continue;
+          refused++;
+          const { waitMs } = taken;
+          expect(waitMs).toBeGreaterThan(0);
+          expect(take(bucket, terms, calls, bucket.atMs + waitMs).kind).toBe('taken');
+          expect(take(bucket, terms, calls, bucket.atMs + retryAfterSeconds(waitMs) * 1_000).kind).toBe(
+            'taken',
+          );
+          // And not a moment earlier than it says: a wait that is too long would be a lower rate.
+          const earlyMs = waitMs - Math.max(0.01, 10 / terms.rps);
+          if (earlyMs > 0) expect(take(bucket, terms, calls, bucket.atMs + earlyMs).kind).toBe('short');
+        }
+      }),
+      { numRuns: 1_000 },
+    );
+    expect(refused).toBeGreaterThan(300);
+  });
+
+  test('a refusal changes nothing: with it or without it the next call fares the same', () => {
+    fc.assert(
+      fc.property(rate, steps, step, (terms, sequence, last) => {
+        let [withRefusals, without, nowMs] = [full(terms), full(terms), 0];
+        for (const { passMs, calls } of sequence) {
+          nowMs += passMs;
+          const [a, b] = [take(withRefusals, terms, calls, nowMs), take(without, terms, calls, nowMs)];
+          withRefusals = a.bucket;
+          if (b.kind === 'taken') without = b.bucket;
+        }
+        nowMs += 10_000 + last.passMs;
+        const [a, b] = [refilled(withRefusals, terms, nowMs), refilled(without, terms, nowMs)];
+        expect(a.tokens).toBeCloseTo(b.tokens, 6);
+      }),
+    );
+  });
+});
+
+test.each([
+  [0, 1],
+  [1, 1],
+  [999, 1],
+  [1_000, 1],
+  [1_000.001, 2],
+  [1_001, 2],
+  [18_200, 19],
+])('a wait of %p ms is Retry-After: %p', (waitMs, seconds) => {
+  expect(retryAfterSeconds(waitMs)).toBe(seconds);
+});

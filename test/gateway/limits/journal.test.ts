@@ -1,0 +1,190 @@
+import { describe, expect, test } from 'bun:test';
+import { Database } from 'bun:sqlite';
+import { join } from 'node:path';
+import { createJournal } from '../../../gateway/limits/journal.ts';
+import { LEDGER_MIGRATIONS, spentOf } from '../../../gateway/limits/ledger.ts';
+import { opened, temporaryFolder } from '../../started/gateway.ts';
+
+/** A journal whose turn ends when the test says so, and a second connection that sees only what was committed. */
+function started({ node = 'gateway' } = {}) {
+  const folder = temporaryFolder();
+  const path = join(folder.path, 'ledger.db');
+  const store = opened(path, LEDGER_MIGRATIONS);
+  const waiting: (() => void)[] = [];
+  const journal = createJournal(store, node, (run) => void waiting.push(run));
+  const eye = new Database(path);
+  return {
+    path,
+    store,
+    journal,
+    waiting,
+    endTurn: () => waiting.splice(0).forEach((run) => run()),
+    rows: () =>
+      eye.query('SELECT account_id, node, charged, refunded FROM spent ORDER BY account_id, node').values(),
+    spend(account: number, credits: number) {
+      journal.spendingOf(account).charged += credits;
+      return journal.note(account);
+    },
+    /** Makes writes fail until the returned function is called. */
+    break() {
+      store.run("CREATE TRIGGER broken BEFORE INSERT ON spent BEGIN SELECT RAISE(FAIL, 'disk full'); END");
+      return () => void store.run('DROP TRIGGER broken');
+    },
+    [Symbol.dispose]() {
+      eye.close();
+      store.close();
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+describe('a turn', () => {
+  test('writes everything noted in it at its end, and nothing before', async () => {
+    using ledger = started();
+    const noted = [ledger.spend(1, 5), ledger.spend(2, 7), ledger.spend(1, 1)];
+    expect(ledger.rows()).toEqual([]);
+    ledger.endTurn();
+    await Promise.all(noted);
+    expect(ledger.rows()).toEqual([
+      [1, 'gateway', 6, 0],
+      [2, 'gateway', 7, 0],
+    ]);
+  });
+
+  test('asks to be ended once however much is noted, and is one transaction', async () => {
+    using ledger = started();
+    const noted = Array.from({ length: 500 }, (_, account) => ledger.spend(account, 1));
+    expect(ledger.waiting.length).toBe(1);
+    // One account that cannot be written takes the whole transaction with it, so it is one.
+    ledger.store.run(
+      "CREATE TRIGGER one BEFORE INSERT ON spent WHEN new.account_id = 499 BEGIN SELECT RAISE(ABORT, 'no'); END",
+    );
+    ledger.endTurn();
+    const ended = await Promise.allSettled(noted);
+    expect(new Set(ended.map(({ status }) => status))).toEqual(new Set(['rejected']));
+    expect(ledger.rows()).toEqual([]);
+  });
+
+  test('after it the next note begins another', async () => {
+    using ledger = started();
+    const first = ledger.spend(1, 1);
+    ledger.endTurn();
+    await first;
+    const second = ledger.spend(1, 1);
+    expect(ledger.waiting.length).toBe(1);
+    ledger.endTurn();
+    await second;
+    expect(ledger.rows()).toEqual([[1, 'gateway', 2, 0]]);
+  });
+
+  test('is resolved only by its own write', async () => {
+    using ledger = started();
+    let resolved = false;
+    const noted = ledger.spend(1, 1).then(() => (resolved = true));
+    await new Promise(setImmediate);
+    expect(resolved).toBe(false);
+    ledger.endTurn();
+    await noted;
+    expect(resolved).toBe(true);
+  });
+});
+
+describe('counters', () => {
+  test('are read once and then owned in memory', () => {
+    using ledger = started();
+    ledger.store.run("INSERT INTO spent VALUES (1, 'gateway', 40, 10)");
+    const spending = ledger.journal.spendingOf(1);
+    expect(spending).toEqual({ charged: 40, refunded: 10 });
+    ledger.store.run('UPDATE spent SET charged = 0');
+    expect(ledger.journal.spendingOf(1)).toBe(spending);
+  });
+
+  test('belong to their node: those of another are neither read nor overwritten', async () => {
+    using ledger = started({ node: 'b' });
+    ledger.store.run("INSERT INTO spent VALUES (1, 'a', 100, 0)");
+    expect(ledger.journal.spendingOf(1)).toEqual({ charged: 0, refunded: 0 });
+    const noted = ledger.spend(1, 9);
+    ledger.endTurn();
+    await noted;
+    expect(ledger.rows()).toEqual([
+      [1, 'a', 100, 0],
+      [1, 'b', 9, 0],
+    ]);
+  });
+
+  test('survive closing and opening', async () => {
+    using folder = temporaryFolder();
+    const path = join(folder.path, 'ledger.db');
+    for (const charged of [3, 6, 9]) {
+      const store = opened(path, LEDGER_MIGRATIONS);
+      const journal = createJournal(store, 'gateway', setImmediate);
+      journal.spendingOf(1).charged += 3;
+      await journal.note(1);
+      expect(spentOf(store, 1)).toBe(charged);
+      store.close();
+    }
+  });
+
+  test('that cannot be read throw, and do not begin at zero', () => {
+    using ledger = started();
+    ledger.store.run("INSERT INTO spent VALUES (1, 'gateway', 40, 10)");
+    ledger.store.run('ALTER TABLE spent RENAME TO away');
+    expect(() => ledger.journal.spendingOf(1)).toThrow();
+    ledger.store.run('ALTER TABLE away RENAME TO spent');
+    expect(ledger.journal.spendingOf(1)).toEqual({ charged: 40, refunded: 10 });
+  });
+});
+
+describe('a write that fails', () => {
+  test('rejects every note of its turn, and is made up for by the next turn that succeeds', async () => {
+    using ledger = started();
+    const mend = ledger.break();
+    const noted = [ledger.spend(1, 5), ledger.spend(2, 7)];
+    ledger.endTurn();
+    for (const note of noted) expect(note).rejects.toThrow('disk full');
+    await Promise.allSettled(noted);
+    expect(ledger.rows()).toEqual([]);
+    mend();
+    const later = ledger.spend(3, 1);
+    ledger.endTurn();
+    await later;
+    expect(ledger.rows()).toEqual([
+      [1, 'gateway', 5, 0],
+      [2, 'gateway', 7, 0],
+      [3, 'gateway', 1, 0],
+    ]);
+  });
+
+  test('is made up for by a flush, as on closing', async () => {
+    using ledger = started();
+    const mend = ledger.break();
+    const noted = ledger.spend(1, 5);
+    ledger.endTurn();
+    expect(await noted.catch(() => 'failed')).toBe('failed');
+    mend();
+    ledger.journal.flush();
+    expect(ledger.rows()).toEqual([[1, 'gateway', 5, 0]]);
+  });
+
+  test('does not end the process when nobody waits for the note', async () => {
+    using ledger = started();
+    const unhandled: unknown[] = [];
+    const note = (error: unknown) => void unhandled.push(error);
+    process.on('unhandledRejection', note);
+    ledger.break();
+    ledger.journal.spendingOf(1).refunded += 1;
+    void ledger.journal.note(1);
+    ledger.endTurn();
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+    process.off('unhandledRejection', note);
+    expect(unhandled).toEqual([]);
+  });
+});
+
+test('a flush with nothing noted writes nothing and does not fail', () => {
+  using ledger = started();
+  ledger.break();
+  ledger.journal.flush();
+  expect(ledger.rows()).toEqual([]);
+});

@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'bun:test';
+import { creditsOf, priceOf } from '../../../gateway/limits/price.ts';
+import type { Element } from '../../../gateway/request/call.ts';
+import { readEnvelope } from '../../../gateway/request/envelope.ts';
+
+const PRICES = {
+  default: 3,
+  methods: new Map([
+    ['getProgramAccounts', 50],
+    ['getHealth', 0],
+  ]),
+};
+
+function elements(...texts: string[]): readonly Element[] {
+  const envelope = readEnvelope(new TextEncoder().encode(`[${texts.join()}]`), 100);
+  if (envelope.kind !== 'batch') throw new Error(JSON.stringify(envelope));
+  return envelope.elements;
+}
+
+const call = (method: string, id = '"id":1,') => `{"jsonrpc":"2.0",${id}"method":"${method}"}`;
+
+describe('the price of a call (DESIGN 3.3)', () => {
+  test.each([
+    ['a method of the table', call('getProgramAccounts'), 50],
+    ['a method written with escapes', call('getProgram\\u0041ccounts'), 50],
+    ['a free method', call('getHealth'), 0],
+    ['another method', call('getSlot'), 3],
+    ['a method that does not exist', call('getNothing'), 3],
+    ['a method named like a part of every object', call('constructor'), 3],
+    ['another letter case', call('getprogramaccounts'), 3],
+    ['an empty name', call(''), 3],
+    ['a notification', call('getProgramAccounts', ''), 0],
+    ['an invalid element', '{"jsonrpc":"2.0","id":-1,"method":"getProgramAccounts"}', 0],
+    ['a scalar', '1', 0],
+  ])('%s', (_, text, credits) => {
+    const [element] = elements(text);
+    expect(element === undefined ? -1 : creditsOf(element, PRICES)).toBe(credits);
+    expect(priceOf(elements(text), PRICES)).toEqual({ calls: 1, credits });
+  });
+});
+
+test('a batch asks for one of the rate per element, and the sum of the credits of its calls', () => {
+  const batch = elements(
+    call('getProgramAccounts'),
+    call('getSlot'),
+    call('getSlot'),
+    call('getSlot', ''),
+    '7',
+    call('getHealth'),
+  );
+  expect(priceOf(batch, PRICES)).toEqual({ calls: 6, credits: 56 });
+  expect(priceOf([], PRICES)).toEqual({ calls: 0, credits: 0 });
+});
