@@ -12,8 +12,8 @@ export type Entry =
   /** `retryAfterSeconds` is at least 1; a request after exactly that wait is entered. */
   | { readonly kind: 'over-rate'; readonly retryAfterSeconds: number };
 
-/** Enters a request of a key at `nowMs` (monotonic milliseconds), or refuses it without a trace. */
-export type Enter = (key: KeyId, nowMs: number) => Entry;
+/** Enters a request of a key at `now` (monotonic milliseconds, with fractions), or refuses it without a trace. */
+export type Enter = (key: KeyId, now: number) => Entry;
 
 /**
  * A sliding log: the instants of every request of the last minute, so that no 60 seconds anywhere hold more than
@@ -23,7 +23,10 @@ export function createRequestLog(keysMax: number = KEYS_MAX): Enter {
   /** Oldest use first, because every entry moves its key to the end. */
   const logs = new Map<KeyId, number[]>();
 
-  return function enter(key, nowMs) {
+  return function enter(key, now) {
+    // Whole milliseconds, or the rounding of fractions could refuse a caller that waited exactly as told. The
+    // present is rounded down and what is noted up, so a minute is never shorter for it.
+    const nowMs = Math.floor(now);
     const log = (logs.get(key) ?? []).filter((atMs) => nowMs - atMs < WINDOW_MS);
     const [oldestMs] = log;
     if (log.length >= REQUESTS_MAX && oldestMs !== undefined) {
@@ -32,7 +35,7 @@ export function createRequestLog(keysMax: number = KEYS_MAX): Enter {
     }
     logs.delete(key);
     if (logs.size >= keysMax) forgetQuietest(logs);
-    logs.set(key, [...log, nowMs]);
+    logs.set(key, [...log, Math.ceil(now)]);
     return { kind: 'entered' };
   };
 }

@@ -27,9 +27,10 @@ type Chain = ReturnType<typeof startChain>;
 export function startDeploys(
   programs: readonly WatchedProgram[],
   chains: readonly [Chain, ...Chain[]] = [startChain()],
+  path = ':memory:',
 ) {
   const clock = createVirtualClock();
-  const store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
+  const store = opened(path, { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
   const lines: unknown[] = [];
   const over = new AbortController();
   let running: Promise<void> | undefined;

@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'bun:test';
+import { PROGRAMS_PATH } from '../../../deploys/api/programs.ts';
+import { startDeploys, watchedOf } from '../started.ts';
+
+const ask = async (path: string) => {
+  await using deploys = startDeploys(watchedOf('A'));
+  return deploys.answer(new Request(`http://localhost${path}`));
+};
+type Operation = {
+  parameters: { name: string; in: string; required: boolean }[];
+  security: Record<string, unknown>[];
+  responses: Record<string, { headers?: object; content: { 'application/json': Json } }>;
+};
+type Json = { schema: { $ref: string }; example?: unknown; examples?: Record<string, { value: unknown }> };
+type Document = {
+  openapi: string;
+  servers: { url: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  components: { securitySchemes: Record<string, object>; schemas: Record<string, object> };
+};
+const documentOf = async (): Promise<Document> => (await ask('/openapi/json')).json() as Promise<Document>; // read below field by field
+
+describe('the OpenAPI document', () => {
+  test('describes the endpoint and health, and nothing that is plumbing', async () => {
+    const { openapi, paths, servers } = await documentOf();
+    expect(openapi).toStartWith('3.1');
+    expect(Object.entries(paths).map(([path, item]) => [path, Object.keys(item)])).toEqual([
+      [PROGRAMS_PATH, ['get']],
+      ['/health', ['get']],
+    ]);
+    expect(servers).toEqual([{ url: 'https://console.example.com' }]);
+  });
+
+  test('names the parameter and the three ways of sending a key (spec 4.1, 5.2)', async () => {
+    const { paths, components } = await documentOf();
+    const operation = paths[PROGRAMS_PATH]?.['get'];
+    expect(operation?.parameters).toMatchObject([{ name: 'program_id', in: 'query', required: false }]);
+    expect(operation?.security.flatMap(Object.keys)).toEqual(Object.keys(components.securitySchemes));
+    expect(Object.values(components.securitySchemes)).toMatchObject([
+      { in: 'header', name: 'x-token' },
+      { scheme: 'bearer' },
+      { in: 'query', name: 'api-key' },
+    ]);
+  });
+
+  test('has every status with its texts, and Retry-After where it is sent (spec 7.1)', async () => {
+    const responses = (await documentOf()).paths[PROGRAMS_PATH]?.['get']?.responses ?? {};
+    const texts = Object.entries(responses).flatMap(([status, { content }]) =>
+      Object.values(content['application/json'].examples ?? {}).map(({ value }) => [status, value]),
+    );
+    expect(texts).toEqual([
+      ['400', { error: 'Invalid program_id: abc' }],
+      ['401', { error: 'Missing API key' }],
+      ['401', { error: 'Invalid or inactive API key' }],
+      ['429', { error: 'Rate limit exceeded' }],
+      ['500', { error: 'Internal error' }],
+      ['503', { error: 'not available yet' }],
+      ['503', { error: 'Key check unavailable' }],
+    ]);
+    const withWait = Object.entries(responses).filter(([, { headers }]) => 'Retry-After' in Object(headers));
+    expect(withWait.map(([status]) => status)).toEqual(['429', '503']);
+  });
+
+  test('refers only to schemas that it has', async () => {
+    const document = await documentOf();
+    const refs = [...JSON.stringify(document.paths).matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(
+      ([, name]) => name,
+    );
+    expect(new Set(refs)).toEqual(new Set(['ProgramsAnswer', 'ErrorAnswer']));
+    for (const name of refs) expect(Object.keys(document.components.schemas)).toContain(name ?? '');
+  });
+});
+
+describe('the reference page', () => {
+  test('asks no other origin for anything, and its policy forbids it too', async () => {
+    const response = await ask('/openapi');
+    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(response.headers.get('content-security-policy')).toStartWith("default-src 'none'");
+    const page = await response.text();
+    expect(page).not.toMatch(/<(script|link|img|iframe)|src=|url\(|@import/);
+    expect([...page.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual(['/openapi/json']);
+  });
+
+  test('tells every field, every error text and every way of sending a key', async () => {
+    const page = await (await ask('/openapi')).text();
+    const words =
+      'checked_at programs program_id label status upgrade_authority deploy_slot deployed_at x-token api-key Retry-After';
+    const texts =
+      'Missing API key,Invalid or inactive API key,Rate limit exceeded,not available yet,Key check unavailable,Authorization: Bearer';
+    for (const word of [...words.split(' '), ...texts.split(','), PROGRAMS_PATH])
+      expect(page).toContain(word);
+  });
+
+  test('shows what must be escaped as text', async () => {
+    const page = await (await ask('/openapi')).text();
+    expect(page).toContain('x-token: &lt;API_KEY&gt;');
+    expect(page).not.toContain('<API_KEY>');
+  });
+});
+
+test.each(['/health', '/openapi'])('%s answers HEAD, and 405 to what it does not know', async (path) => {
+  await using deploys = startDeploys(watchedOf('A'));
+  const status = async (method: string) =>
+    (await deploys.answer(new Request(`http://localhost${path}`, { method }))).status;
+  expect([await status('HEAD'), await status('POST')]).toEqual([path === '/health' ? 503 : 200, 405]);
+});

@@ -1,0 +1,92 @@
+import { expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { temporaryFolder } from '../started/gateway.ts';
+import { addressOf, startChain } from '../fakes/chain.ts';
+import { AUTHORITY, startDeploys, until, WATCHER_KEY, watchedOf } from './started.ts';
+
+const bad = () => new Response(`<html>${WATCHER_KEY}</html>`, { status: 502 });
+
+test('the watcher reads with its own key, which is in no log line and no health text', async () => {
+  const [first, second] = [startChain(), startChain()] as const;
+  first.fault = bad;
+  await using deploys = startDeploys(watchedOf('A'), [first, second]);
+  await deploys.watch();
+  expect(second.calls.every(({ headers }) => headers.get('x-token') === WATCHER_KEY)).toBe(true);
+  const health = await (await deploys.answer(new Request('http://localhost/health'))).text();
+  expect(health).toStartWith('ok: 1 programs were read');
+  expect(JSON.stringify(deploys.lines)).toContain('answered HTTP 502');
+  expect(JSON.stringify(deploys.lines) + health).not.toContain(WATCHER_KEY);
+});
+
+test('a deploy between two readings is logged with its slots (spec 6.2.1)', async () => {
+  await using deploys = startDeploys(watchedOf('A'));
+  deploys.chain.deploy(addressOf('A'), 5, AUTHORITY);
+  await deploys.watch();
+  deploys.chain.deploy(addressOf('A'), 6, AUTHORITY);
+  await deploys.readAgain();
+  const slots = { program: addressOf('A'), label: 'A', previous_slot: 5, deploy_slot: 6 };
+  expect(deploys.lines).toContainEqual([slots, 'deployed']);
+});
+
+test('after a restart the API waits for a reading of its own, and a deploy from meanwhile is only logged (spec 6.2.3)', async () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, 'sluice.db');
+  {
+    await using before = startDeploys(watchedOf('A'), [startChain()], path);
+    before.chain.deploy(addressOf('A'), 4);
+    await before.watch();
+  }
+  await using after = startDeploys(watchedOf('A'), [startChain()], path);
+  after.chain.deploy(addressOf('A'), 9);
+  expect((await after.get()).status).toBe(503);
+  await after.watch();
+  expect(await (await after.get()).json()).toMatchObject({ programs: [{ deploy_slot: 9 }] });
+  const slots = { program: addressOf('A'), label: 'A', previous_slot: 4, deploy_slot: 9 };
+  expect(after.lines).toContainEqual([slots, 'deployed while nobody watched']);
+  expect(JSON.stringify(after.lines)).not.toContain('"deployed"');
+});
+
+test('block times that were looked up once are there at once after a restart', async () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, 'sluice.db');
+  {
+    await using before = startDeploys(watchedOf('A'), [startChain()], path);
+    before.chain.deploy(addressOf('A'), 4);
+    before.chain.blockTimes.set(4, 1_700_000_000);
+    await before.watch();
+    await before.blockTimes(1);
+  }
+  await using after = startDeploys(watchedOf('A'), [startChain()], path);
+  after.chain.deploy(addressOf('A'), 4);
+  await after.watch();
+  expect(await (await after.get()).json()).toMatchObject({
+    programs: [{ deployed_at: '2023-11-14T22:13:20Z' }],
+  });
+  expect(after.chain.calls.map(({ method }) => method)).not.toContain('getBlockTime');
+});
+
+test('block times are looked up through the next backend when the first has none', async () => {
+  const [first, second] = [startChain(), startChain()] as const;
+  second.blockTimes.set(5, 1_700_000_000);
+  first.deploy(addressOf('A'), 5);
+  await using deploys = startDeploys(watchedOf('A'), [first, second]);
+  await deploys.watch();
+  await deploys.blockTimes(1);
+  expect(await (await deploys.get()).json()).toMatchObject({
+    programs: [{ deployed_at: '2023-11-14T22:13:20Z' }],
+  });
+});
+
+test('a block time that was not there yet is there a minute later', async () => {
+  await using deploys = startDeploys(watchedOf('A'));
+  deploys.chain.deploy(addressOf('A'), 5);
+  await deploys.watch();
+  await until(() => deploys.chain.calls.some(({ method }) => method === 'getBlockTime'));
+  expect(await (await deploys.get()).json()).toMatchObject({ programs: [{ deployed_at: null }] });
+  deploys.chain.blockTimes.set(5, 1_700_000_000);
+  await deploys.readAgain();
+  await deploys.blockTimes(1);
+  expect(await (await deploys.get()).json()).toMatchObject({
+    programs: [{ deployed_at: '2023-11-14T22:13:20Z' }],
+  });
+});

@@ -1,0 +1,42 @@
+import { expect, test } from 'bun:test';
+import { healthOf } from '../../deploys/health.ts';
+import type { Unread } from '../../deploys/watch/watcher.ts';
+import { addressOf } from '../fakes/chain.ts';
+
+const latest = {
+  reading: { contextSlot: 77n, programs: new Map([[addressOf('A'), { status: 'missing' } as const]]) },
+  checkedAtMs: 1_000_000,
+};
+const trouble: Unread = {
+  kind: 'failed',
+  reasons: ['a answered HTTP 502', 'b is behind the reading before'],
+};
+
+test.each([
+  [0, true, 'ok: 1 programs were read 0 s ago at slot 77.'],
+  [180_000, true, 'ok: 1 programs were read 180 s ago at slot 77.'],
+  [180_001, false, 'The data is stale: 1 programs were read 180 s ago at slot 77.'],
+  [-5_000, true, 'ok: 1 programs were read 0 s ago at slot 77.'],
+])('%i ms after a reading, being well is %p', (ageMs, isWell, sentence) => {
+  expect(healthOf({ latest, trouble: undefined }, 60_000, 1_000_000 + ageMs)).toEqual({ isWell, sentence });
+});
+
+test('before a first reading it is not well, and says why', () => {
+  expect(healthOf({ latest: undefined, trouble: undefined }, 60_000, 0)).toEqual({
+    isWell: false,
+    sentence: 'The programs have not been read from the chain yet.',
+  });
+  expect(healthOf({ latest: undefined, trouble }, 60_000, 0).sentence).toBe(
+    'The programs have not been read from the chain yet. The last reading failed: a answered HTTP 502; b is behind the reading before.',
+  );
+});
+
+test('one failed reading is told but is no illness while the data is fresh', () => {
+  const { isWell, sentence } = healthOf({ latest, trouble }, 60_000, 1_060_000);
+  expect([isWell, sentence.includes('The last reading failed')]).toEqual([true, true]);
+});
+
+test('what broke inside is not shown to strangers', () => {
+  const broken: Unread = { kind: 'broken', error: new Error('/secret/path') };
+  expect(healthOf({ latest, trouble: broken }, 60_000, 1_000_000).sentence).not.toContain('/secret/path');
+});

@@ -1,0 +1,46 @@
+import { expect, test } from 'bun:test';
+import { AUTHORITY, startDeploys, watchedOf } from './started.ts';
+import { addressOf } from '../fakes/chain.ts';
+
+type Deploys = ReturnType<typeof startDeploys>;
+async function figures(deploys: Deploys): Promise<Record<string, number>> {
+  const response = await deploys.answerMetrics(new Request('http://localhost/metrics'));
+  expect(response.headers.get('content-type')).toStartWith('text/plain');
+  const lines = (await response.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]),
+  );
+}
+
+test('before a first reading there is no age, and a failed reading is counted as such', async () => {
+  await using deploys = startDeploys(watchedOf('A'));
+  expect(Object.keys(await figures(deploys))).not.toContain('deploys_reading_age_seconds');
+});
+
+test('readings, deploys, statuses and answers are counted', async () => {
+  await using deploys = startDeploys(watchedOf('A', 'B', 'C'));
+  deploys.chain.deploy(addressOf('A'), 5, AUTHORITY);
+  deploys.chain.deploy(addressOf('B'), 5);
+  await deploys.watch();
+  deploys.chain.deploy(addressOf('A'), 6, AUTHORITY);
+  await deploys.readAgain();
+  await deploys.clock.advance(1_500);
+  await deploys.get();
+  await deploys.get('', {});
+  expect(await figures(deploys)).toEqual({
+    'deploys_readings_total{outcome="read"}': 2,
+    deploys_found_total: 1,
+    'deploys_programs{status="upgradeable"}': 1,
+    'deploys_programs{status="frozen"}': 1,
+    'deploys_programs{status="other_loader"}': 0,
+    'deploys_programs{status="missing"}': 1,
+    'deploys_api_answers_total{status="200"}': 1,
+    'deploys_api_answers_total{status="401"}': 1,
+    deploys_reading_age_seconds: 1.5,
+  });
+});
+
+test('nothing else is served beside the metrics', async () => {
+  await using deploys = startDeploys(watchedOf('A'));
+  expect((await deploys.answerMetrics(new Request('http://localhost/'))).status).toBe(404);
+});
