@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'bun:test';
+import { type Failure, failureFrom, mayTryAnother } from '../../../gateway/backend/failure.ts';
+import type { MethodClass } from '../../../gateway/route/methods.ts';
+
+const UNSENT: Failure = { kind: 'unsent', reason: 'ECONNREFUSED' };
+const NO_ANSWER: Failure = { kind: 'no-answer', reason: 'ECONNRESET' };
+const GARBAGE: Failure = { kind: 'garbage', reason: 'an empty body' };
+const status = (code: number): Failure => ({ kind: 'status', status: code });
+
+describe('a write goes to another backend only when the first cannot have acted on it (DESIGN 3.5)', () => {
+  test.each([
+    [UNSENT, true],
+    [status(429), true],
+    [status(503), true],
+    [status(500), false],
+    [status(502), false],
+    [status(504), false],
+    [status(301), false],
+    [status(413), false],
+    [NO_ANSWER, false],
+    [GARBAGE, false],
+  ] as const)('%j: %p', (failure, may) => {
+    expect(mayTryAnother(failure, 'write')).toBe(may);
+  });
+});
+
+test.each<[MethodClass]>([['light'], ['scan'], ['history'], ['meta'], ['asset']])(
+  'a read (%s) goes to another after any failure',
+  (kind) => {
+    for (const failure of [UNSENT, NO_ANSWER, GARBAGE, status(429), status(500)]) {
+      expect(mayTryAnother(failure, kind)).toBe(true);
+    }
+  },
+);
+
+describe('what an error of the transport means', () => {
+  const coded = (code: string) => Object.assign(new Error('x'), { code });
+  test.each([['ECONNREFUSED'], ['ConnectionRefused'], ['ENOTFOUND'], ['EHOSTUNREACH'], ['ENETUNREACH']])(
+    '%s: nothing was sent',
+    (code) => {
+      expect(failureFrom(coded(code))).toEqual({ kind: 'unsent', reason: code });
+    },
+  );
+
+  test.each([['ECONNRESET'], ['ConnectionClosed'], ['ETIMEDOUT'], ['EPIPE'], ['SomethingNew']])(
+    '%s: something may have been sent',
+    (code) => {
+      expect(failureFrom(coded(code))).toEqual({ kind: 'no-answer', reason: code });
+    },
+  );
+
+  test('an error without a code is told by its name, and a thing that is no error still is a failure', () => {
+    expect(failureFrom(new TypeError('x'))).toEqual({ kind: 'no-answer', reason: 'TypeError' });
+    expect(failureFrom(new DOMException('x', 'TimeoutError')).kind).toBe('no-answer');
+    expect(failureFrom('text')).toEqual({ kind: 'no-answer', reason: '' });
+    expect(failureFrom(undefined)).toEqual({ kind: 'no-answer', reason: '' });
+  });
+});

@@ -1,0 +1,27 @@
+import { Backend } from '../../../gateway/backend/backend.ts';
+import type { Method } from '../../../gateway/route/methods.ts';
+import { METHODS } from '../../../gateway/route/methods.ts';
+import type { Route } from '../../../gateway/route/router.ts';
+import { type BackendConfig, LANES_BY_DEFAULT } from '../../../shared/config/backends.ts';
+
+/** A backend with the config's defaults and the given rows over them. */
+export function backendOf(rows: Partial<BackendConfig> & { at?: string } = {}): Backend {
+  const { at = 'http://127.0.0.1:1/', ...config } = rows;
+  return new Backend({
+    name: 'a',
+    url: new URL(at),
+    lanes: LANES_BY_DEFAULT,
+    methods: [],
+    headers: new Map(),
+    bodyBytesMax: undefined,
+    connectionsMax: 512,
+    ...config,
+  });
+}
+
+/** The route of a known method to the given backends. */
+export function routeTo(backends: readonly Backend[], name = 'getSlot'): Extract<Route, { kind: 'forward' }> {
+  const method: Method | undefined = METHODS.get(name);
+  if (method === undefined) throw new Error(`no method ${name}`);
+  return { kind: 'forward', name, method, backends };
+}
