@@ -1,0 +1,198 @@
+import { describe, expect, test } from 'bun:test';
+import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
+import { addressNumber, alice, bob, list, object, ROOTED_LAG, startChain, systemAccount } from './harness.ts';
+
+const RICH = [[alice.address, systemAccount(10_000_000_000n)]] as const;
+const processed = { commitment: 'processed' };
+const confirmed = { commitment: 'confirmed' };
+const finalized = { commitment: 'finalized' };
+
+describe('slots by commitment', () => {
+  test('processed is the slot in progress, confirmed the one before, finalized the lag behind', async () => {
+    using net = await startChain();
+    net.advance(10);
+    expect(await net.result('getSlot', processed)).toBe(GENESIS_SLOT + 10n);
+    expect(await net.result('getSlot', confirmed)).toBe(GENESIS_SLOT + 9n);
+    expect(await net.result('getSlot', finalized)).toBe(GENESIS_SLOT + 10n - BigInt(ROOTED_LAG));
+  });
+
+  test('nothing is finalized below where the run began', async () => {
+    using net = await startChain();
+    expect(await net.result('getSlot', finalized)).toBe(GENESIS_SLOT - 1n);
+    net.advance(1);
+    expect(await net.result('getSlot', finalized)).toBe(GENESIS_SLOT - 1n);
+  });
+
+  test.each([[{}], [{ commitment: 'finalised' }], [{ commitment: 'max' }], [{ commitment: 7n }]])(
+    'the commitment %p is finalized, because Agave does not refuse a misspelt one',
+    async (config) => {
+      using net = await startChain();
+      net.advance(10);
+      expect(await net.result('getSlot', config)).toBe(await net.result('getSlot', finalized));
+    },
+  );
+
+  test('a minimum context slot that a commitment has not reached is -32016 with the slot it has', async () => {
+    using net = await startChain();
+    net.advance(10);
+    const tip = GENESIS_SLOT + 10n;
+    expect(await net.result('getSlot', { ...processed, minContextSlot: tip })).toBe(tip);
+    expect(await net.refusal('getSlot', { ...processed, minContextSlot: tip + 1n })).toEqual({
+      code: -32016n,
+      message: 'Minimum context slot has not been reached',
+      data: { contextSlot: tip },
+    });
+    expect(await net.refusal('getBalance', alice.address, { minContextSlot: tip })).toMatchObject({
+      data: { contextSlot: tip - BigInt(ROOTED_LAG) },
+    });
+  });
+});
+
+describe('an account is read as of its commitment', () => {
+  test('a transfer shows at processed at once, at confirmed a slot later, at finalized after the lag', async () => {
+    using net = await startChain({ accounts: RICH });
+    const balance = (config: { commitment: string }) => net.valueOf('getBalance', bob.address, config);
+    net.advance(10);
+    await net.transfer(alice, bob.address, 1_000_000n);
+    const seen: (readonly unknown[])[] = [];
+    for (let slot = 0; slot <= ROOTED_LAG; slot += 1) {
+      seen.push([await balance(processed), await balance(confirmed), await balance(finalized)]);
+      net.advance();
+    }
+    expect(seen).toEqual([
+      [1_000_000n, 0n, 0n],
+      [1_000_000n, 1_000_000n, 0n],
+      [1_000_000n, 1_000_000n, 0n],
+      [1_000_000n, 1_000_000n, 0n],
+      [1_000_000n, 1_000_000n, 1_000_000n],
+    ]);
+  });
+
+  test('several changes of one account are each seen at their own slot', async () => {
+    using net = await startChain({ accounts: RICH });
+    net.advance(10);
+    for (let slot = 0; slot < ROOTED_LAG; slot += 1) {
+      await net.transfer(alice, bob.address, 1_000_000n);
+      net.advance();
+    }
+    const values: unknown[] = [];
+    for (let slot = 0; slot < ROOTED_LAG; slot += 1) {
+      values.push(await net.valueOf('getBalance', bob.address, finalized));
+      net.advance();
+    }
+    expect(values).toEqual([1_000_000n, 2_000_000n, 3_000_000n, 4_000_000n]);
+  });
+
+  test('an account that was emptied is still there at finalized, and gone everywhere after the lag', async () => {
+    using net = await startChain({ accounts: [...RICH, [bob.address, systemAccount(1_005_000n)]] });
+    net.advance(10);
+    await net.transfer(bob, alice.address, 1_000_000n);
+    expect(await net.valueOf('getAccountInfo', bob.address, processed)).toBeNull();
+    expect(await net.valueOf('getAccountInfo', bob.address, finalized)).toMatchObject({
+      lamports: 1_005_000n,
+    });
+    net.advance(ROOTED_LAG);
+    expect(await net.valueOf('getAccountInfo', bob.address, finalized)).toBeNull();
+  });
+
+  test('a scan by owner finds what an account was at its commitment', async () => {
+    using net = await startChain({ accounts: [...RICH, [bob.address, systemAccount(1_005_000n)]] });
+    net.advance(10);
+    await net.transfer(bob, addressNumber(5), 1_000_000n);
+    const scan = async (config: { commitment: string }) => {
+      const rows = list(
+        await net.result('getProgramAccounts', '11111111111111111111111111111111', {
+          ...config,
+          encoding: 'base64',
+        }),
+      );
+      return rows
+        .map((row) => object(row)['pubkey'])
+        .filter((key) => key === bob.address || key === addressNumber(5));
+    };
+    expect(await scan(finalized)).toEqual([bob.address]);
+    expect(await scan(processed)).toEqual([addressNumber(5)]);
+  });
+
+  test('the clock sysvar at a commitment is the clock of its slot', async () => {
+    using net = await startChain();
+    net.advance(10);
+    for (const config of [processed, confirmed, finalized]) {
+      const { data } = object(
+        await net.valueOf('getAccountInfo', 'SysvarC1ock11111111111111111111111111111111', {
+          ...config,
+          encoding: 'base64',
+        }),
+      );
+      const bytes = Buffer.from(String(list(data)[0]), 'base64');
+      expect(bytes.readBigUInt64LE(0)).toBe(BigInt(String(await net.result('getSlot', config))));
+    }
+  });
+
+  test('a preflight runs on the state and the blockhashes of its commitment', async () => {
+    using net = await startChain({ accounts: RICH });
+    net.advance(10);
+    await net.transfer(alice, bob.address, 100_000_000n);
+    const { transferWire } = await import('../../localnet/chain/faucet.ts');
+    const young = net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash;
+    const old = net.chain.latestBlockhash(net.chain.slotAt('finalized')).blockhash;
+    const send = (blockhash: string, preflightCommitment: string) =>
+      net.call(
+        'sendTransaction',
+        Buffer.from(transferWire(bob, alice.address, 50_000_000n, blockhash)).toString('base64'),
+        {
+          encoding: 'base64',
+          preflightCommitment,
+        },
+      );
+    expect((await send(young, 'finalized'))['error']).toMatchObject({
+      code: -32002n,
+      data: { err: 'BlockhashNotFound' },
+    });
+    expect((await send(old, 'finalized'))['error']).toMatchObject({
+      code: -32002n,
+      data: { err: 'AccountNotFound' },
+    });
+    expect((await send(old, 'processed'))['error']).toBeUndefined();
+    expect(await net.valueOf('getBalance', bob.address, processed)).toBe(49_995_000n);
+  });
+});
+
+describe('blockhashes', () => {
+  test('a blockhash is valid for 150 blocks and lastValidBlockHeight says so', async () => {
+    using net = await startChain();
+    net.advance(10);
+    const latest = object(await net.valueOf('getLatestBlockhash', confirmed));
+    const hash = String(latest['blockhash']);
+    const valid = () => net.valueOf('isBlockhashValid', hash, confirmed);
+    expect(latest['lastValidBlockHeight']).toBe(GENESIS_SLOT + 9n + 150n);
+    expect(await valid()).toBe(true);
+    net.advance(150);
+    expect(await net.result('getBlockHeight', confirmed)).toBe(latest['lastValidBlockHeight'] ?? null);
+    expect(await valid()).toBe(true);
+    net.advance(1);
+    expect(await valid()).toBe(false);
+  });
+
+  test('a commitment does not know a blockhash that is younger than its bank', async () => {
+    using net = await startChain();
+    net.advance(10);
+    const { blockhash } = object(await net.valueOf('getLatestBlockhash', processed));
+    expect(await net.valueOf('isBlockhashValid', blockhash ?? null, processed)).toBe(true);
+    expect(await net.valueOf('isBlockhashValid', blockhash ?? null, finalized)).toBe(false);
+  });
+
+  test('a transaction with an expired blockhash is refused by the preflight and vanishes without one', async () => {
+    using net = await startChain({ accounts: RICH });
+    const { blockhash } = net.chain.latestBlockhash(net.chain.slotAt('processed'));
+    net.advance(160);
+    const { transferWire } = await import('../../localnet/chain/faucet.ts');
+    const wire = Buffer.from(transferWire(alice, bob.address, 1_000_000n, blockhash)).toString('base64');
+    expect(await net.refusal('sendTransaction', wire, { encoding: 'base64' })).toMatchObject({
+      code: -32002n,
+      message: 'Transaction simulation failed: Blockhash not found',
+    });
+    const signature = await net.result('sendTransaction', wire, { encoding: 'base64', skipPreflight: true });
+    expect(await net.valueOf('getSignatureStatuses', [signature])).toEqual([null]);
+  });
+});

@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { startChain } from './harness.ts';
+
+const PARSE_ERROR = '{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}\n';
+const invalid = (id: string) =>
+  `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request"},"id":${id}}\n`;
+const ok = (id: string) => `{"jsonrpc":"2.0","result":"ok","id":${id}}\n`;
+
+let net: Awaited<ReturnType<typeof startChain>>;
+beforeAll(async () => {
+  net = await startChain({ bodyBytesMax: 1_000 });
+});
+afterAll(() => net[Symbol.dispose]());
+
+describe('a single call is answered as jsonrpc-core 18 answers it', () => {
+  test.each([
+    ['a string id', '{"jsonrpc":"2.0","id":"a","method":"getHealth"}', ok('"a"')],
+    ['id 0', '{"jsonrpc":"2.0","id":0,"method":"getHealth"}', ok('0')],
+    [
+      'a u64 id beyond 2^53',
+      '{"jsonrpc":"2.0","id":18446744073709551615,"method":"getHealth"}',
+      ok('18446744073709551615'),
+    ],
+    ['an id with escapes', '{"jsonrpc":"2.0","id":"\\u00e9\\n","method":"getHealth"}', ok('"é\\n"')],
+    ['id null', '{"jsonrpc":"2.0","id":null,"method":"getHealth"}', ok('null')],
+    ['params null', '{"jsonrpc":"2.0","id":1,"method":"getHealth","params":null}', ok('1')],
+    ['params empty', '{"jsonrpc":"2.0","id":1,"method":"getHealth","params":[]}', ok('1')],
+    ['a notification', '{"jsonrpc":"2.0","method":"getHealth"}', ''],
+    ['a body that is not JSON', '{"jsonrpc":', PARSE_ERROR],
+    ['an empty body', '', PARSE_ERROR],
+    ['a number', '1', PARSE_ERROR],
+    ['a negative id', '{"jsonrpc":"2.0","id":-1,"method":"getHealth"}', PARSE_ERROR],
+    ['an id above u64', '{"jsonrpc":"2.0","id":18446744073709551616,"method":"getHealth"}', PARSE_ERROR],
+    ['a float id', '{"jsonrpc":"2.0","id":1.5,"method":"getHealth"}', PARSE_ERROR],
+    ['a boolean id', '{"jsonrpc":"2.0","id":true,"method":"getHealth"}', PARSE_ERROR],
+    ['an object id', '{"jsonrpc":"2.0","id":{},"method":"getHealth"}', PARSE_ERROR],
+    ['version 1.0', '{"jsonrpc":"1.0","id":1,"method":"getHealth"}', invalid('1')],
+    ['an extra member', '{"jsonrpc":"2.0","id":1,"method":"getHealth","extra":0}', invalid('1')],
+    ['scalar params', '{"jsonrpc":"2.0","id":1,"method":"getHealth","params":1}', invalid('1')],
+    ['no method', '{"jsonrpc":"2.0","id":1}', invalid('1')],
+    ['an empty object', '{}', invalid('null')],
+    [
+      'no version',
+      '{"id":1,"method":"getHealth"}',
+      '{"error":{"code":-32600,"message":"Unsupported JSON-RPC protocol version"},"id":1}\n',
+    ],
+    [
+      'an unknown method',
+      '{"jsonrpc":"2.0","id":1,"method":"getConfirmedBlock","params":[1]}',
+      '{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":1}\n',
+    ],
+    [
+      'params by name',
+      '{"jsonrpc":"2.0","id":1,"method":"getSlot","params":{"commitment":"processed"}}',
+      '{"jsonrpc":"2.0","error":{"code":-32602,"message":"`params` should be an array"},"id":1}\n',
+    ],
+  ])('%s', async (_, body, answer) => {
+    const response = await net.request(body);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(await response.text()).toBe(answer);
+  });
+});
+
+describe('a batch', () => {
+  test.each([
+    ['of none is answered with nothing', '[]', ''],
+    ['of notifications is answered with nothing', '[{"jsonrpc":"2.0","method":"getHealth"}]', ''],
+    [
+      'with something that is no call is unreadable whole',
+      '[{"jsonrpc":"2.0","id":1,"method":"getHealth"},1]',
+      PARSE_ERROR,
+    ],
+    [
+      'with a bad id is unreadable whole',
+      '[{"jsonrpc":"2.0","id":1,"method":"getHealth"},{"jsonrpc":"2.0","id":-1,"method":"getHealth"}]',
+      PARSE_ERROR,
+    ],
+    [
+      'keeps the order, equal ids and null ids, and leaves notifications out',
+      '[{"jsonrpc":"2.0","id":2,"method":"getHealth"},{"jsonrpc":"2.0","method":"getHealth"},{"jsonrpc":"2.0","id":2,"method":"x"},{"jsonrpc":"2.0","id":null,"method":"getHealth"}]',
+      '[{"jsonrpc":"2.0","result":"ok","id":2},{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":2},{"jsonrpc":"2.0","result":"ok","id":null}]\n',
+    ],
+    [
+      'of one is answered with an array',
+      '[{"jsonrpc":"2.0","id":1,"method":"getHealth"}]',
+      '[{"jsonrpc":"2.0","result":"ok","id":1}]\n',
+    ],
+  ])('%s', async (_, body, answer) => {
+    expect(await net.post(body)).toBe(answer);
+  });
+
+  test('that carries a transaction as a notification does not send it', async () => {
+    const before = await net.result('getTransactionCount', { commitment: 'processed' });
+    await net.post(
+      '[{"jsonrpc":"2.0","method":"requestAirdrop","params":["11111111111111111111111111111112",1000000]}]',
+    );
+    expect(await net.result('getTransactionCount', { commitment: 'processed' })).toBe(before);
+  });
+});
+
+describe('the number of parameters is checked in the words of jsonrpc-derive', () => {
+  test.each([
+    ['too few', 'getBalance', '[]', '"message":"`params` should have at least 1 argument(s)"'],
+    [
+      'too many',
+      'getBalance',
+      '["a",{},1]',
+      '"message":"Invalid parameters: Expected from 1 to 2 parameters.","data":"Got: 3"',
+    ],
+    [
+      'none expected',
+      'getHealth',
+      '[1]',
+      '"message":"Invalid parameters: No parameters were expected","data":"[1]"',
+    ],
+  ])('%s', async (_, method, params, part) => {
+    const answer = await net.post(`{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`);
+    expect(answer).toContain(`{"code":-32602,${part}}`);
+  });
+});
+
+describe('HTTP has the statuses and texts of jsonrpc-http-server 18', () => {
+  const body = '{"jsonrpc":"2.0","id":1,"method":"getHealth"}';
+  test.each([
+    ['text/plain', 415],
+    ['application/json', 200],
+    ['APPLICATION/JSON; charset=UTF-8', 200],
+    ['application/json;charset=utf-8', 200],
+    ['application/json; charset=latin1', 415],
+    ['application/json-rpc', 415],
+  ])('content type %s gives %i', async (type, status) => {
+    const response = await net.request(body, { headers: { 'content-type': type } });
+    expect(response.status).toBe(status);
+    if (status === 415) {
+      expect(await response.text()).toBe(
+        'Supplied content type is not allowed. Content-Type: application/json is required\n',
+      );
+    }
+  });
+
+  test('another HTTP method is 405', async () => {
+    const response = await net.request('', { method: 'PUT' });
+    expect(response.status).toBe(405);
+    expect(await response.text()).toBe('Used HTTP Method is not allowed. POST or OPTIONS is required\n');
+  });
+
+  test('a body at the limit is read and one above it is 413', async () => {
+    const padded = body.padEnd(1_000);
+    expect((await net.request(padded)).status).toBe(200);
+    const response = await net.request(`${padded} `);
+    expect(response.status).toBe(413);
+    expect(await response.text()).toBe('request body size exceeds allowed maximum');
+  });
+
+  test('a body of unknown length is counted while it is read', async () => {
+    const endless = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      pull: (controller) => controller.enqueue(new Uint8Array(600).fill(32)),
+    });
+    const response = await net.request('', { body: endless });
+    expect(response.status).toBe(413);
+  });
+
+  test('a body that is not UTF-8 is 400', async () => {
+    expect((await net.request(Uint8Array.of(0x22, 0xff, 0x22))).status).toBe(400);
+  });
+
+  test('OPTIONS tells what is allowed, to browsers too', async () => {
+    const headers = {
+      origin: 'https://app.example',
+      'access-control-request-headers': 'solana-client,x-token',
+    };
+    const response = await net.request('', { method: 'OPTIONS', headers });
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe('');
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      allow: 'OPTIONS, POST',
+      accept: 'application/json',
+      vary: 'origin',
+      'access-control-allow-origin': '*',
+      'access-control-allow-methods': 'OPTIONS, POST',
+      'access-control-max-age': '86400',
+      'access-control-allow-headers': 'solana-client,x-token',
+    });
+  });
+
+  test('a deeply nested body is a parse error, not a fault', async () => {
+    using deep = await startChain({ bodyBytesMax: 5_000_000 });
+    expect(await deep.post('['.repeat(2_000_000))).toBe(PARSE_ERROR);
+    expect(await deep.post(`${'['.repeat(50_000)}${']'.repeat(50_000)}`)).toBe(PARSE_ERROR);
+  });
+});

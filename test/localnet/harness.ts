@@ -1,0 +1,166 @@
+import type { Address } from '@solana/kit';
+import type { AccountState } from '../../localnet/chain/account.ts';
+import { addressOf } from '../../localnet/chain/address.ts';
+import { SYSTEM_PROGRAM } from '../../localnet/chain/known-address.ts';
+import { transferWire } from '../../localnet/chain/faucet.ts';
+import { keypairNamed, type Keypair } from '../../localnet/genesis/keypair.ts';
+import {
+  isJsonArray,
+  isJsonObject,
+  parseJson,
+  printJson,
+  type Json,
+  type JsonObject,
+} from '../../localnet/json/value.ts';
+import { createLocalnet } from '../../localnet/localnet.ts';
+import { createAnswerRequest } from '../../localnet/rpc/server.ts';
+import type { Clock } from '../../shared/clock.ts';
+
+export const ROOTED_LAG = 4;
+export const SLOT_MS = 400;
+/** When the tests' chains begin: 2026-01-01T00:00:00Z. */
+export const BEGAN_MS = 1_767_225_600_000;
+
+/** A clock that stands still. */
+export const stillClock: Clock = {
+  now: () => BEGAN_MS,
+  monotonic: () => 0,
+  sleep: () => {
+    throw new Error('nothing may wait here');
+  },
+};
+
+export type HarnessOptions = Readonly<{
+  programs?: readonly Readonly<{ program_id: string }>[];
+  dataDir?: string;
+  accounts?: readonly (readonly [Address, AccountState])[];
+  bodyBytesMax?: number;
+  clock?: Clock;
+  rootedLag?: number;
+}>;
+
+/** A localnet whose slots the test ends by hand, asked without a socket. */
+export async function startChain(options: HarnessOptions = {}) {
+  const localnet = await createLocalnet({
+    programs: options.programs ?? [],
+    dataDir: options.dataDir,
+    slotMs: SLOT_MS,
+    rootedLag: options.rootedLag ?? ROOTED_LAG,
+    clock: options.clock ?? stillClock,
+    random: (bytes) => new Uint8Array(bytes).fill(7),
+    ...(options.accounts === undefined ? {} : { accounts: options.accounts }),
+  });
+  const { chain } = localnet;
+  const faults: unknown[] = [];
+  const answer = createAnswerRequest({
+    chain,
+    onFault: (cause) => faults.push(cause),
+    ...(options.bodyBytesMax === undefined ? {} : { bodyBytesMax: options.bodyBytesMax }),
+  });
+
+  function request(body: string | Uint8Array<ArrayBuffer>, init: RequestInit = {}): Promise<Response> {
+    const headers = { 'content-type': 'application/json', ...init.headers };
+    return answer(new Request('http://localnet/', { method: 'POST', body, ...init, headers }));
+  }
+
+  async function post(body: string): Promise<string> {
+    return (await request(body)).text();
+  }
+
+  /** The whole answer to a call. A fault inside fails the test. */
+  async function call(method: string, ...params: readonly Json[]): Promise<JsonObject> {
+    const text = await post(printJson({ jsonrpc: '2.0', id: 1, method, params }));
+    if (faults.length > 0) throw faults[0];
+    return object(parseJson(text));
+  }
+
+  /** The result of a call that must succeed. */
+  async function result(method: string, ...params: readonly Json[]): Promise<Json> {
+    const { result: value, error } = await call(method, ...params);
+    if (error !== undefined || value === undefined) throw new Error(`${method}: ${printJson(error ?? null)}`);
+    return value;
+  }
+
+  /** The `value` of a result in a context. */
+  async function valueOf(method: string, ...params: readonly Json[]): Promise<Json> {
+    return object(await result(method, ...params))['value'] ?? null;
+  }
+
+  /** The error of a call that must be refused. */
+  async function refusal(method: string, ...params: readonly Json[]): Promise<JsonObject> {
+    const { error } = await call(method, ...params);
+    if (error === undefined) throw new Error(`${method} was not refused`);
+    return object(error);
+  }
+
+  function advance(slots = 1): void {
+    for (let count = 0; count < slots; count += 1) chain.advance();
+  }
+
+  /** Sends a transfer without a preflight; gives its signature. */
+  async function transfer(from: Keypair, to: Address, lamports: bigint): Promise<string> {
+    const { blockhash } = chain.latestBlockhash(chain.slotAt('processed'));
+    return text(
+      await result('sendTransaction', base64(transferWire(from, to, lamports, blockhash)), UNCHECKED),
+    );
+  }
+
+  return {
+    localnet,
+    chain,
+    faults,
+    request,
+    post,
+    call,
+    result,
+    valueOf,
+    refusal,
+    advance,
+    transfer,
+    [Symbol.dispose]: () => localnet.close(),
+  };
+}
+
+export const UNCHECKED = { encoding: 'base64', skipPreflight: true };
+export const alice = keypairNamed('alice');
+export const bob = keypairNamed('bob');
+
+/** An address that no keypair is known for. */
+export function addressNumber(number: number): Address {
+  const bytes = new Uint8Array(32).fill(1);
+  new DataView(bytes.buffer).setUint32(0, number);
+  return addressOf(bytes);
+}
+
+export function systemAccount(lamports: bigint): AccountState {
+  return {
+    lamports,
+    data: new Uint8Array(),
+    owner: SYSTEM_PROGRAM,
+    executable: false,
+    rentEpoch: 18446744073709551615n,
+  };
+}
+
+export function ownedAccount(owner: Address, data: Uint8Array, lamports = 10_000_000n): AccountState {
+  return { lamports, data, owner, executable: false, rentEpoch: 18446744073709551615n };
+}
+
+export function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64');
+}
+
+export function object(value: Json | undefined): JsonObject {
+  if (!isJsonObject(value)) throw new Error(`not an object: ${printJson(value ?? null)}`);
+  return value;
+}
+
+export function list(value: Json | undefined): readonly Json[] {
+  if (!isJsonArray(value)) throw new Error(`not a list: ${printJson(value ?? null)}`);
+  return value;
+}
+
+export function text(value: Json | undefined): string {
+  if (typeof value !== 'string') throw new Error(`not a text: ${printJson(value ?? null)}`);
+  return value;
+}

@@ -1,0 +1,320 @@
+import { describe, expect, test } from 'bun:test';
+import { transferWire } from '../../localnet/chain/faucet.ts';
+import type { Json } from '../../localnet/json/value.ts';
+import {
+  addressNumber,
+  alice,
+  base64,
+  bob,
+  list,
+  object,
+  startChain,
+  systemAccount,
+  text,
+  UNCHECKED,
+} from './harness.ts';
+import { builtWire, COMPUTE_BUDGET, SYSTEM, transferData } from './wire.ts';
+
+const RICH = [[alice.address, systemAccount(10_000_000_000n)]] as const;
+const CHECKED = { encoding: 'base64', preflightCommitment: 'processed' };
+
+async function startRich() {
+  const net = await startChain({ accounts: RICH });
+  net.advance(10);
+  const blockhash = () => net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash;
+  const statusOf = async (signature: Json) =>
+    list(await net.valueOf('getSignatureStatuses', [signature]))[0] ?? null;
+  return { net, blockhash, statusOf, [Symbol.dispose]: () => net[Symbol.dispose]() };
+}
+
+describe('sendTransaction', () => {
+  test('takes base58 by default and base64 when told, and gives the first signature', async () => {
+    using rich = await startRich();
+    const { net, blockhash, statusOf } = rich;
+    const { getBase58Decoder } = await import('@solana/kit');
+    const one = transferWire(alice, bob.address, 1_000_000n, blockhash());
+    const other = transferWire(alice, bob.address, 2_000_000n, blockhash());
+    const signatures = [
+      await net.result('sendTransaction', getBase58Decoder().decode(one), {
+        preflightCommitment: 'processed',
+      }),
+      await net.result('sendTransaction', base64(other), CHECKED),
+    ];
+    expect(signatures).toEqual([one, other].map((wire) => getBase58Decoder().decode(wire.subarray(1, 65))));
+    for (const signature of signatures) expect(await statusOf(signature)).toMatchObject({ err: null });
+    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(3_000_000n);
+  });
+
+  test('refuses a forged signature with -32003, and without preflight it vanishes', async () => {
+    using rich = await startRich();
+    const wire = transferWire(alice, bob.address, 1_000_000n, rich.blockhash());
+    wire[5] = (wire[5] ?? 0) ^ 1;
+    expect(await rich.net.refusal('sendTransaction', base64(wire), CHECKED)).toEqual({
+      code: -32003n,
+      message: 'Transaction signature verification failure',
+    });
+    const signature = await rich.net.result('sendTransaction', base64(wire), UNCHECKED);
+    expect(await rich.statusOf(signature)).toBeNull();
+  });
+
+  test('refuses a copy of what is in the bank, and sends a failed one only once', async () => {
+    using rich = await startRich();
+    const wire = base64(transferWire(alice, bob.address, 1_000_000n, rich.blockhash()));
+    await rich.net.result('sendTransaction', wire, CHECKED);
+    expect(await rich.net.refusal('sendTransaction', wire, CHECKED)).toMatchObject({
+      code: -32002n,
+      message: 'Transaction simulation failed: This transaction has already been processed',
+      data: { err: 'AlreadyProcessed' },
+    });
+    await rich.net.result('sendTransaction', wire, UNCHECKED);
+    expect(await rich.net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(1_000_000n);
+  });
+
+  test('answers a failed preflight with the whole simulation, which kit and web3.js read', async () => {
+    using rich = await startRich();
+    const wire = base64(transferWire(alice, bob.address, 10n ** 15n, rich.blockhash()));
+    const error = await rich.net.refusal('sendTransaction', wire, CHECKED);
+    expect(error).toMatchObject({
+      code: -32002n,
+      message: 'Transaction simulation failed: Error processing Instruction 0: custom program error: 0x1',
+    });
+    const data = object(error['data']);
+    expect(data['err']).toEqual({ InstructionError: [0n, { Custom: 1n }] });
+    expect(list(data['logs'])).toContain('Transfer: insufficient lamports 9999995000, need 1000000000000000');
+    expect(Object.keys(data)).toEqual([...Object.keys(data)].sort());
+    expect(data).toMatchObject({
+      accounts: null,
+      innerInstructions: null,
+      returnData: null,
+      replacementBlockhash: null,
+    });
+    expect(data['unitsConsumed']).toBe(150n);
+  });
+
+  test.each([
+    [
+      'nothing',
+      '',
+      { encoding: 'base64' },
+      /^failed to deserialize solana_transaction::versioned::VersionedTransaction: /,
+    ],
+    ['cut', base64(Uint8Array.of(1, 2, 3)), { encoding: 'base64' }, /^failed to deserialize /],
+    ['no base64', '%%%', { encoding: 'base64' }, /^invalid base64 encoding: /],
+    ['no base58', '0OIl', {}, /^invalid base58 encoding: /],
+    [
+      'too long in base64',
+      'A'.repeat(1_648),
+      { encoding: 'base64' },
+      /^base64 encoded .* too large: 1648 bytes \(max: encoded\/raw 1644\/1232\)$/,
+    ],
+    [
+      'too long in base58',
+      '1'.repeat(1_684),
+      {},
+      /^base58 encoded .* too large: 1684 bytes \(max: encoded\/raw 1683\/1232\)$/,
+    ],
+    [
+      'of too many bytes',
+      'A'.repeat(1_644),
+      { encoding: 'base64' },
+      /^decoded .* too large: 1233 bytes \(max: 1232 bytes\)$/,
+    ],
+    [
+      'in another encoding',
+      'a',
+      { encoding: 'json' },
+      /^unsupported encoding: json\. Supported encodings: base58, base64$/,
+    ],
+  ])('a transaction that is %s is -32602', async (_, wire, config, message) => {
+    using rich = await startRich();
+    expect(await rich.net.refusal('sendTransaction', wire, config)).toEqual({
+      code: -32602n,
+      message: expect.stringMatching(message),
+    });
+  });
+
+  test('keeps a transaction that failed, with its fee taken and nothing else', async () => {
+    using rich = await startRich();
+    const signature = await rich.net.transfer(alice, bob.address, 10n ** 15n);
+    expect(await rich.statusOf(signature)).toMatchObject({
+      err: { InstructionError: [0n, { Custom: 1n }] },
+      status: { Err: { InstructionError: [0n, { Custom: 1n }] } },
+    });
+    expect(await rich.net.valueOf('getBalance', alice.address, { commitment: 'processed' })).toBe(
+      9_999_995_000n,
+    );
+  });
+
+  test.each([
+    ['of a payer without an account', 'AccountNotFound'],
+    ['of a payer too poor for the fee', 'InsufficientFundsForFee'],
+  ])('%s refuses it without a trace', async (_, err) => {
+    const payer = err === 'AccountNotFound' ? bob : alice;
+    using net = await startChain({ accounts: [[alice.address, systemAccount(4_999n)]] });
+    const wire = transferWire(
+      payer,
+      addressNumber(1),
+      1n,
+      net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash,
+    );
+    expect(await net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({
+      code: -32002n,
+      data: { err },
+    });
+    await net.result('sendTransaction', base64(wire), UNCHECKED);
+    expect(await net.result('getTransactionCount', { commitment: 'processed' })).toBe(0n);
+  });
+
+  test('leaving an account below rent is kept as InsufficientFundsForRent', async () => {
+    using rich = await startRich();
+    const signature = await rich.net.transfer(alice, bob.address, 100n);
+    expect(await rich.statusOf(signature)).toMatchObject({
+      err: { InsufficientFundsForRent: { account_index: 1n } },
+    });
+    expect(await rich.net.valueOf('getBalance', alice.address, { commitment: 'processed' })).toBe(
+      9_999_995_000n,
+    );
+  });
+
+  test('calling a program that does not exist takes the fee and is kept as ProgramAccountNotFound', async () => {
+    using rich = await startRich();
+    const wire = builtWire(alice, rich.blockhash(), [{ program: addressNumber(9), accounts: [], data: [] }]);
+    const signature = await rich.net.result('sendTransaction', base64(wire), UNCHECKED);
+    expect(await rich.statusOf(signature)).toMatchObject({ err: 'ProgramAccountNotFound' });
+    expect(await rich.net.valueOf('getBalance', alice.address, { commitment: 'processed' })).toBe(
+      9_999_995_000n,
+    );
+    expect(
+      await rich.net.refusal(
+        'sendTransaction',
+        base64(builtWire(alice, rich.blockhash(), [{ program: addressNumber(8), accounts: [], data: [] }])),
+        CHECKED,
+      ),
+    ).toMatchObject({
+      message: 'Transaction simulation failed: Attempt to load a program that does not exist',
+    });
+  });
+
+  test('calling an account that is no program is InvalidProgramForExecution', async () => {
+    using net = await startChain({ accounts: [...RICH, [bob.address, systemAccount(1_000_000n)]] });
+    const wire = builtWire(alice, net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash, [
+      { program: bob.address, accounts: [], data: [] },
+    ]);
+    expect(await net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({
+      data: { err: 'InvalidProgramForExecution' },
+    });
+  });
+
+  test.each([
+    ['InvalidInstructionData', [9, 9, 9, 9, 9]],
+    ['MissingAccount', transferData(1n)],
+  ])('an instruction error without fields is its name: %s', async (name, data) => {
+    using rich = await startRich();
+    const wire = builtWire(alice, rich.blockhash(), [{ program: SYSTEM, accounts: [], data }]);
+    expect(await rich.net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({
+      data: { err: { InstructionError: [0n, name] } },
+    });
+  });
+
+  test('the compute budget can name the second instruction as the one at fault', async () => {
+    using rich = await startRich();
+    const price = [3, 1, 0, 0, 0, 0, 0, 0, 0];
+    const wire = builtWire(alice, rich.blockhash(), [
+      { program: COMPUTE_BUDGET, accounts: [], data: price },
+      { program: COMPUTE_BUDGET, accounts: [], data: price },
+    ]);
+    expect(await rich.net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({
+      message:
+        'Transaction simulation failed: Transaction contains a duplicate instruction (1) that is not allowed',
+      data: { err: { DuplicateInstruction: 1n } },
+    });
+  });
+});
+
+describe('fees', () => {
+  const unitLimit = (units: number) => [2, ...new Uint8Array(Uint32Array.of(units).buffer)];
+  const unitPrice = (price: bigint) => [3, ...new Uint8Array(BigUint64Array.of(price).buffer)];
+  test.each([
+    ['no budget', [], 5_000n],
+    ['a price alone is paid for the units allotted', [unitPrice(1_000_000n)], 5_000n + 6_000n],
+    ['a price and a limit', [unitPrice(1_000_000n), unitLimit(50_000)], 5_000n + 50_000n],
+    ['a price that does not come out even is rounded up', [unitPrice(3n), unitLimit(500_001)], 5_002n],
+  ])('%s: what is named, what is taken and what is recorded agree', async (_, budget, fee) => {
+    using rich = await startRich();
+    const wire = builtWire(alice, rich.blockhash(), [
+      ...budget.map((data) => ({ program: COMPUTE_BUDGET, accounts: [], data })),
+      { program: SYSTEM, accounts: [alice.address, bob.address], data: transferData(1_000_000n) },
+    ]);
+    const message = base64(wire.subarray(65));
+    expect(await rich.net.valueOf('getFeeForMessage', message, { commitment: 'processed' })).toBe(fee);
+    const signature = await rich.net.result('sendTransaction', base64(wire), CHECKED);
+    expect(await rich.net.valueOf('getBalance', alice.address, { commitment: 'processed' })).toBe(
+      10_000_000_000n - 1_000_000n - fee,
+    );
+    rich.net.advance();
+    expect(await rich.net.result('getTransaction', signature, { commitment: 'confirmed' })).toMatchObject({
+      meta: { fee },
+    });
+  });
+
+  test('a message whose blockhash nobody knows has no fee', async () => {
+    using rich = await startRich();
+    const wire = builtWire(alice, addressNumber(3), [
+      { program: SYSTEM, accounts: [alice.address, bob.address], data: transferData(1n) },
+    ]);
+    expect(await rich.net.valueOf('getFeeForMessage', base64(wire.subarray(65)))).toBeNull();
+  });
+
+  test('recent prices are those of the last 150 blocks, per write-locked account', async () => {
+    using rich = await startRich();
+    const wire = builtWire(alice, rich.blockhash(), [
+      { program: COMPUTE_BUDGET, accounts: [], data: unitPrice(77n) },
+      { program: SYSTEM, accounts: [alice.address, bob.address], data: transferData(1_000_000n) },
+    ]);
+    await rich.net.result('sendTransaction', base64(wire), CHECKED);
+    const slot = await rich.net.result('getSlot', { commitment: 'processed' });
+    rich.net.advance(3);
+    const fees = list(await rich.net.result('getRecentPrioritizationFees', [bob.address]));
+    expect(fees).toHaveLength(150);
+    expect(fees.filter((row) => object(row)['prioritizationFee'] !== 0n)).toEqual([
+      { prioritizationFee: 77n, slot },
+    ]);
+  });
+});
+
+describe('requestAirdrop', () => {
+  test('is a transfer that history knows', async () => {
+    using net = await startChain();
+    const signature = await net.result('requestAirdrop', bob.address, 5_000_000_000n);
+    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(5_000_000_000n);
+    net.advance();
+    expect(await net.result('getTransaction', signature, { commitment: 'confirmed' })).toMatchObject({
+      meta: { err: null },
+    });
+  });
+
+  test('asked twice within a slot gives twice', async () => {
+    using net = await startChain();
+    const first = await net.result('requestAirdrop', bob.address, 1_000_000n);
+    const second = await net.result('requestAirdrop', bob.address, 1_000_000n);
+    expect(text(first)).not.toBe(text(second));
+    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(2_000_000n);
+  });
+
+  test('of more than the faucet has is refused', async () => {
+    using net = await startChain();
+    expect(await net.refusal('requestAirdrop', bob.address, 18446744073709551615n)).toMatchObject({
+      code: -32602n,
+    });
+  });
+
+  test.each([
+    ['x', 1n, 'Invalid param: WrongSize'],
+    ['0', 1n, 'Invalid param: Invalid'],
+    [bob.address, -1n, 'Invalid params: invalid value: integer `-1`, expected u64.'],
+    [bob.address, '1', 'Invalid params: invalid type: string "1", expected u64.'],
+  ])('to %s of %p is -32602: %s', async (address, lamports, message) => {
+    using net = await startChain();
+    expect(await net.refusal('requestAirdrop', address, lamports)).toEqual({ code: -32602n, message });
+  });
+});
