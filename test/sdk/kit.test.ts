@@ -1,0 +1,242 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { getCreateAccountInstruction, getTransferSolInstruction } from '@solana-program/system';
+import {
+  findAssociatedTokenPda,
+  getCreateAssociatedTokenInstructionAsync,
+  getInitializeMint2Instruction,
+  getMintSize,
+  getMintToInstruction,
+  TOKEN_PROGRAM_ADDRESS,
+} from '@solana-program/token';
+import {
+  address,
+  appendTransactionMessageInstructions,
+  type Base58EncodedBytes,
+  createDefaultRpcTransport,
+  createSolanaRpc,
+  createSolanaRpcFromTransport,
+  createTransactionMessage,
+  devnet,
+  generateKeyPairSigner,
+  getBase64EncodedWireTransaction,
+  getSignatureFromTransaction,
+  type Instruction,
+  isSolanaError,
+  type KeyPairSigner,
+  lamports,
+  pipe,
+  type Signature,
+  setTransactionMessageFeePayerSigner,
+  setTransactionMessageLifetimeUsingBlockhash,
+  signTransactionMessageWithSigners,
+  SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR,
+} from '@solana/kit';
+import { startService, until } from '../started/service.ts';
+
+const SOL = 1_000_000_000n;
+
+let service: Awaited<ReturnType<typeof startService>>;
+let rpc: ReturnType<typeof connect>;
+let payer: KeyPairSigner;
+beforeAll(async () => {
+  service = await startService();
+  rpc = connect(service.key('scale'));
+  payer = await generateKeyPairSigner();
+  const airdrop = await rpc
+    .requestAirdrop(payer.address, lamports(10n * SOL), { commitment: 'confirmed' })
+    .send();
+  await confirmed(airdrop);
+});
+afterAll(async () => service[Symbol.asyncDispose]());
+
+/** A client with the key in its URL; `devnet` only tells the types that this cluster has airdrops. */
+function connect(key: string) {
+  return createSolanaRpc(devnet(`${service.url.href}?api-key=${key}`));
+}
+
+/** Waits, by polling, until the transaction is confirmed without an error. */
+async function confirmed(signature: Signature) {
+  return until(async () => {
+    const { value } = await rpc.getSignatureStatuses([signature]).send();
+    if (value[0]?.err) throw new Error(JSON.stringify(value[0].err));
+    return value[0]?.confirmationStatus === 'confirmed' || value[0]?.confirmationStatus === 'finalized'
+      ? value[0]
+      : undefined;
+  });
+}
+
+async function send(instructions: readonly Instruction[]): Promise<Signature> {
+  const { value: blockhash } = await rpc.getLatestBlockhash({ commitment: 'confirmed' }).send();
+  const transaction = await pipe(
+    createTransactionMessage({ version: 0 }),
+    (message) => setTransactionMessageFeePayerSigner(payer, message),
+    (message) => setTransactionMessageLifetimeUsingBlockhash(blockhash, message),
+    (message) => appendTransactionMessageInstructions(instructions, message),
+    (message) => signTransactionMessageWithSigners(message),
+  );
+  await rpc
+    .sendTransaction(getBase64EncodedWireTransaction(transaction), {
+      encoding: 'base64',
+      preflightCommitment: 'confirmed',
+    })
+    .send();
+  return getSignatureFromTransaction(transaction);
+}
+
+describe('@solana/kit, unchanged, with the key in the URL (spec 4.3.4)', () => {
+  test('sends a transfer, confirms it by polling, and reads it back from history', async () => {
+    const to = await generateKeyPairSigner();
+    const signature = await send([
+      getTransferSolInstruction({ source: payer, destination: to.address, amount: SOL }),
+    ]);
+    const { slot } = await confirmed(signature);
+
+    expect((await rpc.getBalance(to.address, { commitment: 'confirmed' }).send()).value).toBe(lamports(SOL));
+
+    const transaction = await rpc
+      .getTransaction(signature, {
+        commitment: 'confirmed',
+        encoding: 'json',
+        maxSupportedTransactionVersion: 0,
+      })
+      .send();
+    expect(transaction?.slot).toBe(slot);
+    expect(transaction?.meta?.err).toBeNull();
+    const index = transaction?.transaction.message.accountKeys.indexOf(to.address) ?? -1;
+    expect(transaction?.meta?.postBalances[index]).toBe(lamports(SOL));
+
+    const [row] = await rpc.getSignaturesForAddress(to.address, { commitment: 'confirmed', limit: 5 }).send();
+    expect(row?.signature).toBe(signature);
+    expect(row?.slot).toBe(slot);
+
+    const block = await rpc
+      .getBlock(slot, {
+        commitment: 'confirmed',
+        transactionDetails: 'signatures',
+        maxSupportedTransactionVersion: 0,
+      })
+      .send();
+    expect(block?.signatures).toContain(signature);
+    expect(row?.blockTime).toBe(block?.blockTime ?? null);
+  });
+
+  test('finds token accounts with getProgramAccounts and its filters', async () => {
+    const mint = await generateKeyPairSigner();
+    const owner = await generateKeyPairSigner();
+    const size = getMintSize();
+    const rent = await rpc.getMinimumBalanceForRentExemption(BigInt(size)).send();
+    const [token] = await findAssociatedTokenPda({
+      mint: mint.address,
+      owner: owner.address,
+      tokenProgram: TOKEN_PROGRAM_ADDRESS,
+    });
+    const signature = await send([
+      getCreateAccountInstruction({
+        payer,
+        newAccount: mint,
+        lamports: rent,
+        space: size,
+        programAddress: TOKEN_PROGRAM_ADDRESS,
+      }),
+      getInitializeMint2Instruction({ mint: mint.address, decimals: 6, mintAuthority: payer.address }),
+      await getCreateAssociatedTokenInstructionAsync({ payer, mint: mint.address, owner: owner.address }),
+      getMintToInstruction({
+        mint: mint.address,
+        token,
+        mintAuthority: payer,
+        amount: 18_446_744_073_709_551_615n,
+      }),
+    ]);
+    await confirmed(signature);
+
+    const owned = owner.address.toString() as Base58EncodedBytes; // an address is base58
+    const found = await rpc
+      .getProgramAccounts(TOKEN_PROGRAM_ADDRESS, {
+        commitment: 'confirmed',
+        encoding: 'base64',
+        filters: [{ dataSize: 165n }, { memcmp: { offset: 32n, bytes: owned, encoding: 'base58' } }],
+      })
+      .send();
+    expect(found.map(({ pubkey }) => pubkey)).toEqual([token]);
+    expect(found[0]?.account.space).toBe(165n);
+
+    const none = await rpc
+      .getProgramAccounts(TOKEN_PROGRAM_ADDRESS, {
+        commitment: 'confirmed',
+        encoding: 'base64',
+        filters: [{ dataSize: 166n }, { memcmp: { offset: 32n, bytes: owned, encoding: 'base58' } }],
+      })
+      .send();
+    expect(none).toEqual([]);
+
+    const balance = await rpc.getTokenAccountBalance(token, { commitment: 'confirmed' }).send();
+    expect(balance.value.amount as string).toBe('18446744073709551615');
+    const supply = await rpc.getTokenSupply(mint.address, { commitment: 'confirmed' }).send();
+    expect(supply.value.decimals).toBe(6);
+  });
+
+  test('many small questions at once are all answered', async () => {
+    const [slot, height, version, epoch, health, genesis, rent] = await Promise.all([
+      rpc.getSlot().send(),
+      rpc.getBlockHeight().send(),
+      rpc.getVersion().send(),
+      rpc.getEpochInfo().send(),
+      rpc.getHealth().send(),
+      rpc.getGenesisHash().send(),
+      rpc.getMinimumBalanceForRentExemption(0n).send(),
+    ]);
+    expect(slot).toBeGreaterThan(0n);
+    expect(height).toBeLessThanOrEqual(slot);
+    expect(epoch.slotsInEpoch).toBeGreaterThan(0n);
+    expect(version['solana-core']).toMatch(/^\d+\.\d+/);
+    expect(health).toBe('ok');
+    expect(genesis.length).toBeGreaterThan(30);
+    expect(rent).toBe(lamports(890_880n));
+  });
+});
+
+describe('@solana/kit with the key in x-token', () => {
+  test('works with a transport that carries the header', async () => {
+    const transport = createDefaultRpcTransport({
+      url: service.url.href,
+      headers: { 'x-token': service.key('scale') },
+    });
+    const slot = await createSolanaRpcFromTransport(transport).getSlot().send();
+    expect(slot).toBeGreaterThan(0n);
+  });
+});
+
+describe('refusals as @solana/kit meets them: an HTTP error with its status', () => {
+  test.each<[string, number, () => string | undefined]>([
+    ['no key', 401, () => undefined],
+    ['an unknown key', 401, () => 'nobody'],
+    ['a trial without credits', 402, () => service.key('trial', 0)],
+  ])('%s', async (_name, status, keyOf) => {
+    const key = keyOf();
+    const refused = createSolanaRpc(`${service.url.href}${key === undefined ? '' : `?api-key=${key}`}`);
+    const error: unknown = await refused
+      .getSlot()
+      .send()
+      .catch((reason: unknown) => reason);
+    if (!isSolanaError(error, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR))
+      throw new Error(`not an HTTP error: ${String(error)}`);
+    expect(error.context.statusCode).toBe(status);
+  });
+
+  test('above the rate: 429 with Retry-After', async () => {
+    const slow = createSolanaRpc(`${service.url.href}?api-key=${service.key('slow')}`);
+    const errors = await Promise.all(
+      [1, 2, 3].map((i) =>
+        slow
+          .getBalance(address('11111111111111111111111111111111'), { minContextSlot: BigInt(i) })
+          .send()
+          .catch((reason: unknown) => reason),
+      ),
+    );
+    const [first] = errors.filter((error) => isSolanaError(error, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR));
+    if (!isSolanaError(first, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR))
+      throw new Error('nothing was refused');
+    expect(first.context.statusCode).toBe(429);
+    expect(first.context.headers.get('retry-after')).toBe('1');
+  });
+});

@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import {
+  Connection,
+  Keypair,
+  LAMPORTS_PER_SOL,
+  PublicKey,
+  SystemProgram,
+  Transaction,
+  TransactionMessage,
+  VersionedTransaction,
+} from '@solana/web3.js';
+import { startService, until } from '../started/service.ts';
+
+const LOADER = new PublicKey('BPFLoaderUpgradeab1e11111111111111111111111');
+
+let service: Awaited<ReturnType<typeof startService>>;
+let connection: Connection;
+const payer = Keypair.generate();
+beforeAll(async () => {
+  service = await startService();
+  connection = new Connection(`${service.url.href}?api-key=${service.key('scale')}`, 'confirmed');
+  await confirmed(await connection.requestAirdrop(payer.publicKey, 10 * LAMPORTS_PER_SOL));
+});
+afterAll(async () => service[Symbol.asyncDispose]());
+
+/** Waits, by polling: this endpoint has no WebSocket. */
+async function confirmed(signature: string) {
+  return until(async () => {
+    const { value } = await connection.getSignatureStatuses([signature]);
+    if (value[0]?.err) throw new Error(JSON.stringify(value[0].err));
+    return value[0]?.confirmationStatus === 'confirmed' || value[0]?.confirmationStatus === 'finalized'
+      ? value[0]
+      : undefined;
+  });
+}
+
+async function transfer(to: PublicKey, lamports: number): Promise<string> {
+  const { blockhash, lastValidBlockHeight } = await connection.getLatestBlockhash();
+  const transaction = new Transaction({ feePayer: payer.publicKey, blockhash, lastValidBlockHeight }).add(
+    SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: to, lamports }),
+  );
+  transaction.sign(payer);
+  return connection.sendRawTransaction(transaction.serialize());
+}
+
+describe('@solana/web3.js 1.x, unchanged, with the key in the URL (spec 4.3.4)', () => {
+  test('sends a transfer, confirms it by polling, and reads it back from history', async () => {
+    const to = Keypair.generate().publicKey;
+    const signature = await transfer(to, 123_456_789);
+    const { slot } = await confirmed(signature);
+    expect(await connection.getBalance(to)).toBe(123_456_789);
+
+    const transaction = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
+    expect(transaction?.slot).toBe(slot);
+    expect(transaction?.meta?.fee).toBe(5_000);
+    expect(transaction?.meta?.postBalances).toContain(123_456_789);
+
+    const [row] = await connection.getSignaturesForAddress(to);
+    expect([row?.signature, row?.slot, row?.err]).toEqual([signature, slot, null]);
+
+    const block = await connection.getBlock(slot, { maxSupportedTransactionVersion: 0 });
+    expect(block?.transactions.map(({ transaction: { signatures } }) => signatures[0])).toContain(signature);
+  });
+
+  test('a versioned transaction passes too', async () => {
+    const to = Keypair.generate().publicKey;
+    const { blockhash } = await connection.getLatestBlockhash();
+    const message = new TransactionMessage({
+      payerKey: payer.publicKey,
+      recentBlockhash: blockhash,
+      instructions: [
+        SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: to, lamports: 2_000_000 }),
+      ],
+    }).compileToV0Message();
+    const transaction = new VersionedTransaction(message);
+    transaction.sign([payer]);
+    const signature = await connection.sendTransaction(transaction);
+    await confirmed(signature);
+    const read = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
+    expect(read?.version).toBe(0);
+  });
+
+  test('the batched getTransactions gives every transaction in its place', async () => {
+    const to = Keypair.generate().publicKey;
+    const signatures: string[] = [];
+    for (let i = 1; i <= 5; i++) signatures.push(await transfer(to, 1_000_000 + i));
+    for (const signature of signatures) await confirmed(signature);
+    const unknown = '1'.repeat(64);
+    const read = await connection.getTransactions(
+      [...signatures.slice(0, 3), unknown, ...signatures.slice(3)],
+      {
+        maxSupportedTransactionVersion: 0,
+      },
+    );
+    expect(read.map((transaction) => transaction?.transaction.signatures[0] ?? null)).toEqual([
+      ...signatures.slice(0, 3),
+      null,
+      ...signatures.slice(3),
+    ]);
+  });
+
+  test('getProgramAccounts with filters and a data slice', async () => {
+    const programs = await connection.getProgramAccounts(LOADER, {
+      filters: [{ dataSize: 36 }],
+      dataSlice: { offset: 4, length: 32 },
+    });
+    expect(programs.length).toBeGreaterThan(90);
+    const [first] = programs;
+    if (first === undefined) throw new Error('no programs');
+    expect(first.account.data.length).toBe(32);
+    const programData = new PublicKey(first.account.data);
+    const found = await connection.getProgramAccounts(LOADER, {
+      filters: [{ dataSize: 36 }, { memcmp: { offset: 4, bytes: programData.toBase58() } }],
+    });
+    expect(found.map(({ pubkey }) => pubkey.toBase58())).toEqual([first.pubkey.toBase58()]);
+  });
+
+  test('a failing preflight is a SendTransactionError with its logs', async () => {
+    const poor = Keypair.generate();
+    const { blockhash, lastValidBlockHeight } = await connection.getLatestBlockhash();
+    const transaction = new Transaction({ feePayer: poor.publicKey, blockhash, lastValidBlockHeight }).add(
+      SystemProgram.transfer({ fromPubkey: poor.publicKey, toPubkey: payer.publicKey, lamports: 1 }),
+    );
+    transaction.sign(poor);
+    await expect(connection.sendRawTransaction(transaction.serialize())).rejects.toThrow(
+      /simulation failed/i,
+    );
+  });
+});
+
+describe('@solana/web3.js with the key in x-token', () => {
+  test('works with httpHeaders', async () => {
+    const other = new Connection(service.url.href, { httpHeaders: { 'x-token': service.key('scale') } });
+    expect(await other.getSlot()).toBeGreaterThan(0);
+  });
+});
+
+describe('refusals as @solana/web3.js meets them', () => {
+  test.each<[string, RegExp, () => string]>([
+    ['an unknown key', /401.*Invalid or inactive API key/s, () => 'nobody'],
+    ['a trial without credits', /402.*Trial credits used up/s, () => service.key('trial', 0)],
+  ])('%s: its error shows the status and the message', async (_name, shape, keyOf) => {
+    const refused = new Connection(`${service.url.href}?api-key=${keyOf()}`);
+    await expect(refused.getSlot()).rejects.toThrow(shape);
+  });
+
+  test('above the rate: its own retries of 429 get the answer in the end', async () => {
+    const slow = new Connection(`${service.url.href}?api-key=${service.key('slow')}`);
+    const slots = await Promise.all([slow.getSlot(), slow.getSlot()]);
+    expect(slots.every((slot) => slot > 0)).toBe(true);
+  });
+});
