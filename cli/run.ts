@@ -1,12 +1,13 @@
+import { unreachable } from '../shared/brand.ts';
 import { argumentsFrom } from './arguments.ts';
 import { type Command, type Outcome, type World } from './command.ts';
 import { accountCreate, accountList, accountSet } from './commands/account.ts';
 import { configCheck, configReload } from './commands/config.ts';
 import { keyCreate, keyList, keyRevoke, keyRotate } from './commands/key.ts';
+import { localnetUpgrade } from './commands/localnet.ts';
 import { programsCheck } from './commands/programs.ts';
 import { start } from './commands/start.ts';
 import { verify } from './commands/verify.ts';
-import { unreachable } from '../shared/brand.ts';
 import { usageOf, usageOfCommand } from './usage.ts';
 
 const COMMANDS: readonly Command[] = [
@@ -21,6 +22,7 @@ const COMMANDS: readonly Command[] = [
   configCheck,
   configReload,
   programsCheck,
+  localnetUpgrade,
   verify,
 ];
 

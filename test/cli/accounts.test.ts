@@ -1,0 +1,203 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/limits/ledger.ts';
+import { carriedKey } from '../../shared/keys/carrier.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { createIdentify } from '../../shared/keys/identify.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
+import { opened, temporaryFolder } from '../started/gateway.ts';
+import { objectsOf, sluice } from './sluice.ts';
+
+const folder = temporaryFolder();
+const run = (...args: string[]) => sluice(folder.path, args);
+const json = async (...args: string[]) => objectsOf(await run(...args, '--json'));
+afterAll(() => folder[Symbol.dispose]());
+
+/** A key of `account`, made by the command. */
+async function newKey(account: string, ...args: string[]): Promise<{ key_id: string; key: string }> {
+  const [record] = await json('key', 'create', account, ...args);
+  return record as { key_id: string; key: string }; // the shape is asserted below
+}
+
+/** How a running gateway would see the key: through a connection of its own. */
+function seen(key: string) {
+  using store = opened(join(folder.path, 'data', ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  const { identify } = createIdentify(store, systemClock);
+  return identify(carriedKey(new Headers({ 'x-token': key }), 'http://x/')).kind;
+}
+
+describe('accounts', () => {
+  beforeAll(() => run('account', 'create', 'first'));
+
+  test('are created on the trial plan in ./data of the folder the command is run in', async () => {
+    expect(existsSync(join(folder.path, 'data', ACCOUNTS_FILE))).toBe(true);
+    const { code, out, err } = await run('account', 'create', 'Acme Ltd.');
+    expect([code, out, err]).toEqual([0, 'Account Acme Ltd.: plan trial, 250000 credits left.\n', '']);
+  });
+  test('with --json are one object', async () => {
+    expect(await json('account', 'create', 'payer', '--plan', 'pro')).toEqual([
+      { account: 'payer', plan: 'pro', credits_left: null },
+    ]);
+    expect(await json('account', 'create', 'reader', '--plan=none')).toEqual([
+      { account: 'reader', plan: null, credits_left: null },
+    ]);
+  });
+  test('are listed as a table, or one object per line', async () => {
+    const { out } = await run('account', 'list');
+    expect(out).toMatch(/^ACCOUNT +PLAN +CREDITS LEFT\nfirst +trial +250000\n/);
+    expect((await json('account', 'list'))[0]).toEqual({
+      account: 'first',
+      plan: 'trial',
+      credits_left: 250_000,
+    });
+  });
+  test('have their credits set to what shall be left, whatever the gateway wrote down as spent', async () => {
+    using ledger = opened(join(folder.path, 'data', LEDGER_FILE), LEDGER_MIGRATIONS);
+    ledger.run("INSERT INTO spent VALUES (1, 'n1', 700, 100), (1, 'n2', 50, 0)");
+    expect(await json('account', 'list')).toContainEqual({
+      account: 'first',
+      plan: 'trial',
+      credits_left: 249_350,
+    });
+    expect(await json('account', 'set', 'first', '--credits', '1_000')).toEqual([
+      { account: 'first', plan: 'trial', credits_left: 1_000 },
+    ]);
+  });
+  test.each([
+    [['account', 'create', 'first'], 'An account named "first" exists already.'],
+    [
+      ['account', 'create', 'x', '--plan', 'gold'],
+      'There is no plan "gold"; choose trial, starter, pro, business, scale, none.',
+    ],
+    [
+      ['account', 'create', ' x'],
+      'An account name is 1 to 64 printable characters without a space at either end.',
+    ],
+    [
+      ['account', 'set', 'nobody', '--plan', 'pro'],
+      'There is no account named "nobody"; account list shows them.',
+    ],
+    [['account', 'set', 'first'], 'account set needs --plan P or --credits N.'],
+    [
+      ['account', 'set', 'first', '--credits', '-5'],
+      'Option --credits needs a value. Try: bun run sluice --help',
+    ],
+    [
+      ['account', 'set', 'first', '--credits=-5'],
+      '--credits wants a whole number of credits such as 250_000, not "-5".',
+    ],
+    [
+      ['account', 'set', 'first', '--credits', '1e9'],
+      '--credits wants a whole number of credits such as 250_000, not "1e9".',
+    ],
+    [['key', 'create', 'nobody'], 'There is no account named "nobody"; account list shows them.'],
+    [
+      ['key', 'create', 'first', '--name', 'a\tb'],
+      'A key name is 1 to 64 printable characters without a space at either end.',
+    ],
+    [['key', 'list', 'nobody'], 'There is no account named "nobody"; account list shows them.'],
+    [['key', 'revoke', 'beef'], 'There is no key with the id "beef"; key list shows them.'],
+    [['key', 'rotate', 'beef'], 'There is no key with the id "beef"; key list shows them.'],
+    [
+      ['key', 'rotate', 'beef', '--grace', '1w'],
+      '--grace wants a time such as 0s, 15m, 24h or 7d, at most 3650d, not "1w".',
+    ],
+  ])('%j is one sentence on stderr and exit code 1', async (args, sentence) => {
+    expect(await run(...args)).toEqual({ code: 1, out: '', err: `${sentence}\n` });
+  });
+});
+
+describe('keys', () => {
+  beforeAll(() => run('account', 'create', 'holder'));
+
+  test('are shown once, on stdout, and work', async () => {
+    const { out, err } = await run('key', 'create', 'holder', '--name', 'bot');
+    const key = /^sluice_\w{38}$/m.exec(out)?.[0] ?? '';
+    expect(seen(key)).toBe('known');
+    expect(err).toBe('');
+    const lists = [await run('key', 'list'), await run('key', 'list', '--json')];
+    expect(lists.every((list) => list.out.includes(key.slice(-4)) && !list.out.includes(key))).toBe(true);
+  });
+  test('with --json have their documented members', async () => {
+    const made = await newKey('holder', '--name', 'json');
+    expect(made).toEqual({
+      key_id: expect.stringMatching(/^[0-9a-f]{16}$/),
+      key: expect.stringMatching(/^sluice_\w{38}$/),
+      account: 'holder',
+    } as never); // matchers stand for the members
+    const row = (await json('key', 'list', 'holder')).find((one) =>
+      JSON.stringify(one).includes(made.key_id),
+    );
+    expect(row).toEqual({
+      key_id: made.key_id,
+      account: 'holder',
+      name: 'json',
+      prefix: made.key.slice(0, 11),
+      last4: made.key.slice(-4),
+      state: 'active',
+      created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      last_used_at: null,
+    });
+  });
+  test('end when they are revoked; once more is no error', async () => {
+    const { key, key_id } = await newKey('holder');
+    expect(await run('key', 'revoke', key_id)).toEqual({
+      code: 0,
+      out: `Key ${key_id} is revoked.\n`,
+      err: '',
+    });
+    expect(seen(key)).toBe('invalid-key');
+    expect((await run('key', 'revoke', key_id)).out).toBe(`Key ${key_id} was revoked already.\n`);
+    expect((await run('key', 'rotate', key_id)).err).toBe(
+      `Key ${key_id} is revoked; make a new one with key create.\n`,
+    );
+  });
+  test('are rotated: both work until the grace is over', async () => {
+    const old = await newKey('holder', '--name', 'turning');
+    const [next] = (await json('key', 'rotate', old.key_id)) as { key: string; key_id: string }[]; // asserted next
+    expect([seen(old.key), seen(next?.key ?? '')]).toEqual(['known', 'known']);
+    const states = (await json('key', 'list', 'holder')) as { key_id: string; name: string; state: string }[]; // asserted next
+    expect(
+      states
+        .filter(({ name }) => name === 'turning')
+        .map(({ state }) => state)
+        .toSorted(),
+    ).toEqual(['active', 'expiring']);
+    const { out } = await run('key', 'rotate', next?.key_id ?? '', '--grace', '0s');
+    expect(out).toMatch(/The old key [0-9a-f]{16} works until \d{4}-/);
+    expect(seen(next?.key ?? '')).toBe('invalid-key');
+  });
+});
+
+describe('the database of the config', () => {
+  test('is the one that is used', async () => {
+    const config = join(folder.path, 'other.toml');
+    writeFileSync(
+      config,
+      `[storage]\ndata_dir = "${folder.path}/elsewhere"\n[plans.gold]\nrps = 1\ncredits = 9\n`,
+    );
+    expect(await json('account', 'create', 'first', '--plan', 'gold', '--config', config)).toEqual([
+      { account: 'first', plan: 'gold', credits_left: 9 },
+    ]);
+    expect(existsSync(join(folder.path, 'elsewhere', ACCOUNTS_FILE))).toBe(true);
+  });
+  test('that is corrupt is one sentence, and nothing is done', async () => {
+    const config = join(folder.path, 'corrupt.toml');
+    writeFileSync(config, `[storage]\ndata_dir = "${folder.path}/corrupt"\n`);
+    await run('account', 'list', '--config', config);
+    writeFileSync(join(folder.path, 'corrupt', ACCOUNTS_FILE), 'no database at all '.repeat(500));
+    const { code, out, err } = await run('account', 'create', 'x', '--config', config);
+    expect([code, out, err.split('\n').length]).toEqual([1, '', 2]);
+    expect(err).toContain(`The database ${folder.path}/corrupt/${ACCOUNTS_FILE} is corrupt`);
+  });
+  test('an empty one lists nothing and says what to do', async () => {
+    using empty = temporaryFolder();
+    const outs = [await sluice(empty.path, ['account', 'list']), await sluice(empty.path, ['key', 'list'])];
+    expect(outs.map(({ out }) => out)).toEqual([
+      'No accounts yet; account create NAME makes one.\n',
+      'No keys yet; key create ACCOUNT makes one.\n',
+    ]);
+    expect(await sluice(empty.path, ['account', 'list', '--json'])).toEqual({ code: 0, out: '', err: '' });
+  });
+});

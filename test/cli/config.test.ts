@@ -1,0 +1,123 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
+import { opened, temporaryFolder } from '../started/gateway.ts';
+import { objectsOf, ROOT, sluice } from './sluice.ts';
+
+const folder = temporaryFolder();
+const run = (...args: string[]) => sluice(folder.path, args);
+afterAll(() => folder[Symbol.dispose]());
+
+function written(name: string, text: string): string {
+  const path = join(folder.path, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+describe('config check', () => {
+  test('of a folder without a config is the embedded default', async () => {
+    const { code, out } = await run('config', 'check');
+    expect(code).toBe(0);
+    expect(out).toStartWith(
+      'OK: the embedded default: the embedded localnet as the backend; plans trial, starter,',
+    );
+  });
+  test('finds the example in order', async () => {
+    expect((await run('config', 'check', join(ROOT, 'sluice.example.toml'))).code).toBe(0);
+  });
+  test('tells every problem, one a line, and shows no secret', async () => {
+    const path = written('bad.toml', '[gateway]\nlisten = "x"\nbogus = 1\n[storage]\nsecret = "hunter2"\n');
+    const { code, out, err } = await run('config', 'check', path);
+    expect([code, out]).toEqual([1, '']);
+    expect(
+      err
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.slice(path.length + 2, line.indexOf(': found'))),
+    ).toEqual(['gateway.listen', 'gateway.bogus', 'storage.secret']);
+    expect(err).not.toContain('hunter2');
+    const told = await run('config', 'check', path, '--json');
+    expect(objectsOf(told)).toEqual([{ ok: false, problems: told.err.trimEnd().split('\n') }]);
+  });
+  test('notes what this version accepts and does not use', async () => {
+    const path = written(
+      'notes.toml',
+      '[gateway]\nprocesses = 4\n[storage]\nredis = "redis://h"\n[[backends]]\nname = "a"\nurl = "http://h"\n',
+    );
+    const { code, out } = await run('config', 'check', '--config', path);
+    expect(code).toBe(0);
+    expect(out.match(/^Note: .*$/gm)).toEqual([
+      'Note: gateway.processes is 4; this version runs one gateway process.',
+      'Note: storage.redis is set; this version runs on one host and needs no Redis.',
+      'Note: deploys.rpc_key is not set; reading through the gateway needs a key.',
+    ]);
+    expect(objectsOf(await run('config', 'check', path, '--json'))).toMatchObject([
+      { ok: true, source: path },
+    ]);
+  });
+  test('takes secrets from the environment', async () => {
+    const path = written('env.toml', '[storage]\nsecret = "env:SEAL"\n');
+    expect((await run('config', 'check', path)).err).toContain(
+      'wanted the environment variable SEAL to be set',
+    );
+    const seal = Buffer.alloc(32).toString('base64');
+    expect((await sluice(folder.path, ['config', 'check', path], { SEAL: seal })).code).toBe(0);
+  });
+  test.each([
+    [['config', 'check', 'none.toml'], 'The config file none.toml cannot be read (ENOENT).'],
+    [['config', 'check', 'a', '--config', 'b'], 'config check takes FILE or --config FILE, not both.'],
+  ])('%j is one sentence', async (args, sentence) => {
+    expect(await run(...args)).toEqual({ code: 1, out: '', err: `${sentence}\n` });
+  });
+});
+
+describe('config reload', () => {
+  const revision = () => {
+    using store = opened(join(folder.path, 'data', ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+    return store.query<{ config: number }, []>('SELECT config FROM revision').get()?.config;
+  };
+  test('bumps the number that running apps watch', async () => {
+    expect(objectsOf(await run('config', 'reload', '--json'))).toEqual([{ config_revision: 2 }]);
+    expect((await run('config', 'reload')).out).toContain('running apps read its plans and credits');
+    expect(revision()).toBe(3);
+  });
+  test('of a bad config tells its problems and reloads nothing', async () => {
+    const before = revision();
+    const path = written('reload.toml', '[gateway]\nbogus = 1\n');
+    expect((await run('config', 'reload', '--config', path)).code).toBe(1);
+    expect(revision()).toBe(before);
+  });
+});
+
+describe('programs check', () => {
+  test('of the built-in list is fine', async () => {
+    const [record] = objectsOf(await run('programs', 'check', '--json'));
+    expect(record).toMatchObject({ ok: true, programs: 115 });
+  });
+  test('reads the list that the config names', async () => {
+    const list = written('mine.json', '[{"program_id":"11111111111111111111111111111111","label":"System"}]');
+    const config = written('mine.toml', `[deploys]\nprograms = "${list}"\n`);
+    expect((await run('programs', 'check', '--config', config)).out).toBe(`OK: ${list}: 1 programs.\n`);
+  });
+  test('tells every problem of a list', async () => {
+    const path = written(
+      'bad.json',
+      '[{"program_id":"x","label":"A"},{"program_id":"11111111111111111111111111111111"}]',
+    );
+    const { code, err } = await run('programs', 'check', path);
+    expect([code, err.trimEnd().split('\n').length]).toEqual([1, 2]);
+    expect(objectsOf(await run('programs', 'check', path, '--json'))).toMatchObject([
+      { ok: false, file: path },
+    ]);
+  });
+  test('a file that is missing or no JSON is one sentence', async () => {
+    expect((await run('programs', 'check', 'none.json')).err).toBe(
+      'The list of programs none.json cannot be read (ENOENT).\n',
+    );
+    const path = written('text.json', 'hello');
+    expect((await run('programs', 'check', path)).err).toStartWith(
+      `The list of programs ${path} is not valid JSON`,
+    );
+  });
+});

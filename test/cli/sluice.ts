@@ -1,0 +1,60 @@
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+
+/** The project's root: the folder of package.json. */
+export const ROOT = join(import.meta.dir, '../..');
+export const MAIN = join(ROOT, 'cli/main.ts');
+
+/** What a command said and how it ended. */
+export type Ended = Readonly<{ code: number | null; out: string; err: string }>;
+
+/** The environment without what a package runner put there, so that a command runs as if started by hand. */
+export function plainEnv(extra: Record<string, string> = {}): Record<string, string> {
+  const plain = Object.entries(process.env).flatMap(([name, value]) =>
+    value === undefined || /^(npm_|SLUICE_|NODE_ENV)/.test(name) ? [] : [[name, value] as const],
+  );
+  return { ...Object.fromEntries(plain), ...extra };
+}
+
+/** Runs `sluice` in `cwd` as its users do, as a process of its own. */
+export async function sluice(
+  cwd: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<Ended> {
+  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+    cwd,
+    env: plainEnv(env),
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+  const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  return { code, out, err };
+}
+
+/** The objects of a `--json` answer, one per line. */
+export function objectsOf({ out }: Ended): unknown[] {
+  return out
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+}
+
+/** Ports that were free a moment ago. */
+export async function freePorts(count: number): Promise<readonly number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const ports = await Promise.all(
+    servers.map(
+      (server) =>
+        new Promise<number>((resolve) =>
+          server.listen(0, '127.0.0.1', () => {
+            const address = server.address();
+            resolve(typeof address === 'object' && address !== null ? address.port : 0);
+          }),
+        ),
+    ),
+  );
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
