@@ -59,7 +59,7 @@ export function createForward({ transport, clock, idleMs, onFailure }: Forwardin
     using _entered = backend.enter();
     using deadline = startDeadline(clock, deadlineMs, signal);
     try {
-      return await readHead(await transport(backend, body, acceptEncoding, deadline.signal));
+      return await readHead(await transport(backend, body, acceptEncoding, deadline.signal), acceptEncoding);
     } catch (error) {
       return failureFrom(error);
     }

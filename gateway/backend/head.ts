@@ -14,18 +14,29 @@ export type Begun =
 /** Answers up to this length are held and sent at once, with a Content-Length; longer ones are streamed. */
 const WHOLE_BYTES_MAX = 65_536;
 
-/** Judges a head: an answer, or a failure whose body is thrown away. Never rejects. */
-export async function readHead(response: Response): Promise<Begun | Failure> {
+/**
+ * Judges a head: an answer, or a failure whose body is thrown away. `acceptEncoding` is what was asked for: a
+ * compressed answer to `identity` could be neither spliced into a batch nor read by its caller. Never rejects.
+ */
+export async function readHead(response: Response, acceptEncoding: string): Promise<Begun | Failure> {
   const { status, headers, body } = response;
-  const encoding = headers.get('content-encoding') ?? undefined;
+  const encoding = encodingOf(headers);
   if (status !== 200) return discarded(body, { kind: 'status', status });
   if (!/json/i.test(headers.get('content-type') ?? '')) {
     return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
+  }
+  if (encoding !== undefined && acceptEncoding === 'identity') {
+    return discarded(body, { kind: 'garbage', reason: 'compressed without being asked to' });
   }
   const length = headers.get('content-length');
   if (body === null || length === '0') return discarded(body, { kind: 'garbage', reason: 'an empty body' });
   if (length === null || Number(length) > WHOLE_BYTES_MAX) return { kind: 'stream', body, encoding };
   return readWhole(response, Number(length), encoding);
+}
+
+function encodingOf(headers: Headers): string | undefined {
+  const encoding = headers.get('content-encoding');
+  return encoding === null || encoding === 'identity' ? undefined : encoding;
 }
 
 async function readWhole(

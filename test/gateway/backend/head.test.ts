@@ -32,7 +32,7 @@ function head(
   }; // pairs by construction
 }
 
-const judged = (...args: Parameters<typeof head>) => readHead(head(...args).response);
+const judged = (...args: Parameters<typeof head>) => readHead(head(...args).response, 'gzip');
 const lengthOf = (text: string) => ({ 'content-length': String(new TextEncoder().encode(text).length) });
 
 describe('an answer', () => {
@@ -62,7 +62,7 @@ describe('an answer', () => {
 
   test('of undeclared length is streamed without being touched', async () => {
     const { response, state } = head(OK);
-    const begun = await readHead(response);
+    const begun = await readHead(response, 'gzip');
     expect(begun.kind).toBe('stream');
     expect(begun.kind === 'stream' ? await new Response(begun.body).text() : '').toBe(OK);
     expect(state.cancelled).toBe(false);
@@ -74,6 +74,14 @@ describe('an answer', () => {
       kind: 'whole',
       bytes: new Uint8Array(bytes),
       encoding: 'gzip',
+    });
+  });
+
+  test('that says identity is not compressed', async () => {
+    const headers = { ...lengthOf(OK), 'content-encoding': 'identity' };
+    expect(await readHead(head(OK, headers).response, 'identity')).toMatchObject({
+      kind: 'whole',
+      encoding: undefined,
     });
   });
 
@@ -101,7 +109,7 @@ describe('no answer', () => {
     [504],
   ])('a status of %p, and its body is thrown away', async (status) => {
     const { response, state } = head(status === 204 ? undefined : OK, { status });
-    expect(await readHead(response)).toEqual({ kind: 'status', status });
+    expect(await readHead(response, 'gzip')).toEqual({ kind: 'status', status });
     expect(state.cancelled).toBe(status !== 204);
   });
 
@@ -109,7 +117,7 @@ describe('no answer', () => {
     'a 200 of the type %p, and its body is thrown away',
     async (type) => {
       const { response, state } = head('<html>', { 'content-type': type });
-      expect((await readHead(response)).kind).toBe('garbage');
+      expect((await readHead(response, 'gzip')).kind).toBe('garbage');
       expect(state.cancelled).toBe(true);
     },
   );
@@ -131,6 +139,15 @@ describe('no answer', () => {
     expect((await judged(body, lengthOf(body))).kind).toBe('garbage');
   });
 
+  test('a compressed 200 that was not asked for, streamed or not', async () => {
+    const bytes = Bun.gzipSync(OK);
+    for (const length of [bytes.length, 100_000, undefined]) {
+      const { response, state } = head(bytes, { 'content-length': length, 'content-encoding': 'gzip' });
+      expect((await readHead(response, 'identity')).kind).toBe('garbage');
+      expect(state.cancelled).toBe(true);
+    }
+  });
+
   test('a 200 without a body', async () => {
     expect((await judged(undefined)).kind).toBe('garbage');
   });
@@ -146,7 +163,7 @@ describe('no answer', () => {
       },
     });
     const headers = { 'content-type': 'application/json', 'content-length': '100' };
-    expect(await readHead(new Response(stream, { headers }))).toEqual({
+    expect(await readHead(new Response(stream, { headers }), 'gzip')).toEqual({
       kind: 'no-answer',
       reason: 'ECONNRESET',
     });
