@@ -1,0 +1,418 @@
+import { describe, expect, test } from 'bun:test';
+import type { Backend } from '../../../gateway/backend/backend.ts';
+import { createForward, type Reply } from '../../../gateway/backend/forward.ts';
+import { fetchTransport } from '../../../gateway/backend/transport.ts';
+import type { Call } from '../../../gateway/request/call.ts';
+import { Secret } from '../../../shared/secret.ts';
+import { failure, result, type Script, startBackend } from '../../fakes/backend.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
+import { backendOf, routeTo } from './of.ts';
+import { refusedUrl, type RawScript, startRawBackend } from './raw-backend.ts';
+
+const bytesOf = (text: string) => new TextEncoder().encode(text);
+const callOf = (method: string): Call => ({
+  kind: 'call',
+  id: bytesOf('7'),
+  method,
+  params: bytesOf('["a"]'),
+});
+
+function started(clock = createVirtualClock()) {
+  const failures: string[] = [];
+  const forward = createForward({
+    transport: fetchTransport,
+    clock: clock.clock,
+    idleMs: 120_000,
+    onFailure: ({ config }, { kind }) => void failures.push(`${config.name}: ${kind}`),
+  });
+  return {
+    failures,
+    clock,
+    send: (backends: readonly Backend[], method = 'getSlot', signal = new AbortController().signal) =>
+      forward(callOf(method), routeTo(backends, method), 'identity', signal),
+  };
+}
+
+async function textOf(reply: Reply): Promise<string> {
+  if (reply.kind === 'whole') return new TextDecoder().decode(reply.bytes);
+  return reply.kind === 'stream' ? new Response(reply.body).text() : reply.kind;
+}
+
+const plain =
+  (text: string, status: number, type = 'text/html') =>
+  () =>
+    new Response(text, { status, headers: { 'content-type': type } });
+
+/** Answers whose front is at fault, by what they are called when told of. */
+const BAD_ANSWERS: readonly (readonly [string, string, Script])[] = [
+  ['500', 'status', plain('oops', 500)],
+  ['502', 'status', plain('Bad Gateway', 502)],
+  ['503', 'status', plain('busy', 503)],
+  ['504', 'status', plain('late', 504)],
+  ['429', 'status', plain('{"jsonrpc":"2.0"}', 429, 'application/json')],
+  ['403', 'status', plain('forbidden', 403)],
+  ['a redirect', 'status', () => new Response(null, { status: 307, headers: { location: '/elsewhere' } })],
+  ['HTML with 200', 'garbage', plain('<html>welcome</html>', 200)],
+  ['HTML that says it is JSON', 'garbage', plain('<html>welcome</html>', 200, 'application/json')],
+  ['an empty body', 'garbage', plain('', 200, 'application/json')],
+  ['cut JSON', 'garbage', plain('{"jsonrpc":"2.0","result":', 200, 'application/json')],
+];
+
+const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n';
+const ANSWER = '{"jsonrpc":"2.0","result":1,"id":7}';
+const BAD_CONNECTIONS: readonly (readonly [string, RawScript])[] = [
+  ['a reset after the call was sent', (connection) => connection.reset()],
+  ['a close after the call was sent', (connection) => connection.end()],
+  [
+    'a body shorter than its length',
+    (connection) => {
+      connection.write(`${HEAD}content-length: 100\r\n\r\n${ANSWER}`);
+      connection.end();
+    },
+  ],
+  [
+    'a head that breaks off',
+    (connection) => {
+      connection.write(HEAD);
+      connection.end();
+    },
+  ],
+  [
+    'something that is not HTTP',
+    (connection) => {
+      connection.write('SSH-2.0-OpenSSH_9.2\r\n');
+      connection.end();
+    },
+  ],
+];
+
+describe('the first backend', () => {
+  test('answers alone while it is well, with its own bytes', async () => {
+    await using backends = pair();
+    const { a, b } = backends;
+    const { send, failures } = started();
+    expect(
+      await textOf(await send([backendOf({ name: 'a', at: a.url }), backendOf({ name: 'b', at: b.url })])),
+    ).toBe('{"jsonrpc":"2.0","result":"answer to getSlot","id":7}\n');
+    expect([a.seen.length, b.seen.length, failures]).toEqual([1, 0, []]);
+  });
+
+  test('is sent the envelope and its own headers, and nothing of the caller but what it accepts', async () => {
+    await using backend = startBackend();
+    const headers = new Map([['authorization', new Secret('Bearer x')]]);
+    const forward = createForward({
+      transport: fetchTransport,
+      clock: createVirtualClock().clock,
+      idleMs: 1_000,
+      onFailure: () => undefined,
+    });
+    const route = routeTo([backendOf({ at: `${backend.url}path?x=1`, headers })]);
+    await forward(callOf('getSlot'), route, 'gzip, br', new AbortController().signal);
+    const { text, request } = backend.seen[0] ?? {};
+    expect(text).toBe('{"jsonrpc":"2.0","id":7,"method":"getSlot","params":["a"]}');
+    expect(request?.method).toBe('POST');
+    expect(new URL(request?.url ?? '').pathname + new URL(request?.url ?? '').search).toBe('/path?x=1');
+    expect(request?.headers.get('accept-encoding')).toBe('gzip, br');
+    expect(request?.headers.get('authorization')).toBe('Bearer x');
+    expect(request?.headers.get('content-type')).toBe('application/json');
+  });
+
+  test("keeps the method's own errors: they are answers", async () => {
+    await using backends = pair((seen) => failure(seen, -32602, 'Invalid params'));
+    const { a, b } = backends;
+    const reply = await started().send([backendOf({ at: a.url }), backendOf({ at: b.url })]);
+    expect(await textOf(reply)).toContain('-32602');
+    expect(b.seen.length).toBe(0);
+  });
+});
+
+describe('a read goes to the next backend', () => {
+  test.each(BAD_ANSWERS)('after %s', async (_, kind, script) => {
+    await using backends = pair(script);
+    const { a, b } = backends;
+    const { send, failures } = started();
+    const reply = await send([backendOf({ name: 'a', at: a.url }), backendOf({ name: 'b', at: b.url })]);
+    expect(await textOf(reply)).toContain('answer to getSlot');
+    expect([a.seen.length, b.seen.length, failures]).toEqual([1, 1, [`a: ${kind}`]]);
+  });
+
+  test.each(BAD_CONNECTIONS)('after %s', async (_, script) => {
+    using a = startRawBackend(script);
+    await using b = startBackend();
+    const { send, failures } = started();
+    const reply = await send([backendOf({ name: 'a', at: a.url }), backendOf({ name: 'b', at: b.url })]);
+    expect(await textOf(reply)).toContain('answer to getSlot');
+    expect([a.calls(), b.seen.length, failures]).toEqual([1, 1, ['a: no-answer']]);
+  });
+
+  test('after a refused connection', async () => {
+    await using b = startBackend();
+    const { send, failures } = started();
+    const reply = await send([
+      backendOf({ name: 'a', at: refusedUrl() }),
+      backendOf({ name: 'b', at: b.url }),
+    ]);
+    expect(await textOf(reply)).toContain('answer to getSlot');
+    expect(failures).toEqual(['a: unsent']);
+  });
+
+  test('after a compressed answer that was not asked for, which no caller could read', async () => {
+    const gzip = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+    await using backends = pair(() => new Response(Bun.gzipSync(ANSWER), { headers: gzip }));
+    const { a, b } = backends;
+    const { send, failures } = started();
+    const reply = await send([backendOf({ name: 'a', at: a.url }), backendOf({ name: 'b', at: b.url })]);
+    expect(await textOf(reply)).toContain('answer to getSlot');
+    expect(failures).toEqual(['a: garbage']);
+  });
+
+  test('and when all have failed there is no backend, and each was asked once', async () => {
+    await using backends = pair(plain('', 503), plain('', 500));
+    const { a, b } = backends;
+    const { send, failures } = started();
+    const reply = await send([backendOf({ name: 'a', at: a.url }), backendOf({ name: 'b', at: b.url })]);
+    expect(reply).toEqual({ kind: 'no-backend' });
+    expect([a.seen.length, b.seen.length, failures]).toEqual([1, 1, ['a: status', 'b: status']]);
+  });
+
+  test('and none is asked that has no room or takes no body of this length', async () => {
+    await using backend = startBackend();
+    const tight = backendOf({ at: backend.url, connectionsMax: 1 });
+    using _entered = tight.enter();
+    const reply = await started().send([tight, backendOf({ at: backend.url, bodyBytesMax: 10 })]);
+    expect(reply).toEqual({ kind: 'no-backend' });
+    expect(backend.seen.length).toBe(0);
+  });
+});
+
+test('a backend that failed is asked last for a second, then first again', async () => {
+  await using backends = pair(plain('', 502));
+  const { a, b } = backends;
+  const { send, clock } = started();
+  const both = [backendOf({ name: 'a', at: a.url }), backendOf({ name: 'b', at: b.url })];
+  await send(both);
+  a.script(() => undefined);
+  for (let i = 0; i < 5; i++) await send(both);
+  expect([a.seen.length, b.seen.length]).toEqual([1, 6]);
+  clock.advance(999);
+  await send(both);
+  expect([a.seen.length, b.seen.length]).toEqual([1, 7]);
+  clock.advance(1);
+  await send(both);
+  expect([a.seen.length, b.seen.length]).toEqual([2, 7]);
+});
+
+describe('sendTransaction (DESIGN 3.5)', () => {
+  test('goes to the next backend after a refused connection: nothing was sent', async () => {
+    await using b = startBackend();
+    const reply = await started().send(
+      [backendOf({ at: refusedUrl() }), backendOf({ at: b.url })],
+      'sendTransaction',
+    );
+    expect(await textOf(reply)).toContain('answer to sendTransaction');
+  });
+
+  test.each([[429], [503]])(
+    'goes to the next backend after %p: its front did not pass it on',
+    async (status) => {
+      await using backends = pair(plain('busy', status));
+      const { a, b } = backends;
+      const reply = await started().send(
+        [backendOf({ at: a.url }), backendOf({ at: b.url })],
+        'sendTransaction',
+      );
+      expect(await textOf(reply)).toContain('answer to sendTransaction');
+      expect([a.seen.length, b.seen.length]).toEqual([1, 1]);
+    },
+  );
+
+  test.each(BAD_ANSWERS.filter(([name]) => name !== '429' && name !== '503'))(
+    'is not sent a second time after %s',
+    async (_, kind, script) => {
+      await using backends = pair(script);
+      const { a, b } = backends;
+      const { send, failures } = started();
+      const reply = await send(
+        [backendOf({ name: 'a', at: a.url }), backendOf({ name: 'b', at: b.url })],
+        'sendTransaction',
+      );
+      expect(reply).toEqual({ kind: 'no-backend' });
+      expect([a.seen.length, b.seen.length, failures]).toEqual([1, 0, [`a: ${kind}`]]);
+    },
+  );
+
+  test.each(BAD_CONNECTIONS)('is not sent a second time after %s', async (_, script) => {
+    using a = startRawBackend(script);
+    await using b = startBackend();
+    const reply = await started().send(
+      [backendOf({ at: a.url }), backendOf({ at: b.url })],
+      'sendTransaction',
+    );
+    expect(reply).toEqual({ kind: 'no-backend' });
+    expect([a.calls(), b.seen.length]).toEqual([1, 0]);
+  });
+
+  test.each([['reset'], ['end']] as const)(
+    'is not sent a second time by the transport itself when a kept-alive connection ends with %s',
+    async (how) => {
+      using a = startRawBackend((connection, seen) => {
+        if (seen === 1) connection.write(`${HEAD}content-length: ${ANSWER.length}\r\n\r\n${ANSWER}`);
+        else connection[how]();
+      });
+      const { send } = started();
+      const backend = backendOf({ at: a.url });
+      expect((await send([backend])).kind).toBe('whole');
+      expect(await send([backend], 'sendTransaction')).toEqual({ kind: 'no-backend' });
+      // The second call went over the first one's connection, so a transport that retries would have.
+      expect([a.calls(), a.connections()]).toEqual([2, 1]);
+    },
+  );
+});
+
+/** A backend that keeps calls waiting: `asked` resolves at the first, `left` when its caller has gone. */
+function silent() {
+  const [asked, left] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const backend = startBackend(({ request }) => {
+    request.signal.addEventListener('abort', () => left.resolve());
+    asked.resolve();
+    return new Promise(() => undefined);
+  });
+  return { ...backend, asked: asked.promise, left: left.promise };
+}
+
+describe('a backend that begins no answer', () => {
+  test('is left after 30 s, and the read goes to the next', async () => {
+    await using a = silent();
+    await using b = startBackend();
+    const { send, clock, failures } = started();
+    const reply = send([backendOf({ name: 'a', at: a.url }), backendOf({ name: 'b', at: b.url })]);
+    await a.asked;
+    clock.advance(29_999);
+    await new Promise(setImmediate);
+    expect([failures, clock.sleeping()]).toEqual([[], 1]);
+    clock.advance(1);
+    expect(await textOf(await reply)).toContain('answer to getSlot');
+    expect(failures).toEqual(['a: no-answer']);
+    await a.left;
+  });
+
+  test('may take the longer time of a scan', async () => {
+    await using a = silent();
+    const { send, clock, failures } = started();
+    const reply = send([backendOf({ name: 'a', at: a.url })], 'getProgramAccounts');
+    await a.asked;
+    clock.advance(107_999);
+    await new Promise(setImmediate);
+    expect(failures).toEqual([]);
+    clock.advance(1);
+    expect(await reply).toEqual({ kind: 'no-backend' });
+  });
+
+  test('has perhaps acted on a send, which goes to no other', async () => {
+    await using a = silent();
+    await using b = startBackend();
+    const { send, clock } = started();
+    const reply = send([backendOf({ at: a.url }), backendOf({ at: b.url })], 'sendTransaction');
+    await a.asked;
+    clock.advance(30_000);
+    expect(await reply).toEqual({ kind: 'no-backend' });
+    expect(b.seen.length).toBe(0);
+  });
+});
+
+describe('a caller who leaves', () => {
+  test('ends the request at the backend, which is not blamed, and no other is asked', async () => {
+    await using a = silent();
+    await using b = startBackend();
+    const { send, failures, clock } = started();
+    const caller = new AbortController();
+    const first = backendOf({ at: a.url });
+    const reply = send([first, backendOf({ at: b.url })], 'getSlot', caller.signal);
+    await a.asked;
+    expect(first.inFlight).toBe(1);
+    caller.abort();
+    expect(await reply).toEqual({ kind: 'caller-left' });
+    await a.left;
+    expect([b.seen.length, failures, first.isFailing(clock.clock), first.inFlight]).toEqual([
+      0,
+      [],
+      false,
+      0,
+    ]);
+  });
+
+  test('before anything was sent has nothing sent', async () => {
+    await using a = startBackend();
+    const reply = await started().send([backendOf({ at: a.url })], 'sendTransaction', AbortSignal.abort());
+    expect(reply).toEqual({ kind: 'caller-left' });
+    expect(a.seen.length).toBe(0);
+  });
+
+  test('in the middle of a stream ends it at the backend', async () => {
+    const left = Promise.withResolvers<void>();
+    await using a = startBackend(({ request }) => {
+      request.signal.addEventListener('abort', () => left.resolve());
+      const endless = new ReadableStream({
+        async pull(controller) {
+          controller.enqueue(new Uint8Array(1 << 16).fill(0x20));
+          await new Promise(setImmediate);
+        },
+      });
+      return new Response(endless, { headers: { 'content-type': 'application/json' } });
+    });
+    const caller = new AbortController();
+    const reply = await started().send([backendOf({ at: a.url })], 'getProgramAccounts', caller.signal);
+    if (reply.kind !== 'stream') throw new Error(reply.kind);
+    const reader = reply.body.getReader();
+    expect((await reader.read()).done).toBe(false);
+    caller.abort();
+    await left.promise;
+    const rest = async () => {
+      while (!(await reader.read()).done);
+    };
+    expect(rest()).rejects.toThrow();
+    await rest().catch(() => undefined);
+  });
+});
+
+test('an answer leaves no timer and no place taken behind', async () => {
+  await using backends = pair(plain('', 502));
+  const { a, b } = backends;
+  const { send, clock } = started();
+  const both = [backendOf({ at: a.url }), backendOf({ at: b.url })];
+  await send(both);
+  expect([clock.sleeping(), both.map(({ inFlight }) => inFlight)]).toEqual([0, [0, 0]]);
+});
+
+test('a deadline that passes after the answer has begun does not cut it', async () => {
+  const gate = Promise.withResolvers<void>();
+  await using backend = startBackend((seen) => {
+    const { body, headers } = result(seen, `"${'x'.repeat(100_000)}"`);
+    const slow = new ReadableStream({
+      async start(controller) {
+        controller.enqueue(new Uint8Array([0x20]));
+        await gate.promise;
+        for await (const chunk of body ?? []) controller.enqueue(chunk);
+        controller.close();
+      },
+    });
+    return new Response(slow, { headers: { 'content-type': headers.get('content-type') ?? '' } });
+  });
+  const { send, clock } = started();
+  const reply = await send([backendOf({ at: backend.url })]);
+  clock.advance(1_000_000);
+  gate.resolve();
+  expect(JSON.parse(await textOf(reply)).result.length).toBe(100_000);
+});
+
+/** Two scripted backends that end together. */
+function pair(first?: Script, second?: Script) {
+  const [a, b] = [startBackend(first), startBackend(second)];
+  return {
+    a,
+    b,
+    async [Symbol.asyncDispose]() {
+      await Promise.all([a[Symbol.asyncDispose](), b[Symbol.asyncDispose]()]);
+    },
+  };
+}
