@@ -33,7 +33,9 @@ const REFRESH_MS = 250;
 
 /** The whole app short of sockets and signals. `tend` watches the chain and the keys until its signal aborts. */
 export function createDeploys({ config, programs, store, clock, fetch, log }: DeploysDeps) {
-  const backends = config.rpcUrls.map((url) => createRpcBackend(url, config.rpcKey, { fetch, clock }));
+  const backends = config.rpcUrls.map((url, i) =>
+    createRpcBackend({ name: `rpc_urls[${i}]`, url, key: config.rpcKey }, { fetch, clock }),
+  );
   const readings = createReadings(store);
   const blockTimes = createBlockTimes(backends, createBlockTimeStore(store), clock);
   const notes = createNotes(log, programs, readings.deploySlots());
@@ -53,6 +55,7 @@ export function createDeploys({ config, programs, store, clock, fetch, log }: De
       metrics.noteUnread(unread.kind);
       notes.noteUnread(unread);
     },
+    noteBroken: (error) => log.error({ err: error }, 'looking up block times broke'),
     clock,
     pollMs: config.pollMs,
   });

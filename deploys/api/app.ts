@@ -10,7 +10,7 @@ import { SCHEMAS } from './schema.ts';
 export type AppDeps = Readonly<{
   answerPrograms(request: Request): Response;
   health(): Health;
-  /** Hears the status of every answer of the programs endpoint. */
+  /** Hears the status of every answer of the programs endpoint, and of every 500. */
   noteAnswer(status: number): void;
   /** Hears of what should not have happened. */
   noteBroken(error: unknown): void;

@@ -27,6 +27,9 @@ const [RETRY_MS_MIN, RETRY_MS_MAX] = [55_000, 3_600_000];
 /** Past the year 9999 an ISO 8601 timestamp changes its form. */
 const UNIX_SECONDS_MAX = 253_402_300_799;
 
+/** When a slot without a time is asked for again, in monotonic milliseconds. */
+type Wait = Readonly<{ retryMs: number; dueMs: number }>;
+
 type LookUp =
   { readonly kind: 'time'; unixSeconds: number } | { readonly kind: 'none' | 'failed' | 'over-rate' };
 
@@ -40,7 +43,7 @@ export function createBlockTimes(
   clock: Clock,
 ): BlockTimes {
   let known = new Map<Slot, number>();
-  let waits = new Map<Slot, { retryMs: number; dueMs: number }>();
+  let waits = new Map<Slot, Wait>();
 
   async function fill(slots: readonly Slot[], signal: AbortSignal): Promise<void> {
     recall(slots);
@@ -51,7 +54,7 @@ export function createBlockTimes(
     let failures = 0;
     for (let calls = 0, i = 0; i < queue.length && calls < LOOKUPS_MAX && failures < FAILURES_MAX; calls++) {
       const slot = queue[i] ?? 0n;
-      const found = await lookUp(slot, signal);
+      const found = await lookUp(backends, slot, signal);
       if (signal.aborted) return;
       if (found.kind === 'time' || found.kind === 'none') i++;
       if (found.kind === 'time') remember(slot, found.unixSeconds);
@@ -63,10 +66,7 @@ export function createBlockTimes(
 
   /** Keeps in memory what `slots` need and nothing else. */
   function recall(slots: readonly Slot[]) {
-    const [keptTimes, keptWaits] = [
-      new Map<Slot, number>(),
-      new Map<Slot, { retryMs: number; dueMs: number }>(),
-    ];
+    const [keptTimes, keptWaits] = [new Map<Slot, number>(), new Map<Slot, Wait>()];
     for (const slot of slots) {
       const [time, waiting] = [known.get(slot) ?? store.find(slot), waits.get(slot)];
       if (time !== undefined) keptTimes.set(slot, time);
@@ -86,30 +86,30 @@ export function createBlockTimes(
     waits.set(slot, { retryMs, dueMs: clock.monotonic() + retryMs });
   }
 
-  /** Asks the backends in their order; the first time wins. */
-  async function lookUp(slot: Slot, signal: AbortSignal): Promise<LookUp> {
-    let [answered, overRate] = [false, false];
-    for (const { call } of backends) {
-      const outcome = await call('getBlockTime', [Number(slot)], signal);
-      switch (outcome.kind) {
-        case 'result':
-          if (isUnixSeconds(outcome.result)) return { kind: 'time', unixSeconds: outcome.result };
-          answered = true;
-          break;
-        case 'error': // skipped, cleaned up, not available yet: all of them may be another backend's to know
-          answered = true;
-          break;
-        case 'failed':
-          overRate ||= outcome.isOverRate;
-          break;
-        default:
-          return unreachable(outcome);
-      }
-    }
-    return { kind: answered ? 'none' : overRate ? 'over-rate' : 'failed' };
-  }
-
   return { timeOf: (slot) => known.get(slot), fill };
+}
+
+/** Asks the backends in their order; the first time wins. */
+async function lookUp(backends: readonly RpcBackend[], slot: Slot, signal: AbortSignal): Promise<LookUp> {
+  let [answered, overRate] = [false, false];
+  for (const { call } of backends) {
+    const outcome = await call('getBlockTime', [Number(slot)], signal);
+    switch (outcome.kind) {
+      case 'result':
+        if (isUnixSeconds(outcome.result)) return { kind: 'time', unixSeconds: outcome.result };
+        answered = true;
+        break;
+      case 'error': // skipped, cleaned up, not available yet: all of them may be another backend's to know
+        answered = true;
+        break;
+      case 'failed':
+        overRate ||= outcome.isOverRate;
+        break;
+      default:
+        return unreachable(outcome);
+    }
+  }
+  return { kind: answered ? 'none' : overRate ? 'over-rate' : 'failed' };
 }
 
 function isUnixSeconds(value: unknown): value is number {

@@ -12,7 +12,7 @@ export type CallOutcome =
 /** Calls one method of one backend. Never rejects; gives up after `CALL_MS` or when `signal` aborts. */
 export type Call = (method: string, params: readonly unknown[], signal: AbortSignal) => Promise<CallOutcome>;
 
-/** A place to read the chain from. `name` is its host alone: paths and queries of providers hold keys. */
+/** A place to read the chain from. `name` is public: the health text shows it, so it holds nothing of the address. */
 export type RpcBackend = Readonly<{ name: string; call: Call }>;
 
 /** What of `fetch` is used; Bun's `proxy` is among its options. */
@@ -25,13 +25,15 @@ const ANSWER_BYTES_MAX = 1_048_576;
 /** One call per HTTP request, so ids need not differ. */
 const ID = 1;
 
+/** Where a backend is; `key` is sent to it as `x-token`. */
+export type RpcAddress = Readonly<{ name: string; url: URL; key: Secret | undefined }>;
+
 /**
- * A backend over HTTP; `key` is sent as `x-token`. kit's own client is not used because it leaves `finalized` out of
+ * A backend over HTTP. kit's own client is not used because it leaves `finalized` out of
  * requests, and backends differ in what they take for a default.
  */
 export function createRpcBackend(
-  url: URL,
-  key: Secret | undefined,
+  { name, url, key }: RpcAddress,
   deps: Readonly<{ fetch: Fetch; clock: Clock }>,
 ): RpcBackend {
   async function call(method: string, params: readonly unknown[], signal: AbortSignal): Promise<CallOutcome> {
@@ -62,7 +64,7 @@ export function createRpcBackend(
     return text === undefined ? failed(`answered more than ${ANSWER_BYTES_MAX} bytes`) : outcomeOf(text);
   }
 
-  return { name: url.host, call };
+  return { name, call };
 }
 
 function failed(reason: string, isOverRate = false): CallOutcome {

@@ -21,6 +21,8 @@ export type WatcherDeps = Readonly<{
   /** Hears of every reading, for logs and metrics. */
   noteRead(latest: Latest, deploys: readonly Deploy[], reasons: readonly string[]): void;
   noteUnread(unread: Unread): void;
+  /** Hears of block times that broke inside this service. */
+  noteBroken(error: unknown): void;
   clock: Clock;
   pollMs: number;
 }>;
@@ -90,7 +92,7 @@ export function createWatcher(deps: WatcherDeps): Readonly<{
     try {
       await within(clock, startMs - clock.monotonic(), signal, (over) => deps.fillBlockTimes(reading, over));
     } catch (error) {
-      deps.noteUnread({ kind: 'broken', error });
+      deps.noteBroken(error);
     }
   }
 

@@ -19,7 +19,10 @@ const [one, two, three, four] = [addressOf('1'), addressOf('2'), addressOf('3'),
 
 type Chain = ReturnType<typeof startChain>;
 function read(chain: Chain, addresses: readonly Address[], floor?: bigint) {
-  const { call } = createRpcBackend(chain.url, undefined, { fetch, clock: systemClock });
+  const { call } = createRpcBackend(
+    { name: 'it', url: chain.url, key: undefined },
+    { fetch, clock: systemClock },
+  );
   return readPrograms(call, addresses, floor, signal);
 }
 type Options = { commitment: string; encoding: string; dataSlice: object; minContextSlot?: number };

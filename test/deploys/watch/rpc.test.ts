@@ -14,14 +14,18 @@ async function outcomeWith(fault: Fault): Promise<CallOutcome> {
   await using chain = startChain();
   chain.fault = fault;
   const url = new URL(`?api-key=${KEY}`, chain.url);
-  return await createRpcBackend(url, new Secret(KEY), real).call('getBlockTime', [1], signal);
+  return await createRpcBackend({ name: 'it', url, key: new Secret(KEY) }, real).call(
+    'getBlockTime',
+    [1],
+    signal,
+  );
 }
 const json = (value: unknown, status = 200) => Response.json(value, { status });
 
 test('a call is a JSON-RPC request with the key in x-token, and its result comes back', async () => {
   await using chain = startChain();
   chain.blockTimes.set(5, 1_700_000_000);
-  const { call } = createRpcBackend(chain.url, new Secret(KEY), real);
+  const { call } = createRpcBackend({ name: 'it', url: chain.url, key: new Secret(KEY) }, real);
   expect(await call('getBlockTime', [5], signal)).toEqual({ kind: 'result', result: 1_700_000_000 });
   expect(chain.calls[0]?.headers.get('x-token')).toBe(KEY);
   expect(chain.calls[0]?.headers.get('content-type')).toBe('application/json');
@@ -29,7 +33,11 @@ test('a call is a JSON-RPC request with the key in x-token, and its result comes
 
 test('without a key no x-token is sent', async () => {
   await using chain = startChain();
-  await createRpcBackend(chain.url, undefined, real).call('getBlockTime', [5], signal);
+  await createRpcBackend({ name: 'it', url: chain.url, key: undefined }, real).call(
+    'getBlockTime',
+    [5],
+    signal,
+  );
   expect(chain.calls[0]?.headers.has('x-token')).toBe(false);
 });
 
@@ -89,8 +97,8 @@ test('an answer above a megabyte is left after the first bytes too many', async 
 });
 
 test('a backend that is not there is a failure with the code of the refusal', async () => {
-  const { call, name } = createRpcBackend(new URL(`http://127.0.0.1:1/${KEY}?k=${KEY}`), undefined, real);
-  expect(name).toBe('127.0.0.1:1');
+  const url = new URL(`http://127.0.0.1:1/${KEY}?k=${KEY}`);
+  const { call } = createRpcBackend({ name: 'it', url, key: undefined }, real);
   expect(await call('getBlockTime', [1], signal)).toMatchObject({
     reason: 'cannot be reached (ECONNREFUSED)',
   });
@@ -102,7 +110,10 @@ test.each([
 ])('a backend that hangs is given up after 8 s: at %i ms the reason is %s', async (ms, reason) => {
   const clock = createVirtualClock();
   const hanging = () => new Promise<Response>(() => {});
-  const { call } = createRpcBackend(new URL('http://127.0.0.1:1'), undefined, { fetch: hanging, clock });
+  const { call } = createRpcBackend(
+    { name: 'it', url: new URL('http://127.0.0.1:1'), key: undefined },
+    { fetch: hanging, clock },
+  );
   let outcome: CallOutcome | undefined;
   void call('getBlockTime', [1], signal).then((ended) => (outcome = ended));
   await clock.advance(ms);
@@ -112,7 +123,10 @@ test.each([
 test('a body that stops in the middle is given up like a silent backend', async () => {
   const clock = createVirtualClock();
   const stuck = async () => new Response(new ReadableStream({ start: (c) => c.enqueue(new Uint8Array(1)) }));
-  const { call } = createRpcBackend(new URL('http://127.0.0.1:1'), undefined, { fetch: stuck, clock });
+  const { call } = createRpcBackend(
+    { name: 'it', url: new URL('http://127.0.0.1:1'), key: undefined },
+    { fetch: stuck, clock },
+  );
   const outcome = call('getBlockTime', [1], signal);
   await clock.advance(8_000);
   expect(await outcome).toMatchObject({ kind: 'failed', reason: 'gave no answer within 8 s' });
@@ -129,7 +143,7 @@ test('an aborted call ends at once and its socket is let go', async () => {
     },
   });
   const over = new AbortController();
-  const { call } = createRpcBackend(server.url, undefined, real);
+  const { call } = createRpcBackend({ name: 'it', url: server.url, key: undefined }, real);
   expect(await call('getBlockTime', [1], over.signal)).toMatchObject({ reason: 'was given up' });
   await gone.promise;
   await server.stop(true);

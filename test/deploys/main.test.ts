@@ -1,0 +1,186 @@
+import { describe, expect, test } from 'bun:test';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
+import { addressOf, startChain } from '../fakes/chain.ts';
+import { addKey, opened, temporaryFolder } from '../started/gateway.ts';
+import { ROOT, runToEnd, startProcess } from '../started/process.ts';
+import { AUTHORITY } from './started.ts';
+
+const MAIN = join(ROOT, 'deploys/main.ts');
+const AWAY = 'http://127.0.0.1:1';
+
+/** A folder with a config; `rows` go into `[deploys]`. */
+function folderWith(rows: string, rpcUrl = AWAY) {
+  const folder = temporaryFolder();
+  const config = join(folder.path, 'sluice.toml');
+  const storage = `[storage]\ndata_dir = "${join(folder.path, 'data')}"\n`;
+  const listeners = /^listen/m.test(rows) ? '' : 'listen = "127.0.0.1:0"\n';
+  writeFileSync(
+    config,
+    `${storage}[deploys]\n${listeners}metrics = "127.0.0.1:0"\nrpc_urls = ["${rpcUrl}"]\n${rows}\n`,
+  );
+  return {
+    ...folder,
+    dataDir: join(folder.path, 'data'),
+    args: [MAIN, '--config', config],
+    [Symbol.dispose]: () => folder[Symbol.dispose](),
+  };
+}
+
+describe('it refuses to start with one sentence and exit code 1', () => {
+  test('when its port is taken', async () => {
+    using other = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      reusePort: false,
+      fetch: () => new Response(),
+    });
+    using folder = folderWith(`listen = "127.0.0.1:${other.port}"`);
+    const { code, stdout, stderr } = await runToEnd(folder.args, folder.path);
+    expect(stderr).toBe(
+      `The address 127.0.0.1:${other.port} cannot be listened on (another process has it); free it or change deploys.listen in the config.\n`,
+    );
+    expect([code, stdout]).toEqual([1, '']);
+  });
+
+  test('when its database is corrupt', async () => {
+    using folder = folderWith('');
+    mkdirSync(folder.dataDir);
+    writeFileSync(
+      join(folder.dataDir, ACCOUNTS_FILE),
+      'this is no database, whatever it is called'.repeat(100),
+    );
+    const { code, stderr } = await runToEnd(folder.args, folder.path);
+    expect(stderr).toMatch(/^The database .*sluice\.db is corrupt \(.*\); put a backup in its place, .*\n$/);
+    expect(code).toBe(1);
+  });
+
+  test('for each problem of its config', async () => {
+    using folder = folderWith('poll_second = 60\npublic_url = "console"');
+    const { code, stderr } = await runToEnd(folder.args, folder.path);
+    const lines = stderr.trimEnd().split('\n');
+    expect(lines).toHaveLength(2);
+    expect(stderr).toContain('deploys.poll_second: found 60, wanted no such key');
+    expect(stderr).toContain('deploys.public_url: found "console"');
+    expect(code).toBe(1);
+  });
+
+  test('for each problem of its list of programs', async () => {
+    using folder = folderWith('programs = "programs.json"');
+    const path = join(folder.path, 'programs.json');
+    writeFileSync(path, JSON.stringify([{ program_id: 'abc', label: 'A' }, { program_id: addressOf('B') }]));
+    const { code, stderr } = await runToEnd(folder.args, folder.path);
+    expect(stderr.trimEnd().split('\n')).toEqual([
+      'programs.json: [0].program_id: found "abc", wanted a base58 address of 32 bytes',
+      'programs.json: [1].label: found nothing, wanted a name without spaces around it',
+    ]);
+    expect(code).toBe(1);
+  });
+
+  test.each([
+    ['absent', undefined],
+    ['no JSON', '[{'],
+  ])('when its list of programs is %s', async (_, content) => {
+    using folder = folderWith('programs = "list.json"');
+    if (content !== undefined) writeFileSync(join(folder.path, 'list.json'), content);
+    const { code, stderr } = await runToEnd(folder.args, folder.path);
+    expect(stderr).toMatch(/^The list of programs list\.json cannot be read \(.+\)\.\n$/);
+    expect(code).toBe(1);
+  });
+
+  test('when its config is not there, and when it is asked something it does not know', async () => {
+    using folder = folderWith('');
+    const absent = await runToEnd([MAIN, '--config', 'nowhere.toml'], folder.path);
+    expect([absent.code, absent.stderr]).toEqual([
+      1,
+      'The config file nowhere.toml cannot be read (ENOENT).\n',
+    ]);
+    const unknown = await runToEnd([MAIN, '--prot', '1'], folder.path);
+    expect([unknown.code, unknown.stderr.includes('--prot'), unknown.stderr.includes('Usage:')]).toEqual([
+      1,
+      true,
+      true,
+    ]);
+  });
+
+  test('when another one runs on the same database', async () => {
+    using folder = folderWith('');
+    await using _first = await startProcess(folder.args, folder.path);
+    const { code, stderr } = await runToEnd(folder.args, folder.path);
+    expect([code, stderr]).toEqual([
+      1,
+      `Another deploys is running on the data directory ${folder.dataDir}.\n`,
+    ]);
+  });
+});
+
+describe('it stops when it is asked to, with exit code 0', () => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('by %s, also while the chain is away', async (signal) => {
+    using folder = folderWith('');
+    await using app = await startProcess(folder.args, folder.path);
+    app.kill(signal);
+    expect(await app.exited).toBe(0);
+    expect(await app.stderr).toBe('');
+  });
+
+  test('by SIGTERM in the middle of a reading that hangs', async () => {
+    await using chain = startChain();
+    const asked = Promise.withResolvers<void>();
+    chain.fault = () => (asked.resolve(), new Promise<Response>(() => {}));
+    using folder = folderWith('', chain.url.href);
+    await using app = await startProcess(folder.args, folder.path);
+    await asked.promise;
+    app.kill('SIGTERM');
+    expect(await app.exited).toBe(0);
+  });
+
+  test('when its parent ends, by the end of its standard input', async () => {
+    using folder = folderWith('');
+    const child = Bun.spawn([process.execPath, ...folder.args], {
+      cwd: folder.path,
+      env: { PATH: process.env['PATH'] ?? '', SLUICE_SUPERVISED: '1' },
+      stdin: 'pipe',
+      stdout: 'pipe',
+      stderr: 'inherit',
+    });
+    for await (const chunk of child.stdout) {
+      if (new TextDecoder().decode(chunk).includes('"ready":"deploys"')) break;
+    }
+    await child.stdin.end();
+    expect(await child.exited).toBe(0);
+  });
+});
+
+test('after kill -9 the next one starts at once, on the same database, with the block times it had', async () => {
+  await using chain = startChain();
+  const program = addressOf('A');
+  chain.deploy(program, 5, AUTHORITY);
+  chain.blockTimes.set(5, 1_700_000_000);
+  using folder = folderWith('programs = "programs.json"', chain.url.href);
+  writeFileSync(join(folder.path, 'programs.json'), JSON.stringify([{ program_id: program, label: 'A' }]));
+  const store = opened(join(folder.dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  const headers = { 'x-token': addKey(store, null) };
+  store.close();
+  const known = { programs: [{ program_id: program, deploy_slot: 5, deployed_at: '2023-11-14T22:13:20Z' }] };
+  {
+    await using first = await startProcess(folder.args, folder.path);
+    expect(await knownAnswer(first.url, headers)).toMatchObject(known);
+    first.kill('SIGKILL');
+    await first.exited;
+  }
+  chain.blockTimes.clear();
+  await using second = await startProcess(folder.args, folder.path);
+  expect(await knownAnswer(second.url, headers)).toMatchObject(known);
+});
+
+/** Asks until the deploy time is known; the test's own timeout bounds it. Few enough questions for the key's minute. */
+async function knownAnswer(url: URL, headers: Record<string, string>): Promise<object> {
+  for (;;) {
+    const response = await fetch(new URL(PROGRAMS_PATH, url), { headers });
+    const text = await response.text();
+    if (response.status === 200 && !text.includes('"deployed_at":null')) return JSON.parse(text);
+    await Bun.sleep(150); // between two questions to another process
+  }
+}
