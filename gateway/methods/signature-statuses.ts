@@ -1,6 +1,7 @@
 import type { Forward, Reply } from '../backend/forward.ts';
 import { HISTORY_NOT_AVAILABLE, rpcError } from '../response/rpc-error.ts';
 import type { Call } from '../request/call.ts';
+import { withoutHistory } from './history-flag.ts';
 
 /** Why a null entry is not passed on: the caller asked for history and would read it as "never happened". */
 const REASON = 'Transaction history is not available from this node';
@@ -20,24 +21,6 @@ export function withStatusRule(forward: Forward): Forward {
     return unlessNull(await forward({ ...call, params }, route, 'identity', signal), call);
   };
 }
-
-/** The parameters without the flag, byte for byte the caller's when it is not there; `asked` when it was true. */
-export function withoutHistory(
-  params: Uint8Array | undefined,
-): Readonly<{ params: Uint8Array | undefined; asked: boolean }> {
-  if (params === undefined) return { params, asked: false };
-  const values: unknown = JSON.parse(new TextDecoder().decode(params)); // the envelope has checked its grammar
-  if (!Array.isArray(values)) return { params, asked: false };
-  const config: unknown = values[1];
-  if (!isRecord(config) || !(FLAG in config)) return { params, asked: false };
-  const { [FLAG]: flag, ...rest } = config;
-  return {
-    params: new TextEncoder().encode(JSON.stringify([values[0], rest, ...values.slice(2)])),
-    asked: flag === true,
-  };
-}
-
-const FLAG = 'searchTransactionHistory';
 
 async function unlessNull(reply: Reply, { id }: Call): Promise<Reply> {
   if (reply.kind !== 'whole' && reply.kind !== 'stream') return reply;

@@ -1,0 +1,232 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import type { Forward, Reply } from '../../../gateway/backend/forward.ts';
+import { withoutHistory } from '../../../gateway/methods/history-flag.ts';
+import { withStatusRule } from '../../../gateway/methods/signature-statuses.ts';
+import type { Call } from '../../../gateway/request/call.ts';
+import { backendOf, routeTo } from '../backend/of.ts';
+import { jsonText, objectText } from '../request/json-text.ts';
+
+const bytesOf = (text: string) => new TextEncoder().encode(text);
+const textOf = (bytes: Uint8Array | undefined) =>
+  bytes === undefined ? undefined : new TextDecoder().decode(bytes);
+
+function stripped(params: string | undefined) {
+  const { params: left, asked } = withoutHistory(params === undefined ? undefined : bytesOf(params));
+  return [textOf(left), asked];
+}
+
+const FOUND =
+  '{"slot":72,"confirmations":10,"err":null,"status":{"Ok":null},"confirmationStatus":"confirmed"}';
+const answerOf = (value: string) =>
+  `{"jsonrpc":"2.0","result":{"context":{"slot":82},"value":${value}},"id":7}\n`;
+
+const whole = (text: string): Reply => ({ kind: 'whole', bytes: bytesOf(text), encoding: undefined });
+
+/** Replies in chunks of a few bytes, as a chunked backend does. */
+function chunked(text: string, state = { cancelled: false }): Reply {
+  const chunks = bytesOf(text);
+  let at = 0;
+  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull(controller) {
+      if (at >= chunks.length) return controller.close();
+      controller.enqueue(chunks.slice(at, (at += 7)));
+    },
+    cancel: () => void (state.cancelled = true),
+  });
+  return { kind: 'stream', body, encoding: undefined };
+}
+
+/** Sends a call through the rule; gives the reply as text and what the backend was sent. */
+async function ruled(params: string | undefined, reply: Reply, method = 'getSignatureStatuses') {
+  const sent: { params: string | undefined; acceptEncoding: string }[] = [];
+  const forward: Forward = async (call, _route, acceptEncoding) => {
+    sent.push({ params: textOf(call.params), acceptEncoding });
+    return reply;
+  };
+  const call: Call = {
+    kind: 'call',
+    id: bytesOf('18446744073709551615'),
+    method,
+    params: params === undefined ? undefined : bytesOf(params),
+  };
+  const route = routeTo([backendOf()], method);
+  const given = await withStatusRule(forward)(call, route, 'gzip', new AbortController().signal);
+  return { sent: sent[0], given, text: given.kind === 'whole' ? textOf(given.bytes) : given.kind };
+}
+
+const ASKED = '[["s1","s2"],{"searchTransactionHistory":true}]';
+const NOT_AVAILABLE =
+  '{"jsonrpc":"2.0","error":{"code":-32011,"message":"Transaction history is not available from this node"},"id":18446744073709551615}';
+
+describe('searchTransactionHistory never reaches a backend (spec 4.3.2)', () => {
+  test.each([
+    ['true', '[["s"],{"searchTransactionHistory":true}]', '[["s"],{}]', true],
+    ['false', '[["s"],{"searchTransactionHistory":false}]', '[["s"],{}]', false],
+    ['null', '[["s"],{"searchTransactionHistory":null}]', '[["s"],{}]', false],
+    ['a text', '[["s"],{"searchTransactionHistory":"true"}]', '[["s"],{}]', false],
+    ['written with escapes', '[["s"],{"search\\u0054ransactionHistory":true}]', '[["s"],{}]', true],
+    [
+      'twice',
+      '[["s"],{"searchTransactionHistory":false,"searchTransactionHistory":true}]',
+      '[["s"],{}]',
+      true,
+    ],
+    [
+      'first of several',
+      '[["s"],{"searchTransactionHistory":true,"a":1,"b":2}]',
+      '[["s"],{"a":1,"b":2}]',
+      true,
+    ],
+    ['in the middle', '[["s"],{"a":1,"searchTransactionHistory":true,"b":2}]', '[["s"],{"a":1,"b":2}]', true],
+    [
+      'last of several',
+      '[["s"],{"a":1,"b":2,"searchTransactionHistory":true}]',
+      '[["s"],{"a":1,"b":2}]',
+      true,
+    ],
+  ])('when it is %s', (_, params, left, asked) => {
+    const [text, was] = stripped(params);
+    expect(JSON.parse(String(text))).toEqual(JSON.parse(left));
+    expect(String(text)).not.toContain('History');
+    expect(was).toBe(asked);
+  });
+
+  test('when it stands there ten thousand times', () => {
+    const flags = Array.from({ length: 10_000 }, () => '"searchTransactionHistory":true').join();
+    expect(stripped(`[["s"],{${flags}}]`)).toEqual(['[["s"],{}]', true]);
+    expect(stripped(`[["s"],{ ${flags} , "a" : 1,${flags} }]`)).toEqual(['[["s"],{ "a" : 1 }]', true]);
+  });
+
+  test('in any config, which otherwise says what it said', () => {
+    const members = fc.array(
+      fc.record({
+        name: fc.constantFrom('"a"', '"b"', '"searchTransactionHistory"', '"\\u0073earchTransactionHistory"'),
+        value: jsonText,
+      }),
+      { maxLength: 5 },
+    );
+    fc.assert(
+      fc.property(
+        jsonText,
+        members,
+        fc.constantFrom('', ' ', '\n'),
+        fc.constantFrom('', ',1'),
+        (first, config, gap, more) => {
+          const isFlag = ({ name }: { name: string }) => JSON.parse(name) === 'searchTransactionHistory';
+          const [text, asked] = stripped(`[${gap}${first},${gap}${objectText(config, gap)}${gap}${more}]`);
+          const kept = config.filter((member) => !isFlag(member));
+          expect(JSON.parse(String(text))).toEqual(JSON.parse(`[${first},${objectText(kept, '')}${more}]`));
+          expect(asked).toBe(config.findLast(isFlag)?.value === 'true');
+          for (const { value } of kept) expect(String(text)).toContain(value);
+        },
+      ),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test('and everything beside it keeps its own bytes (DESIGN 3.4)', () => {
+    expect(
+      stripped(
+        '[ ["\\u0073é" , 1.0] ,\n{"a":18446744073709551615,"searchTransactionHistory":true,"c":1e2,"c":"\\/"} ,9007199254740993]',
+      ),
+    ).toEqual([
+      '[ ["\\u0073é" , 1.0] ,\n{"a":18446744073709551615,"c":1e2,"c":"\\/"} ,9007199254740993]',
+      true,
+    ]);
+  });
+});
+
+describe("params without the flag are the caller's own bytes", () => {
+  test.each([
+    [undefined],
+    ['null'],
+    ['[]'],
+    ['[["s"]]'],
+    ['[ [ "\\u0073" ] ]'],
+    ['[["s"], { "a" : 18446744073709551615 }]'],
+    ['[["s"],null]'],
+    ['[["s"],[]]'],
+    ['[["searchTransactionHistory"]]'],
+    ['[{"searchTransactionHistory":true}]'],
+    ['[["s"],{"a":{"searchTransactionHistory":true}}]'],
+    ['[["s"],{"searchtransactionhistory":true}]'],
+    ['{"signatures":["s"]}'],
+    ['{"signatures":["s"],"searchTransactionHistory":true}'],
+    ['[["s"],{}]'],
+    ['[["s"],{ }]'],
+    ['[["s"],"searchTransactionHistory"]'],
+  ])('%p', (params) => {
+    expect(stripped(params)).toEqual([params, false]);
+  });
+});
+
+describe('a null entry', () => {
+  test.each([
+    ['alone', '[null]'],
+    ['among others', `[${FOUND},null,${FOUND}]`],
+  ])("%s, when history was asked for, is answered -32011 under the caller's id", async (_, value) => {
+    expect((await ruled(ASKED, whole(answerOf(value)))).text).toBe(NOT_AVAILABLE);
+    expect((await ruled(ASKED, chunked(answerOf(value)))).text).toBe(NOT_AVAILABLE);
+  });
+
+  test.each([
+    ['no config', '[["s1"]]'],
+    ['the flag false', '[["s1"],{"searchTransactionHistory":false}]'],
+    ['another config', '[["s1"],{"a":1}]'],
+    ['no params', undefined],
+  ])('with %s is passed on as it is', async (_, params) => {
+    const reply = whole(answerOf('[null]'));
+    expect((await ruled(params, reply)).given).toBe(reply);
+    const stream = chunked(answerOf('[null]'));
+    expect((await ruled(params, stream)).given).toBe(stream);
+  });
+});
+
+describe('when history was asked for', () => {
+  test.each([
+    ['every entry found', answerOf(`[${FOUND},${FOUND}]`)],
+    ['no entries', answerOf('[]')],
+    [
+      "an error of the method's own",
+      '{"jsonrpc":"2.0","error":{"code":-32602,"message":"Too many inputs provided; max 256"},"id":7}\n',
+    ],
+    ['a result of another form', '{"jsonrpc":"2.0","result":[null],"id":7}'],
+    ['something that is not JSON', '{"jsonrpc":'],
+  ])('%s is passed on byte for byte', async (_, text) => {
+    expect((await ruled(ASKED, whole(text))).text).toBe(text);
+    expect((await ruled(ASKED, chunked(text))).text).toBe(text);
+  });
+
+  test('the answer is asked for uncompressed, so that it can be read', async () => {
+    expect((await ruled(ASKED, whole(answerOf('[]')))).sent?.acceptEncoding).toBe('identity');
+    expect((await ruled('[["s"]]', whole(answerOf('[]')))).sent?.acceptEncoding).toBe('gzip');
+  });
+
+  test('an answer longer than any real one is no answer, and is not read to its end', async () => {
+    const state = { cancelled: false };
+    const { given } = await ruled(ASKED, chunked(`{"a":"${'x'.repeat(1 << 20)}"}`, state));
+    expect(given).toEqual({ kind: 'no-backend' });
+    expect(state.cancelled).toBe(true);
+  });
+
+  test('a stream that breaks off is no answer, so that its credits come back', async () => {
+    const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      pull: (controller) => controller.error(new Error('reset')),
+    });
+    expect((await ruled(ASKED, { kind: 'stream', body, encoding: undefined })).given).toEqual({
+      kind: 'no-backend',
+    });
+  });
+
+  test.each([['no-backend'], ['caller-left']] as const)('%s stays what it is', async (kind) => {
+    expect((await ruled(ASKED, { kind })).given).toEqual({ kind });
+  });
+});
+
+test('another method with the same params is untouched', async () => {
+  const reply = whole(answerOf('[null]'));
+  const { given, sent } = await ruled(ASKED, reply, 'getSlot');
+  expect(given).toBe(reply);
+  expect(sent).toEqual({ params: ASKED, acceptEncoding: 'gzip' });
+});
