@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
 import { objectsOf, ROOT, sluice } from './sluice.ts';
-import { begin, gone, installation, processesOf } from './start.ts';
+import { begin, gone, installation, processesOf } from './installation.ts';
 
 const TIMEOUT_MS = 60_000;
 const PROGRAM = 'goonERTdGsjnkZqWuVjs73BZ3Pb9qoCUdBUL17BnS5j';

@@ -1,0 +1,55 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { installPackages, packagesAreStale } from '../../cli/packages.ts';
+import { temporaryFolder } from '../started/gateway.ts';
+import { plainEnv } from './sluice.ts';
+
+let folder: ReturnType<typeof temporaryFolder>;
+beforeEach(async () => {
+  folder = temporaryFolder();
+  write('local/package.json', '{ "name": "local", "version": "1.0.0" }');
+  write('package.json', '{ "name": "small", "dependencies": { "local": "file:./local" } }');
+  const lock = Bun.spawn([process.execPath, 'install', '--lockfile-only'], {
+    cwd: folder.path,
+    env: plainEnv(),
+    stdout: 'ignore',
+    stderr: 'ignore',
+  });
+  expect(await lock.exited).toBe(0);
+});
+afterEach(() => folder[Symbol.dispose]());
+
+function write(path: string, text: string) {
+  const file = join(folder.path, path);
+  Bun.spawnSync(['mkdir', '-p', join(file, '..')]);
+  writeFileSync(file, text);
+}
+
+test('packages that are missing are stale, and installed they are not', async () => {
+  expect(packagesAreStale(folder.path)).toBe(true);
+  expect(await installPackages(folder.path, plainEnv())).toBeUndefined();
+  expect(existsSync(join(folder.path, 'node_modules/local/package.json'))).toBe(true);
+  expect(packagesAreStale(folder.path)).toBe(false);
+});
+
+test('a newer lock file makes them stale, until an install that may find nothing to do', async () => {
+  await installPackages(folder.path, plainEnv());
+  const later = new Date(Date.now() + 60_000);
+  utimesSync(join(folder.path, 'bun.lock'), later, later);
+  expect(packagesAreStale(folder.path)).toBe(true);
+  await installPackages(folder.path, plainEnv());
+  expect(packagesAreStale(folder.path)).toBe(false);
+});
+
+test('a lock file that does not fit is told in the words of the installer, and is left as it is', async () => {
+  write(
+    'package.json',
+    '{ "name": "small", "dependencies": { "local": "file:./local", "other": "file:./local" } }',
+  );
+  const lock = await Bun.file(join(folder.path, 'bun.lock')).text();
+  const problem = await installPackages(folder.path, plainEnv());
+  expect(problem).toContain('lockfile had changes, but lockfile is frozen');
+  expect(problem).toEndWith('The packages could not be installed; see above.\n');
+  expect(await Bun.file(join(folder.path, 'bun.lock')).text()).toBe(lock);
+});

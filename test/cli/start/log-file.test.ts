@@ -1,0 +1,56 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { openLogFile } from '../../../cli/start/log-file.ts';
+import { temporaryFolder } from '../../started/gateway.ts';
+
+let folder: ReturnType<typeof temporaryFolder>;
+let path: string;
+beforeEach(() => {
+  folder = temporaryFolder();
+  path = join(folder.path, 'data/app.log');
+});
+afterEach(() => folder[Symbol.dispose]());
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+const textOf = (file: string) => readFileSync(file, 'utf8');
+
+test('a log goes on where the last run ended, and only its owner can read it', () => {
+  for (const text of ['one\n', 'two\n']) {
+    const log = openLogFile(path);
+    log.append(bytes(text));
+    log.close();
+  }
+  expect(textOf(path)).toBe('one\ntwo\n');
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+});
+
+test('a full log becomes the old one, so that two files of the bound are the most there is', () => {
+  const log = openLogFile(path, 10);
+  log.append(bytes('12345'));
+  log.append(bytes('67890'));
+  expect(existsSync(`${path}.1`)).toBe(false);
+  log.append(bytes('a'));
+  expect([textOf(`${path}.1`), textOf(path)]).toEqual(['1234567890', 'a']);
+  log.append(bytes('bcdefghij'));
+  log.append(bytes('k'));
+  expect([textOf(`${path}.1`), textOf(path)]).toEqual(['abcdefghij', 'k']);
+  log.close();
+});
+
+test('the size of an old run counts', () => {
+  openLogFile(path, 10).append(bytes('123456789'));
+  const log = openLogFile(path, 10);
+  log.append(bytes('ab'));
+  log.close();
+  expect([textOf(`${path}.1`), textOf(path)]).toEqual(['123456789', 'ab']);
+});
+
+test('what cannot be written is lost without stopping anything', () => {
+  const log = openLogFile(path, 4);
+  log.append(bytes('1234'));
+  mkdirSync(`${path}.1/in-the-way`, { recursive: true });
+  expect(() => log.append(bytes('5678'))).not.toThrow();
+  log.close();
+  expect(() => log.append(bytes('x'))).not.toThrow();
+});
