@@ -104,6 +104,8 @@ export async function createChain(options: ChainOptions) {
   return {
     ...ofSlots,
     ...ofMachine,
+    /** Slots whose past is kept; more than the lag only while a scan is read. */
+    heldSlots: undo.layerCount,
     ledger,
     genesisHash,
     slotAt,

@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'bun:test';
+import programs from '../../deploys/watch/programs.json';
+import { addressOf } from '../../localnet/chain/address.ts';
+import { LOADER_V2, LOADER_V3, LOADER_V4 } from '../../localnet/chain/known-address.ts';
+import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
+import { upgradeAuthorityKeypair } from '../../localnet/genesis/keypair.ts';
+import { noopElf } from '../../localnet/genesis/noop-elf.ts';
+import { programsFrom } from '../../localnet/genesis/programs.ts';
+import { alice, base64, BEGAN_MS, object, startChain, systemAccount, UNCHECKED, list } from './harness.ts';
+import { builtWire } from './wire.ts';
+import { address, type Address } from '@solana/kit';
+
+const ids = programs.map(({ program_id: id }) => address(id));
+
+/** What a watcher of deploys would make of each program. */
+async function readAll() {
+  using net = await startChain({ programs });
+  const { chain } = net;
+  const view = chain.viewAt('finalized');
+  return ids.map((id) => {
+    const program = view.account(id);
+    if (program === undefined) return { form: 'no-account' };
+    if (program.owner !== LOADER_V3) return { form: program.owner };
+    const code = view.account(addressOf(program.data.subarray(4, 36)));
+    if (code === undefined) return { form: 'no-program-data' };
+    const slot = new DataView(code.data.buffer, code.data.byteOffset).getBigUint64(4, true);
+    const authority = code.data[12] === 1 ? addressOf(code.data.subarray(13, 45)) : undefined;
+    return {
+      form: authority === undefined ? 'frozen' : 'upgradeable',
+      slot,
+      authority,
+      time: chain.blockTimeOf(slot),
+    };
+  });
+}
+
+describe('the programs at genesis', () => {
+  test('show every status of the specification (spec 3.1)', async () => {
+    const forms = new Map<string, number>();
+    for (const { form } of await readAll()) forms.set(form, (forms.get(form) ?? 0) + 1);
+    expect(Object.fromEntries(forms)).toEqual({
+      upgradeable: 104,
+      frozen: 5,
+      [LOADER_V2]: 3,
+      [LOADER_V4]: 1,
+      'no-account': 1,
+      'no-program-data': 1,
+    });
+  });
+
+  test('were deployed at different slots of the past, whose block times are known', async () => {
+    const deploys = (await readAll()).flatMap(({ slot, time }) =>
+      slot === undefined ? [] : [{ slot, time }],
+    );
+    expect(new Set(deploys.map(({ slot }) => slot)).size).toBe(deploys.length);
+    for (const { slot, time } of deploys) {
+      expect(slot).toBeLessThan(GENESIS_SLOT);
+      expect(time).toBe(BigInt(Math.floor((BEGAN_MS - Number(GENESIS_SLOT - slot) * 400) / 1000)));
+    }
+  });
+
+  test('can all be upgraded by the development key', async () => {
+    for (const { form, authority } of await readAll()) {
+      if (form === 'upgradeable') expect(authority).toBe(upgradeAuthorityKeypair().address);
+    }
+  });
+
+  test.each([
+    ['upgradeable', 0, null],
+    ['frozen', 5, null],
+    ['of the old loader', 11, null],
+    ['of loader v4, which this chain does not run', 17, { InstructionError: [0n, 'UnsupportedProgramId'] }],
+    ['without an account', 33, 'ProgramAccountNotFound'],
+    ['without ProgramData', 61, { InstructionError: [0n, 'UnsupportedProgramId'] }],
+  ])('a program that is %s answers an invocation', async (_, index, err) => {
+    using net = await startChain({ programs, accounts: [[alice.address, systemAccount(10_000_000_000n)]] });
+    const { blockhash } = net.chain.latestBlockhash(net.chain.slotAt('processed'));
+    const wire = builtWire(alice, blockhash, [
+      { program: ids[index] as Address, accounts: [], data: [1, 2] },
+    ]); // within the list
+    const signature = await net.result('sendTransaction', base64(wire), UNCHECKED);
+    expect(object(list(await net.valueOf('getSignatureStatuses', [signature]))[0])['err']).toEqual(err);
+  });
+
+  test('are found by their loader', async () => {
+    using net = await startChain({ programs });
+    const slice = { encoding: 'base64', dataSlice: { offset: 0n, length: 0n }, filters: [{ dataSize: 36n }] };
+    const rows = list(await net.result('getProgramAccounts', LOADER_V3, slice));
+    const found = new Set(rows.map((row) => object(row)['pubkey']));
+    expect(ids.filter((id) => found.has(id))).toHaveLength(110);
+  });
+});
+
+describe('the list of programs', () => {
+  test.each([
+    [{}, 'The list of programs a.json is not a JSON array.'],
+    [
+      [{ program_id: LOADER_V2 }, { program_id: 'x' }],
+      'The list of programs a.json has no address at entry 2 (program_id).',
+    ],
+    [[null], 'The list of programs a.json has no address at entry 1 (program_id).'],
+  ])('%p is refused in one sentence', (value, sentence) => {
+    expect(() => programsFrom(value, 'a.json')).toThrow(sentence);
+  });
+});
+
+describe('the no-op program', () => {
+  test('is a 64-bit ELF whose entrypoint and sections lie within it', () => {
+    for (const padding of [0, 1, 8, 1_000]) {
+      const elf = noopElf(padding);
+      const view = new DataView(elf.buffer);
+      expect([...elf.subarray(0, 4)]).toEqual([0x7f, 0x45, 0x4c, 0x46]);
+      expect(view.getBigUint64(24, true)).toBe(64n);
+      expect(Number(view.getBigUint64(40, true)) + 3 * 64).toBe(elf.length);
+      expect(elf.length).toBe(noopElf(0).length + Math.ceil(padding / 8) * 8);
+    }
+  });
+});

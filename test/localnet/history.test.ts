@@ -1,0 +1,468 @@
+import { describe, expect, test } from 'bun:test';
+import { getBase58Decoder, getBase58Encoder } from '@solana/kit';
+import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
+import { MEMO_PROGRAM } from '../../localnet/chain/known-address.ts';
+import type { Json } from '../../localnet/json/value.ts';
+import { readTransaction } from '../../localnet/chain/transaction.ts';
+import {
+  addressNumber,
+  alice,
+  base64,
+  BEGAN_MS,
+  bob,
+  list,
+  object,
+  startChain,
+  systemAccount,
+  text,
+  UNCHECKED,
+} from './harness.ts';
+import { builtWire, SYSTEM, transferData } from './wire.ts';
+
+const RICH = [[alice.address, systemAccount(10_000_000_000n)]] as const;
+const confirmed = { commitment: 'confirmed' };
+const AFTER_RUN = 450_000_000n + 1n;
+
+/** Two transfers in one slot, one in each of two more; newest last. */
+async function startBusy() {
+  const net = await startChain({ accounts: RICH });
+  net.advance(10);
+  const signatures = [
+    await net.transfer(alice, bob.address, 1_000_000n),
+    await net.transfer(alice, bob.address, 2_000_000n),
+  ];
+  net.advance(2);
+  signatures.push(await net.transfer(alice, bob.address, 3_000_000n));
+  net.advance();
+  signatures.push(await net.transfer(alice, bob.address, 4_000_000n));
+  net.advance();
+  const rows = async (config: Record<string, Json>) => {
+    const found = list(await net.result('getSignaturesForAddress', bob.address, { ...confirmed, ...config }));
+    return found.map((row) => signatures.indexOf(text(object(row)['signature'])));
+  };
+  return { net, signatures, rows, [Symbol.dispose]: () => net[Symbol.dispose]() };
+}
+
+describe('getTransaction', () => {
+  test('gives slot, time, meta and message', async () => {
+    using busy = await startBusy();
+    const { net, signatures } = busy;
+    const slot = GENESIS_SLOT + 10n;
+    expect(await net.result('getTransaction', signatures[1] ?? '', confirmed)).toEqual({
+      blockTime: BigInt(BEGAN_MS / 1000 + 4),
+      slot,
+      meta: {
+        computeUnitsConsumed: 150n,
+        err: null,
+        fee: 5_000n,
+        innerInstructions: [],
+        loadedAddresses: { readonly: [], writable: [] },
+        logMessages: [`Program ${SYSTEM} invoke [1]`, `Program ${SYSTEM} success`],
+        postBalances: [9_996_990_000n, 3_000_000n, 1n],
+        postTokenBalances: [],
+        preBalances: [9_998_995_000n, 1_000_000n, 1n],
+        preTokenBalances: [],
+        rewards: [],
+        status: { Ok: null },
+      },
+      transaction: {
+        message: {
+          accountKeys: [alice.address, bob.address, SYSTEM],
+          header: {
+            numReadonlySignedAccounts: 0n,
+            numReadonlyUnsignedAccounts: 1n,
+            numRequiredSignatures: 1n,
+          },
+          instructions: [
+            {
+              accounts: [0n, 1n],
+              data: getBase58Decoder().decode(Uint8Array.from(transferData(2_000_000n))),
+              programIdIndex: 2n,
+              stackHeight: 1n,
+            },
+          ],
+          recentBlockhash: net.chain.blockhashOf(slot - 1n),
+        },
+        signatures: [signatures[1] ?? ''],
+      },
+    });
+  });
+
+  test.each([['base58'], ['base64'], ['binary']])('gives the wire bytes in %s', async (encoding) => {
+    using busy = await startBusy();
+    const found = object(
+      await busy.net.result('getTransaction', busy.signatures[0] ?? '', { ...confirmed, encoding }),
+    );
+    const encoded = encoding === 'binary' ? found['transaction'] : list(found['transaction'])[0];
+    const wire =
+      encoding === 'base64'
+        ? Buffer.from(text(encoded), 'base64')
+        : new Uint8Array(getBase58Encoder().encode(text(encoded)));
+    expect(readTransaction(wire)).toMatchObject({
+      kind: 'read',
+      transaction: { signature: busy.signatures[0] },
+    });
+    if (encoding !== 'binary') expect(list(found['transaction'])[1]).toBe(encoding);
+  });
+
+  test('knows nothing above its commitment, and nothing of strangers', async () => {
+    using busy = await startBusy();
+    const last = busy.signatures[3] ?? '';
+    expect(await busy.net.result('getTransaction', last, confirmed)).not.toBeNull();
+    expect(await busy.net.result('getTransaction', last)).toBeNull();
+    expect(await busy.net.result('getTransaction', '1'.repeat(64), confirmed)).toBeNull();
+  });
+
+  test('takes the encoding alone as the old form of its configuration', async () => {
+    using busy = await startBusy();
+    busy.net.advance(5);
+    const found = object(await busy.net.result('getTransaction', busy.signatures[0] ?? '', 'base64'));
+    expect(list(found['transaction'])[1]).toBe('base64');
+  });
+
+  test.each([
+    [
+      'commitment processed',
+      { commitment: 'processed' },
+      'Method does not support commitment below `confirmed`',
+    ],
+    [
+      'jsonParsed',
+      { encoding: 'jsonParsed' },
+      'jsonParsed is not offered for transactions; use json, base64 or base58',
+    ],
+    [
+      'an unknown encoding',
+      { encoding: 'xml' },
+      'Invalid params: unknown variant `xml`, expected one of `binary`, `base64`, `base58`, `json`, `jsonParsed`.',
+    ],
+    [
+      'a version that is no u8',
+      { maxSupportedTransactionVersion: 256n },
+      'Invalid params: invalid value: integer `256`, expected u8.',
+    ],
+  ])('%s is -32602', async (_, config, message) => {
+    using busy = await startBusy();
+    expect(await busy.net.refusal('getTransaction', busy.signatures[0] ?? '', config)).toEqual({
+      code: -32602n,
+      message,
+    });
+  });
+
+  test('names legacy transactions when asked for a version', async () => {
+    using busy = await startBusy();
+    const config = { ...confirmed, maxSupportedTransactionVersion: 0n };
+    expect(await busy.net.result('getTransaction', busy.signatures[0] ?? '', config)).toMatchObject({
+      version: 'legacy',
+    });
+  });
+});
+
+describe('getSignaturesForAddress', () => {
+  test('is newest first, within a slot too', async () => {
+    using busy = await startBusy();
+    expect(await busy.rows({})).toEqual([3, 2, 1, 0]);
+  });
+
+  test.each([
+    [{ limit: 2n }, [3, 2]],
+    [{ before: 2 }, [1, 0]],
+    [{ until: 1 }, [3, 2]],
+    [{ before: 3, until: 0 }, [2, 1]],
+    [{ before: 1, limit: 1n }, [0]],
+    [{ before: 0 }, []],
+    [{ before: 1, until: 1 }, []],
+  ])('%p gives %p: cursors are exclusive', async (config, expected) => {
+    using busy = await startBusy();
+    const named = Object.fromEntries(
+      Object.entries(config).map(([name, value]) => [
+        name,
+        typeof value === 'number' ? (busy.signatures[value] ?? '') : value,
+      ]),
+    );
+    expect(await busy.rows(named)).toEqual(expected);
+  });
+
+  test('shows what is confirmed to those who ask for it, and only the finalized by default', async () => {
+    using busy = await startBusy();
+    expect(await busy.net.result('getSignaturesForAddress', bob.address)).toHaveLength(2);
+    const rows = list(await busy.net.result('getSignaturesForAddress', bob.address, confirmed)).map(object);
+    expect(rows.map((row) => row['confirmationStatus'])).toEqual([
+      'confirmed',
+      'confirmed',
+      'finalized',
+      'finalized',
+    ]);
+    expect(rows.map((row) => row['transactionIndex'])).toEqual([0n, 0n, 1n, 0n]);
+    expect(rows[3]).toEqual({
+      blockTime: BigInt(BEGAN_MS / 1000 + 4),
+      confirmationStatus: 'finalized',
+      err: null,
+      memo: null,
+      signature: busy.signatures[0] ?? '',
+      slot: GENESIS_SLOT + 10n,
+      transactionIndex: 0n,
+    });
+  });
+
+  test('shows memos with their length', async () => {
+    using net = await startChain({ accounts: RICH });
+    const blockhash = net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash;
+    const memo = (words: string) => ({
+      program: MEMO_PROGRAM,
+      accounts: [],
+      data: [...new TextEncoder().encode(words)],
+    });
+    await net.result(
+      'sendTransaction',
+      base64(builtWire(alice, blockhash, [memo('hallo'), memo('é')])),
+      UNCHECKED,
+    );
+    net.advance();
+    const [row] = list(await net.result('getSignaturesForAddress', alice.address, confirmed));
+    expect(row).toMatchObject({ memo: '[5] hallo; [2] é', err: null });
+  });
+
+  test.each([
+    ['limit 0', { limit: 0n }, -32602n, 'Invalid limit; max 1000'],
+    ['limit 1001', { limit: 1001n }, -32602n, 'Invalid limit; max 1000'],
+    [
+      'commitment processed',
+      { commitment: 'processed' },
+      -32602n,
+      'Method does not support commitment below `confirmed`',
+    ],
+    [
+      'an unknown cursor before',
+      { before: '1'.repeat(64) },
+      -32020n,
+      `Transaction ${'1'.repeat(64)} not found`,
+    ],
+    [
+      'an unknown cursor until',
+      { until: '1'.repeat(64) },
+      -32020n,
+      `Transaction ${'1'.repeat(64)} not found`,
+    ],
+    ['a cursor that is no signature', { before: 'abc' }, -32602n, 'Invalid param: WrongSize'],
+    [
+      'a slot not reached',
+      { minContextSlot: AFTER_RUN + 1_000n },
+      -32016n,
+      'Minimum context slot has not been reached',
+    ],
+  ])('%s is refused', async (_, config, code, message) => {
+    using busy = await startBusy();
+    expect(await busy.net.refusal('getSignaturesForAddress', bob.address, config)).toMatchObject({
+      code,
+      message,
+    });
+  });
+});
+
+describe('getSignatureStatuses', () => {
+  test('goes from processed to confirmed to finalized', async () => {
+    using net = await startChain({ accounts: RICH });
+    net.advance(10);
+    const signature = await net.transfer(alice, bob.address, 1_000_000n);
+    const seen: unknown[] = [];
+    for (let slot = 0; slot < 5; slot += 1) {
+      const status = object(list(await net.valueOf('getSignatureStatuses', [signature]))[0]);
+      seen.push([status['confirmationStatus'], status['confirmations']]);
+      net.advance();
+    }
+    expect(seen).toEqual([
+      ['processed', 0n],
+      ['confirmed', 1n],
+      ['confirmed', 2n],
+      ['confirmed', 3n],
+      ['finalized', null],
+    ]);
+  });
+
+  test('forgets old signatures unless history is searched', async () => {
+    using net = await startChain({ accounts: RICH });
+    const signature = await net.transfer(alice, bob.address, 1_000_000n);
+    net.advance(304);
+    expect(await net.valueOf('getSignatureStatuses', [signature])).toEqual([expect.anything()]);
+    net.advance(1);
+    expect(await net.valueOf('getSignatureStatuses', [signature])).toEqual([null]);
+    expect(
+      await net.valueOf('getSignatureStatuses', [signature], { searchTransactionHistory: true }),
+    ).toEqual([
+      {
+        confirmationStatus: 'finalized',
+        confirmations: null,
+        err: null,
+        slot: GENESIS_SLOT,
+        status: { Ok: null },
+      },
+    ]);
+  });
+
+  test('keeps positions, and takes at most 256', async () => {
+    using busy = await startBusy();
+    const stranger = '1'.repeat(64);
+    const rows = list(
+      await busy.net.valueOf('getSignatureStatuses', [stranger, busy.signatures[0] ?? '', stranger]),
+    );
+    expect(rows.map((row) => row !== null)).toEqual([false, true, false]);
+    expect(
+      await busy.net.valueOf(
+        'getSignatureStatuses',
+        Array.from({ length: 256 }, () => stranger),
+      ),
+    ).toHaveLength(256);
+    expect(
+      await busy.net.refusal(
+        'getSignatureStatuses',
+        Array.from({ length: 257 }, () => stranger),
+      ),
+    ).toEqual({
+      code: -32602n,
+      message: 'Too many inputs provided; max 256',
+    });
+  });
+});
+
+describe('getBlock', () => {
+  const slot = GENESIS_SLOT + 10n;
+  test('gives its transactions in the order they ran, linked to its parent', async () => {
+    using busy = await startBusy();
+    const block = object(await busy.net.result('getBlock', slot, confirmed));
+    const next = object(await busy.net.result('getBlock', slot + 1n, confirmed));
+    expect(
+      list(block['transactions']).map((row) => object(object(row)['transaction'])['signatures']),
+    ).toEqual([busy.signatures.slice(0, 1), busy.signatures.slice(1, 2)]);
+    expect(next).toEqual({
+      blockHeight: slot + 1n,
+      blockTime: BigInt(BEGAN_MS / 1000 + 4),
+      blockhash: expect.any(String),
+      parentSlot: slot,
+      previousBlockhash: block['blockhash'] ?? '',
+      rewards: [],
+      transactions: [],
+    });
+  });
+
+  test.each([
+    ['signatures', ['signatures']],
+    ['none', []],
+    ['accounts', ['transactions']],
+    ['full', ['transactions']],
+  ] as [string, string[]][])(
+    'with transactionDetails %s has the members %p',
+    async (transactionDetails, members) => {
+      using busy = await startBusy();
+      const block = object(
+        await busy.net.result('getBlock', slot, { ...confirmed, transactionDetails, rewards: false }),
+      );
+      expect(
+        Object.keys(block).filter((name) => ['signatures', 'transactions', 'rewards'].includes(name)),
+      ).toEqual(members);
+      if (transactionDetails === 'signatures')
+        expect(block['signatures']).toEqual(busy.signatures.slice(0, 2));
+    },
+  );
+
+  test('with transactionDetails accounts tells who signs and what is writable', async () => {
+    using busy = await startBusy();
+    const block = object(
+      await busy.net.result('getBlock', slot, { ...confirmed, transactionDetails: 'accounts' }),
+    );
+    expect(list(block['transactions'])[0]).toEqual({
+      meta: expect.objectContaining({ err: null, fee: 5_000n, status: { Ok: null } }),
+      transaction: {
+        accountKeys: [
+          { pubkey: alice.address, signer: true, source: 'transaction', writable: true },
+          { pubkey: bob.address, signer: false, source: 'transaction', writable: true },
+          { pubkey: SYSTEM, signer: false, source: 'transaction', writable: false },
+        ],
+        signatures: [busy.signatures[0] ?? ''],
+      },
+    });
+  });
+
+  test('is there at confirmed before it is at finalized, and not before it is finished', async () => {
+    using net = await startChain();
+    net.advance(10);
+    const unavailable = { code: -32004n, message: `Block not available for slot ${slot}` };
+    expect(await net.refusal('getBlock', slot, confirmed)).toEqual(unavailable);
+    net.advance();
+    expect(await net.result('getBlock', slot, confirmed)).toMatchObject({ parentSlot: slot - 1n });
+    expect(await net.refusal('getBlock', slot)).toEqual(unavailable);
+    expect(await net.refusal('getBlock', slot, { commitment: 'processed' })).toMatchObject({ code: -32602n });
+  });
+
+  test('reaches back to genesis', async () => {
+    using net = await startChain();
+    expect(await net.result('getFirstAvailableBlock')).toBe(0n);
+    expect(await net.result('getBlock', 0n)).toMatchObject({
+      blockHeight: 0n,
+      parentSlot: 0n,
+      transactions: [],
+    });
+    expect(await net.result('getBlock', 1n)).toMatchObject({ parentSlot: 0n });
+    expect(await net.result('getBlockTime', 0n)).toBe(
+      BigInt(BEGAN_MS / 1000) - (GENESIS_SLOT * 400n) / 1000n,
+    );
+  });
+});
+
+describe('block times and ranges', () => {
+  test('block times never go back and tick by the slot', async () => {
+    using net = await startChain();
+    net.advance(10);
+    const times: bigint[] = [];
+    for (let slot = GENESIS_SLOT - 5n; slot < GENESIS_SLOT + 10n; slot += 1n)
+      times.push(BigInt(String(await net.result('getBlockTime', slot))));
+    expect(times).toEqual([...times].sort((one, other) => Number(one - other)));
+    expect((times.at(-1) ?? 0n) - (times[0] ?? 0n)).toBe((14n * 400n) / 1000n);
+    expect(await net.refusal('getBlockTime', GENESIS_SLOT + 10n)).toMatchObject({ code: -32004n });
+  });
+
+  test.each([
+    ['getBlocks', [5n, 7n], [5n, 6n, 7n]],
+    ['getBlocks', [7n, 5n], []],
+    ['getBlocks', [GENESIS_SLOT + 4n], [GENESIS_SLOT + 4n, GENESIS_SLOT + 5n, GENESIS_SLOT + 6n]],
+    ['getBlocks', [GENESIS_SLOT + 8n, { commitment: 'confirmed' }], [GENESIS_SLOT + 8n, GENESIS_SLOT + 9n]],
+    [
+      'getBlocks',
+      [GENESIS_SLOT + 8n, null, { commitment: 'confirmed' }],
+      [GENESIS_SLOT + 8n, GENESIS_SLOT + 9n],
+    ],
+    ['getBlocksWithLimit', [5n, 3n], [5n, 6n, 7n]],
+    ['getBlocksWithLimit', [5n, 0n], []],
+    ['getBlocksWithLimit', [GENESIS_SLOT + 5n, 10n], [GENESIS_SLOT + 5n, GENESIS_SLOT + 6n]],
+  ] as [string, Json[], bigint[]][])('%s %p', async (method, params, slots) => {
+    using net = await startChain();
+    net.advance(10);
+    expect(await net.result(method, ...params)).toEqual(slots);
+  });
+
+  test('a range of 500,000 is the longest', async () => {
+    using net = await startChain();
+    expect(await net.result('getBlocks', 1n, 500_001n)).toHaveLength(500_001);
+    expect(await net.refusal('getBlocks', 1n, 500_002n)).toEqual({
+      code: -32602n,
+      message: 'Slot range too large; max 500000',
+    });
+    expect(await net.refusal('getBlocksWithLimit', 1n, 500_001n)).toEqual({
+      code: -32602n,
+      message: 'Limit too large; max 500000',
+    });
+  });
+});
+
+test('a system transfer keeps its own record after an address was named twice', async () => {
+  using net = await startChain({ accounts: RICH });
+  const blockhash = net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash;
+  const twice = {
+    program: SYSTEM,
+    accounts: [alice.address, addressNumber(2)],
+    data: transferData(1_000_000n),
+  };
+  await net.result('sendTransaction', base64(builtWire(alice, blockhash, [twice, twice])), UNCHECKED);
+  net.advance();
+  expect(await net.result('getSignaturesForAddress', addressNumber(2), confirmed)).toHaveLength(1);
+});

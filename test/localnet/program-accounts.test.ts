@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { getBase58Decoder } from '@solana/kit';
+import { addressBytes } from '../../localnet/chain/address.ts';
+import type { Json } from '../../localnet/json/value.ts';
+import { addressNumber, base64, list, object, ownedAccount, startChain, text } from './harness.ts';
+
+const OWNER = addressNumber(1_000);
+const base58 = getBase58Decoder();
+/** Ten accounts; account n holds n bytes, counting from n. */
+const accounts = Array.from({ length: 10 }, (_, n) => {
+  return [
+    addressNumber(n),
+    ownedAccount(
+      OWNER,
+      Uint8Array.from({ length: n }, (_unused, index) => n + index),
+    ),
+  ] as const;
+});
+
+let net: Awaited<ReturnType<typeof startChain>>;
+beforeAll(async () => {
+  net = await startChain({ accounts: accounts.toReversed() });
+});
+afterAll(() => net[Symbol.dispose]());
+
+async function found(config: Record<string, Json>): Promise<number[]> {
+  const rows = list(await net.result('getProgramAccounts', OWNER, { encoding: 'base64', ...config }));
+  return rows.map((row) => accounts.findIndex(([address]) => address === text(object(row)['pubkey'])));
+}
+
+describe('getProgramAccounts', () => {
+  test('gives all accounts of a program in the order of their bytes', async () => {
+    const byBytes = accounts
+      .map(([address], n) => ({ n, bytes: addressBytes(address) }))
+      .sort((a, b) => Buffer.compare(a.bytes, b.bytes));
+    expect(await found({})).toEqual(byBytes.map(({ n }) => n));
+  });
+
+  test('gives them in any order when told so', async () => {
+    expect((await found({ sortResults: false })).sort((a, b) => a - b)).toEqual([
+      0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
+    ]);
+  });
+
+  test('is a bare list, and in a context when asked for one', async () => {
+    const config = { encoding: 'base64', filters: [{ dataSize: 2n }] };
+    const row = {
+      account: {
+        data: [base64(Uint8Array.of(2, 3)), 'base64'],
+        executable: false,
+        lamports: 10_000_000n,
+        owner: OWNER,
+        rentEpoch: 18446744073709551615n,
+        space: 2n,
+      },
+      pubkey: addressNumber(2),
+    };
+    expect(await net.result('getProgramAccounts', OWNER, config)).toEqual([row]);
+    expect(await net.result('getProgramAccounts', OWNER, { ...config, withContext: true })).toEqual({
+      context: { apiVersion: expect.any(String), slot: 449_999_999n },
+      value: [row],
+    });
+  });
+
+  test('of a program without accounts is an empty list', async () => {
+    expect(await net.result('getProgramAccounts', addressNumber(77))).toEqual([]);
+  });
+
+  test.each([
+    ['dataSize', [{ dataSize: 3n }], [3]],
+    ['memcmp in base58', [{ memcmp: { offset: 0n, bytes: base58.decode(Uint8Array.of(4, 5)) } }], [4]],
+    [
+      'memcmp in base64',
+      [{ memcmp: { offset: 1n, bytes: base64(Uint8Array.of(5, 6)), encoding: 'base64' } }],
+      [4],
+    ],
+    ['memcmp of plain bytes', [{ memcmp: { offset: 0n, bytes: [9n] } }], [9]],
+    ['memcmp beyond the end', [{ memcmp: { offset: 100n, bytes: base58.decode(Uint8Array.of(1)) } }], []],
+    ['memcmp of nothing at the end', [{ memcmp: { offset: 9n, bytes: '' } }], [9]],
+    ['two that must both hold', [{ dataSize: 4n }, { memcmp: { offset: 0n, bytes: [4n] } }], [4]],
+    ['two that never both hold', [{ dataSize: 5n }, { memcmp: { offset: 0n, bytes: [4n] } }], []],
+    ['tokenAccountState', ['tokenAccountState'], []],
+  ] as [string, Json[], number[]][])('filters by %s', async (_, filters, numbers) => {
+    expect(await found({ filters })).toEqual(numbers);
+  });
+
+  test('slices after it filters', async () => {
+    const config = { encoding: 'base64', filters: [{ dataSize: 9n }], dataSlice: { offset: 0n, length: 0n } };
+    expect(await net.result('getProgramAccounts', OWNER, config)).toMatchObject([
+      { account: { data: ['', 'base64'], space: 9n } },
+    ]);
+  });
+
+  test.each([
+    [{ filters: Array.from({ length: 5 }, () => ({ dataSize: 1n })) }, 'Too many filters provided; max 4'],
+    [{ filters: [{ dataSize: '1' }] }, 'Invalid params: invalid type: string "1", expected u64.'],
+    [
+      { filters: [{ other: 1n }] },
+      'Invalid params: unknown variant `other`, expected one of `dataSize`, `memcmp`, `tokenAccountState`.',
+    ],
+    [{ filters: [{ memcmp: { offset: 0n } }] }, 'Invalid params: missing field `bytes`.'],
+    [{ filters: [{ memcmp: { offset: 0n, bytes: '0' } }] }, 'Invalid param: Base58DecodeError'],
+    [
+      { filters: [{ memcmp: { offset: 0n, bytes: '?', encoding: 'base64' } }] },
+      'Invalid param: Base64DecodeError',
+    ],
+    [
+      { filters: [{ memcmp: { offset: 0n, bytes: base64(new Uint8Array(129)), encoding: 'base64' } }] },
+      'Invalid param: DataTooLarge',
+    ],
+    [{ filters: [{ memcmp: { offset: 0n, bytes: '1'.repeat(176) } }] }, 'Invalid param: DataTooLarge'],
+    [{ filters: 'all' }, 'Invalid params: invalid type: string "all", expected a sequence.'],
+  ] as [Record<string, Json>, string][])('refuses %p', async (config, message) => {
+    expect(await net.refusal('getProgramAccounts', OWNER, config)).toEqual({ code: -32602n, message });
+  });
+
+  test('refuses base58 for long data before the first byte', async () => {
+    using long = await startChain({
+      accounts: [...accounts, [addressNumber(99), ownedAccount(OWNER, new Uint8Array(129))]],
+    });
+    expect(await long.refusal('getProgramAccounts', OWNER)).toMatchObject({ code: -32600n });
+    expect(
+      await long.result('getProgramAccounts', OWNER, { dataSlice: { offset: 0n, length: 128n } }),
+    ).toHaveLength(11);
+  });
+
+  test('keeps its place in a batch', async () => {
+    const call = (id: number, method: string, params: string) =>
+      `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`;
+    const answer = await net.post(
+      `[${call(1, 'getHealth', '[]')},${call(2, 'getProgramAccounts', `["${OWNER}",{"encoding":"base64","filters":[{"dataSize":1}]}]`)},${call(3, 'getHealth', '[]')}]`,
+    );
+    expect(answer).toMatch(
+      /^\[\{"jsonrpc":"2\.0","result":"ok","id":1\},\{"jsonrpc":"2\.0","result":\[\{"account":.*"id":2\},\{"jsonrpc":"2\.0","result":"ok","id":3\}\]\n$/,
+    );
+  });
+});

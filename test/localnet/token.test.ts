@@ -1,0 +1,234 @@
+import { describe, expect, test } from 'bun:test';
+import type { Address } from '@solana/kit';
+import { addressBytes } from '../../localnet/chain/address.ts';
+import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../../localnet/chain/known-address.ts';
+import type { Json } from '../../localnet/json/value.ts';
+import { decimalText } from '../../localnet/encode/token-amount.ts';
+import {
+  addressNumber,
+  alice,
+  base64,
+  bob,
+  list,
+  object,
+  ownedAccount,
+  startChain,
+  systemAccount,
+  UNCHECKED,
+} from './harness.ts';
+import { builtWire } from './wire.ts';
+
+const MINT = addressNumber(10);
+const HERS = addressNumber(11);
+const HIS = addressNumber(12);
+const EXTENDED_MINT = addressNumber(13);
+const SCALED_MINT = addressNumber(14);
+const SCALED = addressNumber(15);
+
+function mintData(supply: bigint, decimals: number): Uint8Array {
+  const data = new Uint8Array(82);
+  const view = new DataView(data.buffer);
+  view.setUint32(0, 1, true);
+  data.set(addressBytes(alice.address), 4);
+  view.setBigUint64(36, supply, true);
+  data[44] = decimals;
+  data[45] = 1;
+  return data;
+}
+
+function tokenData(mint: Address, owner: Address, amount: bigint): Uint8Array {
+  const data = new Uint8Array(165);
+  data.set(addressBytes(mint));
+  data.set(addressBytes(owner), 32);
+  new DataView(data.buffer).setBigUint64(64, amount, true);
+  data[108] = 1;
+  return data;
+}
+
+/** A mint or account of Token-2022 with one extension of the given type. */
+function extended(data: Uint8Array, accountType: number, extension: number): Uint8Array {
+  const grown = new Uint8Array(166 + 4 + 32);
+  grown.set(data);
+  grown[165] = accountType;
+  const view = new DataView(grown.buffer);
+  view.setUint16(166, extension, true);
+  view.setUint16(168, 32, true);
+  return grown;
+}
+
+const startTokens = () =>
+  startChain({
+    accounts: [
+      [alice.address, systemAccount(10_000_000_000n)],
+      [MINT, ownedAccount(TOKEN_PROGRAM, mintData(1_500_000n, 6))],
+      [HERS, ownedAccount(TOKEN_PROGRAM, tokenData(MINT, alice.address, 1_500_000n))],
+      [HIS, ownedAccount(TOKEN_PROGRAM, tokenData(MINT, bob.address, 0n))],
+      [EXTENDED_MINT, ownedAccount(TOKEN_2022_PROGRAM, extended(mintData(7n, 0), 1, 3))],
+      [SCALED_MINT, ownedAccount(TOKEN_2022_PROGRAM, extended(mintData(7n, 0), 1, 25))],
+      [SCALED, ownedAccount(TOKEN_2022_PROGRAM, tokenData(SCALED_MINT, bob.address, 5n))],
+    ],
+  });
+
+describe('token amounts', () => {
+  test.each([
+    [0n, 0, '0'],
+    [0n, 6, '0'],
+    [1n, 6, '0.000001'],
+    [1_500_000n, 6, '1.5'],
+    [1_000_000n, 6, '1'],
+    [18446744073709551615n, 9, '18446744073.709551615'],
+    [100n, 0, '100'],
+  ])('%p with %i decimals is %s', (amount, decimals, words) => {
+    expect(decimalText(amount, decimals)).toBe(words);
+  });
+
+  test('floats keep a decimal point, as serde prints them', async () => {
+    using net = await startTokens();
+    const answer = await net.post(
+      `{"jsonrpc":"2.0","id":1,"method":"getTokenAccountBalance","params":["${HIS}"]}`,
+    );
+    expect(answer).toContain('"value":{"amount":"0","decimals":6,"uiAmount":0.0,"uiAmountString":"0"}');
+  });
+
+  test('of an account and of a mint', async () => {
+    using net = await startTokens();
+    const amount = { amount: '1500000', decimals: 6n, uiAmount: 1.5, uiAmountString: '1.5' };
+    expect(await net.valueOf('getTokenAccountBalance', HERS)).toEqual(amount);
+    expect(await net.valueOf('getTokenSupply', MINT)).toEqual(amount);
+    expect(await net.valueOf('getTokenSupply', EXTENDED_MINT)).toMatchObject({ amount: '7' });
+  });
+
+  test.each([
+    ['getTokenAccountBalance', addressNumber(99), 'Invalid param: could not find account'],
+    ['getTokenAccountBalance', MINT, 'Invalid param: not a Token account'],
+    ['getTokenAccountBalance', alice.address, 'Invalid param: not a Token account'],
+    ['getTokenAccountBalance', SCALED, 'mints that scale their amounts are not offered by this node'],
+    ['getTokenSupply', addressNumber(99), 'Invalid param: could not find account'],
+    ['getTokenSupply', HERS, 'Invalid param: not a Token mint'],
+    ['getTokenSupply', SCALED_MINT, 'mints that scale their amounts are not offered by this node'],
+  ])('%s of %s is -32602: %s', async (method, address, message) => {
+    using net = await startTokens();
+    expect(await net.refusal(method, address)).toEqual({ code: -32602n, message });
+  });
+});
+
+describe('getTokenAccountsByOwner', () => {
+  const keys = (value: Json) => list(value).map((row) => object(row)['pubkey']);
+  test.each([
+    ['a mint', { mint: MINT }],
+    ['a program', { programId: TOKEN_PROGRAM }],
+  ])('finds the accounts of an owner by %s', async (_, selection) => {
+    using net = await startTokens();
+    expect(
+      keys(await net.valueOf('getTokenAccountsByOwner', alice.address, selection, { encoding: 'base64' })),
+    ).toEqual([HERS]);
+    expect(
+      keys(await net.valueOf('getTokenAccountsByOwner', addressNumber(1), selection, { encoding: 'base64' })),
+    ).toEqual([]);
+  });
+
+  test.each([
+    [{ mint: addressNumber(99) }, 'Invalid param: could not find mint'],
+    [{ mint: alice.address }, 'Invalid param: not a Token mint'],
+    [{ mint: HERS }, 'Invalid param: Token mint could not be unpacked'],
+    [{ programId: alice.address }, 'Invalid param: unrecognized Token program id'],
+  ])('refuses %p', async (selection, message) => {
+    using net = await startTokens();
+    expect(await net.refusal('getTokenAccountsByOwner', alice.address, selection)).toEqual({
+      code: -32602n,
+      message,
+    });
+  });
+});
+
+describe('jsonParsed', () => {
+  const parsed = async (net: Awaited<ReturnType<typeof startTokens>>, address: Address) =>
+    object(await net.valueOf('getAccountInfo', address, { encoding: 'jsonParsed' }))['data'];
+
+  test('shows a token account', async () => {
+    using net = await startTokens();
+    expect(await parsed(net, HERS)).toEqual({
+      parsed: {
+        info: {
+          isNative: false,
+          mint: MINT,
+          owner: alice.address,
+          state: 'initialized',
+          tokenAmount: { amount: '1500000', decimals: 6n, uiAmount: 1.5, uiAmountString: '1.5' },
+        },
+        type: 'account',
+      },
+      program: 'spl-token',
+      space: 165n,
+    });
+  });
+
+  test('shows a mint', async () => {
+    using net = await startTokens();
+    expect(await parsed(net, MINT)).toEqual({
+      parsed: {
+        info: {
+          decimals: 6n,
+          freezeAuthority: null,
+          isInitialized: true,
+          mintAuthority: alice.address,
+          supply: '1500000',
+        },
+        type: 'mint',
+      },
+      program: 'spl-token',
+      space: 82n,
+    });
+  });
+
+  test.each([
+    ['extensions', EXTENDED_MINT, 'spl-token-2022'],
+    ['sysvars', 'SysvarRent111111111111111111111111111111111', 'sysvar'],
+  ])('refuses %s, which Agave could parse', async (_, address, program) => {
+    using net = await startTokens();
+    expect(await net.refusal('getAccountInfo', address, { encoding: 'jsonParsed' })).toEqual({
+      code: -32602n,
+      message: `jsonParsed is not offered for ${program} accounts of this kind; use base64`,
+    });
+  });
+
+  test('shows the programs of the upgradeable loader', async () => {
+    using net = await startTokens();
+    const program = object(object(object(await parsed(net, TOKEN_PROGRAM))['parsed'])['info']);
+    expect(await parsed(net, TOKEN_PROGRAM)).toMatchObject({
+      program: 'bpf-upgradeable-loader',
+      parsed: { type: 'program' },
+      space: 36n,
+    });
+    const code = await parsed(net, String(program['programData']) as Address); // an address of the chain
+    expect(code).toMatchObject({
+      parsed: { type: 'programData', info: { authority: null, slot: 447_552_000n } },
+    });
+  });
+});
+
+describe('token balances of transactions', () => {
+  test('stand in the meta with owner and program, before and after', async () => {
+    using net = await startTokens();
+    const blockhash = net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash;
+    const data = [3, ...new Uint8Array(BigUint64Array.of(400_000n).buffer)];
+    const wire = builtWire(alice, blockhash, [
+      { program: TOKEN_PROGRAM, accounts: [HERS, HIS, alice.address], data },
+    ]);
+    const signature = await net.result('sendTransaction', base64(wire), UNCHECKED);
+    net.advance();
+    const { meta } = object(await net.result('getTransaction', signature, { commitment: 'confirmed' }));
+    const balance = (accountIndex: bigint, owner: Address, amount: bigint) => ({
+      accountIndex,
+      mint: MINT,
+      owner,
+      programId: TOKEN_PROGRAM,
+      uiTokenAmount: expect.objectContaining({ amount: String(amount), decimals: 6n }),
+    });
+    expect(meta).toMatchObject({
+      err: null,
+      preTokenBalances: [balance(1n, alice.address, 1_500_000n), balance(2n, bob.address, 0n)],
+      postTokenBalances: [balance(1n, alice.address, 1_100_000n), balance(2n, bob.address, 400_000n)],
+    });
+  });
+});
