@@ -64,7 +64,9 @@ export function createRespond({ routeOf, forward, charging, onCall }: Deps): Res
   function batch(elements: readonly Element[], admitted: Admitted): Response {
     const abort = new AbortController();
     const { signal } = admitted.request;
-    signal.addEventListener('abort', () => abort.abort(signal.reason), { once: true });
+    // The caller may have left while the charge was written; an aborted signal fires no event.
+    if (signal.aborted) abort.abort(signal.reason);
+    else signal.addEventListener('abort', () => abort.abort(signal.reason), { once: true });
     const starts = elements.flatMap((element): Start[] => {
       const work = workFor(element, routeOf);
       if (work.kind === 'silent') return [];
