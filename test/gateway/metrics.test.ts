@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'bun:test';
+import { createMetrics } from '../../gateway/metrics.ts';
+import { startBackend } from '../fakes/backend.ts';
+import { startGateway } from '../started/gateway.ts';
+import { backendOf } from './backend/of.ts';
+
+/** The value of a sample by its full name and labels; `undefined` when it is not there. */
+const valueOf = (text: string, sample: string) =>
+  text
+    .split('\n')
+    .find((line) => line.startsWith(`${sample} `))
+    ?.slice(sample.length + 1);
+
+describe('the metrics text', () => {
+  test('holds what was counted', async () => {
+    const backend = backendOf({ name: 'agave-1' });
+    const metrics = createMetrics([backend]);
+    metrics.outcome('answered');
+    metrics.outcome('answered');
+    metrics.outcome('over-rate');
+    metrics.call('getSlot', 'answered');
+    metrics.failure(backend, { kind: 'status', status: 502 });
+    metrics.failure(backend, { kind: 'status', status: 503 });
+    using _waiting = backend.enter();
+    const text = await metrics.text();
+    expect(valueOf(text, 'sluice_gateway_requests_total{outcome="answered"}')).toBe('2');
+    expect(valueOf(text, 'sluice_gateway_requests_total{outcome="over-rate"}')).toBe('1');
+    expect(valueOf(text, 'sluice_gateway_calls_total{method="getSlot",outcome="answered"}')).toBe('1');
+    expect(valueOf(text, 'sluice_gateway_backend_failures_total{backend="agave-1",kind="status"}')).toBe('2');
+    expect(valueOf(text, 'sluice_gateway_backend_calls_waiting{backend="agave-1"}')).toBe('1');
+    expect(Number(valueOf(text, 'process_resident_memory_bytes'))).toBeGreaterThan(1e6);
+  });
+
+  test('follows what is waiting down again', async () => {
+    const backend = backendOf({ name: 'a' });
+    const metrics = createMetrics([backend]);
+    {
+      using _waiting = backend.enter();
+      expect(valueOf(await metrics.text(), 'sluice_gateway_backend_calls_waiting{backend="a"}')).toBe('1');
+    }
+    expect(valueOf(await metrics.text(), 'sluice_gateway_backend_calls_waiting{backend="a"}')).toBe('0');
+  });
+
+  test('of two gateways in one process are two', async () => {
+    const [a, b] = [createMetrics([]), createMetrics([])];
+    a.outcome('answered');
+    expect(valueOf(await b.text(), 'sluice_gateway_requests_total{outcome="answered"}')).toBeUndefined();
+  });
+});
+
+test('a caller cannot add labels: unknown methods leave the number of lines as it is, and no key is among them', async () => {
+  await using backend = startBackend();
+  await using gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+  const key = gateway.key();
+  const call = (method: string) => ({ jsonrpc: '2.0', id: 1, method });
+  const lines = async () => (await gateway.gateway.metrics.text()).split('\n').length;
+  await gateway.post(call('getSlot'), key);
+  await gateway.post(call('x'), key);
+  const before = await lines();
+  for (let i = 0; i < 50; i++) await gateway.post(call(`get"Nothing\n${i}`), key);
+  await gateway.post(
+    Array.from({ length: 50 }, (_, i) => call(`batch${i}`)),
+    key,
+  );
+  expect(await lines()).toBe(before);
+  const text = await gateway.gateway.metrics.text();
+  expect(valueOf(text, 'sluice_gateway_calls_total{method="getSlot",outcome="answered"}')).toBe('1');
+  expect(valueOf(text, 'sluice_gateway_requests_total{outcome="answered"}')).toBe('53');
+  expect(text).not.toContain(key);
+});

@@ -1,0 +1,43 @@
+import { expect, test } from 'bun:test';
+import type { Element } from '../../../gateway/request/call.ts';
+import { workFor } from '../../../gateway/response/work.ts';
+import { createRouter } from '../../../gateway/route/router.ts';
+import { backendOf } from '../backend/of.ts';
+
+const bytesOf = (text: string) => new TextEncoder().encode(text);
+const call = (method: string): Element => ({ kind: 'call', id: bytesOf('"a"'), method, params: undefined });
+const routeOf = createRouter([backendOf({ lanes: ['state'] })]);
+
+function workOf(element: Element) {
+  const work = workFor(element, routeOf);
+  return work.kind === 'answered' ? new TextDecoder().decode(work.bytes) : work.kind;
+}
+
+test('a call of a served method is forwarded as it is', () => {
+  const element = call('getSlot');
+  expect(workFor(element, routeOf)).toMatchObject({
+    kind: 'forward',
+    call: element,
+    route: { name: 'getSlot' },
+  });
+});
+
+test('a notification is neither sent nor answered, whatever its method', () => {
+  expect(workOf({ kind: 'notification' })).toBe('silent');
+});
+
+test('an invalid element is answered with its reason under its id', () => {
+  expect(workOf({ kind: 'invalid', id: bytesOf('7'), reason: 'Invalid request: not an object' })).toBe(
+    '{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: not an object"},"id":7}',
+  );
+});
+
+test.each([
+  ['getNothing', 'Method not found'],
+  ['getBlock', 'Method not found'],
+  ['slotSubscribe', 'Method not found: subscriptions need WebSocket, which this endpoint does not offer'],
+])('%s, which nobody serves, is answered -32601 under its id', (method, message) => {
+  expect(workOf(call(method))).toBe(
+    `{"jsonrpc":"2.0","error":{"code":-32601,"message":"${message}"},"id":"a"}`,
+  );
+});
