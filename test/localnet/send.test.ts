@@ -81,7 +81,7 @@ describe('sendTransaction', () => {
     const data = object(error['data']);
     expect(data['err']).toEqual({ InstructionError: [0n, { Custom: 1n }] });
     expect(list(data['logs'])).toContain('Transfer: insufficient lamports 9999995000, need 1000000000000000');
-    expect(Object.keys(data)).toEqual([...Object.keys(data)].sort());
+    expect(Object.keys(data)).toEqual(Object.keys(data).toSorted());
     expect(data).toMatchObject({
       accounts: null,
       innerInstructions: null,

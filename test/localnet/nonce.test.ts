@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'bun:test';
+import { getAdvanceNonceAccountInstruction, getTransferSolInstruction } from '@solana-program/system';
+import { lamports } from '@solana/kit';
+import { addressBytes, addressOf } from '../../localnet/chain/address.ts';
+import { SYSTEM_PROGRAM } from '../../localnet/chain/known-address.ts';
+import { addressNumber, alice, base64, bob, list, object, ownedAccount, startChain, systemAccount, UNCHECKED } from './harness.ts';
+import { kitWire, signerOf } from './kit-transaction.ts';
+
+const NONCE = addressNumber(600);
+const FIRST = addressNumber(601);
+const CHECKED = { encoding: 'base64', preflightCommitment: 'processed' };
+
+function nonceData(): Uint8Array {
+  const data = new Uint8Array(80);
+  const view = new DataView(data.buffer);
+  view.setUint32(0, 1, true);
+  view.setUint32(4, 1, true);
+  data.set(addressBytes(alice.address), 8);
+  data.set(addressBytes(FIRST), 40);
+  view.setBigUint64(72, 5_000n, true);
+  return data;
+}
+
+async function startNonced() {
+  const net = await startChain({
+    accounts: [
+      [alice.address, systemAccount(10_000_000_000n)],
+      [NONCE, ownedAccount(SYSTEM_PROGRAM, nonceData())],
+    ],
+  });
+  net.advance(300);
+  const nonce = () => addressOf(net.chain.viewAt('processed').account(NONCE)?.data.subarray(40, 72) ?? new Uint8Array(32));
+  const wire = async (blockhash: string, amount: bigint) => {
+    const source = await signerOf(alice);
+    return kitWire(alice, blockhash, [
+      getAdvanceNonceAccountInstruction({ nonceAccount: NONCE, nonceAuthority: source }),
+      getTransferSolInstruction({ source, destination: bob.address, amount: lamports(amount) }),
+    ]);
+  };
+  return { net, nonce, wire, [Symbol.dispose]: () => net[Symbol.dispose]() };
+}
+
+describe('a durable nonce', () => {
+  test('carries a transaction instead of a blockhash, once', async () => {
+    using nonced = await startNonced();
+    const { net, nonce, wire } = nonced;
+    const first = base64(await wire(FIRST, 1_000_000n));
+    await net.result('sendTransaction', first, CHECKED);
+    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(1_000_000n);
+    expect(nonce()).not.toBe(FIRST);
+    expect(await net.refusal('sendTransaction', base64(await wire(FIRST, 2_000_000n)), CHECKED)).toMatchObject({
+      data: { err: 'BlockhashNotFound' },
+    });
+    await net.result('sendTransaction', base64(await wire(nonce(), 2_000_000n)), CHECKED);
+    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(3_000_000n);
+  });
+
+  test('is used up by a transaction that fails', async () => {
+    using nonced = await startNonced();
+    const { net, nonce, wire } = nonced;
+    const signature = await net.result('sendTransaction', base64(await wire(FIRST, 10n ** 15n)), UNCHECKED);
+    const [status] = list(await net.valueOf('getSignatureStatuses', [signature]));
+    expect(object(status)['err']).toEqual({ InstructionError: [1n, { Custom: 1n }] });
+    expect(nonce()).not.toBe(FIRST);
+    expect(await net.valueOf('getBalance', alice.address, { commitment: 'processed' })).toBe(9_999_995_000n);
+  });
+
+  test('is not accepted from another authority', async () => {
+    using nonced = await startNonced();
+    await nonced.net.transfer(alice, bob.address, 1_000_000_000n);
+    const source = await signerOf(bob);
+    const wire = await kitWire(bob, FIRST, [
+      getAdvanceNonceAccountInstruction({ nonceAccount: NONCE, nonceAuthority: source }),
+    ]);
+    expect(await nonced.net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({ data: { err: 'BlockhashNotFound' } });
+  });
+
+  test('is shown parsed', async () => {
+    using nonced = await startNonced();
+    const { data } = object(await nonced.net.valueOf('getAccountInfo', NONCE, { encoding: 'jsonParsed' }));
+    expect(data).toEqual({
+      parsed: { info: { authority: alice.address, blockhash: FIRST, feeCalculator: { lamportsPerSignature: '5000' } }, type: 'initialized' },
+      program: 'nonce',
+      space: 80n,
+    });
+  });
+});

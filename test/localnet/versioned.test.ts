@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'bun:test';
+import { getTransferSolInstruction } from '@solana-program/system';
+import { lamports, type Address } from '@solana/kit';
+import { addressBytes } from '../../localnet/chain/address.ts';
+import { ADDRESS_LOOKUP_TABLE_PROGRAM } from '../../localnet/chain/known-address.ts';
+import { addressNumber, alice, base64, bob, list, object, ownedAccount, startChain, systemAccount } from './harness.ts';
+import { kitWire, signerOf } from './kit-transaction.ts';
+import { SYSTEM } from './wire.ts';
+
+const TABLE = addressNumber(500);
+const CHECKED = { encoding: 'base64', preflightCommitment: 'processed' };
+const confirmed = { commitment: 'confirmed' };
+
+/** A lookup table that was filled long ago. */
+function tableData(addresses: readonly Address[]): Uint8Array {
+  const data = new Uint8Array(56 + addresses.length * 32);
+  const view = new DataView(data.buffer);
+  view.setUint32(0, 1, true);
+  view.setBigUint64(4, 18446744073709551615n, true);
+  view.setBigUint64(12, 1n, true);
+  addresses.forEach((key, index) => data.set(addressBytes(key), 56 + index * 32));
+  return data;
+}
+
+async function startTabled() {
+  const net = await startChain({
+    accounts: [
+      [alice.address, systemAccount(10_000_000_000n)],
+      [TABLE, ownedAccount(ADDRESS_LOOKUP_TABLE_PROGRAM, tableData([addressNumber(1), bob.address]))],
+    ],
+  });
+  net.advance(10);
+  const transfer = getTransferSolInstruction({ source: await signerOf(alice), destination: bob.address, amount: lamports(1_000_000n) });
+  const blockhash = net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash;
+  const wire = await kitWire(alice, blockhash, [transfer], { [TABLE]: [addressNumber(1), bob.address] });
+  return { net, wire, [Symbol.dispose]: () => net[Symbol.dispose]() };
+}
+
+describe('a v0 transaction with a lookup table', () => {
+  test('runs, and its meta and message name what was loaded', async () => {
+    using tabled = await startTabled();
+    const { net, wire } = tabled;
+    const signature = await net.result('sendTransaction', base64(wire), CHECKED);
+    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(1_000_000n);
+    net.advance();
+    const found = object(await net.result('getTransaction', signature, { ...confirmed, maxSupportedTransactionVersion: 0n }));
+    expect(found).toMatchObject({
+      version: 0n,
+      meta: {
+        loadedAddresses: { writable: [bob.address], readonly: [] },
+        preBalances: [10_000_000_000n, 1n, 0n],
+        postBalances: [9_998_995_000n, 1n, 1_000_000n],
+      },
+      transaction: {
+        message: {
+          accountKeys: [alice.address, SYSTEM],
+          addressTableLookups: [{ accountKey: TABLE, writableIndexes: [1n], readonlyIndexes: [] }],
+        },
+      },
+    });
+    expect(await net.result('getSignaturesForAddress', bob.address, confirmed)).toHaveLength(1);
+  });
+
+  test('is refused with -32015 to clients that name no version, alone and in its block', async () => {
+    using tabled = await startTabled();
+    const { net, wire } = tabled;
+    const signature = await net.result('sendTransaction', base64(wire), CHECKED);
+    const slot = await net.result('getSlot', { commitment: 'processed' });
+    net.advance();
+    const error = {
+      code: -32015n,
+      message:
+        'Transaction version (0) is not supported by the requesting client. Please try the request again with the following configuration parameter: "maxSupportedTransactionVersion": 0',
+    };
+    expect(await net.refusal('getTransaction', signature, confirmed)).toEqual(error);
+    expect(await net.refusal('getBlock', slot, confirmed)).toEqual(error);
+    expect(await net.result('getBlock', slot, { ...confirmed, transactionDetails: 'signatures' })).toMatchObject({ signatures: [signature] });
+  });
+
+  test('names the source of each key with transactionDetails accounts', async () => {
+    using tabled = await startTabled();
+    const { net, wire } = tabled;
+    await net.result('sendTransaction', base64(wire), CHECKED);
+    const slot = await net.result('getSlot', { commitment: 'processed' });
+    net.advance();
+    const block = object(
+      await net.result('getBlock', slot, { ...confirmed, transactionDetails: 'accounts', maxSupportedTransactionVersion: 0n }),
+    );
+    expect(object(object(list(block['transactions'])[0])['transaction'])['accountKeys']).toEqual([
+      { pubkey: alice.address, signer: true, source: 'transaction', writable: true },
+      { pubkey: SYSTEM, signer: false, source: 'transaction', writable: false },
+      { pubkey: bob.address, signer: false, source: 'lookupTable', writable: true },
+    ]);
+  });
+
+  test('is refused when its table is not there', async () => {
+    using tabled = await startTabled();
+    const transfer = getTransferSolInstruction({ source: await signerOf(alice), destination: bob.address, amount: lamports(1n) });
+    const blockhash = tabled.net.chain.latestBlockhash(tabled.net.chain.slotAt('processed')).blockhash;
+    const wire = await kitWire(alice, blockhash, [transfer], { [addressNumber(501)]: [bob.address] });
+    expect(await tabled.net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({
+      code: -32002n,
+      data: { err: 'AddressLookupTableNotFound' },
+    });
+  });
+});
