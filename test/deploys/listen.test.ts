@@ -23,7 +23,8 @@ test('the API and the metrics have a listener each', async () => {
 test.each(['listen', 'metrics'] as const)(
   'a taken port is one sentence with the key deploys.%s',
   async (name) => {
-    using taken = Bun.serve({ hostname: '127.0.0.1', port: 0, reusePort: false, fetch: text('other') });
+    // The other process would share its port: what refuses it must be ours.
+    using taken = Bun.serve({ hostname: '127.0.0.1', port: 0, reusePort: true, fetch: text('other') });
     const port = taken.port ?? 0;
     const outcome = listen(
       { listen: ANY, metrics: ANY, [name]: { hostname: '127.0.0.1', port } },

@@ -43,11 +43,16 @@ test('deploy_slot is an integer in JSON, also at the largest a number can hold',
 });
 
 test('slot 0 is a slot, and newer than none', () => {
-  const { programs } = answerOf({ A: { status: 'missing' }, B: frozen(0n) }, () => 1);
-  expect(programs.map(({ label, deploy_slot }) => [label, deploy_slot])).toEqual([
-    ['B', 0],
-    ['A', null],
-  ]);
+  for (const states of [
+    { A: { status: 'missing' }, B: frozen(0n) },
+    { B: frozen(0n), A: { status: 'missing' } },
+  ] as Record<string, ProgramState>[]) {
+    const { programs } = answerOf(states, () => 1);
+    expect(programs.map(({ label, deploy_slot }) => [label, deploy_slot])).toEqual([
+      ['B', 0],
+      ['A', null],
+    ]);
+  }
 });
 
 test('the order is the same for every order of the list', () => {

@@ -92,6 +92,14 @@ test('a caller that waits exactly Retry-After is never refused twice in a row', 
   );
 });
 
+test('a key that is known already pushes nobody out', () => {
+  const enter = createRequestLog(2);
+  for (let i = 0; i < 60; i++) enter(id('spent'), 0);
+  enter(id('other'), 1);
+  enter(id('other'), 2);
+  expect(enter(id('spent'), 3).kind).toBe('over-rate');
+});
+
 test('memory is bounded: the key that was quiet longest is forgotten first', () => {
   const enter = createRequestLog(2);
   for (let i = 0; i < 60; i++) enter(id('busy'), 0);

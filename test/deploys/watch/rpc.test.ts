@@ -41,6 +41,21 @@ test('without a key no x-token is sent', async () => {
   expect(chain.calls[0]?.headers.has('x-token')).toBe(false);
 });
 
+test('a proxy in the environment is not used', async () => {
+  await using chain = startChain();
+  chain.blockTimes.set(5, 1);
+  const before = process.env['http_proxy'];
+  process.env['http_proxy'] = 'http://127.0.0.1:1';
+  try {
+    const url = new URL(chain.url);
+    const { call } = createRpcBackend({ name: 'it', url, key: undefined }, real);
+    expect(await call('getBlockTime', [5], signal)).toEqual({ kind: 'result', result: 1 });
+  } finally {
+    if (before === undefined) delete process.env['http_proxy'];
+    else process.env['http_proxy'] = before;
+  }
+});
+
 test("the backend's own error comes back as its code", async () => {
   const fault = () => json({ jsonrpc: '2.0', id: 1, error: { code: -32009, message: KEY } });
   expect(await outcomeWith(fault)).toEqual({ kind: 'error', code: -32009 });
