@@ -59,6 +59,12 @@ export function createLedger(db: Database) {
     return sql.get.get({ name })?.value;
   }
 
+  /** An unfinalized statement would keep the file open, and with it the lock. */
+  function close(): void {
+    for (const statement of Object.values(sql)) statement.finalize();
+    db.close();
+  }
+
   return {
     get,
     set: (name: string, value: string) => void sql.set.run({ name, value }),
@@ -90,7 +96,7 @@ export function createLedger(db: Database) {
           limit,
         })
         .flatMap((row) => recordFrom(row) ?? []),
-    close: () => db.close(),
+    close,
   } as const;
 }
 

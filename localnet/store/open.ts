@@ -13,15 +13,23 @@ export function openDatabase(dataDir: string | undefined): Database {
   const path = dataDir === undefined ? ':memory:' : join(dataDir, 'localnet.db');
   try {
     if (dataDir !== undefined) mkdirSync(dataDir, { recursive: true });
-    const db = new Database(path, { create: true, strict: true, safeIntegers: true });
-    prepare(db);
-    return db;
+    return prepared(new Database(path, { create: true, strict: true, safeIntegers: true }));
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     const advice = reason.includes('locked')
       ? 'another localnet runs on it'
       : `${reason}; remove the file to start a new chain`;
     throw new Error(`The localnet's database ${path} cannot be used: ${advice}.`, { cause });
+  }
+}
+
+function prepared(db: Database): Database {
+  try {
+    prepare(db);
+    return db;
+  } catch (cause) {
+    db.close();
+    throw cause;
   }
 }
 

@@ -1,0 +1,189 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { Database } from 'bun:sqlite';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import programs from '../../deploys/watch/programs.json';
+import { BEGAN_MS, addressNumber, alice, bob, list, object, ROOTED_LAG, SLOT_MS, startChain, stillClock, systemAccount } from './harness.ts';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'localnet-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const RICH = [[alice.address, systemAccount(10_000_000_000n)], [bob.address, systemAccount(1_005_000n)]] as const;
+const processed = { commitment: 'processed' };
+const at = (dataDir: string, nowMs = BEGAN_MS) =>
+  startChain({ dataDir, accounts: RICH, programs, clock: { ...stillClock, now: () => nowMs } });
+
+describe('a restart', () => {
+  test('goes on with the next slot of the same chain, with all its accounts and history', async () => {
+    const dataDir = join(folder, 'restart');
+    const first = await at(dataDir);
+    first.advance(10);
+    const sent = await first.transfer(alice, addressNumber(1), 1_000_000n);
+    const emptied = await first.transfer(bob, addressNumber(2), 1_000_000n);
+    first.advance(3);
+    const seen = {
+      genesis: await first.result('getGenesisHash'),
+      block: await first.result('getBlock', 450_000_010n, { commitment: 'confirmed' }),
+      old: await first.result('getBlock', 449_000_000n),
+      programs: await first.result('getProgramAccounts', 'BPFLoaderUpgradeab1e11111111111111111111111', { encoding: 'base64' }),
+    };
+    first[Symbol.dispose]();
+
+    using second = await at(dataDir, BEGAN_MS + 3_600_000);
+    expect(await second.result('getSlot', processed)).toBe(450_000_014n);
+    expect(await second.result('getGenesisHash')).toEqual(seen.genesis);
+    expect(await second.result('getBlock', 450_000_010n)).toEqual(seen.block);
+    expect(await second.result('getBlock', 449_000_000n)).toEqual(seen.old);
+    expect(await second.result('getProgramAccounts', 'BPFLoaderUpgradeab1e11111111111111111111111', { encoding: 'base64' })).toEqual(seen.programs);
+    expect(await second.valueOf('getBalance', addressNumber(1))).toBe(1_000_000n);
+    expect(await second.valueOf('getAccountInfo', bob.address)).toBeNull();
+    expect(await second.result('getTransactionCount')).toBe(2n);
+    expect(await second.result('getSignaturesForAddress', bob.address)).toMatchObject([{ signature: emptied }]);
+    expect(await second.valueOf('getSignatureStatuses', [sent])).toMatchObject([{ confirmationStatus: 'finalized' }]);
+  });
+
+  test('finds what was in progress finalized, and never an older finalized slot than before', async () => {
+    const dataDir = join(folder, 'floor');
+    const first = await at(dataDir);
+    first.advance(10);
+    await first.transfer(alice, addressNumber(1), 1_000_000n);
+    first[Symbol.dispose]();
+    using second = await at(dataDir);
+    expect(await second.valueOf('getBalance', addressNumber(1), { commitment: 'finalized' })).toBe(1_000_000n);
+    for (let slot = 0; slot < ROOTED_LAG + 2; slot += 1) {
+      expect(BigInt(String(await second.result('getSlot')))).toBeGreaterThanOrEqual(450_000_010n);
+      second.advance();
+    }
+  });
+
+  test('still takes the blockhashes of before and still knows their transactions', async () => {
+    const dataDir = join(folder, 'hashes');
+    const { transferWire } = await import('../../localnet/chain/faucet.ts');
+    const first = await at(dataDir);
+    first.advance(10);
+    const { blockhash } = first.chain.latestBlockhash(first.chain.slotAt('processed'));
+    const once = transferWire(alice, addressNumber(1), 1_000_000n, blockhash);
+    await first.result('sendTransaction', Buffer.from(once).toString('base64'), { encoding: 'base64', skipPreflight: true });
+    first[Symbol.dispose]();
+    using second = await at(dataDir);
+    const send = (wire: Uint8Array) =>
+      second.call('sendTransaction', Buffer.from(wire).toString('base64'), { encoding: 'base64', preflightCommitment: 'processed' });
+    expect((await send(once))['error']).toMatchObject({ data: { err: 'AlreadyProcessed' } });
+    expect((await send(transferWire(alice, addressNumber(1), 2_000_000n, blockhash)))['error']).toBeUndefined();
+  });
+
+  test('keeps block times from going back, whatever the clock says', async () => {
+    const dataDir = join(folder, 'times');
+    const first = await at(dataDir);
+    first.advance(10);
+    first[Symbol.dispose]();
+    const second = await at(dataDir, BEGAN_MS - 86_400_000);
+    second.advance(10);
+    second[Symbol.dispose]();
+    using third = await at(dataDir, BEGAN_MS + 86_400_000);
+    third.advance(10);
+    const times: number[] = [];
+    for (let slot = 449_999_995n; slot < 450_000_030n; slot += 1n) times.push(Number(await third.result('getBlockTime', slot)));
+    expect(times).toEqual(times.toSorted((one, other) => one - other));
+    expect(times.at(-1)).toBe((BEGAN_MS + 86_400_000 + 7 * SLOT_MS - ((7 * SLOT_MS) % 1000)) / 1000);
+  });
+
+  test('after a crash skips no more slots than were reserved, and never repeats one', async () => {
+    const dataDir = join(folder, 'crash');
+    const first = await at(dataDir);
+    first.advance(100);
+    const copy = join(folder, 'crash-copy');
+    // What a kill would leave: the file as it is, without a close.
+    await Bun.$`cp -r ${dataDir} ${copy}`.quiet();
+    const tip = BigInt(String(await first.result('getSlot', processed)));
+    first[Symbol.dispose]();
+    using second = await at(copy);
+    const slot = BigInt(String(await second.result('getSlot', processed)));
+    expect(slot).toBeGreaterThan(tip);
+    expect(slot).toBeLessThanOrEqual(tip + 34n);
+  });
+
+  test('costs no rows for empty blocks', async () => {
+    const dataDir = join(folder, 'empty');
+    const net = await at(dataDir);
+    net.advance(1_000);
+    net[Symbol.dispose]();
+    using db = new Database(join(dataDir, 'localnet.db'), { readonly: true });
+    expect(db.query('SELECT count(*) AS n FROM tx').get()).toEqual({ n: 0 });
+    expect(db.query('SELECT count(*) AS n FROM anchor').get()).toEqual({ n: 2 });
+  });
+});
+
+describe('a database that cannot be used is one sentence', () => {
+  const sentence = async (dataDir: string) => {
+    try {
+      const net = await at(dataDir);
+      net[Symbol.dispose]();
+      return 'it was opened';
+    } catch (cause) {
+      return cause instanceof Error ? cause.message : String(cause);
+    }
+  };
+
+  test('when it is no database', async () => {
+    const dataDir = join(folder, 'garbage');
+    const net = await at(dataDir);
+    net[Symbol.dispose]();
+    writeFileSync(join(dataDir, 'localnet.db'), 'this is not a database, however long it may be '.repeat(100));
+    expect(await sentence(dataDir)).toBe(
+      `The localnet's database ${join(dataDir, 'localnet.db')} cannot be used: file is not a database; remove the file to start a new chain.`,
+    );
+  });
+
+  test('when its pages are damaged', async () => {
+    const dataDir = join(folder, 'damaged');
+    const net = await at(dataDir);
+    net[Symbol.dispose]();
+    const path = join(dataDir, 'localnet.db');
+    const bytes = new Uint8Array(await Bun.file(path).arrayBuffer());
+    bytes.fill(0xab, 4_096, bytes.length - 4_096);
+    await Bun.write(path, bytes);
+    expect(await sentence(dataDir)).toMatch(/^The localnet's database .* cannot be used: .*; remove the file to start a new chain\.$/);
+  });
+
+  test('when it is of another format', async () => {
+    const dataDir = join(folder, 'format');
+    const net = await at(dataDir);
+    net[Symbol.dispose]();
+    const db = new Database(join(dataDir, 'localnet.db'));
+    db.run('PRAGMA user_version = 99');
+    db.close();
+    expect(await sentence(dataDir)).toContain('cannot be used: its format is 99, not 1;');
+  });
+
+  test('when another localnet runs on it', async () => {
+    const dataDir = join(folder, 'taken');
+    using _net = await at(dataDir);
+    expect(await sentence(dataDir)).toContain('cannot be used: another localnet runs on it.');
+  });
+
+  test('when half a chain is in it', async () => {
+    const dataDir = join(folder, 'half');
+    const net = await at(dataDir);
+    net[Symbol.dispose]();
+    const db = new Database(join(dataDir, 'localnet.db'));
+    db.run('DELETE FROM anchor');
+    db.close();
+    expect(await sentence(dataDir)).toBe("The localnet's database holds no whole chain; remove the file to start a new one.");
+  });
+});
+
+test('an account that exists and one that was removed are told apart on disk', async () => {
+  const dataDir = join(folder, 'removed');
+  const first = await at(dataDir);
+  await first.transfer(bob, alice.address, 1_000_000n);
+  await first.transfer(alice, bob.address, 2_000_000n);
+  first[Symbol.dispose]();
+  using second = await at(dataDir);
+  expect(object(await second.valueOf('getAccountInfo', bob.address))['lamports']).toBe(2_000_000n);
+  expect(list(await second.result('getSignaturesForAddress', bob.address))).toHaveLength(2);
+});
