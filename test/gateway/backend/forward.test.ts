@@ -117,6 +117,21 @@ describe('the first backend', () => {
     expect(request?.headers.get('content-type')).toBe('application/json');
   });
 
+  test('may answer compressed when the caller can read it, and its bytes pass as they came', async () => {
+    const bytes = Bun.gzipSync(ANSWER);
+    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+    await using backend = startBackend(() => new Response(bytes, { headers }));
+    const forward = createForward({
+      transport: fetchTransport,
+      clock: createVirtualClock().clock,
+      idleMs: 1_000,
+      onFailure: () => undefined,
+    });
+    const route = routeTo([backendOf({ at: backend.url })]);
+    const reply = await forward(callOf('getSlot'), route, 'gzip', new AbortController().signal);
+    expect(reply).toEqual({ kind: 'whole', bytes: new Uint8Array(bytes), encoding: 'gzip' });
+  });
+
   test("keeps the method's own errors: they are answers", async () => {
     await using backends = pair((seen) => failure(seen, -32602, 'Invalid params'));
     const { a, b } = backends;
