@@ -27,7 +27,10 @@ async function ticks(count: number, move: (now: number, ms: number, index: numbe
   using net = await startChain({ clock });
   slotNow = () => Number(net.chain.slotAt('processed') - 450_000_000n);
   await net.localnet.run(stop.signal);
-  return { seen, chain: { blockTime: Number(net.chain.blockTimeOf(net.chain.slotAt('processed'))), slots: slotNow() } };
+  return {
+    seen,
+    chain: { blockTime: Number(net.chain.blockTimeOf(net.chain.slotAt('processed'))), slots: slotNow() },
+  };
 }
 
 describe('the clock moves the chain', () => {

@@ -35,7 +35,10 @@ export async function kitWire(
     createTransactionMessage({ version: 0 }),
     (made) => setTransactionMessageFeePayerSigner(signer, made),
     (made) =>
-      setTransactionMessageLifetimeUsingBlockhash({ blockhash: toBlockhash(blockhash), lastValidBlockHeight: 0n }, made),
+      setTransactionMessageLifetimeUsingBlockhash(
+        { blockhash: toBlockhash(blockhash), lastValidBlockHeight: 0n },
+        made,
+      ),
     (made) => appendTransactionMessageInstructions([...instructions], made),
     (made) => compressTransactionMessageUsingAddressLookupTables(made, tables),
   );

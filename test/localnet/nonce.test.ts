@@ -3,7 +3,18 @@ import { getAdvanceNonceAccountInstruction, getTransferSolInstruction } from '@s
 import { lamports } from '@solana/kit';
 import { addressBytes, addressOf } from '../../localnet/chain/address.ts';
 import { SYSTEM_PROGRAM } from '../../localnet/chain/known-address.ts';
-import { addressNumber, alice, base64, bob, list, object, ownedAccount, startChain, systemAccount, UNCHECKED } from './harness.ts';
+import {
+  addressNumber,
+  alice,
+  base64,
+  bob,
+  list,
+  object,
+  ownedAccount,
+  startChain,
+  systemAccount,
+  UNCHECKED,
+} from './harness.ts';
 import { kitWire, signerOf } from './kit-transaction.ts';
 
 const NONCE = addressNumber(600);
@@ -29,7 +40,8 @@ async function startNonced() {
     ],
   });
   net.advance(300);
-  const nonce = () => addressOf(net.chain.viewAt('processed').account(NONCE)?.data.subarray(40, 72) ?? new Uint8Array(32));
+  const nonce = () =>
+    addressOf(net.chain.viewAt('processed').account(NONCE)?.data.subarray(40, 72) ?? new Uint8Array(32));
   const wire = async (blockhash: string, amount: bigint) => {
     const source = await signerOf(alice);
     return kitWire(alice, blockhash, [
@@ -48,7 +60,9 @@ describe('a durable nonce', () => {
     await net.result('sendTransaction', first, CHECKED);
     expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(1_000_000n);
     expect(nonce()).not.toBe(FIRST);
-    expect(await net.refusal('sendTransaction', base64(await wire(FIRST, 2_000_000n)), CHECKED)).toMatchObject({
+    expect(
+      await net.refusal('sendTransaction', base64(await wire(FIRST, 2_000_000n)), CHECKED),
+    ).toMatchObject({
       data: { err: 'BlockhashNotFound' },
     });
     await net.result('sendTransaction', base64(await wire(nonce(), 2_000_000n)), CHECKED);
@@ -72,14 +86,19 @@ describe('a durable nonce', () => {
     const wire = await kitWire(bob, FIRST, [
       getAdvanceNonceAccountInstruction({ nonceAccount: NONCE, nonceAuthority: source }),
     ]);
-    expect(await nonced.net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({ data: { err: 'BlockhashNotFound' } });
+    expect(await nonced.net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({
+      data: { err: 'BlockhashNotFound' },
+    });
   });
 
   test('is shown parsed', async () => {
     using nonced = await startNonced();
     const { data } = object(await nonced.net.valueOf('getAccountInfo', NONCE, { encoding: 'jsonParsed' }));
     expect(data).toEqual({
-      parsed: { info: { authority: alice.address, blockhash: FIRST, feeCalculator: { lamportsPerSignature: '5000' } }, type: 'initialized' },
+      parsed: {
+        info: { authority: alice.address, blockhash: FIRST, feeCalculator: { lamportsPerSignature: '5000' } },
+        type: 'initialized',
+      },
       program: 'nonce',
       space: 80n,
     });

@@ -4,7 +4,19 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import programs from '../../deploys/watch/programs.json';
-import { BEGAN_MS, addressNumber, alice, bob, list, object, ROOTED_LAG, SLOT_MS, startChain, stillClock, systemAccount } from './harness.ts';
+import {
+  BEGAN_MS,
+  addressNumber,
+  alice,
+  bob,
+  list,
+  object,
+  ROOTED_LAG,
+  SLOT_MS,
+  startChain,
+  stillClock,
+  systemAccount,
+} from './harness.ts';
 
 let folder: string;
 beforeAll(() => {
@@ -12,7 +24,10 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const RICH = [[alice.address, systemAccount(10_000_000_000n)], [bob.address, systemAccount(1_005_000n)]] as const;
+const RICH = [
+  [alice.address, systemAccount(10_000_000_000n)],
+  [bob.address, systemAccount(1_005_000n)],
+] as const;
 const processed = { commitment: 'processed' };
 const at = (dataDir: string, nowMs = BEGAN_MS) =>
   startChain({ dataDir, accounts: RICH, programs, clock: { ...stillClock, now: () => nowMs } });
@@ -29,7 +44,9 @@ describe('a restart', () => {
       genesis: await first.result('getGenesisHash'),
       block: await first.result('getBlock', 450_000_010n, { commitment: 'confirmed' }),
       old: await first.result('getBlock', 449_000_000n),
-      programs: await first.result('getProgramAccounts', 'BPFLoaderUpgradeab1e11111111111111111111111', { encoding: 'base64' }),
+      programs: await first.result('getProgramAccounts', 'BPFLoaderUpgradeab1e11111111111111111111111', {
+        encoding: 'base64',
+      }),
     };
     first[Symbol.dispose]();
 
@@ -38,12 +55,20 @@ describe('a restart', () => {
     expect(await second.result('getGenesisHash')).toEqual(seen.genesis);
     expect(await second.result('getBlock', 450_000_010n)).toEqual(seen.block);
     expect(await second.result('getBlock', 449_000_000n)).toEqual(seen.old);
-    expect(await second.result('getProgramAccounts', 'BPFLoaderUpgradeab1e11111111111111111111111', { encoding: 'base64' })).toEqual(seen.programs);
+    expect(
+      await second.result('getProgramAccounts', 'BPFLoaderUpgradeab1e11111111111111111111111', {
+        encoding: 'base64',
+      }),
+    ).toEqual(seen.programs);
     expect(await second.valueOf('getBalance', addressNumber(1))).toBe(1_000_000n);
     expect(await second.valueOf('getAccountInfo', bob.address)).toBeNull();
     expect(await second.result('getTransactionCount')).toBe(2n);
-    expect(await second.result('getSignaturesForAddress', bob.address)).toMatchObject([{ signature: emptied }]);
-    expect(await second.valueOf('getSignatureStatuses', [sent])).toMatchObject([{ confirmationStatus: 'finalized' }]);
+    expect(await second.result('getSignaturesForAddress', bob.address)).toMatchObject([
+      { signature: emptied },
+    ]);
+    expect(await second.valueOf('getSignatureStatuses', [sent])).toMatchObject([
+      { confirmationStatus: 'finalized' },
+    ]);
   });
 
   test('finds what was in progress finalized, and never an older finalized slot than before', async () => {
@@ -53,7 +78,9 @@ describe('a restart', () => {
     await first.transfer(alice, addressNumber(1), 1_000_000n);
     first[Symbol.dispose]();
     using second = await at(dataDir);
-    expect(await second.valueOf('getBalance', addressNumber(1), { commitment: 'finalized' })).toBe(1_000_000n);
+    expect(await second.valueOf('getBalance', addressNumber(1), { commitment: 'finalized' })).toBe(
+      1_000_000n,
+    );
     for (let slot = 0; slot < ROOTED_LAG + 2; slot += 1) {
       expect(BigInt(String(await second.result('getSlot')))).toBeGreaterThanOrEqual(450_000_010n);
       second.advance();
@@ -67,13 +94,21 @@ describe('a restart', () => {
     first.advance(10);
     const { blockhash } = first.chain.latestBlockhash(first.chain.slotAt('processed'));
     const once = transferWire(alice, addressNumber(1), 1_000_000n, blockhash);
-    await first.result('sendTransaction', Buffer.from(once).toString('base64'), { encoding: 'base64', skipPreflight: true });
+    await first.result('sendTransaction', Buffer.from(once).toString('base64'), {
+      encoding: 'base64',
+      skipPreflight: true,
+    });
     first[Symbol.dispose]();
     using second = await at(dataDir);
     const send = (wire: Uint8Array) =>
-      second.call('sendTransaction', Buffer.from(wire).toString('base64'), { encoding: 'base64', preflightCommitment: 'processed' });
+      second.call('sendTransaction', Buffer.from(wire).toString('base64'), {
+        encoding: 'base64',
+        preflightCommitment: 'processed',
+      });
     expect((await send(once))['error']).toMatchObject({ data: { err: 'AlreadyProcessed' } });
-    expect((await send(transferWire(alice, addressNumber(1), 2_000_000n, blockhash)))['error']).toBeUndefined();
+    expect(
+      (await send(transferWire(alice, addressNumber(1), 2_000_000n, blockhash)))['error'],
+    ).toBeUndefined();
   });
 
   test('keeps block times from going back, whatever the clock says', async () => {
@@ -87,7 +122,8 @@ describe('a restart', () => {
     using third = await at(dataDir, BEGAN_MS + 86_400_000);
     third.advance(10);
     const times: number[] = [];
-    for (let slot = 449_999_995n; slot < 450_000_030n; slot += 1n) times.push(Number(await third.result('getBlockTime', slot)));
+    for (let slot = 449_999_995n; slot < 450_000_030n; slot += 1n)
+      times.push(Number(await third.result('getBlockTime', slot)));
     expect(times).toEqual(times.toSorted((one, other) => one - other));
     expect(times.at(-1)).toBe((BEGAN_MS + 86_400_000 + 7 * SLOT_MS - ((7 * SLOT_MS) % 1000)) / 1000);
   });
@@ -133,7 +169,10 @@ describe('a database that cannot be used is one sentence', () => {
     const dataDir = join(folder, 'garbage');
     const net = await at(dataDir);
     net[Symbol.dispose]();
-    writeFileSync(join(dataDir, 'localnet.db'), 'this is not a database, however long it may be '.repeat(100));
+    writeFileSync(
+      join(dataDir, 'localnet.db'),
+      'this is not a database, however long it may be '.repeat(100),
+    );
     expect(await sentence(dataDir)).toBe(
       `The localnet's database ${join(dataDir, 'localnet.db')} cannot be used: file is not a database; remove the file to start a new chain.`,
     );
@@ -147,7 +186,9 @@ describe('a database that cannot be used is one sentence', () => {
     const bytes = new Uint8Array(await Bun.file(path).arrayBuffer());
     bytes.fill(0xab, 4_096, bytes.length - 4_096);
     await Bun.write(path, bytes);
-    expect(await sentence(dataDir)).toMatch(/^The localnet's database .* cannot be used: .*; remove the file to start a new chain\.$/);
+    expect(await sentence(dataDir)).toMatch(
+      /^The localnet's database .* cannot be used: .*; remove the file to start a new chain\.$/,
+    );
   });
 
   test('when it is of another format', async () => {
@@ -173,7 +214,9 @@ describe('a database that cannot be used is one sentence', () => {
     const db = new Database(join(dataDir, 'localnet.db'));
     db.run('DELETE FROM anchor');
     db.close();
-    expect(await sentence(dataDir)).toBe("The localnet's database holds no whole chain; remove the file to start a new one.");
+    expect(await sentence(dataDir)).toBe(
+      "The localnet's database holds no whole chain; remove the file to start a new one.",
+    );
   });
 });
 

@@ -45,9 +45,16 @@ describe('simulateTransaction', () => {
     const wire = transferWire(alice, bob.address, 1_000_000n, rich.blockhash);
     wire.fill(9, 1, 65);
     expect(await rich.simulate(wire)).toMatchObject({ err: null });
-    expect(await rich.net.refusal('simulateTransaction', base64(wire), { ...processed, sigVerify: true })).toMatchObject({ code: -32003n });
+    expect(
+      await rich.net.refusal('simulateTransaction', base64(wire), { ...processed, sigVerify: true }),
+    ).toMatchObject({ code: -32003n });
     // And a real send still does, afterwards.
-    expect(await rich.net.refusal('sendTransaction', base64(wire), { encoding: 'base64', preflightCommitment: 'processed' })).toMatchObject({
+    expect(
+      await rich.net.refusal('sendTransaction', base64(wire), {
+        encoding: 'base64',
+        preflightCommitment: 'processed',
+      }),
+    ).toMatchObject({
       code: -32003n,
     });
   });
@@ -55,12 +62,22 @@ describe('simulateTransaction', () => {
   test('puts a newer blockhash in place of one that nobody knows', async () => {
     using rich = await startRich();
     const wire = transferWire(alice, bob.address, 1_000_000n, addressNumber(4));
-    expect(await rich.simulate(wire)).toMatchObject({ err: 'BlockhashNotFound', logs: [], unitsConsumed: 0n });
+    expect(await rich.simulate(wire)).toMatchObject({
+      err: 'BlockhashNotFound',
+      logs: [],
+      unitsConsumed: 0n,
+    });
     expect(await rich.simulate(wire, { replaceRecentBlockhash: true })).toMatchObject({
       err: null,
       replacementBlockhash: { blockhash: rich.blockhash, lastValidBlockHeight: GENESIS_SLOT + 160n },
     });
-    expect(await rich.net.refusal('simulateTransaction', base64(wire), { ...processed, replaceRecentBlockhash: true, sigVerify: true })).toEqual({
+    expect(
+      await rich.net.refusal('simulateTransaction', base64(wire), {
+        ...processed,
+        replaceRecentBlockhash: true,
+        sigVerify: true,
+      }),
+    ).toEqual({
       code: -32602n,
       message: 'sigVerify may not be used with replaceRecentBlockhash',
     });
@@ -69,22 +86,37 @@ describe('simulateTransaction', () => {
   test('shows the accounts that it is asked for, as they would be', async () => {
     using rich = await startRich();
     const wire = transferWire(alice, bob.address, 1_000_000n, rich.blockhash);
-    const { accounts } = await rich.simulate(wire, { accounts: { encoding: 'base64', addresses: [bob.address, addressNumber(7), alice.address] } });
+    const { accounts } = await rich.simulate(wire, {
+      accounts: { encoding: 'base64', addresses: [bob.address, addressNumber(7), alice.address] },
+    });
     expect(accounts).toEqual([
-      { data: ['', 'base64'], executable: false, lamports: 1_000_000n, owner: SYSTEM, rentEpoch: 18446744073709551615n, space: 0n },
+      {
+        data: ['', 'base64'],
+        executable: false,
+        lamports: 1_000_000n,
+        owner: SYSTEM,
+        rentEpoch: 18446744073709551615n,
+        space: 0n,
+      },
       null,
       expect.objectContaining({ lamports: 9_998_995_000n }),
     ]);
   });
 
   test.each([
-    [{ encoding: 'base64', addresses: Array.from({ length: 4 }, () => bob.address) }, 'Too many accounts provided; max 3'],
+    [
+      { encoding: 'base64', addresses: Array.from({ length: 4 }, () => bob.address) },
+      'Too many accounts provided; max 3',
+    ],
     [{ encoding: 'base58', addresses: [] }, 'base58 encoding not supported'],
     [{ encoding: 'base64' }, 'Invalid params: invalid type: null, expected a sequence.'],
   ] as [Json, string][])('refuses accounts %p', async (accounts, message) => {
     using rich = await startRich();
     const wire = base64(transferWire(alice, bob.address, 1_000_000n, rich.blockhash));
-    expect(await rich.net.refusal('simulateTransaction', wire, { ...processed, accounts })).toEqual({ code: -32602n, message });
+    expect(await rich.net.refusal('simulateTransaction', wire, { ...processed, accounts })).toEqual({
+      code: -32602n,
+      message,
+    });
   });
 
   test('shows a failure with its logs, its fee and no accounts', async () => {

@@ -3,7 +3,17 @@ import { getTransferSolInstruction } from '@solana-program/system';
 import { lamports, type Address } from '@solana/kit';
 import { addressBytes } from '../../localnet/chain/address.ts';
 import { ADDRESS_LOOKUP_TABLE_PROGRAM } from '../../localnet/chain/known-address.ts';
-import { addressNumber, alice, base64, bob, list, object, ownedAccount, startChain, systemAccount } from './harness.ts';
+import {
+  addressNumber,
+  alice,
+  base64,
+  bob,
+  list,
+  object,
+  ownedAccount,
+  startChain,
+  systemAccount,
+} from './harness.ts';
 import { kitWire, signerOf } from './kit-transaction.ts';
 import { SYSTEM } from './wire.ts';
 
@@ -30,7 +40,11 @@ async function startTabled() {
     ],
   });
   net.advance(10);
-  const transfer = getTransferSolInstruction({ source: await signerOf(alice), destination: bob.address, amount: lamports(1_000_000n) });
+  const transfer = getTransferSolInstruction({
+    source: await signerOf(alice),
+    destination: bob.address,
+    amount: lamports(1_000_000n),
+  });
   const blockhash = net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash;
   const wire = await kitWire(alice, blockhash, [transfer], { [TABLE]: [addressNumber(1), bob.address] });
   return { net, wire, [Symbol.dispose]: () => net[Symbol.dispose]() };
@@ -43,7 +57,9 @@ describe('a v0 transaction with a lookup table', () => {
     const signature = await net.result('sendTransaction', base64(wire), CHECKED);
     expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(1_000_000n);
     net.advance();
-    const found = object(await net.result('getTransaction', signature, { ...confirmed, maxSupportedTransactionVersion: 0n }));
+    const found = object(
+      await net.result('getTransaction', signature, { ...confirmed, maxSupportedTransactionVersion: 0n }),
+    );
     expect(found).toMatchObject({
       version: 0n,
       meta: {
@@ -74,7 +90,9 @@ describe('a v0 transaction with a lookup table', () => {
     };
     expect(await net.refusal('getTransaction', signature, confirmed)).toEqual(error);
     expect(await net.refusal('getBlock', slot, confirmed)).toEqual(error);
-    expect(await net.result('getBlock', slot, { ...confirmed, transactionDetails: 'signatures' })).toMatchObject({ signatures: [signature] });
+    expect(
+      await net.result('getBlock', slot, { ...confirmed, transactionDetails: 'signatures' }),
+    ).toMatchObject({ signatures: [signature] });
   });
 
   test('names the source of each key with transactionDetails accounts', async () => {
@@ -84,7 +102,11 @@ describe('a v0 transaction with a lookup table', () => {
     const slot = await net.result('getSlot', { commitment: 'processed' });
     net.advance();
     const block = object(
-      await net.result('getBlock', slot, { ...confirmed, transactionDetails: 'accounts', maxSupportedTransactionVersion: 0n }),
+      await net.result('getBlock', slot, {
+        ...confirmed,
+        transactionDetails: 'accounts',
+        maxSupportedTransactionVersion: 0n,
+      }),
     );
     expect(object(object(list(block['transactions'])[0])['transaction'])['accountKeys']).toEqual([
       { pubkey: alice.address, signer: true, source: 'transaction', writable: true },
@@ -95,7 +117,11 @@ describe('a v0 transaction with a lookup table', () => {
 
   test('is refused when its table is not there', async () => {
     using tabled = await startTabled();
-    const transfer = getTransferSolInstruction({ source: await signerOf(alice), destination: bob.address, amount: lamports(1n) });
+    const transfer = getTransferSolInstruction({
+      source: await signerOf(alice),
+      destination: bob.address,
+      amount: lamports(1n),
+    });
     const blockhash = tabled.net.chain.latestBlockhash(tabled.net.chain.slotAt('processed')).blockhash;
     const wire = await kitWire(alice, blockhash, [transfer], { [addressNumber(501)]: [bob.address] });
     expect(await tabled.net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({

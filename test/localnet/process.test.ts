@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createSolanaRpc, lamports } from '@solana/kit';
+import { ROOT, runToEnd, startProcess } from '../started/process.ts';
+import { bob } from './harness.ts';
+
+const MAIN = join(ROOT, 'localnet/main.ts');
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'localnet-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A config for a localnet of its own; gives its path. */
+function configured(name: string, listen = '127.0.0.1:0', more = ''): string {
+  const path = join(folder, `${name}.toml`);
+  const dataDir = join(folder, name);
+  writeFileSync(
+    path,
+    `[storage]\ndata_dir = "${dataDir}"\n[localnet]\nlisten = "${listen}"\nslot_ms = 50\nrooted_lag = 4\n${more}`,
+  );
+  return path;
+}
+
+describe('the localnet as a process', () => {
+  test('moves by itself, and a transaction that was answered survives a kill', async () => {
+    const config = configured('killed');
+    const processed = { commitment: 'processed' } as const;
+    const first = await startProcess([MAIN, '--config', config], folder);
+    const rpc = createSolanaRpc(first.url.href);
+    const genesis = await rpc.getGenesisHash().send();
+    for (let number = 1n; number <= 5n; number += 1n) {
+      await rpc.requestAirdrop(bob.address, lamports(number * 1_000_000n)).send();
+    }
+    const slot = await rpc.getSlot(processed).send();
+    first.kill('SIGKILL');
+    await first.exited;
+
+    await using second = await startProcess([MAIN, '--config', config], folder);
+    const again = createSolanaRpc(second.url.href);
+    expect(await again.getGenesisHash().send()).toBe(genesis);
+    expect(await again.getSlot(processed).send()).toBeGreaterThan(slot);
+    expect((await again.getBalance(bob.address).send()).value).toBe(lamports(15_000_000n));
+    expect(await again.getSignaturesForAddress(bob.address).send()).toHaveLength(5);
+    let later = await again.getSlot(processed).send();
+    const deadline = AbortSignal.timeout(5_000);
+    for (const start = later; later === start; later = await again.getSlot(processed).send())
+      deadline.throwIfAborted();
+  });
+
+  test('drains and ends with 0 when asked to stop', async () => {
+    const started = await startProcess([MAIN, '--config', configured('stopped')], folder);
+    started.kill('SIGTERM');
+    expect(await started.exited).toBe(0);
+    expect(await started.stderr).toBe('');
+  });
+
+  test('says in one sentence that its address is taken', async () => {
+    await using first = await startProcess([MAIN, '--config', configured('holder')], folder);
+    const { code, stderr } = await runToEnd([MAIN, '--config', configured('late', first.url.host)], folder);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `The address ${first.url.host} cannot be listened on (another process has it); free it or change localnet.listen in the config.\n`,
+    });
+  });
+
+  test('says in one sentence that its database is damaged', async () => {
+    const config = configured('damaged');
+    const started = await startProcess([MAIN, '--config', config], folder);
+    started.kill('SIGTERM');
+    await started.exited;
+    const path = join(folder, 'damaged', 'localnet.db');
+    writeFileSync(path, 'not a database '.repeat(1_000));
+    const { code, stderr } = await runToEnd([MAIN, '--config', config], folder);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^The localnet's database .*damaged\/localnet\.db cannot be used: .*; remove the file to start a new chain\.\n$/,
+    );
+  });
+
+  test('says in one sentence that its list of programs is not one', async () => {
+    const list = join(folder, 'list.json');
+    writeFileSync(list, '[{"program_id":"nobody"}]');
+    const config = configured('listed', '127.0.0.1:0', `[deploys]\nprograms = "${list}"\n`);
+    const { code, stderr } = await runToEnd([MAIN, '--config', config], folder);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `The list of programs ${list} has no address at entry 1 (program_id).\n`,
+    });
+  });
+});
