@@ -9,6 +9,8 @@ import { readEnvelope } from './request/envelope.ts';
 import { refusalOfHead } from './request/http-head.ts';
 import type { Respond } from './response/respond.ts';
 import { type Refusal, refuse } from './response/refusal.ts';
+import { workFor } from './response/work.ts';
+import type { RouteOf } from './route/router.ts';
 
 /** What may change while the gateway runs: plans and prices, reloaded from the config. */
 export type Terms = Readonly<{ plans: ReadonlyMap<string, Plan>; prices: Prices }>;
@@ -18,6 +20,7 @@ export type Stages = Readonly<{
   bodyBytesMax: number;
   terms(): Terms;
   identify: Identify;
+  routeOf: RouteOf;
   charging: Charging;
   respond: Respond;
   /** Told how every request ended; `answered` or a refusal's kind. */
@@ -28,7 +31,15 @@ export type Stages = Readonly<{
 const REFUSED_BATCH_MAX = 1_000;
 
 /** The whole way of a request: head, body, key, envelope, price, charge, answer. */
-export function createAnswer({ bodyBytesMax, terms, identify, charging, respond, onOutcome }: Stages) {
+export function createAnswer({
+  bodyBytesMax,
+  terms,
+  identify,
+  routeOf,
+  charging,
+  respond,
+  onOutcome,
+}: Stages) {
   return async function answer(request: Request): Promise<Response> {
     const wrong = refusalOfHead(request);
     if (wrong !== undefined) return refused(wrong);
@@ -53,12 +64,13 @@ export function createAnswer({ bodyBytesMax, terms, identify, charging, respond,
     }
 
     const elements = envelope.kind === 'single' ? [envelope.element] : envelope.elements;
-    const price = priceOf(elements, prices);
+    const works = elements.map((element) => workFor(element, routeOf, prices));
+    const price = priceOf(works);
     const charge = await charging.charge(caller, plan, price);
     if (charge.kind !== 'charged') return refused(charge, envelope);
 
     onOutcome('answered');
-    return respond({ request, envelope, caller, plan, prices, price, charge });
+    return respond({ request, envelope, works, caller, plan, price, charge });
   };
 
   function refused(refusal: Refusal, to?: Parameters<typeof refuse>[1]): Response {

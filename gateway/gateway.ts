@@ -50,6 +50,7 @@ export function createGateway({ config, accounts, ledger, clock, log }: Deps): G
     transport: fetchTransport,
     clock,
     idleMs: config.gateway.idleMs,
+    onBegun: ({ class: kind }, ms) => metrics.firstByte(kind, ms / 1_000),
     onFailure(backend, failure) {
       metrics.failure(backend, failure);
       // One line a penalty, not one a call: a dead backend under load must not fill the disk.
@@ -57,7 +58,6 @@ export function createGateway({ config, accounts, ledger, clock, log }: Deps): G
     },
   });
   const respond = createRespond({
-    routeOf,
     forward: withStatusRule(forward),
     charging,
     onCall: metrics.call,
@@ -67,6 +67,7 @@ export function createGateway({ config, accounts, ledger, clock, log }: Deps): G
     bodyBytesMax: config.gateway.bodyBytesMax,
     terms: () => terms,
     identify,
+    routeOf,
     charging,
     respond,
     onOutcome: metrics.outcome,

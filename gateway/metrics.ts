@@ -1,13 +1,14 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Backend } from './backend/backend.ts';
 import type { Failure } from './backend/failure.ts';
+import type { MethodClass } from './route/methods.ts';
 
 /** What the gateway counts. Labels are the unions' own kinds and the methods of the table, so their number is bounded. */
 export type Metrics = Readonly<{
   outcome(kind: string): void;
   call(method: string, outcome: string): void;
   failure(backend: Backend, failure: Failure): void;
-  headSeconds(kind: string, seconds: number): void;
+  firstByte(kind: MethodClass, seconds: number): void;
   text(): Promise<string>;
   contentType: string;
 }>;
@@ -61,7 +62,7 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
     outcome: (kind) => requests.inc({ outcome: kind }),
     call: (method, outcome) => calls.inc({ method, outcome }),
     failure: ({ config }, { kind }) => failures.inc({ backend: config.name, kind }),
-    headSeconds: (kind, seconds) => head.observe({ class: kind }, seconds),
+    firstByte: (kind, seconds) => head.observe({ class: kind }, seconds),
     text: () => registry.metrics(),
     contentType: registry.contentType,
   };

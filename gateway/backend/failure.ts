@@ -31,6 +31,11 @@ export function mayTryAnother(failure: Failure, kind: MethodClass): boolean {
   }
 }
 
+/** Whether the failure speaks against the backend, and not only against this call: a 413 or 400 does not. */
+export function isItsFault(failure: Failure): boolean {
+  return failure.kind !== 'status' || failure.status === 429 || failure.status >= 500 || failure.status < 400;
+}
+
 const NEVER_CONNECTED = new Set([
   'ECONNREFUSED',
   'ConnectionRefused',

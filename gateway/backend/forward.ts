@@ -1,8 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Call } from '../request/call.ts';
+import type { Method } from '../route/methods.ts';
 import type { Route } from '../route/router.ts';
 import { type Backend, inOrder } from './backend.ts';
-import { type Failure, failureFrom, mayTryAnother } from './failure.ts';
+import { type Failure, failureFrom, isItsFault, mayTryAnother } from './failure.ts';
 import { deadlineMsOf } from './deadline.ts';
 import { type Begun, readHead } from './head.ts';
 import { requestBody } from './request-body.ts';
@@ -29,21 +30,34 @@ export type Forward = (
 /** Told of every attempt that failed, for metrics and logs. */
 export type OnFailure = (backend: Backend, failure: Failure) => void;
 
-type Forwarding = Readonly<{ transport: Transport; clock: Clock; idleMs: number; onFailure: OnFailure }>;
+/** Told how long a call waited for its answer to begin, in milliseconds. */
+export type OnBegun = (method: Method, ms: number) => void;
+
+type Forwarding = Readonly<{
+  transport: Transport;
+  clock: Clock;
+  idleMs: number;
+  onBegun: OnBegun;
+  onFailure: OnFailure;
+}>;
 
 const NO_BACKEND: Reply = { kind: 'no-backend' };
 const CALLER_LEFT: Reply = { kind: 'caller-left' };
 
-export function createForward({ transport, clock, idleMs, onFailure }: Forwarding): Forward {
+export function createForward({ transport, clock, idleMs, onBegun, onFailure }: Forwarding): Forward {
   return async function forward(call, { name, method, backends }, acceptEncoding, signal) {
     const body = requestBody(call, name);
     const deadlineMs = deadlineMsOf(method.class, idleMs);
+    const startedMs = clock.monotonic();
     for (const backend of inOrder(backends, body.length, clock)) {
       const outcome = await attempt(backend, body, acceptEncoding, deadlineMs, signal);
-      if (outcome.kind === 'whole' || outcome.kind === 'stream') return outcome;
+      if (outcome.kind === 'whole' || outcome.kind === 'stream') {
+        onBegun(method, clock.monotonic() - startedMs);
+        return outcome;
+      }
       if (signal.aborted) return CALLER_LEFT;
       onFailure(backend, outcome);
-      backend.markFailed(clock);
+      if (isItsFault(outcome)) backend.markFailed(clock);
       if (!mayTryAnother(outcome, method.class)) break;
     }
     return NO_BACKEND;

@@ -1,26 +1,24 @@
 import { unreachable } from '../../shared/brand.ts';
 import type { Plan } from '../../shared/config/plans.ts';
-import type { Prices } from '../../shared/config/prices.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
 import type { Forward, Reply } from '../backend/forward.ts';
 import type { Charge, Charging } from '../limits/charge.ts';
-import { creditsOf, type Price } from '../limits/price.ts';
-import type { Element } from '../request/call.ts';
+import type { Price } from '../limits/price.ts';
 import type { Envelope } from '../request/envelope.ts';
-import type { RouteOf } from '../route/router.ts';
 import { type Part, type Start, streamBatch } from './batch.ts';
 import { rateLeft, ratePolicy } from './rate-fields.ts';
 import { refuse } from './refusal.ts';
 import { NO_BACKEND, rpcError } from './rpc-error.ts';
-import { type Work, workFor } from './work.ts';
+import type { Forwarded, Work } from './work.ts';
 
 /** A request that was let in and paid for. */
 export type Admitted = Readonly<{
   request: Request;
   envelope: Envelope;
+  /** What is to be done for each of its elements, in order. */
+  works: readonly Work[];
   caller: Caller;
   plan: Plan;
-  prices: Prices;
   price: Price;
   charge: Extract<Charge, { kind: 'charged' }>;
 }>;
@@ -31,26 +29,25 @@ export type Respond = (admitted: Admitted) => Promise<Response>;
 /** Told how the call of a method ended. */
 export type OnCall = (method: string, outcome: 'answered' | 'no-backend' | 'caller-left') => void;
 
-type Deps = Readonly<{ routeOf: RouteOf; forward: Forward; charging: Charging; onCall: OnCall }>;
+type Deps = Readonly<{ forward: Forward; charging: Charging; onCall: OnCall }>;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-export function createRespond({ routeOf, forward, charging, onCall }: Deps): Respond {
+export function createRespond({ forward, charging, onCall }: Deps): Respond {
   return async function respond(admitted) {
-    const { envelope } = admitted;
-    return envelope.kind === 'single'
-      ? single(envelope.element, admitted)
-      : batch(envelope.elements, admitted);
+    const [first] = admitted.works;
+    return admitted.envelope.kind === 'single' && first !== undefined
+      ? single(first, admitted)
+      : batch(admitted);
   };
 
-  async function single(element: Element, admitted: Admitted): Promise<Response> {
-    const work = workFor(element, routeOf);
+  async function single(work: Work, admitted: Admitted): Promise<Response> {
     const headers = headersOf(admitted);
     if (work.kind === 'silent') return new Response(null, { headers });
     if (work.kind === 'answered') return new Response(work.bytes, { headers });
     const { request } = admitted;
     const acceptEncoding = request.headers.get('accept-encoding') ?? 'identity';
-    const reply = await forwarded(work, element, admitted, acceptEncoding, request.signal);
+    const reply = await forwarded(work, admitted, acceptEncoding, request.signal);
     if (reply.kind === 'no-backend') return refuse(reply, admitted.envelope);
     if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
     if (reply.encoding !== undefined) {
@@ -61,17 +58,16 @@ export function createRespond({ routeOf, forward, charging, onCall }: Deps): Res
     return new Response(reply.kind === 'whole' ? reply.bytes : reply.body, { headers });
   }
 
-  function batch(elements: readonly Element[], admitted: Admitted): Response {
+  function batch(admitted: Admitted): Response {
     const abort = new AbortController();
     const { signal } = admitted.request;
     // The caller may have left while the charge was written; an aborted signal fires no event.
     if (signal.aborted) abort.abort(signal.reason);
     else signal.addEventListener('abort', () => abort.abort(signal.reason), { once: true });
-    const starts = elements.flatMap((element): Start[] => {
-      const work = workFor(element, routeOf);
+    const starts = admitted.works.flatMap((work): Start[] => {
       if (work.kind === 'silent') return [];
       if (work.kind === 'answered') return [async () => ({ kind: 'bytes', bytes: work.bytes })];
-      return [async () => partFrom(await forwarded(work, element, admitted, 'identity', abort.signal), work)];
+      return [async () => partFrom(await forwarded(work, admitted, 'identity', abort.signal), work)];
     });
     const headers = headersOf(admitted);
     return new Response(starts.length === 0 ? null : streamBatch(starts, abort), { headers });
@@ -79,20 +75,19 @@ export function createRespond({ routeOf, forward, charging, onCall }: Deps): Res
 
   /** Forwards a call and gives its credits back when no backend could answer. */
   async function forwarded(
-    { call, route }: Extract<Work, { kind: 'forward' }>,
-    element: Element,
-    { caller, plan, prices }: Admitted,
+    { call, route, credits }: Forwarded,
+    { caller, plan }: Admitted,
     acceptEncoding: string,
     signal: AbortSignal,
   ): Promise<Reply> {
     const reply = await forward(call, route, acceptEncoding, signal);
     onCall(route.name, reply.kind === 'whole' || reply.kind === 'stream' ? 'answered' : reply.kind);
-    if (reply.kind === 'no-backend') charging.refund(caller, plan, creditsOf(element, prices));
+    if (reply.kind === 'no-backend') charging.refund(caller, plan, credits);
     return reply;
   }
 }
 
-function partFrom(reply: Reply, { call }: Extract<Work, { kind: 'forward' }>): Part {
+function partFrom(reply: Reply, { call }: Forwarded): Part {
   switch (reply.kind) {
     case 'whole':
       return { kind: 'bytes', bytes: reply.bytes };

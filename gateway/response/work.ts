@@ -1,24 +1,40 @@
+import type { Prices } from '../../shared/config/prices.ts';
 import type { Call, Element } from '../request/call.ts';
 import type { Route, RouteOf } from '../route/router.ts';
 import { INVALID_REQUEST, METHOD_NOT_FOUND, rpcError } from './rpc-error.ts';
 
-/** What is to be done for one element. */
+/** What is to be done for one element, and what it costs. */
 export type Work =
-  | { readonly kind: 'forward'; readonly call: Call; readonly route: Extract<Route, { kind: 'forward' }> }
+  | Forwarded
   /** The gateway answers it itself. */
-  | { readonly kind: 'answered'; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly kind: 'answered'; readonly bytes: Uint8Array<ArrayBuffer>; readonly credits: number }
   /** A notification: nothing is sent and nothing is answered. */
-  | { readonly kind: 'silent' };
+  | { readonly kind: 'silent'; readonly credits: 0 };
 
-const SILENT: Work = { kind: 'silent' };
+/** A call for a backend. */
+export type Forwarded = Readonly<{
+  kind: 'forward';
+  call: Call;
+  route: Extract<Route, { kind: 'forward' }>;
+  credits: number;
+}>;
 
-/** Decides, from the method alone, who answers an element. */
-export function workFor(element: Element, routeOf: RouteOf): Work {
+const SILENT: Work = { kind: 'silent', credits: 0 };
+
+/**
+ * Decides, from the method alone, who answers an element. Only calls cost credits; a method that nobody serves costs
+ * the default, whatever the table says of it (DESIGN 3.3).
+ */
+export function workFor(element: Element, routeOf: RouteOf, prices: Prices): Work {
   if (element.kind === 'notification') return SILENT;
   if (element.kind === 'invalid') {
-    return { kind: 'answered', bytes: rpcError(INVALID_REQUEST, element.reason, element.id) };
+    return { kind: 'answered', bytes: rpcError(INVALID_REQUEST, element.reason, element.id), credits: 0 };
   }
   const route = routeOf(element.method);
-  if (route.kind === 'forward') return { kind: 'forward', call: element, route };
-  return { kind: 'answered', bytes: rpcError(METHOD_NOT_FOUND, route.reason, element.id) };
+  if (route.kind === 'forward') {
+    const credits = prices.methods.get(element.method) ?? prices.default;
+    return { kind: 'forward', call: element, route, credits };
+  }
+  const bytes = rpcError(METHOD_NOT_FOUND, route.reason, element.id);
+  return { kind: 'answered', bytes, credits: prices.default };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type Failure, failureFrom, mayTryAnother } from '../../../gateway/backend/failure.ts';
+import { type Failure, failureFrom, isItsFault, mayTryAnother } from '../../../gateway/backend/failure.ts';
 import type { MethodClass } from '../../../gateway/route/methods.ts';
 
 const UNSENT: Failure = { kind: 'unsent', reason: 'ECONNREFUSED' };
@@ -55,4 +55,17 @@ describe('what an error of the transport means', () => {
     expect(failureFrom('text')).toEqual({ kind: 'no-answer', reason: '' });
     expect(failureFrom(undefined)).toEqual({ kind: 'no-answer', reason: '' });
   });
+});
+
+test.each([
+  [{ kind: 'status', status: 413 }, false],
+  [{ kind: 'status', status: 400 }, false],
+  [{ kind: 'status', status: 429 }, true],
+  [{ kind: 'status', status: 301 }, true],
+  [{ kind: 'status', status: 502 }, true],
+  [{ kind: 'garbage', reason: 'x' }, true],
+  [{ kind: 'no-answer', reason: 'x' }, true],
+  [{ kind: 'unsent', reason: 'x' }, true],
+] as const)('%j speaks against the backend itself: %p', (failure, itsFault) => {
+  expect(isItsFault(failure)).toBe(itsFault);
 });

@@ -23,6 +23,7 @@ function started(clock = createVirtualClock()) {
     transport: fetchTransport,
     clock: clock.clock,
     idleMs: 120_000,
+    onBegun: () => undefined,
     onFailure: ({ config }, { kind }) => void failures.push(`${config.name}: ${kind}`),
   });
   return {
@@ -104,6 +105,7 @@ describe('the first backend', () => {
       transport: fetchTransport,
       clock: createVirtualClock().clock,
       idleMs: 1_000,
+      onBegun: () => undefined,
       onFailure: () => undefined,
     });
     const route = routeTo([backendOf({ at: `${backend.url}path?x=1`, headers })]);
@@ -125,6 +127,7 @@ describe('the first backend', () => {
       transport: fetchTransport,
       clock: createVirtualClock().clock,
       idleMs: 1_000,
+      onBegun: () => undefined,
       onFailure: () => undefined,
     });
     const route = routeTo([backendOf({ at: backend.url })]);

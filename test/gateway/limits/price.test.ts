@@ -1,20 +1,26 @@
 import { describe, expect, test } from 'bun:test';
-import { creditsOf, priceOf } from '../../../gateway/limits/price.ts';
-import type { Element } from '../../../gateway/request/call.ts';
+import { priceOf } from '../../../gateway/limits/price.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
+import { type Work, workFor } from '../../../gateway/response/work.ts';
+import { createRouter } from '../../../gateway/route/router.ts';
+import { backendOf } from '../backend/of.ts';
 
 const PRICES = {
   default: 3,
   methods: new Map([
     ['getProgramAccounts', 50],
     ['getHealth', 0],
+    ['getAsset', 10],
   ]),
 };
 
-function elements(...texts: string[]): readonly Element[] {
+const routeOf = createRouter([backendOf()]);
+
+/** The work of a batch of these elements, on a backend without the assets lane. */
+function works(...texts: string[]): readonly Work[] {
   const envelope = readEnvelope(new TextEncoder().encode(`[${texts.join()}]`), 100);
   if (envelope.kind !== 'batch') throw new Error(JSON.stringify(envelope));
-  return envelope.elements;
+  return envelope.elements.map((element) => workFor(element, routeOf, PRICES));
 }
 
 const call = (method: string, id = '"id":1,') => `{"jsonrpc":"2.0",${id}"method":"${method}"}`;
@@ -26,6 +32,7 @@ describe('the price of a call (DESIGN 3.3)', () => {
     ['a free method', call('getHealth'), 0],
     ['another method', call('getSlot'), 3],
     ['a method that does not exist', call('getNothing'), 3],
+    ['a method of the table that no backend serves', call('getAsset'), 3],
     ['a method named like a part of every object', call('constructor'), 3],
     ['another letter case', call('getprogramaccounts'), 3],
     ['an empty name', call(''), 3],
@@ -33,14 +40,12 @@ describe('the price of a call (DESIGN 3.3)', () => {
     ['an invalid element', '{"jsonrpc":"2.0","id":-1,"method":"getProgramAccounts"}', 0],
     ['a scalar', '1', 0],
   ])('%s', (_, text, credits) => {
-    const [element] = elements(text);
-    expect(element === undefined ? -1 : creditsOf(element, PRICES)).toBe(credits);
-    expect(priceOf(elements(text), PRICES)).toEqual({ calls: 1, credits });
+    expect(priceOf(works(text))).toEqual({ calls: 1, credits });
   });
 });
 
 test('a batch asks for one of the rate per element, and the sum of the credits of its calls', () => {
-  const batch = elements(
+  const batch = works(
     call('getProgramAccounts'),
     call('getSlot'),
     call('getSlot'),
@@ -48,6 +53,6 @@ test('a batch asks for one of the rate per element, and the sum of the credits o
     '7',
     call('getHealth'),
   );
-  expect(priceOf(batch, PRICES)).toEqual({ calls: 6, credits: 56 });
-  expect(priceOf([], PRICES)).toEqual({ calls: 0, credits: 0 });
+  expect(priceOf(batch)).toEqual({ calls: 6, credits: 56 });
+  expect(priceOf([])).toEqual({ calls: 0, credits: 0 });
 });

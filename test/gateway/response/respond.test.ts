@@ -4,6 +4,7 @@ import type { Charging } from '../../../gateway/limits/charge.ts';
 import { priceOf } from '../../../gateway/limits/price.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { createRespond } from '../../../gateway/response/respond.ts';
+import { workFor } from '../../../gateway/response/work.ts';
 import { createRouter } from '../../../gateway/route/router.ts';
 import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import { backendOf } from '../backend/of.ts';
@@ -47,14 +48,16 @@ async function answered(
     sweep: () => undefined,
   };
   const respond = createRespond({
-    routeOf: createRouter([backendOf()]),
     forward,
     charging,
     onCall: (method, outcome) => void calls.push(`${method}: ${outcome}`),
   });
   const envelope = readEnvelope(new TextEncoder().encode(body), 100);
   if (envelope.kind === 'malformed') throw new Error(envelope.reason);
-  const price = priceOf(envelope.kind === 'single' ? [envelope.element] : envelope.elements, PRICES);
+  const elements = envelope.kind === 'single' ? [envelope.element] : envelope.elements;
+  const routeOf = createRouter([backendOf()]);
+  const works = elements.map((element) => workFor(element, routeOf, PRICES));
+  const price = priceOf(works);
   const request = new Request('http://gateway/', {
     method: 'POST',
     headers,
@@ -68,9 +71,9 @@ async function answered(
   const response = await respond({
     request,
     envelope,
+    works,
     caller: CALLER,
     plan: PLAN,
-    prices: PRICES,
     price,
     charge,
   });

@@ -6,19 +6,21 @@ import { backendOf } from '../backend/of.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const call = (method: string): Element => ({ kind: 'call', id: bytesOf('"a"'), method, params: undefined });
+const PRICES = { default: 3, methods: new Map([['getSlot', 7]]) };
 const routeOf = createRouter([backendOf({ lanes: ['state'] })]);
 
 function workOf(element: Element) {
-  const work = workFor(element, routeOf);
+  const work = workFor(element, routeOf, PRICES);
   return work.kind === 'answered' ? new TextDecoder().decode(work.bytes) : work.kind;
 }
 
 test('a call of a served method is forwarded as it is', () => {
   const element = call('getSlot');
-  expect(workFor(element, routeOf)).toMatchObject({
+  expect(workFor(element, routeOf, PRICES)).toMatchObject({
     kind: 'forward',
     call: element,
     route: { name: 'getSlot' },
+    credits: 7,
   });
 });
 
