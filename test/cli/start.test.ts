@@ -213,6 +213,49 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
     TIMEOUT_MS,
   );
 
+  test(
+    'a stop waits for the answer under way, and a second Ctrl-C does not',
+    async () => {
+      const asked = Promise.withResolvers<void>();
+      const backend = Bun.serve({
+        port: 0,
+        hostname: '127.0.0.1',
+        idleTimeout: 0,
+        fetch: async (request) => {
+          if (!(await request.text()).includes('getBalance'))
+            return Response.json({ jsonrpc: '2.0', id: 1, result: 1 });
+          asked.resolve();
+          return new Promise<Response>(() => {});
+        },
+      });
+      try {
+        installed = await installation(`[[backends]]\nname = "own"\nurl = "${backend.url.href}"\n`);
+        const { config, path, ports } = installed;
+        const started = begin(installed);
+        await started.ready;
+        const command = (...args: string[]) => sluice(path, [...args, '--config', config, '--json']);
+        await command('account', 'create', 'waiter');
+        const [made] = objectsOf(await command('key', 'create', 'waiter')) as { key: string }[]; // the documented shape
+        const call = fetch(`http://127.0.0.1:${ports.gateway}/?api-key=${made?.key}`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: '{"jsonrpc":"2.0","id":1,"method":"getBalance","params":["11111111111111111111111111111111"]}',
+        }).catch(() => 'cut');
+        await asked.promise;
+        process.kill(-started.pid, 'SIGINT');
+        await Bun.sleep(1_000); // the time in which a stop would have ended everything; a second wish counts after 500 ms
+        expect(processesOf(installed).length).toBeGreaterThanOrEqual(2);
+        process.kill(-started.pid, 'SIGINT');
+        expect(await started.ended).toMatchObject({ code: 130 });
+        expect(await call).toBe('cut');
+        expect(await gone(installed)).toEqual([]);
+      } finally {
+        await backend.stop(true);
+      }
+    },
+    TIMEOUT_MS,
+  );
+
   test('a config with problems tells them all and starts nothing', async () => {
     installed = await installation('[bogus]\n[plans.A]\nrps = 0\n');
     const { code, out, err } = await begin(installed).ended;
