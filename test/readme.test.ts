@@ -5,7 +5,7 @@ import { METHODS } from '../gateway/route/methods.ts';
 import { configFrom } from '../shared/config/config.ts';
 import { PRICES_BY_DEFAULT } from '../shared/config/prices.ts';
 import { childEnv, ROOT } from './started/process.ts';
-import { startService } from './started/service.ts';
+import { startStack } from './started/stack.ts';
 
 const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
 
@@ -84,9 +84,9 @@ describe('the README and the code agree', () => {
 });
 
 describe('the snippets of the README run as they stand', () => {
-  let service: Awaited<ReturnType<typeof startService>>;
+  let service: Awaited<ReturnType<typeof startStack>>;
   beforeAll(async () => {
-    service = await startService();
+    service = await startStack();
   });
   afterAll(async () => service[Symbol.asyncDispose]());
 

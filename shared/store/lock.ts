@@ -8,6 +8,9 @@ export type Lock = Readonly<{ release(): void }>;
 /** How long a taker waits for a holder that is just ending, in milliseconds. */
 const WAIT_MS = 1_500;
 
+/** Held locks; a database that nobody refers to is collected, and its lock with it. */
+const held = new Set<Database>();
+
 /** Takes the lock `name` of `dataDir`, or gives `undefined` when another process goes on holding it. */
 export function takeLock(dataDir: string, name: string): Lock | undefined {
   mkdirSync(dataDir, { recursive: true });
@@ -19,5 +22,11 @@ export function takeLock(dataDir: string, name: string): Lock | undefined {
     database.close();
     return undefined;
   }
-  return { release: () => database.close() };
+  held.add(database);
+  return {
+    release: () => {
+      held.delete(database);
+      database.close();
+    },
+  };
 }

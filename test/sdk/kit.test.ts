@@ -31,15 +31,15 @@ import {
   signTransactionMessageWithSigners,
   SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR,
 } from '@solana/kit';
-import { startService, until } from '../started/service.ts';
+import { startStack, until } from '../started/stack.ts';
 
 const SOL = 1_000_000_000n;
 
-let service: Awaited<ReturnType<typeof startService>>;
+let service: Awaited<ReturnType<typeof startStack>>;
 let rpc: ReturnType<typeof connect>;
 let payer: KeyPairSigner;
 beforeAll(async () => {
-  service = await startService();
+  service = await startStack();
   rpc = connect(service.key('scale'));
   payer = await generateKeyPairSigner();
   const airdrop = await rpc

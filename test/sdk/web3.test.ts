@@ -9,15 +9,15 @@ import {
   TransactionMessage,
   VersionedTransaction,
 } from '@solana/web3.js';
-import { startService, until } from '../started/service.ts';
+import { startStack, until } from '../started/stack.ts';
 
 const LOADER = new PublicKey('BPFLoaderUpgradeab1e11111111111111111111111');
 
-let service: Awaited<ReturnType<typeof startService>>;
+let service: Awaited<ReturnType<typeof startStack>>;
 let connection: Connection;
 const payer = Keypair.generate();
 beforeAll(async () => {
-  service = await startService();
+  service = await startStack();
   connection = new Connection(`${service.url.href}?api-key=${service.key('scale')}`, 'confirmed');
   await confirmed(await connection.requestAirdrop(payer.publicKey, 10 * LAMPORTS_PER_SOL));
 });

@@ -9,7 +9,7 @@ const SLOT_MS = 100;
 const ROOTED_LAG = 4;
 
 /** A real localnet and a real gateway in front of it, as processes of their own, with keys to use them. */
-export async function startService() {
+export async function startStack() {
   const folder = temporaryFolder();
   const chainConfig = join(folder.path, 'chain.toml');
   const storage = `[storage]\ndata_dir = "${folder.path}"\n`;
