@@ -1,6 +1,8 @@
 /*
- * The accounts at the tip, with what they were. Everything that changes an account passes `note`, which keeps the
- * image from before, the index by owner, and the list of changes that the next commit to disk has to write.
+ * The accounts at the tip, with what they were. The states are held here as well as in the machine: each read of the
+ * machine copies the data, and such copies are only given back when the event loop turns. Everything that changes an
+ * account passes `note`, which keeps the image from before, the index by owner, and the list of changes that the next
+ * commit to disk has to write.
  */
 import type { Address } from '@solana/kit';
 import { isSameAccount, type AccountState } from './account.ts';
@@ -18,58 +20,71 @@ export type View = Readonly<{
   hold(): () => void;
 }>;
 
+/** Accounts as pairs, in an order in which they can be written: programs last, after their ProgramData. */
+export type AccountList = readonly (readonly [Address, AccountState | undefined])[];
+
 /** The accounts of one chain. */
 export type Accounts = ReturnType<typeof createAccounts>;
 
 /** The accounts that a machine holds. */
 export function createAccounts(svm: Svm, undo: Undo) {
+  const states = new Map<Address, AccountState>();
   const byOwner = new Map<Address, Set<Address>>();
   let changed = new Set<Address>();
-  for (const owner of INITIAL_OWNERS) byOwner.set(owner, new Set(svm.addressesOwnedBy(owner)));
 
-  function note(address: Address, before: AccountState | undefined, after: AccountState | undefined): void {
+  function account(address: Address): AccountState | undefined {
+    return states.get(address);
+  }
+
+  function note(address: Address, after: AccountState | undefined): void {
+    const before = states.get(address);
     if (isSameAccount(before, after)) return;
     undo.record(address, before);
     changed.add(address);
-    if (before?.owner === after?.owner) return;
-    if (before !== undefined) byOwner.get(before.owner)?.delete(address);
-    if (after !== undefined) ownedBy(after.owner).add(address);
+    if (before?.owner !== after?.owner && before !== undefined) byOwner.get(before.owner)?.delete(address);
+    if (after === undefined) return void states.delete(address);
+    states.set(address, after);
+    const owned = byOwner.get(after.owner) ?? new Set();
+    byOwner.set(after.owner, owned.add(address));
   }
 
-  function ownedBy(owner: Address): Set<Address> {
-    const known = byOwner.get(owner);
-    if (known !== undefined) return known;
-    const fresh = new Set<Address>();
-    byOwner.set(owner, fresh);
-    return fresh;
+  /** Takes in what the machine made of an account. */
+  function refresh(address: Address): void {
+    note(address, svm.account(address));
   }
 
-  /** Writes an account outside a transaction: genesis, sysvars, a nonce that advances. */
+  /** Writes an account outside a transaction: genesis, a nonce that advances. */
   function set(address: Address, state: AccountState | undefined): void {
-    const before = svm.account(address);
     svm.setAccount(address, state);
-    note(address, before, state);
+    note(address, state);
   }
 
-  /** The addresses changed since the last call. */
-  function takeChanged(): Set<Address> {
-    const taken = changed;
+  function setAll(list: AccountList): void {
+    for (const [address, state] of list) if (state?.executable !== true) set(address, state);
+    for (const [address, state] of list) if (state?.executable === true) set(address, state);
+  }
+
+  /** What changed since the last call. */
+  function takeChanged(): AccountList {
+    const taken = [...changed].map((address) => [address, states.get(address)] as const);
     changed = new Set();
     return taken;
   }
 
   function viewAt(slot: bigint, moment: Moment): View {
-    function account(address: Address): AccountState | undefined {
+    function past(address: Address): AccountState | undefined {
       const image = undo.imageAt(moment, address);
-      return image.kind === 'image' ? image.state : svm.account(address);
+      return image.kind === 'image' ? image.state : states.get(address);
     }
     function* candidates(owner: Address): Iterable<Address> {
       const current = byOwner.get(owner) ?? new Set();
       yield* current;
       for (const address of undo.changedSince(moment)) if (!current.has(address)) yield address;
     }
-    return { slot, account, candidates, hold: () => undo.hold(moment) };
+    return { slot, account: past, candidates, hold: () => undo.hold(moment) };
   }
 
-  return { account: svm.account, set, note, takeChanged, viewAt } as const;
+  for (const owner of INITIAL_OWNERS) svm.addressesOwnedBy(owner).forEach(refresh);
+  takeChanged();
+  return { account, refresh, set, setAll, takeChanged, viewAt } as const;
 }

@@ -56,9 +56,11 @@ export async function createChain(options: ChainOptions) {
 
   function beginSlot(): void {
     undo.open(slots.tip());
-    for (const sysvar of [CLOCK_SYSVAR, SLOT_HASHES_SYSVAR]) undo.record(sysvar, svm.account(sysvar));
     setClock(slots.tip());
     svm.setSlotHashes(slots.hashes());
+    for (const sysvar of [CLOCK_SYSVAR, SLOT_HASHES_SYSVAR]) accounts.refresh(sysvar);
+    // Sysvars follow from the slot and are not written down.
+    accounts.takeChanged();
     undo.forgetUntil(slots.at('finalized'));
     position = 0;
   }
@@ -85,7 +87,12 @@ export async function createChain(options: ChainOptions) {
   function simulate(view: View, transaction: Transaction, how: SimulationOptions) {
     const isProcessed = (signature: string) => (ledger.find(signature)?.slot ?? view.slot + 1n) <= view.slot;
     const isRecent = (hash: string) => slots.isRecentAt(view.slot, hash);
-    return simulateAt(svm, { view, setClock, tip: slots.tip(), isRecent, isProcessed }, transaction, how);
+    return simulateAt(
+      svm,
+      { view, present: accounts.account, setClock, tip: slots.tip(), isRecent, isProcessed },
+      transaction,
+      how,
+    );
   }
 
   const { end, at: slotAt, ...ofSlots } = slots;

@@ -40,7 +40,7 @@ function beginChain(
     slotMs: GENESIS_SLOT_MS,
   };
   const anchors = [past, { slot: GENESIS_SLOT, atMs: nowMs, slotMs }];
-  for (const [address, state] of genesis) accounts.set(address, state);
+  accounts.setAll(genesis);
   accounts.takeChanged();
   ledger.atomically(() => {
     for (const anchor of anchors) ledger.addAnchor(anchor);
@@ -58,9 +58,7 @@ function resumeChain({ ledger, accounts, slotMs, nowMs }: Deps, seed: string): S
     throw new Error("The localnet's database holds no whole chain; remove the file to start a new one.");
   }
   const stored = [...ledger.accounts()];
-  // Programs last: they are compiled when written, from their ProgramData.
-  for (const [address, state] of stored) if (state?.executable !== true) accounts.set(address, state);
-  for (const [address, state] of stored) if (state?.executable === true) accounts.set(address, state);
+  accounts.setAll(stored);
   accounts.takeChanged();
   const slot = BigInt(reserved) + 1n;
   const anchor = nextAnchor(known, slot, nowMs, slotMs);

@@ -11,7 +11,7 @@ import { feeOf } from './fee.ts';
 import { memoOf } from './memo.ts';
 import { advancedNonce, nonceAccountOf } from './nonce.ts';
 import type { TransactionMeta, TransactionRecord } from './record.ts';
-import type { Accounts } from './accounts.ts';
+import type { AccountList, Accounts } from './accounts.ts';
 import type { Execution, Svm } from './svm.ts';
 import type { Transaction } from './transaction.ts';
 import type { TransactionErrorJson } from './transaction-error.ts';
@@ -39,50 +39,48 @@ export function createProcess(
   const { svm, accounts, ledger, isRecent } = deps;
 
   return function process(transaction: Transaction, slot: bigint, position: number): Processed {
-    const nonceAddress = isRecent(transaction.recentBlockhash)
-      ? undefined
-      : nonceAccountOf(transaction, svm.account);
-    if (nonceAddress === undefined && !isRecent(transaction.recentBlockhash)) {
-      return { kind: 'refused', error: 'BlockhashNotFound' };
-    }
+    const isFresh = isRecent(transaction.recentBlockhash);
+    const nonceAddress = isFresh ? undefined : nonceAccountOf(transaction, accounts.account);
+    if (!isFresh && nonceAddress === undefined) return { kind: 'refused', error: 'BlockhashNotFound' };
     if (ledger.find(transaction.signature) !== undefined)
       return { kind: 'refused', error: 'AlreadyProcessed' };
-    const loaded = loadKeys(transaction, svm.account);
+    const loaded = loadKeys(transaction, accounts.account);
     const keys = allKeys(transaction, loaded);
-    const before = new Map(keys.map((key) => [key, svm.account(key)] as const));
-    const isWritten = keys.map((_, index) =>
-      isWritable(transaction, loaded, index, (key) => before.get(key)),
-    );
-    const pre = balancesOf(keys, (key) => (before.has(key) ? before.get(key) : svm.account(key)));
-    const execution = executeSoundly(svm, transaction, before);
+    const before = keys.map((key) => [key, accounts.account(key)] as const);
+    const writableKeys = keys.filter((_, index) => isWritable(transaction, loaded, index, accounts.account));
+    const pre = balancesOf(keys, accounts.account);
     const fee = feeOf(transaction);
-    if (!isKept(execution, transaction, before, svm, fee))
+    const execution = executeSoundly(svm, transaction, accounts.account);
+    if (!isKept(execution, transaction, accounts, svm, fee)) {
       return { kind: 'refused', error: execution.error ?? 'SanitizeFailure' };
-    if (execution.error !== undefined && nonceAddress !== undefined) advanceNonce(nonceAddress, transaction);
-    keys.forEach((key, index) => {
-      if (isWritten[index] === true) accounts.note(key, before.get(key), svm.account(key));
-    });
-    const post = balancesOf(keys, svm.account);
-    const writableKeys = keys.filter((_, index) => isWritten[index] === true);
+    }
+    if (execution.error === undefined) writableKeys.forEach(accounts.refresh);
+    else takeFee(transaction, nonceAddress);
+    const post = balancesOf(keys, accounts.account);
     const meta = metaOf({ transaction, execution, fee, pre, post, loaded, writableKeys });
-    const record: TransactionRecord = {
-      slot,
-      position,
-      signature: transaction.signature,
-      wire: transaction.wire,
-      meta,
-    };
-    ledger.commit(
-      record,
-      keys,
-      [...accounts.takeChanged()].map((key) => [key, svm.account(key)] as const),
-    );
+    const record = { slot, position, signature: transaction.signature, wire: transaction.wire, meta };
+    keep(record, keys, before);
     return { kind: 'kept', record };
   };
 
-  function advanceNonce(nonceAddress: Address, transaction: Transaction): void {
-    const state = svm.account(nonceAddress);
-    if (state !== undefined) accounts.set(nonceAddress, advancedNonce(state, transaction.recentBlockhash));
+  /** A transaction that failed changed its payer alone, and the nonce that carried it. */
+  function takeFee(transaction: Transaction, nonceAddress: Address | undefined): void {
+    const [payer] = transaction.staticKeys;
+    if (payer !== undefined) accounts.refresh(payer);
+    const nonce = nonceAddress === undefined ? undefined : accounts.account(nonceAddress);
+    if (nonceAddress === undefined || nonce === undefined) return;
+    accounts.set(nonceAddress, advancedNonce(nonce, transaction.recentBlockhash));
+  }
+
+  /** Writes it down; what cannot be written did not happen. */
+  function keep(record: TransactionRecord, keys: readonly Address[], before: AccountList): void {
+    try {
+      ledger.commit(record, keys, accounts.takeChanged());
+    } catch (cause) {
+      accounts.setAll(before);
+      accounts.takeChanged();
+      throw cause;
+    }
   }
 }
 
@@ -90,10 +88,10 @@ export function createProcess(
 function executeSoundly(
   svm: Svm,
   transaction: Transaction,
-  before: ReadonlyMap<Address, AccountState | undefined>,
+  account: (address: Address) => AccountState | undefined,
 ): Execution {
   const execution = svm.execute(transaction.wire);
-  return { ...execution, error: soundError(execution.error, transaction, (key) => before.get(key)) };
+  return { ...execution, error: soundError(execution.error, transaction, account) };
 }
 
 /** A load error as Agave tells it: a program without an account does not exist. */
@@ -114,13 +112,13 @@ export function soundError(
 function isKept(
   execution: Execution,
   transaction: Transaction,
-  before: ReadonlyMap<Address, AccountState | undefined>,
+  accounts: Accounts,
   svm: Svm,
   fee: bigint,
 ): boolean {
   if (execution.error === undefined) return true;
   const payer = transaction.staticKeys[0];
-  const paidBy = payer === undefined ? undefined : before.get(payer);
+  const paidBy = payer === undefined ? undefined : accounts.account(payer);
   if (payer === undefined || paidBy === undefined) return false;
   const now = svm.account(payer);
   if ((now?.lamports ?? 0n) < paidBy.lamports) return true;

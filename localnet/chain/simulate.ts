@@ -17,6 +17,8 @@ import type { TransactionErrorJson } from './transaction-error.ts';
 /** What a simulation needs to know of the bank it runs on. */
 export type SimulatedBank = Readonly<{
   view: View;
+  /** An account at the tip, which is what the machine holds. */
+  present(address: Address): AccountState | undefined;
   /** Sets the machine's clock to that of a slot. */
   setClock(slot: bigint): void;
   tip: bigint;
@@ -37,7 +39,7 @@ const NOTHING_RAN = {
   unitsConsumed: 0n,
   innerInstructions: [],
   returnData: undefined,
-  accounts: new Map<Address, AccountState>(),
+  accounts: () => new Map<Address, AccountState>(),
 } as const;
 
 /** Runs a transaction at the bank's view; keeps nothing. */
@@ -83,14 +85,14 @@ function rewind(svm: Svm, bank: SimulatedBank, keys: readonly Address[]): () => 
   >();
   function consider(key: Address): boolean {
     const past = bank.view.account(key);
-    const present = svm.account(key);
+    const present = bank.present(key);
     const differs = !isSameAccount(past, present);
     if (differs) differing.set(key, { past, present });
     return differs;
   }
   for (const key of keys) {
     consider(key);
-    const program = svm.account(key);
+    const program = bank.present(key);
     const dataAddress = program === undefined ? undefined : programDataOf(program);
     // A program is compiled when its own account is written, so it follows its ProgramData.
     if (dataAddress !== undefined && consider(dataAddress))

@@ -82,8 +82,8 @@ export function createSvm() {
     try {
       const outcome = inner.simulateVersionedTransaction(wire);
       if (outcome instanceof FailedTransactionMetadata)
-        return { ...executionFrom(outcome), accounts: new Map() };
-      return { ...executionFrom(outcome.meta()), accounts: postAccounts(outcome) };
+        return { ...executionFrom(outcome), accounts: () => new Map() };
+      return { ...executionFrom(outcome.meta()), accounts: () => postAccounts(outcome) };
     } finally {
       inner.setSigverify(true);
     }
@@ -113,8 +113,8 @@ export function createSvm() {
   } as const;
 }
 
-/** An execution whose accounts were not kept; `accounts` is what they would have become, when it succeeded. */
-export type Simulation = Execution & Readonly<{ accounts: ReadonlyMap<Address, AccountState> }>;
+/** An execution whose accounts were not kept; `accounts` copies what they would have become, when it succeeded. */
+export type Simulation = Execution & Readonly<{ accounts(): ReadonlyMap<Address, AccountState> }>;
 
 function stateFrom(account: Account): AccountState {
   return {

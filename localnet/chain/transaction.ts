@@ -36,8 +36,7 @@ export type Transaction = Message &
 
 /** A transaction, or why the bytes are none. */
 export type ReadTransaction =
-  | Readonly<{ kind: 'read'; transaction: Transaction }>
-  | Readonly<{ kind: 'malformed'; reason: string }>;
+  Readonly<{ kind: 'read'; transaction: Transaction }> | Readonly<{ kind: 'malformed'; reason: string }>;
 
 /** Reads wire bytes. Trailing bytes are ignored and left out, as Agave ignores them. */
 export function readTransaction(bytes: Uint8Array): ReadTransaction {

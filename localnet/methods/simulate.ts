@@ -60,8 +60,9 @@ function accountsAfter(view: View, result: SimulationResult, transaction: Transa
   const payer = transaction.staticKeys[0];
   const paid = payer === undefined ? undefined : view.account(payer);
   const fee = feeOf(transaction);
+  const changed = result.accounts();
   return function after(address) {
-    if (result.error === undefined) return result.accounts.get(address) ?? view.account(address);
+    if (result.error === undefined) return changed.get(address) ?? view.account(address);
     if (address !== payer || paid === undefined || paid.lamports < fee) return view.account(address);
     return { ...paid, lamports: paid.lamports - fee };
   };

@@ -75,16 +75,25 @@ export function createAnswerRequest(
     const body = await readBody(request, bodyBytesMax);
     if (body.kind === 'too-large') return text(413, 'request body size exceeds allowed maximum');
     if (body.kind === 'not-utf8') return text(400, 'request body is not UTF-8\n');
-    return json(request, answerBody(body.text));
+    return json(request, await answerBody(body.text));
   };
 
-  function answerBody(bodyText: string): string | ReadableStream<Uint8Array> {
+  async function answerBody(bodyText: string): Promise<string | ReadableStream<Uint8Array>> {
     const envelope = readEnvelope(bodyText);
-    if (envelope.kind === 'unreadable')
+    if (envelope.kind === 'unreadable') {
       return bodyFrom([errorAnswer({ code: -32700, message: 'Parse error' }, 'null')], false);
-    const elements = envelope.kind === 'single' ? [envelope.element] : envelope.elements;
-    const answers: Answer[] = elements.flatMap((element) => dispatch(element) ?? []);
-    return answers.length === 0 ? '' : bodyFrom(answers, envelope.kind === 'batch');
+    }
+    if (envelope.kind === 'single') {
+      const answer = dispatch(envelope.element);
+      return answer === undefined ? '' : bodyFrom([answer], false);
+    }
+    const answers: Answer[] = [];
+    for (const element of envelope.elements) {
+      answers.push(...[dispatch(element)].filter((answer) => answer !== undefined));
+      // The machine's copies of accounts are only given back when the loop turns.
+      await new Promise(setImmediate);
+    }
+    return answers.length === 0 ? '' : bodyFrom(answers, true);
   }
 }
 
