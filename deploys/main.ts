@@ -1,22 +1,16 @@
-import { parseArgs } from 'node:util';
 import { bunComplaint } from '../shared/bun-version.ts';
+import { configPathFrom } from '../shared/config-path.ts';
 
-// Nothing of the app is imported before the version is known: an older Bun may fail on the imports themselves.
+// Nothing more is imported before the version is known: an older Bun may fail on the imports themselves.
 const complaint = bunComplaint(process.versions.bun);
-if (complaint !== undefined) {
-  console.error(complaint);
-  process.exit(1);
-}
+if (complaint !== undefined) refuse(complaint);
+const at = configPathFrom(process.argv.slice(2), 'deploys');
+if (at.kind === 'unusable') refuse(...at.lines);
 
 const { runDeploys } = await import('./run.ts');
-process.exit(await runDeploys(configPath(), process.env, process.env['SLUICE_SUPERVISED'] === '1'));
+process.exit(await runDeploys(at.path, process.env, process.env['SLUICE_SUPERVISED'] === '1'));
 
-function configPath(): string | undefined {
-  try {
-    return parseArgs({ options: { config: { type: 'string' } }, strict: true }).values.config;
-  } catch (error) {
-    console.error(error instanceof Error ? error.message : 'The arguments cannot be read.');
-    console.error('Usage: bun deploys/main.ts [--config FILE]');
-    process.exit(1);
-  }
+function refuse(...lines: readonly string[]): never {
+  for (const line of lines) console.error(line);
+  process.exit(1);
 }

@@ -7,8 +7,8 @@ import type { Store } from '../shared/store/open.ts';
 import { createAnswer, type Terms } from './answer.ts';
 import type { AnswerRequest, Health } from './app.ts';
 import { Backend } from './backend/backend.ts';
-import { createForward } from './backend/forward.ts';
-import { fetchTransport } from './backend/transport.ts';
+import { createForward, type ForwardEvents } from './backend/forward.ts';
+import { createHttpClient, type HttpClient } from './http/client.ts';
 import { createCharging } from './limits/charge.ts';
 import { createJournal } from './limits/journal.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
@@ -40,23 +40,16 @@ const TEND_MS = 250;
 const SWEEP_TURNS = 240;
 
 export function createGateway({ config, accounts, ledger, clock, log }: Deps): Gateway {
-  const backends = backendsOf(config).map((backend) => new Backend(backend));
+  const { idleMs } = config.gateway;
+  const backends = backendsOf(config).map(
+    (backend) => new Backend(backend, clientOf(backend, clock, idleMs)),
+  );
   const metrics = createMetrics(backends);
   const { identify, refresh } = createIdentify(accounts, clock);
   const journal = createJournal(ledger, NODE, setImmediate);
   const charging = createCharging(journal, clock);
   const routeOf = createRouter(backends);
-  const forward = createForward({
-    transport: fetchTransport,
-    clock,
-    idleMs: config.gateway.idleMs,
-    onBegun: ({ class: kind }, ms) => metrics.firstByte(kind, ms / 1_000),
-    onFailure(backend, failure) {
-      metrics.failure(backend, failure);
-      // One line a penalty, not one a call: a dead backend under load must not fill the disk.
-      if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, failure }, 'a backend failed');
-    },
-  });
+  const forward = createForward({ clock, idleMs, ...eventsFor(metrics, log, clock) });
   const respond = createRespond({
     forward: withStatusRule(forward),
     charging,
@@ -79,6 +72,7 @@ export function createGateway({ config, accounts, ledger, clock, log }: Deps): G
     for (let turn = 1; !signal.aborted; turn++) {
       await clock.sleep(TEND_MS, signal);
       refresh();
+      for (const { client } of backends) client.tick();
       if (turn % SWEEP_TURNS === 0) charging.sweep();
       const revision = configRevision(asked) ?? seen;
       if (revision !== seen) reload();
@@ -92,8 +86,31 @@ export function createGateway({ config, accounts, ledger, clock, log }: Deps): G
     metrics,
     setTerms: (changed) => void (terms = changed),
     tend,
-    close: journal.flush,
+    close() {
+      for (const { client } of backends) client.close();
+      journal.flush();
+    },
   };
+}
+
+/** Counts what happens on the way to backends. Logs one line a penalty, not one a call: a dead backend under load must not fill the disk. */
+function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents {
+  return {
+    onBegun: ({ class: kind }, ms) => metrics.firstByte(kind, ms / 1_000),
+    onFailure(backend, failure) {
+      metrics.failure(backend, failure.kind);
+      if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, failure }, 'a backend failed');
+    },
+    onCut(backend, end) {
+      metrics.cut(backend, end.reason);
+      if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, end }, 'a stream was cut');
+    },
+  };
+}
+
+function clientOf({ url, headers }: BackendConfig, clock: Clock, idleMs: number): HttpClient {
+  const revealed = new Map([...headers].map(([name, value]) => [name, value.reveal()]));
+  return createHttpClient({ url, headers: revealed, clock, idleMs });
 }
 
 function configRevision(asked: { get(): { config: number } | null }): number | undefined {
@@ -125,6 +142,7 @@ function backendsOf({ backends, localnet }: Config): readonly BackendConfig[] {
       headers: new Map(),
       bodyBytesMax: undefined,
       connectionsMax: 512,
+      trustsEnd: undefined,
     },
   ];
 }

@@ -1,19 +1,16 @@
-import { parseArgs } from 'node:util';
 import { bunComplaint } from '../shared/bun-version.ts';
+import { configPathFrom } from '../shared/config-path.ts';
 
-// Nothing of the app is imported before the version is known: an older Bun may fail on the imports themselves.
+// Nothing more is imported before the version is known: an older Bun may fail on the imports themselves.
 const complaint = bunComplaint(process.versions.bun);
-if (complaint !== undefined) {
-  console.error(complaint);
-  process.exit(1);
-}
+if (complaint !== undefined) refuse(complaint);
+const at = configPathFrom(process.argv.slice(2), 'gateway');
+if (at.kind === 'unusable') refuse(...at.lines);
 
-const { values } = parseArgs({ options: { config: { type: 'string' } }, strict: true });
-const supervised = process.env['SLUICE_SUPERVISED'] === '1';
-if (process.env['SLUICE_GATEWAY_CHILD'] === '1') {
-  const { runGateway } = await import('./run.ts');
-  process.exit(await runGateway(values.config, process.env, supervised));
-} else {
-  const { superviseGateway } = await import('./supervise.ts');
-  process.exit(await superviseGateway(import.meta.path, process.argv.slice(2), process.env, supervised));
+const { runGateway } = await import('./run.ts');
+process.exit(await runGateway(at.path, process.env, process.env['SLUICE_SUPERVISED'] === '1'));
+
+function refuse(...lines: readonly string[]): never {
+  for (const line of lines) console.error(line);
+  process.exit(1);
 }

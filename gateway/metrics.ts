@@ -7,7 +7,8 @@ import type { MethodClass } from './route/methods.ts';
 export type Metrics = Readonly<{
   outcome(kind: string): void;
   call(method: string, outcome: string): void;
-  failure(backend: Backend, failure: Failure): void;
+  failure(backend: Backend, kind: Failure['kind']): void;
+  cut(backend: Backend, reason: string): void;
   firstByte(kind: MethodClass, seconds: number): void;
   text(): Promise<string>;
   contentType: string;
@@ -34,6 +35,12 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
     labelNames: ['backend', 'kind'],
     registers,
   });
+  const cuts = new Counter({
+    name: 'sluice_gateway_streams_cut_total',
+    help: 'Answers that a backend broke off after the first byte; their callers saw a broken connection.',
+    labelNames: ['backend', 'reason'],
+    registers,
+  });
   const head = new Histogram({
     name: 'sluice_gateway_first_byte_seconds',
     help: 'Time from a call being let in to its backend beginning an answer, by class of method.',
@@ -42,8 +49,8 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
     registers,
   });
   new Gauge({
-    name: 'sluice_gateway_backend_calls_waiting',
-    help: 'Calls waiting for a backend to begin its answer.',
+    name: 'sluice_gateway_backend_calls_in_flight',
+    help: 'Calls at a backend, to the last byte of their answers.',
     labelNames: ['backend'],
     registers,
     collect() {
@@ -61,7 +68,8 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
   return {
     outcome: (kind) => requests.inc({ outcome: kind }),
     call: (method, outcome) => calls.inc({ method, outcome }),
-    failure: ({ config }, { kind }) => failures.inc({ backend: config.name, kind }),
+    failure: ({ config }, kind) => failures.inc({ backend: config.name, kind }),
+    cut: ({ config }, reason) => cuts.inc({ backend: config.name, reason }),
     firstByte: (kind, seconds) => head.observe({ class: kind }, seconds),
     text: () => registry.metrics(),
     contentType: registry.contentType,

@@ -1,5 +1,6 @@
 import type { BackendConfig } from '../../shared/config/backends.ts';
 import type { Clock } from '../../shared/clock.ts';
+import type { HttpClient } from '../http/client.ts';
 
 /**
  * One backend and what this process knows of it. A class because it has an identity and changes: calls enter
@@ -7,15 +8,13 @@ import type { Clock } from '../../shared/clock.ts';
  */
 export class Backend {
   readonly config: BackendConfig;
-  /** What every request to it carries, made once. */
-  readonly headers: Headers;
+  readonly client: HttpClient;
   #inFlight = 0;
   #failedUntilMs = 0;
 
-  constructor(config: BackendConfig) {
+  constructor(config: BackendConfig, client: HttpClient) {
     this.config = config;
-    this.headers = new Headers({ 'content-type': 'application/json' });
-    for (const [name, value] of config.headers) this.headers.set(name, value.reveal());
+    this.client = client;
   }
 
   get inFlight(): number {
@@ -27,10 +26,14 @@ export class Backend {
     return this.#inFlight < this.config.connectionsMax;
   }
 
-  /** Counts a call in until the returned object goes out of scope. */
-  enter(): Disposable {
+  /** Counts a call in, to the last byte of its answer; the returned function counts it out, once. */
+  enter(): () => void {
     this.#inFlight++;
-    return { [Symbol.dispose]: () => void this.#inFlight-- };
+    let inside = true;
+    return () => {
+      if (inside) this.#inFlight--;
+      inside = false;
+    };
   }
 
   /** Puts it behind the other backends for `PENALTY_MS`: a dead host should cost one call a second, not every call. */

@@ -35,19 +35,3 @@ export function mayTryAnother(failure: Failure, kind: MethodClass): boolean {
 export function isItsFault(failure: Failure): boolean {
   return failure.kind !== 'status' || failure.status === 429 || failure.status >= 500 || failure.status < 400;
 }
-
-const NEVER_CONNECTED = new Set([
-  'ECONNREFUSED',
-  'ConnectionRefused',
-  'ENOTFOUND',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-]);
-
-/** What an error thrown by the transport means. */
-export function failureFrom(error: unknown): Failure {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  if (NEVER_CONNECTED.has(code)) return { kind: 'unsent', reason: code };
-  const reason = code === '' && error instanceof Error ? error.name : code;
-  return { kind: 'no-answer', reason };
-}

@@ -3,11 +3,11 @@ import type { Call } from '../request/call.ts';
 import type { Method } from '../route/methods.ts';
 import type { Route } from '../route/router.ts';
 import { type Backend, inOrder } from './backend.ts';
-import { type Failure, failureFrom, isItsFault, mayTryAnother } from './failure.ts';
+import type { Begun, StreamBody, StreamEnd } from './begun.ts';
 import { deadlineMsOf } from './deadline.ts';
-import { type Begun, readHead } from './head.ts';
+import { type Failure, isItsFault, mayTryAnother } from './failure.ts';
+import { judge } from './judge.ts';
 import { requestBody } from './request-body.ts';
-import type { Transport } from './transport.ts';
 
 /** A backend's answer under way, or what is left to say when no backend gave one. */
 export type Reply =
@@ -18,7 +18,8 @@ export type Reply =
 
 /**
  * Sends a call to its route's backends in order until one begins an answer. Only before the first byte is another
- * tried, so no caller ever sees two answers. Aborting `signal` (the caller left) aborts the backend's request. Never rejects.
+ * tried, so no caller ever sees two answers. Aborting `signal` (the caller left) ends the backend's exchange, also
+ * in the middle of the answer. Never rejects.
  */
 export type Forward = (
   call: Call,
@@ -27,30 +28,28 @@ export type Forward = (
   signal: AbortSignal,
 ) => Promise<Reply>;
 
-/** Told of every attempt that failed, for metrics and logs. */
-export type OnFailure = (backend: Backend, failure: Failure) => void;
-
-/** Told how long a call waited for its answer to begin, in milliseconds. */
-export type OnBegun = (method: Method, ms: number) => void;
-
-type Forwarding = Readonly<{
-  transport: Transport;
-  clock: Clock;
-  idleMs: number;
-  onBegun: OnBegun;
-  onFailure: OnFailure;
+/** What happens on the way, for metrics and logs. */
+export type ForwardEvents = Readonly<{
+  /** A call waited `ms` for its answer to begin. */
+  onBegun(method: Method, ms: number): void;
+  /** An attempt failed before the first byte. */
+  onFailure(backend: Backend, failure: Failure): void;
+  /** A stream broke off after the first byte, and not because its caller left. */
+  onCut(backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>): void;
 }>;
+
+type Forwarding = Readonly<{ clock: Clock; idleMs: number }> & ForwardEvents;
 
 const NO_BACKEND: Reply = { kind: 'no-backend' };
 const CALLER_LEFT: Reply = { kind: 'caller-left' };
 
-export function createForward({ transport, clock, idleMs, onBegun, onFailure }: Forwarding): Forward {
+export function createForward({ clock, idleMs, onBegun, onFailure, onCut }: Forwarding): Forward {
   return async function forward(call, { name, method, backends }, acceptEncoding, signal) {
     const body = requestBody(call, name);
-    const deadlineMs = deadlineMsOf(method.class, idleMs);
     const startedMs = clock.monotonic();
     for (const backend of inOrder(backends, body.length, clock)) {
-      const outcome = await attempt(backend, body, acceptEncoding, deadlineMs, signal);
+      if (signal.aborted) return CALLER_LEFT;
+      const outcome = await attempt(backend, method, body, acceptEncoding, signal);
       if (outcome.kind === 'whole' || outcome.kind === 'stream') {
         onBegun(method, clock.monotonic() - startedMs);
         return outcome;
@@ -65,36 +64,60 @@ export function createForward({ transport, clock, idleMs, onBegun, onFailure }: 
 
   async function attempt(
     backend: Backend,
-    body: Uint8Array<ArrayBuffer>,
+    method: Method,
+    body: Uint8Array,
     acceptEncoding: string,
-    deadlineMs: number,
     signal: AbortSignal,
   ): Promise<Begun | Failure> {
-    using _entered = backend.enter();
-    using deadline = startDeadline(clock, deadlineMs, signal);
-    try {
-      return await readHead(await transport(backend, body, acceptEncoding, deadline.signal), acceptEncoding);
-    } catch (error) {
-      return failureFrom(error);
+    const leave = backend.enter();
+    const request = {
+      body,
+      acceptEncoding,
+      dueMs: deadlineMsOf(method.class, idleMs),
+      fresh: method.class === 'write',
+    };
+    const reply = await backend.client.send(request, signal);
+    const outcome =
+      reply.kind === 'reply' ? await judge(reply, acceptEncoding, backend.config.trustsEnd) : reply;
+    if (outcome.kind !== 'stream') {
+      leave();
+      return outcome;
     }
+    return { ...outcome, body: watched(outcome.body, signal, (end) => ended(backend, end, leave)) };
+  }
+
+  function ended(backend: Backend, end: StreamEnd, leave: () => void): void {
+    leave();
+    if (end.kind === 'complete' || end.reason === 'cancelled') return;
+    onCut(backend, end);
+    backend.markFailed(clock);
   }
 }
 
-/**
- * A signal that aborts with `outer`, or after `ms` unless disposed of first. The link to `outer` stays after
- * disposal: the stream that began under it ends when the caller leaves.
- */
-function startDeadline(
-  clock: Clock,
-  ms: number,
-  outer: AbortSignal,
-): Disposable & { readonly signal: AbortSignal } {
-  const [controller, timer] = [new AbortController(), new AbortController()];
-  const abort = () => controller.abort(outer.reason);
-  if (outer.aborted) abort();
-  else outer.addEventListener('abort', abort, { once: true });
-  void clock.sleep(ms, timer.signal).then(() => {
-    if (!timer.signal.aborted) controller.abort(new DOMException('no answer in time', 'TimeoutError'));
-  });
-  return { signal: controller.signal, [Symbol.dispose]: () => timer.abort() };
+/** The body, cancelled when `signal` aborts; `onEnd` is called once, however it ends. */
+function watched(body: StreamBody, signal: AbortSignal, onEnd: (end: StreamEnd) => void): StreamBody {
+  let piped = false;
+  let over = false;
+  const finish = (end: StreamEnd) => {
+    if (over) return;
+    over = true;
+    signal.removeEventListener('abort', cancel);
+    onEnd(end);
+  };
+  function cancel() {
+    body.cancel();
+    // A body that nobody pipes has nobody else to say that it is over.
+    if (!piped) finish({ kind: 'cut', reason: 'cancelled', bytes: 0 });
+  }
+  if (signal.aborted) cancel();
+  else signal.addEventListener('abort', cancel, { once: true });
+  return {
+    cancel,
+    async pipe(write) {
+      piped = true;
+      const end = await body.pipe(write);
+      finish(end);
+      return end;
+    },
+  };
 }

@@ -1,3 +1,4 @@
+import type { StreamBody } from '../backend/begun.ts';
 import type { Forward, Reply } from '../backend/forward.ts';
 import { HISTORY_NOT_AVAILABLE, rpcError } from '../response/rpc-error.ts';
 import type { Call } from '../request/call.ts';
@@ -31,21 +32,15 @@ async function unlessNull(reply: Reply, { id }: Call): Promise<Reply> {
 }
 
 /** The whole stream, or `undefined` when it fails or is longer than any real answer. */
-async function readAll(
-  body: ReadableStream<Uint8Array<ArrayBuffer>>,
-): Promise<Uint8Array<ArrayBuffer> | undefined> {
-  const chunks: Uint8Array[] = [];
+async function readAll(body: StreamBody): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  const pieces: Uint8Array[] = [];
   let bytes = 0;
-  try {
-    for await (const chunk of body) {
-      bytes += chunk.length;
-      if (bytes > ANSWER_BYTES_MAX) return undefined;
-      chunks.push(chunk);
-    }
-  } catch {
-    return undefined;
-  }
-  return new Uint8Array(Buffer.concat(chunks));
+  const end = await body.pipe((piece) => {
+    bytes += piece.length;
+    if (bytes > ANSWER_BYTES_MAX) body.cancel();
+    else pieces.push(piece);
+  });
+  return end.kind === 'complete' ? new Uint8Array(Buffer.concat(pieces)) : undefined;
 }
 
 function hasNull(bytes: Uint8Array): boolean {

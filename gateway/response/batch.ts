@@ -1,7 +1,9 @@
+import type { StreamBody } from '../backend/begun.ts';
+
 /** One element's answer, ready to be spliced. */
 export type Part =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer> }
-  | { readonly kind: 'stream'; readonly body: ReadableStream<Uint8Array<ArrayBuffer>> };
+  | { readonly kind: 'stream'; readonly body: StreamBody };
 
 /** Begins one element's answer. Never rejects. */
 export type Start = () => Promise<Part>;
@@ -16,9 +18,14 @@ const CLOSE = Buffer.from(']');
 /**
  * The answers as one JSON array in the batch's order, spliced as bytes, holding one chunk at a time. A later answer
  * that is large waits at its backend. When one breaks off after its first byte the whole stream fails, so that the
- * caller's connection is cut. `abort` ends every call; it is fired when the caller leaves.
+ * caller's connection is cut, and `onCut` is told its place. `abort` ends every call; it is fired when the caller
+ * leaves.
  */
-export function streamBatch(starts: readonly Start[], abort: AbortController): ReadableStream {
+export function streamBatch(
+  starts: readonly Start[],
+  abort: AbortController,
+  onCut: (place: number) => void,
+): ReadableStream {
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',
     async pull(controller) {
@@ -26,7 +33,12 @@ export function streamBatch(starts: readonly Start[], abort: AbortController): R
         const parts = launchInOrder(starts, PARALLEL_MAX);
         for (const [i, part] of parts.entries()) {
           await controller.write(i === 0 ? OPEN : COMMA);
-          await writePart(controller, await part.begun, abort.signal);
+          const whole = await writePart(controller, await part.begun);
+          abort.signal.throwIfAborted();
+          if (!whole) {
+            onCut(i);
+            throw new Error('an answer of the batch broke off');
+          }
           part.done();
           await controller.flush();
         }
@@ -44,19 +56,14 @@ export function streamBatch(starts: readonly Start[], abort: AbortController): R
   return new ReadableStream(source);
 }
 
-async function writePart(
-  controller: ReadableStreamDirectController,
-  part: Part,
-  signal: AbortSignal,
-): Promise<void> {
+/** Writes one answer; gives false when it broke off. */
+async function writePart(controller: ReadableStreamDirectController, part: Part): Promise<boolean> {
   if (part.kind === 'bytes') {
     await controller.write(part.bytes);
-    return;
+    return true;
   }
-  for await (const chunk of part.body) {
-    await controller.write(chunk);
-    signal.throwIfAborted();
-  }
+  const end = await part.body.pipe((piece) => controller.write(piece));
+  return end.kind === 'complete';
 }
 
 type Launched = Readonly<{ begun: Promise<Part>; done(): void }>;

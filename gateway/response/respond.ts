@@ -5,10 +5,12 @@ import type { Forward, Reply } from '../backend/forward.ts';
 import type { Charge, Charging } from '../limits/charge.ts';
 import type { Price } from '../limits/price.ts';
 import type { Envelope } from '../request/envelope.ts';
+import type { StreamEnd } from '../backend/begun.ts';
 import { type Part, type Start, streamBatch } from './batch.ts';
 import { rateLeft, ratePolicy } from './rate-fields.ts';
 import { refuse } from './refusal.ts';
 import { NO_BACKEND, rpcError } from './rpc-error.ts';
+import { streamSingle } from './single.ts';
 import type { Forwarded, Work } from './work.ts';
 
 /** A request that was let in and paid for. */
@@ -54,8 +56,14 @@ export function createRespond({ forward, charging, onCall }: Deps): Respond {
       headers.set('content-encoding', reply.encoding);
       headers.set('vary', 'accept-encoding');
     }
-    // The bare stream goes out natively: backpressure, cancellation and a cut connection when it breaks off.
-    return new Response(reply.kind === 'whole' ? reply.bytes : reply.body, { headers });
+    if (reply.kind === 'whole') return new Response(reply.bytes, { headers });
+    const settle = (end: StreamEnd) => refundIfCut(end, work.credits, admitted);
+    return new Response(streamSingle(reply.body, settle), { headers });
+  }
+
+  /** A stream that its backend cut is not paid for; one whose caller left is (DESIGN 3.8). */
+  function refundIfCut(end: StreamEnd, credits: number, { caller, plan }: Admitted): void {
+    if (end.kind === 'cut' && end.reason !== 'cancelled') charging.refund(caller, plan, credits);
   }
 
   function batch(admitted: Admitted): Response {
@@ -64,13 +72,26 @@ export function createRespond({ forward, charging, onCall }: Deps): Respond {
     // The caller may have left while the charge was written; an aborted signal fires no event.
     if (signal.aborted) abort.abort(signal.reason);
     else signal.addEventListener('abort', () => abort.abort(signal.reason), { once: true });
-    const starts = admitted.works.flatMap((work): Start[] => {
-      if (work.kind === 'silent') return [];
-      if (work.kind === 'answered') return [async () => ({ kind: 'bytes', bytes: work.bytes })];
-      return [async () => partFrom(await forwarded(work, admitted, 'identity', abort.signal), work)];
+    const spoken = admitted.works.filter((work) => work.kind !== 'silent');
+    const owed = spoken.map(({ credits }) => credits);
+    const starts = spoken.map((work, place): Start => {
+      if (work.kind === 'answered') return async () => ({ kind: 'bytes', bytes: work.bytes });
+      return async () => {
+        const reply = await forwarded(work, admitted, 'identity', abort.signal);
+        if (reply.kind === 'no-backend') owed[place] = 0;
+        return partFrom(reply, work);
+      };
     });
     const headers = headersOf(admitted);
-    return new Response(starts.length === 0 ? null : streamBatch(starts, abort), { headers });
+    if (starts.length === 0) return new Response(null, { headers });
+    return new Response(streamBatch(starts, abort, refundFrom), { headers });
+
+    /** What a batch that broke off did not deliver is not paid for: the call at `place` and all behind it. */
+    function refundFrom(place: number): void {
+      if (signal.aborted) return;
+      const credits = owed.slice(place).reduce((sum, each) => sum + each, 0);
+      charging.refund(admitted.caller, admitted.plan, credits);
+    }
   }
 
   /** Forwards a call and gives its credits back when no backend could answer. */

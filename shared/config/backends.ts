@@ -1,5 +1,5 @@
 import type { Secret } from '../secret.ts';
-import { httpUrl, integer, names, secret, text } from './kinds.ts';
+import { flag, httpUrl, integer, names, secret, text } from './kinds.ts';
 import type { Table } from './table.ts';
 
 /** A class of backends that can answer the same methods. */
@@ -21,6 +21,8 @@ export type BackendConfig = Readonly<{
   bodyBytesMax: number | undefined;
   /** Calls in flight to it from one gateway process. */
   connectionsMax: number;
+  /** Whether an answer that ended within its framing is taken to be whole; `undefined`: when its length was known. */
+  trustsEnd: boolean | undefined;
 }>;
 
 /** Agave's bound on idle and busy sockets is far higher; 512 keeps one process's descriptors in hand. */
@@ -50,6 +52,7 @@ function backendFrom(table: Table): BackendConfig {
     headers: headersFrom(table.table('headers')),
     bodyBytesMax: table.take('max_body_bytes', integer(256, 1_073_741_824, '51_200')),
     connectionsMax: table.takeOr('max_connections', integer(1, 65_535, '512'), CONNECTIONS_BY_DEFAULT),
+    trustsEnd: table.take('trusts_end', flag),
   };
   table.close();
   return backend;

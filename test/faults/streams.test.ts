@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { startBackend, streamed } from '../fakes/backend.ts';
 import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gateway.ts';
-import { childrenOf, residentBytes, ROOT, type Started, startProcess } from '../started/process.ts';
+import { residentBytes, ROOT, type Started, startProcess } from '../started/process.ts';
 
 const SCAN =
   '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts","params":["11111111111111111111111111111111"]}';
@@ -29,7 +29,7 @@ beforeAll(async () => {
   key = addKey(accounts, 'scale');
   accounts.close();
   gateway = await startProcess([join(ROOT, 'gateway/main.ts'), '--config', config], folder.path);
-  pid = childrenOf(gateway.pid)[0] ?? 0;
+  pid = gateway.pid;
 });
 afterAll(async () => {
   await gateway[Symbol.asyncDispose]();

@@ -19,26 +19,30 @@ describe('the metrics text', () => {
     metrics.outcome('answered');
     metrics.outcome('over-rate');
     metrics.call('getSlot', 'answered');
-    metrics.failure(backend, { kind: 'status', status: 502 });
-    metrics.failure(backend, { kind: 'status', status: 503 });
-    using _waiting = backend.enter();
+    metrics.failure(backend, 'status');
+    metrics.failure(backend, 'status');
+    metrics.cut(backend, 'closed');
+    metrics.firstByte('scan', 0.2);
+    backend.enter();
     const text = await metrics.text();
     expect(valueOf(text, 'sluice_gateway_requests_total{outcome="answered"}')).toBe('2');
     expect(valueOf(text, 'sluice_gateway_requests_total{outcome="over-rate"}')).toBe('1');
     expect(valueOf(text, 'sluice_gateway_calls_total{method="getSlot",outcome="answered"}')).toBe('1');
     expect(valueOf(text, 'sluice_gateway_backend_failures_total{backend="agave-1",kind="status"}')).toBe('2');
-    expect(valueOf(text, 'sluice_gateway_backend_calls_waiting{backend="agave-1"}')).toBe('1');
+    expect(valueOf(text, 'sluice_gateway_backend_calls_in_flight{backend="agave-1"}')).toBe('1');
+    expect(valueOf(text, 'sluice_gateway_streams_cut_total{backend="agave-1",reason="closed"}')).toBe('1');
+    expect(valueOf(text, 'sluice_gateway_first_byte_seconds_bucket{le="0.25",class="scan"}')).toBe('1');
     expect(Number(valueOf(text, 'process_resident_memory_bytes'))).toBeGreaterThan(1e6);
   });
 
   test('follows what is waiting down again', async () => {
     const backend = backendOf({ name: 'a' });
     const metrics = createMetrics([backend]);
-    {
-      using _waiting = backend.enter();
-      expect(valueOf(await metrics.text(), 'sluice_gateway_backend_calls_waiting{backend="a"}')).toBe('1');
-    }
-    expect(valueOf(await metrics.text(), 'sluice_gateway_backend_calls_waiting{backend="a"}')).toBe('0');
+    const leave = backend.enter();
+    expect(valueOf(await metrics.text(), 'sluice_gateway_backend_calls_in_flight{backend="a"}')).toBe('1');
+    leave();
+    leave();
+    expect(valueOf(await metrics.text(), 'sluice_gateway_backend_calls_in_flight{backend="a"}')).toBe('0');
   });
 
   test('of two gateways in one process are two', async () => {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The project's root folder. */
@@ -11,6 +11,8 @@ export type Started = Readonly<{
   exited: Promise<number>;
   stderr: Promise<string>;
   kill(signal: NodeJS.Signals): void;
+  /** Ends its standard input, as the death of its parent does. */
+  endInput(): void;
 }>;
 
 const READY_MS = 20_000;
@@ -53,6 +55,7 @@ export async function startProcess(args: readonly string[], cwd: string): Promis
     exited: child.exited,
     stderr,
     kill: (signal) => child.kill(signal),
+    endInput: () => void child.stdin.end(),
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL');
       await child.exited;
@@ -74,20 +77,6 @@ async function readyUrl(stdout: ReadableStream<Uint8Array>): Promise<string | un
     resolve(undefined);
   })();
   return promise;
-}
-
-/** The children of a process, by id (Linux). */
-export function childrenOf(pid: number): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
-      try {
-        return readFileSync(`/proc/${name}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(pid);
-      } catch {
-        return false; // it ended while we looked
-      }
-    })
-    .map(Number);
 }
 
 /** Resident memory of a process in bytes (Linux). */

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
 import { inOrder } from '../../../gateway/backend/backend.ts';
-import { Secret } from '../../../shared/secret.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { backendOf } from './of.ts';
 
@@ -53,14 +52,14 @@ describe('the order of backends', () => {
   test('leaves out one that has no room, and takes it back when a call leaves', () => {
     const { clock } = createVirtualClock();
     const tight = backendOf({ name: 'tight', connectionsMax: 2 });
-    {
-      using _first = tight.enter();
-      expect(names([tight], 100, clock)).toEqual(['tight']);
-      using _second = tight.enter();
-      expect(tight.inFlight).toBe(2);
-      expect(names([tight], 100, clock)).toEqual([]);
-    }
-    expect(tight.inFlight).toBe(0);
+    const leave = tight.enter();
+    expect(names([tight], 100, clock)).toEqual(['tight']);
+    tight.enter();
+    expect(tight.inFlight).toBe(2);
+    expect(names([tight], 100, clock)).toEqual([]);
+    leave();
+    leave();
+    expect(tight.inFlight).toBe(1);
     expect(names([tight], 100, clock)).toEqual(['tight']);
   });
 
@@ -75,12 +74,4 @@ describe('the order of backends', () => {
 
 test('a fresh backend is not failing, even when the clock has just begun', () => {
   expect(backendOf().isFailing(createVirtualClock(0).clock)).toBe(false);
-});
-
-test('its headers carry the secrets of the config and the type of JSON', () => {
-  const { headers } = backendOf({ headers: new Map([['authorization', new Secret('Bearer x')]]) });
-  expect(Object.fromEntries(headers)).toEqual({
-    authorization: 'Bearer x',
-    'content-type': 'application/json',
-  });
 });

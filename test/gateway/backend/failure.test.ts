@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type Failure, failureFrom, isItsFault, mayTryAnother } from '../../../gateway/backend/failure.ts';
+import { type Failure, isItsFault, mayTryAnother } from '../../../gateway/backend/failure.ts';
 import type { MethodClass } from '../../../gateway/route/methods.ts';
 
 const UNSENT: Failure = { kind: 'unsent', reason: 'ECONNREFUSED' };
@@ -32,30 +32,6 @@ test.each<[MethodClass]>([['light'], ['scan'], ['history'], ['meta'], ['asset']]
     }
   },
 );
-
-describe('what an error of the transport means', () => {
-  const coded = (code: string) => Object.assign(new Error('x'), { code });
-  test.each([['ECONNREFUSED'], ['ConnectionRefused'], ['ENOTFOUND'], ['EHOSTUNREACH'], ['ENETUNREACH']])(
-    '%s: nothing was sent',
-    (code) => {
-      expect(failureFrom(coded(code))).toEqual({ kind: 'unsent', reason: code });
-    },
-  );
-
-  test.each([['ECONNRESET'], ['ConnectionClosed'], ['ETIMEDOUT'], ['EPIPE'], ['SomethingNew']])(
-    '%s: something may have been sent',
-    (code) => {
-      expect(failureFrom(coded(code))).toEqual({ kind: 'no-answer', reason: code });
-    },
-  );
-
-  test('an error without a code is told by its name, and a thing that is no error still is a failure', () => {
-    expect(failureFrom(new TypeError('x'))).toEqual({ kind: 'no-answer', reason: 'TypeError' });
-    expect(failureFrom(new DOMException('x', 'TimeoutError')).kind).toBe('no-answer');
-    expect(failureFrom('text')).toEqual({ kind: 'no-answer', reason: '' });
-    expect(failureFrom(undefined)).toEqual({ kind: 'no-answer', reason: '' });
-  });
-});
 
 test.each([
   [{ kind: 'status', status: 413 }, false],

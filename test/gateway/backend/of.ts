@@ -1,13 +1,15 @@
 import { Backend } from '../../../gateway/backend/backend.ts';
+import { createHttpClient } from '../../../gateway/http/client.ts';
 import type { Method } from '../../../gateway/route/methods.ts';
 import { METHODS } from '../../../gateway/route/methods.ts';
 import type { Route } from '../../../gateway/route/router.ts';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { type BackendConfig, LANES_BY_DEFAULT } from '../../../shared/config/backends.ts';
 
 /** A backend with the config's defaults and the given rows over them. */
-export function backendOf(rows: Partial<BackendConfig> & { at?: string } = {}): Backend {
-  const { at = 'http://127.0.0.1:1/', ...config } = rows;
-  return new Backend({
+export function backendOf(rows: Partial<BackendConfig> & { at?: string; clock?: Clock } = {}): Backend {
+  const { at = 'http://127.0.0.1:1/', clock = systemClock, ...rest } = rows;
+  const config: BackendConfig = {
     name: 'a',
     url: new URL(at),
     lanes: LANES_BY_DEFAULT,
@@ -15,8 +17,11 @@ export function backendOf(rows: Partial<BackendConfig> & { at?: string } = {}): 
     headers: new Map(),
     bodyBytesMax: undefined,
     connectionsMax: 512,
-    ...config,
-  });
+    trustsEnd: undefined,
+    ...rest,
+  };
+  const headers = new Map([...config.headers].map(([name, value]) => [name, value.reveal()]));
+  return new Backend(config, createHttpClient({ url: config.url, headers, clock, idleMs: 60_000 }));
 }
 
 /** The route of a known method to the given backends. */

@@ -6,6 +6,7 @@ import { withStatusRule } from '../../../gateway/methods/signature-statuses.ts';
 import type { Call } from '../../../gateway/request/call.ts';
 import { backendOf, routeTo } from '../backend/of.ts';
 import { jsonText, objectText } from '../request/json-text.ts';
+import { streamBodyOf } from '../stream-body.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const textOf = (bytes: Uint8Array | undefined) =>
@@ -34,7 +35,7 @@ function chunked(text: string, state = { cancelled: false }): Reply {
     },
     cancel: () => void (state.cancelled = true),
   });
-  return { kind: 'stream', body, encoding: undefined };
+  return { kind: 'stream', body: streamBodyOf(body), encoding: undefined };
 }
 
 /** Sends a call through the rule; gives the reply as text and what the backend was sent. */
@@ -214,7 +215,9 @@ describe('when history was asked for', () => {
     const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
       pull: (controller) => controller.error(new Error('reset')),
     });
-    expect((await ruled(ASKED, { kind: 'stream', body, encoding: undefined })).given).toEqual({
+    expect(
+      (await ruled(ASKED, { kind: 'stream', body: streamBodyOf(body), encoding: undefined })).given,
+    ).toEqual({
       kind: 'no-backend',
     });
   });

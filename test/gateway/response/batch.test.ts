@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { type Part, type Start, streamBatch } from '../../../gateway/response/batch.ts';
+import { streamBodyOf } from '../stream-body.ts';
 
 const bytes = (text: string): Part => ({ kind: 'bytes', bytes: new TextEncoder().encode(text) });
 
@@ -14,7 +15,7 @@ function pushed() {
     cancel: () => void (state.cancelled = true),
   });
   return {
-    part: { kind: 'stream', body } satisfies Part,
+    part: { kind: 'stream', body: streamBodyOf(body) } satisfies Part,
     state,
     push: (text: string) => state.controller?.enqueue(new TextEncoder().encode(text)),
     end: () => state.controller?.close(),
@@ -40,6 +41,13 @@ function gated(count: number) {
   return { starts, launched, begin: (i: number, part: Part) => slots[i]?.resolve(part) };
 }
 
+/** The batch as a stream; nobody asks where it was cut. */
+const batchOf = (
+  starts: readonly Start[],
+  abort: AbortController,
+  onCut: (place: number) => void = () => undefined,
+) => streamBatch(starts, abort, onCut);
+
 const read = (stream: ReadableStream) => new Response(stream).text();
 const settled = () => new Promise(setImmediate);
 
@@ -52,7 +60,7 @@ describe('a batch', () => {
     ];
     expect(
       await read(
-        streamBatch(
+        batchOf(
           parts.map((part) => async () => part),
           new AbortController(),
         ),
@@ -61,12 +69,12 @@ describe('a batch', () => {
   });
 
   test('of one is an array too', async () => {
-    expect(await read(streamBatch([async () => bytes('{}')], new AbortController()))).toBe('[{}]');
+    expect(await read(batchOf([async () => bytes('{}')], new AbortController()))).toBe('[{}]');
   });
 
   test('keeps the order of its calls when later answers come first', async () => {
     const { starts, begin } = gated(3);
-    const text = read(streamBatch(starts, new AbortController()));
+    const text = read(batchOf(starts, new AbortController()));
     begin(2, bytes('2'));
     begin(1, streamOf('1'));
     await settled();
@@ -79,16 +87,14 @@ describe('a batch', () => {
       for (let wait = 0; wait < (i * 7) % 5; wait++) await Promise.resolve();
       return i % 3 === 0 ? streamOf(String(i)) : bytes(String(i));
     });
-    expect(JSON.parse(await read(streamBatch(starts, new AbortController())))).toEqual(
-      Array.from(starts.keys()),
-    );
+    expect(JSON.parse(await read(batchOf(starts, new AbortController())))).toEqual(Array.from(starts.keys()));
   });
 });
 
 describe('what is under way at once', () => {
   test('is at most 8 calls, begun in order', async () => {
     const { starts, launched, begin } = gated(20);
-    const text = read(streamBatch(starts, new AbortController()));
+    const text = read(batchOf(starts, new AbortController()));
     await settled();
     expect(launched).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
     begin(5, bytes('5'));
@@ -105,7 +111,7 @@ describe('what is under way at once', () => {
   test('includes a stream until its last byte has gone', async () => {
     const { starts, launched, begin } = gated(9);
     const slow = pushed();
-    const text = read(streamBatch(starts, new AbortController()));
+    const text = read(batchOf(starts, new AbortController()));
     await settled();
     begin(0, slow.part);
     slow.push('"a');
@@ -122,7 +128,7 @@ describe('what is under way at once', () => {
 
   test('includes streams that have begun out of turn, so that no more than 8 backends are held', async () => {
     const { starts, launched, begin } = gated(10);
-    const text = read(streamBatch(starts, new AbortController()));
+    const text = read(batchOf(starts, new AbortController()));
     await settled();
     for (let i = 1; i < 8; i++) begin(i, streamOf(String(i)));
     await settled();
@@ -140,7 +146,7 @@ describe('a batch that is cut', () => {
     const abort = new AbortController();
     const { starts, begin } = gated(3);
     const breaking = pushed();
-    const reader = streamBatch(starts, abort).getReader();
+    const reader = batchOf(starts, abort).getReader();
     begin(0, bytes('0'));
     begin(1, breaking.part);
     const text: string[] = [];
@@ -169,7 +175,7 @@ describe('a batch that is cut', () => {
       hostname: '127.0.0.1',
       port: 0,
       reusePort: false,
-      fetch: () => new Response(streamBatch([async () => bytes('0'), async () => breaking.part], abort)),
+      fetch: () => new Response(batchOf([async () => bytes('0'), async () => breaking.part], abort)),
       development: false,
     });
     const reader = (await fetch(server.url)).body?.getReader();
@@ -198,7 +204,7 @@ describe('a batch that is cut', () => {
       port: 0,
       reusePort: false,
       development: false,
-      fetch: () => new Response(streamBatch(starts, abort)),
+      fetch: () => new Response(batchOf(starts, abort)),
     });
     begin(0, bytes('0'));
     begin(1, slow.part);

@@ -1,0 +1,86 @@
+import type { HttpReply, ReplyBody } from '../http/reply.ts';
+import { createStructure } from '../response/structure.ts';
+import type { Begun, StreamBody } from './begun.ts';
+import type { Failure } from './failure.ts';
+
+/** Answers up to this length are held and sent at once, with a Content-Length; longer ones are streamed. */
+const WHOLE_BYTES_MAX = 65_536;
+
+/**
+ * Judges a reply by its head and first bytes: an answer, or a failure whose body is thrown away. `acceptEncoding` is
+ * what was asked for: a compressed answer to `identity` could be neither spliced into a batch nor read by its
+ * caller. `trustsEnd` says that a body of a known length is complete when its last byte has come. Never rejects.
+ */
+export async function judge(
+  { head, body }: HttpReply,
+  acceptEncoding: string,
+  trustsEnd: boolean | undefined,
+): Promise<Begun | Failure> {
+  const { status, headers, framing } = head;
+  const encoding = encodingOf(headers);
+  if (status !== 200) return discarded(body, { kind: 'status', status });
+  if (!/json/i.test(headers.get('content-type') ?? '')) {
+    return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
+  }
+  if (encoding !== undefined && acceptEncoding === 'identity') {
+    return discarded(body, { kind: 'garbage', reason: 'compressed without being asked to' });
+  }
+  const { pieces, ended } = body.begun();
+  const isShort = framing.kind === 'length' && framing.bytes <= WHOLE_BYTES_MAX;
+  if (ended || isShort) return readWhole(body, encoding);
+  const trusted = encoding !== undefined || (trustsEnd ?? framing.kind === 'length');
+  const stream: Begun = { kind: 'stream', body: trusted ? body : checked(body), encoding };
+  return trusted || startsAnObject(pieces)
+    ? stream
+    : discarded(body, { kind: 'garbage', reason: 'not a JSON object' });
+}
+
+function encodingOf(headers: ReadonlyMap<string, string>): string | undefined {
+  const encoding = headers.get('content-encoding');
+  return encoding === undefined || encoding === 'identity' ? undefined : encoding;
+}
+
+async function readWhole(body: ReplyBody, encoding: string | undefined): Promise<Begun | Failure> {
+  const pieces: Buffer[] = [];
+  const structure = createStructure();
+  const end = await body.pipe((piece) => {
+    pieces.push(piece);
+    if (encoding === undefined) structure.push(piece);
+  });
+  if (end.kind === 'cut') return { kind: 'no-answer', reason: `a body cut short: ${end.reason}` };
+  if (end.bytes === 0) return { kind: 'garbage', reason: 'an empty body' };
+  if (encoding === undefined && !structure.isComplete())
+    return { kind: 'garbage', reason: 'not a JSON object' };
+  return { kind: 'whole', bytes: new Uint8Array(Buffer.concat(pieces)), encoding };
+}
+
+/** The body with its structure followed: it is cut at the first byte that cannot be JSON, or when it ends too early. */
+function checked(body: ReplyBody): StreamBody {
+  const structure = createStructure();
+  return {
+    cancel: body.cancel,
+    async pipe(write) {
+      let broken = false;
+      const end = await body.pipe((piece) => {
+        if (broken) return undefined;
+        if (structure.push(piece)) return write(piece);
+        broken = true;
+        body.cancel();
+        return undefined;
+      });
+      if (broken || (end.kind === 'complete' && !structure.isComplete())) {
+        return { kind: 'cut', reason: 'bad-json', bytes: end.bytes };
+      }
+      return end;
+    },
+  };
+}
+
+function startsAnObject(pieces: readonly Buffer[]): boolean {
+  return pieces.every((piece, i) => i > 0 || /^\s*(?:\{|$)/.test(piece.toString('latin1', 0, 64)));
+}
+
+function discarded(body: ReplyBody, failure: Failure): Failure {
+  body.cancel();
+  return failure;
+}

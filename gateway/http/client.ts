@@ -1,0 +1,133 @@
+import type { Clock } from '../../shared/clock.ts';
+import { connect, targetOf } from './connect.ts';
+import type { Connection, ConnectionEvents } from './connection.ts';
+import type { HttpReply, NoReply } from './reply.ts';
+
+/** One POST. `fresh`: not over a connection that may just be closing, because it must not be sent twice. */
+export type HttpRequest = Readonly<{
+  body: Uint8Array;
+  acceptEncoding: string;
+  dueMs: number;
+  fresh: boolean;
+}>;
+
+/** Keep-alive connections to one backend. */
+export type HttpClient = Readonly<{
+  /** Resolves at the head of the reply. Aborting `signal` ends the exchange, also after the head. Never rejects. */
+  send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply>;
+  /** Cuts what is overdue or silent and closes what is idle; called a few times a second. */
+  tick(): void;
+  /** Closes every connection. */
+  close(): void;
+}>;
+
+export type ClientOptions = Readonly<{
+  url: URL;
+  headers: ReadonlyMap<string, string>;
+  clock: Clock;
+  /** A body whose backend is silent for this long is cut. */
+  idleMs: number;
+}>;
+
+const CONNECT_MS = 3_000;
+/** Agave closes idle connections after 20 s; ours go first, so that a request does not meet a closing one. */
+const KEEP_MS = 15_000;
+/** A connection used this recently is taken to be alive for a request that must not be sent twice. */
+const FRESH_MS = 1_000;
+
+export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions): HttpClient {
+  const target = targetOf(url);
+  const prefix = prefixOf(url, headers);
+  const idle: Connection[] = [];
+  const open = new Set<Connection>();
+  const events: ConnectionEvents = {
+    onIdle(connection) {
+      connection.activeAtMs = clock.monotonic();
+      idle.push(connection);
+    },
+    onClose(connection) {
+      open.delete(connection);
+      const at = idle.indexOf(connection);
+      if (at !== -1) idle.splice(at, 1);
+    },
+  };
+
+  async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply> {
+    const message = messageOf(prefix, request);
+    const reused = takeIdle(request.fresh);
+    if (reused !== undefined) {
+      const outcome = await exchange(reused, message, request.dueMs, signal);
+      // The backend closed it while it was idle, before it read a byte of ours: not a failure of the backend.
+      if (outcome.kind === 'reply' || !outcome.stale || request.fresh || signal.aborted) return outcome;
+    }
+    const connected = await connect(target, events, clock, CONNECT_MS);
+    if (connected.kind === 'unsent') return connected;
+    open.add(connected.connection);
+    if (signal.aborted) {
+      connected.connection.destroy('cancelled');
+      return { kind: 'unsent', reason: 'the caller left' };
+    }
+    return exchange(connected.connection, message, request.dueMs, signal);
+  }
+
+  async function exchange(connection: Connection, message: Buffer, dueMs: number, signal: AbortSignal) {
+    const abort = () => connection.destroy('cancelled');
+    const nowMs = clock.monotonic();
+    connection.activeAtMs = nowMs;
+    connection.headDueAtMs = nowMs + dueMs;
+    signal.addEventListener('abort', abort, { once: true });
+    const outcome = await connection.exchange(message);
+    signal.removeEventListener('abort', abort); // from here on the body's reader cancels it
+    connection.headDueAtMs = Infinity;
+    return outcome as HttpReply | Extract<NoReply, { kind: 'no-answer' }>; // a connection never says unsent
+  }
+
+  function takeIdle(fresh: boolean): Connection | undefined {
+    const last = idle.at(-1);
+    if (last === undefined || (fresh && clock.monotonic() - last.activeAtMs > FRESH_MS)) return undefined;
+    return idle.pop();
+  }
+
+  function tick(): void {
+    const nowMs = clock.monotonic();
+    for (const connection of open) {
+      if (nowMs >= connection.headDueAtMs) connection.destroy('stalled');
+      else if (connection.expectsBytes && nowMs - connection.activeAtMs >= idleMs)
+        connection.destroy('stalled');
+    }
+    for (const connection of idle.filter(({ activeAtMs }) => nowMs - activeAtMs >= KEEP_MS)) {
+      connection.destroy('cancelled');
+    }
+  }
+
+  return {
+    send,
+    tick,
+    close: () => {
+      for (const connection of open) connection.destroy('cancelled');
+    },
+  };
+}
+
+/** The request's head up to what changes from request to request. */
+function prefixOf(url: URL, headers: ReadonlyMap<string, string>): string {
+  const lines = [
+    `POST ${url.pathname}${url.search} HTTP/1.1`,
+    `host: ${url.host}`,
+    'content-type: application/json',
+  ];
+  if (url.username !== '' && !headers.has('authorization')) {
+    const pair = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+    lines.push(`authorization: Basic ${Buffer.from(pair).toString('base64')}`);
+  }
+  for (const [name, value] of headers) lines.push(`${name}: ${value}`);
+  return `${lines.join('\r\n')}\r\n`;
+}
+
+function messageOf(prefix: string, { body, acceptEncoding }: HttpRequest): Buffer {
+  const head = `${prefix}accept-encoding: ${acceptEncoding}\r\ncontent-length: ${body.length}\r\n\r\n`;
+  const message = Buffer.allocUnsafe(head.length + body.length);
+  message.write(head, 0, 'latin1');
+  message.set(body, head.length);
+  return message;
+}

@@ -1,0 +1,230 @@
+import type { Clock } from '../../shared/clock.ts';
+import { type BodyDecoder, createBodyDecoder } from './body-decoder.ts';
+import type { BodyEnd, CutReason, HttpReply, NoReply, ReplyBody, WritePiece } from './reply.ts';
+import { readHead, type ResponseHead } from './response-head.ts';
+
+/** What a connection tells its pool. */
+export type ConnectionEvents = Readonly<{
+  /** A reply has ended and the connection may carry another request. */
+  onIdle(connection: Connection): void;
+  onClose(connection: Connection): void;
+}>;
+
+/** Where a connection is in its one exchange at a time. */
+type Phase =
+  | { readonly kind: 'idle' }
+  | { readonly kind: 'head'; readonly settle: (outcome: HttpReply | NoReply) => void; bytes: Buffer }
+  | BodyPhase
+  | { readonly kind: 'closed' };
+
+type BodyPhase = {
+  readonly kind: 'body';
+  readonly head: ResponseHead;
+  readonly decoder: BodyDecoder;
+  /** Resolves the exchange; called at the body's first byte, because until then another backend may be asked. */
+  answer: ((outcome: HttpReply | NoReply) => void) | undefined;
+  /** Pieces that came before `pipe` was called. */
+  readonly early: Buffer[];
+  bytes: number;
+  write: WritePiece | undefined;
+  settle: ((end: BodyEnd) => void) | undefined;
+  end: BodyEnd | undefined;
+};
+
+const IDLE: Phase = { kind: 'idle' };
+const CLOSED: Phase = { kind: 'closed' };
+
+/**
+ * One HTTP/1.1 connection to a backend, carrying one exchange at a time. A class: it has an identity, changes with
+ * every byte, and ends. Nothing is read from the socket while a reader is behind, so at most one read is held.
+ */
+export class Connection {
+  readonly #socket: Bun.Socket<unknown>;
+  readonly #events: ConnectionEvents;
+  readonly #clock: Clock;
+  #phase: Phase = IDLE;
+  #unwritten: Buffer | undefined;
+  #waiting = false;
+  #exchanges = 0;
+  /** When the last byte came or went, on the pool's monotonic clock; the pool's tick judges by it. */
+  activeAtMs = 0;
+  /** When the head under way must have come. */
+  headDueAtMs = Infinity;
+
+  constructor(socket: Bun.Socket<unknown>, events: ConnectionEvents, clock: Clock) {
+    this.#socket = socket;
+    this.#events = events;
+    this.#clock = clock;
+  }
+
+  /** Sends one request and resolves at the head of its reply. `request` is the whole message. Never rejects. */
+  exchange(request: Buffer): Promise<HttpReply | NoReply> {
+    if (this.#phase.kind !== 'idle') return Promise.resolve(NOT_IDLE);
+    const { promise, resolve } = Promise.withResolvers<HttpReply | NoReply>();
+    this.#phase = { kind: 'head', settle: resolve, bytes: EMPTY };
+    this.#exchanges++;
+    this.#write(request);
+    return promise;
+  }
+
+  /** True while a body is under way whose reader is not behind: only then is silence the backend's. */
+  get expectsBytes(): boolean {
+    return this.#phase.kind === 'body' && !this.#waiting && this.#phase.write !== undefined;
+  }
+
+  /** Ends the connection now; what is under way is cut for `reason`. */
+  destroy(reason: CutReason): void {
+    this.#closed(reason);
+    this.#socket.terminate();
+  }
+
+  onDrain(): void {
+    const rest = this.#unwritten;
+    this.#unwritten = undefined;
+    if (rest !== undefined) this.#write(rest);
+  }
+
+  onData(bytes: Buffer): void {
+    this.activeAtMs = this.#clock.monotonic();
+    const phase = this.#phase;
+    if (phase.kind === 'body') return this.#decode(phase, bytes);
+    if (phase.kind !== 'head') return this.destroy('bad-framing'); // nobody asked for these bytes
+    phase.bytes = phase.bytes.length === 0 ? bytes : Buffer.concat([phase.bytes, bytes]);
+    const read = readHead(phase.bytes);
+    if (read.kind === 'more') return;
+    if (read.kind === 'bad') return this.#failHead(phase, read.reason);
+    this.#begin(phase, read.head, phase.bytes.subarray(read.end));
+  }
+
+  onClose(): void {
+    this.#closed('closed');
+  }
+
+  #write(bytes: Buffer): void {
+    const written = this.#socket.write(bytes);
+    if (written < bytes.length) this.#unwritten = bytes.subarray(Math.max(0, written));
+  }
+
+  #begin({ settle }: Extract<Phase, { kind: 'head' }>, head: ResponseHead, rest: Buffer): void {
+    const phase: BodyPhase = {
+      kind: 'body',
+      head,
+      decoder: createBodyDecoder(head.framing),
+      answer: settle,
+      early: [],
+      bytes: 0,
+      write: undefined,
+      settle: undefined,
+      end: undefined,
+    };
+    this.#phase = phase;
+    const isEmpty = head.framing.kind === 'length' && head.framing.bytes === 0;
+    if (rest.length > 0 || isEmpty) this.#decode(phase, rest);
+  }
+
+  /** Gives the reply to whoever waits for it, and stops reading until it is read. */
+  #hand(phase: BodyPhase): void {
+    const { answer } = phase;
+    if (answer === undefined) return;
+    phase.answer = undefined;
+    if (phase.end === undefined) this.#socket.pause();
+    answer({ kind: 'reply', head: phase.head, body: this.#bodyOf(phase) });
+  }
+
+  #bodyOf(phase: BodyPhase): ReplyBody {
+    return {
+      pipe: (write) => this.#pipe(phase, write),
+      cancel: () => {
+        if (phase.end === undefined) this.destroy('cancelled');
+      },
+      begun: () => ({ pieces: phase.early, ended: phase.end?.kind === 'complete' }),
+    };
+  }
+
+  async #pipe(phase: BodyPhase, write: WritePiece): Promise<BodyEnd> {
+    for (const piece of phase.early.splice(0)) {
+      const wait = write(piece);
+      if (wait instanceof Promise) await wait.catch(() => undefined); // a reader that fails cancels by itself
+    }
+    if (phase.end !== undefined) return phase.end;
+    const { promise, resolve } = Promise.withResolvers<BodyEnd>();
+    phase.write = write;
+    phase.settle = resolve;
+    this.activeAtMs = this.#clock.monotonic();
+    this.#socket.resume();
+    return promise;
+  }
+
+  #decode(phase: BodyPhase, bytes: Buffer): void {
+    let wait: Promise<unknown> | undefined;
+    const decoded = phase.decoder.push(bytes, (piece) => {
+      phase.bytes += piece.length;
+      if (phase.write === undefined) return void phase.early.push(piece);
+      const asked = phase.write(piece);
+      if (asked instanceof Promise) wait = asked;
+    });
+    if (this.#phase !== phase) return; // a reader let go of the body in the middle of these bytes
+    if (decoded === 'bad') return this.destroy('bad-framing');
+    if (decoded !== 'more') this.#complete(phase, decoded === 'end');
+    else if (wait !== undefined) this.#waitFor(wait);
+    if (phase.bytes > 0 || phase.end !== undefined) this.#hand(phase);
+  }
+
+  #waitFor(wait: Promise<unknown>): void {
+    this.#waiting = true;
+    this.#socket.pause();
+    const go = () => {
+      this.#waiting = false;
+      this.activeAtMs = this.#clock.monotonic();
+      if (this.#phase.kind === 'body') this.#socket.resume();
+    };
+    wait.then(go, go);
+  }
+
+  #complete(phase: BodyPhase, clean: boolean): void {
+    this.#finish(phase, { kind: 'complete', bytes: phase.bytes });
+    if (!clean || !phase.head.reusable || this.#unwritten !== undefined) {
+      this.#phase = CLOSED;
+      this.#events.onClose(this);
+      this.#socket.terminate();
+      return;
+    }
+    this.#phase = IDLE;
+    this.#events.onIdle(this);
+  }
+
+  #finish(phase: BodyPhase, end: BodyEnd): void {
+    phase.end = end;
+    phase.settle?.(end);
+  }
+
+  #failHead({ settle, bytes }: Extract<Phase, { kind: 'head' }>, reason: string): void {
+    this.#phase = CLOSED;
+    settle({ kind: 'no-answer', reason, stale: this.#exchanges > 1 && bytes.length === 0 });
+    this.#events.onClose(this);
+    this.#socket.terminate();
+  }
+
+  #cutBody(phase: BodyPhase, reason: CutReason): void {
+    const whole = reason === 'closed' && phase.head.framing.kind === 'until-close';
+    this.#finish(
+      phase,
+      whole ? { kind: 'complete', bytes: phase.bytes } : { kind: 'cut', reason, bytes: phase.bytes },
+    );
+    if (whole) this.#hand(phase);
+    phase.answer?.({ kind: 'no-answer', reason, stale: false });
+    phase.answer = undefined;
+  }
+
+  #closed(reason: CutReason): void {
+    const phase = this.#phase;
+    if (phase.kind === 'closed') return;
+    if (phase.kind === 'head') return this.#failHead(phase, reason);
+    this.#phase = CLOSED;
+    if (phase.kind === 'body') this.#cutBody(phase, reason);
+    this.#events.onClose(this);
+  }
+}
+
+const EMPTY = Buffer.alloc(0);
+const NOT_IDLE: NoReply = { kind: 'no-answer', reason: 'the connection is not idle', stale: true };

@@ -1,0 +1,126 @@
+/** One connection to a raw backend, from the side of the script. */
+export type RawExchange = Readonly<{
+  /** The whole request as it came over the wire. */
+  text: string;
+  /** How many requests this connection has carried, this one included. */
+  nth: number;
+  send(bytes: string | Uint8Array): Promise<void>;
+  /** Ends the connection cleanly (FIN). */
+  end(): void;
+  /** Breaks the connection (RST). */
+  reset(): void;
+  /** Resolves when the other side has gone. */
+  gone: Promise<void>;
+}>;
+
+/** What a raw backend does with a request. */
+export type RawScript = (exchange: RawExchange) => unknown;
+
+/** A plain answer: a head with Content-Length and its body. */
+export function plain(body: string, head = ''): string {
+  return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n${head}\r\n${body}`;
+}
+
+/** The head of a chunked answer. */
+export const CHUNKED =
+  'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
+
+/** One chunk of a chunked body. */
+export function chunk(text: string): string {
+  return `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+}
+
+type State = {
+  text: string;
+  nth: number;
+  gone: PromiseWithResolvers<void>;
+  drained: PromiseWithResolvers<void> | undefined;
+};
+
+/**
+ * A backend below HTTP: it writes exactly the bytes a test tells it, and ends connections as real ones do when they
+ * break. It stands in for the front of a node that resets, lies about a length, or never comes to an end.
+ */
+export function startRawBackend(script: RawScript) {
+  let script_ = script;
+  let connections = 0;
+  let open = 0;
+  let calls = 0;
+  const sockets = new Set<Bun.Socket<State>>();
+  const listener = Bun.listen<State>({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      open(socket) {
+        connections++;
+        open++;
+        sockets.add(socket);
+        socket.data = { text: '', nth: 0, gone: Promise.withResolvers(), drained: undefined };
+      },
+      data(socket, bytes) {
+        const state = socket.data;
+        state.text += bytes.toString('latin1');
+        const length = requestLength(state.text);
+        if (length === undefined || state.text.length < length) return;
+        const text = state.text.slice(0, length);
+        state.text = state.text.slice(length);
+        state.nth++;
+        calls++;
+        script_(exchangeOf(socket, text));
+      },
+      drain: ({ data }) => data.drained?.resolve(),
+      close(socket) {
+        open--;
+        sockets.delete(socket);
+        socket.data.gone.resolve();
+        socket.data.drained?.resolve();
+      },
+    },
+  });
+  return {
+    url: `http://127.0.0.1:${listener.port}/`,
+    connections: () => connections,
+    open: () => open,
+    /** Whole requests that have come, over all connections. */
+    calls: () => calls,
+    script: (next: RawScript) => void (script_ = next),
+    [Symbol.dispose]() {
+      for (const socket of sockets) socket.terminate();
+      listener.stop(true);
+    },
+  };
+}
+
+function exchangeOf(socket: Bun.Socket<State>, text: string): RawExchange {
+  return {
+    text,
+    nth: socket.data.nth,
+    async send(bytes) {
+      let rest = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
+      while (rest.length > 0 && socket.readyState > 0) {
+        rest = rest.subarray(Math.max(0, socket.write(rest)));
+        if (rest.length === 0) return;
+        socket.data.drained = Promise.withResolvers();
+        await socket.data.drained.promise;
+      }
+    },
+    end: () => void socket.end(),
+    reset: () => socket.terminate(),
+    gone: socket.data.gone.promise,
+  };
+}
+
+/** The length of the first request in `text`, or `undefined` while its head is not whole. */
+function requestLength(text: string): number | undefined {
+  const end = text.indexOf('\r\n\r\n');
+  if (end === -1) return undefined;
+  return end + 4 + Number(/content-length: (\d+)/i.exec(text.slice(0, end))?.[1] ?? 0);
+}
+
+/** An address where nothing listens. */
+export function refusedUrl(): string {
+  const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } });
+  const url = `http://127.0.0.1:${server.port}/`;
+  server.stop(true);
+  return url;
+}

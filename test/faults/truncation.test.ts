@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { CHUNKED, chunk, type RawExchange, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
+import { startGateway } from '../started/gateway.ts';
+
+const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
+const BEGIN = `{"jsonrpc":"2.0","result":"${'x'.repeat(100_000)}`;
+const END = '","id":1}';
+
+let backend: ReturnType<typeof startRawBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+const stop = new AbortController();
+beforeAll(async () => {
+  backend = startRawBackend(() => undefined);
+  gateway = await startGateway({
+    backends: [{ name: 'a', url: backend.url }],
+    gateway: { idle_seconds: 2 },
+    plans: { trial: { rps: 1_000, burst: 1_000 } },
+  });
+  void gateway.gateway.tend(() => undefined, stop.signal);
+});
+afterAll(async () => {
+  stop.abort();
+  await gateway[Symbol.asyncDispose]();
+  backend[Symbol.dispose]();
+});
+
+const LENGTH = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${BEGIN.length + END.length}\r\n\r\n`;
+
+/** Sends texts as pieces that arrive one by one. */
+async function inTurn(exchange: RawExchange, ...texts: readonly string[]): Promise<void> {
+  for (const text of texts) {
+    await exchange.send(text);
+    await Bun.sleep(10); // so that the next one is read by itself
+  }
+}
+
+/** Ways in which an answer breaks after its first byte, with what the metric calls them (checklist A6, A7, A8). */
+const CUTS: readonly (readonly [string, string, RawScript])[] = [
+  [
+    'a reset',
+    'closed',
+    async (exchange) => {
+      await exchange.send(`${LENGTH}${BEGIN}`);
+      exchange.reset();
+    },
+  ],
+  [
+    'an end short of its Content-Length by one byte',
+    'closed',
+    async (exchange) => {
+      await exchange.send(`${LENGTH}${BEGIN}${END.slice(0, -1)}`);
+      exchange.end();
+    },
+  ],
+  [
+    'a chunked body without its last chunk',
+    'closed',
+    async (exchange) => {
+      await exchange.send(`${CHUNKED}${chunk(BEGIN)}${chunk(END)}`);
+      exchange.end();
+    },
+  ],
+  [
+    'a clean end in the middle of its JSON',
+    'bad-json',
+    (exchange) => inTurn(exchange, `${CHUNKED}${chunk(BEGIN)}`, '0\r\n\r\n'),
+  ],
+  [
+    'an error page in the middle of its JSON',
+    'bad-json',
+    (exchange) =>
+      inTurn(exchange, `${CHUNKED}${chunk('{"jsonrpc":"2.0","result":[')}`, `${chunk('<html>')}0\r\n\r\n`),
+  ],
+  [
+    'the end of a connection that alone tells the length',
+    'bad-json',
+    async (exchange) => {
+      await exchange.send(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n${BEGIN}`);
+      exchange.end();
+    },
+  ],
+  ['a stall', 'stalled', (exchange) => exchange.send(`${CHUNKED}${chunk(BEGIN)}`)],
+];
+
+describe('a cut stream looks cut, is counted, and is not paid for (DESIGN 3.6, 3.8)', () => {
+  test.each(CUTS)('%s', async (_name, reason, script) => {
+    const key = gateway.key('trial', 10);
+    const cuts = async () => {
+      const line = `sluice_gateway_streams_cut_total{backend="a",reason="${reason}"} `;
+      const found = (await gateway.gateway.metrics.text()).split('\n').find((each) => each.startsWith(line));
+      return Number(found?.slice(line.length) ?? 0);
+    };
+    for (const body of [CALL, [CALL, CALL]]) {
+      const before = await cuts();
+      backend.script(script);
+      const answer = await gateway.post(body, key);
+      expect(answer.status).toBe(200);
+      await expect(answer.text()).rejects.toThrow();
+      expect(await cuts()).toBeGreaterThan(before);
+    }
+    backend.script((exchange) => exchange.send(`${LENGTH}${BEGIN}${END}`));
+    const whole = await gateway.post(CALL, key);
+    expect((await whole.text()).length).toBe(BEGIN.length + END.length);
+    expect(whole.headers.get('x-credits-left')).toBe('9');
+  });
+});

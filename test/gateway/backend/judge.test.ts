@@ -1,0 +1,191 @@
+import { describe, expect, test } from 'bun:test';
+import { judge } from '../../../gateway/backend/judge.ts';
+import type { BodyEnd, HttpReply } from '../../../gateway/http/reply.ts';
+import type { Framing } from '../../../gateway/http/response-head.ts';
+import { textOfBody } from '../stream-body.ts';
+
+const OK = '{"jsonrpc":"2.0","result":1,"id":1}\n';
+
+type Fields = Readonly<{
+  status?: number;
+  headers?: Readonly<Record<string, string | undefined>>;
+  /** By default the length of the whole body. */
+  framing?: Framing;
+  /** How it ends, when not completely. */
+  cut?: Extract<BodyEnd, { kind: 'cut' }>['reason'];
+  /** Whether all of it has come with the head. */
+  ended?: boolean;
+}>;
+
+/** A reply as a backend might send it, and whether its body was thrown away. */
+function reply(body: string | Uint8Array | readonly string[], fields: Fields = {}) {
+  const pieces = (typeof body === 'string' || body instanceof Uint8Array ? [body] : body).map((piece) =>
+    Buffer.from(piece),
+  );
+  const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  const headers = { 'content-type': 'application/json', ...fields.headers };
+  const state = { cancelled: false };
+  const made: HttpReply = {
+    kind: 'reply',
+    head: {
+      status: fields.status ?? 200,
+      headers: new Map(
+        Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+      ),
+      framing: fields.framing ?? { kind: 'length', bytes },
+      reusable: true,
+    },
+    body: {
+      cancel: () => void (state.cancelled = true),
+      begun: () => ({ pieces: pieces.slice(0, 1), ended: fields.ended ?? false }),
+      async pipe(write) {
+        for (const piece of pieces) if (!state.cancelled) await write(piece);
+        if (state.cancelled) return { kind: 'cut', reason: 'cancelled', bytes };
+        return fields.cut === undefined
+          ? { kind: 'complete', bytes }
+          : { kind: 'cut', reason: fields.cut, bytes };
+      },
+    },
+  };
+  return { made, state };
+}
+
+const CHUNKED: Framing = { kind: 'chunked' };
+const judged = (body: Parameters<typeof reply>[0], fields?: Fields, accept = 'gzip', trustsEnd?: boolean) =>
+  judge(reply(body, fields).made, accept, trustsEnd);
+
+describe('an answer', () => {
+  test('of a small declared length is held whole, byte for byte', async () => {
+    expect(await judged(OK)).toEqual({
+      kind: 'whole',
+      bytes: new Uint8Array(Buffer.from(OK)),
+      encoding: undefined,
+    });
+  });
+
+  test('that has come with its head is held whole, whatever its framing', async () => {
+    expect((await judged(OK, { framing: CHUNKED, ended: true })).kind).toBe('whole');
+    expect((await judged(OK, { framing: { kind: 'until-close' }, ended: true })).kind).toBe('whole');
+  });
+
+  test.each([
+    'application/json; charset=utf-8',
+    'application/json-rpc',
+    'APPLICATION/JSON',
+    'application/problem+json',
+  ])('may be of the type %s', async (type) => {
+    expect((await judged(OK, { headers: { 'content-type': type } })).kind).toBe('whole');
+  });
+
+  test('up to 64 KiB is held, one byte more is streamed', async () => {
+    const text = (bytes: number) => `{${' '.repeat(bytes - 2)}}`;
+    expect((await judged(text(65_536))).kind).toBe('whole');
+    expect((await judged(text(65_537))).kind).toBe('stream');
+  });
+
+  test('that is compressed is passed on as it is, with its encoding', async () => {
+    const bytes = Bun.gzipSync(OK);
+    expect(await judged(bytes, { headers: { 'content-encoding': 'gzip' } })).toEqual({
+      kind: 'whole',
+      bytes: new Uint8Array(bytes),
+      encoding: 'gzip',
+    });
+  });
+
+  test('that says identity is not compressed', async () => {
+    const begun = await judged(OK, { headers: { 'content-encoding': 'identity' } }, 'identity');
+    expect(begun).toMatchObject({ kind: 'whole', encoding: undefined });
+  });
+
+  test('may be surrounded by white space', async () => {
+    expect((await judged(` \r\n\t${OK} \r\n`)).kind).toBe('whole');
+  });
+});
+
+describe('a stream', () => {
+  const streamed = async (body: readonly string[], fields: Fields = {}, trustsEnd?: boolean) => {
+    const begun = await judged(body, { framing: CHUNKED, ...fields }, 'gzip', trustsEnd);
+    return begun.kind === 'stream' ? textOfBody(begun.body) : begun.kind;
+  };
+  const long: Framing = { kind: 'length', bytes: 100_000 };
+
+  test('of undeclared length passes byte for byte', async () => {
+    expect(await streamed(['{"a":[', '1,2', ']}\n'])).toBe('{"a":[1,2]}\n');
+  });
+
+  test('of undeclared length that ends cleanly in the middle of its JSON is cut (Cloudbreak)', async () => {
+    expect(await streamed(['{"a":[', '1,2'])).toBe('cut: bad-json');
+  });
+
+  test('of undeclared length is cut at the first byte that cannot be JSON', async () => {
+    expect(await streamed(['{"a":[1,', 'upstream request timeout', ']}'])).toBe('cut: bad-json');
+    expect(await streamed(['{"a":1}', '{"b":2}'])).toBe('cut: bad-json');
+  });
+
+  test('whose connection breaks says why', async () => {
+    expect(await streamed(['{"a":['], { cut: 'closed' })).toBe('cut: closed');
+    expect(await streamed(['{"a":['], { framing: long, cut: 'stalled' })).toBe('cut: stalled');
+  });
+
+  test('of declared length is trusted, unless the config says otherwise', async () => {
+    expect(await streamed(['{"a":['], { framing: long })).toBe('{"a":[');
+    expect(await streamed(['{"a":['], { framing: long }, false)).toBe('cut: bad-json');
+    expect(await streamed(['{"a":['], {}, true)).toBe('{"a":[');
+  });
+
+  test('that is compressed cannot be followed and passes as it is', async () => {
+    expect(await streamed(['\x1f\x8b'], { headers: { 'content-encoding': 'gzip' } })).toBe('\x1f\x8b');
+  });
+
+  test('that does not begin as an object is no answer', async () => {
+    const { made, state } = reply(['<html>', '</html>'], { framing: CHUNKED });
+    expect((await judge(made, 'gzip', undefined)).kind).toBe('garbage');
+    expect(state.cancelled).toBe(true);
+  });
+});
+
+describe('no answer', () => {
+  test.each([201, 204, 301, 307, 400, 401, 403, 404, 413, 429, 500, 502, 503, 504])(
+    'a status of %p, and its body is thrown away',
+    async (status) => {
+      const { made, state } = reply(OK, { status });
+      expect(await judge(made, 'gzip', undefined)).toEqual({ kind: 'status', status });
+      expect(state.cancelled).toBe(true);
+    },
+  );
+
+  test.each(['text/html', 'text/plain', 'application/octet-stream', undefined])(
+    'a 200 of the type %p, and its body is thrown away',
+    async (type) => {
+      const { made, state } = reply('<html>', { headers: { 'content-type': type } });
+      expect((await judge(made, 'gzip', undefined)).kind).toBe('garbage');
+      expect(state.cancelled).toBe(true);
+    },
+  );
+
+  test.each(['', ' ', '\n', '{', '}', 'null', '"{}"', '<html></html>', '{"a":1', '{"a":1}x', 'x{}'])(
+    'a 200 of JSON by its type whose body is %p',
+    async (body) => {
+      expect((await judged(body)).kind).toBe('garbage');
+    },
+  );
+
+  test('a compressed 200 that was not asked for, streamed or not', async () => {
+    for (const framing of [{ kind: 'length', bytes: 100_000 }, CHUNKED, undefined] as const) {
+      const fields = {
+        headers: { 'content-encoding': 'gzip' },
+        ...(framing === undefined ? {} : { framing }),
+      };
+      const { made, state } = reply(Bun.gzipSync(OK), fields);
+      expect((await judge(made, 'identity', undefined)).kind).toBe('garbage');
+      expect(state.cancelled).toBe(true);
+    }
+  });
+
+  test('a small body that breaks off', async () => {
+    expect(await judged(OK, { cut: 'closed' })).toEqual({
+      kind: 'no-answer',
+      reason: 'a body cut short: closed',
+    });
+  });
+});
