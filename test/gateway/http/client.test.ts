@@ -245,13 +245,14 @@ describe('connections', () => {
   });
 
   test('a body that is let go closes its connection', async () => {
-    const { promise, resolve } = Promise.withResolvers<Promise<void>>();
+    const { promise, resolve } = Promise.withResolvers<RawExchange>();
     backend.script((exchange) => {
       void exchange.send(`${CHUNKED}${chunk('abc')}`);
-      resolve(exchange.gone);
+      resolve(exchange);
     });
     (await replied()).body.cancel();
-    await await promise;
+    const { gone } = await promise;
+    await gone;
     expect(backend.open()).toBe(0);
   });
 });
