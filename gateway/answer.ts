@@ -4,12 +4,13 @@ import { carriedKey } from '../shared/keys/carrier.ts';
 import type { Caller, Identify } from '../shared/keys/identify.ts';
 import type { Charging } from './limits/charge.ts';
 import { priceOf } from './limits/price.ts';
+import type { ScanPermits } from './limits/scan-permits.ts';
 import { readBody } from './request/body.ts';
 import { readEnvelope } from './request/envelope.ts';
 import { refusalOfHead } from './request/http-head.ts';
 import type { Respond } from './response/respond.ts';
 import { type Refusal, refuse } from './response/refusal.ts';
-import { workFor } from './response/work.ts';
+import { isScan, workFor } from './response/work.ts';
 import type { RouteOf } from './route/router.ts';
 
 /** What may change while the gateway runs: plans and prices, reloaded from the config. */
@@ -22,6 +23,7 @@ export type Stages = Readonly<{
   identify: Identify;
   routeOf: RouteOf;
   charging: Charging;
+  permits: ScanPermits;
   respond: Respond;
   /** Told how every request ended; `answered` or a refusal's kind. */
   onOutcome(outcome: 'answered' | Refusal['kind']): void;
@@ -37,6 +39,7 @@ export function createAnswer({
   identify,
   routeOf,
   charging,
+  permits,
   respond,
   onOutcome,
 }: Stages) {
@@ -65,6 +68,9 @@ export function createAnswer({
 
     const elements = envelope.kind === 'single' ? [envelope.element] : envelope.elements;
     const works = elements.map((element) => workFor(element, routeOf, prices));
+    if (works.some(isScan) && !permits.hasRoom(caller.accountId, plan.scans)) {
+      return refused({ kind: 'over-scans', max: plan.scans }, envelope);
+    }
     const price = priceOf(works);
     const charge = await charging.charge(caller, plan, price);
     if (charge.kind !== 'charged') return refused(charge, envelope);

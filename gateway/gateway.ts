@@ -11,6 +11,7 @@ import { createForward, type ForwardEvents } from './backend/forward.ts';
 import { createHttpClient, type HttpClient } from './http/client.ts';
 import { createCharging } from './limits/charge.ts';
 import { createJournal } from './limits/journal.ts';
+import { createScanPermits } from './limits/scan-permits.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { withStatusRule } from './methods/signature-statuses.ts';
 import { createRespond } from './response/respond.ts';
@@ -50,9 +51,11 @@ export function createGateway({ config, accounts, ledger, clock, log }: Deps): G
   const charging = createCharging(journal, clock);
   const routeOf = createRouter(backends);
   const forward = createForward({ clock, idleMs, ...eventsFor(metrics, log, clock) });
+  const permits = createScanPermits();
   const respond = createRespond({
     forward: withStatusRule(forward),
     charging,
+    permits,
     onCall: metrics.call,
   });
   let terms: Terms = config;
@@ -62,6 +65,7 @@ export function createGateway({ config, accounts, ledger, clock, log }: Deps): G
     identify,
     routeOf,
     charging,
+    permits,
     respond,
     onOutcome: metrics.outcome,
   });

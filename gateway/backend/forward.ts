@@ -24,9 +24,18 @@ export type Reply =
 export type Forward = (
   call: Call,
   route: Extract<Route, { kind: 'forward' }>,
-  acceptEncoding: string,
-  signal: AbortSignal,
+  asking: Asking,
 ) => Promise<Reply>;
+
+/** Who asks, and how. */
+export type Asking = Readonly<{
+  /** The content encodings the caller can read. */
+  acceptEncoding: string;
+  /** Aborts when the caller leaves. */
+  signal: AbortSignal;
+  /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
+  onOver(): void;
+}>;
 
 /** What happens on the way, for metrics and logs. */
 export type ForwardEvents = Readonly<{
@@ -44,30 +53,31 @@ const NO_BACKEND: Reply = { kind: 'no-backend' };
 const CALLER_LEFT: Reply = { kind: 'caller-left' };
 
 export function createForward({ clock, idleMs, onBegun, onFailure, onCut }: Forwarding): Forward {
-  return async function forward(call, { name, method, backends }, acceptEncoding, signal) {
+  return async function forward(call, { name, method, backends }, asking) {
+    const { signal } = asking;
     const body = requestBody(call, name);
     const startedMs = clock.monotonic();
     for (const backend of inOrder(backends, body.length, clock)) {
-      if (signal.aborted) return CALLER_LEFT;
-      const outcome = await attempt(backend, method, body, acceptEncoding, signal);
+      if (signal.aborted) return over(asking, CALLER_LEFT);
+      const outcome = await attempt(backend, method, body, asking);
       if (outcome.kind === 'whole' || outcome.kind === 'stream') {
+        if (outcome.kind === 'whole') asking.onOver();
         onBegun(method, clock.monotonic() - startedMs);
         return outcome;
       }
-      if (signal.aborted) return CALLER_LEFT;
+      if (signal.aborted) return over(asking, CALLER_LEFT);
       onFailure(backend, outcome);
       if (isItsFault(outcome)) backend.markFailed(clock);
       if (!mayTryAnother(outcome, method.class)) break;
     }
-    return NO_BACKEND;
+    return over(asking, NO_BACKEND);
   };
 
   async function attempt(
     backend: Backend,
     method: Method,
     body: Uint8Array,
-    acceptEncoding: string,
-    signal: AbortSignal,
+    { acceptEncoding, signal, onOver }: Asking,
   ): Promise<Begun | Failure> {
     const leave = backend.enter();
     const request = {
@@ -83,15 +93,21 @@ export function createForward({ clock, idleMs, onBegun, onFailure, onCut }: Forw
       leave();
       return outcome;
     }
-    return { ...outcome, body: watched(outcome.body, signal, (end) => ended(backend, end, leave)) };
+    return { ...outcome, body: watched(outcome.body, signal, (end) => ended(backend, end, leave, onOver)) };
   }
 
-  function ended(backend: Backend, end: StreamEnd, leave: () => void): void {
+  function ended(backend: Backend, end: StreamEnd, leave: () => void, onOver: () => void): void {
     leave();
+    onOver();
     if (end.kind === 'complete' || end.reason === 'cancelled') return;
     onCut(backend, end);
     backend.markFailed(clock);
   }
+}
+
+function over(asking: Asking, reply: Reply): Reply {
+  asking.onOver();
+  return reply;
 }
 
 /** The body, cancelled when `signal` aborts; `onEnd` is called once, however it ends. */

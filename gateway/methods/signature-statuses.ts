@@ -15,11 +15,14 @@ const ANSWER_BYTES_MAX = 1_048_576;
  * reaches a backend, and when it was true an answer with a null entry becomes -32011.
  */
 export function withStatusRule(forward: Forward): Forward {
-  return async function forwardByRule(call, route, acceptEncoding, signal) {
-    if (call.method !== 'getSignatureStatuses') return forward(call, route, acceptEncoding, signal);
+  return async function forwardByRule(call, route, asking) {
+    if (call.method !== 'getSignatureStatuses') return forward(call, route, asking);
     const { params, asked } = withoutHistory(call.params);
-    if (!asked) return forward({ ...call, params }, route, acceptEncoding, signal);
-    return unlessNull(await forward({ ...call, params }, route, 'identity', signal), call);
+    if (!asked) return forward({ ...call, params }, route, asking);
+    return unlessNull(
+      await forward({ ...call, params }, route, { ...asking, acceptEncoding: 'identity' }),
+      call,
+    );
   };
 }
 

@@ -16,6 +16,8 @@ export type Refusal =
   | HeadRefusal
   | BodyRefusal
   | Malformed
+  /** The account has `max` scans under way, as many as its plan allows, and others waiting. */
+  | { readonly kind: 'over-scans'; readonly max: number }
   | { readonly kind: 'no-backend' };
 
 type Row = Readonly<{
@@ -37,6 +39,10 @@ function rowOf(refusal: Refusal): Row {
         'retry-after': String(retryAfterSeconds(refusal.waitMs)),
         ratelimit: rateLeft(refusal.rate),
         'ratelimit-policy': ratePolicy(refusal.rate),
+      });
+    case 'over-scans':
+      return row(429, -429, `Rate limit exceeded: at most ${refusal.max} scans at once`, {
+        'retry-after': '1',
       });
     case 'out-of-credits':
       return row(402, -402, 'Trial credits used up');

@@ -3,6 +3,7 @@ import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
 import type { Forward, Reply } from '../backend/forward.ts';
 import type { Charge, Charging } from '../limits/charge.ts';
+import type { ScanPermits } from '../limits/scan-permits.ts';
 import type { Price } from '../limits/price.ts';
 import type { Envelope } from '../request/envelope.ts';
 import type { StreamEnd } from '../backend/begun.ts';
@@ -31,11 +32,11 @@ export type Respond = (admitted: Admitted) => Promise<Response>;
 /** Told how the call of a method ended. */
 export type OnCall = (method: string, outcome: 'answered' | 'no-backend' | 'caller-left') => void;
 
-type Deps = Readonly<{ forward: Forward; charging: Charging; onCall: OnCall }>;
+type Deps = Readonly<{ forward: Forward; charging: Charging; permits: ScanPermits; onCall: OnCall }>;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-export function createRespond({ forward, charging, onCall }: Deps): Respond {
+export function createRespond({ forward, charging, permits, onCall }: Deps): Respond {
   return async function respond(admitted) {
     const [first] = admitted.works;
     return admitted.envelope.kind === 'single' && first !== undefined
@@ -94,6 +95,16 @@ export function createRespond({ forward, charging, onCall }: Deps): Respond {
     }
   }
 
+  /** Waits for a permit when the call is a scan; gives what hands it back. */
+  async function permitFor(
+    { method }: Forwarded['route'],
+    { accountId }: Caller,
+    { scans }: Plan,
+    signal: AbortSignal,
+  ): Promise<() => void> {
+    return method.class === 'scan' ? permits.take(accountId, scans, signal) : nothing;
+  }
+
   /** Forwards a call and gives its credits back when no backend could answer. */
   async function forwarded(
     { call, route, credits }: Forwarded,
@@ -101,11 +112,16 @@ export function createRespond({ forward, charging, onCall }: Deps): Respond {
     acceptEncoding: string,
     signal: AbortSignal,
   ): Promise<Reply> {
-    const reply = await forward(call, route, acceptEncoding, signal);
+    const onOver = await permitFor(route, caller, plan, signal);
+    const reply = await forward(call, route, { acceptEncoding, signal, onOver });
     onCall(route.name, reply.kind === 'whole' || reply.kind === 'stream' ? 'answered' : reply.kind);
     if (reply.kind === 'no-backend') charging.refund(caller, plan, credits);
     return reply;
   }
+}
+
+function nothing(): void {
+  // a call that holds no permit has none to give back
 }
 
 function partFrom(reply: Reply, { call }: Forwarded): Part {

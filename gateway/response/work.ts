@@ -19,6 +19,11 @@ export type Forwarded = Readonly<{
   credits: number;
 }>;
 
+/** Whether the work is a scan, which needs a permit. */
+export function isScan(work: Work): boolean {
+  return work.kind === 'forward' && work.route.method.class === 'scan';
+}
+
 const SILENT: Work = { kind: 'silent', credits: 0 };
 
 /**

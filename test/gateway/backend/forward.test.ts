@@ -19,6 +19,7 @@ const callOf = (method: string): Call => ({
 
 function started(clock = createVirtualClock()) {
   const failures: string[] = [];
+  const overs: string[] = [];
   const forward = createForward({
     clock: clock.clock,
     idleMs: 120_000,
@@ -28,6 +29,8 @@ function started(clock = createVirtualClock()) {
   });
   return {
     failures,
+    /** The calls that no backend works on any more. */
+    overs,
     clock,
     /** A backend whose connections live by the test's clock; `pass` lets time go by for it. */
     backend: (rows: Parameters<typeof backendOf>[0]) => backendOf({ ...rows, clock: clock.clock }),
@@ -36,7 +39,11 @@ function started(clock = createVirtualClock()) {
       for (const { client } of backends) client.tick();
     },
     send: (backends: readonly Backend[], method = 'getSlot', signal = new AbortController().signal) =>
-      forward(callOf(method), routeTo(backends, method), 'identity', signal),
+      forward(callOf(method), routeTo(backends, method), {
+        acceptEncoding: 'identity',
+        signal,
+        onOver: () => void overs.push(method),
+      }),
   };
 }
 
@@ -115,7 +122,11 @@ describe('the first backend', () => {
       onCut: () => undefined,
     });
     const route = routeTo([backendOf({ at: `${backend.url}path?x=1`, headers })]);
-    await forward(callOf('getSlot'), route, 'gzip, br', new AbortController().signal);
+    await forward(callOf('getSlot'), route, {
+      acceptEncoding: 'gzip, br',
+      signal: new AbortController().signal,
+      onOver: () => undefined,
+    });
     const { text, request } = backend.seen[0] ?? {};
     expect(text).toBe('{"jsonrpc":"2.0","id":7,"method":"getSlot","params":["a"]}');
     expect(request?.method).toBe('POST');
@@ -137,7 +148,11 @@ describe('the first backend', () => {
       onCut: () => undefined,
     });
     const route = routeTo([backendOf({ at: backend.url })]);
-    const reply = await forward(callOf('getSlot'), route, 'gzip', new AbortController().signal);
+    const reply = await forward(callOf('getSlot'), route, {
+      acceptEncoding: 'gzip',
+      signal: new AbortController().signal,
+      onOver: () => undefined,
+    });
     expect(reply).toEqual({ kind: 'whole', bytes: new Uint8Array(bytes), encoding: 'gzip' });
   });
 

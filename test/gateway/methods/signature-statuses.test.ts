@@ -41,7 +41,7 @@ function chunked(text: string, state = { cancelled: false }): Reply {
 /** Sends a call through the rule; gives the reply as text and what the backend was sent. */
 async function ruled(params: string | undefined, reply: Reply, method = 'getSignatureStatuses') {
   const sent: { params: string | undefined; acceptEncoding: string }[] = [];
-  const forward: Forward = async (call, _route, acceptEncoding) => {
+  const forward: Forward = async (call, _route, { acceptEncoding }) => {
     sent.push({ params: textOf(call.params), acceptEncoding });
     return reply;
   };
@@ -52,7 +52,11 @@ async function ruled(params: string | undefined, reply: Reply, method = 'getSign
     params: params === undefined ? undefined : bytesOf(params),
   };
   const route = routeTo([backendOf()], method);
-  const given = await withStatusRule(forward)(call, route, 'gzip', new AbortController().signal);
+  const given = await withStatusRule(forward)(call, route, {
+    acceptEncoding: 'gzip',
+    signal: new AbortController().signal,
+    onOver: () => undefined,
+  });
   return { sent: sent[0], given, text: given.kind === 'whole' ? textOf(given.bytes) : given.kind };
 }
 

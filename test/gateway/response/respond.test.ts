@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { Forward, Reply } from '../../../gateway/backend/forward.ts';
 import type { Charging } from '../../../gateway/limits/charge.ts';
+import { createScanPermits } from '../../../gateway/limits/scan-permits.ts';
 import { priceOf } from '../../../gateway/limits/price.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { createRespond } from '../../../gateway/response/respond.ts';
@@ -37,7 +38,8 @@ async function answered(
   }: { headers?: Record<string, string>; signal?: AbortSignal; paid?: boolean } = {},
 ) {
   const [sent, refunds, calls]: [Sent[], number[], string[]] = [[], [], []];
-  const forward: Forward = async (call, _route, acceptEncoding, callerSignal) => {
+  const forward: Forward = async (call, _route, { acceptEncoding, signal: callerSignal, onOver }) => {
+    onOver();
     sent.push({ method: call.method, acceptEncoding, signal: callerSignal });
     return replyTo(call.method);
   };
@@ -50,6 +52,7 @@ async function answered(
   const respond = createRespond({
     forward,
     charging,
+    permits: createScanPermits(),
     onCall: (method, outcome) => void calls.push(`${method}: ${outcome}`),
   });
   const envelope = readEnvelope(new TextEncoder().encode(body), 100);

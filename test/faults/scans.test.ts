@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { startBackend, streamed } from '../fakes/backend.ts';
+import { startGateway } from '../started/gateway.ts';
+
+const SCAN = { jsonrpc: '2.0', id: 1, method: 'getProgramAccounts' };
+
+let backend: ReturnType<typeof startBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+beforeAll(async () => {
+  backend = startBackend();
+  gateway = await startGateway({
+    backends: [{ name: 'a', url: backend.url }],
+    plans: { one: { rps: 1_000, burst: 1_000, scans: 1 } },
+  });
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await backend[Symbol.asyncDispose]();
+});
+beforeEach(() => backend.script((seen) => streamed(seen, 8)));
+
+const arrived = async (calls: number) => {
+  while (backend.seen.length < calls) await Bun.sleep(1); // awaits the call's arrival
+};
+
+test('a permit is held to the last byte: the next scan begins when the answer before it has been read', async () => {
+  const key = gateway.key('one');
+  const before = backend.seen.length;
+  const gate = Promise.withResolvers<void>();
+  backend.script((seen) => streamed(seen, 8, async (written) => (written === 4 ? gate.promise : undefined)));
+  const first = await gateway.post(SCAN, key);
+  const second = gateway.post(SCAN, key);
+  const other = await gateway.post({ ...SCAN, method: 'getSlot' }, key);
+  expect(other.status).toBe(200);
+  await other.body?.cancel();
+  expect(backend.seen.length).toBe(before + 2);
+  gate.resolve();
+  await first.text();
+  expect((await (await second).text()).length).toBeGreaterThan(8 << 20);
+  expect(backend.seen.length).toBe(before + 3);
+});
+
+test('with as many waiting as may wait, a further scan is 429 and takes nothing', async () => {
+  const key = gateway.key('one');
+  const before = backend.seen.length;
+  const gate = Promise.withResolvers<void>();
+  backend.script(async (seen) => {
+    await gate.promise;
+    return streamed(seen, 1);
+  });
+  const running = [1, 2, 3].map(() => gateway.post(SCAN, key));
+  await arrived(before + 1);
+  // The three are in: one runs, two wait. They came over the same loop turn before any of these.
+  let refused: Response | undefined;
+  for (let i = 0; i < 20 && refused?.status !== 429; i++)
+    refused = await gateway.post([SCAN, { ...SCAN, id: 'b' }], key);
+  expect(refused?.status).toBe(429);
+  expect(refused?.headers.get('retry-after')).toBe('1');
+  expect(await refused?.text()).toBe(
+    '[{"jsonrpc":"2.0","error":{"code":-429,"message":"Rate limit exceeded: at most 1 scans at once"},"id":1},' +
+      '{"jsonrpc":"2.0","error":{"code":-429,"message":"Rate limit exceeded: at most 1 scans at once"},"id":"b"}]',
+  );
+  gate.resolve();
+  for (const answer of await Promise.all(running))
+    expect((await answer.text()).length).toBeGreaterThan(1 << 20);
+});
+
+test('a batch of more scans than permits is answered whole, one after the other', async () => {
+  const key = gateway.key('one');
+  let under = 0;
+  let most = 0;
+  backend.script((seen) => {
+    most = Math.max(most, ++under);
+    return streamed(seen, 2, (written) => void (written === 1 && under--));
+  });
+  const answer = await gateway.post(
+    [SCAN, { ...SCAN, id: 2 }, { ...SCAN, id: 3, method: 'getSlot' }, { ...SCAN, id: 4 }],
+    key,
+  );
+  expect(JSON.parse(await answer.text()).map(({ id }: { id: number }) => id)).toEqual([1, 2, 3, 4]);
+  expect(most).toBeLessThanOrEqual(2);
+});
+
+test('a caller who leaves a scan gives its permit back', async () => {
+  const key = gateway.key('one');
+  for (let i = 0; i < 5; i++) {
+    const leave = new AbortController();
+    const answer = await gateway.post(SCAN, key, { signal: leave.signal });
+    await answer.body?.getReader().read();
+    leave.abort();
+  }
+  const last = await gateway.post(SCAN, key);
+  expect((await last.text()).length).toBeGreaterThan(8 << 20);
+});
