@@ -7,6 +7,7 @@ import type { Begun, StreamBody, StreamEnd } from './begun.ts';
 import { deadlineMsOf } from './deadline.ts';
 import { type Failure, isItsFault, mayTryAnother } from './failure.ts';
 import { judge } from './judge.ts';
+import { adviceOn, failureOf, isThrottling } from './rpc-failure.ts';
 import { requestBody } from './request-body.ts';
 
 /** A backend's answer under way, or what is left to say when no backend gave one. */
@@ -18,7 +19,7 @@ export type Reply =
 
 /**
  * Sends a call to its route's backends in order until one begins an answer. Only before the first byte is another
- * tried, so no caller ever sees two answers. Aborting `signal` (the caller left) ends the backend's exchange, also
+ * tried, so no caller ever sees two answers; an error that another backend may mend is the answer when none does. Aborting `signal` (the caller left) ends the backend's exchange, also
  * in the middle of the answer. Never rejects.
  */
 export type Forward = (
@@ -52,25 +53,41 @@ type Forwarding = Readonly<{ clock: Clock; idleMs: number }> & ForwardEvents;
 const NO_BACKEND: Reply = { kind: 'no-backend' };
 const CALLER_LEFT: Reply = { kind: 'caller-left' };
 
+/** An archive's "skipped" adds nothing to what the first node said of the slot (-32007). */
+const SKIPPED_FOR_GOOD = -32009;
+
 export function createForward({ clock, idleMs, onBegun, onFailure, onCut }: Forwarding): Forward {
   return async function forward(call, { name, method, backends }, asking) {
     const { signal } = asking;
     const body = requestBody(call, name);
     const startedMs = clock.monotonic();
+    let kept: Begun | undefined;
+    let left = Infinity;
     for (const backend of inOrder(backends, body.length, clock)) {
+      if (left-- === 0) break;
       if (signal.aborted) return over(asking, CALLER_LEFT);
       const outcome = await attempt(backend, method, body, asking);
-      if (outcome.kind === 'whole' || outcome.kind === 'stream') {
-        if (outcome.kind === 'whole') asking.onOver();
-        onBegun(method, clock.monotonic() - startedMs);
-        return outcome;
+      if (signal.aborted && outcome.kind !== 'stream') return over(asking, CALLER_LEFT);
+      if (outcome.kind === 'stream') return begun(outcome);
+      if (outcome.kind === 'whole') {
+        const failure = outcome.encoding === undefined ? failureOf(outcome.bytes) : undefined;
+        const advice = failure === undefined ? 'final' : adviceOn(failure, method.class);
+        if (advice === 'final')
+          return over(asking, begun(failure?.code === SKIPPED_FOR_GOOD ? (kept ?? outcome) : outcome));
+        if (advice === 'once') left = Math.min(left, 1);
+        if (failure !== undefined && !isThrottling(failure)) kept ??= outcome;
+        continue;
       }
-      if (signal.aborted) return over(asking, CALLER_LEFT);
       onFailure(backend, outcome);
       if (isItsFault(outcome)) backend.markFailed(clock);
       if (!mayTryAnother(outcome, method.class)) break;
     }
-    return over(asking, NO_BACKEND);
+    return over(asking, kept === undefined ? NO_BACKEND : begun(kept));
+
+    function begun(answer: Begun): Begun {
+      onBegun(method, clock.monotonic() - startedMs);
+      return answer;
+    }
   };
 
   async function attempt(

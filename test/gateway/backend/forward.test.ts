@@ -224,6 +224,66 @@ describe('a read goes to the next backend', () => {
   });
 });
 
+describe('an error of the method (rpc.md 2.1)', () => {
+  const asked = async (first: Script, second: Script, method = 'getBlock') => {
+    await using backends = pair(first, second);
+    const { a, b } = backends;
+    const { send, failures, overs } = started();
+    const text = await textOf(await send([backendOf({ at: a.url }), backendOf({ at: b.url })], method));
+    return { text, calls: [a.seen.length, b.seen.length], failures, overs };
+  };
+  const says =
+    (code: number): Script =>
+    (seen) =>
+      failure(seen, code, `says ${code}`);
+  const answers: Script = () => undefined;
+
+  test.each([-32004, -32005, -32016, -32603, -32007])('%p is mended by another backend', async (code) => {
+    const { text, calls, failures } = await asked(says(code), answers);
+    expect([text.includes('answer to getBlock'), calls, failures]).toEqual([true, [1, 1], []]);
+  });
+
+  test('that no other mends is passed on as the first one said it', async () => {
+    expect((await asked(says(-32005), says(-32016))).text).toContain('"message":"says -32005"');
+    expect((await asked(says(-32005), plain('', 502))).text).toContain('"message":"says -32005"');
+    expect((await asked(says(-32007), says(-32009))).text).toContain('"message":"says -32007"');
+  });
+
+  test('that the next backend knows to be final is passed on as that one said it', async () => {
+    expect((await asked(says(-32005), says(-32602))).text).toContain('"message":"says -32602"');
+  });
+
+  test('that is final asks nobody else', async () => {
+    expect((await asked(says(-32602), answers)).calls).toEqual([1, 0]);
+    expect((await asked(says(-32002), answers, 'sendTransaction')).calls).toEqual([1, 0]);
+  });
+
+  test('of a send is tried elsewhere only when the node is behind', async () => {
+    expect((await asked(says(-32005), answers, 'sendTransaction')).calls).toEqual([1, 1]);
+    expect((await asked(says(-32603), answers, 'sendTransaction')).calls).toEqual([1, 0]);
+  });
+
+  test("an upstream's own throttling never reaches the caller as his", async () => {
+    expect((await asked(says(-32429), says(429))).text).toBe('no-backend');
+    expect((await asked(says(-429), answers)).text).toContain('answer to getBlock');
+  });
+
+  test('-32603 asks one other and no third', async () => {
+    await using backends = pair(says(-32603), says(-32603));
+    await using third = startBackend();
+    const { a, b } = backends;
+    const all = [a.url, b.url, third.url].map((at) => backendOf({ at }));
+    expect(await textOf(await started().send(all, 'getBlock'))).toContain('-32603');
+    expect([a.seen.length, b.seen.length, third.seen.length]).toEqual([1, 1, 0]);
+  });
+
+  test('whatever comes of a call, it is over once', async () => {
+    for (const script of [answers, says(-32602), says(-32005), plain('', 500)]) {
+      expect((await asked(script, plain('', 500))).overs).toEqual(['getBlock']);
+    }
+  });
+});
+
 test('a backend that failed is asked last for a second, then first again', async () => {
   await using backends = pair(plain('', 502));
   const { a, b } = backends;

@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'bun:test';
+import { adviceOn, failureOf, isThrottling } from '../../../gateway/backend/rpc-failure.ts';
+
+const advice = (code: number, kind: Parameters<typeof adviceOn>[1] = 'light', message = '') =>
+  adviceOn({ code, message }, kind);
+
+describe('what an error of the method says about asking another backend (rpc.md 2.1)', () => {
+  test.each([
+    -32700, -32600, -32602, -32002, -32003, -32006, -32008, -32009, -32013, -32015, -32017, -32099, 1,
+  ])('%p is the answer', (code) => expect(advice(code)).toBe('final'));
+
+  test.each([
+    -32601, -32001, -32004, -32005, -32010, -32011, -32014, -32016, -32018, -32019, -32020, -32021, -32000,
+  ])('%p: another may know better', (code) => expect(advice(code)).toBe('elsewhere'));
+
+  test.each([-32603, -32007, -32012])('%p: one other may be asked', (code) =>
+    expect(advice(code)).toBe('once'),
+  );
+
+  test('a bad parameter is final, unless it is BigTable that failed', () => {
+    expect(advice(-32602, 'history', 'BigTable query failed (maybe timeout due to too large range)')).toBe(
+      'elsewhere',
+    );
+    expect(advice(-32602, 'history', 'Invalid param: BigTable')).toBe('final');
+  });
+
+  test.each([429, -429, -32029, -32090, -32429])("%p is our throttling, not the caller's", (code) => {
+    expect([advice(code), advice(code, 'write'), isThrottling({ code, message: '' })]).toEqual([
+      'elsewhere',
+      'elsewhere',
+      true,
+    ]);
+  });
+
+  test('a write goes elsewhere only when the node says that it is behind (DESIGN 3.5)', () => {
+    expect(advice(-32005, 'write')).toBe('elsewhere');
+    for (const code of [-32002, -32003, -32603, -32016, -32000, -32004])
+      expect(advice(code, 'write')).toBe('final');
+  });
+});
+
+describe('the error of an answer', () => {
+  const of = (text: string) => failureOf(new TextEncoder().encode(text));
+  test.each([
+    [
+      '{"jsonrpc":"2.0","error":{"code":-32005,"message":"Node is behind","data":{"numSlotsBehind":7}},"id":1}\n',
+      -32005,
+    ],
+    ['{"id":1,"jsonrpc":"2.0","error":{"message":"x","code":-32007}}', -32007],
+    ['{"jsonrpc":"2.0","result":null,"error":{"code":429,"message":"slow down"},"id":1}', 429],
+  ])('%s', (text, code) => expect(of(text)?.code).toBe(code));
+
+  test.each([
+    '{"jsonrpc":"2.0","result":{"error":{"code":1}},"id":1}',
+    '{"jsonrpc":"2.0","result":"\\"error\\"","id":1}',
+    '{"jsonrpc":"2.0","result":1,"error":null,"id":1}',
+    '{"jsonrpc":"2.0","error":"text","id":1}',
+    '{"jsonrpc":"2.0","error":{"code":"x"},"id":1}',
+    '{"error"',
+    '',
+  ])('%s has none', (text) => expect(of(text)).toBeUndefined());
+});
