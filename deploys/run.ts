@@ -35,8 +35,8 @@ export async function runDeploys(
   const { dataDir } = config.storage;
   const opened = openStore(join(dataDir, ACCOUNTS_FILE), { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
   if (opened.kind === 'unusable') return complain(opened.sentence);
-  const lock = takeLock(dataDir, 'deploys');
-  if (lock === undefined) return complain(`Another deploys is running on the data directory ${dataDir}.`);
+  const locking = takeLock(dataDir, 'deploys');
+  if (locking.kind === 'refused') return complain(locking.sentence);
 
   const log = createLog('deploys');
   const deploys = createDeploys({
@@ -59,7 +59,7 @@ export async function runDeploys(
   log.info('draining');
   await listening.close(DRAIN_MS);
   opened.store.close();
-  lock.release();
+  locking.lock.release();
   log.info('stopped');
   return 0;
 }

@@ -25,8 +25,8 @@ export type Stages = Readonly<{
   charging: Charging;
   permits: ScanPermits;
   respond: Respond;
-  /** Told how every request ended; `answered` or a refusal's kind. */
-  onOutcome(outcome: 'answered' | Refusal['kind']): void;
+  /** Told of every request that was refused before a backend was asked. */
+  onOutcome(outcome: Refusal['kind']): void;
 }>;
 
 /** A refused batch is answered call by call up to this many; no plan's `max_batch` matters for a caller without one. */
@@ -75,7 +75,6 @@ export function createAnswer({
     const charge = await charging.charge(caller, plan, price);
     if (charge.kind !== 'charged') return refused(charge, envelope);
 
-    onOutcome('answered');
     return respond({ request, envelope, works, caller, plan, price, charge });
   };
 

@@ -10,7 +10,7 @@ import { Backend } from './backend/backend.ts';
 import { createForward, type ForwardEvents } from './backend/forward.ts';
 import { createHttpClient, type HttpClient } from './http/client.ts';
 import { createCharging } from './limits/charge.ts';
-import { createJournal } from './limits/journal.ts';
+import { createJournal, type Journal } from './limits/journal.ts';
 import { createScanPermits } from './limits/scan-permits.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { withStatusRule } from './methods/signature-statuses.ts';
@@ -33,6 +33,9 @@ export type Gateway = Readonly<{
 
 /** This process in the ledger; a second name appears when more processes share the charges. */
 const NODE = 'gateway';
+
+/** A batch that waits for an answer says so this often; the listener's shortest idle limit is twice as long. */
+const BEAT_MS = 4_000;
 
 /** How often changed keys, plans and accounts are noticed; revocation promises a second. */
 const TEND_MS = 250;
@@ -57,6 +60,8 @@ export function createGateway({ config, accounts, ledger, clock, log }: Deps): G
     charging,
     permits,
     onCall: metrics.call,
+    onOutcome: metrics.outcome,
+    beat: (signal) => clock.sleep(BEAT_MS, signal),
   });
   let terms: Terms = config;
   const answer = createAnswer({
@@ -73,9 +78,13 @@ export function createGateway({ config, accounts, ledger, clock, log }: Deps): G
   async function tend(reload: () => void, signal: AbortSignal): Promise<void> {
     const asked = accounts.prepare<{ config: number }, []>('SELECT config FROM revision');
     let seen = asked.get()?.config;
+    let failing = false;
+    const tellJournal = (is: boolean) =>
+      is ? log.error('charges cannot be written to the ledger') : log.info('charges are written again');
     for (let turn = 1; !signal.aborted; turn++) {
       await clock.sleep(TEND_MS, signal);
       refresh();
+      if (journal.isFailing() !== failing) tellJournal((failing = journal.isFailing()));
       for (const { client } of backends) client.tick();
       if (turn % SWEEP_TURNS === 0) charging.sweep();
       const revision = configRevision(asked) ?? seen;
@@ -86,7 +95,7 @@ export function createGateway({ config, accounts, ledger, clock, log }: Deps): G
 
   return {
     answer,
-    health: () => healthOf(backends, clock),
+    health: () => healthOf(backends, journal, clock),
     metrics,
     setTerms: (changed) => void (terms = changed),
     tend,
@@ -125,7 +134,9 @@ function configRevision(asked: { get(): { config: number } | null }): number | u
   }
 }
 
-function healthOf(backends: readonly Backend[], clock: Clock): ReturnType<Health> {
+function healthOf(backends: readonly Backend[], journal: Journal, clock: Clock): ReturnType<Health> {
+  if (journal.isFailing())
+    return { ok: false, sentence: 'charges cannot be written: trials are refused with 503' };
   const failing = backends.filter((backend) => backend.isFailing(clock)).map(({ config }) => config.name);
   if (failing.length === 0) return { ok: true, sentence: 'ok' };
   const names = failing.join(', ');

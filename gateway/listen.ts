@@ -1,19 +1,32 @@
-import { type GatewayConfig, urlOf } from '../shared/config/config.ts';
+import { accessSync, constants } from 'node:fs';
+import { type GatewayConfig, gatewayUrl, urlOf } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
 import { createApp } from './app.ts';
 import type { Gateway } from './gateway.ts';
 
 export type Listening =
-  | { readonly kind: 'listening'; readonly url: URL; close(drainMs: number): Promise<void> }
+  | {
+      readonly kind: 'listening';
+      readonly url: URL;
+      readonly metricsUrl: URL;
+      /** Takes no more connections, lets answers under way end for `drainMs`, then cuts them. */
+      close(drainMs: number): Promise<void>;
+    }
   | { readonly kind: 'refused'; readonly sentence: string };
 
 /** Opens the RPC listener and the metrics listener, or says in one sentence which of them cannot be had. */
 export function listen(config: GatewayConfig, { answer, health, metrics }: Gateway): Listening {
+  const unreadable = unreadableOf(config.tls);
+  if (unreadable !== undefined) return { kind: 'refused', sentence: unreadable };
   const app = createApp(config, answer, health);
   try {
     app.listen(config.listen);
   } catch (error) {
-    return { kind: 'refused', sentence: taken('gateway.listen', config.listen, error) };
+    const sentence = taken('gateway.listen', config.listen, error);
+    return {
+      kind: 'refused',
+      sentence: config.tls === undefined || isAboutAddress(error) ? sentence : badTls(error),
+    };
   }
   let metricsServer: Bun.Server<undefined>;
   try {
@@ -30,11 +43,18 @@ export function listen(config: GatewayConfig, { answer, health, metrics }: Gatew
     void app.server?.stop(true);
     return { kind: 'refused', sentence: taken('gateway.metrics', config.metrics, error) };
   }
-  const url = urlOf({ hostname: config.listen.hostname, port: app.server?.port ?? config.listen.port });
-  if (config.tls !== undefined) url.protocol = 'https:';
-  return { kind: 'listening', url, close };
+  const listen = { hostname: config.listen.hostname, port: app.server?.port ?? config.listen.port };
+  const metricsListen = {
+    hostname: config.metrics.hostname,
+    port: metricsServer.port ?? config.metrics.port,
+  };
+  return {
+    kind: 'listening',
+    url: gatewayUrl({ ...config, listen }),
+    metricsUrl: urlOf(metricsListen),
+    close,
+  };
 
-  /** Takes no more connections, lets answers under way end for `drainMs`, then cuts them. */
   async function close(drainMs: number): Promise<void> {
     const timer = AbortSignal.timeout(drainMs);
     timer.addEventListener('abort', () => void app.server?.stop(true), { once: true });
@@ -47,4 +67,26 @@ function taken(key: string, { hostname, port }: Listen, error: unknown): string 
   const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
   const why = code === 'EADDRINUSE' ? 'another process has it' : code;
   return `The address ${hostname}:${port} cannot be listened on (${why}); free it or change ${key} in the config.`;
+}
+
+/** A sentence when a file of the TLS settings cannot be read. */
+function unreadableOf(tls: GatewayConfig['tls']): string | undefined {
+  for (const path of tls === undefined ? [] : [tls.certPath, tls.keyPath]) {
+    try {
+      accessSync(path, constants.R_OK);
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+      return `The file ${path} of gateway.tls cannot be read (${code}).`;
+    }
+  }
+  return undefined;
+}
+
+function isAboutAddress(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^EA(DDR|CCES)/.test(String(error.code));
+}
+
+function badTls(error: unknown): string {
+  const reason = error instanceof Error ? error.message : String(error);
+  return `The certificate and key of gateway.tls cannot be used (${reason}).`;
 }

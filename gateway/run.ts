@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
-import { type Config, urlOf } from '../shared/config/config.ts';
+import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
@@ -27,8 +27,8 @@ export async function runGateway(
   const { config } = loaded;
   const { dataDir } = config.storage;
 
-  const lock = takeLock(dataDir, 'gateway');
-  if (lock === undefined) return complain(`Another gateway is running on the data directory ${dataDir}.`);
+  const locking = takeLock(dataDir, 'gateway');
+  if (locking.kind === 'refused') return complain(locking.sentence);
   const accounts = openStore(join(dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   if (accounts.kind === 'unusable') return complain(accounts.sentence);
   const ledger = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
@@ -44,7 +44,7 @@ export async function runGateway(
   });
   const listening = listen(config.gateway, gateway);
   if (listening.kind === 'refused') return complain(listening.sentence);
-  announce(config, listening.url, supervised, log);
+  announce(config, listening, supervised, log);
 
   const reload = () => reloadTerms(path, env, gateway, log);
   process.on('SIGHUP', reload);
@@ -56,16 +56,17 @@ export async function runGateway(
   gateway.close();
   ledger.store.close();
   accounts.store.close();
-  lock.release();
+  locking.lock.release();
   log.info('stopped');
   return 0;
 }
 
 type Log = ReturnType<typeof createLog>;
+type Listening = Extract<ReturnType<typeof listen>, { kind: 'listening' }>;
 
-function announce(config: Config, url: URL, supervised: boolean, log: Log) {
+function announce(config: Config, { url, metricsUrl }: Listening, supervised: boolean, log: Log) {
   if (supervised) console.log(JSON.stringify({ ready: 'gateway', url: url.href }));
-  log.info({ url: url.href, metrics: urlOf(config.gateway.metrics).href }, 'listening');
+  log.info({ url: url.href, metrics: metricsUrl.href }, 'listening');
   if (config.gateway.processes > 1)
     log.warn('gateway.processes is above 1, and this version runs one process');
   if (config.storage.redisUrl !== undefined)

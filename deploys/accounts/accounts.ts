@@ -40,7 +40,7 @@ type Row = {
   id: number;
   name: string;
   plan: string | null;
-  credits_granted: number;
+  credits_granted: number | null;
   created_at_ms: number;
 };
 
@@ -53,8 +53,8 @@ export type AccountDeps = Readonly<{
 }>;
 
 /**
- * The accounts of `store`. The first plan with credits that an account gets grants it that plan's allowance, once:
- * leaving the plan and coming back gives no second one.
+ * The accounts of `store`. An account has its plan's allowance until its credits are set: then it has what was set,
+ * whatever plans it leaves and comes back to. What was spent stays spent.
  */
 export function createAccounts({ store, plans, spentOf, clock }: AccountDeps): Accounts {
   const byName = store.prepare<Row, [string]>('SELECT * FROM accounts WHERE name = ?');
@@ -79,9 +79,8 @@ export function createAccounts({ store, plans, spentOf, clock }: AccountDeps): A
     if (wanted !== undefined && plan !== undefined && !plans.has(plan)) return { kind: 'unknown-plan', plan };
     const allowance = allowanceOf(plan);
     if (creditsLeft !== undefined && allowance === undefined) return { kind: 'no-credits', plan };
-    const isFirst = row.credits_granted === 0 && plan !== (row.plan ?? undefined);
-    const granted = isFirst ? (allowance ?? 0) : row.credits_granted;
-    update.run(plan ?? null, creditsLeft === undefined ? granted : spentOf(row.id) + creditsLeft, row.id);
+    const granted = creditsLeft === undefined ? row.credits_granted : spentOf(row.id) + creditsLeft;
+    update.run(plan ?? null, granted, row.id);
     const account = find(name);
     if (account === undefined) throw new Error('an account vanished inside its own transaction');
     return { kind: 'account', account };
@@ -93,8 +92,9 @@ export function createAccounts({ store, plans, spentOf, clock }: AccountDeps): A
   }
 
   function accountFrom({ id, name, plan, credits_granted, created_at_ms }: Row): Account {
-    const counted = allowanceOf(plan ?? undefined) !== undefined;
-    const creditsLeft = counted ? Math.max(0, credits_granted - spentOf(id)) : undefined;
+    const allowance = allowanceOf(plan ?? undefined);
+    const granted = allowance === undefined ? undefined : (credits_granted ?? allowance);
+    const creditsLeft = granted === undefined ? undefined : Math.max(0, granted - spentOf(id));
     return { id, name, plan: plan ?? undefined, creditsLeft, createdAtMs: created_at_ms };
   }
 

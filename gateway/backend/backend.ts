@@ -11,6 +11,7 @@ export class Backend {
   readonly client: HttpClient;
   #inFlight = 0;
   #failedUntilMs = 0;
+  #left = Promise.withResolvers<void>();
 
   constructor(config: BackendConfig, client: HttpClient) {
     this.config = config;
@@ -31,9 +32,17 @@ export class Backend {
     this.#inFlight++;
     let inside = true;
     return () => {
-      if (inside) this.#inFlight--;
+      if (!inside) return;
       inside = false;
+      this.#inFlight--;
+      this.#left.resolve();
+      this.#left = Promise.withResolvers();
     };
+  }
+
+  /** Resolves when the next call leaves. */
+  get nextLeft(): Promise<void> {
+    return this.#left.promise;
   }
 
   /** Puts it behind the other backends for `PENALTY_MS`: a dead host should cost one call a second, not every call. */
@@ -48,11 +57,9 @@ export class Backend {
 
 const PENALTY_MS = 1_000;
 
-/** The backends with room in their configured order, those that failed a moment ago last. */
+/** The backends that take a body of this length, in their configured order, those that failed a moment ago last. */
 export function inOrder(backends: readonly Backend[], bodyBytes: number, clock: Clock): readonly Backend[] {
-  const able = backends.filter(
-    ({ hasRoom, config }) => hasRoom && bodyBytes <= (config.bodyBytesMax ?? Infinity),
-  );
+  const able = backends.filter(({ config }) => bodyBytes <= (config.bodyBytesMax ?? Infinity));
   if (!able.some((backend) => backend.isFailing(clock))) return able;
   return able.toSorted((a, b) => Number(a.isFailing(clock)) - Number(b.isFailing(clock)));
 }

@@ -3,6 +3,7 @@ import type { Call } from '../request/call.ts';
 import type { Method } from '../route/methods.ts';
 import type { Route } from '../route/router.ts';
 import { type Backend, inOrder } from './backend.ts';
+import { withRoom } from './room.ts';
 import type { Begun, StreamBody, StreamEnd } from './begun.ts';
 import { deadlineMsOf } from './deadline.ts';
 import { type Failure, isItsFault, mayTryAnother } from './failure.ts';
@@ -63,7 +64,8 @@ export function createForward({ clock, idleMs, onBegun, onFailure, onCut }: Forw
     const startedMs = clock.monotonic();
     let kept: Begun | undefined;
     let left = Infinity;
-    for (const backend of inOrder(backends, body.length, clock)) {
+    const able = inOrder(backends, body.length, clock);
+    for (const backend of await withRoom(able, deadlineMsOf(method.class, idleMs), clock, signal)) {
       if (left-- === 0) break;
       if (signal.aborted) return over(asking, CALLER_LEFT);
       const outcome = await attempt(backend, method, body, asking);

@@ -18,8 +18,8 @@ export type Charge =
 export type Charging = Readonly<{
   /** Takes rate and credits together, or neither. On a plan with credits it resolves when the charge is durable. Never rejects. */
   charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge>;
-  /** Gives credits back for calls that no backend could answer. */
-  refund(caller: Caller, plan: Plan, credits: number): void;
+  /** Gives back what was taken for calls that nobody answered: credits, and the rate of a request that was refused. */
+  refund(caller: Caller, plan: Plan, price: Price): void;
   /** Forgets accounts whose bucket is full again: a new one would be equal. */
   sweep(): void;
 }>;
@@ -42,7 +42,8 @@ export function createCharging(journal: Journal, clock: Clock): Charging {
     const spending = spendingOf(caller.accountId);
     if (spending === undefined) return { kind: 'check-unavailable' };
     // An allowance lowered below what is spent leaves none, not fewer: a free call still passes.
-    const left = Math.max(0, caller.creditsGranted - (spending.charged - spending.refunded));
+    const granted = caller.creditsGranted ?? plan.credits;
+    const left = Math.max(0, granted - (spending.charged - spending.refunded));
     if (price.credits > left)
       return { kind: 'out-of-credits', rate: { plan, tokens: refilled(before, plan, nowMs).tokens } };
     held.set(caller.accountId, { bucket: taken.bucket, plan });
@@ -85,7 +86,8 @@ export function createCharging(journal: Journal, clock: Clock): Charging {
     }
   }
 
-  function refund(caller: Caller, plan: Plan, credits: number): void {
+  function refund(caller: Caller, plan: Plan, { calls, credits }: Price): void {
+    if (calls > 0) giveBack(caller.accountId, calls);
     if (plan.credits === undefined || credits === 0) return;
     journal.spendingOf(caller.accountId).refunded += credits;
     void journal.note(caller.accountId);

@@ -14,7 +14,11 @@ export type Journal = Readonly<{
   note(accountId: number): Promise<void>;
   /** Writes what is noted now. */
   flush(): void;
+  /** Whether the last write failed: no charge can be made durable. */
+  isFailing(): boolean;
 }>;
+
+const BUSY_MS = 100;
 
 /** Opens the journal of `node` over a ledger. `soon` runs a function once, after the current turn's other work. */
 export function createJournal(ledger: Store, node: string, soon: (run: () => void) => void): Journal {
@@ -33,6 +37,9 @@ export function createJournal(ledger: Store, node: string, soon: (run: () => voi
   const spendings = new Map<number, Spending>();
   let noted = new Set<number>();
   let turn: PromiseWithResolvers<void> | undefined;
+  let failing = false;
+  // Only this process writes the ledger; one that holds it for longer must not hold up every request with it.
+  ledger.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
 
   function spendingOf(accountId: number): Spending {
     const known = spendings.get(accountId);
@@ -58,12 +65,14 @@ export function createJournal(ledger: Store, node: string, soon: (run: () => voi
     noted = new Set();
     try {
       if (batch.size > 0) writeAll.immediate(batch);
+      failing = false;
       ended?.resolve();
     } catch (error) {
+      failing = true;
       for (const id of batch) noted.add(id);
       ended?.reject(error);
     }
   }
 
-  return { spendingOf, note, flush };
+  return { spendingOf, note, flush, isFailing: () => failing };
 }

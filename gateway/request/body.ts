@@ -9,7 +9,7 @@ export async function readBody(request: Request, bytesMax: number): Promise<Body
   const length = request.headers.get('content-length');
   if (length !== null && Number(length) > bytesMax) return TOO_LARGE;
   try {
-    // A declared length is enforced by the listener, so the fast whole read cannot exceed it.
+    // The listener reads no more than the declared length, so the fast whole read cannot exceed it.
     if (length !== null) return { kind: 'body', bytes: new Uint8Array(await request.arrayBuffer()) };
     return await readChunks(request.body, bytesMax);
   } catch {

@@ -14,6 +14,10 @@ const PARALLEL_MAX = 8;
 const OPEN = Buffer.from('[');
 const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from(']');
+const SPACE = Buffer.from(' ');
+
+/** Resolves when it is time for a sign of life, or when `signal` aborts. */
+export type Beat = (signal: AbortSignal) => Promise<void>;
 
 /**
  * The answers as one JSON array in the batch's order, spliced as bytes, holding one chunk at a time. A later answer
@@ -25,6 +29,7 @@ export function streamBatch(
   starts: readonly Start[],
   abort: AbortController,
   onCut: (place: number) => void,
+  beat: Beat,
 ): ReadableStream {
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',
@@ -33,7 +38,8 @@ export function streamBatch(
         const parts = launchInOrder(starts, PARALLEL_MAX);
         for (const [i, part] of parts.entries()) {
           await controller.write(i === 0 ? OPEN : COMMA);
-          const whole = await writePart(controller, await part.begun);
+          const begun = await whileBeating(part.begun, beat, () => controller.write(SPACE));
+          const whole = await writePart(controller, begun);
           abort.signal.throwIfAborted();
           if (!whole) {
             onCut(i);
@@ -54,6 +60,24 @@ export function streamBatch(
     },
   };
   return new ReadableStream(source);
+}
+
+/** Waits for an answer to begin, and writes white space meanwhile: the caller's connection must not look idle. */
+async function whileBeating(begun: Promise<Part>, beat: Beat, write: () => unknown): Promise<Part> {
+  const over = new AbortController();
+  const beating = (async () => {
+    for (;;) {
+      await beat(over.signal);
+      if (over.signal.aborted) return;
+      await write();
+    }
+  })();
+  try {
+    return await begun;
+  } finally {
+    over.abort();
+    await beating;
+  }
 }
 
 /** Writes one answer; gives false when it broke off. */

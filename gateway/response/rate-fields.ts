@@ -1,6 +1,11 @@
 import type { RateState } from '../limits/charge.ts';
 import { retryAfterSeconds } from '../limits/bucket.ts';
 
+/** Both fields, for every answer to a caller whose rate was looked at. */
+export function rateFields(state: RateState): Readonly<Record<string, string>> {
+  return { ratelimit: rateLeft(state), 'ratelimit-policy': ratePolicy(state) };
+}
+
 /** `RateLimit-Policy`: `q` calls in a full bucket, refilled over `w` seconds (draft-ietf-httpapi-ratelimit-headers-10). */
 export function ratePolicy({ plan }: RateState): string {
   return `"calls";q=${plan.burst};w=${Math.max(1, Math.ceil(plan.burst / plan.rps))}`;

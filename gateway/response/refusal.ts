@@ -6,7 +6,7 @@ import { NULL_ID } from '../request/call.ts';
 import type { BodyRefusal } from '../request/body.ts';
 import type { Envelope, Malformed } from '../request/envelope.ts';
 import type { HeadRefusal } from '../request/http-head.ts';
-import { rateLeft, ratePolicy } from './rate-fields.ts';
+import { rateFields } from './rate-fields.ts';
 import { rpcError } from './rpc-error.ts';
 
 /** Every expected no of the RPC endpoint. A new kind does not compile until it has a row below. */
@@ -37,15 +37,14 @@ function rowOf(refusal: Refusal): Row {
     case 'over-rate':
       return row(429, -429, 'Rate limit exceeded', {
         'retry-after': String(retryAfterSeconds(refusal.waitMs)),
-        ratelimit: rateLeft(refusal.rate),
-        'ratelimit-policy': ratePolicy(refusal.rate),
+        ...rateFields(refusal.rate),
       });
     case 'over-scans':
       return row(429, -429, `Rate limit exceeded: at most ${refusal.max} scans at once`, {
         'retry-after': '1',
       });
     case 'out-of-credits':
-      return row(402, -402, 'Trial credits used up');
+      return row(402, -402, 'Trial credits used up', rateFields(refusal.rate));
     case 'check-unavailable':
       return row(503, -503, 'Key check unavailable', { 'retry-after': '1' });
     case 'no-backend':
@@ -67,14 +66,21 @@ function row(status: number, code: number, message: string, headers: Row['header
   return { status, code, message, headers };
 }
 
-/** The finished answer. `to` supplies the ids: one error object for each of its calls, or one with id null. */
-export function refuse(refusal: Refusal, to?: Envelope | Malformed): Response {
+/**
+ * The finished answer. `to` supplies the ids: one error object for each of its calls, or one with id null. `fields`
+ * are headers that only the stage that refuses knows.
+ */
+export function refuse(
+  refusal: Refusal,
+  to?: Envelope | Malformed,
+  fields: Readonly<Record<string, string>> = {},
+): Response {
   const { status, code, message, headers } = rowOf(refusal);
   return new Response(
     bodyFor(to, (id) => rpcError(code, message, id)),
     {
       status,
-      headers: { 'content-type': 'application/json; charset=utf-8', ...headers },
+      headers: { 'content-type': 'application/json; charset=utf-8', ...headers, ...fields },
     },
   );
 }

@@ -7,8 +7,8 @@ import type { ScanPermits } from '../limits/scan-permits.ts';
 import type { Price } from '../limits/price.ts';
 import type { Envelope } from '../request/envelope.ts';
 import type { StreamEnd } from '../backend/begun.ts';
-import { type Part, type Start, streamBatch } from './batch.ts';
-import { rateLeft, ratePolicy } from './rate-fields.ts';
+import { type Beat, type Part, type Start, streamBatch } from './batch.ts';
+import { rateFields } from './rate-fields.ts';
 import { refuse } from './refusal.ts';
 import { NO_BACKEND, rpcError } from './rpc-error.ts';
 import { streamSingle } from './single.ts';
@@ -32,11 +32,21 @@ export type Respond = (admitted: Admitted) => Promise<Response>;
 /** Told how the call of a method ended. */
 export type OnCall = (method: string, outcome: 'answered' | 'no-backend' | 'caller-left') => void;
 
-type Deps = Readonly<{ forward: Forward; charging: Charging; permits: ScanPermits; onCall: OnCall }>;
+/** Told how an admitted request ended; a batch is answered, whatever its calls say. */
+export type OnAnswer = (outcome: 'answered' | 'no-backend' | 'caller-left') => void;
+
+type Deps = Readonly<{
+  forward: Forward;
+  charging: Charging;
+  permits: ScanPermits;
+  onCall: OnCall;
+  onOutcome: OnAnswer;
+  beat: Beat;
+}>;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-export function createRespond({ forward, charging, permits, onCall }: Deps): Respond {
+export function createRespond({ forward, charging, permits, onCall, onOutcome, beat }: Deps): Respond {
   return async function respond(admitted) {
     const [first] = admitted.works;
     return admitted.envelope.kind === 'single' && first !== undefined
@@ -46,12 +56,19 @@ export function createRespond({ forward, charging, permits, onCall }: Deps): Res
 
   async function single(work: Work, admitted: Admitted): Promise<Response> {
     const headers = headersOf(admitted);
-    if (work.kind === 'silent') return new Response(null, { headers });
-    if (work.kind === 'answered') return new Response(work.bytes, { headers });
+    if (work.kind !== 'forward') {
+      onOutcome('answered');
+      return new Response(work.kind === 'answered' ? work.bytes : null, { headers });
+    }
     const { request } = admitted;
     const acceptEncoding = request.headers.get('accept-encoding') ?? 'identity';
     const reply = await forwarded(work, admitted, acceptEncoding, request.signal);
-    if (reply.kind === 'no-backend') return refuse(reply, admitted.envelope);
+    onOutcome(reply.kind === 'whole' || reply.kind === 'stream' ? 'answered' : reply.kind);
+    if (reply.kind === 'no-backend') {
+      // The whole request is refused, so it takes no rate either: its Retry-After is true.
+      charging.refund(admitted.caller, admitted.plan, { calls: 1, credits: 0 });
+      return refuse(reply, admitted.envelope, rateFields(admitted.charge.rate));
+    }
     if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
     if (reply.encoding !== undefined) {
       headers.set('content-encoding', reply.encoding);
@@ -64,10 +81,12 @@ export function createRespond({ forward, charging, permits, onCall }: Deps): Res
 
   /** A stream that its backend cut is not paid for; one whose caller left is (DESIGN 3.8). */
   function refundIfCut(end: StreamEnd, credits: number, { caller, plan }: Admitted): void {
-    if (end.kind === 'cut' && end.reason !== 'cancelled') charging.refund(caller, plan, credits);
+    if (end.kind === 'cut' && end.reason !== 'cancelled')
+      charging.refund(caller, plan, { calls: 0, credits });
   }
 
   function batch(admitted: Admitted): Response {
+    onOutcome('answered');
     const abort = new AbortController();
     const { signal } = admitted.request;
     // The caller may have left while the charge was written; an aborted signal fires no event.
@@ -85,13 +104,13 @@ export function createRespond({ forward, charging, permits, onCall }: Deps): Res
     });
     const headers = headersOf(admitted);
     if (starts.length === 0) return new Response(null, { headers });
-    return new Response(streamBatch(starts, abort, refundFrom), { headers });
+    return new Response(streamBatch(starts, abort, refundFrom, beat), { headers });
 
     /** What a batch that broke off did not deliver is not paid for: the call at `place` and all behind it. */
     function refundFrom(place: number): void {
       if (signal.aborted) return;
       const credits = owed.slice(place).reduce((sum, each) => sum + each, 0);
-      charging.refund(admitted.caller, admitted.plan, credits);
+      charging.refund(admitted.caller, admitted.plan, { calls: 0, credits });
     }
   }
 
@@ -115,7 +134,7 @@ export function createRespond({ forward, charging, permits, onCall }: Deps): Res
     const onOver = await permitFor(route, caller, plan, signal);
     const reply = await forward(call, route, { acceptEncoding, signal, onOver });
     onCall(route.name, reply.kind === 'whole' || reply.kind === 'stream' ? 'answered' : reply.kind);
-    if (reply.kind === 'no-backend') charging.refund(caller, plan, credits);
+    if (reply.kind === 'no-backend') charging.refund(caller, plan, { calls: 0, credits });
     return reply;
   }
 }
@@ -141,7 +160,6 @@ function partFrom(reply: Reply, { call }: Forwarded): Part {
 function headersOf({ price, charge }: Admitted): Headers {
   const headers = new Headers({ 'content-type': JSON_TYPE, 'x-credits-cost': String(price.credits) });
   if (charge.creditsLeft !== undefined) headers.set('x-credits-left', String(charge.creditsLeft));
-  headers.set('ratelimit-policy', ratePolicy(charge.rate));
-  headers.set('ratelimit', rateLeft(charge.rate));
+  for (const [name, value] of Object.entries(rateFields(charge.rate))) headers.set(name, value);
   return headers;
 }

@@ -60,9 +60,13 @@ export function configFrom(document: unknown, env: Environment): ConfigResult {
   const root = openTable(document, '', env, problems);
   const backends = backendsFrom(root);
   const localnet = localnetFrom(root.table('localnet'));
+  const gateway = gatewayFrom(root.table('gateway'));
   const config: Config = {
-    gateway: gatewayFrom(root.table('gateway')),
-    deploys: deploysFrom(root.table('deploys'), backends.length === 0 ? urlOf(localnet.listen) : GATEWAY_URL),
+    gateway,
+    deploys: deploysFrom(
+      root.table('deploys'),
+      backends.length === 0 ? urlOf(localnet.listen) : gatewayUrl(gateway),
+    ),
     storage: storageFrom(root.table('storage')),
     localnet,
     backends,
@@ -79,7 +83,12 @@ export function urlOf({ hostname, port }: Listen): URL {
   return new URL(`http://${host.includes(':') ? `[${host}]` : host}:${port}`);
 }
 
-const GATEWAY_URL = new URL('http://127.0.0.1:8899');
+/** The gateway's own address, as a program on the same host reaches it. */
+export function gatewayUrl({ listen, tls }: GatewayConfig): URL {
+  const url = urlOf(listen);
+  if (tls !== undefined) url.protocol = 'https:';
+  return url;
+}
 
 function gatewayFrom(table: Table): GatewayConfig {
   const tls = table.has('tls') ? tlsFrom(table.table('tls')) : undefined;

@@ -80,7 +80,13 @@ export const listen: Kind<Listen> = {
 
 /** An http or https address without a fragment. */
 export function httpUrl(example: string): Kind<URL> {
-  return { wanted: 'an http:// or https:// address', example, read: (value) => readHttpUrl(value) };
+  // Hidden, because providers put keys into addresses.
+  return {
+    wanted: 'an http:// or https:// address',
+    example,
+    hidden: true,
+    read: (value) => readHttpUrl(value),
+  };
 }
 
 function readHttpUrl(value: unknown): URL | undefined {
@@ -93,6 +99,7 @@ function readHttpUrl(value: unknown): URL | undefined {
 export const httpUrls: Kind<readonly URL[]> = {
   wanted: 'a list of http:// or https:// addresses',
   example: '["http://127.0.0.1:8899"]',
+  hidden: true,
   read: (value) => {
     if (!Array.isArray(value) || value.length === 0) return undefined;
     const urls = value.map(readHttpUrl);

@@ -49,7 +49,7 @@ export function openTable(value: unknown, path: string, env: Environment, proble
     asked.add(key);
     const raw = rows[key];
     if (raw === undefined) return undefined;
-    const value = fromEnvironment(raw, env);
+    const value = Array.isArray(raw) ? listFromEnvironment(raw, env) : fromEnvironment(raw, env);
     if (value.kind === 'unset') {
       file(key, raw, `the environment variable ${value.name} to be set`, `export ${value.name}=…`);
       return undefined;
@@ -108,4 +108,15 @@ function fromEnvironment(raw: unknown, env: Environment): Resolved {
   const name = raw.slice('env:'.length);
   const value = env[name];
   return value === undefined || value === '' ? { kind: 'unset', name } : { kind: 'set', value };
+}
+
+/** A list with every `"env:NAME"` in it replaced, or the first name that is not set. */
+function listFromEnvironment(list: readonly unknown[], env: Environment): Resolved {
+  const values: unknown[] = [];
+  for (const item of list) {
+    const resolved = fromEnvironment(item, env);
+    if (resolved.kind === 'unset') return resolved;
+    values.push(resolved.value);
+  }
+  return { kind: 'set', value: values };
 }

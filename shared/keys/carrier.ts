@@ -20,8 +20,9 @@ export function carriedKey(headers: Headers, url: string): Carried {
     if (found !== undefined && found !== text) conflict = true;
     found = text;
   };
-  note(headers.get('x-token')?.trim());
-  note(bearerOf(headers.get('authorization')));
+  // A header line sent twice arrives joined with a comma, which no key holds.
+  for (const text of headers.get('x-token')?.split(',') ?? []) note(text.trim());
+  for (const text of headers.get('authorization')?.split(',') ?? []) note(bearerOf(text));
   const query = url.indexOf('?');
   if (query !== -1) for (const value of parametersOf(url.slice(query + 1))) note(value);
   if (conflict) return CONFLICT;
@@ -29,8 +30,7 @@ export function carriedKey(headers: Headers, url: string): Carried {
 }
 
 /** The token of a Bearer header; the scheme is case-insensitive (RFC 9110 11.1). Other schemes carry no key. */
-function bearerOf(header: string | null): string | undefined {
-  if (header === null) return undefined;
+function bearerOf(header: string): string | undefined {
   return /^bearer +(.*)$/i.exec(header.trim())?.[1]?.trim();
 }
 

@@ -9,8 +9,8 @@ export type Caller = Readonly<{
   keyId: KeyId;
   accountId: number;
   plan: string | undefined;
-  /** Credits ever granted to the account; meaningful only on a plan with credits. */
-  creditsGranted: number;
+  /** Credits ever given to the account; `undefined`: its plan's allowance. Meaningful only on a plan with credits. */
+  creditsGranted: number | undefined;
 }>;
 
 /** Unknown, revoked, expired and contradictory keys are one answer, so that a guess learns nothing (spec 5.3). */

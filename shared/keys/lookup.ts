@@ -23,7 +23,7 @@ type Row = {
   id: string;
   account_id: number;
   plan: string | null;
-  credits_granted: number;
+  credits_granted: number | null;
   suspended: number;
   expires_at_ms: number | null;
 };
@@ -93,7 +93,7 @@ function knownFrom(row: Row): KnownKey {
         keyId: row.id as KeyId, // written by createKeys, which makes it from the hash
         accountId: row.account_id,
         plan: row.plan ?? undefined,
-        creditsGranted: row.credits_granted,
+        creditsGranted: row.credits_granted ?? undefined,
       },
     },
     suspended: row.suspended === 1,

@@ -5,7 +5,8 @@ export const ACCOUNTS_FILE = 'sluice.db';
 
 /**
  * Accounts and keys. `revision` grows with every change that a running app must notice; a key's last use is
- * not one. Instants are Unix milliseconds. `credits_granted` counts up: what is left is it minus what the
+ * not one. Instants are Unix milliseconds. `credits_granted` is every credit an
+ * account was ever given, and null while that is simply its plan's allowance; what is left is it minus what the
  * gateway's ledger says was spent.
  */
 export const ACCOUNTS_MIGRATIONS: Migrations = {
@@ -14,7 +15,7 @@ export const ACCOUNTS_MIGRATIONS: Migrations = {
       id INTEGER PRIMARY KEY,
       name TEXT NOT NULL UNIQUE,
       plan TEXT,
-      credits_granted INTEGER NOT NULL DEFAULT 0,
+      credits_granted INTEGER,
       suspended INTEGER NOT NULL DEFAULT 0,
       created_at_ms INTEGER NOT NULL
     ) STRICT;

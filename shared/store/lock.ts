@@ -11,17 +11,35 @@ const WAIT_MS = 1_500;
 /** Held locks; a database that nobody refers to is collected, and its lock with it. */
 const held = new Set<Database>();
 
-/** Takes the lock `name` of `dataDir`, or gives `undefined` when another process goes on holding it. */
-export function takeLock(dataDir: string, name: string): Lock | undefined {
-  mkdirSync(dataDir, { recursive: true });
-  const database = new Database(join(dataDir, `${name}.lock`), { create: true });
+export type Locking =
+  | { readonly kind: 'locked'; readonly lock: Lock }
+  /** `sentence` tells the operator that another process has it, or why it cannot be had at all. */
+  | { readonly kind: 'refused'; readonly sentence: string };
+
+/** Takes the lock of the app `name` on `dataDir`, or says why not. Never throws. */
+export function takeLock(dataDir: string, name: string): Locking {
+  let database: Database | undefined;
   try {
+    mkdirSync(dataDir, { recursive: true });
+    database = new Database(join(dataDir, `${name}.lock`), { create: true });
     database.run(`PRAGMA busy_timeout = ${WAIT_MS}`);
     database.run('BEGIN EXCLUSIVE');
-  } catch {
-    database.close();
-    return undefined;
+  } catch (error) {
+    database?.close();
+    return { kind: 'refused', sentence: sentenceOf(error, dataDir, name) };
   }
+  return { kind: 'locked', lock: holding(database) };
+}
+
+function sentenceOf(error: unknown, dataDir: string, name: string): string {
+  if (error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY') {
+    return `Another ${name} is running on the data directory ${dataDir}.`;
+  }
+  const reason = error instanceof Error ? error.message : String(error);
+  return `The data directory ${dataDir} cannot be used (${reason}).`;
+}
+
+function holding(database: Database): Lock {
   held.add(database);
   return {
     release: () => {

@@ -41,6 +41,7 @@ describe('the key is taken from each of the three carriers (spec 5.2)', () => {
       (text) => ({ query: `?a=b&api%2Dkey=${text.replace('_', '%5F')}` }),
     ],
     ['the same key twice', (text) => ({ headers: { 'x-token': text }, query: `?api-key=${text}` })],
+    ['the same header twice', (text) => ({ headers: { 'x-token': `${text}, ${text}` } })],
     ['a key beside an empty carrier', (text) => ({ headers: { 'x-token': '' }, query: `?api-key=${text}` })],
   ])('%s', async (_name, carriers) => {
     expect((await send(carriers(key))).status).toBe(200);

@@ -180,6 +180,13 @@ describe('what is not a request (DESIGN 3.2)', () => {
     ],
     ['a long body', LONG, {}, 413, refusal(-32600, 'Request body too large', 'null')],
     [
+      'a body far above the limit',
+      ' '.repeat(3_000_000),
+      {},
+      413,
+      refusal(-32600, 'Request body too large', 'null'),
+    ],
+    [
       'plain text',
       '{}',
       { headers: { 'content-type': 'text/plain' } },
@@ -232,4 +239,13 @@ describe('what is not a request (DESIGN 3.2)', () => {
       await gateway.post(body, key);
     expect((await gateway.post(CALL, key)).headers.get('x-credits-left')).toBe('2');
   });
+});
+
+test('a request that no backend answered takes no rate either: its Retry-After is true', async () => {
+  await using lonely = await startGateway({
+    backends: [{ name: 'dead', url: 'http://127.0.0.1:1' }],
+    plans: { slow: { rps: 0.001, burst: 1 } },
+  });
+  const key = lonely.key('slow');
+  for (let i = 0; i < 3; i++) expect((await lonely.post(CALL, key)).status).toBe(503);
 });

@@ -63,7 +63,7 @@ describe('it refuses to start with one sentence and exit code 1', () => {
     const lines = stderr.trimEnd().split('\n');
     expect(lines).toHaveLength(2);
     expect(stderr).toContain('deploys.poll_second: found 60, wanted no such key');
-    expect(stderr).toContain('deploys.public_url: found "console"');
+    expect(stderr).toContain('deploys.public_url: found a value that does not fit');
     expect(code).toBe(1);
   });
 

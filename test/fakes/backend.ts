@@ -22,6 +22,7 @@ export function startBackend(script: Script = () => undefined) {
     port: 0,
     reusePort: false,
     idleTimeout: 0,
+    development: false,
     async fetch(request) {
       const text = await request.text();
       const parsed: { method?: unknown; params?: unknown } = JSON.parse(text);

@@ -82,13 +82,19 @@ describe('a change of an account', () => {
     expect(accounts.find('a')?.creditsLeft).toBe(249);
     expect(accountOf(accounts.set('a', { creditsLeft: 0 })).creditsLeft).toBe(0);
   });
-  test('the first plan with credits grants once: leaving and coming back gives no second allowance', () => {
+  test('an account has the allowance of its plan once: leaving and coming back gives no second one', () => {
     accounts.create('a', 'pro');
     expect(accountOf(accounts.set('a', { plan: { name: 'trial' } })).creditsLeft).toBe(1_000);
     spent.set(1, 900);
     accounts.set('a', { plan: { name: 'pro' } });
     expect(accountOf(accounts.set('a', { plan: { name: 'trial' } })).creditsLeft).toBe(100);
-    expect(accountOf(accounts.set('a', { plan: { name: 'large-trial' } })).creditsLeft).toBe(100);
+    expect(accountOf(accounts.set('a', { plan: { name: 'large-trial' } })).creditsLeft).toBe(4_100);
+  });
+  test('credits that were set stay set, whatever plans it leaves and comes back to', () => {
+    accounts.create('a', 'trial');
+    accounts.set('a', { creditsLeft: 0 });
+    accounts.set('a', { plan: { name: 'pro' } });
+    expect(accountOf(accounts.set('a', { plan: { name: 'trial' } })).creditsLeft).toBe(0);
   });
   test('naming the plan again grants nothing', () => {
     accounts.create('a', 'trial');

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { type Part, type Start, streamBatch } from '../../../gateway/response/batch.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
 import { streamBodyOf } from '../stream-body.ts';
 
 const bytes = (text: string): Part => ({ kind: 'bytes', bytes: new TextEncoder().encode(text) });
@@ -46,7 +47,7 @@ const batchOf = (
   starts: readonly Start[],
   abort: AbortController,
   onCut: (place: number) => void = () => undefined,
-) => streamBatch(starts, abort, onCut);
+) => streamBatch(starts, abort, onCut, createVirtualClock().clock.sleep.bind(undefined, 1_000));
 
 const read = (stream: ReadableStream) => new Response(stream).text();
 const settled = () => new Promise(setImmediate);
@@ -217,4 +218,35 @@ describe('a batch that is cut', () => {
     expect(abort.signal.aborted).toBe(true);
     await server.stop(true);
   });
+});
+
+test('a batch that waits for an answer gives a sign of life, which is white space between its elements', async () => {
+  const { starts, begin } = gated(2);
+  const beats: PromiseWithResolvers<void>[] = [];
+  const beat = () => {
+    const next = Promise.withResolvers<void>();
+    beats.push(next);
+    return next.promise;
+  };
+  const stream = streamBatch(
+    starts,
+    new AbortController(),
+    () => undefined,
+    (signal) => {
+      const next = beat();
+      signal.addEventListener('abort', () => beats.at(-1)?.resolve(), { once: true });
+      return next;
+    },
+  );
+  const text = read(stream);
+  await settled();
+  for (let i = 0; i < 3; i++) {
+    beats.at(-1)?.resolve();
+    await settled();
+  }
+  begin(0, bytes('{"id":0}'));
+  begin(1, bytes('{"id":1}'));
+  const whole = await text;
+  expect(whole).toBe('[   {"id":0},{"id":1}]');
+  expect(JSON.parse(whole)).toEqual([{ id: 0 }, { id: 1 }]);
 });

@@ -9,6 +9,7 @@ import { workFor } from '../../../gateway/response/work.ts';
 import { createRouter } from '../../../gateway/route/router.ts';
 import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import { backendOf } from '../backend/of.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
 
 const PLAN = { rps: 5, burst: 10, credits: 100, batchMax: 100, scans: 1 };
 const PRICES = { default: 1, methods: new Map([['getProgramAccounts', 50]]) };
@@ -38,6 +39,7 @@ async function answered(
   }: { headers?: Record<string, string>; signal?: AbortSignal; paid?: boolean } = {},
 ) {
   const [sent, refunds, calls]: [Sent[], number[], string[]] = [[], [], []];
+  const [rate, outcomes]: [number[], string[]] = [[], []];
   const forward: Forward = async (call, _route, { acceptEncoding, signal: callerSignal, onOver }) => {
     onOver();
     sent.push({ method: call.method, acceptEncoding, signal: callerSignal });
@@ -45,8 +47,10 @@ async function answered(
   };
   const charging: Charging = {
     charge: () => ({ kind: 'check-unavailable' }),
-    refund: (caller, plan, credits) =>
-      void refunds.push(caller.accountId * credits * (plan === PLAN ? 1 : -1)),
+    refund: (caller, plan, price) => {
+      if (price.calls > 0) rate.push(price.calls);
+      else refunds.push(caller.accountId * price.credits * (plan === PLAN ? 1 : -1));
+    },
     sweep: () => undefined,
   };
   const respond = createRespond({
@@ -54,6 +58,8 @@ async function answered(
     charging,
     permits: createScanPermits(),
     onCall: (method, outcome) => void calls.push(`${method}: ${outcome}`),
+    onOutcome: (outcome) => void outcomes.push(outcome),
+    beat: (signal) => createVirtualClock().clock.sleep(1, signal),
   });
   const envelope = readEnvelope(new TextEncoder().encode(body), 100);
   if (envelope.kind === 'malformed') throw new Error(envelope.reason);
@@ -82,7 +88,7 @@ async function answered(
   });
   // A batch whose caller has left breaks off; nobody reads it then.
   const text = await response.text().catch((error: Error) => error.name);
-  return { response, text, sent, refunds, calls };
+  return { response, text, sent, refunds, rate, outcomes, calls };
 }
 
 const call = (method: string, id = '1') => `{"jsonrpc":"2.0","id":${id},"method":"${method}"}`;
@@ -124,12 +130,18 @@ describe('one call', () => {
   });
 
   test('that no backend could answer is a 503, and its credits go back', async () => {
-    const { response, text, refunds, calls } = await answered(call('getProgramAccounts', '"a"'), () => ({
-      kind: 'no-backend',
-    }));
+    const { response, text, refunds, rate, outcomes, calls } = await answered(
+      call('getProgramAccounts', '"a"'),
+      () => ({
+        kind: 'no-backend',
+      }),
+    );
     expect([response.status, text]).toEqual([503, noBackend('"a"')]);
     expect(response.headers.get('retry-after')).toBe('1');
     expect([refunds, calls]).toEqual([[50], ['getProgramAccounts: no-backend']]);
+    // The request as a whole is refused: it takes no rate, and is counted as what it is.
+    expect([rate, outcomes]).toEqual([[1], ['no-backend']]);
+    expect(response.headers.get('ratelimit-policy')).toBe('"calls";q=10;w=2');
   });
 
   test('whose caller left is paid for', async () => {

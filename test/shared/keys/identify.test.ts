@@ -55,7 +55,7 @@ describe('identify', () => {
     const made = newKey('payer');
     expect(identify(carry(made.key))).toEqual({
       kind: 'known',
-      caller: { keyId: made.id, accountId: 1, plan: 'trial', creditsGranted: 250_000 },
+      caller: { keyId: made.id, accountId: 1, plan: 'trial', creditsGranted: undefined },
     });
   });
 

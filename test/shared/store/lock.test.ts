@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { takeLock } from '../../../shared/store/lock.ts';
+import { type Locking, takeLock } from '../../../shared/store/lock.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -9,13 +10,22 @@ beforeEach(() => {
 });
 afterEach(() => folder[Symbol.dispose]());
 
+const HELD = () => ({
+  kind: 'refused' as const,
+  sentence: `Another gateway is running on the data directory ${folder.path}.`,
+});
+
+function release(locking: Locking): void {
+  if (locking.kind === 'locked') locking.lock.release();
+}
+
 /** Another process that holds the lock `gateway` until it dies; ready when this resolves. */
 async function holder() {
   const lock = JSON.stringify(join(import.meta.dir, '../../../shared/store/lock.ts'));
   const script = `
-    import { takeLock } from ${lock};
+    import { type Locking, takeLock } from ${lock};
     globalThis.lock = takeLock(${JSON.stringify(folder.path)}, 'gateway');
-    console.log(globalThis.lock === undefined ? 'refused' : 'taken');
+    console.log(globalThis.lock.kind);
     process.stdin.resume();
   `;
   const child = Bun.spawn([process.execPath, '-e', script], {
@@ -29,29 +39,48 @@ async function holder() {
 
 test('a lock is held by one, and by the next once it is given up', () => {
   const first = takeLock(folder.path, 'gateway');
-  expect(takeLock(folder.path, 'gateway')).toBeUndefined();
-  first?.release();
+  expect(takeLock(folder.path, 'gateway')).toEqual(HELD());
+  release(first);
   const second = takeLock(folder.path, 'gateway');
-  expect(second).toBeDefined();
-  second?.release();
+  expect(second.kind).toBe('locked');
+  release(second);
 });
 
 test('locks of different names do not meet', () => {
   const locks = [takeLock(folder.path, 'gateway'), takeLock(folder.path, 'deploys')];
-  expect(locks.every((lock) => lock !== undefined)).toBe(true);
-  for (const lock of locks) lock?.release();
+  expect(locks.every(({ kind }) => kind === 'locked')).toBe(true);
+  for (const lock of locks) release(lock);
 });
 
 test('a lock is held against another process, and kill -9 of its holder frees it', async () => {
   const { child, said } = await holder();
-  expect(said).toBe('taken');
-  expect(takeLock(folder.path, 'gateway')).toBeUndefined();
+  expect(said).toBe('locked');
+  expect(takeLock(folder.path, 'gateway')).toEqual(HELD());
   const second = await holder();
   expect(second.said).toBe('refused');
   child.kill('SIGKILL');
   second.child.kill('SIGKILL');
   await Promise.all([child.exited, second.child.exited]);
   const lock = takeLock(folder.path, 'gateway');
-  expect(lock).toBeDefined();
-  lock?.release();
+  expect(lock.kind).toBe('locked');
+  release(lock);
+});
+
+test('a lock that nobody refers to is held all the same', () => {
+  takeLock(folder.path, 'gateway');
+  Bun.gc(true);
+  expect(takeLock(folder.path, 'gateway')).toEqual(HELD());
+});
+
+test.each([
+  ['a file in the place of the folder', () => writeFileSync(join(folder.path, 'data'), ''), 'data'],
+  [
+    'a lock file that is none',
+    () => writeFileSync(join(folder.path, 'gateway.lock'), 'x'.repeat(5_000)),
+    '.',
+  ],
+])('%s gives one sentence, not a throw', (_name, spoil, dataDir) => {
+  spoil();
+  const locking = takeLock(join(folder.path, dataDir), 'gateway');
+  expect(locking).toMatchObject({ kind: 'refused', sentence: expect.stringContaining('cannot be used') });
 });
