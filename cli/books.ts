@@ -16,7 +16,7 @@ export function withBooks(
   { values, world }: Pick<Invocation, 'values' | 'world'>,
   act: (books: Books) => Outcome,
 ): Outcome {
-  const loaded = loadConfig(values.config, world.env);
+  const loaded = loadConfig(values.config, world.env, 'is-absent');
   if (loaded.kind === 'unusable') return failed(...loaded.lines);
   return withBooksOf(loaded.config, world, act);
 }

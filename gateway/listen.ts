@@ -1,6 +1,6 @@
-import { accessSync, constants } from 'node:fs';
 import { type GatewayConfig, gatewayUrl, urlOf } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
+import { unreadableTls } from '../shared/config/tls.ts';
 import { createApp } from './app.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -16,7 +16,7 @@ export type Listening =
 
 /** Opens the RPC listener and the metrics listener, or says in one sentence which of them cannot be had. */
 export function listen(config: GatewayConfig, { answer, health, metrics }: Gateway): Listening {
-  const unreadable = unreadableOf(config.tls);
+  const unreadable = unreadableTls(config.tls);
   if (unreadable !== undefined) return { kind: 'refused', sentence: unreadable };
   const app = createApp(config, answer, health);
   try {
@@ -67,19 +67,6 @@ function taken(key: string, { hostname, port }: Listen, error: unknown): string 
   const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
   const why = code === 'EADDRINUSE' ? 'another process has it' : code;
   return `The address ${hostname}:${port} cannot be listened on (${why}); free it or change ${key} in the config.`;
-}
-
-/** A sentence when a file of the TLS settings cannot be read. */
-function unreadableOf(tls: GatewayConfig['tls']): string | undefined {
-  for (const path of tls === undefined ? [] : [tls.certPath, tls.keyPath]) {
-    try {
-      accessSync(path, constants.R_OK);
-    } catch (error) {
-      const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-      return `The file ${path} of gateway.tls cannot be read (${code}).`;
-    }
-  }
-  return undefined;
 }
 
 function isAboutAddress(error: unknown): boolean {

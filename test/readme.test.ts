@@ -25,8 +25,13 @@ const unquoted = (cell: string) => cell.replaceAll('`', '');
 
 describe('the README and the code agree', () => {
   test('every method stands once in the table, with its lane, its price and whether it must be declared', () => {
-    const written = tableUnder('Methods and credits').flatMap(([lane = '', credits = '', methods = '']) =>
-      methods.split(' ').map((name) => [unquoted(name), lane, Number(credits)]),
+    const section = readme.split('### Methods and credits\n')[1]?.split('\n#')[0] ?? '';
+    const items = section.matchAll(/^- \*\*(.+), (\d+) credits?\*\*: ((?:`\w+`\s*)+)$/gm);
+    const written = [...items].flatMap(([, lane = '', credits = '', methods = '']) =>
+      methods
+        .trim()
+        .split(/\s+/)
+        .map((name) => [unquoted(name), lane, Number(credits)]),
     );
     const real = [...METHODS].map(([name, { lane, declared }]) => [
       name,

@@ -1,6 +1,7 @@
 import { requestReload } from '../../deploys/accounts/reload.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
+import { unreadableTls } from '../../shared/config/tls.ts';
 import { withBooks } from '../books.ts';
 import { type Command, failed } from '../command.ts';
 
@@ -15,6 +16,10 @@ export const configCheck: Command = {
     const loaded = loadConfig(operands[0] ?? values.config, world.env);
     if (loaded.kind === 'unusable')
       return { kind: 'failed', lines: loaded.lines, objects: [{ ok: false, problems: loaded.lines }] };
+    const unreadable = unreadableTls(loaded.config.gateway.tls);
+    if (unreadable !== undefined) {
+      return { kind: 'failed', lines: [unreadable], objects: [{ ok: false, problems: [unreadable] }] };
+    }
     const notes = notesOn(loaded.config);
     const lines = [
       `OK: ${loaded.source}: ${summaryOf(loaded.config)}.`,
@@ -55,13 +60,11 @@ function shown({ hostname, port }: Config['gateway']['listen']): string {
 }
 
 /** What the operator may not expect of a config that is valid. */
-function notesOn({ gateway, storage, deploys, backends }: Config): readonly string[] {
+function notesOn({ gateway, storage }: Config): readonly string[] {
   const notes: string[] = [];
   if (gateway.processes > 1)
     notes.push(`gateway.processes is ${gateway.processes}; this version runs one gateway process.`);
   if (storage.redisUrl !== undefined)
     notes.push('storage.redis is set; this version runs on one host and needs no Redis.');
-  if (backends.length > 0 && deploys.rpcKey === undefined)
-    notes.push('deploys.rpc_key is not set; reading through the gateway needs a key.');
   return notes;
 }

@@ -98,7 +98,7 @@ export const keyList: Command = {
 };
 
 function cellsOf({ id, account, name, prefix, last4, state, createdAtMs, lastUsedAtMs }: KeyRow): string[] {
-  const lastUsed = lastUsedAtMs === undefined ? 'never' : isoOf(lastUsedAtMs);
+  const lastUsed = lastUsedAtMs === undefined ? '-' : isoOf(lastUsedAtMs);
   return [id, account, name, `${prefix}…${last4}`, state, isoOf(createdAtMs), lastUsed];
 }
 

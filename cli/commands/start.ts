@@ -6,7 +6,7 @@ import { type Command, failed, type Invocation, type Outcome } from '../command.
 import { watchRunners } from '../start/ancestors.ts';
 import type { AppName } from '../start/app.ts';
 import { bannerOf, recordOf, type Running } from '../start/banner.ts';
-import { demoKey } from '../start/demo.ts';
+import { demoKey, retireDemoKeys } from '../start/demo.ts';
 import { runEverything } from '../start/everything.ts';
 import { createStopWishes } from '../start/stop-wishes.ts';
 
@@ -28,6 +28,8 @@ async function run(config: Config, invocation: Invocation): Promise<Outcome> {
   let key: string | undefined;
   const books = withBooksOf(config, world, (open) => {
     if (embedded) key = demoKey(open);
+    else if (retireDemoKeys(open))
+      world.err('The demo key of the embedded chain is revoked: backends are configured.\n');
     return { kind: 'done', objects: [], text: '' };
   });
   if (books.kind === 'failed') return books;

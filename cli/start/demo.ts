@@ -24,3 +24,11 @@ export function demoKey({ config, accounts, keys }: Pick<Books, 'config' | 'acco
   chmodSync(file, 0o600); // the mode above counts only for a file that was not there
   return created.made.key;
 }
+
+/** Revokes every demo key, because a key that was printed has no place in front of real backends; false when none was active. */
+export function retireDemoKeys({ accounts, keys }: Pick<Books, 'accounts' | 'keys'>): boolean {
+  if (accounts.find(DEMO) === undefined) return false;
+  const active = keys.list(DEMO).filter(({ name, state }) => name === DEMO && state === 'active');
+  for (const { id } of active) keys.revoke(id);
+  return active.length > 0;
+}

@@ -4,7 +4,7 @@ import { httpUrl, httpUrls, integer, type Listen, listen, sealingKey, secret, te
 import { type Plan, plansFrom } from './plans.ts';
 import { type Prices, pricesFrom } from './prices.ts';
 import type { Problem } from './problem.ts';
-import { type Environment, openTable, type Table } from './table.ts';
+import { type Environment, openTable, type Table, type Unset } from './table.ts';
 
 export type GatewayConfig = Readonly<{
   listen: Listen;
@@ -55,9 +55,9 @@ export type ConfigResult =
   | { readonly kind: 'problems'; readonly problems: readonly Problem[] };
 
 /** A whole config from a parsed TOML document, or every problem at once. Pure; `{}` gives the embedded default. */
-export function configFrom(document: unknown, env: Environment): ConfigResult {
+export function configFrom(document: unknown, env: Environment, unset: Unset = 'is-wrong'): ConfigResult {
   const problems: Problem[] = [];
-  const root = openTable(document, '', env, problems);
+  const root = openTable(document, '', env, problems, unset);
   const backends = backendsFrom(root);
   const localnet = localnetFrom(root.table('localnet'));
   const gateway = gatewayFrom(root.table('gateway'));
@@ -73,8 +73,28 @@ export function configFrom(document: unknown, env: Environment): ConfigResult {
     plans: plansFrom(root),
     prices: pricesFrom(root),
   };
+  fileSharedAddresses(root, config);
   root.close();
   return problems.length > 0 ? { kind: 'problems', problems } : { kind: 'config', config };
+}
+
+/** Two listeners on one address cannot both start. */
+function fileSharedAddresses(root: Table, { gateway, deploys, localnet, backends }: Config): void {
+  const listeners: [string, Listen][] = [
+    ['gateway.listen', gateway.listen],
+    ['gateway.metrics', gateway.metrics],
+    ['deploys.listen', deploys.listen],
+    ['deploys.metrics', deploys.metrics],
+  ];
+  if (backends.length === 0) listeners.push(['localnet.listen', localnet.listen]);
+  const seen = new Map<string, string>();
+  for (const [key, { hostname, port }] of listeners) {
+    const address = `${hostname}:${port}`;
+    const other = port === 0 ? undefined : seen.get(address);
+    if (other !== undefined)
+      root.problem(key, address, `an address of its own, not that of ${other}`, '"127.0.0.1:8899"');
+    seen.set(address, key);
+  }
 }
 
 /** The http address of a listener as a local client reaches it. */

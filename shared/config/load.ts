@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { type Config, configFrom } from './config.ts';
 import { problemLine } from './problem.ts';
-import type { Environment } from './table.ts';
+import type { Environment, Unset } from './table.ts';
 
 /** The file that is used when `--config` is not given and it exists. */
 export const CONFIG_FILE = 'sluice.toml';
@@ -12,11 +12,11 @@ export type Loaded =
   | { readonly kind: 'unusable'; readonly lines: readonly string[] };
 
 /** Reads and checks the config: `path` when given, else `sluice.toml` when there is one, else the embedded default. */
-export function loadConfig(path: string | undefined, env: Environment): Loaded {
+export function loadConfig(path: string | undefined, env: Environment, unset: Unset = 'is-wrong'): Loaded {
   const file = path ?? (existsSync(CONFIG_FILE) ? CONFIG_FILE : undefined);
-  if (file === undefined) return checked({}, 'the embedded default', env);
+  if (file === undefined) return checked({}, 'the embedded default', env, unset);
   const document = parsed(file);
-  return document.kind === 'unusable' ? document : checked(document.value, file, env);
+  return document.kind === 'unusable' ? document : checked(document.value, file, env, unset);
 }
 
 function parsed(file: string): { kind: 'parsed'; value: unknown } | Extract<Loaded, { kind: 'unusable' }> {
@@ -35,8 +35,8 @@ function parsed(file: string): { kind: 'parsed'; value: unknown } | Extract<Load
   }
 }
 
-function checked(document: unknown, source: string, env: Environment): Loaded {
-  const result = configFrom(document, env);
+function checked(document: unknown, source: string, env: Environment, unset: Unset): Loaded {
+  const result = configFrom(document, env, unset);
   if (result.kind === 'config') return { kind: 'loaded', config: result.config, source };
   return { kind: 'unusable', lines: result.problems.map((problem) => `${source}: ${problemLine(problem)}`) };
 }

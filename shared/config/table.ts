@@ -3,6 +3,12 @@ import { type Problem, shown } from './problem.ts';
 /** Environment variables, by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/**
+ * What a value means that names an environment variable which is not set. A command that only works on the database
+ * takes it as absent: the secrets of the apps are not its concern, and it may be there to make one of them.
+ */
+export type Unset = 'is-wrong' | 'is-absent';
+
 /** What one value must look like; `read` gives `undefined` when it does not. */
 export type Kind<T> = Readonly<{
   wanted: string;
@@ -31,7 +37,13 @@ export type Table = Readonly<{
 const HIDDEN = Symbol('hidden');
 
 /** Opens `value` (a parsed TOML table, or nothing) for reading; problems are appended to `problems`. */
-export function openTable(value: unknown, path: string, env: Environment, problems: Problem[]): Table {
+export function openTable(
+  value: unknown,
+  path: string,
+  env: Environment,
+  problems: Problem[],
+  unset: Unset = 'is-wrong',
+): Table {
   const rows: Record<string, unknown> = isTable(value) ? value : {};
   const asked = new Set<string>();
   if (value !== undefined && !isTable(value)) file('', value, 'a table', `[${path}]`);
@@ -51,6 +63,7 @@ export function openTable(value: unknown, path: string, env: Environment, proble
     if (raw === undefined) return undefined;
     const value = Array.isArray(raw) ? listFromEnvironment(raw, env) : fromEnvironment(raw, env);
     if (value.kind === 'unset') {
+      if (unset === 'is-absent') return undefined;
       file(key, raw, `the environment variable ${value.name} to be set`, `export ${value.name}=…`);
       return undefined;
     }
@@ -65,7 +78,7 @@ export function openTable(value: unknown, path: string, env: Environment, proble
     takeOr: (key, kind, fallback) => take(key, kind) ?? fallback,
     table: (key) => {
       asked.add(key);
-      return openTable(rows[key], joined(path, key), env, problems);
+      return openTable(rows[key], joined(path, key), env, problems, unset);
     },
     tables: (key) => {
       asked.add(key);
@@ -75,7 +88,7 @@ export function openTable(value: unknown, path: string, env: Environment, proble
         file(key, list, 'a list of tables', `[[${joined(path, key)}]]`);
         return [];
       }
-      return list.map((item, i) => openTable(item, `${joined(path, key)}[${i}]`, env, problems));
+      return list.map((item, i) => openTable(item, `${joined(path, key)}[${i}]`, env, problems, unset));
     },
     has: (key) => {
       asked.add(key);

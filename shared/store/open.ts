@@ -65,7 +65,8 @@ function migrate(database: Database, migrations: Migrations) {
 }
 
 function sentenceOf(path: string, error: unknown): string {
-  const reason = error instanceof Error ? error.message : String(error);
+  // quick_check reports over several lines; an operator's sentence is one.
+  const reason = (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' ').trim();
   if (/not a database|malformed|quick_check|corrupt|Tree \d+|page \d+/i.test(reason)) {
     return `The database ${path} is corrupt (${reason}); put a backup in its place, or move it away to start empty.`;
   }

@@ -50,7 +50,6 @@ describe('config check', () => {
     expect(out.match(/^Note: .*$/gm)).toEqual([
       'Note: gateway.processes is 4; this version runs one gateway process.',
       'Note: storage.redis is set; this version runs on one host and needs no Redis.',
-      'Note: deploys.rpc_key is not set; reading through the gateway needs a key.',
     ]);
     expect(objectsOf(await run('config', 'check', path, '--json'))).toMatchObject([
       { ok: true, source: path },
@@ -69,6 +68,15 @@ describe('config check', () => {
     [['config', 'check', 'a', '--config', 'b'], 'config check takes FILE or --config FILE, not both.'],
   ])('%j is one sentence', async (args, sentence) => {
     expect(await run(...args)).toEqual({ code: 1, out: '', err: `${sentence}\n` });
+  });
+
+  test('a certificate that cannot be read is found before anything starts', async () => {
+    const path = written(
+      'tls.toml',
+      '[gateway]\ntls = { cert = "/nowhere/cert.pem", key = "/nowhere/key.pem" }\n',
+    );
+    const { code, err } = await run('config', 'check', '--config', path);
+    expect([code, err]).toEqual([1, 'The file /nowhere/cert.pem of gateway.tls cannot be read (ENOENT).\n']);
   });
 });
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Books, withBooksOf } from '../../../cli/books.ts';
-import { demoKey } from '../../../cli/start/demo.ts';
+import { demoKey, retireDemoKeys } from '../../../cli/start/demo.ts';
 import { configFrom } from '../../../shared/config/config.ts';
 import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
@@ -78,4 +78,12 @@ describe('the demo key', () => {
     writeFileSync(file(), other);
     expect(withDemo(demoKey)).not.toBe(other);
   });
+});
+
+test('with real backends the demo key is revoked, once', () => {
+  const key = withDemo(demoKey);
+  expect(withDemo(retireDemoKeys)).toBe(true);
+  expect(withDemo(({ keys }) => keys.list('demo').map(({ state }) => state))).toEqual(['revoked']);
+  expect(withDemo(retireDemoKeys)).toBe(false);
+  expect(withDemo(demoKey)).not.toBe(key);
 });

@@ -194,3 +194,48 @@ test.each([
   [{ a: 1 }, '{"a":1}'],
   ['x'.repeat(99), `"${'x'.repeat(56)}...`],
 ])('%p is shown as %s', (value, text) => expect(shown(value)).toBe(text));
+
+describe('what a secret that is not set means', () => {
+  const document = {
+    deploys: { rpc_key: 'env:NOBODY', rpc_urls: ['env:NOBODY'] },
+    backends: [{ ...backend, headers: { authorization: 'env:NOBODY' } }],
+  };
+  test('to an app: a problem each', () => {
+    expect(problemsOf(document).map(({ key }) => key)).toEqual([
+      'backends[0].headers.authorization',
+      'deploys.rpc_urls',
+      'deploys.rpc_key',
+    ]);
+  });
+  test('to a command on the database: nothing, because it may be there to make one of them', () => {
+    expect(configFrom(document, {}, 'is-absent').kind).toBe('config');
+  });
+  test('it is found in lists too', () => {
+    const config = configOf({ deploys: { rpc_urls: ['env:URL'] } }, { URL: 'http://h:1/' });
+    expect(config.deploys.rpcUrls.map(({ href }) => href)).toEqual(['http://h:1/']);
+  });
+});
+
+describe('addresses', () => {
+  test('two listeners on one are a problem that names both', () => {
+    const [problem, ...rest] = problemsOf({
+      gateway: { listen: '127.0.0.1:7000' },
+      deploys: { listen: '127.0.0.1:7000' },
+    });
+    expect([problem?.key, problem?.wanted, rest]).toEqual([
+      'deploys.listen',
+      'an address of its own, not that of gateway.listen',
+      [],
+    ]);
+  });
+  test('any free port may be asked for twice', () => {
+    expect(problemsOf({ gateway: { listen: '127.0.0.1:0', metrics: '127.0.0.1:0' } })).toEqual([]);
+  });
+  test('deploys reads through the gateway where that listens, with TLS when it has it', () => {
+    const { deploys } = configOf({
+      gateway: { listen: '0.0.0.0:9000', tls: { cert: 'c.pem', key: 'k.pem' } },
+      backends: [backend],
+    });
+    expect(deploys.rpcUrls.map(({ href }) => href)).toEqual(['https://127.0.0.1:9000/']);
+  });
+});
