@@ -6,8 +6,9 @@ import type { Charging } from './limits/charge.ts';
 import { priceOf } from './limits/price.ts';
 import type { ScanPermits } from './limits/scan-permits.ts';
 import { readBody } from './request/body.ts';
-import { readEnvelope } from './request/envelope.ts';
+import { type Envelope, type Malformed, readEnvelope } from './request/envelope.ts';
 import { refusalOfHead } from './request/http-head.ts';
+import { corsFields, preflight } from './response/cors.ts';
 import type { Respond } from './response/respond.ts';
 import { type Refusal, refuse } from './response/refusal.ts';
 import { isScan, workFor } from './response/work.ts';
@@ -44,6 +45,8 @@ export function createAnswer({
   onOutcome,
 }: Stages) {
   return async function answer(request: Request): Promise<Response> {
+    if (request.method === 'OPTIONS') return preflight(request.headers);
+    const refused = refuserOf(request, onOutcome);
     const wrong = refusalOfHead(request);
     if (wrong !== undefined) return refused(wrong);
 
@@ -77,11 +80,14 @@ export function createAnswer({
 
     return respond({ request, envelope, works, caller, plan, price, charge });
   };
+}
 
-  function refused(refusal: Refusal, to?: Parameters<typeof refuse>[1]): Response {
+/** Refuses this request, in a form that its page may read. */
+function refuserOf({ headers }: Request, onOutcome: Stages['onOutcome']) {
+  return function refused(refusal: Refusal, to?: Envelope | Malformed): Response {
     onOutcome(refusal.kind);
-    return refuse(refusal, to);
-  }
+    return refuse(refusal, to, corsFields(headers));
+  };
 }
 
 function planOf({ plan }: Caller, plans: ReadonlyMap<string, Plan>): Plan | undefined {

@@ -56,7 +56,7 @@ function rowOf(refusal: Refusal): Row {
     case 'not-json':
       return row(415, -32600, refusal.reason);
     case 'not-post':
-      return row(405, -32600, refusal.reason, { allow: 'POST' });
+      return row(405, -32600, refusal.reason, { allow: 'OPTIONS, POST' });
     default:
       return unreachable(refusal);
   }

@@ -8,6 +8,7 @@ import type { Price } from '../limits/price.ts';
 import type { Envelope } from '../request/envelope.ts';
 import type { StreamEnd } from '../backend/begun.ts';
 import { type Beat, type Part, type Start, streamBatch } from './batch.ts';
+import { corsFields } from './cors.ts';
 import { rateFields } from './rate-fields.ts';
 import { refuse } from './refusal.ts';
 import { NO_BACKEND, rpcError } from './rpc-error.ts';
@@ -67,7 +68,8 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
     if (reply.kind === 'no-backend') {
       // The whole request is refused, so it takes no rate either: its Retry-After is true.
       charging.refund(admitted.caller, admitted.plan, { calls: 1, credits: 0 });
-      return refuse(reply, admitted.envelope, rateFields(admitted.charge.rate));
+      const fields = { ...rateFields(admitted.charge.rate), ...corsFields(request.headers) };
+      return refuse(reply, admitted.envelope, fields);
     }
     if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
     if (reply.encoding !== undefined) {
@@ -157,9 +159,10 @@ function partFrom(reply: Reply, { call }: Forwarded): Part {
   }
 }
 
-function headersOf({ price, charge }: Admitted): Headers {
+function headersOf({ request, price, charge }: Admitted): Headers {
   const headers = new Headers({ 'content-type': JSON_TYPE, 'x-credits-cost': String(price.credits) });
   if (charge.creditsLeft !== undefined) headers.set('x-credits-left', String(charge.creditsLeft));
-  for (const [name, value] of Object.entries(rateFields(charge.rate))) headers.set(name, value);
+  const fields = { ...rateFields(charge.rate), ...corsFields(request.headers) };
+  for (const [name, value] of Object.entries(fields)) headers.set(name, value);
   return headers;
 }

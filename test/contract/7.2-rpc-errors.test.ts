@@ -215,7 +215,7 @@ describe('what is not a request (DESIGN 3.2)', () => {
 
   test('a WebSocket upgrade is refused with 405 and says so', async () => {
     const answer = await fetch(gateway.url, { headers: { upgrade: 'websocket', connection: 'upgrade' } });
-    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'OPTIONS, POST']);
     expect(await answer.text()).toContain('WebSocket is not offered');
   });
 

@@ -65,7 +65,7 @@ const ROWS: readonly (readonly [Refusal, number, number, string, Readonly<Record
     405,
     -32600,
     'Only POST is allowed',
-    { allow: 'POST' },
+    { allow: 'OPTIONS, POST' },
   ],
 ];
 
