@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { bunComplaint } from '../shared/bun-version.ts';
 import { configPathFrom } from '../shared/config-path.ts';
 
@@ -8,7 +9,7 @@ const at = configPathFrom(process.argv.slice(2), 'deploys');
 if (at.kind === 'unusable') refuse(...at.lines);
 
 const { runDeploys } = await import('./run.ts');
-process.exit(await runDeploys(at.path, process.env, process.env['SLUICE_SUPERVISED'] === '1'));
+process.exit(await runDeploys(at.path, process.env, process.env['SLUICE_SUPERVISED'] === '1', randomBytes));
 
 function refuse(...lines: readonly string[]): never {
   for (const line of lines) console.error(line);

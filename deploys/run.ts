@@ -4,13 +4,15 @@ import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
-import { createLog } from '../shared/log.ts';
+import { createLog, type Log } from '../shared/log.ts';
+import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
-import { openStore } from '../shared/store/open.ts';
+import { openStore, type Store } from '../shared/store/open.ts';
 import { createDeploys } from './deploys.ts';
 import { listen } from './listen.ts';
 import { DEPLOYS_MIGRATIONS } from './store/schema.ts';
+import { issueOwnKey, needsOwnKey } from './watch/own-key.ts';
 import { readWatched } from './watch/watched-file.ts';
 
 /** How long answers under way may take to end after a stop was asked for. */
@@ -19,11 +21,13 @@ const DRAIN_MS = 5_000;
 /**
  * Runs the app until it is asked to stop; gives the exit code. What an operator must know to start it goes to
  * standard error, a sentence each. It is alone on its database: two watchers would send every event twice.
+ * `random` gives n uniform bytes.
  */
 export async function runDeploys(
   path: string | undefined,
   env: Environment,
   supervised: boolean,
+  random: (bytes: number) => Uint8Array,
 ): Promise<number> {
   const stop = stopSignal(supervised);
   const loaded = loadConfig(path, env);
@@ -40,7 +44,7 @@ export async function runDeploys(
 
   const log = createLog('deploys');
   const deploys = createDeploys({
-    config: config.deploys,
+    config: { ...config.deploys, rpcKey: rpcKeyOf(config, opened.store, random, log) },
     programs: watched.programs,
     store: opened.store,
     clock: systemClock,
@@ -62,6 +66,18 @@ export async function runDeploys(
   locking.lock.release();
   log.info('stopped');
   return 0;
+}
+
+/** The key of the config, or a new one of its own when it reads through its own gateway. */
+function rpcKeyOf(
+  config: Config,
+  store: Store,
+  random: (bytes: number) => Uint8Array,
+  log: Log,
+): Secret | undefined {
+  if (!needsOwnKey(config)) return config.deploys.rpcKey;
+  log.info('reading through its own gateway with a key issued to itself');
+  return issueOwnKey({ store, plans: config.plans, clock: systemClock, random });
 }
 
 /** Hosts alone: the rest of a provider's address may be a key. */

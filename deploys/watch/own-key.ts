@@ -1,0 +1,65 @@
+import type { Clock } from '../../shared/clock.ts';
+import { type Config, gatewayUrl } from '../../shared/config/config.ts';
+import type { Plan } from '../../shared/config/plans.ts';
+import { Secret } from '../../shared/secret.ts';
+import type { Store } from '../../shared/store/open.ts';
+import { createAccounts } from '../accounts/accounts.ts';
+import { createKeys } from '../accounts/keys.ts';
+
+/** The account the watcher reads as; its usage is counted like any other's. */
+const ACCOUNT = 'sluice-watcher';
+const KEY_NAME = 'issued at start';
+
+/** `random` gives n uniform bytes. */
+export type OwnKeyDeps = Readonly<{
+  store: Store;
+  plans: ReadonlyMap<string, Plan>;
+  clock: Clock;
+  random: (bytes: number) => Uint8Array;
+}>;
+
+/**
+ * Whether the watcher reads through this config's own gateway, without a key for it: the gateway knows keys only
+ * from the database that deploys owns, so deploys can issue itself one.
+ */
+export function needsOwnKey({
+  gateway,
+  deploys,
+  backends,
+}: Pick<Config, 'gateway' | 'deploys' | 'backends'>): boolean {
+  const [url, ...others] = deploys.rpcUrls;
+  return (
+    deploys.rpcKey === undefined &&
+    backends.length > 0 &&
+    others.length === 0 &&
+    url?.href === gatewayUrl(gateway).href
+  );
+}
+
+/**
+ * Issues the watcher's key and revokes every earlier one of its account, in one transaction. The key is stored
+ * nowhere but as a hash, and so each start needs a new one.
+ */
+export function issueOwnKey({ store, plans, clock, random }: OwnKeyDeps): Secret {
+  // What the account has spent only matters for what it has left, which nobody asks here.
+  const accounts = createAccounts({ store, plans, spentOf: () => 0, clock });
+  const keys = createKeys({ store, clock, random });
+  const issue = store.transaction((): Secret => {
+    const plan = watcherPlan(plans);
+    const account = accounts.find(ACCOUNT);
+    if (account === undefined) accounts.create(ACCOUNT, plan);
+    else if (account.plan !== plan) accounts.set(ACCOUNT, { plan: { name: plan } });
+    for (const { id, state } of keys.list(ACCOUNT)) if (state !== 'revoked') keys.revoke(id);
+    const created = keys.create(ACCOUNT, KEY_NAME);
+    if (created.kind !== 'created') throw new Error(`the watcher's key could not be made: ${created.kind}`);
+    return new Secret(created.made.key);
+  });
+  return issue.immediate();
+}
+
+/** The plan with the highest rate of those without a credit limit, or of all when each has one. */
+export function watcherPlan(plans: ReadonlyMap<string, Plan>): string | undefined {
+  const all = [...plans].sort(([, a], [, b]) => b.rps - a.rps);
+  const [name] = all.find(([, { credits }]) => credits === undefined) ?? all[0] ?? [];
+  return name;
+}

@@ -1,0 +1,130 @@
+import { describe, expect, test } from 'bun:test';
+import { randomBytes } from 'node:crypto';
+import { createKeys } from '../../../deploys/accounts/keys.ts';
+import { issueOwnKey, needsOwnKey, watcherPlan } from '../../../deploys/watch/own-key.ts';
+import { configFrom } from '../../../shared/config/config.ts';
+import { PLANS_BY_DEFAULT, type Plan } from '../../../shared/config/plans.ts';
+import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
+import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
+import { createVirtualClock } from '../../fakes/chain-clock.ts';
+import { opened } from '../../started/gateway.ts';
+
+const BACKENDS = [{ name: 'one', url: 'http://127.0.0.1:1' }];
+const TLS = { tls: { cert: 'c.pem', key: 'k.pem' } };
+const plan = (rps: number, credits?: number): Plan => ({ rps, burst: 1, credits, batchMax: 1, scans: 1 });
+const plans = new Map(Object.entries(PLANS_BY_DEFAULT));
+
+describe('a key of its own is needed', () => {
+  test.each<[string, object, boolean]>([
+    ['only backends', { backends: BACKENDS }, true],
+    ['the gateway elsewhere on this host', { backends: BACKENDS, gateway: { listen: '0.0.0.0:9000' } }, true],
+    ['the gateway over TLS', { backends: BACKENDS, gateway: TLS }, true],
+    ['nothing: the embedded chain asks for no key', {}, false],
+    ['a key', { backends: BACKENDS, deploys: { rpc_key: 'k' } }, false],
+    ['another place to read', { backends: BACKENDS, deploys: { rpc_urls: ['http://10.0.0.1:8899'] } }, false],
+    [
+      'the gateway and another place, which must not see the key',
+      { backends: BACKENDS, deploys: { rpc_urls: ['http://127.0.0.1:8899', 'http://10.0.0.1:8899'] } },
+      false,
+    ],
+  ])('with %s in the config: %#', (_, document, expected) => {
+    const result = configFrom(document, {});
+    if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems));
+    expect(needsOwnKey(result.config)).toBe(expected);
+  });
+});
+
+test.each<[string, [string, Plan][], string | undefined]>([
+  [
+    'the highest rate',
+    [
+      ['slow', plan(1)],
+      ['fast', plan(9)],
+      ['mid', plan(5)],
+    ],
+    'fast',
+  ],
+  [
+    'no credit limit before a higher rate',
+    [
+      ['trial', plan(99, 10)],
+      ['paid', plan(2)],
+    ],
+    'paid',
+  ],
+  [
+    'the highest rate when all have credits',
+    [
+      ['a', plan(1, 10)],
+      ['b', plan(2, 10)],
+    ],
+    'b',
+  ],
+  ['none when there is none', [], undefined],
+])('the plan has %s', (_, entries, expected) => expect(watcherPlan(new Map(entries))).toBe(expected));
+
+describe('issuing', () => {
+  function start() {
+    const store = opened(':memory:', ACCOUNTS_MIGRATIONS);
+    const clock = createVirtualClock();
+    const keys = createKeys({ store, clock, random: randomBytes });
+    const issue = (among: ReadonlyMap<string, Plan> = plans) =>
+      issueOwnKey({ store, plans: among, clock, random: randomBytes });
+    return { store, clock, keys, issue, [Symbol.dispose]: () => store.close() };
+  }
+  const idOf = (key: string) => {
+    const read = readApiKey(key);
+    if (read === undefined) throw new Error('it is no key');
+    return keyIdOf(hashOf(read));
+  };
+
+  test('gives an active key of the account sluice-watcher, on a plan without a credit limit', () => {
+    using started = start();
+    const key = started.issue();
+    expect(started.keys.list('sluice-watcher')).toMatchObject([
+      { id: idOf(key.reveal()), state: 'active', name: 'issued at start' },
+    ]);
+    expect(started.store.query('SELECT name, plan FROM accounts').all()).toEqual([
+      { name: 'sluice-watcher', plan: 'scale' },
+    ]);
+  });
+
+  test('revokes the key of the start before, and leaves the keys of others alone', async () => {
+    using started = start();
+    started.store.run("INSERT INTO accounts (name, created_at_ms) VALUES ('other', 0)");
+    started.keys.create('other', 'main');
+    const first = started.issue();
+    await started.clock.advance(1);
+    const second = started.issue();
+    expect(first.reveal()).not.toBe(second.reveal());
+    const states = started.keys.list().map(({ id, account, state }) => [account, id, state]);
+    expect(states).toContainEqual(['sluice-watcher', idOf(first.reveal()), 'revoked']);
+    expect(states).toContainEqual(['sluice-watcher', idOf(second.reveal()), 'active']);
+    expect(states.filter(([account]) => account === 'other').map(([, , state]) => state)).toEqual(['active']);
+  });
+
+  test('moves the account to the plan that is best now', () => {
+    using started = start();
+    started.issue();
+    started.issue(new Map([['only', plan(3)]]));
+    expect(started.store.query('SELECT plan FROM accounts').all()).toEqual([{ plan: 'only' }]);
+  });
+
+  test('changes nothing when the key cannot be made', () => {
+    using started = start();
+    const first = started.issue();
+    const broken = () => {
+      throw new Error('no randomness');
+    };
+    const { store, clock } = started;
+    expect(() => issueOwnKey({ store, plans, clock, random: broken })).toThrow('no randomness');
+    expect(started.keys.list()).toMatchObject([{ id: idOf(first.reveal()), state: 'active' }]);
+  });
+
+  test('is nowhere to be read afterwards', () => {
+    using started = start();
+    const key = started.issue();
+    expect(Buffer.from(started.store.serialize()).includes(key.reveal())).toBe(false);
+    expect(`${key}${JSON.stringify({ key })}`).not.toContain(key.reveal());
+  });
+});
