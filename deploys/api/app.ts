@@ -5,7 +5,6 @@ import { PROGRAMS_PATH } from './programs.ts';
 import { PROGRAMS_OPERATION } from './programs-operation.ts';
 import { REFERENCE_POLICY, referencePage } from './reference-page.ts';
 import { refusalResponse } from './refusal.ts';
-import { SCHEMAS } from './schema.ts';
 
 export type AppDeps = Readonly<{
   answerPrograms(request: Request): Response;
@@ -17,6 +16,8 @@ export type AppDeps = Readonly<{
   publicUrl: URL;
 }>;
 
+/** What a person types in who was given the service's address. */
+const START_PATH = '/';
 const HEALTH_PATH = '/health';
 const HIDDEN = { detail: { hide: true } };
 
@@ -33,6 +34,7 @@ export function createApp(deps: AppDeps) {
   };
   const health = () => healthResponse(deps.health());
   const reference = () => pageResponse(page);
+  const start = () => new Response(null, { status: 302, headers: { location: REFERENCE_PATH } });
   const wrongMethod = () => refusalResponse({ kind: 'wrong-method' });
 
   // HEAD stands beside every GET, because Elysia does not derive it; Bun leaves its body away.
@@ -43,7 +45,6 @@ export function createApp(deps: AppDeps) {
       deps.noteAnswer(500);
       return refusalResponse({ kind: 'broken' });
     })
-    .model(SCHEMAS)
     .use(createOpenapi(deps.publicUrl))
     .get(PROGRAMS_PATH, programs, { detail: PROGRAMS_OPERATION })
     .head(PROGRAMS_PATH, programs, HIDDEN)
@@ -51,6 +52,9 @@ export function createApp(deps: AppDeps) {
     .get(HEALTH_PATH, health, { detail: HEALTH_OPERATION })
     .head(HEALTH_PATH, health, HIDDEN)
     .all(HEALTH_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
+    .get(START_PATH, start, HIDDEN)
+    .head(START_PATH, start, HIDDEN)
+    .all(START_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
     .get(REFERENCE_PATH, reference, HIDDEN)
     .head(REFERENCE_PATH, reference, HIDDEN)
     .all(REFERENCE_PATH, wrongMethod, { ...HIDDEN, parse: 'none' });

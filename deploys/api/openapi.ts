@@ -1,5 +1,6 @@
 import { openapi } from '@elysiajs/openapi';
 import manifest from '../../package.json';
+import { SCHEMAS } from './schema.ts';
 
 /** Where the description of the API is served: a page, and the document for machines. */
 export const REFERENCE_PATH = '/openapi';
@@ -13,6 +14,9 @@ export const KEY_CARRIERS = {
   bearer: { type: 'http', scheme: 'bearer', description: 'The key as `Authorization: Bearer <API_KEY>`' },
   query: { type: 'apiKey', in: 'query', name: 'api-key', description: 'The key as `?api-key=<API_KEY>`' },
 } as const;
+
+/** TypeBox's types say `undefined` where OpenAPI's say absent; the document knows no difference. */
+const DOCUMENT_SCHEMAS: Readonly<Record<string, object>> = SCHEMAS;
 
 /**
  * The plugin that collects the routes into an OpenAPI document. Its own page would load its scripts from a public
@@ -30,7 +34,8 @@ export function createOpenapi(publicUrl: URL) {
       },
       servers: [{ url: publicUrl.href.replace(/\/$/, '') }],
       tags: [{ name: 'Programs' }, { name: 'Operation' }],
-      components: { securitySchemes: KEY_CARRIERS },
+      // Schemas stand here and not in Elysia's models, because those leave an `$id` in the document.
+      components: { securitySchemes: KEY_CARRIERS, schemas: DOCUMENT_SCHEMAS },
     },
   });
 }

@@ -3,6 +3,9 @@ import { type Static, t } from 'elysia';
 const Nullable = <T extends Parameters<typeof t.Union>[0][number]>(schema: T, description: string) =>
   t.Union([schema, t.Null()], { description });
 
+/** Elysia's own `t.Integer` also takes text, which no answer has, and says so in the OpenAPI document. */
+const Integer = t.Unsafe<number>({ ...t.Number({ multipleOf: 1 }), type: 'integer' });
+
 /** One watched program on the wire (spec 2.1). */
 export const ProgramRecord = t.Object(
   {
@@ -21,7 +24,7 @@ export const ProgramRecord = t.Object(
       t.String(),
       'Address allowed to upgrade the program; null when there is none',
     ),
-    deploy_slot: Nullable(t.Integer(), 'Slot of the last deploy; null when the program has none'),
+    deploy_slot: Nullable(Integer, 'Slot of the last deploy; null when the program has none'),
     deployed_at: Nullable(
       t.String({ format: 'date-time' }),
       'Block time of `deploy_slot`; null until it has been looked up',

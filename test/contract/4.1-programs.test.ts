@@ -88,7 +88,7 @@ describe('around the endpoint', () => {
   });
 
   test.each([
-    '/',
+    '/openap',
     '/api/v1/program-deploys',
     '/api/v2/program-deploys/programs',
     `${PROGRAMS_PATH}/x`,

@@ -1,5 +1,7 @@
+import { Value } from '@sinclair/typebox/value';
 import { describe, expect, test } from 'bun:test';
 import { PROGRAMS_PATH } from '../../../deploys/api/programs.ts';
+import { ProgramRecord } from '../../../deploys/api/schema.ts';
 import { startDeploys, watchedOf } from '../started.ts';
 
 const ask = async (path: string) => {
@@ -71,6 +73,62 @@ describe('the OpenAPI document', () => {
   });
 });
 
+type Field = { type?: string; format?: string; const?: string; anyOf?: Field[]; items?: Field };
+type Schema = {
+  type: string;
+  required: string[];
+  additionalProperties: boolean;
+  properties: Record<string, Field>;
+};
+/** A field's types in the words of the specification. */
+function typesOf({ type, format, const: value, anyOf }: Field): string[] {
+  if (anyOf !== undefined) return anyOf.flatMap(typesOf);
+  return [value ?? (format === undefined ? String(type) : `${type} ${format}`)];
+}
+
+describe('the schemas of the OpenAPI document', () => {
+  const tableOf = async (name: string) => {
+    const schema = (await documentOf()).components.schemas[name] as Schema; // read below field by field
+    expect([schema.type, schema.additionalProperties]).toEqual(['object', false]);
+    expect(schema.required).toEqual(Object.keys(schema.properties));
+    return Object.entries(schema.properties).map(([field, types]) => [field, typesOf(types)]);
+  };
+
+  test('have every field of a program record with its type (spec 2.1)', async () => {
+    expect(await tableOf('ProgramRecord')).toEqual([
+      ['program_id', ['string']],
+      ['label', ['string']],
+      ['status', ['upgradeable', 'frozen', 'other_loader', 'missing']],
+      ['upgrade_authority', ['string', 'null']],
+      ['deploy_slot', ['integer', 'null']],
+      ['deployed_at', ['string date-time', 'null']],
+    ]);
+  });
+
+  test('have every field of the answer with its type, and its programs are the records (spec 2.2)', async () => {
+    expect(await tableOf('ProgramsAnswer')).toEqual([
+      ['checked_at', ['string date-time']],
+      ['programs', ['array']],
+    ]);
+    const { ProgramRecord, ProgramsAnswer } = (await documentOf()).components.schemas;
+    expect((ProgramsAnswer as Schema).properties['programs']?.items).toEqual(ProgramRecord as Field); // read above
+  });
+
+  test('have an error text (spec 7.1)', async () => {
+    expect(await tableOf('ErrorAnswer')).toEqual([['error', ['string']]]);
+  });
+
+  test('hold nothing of the library that made them', async () => {
+    expect(JSON.stringify(await documentOf())).not.toMatch(/"\$id"|"default"|"format":"integer"/);
+  });
+
+  test('refuse a slot that is text or a fraction', () => {
+    const { deploy_slot } = ProgramRecord.properties;
+    const values = [5, null, '5', 5.5, undefined];
+    expect(values.map((value) => Value.Check(deploy_slot, value))).toEqual([true, true, false, false, false]);
+  });
+});
+
 describe('the reference page', () => {
   test('asks no other origin for anything, and its policy forbids it too', async () => {
     const response = await ask('/openapi');
@@ -103,4 +161,15 @@ test.each(['/health', '/openapi'])('%s answers HEAD, and 405 to what it does not
   const status = async (method: string) =>
     (await deploys.answer(new Request(`http://localhost${path}`, { method }))).status;
   expect([await status('HEAD'), await status('POST')]).toEqual([path === '/health' ? 503 : 200, 405]);
+});
+
+test('/ leads a person to the reference page, also by HEAD', async () => {
+  await using deploys = startDeploys(watchedOf('A'));
+  const at = (method: string) => deploys.answer(new Request('http://localhost/', { method }));
+  for (const method of ['GET', 'HEAD']) {
+    const response = await at(method);
+    expect([response.status, response.headers.get('location')]).toEqual([302, '/openapi']);
+    expect(await response.text()).toBe('');
+  }
+  expect((await at('POST')).status).toBe(405);
 });
