@@ -45,7 +45,11 @@ export function createDeploys({ config, programs, store, clock, fetch, log }: De
       backends,
       programs.map(({ address }) => address),
     ),
-    save: readings.save,
+    save: (latest, genesisHash) => {
+      if (readings.save(latest, genesisHash) === 'same-chain') return;
+      blockTimes.forget();
+      notes.noteOtherChain();
+    },
     fillBlockTimes: (reading, signal) => blockTimes.fill(deploySlotsOf(reading), signal),
     noteRead: (latest, deploys, reasons) => {
       metrics.noteRead(latest, deploys.length);

@@ -5,8 +5,11 @@ import { deploySlotOf } from '../watch/program-state.ts';
 import type { Latest } from '../watch/watcher.ts';
 
 export type Readings = Readonly<{
-  /** Puts a reading in the place of the one before, in one IMMEDIATE transaction. */
-  save(latest: Latest): void;
+  /**
+   * Puts a reading in the place of the one before, in one IMMEDIATE transaction. When `genesisHash` is not the stored
+   * one, the reading before and all block times are another chain's: they are forgotten in the same transaction.
+   */
+  save(latest: Latest, genesisHash?: string): 'same-chain' | 'other-chain';
   /** The deploy slots of the stored reading; empty when there is none. */
   deploySlots(): DeploySlots;
 }>;
@@ -30,16 +33,32 @@ export function createReadings(store: Store): Readings {
   const slots = store.prepare<{ program_id: string; deploy_slot: number }, []>(
     'SELECT program_id, deploy_slot FROM programs WHERE deploy_slot IS NOT NULL',
   );
-  const save = store.transaction(({ reading, checkedAtMs }: Latest) => {
+  const genesis = store.prepare<{ genesis_hash: string }, []>('SELECT genesis_hash FROM chain');
+  const putGenesis = store.prepare('INSERT OR REPLACE INTO chain VALUES (1, ?)');
+  const clearTimes = store.prepare('DELETE FROM block_times');
+
+  /** Whether the store was of another chain; it is of `genesisHash` then. */
+  function moveTo(genesisHash: string): boolean {
+    const stored = genesis.get()?.genesis_hash;
+    if (stored === genesisHash) return false;
+    putGenesis.run(genesisHash);
+    if (stored === undefined) return false;
+    clearTimes.run();
+    return true;
+  }
+
+  const save = store.transaction(({ reading, checkedAtMs }: Latest, genesisHash: string | undefined) => {
+    const isOther = genesisHash !== undefined && moveTo(genesisHash);
     note.run({ contextSlot: reading.contextSlot, checkedAtMs });
     clear.run();
     for (const [program, state] of reading.programs) {
       const upgradeAuthority = state.status === 'upgradeable' ? state.upgradeAuthority : null;
       put.run({ program, status: state.status, upgradeAuthority, deploySlot: deploySlotOf(state) ?? null });
     }
+    return isOther ? 'other-chain' : 'same-chain';
   });
   return {
-    save: (latest) => save.immediate(latest),
+    save: (latest, genesisHash) => save.immediate(latest, genesisHash),
     deploySlots: () => new Map(slots.all().map((row) => [address(row.program_id), BigInt(row.deploy_slot)])),
   };
 }

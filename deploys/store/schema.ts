@@ -3,6 +3,7 @@ import type { Migrations } from '../../shared/store/open.ts';
 /**
  * What the watcher knows. `reading` has one row: the slot the last reading was taken at and when it began (Unix
  * milliseconds); `programs` is what it said. `block_times` are Unix seconds and never change once known.
+ * `chain` has one row once a backend told the genesis hash (base58): all of the above is of that chain.
  */
 export const DEPLOYS_MIGRATIONS: Migrations = {
   'programs-1': `
@@ -20,5 +21,8 @@ export const DEPLOYS_MIGRATIONS: Migrations = {
       CHECK ((status IN ('upgradeable', 'frozen')) = (deploy_slot IS NOT NULL))
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE block_times (slot INTEGER PRIMARY KEY, unix_seconds INTEGER NOT NULL) STRICT;
+  `,
+  'programs-2': `
+    CREATE TABLE chain (one INTEGER PRIMARY KEY CHECK (one = 1), genesis_hash TEXT NOT NULL) STRICT;
   `,
 };

@@ -14,6 +14,8 @@ export type BlockTimes = Readonly<{
   timeOf(slot: Slot): number | undefined;
   /** Looks up those of `slots` that are unknown, newest first, until `signal` aborts. Forgets all others. */
   fill(slots: readonly Slot[], signal: AbortSignal): Promise<void>;
+  /** Forgets what is in memory, because the store forgot it. */
+  forget(): void;
 }>;
 
 /** Calls of one `fill`, so that a list of new programs cannot flood a backend. */
@@ -86,7 +88,12 @@ export function createBlockTimes(
     waits.set(slot, { retryMs, dueMs: clock.monotonic() + retryMs });
   }
 
-  return { timeOf: (slot) => known.get(slot), fill };
+  function forget() {
+    known = new Map();
+    waits = new Map();
+  }
+
+  return { timeOf: (slot) => known.get(slot), fill, forget };
 }
 
 /** Asks the backends in their order; the first time wins. */

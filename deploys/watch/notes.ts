@@ -6,6 +6,8 @@ import type { Latest, Unread } from './watcher.ts';
 export type Notes = Readonly<{
   noteRead(latest: Latest, deploys: readonly Deploy[], reasons: readonly string[]): void;
   noteUnread(unread: Unread): void;
+  /** Hears that what was stored is of another chain and was forgotten. */
+  noteOtherChain(): void;
 }>;
 
 /**
@@ -14,6 +16,7 @@ export type Notes = Readonly<{
  */
 export function createNotes(log: Log, watched: readonly WatchedProgram[], before: DeploySlots): Notes {
   const labels = new Map(watched.map(({ address, label }) => [address, label]));
+  let stored = before;
   let isFirst = true;
   const tell = (deploys: readonly Deploy[], sentence: string) => {
     for (const { program, previousSlot, deploySlot } of deploys) {
@@ -24,13 +27,14 @@ export function createNotes(log: Log, watched: readonly WatchedProgram[], before
 
   return {
     noteRead: (latest, deploys, reasons) => {
-      if (reasons.length > 0) log.warn({ reasons }, 'read from a backend further down the list');
+      if (reasons.length > 0)
+        log.warn({ reasons }, 'read from a backend further down the list, or believed after doubts');
       if (isFirst) {
         log.info(
           { slot: Number(latest.reading.contextSlot), programs: latest.reading.programs.size },
           'first reading',
         );
-        tell(deploysBetween(before, latest.reading), 'deployed while nobody watched');
+        tell(deploysBetween(stored, latest.reading), 'deployed while nobody watched');
       }
       isFirst = false;
       tell(deploys, 'deployed');
@@ -38,6 +42,10 @@ export function createNotes(log: Log, watched: readonly WatchedProgram[], before
     noteUnread: (unread) => {
       if (unread.kind === 'broken') log.error({ err: unread.error }, 'a reading broke');
       else log.warn({ outcome: unread.kind, reasons: unread.reasons }, 'the programs could not be read');
+    },
+    noteOtherChain: () => {
+      stored = new Map();
+      log.warn('the chain is another one than before: its block times and last reading are forgotten');
     },
   };
 }

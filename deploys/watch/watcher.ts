@@ -14,8 +14,11 @@ export type WatchState = Readonly<{ latest: Latest | undefined; trouble: Unread 
 
 export type WatcherDeps = Readonly<{
   read: Read;
-  /** Stores a reading and all that follows from it in one transaction; throws when it cannot. */
-  save(latest: Latest): void;
+  /**
+   * Stores a reading and all that follows from it in one transaction; throws when it cannot. `genesisHash` is given
+   * with a reading that begins the watching, when its backend tells it.
+   */
+  save(latest: Latest, genesisHash: string | undefined): void;
   /** Looks up what the reading still lacks, until `signal` aborts. */
   fillBlockTimes(reading: Reading, signal: AbortSignal): Promise<void>;
   /** Hears of every reading, for logs and metrics. */
@@ -26,11 +29,14 @@ export type WatcherDeps = Readonly<{
   clock: Clock;
   pollMs: number;
 }>;
+type Taken = Extract<ReadingOutcome, { kind: 'read' | 'implausible' }>;
 
 /** Longest a reading may take over all backends. */
 const READING_MS_MAX = 30_000;
 /** A chain that stays behind the last reading for this long was reset: watching begins anew, as after a restart. */
 const BEHIND_MS_MAX = 600_000;
+/** Readings in a row in which every backend says that most programs are gone; the last of them is believed. */
+const IMPLAUSIBLE_MAX = 3;
 
 /** Reads all programs at once and then every `pollMs` until its signal aborts (spec 1.1). A failed reading changes nothing. */
 export function createWatcher(deps: WatcherDeps): Readonly<{
@@ -41,12 +47,14 @@ export function createWatcher(deps: WatcherDeps): Readonly<{
   let state: WatchState = { latest: undefined, trouble: undefined };
   let floor: Floor | undefined;
   let behindSinceMs: number | undefined;
+  let implausible = 0;
 
   async function run(signal: AbortSignal): Promise<void> {
     const firstStartMs = clock.monotonic();
     for (let failures = 0; !signal.aborted;) {
       const latest = await readOnce(signal);
-      failures = latest === undefined ? failures + 1 : 0;
+      // Doubts are not settled by asking again within seconds: those readings keep to the grid.
+      failures = latest === undefined && implausible === 0 ? failures + 1 : 0;
       const startMs = nextStartMs({ firstStartMs, pollMs, nowMs: clock.monotonic(), failures });
       if (latest !== undefined) await fillUntil(startMs, latest.reading, signal);
       await clock.sleep(startMs - clock.monotonic(), signal);
@@ -59,24 +67,25 @@ export function createWatcher(deps: WatcherDeps): Readonly<{
       const outcome = await within(clock, READING_MS_MAX, signal, (over) => deps.read(floor, over));
       if (signal.aborted) return undefined;
       if (outcome.kind === 'timed-out') return keepLast({ kind: 'failed', reasons: [TOO_SLOW] });
-      if (outcome.value.kind !== 'read') return keepLast(outcome.value);
-      return take({ reading: outcome.value.reading, checkedAtMs }, outcome.value.reasons);
+      const { value } = outcome;
+      if (value.kind === 'read' || (value.kind === 'implausible' && implausible + 1 >= IMPLAUSIBLE_MAX))
+        return take(value, checkedAtMs);
+      return keepLast(value);
     } catch (error) {
       return keepLast({ kind: 'broken', error });
     }
   }
 
-  function take(latest: Latest, reasons: readonly string[]): Latest {
+  function take(outcome: Taken, checkedAtMs: number): Latest {
+    const latest: Latest = { reading: outcome.reading, checkedAtMs };
     const seen = floor?.deploySlots ?? new Map();
     const deploys = deploysBetween(seen, latest.reading);
-    deps.save(latest);
-    floor = {
-      contextSlot: latest.reading.contextSlot,
-      deploySlots: seenAfter(seen, latest.reading),
-    };
+    deps.save(latest, outcome.kind === 'read' ? outcome.genesisHash : undefined);
+    floor = { ...latest.reading, deploySlots: seenAfter(seen, latest.reading) };
     state = { latest, trouble: undefined };
     behindSinceMs = undefined;
-    deps.noteRead(latest, deploys, reasons);
+    implausible = 0;
+    deps.noteRead(latest, deploys, outcome.reasons);
     return latest;
   }
 
@@ -84,6 +93,7 @@ export function createWatcher(deps: WatcherDeps): Readonly<{
     state = { latest: state.latest, trouble };
     const nowMs = clock.monotonic();
     behindSinceMs = trouble.kind === 'behind' ? (behindSinceMs ?? nowMs) : undefined;
+    implausible = trouble.kind === 'implausible' ? implausible + 1 : 0;
     if (behindSinceMs !== undefined && nowMs - behindSinceMs >= BEHIND_MS_MAX) floor = undefined;
     deps.noteUnread(trouble);
   }

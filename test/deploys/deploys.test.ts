@@ -1,8 +1,8 @@
-import { expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { temporaryFolder } from '../started/gateway.ts';
 import { addressOf, startChain } from '../fakes/chain.ts';
-import { AUTHORITY, startDeploys, until, WATCHER_KEY, watchedOf } from './started.ts';
+import { AUTHORITY, programsOf, startDeploys, until, WATCHER_KEY, watchedOf } from './started.ts';
 
 const bad = () => new Response(`<html>${WATCHER_KEY}</html>`, { status: 502 });
 
@@ -116,4 +116,65 @@ test('a block time that was not there yet is there a minute later', async () => 
   expect(await (await deploys.get()).json()).toMatchObject({
     programs: [{ deployed_at: '2023-11-14T22:13:20Z' }],
   });
+});
+
+describe('a chain that is another one after a restart', () => {
+  const OTHER = 'the chain is another one than before';
+  function chainOf(genesis: string | undefined, unixSeconds: number) {
+    const chain = startChain();
+    chain.deploy(addressOf('A'), 5);
+    chain.blockTimes.set(5, unixSeconds);
+    chain.fault = ({ method }) =>
+      method === 'getGenesisHash' && genesis !== undefined
+        ? Response.json({ jsonrpc: '2.0', id: 1, result: addressOf(genesis) })
+        : undefined;
+    return chain;
+  }
+  async function deployedAt(chain: ReturnType<typeof startChain>, path: string) {
+    await using deploys = startDeploys(watchedOf('A'), [chain], path);
+    await deploys.watch();
+    await deploys.blockTimes(1);
+    const [program] = await programsOf(await deploys.get());
+    return { at: program?.['deployed_at'], log: JSON.stringify(deploys.lines) };
+  }
+
+  test.each([
+    ['other', '2023-11-14T22:13:21Z', true],
+    ['one', '2023-11-14T22:13:20Z', false],
+    [undefined, '2023-11-14T22:13:20Z', false],
+  ])('%s: the block times of the one before are gone only then', async (genesis, expected, isTold) => {
+    using folder = temporaryFolder();
+    const path = join(folder.path, 'sluice.db');
+    expect((await deployedAt(chainOf('one', 1_700_000_000), path)).log).not.toContain(OTHER);
+    const second = await deployedAt(chainOf(genesis, 1_700_000_001), path);
+    expect([second.at, second.log.includes(OTHER)]).toEqual([expected, isTold]);
+  });
+});
+
+test('one reading of a backend that has lost every account leaves the programs standing', async () => {
+  const labels = Array.from({ length: 20 }, (_, i) => `Program ${i}`);
+  await using deploys = startDeploys(watchedOf(...labels));
+  for (const label of labels) deploys.chain.deploy(addressOf(label), 5, AUTHORITY);
+  await deploys.watch();
+  const accounts = new Map(deploys.chain.accounts);
+  const statuses = async () => new Set((await programsOf(await deploys.get())).map(({ status }) => status));
+  const told = (times: number) => () =>
+    JSON.stringify(deploys.lines).split('20 of 20 programs gone at once').length - 1 === times;
+
+  deploys.chain.accounts.clear();
+  await deploys.clock.advance(60_000);
+  await until(told(1));
+  expect(await statuses()).toEqual(new Set(['upgradeable']));
+  for (const [address, account] of accounts) deploys.chain.accounts.set(address, account);
+  await deploys.readAgain();
+  expect(await statuses()).toEqual(new Set(['upgradeable']));
+
+  deploys.chain.accounts.clear();
+  for (const times of [2, 3]) {
+    await deploys.clock.advance(60_000);
+    await until(told(times));
+  }
+  expect(await statuses()).toEqual(new Set(['upgradeable']));
+  await deploys.readAgain();
+  expect(await statuses()).toEqual(new Set(['missing']));
 });

@@ -58,3 +58,41 @@ describe('block times', () => {
     expect(times.find(5n)).toBe(1_700_000_001);
   });
 });
+
+describe('the chain that everything stored is of', () => {
+  const [here, there] = ['genesis here', 'genesis there'];
+  function start() {
+    const store = opened(':memory:', DEPLOYS_MIGRATIONS);
+    const [readings, times] = [createReadings(store), createBlockTimeStore(store)];
+    times.save(5n, 1_700_000_000);
+    const first = latest([one, { status: 'frozen', deploySlot: 5n }]);
+    const second = latest([two, { status: 'frozen', deploySlot: 6n }]);
+    return { store, readings, times, first, second, [Symbol.dispose]: () => store.close() };
+  }
+
+  test('is kept while the genesis hash is the same, and when no backend tells it', () => {
+    using s = start();
+    const kept = [here, here, undefined, here].map((hash) => s.readings.save(s.first, hash));
+    expect(kept).toEqual(Array(4).fill('same-chain'));
+    expect(s.times.find(5n)).toBe(1_700_000_000);
+  });
+
+  test('is left behind with all block times when the genesis hash is another', () => {
+    using s = start();
+    s.readings.save(s.first, here);
+    expect(s.readings.save(s.second, there)).toBe('other-chain');
+    expect(s.times.find(5n)).toBeUndefined();
+    expect(s.readings.deploySlots()).toEqual(new Map([[two, 6n]]));
+    expect(s.readings.save(s.second, there)).toBe('same-chain');
+  });
+
+  test('is left behind in the transaction of the new reading, or not at all', () => {
+    using s = start();
+    s.readings.save(s.first, here);
+    const bad = latest([two, { status: 'unheard-of' } as never]); // the schema must refuse it
+    expect(() => s.readings.save(bad, there)).toThrow('CHECK');
+    expect(s.times.find(5n)).toBe(1_700_000_000);
+    expect(s.readings.deploySlots()).toEqual(new Map([[one, 5n]]));
+    expect(s.readings.save(s.second, there)).toBe('other-chain');
+  });
+});

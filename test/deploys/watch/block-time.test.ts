@@ -138,3 +138,23 @@ test('an aborted turn ends without recording what came too late', async () => {
   await fill([1n, 2n], over.signal);
   expect([asked.length, stored.size]).toEqual([1, 0]);
 });
+
+test('what was forgotten is looked up again', async () => {
+  const { fill, forget, timeOf, stored, asked } = start((slot) => time(slot + asked.length));
+  await fill([5n], signal);
+  stored.clear();
+  forget();
+  expect(timeOf(5n)).toBeUndefined();
+  await fill([5n], signal);
+  expect([timeOf(5n), asked]).toEqual([7, [5, 5]]);
+});
+
+test('a slot that had no time is asked for at once on another chain', async () => {
+  const { fill, forget, asked } = start(() => error(-32007));
+  await fill([5n], signal);
+  await fill([5n], signal);
+  expect(asked).toEqual([5]);
+  forget();
+  await fill([5n], signal);
+  expect(asked).toEqual([5, 5]);
+});

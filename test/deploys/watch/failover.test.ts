@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { createRead, type Floor } from '../../../deploys/watch/failover.ts';
 import { createRpcBackend } from '../../../deploys/watch/rpc.ts';
 import { systemClock } from '../../../shared/clock.ts';
@@ -9,15 +9,16 @@ const authority = addressOf('authority');
 const { signal } = new AbortController();
 
 type Chain = ReturnType<typeof startChain>;
-const readOver = (chains: readonly Chain[], floor?: Floor, over = signal) =>
+const readOver = (chains: readonly Chain[], floor?: Floor, over = signal, addresses = [program]) =>
   createRead(
     chains.map(({ url }, i) =>
       createRpcBackend({ name: `rpc ${i}`, url, key: undefined }, { fetch, clock: systemClock }),
     ),
-    [program],
+    addresses,
   )(floor, over);
+const methodsOf = (chain: Chain) => chain.calls.map(({ method }) => method);
 const bad = () => new Response('<html>', { status: 502 });
-const floor: Floor = { contextSlot: 1_000n, deploySlots: new Map([[program, 900n]]) };
+const floor: Floor = { contextSlot: 1_000n, programs: new Map(), deploySlots: new Map([[program, 900n]]) };
 
 async function withTwo(test: (first: Chain, second: Chain) => Promise<void>): Promise<void> {
   await using first = startChain();
@@ -38,7 +39,7 @@ test('the next backend gives the whole reading when the first fails in the middl
     first.fault = () => (first.calls.length === 2 ? bad() : undefined);
     const outcome = await readOver([first, second]);
     expect(outcome).toMatchObject({ kind: 'read', reasons: ['rpc 0 answered HTTP 502'] });
-    expect(second.calls).toHaveLength(2);
+    expect(methodsOf(second)).toEqual(['getMultipleAccounts', 'getMultipleAccounts', 'getGenesisHash']);
   }));
 
 test('the first backend is preferred again as soon as it is back', () =>
@@ -96,3 +97,84 @@ test('an aborted reading asks nobody', () =>
     });
     expect([...first.calls, ...second.calls]).toEqual([]);
   }));
+
+describe('the genesis hash', () => {
+  const hash: string = addressOf('genesis');
+  const telling = (chain: Chain) => {
+    chain.fault = ({ method }) =>
+      method === 'getGenesisHash' ? Response.json({ jsonrpc: '2.0', id: 1, result: hash }) : undefined;
+  };
+
+  test('is that of the backend that was read', () =>
+    withTwo(async (first, second) => {
+      first.fault = bad;
+      telling(second);
+      expect(await readOver([first, second])).toMatchObject({ kind: 'read', genesisHash: hash });
+      expect(methodsOf(first)).not.toContain('getGenesisHash');
+    }));
+
+  test('is not asked for again once a reading was taken', () =>
+    withTwo(async (first, second) => {
+      telling(first);
+      expect(await readOver([first, second], floor)).toMatchObject({ kind: 'read', genesisHash: undefined });
+      expect(methodsOf(first)).not.toContain('getGenesisHash');
+    }));
+
+  test('is no reason to refuse a reading when the backend does not tell it', () =>
+    withTwo(async (first, second) => {
+      expect(await readOver([first, second])).toMatchObject({
+        kind: 'read',
+        reasons: [],
+        genesisHash: undefined,
+      });
+      expect(second.calls).toEqual([]);
+    }));
+});
+
+describe('programs that vanish at once', () => {
+  const many = Array.from({ length: 20 }, (_, i) => addressOf(`program ${i}`));
+  const full: Floor = {
+    contextSlot: 1_000n,
+    programs: new Map(many.map((address) => [address, { status: 'other_loader' }])),
+    deploySlots: new Map(),
+  };
+  const deployAll = (chain: Chain) => {
+    for (const address of many) chain.deploy(address, 5, authority);
+  };
+  const program0 = addressOf('program 0');
+  const gone = 'shows 20 of 20 programs gone at once';
+  async function withChains(test: (first: Chain, second: Chain) => Promise<void>): Promise<void> {
+    await using first = startChain();
+    await using second = startChain();
+    await test(first, second);
+  }
+
+  test('are not believed of one backend while the next still has them', () =>
+    withChains(async (first, second) => {
+      deployAll(second);
+      const outcome = await readOver([first, second], full, signal, many);
+      expect(outcome).toMatchObject({ kind: 'read', reasons: [`rpc 0 ${gone}`] });
+      expect(outcome.kind === 'read' && outcome.reading.programs.get(program0)?.status).toBe('upgradeable');
+    }));
+
+  test('are told apart when every backend says so, also a single one', () =>
+    withChains(async (first, second) => {
+      const reasons = [`rpc 0 ${gone}`, `rpc 1 ${gone}`];
+      expect(await readOver([first, second], full, signal, many)).toMatchObject({
+        kind: 'implausible',
+        reasons,
+      });
+      expect((await readOver([first], full, signal, many)).kind).toBe('implausible');
+    }));
+
+  test('are no more than a failure while another backend cannot be asked', () =>
+    withChains(async (first, second) => {
+      second.fault = bad;
+      expect((await readOver([first, second], full, signal, many)).kind).toBe('failed');
+    }));
+
+  test('are believed when nothing was read before in this run', () =>
+    withChains(async (first) => {
+      expect((await readOver([first], undefined, signal, many)).kind).toBe('read');
+    }));
+});

@@ -19,6 +19,7 @@ const read = (contextSlot: number, deploySlot: number): ReadingOutcome => ({
   kind: 'read',
   reading: reading(contextSlot, deploySlot),
   reasons: [],
+  genesisHash: `chain of ${contextSlot}`,
 });
 const FAILED: ReadingOutcome = { kind: 'failed', reasons: ['away'] };
 const BEHIND: ReadingOutcome = { kind: 'behind', reasons: ['old'] };
@@ -36,6 +37,7 @@ function start(steps: readonly Step[], pollMs = MINUTE) {
   const startsMs: number[] = [];
   const floors: (Floor | undefined)[] = [];
   const saved: Latest[] = [];
+  const hashes: (string | undefined)[] = [];
   const found: Deploy[] = [];
   const unread: Unread[] = [];
   const broken: unknown[] = [];
@@ -48,8 +50,9 @@ function start(steps: readonly Step[], pollMs = MINUTE) {
       const step = steps[Math.min(startsMs.length, steps.length) - 1];
       return typeof step === 'function' ? step(signal) : (step ?? FAILED);
     },
-    save: (latest) => {
+    save: (latest, genesisHash) => {
       wishes.save();
+      hashes.push(genesisHash);
       saved.push(latest);
     },
     fillBlockTimes: (current, signal) => {
@@ -69,7 +72,7 @@ function start(steps: readonly Step[], pollMs = MINUTE) {
     await clock.advance(0);
     expect(clock.sleepers()).toBe(0);
   };
-  return { clock, watcher, startsMs, floors, saved, found, unread, broken, filled, wishes };
+  return { clock, watcher, startsMs, floors, saved, hashes, found, unread, broken, filled, wishes };
 }
 
 describe('the minute (spec 1.1, 8)', () => {
@@ -192,6 +195,51 @@ describe('deploys', () => {
     await started.clock.advance(2 * MINUTE);
     expect(started.watcher.state().latest?.reading).toEqual(reading(3, 2));
     expect(started.found).toEqual([]);
+  });
+});
+
+test('the genesis hash of a reading is stored with it', async () => {
+  const { clock, hashes } = start([FAILED, read(7, 5)]);
+  await clock.advance(MINUTE - 1);
+  expect(hashes).toEqual(['chain of 7']);
+});
+
+describe('a reading in which most programs are gone', () => {
+  const gone = (contextSlot: number): ReadingOutcome => ({
+    kind: 'implausible',
+    reading: { contextSlot: BigInt(contextSlot), programs: new Map([[program, { status: 'missing' }]]) },
+    reasons: ['gone'],
+  });
+  const contexts = (saved: readonly Latest[]) => saved.map(({ reading: { contextSlot } }) => contextSlot);
+
+  test('is believed the third time in a row, a minute apart each', async () => {
+    const { clock, saved, unread, watcher, startsMs } = start([read(10, 9), gone(11), gone(12), gone(13)]);
+    await clock.advance(2 * MINUTE);
+    expect(contexts(saved)).toEqual([10n]);
+    expect(watcher.state().trouble).toMatchObject({ kind: 'implausible', reasons: ['gone'] });
+    await clock.advance(MINUTE);
+    expect(startsMs).toEqual([0, MINUTE, 2 * MINUTE, 3 * MINUTE]);
+    expect(contexts(saved)).toEqual([10n, 13n]);
+    expect(watcher.state().trouble).toBeUndefined();
+    expect(unread).toHaveLength(2);
+  });
+
+  test.each([
+    ['a good reading', read(20, 9), [10n, 20n]],
+    ['a failed one', FAILED, [10n]],
+  ])('is counted anew after %s', async (_, between, expected) => {
+    const steps = [read(10, 9), gone(11), gone(12), between, gone(21), gone(22), FAILED];
+    const { clock, saved, startsMs } = start(steps);
+    await clock.advance(10 * MINUTE);
+    expect(startsMs.length).toBeGreaterThan(steps.length);
+    expect(contexts(saved)).toEqual(expected);
+  });
+
+  test('keeps the slots that were seen: a program that comes back as it was is no deploy', async () => {
+    const { clock, found, saved } = start([read(10, 9), gone(11), gone(12), gone(13), read(14, 9)]);
+    await clock.advance(4 * MINUTE);
+    expect(contexts(saved)).toEqual([10n, 13n, 14n]);
+    expect(found).toEqual([]);
   });
 });
 
