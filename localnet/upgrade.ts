@@ -65,10 +65,8 @@ async function upgrade(request: UpgradeRequest, context: UpgradeContext): Promis
   const signers = { payer: await generateKeyPairSigner(), buffer: await generateKeyPairSigner(), authority };
   await fundPayer(context, signers.payer.address);
   await writeBuffer(context, target, signers);
-  await upgradeFrom(context, target, signers);
-  const after = await readTarget(context.rpc, programId, context.signal);
-  if (after.kind === 'not-upgradeable') return after;
-  return { kind: 'upgraded', programId, previousSlot: target.deploySlot, deploySlot: after.deploySlot };
+  const slots = await upgradeFrom(context, target, signers);
+  return { kind: 'upgraded', programId, ...slots };
 }
 
 function failureFrom(cause: unknown, rpcUrl: string): UpgradeOutcome {

@@ -3,6 +3,7 @@ import type { AccountState } from '../chain/account.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json/value.ts';
 import { invalidParams, RpcFailure } from '../rpc/failure.ts';
 import { readU64, readVariant, wrongType } from '../rpc/params.ts';
+import { base64Json, zstdJson } from './data.ts';
 import { parseAccount } from './parsed-account.ts';
 
 /** How account data is put into JSON. `binary` is the old default: a bare base58 string. */
@@ -57,10 +58,7 @@ function encodeData(
   account: (address: Address) => AccountState | undefined,
 ): Json {
   const data = sliceOf(state.data, form.slice);
-  const base64 = () => [
-    Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64'),
-    'base64',
-  ];
+  const base64 = () => [base64Json(data), 'base64'];
   switch (form.encoding) {
     case 'binary':
       return base58Text(data);
@@ -69,7 +67,7 @@ function encodeData(
     case 'base64':
       return base64();
     case 'base64+zstd':
-      return [Bun.zstdCompressSync(data).toString('base64'), 'base64+zstd'];
+      return [zstdJson(data), 'base64+zstd'];
     case 'jsonParsed': {
       const parsed = parseAccount(state, account);
       if (parsed.kind === 'parsed') return parsed.data;

@@ -19,6 +19,7 @@ import {
 } from '../chain/known-address.ts';
 import { hasExtensions, mintOf, tokenAccountOf } from '../chain/token-state.ts';
 import type { Json } from '../json/value.ts';
+import { base64Json } from './data.ts';
 import { decimalText, encodeTokenAmount } from './token-amount.ts';
 
 /** Parsed; not parseable, also for Agave; or parseable for Agave alone. */
@@ -91,7 +92,7 @@ function parseUpgradeable(state: AccountState): ParsedAccount {
   const make = (type: string, info?: Json) => parsed('bpf-upgradeable-loader', data.length, type, info);
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const authorityAt = (at: number) => (data[at] === 1 ? addressOf(data.subarray(at + 1, at + 33)) : null);
-  const codeAt = (at: number) => [Buffer.from(data.subarray(at)).toString('base64'), 'base64'];
+  const codeAt = (at: number) => [base64Json(data.subarray(at)), 'base64'];
   if (data.length < 4) return OPAQUE;
   const tag = view.getUint32(0, true);
   if (tag === 0) return make('uninitialized');

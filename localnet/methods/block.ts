@@ -3,7 +3,7 @@ import type { TransactionRecord } from '../chain/record.ts';
 import type { Transaction } from '../chain/transaction.ts';
 import { encodeBalances, encodeMeta } from '../encode/meta.ts';
 import { encodeTransaction, encodeVersion, readTransactionEncoding } from '../encode/transaction.ts';
-import { isJsonObject, rawJson, type Json } from '../json/value.ts';
+import { isJsonObject, piecesJson, type Json } from '../json/value.ts';
 import { readHistoryCommitment, requireContextSlot } from '../rpc/commitment.ts';
 import { value } from '../rpc/context.ts';
 import { invalidParams, RpcFailure } from '../rpc/failure.ts';
@@ -12,6 +12,7 @@ import { readBoolean, readConfig, readOptionalU64, readU64, readVariant } from '
 import { readEncodingConfig, transactionOf } from './history.ts';
 
 const SLOT_RANGE_MAX = 500_000n;
+const SLOTS_PER_PIECE = 4_096;
 
 /** Blocks by slot. Every slot since 0 has one; most are empty. */
 export const BLOCK_METHODS: NamedMethods = {
@@ -127,11 +128,19 @@ function encodeAccountKeys(record: TransactionRecord, transaction: Transaction):
   };
 }
 
-/** The slots of a range as text, because half a million bigints would be heavy. */
+/** The slots of a range, made as they are written: half a million of them would be heavy to hold. */
 function slotList(start: bigint, end: bigint): Json {
-  const slots: number[] = [];
-  for (let slot = Number(start); slot <= Number(end); slot += 1) slots.push(slot);
-  return rawJson(`[${slots.join(',')}]`);
+  return piecesJson(() => slotPieces(Number(start), Number(end)));
+}
+
+function* slotPieces(start: number, end: number): Generator<string> {
+  yield '[';
+  for (let from = start; from <= end; from += SLOTS_PER_PIECE) {
+    const length = Math.min(SLOTS_PER_PIECE, end - from + 1);
+    const slots = Array.from({ length }, (_, index) => from + index);
+    yield `${from === start ? '' : ','}${slots.join(',')}`;
+  }
+  yield ']';
 }
 
 function smaller(one: bigint, other: bigint): bigint {

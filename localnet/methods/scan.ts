@@ -1,13 +1,14 @@
 /*
  * All accounts of a program that pass filters, at one moment. The addresses are taken at once; each account is read
- * when it is written out, from the held view, so a scan of any size holds one account at a time.
+ * when it is written out, from the held view, so a scan of any size holds one
+ * slice of one account at a time.
  */
 import type { Address } from '@solana/kit';
 import type { AccountState } from '../chain/account.ts';
 import type { View } from '../chain/accounts.ts';
 import { addressBytes } from '../chain/address.ts';
 import { encodeAccount, type AccountForm } from '../encode/account.ts';
-import { printJson, type Json } from '../json/value.ts';
+import { printJson, printJsonPieces, type Json } from '../json/value.ts';
 import type { ScanResult } from '../rpc/answer.ts';
 import { contextOf } from '../rpc/context.ts';
 import type { Filter } from './account-filter.ts';
@@ -54,7 +55,8 @@ export function streamScan(view: View, scan: Scan, hasContext: boolean): ScanRes
     yield hasContext ? `{"context":${printJson(contextOf(view.slot))},"value":[` : '[';
     let isFirst = true;
     for (const [address, state] of rows) {
-      yield `${isFirst ? '' : ','}${printJson(encodeRow(view, scan, address, state))}`;
+      if (!isFirst) yield ',';
+      yield* printJsonPieces(encodeRow(view, scan, address, state));
       isFirst = false;
     }
     yield hasContext ? ']}' : ']';

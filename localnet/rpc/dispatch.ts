@@ -10,12 +10,10 @@ import { unreachable } from '../../shared/brand.ts';
 /** Logs what no call should cause. */
 export type OnFault = (cause: unknown) => void;
 
-/** Makes `dispatch`, which answers one element of a body; notifications are not carried out and get no answer. */
+/** Makes `dispatch`, which answers one element of a body; notifications are neither carried out nor answered. */
 export function createDispatch(chain: Chain, onFault: OnFault) {
-  return function dispatch(element: Element): Answer | undefined {
+  return function dispatch(element: Exclude<Element, { kind: 'notification' }>): Answer {
     switch (element.kind) {
-      case 'notification':
-        return undefined;
       case 'invalid':
         return errorAnswer({ code: -32600, message: 'Invalid request' }, element.idText);
       case 'unversioned':

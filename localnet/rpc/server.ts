@@ -3,11 +3,11 @@
  */
 import { urlOf } from '../../shared/config/config.ts';
 import type { Chain } from '../chain/chain.ts';
-import { errorAnswer, type Answer } from './answer.ts';
+import { errorAnswer } from './answer.ts';
 import { readBody } from './body.ts';
 import { createDispatch, type OnFault } from './dispatch.ts';
 import { readEnvelope } from './envelope.ts';
-import { bodyFrom } from './stream.ts';
+import { batchBody, singleBody } from './stream.ts';
 
 /** Agave's own limit of a request body. */
 export const BODY_BYTES_MAX = 50 * 1024;
@@ -81,19 +81,17 @@ export function createAnswerRequest(
   async function answerBody(bodyText: string): Promise<string | ReadableStream<Uint8Array>> {
     const envelope = readEnvelope(bodyText);
     if (envelope.kind === 'unreadable') {
-      return bodyFrom([errorAnswer({ code: -32700, message: 'Parse error' }, 'null')], false);
+      return singleBody(() => errorAnswer({ code: -32700, message: 'Parse error' }, 'null'));
     }
     if (envelope.kind === 'single') {
-      const answer = dispatch(envelope.element);
-      return answer === undefined ? '' : bodyFrom([answer], false);
+      const { element } = envelope;
+      return element.kind === 'notification' ? '' : singleBody(() => dispatch(element));
     }
-    const answers: Answer[] = [];
-    for (const element of envelope.elements) {
-      answers.push(...[dispatch(element)].filter((answer) => answer !== undefined));
-      // The machine's copies of accounts are only given back when the loop turns.
-      await new Promise(setImmediate);
-    }
-    return answers.length === 0 ? '' : bodyFrom(answers, true);
+    // What goes unanswered is known before anything runs, and with it whether there is a body.
+    const works = envelope.elements.flatMap((element) =>
+      element.kind === 'notification' ? [] : [() => dispatch(element)],
+    );
+    return works.length === 0 ? '' : batchBody(works);
   }
 }
 

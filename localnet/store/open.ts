@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { complaintAbout, DamagedDatabase } from './complaint.ts';
 import { SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 const BUSY_TIMEOUT_MS = 2_000;
@@ -15,11 +16,9 @@ export function openDatabase(dataDir: string | undefined): Database {
     if (dataDir !== undefined) mkdirSync(dataDir, { recursive: true });
     return prepared(new Database(path, { create: true, strict: true, safeIntegers: true }));
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    const advice = reason.includes('locked')
-      ? 'another localnet runs on it'
-      : `${reason}; remove the file to start a new chain`;
-    throw new Error(`The localnet's database ${path} cannot be used: ${advice}.`, { cause });
+    throw new Error(`The localnet's database ${path} cannot be used: ${complaintAbout(path, cause)}.`, {
+      cause,
+    });
   }
 }
 
@@ -43,9 +42,9 @@ function prepare(db: Database): void {
     user_version: 0n,
   };
   if (version !== 0n && version !== BigInt(SCHEMA_VERSION))
-    throw new Error(`its format is ${version}, not ${SCHEMA_VERSION}`);
+    throw new Error(`its format is ${version}, not ${SCHEMA_VERSION}; another version of localnet made it`);
   const check = db.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get();
-  if (check?.quick_check !== 'ok') throw new Error('it is damaged');
+  if (check?.quick_check !== 'ok') throw new DamagedDatabase('it is damaged');
   db.run('BEGIN IMMEDIATE');
   db.exec(SCHEMA);
   db.run(`PRAGMA user_version = ${SCHEMA_VERSION}`);

@@ -16,6 +16,7 @@ import {
   type RequestAirdropApi,
   type Signature,
   type SolanaRpcApi,
+  type TransactionError,
   type TransactionSigner,
 } from '@solana/kit';
 import {
@@ -26,7 +27,7 @@ import {
 import { getCreateAccountInstruction } from '@solana-program/system';
 import { LOADER_V3 } from '../chain/known-address.ts';
 import type { Clock } from '../../shared/clock.ts';
-import type { UpgradeTarget } from './target.ts';
+import { readTarget, type UpgradeTarget } from './target.ts';
 
 const BUFFER_HEADER_BYTES = 37;
 const CHUNK_BYTES = 900;
@@ -83,12 +84,18 @@ export async function writeBuffer(
   for (const signature of writes) await confirmed(context, signature);
 }
 
-/** Lets the loader take the buffer's code. */
+/** The slots of a redeploy: the one that the code before was deployed in, and the one that the new code was. */
+export type UpgradeSlots = Readonly<{ previousSlot: bigint; deploySlot: bigint }>;
+
+/**
+ * Lets the loader take the buffer's code. The loader redeploys a program once a slot; when somebody else came first,
+ * the next slot is tried, until the signal aborts.
+ */
 export async function upgradeFrom(
   context: UpgradeContext,
   target: UpgradeTarget,
   signers: Readonly<{ payer: TransactionSigner; authority: TransactionSigner; buffer: TransactionSigner }>,
-): Promise<void> {
+): Promise<UpgradeSlots> {
   const upgrade = getUpgradeInstruction({
     programDataAccount: target.programData,
     programAccount: target.program,
@@ -96,13 +103,34 @@ export async function upgradeFrom(
     spillAccount: signers.payer.address,
     authority: signers.authority,
   });
-  await confirmed(context, await send(context, signers.payer, [upgrade]));
+  for (let previousSlot = target.deploySlot; ;) {
+    // No preflight: at an older slot it would pass or fail for that slot alone.
+    const signature = await send(context, signers.payer, [upgrade], true);
+    const landed = await landing(context, signature);
+    if (landed.error === undefined) return { previousSlot, deploySlot: landed.slot };
+    const present = isInvalidArgument(landed.error)
+      ? await readTarget(context.rpc, target.program, context.signal)
+      : undefined;
+    if (present?.kind !== 'upgradeable' || present.deploySlot < landed.slot)
+      throw failed(signature, landed.error);
+    previousSlot = present.deploySlot;
+  }
+}
+
+/** The loader's word for a program that was deployed in this slot already, among other things. */
+function isInvalidArgument(error: TransactionError): boolean {
+  return (
+    typeof error === 'object' &&
+    'InstructionError' in error &&
+    error.InstructionError[1] === 'InvalidArgument'
+  );
 }
 
 async function send(
   context: UpgradeContext,
   payer: TransactionSigner,
   instructions: Instruction[],
+  skipPreflight = false,
 ): Promise<Signature> {
   const { rpc, signal } = context;
   const { value: blockhash } = await rpc
@@ -115,22 +143,32 @@ async function send(
     (made) => appendTransactionMessageInstructions(instructions, made),
   );
   const wire = getBase64EncodedWireTransaction(await signTransactionMessageWithSigners(message));
-  const config = { encoding: 'base64', preflightCommitment: 'confirmed' } as const;
+  const config = { encoding: 'base64', preflightCommitment: 'confirmed', skipPreflight } as const;
   return rpc.sendTransaction(wire, config).send({ abortSignal: signal });
 }
 
 /** Waits for a transaction to be confirmed; throws with its error, or when the signal aborts. */
 async function confirmed(context: UpgradeContext, signature: Signature): Promise<void> {
+  const { error } = await landing(context, signature);
+  if (error !== undefined) throw failed(signature, error);
+}
+
+type Landing = Readonly<{ slot: bigint; error: TransactionError | undefined }>;
+
+/** Waits for a transaction's slot to be confirmed, whether it failed or not; throws when the signal aborts. */
+async function landing(context: UpgradeContext, signature: Signature): Promise<Landing> {
   const { rpc, clock, signal } = context;
   for (;;) {
     signal.throwIfAborted();
     const { value } = await rpc.getSignatureStatuses([signature]).send({ abortSignal: signal });
     const status = value[0] ?? undefined;
-    if (status !== undefined && status.err !== null) {
-      const print = (_name: string, part: unknown) => (typeof part === 'bigint' ? Number(part) : part);
-      throw new Error(`transaction ${signature} failed: ${JSON.stringify(status.err, print)}`);
-    }
-    if (status?.confirmationStatus === 'confirmed' || status?.confirmationStatus === 'finalized') return;
+    if (status?.confirmationStatus === 'confirmed' || status?.confirmationStatus === 'finalized')
+      return { slot: status.slot, error: status.err ?? undefined };
     await clock.sleep(POLL_MS, signal);
   }
+}
+
+function failed(signature: Signature, error: TransactionError): Error {
+  const print = (_name: string, part: unknown) => (typeof part === 'bigint' ? Number(part) : part);
+  return new Error(`transaction ${signature} failed: ${JSON.stringify(error, print)}`);
 }

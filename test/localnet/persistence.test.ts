@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { Database } from 'bun:sqlite';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import programs from '../../deploys/watch/programs.json';
@@ -154,6 +154,18 @@ describe('a restart', () => {
   });
 });
 
+/** Permissions do not bind root: its tests act as nobody. */
+async function withoutPrivileges<T>(act: () => Promise<T>): Promise<T> {
+  const NOBODY = 65_534;
+  const isRoot = process.geteuid?.() === 0;
+  if (isRoot) process.seteuid?.(NOBODY);
+  try {
+    return await act();
+  } finally {
+    if (isRoot) process.seteuid?.(0);
+  }
+}
+
 describe('a database that cannot be used is one sentence', () => {
   const sentence = async (dataDir: string) => {
     try {
@@ -198,13 +210,71 @@ describe('a database that cannot be used is one sentence', () => {
     const db = new Database(join(dataDir, 'localnet.db'));
     db.run('PRAGMA user_version = 99');
     db.close();
-    expect(await sentence(dataDir)).toContain('cannot be used: its format is 99, not 1;');
+    expect(await sentence(dataDir)).toBe(
+      `The localnet's database ${join(dataDir, 'localnet.db')} cannot be used: its format is 99, not 1; another version of localnet made it.`,
+    );
   });
 
   test('when another localnet runs on it', async () => {
     const dataDir = join(folder, 'taken');
     using _net = await at(dataDir);
     expect(await sentence(dataDir)).toContain('cannot be used: another localnet runs on it.');
+  });
+
+  describe('that does not advise to remove a file that may be whole', () => {
+    test('when its folder is a file', async () => {
+      const dataDir = join(folder, 'a-file');
+      writeFileSync(dataDir, '');
+      expect(await sentence(dataDir)).toBe(
+        `The localnet's database ${join(dataDir, 'localnet.db')} cannot be used: a part of its path is no folder.`,
+      );
+    });
+
+    test('when it is a folder', async () => {
+      const dataDir = join(folder, 'a-folder');
+      mkdirSync(join(dataDir, 'localnet.db'), { recursive: true });
+      expect(await sentence(dataDir)).toBe(
+        `The localnet's database ${join(dataDir, 'localnet.db')} cannot be used: it is a folder (unable to open database file).`,
+      );
+    });
+
+    test('when its write-ahead log cannot be written', async () => {
+      const dataDir = join(folder, 'log');
+      (await at(dataDir))[Symbol.dispose]();
+      const path = join(dataDir, 'localnet.db');
+      mkdirSync(`${path}-wal`);
+      expect(await sentence(dataDir)).toMatch(
+        / cannot be used: \S+localnet\.db-wal: it is a folder \([^;\n]+\)\.$/,
+      );
+      expect(existsSync(path)).toBeTrue();
+    });
+
+    test('when its disk is full', async () => {
+      const dataDir = join(folder, 'full');
+      mkdirSync(dataDir);
+      symlinkSync('/dev/full', join(dataDir, 'localnet.db'));
+      expect(await sentence(dataDir)).toMatch(
+        /^The localnet's database \S+localnet\.db cannot be used: [^;\n]+\.$/,
+      );
+    });
+
+    test.each([
+      ['the file', 'localnet.db', 0o000, 'permission denied'],
+      ['the file for writing', 'localnet.db', 0o444, 'permission denied'],
+      ['the folder', '', 0o000, 'permission denied'],
+    ])('when %s is not permitted', async (_, name, mode, reason) => {
+      const dataDir = mkdtempSync(join(tmpdir(), 'localnet-denied-'));
+      (await at(dataDir))[Symbol.dispose]();
+      chmodSync(join(dataDir, name), mode);
+      try {
+        const complaint = await withoutPrivileges(() => sentence(dataDir));
+        expect(complaint).toMatch(/^The localnet's database \S+localnet\.db cannot be used: [^;\n]+\.$/);
+        expect(complaint).toContain(reason);
+      } finally {
+        chmodSync(dataDir, 0o700);
+        rmSync(dataDir, { recursive: true });
+      }
+    });
   });
 
   test('when half a chain is in it', async () => {

@@ -3,11 +3,21 @@ import { createSolanaRpc, generateKeyPairSigner } from '@solana/kit';
 import programs from '../../deploys/watch/programs.json';
 import { upgradeProgram } from '../../localnet/upgrade.ts';
 import { systemClock } from '../../shared/clock.ts';
+import { LOADER_V3 } from '../../localnet/chain/known-address.ts';
 import { upgradeAuthorityKeypair } from '../../localnet/genesis/keypair.ts';
 import { serveLocalnet } from '../../localnet/rpc/server.ts';
 import { readTarget } from '../../localnet/upgrade/target.ts';
 import { fundPayer, upgradeFrom, writeBuffer } from '../../localnet/upgrade/transactions.ts';
-import { alice, base64, object, ROOTED_LAG, startChain, stillClock, systemAccount } from './harness.ts';
+import {
+  alice,
+  base64,
+  object,
+  ownedAccount,
+  ROOTED_LAG,
+  startChain,
+  stillClock,
+  systemAccount,
+} from './harness.ts';
 import { signerOf } from './kit-transaction.ts';
 import { startServed } from './served.ts';
 import { builtWire } from './wire.ts';
@@ -118,5 +128,75 @@ describe('an upgraded program', () => {
     expect(await errorAt('processed')).toEqual(failed);
     still.advance(ROOTED_LAG);
     expect(await errorAt('finalized')).toEqual(failed);
+  });
+});
+
+describe('redeploys of one program in one slot', () => {
+  test('happen one after the other, each in a slot of its own', async () => {
+    using still = await startChain({ programs });
+    const server = serveLocalnet({ chain: still.chain, hostname: '127.0.0.1', port: 0, onFault: () => {} });
+    const rpc = createSolanaRpc(server.url);
+    const moving = { rpc, clock: { ...stillClock, sleep: async () => still.advance() }, signal };
+    try {
+      const target = await readTarget(rpc, idAt(0), signal);
+      if (target.kind !== 'upgradeable') throw new Error(target.sentence);
+      const authority = await signerOf(upgradeAuthorityKeypair());
+      const contenders = await Promise.all(
+        [0, 1, 2].map(async () => ({
+          payer: await generateKeyPairSigner(),
+          buffer: await generateKeyPairSigner(),
+          authority,
+        })),
+      );
+      for (const signers of contenders) {
+        await fundPayer(moving, signers.payer.address);
+        await writeBuffer(moving, target, signers);
+      }
+      still.advance();
+      const slot = still.chain.slotAt('processed');
+      // The slot ends when all three have tried it.
+      const sleep = async () => {
+        if (still.chain.ledger.inSlot(slot).length < contenders.length) await Bun.sleep(1);
+        else still.advance();
+      };
+      const context = { rpc, clock: { ...stillClock, sleep }, signal };
+      const slots = await Promise.all(contenders.map((signers) => upgradeFrom(context, target, signers)));
+      const inOrder = slots.toSorted((one, other) => Number(one.deploySlot - other.deploySlot));
+      expect(inOrder[0]).toEqual({ previousSlot: target.deploySlot, deploySlot: slot });
+      expect(new Set(slots.map(({ deploySlot }) => deploySlot)).size).toBe(contenders.length);
+      for (const { previousSlot, deploySlot } of slots) expect(deploySlot).toBeGreaterThan(previousSlot);
+      expect(await readTarget(rpc, idAt(0), signal)).toMatchObject({
+        deploySlot: inOrder.at(-1)?.deploySlot,
+      });
+    } finally {
+      await server.stop(true);
+    }
+  });
+
+  test('are all told as upgraded, whoever was first', async () => {
+    const outcomes = await Promise.all([1, 2, 3, 4].map(() => upgrade(idAt(3))));
+    expect(outcomes.map(({ kind }) => kind)).toEqual(Array(4).fill('upgraded'));
+  });
+
+  test('are not mistaken for another refusal of the loader', async () => {
+    const buffer = await generateKeyPairSigner();
+    // A buffer that nobody initialized: the loader says InvalidArgument of it, too, in any slot.
+    const blank = ownedAccount(LOADER_V3, new Uint8Array(1_000));
+    using still = await startChain({ programs, accounts: [[buffer.address, blank]] });
+    const server = serveLocalnet({ chain: still.chain, hostname: '127.0.0.1', port: 0, onFault: () => {} });
+    const rpc = createSolanaRpc(server.url);
+    const context = { rpc, clock: { ...stillClock, sleep: async () => still.advance() }, signal };
+    try {
+      const target = await readTarget(rpc, idAt(0), signal);
+      if (target.kind !== 'upgradeable') throw new Error(target.sentence);
+      const authority = await signerOf(upgradeAuthorityKeypair());
+      const payer = await generateKeyPairSigner();
+      await fundPayer(context, payer.address);
+      await expect(upgradeFrom(context, target, { payer, buffer, authority })).rejects.toThrow(
+        /InvalidArgument/,
+      );
+    } finally {
+      await server.stop(true);
+    }
   });
 });

@@ -1,0 +1,32 @@
+/*
+ * Account data as text. What is large is made a slice at a time while it is written, because an account has up to
+ * 10 MiB and its reader may be slow.
+ */
+import { piecesJson, type Json } from '../json/value.ts';
+
+/** A multiple of 3, so that the slices' base64 stands together without padding. */
+const SLICE_BYTES = 96 * 1024;
+const AT_ONCE_BYTES = 4 * 1024;
+
+/** Base64 of bytes that nobody changes. */
+export function base64Json(data: Uint8Array): Json {
+  return data.length <= AT_ONCE_BYTES ? base64Of(data) : piecesJson(() => base64Pieces(data));
+}
+
+/** Base64 of the zstd frame of bytes that nobody changes; large ones are compressed when they are written. */
+export function zstdJson(data: Uint8Array): Json {
+  if (data.length <= AT_ONCE_BYTES) return base64Of(Bun.zstdCompressSync(data));
+  return piecesJson(() => base64Pieces(Bun.zstdCompressSync(data)));
+}
+
+function* base64Pieces(data: Uint8Array): Generator<string> {
+  yield '"';
+  for (let from = 0; from < data.length; from += SLICE_BYTES) {
+    yield base64Of(data.subarray(from, from + SLICE_BYTES));
+  }
+  yield '"';
+}
+
+function base64Of(data: Uint8Array): string {
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
+}
