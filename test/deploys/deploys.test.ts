@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
+import { nextStartMs } from '../../deploys/watch/schedule.ts';
 import { temporaryFolder } from '../started/gateway.ts';
 import { addressOf, startChain } from '../fakes/chain.ts';
 import { AUTHORITY, programsOf, startDeploys, until, WATCHER_KEY, watchedOf } from './started.ts';
@@ -118,11 +119,13 @@ test('a block time that was not there yet is there a minute later', async () => 
   });
 });
 
-describe('a chain that is another one after a restart', () => {
+describe('a chain that is another one', () => {
   const OTHER = 'the chain is another one than before';
-  function chainOf(genesis: string | undefined, unixSeconds: number) {
-    const chain = startChain();
+  const MISSED = 'deployed while nobody watched';
+  type Chain = ReturnType<typeof startChain>;
+  function become(chain: Chain, genesis: string | undefined, unixSeconds: number, slotOfB: number): Chain {
     chain.deploy(addressOf('A'), 5);
+    chain.deploy(addressOf('B'), slotOfB);
     chain.blockTimes.set(5, unixSeconds);
     chain.fault = ({ method }) =>
       method === 'getGenesisHash' && genesis !== undefined
@@ -130,24 +133,48 @@ describe('a chain that is another one after a restart', () => {
         : undefined;
     return chain;
   }
-  async function deployedAt(chain: ReturnType<typeof startChain>, path: string) {
-    await using deploys = startDeploys(watchedOf('A'), [chain], path);
+  async function timeOfA(deploys: ReturnType<typeof startDeploys>) {
+    const programs = await programsOf(await deploys.get());
+    return programs.find(({ label }) => label === 'A')?.['deployed_at'];
+  }
+  async function run(chain: Chain, path: string) {
+    await using deploys = startDeploys(watchedOf('A', 'B'), [chain], path);
     await deploys.watch();
     await deploys.blockTimes(1);
-    const [program] = await programsOf(await deploys.get());
-    return { at: program?.['deployed_at'], log: JSON.stringify(deploys.lines) };
+    const log = JSON.stringify(deploys.lines);
+    return { at: await timeOfA(deploys), told: [OTHER, MISSED].filter((sentence) => log.includes(sentence)) };
   }
 
   test.each([
-    ['other', '2023-11-14T22:13:21Z', true],
-    ['one', '2023-11-14T22:13:20Z', false],
-    [undefined, '2023-11-14T22:13:20Z', false],
-  ])('%s: the block times of the one before are gone only then', async (genesis, expected, isTold) => {
-    using folder = temporaryFolder();
-    const path = join(folder.path, 'sluice.db');
-    expect((await deployedAt(chainOf('one', 1_700_000_000), path)).log).not.toContain(OTHER);
-    const second = await deployedAt(chainOf(genesis, 1_700_000_001), path);
-    expect([second.at, second.log.includes(OTHER)]).toEqual([expected, isTold]);
+    ['other', '2023-11-14T22:13:21Z', [OTHER]],
+    ['one', '2023-11-14T22:13:20Z', [MISSED]],
+    [undefined, '2023-11-14T22:13:20Z', [MISSED]],
+  ])(
+    'after a restart, by its genesis hash (%s): only then is the past forgotten',
+    async (genesis, at, told) => {
+      using folder = temporaryFolder();
+      const path = join(folder.path, 'sluice.db');
+      const first = await run(become(startChain(), 'one', 1_700_000_000, 5), path);
+      expect(first.told).toEqual([]);
+      expect(await run(become(startChain(), genesis, 1_700_000_001, 6), path)).toEqual({ at, told });
+    },
+  );
+
+  test('while it is watched: its block times are its own once it is taken anew', async () => {
+    const chain = become(startChain(), 'one', 1_700_000_000, 5);
+    await using deploys = startDeploys(watchedOf('A', 'B'), [chain]);
+    await deploys.watch();
+    await deploys.blockTimes(1);
+    become(chain, 'other', 1_700_000_001, 5).slot = 900; // behind the last reading, as a chain begun anew is
+    const { clock, lines } = deploys;
+    for (let failures = 0; !JSON.stringify(lines).includes(OTHER); failures++) {
+      const before = lines.length;
+      const nowMs = clock.monotonic();
+      await clock.advance(nextStartMs({ firstStartMs: 0, pollMs: 60_000, nowMs, failures }) - nowMs);
+      await until(() => lines.length > before);
+    }
+    await deploys.blockTimes(1);
+    expect(await timeOfA(deploys)).toBe('2023-11-14T22:13:21Z');
   });
 });
 
