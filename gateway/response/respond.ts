@@ -9,6 +9,7 @@ import type { Envelope } from '../request/envelope.ts';
 import type { StreamEnd } from '../backend/begun.ts';
 import { type Beat, type Part, type Start, streamBatch } from './batch.ts';
 import { corsFields } from './cors.ts';
+import { divided, NDJSON_TYPE, wantsLines } from './ndjson.ts';
 import { rateFields } from './rate-fields.ts';
 import { refuse } from './refusal.ts';
 import { NO_BACKEND, rpcError } from './rpc-error.ts';
@@ -62,7 +63,8 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
       return new Response(work.kind === 'answered' ? work.bytes : null, { headers });
     }
     const { request } = admitted;
-    const acceptEncoding = request.headers.get('accept-encoding') ?? 'identity';
+    const asLines = work.route.name === 'getProgramAccounts' && wantsLines(request.headers);
+    const acceptEncoding = asLines ? 'identity' : (request.headers.get('accept-encoding') ?? 'identity');
     const reply = await forwarded(work, admitted, acceptEncoding, request.signal);
     onOutcome(reply.kind === 'whole' || reply.kind === 'stream' ? 'answered' : reply.kind);
     if (reply.kind === 'no-backend') {
@@ -72,13 +74,15 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
       return refuse(reply, admitted.envelope, fields);
     }
     if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
-    if (reply.encoding !== undefined) {
-      headers.set('content-encoding', reply.encoding);
+    const { kind, answer } = asLines ? await divided(reply, request.signal) : { kind: 'json', answer: reply };
+    if (kind === 'lines') headers.set('content-type', NDJSON_TYPE);
+    if (answer.encoding !== undefined) {
+      headers.set('content-encoding', answer.encoding);
       headers.set('vary', 'accept-encoding');
     }
-    if (reply.kind === 'whole') return new Response(reply.bytes, { headers });
+    if (answer.kind === 'whole') return new Response(answer.bytes, { headers });
     const settle = (end: StreamEnd) => refundIfCut(end, work.credits, admitted);
-    return new Response(streamSingle(reply.body, settle), { headers });
+    return new Response(streamSingle(answer.body, settle), { headers });
   }
 
   /** A stream that its backend cut is not paid for; one whose caller left is (DESIGN 3.8). */

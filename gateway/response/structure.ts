@@ -66,10 +66,13 @@ export function createStructure(): Structure {
 
 /** A string went on past the bytes, and its next character is not escaped, or is. */
 const UNENDED = -1;
-const UNENDED_ESCAPED = -2;
+export const UNENDED_ESCAPED = -2;
 
-/** The index after the string's end, looking from `from`; `escaped` is whether the byte there is. */
-function afterString(bytes: Buffer, from: number, escaped: boolean): number {
+/**
+ * The index after the string's end, looking from `from`; `escaped` is whether the byte there is. Negative when the
+ * string goes on past the bytes.
+ */
+export function afterString(bytes: Buffer, from: number, escaped: boolean): number {
   for (let start = from, carried = escaped ? 1 : 0; ;) {
     const quote = bytes.indexOf(QUOTE, start);
     const end = quote === -1 ? bytes.length : quote;

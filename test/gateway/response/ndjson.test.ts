@@ -1,0 +1,247 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { connect } from 'node:net';
+import { divided, HELD_BYTES_MAX } from '../../../gateway/response/ndjson.ts';
+import { failure, result, type SeenCall, startBackend } from '../../fakes/backend.ts';
+import { startGateway } from '../../started/gateway.ts';
+
+const SCAN = { jsonrpc: '2.0', id: 1, method: 'getProgramAccounts', params: ['program'] };
+const LINES = { accept: 'application/x-ndjson' };
+const ACCOUNT = `{"pubkey":"a","account":{"data":["${'A'.repeat(200)}","base64"],"lamports":1,"rentEpoch":18446744073709551615}}`;
+const MB_OF_ACCOUNTS = Math.ceil((1 << 20) / (ACCOUNT.length + 1));
+
+let backend: ReturnType<typeof startBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+let key: string;
+beforeAll(async () => {
+  backend = startBackend();
+  gateway = await startGateway({
+    backends: [{ name: 'a', url: backend.url }],
+    plans: { trial: { rps: 1_000, burst: 1_000, scans: 1 } },
+    credits: { methods: { getProgramAccounts: 50 } },
+  });
+  key = gateway.key();
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await backend[Symbol.asyncDispose]();
+});
+
+/** A chunked answer of `megabytes` MB of accounts between `head` and `tail`; `between` runs before each MB. */
+function scanned(head: string, tail: string, megabytes: number, between?: (written: number) => unknown) {
+  const source: Bun.DirectUnderlyingSource = {
+    type: 'direct',
+    async pull(controller) {
+      try {
+        await controller.write(head);
+        for (let written = 0; written < megabytes; written++) {
+          await between?.(written);
+          const accounts = Array(MB_OF_ACCOUNTS).fill(ACCOUNT).join(',');
+          await controller.write(written === 0 ? accounts : `,${accounts}`);
+          await controller.flush();
+        }
+        await controller.write(tail);
+        controller.close();
+      } catch (error) {
+        controller.close(error instanceof Error ? error : new Error(String(error)));
+      }
+    },
+  };
+  return new Response(new ReadableStream(source), { headers: { 'content-type': 'application/json' } });
+}
+const HEAD = '{"jsonrpc":"2.0","result":[';
+const TAIL = '],"id":1}\n';
+
+async function asked(script: (seen: SeenCall) => Response, headers: Record<string, string> = LINES) {
+  backend.script(script);
+  const answer = await gateway.post(SCAN, key, { headers });
+  return { answer, type: answer.headers.get('content-type'), text: await answer.text() };
+}
+
+describe('getProgramAccounts as lines (DESIGN 3.5)', () => {
+  test.each([
+    ['a bare array', `[${ACCOUNT},${ACCOUNT}]`, `${ACCOUNT}\n${ACCOUNT}\n{"accounts":2,"slot":null}\n`],
+    [
+      'with a context',
+      `{"context":{"slot":9},"value":[${ACCOUNT}]}`,
+      `${ACCOUNT}\n{"accounts":1,"slot":9}\n`,
+    ],
+    ['no accounts', '[]', '{"accounts":0,"slot":null}\n'],
+  ])('a small answer, %s', async (_, json, lines) => {
+    const { answer, type, text } = await asked((seen) => result(seen, json));
+    expect([answer.status, type, text]).toEqual([200, 'application/x-ndjson', lines]);
+    expect(answer.headers.get('x-credits-cost')).toBe('50');
+  });
+
+  test.each([
+    ['a bare array', HEAD, TAIL, 'null'],
+    ['with a context', '{"jsonrpc":"2.0","result":{"context":{"slot":9},"value":[', ']},"id":1}\n', '9'],
+  ])('a large answer, %s', async (_, head, tail, slot) => {
+    const { type, text } = await asked(() => scanned(head, tail, 3));
+    expect(type).toBe('application/x-ndjson');
+    const lines = text.trimEnd().split('\n');
+    expect(lines.pop()).toBe(`{"accounts":${3 * MB_OF_ACCOUNTS},"slot":${slot}}`);
+    expect(lines.every((line) => line === ACCOUNT)).toBe(true);
+    expect(lines.length).toBe(3 * MB_OF_ACCOUNTS);
+  });
+
+  test('the first line comes while the backend still scans', async () => {
+    const firstLine = Promise.withResolvers<void>();
+    backend.script(() =>
+      scanned(HEAD, TAIL, 2, (written) => (written === 1 ? firstLine.promise : undefined)),
+    );
+    const answer = await gateway.post(SCAN, key, { headers: LINES });
+    let text = '';
+    for await (const piece of answer.body ?? []) {
+      text += Buffer.from(piece).toString();
+      if (text.startsWith(`${ACCOUNT}\n`)) firstLine.resolve();
+    }
+    expect(text.endsWith(`{"accounts":${2 * MB_OF_ACCOUNTS},"slot":null}\n`)).toBe(true);
+  });
+
+  test('the backend is asked for plain bytes, whatever the caller can read', async () => {
+    await asked((seen) => result(seen, '[]'), { ...LINES, 'accept-encoding': 'gzip' });
+    expect(backend.seen.at(-1)?.request.headers.get('accept-encoding')).toBe('identity');
+  });
+
+  test.each(['application/json, Application/X-NDJSON;q=0.5', 'application/x-ndjson'])(
+    'Accept: %s asks for lines',
+    async (accept) => {
+      expect((await asked((seen) => result(seen, '[]'), { accept })).type).toBe('application/x-ndjson');
+    },
+  );
+
+  test.each(['*/*', 'application/json', 'application/x-ndjson2'])('Accept: %s does not', async (accept) => {
+    const { type, text } = await asked((seen) => result(seen, '[]'), { accept });
+    expect([type, text]).toEqual([
+      'application/json; charset=utf-8',
+      '{"jsonrpc":"2.0","result":[],"id":1}\n',
+    ]);
+  });
+
+  test('a batch and other methods do not know of lines', async () => {
+    backend.script((seen) => result(seen, '[]'));
+    const batch = await gateway.post([SCAN], key, { headers: LINES });
+    expect(await batch.json()).toEqual([{ jsonrpc: '2.0', result: [], id: 1 }]);
+    const other = await gateway.post({ ...SCAN, method: 'getBlocks' }, key, { headers: LINES });
+    expect(await other.json()).toEqual({ jsonrpc: '2.0', result: [], id: 1 });
+  });
+});
+
+describe('an answer without accounts is the JSON it was', () => {
+  test('an error of the method', async () => {
+    const { answer, type, text } = await asked((seen) => failure(seen, -32602, 'WrongSize'));
+    expect([answer.status, type]).toEqual([200, 'application/json; charset=utf-8']);
+    expect(text).toBe('{"jsonrpc":"2.0","error":{"code":-32602,"message":"WrongSize"},"id":1}\n');
+  });
+
+  test.each([100, HELD_BYTES_MAX - 1, 5 * HELD_BYTES_MAX])('a streamed result of %d bytes', async (bytes) => {
+    const body = `{"jsonrpc":"2.0","result":"${'x'.repeat(bytes)}","id":1}`;
+    const { type, text } = await asked(() => scanned(body, ' ', 0));
+    expect([type, text]).toEqual(['application/json; charset=utf-8', `${body} `]);
+  });
+});
+
+describe('a scan that breaks off (DESIGN 3.6)', () => {
+  test.each([
+    ['closed', TAIL],
+    ['bad-json', ',{"pubkey":"'],
+  ])('is counted as %s', async (reason, tail) => {
+    const line = `sluice_gateway_streams_cut_total{backend="a",reason="${reason}"}`;
+    const counted = async () => {
+      const found = (await gateway.gateway.metrics.text()).split('\n').find((each) => each.startsWith(line));
+      return Number(found?.slice(line.length) ?? 0);
+    };
+    const before = await counted();
+    backend.script(() =>
+      scanned(HEAD, tail, 2, (written) => {
+        if (tail === TAIL && written === 1) throw new Error('the node is gone');
+      }),
+    );
+    const answer = await gateway.post(SCAN, key, { headers: LINES });
+    expect(await answer.text().catch(() => 'broken')).toBe('broken');
+    expect(await counted()).toBe(before + 1);
+  });
+
+  test.each([
+    ['its backend dies', TAIL, true],
+    ['it ends in the middle of an account', ',{"pubkey":"', false],
+    ['it ends before its object does', ']', false],
+    ['two commas follow each other', ',,1]}', false],
+  ])('when %s: a broken connection, no last line, no charge', async (_, tail, dies) => {
+    const caller = gateway.key('trial', 1_000);
+    // A client may drop what it has not read when the connection breaks, so the backend goes on when it has read.
+    const firstLine = Promise.withResolvers<void>();
+    backend.script(() =>
+      scanned(HEAD, tail, 3, async (written) => {
+        if (written === 2) await firstLine.promise;
+        if (dies && written === 2) throw new Error('the node is gone');
+      }),
+    );
+    const answer = await gateway.post(SCAN, caller, { headers: LINES });
+    let text = '';
+    const read = async () => {
+      for await (const piece of answer.body ?? []) {
+        text += Buffer.from(piece).toString();
+        if (text.startsWith(`${ACCOUNT}\n`)) firstLine.resolve();
+      }
+    };
+    expect(
+      await read().then(
+        () => 'clean',
+        () => 'broken',
+      ),
+    ).toBe('broken');
+    expect(text).toStartWith(`${ACCOUNT}\n`);
+    expect(text).not.toContain('"accounts":');
+    backend.script((seen) => result(seen, '[]'));
+    const next = await gateway.post(SCAN, caller, { headers: LINES });
+    expect(next.headers.get('x-credits-left')).toBe('950');
+  });
+});
+
+test('a reader that stops reading stops the backend, and its leaving ends the scan and frees its permit', async () => {
+  let written = 0;
+  const caller = gateway.key('trial', 1_000);
+  backend.script(() => scanned(HEAD, TAIL, 300, (megabytes) => (written = megabytes)));
+  const socket = connect(Number(gateway.url.port), gateway.url.hostname);
+  const body = JSON.stringify(SCAN);
+  socket.write(
+    `POST / HTTP/1.1\r\nhost: a\r\nx-token: ${caller}\r\naccept: application/x-ndjson\r\n` +
+      `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+  await new Promise((resolve) => socket.once('data', resolve));
+  socket.pause();
+  let seen = -1;
+  while (seen !== written) {
+    seen = written;
+    await Bun.sleep(200); // the end of movement is the event awaited
+  }
+  expect(written).toBeLessThan(64);
+  socket.destroy();
+  while (backend.pending() > 0) await Bun.sleep(5); // bounded by the test's own timeout
+  backend.script((call) => result(call, '[]'));
+  // The plan allows one scan at once.
+  const next = await gateway.post(SCAN, caller, { headers: LINES });
+  expect(await next.text()).toBe('{"accounts":0,"slot":null}\n');
+});
+
+test('a caller that leaves before anybody reads his lines lets go of what is under way', async () => {
+  const leaving = new AbortController();
+  const waited = Promise.withResolvers<void>();
+  const stream = {
+    kind: 'stream',
+    encoding: undefined,
+    body: {
+      cancel: () => undefined,
+      async pipe(write: (piece: Buffer) => unknown) {
+        await write(Buffer.from(`${HEAD}${ACCOUNT},`));
+        waited.resolve();
+        return { kind: 'cut', reason: 'cancelled', bytes: 0 } as const;
+      },
+    },
+  } as const;
+  const { kind } = await divided(stream, leaving.signal);
+  expect(kind).toBe('lines');
+  leaving.abort();
+  await waited.promise;
+});
