@@ -151,6 +151,6 @@ function recordFrom(row: TransactionRow | null): TransactionRecord | undefined {
     position: Number(position),
     signature,
     wire,
-    meta: parseJson(meta) as unknown as TransactionMeta,
+    meta: parseJson(meta) as unknown as TransactionMeta, // written by this file from the same type; JSON of our own making
   }; // own writing, read back
 }
