@@ -1,6 +1,7 @@
 import type { DeploysConfig } from '../shared/config/config.ts';
 import { urlOf } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
+import { listenComplaint } from '../shared/listen-complaint.ts';
 
 type Answer = (request: Request) => Response | Promise<Response>;
 
@@ -60,8 +61,6 @@ function serve(key: string, { hostname, port }: Listen, fetch: Answer): Bun.Serv
       error: () => Response.json({ error: 'Internal error' }, { status: 500 }),
     });
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    const why = code === 'EADDRINUSE' ? 'another process has it' : code;
-    return `The address ${hostname}:${port} cannot be listened on (${why}); free it or change ${key} in the config.`;
+    return listenComplaint(key, { hostname, port }, error);
   }
 }

@@ -1,6 +1,6 @@
 import { type GatewayConfig, gatewayUrl, urlOf } from '../shared/config/config.ts';
-import type { Listen } from '../shared/config/kinds.ts';
 import { unreadableTls } from '../shared/config/tls.ts';
+import { listenComplaint } from '../shared/listen-complaint.ts';
 import { createApp } from './app.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -22,7 +22,7 @@ export function listen(config: GatewayConfig, { answer, health, metrics }: Gatew
   try {
     app.listen(config.listen);
   } catch (error) {
-    const sentence = taken('gateway.listen', config.listen, error);
+    const sentence = listenComplaint('gateway.listen', config.listen, error);
     return {
       kind: 'refused',
       sentence: config.tls === undefined || isAboutAddress(error) ? sentence : badTls(error),
@@ -41,7 +41,7 @@ export function listen(config: GatewayConfig, { answer, health, metrics }: Gatew
     });
   } catch (error) {
     void app.server?.stop(true);
-    return { kind: 'refused', sentence: taken('gateway.metrics', config.metrics, error) };
+    return { kind: 'refused', sentence: listenComplaint('gateway.metrics', config.metrics, error) };
   }
   const listen = { hostname: config.listen.hostname, port: app.server?.port ?? config.listen.port };
   const metricsListen = {
@@ -61,12 +61,6 @@ export function listen(config: GatewayConfig, { answer, health, metrics }: Gatew
     await app.server?.stop();
     await metricsServer.stop(true);
   }
-}
-
-function taken(key: string, { hostname, port }: Listen, error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-  const why = code === 'EADDRINUSE' ? 'another process has it' : code;
-  return `The address ${hostname}:${port} cannot be listened on (${why}); free it or change ${key} in the config.`;
 }
 
 function isAboutAddress(error: unknown): boolean {

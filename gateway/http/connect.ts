@@ -58,12 +58,12 @@ export async function connect(
     },
   }).catch((error: unknown) => refuse(codeOf(error)));
   void clock.sleep(timeoutMs, done.signal).then(() => {
+    if (done.signal.aborted) return;
     late = true;
     refuse('it did not accept a connection in time');
   });
   const outcome = await promise;
   done.abort();
-  if (outcome.kind === 'connected') late = false;
   return outcome;
 }
 

@@ -2,6 +2,7 @@
  * Agave's HTTP: the statuses and texts of jsonrpc-http-server 18, which SDKs have been written against.
  */
 import { urlOf } from '../../shared/config/config.ts';
+import { listenComplaint } from '../../shared/listen-complaint.ts';
 import type { Chain } from '../chain/chain.ts';
 import { errorAnswer } from './answer.ts';
 import { readBody } from './body.ts';
@@ -48,12 +49,7 @@ export function serveLocalnet(options: ServeOptions): ServedLocalnet {
     const url = urlOf({ hostname, port: server.port ?? port }).origin;
     return { url, stop: (isAbrupt = false) => server.stop(isAbrupt) };
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
-    const why = code === 'EADDRINUSE' ? 'another process has it' : code;
-    throw new Error(
-      `The address ${hostname}:${port} cannot be listened on (${why}); free it or change localnet.listen in the config.`,
-      { cause },
-    );
+    throw new Error(listenComplaint('localnet.listen', { hostname, port }, cause), { cause });
   }
 }
 

@@ -1,0 +1,14 @@
+import { createHttpClient } from '../../../gateway/http/client.ts';
+import { systemClock } from '../../../shared/clock.ts';
+
+/** Sends one request to the address in the arguments and prints how it ended; a process of its own, because authorities are read as it starts. */
+const client = createHttpClient({
+  url: new URL(process.argv[2] ?? ''),
+  headers: new Map(),
+  clock: systemClock,
+  idleMs: 10_000,
+});
+const request = { body: Buffer.from('{}'), acceptEncoding: 'identity', dueMs: 3_000, fresh: false };
+const outcome = await client.send(request, new AbortController().signal);
+console.log(outcome.kind === 'reply' ? `reply ${outcome.head.status}` : `${outcome.kind}: ${outcome.reason}`);
+process.exit(0);
