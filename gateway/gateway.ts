@@ -1,6 +1,7 @@
 import type { Clock } from '../shared/clock.ts';
 import { type Config, urlOf } from '../shared/config/config.ts';
-import { type BackendConfig, LANES_BY_DEFAULT } from '../shared/config/backends.ts';
+import type { BackendConfig } from '../shared/config/backends.ts';
+import { LANES_BY_DEFAULT } from '../shared/config/profiles.ts';
 import { createIdentify } from '../shared/keys/identify.ts';
 import type { Log } from '../shared/log.ts';
 import type { Store } from '../shared/store/open.ts';
@@ -152,6 +153,7 @@ function backendsOf({ backends, localnet }: Config): readonly BackendConfig[] {
     {
       name: 'localnet',
       url: urlOf(localnet.listen),
+      profile: 'agave',
       lanes: LANES_BY_DEFAULT,
       methods: ['requestAirdrop'],
       headers: new Map(),

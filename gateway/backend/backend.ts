@@ -1,6 +1,7 @@
 import type { BackendConfig } from '../../shared/config/backends.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { HttpClient } from '../http/client.ts';
+import { createView, type View } from './view.ts';
 
 /**
  * One backend and what this process knows of it. A class because it has an identity and changes: calls enter
@@ -9,6 +10,7 @@ import type { HttpClient } from '../http/client.ts';
 export class Backend {
   readonly config: BackendConfig;
   readonly client: HttpClient;
+  readonly view: View = createView();
   #inFlight = 0;
   #failedUntilMs = 0;
   #left = Promise.withResolvers<void>();

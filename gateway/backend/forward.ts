@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Call } from '../request/call.ts';
 import type { Method } from '../route/methods.ts';
 import type { Route } from '../route/router.ts';
@@ -35,6 +36,10 @@ export type Asking = Readonly<{
   acceptEncoding: string;
   /** Aborts when the caller leaves. */
   signal: AbortSignal;
+  /** The account that asks. */
+  accountId: number;
+  /** Asks nodes to leave their long-term storage out, because an archive is asked for that. */
+  localOnly?: boolean;
   /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
   onOver(): void;
 }>;
@@ -53,6 +58,9 @@ type Forwarding = Readonly<{ clock: Clock; idleMs: number }> & ForwardEvents;
 
 const NO_BACKEND: Reply = { kind: 'no-backend' };
 const CALLER_LEFT: Reply = { kind: 'caller-left' };
+
+/** Agave's switch for one request (`rpc_service.rs`). */
+const NO_BIGTABLE = ['x-bigtable', 'disabled'] as const;
 
 /** An archive's "skipped" adds nothing to what the first node said of the slot (-32007). */
 const SKIPPED_FOR_GOOD = -32009;
@@ -96,7 +104,7 @@ export function createForward({ clock, idleMs, onBegun, onFailure, onCut }: Forw
     backend: Backend,
     method: Method,
     body: Uint8Array,
-    { acceptEncoding, signal, onOver }: Asking,
+    { acceptEncoding, signal, onOver, localOnly = false }: Asking,
   ): Promise<Begun | Failure> {
     const leave = backend.enter();
     const request = {
@@ -104,6 +112,7 @@ export function createForward({ clock, idleMs, onBegun, onFailure, onCut }: Forw
       acceptEncoding,
       dueMs: deadlineMsOf(method.class, idleMs),
       fresh: method.class === 'write',
+      extra: localOnly && PROFILES[backend.config.profile].bigtable ? NO_BIGTABLE : undefined,
     };
     const reply = await backend.client.send(request, signal);
     const outcome =

@@ -9,6 +9,8 @@ export type HttpRequest = Readonly<{
   acceptEncoding: string;
   dueMs: number;
   fresh: boolean;
+  /** A header for this request alone. */
+  extra?: readonly [name: string, value: string] | undefined;
 }>;
 
 /** Keep-alive connections to one backend. */
@@ -124,8 +126,9 @@ function prefixOf(url: URL, headers: ReadonlyMap<string, string>): string {
   return `${lines.join('\r\n')}\r\n`;
 }
 
-function messageOf(prefix: string, { body, acceptEncoding }: HttpRequest): Buffer {
-  const head = `${prefix}accept-encoding: ${acceptEncoding}\r\ncontent-length: ${body.length}\r\n\r\n`;
+function messageOf(prefix: string, { body, acceptEncoding, extra }: HttpRequest): Buffer {
+  const line = extra === undefined ? '' : `${extra[0]}: ${extra[1]}\r\n`;
+  const head = `${prefix}${line}accept-encoding: ${acceptEncoding}\r\ncontent-length: ${body.length}\r\n\r\n`;
   const message = Buffer.allocUnsafe(head.length + body.length);
   message.write(head, 0, 'latin1');
   message.set(body, head.length);

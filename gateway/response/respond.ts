@@ -138,7 +138,7 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
     signal: AbortSignal,
   ): Promise<Reply> {
     const onOver = await permitFor(route, caller, plan, signal);
-    const reply = await forward(call, route, { acceptEncoding, signal, onOver });
+    const reply = await forward(call, route, { acceptEncoding, signal, onOver, accountId: caller.accountId });
     onCall(route.name, reply.kind === 'whole' || reply.kind === 'stream' ? 'answered' : reply.kind);
     if (reply.kind === 'no-backend') charging.refund(caller, plan, { calls: 0, credits });
     return reply;

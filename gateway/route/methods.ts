@@ -1,4 +1,4 @@
-import type { Lane } from '../../shared/config/backends.ts';
+import type { Lane } from '../../shared/config/profiles.ts';
 
 /** How much a call asks of a backend; it decides deadlines and which permits a call needs. */
 export type MethodClass = 'light' | 'scan' | 'history' | 'write' | 'meta' | 'asset';

@@ -1,3 +1,4 @@
+import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Backend } from '../backend/backend.ts';
 import { DECLARED_UNKNOWN, isSubscription, METHODS, type Method } from './methods.ts';
 
@@ -37,6 +38,8 @@ function routeFrom(name: string, method: Method, all: readonly Backend[]): Route
   return backends.length === 0 ? NOT_FOUND : { kind: 'forward', name, method, backends };
 }
 
-function serves(config: Backend['config'], name: string, { lane, declared }: Method): boolean {
-  return config.methods.includes(name) || (!declared && config.lanes.includes(lane));
+function serves({ methods, lanes, profile }: Backend['config'], name: string, method: Method): boolean {
+  if (methods.includes(name)) return true;
+  const { serves: only } = PROFILES[profile];
+  return !method.declared && lanes.includes(method.lane) && (only === undefined || only.has(name));
 }

@@ -1,18 +1,14 @@
 import type { Secret } from '../secret.ts';
-import { flag, httpUrl, integer, names, secret, text } from './kinds.ts';
+import { flag, httpUrl, integer, names, oneOf, secret, text } from './kinds.ts';
+import { type Lane, LANES, PROFILE_NAMES, type ProfileName, PROFILES } from './profiles.ts';
 import type { Table } from './table.ts';
-
-/** A class of backends that can answer the same methods. */
-export const LANES = ['state', 'scan', 'archive', 'assets', 'send'] as const;
-export type Lane = (typeof LANES)[number];
-
-/** What a backend serves when its table names no lanes: everything but the asset-standard API. */
-export const LANES_BY_DEFAULT: readonly Lane[] = ['state', 'scan', 'archive', 'send'];
 
 /** One full-history Solana RPC that the gateway calls, as the config declares it. */
 export type BackendConfig = Readonly<{
   name: string;
   url: URL;
+  /** The software behind the address. */
+  profile: ProfileName;
   lanes: readonly Lane[];
   /** Methods it serves beyond those of its lanes: provider extensions, `requestAirdrop`. */
   methods: readonly string[];
@@ -24,9 +20,6 @@ export type BackendConfig = Readonly<{
   /** Whether an answer that ended within its framing is taken to be whole; `undefined`: when its length was known. */
   trustsEnd: boolean | undefined;
 }>;
-
-/** Agave's bound on idle and busy sockets is far higher; 512 keeps one process's descriptors in hand. */
-const CONNECTIONS_BY_DEFAULT = 512;
 
 /** The `[[backends]]` tables. Names are unique; an empty list means the embedded localnet. */
 export function backendsFrom(root: Table): readonly BackendConfig[] {
@@ -44,15 +37,18 @@ function backendFrom(table: Table): BackendConfig {
   if (!table.has('name')) table.problem('name', undefined, 'a name for logs and metrics', '"agave-1"');
   const url = table.take('url', httpUrl('"http://10.0.0.1:8899"'));
   if (!table.has('url')) table.problem('url', undefined, 'its address', '"http://10.0.0.1:8899"');
+  const profile = table.takeOr('profile', oneOf(PROFILE_NAMES, '"agave"'), 'agave');
+  const usual = PROFILES[profile];
   const backend: BackendConfig = {
     name: name ?? '?',
     url: url ?? new URL('http://127.0.0.1:1'),
-    lanes: table.takeOr('lanes', lanesKind, LANES_BY_DEFAULT),
-    methods: table.takeOr('methods', methodsKind, []),
+    profile,
+    lanes: table.takeOr('lanes', lanesKind, usual.lanes),
+    methods: table.takeOr('methods', methodsKind, usual.methods),
     headers: headersFrom(table.table('headers')),
-    bodyBytesMax: table.take('max_body_bytes', integer(256, 1_073_741_824, '51_200')),
-    connectionsMax: table.takeOr('max_connections', integer(1, 65_535, '512'), CONNECTIONS_BY_DEFAULT),
-    trustsEnd: table.take('trusts_end', flag),
+    bodyBytesMax: table.take('max_body_bytes', integer(256, 1_073_741_824, '51_200')) ?? usual.bodyBytesMax,
+    connectionsMax: table.takeOr('max_connections', integer(1, 65_535, '512'), usual.connectionsMax),
+    trustsEnd: table.take('trusts_end', flag) ?? usual.trustsEnd,
   };
   table.close();
   return backend;

@@ -107,6 +107,15 @@ export const httpUrls: Kind<readonly URL[]> = {
   },
 };
 
+/** One of a few names. */
+export function oneOf<Name extends string>(choices: readonly Name[], example: string): Kind<Name> {
+  return {
+    wanted: `one of ${choices.join(', ')}`,
+    example,
+    read: (value) => choices.find((choice) => choice === value),
+  };
+}
+
 /** A list of names, none twice. `of` bounds what a name may be. */
 export function names<Name extends string>(
   of: (name: string) => name is Name,

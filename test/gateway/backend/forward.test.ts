@@ -42,6 +42,7 @@ function started(clock = createVirtualClock()) {
       forward(callOf(method), routeTo(backends, method), {
         acceptEncoding: 'identity',
         signal,
+        accountId: 1,
         onOver: () => void overs.push(method),
       }),
   };
@@ -125,6 +126,7 @@ describe('the first backend', () => {
     await forward(callOf('getSlot'), route, {
       acceptEncoding: 'gzip, br',
       signal: new AbortController().signal,
+      accountId: 1,
       onOver: () => undefined,
     });
     const { text, request } = backend.seen[0] ?? {};
@@ -151,6 +153,7 @@ describe('the first backend', () => {
     const reply = await forward(callOf('getSlot'), route, {
       acceptEncoding: 'gzip',
       signal: new AbortController().signal,
+      accountId: 1,
       onOver: () => undefined,
     });
     expect(reply).toEqual({ kind: 'whole', bytes: new Uint8Array(bytes), encoding: 'gzip' });

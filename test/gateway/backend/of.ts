@@ -4,7 +4,8 @@ import type { Method } from '../../../gateway/route/methods.ts';
 import { METHODS } from '../../../gateway/route/methods.ts';
 import type { Route } from '../../../gateway/route/router.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
-import { type BackendConfig, LANES_BY_DEFAULT } from '../../../shared/config/backends.ts';
+import type { BackendConfig } from '../../../shared/config/backends.ts';
+import { LANES_BY_DEFAULT } from '../../../shared/config/profiles.ts';
 
 /** A backend with the config's defaults and the given rows over them. */
 export function backendOf(rows: Partial<BackendConfig> & { at?: string; clock?: Clock } = {}): Backend {
@@ -12,6 +13,7 @@ export function backendOf(rows: Partial<BackendConfig> & { at?: string; clock?: 
   const config: BackendConfig = {
     name: 'a',
     url: new URL(at),
+    profile: 'agave',
     lanes: LANES_BY_DEFAULT,
     methods: [],
     headers: new Map(),

@@ -55,6 +55,7 @@ async function ruled(params: string | undefined, reply: Reply, method = 'getSign
   const given = await withStatusRule(forward)(call, route, {
     acceptEncoding: 'gzip',
     signal: new AbortController().signal,
+    accountId: 1,
     onOver: () => undefined,
   });
   return { sent: sent[0], given, text: given.kind === 'whole' ? textOf(given.bytes) : given.kind };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { createRouter, type Route } from '../../../gateway/route/router.ts';
-import { LANES } from '../../../shared/config/backends.ts';
+import { LANES, PROFILES } from '../../../shared/config/profiles.ts';
 import { backendOf } from '../backend/of.ts';
 
 const namesOf = (route: Route) =>
@@ -81,4 +81,21 @@ test('a method that only the config knows is taken for a light read', () => {
 
 test('without backends nothing is found', () => {
   expect(createRouter([])('getSlot').kind).toBe('not-found');
+});
+
+describe('a profile narrows its lanes to what its software serves', () => {
+  const served = (profile: 'old-faithful' | 'superbank' | 'cloudbreak' | 'das', name: string) =>
+    createRouter([
+      backendOf({ profile, lanes: PROFILES[profile].lanes, methods: PROFILES[profile].methods }),
+    ])(name).kind === 'forward';
+
+  test.each([
+    ['old-faithful', ['getBlock', 'getBlocksWithLimit', 'getFirstAvailableBlock'], ['getInflationReward']],
+    ['superbank', ['getInflationReward', 'getTransactionsForAddress'], ['getSlot', 'getTransfersByAddress']],
+    ['cloudbreak', ['getProgramAccounts', 'getTokenAccountsByMint', 'getBalance'], ['getSupply', 'getBlock']],
+    ['das', ['getAsset', 'searchAssets'], ['getSlot']],
+  ] as const)('%p', (profile, serves, lacks) => {
+    for (const name of serves) expect([name, served(profile, name)]).toEqual([name, true]);
+    for (const name of lacks) expect([name, served(profile, name)]).toEqual([name, false]);
+  });
 });

@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'bun:test';
+import { configFrom } from '../../../shared/config/config.ts';
+
+const AT = 'http://10.0.0.1:8899';
+
+function backendOf(rows: Record<string, unknown>) {
+  const result = configFrom({ backends: [{ name: 'a', url: AT, ...rows }] }, {});
+  if (result.kind === 'problems') return result.problems;
+  return result.config.backends[0];
+}
+
+describe('a profile sets what its table leaves out', () => {
+  test.each([
+    [undefined, ['state', 'scan', 'archive', 'send'], [], undefined, 512, undefined],
+    ['agave', ['state', 'scan', 'archive', 'send'], [], undefined, 512, undefined],
+    ['old-faithful', ['archive'], [], 1_024, 512, undefined],
+    ['superbank', ['archive'], ['getTransactionsForAddress'], 1_048_576, 512, undefined],
+    ['cloudbreak', ['state', 'scan'], ['getTokenAccountsByMint'], undefined, 100, false],
+    ['das', ['assets'], [], undefined, 512, undefined],
+  ])('%p', (profile, lanes, methods, bodyBytesMax, connectionsMax, trustsEnd) => {
+    expect(backendOf(profile === undefined ? {} : { profile })).toMatchObject({
+      profile: profile ?? 'agave',
+      lanes,
+      methods,
+      connectionsMax,
+    });
+    expect(backendOf({ profile: profile ?? 'agave' })).toHaveProperty('bodyBytesMax', bodyBytesMax);
+    expect(backendOf({ profile: profile ?? 'agave' })).toHaveProperty('trustsEnd', trustsEnd);
+  });
+
+  test('and nothing that it says itself', () => {
+    const rows = {
+      profile: 'superbank',
+      lanes: ['archive', 'state'],
+      max_body_bytes: 2_048,
+      trusts_end: true,
+    };
+    expect(backendOf({ ...rows, methods: [], max_connections: 7 })).toMatchObject({
+      profile: 'superbank',
+      lanes: ['archive', 'state'],
+      methods: [],
+      bodyBytesMax: 2_048,
+      connectionsMax: 7,
+      trustsEnd: true,
+    });
+  });
+});
+
+test('an unknown profile is a problem that names the known ones', () => {
+  expect(backendOf({ profile: 'geth' })).toEqual([
+    {
+      key: 'backends[0].profile',
+      found: '"geth"',
+      wanted: 'one of agave, old-faithful, superbank, cloudbreak, das',
+      example: '"agave"',
+    },
+  ]);
+});
