@@ -34,10 +34,10 @@ async function inTurn(exchange: RawExchange, ...texts: readonly string[]): Promi
   }
 }
 
-/** Ways in which an answer breaks after its first byte, with what the metric calls them (checklist A6, A7, A8). */
+/** Ways in which an answer breaks after its first byte, with what the metric calls them. */
 const CUTS: readonly (readonly [string, string, RawScript])[] = [
   [
-    'a reset',
+    'A6 a reset',
     'closed',
     async (exchange) => {
       await exchange.send(`${LENGTH}${BEGIN}`);
@@ -45,7 +45,7 @@ const CUTS: readonly (readonly [string, string, RawScript])[] = [
     },
   ],
   [
-    'an end short of its Content-Length by one byte',
+    'A6 an end short of its Content-Length by one byte',
     'closed',
     async (exchange) => {
       await exchange.send(`${LENGTH}${BEGIN}${END.slice(0, -1)}`);
@@ -53,7 +53,7 @@ const CUTS: readonly (readonly [string, string, RawScript])[] = [
     },
   ],
   [
-    'a chunked body without its last chunk',
+    'A6 a chunked body without its last chunk',
     'closed',
     async (exchange) => {
       await exchange.send(`${CHUNKED}${chunk(BEGIN)}${chunk(END)}`);
@@ -61,25 +61,25 @@ const CUTS: readonly (readonly [string, string, RawScript])[] = [
     },
   ],
   [
-    'a clean end in the middle of its JSON',
+    'A7 a clean end in the middle of its JSON',
     'bad-json',
     (exchange) => inTurn(exchange, `${CHUNKED}${chunk(BEGIN)}`, '0\r\n\r\n'),
   ],
   [
-    'an error page in the middle of its JSON',
+    'A7 an error page in the middle of its JSON',
     'bad-json',
     (exchange) =>
       inTurn(exchange, `${CHUNKED}${chunk('{"jsonrpc":"2.0","result":[')}`, `${chunk('<html>')}0\r\n\r\n`),
   ],
   [
-    'the end of a connection that alone tells the length',
+    'A6 the end of a connection that alone tells the length',
     'bad-json',
     async (exchange) => {
       await exchange.send(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n${BEGIN}`);
       exchange.end();
     },
   ],
-  ['a stall', 'stalled', (exchange) => exchange.send(`${CHUNKED}${chunk(BEGIN)}`)],
+  ['A8 a stall', 'stalled', (exchange) => exchange.send(`${CHUNKED}${chunk(BEGIN)}`)],
 ];
 
 describe('a cut stream looks cut, is counted, and is not paid for (DESIGN 3.6, 3.8)', () => {
@@ -103,4 +103,27 @@ describe('a cut stream looks cut, is counted, and is not paid for (DESIGN 3.6, 3
     expect((await whole.text()).length).toBe(BEGIN.length + END.length);
     expect(whole.headers.get('x-credits-left')).toBe('9');
   });
+});
+
+test('A7 a backend that broke off is asked last for a moment', async () => {
+  const asked: string[] = [];
+  const script =
+    (name: string): RawScript =>
+    (exchange) =>
+      asked.push(name) === 1
+        ? inTurn(exchange, `${CHUNKED}${chunk(BEGIN)}`, '0\r\n\r\n')
+        : exchange.send(`${LENGTH}${BEGIN}${END}`);
+  using one = startRawBackend(script('one'));
+  using two = startRawBackend(script('two'));
+  await using pair = await startGateway({
+    backends: [
+      { name: 'one', url: one.url },
+      { name: 'two', url: two.url },
+    ],
+  });
+  const key = pair.key();
+  await expect((await pair.post(CALL, key)).text()).rejects.toThrow();
+  for (let i = 0; i < 3; i++) expect((await pair.post(CALL, key)).status).toBe(200);
+  const [first, ...others] = asked;
+  expect(others).toEqual(Array(3).fill(first === 'one' ? 'two' : 'one'));
 });

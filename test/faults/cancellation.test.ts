@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { CHUNKED, chunk, plain, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
+import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
+import { startGateway } from '../started/gateway.ts';
+import { atRest } from './gateway-process.ts';
+
+const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
+const SLOT = '{"jsonrpc":"2.0","id":2,"method":"getSlot"}';
+
+let backend: ReturnType<typeof startRawBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+beforeAll(async () => {
+  backend = startRawBackend(() => undefined);
+  gateway = await startGateway({
+    backends: [{ name: 'a', url: backend.url }],
+    plans: { one: { rps: 1_000, burst: 1_000, scans: 1 }, trial: { rps: 1_000, burst: 1_000 } },
+  });
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  backend[Symbol.dispose]();
+});
+
+/** Begins an answer and goes on until nobody takes it any more. */
+function endless(onGone: () => void): RawScript {
+  return async (exchange) => {
+    let gone = false;
+    void exchange.gone.then(() => {
+      gone = true;
+      onGone();
+    });
+    await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":"')}`);
+    while (!gone) await exchange.send(chunk('a'.repeat(65_536)));
+  };
+}
+
+/** Never answers. */
+const silent =
+  (onGone: () => void): RawScript =>
+  ({ gone }) =>
+    gone.then(onGone);
+
+const inFlight = async () =>
+  /calls_in_flight\{backend="a"\} (\d+)/.exec(await gateway.gateway.metrics.text())?.[1];
+
+/** Where a caller may be when it leaves: what its backend does, its body, and how far it has got. */
+const LEAVES: readonly (readonly [
+  string,
+  (onGone: () => void) => RawScript,
+  string,
+  (caller: RawCaller) => unknown,
+])[] = [
+  ['A3 a caller that leaves in the middle of an answer', endless, SCAN, (caller) => caller.until('aaaa')],
+  [
+    'A3 a caller that leaves while it is behind',
+    endless,
+    SCAN,
+    async (caller) => {
+      await caller.until('aaaa');
+      caller.pause();
+      await atRest(caller.received, 50);
+    },
+  ],
+  ['A5 a caller that leaves before an answer has begun', silent, SCAN, () => undefined],
+  [
+    'B6 a caller that leaves in the middle of a batch',
+    endless,
+    `[${SLOT},${SCAN},${SLOT}]`,
+    (caller) => caller.until('aaaa'),
+  ],
+];
+
+test.each(LEAVES)(
+  '%s ends its backend requests within a second, and gives its permit back',
+  async (_name, script, body, far) => {
+    const key = gateway.key('one');
+    const calls = backend.calls();
+    let gone = 0;
+    backend.script(script(() => void gone++));
+    const caller = await openCaller(gateway.url);
+    caller.send(postText(body, key));
+    while (backend.calls() === calls) await Bun.sleep(1); // awaits the call's arrival
+    await far(caller);
+    const asked = backend.calls() - calls;
+    const leftMs = performance.now();
+    caller.reset();
+    while (gone < asked || (await inFlight()) !== '0') await Bun.sleep(1); // the end of the last is the event awaited
+    expect(performance.now() - leftMs).toBeLessThan(1_000);
+
+    backend.script((exchange) => exchange.send(plain('{"jsonrpc":"2.0","result":7,"id":1}')));
+    expect(await (await gateway.post(SCAN, key)).text()).toBe('{"jsonrpc":"2.0","result":7,"id":1}');
+  },
+);
+
+test('A3 a caller that leaves after the first byte has paid, as a whole answer would have cost', async () => {
+  const key = gateway.key('trial', 100);
+  const gone = Promise.withResolvers<void>();
+  backend.script(endless(gone.resolve));
+  const caller = await openCaller(gateway.url);
+  caller.send(postText(SCAN, key));
+  await caller.until('aaaa');
+  caller.reset();
+  await gone.promise;
+  backend.script((exchange) => exchange.send(plain('{"jsonrpc":"2.0","result":7,"id":2}')));
+  expect((await gateway.post(SLOT, key)).headers.get('x-credits-left')).toBe('49');
+});
+
+test('A5 an answer that comes after its caller has left is let go of, and its connection with it', async () => {
+  const key = gateway.key('one');
+  const late = Promise.withResolvers<void>();
+  const gone = Promise.withResolvers<void>();
+  backend.script(async (exchange) => {
+    void exchange.gone.then(gone.resolve);
+    await late.promise;
+    await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":"')}`);
+  });
+  const calls = backend.calls();
+  const caller = await openCaller(gateway.url);
+  caller.send(postText(SCAN, key));
+  while (backend.calls() === calls) await Bun.sleep(1); // awaits the call's arrival
+  caller.reset();
+  late.resolve();
+  await gone.promise;
+  while ((await inFlight()) !== '0') await Bun.sleep(1); // bounded by the test's own timeout
+});
