@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { CHUNKED, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { openCaller } from '../fakes/raw-caller.ts';
+import { startGateway } from '../started/gateway.ts';
+
+const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
+const JSON_LINE = 'content-type: application/json\r\n';
+
+let backend: ReturnType<typeof startRawBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+let key: string;
+beforeAll(async () => {
+  backend = startRawBackend(() => undefined);
+  gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+  key = gateway.key('scale');
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  backend[Symbol.dispose]();
+});
+
+describe('A14 requests without a body do not hang, and leave their connection as it was', () => {
+  const last = 'POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n';
+  test.each([
+    ['HEAD', 'HEAD / HTTP/1.1\r\nhost: a\r\n\r\n', '405'],
+    ['HEAD /health', 'HEAD /health HTTP/1.1\r\nhost: a\r\n\r\n', '200'],
+    ['OPTIONS', 'OPTIONS / HTTP/1.1\r\nhost: a\r\n\r\n', '204'],
+    ['GET', 'GET / HTTP/1.1\r\nhost: a\r\n\r\n', '405'],
+    ['DELETE with a length of 0', 'DELETE / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n', '405'],
+    ['POST with a length of 0', `POST / HTTP/1.1\r\nhost: a\r\n${JSON_LINE}content-length: 0\r\n\r\n`, '401'],
+    ['POST with no length', `POST / HTTP/1.1\r\nhost: a\r\n${JSON_LINE}\r\n`, '401'],
+    [
+      'POST of no chunks',
+      `POST / HTTP/1.1\r\nhost: a\r\n${JSON_LINE}transfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
+      '401',
+    ],
+  ])('A14 %s', async (_name, request, status) => {
+    using caller = await openCaller(gateway.url);
+    caller.send(request);
+    expect(await caller.until('\r\n\r\n')).toStartWith(`HTTP/1.1 ${status} `);
+    caller.send(last);
+    expect(await caller.until('HTTP/1.1 415 ')).toContain('HTTP/1.1 415 ');
+  });
+
+  test('A14 an empty body with a key is a parse error', async () => {
+    const answer = await gateway.post('', key);
+    expect([answer.status, await answer.text()]).toEqual([
+      400,
+      '{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}',
+    ]);
+  });
+});
+
+describe('A14 a backend that answers with nothing is one that did not answer', () => {
+  test.each<[string, (exchange: RawExchange) => unknown]>([
+    ['204', ({ send }) => send('HTTP/1.1 204 No Content\r\n\r\n')],
+    ['304', ({ send }) => send('HTTP/1.1 304 Not Modified\r\n\r\n')],
+    ['200 with a length of 0', ({ send }) => send(plain(''))],
+    ['200 of no chunks', ({ send }) => send(`${CHUNKED}0\r\n\r\n`)],
+    [
+      '200 that ends at once',
+      async ({ send, end }) => {
+        await send(`HTTP/1.1 200 OK\r\n${JSON_LINE}\r\n`);
+        end();
+      },
+    ],
+    ['an end without a head', ({ end }) => end()],
+    ['white space', ({ send }) => send(plain(' \r\n'))],
+  ])('A14 %s', async (_name, script) => {
+    backend.script(script);
+    for (const body of [CALL, [CALL]]) {
+      const text = await (await gateway.post(body, key)).text();
+      expect(text.replace(/^\[(.*)\]$/, '$1')).toBe(
+        '{"jsonrpc":"2.0","error":{"code":-503,"message":"No backend available"},"id":1}',
+      );
+    }
+    backend.script(({ send }) => send(plain('{"jsonrpc":"2.0","result":7,"id":1}')));
+    expect((await gateway.post(CALL, key)).status).toBe(200);
+  });
+});

@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from 'bun';
+import { CHUNKED, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { openCaller, postText } from '../fakes/raw-caller.ts';
+import { startGateway } from '../started/gateway.ts';
+
+const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
+const random = Array.from({ length: 20_000 }, (_, i) => Bun.hash(String(i)).toString(36)).join(' ');
+const LONG = `{"jsonrpc":"2.0","result":"${random}","id":1}\n`;
+const SHORT = '{"jsonrpc":"2.0","result":7,"id":1}\n';
+
+let backend: ReturnType<typeof startRawBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+let key: string;
+beforeAll(async () => {
+  backend = startRawBackend(() => undefined);
+  gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+  key = gateway.key('scale');
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  backend[Symbol.dispose]();
+});
+
+/** Asks with an Accept-Encoding and keeps the answer's bytes as they came over the wire. */
+async function ask(acceptEncoding: string | undefined, body = SCAN) {
+  const headers = {
+    'content-type': 'application/json',
+    'x-token': key,
+    'accept-encoding': acceptEncoding ?? 'identity',
+  };
+  const answer = await fetch(gateway.url, { method: 'POST', body, headers, decompress: false });
+  return { answer, bytes: Buffer.from(await answer.arrayBuffer()) };
+}
+
+const acceptedBy = ({ text }: RawExchange) => /accept-encoding: (.*)\r\n/.exec(text)?.[1];
+
+/** An answer of known length. */
+const whole = (bytes: Uint8Array, encoding: string) => async (exchange: RawExchange) => {
+  await exchange.send(
+    plain('', `content-encoding: ${encoding}\r\n`).replace('length: 0', `length: ${bytes.length}`),
+  );
+  await exchange.send(bytes);
+};
+
+/** The same in chunks, the first of which is 20 bytes and comes by itself. */
+const inChunks = (bytes: Uint8Array, encoding: string) => async (exchange: RawExchange) => {
+  await exchange.send(CHUNKED.replace('\r\n\r\n', `\r\ncontent-encoding: ${encoding}\r\n\r\n`));
+  for (let from = 0, to = 20; from < bytes.length; from = to, to = Math.min(from + 30_000, bytes.length)) {
+    await exchange.send(`${(to - from).toString(16)}\r\n`);
+    await exchange.send(bytes.subarray(from, to));
+    await exchange.send('\r\n');
+    if (from === 0) await Bun.sleep(10); // so that the first is read by itself
+  }
+  await exchange.send('0\r\n\r\n');
+};
+
+const CODECS = [
+  ['gzip', gzipSync, gunzipSync],
+  ['zstd', zstdCompressSync, zstdDecompressSync],
+] as const;
+
+describe.each(CODECS)('A11 %s', (encoding, compress, decompress) => {
+  test.each([
+    ['short', SHORT, whole],
+    ['short', SHORT, inChunks],
+    ['long', LONG, whole],
+    ['long', LONG, inChunks],
+  ])('A11 a %s compressed answer passes untouched, and says what it is', async (_length, text, how) => {
+    const compressed = compress(Buffer.from(text));
+    backend.script(how(compressed, encoding));
+    const { answer, bytes } = await ask(`br, ${encoding};q=0.9`);
+    expect(answer.headers.get('content-encoding')).toBe(encoding);
+    expect(answer.headers.get('vary')).toBe('accept-encoding');
+    expect(bytes.equals(compressed)).toBe(true);
+    expect(Buffer.from(decompress(bytes)).toString() === text).toBe(true);
+  });
+});
+
+test('A11 a plain answer is not compressed, and no encoding is claimed for it', async () => {
+  backend.script((exchange) => exchange.send(plain(SHORT)));
+  const { answer, bytes } = await ask('gzip, zstd, br');
+  expect(answer.headers.has('content-encoding')).toBe(false);
+  expect(bytes.toString()).toBe(SHORT);
+});
+
+test('A11 a backend is asked for what the caller reads: its own words, and identity for batches and for a caller that says nothing', async () => {
+  const accepted: (string | undefined)[] = [];
+  backend.script((exchange) => {
+    accepted.push(acceptedBy(exchange));
+    return exchange.send(plain(SHORT));
+  });
+  await ask('zstd;q=0.5, gzip');
+  await ask('gzip', `[${SCAN}]`);
+  using caller = await openCaller(gateway.url);
+  caller.send(postText(SCAN, key));
+  await caller.until('"id":1}');
+  expect(accepted).toEqual(['zstd;q=0.5, gzip', 'identity', 'identity']);
+});
+
+test('A11 a compressed answer that nobody asked for is no answer, and is not spliced into a batch', async () => {
+  backend.script(whole(gzipSync(Buffer.from(SHORT)), 'gzip'));
+  expect((await ask('identity')).answer.status).toBe(503);
+  expect((await ask('gzip', `[${SCAN}]`)).bytes.toString()).toBe(
+    '[{"jsonrpc":"2.0","error":{"code":-503,"message":"No backend available"},"id":1}]',
+  );
+});
+
+test('A11 a compressed answer that is cut looks cut', async () => {
+  const compressed = gzipSync(Buffer.from(LONG));
+  backend.script(async (exchange) => {
+    await whole(compressed, 'gzip')({ ...exchange, send: (bytes) => exchange.send(bytes.slice(0, 70_000)) });
+    exchange.reset();
+  });
+  await expect(ask('gzip')).rejects.toThrow();
+});

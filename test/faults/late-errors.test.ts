@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { startGateway } from '../started/gateway.ts';
+
+const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
+const GOOD = '{"jsonrpc":"2.0","result":"from another","id":1}';
+const behind = (message: string) => `{"jsonrpc":"2.0","error":{"code":-32005,"message":"${message}"},"id":1}`;
+
+/** The first backend that is asked does `first`, the other answers. */
+let first: (exchange: RawExchange) => unknown;
+let asked = 0;
+const script = (exchange: RawExchange) => (asked++ === 0 ? first(exchange) : exchange.send(plain(GOOD)));
+const backends = [startRawBackend(script), startRawBackend(script)];
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+beforeAll(async () => {
+  gateway = await startGateway({ backends: backends.map(({ url }, i) => ({ name: `b${i}`, url })) });
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  for (const backend of backends) backend[Symbol.dispose]();
+});
+
+/** Asks with the first backend doing `does`; gives the text and how many backends were asked. */
+async function answered(does: typeof first) {
+  first = does;
+  asked = 0;
+  const answer = await gateway.post(CALL, gateway.key());
+  return { status: answer.status, text: await answer.text(), asked };
+}
+
+/** Sends a text so that its first part has been passed on before the second comes. */
+const inTwo =
+  (text: string, at: number): typeof first =>
+  async (exchange) => {
+    await exchange.send(`${CHUNKED}${chunk(text.slice(0, at))}`);
+    await Bun.sleep(20); // so that the first part is read by itself
+    await exchange.send(`${chunk(text.slice(at))}0\r\n\r\n`);
+  };
+
+test('A9 an error that another backend may mend is not passed on while no byte has left', async () => {
+  for (const does of [
+    (exchange: RawExchange) => exchange.send(plain(behind('Node is behind'))),
+    (exchange: RawExchange) => exchange.send(`${CHUNKED}${chunk(behind('Node is behind'))}0\r\n\r\n`),
+  ])
+    expect(await answered(does)).toEqual({ status: 200, text: GOOD, asked: 2 });
+});
+
+test.each([
+  ['is longer than what is held', plain(behind('x'.repeat(70_000)))],
+  [
+    'stands behind a result that is null',
+    plain(`{"jsonrpc":"2.0","result":null,"error":{"code":-32602,"message":"${'y'.repeat(70_000)}"},"id":1}`),
+  ],
+])('A9 an error that %s is the answer, byte for byte', async (_name, reply) => {
+  const text = reply.slice(reply.indexOf('{'));
+  expect(await answered((exchange) => exchange.send(reply))).toEqual({ status: 200, text, asked: 1 });
+});
+
+test.each([1, 20, 40])(
+  'A9 an error of which %d bytes have left is the answer: no other backend is asked',
+  async (at) => {
+    const text = behind('Node is behind');
+    expect(await answered(inTwo(text, at))).toEqual({ status: 200, text, asked: 1 });
+  },
+);
+
+test('A9 a result whose text speaks of an error is a result', async () => {
+  const text = '{"jsonrpc":"2.0","result":"\\"error\\":{\\"code\\":-32005}","id":1}';
+  expect(await answered((exchange) => exchange.send(plain(text)))).toEqual({ status: 200, text, asked: 1 });
+});

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { CHUNKED, chunk, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { jsonText } from '../gateway/request/json-text.ts';
+import { startGateway } from '../started/gateway.ts';
+
+const CALL = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
+
+let backend: ReturnType<typeof startRawBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+let key: string;
+beforeAll(async () => {
+  backend = startRawBackend(() => undefined);
+  gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+  key = gateway.key('scale');
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  backend[Symbol.dispose]();
+});
+
+/** An answer, where it is cut into chunks (as shares of its length), and whether its first chunk comes by itself. */
+const cutAnswer = fc.record({
+  bytes: jsonText.map((result) => Buffer.from(`{"jsonrpc":"2.0","result":${result},"id":1}\n`)),
+  cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 }),
+  apart: fc.boolean(),
+});
+
+/** Sends `bytes` as chunks that end at the cuts, also in the middle of a character, and a last chunk. */
+async function sendInPieces(exchange: RawExchange, bytes: Buffer, cuts: readonly number[], apart: boolean) {
+  const ends = [...cuts.map((share) => Math.ceil(share * bytes.length)), bytes.length];
+  let from = 0;
+  for (const end of ends.toSorted((a, b) => a - b)) {
+    if (end === from) continue;
+    const size = Buffer.from(`${(end - from).toString(16)}\r\n`);
+    const head = from === 0 ? Buffer.from(CHUNKED) : Buffer.alloc(0);
+    await exchange.send(Buffer.concat([head, size, bytes.subarray(from, end), Buffer.from('\r\n')]));
+    if (from === 0 && apart) await Bun.sleep(1); // so that the gateway reads the first chunk by itself
+    from = end;
+  }
+  await exchange.send('0\r\n\r\n');
+}
+
+test('A13 an answer arrives byte for byte, wherever its chunks are cut: in escapes, characters, numbers', async () => {
+  await fc.assert(
+    fc.asyncProperty(cutAnswer, async ({ bytes, cuts, apart }) => {
+      backend.script((exchange) => sendInPieces(exchange, bytes, cuts, apart));
+      const answer = await gateway.post(CALL, key);
+      expect(answer.status).toBe(200);
+      expect(Buffer.from(await answer.arrayBuffer()).equals(bytes)).toBe(true);
+    }),
+    { numRuns: 150 },
+  );
+});
+
+test('A13 what ends before a JSON parser would end never ends cleanly', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      cutAnswer,
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      async ({ bytes, cuts, apart }, share) => {
+        // The line feed and the closing brace are gone at least.
+        const short = bytes.subarray(0, Math.max(1, Math.floor(share * (bytes.length - 2))));
+        backend.script((exchange) => sendInPieces(exchange, short, cuts, apart));
+        const answer = await gateway.post(CALL, key);
+        if (answer.status === 503) return void (await answer.body?.cancel());
+        await expect(answer.text()).rejects.toThrow();
+      },
+    ),
+    { numRuns: 150 },
+  );
+});
+
+test('A15 streams of one key at the same time do not mix', async () => {
+  const LETTERS = [...'abcdefgh'];
+  backend.script(async (exchange) => {
+    const letter = /"params":\["(.)"\]/.exec(exchange.text)?.[1] ?? '?';
+    await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":"')}`);
+    for (let i = 0; i < 64; i++) await exchange.send(chunk(letter.repeat(65_536)));
+    await exchange.send(`${chunk('","id":1}')}0\r\n\r\n`);
+  });
+  const bodies = await Promise.all(
+    LETTERS.map(async (letter) => {
+      const params = { jsonrpc: '2.0', id: 1, method: 'getProgramAccounts', params: [letter] };
+      return (await gateway.post(params, key)).text();
+    }),
+  );
+  for (const [i, letter] of LETTERS.entries()) {
+    expect(bodies[i] === `{"jsonrpc":"2.0","result":"${letter.repeat(64 * 65_536)}","id":1}`).toBe(true);
+  }
+});
