@@ -29,9 +29,8 @@ export class PollingConnection extends Connection {
       caller?.throwIfAborted();
       const { context, value } = await this.getSignatureStatuses([signature]);
       const status = value[0];
-      if (status?.err) return { context, value: { err: status.err } };
       if (status && rankOf(status.confirmationStatus) >= rankOf(commitment)) {
-        return { context, value: { err: null } };
+        return { context, value: { err: status.err } };
       }
       await Bun.sleep(POLL_MS); // between two questions to a chain that moves by itself
     }
