@@ -8,17 +8,29 @@ import type { Store } from '../shared/store/open.ts';
 import { createAnswer, type Terms } from './answer.ts';
 import type { AnswerRequest, Health } from './app.ts';
 import { Backend } from './backend/backend.ts';
+import { createAttempt, type OnCut } from './backend/attempt.ts';
 import { createForward, type ForwardEvents } from './backend/forward.ts';
+import { healthOf } from './health.ts';
 import { createHttpClient, type HttpClient } from './http/client.ts';
 import { createCharging } from './limits/charge.ts';
-import { createJournal, type Journal } from './limits/journal.ts';
+import { createJournal } from './limits/journal.ts';
 import { createScanPermits } from './limits/scan-permits.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { withStatusRule } from './methods/signature-statuses.ts';
+import { createPool } from './pool/pool.ts';
+import { createRetryBudget } from './pool/retry-budget.ts';
 import { createRespond } from './response/respond.ts';
 import { createRouter } from './route/router.ts';
 
-type Deps = Readonly<{ config: Config; accounts: Store; ledger: Store; clock: Clock; log: Log }>;
+type Deps = Readonly<{
+  config: Config;
+  accounts: Store;
+  ledger: Store;
+  clock: Clock;
+  log: Log;
+  /** A number from 0 up to 1. */
+  random(): number;
+}>;
 
 /** The gateway put together, without a listener. */
 export type Gateway = Readonly<{
@@ -44,8 +56,8 @@ const TEND_MS = 250;
 /** Buckets that are full again are forgotten once in so many turns. */
 const SWEEP_TURNS = 240;
 
-export function createGateway({ config, accounts, ledger, clock, log }: Deps): Gateway {
-  const { idleMs } = config.gateway;
+export function createGateway({ config, accounts, ledger, clock, log, random }: Deps): Gateway {
+  const { idleMs, probeMs, lagSlotsMax } = config.gateway;
   const backends = backendsOf(config).map(
     (backend) => new Backend(backend, clientOf(backend, clock, idleMs)),
   );
@@ -54,7 +66,11 @@ export function createGateway({ config, accounts, ledger, clock, log }: Deps): G
   const journal = createJournal(ledger, NODE, setImmediate);
   const charging = createCharging(journal, clock);
   const routeOf = createRouter(backends);
-  const forward = createForward({ clock, idleMs, ...eventsFor(metrics, log, clock) });
+  const pool = createPool({ backends, clock, lagSlotsMax, onChange: (backend) => logStanding(backend, log) });
+  const { onCut, ...events } = eventsFor(metrics, log, clock);
+  const attempt = createAttempt({ clock, idleMs, onCut });
+  const budget = createRetryBudget();
+  const forward = createForward({ clock, idleMs, attempt, pool, budget, random, ...events });
   const permits = createScanPermits();
   const respond = createRespond({
     forward: withStatusRule(forward),
@@ -76,8 +92,16 @@ export function createGateway({ config, accounts, ledger, clock, log }: Deps): G
     onOutcome: metrics.outcome,
   });
 
+  async function watchBackends(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await pool.probeAll(signal);
+      await clock.sleep(probeMs, signal);
+    }
+  }
+
   async function tend(reload: () => void, signal: AbortSignal): Promise<void> {
     const asked = accounts.prepare<{ config: number }, []>('SELECT config FROM revision');
+    const watching = watchBackends(signal);
     let seen = asked.get()?.config;
     let failing = false;
     const tellJournal = (is: boolean) =>
@@ -92,6 +116,7 @@ export function createGateway({ config, accounts, ledger, clock, log }: Deps): G
       if (revision !== seen) reload();
       seen = revision;
     }
+    await watching;
   }
 
   return {
@@ -108,13 +133,14 @@ export function createGateway({ config, accounts, ledger, clock, log }: Deps): G
 }
 
 /** Counts what happens on the way to backends. Logs one line a penalty, not one a call: a dead backend under load must not fill the disk. */
-function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents {
+function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents & { onCut: OnCut } {
   return {
     onBegun: ({ class: kind }, ms) => metrics.firstByte(kind, ms / 1_000),
     onFailure(backend, failure) {
       metrics.failure(backend, failure.kind);
       if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, failure }, 'a backend failed');
     },
+    onRetry: metrics.retry,
     onCut(backend, end) {
       metrics.cut(backend, end.reason);
       if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, end }, 'a stream was cut');
@@ -135,15 +161,10 @@ function configRevision(asked: { get(): { config: number } | null }): number | u
   }
 }
 
-function healthOf(backends: readonly Backend[], journal: Journal, clock: Clock): ReturnType<Health> {
-  if (journal.isFailing())
-    return { ok: false, sentence: 'charges cannot be written: trials are refused with 503' };
-  const failing = backends.filter((backend) => backend.isFailing(clock)).map(({ config }) => config.name);
-  if (failing.length === 0) return { ok: true, sentence: 'ok' };
-  const names = failing.join(', ');
-  if (failing.length < backends.length)
-    return { ok: true, sentence: `ok, but these backends fail: ${names}` };
-  return { ok: false, sentence: `no backend answers: ${names}` };
+function logStanding({ config, standing }: Backend, log: Log): void {
+  const { out, lagSlots } = standing;
+  if (out === undefined) log.info({ backend: config.name }, 'a backend takes part again');
+  else log.warn({ backend: config.name, why: out, lagSlots }, 'a backend is left out');
 }
 
 /** The configured backends, or the embedded localnet. */

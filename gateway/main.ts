@@ -8,7 +8,7 @@ const at = configPathFrom(process.argv.slice(2), 'gateway');
 if (at.kind === 'unusable') refuse(...at.lines);
 
 const { runGateway } = await import('./run.ts');
-process.exit(await runGateway(at.path, process.env, process.env['SLUICE_SUPERVISED'] === '1'));
+process.exit(await runGateway(at.path, process.env, process.env['SLUICE_SUPERVISED'] === '1', Math.random));
 
 function refuse(...lines: readonly string[]): never {
   for (const line of lines) console.error(line);

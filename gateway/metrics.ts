@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Backend } from './backend/backend.ts';
 import type { Failure } from './backend/failure.ts';
+import { gaugeBackends } from './backend-gauges.ts';
 import type { MethodClass } from './route/methods.ts';
 
 /** What the gateway counts. Labels are the unions' own kinds and the methods of the table, so their number is bounded. */
@@ -9,6 +10,7 @@ export type Metrics = Readonly<{
   call(method: string, outcome: string): void;
   failure(backend: Backend, kind: Failure['kind']): void;
   cut(backend: Backend, reason: string): void;
+  retry(made: boolean): void;
   firstByte(kind: MethodClass, seconds: number): void;
   text(): Promise<string>;
   contentType: string;
@@ -48,15 +50,13 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
     registers,
   });
-  new Gauge({
-    name: 'sluice_gateway_backend_calls_in_flight',
-    help: 'Calls at a backend, to the last byte of their answers.',
-    labelNames: ['backend'],
+  const retries = new Counter({
+    name: 'sluice_gateway_retries_total',
+    help: "Calls that a backend in trouble would have sent to another one: made, or refused by the pool's budget of one in ten.",
+    labelNames: ['outcome'],
     registers,
-    collect() {
-      for (const { config, inFlight } of backends) this.set({ backend: config.name }, inFlight);
-    },
   });
+  gaugeBackends(registry, backends);
   new Gauge({
     name: 'process_resident_memory_bytes',
     help: 'Resident memory of this process.',
@@ -70,6 +70,7 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
     call: (method, outcome) => calls.inc({ method, outcome }),
     failure: ({ config }, kind) => failures.inc({ backend: config.name, kind }),
     cut: ({ config }, reason) => cuts.inc({ backend: config.name, reason }),
+    retry: (made) => retries.inc({ outcome: made ? 'made' : 'refused' }),
     firstByte: (kind, seconds) => head.observe({ class: kind }, seconds),
     text: () => registry.metrics(),
     contentType: registry.contentType,

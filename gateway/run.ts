@@ -20,6 +20,7 @@ export async function runGateway(
   path: string | undefined,
   env: Environment,
   supervised: boolean,
+  random: () => number,
 ): Promise<number> {
   const stop = stopSignal(supervised);
   const loaded = loadConfig(path, env);
@@ -41,6 +42,7 @@ export async function runGateway(
     ledger: ledger.store,
     clock: systemClock,
     log,
+    random,
   });
   const listening = listen(config.gateway, gateway);
   if (listening.kind === 'refused') return complain(listening.sentence);

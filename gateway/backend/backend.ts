@@ -1,23 +1,32 @@
 import type { BackendConfig } from '../../shared/config/backends.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { HttpClient } from '../http/client.ts';
+import { numberOf } from '../pool/preference.ts';
+import { type Standing, WELL } from '../pool/standing.ts';
 import { createView, type View } from './view.ts';
 
 /**
  * One backend and what this process knows of it. A class because it has an identity and changes: calls enter
- * and leave it, and a failure puts it behind the others for a moment.
+ * and leave it, a failure puts it behind the others for a while, and probes tell how it stands.
  */
 export class Backend {
   readonly config: BackendConfig;
   readonly client: HttpClient;
   readonly view: View = createView();
+  /** Its number among the choices of an account (`preference`). */
+  readonly number: number;
+  /** What the probes say of it. */
+  standing: Standing = WELL;
   #inFlight = 0;
+  #failures = 0;
   #failedUntilMs = 0;
+  #onTrial = false;
   #left = Promise.withResolvers<void>();
 
   constructor(config: BackendConfig, client: HttpClient) {
     this.config = config;
     this.client = client;
+    this.number = numberOf(config.name);
   }
 
   get inFlight(): number {
@@ -32,6 +41,8 @@ export class Backend {
   /** Counts a call in, to the last byte of its answer; the returned function counts it out, once. */
   enter(): () => void {
     this.#inFlight++;
+    // The first call after a penalty finds out whether it is well again; until then the others keep away.
+    if (this.#failures > 0) this.#onTrial = true;
     let inside = true;
     return () => {
       if (!inside) return;
@@ -47,21 +58,34 @@ export class Backend {
     return this.#left.promise;
   }
 
-  /** Puts it behind the other backends for `PENALTY_MS`: a dead host should cost one call a second, not every call. */
+  /**
+   * Puts it behind the other backends: a dead host should cost one call now and then, not every call. For a second at
+   * first, twice as long each time it fails again, at most `PENALTY_MS_MAX`.
+   */
   markFailed(clock: Clock): void {
-    this.#failedUntilMs = clock.monotonic() + PENALTY_MS;
+    const nowMs = clock.monotonic();
+    this.#onTrial = false;
+    if (nowMs < this.#failedUntilMs) return; // calls that were under way with the first one
+    this.#failedUntilMs = nowMs + Math.min(PENALTY_MS_MAX, PENALTY_MS * 2 ** this.#failures);
+    this.#failures++;
+  }
+
+  /** An answer began: it is as good as any other again. */
+  markWell(): void {
+    this.#failures = 0;
+    this.#failedUntilMs = 0;
+    this.#onTrial = false;
+  }
+
+  /** The call that was to find out ended without telling: its caller left, or the answer was no failure of its. */
+  endTrial(): void {
+    this.#onTrial = false;
   }
 
   isFailing(clock: Clock): boolean {
-    return clock.monotonic() < this.#failedUntilMs;
+    return this.#onTrial || clock.monotonic() < this.#failedUntilMs;
   }
 }
 
 const PENALTY_MS = 1_000;
-
-/** The backends that take a body of this length, in their configured order, those that failed a moment ago last. */
-export function inOrder(backends: readonly Backend[], bodyBytes: number, clock: Clock): readonly Backend[] {
-  const able = backends.filter(({ config }) => bodyBytes <= (config.bodyBytesMax ?? Infinity));
-  if (!able.some((backend) => backend.isFailing(clock))) return able;
-  return able.toSorted((a, b) => Number(a.isFailing(clock)) - Number(b.isFailing(clock)));
-}
+const PENALTY_MS_MAX = 16_000;

@@ -5,7 +5,13 @@ export type Begun =
   /** All of it, held: it is small. */
   | { readonly kind: 'whole'; readonly bytes: Uint8Array<ArrayBuffer>; readonly encoding: string | undefined }
   /** Its bytes as they come. */
-  | { readonly kind: 'stream'; readonly body: StreamBody; readonly encoding: string | undefined };
+  | {
+      readonly kind: 'stream';
+      readonly body: StreamBody;
+      readonly encoding: string | undefined;
+      /** The slot that its first bytes say it was read at; 0 or absent: none. */
+      readonly slot?: number;
+    };
 
 /** A body under way from a backend. Single-use: `pipe` or `cancel` must be called, or a connection stays taken. */
 export type StreamBody = Readonly<{

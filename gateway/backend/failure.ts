@@ -31,7 +31,14 @@ export function mayTryAnother(failure: Failure, kind: MethodClass): boolean {
   }
 }
 
+/** Whether the backend, or its front, takes no request of this length. */
+export function isTooLarge(failure: Failure): boolean {
+  return failure.kind === 'status' && failure.status === 413;
+}
+
 /** Whether the failure speaks against the backend, and not only against this call: a 413 or 400 does not. */
 export function isItsFault(failure: Failure): boolean {
-  return failure.kind !== 'status' || failure.status === 429 || failure.status >= 500 || failure.status < 400;
+  if (failure.kind !== 'status') return true;
+  const { status } = failure;
+  return status >= 500 || status < 400 || status === 429 || status === 401 || status === 403;
 }

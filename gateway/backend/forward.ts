@@ -1,28 +1,29 @@
 import type { Clock } from '../../shared/clock.ts';
-import { PROFILES } from '../../shared/config/profiles.ts';
+import type { RetryBudget } from '../pool/retry-budget.ts';
+import { wishOf } from '../pool/wish.ts';
 import type { Call } from '../request/call.ts';
 import type { Method } from '../route/methods.ts';
 import type { Route } from '../route/router.ts';
-import { type Backend, inOrder } from './backend.ts';
-import { withRoom } from './room.ts';
-import type { Begun, StreamBody, StreamEnd } from './begun.ts';
+import type { Attempt } from './attempt.ts';
+import type { Begun } from './begun.ts';
+import { type CourseDeps, createCourse } from './course.ts';
 import { deadlineMsOf } from './deadline.ts';
-import { type Failure, isItsFault, mayTryAnother } from './failure.ts';
-import { judge } from './judge.ts';
-import { adviceOn, failureOf, isThrottling } from './rpc-failure.ts';
 import { requestBody } from './request-body.ts';
+import { withRoom } from './room.ts';
 
 /** A backend's answer under way, or what is left to say when no backend gave one. */
 export type Reply =
   | Begun
   | { readonly kind: 'no-backend' }
+  /** No backend takes a request of this length. */
+  | { readonly kind: 'too-large' }
   /** The caller left before an answer began; what was sent was sent, so the call is paid for. */
   | { readonly kind: 'caller-left' };
 
 /**
- * Sends a call to its route's backends in order until one begins an answer. Only before the first byte is another
- * tried, so no caller ever sees two answers; an error that another backend may mend is the answer when none does. Aborting `signal` (the caller left) ends the backend's exchange, also
- * in the middle of the answer. Never rejects.
+ * Sends a call to its route's backends, the best first, until one begins an answer. Only before the first byte is
+ * another tried, so no caller ever sees two answers; an error that another backend may mend is the answer when none
+ * does. Aborting `signal` (the caller left) ends the backend's exchange, also in the middle of the answer. Never rejects.
  */
 export type Forward = (
   call: Call,
@@ -48,120 +49,87 @@ export type Asking = Readonly<{
 export type ForwardEvents = Readonly<{
   /** A call waited `ms` for its answer to begin. */
   onBegun(method: Method, ms: number): void;
-  /** An attempt failed before the first byte. */
-  onFailure(backend: Backend, failure: Failure): void;
-  /** A stream broke off after the first byte, and not because its caller left. */
-  onCut(backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>): void;
+  onFailure: CourseDeps['onFailure'];
+  /** A call that a backend's trouble would have sent to another one was `made`, or the pool's budget was used up. */
+  onRetry(made: boolean): void;
 }>;
 
-type Forwarding = Readonly<{ clock: Clock; idleMs: number }> & ForwardEvents;
+type Forwarding = Readonly<{
+  clock: Clock;
+  idleMs: number;
+  attempt: Attempt;
+  budget: RetryBudget;
+  /** A number from 0 up to 1. */
+  random(): number;
+}> &
+  CourseDeps &
+  ForwardEvents;
 
 const NO_BACKEND: Reply = { kind: 'no-backend' };
+const TOO_LARGE: Reply = { kind: 'too-large' };
 const CALLER_LEFT: Reply = { kind: 'caller-left' };
 
-/** Agave's switch for one request (`rpc_service.rs`). */
-const NO_BIGTABLE = ['x-bigtable', 'disabled'] as const;
+/** How often, and how long apart, a call is sent again whose answer nobody knows yet (-32014). */
+const LATER_MAX = 2;
+const LATER_MS_MIN = 200;
+const LATER_MS_MAX = 400;
 
-/** An archive's "skipped" adds nothing to what the first node said of the slot (-32007). */
-const SKIPPED_FOR_GOOD = -32009;
+export function createForward(given: Forwarding): Forward {
+  const { clock, idleMs, attempt, pool, budget, random, onBegun, onRetry } = given;
 
-export function createForward({ clock, idleMs, onBegun, onFailure, onCut }: Forwarding): Forward {
   return async function forward(call, { name, method, backends }, asking) {
-    const { signal } = asking;
+    const { signal, accountId, onOver } = asking;
     const body = requestBody(call, name);
     const startedMs = clock.monotonic();
-    let kept: Begun | undefined;
+    const wish = wishOf(call, method.class);
+    const slotMin = pool.slotMin(wish, accountId);
+    const course = createCourse(given, { name, method, wish, accountId, slotMin });
+    const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
+    if (able.length === 0) return over(TOO_LARGE);
+    const ordered = pool.inOrder(able, wish, accountId, slotMin);
+    const queue = [...(await withRoom(ordered, deadlineMsOf(method.class, idleMs), clock, signal))];
+    const asked = queue.length > 0;
     let left = Infinity;
-    const able = inOrder(backends, body.length, clock);
-    for (const backend of await withRoom(able, deadlineMsOf(method.class, idleMs), clock, signal)) {
-      if (left-- === 0) break;
-      if (signal.aborted) return over(asking, CALLER_LEFT);
+    let waits = 0;
+    let spends = false;
+    budget.earn();
+    for (let backend = queue.shift(); backend !== undefined && left > 0; backend = queue.shift(), left--) {
+      if (spends && !mayRetry()) break;
+      if (signal.aborted) return over(CALLER_LEFT);
       const outcome = await attempt(backend, method, body, asking);
-      if (signal.aborted && outcome.kind !== 'stream') return over(asking, CALLER_LEFT);
-      if (outcome.kind === 'stream') return begun(outcome);
-      if (outcome.kind === 'whole') {
-        const failure = outcome.encoding === undefined ? failureOf(outcome.bytes) : undefined;
-        const advice = failure === undefined ? 'final' : adviceOn(failure, method.class);
-        if (advice === 'final')
-          return over(asking, begun(failure?.code === SKIPPED_FOR_GOOD ? (kept ?? outcome) : outcome));
-        if (advice === 'once') left = Math.min(left, 1);
-        if (failure !== undefined && !isThrottling(failure)) kept ??= outcome;
-        continue;
+      if (signal.aborted && outcome.kind !== 'stream') {
+        backend.endTrial();
+        return over(CALLER_LEFT);
       }
-      onFailure(backend, outcome);
-      if (isItsFault(outcome)) backend.markFailed(clock);
-      if (!mayTryAnother(outcome, method.class)) break;
+      const verdict = course.take(backend, outcome, queue);
+      if (verdict.kind === 'answer') return begun(verdict.answer);
+      if (verdict.kind === 'stop') break;
+      spends = verdict.spends;
+      if (verdict.once) left = Math.min(left, 2);
+      if (!verdict.later) continue;
+      if (waits++ === LATER_MAX) break;
+      await clock.sleep(LATER_MS_MIN + random() * (LATER_MS_MAX - LATER_MS_MIN), signal);
+      if (queue.length === 0) queue.push(backend);
     }
-    return over(asking, kept === undefined ? NO_BACKEND : begun(kept));
+    const kept = course.kept();
+    if (kept !== undefined) return begun(kept);
+    return over(asked && course.allTooLarge() ? TOO_LARGE : NO_BACKEND);
 
-    function begun(answer: Begun): Begun {
+    /** The permit of an answer under way is given back by its end, which the attempt watches. */
+    function begun(answer: Begun): Reply {
       onBegun(method, clock.monotonic() - startedMs);
-      return answer;
+      return answer.kind === 'stream' ? answer : over(answer);
+    }
+
+    function over(reply: Reply): Reply {
+      onOver();
+      return reply;
     }
   };
 
-  async function attempt(
-    backend: Backend,
-    method: Method,
-    body: Uint8Array,
-    { acceptEncoding, signal, onOver, localOnly = false }: Asking,
-  ): Promise<Begun | Failure> {
-    const leave = backend.enter();
-    const request = {
-      body,
-      acceptEncoding,
-      dueMs: deadlineMsOf(method.class, idleMs),
-      fresh: method.class === 'write',
-      extra: localOnly && PROFILES[backend.config.profile].bigtable ? NO_BIGTABLE : undefined,
-    };
-    const reply = await backend.client.send(request, signal);
-    const outcome =
-      reply.kind === 'reply' ? await judge(reply, acceptEncoding, backend.config.trustsEnd) : reply;
-    if (outcome.kind !== 'stream') {
-      leave();
-      return outcome;
-    }
-    return { ...outcome, body: watched(outcome.body, signal, (end) => ended(backend, end, leave, onOver)) };
+  function mayRetry(): boolean {
+    const made = budget.take();
+    onRetry(made);
+    return made;
   }
-
-  function ended(backend: Backend, end: StreamEnd, leave: () => void, onOver: () => void): void {
-    leave();
-    onOver();
-    if (end.kind === 'complete' || end.reason === 'cancelled') return;
-    onCut(backend, end);
-    backend.markFailed(clock);
-  }
-}
-
-function over(asking: Asking, reply: Reply): Reply {
-  asking.onOver();
-  return reply;
-}
-
-/** The body, cancelled when `signal` aborts; `onEnd` is called once, however it ends. */
-function watched(body: StreamBody, signal: AbortSignal, onEnd: (end: StreamEnd) => void): StreamBody {
-  let piped = false;
-  let over = false;
-  const finish = (end: StreamEnd) => {
-    if (over) return;
-    over = true;
-    signal.removeEventListener('abort', cancel);
-    onEnd(end);
-  };
-  function cancel() {
-    body.cancel();
-    // A body that nobody pipes has nobody else to say that it is over.
-    if (!piped) finish({ kind: 'cut', reason: 'cancelled', bytes: 0 });
-  }
-  if (signal.aborted) cancel();
-  else signal.addEventListener('abort', cancel, { once: true });
-  return {
-    cancel,
-    async pipe(write) {
-      piped = true;
-      const end = await body.pipe(write);
-      finish(end);
-      return end;
-    },
-  };
 }

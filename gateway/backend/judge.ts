@@ -2,6 +2,7 @@ import type { HttpReply, ReplyBody } from '../http/reply.ts';
 import { createStructure } from '../response/structure.ts';
 import type { Begun, StreamBody } from './begun.ts';
 import type { Failure } from './failure.ts';
+import { failureOf } from './rpc-failure.ts';
 
 /** Answers up to this length are held and sent at once, with a Content-Length; longer ones are streamed. */
 const WHOLE_BYTES_MAX = 65_536;
@@ -18,7 +19,7 @@ export async function judge(
 ): Promise<Begun | Failure> {
   const { status, headers, framing } = head;
   const encoding = encodingOf(headers);
-  if (status !== 200) return discarded(body, { kind: 'status', status });
+  if (status !== 200) return refused(status, headers, body);
   if (!/json/i.test(headers.get('content-type') ?? '')) {
     return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
   }
@@ -33,6 +34,24 @@ export async function judge(
   return trusted || startsAnObject(pieces)
     ? stream
     : discarded(body, { kind: 'garbage', reason: 'not a JSON object' });
+}
+
+/** Statuses by which a front speaks for itself, whatever its body says: our credentials, its limits, its capacity. */
+const OF_THE_FRONT = new Set([401, 403, 413, 429, 503]);
+
+/** A status that is no answer; but some backends put the method's own error into a 4xx or 500. */
+async function refused(
+  status: number,
+  headers: ReadonlyMap<string, string>,
+  body: ReplyBody,
+): Promise<Begun | Failure> {
+  const failure: Failure = { kind: 'status', status };
+  const isJson = /json/i.test(headers.get('content-type') ?? '') && encodingOf(headers) === undefined;
+  const length = Number(headers.get('content-length') ?? Infinity);
+  if (status < 400 || OF_THE_FRONT.has(status) || !isJson || length > WHOLE_BYTES_MAX)
+    return discarded(body, failure);
+  const whole = await readWhole(body, undefined);
+  return whole.kind === 'whole' && failureOf(whole.bytes) !== undefined ? whole : failure;
 }
 
 function encodingOf(headers: ReadonlyMap<string, string>): string | undefined {

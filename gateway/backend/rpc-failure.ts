@@ -1,3 +1,4 @@
+import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import type { MethodClass } from '../route/methods.ts';
 
 /** The error of a JSON-RPC answer. */
@@ -7,45 +8,59 @@ export type RpcFailure = Readonly<{ code: number; message: string }>;
 export type Advice =
   /** It is the answer; another backend would say the same. */
   | 'final'
-  /** Another backend may know better. */
-  | 'elsewhere'
-  /** One other backend may be asked; more would be waste. */
-  | 'once';
+  /** This backend lacks what another may have. */
+  | 'miss'
+  /** The same, but one other may be asked; more would be waste. */
+  | 'miss-once'
+  /** This backend is in trouble; another may not be. */
+  | 'trouble'
+  /** The same, but one other may be asked. */
+  | 'trouble-once'
+  /** Nobody knows yet: to be asked again in a moment. */
+  | 'later';
 
-const ELSEWHERE = new Set([
-  -32601, // this node lacks the method
-  -32001, // the block was cleaned up here
-  -32004, // the block is not here (yet)
-  -32005, // the node is behind
-  -32010, // the key is not in this node's secondary indexes
-  -32011, // no history on this node
-  -32014, // the block's status is not known here yet
-  -32016, // the node has not reached minContextSlot
-  -32018, // not an epoch boundary here: an archive knows
-  -32019, // the node's long-term storage does not answer
-  -32020, // the cursor is not known here
-  -32021, // no slot history here
-  -32000, // a vendor's own: a time-out, or minContextSlot (Superbank, Cloudbreak)
+const BY_CODE: ReadonlyMap<number, Advice> = new Map<number, Advice>([
+  [-32601, 'miss'], // this node lacks the method
+  [-32001, 'miss'], // the block was cleaned up here
+  [-32004, 'miss'], // the block is not here (yet)
+  [-32010, 'miss'], // the key is not in this node's secondary indexes
+  [-32011, 'miss'], // no history on this node
+  [-32016, 'miss'], // the node has not reached minContextSlot
+  [-32018, 'miss'], // not an epoch boundary here: an archive knows
+  [-32020, 'miss'], // the cursor is not known here
+  [-32021, 'miss'], // no slot history here
+  [-32007, 'miss-once'], // skipped, or missing here
+  [-32005, 'trouble'], // the node is behind or unhealthy
+  [-32019, 'trouble'], // the node's long-term storage does not answer
+  [-32000, 'trouble'], // a vendor's own: a time-out, or minContextSlot (Superbank, Cloudbreak)
+  [-32603, 'trouble-once'], // internal error
+  [-32012, 'trouble-once'], // a scan that failed
+  [-32014, 'later'], // the block's status is not known yet
 ]);
-
-/** -32603 internal, -32007 skipped or missing, -32012 a scan that failed. */
-const ONCE = new Set([-32603, -32007, -32012]);
 
 /** Codes by which fronts of paid backends say that they throttle us, inside HTTP 200 (rpc.md 8.15). */
 const THROTTLED = new Set([429, -429, -32029, -32090, -32429]);
+
+const NODE_UNHEALTHY = -32005;
+const SIGNATURE_VERIFICATION = -32003;
 
 /**
  * What to do about an error of the method (Agave `custom_error.rs`). A write goes elsewhere only when the node says
  * that it is behind, because it says so before it takes the transaction (DESIGN 3.5), or that it throttles us.
  */
-export function adviceOn({ code, message }: RpcFailure, kind: MethodClass): Advice {
-  if (THROTTLED.has(code)) return 'elsewhere';
-  if (kind === 'write') return code === -32005 ? 'elsewhere' : 'final';
-  if (ELSEWHERE.has(code)) return 'elsewhere';
-  if (ONCE.has(code)) return 'once';
+export function adviceOn({ code, message }: RpcFailure, kind: MethodClass, profile: ProfileName): Advice {
+  if (THROTTLED.has(code)) return 'trouble';
+  if (kind === 'write') return code === NODE_UNHEALTHY ? 'trouble' : 'final';
+  // Cloudbreak says so of a commitment that it does not know.
+  if (code === SIGNATURE_VERIFICATION && !PROFILES[profile].processed) return 'miss';
   // Agave reports an unreachable BigTable to getBlocks as a bad parameter.
-  if (code === -32602 && message.startsWith('BigTable query failed')) return 'elsewhere';
-  return 'final';
+  if (code === -32602 && message.startsWith('BigTable query failed')) return 'trouble';
+  return BY_CODE.get(code) ?? 'final';
+}
+
+/** Whether the error speaks against the backend, so that other calls should keep away from it for a while. */
+export function isAgainstIt({ code }: RpcFailure): boolean {
+  return code === NODE_UNHEALTHY || THROTTLED.has(code);
 }
 
 /** Whether the code says that we, not the caller, are throttled: it must not reach the caller as his own limit. */

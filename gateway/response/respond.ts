@@ -12,7 +12,7 @@ import { corsFields } from './cors.ts';
 import { divided, NDJSON_TYPE, wantsLines } from './ndjson.ts';
 import { rateFields } from './rate-fields.ts';
 import { refuse } from './refusal.ts';
-import { NO_BACKEND, rpcError } from './rpc-error.ts';
+import { INVALID_REQUEST, NO_BACKEND, rpcError } from './rpc-error.ts';
 import { streamSingle } from './single.ts';
 import type { Forwarded, Work } from './work.ts';
 
@@ -31,11 +31,14 @@ export type Admitted = Readonly<{
 /** Answers an admitted request: one element as it comes, or a batch spliced in order. */
 export type Respond = (admitted: Admitted) => Promise<Response>;
 
+/** How a call ended. */
+export type Outcome = 'answered' | Exclude<Reply['kind'], 'whole' | 'stream'>;
+
 /** Told how the call of a method ended. */
-export type OnCall = (method: string, outcome: 'answered' | 'no-backend' | 'caller-left') => void;
+export type OnCall = (method: string, outcome: Outcome) => void;
 
 /** Told how an admitted request ended; a batch is answered, whatever its calls say. */
-export type OnAnswer = (outcome: 'answered' | 'no-backend' | 'caller-left') => void;
+export type OnAnswer = (outcome: Outcome) => void;
 
 type Deps = Readonly<{
   forward: Forward;
@@ -66,12 +69,13 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
     const asLines = work.route.name === 'getProgramAccounts' && wantsLines(request.headers);
     const acceptEncoding = asLines ? 'identity' : (request.headers.get('accept-encoding') ?? 'identity');
     const reply = await forwarded(work, admitted, acceptEncoding, request.signal);
-    onOutcome(reply.kind === 'whole' || reply.kind === 'stream' ? 'answered' : reply.kind);
-    if (reply.kind === 'no-backend') {
+    onOutcome(outcomeOf(reply));
+    if (reply.kind === 'no-backend' || reply.kind === 'too-large') {
       // The whole request is refused, so it takes no rate either: its Retry-After is true.
       charging.refund(admitted.caller, admitted.plan, { calls: 1, credits: 0 });
       const fields = { ...rateFields(admitted.charge.rate), ...corsFields(request.headers) };
-      return refuse(reply, admitted.envelope, fields);
+      const refusal = reply.kind === 'no-backend' ? reply : ({ kind: 'body-too-large' } as const);
+      return refuse(refusal, admitted.envelope, fields);
     }
     if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
     const { kind, answer } = asLines ? await divided(reply, request.signal) : { kind: 'json', answer: reply };
@@ -104,7 +108,7 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
       if (work.kind === 'answered') return async () => ({ kind: 'bytes', bytes: work.bytes });
       return async () => {
         const reply = await forwarded(work, admitted, 'identity', abort.signal);
-        if (reply.kind === 'no-backend') owed[place] = 0;
+        if (isUnanswered(reply)) owed[place] = 0;
         return partFrom(reply, work);
       };
     });
@@ -139,8 +143,8 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
   ): Promise<Reply> {
     const onOver = await permitFor(route, caller, plan, signal);
     const reply = await forward(call, route, { acceptEncoding, signal, onOver, accountId: caller.accountId });
-    onCall(route.name, reply.kind === 'whole' || reply.kind === 'stream' ? 'answered' : reply.kind);
-    if (reply.kind === 'no-backend') charging.refund(caller, plan, { calls: 0, credits });
+    onCall(route.name, outcomeOf(reply));
+    if (isUnanswered(reply)) charging.refund(caller, plan, { calls: 0, credits });
     return reply;
   }
 }
@@ -149,12 +153,23 @@ function nothing(): void {
   // a call that holds no permit has none to give back
 }
 
+function outcomeOf({ kind }: Reply): Outcome {
+  return kind === 'whole' || kind === 'stream' ? 'answered' : kind;
+}
+
+/** Whether no backend took the call, so that it is not paid for. */
+function isUnanswered({ kind }: Reply): boolean {
+  return kind === 'no-backend' || kind === 'too-large';
+}
+
 function partFrom(reply: Reply, { call }: Forwarded): Part {
   switch (reply.kind) {
     case 'whole':
       return { kind: 'bytes', bytes: reply.bytes };
     case 'stream':
       return { kind: 'stream', body: reply.body };
+    case 'too-large':
+      return { kind: 'bytes', bytes: rpcError(INVALID_REQUEST, 'Request body too large', call.id) };
     case 'no-backend':
     case 'caller-left':
       return { kind: 'bytes', bytes: rpcError(NO_BACKEND, 'No backend available', call.id) };

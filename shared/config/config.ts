@@ -14,6 +14,10 @@ export type GatewayConfig = Readonly<{
   /** A stream or a request silent for this long is cut. */
   idleMs: number;
   bodyBytesMax: number;
+  /** Between two looks at every backend. */
+  probeMs: number;
+  /** Slots behind the others at which a backend is left out. */
+  lagSlotsMax: number;
   tls: Readonly<{ certPath: string; keyPath: string }> | undefined;
 }>;
 
@@ -118,6 +122,8 @@ function gatewayFrom(table: Table): GatewayConfig {
     processes: table.takeOr('processes', integer(1, 256, '2'), 1),
     idleMs: 1_000 * table.takeOr('idle_seconds', integer(1, IDLE_SECONDS_MAX, '120'), 120),
     bodyBytesMax: table.takeOr('max_body_bytes', integer(1_024, 134_217_728, '1_048_576'), 1_048_576),
+    probeMs: 1_000 * table.takeOr('probe_seconds', integer(1, 60, '2'), 2),
+    lagSlotsMax: table.takeOr('max_lag_slots', integer(2, 10_000, '16'), 16),
     tls,
   };
   table.close();

@@ -1,3 +1,5 @@
+import { PROBE_ID } from '../../gateway/pool/probe.ts';
+
 /** One call as a scripted backend sees it: the parsed request, the raw text, and the HTTP request itself. */
 export type SeenCall = Readonly<{
   method: string;
@@ -17,6 +19,7 @@ export type Script = (call: SeenCall) => Response | Promise<Response> | undefine
 export function startBackend(script: Script = () => undefined) {
   const seen: SeenCall[] = [];
   let script_ = script;
+  let probe_: Script = () => undefined;
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
@@ -27,6 +30,8 @@ export function startBackend(script: Script = () => undefined) {
       const text = await request.text();
       const parsed: { method?: unknown; params?: unknown } = JSON.parse(text);
       const call = { method: String(parsed.method), id: idOf(text), params: parsed.params, text, request };
+      if (call.id === `"${PROBE_ID}"`)
+        return (await probe_(call)) ?? failure(call, -32601, 'Method not found');
       seen.push(call);
       return (await script_(call)) ?? result(call, `"answer to ${call.method}"`);
     },
@@ -36,6 +41,8 @@ export function startBackend(script: Script = () => undefined) {
     seen,
     /** Changes what it does from the next call on. */
     script: (next: Script) => void (script_ = next),
+    /** Changes what it does with the gateway's own questions, which are not in `seen`; until then it knows none of them. */
+    probed: (next: Script) => void (probe_ = next),
     /** Requests under way. */
     pending: () => server.pendingRequests,
     async [Symbol.asyncDispose]() {

@@ -22,6 +22,8 @@ describe('the metrics text', () => {
     metrics.failure(backend, 'status');
     metrics.failure(backend, 'status');
     metrics.cut(backend, 'closed');
+    metrics.retry(true);
+    backend.view.tip.confirmed = 314;
     metrics.firstByte('scan', 0.2);
     backend.enter();
     const text = await metrics.text();
@@ -31,6 +33,11 @@ describe('the metrics text', () => {
     expect(valueOf(text, 'sluice_gateway_backend_failures_total{backend="agave-1",kind="status"}')).toBe('2');
     expect(valueOf(text, 'sluice_gateway_backend_calls_in_flight{backend="agave-1"}')).toBe('1');
     expect(valueOf(text, 'sluice_gateway_streams_cut_total{backend="agave-1",reason="closed"}')).toBe('1');
+    expect(valueOf(text, 'sluice_gateway_retries_total{outcome="made"}')).toBe('1');
+    expect(valueOf(text, 'sluice_gateway_backend_in{backend="agave-1"}')).toBe('1');
+    expect(valueOf(text, 'sluice_gateway_backend_slot{backend="agave-1",commitment="confirmed"}')).toBe(
+      '314',
+    );
     expect(valueOf(text, 'sluice_gateway_first_byte_seconds_bucket{le="0.25",class="scan"}')).toBe('1');
     expect(Number(valueOf(text, 'process_resident_memory_bytes'))).toBeGreaterThan(1e6);
   });

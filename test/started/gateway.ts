@@ -68,7 +68,14 @@ export async function startGateway(rows: Record<string, unknown>, clock: Clock =
   const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   const ledger = opened(join(folder.path, LEDGER_FILE), LEDGER_MIGRATIONS);
   const lines: unknown[] = [];
-  const gateway = createGateway({ config, accounts, ledger, clock, log: silentLog(lines) });
+  const gateway = createGateway({
+    config,
+    accounts,
+    ledger,
+    clock,
+    log: silentLog(lines),
+    random: () => 0.5,
+  });
   const listening = listen(config.gateway, gateway);
   if (listening.kind === 'refused') throw new Error(listening.sentence);
   const { url } = listening;

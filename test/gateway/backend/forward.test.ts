@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import type { Backend } from '../../../gateway/backend/backend.ts';
-import { createForward, type Reply } from '../../../gateway/backend/forward.ts';
+import type { Reply } from '../../../gateway/backend/forward.ts';
 import type { Call } from '../../../gateway/request/call.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { failure, result, type Script, startBackend } from '../../fakes/backend.ts';
 import { textOfBody } from '../stream-body.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
-import { backendOf, routeTo } from './of.ts';
+import { ACCOUNT_ABC, backendOf, forwardOf, routeTo } from './of.ts';
 import { refusedUrl, type RawScript, startRawBackend } from '../../fakes/raw-backend.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
@@ -20,13 +20,10 @@ const callOf = (method: string): Call => ({
 function started(clock = createVirtualClock()) {
   const failures: string[] = [];
   const overs: string[] = [];
-  const forward = createForward({
-    clock: clock.clock,
-    idleMs: 120_000,
-    onBegun: () => undefined,
+  const told: Parameters<typeof forwardOf>[2] = {
     onFailure: ({ config }, { kind }) => void failures.push(`${config.name}: ${kind}`),
     onCut: ({ config }, { reason }) => void failures.push(`${config.name}: cut ${reason}`),
-  });
+  };
   return {
     failures,
     /** The calls that no backend works on any more. */
@@ -39,10 +36,10 @@ function started(clock = createVirtualClock()) {
       for (const { client } of backends) client.tick();
     },
     send: (backends: readonly Backend[], method = 'getSlot', signal = new AbortController().signal) =>
-      forward(callOf(method), routeTo(backends, method), {
+      forwardOf(backends, clock.clock, told).forward(callOf(method), routeTo(backends, method), {
         acceptEncoding: 'identity',
         signal,
-        accountId: 1,
+        accountId: ACCOUNT_ABC,
         onOver: () => void overs.push(method),
       }),
   };
@@ -115,13 +112,7 @@ describe('the first backend', () => {
   test('is sent the envelope and its own headers, and nothing of the caller but what it accepts', async () => {
     await using backend = startBackend();
     const headers = new Map([['authorization', new Secret('Bearer x')]]);
-    const forward = createForward({
-      clock: createVirtualClock().clock,
-      idleMs: 1_000,
-      onBegun: () => undefined,
-      onFailure: () => undefined,
-      onCut: () => undefined,
-    });
+    const { forward } = forwardOf([], createVirtualClock().clock);
     const route = routeTo([backendOf({ at: `${backend.url}path?x=1`, headers })]);
     await forward(callOf('getSlot'), route, {
       acceptEncoding: 'gzip, br',
@@ -142,13 +133,7 @@ describe('the first backend', () => {
     const bytes = Bun.gzipSync(ANSWER);
     const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
     await using backend = startBackend(() => new Response(bytes, { headers }));
-    const forward = createForward({
-      clock: createVirtualClock().clock,
-      idleMs: 1_000,
-      onBegun: () => undefined,
-      onFailure: () => undefined,
-      onCut: () => undefined,
-    });
+    const { forward } = forwardOf([], createVirtualClock().clock);
     const route = routeTo([backendOf({ at: backend.url })]);
     const reply = await forward(callOf('getSlot'), route, {
       acceptEncoding: 'gzip',
@@ -220,7 +205,7 @@ describe('a read goes to the next backend', () => {
   test('and none is asked that takes no body of this length', async () => {
     await using backend = startBackend();
     const reply = await started().send([backendOf({ at: backend.url, bodyBytesMax: 10 })]);
-    expect(reply).toEqual({ kind: 'no-backend' });
+    expect(reply).toEqual({ kind: 'too-large' });
     expect(backend.seen.length).toBe(0);
   });
 });

@@ -1,5 +1,10 @@
+import { createAttempt, type OnCut } from '../../../gateway/backend/attempt.ts';
 import { Backend } from '../../../gateway/backend/backend.ts';
+import { createForward, type ForwardEvents } from '../../../gateway/backend/forward.ts';
 import { createHttpClient } from '../../../gateway/http/client.ts';
+import { createPool } from '../../../gateway/pool/pool.ts';
+import { numberOf, preference } from '../../../gateway/pool/preference.ts';
+import { createRetryBudget } from '../../../gateway/pool/retry-budget.ts';
 import type { Method } from '../../../gateway/route/methods.ts';
 import { METHODS } from '../../../gateway/route/methods.ts';
 import type { Route } from '../../../gateway/route/router.ts';
@@ -25,6 +30,39 @@ export function backendOf(rows: Partial<BackendConfig> & { at?: string; clock?: 
   const headers = new Map([...config.headers].map(([name, value]) => [name, value.reveal()]));
   return new Backend(config, createHttpClient({ url: config.url, headers, clock, idleMs: 60_000 }));
 }
+
+type Told = Partial<ForwardEvents & { onCut: OnCut; lagSlotsMax: number }>;
+
+/** A way to backends as the gateway puts it together, without probes unless the test asks for them. */
+export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told = {}) {
+  const { onCut = nothing, lagSlotsMax = 16, ...events } = told;
+  const idleMs = 120_000;
+  const pool = createPool({ backends, clock, lagSlotsMax, onChange: nothing });
+  const forward = createForward({
+    clock,
+    idleMs,
+    attempt: createAttempt({ clock, idleMs, onCut }),
+    pool,
+    budget: createRetryBudget(),
+    random: () => 0.5,
+    onBegun: nothing,
+    onFailure: nothing,
+    onRetry: nothing,
+    ...events,
+  });
+  return { forward, pool };
+}
+
+function nothing(): void {
+  // a test that does not ask is told nothing
+}
+
+/** An account that prefers backends called a, b and c in this order. */
+export const ACCOUNT_ABC =
+  [...Array(1_000).keys()].find((id) => {
+    const [a = 0, b = 0, c = 0] = ['a', 'b', 'c'].map((name) => preference(id, numberOf(name)));
+    return a > b && b > c;
+  }) ?? 0;
 
 /** The route of a known method to the given backends. */
 export function routeTo(backends: readonly Backend[], name = 'getSlot'): Extract<Route, { kind: 'forward' }> {

@@ -1,0 +1,85 @@
+import type { Clock } from '../../shared/clock.ts';
+import { answerSlot } from '../pool/answer-slot.ts';
+import type { Pool } from '../pool/pool.ts';
+import type { Wish } from '../pool/wish.ts';
+import type { Method } from '../route/methods.ts';
+import type { Backend } from './backend.ts';
+import type { Begun } from './begun.ts';
+import { type Failure, isItsFault, isTooLarge, mayTryAnother } from './failure.ts';
+import { adviceOn, failureOf, isAgainstIt, isThrottling } from './rpc-failure.ts';
+import { MISS, STOP, TROUBLE, type Verdict, verdictOn } from './verdict.ts';
+
+/** What one call has learnt from the backends it asked so far. */
+export type Course = Readonly<{
+  /** What the outcome of asking `backend` means; `others` are those that may still be asked. */
+  take(backend: Backend, outcome: Begun | Failure, others: readonly Backend[]): Verdict;
+  /** What is answered when nobody said better: the first error, or an answer that is only old. */
+  kept(): Begun | undefined;
+  /** Whether every backend asked found the request too long. */
+  allTooLarge(): boolean;
+}>;
+
+export type CourseDeps = Readonly<{
+  clock: Clock;
+  pool: Pool;
+  /** An attempt failed before the first byte. */
+  onFailure(backend: Backend, failure: Failure): void;
+}>;
+
+/** The call under way. `slotMin` is the slot that its answer must reach; 0: any. */
+type Asked = Readonly<{ name: string; method: Method; wish: Wish; accountId: number; slotMin: number }>;
+
+/** Kept with its error code, 0 when it is none. */
+type Kept = Readonly<{ answer: Begun; code: number }>;
+
+const SKIPPED = -32007;
+const SKIPPED_FOR_GOOD = -32009;
+
+export function createCourse({ clock, pool, onFailure }: CourseDeps, asked: Asked): Course {
+  const { name, method, wish, accountId, slotMin } = asked;
+  let kept: Kept | undefined;
+  let tooLarge = true;
+
+  function afterFailure(backend: Backend, failure: Failure): Verdict {
+    onFailure(backend, failure);
+    if (isItsFault(failure)) backend.markFailed(clock);
+    else backend.endTrial();
+    if (!mayTryAnother(failure, method.class)) return STOP;
+    // What was never sent costs no backend anything.
+    return failure.kind === 'unsent' || isTooLarge(failure) ? MISS : TROUBLE;
+  }
+
+  /** A good answer, unless it is older than what this caller has been shown while another backend is not. */
+  function afterAnswer(backend: Backend, answer: Begun, others: readonly Backend[]): Verdict {
+    backend.markWell();
+    const slot = answer.kind === 'whole' ? answerSlot(name, answer.bytes) : (answer.slot ?? 0);
+    pool.learn(backend, wish, accountId, slot);
+    const isOld = slot > 0 && slot < slotMin && answer.kind === 'whole';
+    if (!isOld || !others.some((other) => has(other, wish, slotMin))) return { kind: 'answer', answer };
+    kept ??= { answer, code: 0 };
+    return MISS;
+  }
+
+  function take(backend: Backend, outcome: Begun | Failure, others: readonly Backend[]): Verdict {
+    const isFailure = outcome.kind !== 'whole' && outcome.kind !== 'stream';
+    tooLarge &&= isFailure && isTooLarge(outcome);
+    if (isFailure) return afterFailure(backend, outcome);
+    const isReadable = outcome.kind === 'whole' && outcome.encoding === undefined;
+    const error = isReadable ? failureOf(outcome.bytes) : undefined;
+    if (error === undefined) return afterAnswer(backend, outcome, others);
+    if (isAgainstIt(error)) backend.markFailed(clock);
+    else backend.markWell();
+    // An archive's "skipped" adds nothing to a node's, which is the better known of the two.
+    const answer = error.code === SKIPPED_FOR_GOOD && kept?.code === SKIPPED ? kept.answer : outcome;
+    const verdict = verdictOn(adviceOn(error, method.class, backend.config.profile), answer);
+    if (verdict.kind === 'next' && !isThrottling(error)) kept ??= { answer: outcome, code: error.code };
+    return verdict;
+  }
+
+  return { take, kept: () => kept?.answer, allTooLarge: () => tooLarge };
+}
+
+/** Whether a backend is known to have the slot. */
+function has({ view }: Backend, { commitment }: Wish, slot: number): boolean {
+  return commitment !== undefined && view.tip[commitment] >= slot;
+}

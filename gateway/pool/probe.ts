@@ -1,0 +1,119 @@
+import { PROFILES } from '../../shared/config/profiles.ts';
+import type { Backend } from '../backend/backend.ts';
+import { COMMITMENTS, type Commitment } from '../backend/view.ts';
+import type { HttpReply } from '../http/reply.ts';
+
+/** What one look at a backend showed. */
+export type Reading =
+  /** No answer to any question. */
+  | { readonly kind: 'unreachable' }
+  | {
+      readonly kind: 'reading';
+      /** Its newest slots; those it does not tell are absent. */
+      readonly slots: Readonly<Partial<Record<Commitment, number>>>;
+      /** The slot it is compared by; 0: not known. */
+      readonly tip: number;
+      /** `false` when it says itself that it is not. */
+      readonly healthy: boolean;
+      readonly isOtherChain: boolean;
+    };
+
+/** What changes slowly: `undefined` is what it does not tell. */
+export type Extent = Readonly<{
+  /** Its first available block by itself, and with the long-term storage behind it. */
+  floor: number | undefined;
+  reach: number | undefined;
+  genesis: string | undefined;
+}>;
+
+/** The answer to a probe's question; `undefined`: none came. */
+type Answer = Readonly<{ result?: unknown; error?: unknown }> | undefined;
+
+/** A probe must not wait longer than the callers it is for. */
+const PROBE_MS = 2_000;
+const ANSWER_BYTES_MAX = 4_096;
+
+/** Asks a backend for its health and its slots; with `isOtherChain` as known from its extent. Never rejects. */
+export async function probe(backend: Backend, isOtherChain: boolean, signal: AbortSignal): Promise<Reading> {
+  const known = backend.config.profile === 'agave' ? COMMITMENTS : COMMITMENTS.slice(1);
+  const asked = known.map((commitment) =>
+    ask(backend, 'getSlot', `[{"commitment":"${commitment}"}]`, signal),
+  );
+  const [health, ...tips] = await Promise.all([ask(backend, 'getHealth', '[]', signal), ...asked]);
+  if (health === undefined && tips.every((answer) => answer === undefined)) return { kind: 'unreachable' };
+  const slots: Partial<Record<Commitment, number>> = {};
+  known.forEach((commitment, i) => {
+    const slot = slotFrom(tips[i]);
+    if (slot !== undefined) slots[commitment] = slot;
+  });
+  const tip = slots.confirmed ?? slots.finalized ?? slots.processed ?? 0;
+  return { kind: 'reading', slots, tip, healthy: !saysUnhealthy(health), isOtherChain };
+}
+
+/** Asks a backend which blocks it has, and of which chain. Never rejects. */
+export async function extentOf(backend: Backend, signal: AbortSignal): Promise<Extent> {
+  const { bigtable } = PROFILES[backend.config.profile];
+  const [local, all, genesis] = await Promise.all([
+    bigtable ? ask(backend, 'getFirstAvailableBlock', '[]', signal, NO_BIGTABLE) : undefined,
+    ask(backend, 'getFirstAvailableBlock', '[]', signal),
+    ask(backend, 'getGenesisHash', '[]', signal),
+  ]);
+  const hash = genesis?.result;
+  const reach = slotFrom(all);
+  return { floor: slotFrom(local) ?? reach, reach, genesis: typeof hash === 'string' ? hash : undefined };
+}
+
+/** Agave's switch for one request (`rpc_service.rs`). */
+export const NO_BIGTABLE = ['x-bigtable', 'disabled'] as const;
+
+async function ask(
+  { client }: Backend,
+  method: string,
+  params: string,
+  signal: AbortSignal,
+  extra?: readonly [string, string],
+): Promise<Answer> {
+  const body = Buffer.from(`{"jsonrpc":"2.0","id":"${PROBE_ID}","method":"${method}","params":${params}}`);
+  const reply = await client.send(
+    { body, acceptEncoding: 'identity', dueMs: PROBE_MS, fresh: false, extra },
+    signal,
+  );
+  return reply.kind === 'reply' ? answerOf(reply) : undefined;
+}
+
+/** The id of the gateway's own questions, by which an operator finds them in a node's log. */
+export const PROBE_ID = 'sluice-probe';
+
+async function answerOf({ head, body }: HttpReply): Promise<Answer> {
+  if (head.status !== 200) {
+    body.cancel();
+    return undefined;
+  }
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  const end = await body.pipe((piece) => {
+    bytes += piece.length;
+    if (bytes > ANSWER_BYTES_MAX) body.cancel();
+    else pieces.push(piece);
+  });
+  if (end.kind === 'cut') return undefined;
+  try {
+    const parsed: unknown = JSON.parse(Buffer.concat(pieces).toString());
+    return typeof parsed === 'object' && parsed !== null ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function slotFrom(answer: Answer): number | undefined {
+  const slot = answer?.result;
+  return typeof slot === 'number' && Number.isSafeInteger(slot) && slot >= 0 ? slot : undefined;
+}
+
+/** -32005, whatever its text; a node without the method says nothing about its health. */
+const NODE_UNHEALTHY = -32005;
+
+function saysUnhealthy(answer: Answer): boolean {
+  const error = answer?.error;
+  return typeof error === 'object' && error !== null && 'code' in error && error.code === NODE_UNHEALTHY;
+}
