@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { createVirtualClock } from '../gateway/virtual-clock.ts';
+import { startGateway } from '../started/gateway.ts';
+
+const call = (id: number, method = 'getSlot') => `{"jsonrpc":"2.0","id":${id},"method":"${method}"}`;
+const batch = (...ids: readonly number[]) => `[${ids.map((id) => call(id)).join()}]`;
+const good = (id: number) => `{"jsonrpc":"2.0","result":${id},"id":${id}}`;
+const lost = (id: number) =>
+  `{"jsonrpc":"2.0","error":{"code":-503,"message":"No backend available"},"id":${id}}`;
+const idOf = ({ text }: RawExchange) => Number(/"id":(\d+)/.exec(text)?.[1]);
+
+const CONNECTIONS = 8;
+const virtual = createVirtualClock();
+const stop = new AbortController();
+let backend: ReturnType<typeof startRawBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+beforeAll(async () => {
+  backend = startRawBackend(() => undefined);
+  gateway = await startGateway(
+    {
+      backends: [{ name: 'a', url: backend.url, max_connections: CONNECTIONS }],
+      plans: { scale: { rps: 10_000, burst: 10_000, max_batch: 500 } },
+    },
+    virtual.clock,
+  );
+  void gateway.gateway.tend(() => undefined, stop.signal);
+});
+afterAll(async () => {
+  stop.abort();
+  await gateway[Symbol.asyncDispose]();
+  backend[Symbol.dispose]();
+});
+beforeEach(() => virtual.advance(10_000)); // whatever failed before is forgiven
+
+const answer = (exchange: RawExchange) => exchange.send(plain(good(idOf(exchange))));
+
+test('B5 a call that is not answered fails alone, at its own deadline; those before it are delivered meanwhile, those behind it then', async () => {
+  const silent = Promise.withResolvers<void>();
+  backend.script((exchange) => (idOf(exchange) === 2 ? silent.resolve() : answer(exchange)));
+  const reader = (await gateway.post(batch(1, 2, 3, 4), gateway.key())).body?.getReader();
+  let text = '';
+  const read = async () => {
+    const piece = await reader?.read();
+    text += Buffer.from(piece?.value ?? []).toString();
+    return piece?.done === false;
+  };
+  while (!text.includes(good(1))) await read();
+  await silent.promise;
+  const rest = (async () => {
+    while (await read());
+  })();
+  virtual.advance(29_000);
+  await Bun.sleep(5); // so that what the gateway may have said has been read
+  expect(text).not.toContain('"id":2');
+  virtual.advance(1_000);
+  await rest;
+  expect(JSON.parse(text)).toEqual([good(1), lost(2), good(3), good(4)].map((each) => JSON.parse(each)));
+});
+
+describe('B8 a call that fails in a way of its own has one error object, and the others their answers', () => {
+  test.each<[string, (exchange: RawExchange) => unknown]>([
+    ['an error page', ({ send }) => send('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 6\r\n\r\n<html>')],
+    ['a reset', ({ reset }) => reset()],
+    ['a body cut short', async ({ send, end }) => (await send(plain(good(2)).slice(0, -1)), end())],
+    ['what is not HTTP', ({ send }) => send('SSH-2.0-OpenSSH_9.2\r\n\r\n')],
+    ['an incomplete object', ({ send }) => send(plain('{"jsonrpc":"2.0","result":[1'))],
+  ])('B8 %s', async (_name, script) => {
+    backend.script((exchange) => (idOf(exchange) === 2 ? script(exchange) : answer(exchange)));
+    const text = await (await gateway.post(batch(1, 2, 3), gateway.key())).text();
+    expect(text).toBe(`[${good(1)},${lost(2)},${good(3)}]`);
+  });
+
+  test("B8 the backend's own error", async () => {
+    const failed =
+      '{"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid param","data":{"x":18446744073709551615}},"id":2}';
+    backend.script((exchange) => (idOf(exchange) === 2 ? exchange.send(plain(failed)) : answer(exchange)));
+    const text = await (await gateway.post(batch(1, 2, 3), gateway.key())).text();
+    expect(text).toBe(`[${good(1)},${failed},${good(3)}]`);
+  });
+});
+
+describe('B10 the calls of a batch', () => {
+  test('B10 run eight at a time, and a batch that fills its backend delays another caller by a few calls only', async () => {
+    const held: RawExchange[] = [];
+    let served = 0;
+    let before: number | undefined;
+    backend.script((exchange) => {
+      if (idOf(exchange) !== 777) return void held.push(exchange);
+      before = served;
+      return answer(exchange);
+    });
+    const busy = gateway.post(batch(...Array.from({ length: 100 }, (_, i) => i)), gateway.key());
+    while (held.length < CONNECTIONS) await Bun.sleep(1); // awaits their arrival
+    const other = gateway.post(call(777), gateway.key());
+    let most = 0;
+    while (served < 100) {
+      most = Math.max(most, held.length);
+      const next = held.shift();
+      if (next === undefined) await Bun.sleep(0);
+      else {
+        served++;
+        await answer(next);
+        await Bun.sleep(1); // a turn of the loop, so that the next is begun
+      }
+    }
+    expect(await (await other).text()).toBe(good(777));
+    expect(JSON.parse(await (await busy).text())).toHaveLength(100);
+    expect(most).toBe(CONNECTIONS);
+    expect(before).toBeLessThan(2 * CONNECTIONS);
+  });
+
+  test('B10 a batch that waits for its backend does not hold up another key', async () => {
+    const held: RawExchange[] = [];
+    backend.script((exchange) => (idOf(exchange) === 777 ? answer(exchange) : void held.push(exchange)));
+    const busy = gateway.post(batch(1, 2, 3, 4), gateway.key());
+    while (held.length < 4) await Bun.sleep(1); // awaits their arrival
+    expect(await (await gateway.post(call(777), gateway.key())).text()).toBe(good(777));
+    for (const exchange of held) await answer(exchange);
+    expect(await (await busy).json()).toHaveLength(4);
+  });
+});
+
+describe('B11 what is no answer to a call is not passed on as one', () => {
+  test.each<[string, string]>([
+    ['a text', '"ok"'],
+    ['a number', '7'],
+    ['two objects', `${good(2)}${good(2)}`],
+    ['an error page', '<html></html>'],
+  ])('B11 %s', async (_name, body) => {
+    for (const reply of [plain(body), `${CHUNKED}${chunk(body)}0\r\n\r\n`]) {
+      backend.script((exchange) => (idOf(exchange) === 2 ? exchange.send(reply) : answer(exchange)));
+      const text = await (await gateway.post(batch(1, 2, 3), gateway.key())).text();
+      expect(text).toBe(`[${good(1)},${lost(2)},${good(3)}]`);
+    }
+  });
+});
