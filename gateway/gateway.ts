@@ -15,6 +15,7 @@ import { createHttpClient, type HttpClient } from './http/client.ts';
 import { createCharging } from './limits/charge.ts';
 import { createJournal } from './limits/journal.ts';
 import { createScanPermits } from './limits/scan-permits.ts';
+import { withPoolAnswers } from './methods/pool-answers.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { withStatusRule } from './methods/signature-statuses.ts';
 import { createPool } from './pool/pool.ts';
@@ -73,7 +74,7 @@ export function createGateway({ config, accounts, ledger, clock, log, random }: 
   const forward = createForward({ clock, idleMs, attempt, pool, budget, random, ...events });
   const permits = createScanPermits();
   const respond = createRespond({
-    forward: withStatusRule(forward),
+    forward: withPoolAnswers(withStatusRule(forward), pool),
     charging,
     permits,
     onCall: metrics.call,

@@ -1,4 +1,5 @@
 import type { Backend } from '../backend/backend.ts';
+import type { Commitment, View } from '../backend/view.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import { preference } from './preference.ts';
@@ -33,7 +34,7 @@ export function inOrder(
   const nowMs = clock.monotonic();
   const choices = able.map((backend): Choice => {
     const score = preference(accountId, backend.number);
-    const tip = backend.view.tip[commitment ?? 'finalized'];
+    const tip = tipOf(backend.view, commitment);
     return { backend, rank: rankOf(backend, score, tip), tip, score };
   });
   return choices.toSorted(better).map(({ backend }) => backend);
@@ -47,6 +48,11 @@ export function inOrder(
     if (commitment === 'processed' && !PROFILES[config.profile].processed) return BEHIND;
     return slotMin > 0 && tip > 0 && tip < slotMin ? BEHIND : GOOD;
   }
+}
+
+/** The slot by which a backend is compared; a call without a commitment of its own may mean the newest bank. */
+function tipOf({ tip }: View, commitment: Commitment | undefined): number {
+  return commitment === undefined ? Math.max(tip.processed, tip.confirmed, tip.finalized) : tip[commitment];
 }
 
 function better(a: Choice, b: Choice): number {

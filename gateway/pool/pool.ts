@@ -124,12 +124,7 @@ export function createPool({ backends, clock, lagSlotsMax, onChange }: PoolOptio
     probeAll,
     floor,
     isHealthy: () =>
-      backends.some(
-        (backend) =>
-          backend.config.lanes.includes('state') &&
-          backend.standing.out === undefined &&
-          !backend.isFailing(clock),
-      ),
+      backends.some(({ config, standing }) => config.lanes.includes('state') && standing.out === undefined),
   };
 }
 

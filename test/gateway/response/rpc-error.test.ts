@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { rpcError } from '../../../gateway/response/rpc-error.ts';
+import { rpcError, rpcResult } from '../../../gateway/response/rpc-error.ts';
 
 const textOf = (code: number, message: string, id: string) =>
   new TextDecoder().decode(rpcError(code, message, new TextEncoder().encode(id)));
@@ -23,4 +23,9 @@ test('a message with quotes and controls stays in its string', () => {
     error: { code: 1, message: 'a"},"id":2,\n\u2028é' },
     id: 3,
   });
+});
+
+test('a result of our own has the same form', () => {
+  const bytes = rpcResult('{"a":1}', new TextEncoder().encode('"\\u0031"'));
+  expect(new TextDecoder().decode(bytes)).toBe('{"jsonrpc":"2.0","result":{"a":1},"id":"\\u0031"}');
 });

@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'bun:test';
+import type { Reading } from '../../../gateway/pool/probe.ts';
+import {
+  type Measure,
+  shareBack,
+  type Standing,
+  standingAfter,
+  WELL,
+} from '../../../gateway/pool/standing.ts';
+
+const reading = (tip: number, rows: Partial<Extract<Reading, { kind: 'reading' }>> = {}): Reading => ({
+  kind: 'reading',
+  slots: { confirmed: tip },
+  tip,
+  healthy: true,
+  isOtherChain: false,
+  ...rows,
+});
+const UNREACHABLE: Reading = { kind: 'unreachable' };
+
+/** A backend probed every two seconds while the pool's slot grows by five each time. */
+function probed(lagSlotsMax = 16) {
+  let standing: Standing = WELL;
+  let nowMs = 0;
+  let slot = 1_000;
+  return {
+    /** Probes once, with the reading for the pool's slot; gives why it is out. */
+    see(of: (slot: number) => Reading) {
+      nowMs += 2_000;
+      slot += 5;
+      const measure: Measure = { slot, movedAtMs: nowMs, lagSlotsMax, nowMs };
+      standing = standingAfter(standing, of(slot), measure);
+      return standing.out;
+    },
+    standing: () => standing,
+    nowMs: () => nowMs,
+  };
+}
+
+describe('a backend', () => {
+  test('at the slot of the pool takes part', () => {
+    const { see } = probed();
+    for (let i = 0; i < 20; i++) expect(see((slot) => reading(slot))).toBeUndefined();
+  });
+
+  test('whose slot is not known takes part', () => {
+    const { see, standing } = probed();
+    for (let i = 0; i < 20; i++) expect(see(() => reading(0))).toBeUndefined();
+    expect(standing().lagSlots).toBe(0);
+  });
+
+  test.each([
+    ['unreachable', () => UNREACHABLE],
+    ['unhealthy', (slot: number) => reading(slot, { healthy: false })],
+    ['lagging', (slot: number) => reading(slot - 17)],
+    ['of another chain', (slot: number) => reading(slot, { isOtherChain: true })],
+  ] as const)('that is %s leaves at the second probe that says so, not at the first', (why, of) => {
+    const { see } = probed();
+    see((slot) => reading(slot));
+    expect(see(of)).toBeUndefined();
+    expect(see((slot) => reading(slot))).toBeUndefined();
+    expect(see(of)).toBeUndefined();
+    expect(see(of)).toBe(why);
+  });
+
+  test('that stands still while the pool goes on is stalled, even within the allowed lag', () => {
+    const { see } = probed(10_000);
+    see(() => reading(1_005));
+    for (let ms = 2_000; ms < 16_000; ms += 2_000) expect(see(() => reading(1_005))).toBeUndefined();
+    see(() => reading(1_005));
+    expect(see(() => reading(1_005))).toBe('stalled');
+  });
+
+  test('that stands still with the whole pool takes part: the cluster has halted', () => {
+    let standing: Standing = WELL;
+    for (let nowMs = 0; nowMs < 100_000; nowMs += 2_000) {
+      standing = standingAfter(standing, reading(500), { slot: 500, movedAtMs: 0, lagSlotsMax: 16, nowMs });
+      expect(standing.out).toBeUndefined();
+    }
+  });
+
+  test('comes back at the third good probe in a row', () => {
+    const { see } = probed();
+    see(() => UNREACHABLE);
+    see(() => UNREACHABLE);
+    expect(see((slot) => reading(slot))).toBe('unreachable');
+    expect(see((slot) => reading(slot))).toBe('unreachable');
+    expect(see(() => UNREACHABLE)).toBe('unreachable');
+    for (let i = 0; i < 2; i++) expect(see((slot) => reading(slot))).toBe('unreachable');
+    expect(see((slot) => reading(slot))).toBeUndefined();
+  });
+
+  test('at the edge of the allowed lag does not flap: it must come back to half of it', () => {
+    const { see } = probed();
+    see((slot) => reading(slot - 17));
+    expect(see((slot) => reading(slot - 17))).toBe('lagging');
+    for (let i = 0; i < 10; i++) expect(see((slot) => reading(slot - 15 - (i % 3)))).toBe('lagging');
+    for (let i = 0; i < 2; i++) see((slot) => reading(slot - 8));
+    expect(see((slot) => reading(slot - 8))).toBeUndefined();
+    for (let i = 0; i < 10; i++) expect(see((slot) => reading(slot - 15))).toBeUndefined();
+  });
+
+  test('that is out says the newest reason, and how far it is behind', () => {
+    const { see, standing } = probed();
+    see(() => UNREACHABLE);
+    see(() => UNREACHABLE);
+    expect(see((slot) => reading(slot - 300))).toBe('lagging');
+    expect(standing().lagSlots).toBe(300);
+  });
+});
+
+describe('after its return', () => {
+  test('a backend has its callers back over ten seconds', () => {
+    const { see, standing, nowMs } = probed();
+    see(() => UNREACHABLE);
+    see(() => UNREACHABLE);
+    for (let i = 0; i < 3; i++) see((slot) => reading(slot));
+    expect(shareBack(standing(), nowMs())).toBe(0);
+    expect(shareBack(standing(), nowMs() + 2_500)).toBe(0.25);
+    expect(shareBack(standing(), nowMs() + 60_000)).toBe(1);
+  });
+
+  test('one that never left has all of them', () => {
+    expect(shareBack(WELL, 0)).toBe(1);
+  });
+});
