@@ -33,7 +33,7 @@ export async function startTiers(extra = '') {
       backend('node', chain.url.href, ['state', 'scan']) +
       backend('archive', chain.url.href, ['archive']) +
       backend('sender', chain.url.href, ['send'], ['requestAirdrop']) +
-      backend('das', das.url, ['assets']) +
+      `[[backends]]\nname = "das"\nurl = "${das.url}"\nprofile = "das"\n` +
       extra,
   );
   const gateway = await startProcess([join(ROOT, 'gateway/main.ts'), '--config', gatewayConfig], folder.path);
