@@ -29,6 +29,9 @@ import {
   setTransactionMessageFeePayerSigner,
   setTransactionMessageLifetimeUsingBlockhash,
   signTransactionMessageWithSigners,
+  SOLANA_ERROR__INSTRUCTION_ERROR__CUSTOM,
+  SOLANA_ERROR__JSON_RPC__SERVER_ERROR_SEND_TRANSACTION_PREFLIGHT_FAILURE,
+  SOLANA_ERROR__JSON_RPC__SERVER_ERROR_TRANSACTION_HISTORY_NOT_AVAILABLE,
   SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR,
 } from '@solana/kit';
 import { startStack, until } from '../started/stack.ts';
@@ -173,6 +176,27 @@ describe('@solana/kit, unchanged, with the key in the URL (spec 4.3.4)', () => {
     expect(balance.value.amount as string).toBe('18446744073709551615');
     const supply = await rpc.getTokenSupply(mint.address, { commitment: 'confirmed' }).send();
     expect(supply.value.decimals).toBe(6);
+  });
+
+  test('a failing preflight is a SolanaError with its cause and its logs', async () => {
+    const to = await generateKeyPairSigner();
+    const error: unknown = await send([
+      getTransferSolInstruction({ source: payer, destination: to.address, amount: 1_000_000n * SOL }),
+    ]).catch((reason: unknown) => reason);
+    if (!isSolanaError(error, SOLANA_ERROR__JSON_RPC__SERVER_ERROR_SEND_TRANSACTION_PREFLIGHT_FAILURE))
+      throw error;
+    expect(error.context.logs?.join()).toContain('insufficient lamports');
+    expect(isSolanaError(error.cause, SOLANA_ERROR__INSTRUCTION_ERROR__CUSTOM)).toBe(true);
+  });
+
+  test('a search of the whole history for a status is an error that says so, not a null', async () => {
+    const unknown = '1'.repeat(64) as Signature; // 64 zero bytes
+    expect((await rpc.getSignatureStatuses([unknown]).send()).value).toEqual([null]);
+    const searched = rpc.getSignatureStatuses([unknown], { searchTransactionHistory: true }).send();
+    const error: unknown = await searched.catch((reason: unknown) => reason);
+    expect(isSolanaError(error, SOLANA_ERROR__JSON_RPC__SERVER_ERROR_TRANSACTION_HISTORY_NOT_AVAILABLE)).toBe(
+      true,
+    );
   });
 
   test('many small questions at once are all answered', async () => {

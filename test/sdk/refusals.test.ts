@@ -9,8 +9,9 @@ import { JSON_HEADERS } from '../started/gateway.ts';
 import { startTiers } from './tiers.ts';
 import { umiOn } from './umi-client.ts';
 
-/** One call, then none for 100 seconds; and ten a second, one at once, behind a batch that took BEHIND of them. */
-const PLANS = '[plans.stuck]\nrps = 0.01\nburst = 1\n[plans.brisk]\nrps = 10\nburst = 1\n';
+/** One call, then none for 100 seconds; ten a second, one at once, behind a batch that took BEHIND of them; ten at once. */
+const PLANS =
+  '[plans.stuck]\nrps = 0.01\nburst = 1\n[plans.brisk]\nrps = 10\nburst = 1\n[plans.ten]\nrps = 20\nburst = 10\n';
 const BEHIND = 9;
 const TRANSACTION_PRICE = 10;
 const SIGNATURES = Array.from({ length: 3 }, () => '1'.repeat(64));
@@ -211,6 +212,13 @@ describe.concurrent('above the rate for a moment: the SDKs try again and get the
     const { connection, sent } = connect(await brisk());
     expect(await connection.getSlot()).toBeGreaterThan(0);
     expect(sent.length).toBeGreaterThan(1);
+  });
+
+  test('web3.js with more calls at once than the plan takes', async () => {
+    const { connection, sent } = connect(tiers.endpoint('ten'));
+    const slots = await Promise.all(Array.from({ length: 25 }, () => connection.getSlot()));
+    expect(slots.every((slot) => slot > 0)).toBe(true);
+    expect(sent.length).toBeGreaterThan(slots.length);
   });
 
   test('web3.js with a batch', async () => {

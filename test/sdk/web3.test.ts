@@ -4,11 +4,13 @@ import {
   Keypair,
   LAMPORTS_PER_SOL,
   PublicKey,
+  sendAndConfirmTransaction,
   SystemProgram,
   Transaction,
   TransactionMessage,
   VersionedTransaction,
 } from '@solana/web3.js';
+import { PollingConnection } from './polling-connection.ts';
 import { startStack, until } from '../started/stack.ts';
 
 const LOADER = new PublicKey('BPFLoaderUpgradeab1e11111111111111111111111');
@@ -113,6 +115,31 @@ describe('@solana/web3.js 1.x, unchanged, with the key in the URL (spec 4.3.4)',
       filters: [{ dataSize: 36 }, { memcmp: { offset: 4, bytes: programData.toBase58() } }],
     });
     expect(found.map(({ pubkey }) => pubkey.toBase58())).toEqual([first.pubkey.toBase58()]);
+  });
+
+  test('sendAndConfirmTransaction works on a Connection that polls', async () => {
+    const polling = new PollingConnection(connection.rpcEndpoint, 'confirmed');
+    const to = Keypair.generate().publicKey;
+    const instruction = SystemProgram.transfer({
+      fromPubkey: payer.publicKey,
+      toPubkey: to,
+      lamports: 3_000_000,
+    });
+    const signature = await sendAndConfirmTransaction(polling, new Transaction().add(instruction), [payer]);
+    expect(await polling.getBalance(to)).toBe(3_000_000);
+    const { value } = await polling.getSignatureStatus(signature, { searchTransactionHistory: true });
+    expect(value?.err).toBeNull();
+  });
+
+  test('a search of the whole history for a status is an error that says so, not a null', async () => {
+    const unknown = '1'.repeat(64);
+    const { value } = await connection.getSignatureStatus(unknown);
+    expect(value).toBeNull();
+    const searched = connection.getSignatureStatus(unknown, { searchTransactionHistory: true });
+    await expect(searched).rejects.toMatchObject({
+      code: -32011,
+      message: expect.stringContaining('Transaction history is not available from this node'),
+    });
   });
 
   test('a failing preflight is a SendTransactionError with its logs', async () => {
