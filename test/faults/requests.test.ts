@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { result, startBackend } from '../fakes/backend.ts';
+import { startGateway } from '../started/gateway.ts';
+
+const error = (code: number, message: string, id = 'null') =>
+  `{"jsonrpc":"2.0","error":{"code":${code},"message":"${message}"},"id":${id}}`;
+const twice = (name: string, id = '1') => error(-32600, `Invalid request: two members named ${name}`, id);
+const PARSE = error(-32700, 'Parse error');
+
+let backend: ReturnType<typeof startBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+let key: string;
+beforeAll(async () => {
+  backend = startBackend((seen) => result(seen, '7'));
+  gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+  key = gateway.key();
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await backend[Symbol.asyncDispose]();
+});
+
+/** Status and body of a request, and what reached the backend of it. */
+async function ask(body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) {
+  const before = backend.seen.length;
+  const answer = await fetch(gateway.url, {
+    method: 'POST',
+    body,
+    headers: { 'content-type': 'application/json', 'x-token': key, ...headers },
+  });
+  const text = (await answer.text()).replace(/\n$/, '');
+  return { status: answer.status, text, sent: backend.seen.slice(before).map((seen) => seen.text) };
+}
+
+const refused = (text: string, status = 400) => ({ status, text, sent: [] });
+const answered = (id: string, sent: string) => ({
+  status: 200,
+  text: `{"jsonrpc":"2.0","result":7,"id":${id}}`,
+  sent: [sent],
+});
+
+describe('F1 a member that stands twice is refused, however it is written, so that no two readers can differ', () => {
+  const call = (more: string) => `{"jsonrpc":"2.0","id":1,"method":"getSlot",${more}}`;
+  test.each([
+    ['method', call('"method":"sendTransaction"'), twice('method')],
+    ['method, escaped', call('"\\u006dethod":"sendTransaction"'), twice('method')],
+    ['method, escaped whole', call('"\\u006D\\u0065\\u0074\\u0068\\u006f\\u0064":"x"'), twice('method')],
+    ['params', call('"params":[1],"params":[2]'), twice('params')],
+    ['params, escaped', call('"params":[1],"param\\u0073":[2]'), twice('params')],
+    ['id', call('"id":2'), twice('id', 'null')],
+    ['id, escaped', call('"\\u0069\\u0064":1'), twice('id', 'null')],
+    ['jsonrpc', call('"jsonrpc":"2.0"'), twice('jsonrpc')],
+    ['method, the same value', call('"method":"getSlot"'), twice('method')],
+  ])('F1 %s', async (_name, body, text) => {
+    expect(await ask(body)).toEqual(refused(text));
+    expect(await ask(`[${body}]`)).toEqual({ status: 200, text: `[${text}]`, sent: [] });
+  });
+});
+
+describe('F2 what is not one JSON text is a parse error', () => {
+  const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
+  const params = (value: string) => `{"jsonrpc":"2.0","id":1,"method":"getSlot","params":${value}}`;
+  test.each<[string, string | Uint8Array<ArrayBuffer>]>([
+    ['trailing garbage', `${CALL}x`],
+    ['two documents', `${CALL}${CALL}`],
+    ['two documents, a line each', `${CALL}\n${CALL}`],
+    ['a comma behind it', `${CALL},`],
+    ['NaN', params('[NaN]')],
+    ['Infinity', params('[-Infinity]')],
+    ['a comment', `${CALL}/* */`],
+    ['a trailing comma', params('[1,]')],
+    ['single quotes', CALL.replaceAll('"', "'")],
+    ['names without quotes', '{jsonrpc:"2.0",id:1,method:"getSlot"}'],
+    ['a number with a leading zero', params('[01]')],
+    ['a hexadecimal number', params('[0x10]')],
+    ['a raw line feed in a text', params('["\n"]')],
+    ['a NUL byte', `${CALL}\0`],
+    ['a broken escape', params('["\\u12"]')],
+    ['bytes that are not UTF-8', new Uint8Array(Buffer.from(params('["\xff\xfe"]'), 'latin1'))],
+    ['an overlong encoding', new Uint8Array(Buffer.from(params('["\xc0\xaf"]'), 'latin1'))],
+    ['a surrogate in UTF-8', new Uint8Array(Buffer.from(params('["\xed\xa0\x80"]'), 'latin1'))],
+    ['UTF-16', new Uint8Array(Buffer.from(`\uFEFF${CALL}`, 'utf16le'))],
+    ['half of a call', CALL.slice(0, -1)],
+  ])('F2 %s', async (_name, body) => {
+    expect(await ask(body)).toEqual(refused(PARSE));
+  });
+
+  test.each([
+    ['arrays', params(`${'['.repeat(10_000)}${']'.repeat(10_000)}`)],
+    ['arrays that never end', params('['.repeat(10_000))],
+    ['objects', params(`${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`)],
+    ['batches', '['.repeat(10_000)],
+  ])('F2 ten thousand levels of %s are refused', async (_name, body) => {
+    const text = error(-32600, 'Invalid request: nested too deeply');
+    expect(await ask(body)).toEqual(refused(text));
+  });
+});
+
+describe('F2 what is one JSON text but odd', () => {
+  const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
+
+  test.each(['Method', 'METHOD', 'ｍethod'])('F2 the member %s is not method', async (name) => {
+    const both = `{"jsonrpc":"2.0","id":1,"method":"getSlot","${name}":"sendTransaction"}`;
+    expect(await ask(both)).toEqual(answered('1', CALL));
+    const alone = `{"jsonrpc":"2.0","id":1,"${name}":"getSlot"}`;
+    expect(await ask(alone)).toEqual(refused(error(-32600, 'Invalid request: method must be a string', '1')));
+  });
+
+  test.each(['getslot', 'GETSLOT', ' getSlot', 'getSlot\\u0000', 'ǵetSlot', '\\ud800', ''])(
+    'F2 the method %j is not getSlot',
+    async (method) => {
+      const body = `{"jsonrpc":"2.0","id":1,"method":"${method}"}`;
+      expect(await ask(body)).toEqual({
+        status: 200,
+        text: error(-32601, 'Method not found', '1'),
+        sent: [],
+      });
+    },
+  );
+
+  test('F2 a method name of a megabyte is an unknown method, and nothing of it comes back', async () => {
+    const body = `{"jsonrpc":"2.0","id":1,"method":"${'m'.repeat(1_000_000)}"}`;
+    expect(await ask(body)).toEqual({ status: 200, text: error(-32601, 'Method not found', '1'), sent: [] });
+  });
+
+  test('F2 a method written with escapes is the method, and reaches the backend without them', async () => {
+    expect(await ask('{"jsonrpc":"2.0","id":1,"method":"\\u0067etSlot"}')).toEqual(answered('1', CALL));
+  });
+
+  test('F2 lone surrogates as escapes pass as they are, in ids and in params', async () => {
+    const body = '{"jsonrpc":"2.0","id":"\\uD800","method":"getSlot","params":["\\udfff"]}';
+    expect(await ask(body)).toEqual(answered('"\\uD800"', body));
+  });
+});
+
+describe('F3 numbers survive', () => {
+  test('F3 in params and ids, byte for byte', async () => {
+    const body =
+      '{"jsonrpc":"2.0","id":9007199254740993,"method":"getSlot","params":[1e400,-0,1.0,1E+2,18446744073709551615,0.1e-7]}';
+    expect(await ask(body)).toEqual(answered('9007199254740993', body));
+  });
+
+  test('F3 in results, rentEpoch and floats among them', async () => {
+    const json =
+      '{"context":{"slot":1},"value":{"lamports":18446744073709551615,"rentEpoch":18446744073709551615,"uiAmount":0.10,"x":1e400,"y":-0,"z":1.0}}';
+    backend.script((seen) => result(seen, json));
+    const { text } = await ask('{"jsonrpc":"2.0","id":18446744073709551615,"method":"getAccountInfo"}');
+    expect(text).toBe(`{"jsonrpc":"2.0","result":${json},"id":18446744073709551615}`);
+    backend.script((seen) => result(seen, '7'));
+  });
+
+  test.each(['1e400', '-0', '1.0', '1.5', '-1', '18446744073709551616'])(
+    'F3 the id %s is refused, never rounded',
+    async (id) => {
+      const body = `{"jsonrpc":"2.0","id":${id},"method":"getSlot"}`;
+      const text = error(-32600, 'Invalid request: id must be a string, an unsigned integer or null');
+      expect(await ask(body)).toEqual(refused(text));
+    },
+  );
+});
