@@ -23,7 +23,7 @@ const arrived = async (calls: number) => {
   while (backend.seen.length < calls) await Bun.sleep(1); // awaits the call's arrival
 };
 
-test('a permit is held to the last byte: the next scan begins when the answer before it has been read', async () => {
+test('G9 a permit is held to the last byte: the next scan begins when the answer before it has been read', async () => {
   const key = gateway.key('one');
   const before = backend.seen.length;
   const gate = Promise.withResolvers<void>();
@@ -65,7 +65,7 @@ test('with as many waiting as may wait, a further scan is 429 and takes nothing'
     expect((await answer.text()).length).toBeGreaterThan(1 << 20);
 });
 
-test('a batch of more scans than permits is answered whole, one after the other', async () => {
+test('G9 a batch of more scans than permits is answered whole, one after the other', async () => {
   const key = gateway.key('one');
   let under = 0;
   let most = 0;
@@ -82,7 +82,7 @@ test('a batch of more scans than permits is answered whole, one after the other'
   expect(most).toBe(1);
 });
 
-test('a caller who leaves a scan gives its permit back', async () => {
+test('G9 a caller who leaves a scan gives its permit back', async () => {
   const key = gateway.key('one');
   for (let i = 0; i < 5; i++) {
     const leave = new AbortController();

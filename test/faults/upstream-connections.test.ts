@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'bun:test';
+import { result, startBackend } from '../fakes/backend.ts';
+import { plain, startRawBackend } from '../fakes/raw-backend.ts';
+import { startGateway } from '../started/gateway.ts';
+import { createVirtualClock } from '../gateway/virtual-clock.ts';
+
+const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
+const ANSWER = '{"jsonrpc":"2.0","result":1,"id":1}';
+
+describe('G8 a kept connection that the backend closes', () => {
+  test.each(['end', 'reset'] as const)(
+    'G8 with %s as the next read goes out costs nobody anything: it goes out once more on a new connection',
+    async (how) => {
+      using backend = startRawBackend((exchange) => {
+        if (exchange.nth === 1) void exchange.send(plain(ANSWER));
+        else exchange[how]();
+      });
+      await using gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+      const key = gateway.key();
+      for (let i = 0; i < 5; i++) expect((await gateway.post(CALL, key)).status).toBe(200);
+      // Each call but the first met a closing connection, and was answered on a new one.
+      expect([backend.connections(), backend.calls()]).toEqual([5, 9]);
+      expect(await gateway.gateway.metrics.text()).not.toMatch(/backend_failures_total\{/);
+    },
+  );
+
+  test('G8 after a byte of its answer is a failure, and no second answer is mixed into it', async () => {
+    using backend = startRawBackend(async (exchange) => {
+      if (exchange.nth === 1) return exchange.send(plain(ANSWER));
+      await exchange.send('HTTP/1.1 200 OK\r\ncontent-ty');
+      return exchange.reset();
+    });
+    await using gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+    const key = gateway.key();
+    expect((await gateway.post(CALL, key)).status).toBe(200);
+    expect((await gateway.post(CALL, key)).status).toBe(503);
+    expect(backend.calls()).toBe(2);
+  });
+
+  test('G8 idle for 15 s is closed by the gateway first: Agave closes at 20', async () => {
+    const clock = createVirtualClock();
+    using backend = startRawBackend((exchange) => exchange.send(plain(ANSWER)));
+    await using gateway = await startGateway(
+      { backends: [{ name: 'a', url: backend.url }], gateway: { probe_seconds: 60 } },
+      clock.clock,
+    );
+    const stop = new AbortController();
+    void gateway.gateway.tend(() => undefined, stop.signal);
+    await gateway.post(CALL, gateway.key());
+    let idleMs = 0;
+    while (backend.open() > 0) {
+      clock.advance(250);
+      idleMs += 250;
+      await Bun.sleep(1); // lets the closing arrive; bounded by the test's own timeout
+    }
+    expect(idleMs).toBeGreaterThanOrEqual(15_000);
+    expect(idleMs).toBeLessThan(20_000);
+    stop.abort();
+  });
+});
+
+test('G11 a redirect is not followed: calls go to the configured addresses alone', async () => {
+  await using elsewhere = startBackend();
+  for (const status of [301, 302, 303, 307, 308]) {
+    await using backend = startBackend(
+      () => new Response(null, { status, headers: { location: elsewhere.url } }),
+    );
+    await using gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+    const answer = await gateway.post(CALL, gateway.key());
+    expect([answer.status, answer.headers.get('location')]).toEqual([503, null]);
+  }
+  expect(elsewhere.seen.length).toBe(0);
+});
+
+test('G12 a backend that goes away and comes back at its address is noticed, both times, without a restart', async () => {
+  const clock = createVirtualClock();
+  const first = startBackend();
+  const { port } = new URL(first.url);
+  await using gateway = await startGateway({ backends: [{ name: 'a', url: first.url }] }, clock.clock);
+  const key = gateway.key();
+  expect((await gateway.post(CALL, key)).status).toBe(200);
+  await first[Symbol.asyncDispose]();
+  expect((await gateway.post(CALL, key)).status).toBe(503);
+  const again = Bun.serve({
+    hostname: '127.0.0.1',
+    port: Number(port),
+    fetch: () => Response.json({ jsonrpc: '2.0', result: 2, id: 1 }),
+  });
+  try {
+    expect(await (await gateway.post(CALL, key)).json()).toMatchObject({ result: 2 });
+  } finally {
+    await again.stop(true);
+  }
+});
+
+describe('a saturated backend', () => {
+  test('is left out while another has room', async () => {
+    const gate = Promise.withResolvers<void>();
+    const slow = async (call: Parameters<typeof result>[0]) => {
+      await gate.promise;
+      return result(call, '1');
+    };
+    await using a = startBackend(slow);
+    await using b = startBackend(slow);
+    await using gateway = await startGateway({
+      backends: [
+        { name: 'a', url: a.url, max_connections: 1 },
+        { name: 'b', url: b.url, max_connections: 1 },
+      ],
+    });
+    const key = gateway.key();
+    const calls = [gateway.post(CALL, key), gateway.post(CALL, key)];
+    while (a.seen.length + b.seen.length < 2) await Bun.sleep(1); // until both have arrived
+    expect([a.seen.length, b.seen.length]).toEqual([1, 1]);
+    gate.resolve();
+    for (const call of calls) expect((await call).status).toBe(200);
+  });
+});

@@ -1,0 +1,265 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { failure, result, type Script, startBackend } from '../fakes/backend.ts';
+import { startGateway } from '../started/gateway.ts';
+import { createVirtualClock } from '../gateway/virtual-clock.ts';
+
+/** Three backends that answer in the order in which they are asked: the first one asked by the first script, and so on. */
+let backends: ReturnType<typeof startBackend>[];
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+let clock: ReturnType<typeof createVirtualClock>;
+let key: string;
+let asked: string[];
+let scripts: Script[];
+beforeEach(async () => {
+  asked = [];
+  scripts = [];
+  clock = createVirtualClock();
+  const names = ['a', 'b', 'c'];
+  backends = names.map((name) =>
+    startBackend((call) => {
+      asked.push(name);
+      return scripts.shift()?.(call);
+    }),
+  );
+  const rows = backends.map(({ url }, i) => ({ name: names[i], url, methods: ['requestAirdrop'] }));
+  gateway = await startGateway({ backends: rows }, clock.clock);
+  key = gateway.key();
+});
+afterEach(async () => {
+  await gateway[Symbol.asyncDispose]();
+  for (const backend of backends) await backend[Symbol.asyncDispose]();
+});
+
+const says =
+  (code: number, data?: string): Script =>
+  ({ id }) =>
+    new Response(
+      `{"jsonrpc":"2.0","error":{"code":${code},"message":"says ${code}"${data === undefined ? '' : `,"data":${data}`}},"id":${id}}\n`,
+      { headers: { 'content-type': 'application/json' } },
+    );
+const good: Script = (call) => result(call, '"good"');
+const status =
+  (code: number, text = '<html>no</html>', type = 'text/html'): Script =>
+  () =>
+    new Response(text, { status: code, headers: { 'content-type': type } });
+
+async function ask(method = 'getBlock', params: unknown[] = [5]) {
+  const response = await gateway.post({ jsonrpc: '2.0', id: 'me', method, params }, key);
+  return { status: response.status, text: await response.text() };
+}
+
+describe('G1 an error of the method, by its code', () => {
+  test.each([-32005, -32012, -32016, -32019, -32603, -32000])(
+    'G1 %p is mended by another backend',
+    async (code) => {
+      scripts = [says(code), good];
+      expect((await ask()).text).toContain('"good"');
+      expect(new Set(asked).size).toBe(2);
+    },
+  );
+
+  test.each([-32001, -32004, -32010, -32011, -32018, -32020, -32021, -32601])(
+    'G1 %p may be known by another, and keeps its code when it is not',
+    async (code) => {
+      scripts = [says(code), good];
+      expect((await ask('getInflationReward')).text).toContain('"good"');
+      asked = [];
+      scripts = [says(code, '{"slot":18446744073709551615}'), says(-32005), says(code)];
+      expect((await ask('getInflationReward')).text).toBe(
+        `{"jsonrpc":"2.0","error":{"code":${code},"message":"says ${code}","data":{"slot":18446744073709551615}},"id":"me"}\n`,
+      );
+      expect(asked.length).toBe(3);
+    },
+  );
+
+  test.each([-32007, -32603, -32012])('G1 %p asks one other, and no third', async (code) => {
+    scripts = [says(code), says(code), good];
+    expect((await ask('getInflationReward')).text).toContain(`says ${code}`);
+    expect(asked.length).toBe(2);
+  });
+
+  test.each([-32002, -32003, -32006, -32013, -32015, -32017, -32602, -32700, -32600])(
+    'G1 G3 %p is the answer, with its data untouched, and asks nobody else',
+    async (code) => {
+      scripts = [says(code, '{"err":null,"logs":["a\\u0001"],"n":1.0}'), good];
+      expect((await ask()).text).toBe(
+        `{"jsonrpc":"2.0","error":{"code":${code},"message":"says ${code}","data":{"err":null,"logs":["a\\u0001"],"n":1.0}},"id":"me"}\n`,
+      );
+      expect(asked.length).toBe(1);
+    },
+  );
+
+  test('G1 -32007 of a node is not replaced by the -32009 of an archive that adds nothing', async () => {
+    scripts = [says(-32007), says(-32009)];
+    expect((await ask('getInflationReward')).text).toContain('says -32007');
+  });
+
+  test('G1 -32602 is mended elsewhere when it was BigTable that failed', async () => {
+    scripts = [
+      (call) => failure(call, -32602, 'BigTable query failed (maybe timeout due to too large range)'),
+      good,
+    ];
+    expect((await ask('getInflationReward')).text).toContain('"good"');
+  });
+
+  test('G1 -32014 is asked again twice, 200 to 400 ms apart, and then it is the answer', async () => {
+    scripts = [says(-32014), says(-32014), says(-32014), good];
+    const answer = ask('getInflationReward');
+    for (const expected of [1, 2]) {
+      while (asked.length < expected || clock.sleeping() === 0) await Bun.sleep(1); // until it waits
+      clock.advance(199);
+      await new Promise(setImmediate);
+      expect(asked.length).toBe(expected);
+      clock.advance(201);
+    }
+    expect((await answer).text).toContain('says -32014');
+    expect(asked.length).toBe(3);
+  });
+
+  test.each([429, -429, -32029, -32090, -32429])(
+    "G1 a backend's own throttling %p never reaches a caller as his",
+    async (code) => {
+      scripts = [says(code), says(code), says(code)];
+      const { status: given, text } = await ask();
+      expect([given, text]).toEqual([
+        503,
+        '{"jsonrpc":"2.0","error":{"code":-503,"message":"No backend available"},"id":"me"}',
+      ]);
+    },
+  );
+});
+
+describe('G2 an answer of a front is classed by its status', () => {
+  test.each([429, 500, 502, 503, 504, 520, 401, 403, 404, 301])(
+    'G2 HTML with %p sends the call elsewhere, and is no parse error',
+    async (code) => {
+      scripts = [status(code), good];
+      expect((await ask()).text).toContain('"good"');
+    },
+  );
+
+  test('G2 HTML with 200 sends the call elsewhere', async () => {
+    scripts = [status(200), status(200, '<html>', 'application/json'), good];
+    expect((await ask()).text).toContain('"good"');
+  });
+
+  test.each([400, 404, 500, 502])(
+    'G2 an error of the method under %p is the answer that it is',
+    async (code) => {
+      const body = '{"jsonrpc":"2.0","error":{"code":-32602,"message":"m"},"id":"me"}';
+      scripts = [status(code, body, 'application/json'), good];
+      const { status: given, text } = await ask();
+      expect([given, text]).toEqual([
+        200,
+        '{"jsonrpc":"2.0","error":{"code":-32602,"message":"m"},"id":"me"}',
+      ]);
+      expect(asked.length).toBe(1);
+    },
+  );
+
+  test.each([401, 403, 429, 503])('G2 %p outranks whatever its body says', async (code) => {
+    const body = '{"jsonrpc":"2.0","error":{"code":-32602,"message":"m"},"id":"me"}';
+    scripts = [status(code, body, 'application/json'), good];
+    expect((await ask()).text).toContain('"good"');
+  });
+
+  test('G2 413 of every backend is the 413 of the caller, and costs him nothing', async () => {
+    const trial = gateway.key('trial', 100);
+    scripts = [status(413), status(413), status(413)];
+    const response = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getSlot' }, trial);
+    expect([response.status, await response.text()]).toEqual([
+      413,
+      '{"jsonrpc":"2.0","error":{"code":-32600,"message":"Request body too large"},"id":1}',
+    ]);
+    const next = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getSlot' }, trial);
+    expect(next.headers.get('x-credits-left')).toBe('99');
+  });
+
+  test('G2 in a batch, 413 is the error of its own call', async () => {
+    scripts = [good];
+    const large = { jsonrpc: '2.0', id: 2, method: 'getSlot', params: ['x'.repeat(2_000)] };
+    await using small = startBackend();
+    await using narrow = await startGateway({
+      backends: [{ name: 'n', url: small.url, max_body_bytes: 1_024 }],
+    });
+    const answer = await narrow.post([{ jsonrpc: '2.0', id: 1, method: 'getSlot' }, large], narrow.key());
+    expect(await answer.json()).toEqual([
+      { jsonrpc: '2.0', id: 1, result: 'answer to getSlot' },
+      { jsonrpc: '2.0', id: 2, error: { code: -32600, message: 'Request body too large' } },
+    ]);
+    expect(small.seen.length).toBe(1);
+  });
+});
+
+describe('G4 G5 a send', () => {
+  const SEND = 'sendTransaction';
+
+  test.each([-32002, -32003, -32603, -32016, -32000, -32004, -32014, -32601])(
+    'G4 answered with %p is sent to nobody else',
+    async (code) => {
+      scripts = [says(code, '{"err":"AlreadyProcessed"}'), good];
+      expect((await ask(SEND, ['tx'])).text).toContain(`says ${code}`);
+      expect(asked.length).toBe(1);
+    },
+  );
+
+  test.each([
+    ['429', status(429)],
+    ['503', status(503)],
+    ['-32005', says(-32005)],
+  ])('G4 that was turned away with %s goes to another backend', async (_, script) => {
+    scripts = [script, good];
+    expect((await ask(SEND, ['tx'])).text).toContain('"good"');
+    expect(asked.length).toBe(2);
+  });
+
+  test.each([
+    ['500', status(500)],
+    ['502', status(502)],
+    ['504', status(504)],
+    ['an empty answer', status(200, '', 'application/json')],
+    ['half an answer', status(200, '{"jsonrpc":"2.0","resu', 'application/json')],
+  ])('G4 whose outcome is unknown after %s is not sent again', async (_, script) => {
+    scripts = [script, good];
+    expect((await ask(SEND, ['tx'])).status).toBe(503);
+    expect(asked.length).toBe(1);
+  });
+
+  test('G5 is never hedged, however long it takes', async () => {
+    const gate = Promise.withResolvers<void>();
+    scripts = [
+      async (call) => {
+        await gate.promise;
+        return result(call, '"signature"');
+      },
+      good,
+    ];
+    const answer = ask(SEND, ['tx']);
+    while (asked.length === 0) await Bun.sleep(1); // until it has arrived
+    for (let second = 0; second < 25; second++) {
+      clock.advance(1_000);
+      await new Promise(setImmediate);
+    }
+    expect(asked.length).toBe(1);
+    gate.resolve();
+    expect((await answer).text).toContain('"signature"');
+  });
+});
+
+describe('G6 the retries of the whole pool', () => {
+  test('G6 do not multiply an outage of all: one in ten beyond what a quiet pool has saved', async () => {
+    scripts = Array.from({ length: 10_000 }, () => status(500));
+    const CALLS = 600;
+    for (let i = 0; i < CALLS; i++) expect((await ask()).status).toBe(503);
+    expect(asked.length).toBeLessThanOrEqual(CALLS + 200 + CALLS / 10 + 1);
+    expect(asked.length).toBeGreaterThan(CALLS);
+    const metrics = await gateway.gateway.metrics.text();
+    expect(metrics).toMatch(/sluice_gateway_retries_total\{outcome="refused"\} [1-9]/);
+  });
+
+  test('G6 a call asks each backend once at most, whatever the status', async () => {
+    scripts = [status(500), status(502), status(404), good];
+    expect((await ask()).status).toBe(503);
+    expect(asked.toSorted()).toEqual(['a', 'b', 'c']);
+  });
+});

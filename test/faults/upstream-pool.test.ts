@@ -1,0 +1,251 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { startLiveNode } from '../fakes/live-node.ts';
+import { startGateway } from '../started/gateway.ts';
+import { createVirtualClock } from '../gateway/virtual-clock.ts';
+
+/** Three live nodes behind a gateway whose probes run on the test's clock. */
+let nodes: ReturnType<typeof startLiveNode>[];
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+let clock: ReturnType<typeof createVirtualClock>;
+const NAMES = ['a', 'b', 'c'];
+let stop: AbortController;
+
+beforeEach(async () => {
+  stop = new AbortController();
+  clock = createVirtualClock();
+  nodes = NAMES.map(() => startLiveNode());
+  gateway = await startGateway(
+    {
+      backends: nodes.map(({ url }, i) => ({ name: NAMES[i], url })),
+      plans: { scale: { rps: 1_000_000, burst: 1_000_000 } },
+    },
+    clock.clock,
+  );
+  void gateway.gateway.tend(() => undefined, stop.signal);
+});
+afterEach(async () => {
+  stop.abort();
+  await gateway[Symbol.asyncDispose]();
+  for (const node of nodes) await node[Symbol.asyncDispose]();
+});
+
+/** What a page of the operator says of the nodes. */
+const health = async () => (await fetch(new URL('/health', gateway.url))).text();
+
+/** Lets `seconds` go by, a probe every two of them; nodes that are not in `still` go on by five slots each time. */
+async function pass(seconds: number, still: readonly number[] = []) {
+  for (let s = 0; s < seconds; s += 2) {
+    nodes.forEach(({ now }, i) => void (still.includes(i) || (now.slot += 5)));
+    const before = await probes();
+    for (let step = 0; step < 8; step++) {
+      clock.advance(250);
+      await new Promise(setImmediate);
+    }
+    while ((await probes()) === before) await Bun.sleep(1); // until the round's answers are in
+  }
+}
+
+/** A number that changes with every round of probes: the newest slot that the metrics show. */
+async function probes(): Promise<string> {
+  const text = await gateway.gateway.metrics.text();
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith('sluice_gateway_backend_slot'))
+    .join();
+}
+
+/** Which node answered a call of this key; the others were not asked. */
+async function askedOf(key: string, params: unknown[] = ['x', { commitment: 'confirmed' }]): Promise<string> {
+  const before = nodes.map(({ seen }) => seen.length);
+  const response = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getBalance', params }, key);
+  await response.text();
+  return nodes.flatMap(({ seen }, i) => (seen.length > (before[i] ?? 0) ? [NAMES[i]] : [])).join('');
+}
+
+const nodeOf = (name: string) => {
+  const node = nodes[NAMES.indexOf(name)];
+  if (node === undefined) throw new Error(`no node ${name}`);
+  return node;
+};
+
+/** A key of an account whose favourite is this node. */
+async function keyOn(name: string): Promise<string> {
+  for (;;) {
+    const key = gateway.key();
+    if ((await askedOf(key)) === name) return key;
+  }
+}
+
+describe('one caller reads from one node', () => {
+  test('always the same, and callers are spread over all', async () => {
+    await pass(2);
+    const favourites = new Set<string>();
+    for (let i = 0; i < 30; i++) {
+      const key = gateway.key();
+      const first = await askedOf(key);
+      for (let again = 0; again < 5; again++) expect(await askedOf(key)).toBe(first);
+      favourites.add(first);
+    }
+    expect([...favourites].toSorted()).toEqual(NAMES);
+  });
+
+  test('with all keys of an account, and again after a restart of the gateway', async () => {
+    await pass(2);
+    const key = await keyOn('b');
+    await using again = await startGateway({
+      backends: nodes.map(({ url }, i) => ({ name: NAMES[i], url })),
+    });
+    again.accounts.run('DELETE FROM keys');
+    const before = nodeOf('b').seen.length;
+    // The same account number in another process.
+    const account =
+      gateway.accounts.prepare<{ id: number }, []>('SELECT max(id) AS id FROM accounts').get()?.id ?? 0;
+    let other = again.key();
+    for (let id = 1; id < account; id++) other = again.key();
+    await (await again.post({ jsonrpc: '2.0', id: 1, method: 'getBalance', params: ['x'] }, other)).text();
+    expect(nodeOf('b').seen.length).toBe(before + 1);
+    expect(await askedOf(key)).toBe('b');
+  });
+});
+
+describe('G10 a node that is not at the tip', () => {
+  test('G10 that lags is left out and comes back, each once', async () => {
+    await pass(2);
+    const key = await keyOn('a');
+    nodeOf('a').now.slot -= 40;
+    await pass(4);
+    expect(await health()).toBe('ok, but not these backends: a (40 slots behind)\n');
+    expect(await askedOf(key)).not.toBe('a');
+    for (const catchUp of [20, 4, 4, 4]) {
+      nodeOf('a').now.slot += catchUp;
+      await pass(2);
+    }
+    await pass(6);
+    expect(await health()).toBe('ok\n');
+    await pass(12);
+    expect(await askedOf(key)).toBe('a');
+    const lines = gateway.lines.filter((line) => JSON.stringify(line).includes('"backend":"a"'));
+    expect(lines.length).toBe(2);
+  });
+
+  test('G10 of another chain is left out', async () => {
+    await gateway[Symbol.asyncDispose]();
+    nodeOf('c').now.genesis = 'another';
+    gateway = await startGateway(
+      { backends: nodes.map(({ url }, i) => ({ name: NAMES[i], url })) },
+      clock.clock,
+    );
+    void gateway.gateway.tend(() => undefined, stop.signal);
+    await pass(6);
+    expect(await health()).toBe('ok, but not these backends: c (of another chain)\n');
+  });
+
+  test('G10 costs few questions: five of each node in two seconds, three more in thirty', async () => {
+    const count = { probes: 0 };
+    const [first] = nodes;
+    first?.probed(({ id, method }) => {
+      count.probes++;
+      return Response.json({ jsonrpc: '2.0', id: JSON.parse(id), result: method === 'getHealth' ? 'ok' : 1 });
+    });
+    for (let ms = 0; ms < 60_000; ms += 250) {
+      clock.advance(250);
+      await Bun.sleep(1); // lets the answers of a round come in before the next is due
+    }
+    expect(count.probes).toBeLessThanOrEqual(31 * 4 + 3 * 3);
+    expect(count.probes).toBeGreaterThan(60);
+  });
+});
+
+describe('G7 a pool in trouble', () => {
+  test('G7 one liar cannot empty it', async () => {
+    nodeOf('b').now.slot = 4_000_000_000;
+    await pass(20);
+    expect(await health()).toBe('ok\n');
+    expect(await askedOf(await keyOn('a'))).toBe('a');
+  });
+
+  test('G7 with every node unhealthy the least bad still serves', async () => {
+    await pass(2);
+    nodeOf('a').now.down = true;
+    nodeOf('b').now.behind = 150;
+    nodeOf('c').now.slot -= 60;
+    await pass(6);
+    expect((await fetch(new URL('/health', gateway.url))).status).toBe(503);
+    expect(await askedOf(gateway.key())).toBe('c');
+    const answer = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getHealth' }, gateway.key());
+    expect(await answer.json()).toMatchObject({ error: { code: -32005 } });
+  });
+
+  test('G7 a node that comes back gets its callers little by little', async () => {
+    await pass(2);
+    const keys: string[] = [];
+    while (keys.length < 40) {
+      const key = gateway.key();
+      if ((await askedOf(key)) === 'a') keys.push(key);
+    }
+    nodeOf('a').now.down = true;
+    await pass(6);
+    nodeOf('a').now.down = false;
+    await pass(6);
+    expect(await health()).toBe('ok\n');
+    const share = async () => {
+      let there = 0;
+      for (const key of keys) if ((await askedOf(key)) === 'a') there++;
+      return there / keys.length;
+    };
+    const shares = [await share()];
+    for (let i = 0; i < 6; i++) {
+      await pass(2);
+      shares.push(await share());
+    }
+    expect(shares[0]).toBeLessThan(0.2);
+    expect(shares.at(-1)).toBe(1);
+    expect(shares).toEqual(shares.toSorted((a, b) => a - b));
+    expect(new Set(shares).size).toBeGreaterThan(3);
+  });
+});
+
+describe('a caller never goes back in slots', () => {
+  test('when its node dies, a node that has seen its highest slot is asked, not the next by preference', async () => {
+    await pass(2);
+    const key = await keyOn('a');
+    // The account's second choice must be the late one, else preference alone would pass this test.
+    nodeOf('a').now.down = true;
+    const second = (await askedOf(key)).replace('a', '');
+    nodeOf('a').now.down = false;
+    const third = second === 'b' ? 'c' : 'b';
+    await pass(14);
+    nodeOf(second).now.slot -= 10;
+    await pass(2);
+    expect(await askedOf(key)).toBe('a');
+    nodeOf('a').now.down = true;
+    expect((await askedOf(key)).replace('a', '')).toBe(third);
+  });
+
+  test('an answer older than one already given is not passed on while another node is newer', async () => {
+    await pass(2);
+    const key = await keyOn('a');
+    // Its node is set back between two probes, as by a restart from a snapshot.
+    nodeOf('a').now.slot -= 8;
+    expect(await askedOf(key)).not.toBe('a');
+  });
+});
+
+describe('minContextSlot', () => {
+  test('chooses a node that has it', async () => {
+    await pass(2);
+    const key = await keyOn('a');
+    nodeOf('c').now.slot += 12;
+    await pass(2);
+    const slot = nodeOf('c').now.slot - 1;
+    expect(await askedOf(key, ['x', { commitment: 'confirmed', minContextSlot: slot }])).toBe('c');
+    expect(await askedOf(key)).toBe('c'); // and from then on nothing older
+  });
+
+  test("that no node has is the node's own -32016", async () => {
+    await pass(2);
+    const params = ['x', { commitment: 'confirmed', minContextSlot: 999_999 }];
+    const answer = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getBalance', params }, gateway.key());
+    expect(await answer.json()).toMatchObject({ error: { code: -32016 } });
+  });
+});
