@@ -23,7 +23,7 @@ beforeAll(async () => {
   const address = await deployProgram(connection, payer, counterElf());
   provider = new AnchorProvider(connection, new Wallet(payer), { commitment: 'confirmed' });
   program = new Program(counterIdl(address.toBase58()), provider);
-});
+}, 30_000);
 afterAll(async () => tiers[Symbol.asyncDispose]());
 
 /** Makes a counter with `methods.initialize(…).rpc()`; gives its address. */

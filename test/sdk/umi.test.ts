@@ -1,14 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import {
   base58,
+  createSignerFromKeypair,
   generateSigner,
+  type KeypairSigner,
   lamports,
   publicKey,
   sol,
   transactionBuilder,
   type PublicKey,
 } from '@metaplex-foundation/umi';
+import { ASSETS } from '../fakes/das-assets.ts';
 import { JSON_HEADERS } from '../started/gateway.ts';
+import { until } from '../started/stack.ts';
 import { startTiers } from './tiers.ts';
 import { PollingConnection } from './polling-connection.ts';
 import { umiOn } from './umi-client.ts';
@@ -97,6 +101,23 @@ describe('umi on localnet, unchanged, with the key in the URL', () => {
     expect(base58.serialize(blockhash.blockhash)).toHaveLength(32);
     expect(rent).toEqual(lamports(890_880));
     expect(genesis.length).toBeGreaterThan(30);
+  });
+
+  test('the URL alone is enough to read accounts and assets, and to send and poll', async () => {
+    const { umi: plain, rpc } = umiOn(tiers.endpoint());
+    const { publicKey: own } = umi.identity;
+    expect(await rpc.getBalance(own, CONFIRMED)).toEqual(await umi.rpc.getBalance(own, CONFIRMED));
+    const [asset] = ASSETS;
+    expect((await rpc.getAsset(publicKey(asset?.id ?? ''))).content.metadata.name).toBe('Compressed');
+
+    const to = generateSigner(umi).publicKey;
+    const payer = createSignerFromKeypair(plain, umi.identity as KeypairSigner); // made by generateSigner
+    const signature = await transfer(to, 2_000_000n)
+      .setFeePayer(payer)
+      .send(plain, { preflightCommitment: 'confirmed' });
+    const status = await until(async () => (await rpc.getSignatureStatuses([signature]))[0]);
+    expect(status.error).toBeNull();
+    await until(async () => await rpc.accountExists(to, CONFIRMED));
   });
 
   test("umi's own HTTP client gets an answer when the key is in the URL", async () => {
