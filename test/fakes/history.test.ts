@@ -1,0 +1,56 @@
+import { expect, test } from 'bun:test';
+import { agavePage } from './agave-page.ts';
+import { createHistory, heldSlots, isOlder, rowText } from './history.ts';
+
+const shape = { seed: 7, slots: 90, epochSlots: 20, addresses: ['a', 'b'] };
+const history = createHistory(shape);
+const ALL = { floor: 0, top: 90 };
+
+test('the scripted chain is the same for the same seed, and another for another', () => {
+  expect(createHistory(shape)).toEqual(history);
+  expect(createHistory({ ...shape, seed: 8 })).not.toEqual(history);
+});
+
+test('its transactions stand newest first, each under a signature of its own, in slots that have a block', () => {
+  const { transactions, slots } = history;
+  expect(transactions.length).toBeGreaterThan(50);
+  expect(new Set(transactions.map(({ signature }) => signature)).size).toBe(transactions.length);
+  expect(transactions.every(({ slot }) => slots.includes(slot))).toBe(true);
+  expect(transactions.every((each, i) => i === 0 || isOlder(each, transactions[i - 1] ?? each))).toBe(true);
+  expect(slots.length).toBeLessThan(90);
+});
+
+test('a list of slots keeps within what is asked for and what is held', () => {
+  const slots = heldSlots(history, { floor: 30, top: 50 }, 20, 40);
+  expect(slots).toEqual(history.slots.filter((slot) => slot >= 30 && slot <= 40));
+});
+
+test('a row of it has what shows whether its bytes are kept', () => {
+  const rows = history.transactions.map((each) => rowText(each)).join();
+  expect(rows).toContain('18446744073709551615');
+  expect(rows).toContain('\\u0041\\/b');
+});
+
+test('a page of Agave has both cursors exclusive, and any transaction may be one', () => {
+  const rows = history.transactions.filter(({ addresses }) => addresses.includes('a'));
+  const other = history.transactions.find(({ addresses }) => !addresses.includes('a'));
+  const [first, second, third] = rows;
+  const page = (before: unknown, until: unknown, limit = 1_000) =>
+    agavePage(history, ALL, { address: 'a', limit, before, until }, true);
+  expect(page(undefined, undefined)).toEqual({ kind: 'rows', rows });
+  expect(page(first?.signature, third?.signature)).toEqual({ kind: 'rows', rows: second ? [second] : [] });
+  expect(page(undefined, undefined, 2)).toEqual({ kind: 'rows', rows: rows.slice(0, 2) });
+  const older = rows.filter((row) => other !== undefined && isOlder(row, other));
+  expect(page(other?.signature, undefined)).toEqual({ kind: 'rows', rows: older });
+});
+
+test('a cursor that is not held is an error since 4.0, and before it an empty page or nothing', () => {
+  const held = { floor: 80, top: 90 };
+  const old = history.transactions.at(-1)?.signature;
+  const page = (cursors: object, strict: boolean) =>
+    agavePage(history, held, { address: 'a', limit: 9, ...cursors }, strict);
+  expect(page({ before: old }, true)).toEqual({ kind: 'unknown', cursor: old });
+  expect(page({ until: old }, true)).toEqual({ kind: 'unknown', cursor: old });
+  expect(page({ before: old }, false)).toEqual({ kind: 'rows', rows: [] });
+  expect(page({ until: old }, false)).toEqual(page({}, true));
+});

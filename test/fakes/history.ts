@@ -1,0 +1,114 @@
+import type { SeenCall } from './backend.ts';
+
+/** One transaction of the scripted chain. */
+export type Transaction = Readonly<{
+  signature: string;
+  slot: number;
+  index: number;
+  addresses: readonly string[];
+}>;
+
+/** A chain that several scripted backends hold parts of: the same seed gives the same one. */
+export type History = Readonly<{
+  epochSlots: number;
+  tip: number;
+  /** Slots that have a block. */
+  slots: readonly number[];
+  /** Newest first. */
+  transactions: readonly Transaction[];
+}>;
+
+type Shape = Readonly<{ seed: number; slots: number; epochSlots: number; addresses: readonly string[] }>;
+
+const ALPHABET = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
+
+/** Slots 1 to `slots`, every fifth or so skipped, up to three transactions a block, each of one or two addresses. */
+export function createHistory({ seed, slots: count, epochSlots, addresses }: Shape): History {
+  const random = pseudoRandom(seed);
+  const pick = (below: number) => Math.floor(random() * below);
+  const slots: number[] = [];
+  const transactions: Transaction[] = [];
+  for (let slot = 1; slot <= count; slot++) {
+    if (slot > 1 && slot < count && pick(5) === 0) continue;
+    slots.push(slot);
+    for (let index = 0; index < pick(4); index++) {
+      const signature = Array.from({ length: 88 }, () => ALPHABET[pick(ALPHABET.length)]).join('');
+      const touched = new Set([
+        addresses[pick(addresses.length)] ?? '',
+        addresses[pick(addresses.length)] ?? '',
+      ]);
+      transactions.push({ signature, slot, index, addresses: [...touched] });
+    }
+  }
+  return { epochSlots, tip: count, slots, transactions: transactions.toReversed() };
+}
+
+/** The mulberry32 generator: numbers in [0, 1). */
+function pseudoRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** The slots that a backend holds, both ends included. */
+export type Held = Readonly<{ floor: number; top: number }>;
+
+export function holds({ floor, top }: Held, slot: number): boolean {
+  return slot >= floor && slot <= top;
+}
+
+export function heldTransaction(history: History, held: Held, signature: unknown): Transaction | undefined {
+  const found = history.transactions.find((transaction) => transaction.signature === signature);
+  return found !== undefined && holds(held, found.slot) ? found : undefined;
+}
+
+/** The slots with a block in a range, ends included, as far as they are held. */
+export function heldSlots({ slots }: History, held: Held, start: number, end: number): readonly number[] {
+  return slots.filter((slot) => slot >= start && slot <= end && holds(held, slot));
+}
+
+/** Whether `a` stands further back in the chain than `b`. */
+export function isOlder(a: Transaction, b: Transaction): boolean {
+  return a.slot < b.slot || (a.slot === b.slot && a.index < b.index);
+}
+
+/** One row of `getSignaturesForAddress` in Agave's form; `extra` members go last. */
+export function rowText({ signature, slot, index }: Transaction, extra = ''): string {
+  // A memo with escapes and a float in the error show whether a row keeps its bytes.
+  const memo = index === 0 ? '"[4] \\u0041\\/b"' : 'null';
+  const err = index === 1 ? '{"InstructionError":[1e0,{"Custom":18446744073709551615}]}' : 'null';
+  return `{"blockTime":${timeOf(slot)},"confirmationStatus":"finalized","err":${err},"memo":${memo},"signature":"${signature}","slot":${slot}${extra}}`;
+}
+
+export function timeOf(slot: number): number {
+  return 1_700_000_000 + Math.floor(slot * 0.4);
+}
+
+export function blockText(history: History, slot: number): string {
+  const signatures = history.transactions.filter((each) => each.slot === slot).map((each) => each.signature);
+  return `{"blockHeight":${slot},"blockTime":${timeOf(slot)},"blockhash":"b${slot}","parentSlot":${slot - 1},"signatures":${JSON.stringify(signatures)}}`;
+}
+
+export function transactionText({ signature, slot, addresses }: Transaction, extra = ''): string {
+  const message = JSON.stringify({ accountKeys: addresses });
+  return `{"blockTime":${timeOf(slot)},"meta":{"fee":18446744073709551615},"slot":${slot},"transaction":{"message":${message},"signatures":["${signature}"]},"version":0${extra}}`;
+}
+
+/** The config object of a call, wherever it stands. */
+export function configOf({ params }: Pick<SeenCall, 'params'>): Readonly<Record<string, unknown>> {
+  const config = Array.isArray(params) ? params.find(isObject) : undefined;
+  return config ?? {};
+}
+
+/** The positional parameters of a call. */
+export function valuesOf({ params }: Pick<SeenCall, 'params'>): readonly unknown[] {
+  return Array.isArray(params) ? params : [];
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
