@@ -47,14 +47,19 @@ export function createAttempt({ clock, idleMs, onCut }: Deps): Attempt {
       return outcome;
     }
     const slot = first === undefined || outcome.encoding !== undefined ? 0 : contextSlot(first);
-    const body = watched(outcome.body, signal, (end) => ended(backend, end, leave, onOver));
-    return { ...outcome, slot, body };
+    const body = watched(outcome.body, signal, (end) => {
+      leave();
+      onOver();
+      if (end.kind === 'cut' && end.reason !== 'cancelled') cut(backend, end);
+    });
+    const reject = () => {
+      body.cancel();
+      cut(backend, { kind: 'cut', reason: 'bad-json', bytes: 0 });
+    };
+    return { ...outcome, slot, body: { ...body, reject } };
   };
 
-  function ended(backend: Backend, end: StreamEnd, leave: () => void, onOver: () => void): void {
-    leave();
-    onOver();
-    if (end.kind === 'complete' || end.reason === 'cancelled') return;
+  function cut(backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>): void {
     onCut(backend, end);
     backend.markFailed(clock);
   }

@@ -19,6 +19,8 @@ export type StreamBody = Readonly<{
   pipe(write: WritePiece): Promise<StreamEnd>;
   /** Lets go of it: the backend's connection is closed. */
   cancel(): void;
+  /** Says that what came is no whole answer, though nobody noticed on its way: it is a cut of the backend's. */
+  reject?(): void;
 }>;
 
 /** How a stream ended. Only `complete` may end the caller's answer cleanly (DESIGN 3.6). */

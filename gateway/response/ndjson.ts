@@ -83,7 +83,13 @@ async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Div
 
   function letGo(): undefined {
     broken = true;
-    body.cancel();
+    reject();
+  }
+
+  /** The backend's fault, which nothing else on the way has seen. */
+  function reject(): void {
+    if (body.reject === undefined) body.cancel();
+    else body.reject();
   }
 
   async function pipe(to: WritePiece): Promise<StreamEnd> {
@@ -93,8 +99,11 @@ async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Div
     const end = await ended;
     if (kind !== 'lines') return end;
     const last = lines.last();
-    if (broken || (end.kind === 'complete' && last === undefined))
+    if (broken) return { kind: 'cut', reason: 'bad-json', bytes: end.bytes };
+    if (end.kind === 'complete' && last === undefined) {
+      reject();
       return { kind: 'cut', reason: 'bad-json', bytes: end.bytes };
+    }
     if (end.kind === 'complete' && last !== undefined) await to(last);
     return end;
   }
