@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { startBackend, streamed } from '../fakes/backend.ts';
+import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
+import { startGateway } from '../started/gateway.ts';
+import { atRest, startGatewayProcess } from './gateway-process.ts';
+
+const call = (id: number, method = 'getSlot') => `{"jsonrpc":"2.0","id":${id},"method":"${method}"}`;
+const answer = (id: number) => `{"jsonrpc":"2.0","result":"answer to getSlot","id":${id}}`;
+
+let backend: ReturnType<typeof startBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+let key: string;
+beforeAll(async () => {
+  backend = startBackend();
+  gateway = await startGateway({
+    backends: [{ name: 'a', url: backend.url }],
+    gateway: { idle_seconds: 2 },
+    plans: { trial: { rps: 1_000, burst: 1_000 } },
+  });
+  key = gateway.key();
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await backend[Symbol.asyncDispose]();
+});
+
+/** Milliseconds that the listener's clock may take for an idle limit of eight seconds: it ticks every four. */
+const IDLE_MS_MAX = 13_000;
+
+test(
+  'F9 whoever is slow with a head or a body, drips it, or says nothing at all, is cut within the idle limit',
+  async () => {
+    const post = postText(`${call(1)}${' '.repeat(1_000)}`, key);
+    const starts: readonly (readonly [string, boolean])[] = [
+      ['', false],
+      ['POST / HTTP/1.1\r\nhost: a\r\n', false],
+      ['POST / HTTP/1.1\r\nhost: a\r\nx-a: ', true],
+      [post.slice(0, -1_000), false],
+      [post.slice(0, -1_000), true],
+      [postText(call(1), key), false],
+    ];
+    const before = performance.now();
+    const callers = await Promise.all(
+      starts.map(async ([text, drips]) => {
+        const caller = await openCaller(gateway.url);
+        caller.send(text);
+        const drip = drips ? setInterval(() => caller.send(' '), 250) : undefined;
+        void caller.ended.then(() => clearInterval(drip));
+        return caller;
+      }),
+    );
+    await Promise.all(callers.map(({ ended }) => ended));
+    expect(performance.now() - before).toBeLessThan(IDLE_MS_MAX);
+    const texts = callers.map((caller) => caller.text());
+    expect(texts.slice(0, -1)).toEqual(['', '', '', '', '']);
+    expect(texts.at(-1)).toEndWith(`${answer(1)}\n`);
+    expect((await gateway.post(call(2), key)).status).toBe(200);
+  },
+  IDLE_MS_MAX + 5_000,
+);
+
+test('F9 a thousand idle keep-alive connections cost little, hold nobody up, and are all given back', async () => {
+  const CONNECTIONS = 1_000;
+  await using apart = await startGatewayProcess(backend.url);
+  await (await apart.post(call(0))).text();
+  const before = { bytes: apart.resident(), descriptors: await atRest(apart.descriptors) };
+  const callers: RawCaller[] = [];
+  while (callers.length < CONNECTIONS) {
+    const some = await Promise.all(Array.from({ length: 100 }, () => openCaller(apart.url)));
+    for (const caller of some) caller.send(postText(call(1), apart.key));
+    for (const caller of some) expect(await caller.until(answer(1))).toContain('HTTP/1.1 200 ');
+    callers.push(...some);
+  }
+  expect(apart.descriptors() - before.descriptors).toBeGreaterThanOrEqual(CONNECTIONS);
+  expect(apart.resident() - before.bytes).toBeLessThan(64 << 20);
+  expect((await apart.post(call(2))).status).toBe(200);
+  for (const caller of callers.slice(0, 10)) {
+    caller.send(postText(call(3), apart.key));
+    expect(await caller.until(answer(3))).toContain(answer(3));
+  }
+  for (const caller of callers) caller[Symbol.dispose]();
+  // What is left over is the gateway's own connections to its backend.
+  while (apart.descriptors() - before.descriptors > 110) await Bun.sleep(10); // bounded by the test's own timeout
+});
+
+describe('F9 requests behind one that has not been answered yet', () => {
+  const idsIn = (text: string) => [...text.matchAll(/"id":(\d+)\}/g)].map(([, id]) => Number(id));
+
+  test.each([2, 3, 10])(
+    'F9 %d requests in one write are answered in order or not at all',
+    async (requests) => {
+      using caller = await openCaller(gateway.url);
+      const ids = Array.from({ length: requests }, (_, i) => i + 1);
+      caller.send(ids.map((id) => postText(call(id), key)).join(''));
+      await caller.until(answer(requests));
+      const answered = idsIn(caller.text());
+      expect(answered).toEqual(ids.slice(0, answered.length));
+    },
+  );
+
+  test('F9 a request in the middle of a streamed answer never ends that answer cleanly before its end', async () => {
+    const gate = Promise.withResolvers<void>();
+    backend.script((seen) =>
+      seen.method === 'getProgramAccounts'
+        ? streamed(seen, 4, (written) => (written === 2 ? gate.promise : undefined))
+        : undefined,
+    );
+    using caller = await openCaller(gateway.url);
+    caller.send(postText(call(1, 'getProgramAccounts'), key));
+    await caller.until('aaaa');
+    caller.send(postText(call(2), key));
+    await atRest(caller.received, 50);
+    gate.resolve();
+    await Promise.race([caller.ended, caller.until('0\r\n\r\n')]);
+    const text = caller.text();
+    if (text.includes('0\r\n\r\n')) expect(text).toContain('","id":1}\n\r\n0\r\n\r\n');
+    backend.script(() => undefined);
+  });
+
+  test('F9 refused requests in one write are answered in order', async () => {
+    using caller = await openCaller(gateway.url);
+    caller.send(`${postText('{', key)}${postText('[]', key)}${postText(call(1), key)}`);
+    const text = await caller.until(answer(1));
+    const places = ['-32700', '-32600', answer(1)].map((part) => text.indexOf(part));
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    expect(places[0]).toBeGreaterThan(0);
+  });
+});

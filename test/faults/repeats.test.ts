@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { openCaller, postText } from '../fakes/raw-caller.ts';
+import { startGateway } from '../started/gateway.ts';
+
+const call = (id: string, params = '["same"]', method = 'getAccountInfo') =>
+  `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`;
+const idOf = ({ text }: RawExchange) => /"id":("[^"]*"|\d+)/.exec(text)?.[1] ?? 'null';
+const good = (id: string, value: number) => `{"jsonrpc":"2.0","result":${value},"id":${id}}`;
+
+let backend: ReturnType<typeof startRawBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+beforeAll(async () => {
+  backend = startRawBackend(() => undefined);
+  gateway = await startGateway({
+    backends: [{ name: 'a', url: backend.url }],
+    plans: { trial: { rps: 1_000, burst: 1_000 } },
+  });
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  backend[Symbol.dispose]();
+});
+
+/** Answers each call with the count of calls so far, so that an answer from memory would be an old one. */
+function counting() {
+  let asked = 0;
+  backend.script((exchange) => exchange.send(plain(good(idOf(exchange), ++asked))));
+  return () => asked;
+}
+
+const ask = async (body: string, key: string) => (await gateway.post(body, key)).text();
+
+describe('H1 calls that differ in anything are asked apart', () => {
+  test.each([
+    ['commitment', '["x",{"commitment":"processed"}]', '["x",{"commitment":"finalized"}]'],
+    ['encoding', '["x",{"encoding":"base58"}]', '["x",{"encoding":"base64"}]'],
+    [
+      'dataSlice',
+      '["x",{"dataSlice":{"offset":0,"length":1}}]',
+      '["x",{"dataSlice":{"offset":1,"length":1}}]',
+    ],
+    ['minContextSlot', '["x",{"minContextSlot":1}]', '["x",{"minContextSlot":2}]'],
+    ['the case of an address', '["abc"]', '["ABC"]'],
+  ])('H1 %s', async (_name, one, other) => {
+    const key = gateway.key();
+    const asked = counting();
+    const texts = await Promise.all([ask(call('1', one), key), ask(call('1', other), key)]);
+    expect(asked()).toBe(2);
+    expect(texts.toSorted()).toEqual([good('1', 1), good('1', 2)]);
+  });
+});
+
+test('H2 nothing is remembered: the same call is asked again, finalized or not', async () => {
+  const key = gateway.key();
+  const asked = counting();
+  for (const params of ['["x"]', '["x",{"commitment":"finalized"}]']) {
+    const before = asked();
+    expect(await ask(call('1', params), key)).toBe(good('1', before + 1));
+    expect(await ask(call('1', params), key)).toBe(good('1', before + 2));
+  }
+});
+
+describe('H3 what went wrong once is asked again', () => {
+  test.each<[string, (exchange: RawExchange) => unknown]>([
+    ['null', ({ send }) => send(plain('{"jsonrpc":"2.0","result":null,"id":1}'))],
+    [
+      'an error',
+      ({ send }) => send(plain('{"jsonrpc":"2.0","error":{"code":-32602,"message":"no"},"id":1}')),
+    ],
+    ['an error page', ({ send }) => send('HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\nno')],
+    [
+      'a stream that is cut',
+      async ({ send, reset }) => {
+        await send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":"')}`);
+        await Bun.sleep(10); // so that it is read before the end
+        reset();
+      },
+    ],
+    [
+      'a long answer',
+      ({ send }) => send(plain(`{"jsonrpc":"2.0","result":"${'a'.repeat(200_000)}","id":1}`)),
+    ],
+  ])('H3 %s', async (_name, script) => {
+    const key = gateway.key();
+    backend.script(script);
+    await ask(call('1'), key).catch(() => undefined);
+    backend.script((exchange) => exchange.send(plain(good(idOf(exchange), 5))));
+    expect(await ask(call('1'), key)).toBe(good('1', 5));
+  });
+});
+
+/** Lets `calls` calls arrive, then gives them to the test. */
+async function together(calls: number): Promise<{ all: readonly RawExchange[] }> {
+  const all: RawExchange[] = [];
+  const complete = Promise.withResolvers<{ all: readonly RawExchange[] }>();
+  backend.script((exchange) => {
+    all.push(exchange);
+    if (all.length === calls) complete.resolve({ all });
+  });
+  return complete.promise;
+}
+
+test('H4 of two callers with one identical call at a time each gets its own id, and both pay', async () => {
+  const [one, other] = [gateway.key('trial', 10), gateway.key('trial', 20)];
+  const arrived = together(2);
+  const answers = [gateway.post(call('"one"'), one), gateway.post(call('2'), other)];
+  const { all } = await arrived;
+  for (const exchange of all) await exchange.send(plain(good(idOf(exchange), 7)));
+  const [first, second] = await Promise.all(answers);
+  expect([await first?.text(), await second?.text()]).toEqual([good('"one"', 7), good('2', 7)]);
+  expect([first, second].map((answer) => answer?.headers.get('x-credits-left'))).toEqual(['9', '19']);
+});
+
+test('H4 a caller that leaves takes nothing from another that asks the same', async () => {
+  const arrived = together(2);
+  const leaving = await openCaller(gateway.url);
+  leaving.send(postText(call('1'), gateway.key()));
+  const staying = gateway.post(call('2'), gateway.key());
+  const { all } = await arrived;
+  leaving.reset();
+  await all.find((exchange) => idOf(exchange) === '1')?.gone;
+  await all.find((exchange) => idOf(exchange) === '2')?.send(plain(good('2', 7)));
+  expect(await (await staying).text()).toBe(good('2', 7));
+});
+
+test('H4 the failure of one is not the failure of another that asks the same', async () => {
+  const arrived = together(2);
+  const answers = [gateway.post(call('1'), gateway.key()), gateway.post(call('2'), gateway.key())];
+  const { all } = await arrived;
+  await all
+    .find((exchange) => idOf(exchange) === '1')
+    ?.send('HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\nno');
+  await all.find((exchange) => idOf(exchange) === '2')?.send(plain(good('2', 7)));
+  const [failed, served] = await Promise.all(answers);
+  expect(failed?.status).toBe(503);
+  expect([served?.status, await served?.text()]).toEqual([200, good('2', 7)]);
+});
+
+test('H5 two accounts with the same id and the same call get the answers to their own', async () => {
+  const asked = counting();
+  const keys = [gateway.key(), gateway.key(), gateway.key()];
+  const texts = await Promise.all(keys.map((key) => ask(call('1'), key)));
+  expect(asked()).toBe(3);
+  expect(texts.toSorted()).toEqual([good('1', 1), good('1', 2), good('1', 3)]);
+});
+
+test('H6 what the caller asks for is what the backend is asked: no default is put in or taken out', async () => {
+  const texts: string[] = [];
+  backend.script((exchange) => {
+    texts.push(exchange.text.slice(exchange.text.indexOf('{')));
+    return exchange.send(plain(good('1', 1)));
+  });
+  const key = gateway.key();
+  for (const params of ['["x"]', '["x",{}]', '["x",{"commitment":"confirmed"}]']) {
+    await ask(call('1', params), key);
+    expect(texts.at(-1)).toBe(call('1', params));
+  }
+});
