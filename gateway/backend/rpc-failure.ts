@@ -51,11 +51,18 @@ const SIGNATURE_VERIFICATION = -32003;
 export function adviceOn({ code, message }: RpcFailure, kind: MethodClass, profile: ProfileName): Advice {
   if (THROTTLED.has(code)) return 'trouble';
   if (kind === 'write') return code === NODE_UNHEALTHY ? 'trouble' : 'final';
+  if (code === -32000 && profile === 'das') return adviceOnAssets(message);
   // Cloudbreak says so of a commitment that it does not know.
   if (code === SIGNATURE_VERIFICATION && !PROFILES[profile].processed) return 'miss';
   // Agave reports an unreachable BigTable to getBlocks as a bad parameter.
   if (code === -32602 && message.startsWith('BigTable query failed')) return 'trouble';
   return BY_CODE.get(code) ?? 'final';
+}
+
+/** The asset server says everything of its own with -32000: only its database's trouble is worth asking another. */
+function adviceOnAssets(message: string): Advice {
+  if (message.includes('RecordNotFound')) return 'miss-once'; // another index may be ahead
+  return /^Database (Connection|Error)/.test(message) ? 'trouble' : 'final';
 }
 
 /** Whether the error speaks against the backend, so that other calls should keep away from it for a while. */

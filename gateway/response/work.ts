@@ -37,7 +37,11 @@ export function workFor(element: Element, routeOf: RouteOf, prices: Prices): Wor
   }
   const route = routeOf(element.method);
   if (route.kind === 'forward') {
-    const credits = prices.methods.get(element.method) ?? prices.default;
+    const { like } = route.method;
+    const credits =
+      prices.methods.get(element.method) ??
+      (like === undefined ? undefined : prices.methods.get(like)) ??
+      prices.default;
     return { kind: 'forward', call: element, route, credits };
   }
   const bytes = rpcError(METHOD_NOT_FOUND, route.reason, element.id);

@@ -4,7 +4,35 @@ import type { Lane } from '../../shared/config/profiles.ts';
 export type MethodClass = 'light' | 'scan' | 'history' | 'write' | 'meta' | 'asset';
 
 /** What the gateway knows of a method. `declared` methods are served only by a backend whose config names them. */
-export type Method = Readonly<{ lane: Lane; class: MethodClass; declared: boolean }>;
+export type Method = Readonly<{
+  lane: Lane;
+  class: MethodClass;
+  declared: boolean;
+  /** The method that it is another name of, and is priced as. */
+  like?: string;
+}>;
+
+const ASSET_METHODS = [
+  'getAsset',
+  'getAssets',
+  'getAssetBatch',
+  'getAssetProof',
+  'getAssetProofs',
+  'getAssetProofBatch',
+  'getAssetsByOwner',
+  'getAssetsByAuthority',
+  'getAssetsByCreator',
+  'getAssetsByGroup',
+  'searchAssets',
+  'getAssetSignatures',
+  'getSignaturesForAsset',
+  'getTokenAccounts',
+  'getNftEditions',
+  'getGrouping',
+] as const;
+
+/** Asset methods that came after the server had changed its names. */
+const NEVER_IN_SNAKE_CASE = new Set<string>(['getAssetsByAuthority']);
 
 /** Every method of Agave's HTTP interface (Agave `rpc/src/rpc.rs`), the asset standard, and known extensions. */
 export const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
@@ -67,24 +95,8 @@ export const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ]),
   ...rows('archive', 'meta', ['getFirstAvailableBlock', 'minimumLedgerSlot']),
   ...rows('send', 'write', ['sendTransaction']),
-  ...rows('assets', 'asset', [
-    'getAsset',
-    'getAssets',
-    'getAssetBatch',
-    'getAssetProof',
-    'getAssetProofs',
-    'getAssetProofBatch',
-    'getAssetsByOwner',
-    'getAssetsByAuthority',
-    'getAssetsByCreator',
-    'getAssetsByGroup',
-    'searchAssets',
-    'getAssetSignatures',
-    'getSignaturesForAsset',
-    'getTokenAccounts',
-    'getNftEditions',
-    'getGrouping',
-  ]),
+  ...rows('assets', 'asset', ASSET_METHODS),
+  ...ASSET_METHODS.flatMap(originally),
   ...declared('scan', 'scan', [
     'getProgramAccountsV2',
     'getTokenAccountsByOwnerV2',
@@ -114,6 +126,13 @@ export function isSubscription(method: string): boolean {
 
 function rows(lane: Lane, kind: MethodClass, names: readonly string[]): [string, Method][] {
   return names.map((name) => [name, { lane, class: kind, declared: false }]);
+}
+
+/** The name in snake case that the asset server knew the method by first, and still does (das_api `builder.rs`). */
+function originally(like: string): [string, Method][] {
+  if (NEVER_IN_SNAKE_CASE.has(like)) return [];
+  const name = like.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return [[name, { lane: 'assets', class: 'asset', declared: false, like }]];
 }
 
 function declared(lane: Lane, kind: MethodClass, names: readonly string[]): [string, Method][] {

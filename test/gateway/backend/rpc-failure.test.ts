@@ -52,6 +52,17 @@ describe('what an error of the method says about asking another backend (rpc.md 
   });
 });
 
+describe('-32000 of an asset server (das_api `error.rs`)', () => {
+  const of = (message: string) => adviceOn({ code: -32000, message }, 'asset', 'das');
+  test.each([
+    ['Validation Error: Batch Size Error: batch size should not be greater than 1000', 'final'],
+    ['Pagination Error. Only one pagination parameter supported per query.', 'final'],
+    ['Database Error: RecordNotFound Error: Asset Not Found', 'miss-once'],
+    ['Database Connection Failed', 'trouble'],
+    ['Database Error: Connection reset by peer', 'trouble'],
+  ])('%s: %s', (message, advised) => expect<string>(of(message)).toBe(advised));
+});
+
 describe('the error of an answer', () => {
   const of = (text: string) => failureOf(new TextEncoder().encode(text));
   test.each([

@@ -43,3 +43,12 @@ test.each([
     `{"jsonrpc":"2.0","error":{"code":-32601,"message":"${message}"},"id":"a"}`,
   );
 });
+
+test('another name of a method costs what the method does, unless it has a price of its own', () => {
+  const routeOf = createRouter([backendOf({ lanes: ['assets'], profile: 'das' })]);
+  const priced = (prices: Record<string, number>) => {
+    const call = { kind: 'call', id: new Uint8Array(), method: 'get_asset', params: undefined } as const;
+    return workFor(call, routeOf, { default: 1, methods: new Map(Object.entries(prices)) }).credits;
+  };
+  expect([priced({ getAsset: 10 }), priced({ getAsset: 10, get_asset: 3 }), priced({})]).toEqual([10, 3, 1]);
+});

@@ -120,7 +120,31 @@ const REMOVED = [
 
 const SUBJECTS = ['account', 'block', 'logs', 'program', 'root', 'signature', 'slot', 'slotsUpdates', 'vote'];
 
+/** The first names of asset methods (das_api `builder.rs`). */
+const ORIGINALS: readonly (readonly [string, string])[] = [
+  ['get_asset', 'getAsset'],
+  ['get_assets', 'getAssets'],
+  ['get_asset_batch', 'getAssetBatch'],
+  ['get_asset_proof', 'getAssetProof'],
+  ['get_asset_proofs', 'getAssetProofs'],
+  ['get_asset_proof_batch', 'getAssetProofBatch'],
+  ['get_assets_by_owner', 'getAssetsByOwner'],
+  ['get_assets_by_creator', 'getAssetsByCreator'],
+  ['get_assets_by_group', 'getAssetsByGroup'],
+  ['search_assets', 'searchAssets'],
+  ['get_asset_signatures', 'getAssetSignatures'],
+  ['get_signatures_for_asset', 'getSignaturesForAsset'],
+  ['get_token_accounts', 'getTokenAccounts'],
+  ['get_nft_editions', 'getNftEditions'],
+  ['get_grouping', 'getGrouping'],
+];
+
 describe('the table of methods', () => {
+  test.each(ORIGINALS)('%s is %s by its first name', (name, like) => {
+    expect<unknown>(METHODS.get(name)).toEqual({ lane: 'assets', class: 'asset', declared: false, like });
+    expect(METHODS.has(like)).toBe(true);
+  });
+
   test.each(Object.entries(AGAVE).flatMap(([lane, names]) => names.map((name) => [name, lane] as const)))(
     '%s of Agave is served by every backend of the lane %s',
     (name, lane) => {
@@ -144,7 +168,12 @@ describe('the table of methods', () => {
   });
 
   test('holds nothing else', () => {
-    const known = [...Object.values(AGAVE).flat(), ...ASSETS, ...EXTENSIONS];
+    const known = [
+      ...Object.values(AGAVE).flat(),
+      ...ASSETS,
+      ...ORIGINALS.map(([name]) => name),
+      ...EXTENSIONS,
+    ];
     expect([...METHODS.keys()].toSorted()).toEqual(known.toSorted());
     expect(new Set(known).size).toBe(known.length);
   });
