@@ -11,6 +11,7 @@ import { Backend } from './backend/backend.ts';
 import { createAttempt, type OnCut } from './backend/attempt.ts';
 import { createForward, type ForwardEvents } from './backend/forward.ts';
 import { healthOf } from './health.ts';
+import { withHistory } from './history/history.ts';
 import { createHttpClient, type HttpClient } from './http/client.ts';
 import { createCharging } from './limits/charge.ts';
 import { createJournal } from './limits/journal.ts';
@@ -74,7 +75,7 @@ export function createGateway({ config, accounts, ledger, clock, log, random }: 
   const forward = createForward({ clock, idleMs, attempt, pool, budget, random, ...events });
   const permits = createScanPermits();
   const respond = createRespond({
-    forward: withPoolAnswers(withStatusRule(forward), pool),
+    forward: withPoolAnswers(withStatusRule(withHistory(forward, clock)), pool),
     charging,
     permits,
     onCall: metrics.call,

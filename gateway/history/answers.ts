@@ -1,0 +1,45 @@
+import type { StreamBody } from '../backend/begun.ts';
+import type { Reply } from '../backend/forward.ts';
+import { rpcError } from '../response/rpc-error.ts';
+import { joined } from './slices.ts';
+
+/** No page of 1,000 signatures and no list of 500,000 slots is longer. */
+const READ_BYTES_MAX = 8_388_608;
+
+/** Agave's own words (`custom_error.rs`). */
+const STORAGE_UNREACHABLE = -32019;
+const STORAGE_REASON = 'Failed to query long-term storage; please try again';
+
+/** What is said when the archive cannot answer and the live nodes' answer alone would read as the end of history. */
+export function storageUnreachable(id: Uint8Array): Reply {
+  return wholeOf(rpcError(STORAGE_UNREACHABLE, STORAGE_REASON, id));
+}
+
+/** `{"jsonrpc":"2.0","result":RESULT,"id":ID}` of the result's pieces, the id verbatim. */
+export function resultAnswer(result: readonly (string | Uint8Array)[], id: Uint8Array): Reply {
+  return wholeOf(joined(['{"jsonrpc":"2.0","result":', ...result, ',"id":', id, '}']));
+}
+
+export function wholeOf(bytes: Uint8Array<ArrayBuffer>): Extract<Reply, { kind: 'whole' }> {
+  return { kind: 'whole', bytes, encoding: undefined };
+}
+
+/** The reply with a stream read to its end; one that breaks off or has no end in sight is no answer. */
+export async function readWhole(reply: Reply): Promise<Exclude<Reply, { kind: 'stream' }>> {
+  if (reply.kind !== 'stream') return reply;
+  const bytes = await readAll(reply.body);
+  return bytes === undefined ? { kind: 'no-backend' } : wholeOf(bytes);
+}
+
+async function readAll(body: StreamBody): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  const end = await body.pipe((piece) => {
+    bytes += piece.length;
+    if (bytes > READ_BYTES_MAX) body.cancel();
+    else pieces.push(piece);
+  });
+  return end.kind === 'complete' && bytes <= READ_BYTES_MAX
+    ? new Uint8Array(Buffer.concat(pieces))
+    : undefined;
+}

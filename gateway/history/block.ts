@@ -1,0 +1,33 @@
+import type { Reply } from '../backend/forward.ts';
+import { storageUnreachable } from './answers.ts';
+import { paramsForArchive } from './archive-params.ts';
+import { chooseSaying } from './choose-saying.ts';
+import type { Passage } from './passage.ts';
+import { elementsOf, numberIn } from './slices.ts';
+import { archivesWith, finalizedBy, floorsOf } from './tiers.ts';
+import { isOver, verdictOf } from './verdict.ts';
+
+/** `getBlock` and `getBlockTime`: the tier that should have the slot first, then the other one (rpc.md 4.3). */
+export async function forwardBlock(passage: Passage): Promise<Reply> {
+  const { call, tiers, ask } = passage;
+  const slot = numberIn(elementsOf(call.params ?? NOTHING)?.[0]);
+  if (slot === undefined) return passage.through();
+  const floors = floorsOf(tiers);
+  const hotFirst = floors === undefined || slot >= floors.lowest;
+  const askHot = () => ask(tiers.hot);
+  const askArchive = () => ask(archivesWith(tiers, slot), { params: paramsForArchive(call.params) });
+  const first = await (hotFirst ? askHot() : askArchive());
+  const said = verdictOf(first);
+  if (isOver(said)) return first;
+  const second = await (hotFirst ? askArchive() : askHot());
+  const then = verdictOf(second);
+  if (isOver(then)) return second;
+  const [hot, archive] = hotFirst ? [said, then] : [then, said];
+  const finalized = finalizedBy(tiers.hot);
+  const isNew = finalized !== 0 && slot > finalized;
+  const choice = chooseSaying(hot, archive, { isTime: passage.name === 'getBlockTime', isNew });
+  if (choice === 'storage-unreachable') return storageUnreachable(call.id);
+  return (choice === 'hot') === hotFirst ? first : second;
+}
+
+const NOTHING = new Uint8Array();

@@ -1,0 +1,46 @@
+import type { Clock } from '../../shared/clock.ts';
+import { PROFILES } from '../../shared/config/profiles.ts';
+import type { Forward, Reply } from '../backend/forward.ts';
+import { forwardBlock } from './block.ts';
+import { forwardBlocks } from './blocks.ts';
+import { forwardBlocksWithLimit } from './blocks-with-limit.ts';
+import { forwardPage } from './page.ts';
+import { pass, type Passage } from './passage.ts';
+import { type Tiers, tiersOf } from './tiers.ts';
+import { forwardTransaction } from './transaction.ts';
+
+type Rule = (passage: Passage, clock: Clock) => Promise<Reply>;
+
+const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
+  ['getBlock', forwardBlock],
+  ['getBlockTime', forwardBlock],
+  ['getBlocks', forwardBlocks],
+  ['getBlocksWithLimit', forwardBlocksWithLimit],
+  ['getTransaction', forwardTransaction],
+  ['getSignaturesForAddress', forwardPage],
+]);
+
+/**
+ * Adds history across tiers (DESIGN 5): live nodes hold some days, archives the rest, and a caller sees one chain.
+ * With one tier alone a call goes to `forward` as it is, unless the archive's pages need mending.
+ */
+export function withHistory(forward: Forward, clock: Clock): Forward {
+  return async function forwardByTier(call, route, asking) {
+    const rule = RULES.get(route.name);
+    if (rule === undefined) return forward(call, route, asking);
+    const tiers = tiersOf(route.backends);
+    if (!needsRule(route.name, tiers)) return forward(call, route, asking);
+    return pass((passage) => rule(passage, clock), forward, call, route, asking, tiers);
+  };
+}
+
+function needsRule(name: string, { hot, archive }: Tiers): boolean {
+  if (archive.length === 0) return false;
+  if (hot.length > 0) return true;
+  return name === 'getSignaturesForAddress' && archive.some(({ config }) => isOdd(PROFILES[config.profile]));
+}
+
+/** Whether its pages are not those of an Agave node. */
+function isOdd({ pages: { untilInclusive, ordered } }: (typeof PROFILES)['agave']): boolean {
+  return untilInclusive || !ordered;
+}

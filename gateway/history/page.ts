@@ -1,0 +1,111 @@
+import { unreachable } from '../../shared/brand.ts';
+import type { Reply } from '../backend/forward.ts';
+import { storageUnreachable } from './answers.ts';
+import { archiveRows, type From } from './archive-page.ts';
+import { findCursors } from './known-cursors.ts';
+import { type PageParams, pageParamsOf, withoutUntil } from './page-params.ts';
+import { type PageRead, pageOf, readPage, type Row } from './page-rows.ts';
+import type { Passage } from './passage.ts';
+
+/** Agave since 4.0: a cursor that the node does not know. */
+const UNKNOWN_CURSOR = -32020;
+/** The node keeps no history at all. */
+const NO_HISTORY = -32011;
+
+/** What the live nodes make of a page. */
+type HotPage =
+  /** It is the answer. */
+  | { readonly kind: 'whole'; readonly reply: Reply }
+  /** Its rows are right, and older ones may be in the archive. */
+  | { readonly kind: 'short'; readonly rows: readonly Row[]; readonly from: From; readonly reply: Reply }
+  /** All of it is older than what they have; `sure`, or because they cannot be asked. */
+  | { readonly kind: 'older'; readonly sure: boolean; readonly reply: Reply | undefined }
+  /** They do not say what they have. */
+  | { readonly kind: 'untold' };
+
+/**
+ * `getSignaturesForAddress`: one page across the tiers (rpc.md 4.3), newest first, the rows spliced in their own bytes.
+ * A page ends before its limit only where the history ends or `until` stands; anything else is an error.
+ */
+export async function forwardPage(passage: Passage): Promise<Reply> {
+  const { call, tiers } = passage;
+  const asked = pageParamsOf(call.params);
+  if (asked === undefined) return passage.through();
+  const hot = tiers.hot.length === 0 ? older() : await hotPage(passage, asked);
+  if (hot.kind === 'whole') return hot.reply;
+  if (passage.signal.aborted) return { kind: 'caller-left' };
+  if (hot.kind === 'untold') return storageUnreachable(call.id);
+  const rows = hot.kind === 'short' ? hot.rows : [];
+  const from: From = hot.kind === 'short' ? hot.from : { kind: 'caller' };
+  const archive = await archiveRows(passage, asked, from, asked.limit - rows.length);
+  switch (archive.kind) {
+    case 'rows':
+      if (archive.rows.length > 0) return pageOf([...rows, ...archive.rows], call.id);
+      if (hot.kind === 'short') return hot.reply;
+      return hot.sure ? pageOf([], call.id) : storageUnreachable(call.id);
+    case 'unknown-cursor':
+      if (hot.kind === 'short') return archive.reply;
+      return hot.sure ? (hot.reply ?? archive.reply) : storageUnreachable(call.id);
+    case 'caller-left':
+      return archive.reply;
+    case 'failed':
+      return storageUnreachable(call.id);
+    default:
+      return unreachable(archive);
+  }
+}
+
+async function hotPage(passage: Passage, asked: PageParams): Promise<HotPage> {
+  const read = await readHot(passage, passage.call.params);
+  if (read.kind === 'error' && read.code === NO_HISTORY) return older();
+  if (read.kind === 'none' && asked.before !== undefined) return { ...older(), sure: false };
+  const isUnknown = read.kind === 'error' && read.code === UNKNOWN_CURSOR;
+  if (!isUnknown && (read.kind !== 'rows' || read.rows.length >= asked.limit)) return whole(read);
+  const hasRows = read.kind === 'rows' && read.rows.length > 0;
+  const isPlain = asked.until === undefined && (asked.before === undefined || hasRows);
+  if (read.kind === 'rows' && isPlain) return short(read, undefined, asked);
+
+  const known = await findCursors(passage, asked);
+  if (known === undefined) return { kind: 'untold' };
+  const isBeforeOlder = asked.before !== undefined && known.before === undefined && !hasRows;
+  // Rows older than `before` and newer than `until` cannot be when `until` is the newer of the two.
+  if (isBeforeOlder && known.until !== undefined)
+    return { kind: 'whole', reply: pageOf([], passage.call.id) };
+  if (isBeforeOlder) return older(isUnknown ? read.reply : undefined);
+  if (read.kind === 'rows') {
+    return known.until === undefined ? short(read, known.before, asked) : whole(read);
+  }
+  if (known.until !== undefined || asked.until === undefined) return older(read.reply);
+  const again = await readHot(passage, withoutUntil(asked));
+  if (again.kind === 'error' && again.code === UNKNOWN_CURSOR) return older(read.reply);
+  return again.kind === 'rows' && again.rows.length < asked.limit
+    ? short(again, known.before, asked)
+    : whole(again);
+}
+
+function readHot({ ask, tiers }: Passage, params: Uint8Array | undefined): Promise<PageRead> {
+  return readPage(ask(tiers.hot, { params, localOnly: true, readable: true }));
+}
+
+function older(reply?: Reply): Extract<HotPage, { kind: 'older' }> {
+  return { kind: 'older', sure: true, reply };
+}
+
+function whole({ reply }: PageRead): HotPage {
+  return { kind: 'whole', reply };
+}
+
+/** The archive goes on below the oldest row, or below `before` when the live nodes have its slot and nothing older. */
+function short(
+  { rows, reply }: Extract<PageRead, { kind: 'rows' }>,
+  beforeSlot: number | undefined,
+  { before }: PageParams,
+): HotPage {
+  const oldest = rows.at(-1);
+  if (oldest !== undefined) return { kind: 'short', rows, reply, from: { kind: 'below', ...oldest } };
+  const from: From =
+    before === undefined || beforeSlot === undefined
+      ? { kind: 'caller' }
+      : { kind: 'below', signature: before, slot: beforeSlot };
+  return { kind: 'short', rows, reply, from };
+}

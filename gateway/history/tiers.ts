@@ -1,0 +1,50 @@
+import { PROFILES } from '../../shared/config/profiles.ts';
+import type { Backend } from '../backend/backend.ts';
+
+/** The backends of a history method: live nodes, which hold some days, and archives, which hold the rest. */
+export type Tiers = Readonly<{ hot: readonly Backend[]; archive: readonly Backend[] }>;
+
+export function tiersOf(backends: readonly Backend[]): Tiers {
+  return { hot: backends.filter(isHot), archive: backends.filter((backend) => !isHot(backend)) };
+}
+
+/** A node that serves the state of now is live. */
+function isHot({ config }: Backend): boolean {
+  return config.lanes.includes('state');
+}
+
+/** The first blocks that live nodes still have, as far as they are known. */
+export type Floors = Readonly<{
+  /** Below it no live node has a block. */
+  lowest: number;
+  /** From it on every live node has every block. */
+  highest: number;
+}>;
+
+export function floorsOf({ hot }: Tiers): Floors | undefined {
+  const floors = hot.flatMap(({ view }) => view.floor ?? []);
+  return floors.length === 0 ? undefined : { lowest: Math.min(...floors), highest: Math.max(...floors) };
+}
+
+/** The newest slot that one of the backends is known to have, whatever its commitment; 0: not known. */
+export function topOf(backends: readonly Backend[]): number {
+  return Math.max(0, ...backends.map(({ view: { tip } }) => Math.max(...Object.values(tip))));
+}
+
+/** The newest slot that one of the backends is known to have finalized; 0: not known. */
+export function finalizedBy(backends: readonly Backend[]): number {
+  return Math.max(0, ...backends.map(({ view }) => view.tip.finalized));
+}
+
+/** The archives that are known to have the slot, or all of them when none is. */
+export function archivesWith({ archive }: Tiers, slot: number): readonly Backend[] {
+  const covering = archive.filter((backend) => covers(backend, slot));
+  return covering.length === 0 ? archive : covering;
+}
+
+function covers(backend: Backend, slot: number): boolean {
+  const { floor = 0 } = backend.view;
+  const top = topOf([backend]);
+  // A node's own floor says nothing about the BigTable behind it.
+  return (slot >= floor || PROFILES[backend.config.profile].bigtable) && (top === 0 || slot <= top);
+}

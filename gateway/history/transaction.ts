@@ -1,0 +1,59 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Backend } from '../backend/backend.ts';
+import type { Reply } from '../backend/forward.ts';
+import { storageUnreachable } from './answers.ts';
+import { paramsForArchive } from './archive-params.ts';
+import { chooseSaying } from './choose-saying.ts';
+import type { Asked, Passage } from './passage.ts';
+import { isOver, verdictOf } from './verdict.ts';
+
+/** A live node that has the transaction answers well within it; later the archive is asked too. */
+const HEAD_START_MS = 150;
+
+/**
+ * `getTransaction`: its slot is not known, so the live nodes are asked first and the archive when they do not have it or
+ * take long. The first real answer wins and the other tier is let go of; a quick null never beats real data.
+ */
+export async function forwardTransaction(passage: Passage, clock: Clock): Promise<Reply> {
+  const { call, tiers } = passage;
+  const hot = start(passage, tiers.hot, { localOnly: true });
+  const inTime = await within(hot.reply, HEAD_START_MS, clock);
+  if (inTime !== undefined && isOver(verdictOf(inTime))) return inTime;
+  const archive = start(passage, tiers.archive, { params: paramsForArchive(call.params) });
+  const byHot = hot.reply.then((reply) => (isOver(verdictOf(reply)) ? hot : undefined));
+  const byArchive = archive.reply.then((reply) => (verdictOf(reply).kind === 'found' ? archive : undefined));
+  const won = (await Promise.race([byHot, byArchive])) ?? (await byHot) ?? (await byArchive);
+  if (won === undefined) return neither(await hot.reply, await archive.reply, call.id);
+  (won === hot ? archive : hot).cancel();
+  return won.reply;
+}
+
+function neither(hot: Reply, archive: Reply, id: Uint8Array): Reply {
+  const [said, then] = [verdictOf(hot), verdictOf(archive)];
+  if (isOver(then)) return archive;
+  const choice = chooseSaying(said, then, { isTime: false, isNew: true });
+  if (choice === 'storage-unreachable') return storageUnreachable(id);
+  return choice === 'hot' ? hot : archive;
+}
+
+type Attempt = Readonly<{ reply: Promise<Reply>; cancel(): void }>;
+
+/** Asks a tier with a signal of its own, so that it can be let go of while the other one answers. */
+function start({ ask, signal }: Passage, backends: readonly Backend[], asked: Asked): Attempt {
+  const own = new AbortController();
+  const cancel = () => own.abort();
+  if (signal.aborted) cancel();
+  else signal.addEventListener('abort', cancel, { once: true });
+  return { reply: ask(backends, { ...asked, signal: own.signal }), cancel };
+}
+
+/** The reply, or `undefined` when it has not begun after `ms`. */
+async function within(reply: Promise<Reply>, ms: number, clock: Clock): Promise<Reply | undefined> {
+  const late = new AbortController();
+  const waited = clock.sleep(ms, late.signal).then(() => undefined);
+  try {
+    return await Promise.race([reply, waited]);
+  } finally {
+    late.abort();
+  }
+}

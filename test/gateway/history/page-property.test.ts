@@ -1,0 +1,113 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import type { Backend } from '../../../gateway/backend/backend.ts';
+import { agavePage } from '../../fakes/agave-page.ts';
+import { type History, isOlder, type Transaction } from '../../fakes/history.ts';
+import { startHotNode } from '../../fakes/hot-node.ts';
+import { archivedSlots, startOldFaithful } from '../../fakes/old-faithful.ts';
+import { startSuperbank } from '../../fakes/superbank.ts';
+import { ADDRESS, caller, chainOf, learnt, probed, probedBigtable } from './world.ts';
+
+const RUNS = 120;
+const EVERYTHING = { floor: 0, top: 90 };
+const history = chainOf(1);
+
+const hot = startHotNode({ history, held: EVERYTHING, bigtable: undefined, strictCursors: true });
+const faithful = startOldFaithful({ history, epochs: [0, 3], addressIndex: true });
+const superbank = startSuperbank({ history, held: EVERYTHING, timesOut: false, emitHttpErrors: false });
+const bigtable = startHotNode({ history, held: EVERYTHING, bigtable: EVERYTHING, strictCursors: true });
+/** What each backend's probe would have learnt changes from run to run; its connections stay. */
+const node = probed(hot.url, 'agave');
+const [faithfulAt, superbankAt, bigtableAt] = [
+  probed(faithful.url, 'old-faithful'),
+  probed(superbank.url, 'superbank'),
+  probedBigtable(bigtable.url),
+];
+afterAll(async () => {
+  for (const { client } of [node, faithfulAt, superbankAt, bigtableAt]) client.close();
+  for (const fake of [hot, faithful, superbank, bigtable]) await fake[Symbol.asyncDispose]();
+});
+
+/** Where the live node begins, how far the archive goes, and what is asked; cursors are places in the chain. */
+const scene = fc.record({
+  seed: fc.nat(50),
+  floor: fc.oneof(fc.constantFrom(20, 40, 60), fc.integer({ min: 1, max: 78 })),
+  overlap: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 30 })),
+  topKnown: fc.boolean(),
+  floorKnown: fc.boolean(),
+  limit: fc.oneof(fc.integer({ min: 1, max: 12 }), fc.constant(1_000)),
+  before: fc.option(fc.nat(150), { nil: undefined }),
+  until: fc.option(fc.nat(150), { nil: undefined }),
+});
+type Scene = typeof scene extends fc.Arbitrary<infer T> ? T : never;
+
+/** Sets an archive up to hold everything below the live node's floor and `overlap` slots more. */
+type Archive = (scene: Scene, history: History) => Backend;
+
+const archives: Readonly<Record<string, Archive>> = {
+  'Old Faithful'({ floor, overlap, topKnown }, chain) {
+    const last = Math.min(3, Math.ceil((floor + overlap) / chain.epochSlots) - 1);
+    faithful.state.history = chain;
+    faithful.state.epochs = [0, last];
+    const { top } = archivedSlots(faithful.state);
+    const newest = chain.slots.findLast((slot) => slot <= top);
+    return learnt(faithfulAt, 1, topKnown ? newest : 0);
+  },
+  Superbank({ floor, overlap, topKnown }, chain) {
+    const held = { floor: 0, top: Math.min(90, floor + overlap - 1) };
+    Object.assign(superbank.state, { history: chain, held });
+    return learnt(superbankAt, 0, topKnown ? held.top : 0);
+  },
+  'an Agave node with BigTable'({ floor, overlap, topKnown }, chain) {
+    const held = { floor: Math.max(1, floor - 10), top: Math.min(90, floor + overlap - 1) };
+    Object.assign(bigtable.state, { history: chain, held, bigtable: { floor: 0, top: held.top } });
+    return learnt(bigtableAt, held.floor, topKnown ? held.top : 0);
+  },
+};
+
+describe.each(Object.keys(archives))('with %s as the archive', (name) => {
+  test.each([
+    ['4.0', true],
+    ['3.x', false],
+  ])('a page is that of one node that has everything, the live node being Agave %s', async (_, strict) => {
+    await fc.assert(
+      fc.asyncProperty(scene, async (asked) => {
+        const chain = chainOf(asked.seed);
+        Object.assign(hot.state, {
+          history: chain,
+          held: { floor: asked.floor, top: 90 },
+          strictCursors: strict,
+        });
+        const archive = archives[name]?.(asked, chain);
+        if (archive === undefined) throw new Error(`no archive ${name}`);
+        learnt(node, asked.floorKnown ? asked.floor : undefined, 90);
+        const { before, until } = cursorsIn(chain, asked, name === 'Old Faithful');
+        const config = { limit: asked.limit, before: before?.signature, until: until?.signature };
+        const expected = agavePage(chain, EVERYTHING, { address: ADDRESS, ...config }, true);
+        const got = await caller().ask([node, archive], 'getSignaturesForAddress', [ADDRESS, config]);
+        if (expected.kind !== 'rows') throw new Error('a cursor of the chain is not known to it');
+        expect(signaturesOf(got)).toEqual(expected.rows.map(({ signature }) => signature));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+/**
+ * Two transactions of the chain, of this address or not. Old Faithful never meets an `until` that is not among the
+ * address's rows below `before`, so it is given no other; and nothing tells the order of rows within a slot, so a
+ * `before` that is not the address's stands in a slot without its rows.
+ */
+function cursorsIn({ transactions }: History, { before: at, until: end }: Scene, walksRows: boolean) {
+  const own = ({ addresses }: Transaction) => addresses.includes(ADDRESS);
+  const slots = new Set(transactions.filter(own).map(({ slot }) => slot));
+  const starts = transactions.filter((each) => !walksRows || own(each) || !slots.has(each.slot));
+  const before = at === undefined ? undefined : starts[at % starts.length];
+  const below = (each: Transaction) => own(each) && (before === undefined || isOlder(each, before));
+  const ends = walksRows ? transactions.filter(below) : transactions;
+  return { before, until: end === undefined ? undefined : ends[end % ends.length] };
+}
+
+function signaturesOf(result: unknown): unknown {
+  return Array.isArray(result) ? result.map(({ signature }) => signature) : result;
+}

@@ -1,0 +1,79 @@
+import type { Backend } from '../../../gateway/backend/backend.ts';
+import type { Asking, Forward, Reply } from '../../../gateway/backend/forward.ts';
+import { withHistory } from '../../../gateway/history/history.ts';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
+import { PROFILES, type ProfileName } from '../../../shared/config/profiles.ts';
+import { createHistory } from '../../fakes/history.ts';
+import { backendOf, forwardOf, routeTo } from '../backend/of.ts';
+import { textOfBody } from '../stream-body.ts';
+
+const bytesOf = (text: string) => new TextEncoder().encode(text);
+
+/** A backend of a profile at a fake's address, with what a probe would have learnt. */
+export function probed(at: string, profile: ProfileName, floor?: number, top?: number): Backend {
+  const { bodyBytesMax, lanes } = PROFILES[profile];
+  return learnt(backendOf({ name: profile, at, profile, lanes, bodyBytesMax }), floor, top);
+}
+
+/** An Agave node with BigTable that serves nothing but history. */
+export function probedBigtable(at: string, floor?: number, top?: number): Backend {
+  return learnt(backendOf({ name: 'bigtable', at, lanes: ['archive'] }), floor, top);
+}
+
+/** The backend with what a probe would learn of it. */
+export function learnt(backend: Backend, floor: number | undefined, top = 0): Backend {
+  backend.view.floor = floor;
+  backend.view.tip.finalized = top;
+  return backend;
+}
+
+/** The chain of the tests: 4 epochs of 20 slots and a bit of the fifth. */
+export const ADDRESS = 'Addr1111111111111111111111111111111111111111';
+export const OTHER = 'Addr2222222222222222222222222222222222222222';
+export const chainOf = (seed: number) =>
+  createHistory({ seed, slots: 90, epochSlots: 20, addresses: [ADDRESS, OTHER] });
+
+/** Calls through `withHistory` over real sockets to fakes. */
+export function caller(clock: Clock = systemClock, given?: Forward) {
+  const overs: string[] = [];
+
+  function send(
+    backends: readonly Backend[],
+    method: string,
+    params: unknown,
+    asking: Partial<Asking> = {},
+  ): Promise<Reply> {
+    const text = typeof params === 'string' ? params : JSON.stringify(params);
+    const call = { kind: 'call', id: bytesOf('7'), method, params: bytesOf(text) } as const;
+    const forward = given ?? forwardOf(backends, clock).forward;
+    return withHistory(forward, clock)(call, routeTo(backends, method), {
+      acceptEncoding: 'identity',
+      signal: new AbortController().signal,
+      accountId: 1,
+      onOver: () => void overs.push(method),
+      ...asking,
+    });
+  }
+
+  return {
+    /** The calls that no backend works on any more. */
+    overs,
+    send,
+    /** The answer's text, or what stands for it. */
+    async text(backends: readonly Backend[], method: string, params: unknown): Promise<string> {
+      return textOf(await send(backends, method, params));
+    },
+    /** The result or the error's code. */
+    async ask(backends: readonly Backend[], method: string, params: unknown): Promise<unknown> {
+      const text = await textOf(await send(backends, method, params));
+      if (!text.startsWith('{')) return text;
+      const { result, error }: { result?: unknown; error?: { code: number } } = JSON.parse(text);
+      return error === undefined ? result : error.code;
+    },
+  };
+}
+
+export async function textOf(reply: Reply): Promise<string> {
+  if (reply.kind === 'whole') return new TextDecoder().decode(reply.bytes);
+  return reply.kind === 'stream' ? textOfBody(reply.body) : reply.kind;
+}
