@@ -1,0 +1,46 @@
+import { expect, test } from 'bun:test';
+import { chooseSaying } from '../../../gateway/history/choose-saying.ts';
+import type { Verdict } from '../../../gateway/history/verdict.ts';
+
+const NULL: Verdict = { kind: 'null' };
+const NONE: Verdict = { kind: 'unreachable' };
+const error = (code: number): Verdict => ({ kind: 'lacking', code });
+
+const BLOCK = { isTime: false, isNew: false };
+const NEW = { isTime: false, isNew: true };
+const TIME = { isTime: true, isNew: false };
+
+test.each([
+  [
+    'what was skipped or lost stays ambiguous (rpc.md 2.1 note 4)',
+    error(-32007),
+    error(-32009),
+    BLOCK,
+    'hot',
+  ],
+  ['what was skipped or lost stays so without an archive', error(-32007), NONE, BLOCK, 'hot'],
+  ['what was cleaned up is skipped for good in the archive', error(-32001), error(-32009), BLOCK, 'archive'],
+  ['what is not there is skipped for good in the archive', error(-32004), error(-32009), BLOCK, 'archive'],
+  ['a slot that is not there yet is not skipped', error(-32004), error(-32009), NEW, 'hot'],
+  ['a block not written yet is not skipped', error(-32014), error(-32009), BLOCK, 'hot'],
+  [
+    'what was cleaned up stays so when the archive has no such epoch',
+    error(-32001),
+    error(-32004),
+    BLOCK,
+    'hot',
+  ],
+  ['what was cleaned up stays so against a null', error(-32001), NULL, BLOCK, 'hot'],
+  ['what was cleaned up stays so without an archive', error(-32001), NONE, BLOCK, 'hot'],
+  ['two nulls are a null', NULL, NULL, BLOCK, 'hot'],
+  ['a null gives way to skipped', NULL, error(-32009), BLOCK, 'archive'],
+  ['a time of null stays', NULL, error(-32009), TIME, 'hot'],
+  ['a null without an archive is no answer', NULL, NONE, BLOCK, 'storage-unreachable'],
+  ['a time of null without an archive is no answer', NULL, NONE, TIME, 'storage-unreachable'],
+  ['without a live node skipped is skipped', NONE, error(-32009), BLOCK, 'archive'],
+  ['without a live node a new slot is not skipped', NONE, error(-32009), NEW, 'hot'],
+  ["without a live node the archive's null says nothing", NONE, NULL, BLOCK, 'hot'],
+  ['nobody answers', NONE, NONE, BLOCK, 'hot'],
+] as const)('%s', (_, hot, archive, missing, choice) => {
+  expect(chooseSaying(hot, archive, missing)).toBe(choice);
+});

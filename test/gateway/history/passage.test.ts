@@ -1,0 +1,85 @@
+import { expect, test } from 'bun:test';
+import type { Asking, Forward, Reply } from '../../../gateway/backend/forward.ts';
+import { withHistory } from '../../../gateway/history/history.ts';
+import { backendOf, routeTo } from '../backend/of.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
+import { caller } from './world.ts';
+
+const bytesOf = (text: string) => new TextEncoder().encode(text);
+const hot = backendOf({ name: 'hot' });
+const archive = backendOf({ name: 'archive', lanes: ['archive'], profile: 'superbank' });
+const whole = (result: string): Reply => ({
+  kind: 'whole',
+  bytes: bytesOf(`{"jsonrpc":"2.0","result":${result},"id":7}`),
+  encoding: undefined,
+});
+
+/** A forward that tells what it is given, and answers by the name of the first backend. */
+function recorded(answers: Readonly<Record<string, Reply>>) {
+  const seen: { names: string[]; method: string; params: string; asking: Asking }[] = [];
+  const forward: Forward = async ({ params = bytesOf('') }, { name, backends }, asking) => {
+    const names = backends.map(({ config }) => config.name);
+    seen.push({ names, method: name, params: new TextDecoder().decode(params), asking });
+    const reply = answers[names[0] ?? ''] ?? { kind: 'no-backend' };
+    if (reply.kind !== 'stream') asking.onOver();
+    return reply;
+  };
+  return { seen, forward };
+}
+
+test.each([
+  ['getSlot', [hot, archive]],
+  ['getInflationReward', [hot, archive]],
+  ['getTransactionsForAddress', [hot, archive]],
+  ['getBlock', [hot]],
+  ['getTransaction', [archive]],
+  ['getSignaturesForAddress', [archive]],
+  ['getSignaturesForAddress', [hot]],
+] as const)('%s with nothing to choose goes on as it is', async (method, backends) => {
+  const { clock } = createVirtualClock();
+  const given: unknown[] = [];
+  const reply = whole('1');
+  const forward: Forward = async (...args) => {
+    given.push(...args);
+    return reply;
+  };
+  const call = { kind: 'call', id: bytesOf('7'), method, params: bytesOf('["x"]') } as const;
+  const route = routeTo(backends, method);
+  const asking = {
+    acceptEncoding: 'gzip',
+    signal: new AbortController().signal,
+    accountId: 1,
+    onOver: () => undefined,
+  };
+  expect(await withHistory(forward, clock)(call, route, asking)).toBe(reply);
+  expect(given[0]).toBe(call);
+  expect(given[1]).toBe(route);
+  expect(given[2]).toBe(asking);
+});
+
+test('however many backends are asked, the permit is given back once', async () => {
+  const { forward, seen } = recorded({ hot: whole('null'), archive: whole('null') });
+  const { overs, send } = caller(createVirtualClock().clock, forward);
+  await send([hot, archive], 'getTransaction', ['s']);
+  expect(seen).toHaveLength(2);
+  expect(overs).toEqual(['getTransaction']);
+});
+
+test('a permit is held until the last byte of a stream that is passed on', async () => {
+  const body = { pipe: async () => ({ kind: 'complete', bytes: 0 }) as const, cancel: () => undefined };
+  const stream: Reply = { kind: 'stream', body, encoding: 'gzip' };
+  const { forward, seen } = recorded({ hot: whole('null'), archive: stream });
+  const { overs, send } = caller(createVirtualClock().clock, forward);
+  expect(await send([hot, archive], 'getTransaction', ['s'])).toBe(stream);
+  expect(overs).toEqual([]);
+  seen[1]?.asking.onOver();
+  expect(overs).toEqual(['getTransaction']);
+});
+
+test("what passes through keeps the caller's encodings, what is read is asked for uncompressed", async () => {
+  const { forward, seen } = recorded({ hot: whole('[]'), archive: whole('[]') });
+  const { send } = caller(createVirtualClock().clock, forward);
+  await send([hot, archive], 'getBlock', [5], { acceptEncoding: 'gzip' });
+  await send([hot, archive], 'getSignaturesForAddress', ['a'], { acceptEncoding: 'gzip' });
+  expect(seen.map(({ asking }) => asking.acceptEncoding)).toEqual(['gzip', 'identity', 'identity']);
+});
