@@ -25,7 +25,7 @@ export type Passage = Readonly<{
   signal: AbortSignal;
   /** Asks some backends of the route. Never rejects. */
   ask(backends: readonly Backend[], asked?: Asked): Promise<Reply>;
-  /** Asks all backends of the route exactly as the caller asked. */
+  /** Asks live nodes exactly as the caller asked, for their own words about odd parameters; archives overlook some. */
   through(): Promise<Reply>;
 }>;
 
@@ -65,7 +65,7 @@ export async function pass(
       };
       return send({ ...call, params, method: to.name }, to, changes);
     },
-    through: () => send(call, route, {}),
+    through: () => send(call, tiers.hot.length > 0 ? { ...route, backends: tiers.hot } : route, {}),
   };
   try {
     return await rule(passage);

@@ -23,7 +23,9 @@ test.each([
   ['-32015', failed(-32015), 'refused'],
   ['-32602', failed(-32602, 'Invalid param'), 'refused'],
   ['-32602 for a BigTable', failed(-32602, 'BigTable query failed (maybe timeout)'), 'lacking'],
-] as const)('an answer is judged by what it says: %s', (_, text, kind) => expect(verdictOf(whole(text)).kind).toBe(kind));
+] as const)('an answer is judged by what it says: %s', (_, text, kind) =>
+  expect(verdictOf(whole(text)).kind).toBe(kind),
+);
 
 test.each([
   ['gzip', gzipSync],

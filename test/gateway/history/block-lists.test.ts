@@ -1,0 +1,145 @@
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { startHotNode } from '../../fakes/hot-node.ts';
+import { archivedSlots, startOldFaithful } from '../../fakes/old-faithful.ts';
+import { refusedUrl } from '../../fakes/raw-backend.ts';
+import { startSuperbank } from '../../fakes/superbank.ts';
+import { caller, chainOf, learnt, probed } from './world.ts';
+
+const history = chainOf(1);
+const hot = startHotNode({ history, held: { floor: 50, top: 90 }, bigtable: undefined, strictCursors: true });
+const faithful = startOldFaithful({ history, epochs: [0, 2], addressIndex: true });
+const superbank = startSuperbank({
+  history,
+  held: { floor: 0, top: 49 },
+  timesOut: false,
+  emitHttpErrors: false,
+});
+afterAll(async () => {
+  for (const { client } of [node, faithfulAt, superbankAt]) client.close();
+  for (const fake of [hot, faithful, superbank]) await fake[Symbol.asyncDispose]();
+});
+beforeEach(() => {
+  for (const { seen } of [hot, faithful, superbank]) seen.length = 0;
+  reach(50, 0);
+});
+
+const node = probed(hot.url, 'agave', 50, 90);
+const faithfulAt = probed(faithful.url, 'old-faithful', 1, 59);
+const superbankAt = probed(superbank.url, 'superbank', 0, 49);
+const { ask, text } = caller();
+const paramsSeen = ({ seen }: typeof hot | typeof superbank | typeof faithful) =>
+  seen.map(({ params }) => params);
+const between = (start: number, end: number) => history.slots.filter((slot) => slot >= start && slot <= end);
+
+/** A live node from `floor` on; archives to `overlap` slots beyond it, or to the end of the epoch there. */
+function reach(floor: number, overlap: number, known = true): void {
+  hot.state.held = { floor, top: 90 };
+  learnt(node, floor, 90);
+  superbank.state.held = { floor: 0, top: floor - 1 + overlap };
+  learnt(superbankAt, 0, known ? superbank.state.held.top : 0);
+  faithful.state.epochs = [0, Math.min(3, Math.ceil((floor + overlap) / 20) - 1)];
+  learnt(faithfulAt, 1, known ? archivedSlots(faithful.state).top : 0);
+}
+
+const scene = fc.record({
+  floor: fc.integer({ min: 1, max: 80 }),
+  overlap: fc.integer({ min: 0, max: 20 }),
+  known: fc.boolean(),
+  start: fc.nat(95),
+  length: fc.option(fc.nat(95), { nil: undefined }),
+  limit: fc.integer({ min: 1, max: 95 }),
+});
+
+describe.each([
+  ['Old Faithful', [node, faithfulAt]],
+  ['Superbank', [node, superbankAt]],
+] as const)('with %s', (_, backends) => {
+  test('a range is that of one node that has everything', async () => {
+    const property = fc.asyncProperty(scene, async ({ floor, overlap, known, start, length }) => {
+      reach(floor, overlap, known);
+      const params = length === undefined ? [start] : [start, start + length];
+      expect(await ask(backends, 'getBlocks', params)).toEqual(between(start, start + (length ?? 95)));
+    });
+    await fc.assert(property, { numRuns: 150 });
+  });
+
+  test('a number of blocks is that of one node that has everything', async () => {
+    const property = fc.asyncProperty(scene, async ({ floor, overlap, known, start, limit }) => {
+      reach(floor, overlap, known);
+      const expected = between(start, 90).slice(0, limit);
+      expect(await ask(backends, 'getBlocksWithLimit', [start, limit])).toEqual(expected);
+    });
+    await fc.assert(property, { numRuns: 150 });
+  });
+});
+
+describe('each tier is asked', () => {
+  const both = [node, superbankAt];
+
+  test('for its own part, the archive without what it may not know', async () => {
+    await ask(both, 'getBlocks', '[ 40, 60, {"commitment":"confirmed","minContextSlot":7} ]');
+    expect(paramsSeen(superbank)).toEqual([[40, 49, { commitment: 'confirmed' }]]);
+    expect(paramsSeen(hot)).toEqual([[50, 60, { commitment: 'confirmed', minContextSlot: 7 }]]);
+  });
+
+  test('with the config in the second place too, an omitted end being 500,000 slots on', async () => {
+    await ask(both, 'getBlocks', [40, { commitment: 'confirmed' }]);
+    expect(paramsSeen(superbank)).toEqual([[40, 49, { commitment: 'confirmed' }]]);
+    expect(paramsSeen(hot)).toEqual([[50, 500_040, { commitment: 'confirmed' }]]);
+  });
+
+  test('alone when it has the whole range', async () => {
+    await ask(both, 'getBlocks', [10, 20]);
+    expect([hot.seen.length, superbank.seen.length]).toEqual([0, 1]);
+    await ask(both, 'getBlocks', [50, 90]);
+    expect([hot.seen.length, superbank.seen.length]).toEqual([1, 1]);
+  });
+
+  test('away from its floor, when the archive reaches above it: nodes clean up between probes', async () => {
+    reach(50, 20);
+    await ask(both, 'getBlocks', [40, 90]);
+    expect(paramsSeen(superbank)).toEqual([[40, 69]]);
+    expect(paramsSeen(hot)).toEqual([[70, 90]]);
+  });
+
+  test('once more with the rest of the number', async () => {
+    const older = between(45, 49).length;
+    await ask(both, 'getBlocksWithLimit', [45, 20, { commitment: 'confirmed' }]);
+    expect(paramsSeen(superbank)).toEqual([[45, 20, { commitment: 'confirmed' }]]);
+    expect(paramsSeen(hot)).toEqual([[50, 20 - older, { commitment: 'confirmed' }]]);
+  });
+});
+
+test.each([
+  ['getBlocks', '[40,600000]'],
+  ['getBlocks', '[40,30]'],
+  ['getBlocks', '["40",60]'],
+  ['getBlocks', '[40,60,{},1]'],
+  ['getBlocksWithLimit', '[40,0]'],
+  ['getBlocksWithLimit', '[40,500001]'],
+  ['getBlocksWithLimit', '[40]'],
+])("%s with %s goes on as it is, for the node's own words", async (method, params) => {
+  await text([node, superbankAt], method, params);
+  expect(hot.seen[0]?.text).toContain(`"params":${params}}`);
+});
+
+describe('a list that one tier cannot give is an error, never a shorter list', () => {
+  const withoutArchive = [node, probed(refusedUrl(), 'superbank', 0, 49)];
+  const withoutHot = [probed(refusedUrl(), 'agave', 50, 90), superbankAt];
+
+  test.each([
+    ['getBlocks', [40, 60]],
+    ['getBlocks', [10, 20]],
+    ['getBlocksWithLimit', [40, 60]],
+  ])('%s %p without its archive', async (method, params) => {
+    expect(await ask(withoutArchive, method, params)).toBe(-32019);
+  });
+
+  test.each([
+    ['getBlocks', [40, 60]],
+    ['getBlocksWithLimit', [40, 60]],
+  ])('%s %p without its live node', async (method, params) => {
+    expect(await ask(withoutHot, method, params)).toBe('no-backend');
+  });
+});

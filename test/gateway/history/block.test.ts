@@ -1,0 +1,96 @@
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { timeOf } from '../../fakes/history.ts';
+import { startHotNode } from '../../fakes/hot-node.ts';
+import { startOldFaithful } from '../../fakes/old-faithful.ts';
+import { refusedUrl } from '../../fakes/raw-backend.ts';
+import { startSuperbank } from '../../fakes/superbank.ts';
+import { caller, chainOf, probed } from './world.ts';
+
+const history = chainOf(1);
+const skipped = Array.from({ length: 90 }, (_, i) => i + 1).filter((slot) => !history.slots.includes(slot));
+const oldSkip = skipped.find((slot) => slot < 50) ?? 0;
+const newSkip = skipped.find((slot) => slot > 60) ?? 0;
+
+const hot = startHotNode({ history, held: { floor: 50, top: 90 }, bigtable: undefined, strictCursors: true });
+const faithful = startOldFaithful({ history, epochs: [0, 2], addressIndex: true });
+const superbank = startSuperbank({
+  history,
+  held: { floor: 0, top: 80 },
+  timesOut: false,
+  emitHttpErrors: false,
+});
+afterAll(async () => {
+  for (const fake of [hot, faithful, superbank]) await fake[Symbol.asyncDispose]();
+});
+beforeEach(() => {
+  for (const { seen } of [hot, faithful, superbank]) seen.length = 0;
+});
+
+const node = probed(hot.url, 'agave', 50, 90);
+const withFaithful = [node, probed(faithful.url, 'old-faithful', 1, 59)];
+const withSuperbank = [node, probed(superbank.url, 'superbank', 0, 80)];
+const withDeadArchive = [node, probed(refusedUrl(), 'superbank', 0, 80)];
+const asked = () => [hot, faithful, superbank].map(({ seen }) => seen.length);
+const { ask, text } = caller();
+
+describe('the tier that should have the slot is asked first', () => {
+  test('the live node at its floor and above', async () => {
+    const slot = history.slots.find((each) => each >= 50);
+    expect(await ask(withFaithful, 'getBlockTime', [slot])).toBe(timeOf(slot ?? 0));
+    expect(asked()).toEqual([1, 0, 0]);
+  });
+
+  test('the archive below it', async () => {
+    expect(await ask(withFaithful, 'getBlock', [1])).toMatchObject({ blockhash: 'b1' });
+    expect(asked()).toEqual([0, 1, 0]);
+  });
+
+  test('the live node while its floor is not known, and the archive then', async () => {
+    const unprobed = [probed(hot.url, 'agave'), probed(faithful.url, 'old-faithful')];
+    expect(await ask(unprobed, 'getBlock', [1])).toMatchObject({ blockhash: 'b1' });
+    expect(asked()).toEqual([1, 1, 0]);
+  });
+
+  test('of two archives the one that is known to have it', async () => {
+    const both = [...withFaithful, probed(superbank.url, 'superbank', 40, 80)];
+    expect(await ask(both, 'getBlock', [1])).toMatchObject({ blockhash: 'b1' });
+    expect(asked()).toEqual([0, 1, 0]);
+  });
+
+  test('the other one when it fails', async () => {
+    faithful.state.epochs = [1, 2];
+    hot.state.held = { floor: 10, top: 90 };
+    const slot = history.slots.find((each) => each >= 10);
+    expect(await ask(withFaithful, 'getBlock', [slot])).toMatchObject({ blockhash: `b${slot}` });
+    expect(asked()).toEqual([1, 1, 0]);
+    faithful.state.epochs = [0, 2];
+    hot.state.held = { floor: 50, top: 90 };
+  });
+});
+
+describe('when neither has it, the more certain word is the answer', () => {
+  test.each([
+    ['an old slot was skipped for good', withSuperbank, oldSkip, -32009],
+    ['an old slot was skipped for good, says Old Faithful', withFaithful, oldSkip, -32009],
+    ['a slot skipped on the live node may be missing (rpc.md 2.1 note 4)', withSuperbank, newSkip, -32007],
+    ['a slot to come is not skipped', withSuperbank, 99, -32004],
+    ['an old slot was cleaned up while the archive is away', withDeadArchive, 1, -32001],
+    ['a slot skipped on the live node stays so while the archive is away', withDeadArchive, newSkip, -32007],
+  ])('%s', async (_, backends, slot, code) => {
+    expect(await ask(backends, 'getBlock', [slot])).toBe(code);
+  });
+});
+
+test('a member that an archive does not know is kept from it, every other byte is not', async () => {
+  const params = '[ 1 , {"foo":1,"rewards" : false,"minContextSlot":5,"encoding":"js\\u006fn"} ]';
+  expect(await ask(withSuperbank, 'getBlock', params)).toMatchObject({ blockhash: 'b1' });
+  expect(superbank.seen[0]?.text).toContain('"params":[1,{"rewards" : false,"encoding":"js\\u006fn"}]}');
+});
+
+test.each([['[]'], ['["1"]'], ['[-1]'], ['[1.5]'], ['{"slot":1}'], ['[[1]]']])(
+  "the node's own words are the answer to %s",
+  async (params) => {
+    await text(withSuperbank, 'getBlock', params);
+    expect(hot.seen[0]?.text).toContain(`"params":${params}}`);
+  },
+);
