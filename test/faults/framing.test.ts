@@ -142,8 +142,13 @@ describe('F6 what a backend sends beside its answer reaches nobody', () => {
     ['a space before the colon', ({ send }) => send(plain(GOOD, 'x-a : b\r\n')), 503],
     ['a head of 1 MB', ({ send }) => send(plain(GOOD, `x-a: ${'a'.repeat(1_000_000)}\r\n`)), 503],
   ])('F6 %s', async (_name, script, status) => {
-    backend.script(script);
+    const gone = Promise.withResolvers<void>();
+    backend.script((exchange) => {
+      void exchange.gone.then(gone.resolve);
+      return script(exchange);
+    });
     const answer = await gateway.post(CALL, key);
+    await gone.promise; // nobody reads more from such a connection
     expect(answer.status).toBe(status);
     if (status === 200) expect(await answer.text()).toBe(GOOD);
     backend.script((exchange) => exchange.send(plain(GOOD)));
