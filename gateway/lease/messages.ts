@@ -1,0 +1,81 @@
+import type { Brand } from '../../shared/brand.ts';
+
+/** One gateway process as the centre knows it: a UUID kept on its disk, which survives restarts. */
+export type NodeId = Brand<string, 'NodeId'>;
+
+/**
+ * Who speaks: the node, its fence (which grows with every start of it) and a number that grows with every message. The
+ * centre takes from an older message only what can never be wrong, its counters, so that a message that comes twice,
+ * late or out of order changes nothing.
+ */
+export type Speaker = Readonly<{ node: NodeId; fence: number; seq: number }>;
+
+/** What a node says of one account's rate and asks for. Tokens are whole micro-tokens (10^-6 of a call). */
+export type RateAsk = Readonly<{
+  accountId: number;
+  /** The plan, by the revision of the accounts database that it was read at; the centre keeps the newest. */
+  revision: number;
+  rps: number;
+  burst: number;
+  /** Micro-tokens spent under this fence since its start; only grows. */
+  spent: number;
+  /** Micro-tokens it wants to hold unspent after this message; what it holds above that goes back. */
+  wanted: number;
+  /** Calls a second that were offered to it lately, refused ones included: its share when there is not enough for all. */
+  weight: number;
+}>;
+
+/** The centre's state of the account after the message. */
+export type RateGrant = Readonly<{
+  /** Micro-tokens ever granted to the node under this fence. It may spend `granted - spent`. */
+  granted: number;
+  /** How long the grant lives from when the message was sent, in milliseconds; what is unspent then is lost. */
+  lifeMs: number;
+  /** Until the account's bucket has a whole token again, or what was wanted; 0 when something was granted. */
+  waitMs: number;
+  /** Nodes that hold or want tokens of the account now, this one included, and the sum of their weights. */
+  nodes: number;
+  weights: number;
+}>;
+
+/** What a node says of one account's credits and asks for. Whole credits. */
+export type CreditAsk = Readonly<{
+  accountId: number;
+  revision: number;
+  /** Credits ever given to the account, at that revision. */
+  total: number;
+  /** Credits charged and refunded by this node, ever: both only grow. */
+  charged: number;
+  refunded: number;
+  /** Credits it wants to hold unspent after this message; what it holds above that goes back. */
+  wanted: number;
+  /** Credits that a waiting request needs now; 0 when none waits. Others are asked to give back what they do not need. */
+  needed: number;
+}>;
+
+export type CreditGrant = Readonly<{
+  /** Credits that the node may still spend beyond what it said it had charged: granted - returned - (charged - refunded). */
+  allowance: number;
+  /** Credits that nobody holds. */
+  available: number;
+  /** Credits held unspent by other nodes that have spoken lately, and by nodes that have not. */
+  heldByOthers: number;
+  heldByDead: number;
+  /** Another node needs credits: hold no more than is needed. */
+  recalled: boolean;
+}>;
+
+/** The answer to one ask; `failed`: the centre did not take it, or nobody knows whether it did. */
+export type Answered<Grant> =
+  { readonly kind: 'granted'; readonly grant: Grant } | { readonly kind: 'failed' };
+
+/**
+ * Where leases of all nodes meet. Every call is absolute and may be repeated. Both settle within `deadlineMs` of the
+ * store's own options and never reject; answers are in the order of the asks.
+ */
+export type LeaseStore = Readonly<{
+  rates(speaker: Speaker, asks: readonly RateAsk[]): Promise<readonly Answered<RateGrant>[]>;
+  credits(speaker: Speaker, asks: readonly CreditAsk[]): Promise<readonly Answered<CreditGrant>[]>;
+  /** Resolves when the store is closed and no call is under way. */
+  close(): Promise<void>;
+}>;
