@@ -52,9 +52,12 @@ describe('the tier that should have the slot is asked first', () => {
   });
 
   test('of two archives the one that is known to have it', async () => {
-    const both = [...withFaithful, probed(superbank.url, 'superbank', 40, 80)];
-    expect(await ask(both, 'getBlock', [1])).toMatchObject({ blockhash: 'b1' });
+    const older = probed(faithful.url, 'old-faithful', 1, 39);
+    const both = [node, older, probed(superbank.url, 'superbank', 40, 80)];
+    await ask(both, 'getBlock', [1]);
     expect(asked()).toEqual([0, 1, 0]);
+    await ask(both, 'getBlock', [45]);
+    expect(asked()).toEqual([0, 1, 1]);
   });
 
   test('the other one when it fails', async () => {

@@ -1,0 +1,170 @@
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { failure, result, type Script, startBackend, streamed } from '../../fakes/backend.ts';
+import { refusedUrl } from '../../fakes/raw-backend.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
+import { caller, probed, textOf } from './world.ts';
+
+const hot = startBackend();
+const archive = startBackend();
+afterAll(async () => {
+  for (const fake of [hot, archive]) await fake[Symbol.asyncDispose]();
+});
+beforeEach(() => {
+  for (const { seen } of [hot, archive]) seen.length = 0;
+});
+
+const node = probed(hot.url, 'agave', 50, 90);
+const store = probed(archive.url, 'superbank', 0, 80);
+const params = ['signature', { encoding: 'json' }];
+
+const nothing: Script = (call) => result(call, 'null');
+const found =
+  (by: string): Script =>
+  (call) =>
+    result(call, `{"slot":1,"by":"${by}"}`);
+const refused =
+  (code: number): Script =>
+  (call) =>
+    failure(call, code, 'no');
+
+/** Asks both tiers; each does as its script says. */
+async function asked(hotScript: Script, archiveScript: Script, backends = [node, store]) {
+  hot.script(hotScript);
+  archive.script(archiveScript);
+  return caller().ask(backends, 'getTransaction', params);
+}
+
+describe('the live node is asked first, without its long-term storage', () => {
+  test('and alone when it has the transaction', async () => {
+    expect(await asked(found('hot'), found('archive'))).toEqual({ slot: 1, by: 'hot' });
+    expect(hot.seen[0]?.request.headers.get('x-bigtable')).toBe('disabled');
+    expect(archive.seen).toEqual([]);
+  });
+
+  test.each([[-32015], [-32602]])('and alone when it refuses with %i', async (code) => {
+    expect(await asked(refused(code), found('archive'))).toBe(code);
+    expect(archive.seen).toEqual([]);
+  });
+
+  test.each([
+    ['does not have it', nothing],
+    ['keeps no history', refused(-32011)],
+    ['is not well', refused(-32005)],
+    ['cannot answer', () => new Response('no', { status: 500 })],
+  ] as const)('and the archive when it %s', async (_, script) => {
+    expect(await asked(script, found('archive'))).toEqual({ slot: 1, by: 'archive' });
+  });
+});
+
+describe('when neither has it', () => {
+  const away = [node, probed(refusedUrl(), 'superbank', 0, 80)];
+
+  test('two nulls are a null', async () => expect(await asked(nothing, nothing)).toBeNull());
+  test('a null without an archive is an error, because it would read as "never"', async () => {
+    expect(await asked(nothing, nothing, away)).toBe(-32019);
+  });
+  test("a null gives way to the archive's error", async () => {
+    expect(await asked(nothing, refused(-32015))).toBe(-32015);
+    expect(await asked(nothing, refused(-32004))).toBe(-32004);
+  });
+  test("a live node's error stays against an archive's null or silence", async () => {
+    expect(await asked(refused(-32011), nothing)).toBe(-32011);
+    expect(await asked(refused(-32011), nothing, away)).toBe(-32011);
+  });
+  test('without a live node an archive cannot say "never"', async () => {
+    expect(await asked(nothing, nothing, [probed(refusedUrl(), 'agave', 50, 90), store])).toBe('no-backend');
+  });
+});
+
+/** Both tiers asked, the live node not answering before it is told to; the head start is over. */
+function raced(archiveScript: Script, signal = new AbortController().signal) {
+  const { clock, advance, sleeping } = createVirtualClock();
+  const held = Promise.withResolvers<Script>();
+  const arrived = Promise.withResolvers<void>();
+  const archived = Promise.withResolvers<void>();
+  const left = Promise.withResolvers<void>();
+  hot.script(async (call) => {
+    call.request.signal.addEventListener('abort', () => left.resolve(), { once: true });
+    arrived.resolve();
+    return (await held.promise)(call) ?? result(call, '0');
+  });
+  archive.script(async (call) => {
+    const answer = await archiveScript(call);
+    archived.resolve();
+    return answer ?? result(call, '0');
+  });
+  const { overs, send } = caller(clock);
+  const reply = send([node, store], 'getTransaction', params, { signal });
+  return {
+    overs,
+    reply: async () => textOf(await reply),
+    arrived: arrived.promise,
+    /** The archive has sent its answer. */
+    archived: archived.promise,
+    /** The live node was let go of. */
+    left: left.promise,
+    answer: (script: Script) => held.resolve(script),
+    advance,
+    sleeping,
+  };
+}
+
+describe('a live node that has not begun after 150 ms', () => {
+  test('is raced by the archive, not sooner, and let go of when the archive has it', async () => {
+    const race = raced(found('archive'));
+    await race.arrived;
+    race.advance(149);
+    expect([race.sleeping(), archive.seen.length]).toEqual([1, 0]);
+    race.advance(1);
+    expect(await race.reply()).toContain('"by":"archive"');
+    await race.left;
+    race.answer(nothing);
+  });
+
+  test("is waited for when the archive's null or error came first (G5)", async () => {
+    for (const script of [nothing, refused(-32602), refused(-32004)]) {
+      const race = raced(script);
+      await race.arrived;
+      race.advance(150);
+      await race.archived;
+      race.answer(found('hot'));
+      expect(await race.reply()).toContain('"by":"hot"');
+    }
+  });
+
+  test('wins with a large answer, which is passed on as it comes', async () => {
+    const race = raced(nothing);
+    await race.arrived;
+    race.advance(150);
+    await race.archived;
+    race.answer((call) => streamed(call, 1));
+    expect((await race.reply()).length).toBeGreaterThan(1 << 20);
+    expect(race.overs).toEqual(['getTransaction']);
+  });
+
+  test('makes a null when both say so', async () => {
+    const race = raced(nothing);
+    await race.arrived;
+    race.advance(150);
+    await race.archived;
+    race.answer(nothing);
+    expect(await race.reply()).toContain('"result":null');
+  });
+});
+
+test('a caller who leaves leaves both tiers', async () => {
+  const abort = new AbortController();
+  const asking = Promise.withResolvers<void>();
+  const race = raced(() => {
+    asking.resolve();
+    return new Promise<Response>(() => undefined);
+  }, abort.signal);
+  await race.arrived;
+  race.advance(150);
+  await asking.promise;
+  abort.abort();
+  expect(await race.reply()).toBe('caller-left');
+  await race.left;
+  expect(race.overs).toEqual(['getTransaction']);
+  expect(race.sleeping()).toBe(0);
+});
