@@ -19,6 +19,7 @@ import { createScanPermits } from './limits/scan-permits.ts';
 import { withPoolAnswers } from './methods/pool-answers.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { withStatusRule } from './methods/signature-statuses.ts';
+import type { Gap } from './pool/history-gap.ts';
 import { createPool } from './pool/pool.ts';
 import { createRetryBudget } from './pool/retry-budget.ts';
 import { createRespond } from './response/respond.ts';
@@ -68,7 +69,13 @@ export function createGateway({ config, accounts, ledger, clock, log, random }: 
   const journal = createJournal(ledger, NODE, setImmediate);
   const charging = createCharging(journal, clock);
   const routeOf = createRouter(backends);
-  const pool = createPool({ backends, clock, lagSlotsMax, onChange: (backend) => logStanding(backend, log) });
+  const pool = createPool({
+    backends,
+    clock,
+    lagSlotsMax,
+    onChange: (backend) => logStanding(backend, log),
+    onGap: (gap) => logGap(gap, log),
+  });
   const { onCut, ...events } = eventsFor(metrics, log, clock);
   const attempt = createAttempt({ clock, idleMs, onCut });
   const budget = createRetryBudget();
@@ -167,6 +174,11 @@ function logStanding({ config, standing }: Backend, log: Log): void {
   const { out, lagSlots } = standing;
   if (out === undefined) log.info({ backend: config.name }, 'a backend takes part again');
   else log.warn({ backend: config.name, why: out, lagSlots }, 'a backend is left out');
+}
+
+function logGap(gap: Gap | undefined, log: Log): void {
+  if (gap === undefined) log.info('every slot of history is in some backend again');
+  else log.warn(gap, 'no backend has these slots: let the live nodes or the archives keep more');
 }
 
 /** The configured backends, or the embedded localnet. */

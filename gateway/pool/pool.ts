@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from '../backend/backend.ts';
 import { COMMITMENTS } from '../backend/view.ts';
+import { type Gap, historyGap } from './history-gap.ts';
 import { inOrder } from './order.ts';
 import { type Extent, extentOf, probe, type Reading } from './probe.ts';
 import { referenceSlot } from './reference.ts';
@@ -31,16 +32,19 @@ export type PoolOptions = Readonly<{
   lagSlotsMax: number;
   /** Told when a backend leaves or comes back. */
   onChange(backend: Backend): void;
+  /** Told when slots are found that no backend has, or when there are none any more. */
+  onGap(gap: Gap | undefined): void;
 }>;
 
 /** What changes slowly is asked in one of this many rounds. */
 const ROUNDS_PER_EXTENT = 15;
 
-export function createPool({ backends, clock, lagSlotsMax, onChange }: PoolOptions): Pool {
+export function createPool({ backends, clock, lagSlotsMax, onChange, onGap }: PoolOptions): Pool {
   const seen = createSeen(clock);
   const probed = backends.filter(({ config }) => config.lanes.some((lane) => lane !== 'assets'));
   const extents = new Map<Backend, Extent>();
   let round = 0;
+  let hasGap = false;
 
   async function probeAll(signal: AbortSignal): Promise<void> {
     if (round++ % ROUNDS_PER_EXTENT === 0)
@@ -58,6 +62,9 @@ export function createPool({ backends, clock, lagSlotsMax, onChange }: PoolOptio
       const reading = readings[i];
       if (reading !== undefined) take(backend, reading, measure);
     });
+    const gap = historyGap(probed);
+    if ((gap !== undefined) !== hasGap) onGap(gap);
+    hasGap = gap !== undefined;
   }
 
   async function extend(backend: Backend, signal: AbortSignal): Promise<void> {

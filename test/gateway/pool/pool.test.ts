@@ -21,6 +21,7 @@ async function pooled(...given: readonly Node[]) {
     clock: clock.clock,
     lagSlotsMax: 16,
     onChange: ({ config, standing }) => void changes.push(`${config.name}: ${standing.out ?? 'back'}`),
+    onGap: (gap) => void changes.push(gap === undefined ? 'no gap' : `gap: ${gap.from} to ${gap.to}`),
   });
   return {
     pool,
@@ -148,6 +149,19 @@ describe('the floor of the pool', () => {
     await all.pass(1);
     expect(all.pool.floor()).toBe(900);
   });
+});
+
+test('a gap between archives and live nodes is told once, and its end too', async () => {
+  await using all = await pooled(
+    { state: { floor: 700 } },
+    { state: { slot: 500 }, config: { profile: 'superbank', lanes: ['archive'] } },
+  );
+  await all.pass(3, [1]);
+  expect(all.changes).toEqual(['gap: 500 to 699']);
+  const [, archive] = all.nodes;
+  if (archive !== undefined) archive.slot = 800;
+  await all.pass(2, [1]);
+  expect(all.changes).toEqual(['gap: 500 to 699', 'no gap']);
 });
 
 describe('what an account has been shown', () => {
