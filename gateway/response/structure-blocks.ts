@@ -127,8 +127,9 @@ function isOther(lane: Code): Code {
   const ofLow = DIGITS.map((low) =>
     sets.reduce((bits, set, i) => bits | (set.split(',').includes(String(low)) ? 1 << i : 0), 0),
   );
-  const low = i8x16.lookUp(i8x16.of(ofLow), i8x16.and(lane, i8x16.all(15)));
-  const high = i8x16.lookUp(i8x16.of(ofHigh), i8x16.shiftRight(lane, i32.of(4)));
+  const digitOf = (of: Code) => i8x16.and(of, i8x16.all(15));
+  const low = i8x16.lookUp(i8x16.of(ofLow), digitOf(lane));
+  const high = i8x16.lookUp(i8x16.of(ofHigh), digitOf(i8x16.shiftPairsRight(lane, i32.of(4))));
   return i8x16.equal(i8x16.and(low, high), i8x16.all(0));
 }
 

@@ -129,6 +129,6 @@ export const i8x16 = {
   isAny: unary(SIMD, 0x53),
   /** One bit a byte: its highest. */
   bits: unary(SIMD, 0x64),
-  /** Each byte shifted by a number of bits, an i32. */
-  shiftRight: binary(SIMD, 0x6d),
+  /** Each pair of bytes shifted by a number of bits, an i32: there is no instruction for bytes on x86. */
+  shiftPairsRight: binary(SIMD, 0x8d, 0x01),
 };
