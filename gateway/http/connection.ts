@@ -2,6 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { type BodyDecoder, createBodyDecoder } from './body-decoder.ts';
 import type { BodyEnd, CutReason, HttpReply, NoReply, ReplyBody, WritePiece } from './reply.ts';
 import { readHead, type ResponseHead } from './response-head.ts';
+import { free, SPENT } from './spent.ts';
 
 /** What a connection tells its pool. */
 export type ConnectionEvents = Readonly<{
@@ -156,21 +157,21 @@ export class Connection {
   }
 
   #decode(phase: BodyPhase, bytes: Buffer): void {
-    let wait: Promise<unknown> | undefined;
+    let asked: unknown;
     const decoded = phase.decoder.push(bytes, (piece) => {
       phase.bytes += piece.length;
-      if (phase.write === undefined) return void phase.early.push(piece);
-      const asked = phase.write(piece);
-      if (asked instanceof Promise) wait = asked;
+      if (phase.write === undefined) phase.early.push(piece);
+      else asked = phase.write(piece);
     });
+    if (asked === SPENT) free(bytes);
     if (this.#phase !== phase) return; // a reader let go of the body in the middle of these bytes
     if (decoded === 'bad') return this.destroy('bad-framing');
     if (decoded !== 'more') this.#complete(phase, decoded === 'end');
-    else if (wait !== undefined) this.#waitFor(wait);
+    else if (asked instanceof Promise) this.#waitFor(asked, bytes);
     if (phase.bytes > 0 || phase.end !== undefined) this.#hand(phase);
   }
 
-  #waitFor(wait: Promise<unknown>): void {
+  #waitFor(wait: Promise<unknown>, bytes: Buffer): void {
     this.#waiting = true;
     this.#socket.pause();
     const go = () => {
@@ -178,7 +179,10 @@ export class Connection {
       this.activeAtMs = this.#clock.monotonic();
       if (this.#phase.kind === 'body') this.#socket.resume();
     };
-    wait.then(go, go);
+    wait.then((answer) => {
+      if (answer === SPENT) free(bytes);
+      go();
+    }, go);
   }
 
   #complete(phase: BodyPhase, clean: boolean): void {

@@ -1,4 +1,5 @@
 import type { StreamBody, StreamEnd } from '../backend/begun.ts';
+import { SPENT } from '../http/spent.ts';
 
 /**
  * One backend's answer as a body of ours, piece by piece, waiting while its reader is behind. It ends cleanly only
@@ -8,7 +9,10 @@ export function streamSingle(body: StreamBody, onEnd: (end: StreamEnd) => void):
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',
     async pull(controller) {
-      const end = await body.pipe((piece) => controller.write(piece));
+      const end = await body.pipe((piece) => {
+        const wait: unknown = controller.write(piece);
+        return wait instanceof Promise ? wait.then(() => SPENT) : SPENT;
+      });
       onEnd(end);
       if (end.kind === 'complete') controller.close();
       else controller.close(new Error(`the answer broke off: ${end.reason}`));

@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { createBodyDecoder, type Decoded } from '../../../gateway/http/body-decoder.ts';
+
+const CHUNKED = { kind: 'chunked' } as const;
+
+/** Feeds `wire` in reads that end at `cuts`; gives what came out and what was said of each read. */
+function decoded(wire: Buffer, cuts: readonly number[]) {
+  const decoder = createBodyDecoder(CHUNKED);
+  const ends = [...cuts.map((cut) => cut % (wire.length + 1)), wire.length].toSorted((a, b) => a - b);
+  const said: Decoded[] = [];
+  const piecesOfReads: number[] = [];
+  let body = '';
+  let from = 0;
+  for (const end of ends) {
+    let pieces = 0;
+    const read = Buffer.from(wire.subarray(from, end)); // its own memory, as a socket gives it
+    said.push(
+      decoder.push(read, (piece) => {
+        pieces++;
+        body += piece.toString('latin1');
+      }),
+    );
+    piecesOfReads.push(pieces);
+    from = end;
+  }
+  return { body, said, mostPieces: Math.max(...piecesOfReads) };
+}
+
+const part = fc.string({
+  unit: fc.constantFrom('a', '0', '\r', '\n', ';', '}'),
+  minLength: 1,
+  maxLength: 40,
+});
+const extension = fc.constantFrom('', ';x', ' ;a="b"', '\t');
+const chunks = fc.array(fc.tuple(part, extension), { maxLength: 12 });
+const cuts = fc.array(fc.nat(), { maxLength: 8 });
+
+function wireOf(parts: readonly (readonly [string, string])[], trailer: string): Buffer {
+  const lines = parts.map(([text, ext]) => `${text.length.toString(16)}${ext}\r\n${text}\r\n`);
+  return Buffer.from(`${lines.join('')}0\r\n${trailer}\r\n`);
+}
+
+describe('a chunked body', () => {
+  test('comes out whole, in at most one piece a read, wherever the reads are cut', () => {
+    fc.assert(
+      fc.property(chunks, fc.constantFrom('', 'x-t: 1\r\n'), cuts, (parts, trailer, at) => {
+        const { body, said, mostPieces } = decoded(wireOf(parts, trailer), at);
+        expect(body).toBe(parts.map(([text]) => text).join(''));
+        expect(said.filter((each) => each === 'end' || each === 'bad')).toEqual(['end']);
+        expect(mostPieces).toBeLessThanOrEqual(1);
+      }),
+    );
+  });
+
+  test('has no end before its last byte', () => {
+    fc.assert(
+      fc.property(chunks, cuts, fc.nat(), (parts, at, length) => {
+        const wire = wireOf(parts, '');
+        const { said } = decoded(wire.subarray(0, length % wire.length), at);
+        expect(new Set(said)).toEqual(new Set(['more']));
+      }),
+    );
+  });
+
+  test('comes out up to where its framing breaks', () => {
+    expect(decoded(Buffer.from('3\r\nabc\r\n2\r\nde\r\nx\r\nfg'), [])).toEqual({
+      body: 'abcde',
+      said: ['bad'],
+      mostPieces: 1,
+    });
+  });
+
+  test('may be followed by bytes that nobody asked for', () => {
+    expect(decoded(Buffer.from('3\r\nabc\r\n0\r\n\r\nHTTP'), []).said).toEqual(['surplus']);
+  });
+});
