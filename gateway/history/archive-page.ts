@@ -93,6 +93,8 @@ async function walk({ passage, backends, profile, asked, from: start, limit }: W
     const { taken, ended } = take(sorted, from, until, rows);
     rows.push(...taken.slice(0, limit - rows.length));
     if (ended || rows.length === limit || sorted.length < pageLimit) return { kind: 'rows', rows };
+    // It reaches further up than was known: short pages would be thrown away one by one.
+    if (taken.length === 0) exact = false;
     before = sorted.at(-1)?.signature;
     beforeSlot = undefined;
   }

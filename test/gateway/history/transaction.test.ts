@@ -41,6 +41,13 @@ describe('the live node is asked first, without its long-term storage', () => {
     expect(archive.seen).toEqual([]);
   });
 
+  test('and leaves no timer behind when it answers in time', async () => {
+    hot.script(found('hot'));
+    const { clock, sleeping } = createVirtualClock();
+    await caller(clock).text([node, store], 'getTransaction', params);
+    expect(sleeping()).toBe(0);
+  });
+
   test.each([[-32015], [-32602]])('and alone when it refuses with %i', async (code) => {
     expect(await asked(refused(code), found('archive'))).toBe(code);
     expect(archive.seen).toEqual([]);
