@@ -1,5 +1,5 @@
 import { result, type SeenCall, startBackend } from './backend.ts';
-import { configOf } from './history.ts';
+import { configOf, GENESIS } from './history.ts';
 
 /** How its scans behave; it may be changed between calls. */
 export type Cloudbreak = {
@@ -12,16 +12,20 @@ export type Cloudbreak = {
 
 /** solana-rpc/cloudbreak with its quirks (rpc.md 4.2), over a real socket. */
 export function startCloudbreak(state: Cloudbreak) {
-  const backend = startBackend((call) => {
+  const script = (call: SeenCall) => {
     const { commitment, minContextSlot } = configOf(call);
     if (commitment === 'processed') return failure(call, -32003, 'Processed commitment is not supported');
     if (typeof minContextSlot === 'number' && minContextSlot > state.slot)
       return failure(call, -32000, 'Minimum context slot has not been reached');
     if (call.method === 'getSlot') return result(call, String(state.slot));
+    if (call.method === 'getHealth') return result(call, '"ok"');
+    if (call.method === 'getGenesisHash') return result(call, GENESIS);
     return call.method === 'getProgramAccounts'
       ? scan(call, state)
       : failure(call, -32601, 'Method not found');
-  });
+  };
+  const backend = startBackend(script);
+  backend.probed(script);
   return { ...backend, state };
 }
 

@@ -20,6 +20,9 @@ export type History = Readonly<{
 
 type Shape = Readonly<{ seed: number; slots: number; epochSlots: number; addresses: readonly string[] }>;
 
+/** The genesis hash of the scripted chain, in JSON. */
+export const GENESIS = '"5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"';
+
 const ALPHABET = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 
 /** Slots 1 to `slots`, every fifth or so skipped, up to three transactions a block, each of one or two addresses. */

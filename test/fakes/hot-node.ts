@@ -3,6 +3,7 @@ import { failure, result, type SeenCall, startBackend } from './backend.ts';
 import {
   blockText,
   configOf,
+  GENESIS,
   type Held,
   heldSlots,
   heldTransaction,
@@ -27,7 +28,9 @@ const RANGE_MAX = 500_000;
 
 /** An Agave node with a ledger that begins at a floor (rpc.md 4.1), over a real socket. */
 export function startHotNode(state: HotNode) {
-  const backend = startBackend((call) => answer(call, viewOf(state, call), state));
+  const script = (call: SeenCall) => answer(call, viewOf(state, call), state);
+  const backend = startBackend(script);
+  backend.probed(script);
   return { ...backend, state };
 }
 
@@ -44,6 +47,10 @@ function answer(call: SeenCall, view: Held, state: HotNode): Response | undefine
   switch (call.method) {
     case 'getSlot':
       return result(call, String(held.top));
+    case 'getHealth':
+      return result(call, '"ok"');
+    case 'getGenesisHash':
+      return result(call, GENESIS);
     case 'getFirstAvailableBlock':
       return result(call, String(view.floor));
     case 'getBlock':

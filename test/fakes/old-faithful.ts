@@ -3,6 +3,7 @@ import { failure, result, type SeenCall, startBackend } from './backend.ts';
 import {
   blockText,
   configOf,
+  GENESIS,
   type Held,
   heldSlots,
   heldTransaction,
@@ -31,6 +32,7 @@ export function startOldFaithful(state: OldFaithful) {
     if (call.text.startsWith('[')) return parseError();
     return compressed(answer(call, state), call);
   });
+  backend.probed((call) => answer(call, state));
   return { ...backend, state };
 }
 
@@ -60,7 +62,7 @@ function answer(call: SeenCall, state: OldFaithful): Response {
     case 'getVersion':
       return result(call, '{"faithful":{"version":"v0.9"},"feature-set":0,"solana-core":"1.18.0"}');
     case 'getGenesisHash':
-      return result(call, '"5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"');
+      return result(call, GENESIS);
     case 'getBlock':
     case 'getBlockTime':
       if (slot < held.floor || slot > held.top)

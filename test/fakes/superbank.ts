@@ -53,6 +53,7 @@ export function startSuperbank(state: Superbank) {
     const texts = items.map((item) => answer(itemOf(item, call), state).text());
     return marked(Response.json(JSON.parse(`[${(await Promise.all(texts)).join(',')}]`)));
   });
+  backend.probed((call) => answer(call, state));
   return { ...backend, state };
 }
 
