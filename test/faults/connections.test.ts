@@ -83,6 +83,14 @@ test('F9 a thousand idle keep-alive connections cost little, hold nobody up, and
   while (apart.descriptors() - before.descriptors > 110) await Bun.sleep(10); // bounded by the test's own timeout
 });
 
+test('F9 two thousand requests one after another on one connection are all answered', async () => {
+  using caller = await openCaller(gateway.url);
+  for (let id = 1; id <= 2_000; id++) {
+    caller.send(postText(call(id), key));
+    expect(await caller.until(answer(id))).toEndWith(`${answer(id)}\n`);
+  }
+});
+
 describe('F9 requests behind one that has not been answered yet', () => {
   const idsIn = (text: string) => [...text.matchAll(/"id":(\d+)\}/g)].map(([, id]) => Number(id));
 

@@ -177,6 +177,20 @@ test('B6 a large answer in the middle of a batch passes in bounded memory, whole
   expect(most - before).toBeLessThan(64 * MB);
 });
 
+test('B6 large answers of a batch wait at their backends until it is their turn, and then pass whole', async () => {
+  const CALLS = 8;
+  let written = 0;
+  backend.script((seen) => streamed(seen, 50, () => void written++));
+  const before = gateway.resident();
+  const reader = (await gateway.post(`[${Array(CALLS).fill(SCAN).join()}]`)).body?.getReader();
+  let bytes = (await reader?.read())?.value?.length ?? 0;
+  expect(await atRest(() => written)).toBeLessThan(CALLS * 40);
+  expect(gateway.resident() - before).toBeLessThan(32 * MB);
+  for (let piece = await reader?.read(); piece?.value !== undefined; piece = await reader?.read())
+    bytes += piece.value.length;
+  expect(bytes).toBe(CALLS * (50 * MB + '{"jsonrpc":"2.0","result":"","id":1}\n'.length + 1) + 1);
+});
+
 test('A3 after all of it the gateway answers, holds no call at its backend, and has said nothing on stderr', async () => {
   backend.script(() => undefined);
   expect((await gateway.post('{"jsonrpc":"2.0","id":1,"method":"getSlot"}')).status).toBe(200);

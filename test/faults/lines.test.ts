@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import {
+  CHUNKED,
+  chunk,
+  plain,
+  type RawExchange,
+  type RawScript,
+  startRawBackend,
+} from '../fakes/raw-backend.ts';
+import { openCaller, postText } from '../fakes/raw-caller.ts';
+import { startGateway } from '../started/gateway.ts';
+import { atRest } from './gateway-process.ts';
+
+const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts","params":["p"]}';
+const LINES = 'accept: application/x-ndjson\r\n';
+const row = (i: number) =>
+  `{"account":{"data":["${'A'.repeat(400)}","base64"],"lamports":18446744073709551615},"pubkey":"k${i}"}`;
+const rows = (count: number) => Array.from({ length: count }, (_, i) => row(i)).join();
+const BEGIN = '{"jsonrpc":"2.0","result":[';
+
+let backend: ReturnType<typeof startRawBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+beforeAll(async () => {
+  backend = startRawBackend(() => undefined);
+  gateway = await startGateway({
+    backends: [{ name: 'a', url: backend.url }],
+    plans: { trial: { rps: 1_000, burst: 1_000 }, one: { rps: 1_000, burst: 1_000, scans: 1 } },
+  });
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  backend[Symbol.dispose]();
+});
+
+const ask = (key: string) => gateway.post(SCAN, key, { headers: { accept: 'application/x-ndjson' } });
+
+/** Sends account after account until nobody takes them any more; `told` is told how many. */
+const endless =
+  (told: (accounts: number) => void, onGone: () => void): RawScript =>
+  async (exchange) => {
+    let gone = false;
+    void exchange.gone.then(() => {
+      gone = true;
+      onGone();
+    });
+    await exchange.send(`${CHUNKED}${chunk(`${BEGIN}${row(0)}`)}`);
+    const piece = chunk(`,${rows(100)}`);
+    for (let sent = 1; !gone; sent += 100) {
+      await exchange.send(piece);
+      told(sent);
+    }
+  };
+
+test('A1 a reader of lines that stops reading stops the backend', async () => {
+  let sent = 0;
+  backend.script(
+    endless(
+      (accounts) => (sent = accounts),
+      () => undefined,
+    ),
+  );
+  using caller = await openCaller(gateway.url);
+  caller.send(postText(SCAN, gateway.key(), LINES));
+  await caller.until('"pubkey":"k0"');
+  caller.pause();
+  const stopped = await atRest(() => sent);
+  // Half a kilobyte each: what the buffers of four sockets hold, and no more.
+  expect(stopped).toBeLessThan(100_000);
+  caller.resume();
+  while (sent < 2 * stopped) await Bun.sleep(1); // bounded by the test's own timeout
+});
+
+test('A3 a caller of lines that leaves ends the scan at its backend and gives its permit back', async () => {
+  const key = gateway.key('one');
+  const gone = Promise.withResolvers<void>();
+  backend.script(endless(() => undefined, gone.resolve));
+  const caller = await openCaller(gateway.url);
+  caller.send(postText(SCAN, key, LINES));
+  await caller.until('"pubkey":"k1"');
+  caller.reset();
+  await gone.promise;
+  backend.script((exchange) => exchange.send(plain(`${BEGIN}${rows(2)}],"id":1}`)));
+  expect(await (await ask(key)).text()).toBe(`${row(0)}\n${row(1)}\n{"accounts":2,"slot":null}\n`);
+});
+
+test('A5 a caller of lines that leaves before the first account ends the scan too', async () => {
+  const key = gateway.key('one');
+  const gone = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  backend.script(async (exchange) => {
+    void exchange.gone.then(gone.resolve);
+    await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0",')}`);
+    begun.resolve();
+  });
+  const caller = await openCaller(gateway.url);
+  caller.send(postText(SCAN, key, LINES));
+  await begun.promise;
+  await Bun.sleep(10); // so that the beginning has been read
+  caller.reset();
+  await gone.promise;
+  backend.script((exchange) => exchange.send(plain(`${BEGIN}],"id":1}`)));
+  expect(await (await ask(key)).text()).toBe('{"accounts":0,"slot":null}\n');
+});
+
+describe('A6 a scan in lines that is cut has no last line, looks cut, and is not paid for', () => {
+  const head = `${CHUNKED}${chunk(`${BEGIN}${rows(300)}`)}`;
+  test.each<[string, RawScript]>([
+    ['a reset', async ({ send, reset }) => (await send(head), await Bun.sleep(10), reset())],
+    ['no last chunk', async ({ send, end }) => (await send(head), await send(chunk('],"id":1}')), end())],
+    ['a clean end between two accounts', async ({ send }) => inTurn(send, head, '0\r\n\r\n')],
+    [
+      'a clean end within an account',
+      async ({ send }) => inTurn(send, head, `${chunk(',{"account":')}0\r\n\r\n`),
+    ],
+    ['an error page', async ({ send }) => inTurn(send, head, `${chunk('<html>')}0\r\n\r\n`)],
+  ])('A6 %s', async (_name, script) => {
+    const key = gateway.key('trial', 100);
+    backend.script(script);
+    using caller = await openCaller(gateway.url);
+    caller.send(postText(SCAN, key, LINES));
+    await caller.ended;
+    expect(caller.text()).toContain('"pubkey":"k299"');
+    expect(caller.text()).not.toContain('"accounts":');
+    expect(caller.text()).not.toContain('\r\n0\r\n\r\n');
+    backend.script((exchange) => exchange.send(plain(`${BEGIN}],"id":1}`)));
+    expect((await ask(key)).headers.get('x-credits-left')).toBe('50');
+  });
+
+  /** Sends a second text when the first has been read by itself. */
+  async function inTurn(send: RawExchange['send'], first: string, second: string): Promise<void> {
+    await send(first);
+    await Bun.sleep(10); // so that they are read apart
+    await send(second);
+  }
+});
