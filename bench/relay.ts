@@ -10,8 +10,8 @@ import { ratios, spread } from './statistics.ts';
 type Way = Readonly<{ name: string; url: URL; pid: number | undefined }>;
 type Figures = { megabytesPerSecond: number[]; cpuPerGigabyte: number[] };
 
-const ANSWER_BYTES = 200_000_000;
-const ALTERNATIONS = 5;
+const ANSWER_BYTES = 400_000_000;
+const ALTERNATIONS = 9;
 const LIMIT_MS = 180_000;
 
 if (import.meta.main) process.exit(await runBench(import.meta.path, LIMIT_MS, measure));

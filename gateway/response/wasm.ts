@@ -97,21 +97,25 @@ export const i32 = {
   atMost: binary(0x4c),
   add: binary(0x6a),
   sub: binary(0x6b),
+  or: binary(0x72),
   from64: unary(0xa7),
 };
 
 export const i64 = {
+  /** A number of 32 bits, sign extended. */
   of: (value: number): Code => [0x42, ...signed(value)],
   isZero: unary(0x50),
   differ: binary(0x52),
   /** How many bits are 1. */
   ones: unary(0x7b),
+  sub: binary(0x7d),
   and: binary(0x83),
   or: binary(0x84),
   xor: binary(0x85),
   shiftLeft: binary(0x86),
   /** Signed. */
   shiftRight: binary(0x87),
+  shiftRightUnsigned: binary(0x88),
   from32: unary(0xad),
   fromSigned32: unary(0xac),
 };

@@ -61,23 +61,23 @@ describe('a structure followed block by block', () => {
   });
 
   test('passes over what cannot matter', () => {
-    const text = `${'['.repeat(8)}"${'A'.repeat(3_000)}",${'{"c":[-1.5e+3,true,null]},'.repeat(200)}`;
+    const text = `[["${'A'.repeat(3_000)}",${'"\\\\\\"",'.repeat(99)}${'{"c":[-1.5e+3,true,null]},'.repeat(200)}`;
     const length = blocks?.load(Buffer.from(text), 0) ?? 0;
     const end = 64 * Math.floor(length / 64);
     const walked = text.slice(0, end);
     const depth = walked.split(/[{[]/).length - walked.split(/[}\]]/).length;
     expect(length).toBe(text.length);
-    expect(blocks?.walk(64, length, 8, -1)).toEqual([end, depth, 0]);
+    expect(blocks?.walk(64, length, 2, -1, 0)).toEqual([end, depth, 0, 0]);
   });
 
   test.each([
-    ['a backslash', '\\'],
+    ['a backslash outside strings', '\\'],
     ['what may not stand there', '!'],
-    ['enough brackets to close the value', ']]'],
+    ['the bracket that closes the value', ']]'],
   ])('leaves a block with %s to whoever walks byte by byte', (_, odd) => {
     const text = Buffer.from(`[[${'1,'.repeat(150)}${odd}${'1,'.repeat(150)}`);
     const length = blocks?.load(text, 0) ?? 0;
-    expect(blocks?.walk(64, length, 2, 0)).toEqual([256, 2, 0]);
+    expect(blocks?.walk(64, length, 2, 0, 0)).toEqual([256, 2, 0, 0]);
   });
 
   test('gives the verdict of the plain rules, wherever a whole answer is cut', () => {
@@ -131,14 +131,43 @@ describe('a structure followed block by block', () => {
     }
   });
 
+  test('counts the backslashes before a quote, wherever in a block they stand', () => {
+    const wrong: unknown[] = [];
+    for (let place = 0; place < 64; place++) {
+      for (let run = 0; run < 70; run++) {
+        const text = Buffer.from(`{"a":"${'A'.repeat(512 + place)}${'\\'.repeat(run)}"${'1'.repeat(600)}"}`);
+        if (!Bun.deepEquals(followed(text, [], blocks), verdictOf(text))) wrong.push({ place, run });
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test('sees the end of the value however its brackets wander', () => {
+    const wander = fc.array(fc.constantFrom('[', ']', '[1]', '1,', '"]"'), {
+      minLength: 200,
+      maxLength: 1_500,
+    });
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 30 }), wander, cuts, (depth, steps, at) => {
+        const bytes = Buffer.from('['.repeat(depth) + steps.join(''));
+        expect(followed(bytes, at, blocks)).toEqual(verdictOf(bytes));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
   test('follows a string of several windows, with an escape at their edges', () => {
+    // The first block is walked byte by byte; the string begins behind it.
+    const opening = `{"a":[${'1,'.repeat(50)}"`;
     for (const length of [65_535, 65_536, 65_600, 131_072]) {
       for (const end of ['\\"', '\\\\', '\\\\\\"']) {
         for (let shift = -6; shift <= 2; shift++) {
           // What follows could stand outside strings, or end the value.
           for (const rest of ['1', '}']) {
-            const text = `{"a":"${'A'.repeat(length - 6 + shift)}${end}${rest.repeat(1_000)}"}`;
-            expect(followed(Buffer.from(text), [length], blocks)).toEqual({ fine: true, complete: true });
+            const text = `${opening}${'A'.repeat(length - opening.length + shift)}${end}${rest.repeat(1_000)}"]}`;
+            for (const at of [[], [length]]) {
+              expect(followed(Buffer.from(text), at, blocks)).toEqual({ fine: true, complete: true });
+            }
           }
         }
       }
