@@ -10,29 +10,40 @@ export type NodeId = Brand<string, 'NodeId'>;
  */
 export type Speaker = Readonly<{ node: NodeId; fence: number; seq: number }>;
 
-/** What a node says of one account's rate and asks for. Tokens are whole micro-tokens (10^-6 of a call). */
+/**
+ * What a node says of one account's rate and asks for. Tokens are whole calls, so that counters never outgrow an
+ * exact integer; only the centre's bucket counts in micro-tokens.
+ */
 export type RateAsk = Readonly<{
   accountId: number;
   /** The plan, by the revision of the accounts database that it was read at; the centre keeps the newest. */
   revision: number;
   rps: number;
   burst: number;
-  /** Micro-tokens spent under this fence since its start; only grows. */
+  /** Tokens spent under this fence; only grows. A node that forgot the account says 0 and learns the number from the reply. */
   spent: number;
-  /** Micro-tokens it wants to hold unspent after this message; what it holds above that goes back. */
+  /** Tokens it wants to hold unspent after this message, besides `needed`; what it holds above both goes back. */
   wanted: number;
+  /** Tokens that one waiting request needs at once, at most `burst`; 0 when none waits. Granted whole or not at all. */
+  needed: number;
   /** Calls a second that were offered to it lately, refused ones included: its share when there is not enough for all. */
   weight: number;
+  /** The node had to do without the centre: the bucket starts again near empty. */
+  recovering: boolean;
 }>;
 
 /** The centre's state of the account after the message. */
 export type RateGrant = Readonly<{
-  /** Micro-tokens ever granted to the node under this fence. It may spend `granted - spent`. */
+  /** Tokens granted to the node under this fence and not given back. It may spend `granted - spent`. */
   granted: number;
+  /** Tokens spent by the node under this fence, as the centre knows it: at least what the message said. */
+  spent: number;
   /** How long the grant lives from when the message was sent, in milliseconds; what is unspent then is lost. */
   lifeMs: number;
-  /** Until the account's bucket has a whole token again, or what was wanted; 0 when something was granted. */
+  /** Until the bucket surely has what was needed and not granted, else one token; 0 when it has it now. */
   waitMs: number;
+  /** Tokens left in the bucket, which nobody holds; below zero while a large batch is paid off. */
+  left: number;
   /** Nodes that hold or want tokens of the account now, this one included, and the sum of their weights. */
   nodes: number;
   weights: number;
@@ -47,7 +58,7 @@ export type CreditAsk = Readonly<{
   /** Credits charged and refunded by this node, ever: both only grow. */
   charged: number;
   refunded: number;
-  /** Credits it wants to hold unspent after this message; what it holds above that goes back. */
+  /** Credits it wants to hold unspent after this message; what it holds above that and `needed` goes back. */
   wanted: number;
   /** Credits that a waiting request needs now; 0 when none waits. Others are asked to give back what they do not need. */
   needed: number;
@@ -63,6 +74,8 @@ export type CreditGrant = Readonly<{
   heldByDead: number;
   /** Another node needs credits: hold no more than is needed. */
   recalled: boolean;
+  /** The centre may have lost grants and gives none until every node was heard: a shortage proves nothing. */
+  learning: boolean;
 }>;
 
 /** The answer to one ask; `failed`: the centre did not take it, or nobody knows whether it did. */

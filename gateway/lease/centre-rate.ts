@@ -1,0 +1,245 @@
+import type { NodeId, RateAsk, RateGrant, Speaker } from './messages.ts';
+
+/** What the centre knows of one node's share of an account's rate. Whole numbers below 2^53. */
+export type RateHolding = Readonly<{
+  fence: number;
+  seq: number;
+  /** Tokens granted and not given back, and spent, under `fence`. Their difference is outstanding. */
+  granted: number;
+  spent: number;
+  /** On the account's clock: what is unspent then is lost. */
+  expiresMs: number;
+  /** What the node last wanted to hold, and the calls a second that were offered to it. */
+  wanted: number;
+  weight: number;
+}>;
+
+/** The centre's state of one account's rate. Whole numbers below 2^53. */
+export type RateState = Readonly<{
+  /** Micro-tokens that nobody holds. Below zero while a debt or a large batch is paid off. */
+  micro: number;
+  /** The centre's wall clock at the last change, and the account's own clock, which never steps back. */
+  atMs: number;
+  clockMs: number;
+  revision: number;
+  /** Micro-tokens a millisecond, which is thousandths of a call a second. */
+  perMs: number;
+  burst: number;
+  /** Tokens kept for a refused batch until `reservedMs` on the account's clock. */
+  reserved: number;
+  reservedMs: number;
+  nodes: ReadonlyMap<NodeId, RateHolding>;
+}>;
+
+/** How long a grant lives. */
+export const RATE_LIFE_MS = 1_000;
+
+/** A node that was silent for so long after its lease ended is forgotten. */
+export const RATE_FORGET_MS = 600_000;
+
+/** A bucket that starts again after an outage holds what this long refills. */
+export const RATE_START_MS = 100;
+
+/** No refused batch has tokens kept for longer than this, and none whose wait is longer. */
+export const RESERVE_MS = 2_000;
+
+/** A batch that waited its `Retry-After` may come so much later and still find its tokens. */
+export const RESERVE_GRACE_MS = 250;
+
+const MICRO = 1_000_000;
+
+/** After so long without a message an account's state equals a new one, and may be dropped. */
+export function rateStateLifeMs({ micro, burst, perMs }: RateState): number {
+  return Math.ceil((2 * burst * MICRO + Math.max(0, -micro)) / perMs) + 2 * RATE_LIFE_MS + 60_000;
+}
+
+/**
+ * One message to the centre about an account's rate (limits.md 3.2, strict: the bucket and what is outstanding never
+ * exceed the burst together). `nowMs` is the centre's wall clock in whole milliseconds. A message that is not newer
+ * than the node's last changes nothing and is answered with how things stand.
+ */
+export function topUpRate(
+  before: RateState | undefined,
+  speaker: Speaker,
+  ask: RateAsk,
+  nowMs: number,
+): Readonly<{ state: RateState; grant: RateGrant }> {
+  const start = before ?? started(ask, nowMs);
+  const settled = settle(start, nowMs);
+  const known = settled.nodes.get(speaker.node);
+  if (known !== undefined && !isNewer(speaker, known)) {
+    return { state: start, grant: grantOf(refilled(settled, start.clockMs), known, ask) };
+  }
+  const heard = reported(withPlan(settled, ask), known, speaker, ask);
+  const full = refilled(heard, start.clockMs);
+  const ready = ask.recovering ? { ...full, micro: Math.min(full.micro, startingMicro(full)) } : full;
+  const state = granted(ready, speaker.node, ask);
+  return { state, grant: grantOf(state, holdingOf(state, speaker.node), ask) };
+}
+
+function started({ rps, burst, revision, recovering }: RateAsk, nowMs: number): RateState {
+  const rate = { perMs: perMsOf(rps), burst };
+  const micro = recovering ? startingMicro(rate) : burst * MICRO;
+  const clock = { atMs: nowMs, clockMs: 0 };
+  return { micro, ...clock, revision, ...rate, reserved: 0, reservedMs: 0, nodes: new Map() };
+}
+
+function startingMicro({ perMs, burst }: Pick<RateState, 'perMs' | 'burst'>): number {
+  return Math.min(burst * MICRO, perMs * RATE_START_MS);
+}
+
+/** A rate below a thousandth of a call a second counts as that. */
+function perMsOf(rps: number): number {
+  return Math.max(1, Math.round(rps * 1_000));
+}
+
+/** Time passes. A wall clock that steps back stops the account's clock for one message, not for an hour. */
+function settle(state: RateState, nowMs: number): RateState {
+  const clockMs = state.clockMs + Math.max(0, nowMs - state.atMs);
+  const nodes = new Map<NodeId, RateHolding>();
+  for (const [id, holding] of state.nodes) {
+    if (holding.expiresMs + RATE_FORGET_MS > clockMs) nodes.set(id, holding);
+  }
+  const [reserved, reservedMs] = state.reservedMs > clockMs ? [state.reserved, state.reservedMs] : [0, 0];
+  return { ...state, atMs: nowMs, clockMs, reserved, reservedMs, nodes };
+}
+
+function isNewer({ fence, seq }: Speaker, than: RateHolding): boolean {
+  return fence > than.fence || (fence === than.fence && seq > than.seq);
+}
+
+/** At equal revisions the last speaker's plan counts: processes reload one after the other, and then agree. */
+function withPlan(state: RateState, { revision, rps, burst }: RateAsk): RateState {
+  return revision < state.revision ? state : { ...state, revision, perMs: perMsOf(rps), burst };
+}
+
+/** Takes in what the node says: what it spent beyond its grants is a debt of the bucket, and an ended lease is void. */
+function reported(
+  state: RateState,
+  known: RateHolding | undefined,
+  { node, fence, seq }: Speaker,
+  { spent: said, wanted, weight }: RateAsk,
+): RateState {
+  const same = known !== undefined && known.fence === fence;
+  const spent = Math.max(said, same ? known.spent : 0);
+  const held = same ? known.granted : said;
+  const debt = Math.max(0, spent - held);
+  const alive = same && known.expiresMs > state.clockMs;
+  const grants = alive ? held + debt : spent;
+  const expiresMs = state.clockMs + RATE_LIFE_MS;
+  const mine: RateHolding = { fence, seq, granted: grants, spent, expiresMs, wanted, weight };
+  return { ...state, micro: state.micro - debt * MICRO, nodes: new Map(state.nodes).set(node, mine) };
+}
+
+/** Refills since `sinceMs` on the account's clock, to the burst less what is outstanding. */
+function refilled(state: RateState, sinceMs: number): RateState {
+  const { micro, perMs, burst, clockMs } = state;
+  const cap = (burst - outstanding(state)) * MICRO;
+  // The time that fills it is enough: a clock that leaps must not leave the exact integers.
+  const elapsedMs = Math.min(clockMs - sinceMs, Math.max(0, Math.ceil((cap - micro) / perMs)));
+  return { ...state, micro: Math.min(cap, micro + elapsedMs * perMs) };
+}
+
+/** Tokens in live leases, as far as the centre was told. */
+function outstanding({ nodes, clockMs }: RateState): number {
+  let sum = 0;
+  for (const holding of nodes.values()) sum += heldBy(holding, clockMs);
+  return sum;
+}
+
+function heldBy({ granted, spent, expiresMs }: RateHolding, clockMs: number): number {
+  return expiresMs > clockMs ? granted - spent : 0;
+}
+
+/** Moves the node's outstanding tokens towards what it asks: a surplus goes back, a grant leaves others their share. */
+function granted(state: RateState, node: NodeId, { wanted, needed: need }: RateAsk): RateState {
+  const needed = Math.min(need, state.burst);
+  const mine = holdingOf(state, node);
+  const held = mine.granted - mine.spent;
+  const free = Math.floor(state.micro / MICRO);
+  const kept = state.reserved > 0 && needed < state.reserved ? state.reserved : 0;
+  const left = Math.max(0, free - kept);
+  const mayNeed = needed > 0 && held + left >= needed;
+  const must = mayNeed ? Math.max(0, needed - held) : 0;
+  const goal = Math.min(state.burst, wanted + (mayNeed ? needed : 0));
+  const target = goal <= held ? goal : held + Math.max(must, fairShare(state, node, goal - held, left));
+  const micro = state.micro - (target - held) * MICRO;
+  const nodes = new Map(state.nodes).set(node, { ...mine, granted: mine.spent + target });
+  return withReservation({ ...state, micro, nodes }, needed, mayNeed);
+}
+
+/** All that is missing when there is enough for everyone, else a share by weight, and never nothing of something. */
+function fairShare(state: RateState, node: NodeId, missing: number, left: number): number {
+  let missed = missing;
+  let weights = 0;
+  for (const [id, { wanted, weight, granted, spent, expiresMs }] of state.nodes) {
+    if (expiresMs <= state.clockMs) continue;
+    if (id !== node) missed += Math.max(0, wanted - (granted - spent));
+    if (id === node || wanted > granted - spent) weights += weight;
+  }
+  if (missed <= left) return missing;
+  const { weight } = holdingOf(state, node);
+  const share = Math.floor((left * weight) / Math.max(1, weights));
+  return Math.min(missing, left, Math.max(1, share));
+}
+
+/** A refused batch has its tokens kept until it may come again; else calls one by one would starve it for ever. */
+function withReservation(state: RateState, needed: number, served: boolean): RateState {
+  if (served && needed >= state.reserved) return { ...state, reserved: 0, reservedMs: 0 };
+  if (served || needed <= Math.max(1, state.reserved)) return state;
+  const waitMs = waitFor(state, needed);
+  if (waitMs > RESERVE_MS) return state;
+  const reservedMs = state.clockMs + Math.max(1, Math.ceil(waitMs / 1_000)) * 1_000 + RESERVE_GRACE_MS;
+  return { ...state, reserved: needed, reservedMs };
+}
+
+/** Milliseconds after which the bucket has so many tokens if nobody takes any and every live lease is lost. */
+function waitFor(state: RateState, tokens: number): number {
+  const { micro, perMs, burst, clockMs } = state;
+  const short = tokens * MICRO - micro;
+  if (short <= 0) return 0;
+  const cap = (burst - outstanding(state)) * MICRO;
+  if (tokens * MICRO <= cap) return Math.ceil(short / perMs);
+  let lastMs = clockMs;
+  for (const holding of state.nodes.values()) {
+    if (heldBy(holding, clockMs) > 0) lastMs = Math.max(lastMs, holding.expiresMs);
+  }
+  const then = Math.min(Math.max(cap, micro), micro + (lastMs - clockMs) * perMs);
+  return lastMs - clockMs + Math.ceil((tokens * MICRO - then) / perMs);
+}
+
+/** Milliseconds after which `tokens` may be granted: what is kept for a batch is passed over, or waited out. */
+function waitBehind(state: RateState, tokens: number): number {
+  const waitMs = waitFor(state, tokens);
+  const { reserved, reservedMs, clockMs, burst } = state;
+  if (reserved <= tokens) return waitMs;
+  const endsMs = Math.max(waitMs, reservedMs - clockMs);
+  return reserved + tokens > burst ? endsMs : Math.min(endsMs, waitFor(state, reserved + tokens));
+}
+
+function grantOf(state: RateState, mine: RateHolding, { needed }: RateAsk): RateGrant {
+  const need = Math.min(needed, state.burst);
+  let nodes = 0;
+  let weights = 0;
+  for (const { expiresMs, weight } of state.nodes.values()) {
+    if (expiresMs <= state.clockMs) continue;
+    nodes++;
+    weights += weight;
+  }
+  return {
+    granted: mine.granted,
+    spent: mine.spent,
+    lifeMs: Math.max(0, mine.expiresMs - state.clockMs),
+    waitMs: waitBehind(state, need > mine.granted - mine.spent ? need : 1),
+    left: Math.floor(state.micro / MICRO),
+    nodes,
+    weights,
+  };
+}
+
+/** The record of a node that has just spoken. */
+function holdingOf({ nodes }: RateState, node: NodeId): RateHolding {
+  const holding = nodes.get(node);
+  if (holding === undefined) throw new Error('a node without a record was asked for');
+  return holding;
+}
