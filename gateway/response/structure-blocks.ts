@@ -125,7 +125,7 @@ function passOver(): Code {
 /**
  * Sets `ESCAPED` to the bytes that are escaped and `NEXT_ESCAPED` to whether the next block's first one is. In a run of
  * backslashes every other one escapes: the subtraction carries through runs, and the odd bits tell where they began.
- * After simdjson 3.10, generic/stage1/json_escape_scanner.h.
+ * The way is that of simdjson's `json_escape_scanner.h`.
  */
 function findEscaped(): Code {
   const odd = i64.or(i64.shiftLeft(i64.of(ODD_BITS), i64.of(32)), i64.from32(i32.of(ODD_BITS)));

@@ -4,7 +4,7 @@ import { BLOCK_BYTES, type Blocks, createBlocks } from './structure-blocks.ts';
 /**
  * Follows the structure of one JSON value through its bytes, however they are cut: strings, nesting, its end. It does
  * not parse: what it tells is whether the value has ended, goes on, or can no longer be JSON. About 4 GB/s over the
- * accounts of a scan, above 1 over any answer, and a quarter of that on a processor without vectors.
+ * accounts of a scan; on a processor without vectors 1, and less where strings are short (`bench/structure.ts`).
  */
 export type Structure = Readonly<{
   /** Takes the next bytes; gives false once there was a byte that cannot belong to one JSON value. */
@@ -17,6 +17,9 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 /** Below this, copying bytes and calling across costs more than it saves. */
 const BLOCKS_FROM_BYTES = 512;
+/** What is walked byte by byte where no block could be passed over doubles up to this: it saves calls. */
+const STEP_BYTES_MAX = 4_096;
+
 /** Follows a value that is an object or an array. `blocks` only passes over what cannot matter; null is slower, not other. */
 export function createStructure(blocks: Blocks | null = sharedBlocks()): Structure {
   let depth = 0;
@@ -34,6 +37,7 @@ export function createStructure(blocks: Blocks | null = sharedBlocks()): Structu
   /** Gives the index from which less than a window is left, too little to be worth one. */
   function byBlock({ load, walk }: Blocks, bytes: Buffer): number {
     let at = 0;
+    let step = BLOCK_BYTES;
     while (bytes.length - at >= BLOCKS_FROM_BYTES && !broken) {
       const start = at;
       const end = start + load(bytes, start);
@@ -45,11 +49,12 @@ export function createStructure(blocks: Blocks | null = sharedBlocks()): Structu
           inString ? -1 : 0,
           escaped ? 1 : 0,
         );
+        step = start + reached > at ? BLOCK_BYTES : Math.min(2 * step, STEP_BYTES_MAX);
         at = start + reached;
         depth = level;
         inString = within !== 0;
         escaped = carried !== 0;
-        if (at + BLOCK_BYTES <= end) at = byByte(bytes, at, at + BLOCK_BYTES);
+        if (at + BLOCK_BYTES <= end) at = byByte(bytes, at, at + step);
       }
     }
     return at;
