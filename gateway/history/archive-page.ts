@@ -1,134 +1,63 @@
-import { PROFILES, type Profile, type ProfileName } from '../../shared/config/profiles.ts';
-import type { Backend } from '../backend/backend.ts';
-import type { Reply } from '../backend/forward.ts';
-import { placeOf } from './cursor-place.ts';
-import { archivePageParams, type PageParams } from './page-params.ts';
-import { type PageRead, readPage, type Row } from './page-rows.ts';
+import { unreachable } from '../../shared/brand.ts';
+import { floorsOf, type Span, spansOf } from './tiers.ts';
+import { type From, type SpanRows, walk } from './archive-walk.ts';
+import type { PageParams } from './page-params.ts';
+import type { Row } from './page-rows.ts';
 import type { Passage } from './passage.ts';
-import { topOf } from './tiers.ts';
 
-/** Where the archive's part of a page begins. */
-export type From =
-  /** At the caller's own `before`, or at the newest row. */
-  | { readonly kind: 'caller' }
-  /** Below a row or cursor that the live nodes have: they have every row from its slot on. */
-  | { readonly kind: 'below'; readonly signature: string; readonly slot: number };
+/** Genesis is slot 0 and holds no transactions. */
+const FIRST_SLOT = 1;
 
-/** The archive's rows for a page. */
-export type ArchiveRows =
-  | { readonly kind: 'rows'; readonly rows: readonly Row[] }
-  /** It does not know a cursor of the caller's. */
-  | { readonly kind: 'unknown-cursor'; readonly reply: Reply }
-  | { readonly kind: 'caller-left'; readonly reply: Reply }
-  /** It could not answer, or not within a bound of pages. */
-  | { readonly kind: 'failed' };
-
-/** An archive's rows above a seam are thrown away page by page; a busy address must not take more of them. */
-const PAGES_MAX = 10;
-const PAGE_ROWS = 1_000;
-const UNKNOWN_CURSOR = -32020;
-
-/** At most `limit` rows, newest first, from the first kind of archive that answers. */
+/** At most `limit` rows, newest first, from the archives that have them: one, or several that hold a part each. */
 export async function archiveRows(
   passage: Passage,
   asked: PageParams,
   from: From,
   limit: number,
-): Promise<ArchiveRows> {
-  let failed: ArchiveRows = { kind: 'failed' };
-  for (const [profile, backends] of byProfile(passage.tiers.archive)) {
-    const result = await walk({ passage, backends, profile: PROFILES[profile], asked, from, limit });
-    if (result.kind === 'rows' || result.kind === 'caller-left') return result;
-    if (result.kind === 'unknown-cursor') failed = result;
-  }
-  return failed;
-}
-
-/** Archives of one profile take the same parameters. */
-function byProfile(archives: readonly Backend[]): ReadonlyMap<ProfileName, readonly Backend[]> {
-  return Map.groupBy(archives, ({ config }) => config.profile);
-}
-
-type Walk = Readonly<{
-  passage: Passage;
-  backends: readonly Backend[];
-  profile: Profile;
-  asked: PageParams;
-  from: From;
-  limit: number;
-}>;
-
-/** Reads pages of one kind of archive until there are rows enough or no more. */
-async function walk({ passage, backends, profile, asked, from: start, limit }: Walk): Promise<ArchiveRows> {
-  const { pages } = profile;
-  const { until } = asked;
+): Promise<SpanRows> {
   const rows: Row[] = [];
-  let from = start;
-  let { before, beforeSlot, exact } = cursorFor(from, asked, backends, profile);
-  for (let page = 0; page < PAGES_MAX; page++) {
-    const pageLimit = exact ? limit - rows.length : PAGE_ROWS;
-    const params = archivePageParams(asked, { limit: pageLimit, before, beforeSlot, until });
-    const read = await readPage(passage.ask(backends, { params, readable: true }));
-    if (read.kind !== 'rows') {
-      const isOurs = from.kind === 'below' && before === from.signature && page === 0;
-      if (!isOurs || !isUnknownCursor(read)) return failureFrom(read);
-      // Its known top was further than its index: what the live nodes have is dropped instead.
-      before = undefined;
-      exact = false;
-      continue;
+  let unmet: SpanRows | undefined;
+  /** The newest slot that an archive which failed would have been needed for. */
+  let lost: number | undefined;
+  let done: Span | undefined;
+  for (const span of spansOf(passage.tiers)) {
+    if (done !== undefined && (span.floor >= done.floor || done.floor <= FIRST_SLOT)) continue;
+    if (lost !== undefined && span.top !== 0 && span.top < lost) break;
+    const start = done === undefined ? from : belowOf(done, rows.at(-1), from);
+    const result = await walk({ passage, span, asked, from: start, limit: limit - rows.length });
+    switch (result.kind) {
+      case 'rows':
+        rows.push(...result.rows);
+        if (result.ended || rows.length === limit) return { kind: 'rows', rows, ended: true };
+        done = span;
+        lost = undefined;
+        break;
+      case 'failed':
+        lost = Math.max(lost ?? 0, neededUpTo(span, passage));
+        break;
+      case 'unknown-cursor':
+        // An older archive may know `before`; but without what is newer, its rows would leave a hole.
+        if (start.kind === 'below' || asked.before === undefined) return result;
+        unmet ??= result;
+        break;
+      case 'caller-left':
+        return result;
+      default:
+        return unreachable(result);
     }
-    const isUnmet = read.rows.length === 0 && pages.untilInclusive && before === asked.before;
-    if (isUnmet && before !== undefined) {
-      const live = passage.tiers.hot;
-      const place = await placeOf(passage, from.kind === 'below' ? live : backends, before, asked.address);
-      if (place.kind === 'own') return { kind: 'rows', rows };
-      if (place.kind === 'unknown') return { kind: 'unknown-cursor', reply: read.reply };
-      if (place.kind === 'untold') return { kind: 'failed' };
-      if (from.kind === 'caller') from = { kind: 'below', signature: before, slot: place.slot + 1 };
-      before = undefined;
-      exact = false;
-      continue;
-    }
-    const sorted = pages.ordered ? read.rows : read.rows.toSorted((a, b) => b.slot - a.slot);
-    const { taken, ended } = take(sorted, from, until, rows);
-    rows.push(...taken.slice(0, limit - rows.length));
-    if (ended || rows.length === limit || sorted.length < pageLimit) return { kind: 'rows', rows };
-    // It reaches further up than was known: short pages would be thrown away one by one.
-    if (taken.length === 0) exact = false;
-    before = sorted.at(-1)?.signature;
-    beforeSlot = undefined;
   }
-  return { kind: 'failed' };
+  if (lost !== undefined) return { kind: 'failed' };
+  return done === undefined && unmet !== undefined ? unmet : { kind: 'rows', rows, ended: true };
 }
 
-/** How to say where to begin to this archive, and whether it then gives no row that must be dropped. */
-function cursorFor(from: From, { before }: PageParams, backends: readonly Backend[], { pages }: Profile) {
-  if (from.kind === 'caller') return { before, beforeSlot: undefined, exact: true };
-  if (pages.beforeSlot) return { before: undefined, beforeSlot: from.slot, exact: true };
-  const top = topOf(backends);
-  if (top >= from.slot) return { before: from.signature, beforeSlot: undefined, exact: true };
-  return { before: undefined, beforeSlot: undefined, exact: top !== 0 };
+/** Where the next older archive's part begins: below the oldest row, or below what the one before it has. */
+function belowOf(done: Span, oldest: Row | undefined, from: From): From {
+  if (oldest !== undefined) return { kind: 'below', ...oldest };
+  return from.kind === 'below' ? from : { kind: 'below', signature: undefined, slot: done.floor };
 }
 
-/** The rows of a page that belong to the answer and are not in it yet; `ended` when `until` was among them. */
-function take(page: readonly Row[], from: From, until: string | undefined, had: readonly Row[]) {
-  const end = until === undefined ? -1 : page.findIndex(({ signature }) => signature === until);
-  const newer = end === -1 ? page : page.slice(0, end);
-  const seen = new Set(had.map(({ signature }) => signature));
-  const taken = newer.filter(({ signature, slot }) => {
-    if (seen.has(signature) || (from.kind === 'below' && slot >= from.slot)) return false;
-    seen.add(signature);
-    return true;
-  });
-  return { taken, ended: end !== -1 };
-}
-
-function isUnknownCursor(read: PageRead): boolean {
-  return read.kind === 'error' && read.code === UNKNOWN_CURSOR;
-}
-
-function failureFrom(read: Exclude<PageRead, { kind: 'rows' }>): ArchiveRows {
-  const { reply } = read;
-  if (reply.kind === 'caller-left') return { kind: 'caller-left', reply };
-  return isUnknownCursor(read) ? { kind: 'unknown-cursor', reply } : { kind: 'failed' };
+/** An archive that stands in for another must have what the live nodes have not. */
+function neededUpTo({ top, floor }: Span, { tiers }: Passage): number {
+  const upTo = Math.min(top === 0 ? Infinity : top, (floorsOf(tiers)?.highest ?? Infinity) - 1);
+  return upTo === Infinity ? floor : upTo;
 }

@@ -2,31 +2,24 @@ import type { Backend } from '../backend/backend.ts';
 import type { Reply } from '../backend/forward.ts';
 import { readWhole, resultAnswer, storageUnreachable } from './answers.ts';
 import type { Passage } from './passage.ts';
-import { elementsOf, isNull, joined, memberOf, membersOf } from './slices.ts';
-import { topOf } from './tiers.ts';
+import { elementsOf, isNull, joined, listed, memberOf, membersOf } from './slices.ts';
 import { isOver, verdictOf } from './verdict.ts';
 
 /** Agave's bound on the slots of one `getBlocks` and `getBlocksWithLimit` (`rpc.rs`). */
 export const RANGE_MAX = 500_000;
 
-/**
- * How far above its floor a live node's blocks are left to an archive that has them: nodes clean up in steps, between
- * two probes too, and a list does not say what it lacks.
- */
-const MARGIN_SLOTS = 1_024;
-
 /** A list of slots of one tier: the text inside its brackets, how many there are and the last one. */
 export type Slots = Readonly<{ inside: Uint8Array; count: number; last: number }>;
-
-/** The first slot that the live nodes are asked for, when the archive has the ones before. */
-export function seamOf(floor: number, archive: readonly Backend[]): number {
-  return Math.max(floor, Math.min(floor + MARGIN_SLOTS, topOf(archive) + 1));
-}
 
 /** The config as archives take it: nothing but the commitment. */
 export function commitmentOf(config: Uint8Array | undefined): readonly (string | Uint8Array)[] {
   const commitment = config === undefined ? undefined : memberOf(config, 'commitment');
   return commitment === undefined || isNull(commitment) ? [] : [',{"commitment":', commitment, '}'];
+}
+
+/** The config as the caller wrote it. */
+export function configPart(config: Uint8Array | undefined): readonly (string | Uint8Array)[] {
+  return config === undefined ? [] : [',', config];
 }
 
 /** Whether a value is what may stand where a config stands. */
@@ -76,10 +69,10 @@ function slotsIn(list: Uint8Array): Slots | undefined {
   return { inside, count: slots.length, last: Number(new TextDecoder().decode(last)) };
 }
 
-/** Two lists as one answer, every slot in its own bytes. */
-export function concatenated(older: Slots, newer: Slots, id: Uint8Array): Reply {
-  const comma = older.count > 0 && newer.count > 0 ? ',' : '';
-  return resultAnswer(['[', older.inside, comma, newer.inside, ']'], id);
+/** Lists as one answer, every slot in its own bytes. */
+export function concatenated(lists: readonly Slots[], id: Uint8Array): Reply {
+  const filled = lists.filter(({ count }) => count > 0).map(({ inside }) => inside);
+  return resultAnswer(['[', ...listed(filled), ']'], id);
 }
 
 /** The archive's part of a list that cannot be told: its own error, or that it cannot be reached. */

@@ -4,7 +4,7 @@ import { paramsForArchive } from './archive-params.ts';
 import { chooseSaying } from './choose-saying.ts';
 import type { Passage } from './passage.ts';
 import { elementsOf, numberIn } from './slices.ts';
-import { archivesWith, finalizedBy, floorsOf } from './tiers.ts';
+import { archivesWith, finalizedBy, floorsOf, mayHave } from './tiers.ts';
 import { isOver, verdictOf } from './verdict.ts';
 
 /** `getBlock` and `getBlockTime`: the tier that should have the slot first, then the other one (rpc.md 4.3). */
@@ -18,7 +18,8 @@ export async function forwardBlock(passage: Passage): Promise<Reply> {
   const askArchive = () => ask(archivesWith(tiers, slot), { params: paramsForArchive(call.params) });
   const first = await (hotFirst ? askHot() : askArchive());
   const said = verdictOf(first);
-  if (isOver(said)) return first;
+  // A skipped slot is common: no archive is asked that is known not to reach up to it.
+  if (isOver(said) || (hotFirst && !mayHave(tiers, slot))) return first;
   const second = await (hotFirst ? askArchive() : askHot());
   const then = verdictOf(second);
   if (isOver(then)) return second;

@@ -2,16 +2,19 @@ import type { Reply } from '../backend/forward.ts';
 import {
   commitmentOf,
   concatenated,
+  configPart,
   failedPart,
   hotThenArchive,
   isConfig,
   paramsFrom,
   RANGE_MAX,
   readSlots,
+  type Slots,
 } from './block-list.ts';
+import { goesOn } from './block-parts.ts';
 import type { Passage } from './passage.ts';
 import { elementsOf, numberIn } from './slices.ts';
-import { archivesWith, floorsOf } from './tiers.ts';
+import { archivesWith, commonTop, floorsOf } from './tiers.ts';
 
 type Count = Readonly<{ start: number; limit: number; config: Uint8Array | undefined }>;
 
@@ -21,24 +24,30 @@ export async function forwardBlocksWithLimit(passage: Passage): Promise<Reply> {
   const count = countOf(call.params);
   if (count === undefined) return passage.through();
   const { start, limit, config } = count;
-  const params = paramsFrom(start, limit, commitmentOf(config));
+  const commitment = commitmentOf(config);
   const floor = floorsOf(tiers)?.highest;
-  if (floor === undefined || start >= floor) return hotThenArchive(passage, params);
-  const archives = archivesWith(tiers, start);
-  const older = await readSlots(ask(archives, { params, readable: true }));
-  if ('reply' in older) return failedPart(older.reply, call.id);
-  if (older.count >= limit) return concatenated(older, NO_SLOTS, call.id);
-  const from = Math.max(floor, older.last + 1);
+  if (floor === undefined || start >= floor)
+    return hotThenArchive(passage, paramsFrom(start, limit, commitment));
+  const lists: Slots[] = [];
+  let left = limit;
+  let from = start;
+  while (from < floor && left > 0) {
+    const archives = archivesWith(tiers, from);
+    const older = await readSlots(
+      ask(archives, { params: paramsFrom(from, left, commitment), readable: true }),
+    );
+    if ('reply' in older) return failedPart(older.reply, call.id);
+    lists.push(older);
+    left -= older.count;
+    const top = commonTop(archives);
+    from = goesOn(tiers, top, from, floor) ? top + 1 : Math.max(floor, older.last + 1);
+  }
+  if (left <= 0) return concatenated(lists, call.id);
   const newer = await readSlots(
-    ask(tiers.hot, {
-      params: paramsFrom(from, limit - older.count, config === undefined ? [] : [',', config]),
-      readable: true,
-    }),
+    ask(tiers.hot, { params: paramsFrom(from, left, configPart(config)), readable: true }),
   );
-  return 'reply' in newer ? newer.reply : concatenated(older, newer, call.id);
+  return 'reply' in newer ? newer.reply : concatenated([...lists, newer], call.id);
 }
-
-const NO_SLOTS = { inside: new Uint8Array(), count: 0, last: -1 };
 
 /** What well-formed parameters ask for; `undefined` when the node's own words are due. */
 function countOf(params: Uint8Array | undefined): Count | undefined {

@@ -3,21 +3,23 @@ import {
   archiveAlone,
   commitmentOf,
   concatenated,
+  configPart,
   failedPart,
   hotThenArchive,
   isConfig,
   paramsFrom,
   RANGE_MAX,
   readSlots,
-  seamOf,
+  type Slots,
 } from './block-list.ts';
+import { partsOf } from './block-parts.ts';
 import type { Passage } from './passage.ts';
 import { elementsOf, isNull, membersOf, numberIn } from './slices.ts';
-import { archivesWith, floorsOf, topOf } from './tiers.ts';
+import { floorsOf } from './tiers.ts';
 
 type Range = Readonly<{ start: number; end: number; config: Uint8Array | undefined }>;
 
-/** `getBlocks`: from the tier that has the range, or from both, split above the live nodes' floor. */
+/** `getBlocks`: from the tier that has the range, or from several, split where one ends. */
 export async function forwardBlocks(passage: Passage): Promise<Reply> {
   const { call, tiers, ask } = passage;
   const range = rangeOf(call.params);
@@ -27,21 +29,20 @@ export async function forwardBlocks(passage: Passage): Promise<Reply> {
   const floor = floorsOf(tiers)?.highest;
   if (floor === undefined || start >= floor)
     return hotThenArchive(passage, paramsFrom(start, end, commitment));
-  const archives = archivesWith(tiers, start);
-  const seam = seamOf(floor, archives);
-  if (end < seam || end <= topOf(archives))
-    return archiveAlone(passage, archives, paramsFrom(start, end, commitment));
-  const [older, newer] = await Promise.all([
-    readSlots(ask(archives, { params: paramsFrom(start, seam - 1, commitment), readable: true })),
-    readSlots(
-      ask(tiers.hot, {
-        params: paramsFrom(seam, end, config === undefined ? [] : [',', config]),
-        readable: true,
-      }),
-    ),
-  ]);
-  if ('reply' in newer) return newer.reply;
-  return 'reply' in older ? failedPart(older.reply, call.id) : concatenated(older, newer, call.id);
+  const parts = partsOf(tiers, floor, start, end);
+  const [first] = parts;
+  if (first !== undefined && parts.length === 1)
+    return archiveAlone(passage, first.backends, paramsFrom(start, end, commitment));
+  const asked = parts.map(({ tier, backends, from, to }) => {
+    const rest = tier === 'archive' ? commitment : configPart(config);
+    return readSlots(ask(backends, { params: paramsFrom(from, to, rest), readable: true }));
+  });
+  const lists: Slots[] = [];
+  for (const [i, list] of (await Promise.all(asked)).entries()) {
+    if ('reply' in list) return parts[i]?.tier === 'hot' ? list.reply : failedPart(list.reply, call.id);
+    lists.push(list);
+  }
+  return concatenated(lists, call.id);
 }
 
 /** The range of well-formed parameters that Agave would answer; `undefined` when its own words are due. */

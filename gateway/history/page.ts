@@ -1,7 +1,8 @@
 import { unreachable } from '../../shared/brand.ts';
 import type { Reply } from '../backend/forward.ts';
 import { storageUnreachable } from './answers.ts';
-import { archiveRows, type From } from './archive-page.ts';
+import { archiveRows } from './archive-page.ts';
+import type { From } from './archive-walk.ts';
 import { findCursors } from './known-cursors.ts';
 import { type PageParams, pageParamsOf, withoutUntil } from './page-params.ts';
 import { type PageRead, pageOf, readPage, type Row } from './page-rows.ts';

@@ -1,4 +1,4 @@
-import { PROFILES } from '../../shared/config/profiles.ts';
+import { type Profile, PROFILES } from '../../shared/config/profiles.ts';
 import type { Backend } from '../backend/backend.ts';
 
 /** The backends of a history method: live nodes, which hold some days, and archives, which hold the rest. */
@@ -31,6 +31,11 @@ export function topOf(backends: readonly Backend[]): number {
   return Math.max(0, ...backends.map(({ view: { tip } }) => Math.max(...Object.values(tip))));
 }
 
+/** The newest slot that all of the backends are known to have; 0: not known. */
+export function commonTop(backends: readonly Backend[]): number {
+  return Math.min(...backends.map((backend) => topOf([backend])));
+}
+
 /** The newest slot that one of the backends is known to have finalized; 0: not known. */
 export function finalizedBy(backends: readonly Backend[]): number {
   return Math.max(0, ...backends.map(({ view }) => view.tip.finalized));
@@ -42,9 +47,32 @@ export function archivesWith({ archive }: Tiers, slot: number): readonly Backend
   return covering.length === 0 ? archive : covering;
 }
 
+/** Whether an archive may have the slot; one that is not probed yet may have any. */
+export function mayHave({ archive }: Tiers, slot: number): boolean {
+  return archive.some((backend) => covers(backend, slot));
+}
+
 function covers(backend: Backend, slot: number): boolean {
-  const { floor = 0 } = backend.view;
   const top = topOf([backend]);
-  // A node's own floor says nothing about the BigTable behind it.
-  return (slot >= floor || PROFILES[backend.config.profile].bigtable) && (top === 0 || slot <= top);
+  return slot >= reachOf(backend) && (top === 0 || slot <= top);
+}
+
+/** The first slot it may have. A node's own floor says nothing about the BigTable behind it. */
+function reachOf({ config, view }: Backend): number {
+  return PROFILES[config.profile].bigtable ? 0 : (view.floor ?? 0);
+}
+
+/** Archives of one profile that begin at the same slot: one answers like the other. */
+export type Span = Readonly<{ backends: readonly Backend[]; profile: Profile; floor: number; top: number }>;
+
+/** The archives by what they have, those that begin last first: several may hold a part of history each. */
+export function spansOf({ archive }: Tiers): readonly Span[] {
+  const alike = Map.groupBy(archive, (backend) => `${backend.config.profile} ${reachOf(backend)}`);
+  const spans = [...alike.values()].flatMap((backends) => {
+    const [first] = backends;
+    if (first === undefined) return [];
+    const profile = PROFILES[first.config.profile];
+    return [{ backends, profile, floor: reachOf(first), top: topOf(backends) }];
+  });
+  return spans.toSorted((a, b) => b.floor - a.floor);
 }

@@ -5,6 +5,7 @@ import { storageUnreachable } from './answers.ts';
 import { paramsForArchive } from './archive-params.ts';
 import { chooseSaying } from './choose-saying.ts';
 import type { Asked, Passage } from './passage.ts';
+import { spansOf } from './tiers.ts';
 import { isOver, verdictOf } from './verdict.ts';
 
 /** A live node that has the transaction answers well within it; later the archive is asked too. */
@@ -16,10 +17,10 @@ const HEAD_START_MS = 150;
  */
 export async function forwardTransaction(passage: Passage, clock: Clock): Promise<Reply> {
   const { call, tiers } = passage;
-  const hot = start(passage, tiers.hot, { localOnly: true });
+  const hot = start(passage, [{ backends: tiers.hot }], { localOnly: true });
   const inTime = await within(hot.reply, HEAD_START_MS, clock);
   if (inTime !== undefined && isOver(verdictOf(inTime))) return inTime;
-  const archive = start(passage, tiers.archive, { params: paramsForArchive(call.params) });
+  const archive = start(passage, spansOf(tiers), { params: paramsForArchive(call.params) });
   const byHot = hot.reply.then((reply) => (isOver(verdictOf(reply)) ? hot : undefined));
   const byArchive = archive.reply.then((reply) => (verdictOf(reply).kind === 'found' ? archive : undefined));
   const won = (await Promise.race([byHot, byArchive])) ?? (await byHot) ?? (await byArchive);
@@ -38,13 +39,28 @@ function neither(hot: Reply, archive: Reply, id: Uint8Array): Reply {
 
 type Attempt = Readonly<{ reply: Promise<Reply>; cancel(): void }>;
 
+type Part = Readonly<{ backends: readonly Backend[] }>;
+
 /** Asks a tier with a signal of its own, so that it can be let go of while the other one answers. */
-function start({ ask, signal }: Passage, backends: readonly Backend[], asked: Asked): Attempt {
+function start(passage: Passage, parts: readonly Part[], asked: Asked): Attempt {
+  const { signal } = passage;
   const own = new AbortController();
   const cancel = () => own.abort();
   if (signal.aborted) cancel();
   else signal.addEventListener('abort', cancel, { once: true });
-  return { reply: ask(backends, { ...asked, signal: own.signal }), cancel };
+  return { reply: askInTurn(passage, parts, { ...asked, signal: own.signal }), cancel };
+}
+
+/** The first part's reply that is not a "not here"; a null only when all of them say so. */
+async function askInTurn({ ask }: Passage, parts: readonly Part[], asked: Asked): Promise<Reply> {
+  let kept: Reply | undefined;
+  for (const { backends } of parts) {
+    const reply = await ask(backends, asked);
+    const said = verdictOf(reply);
+    if (isOver(said)) return reply;
+    if (kept === undefined || verdictOf(kept).kind === 'null') kept = reply;
+  }
+  return kept ?? { kind: 'no-backend' };
 }
 
 /** The reply, or `undefined` when it has not begun after `ms`. */

@@ -9,6 +9,8 @@ import { caller, chainOf, learnt, probed } from './world.ts';
 const history = chainOf(1);
 const hot = startHotNode({ history, held: { floor: 50, top: 90 }, bigtable: undefined, strictCursors: true });
 const faithful = startOldFaithful({ history, epochs: [0, 2], addressIndex: true });
+/** Holds the epochs after those of the first one. */
+const later = startOldFaithful({ history, epochs: [1, 2], addressIndex: true });
 const superbank = startSuperbank({
   history,
   held: { floor: 0, top: 49 },
@@ -16,8 +18,8 @@ const superbank = startSuperbank({
   emitHttpErrors: false,
 });
 afterAll(async () => {
-  for (const { client } of [node, faithfulAt, superbankAt]) client.close();
-  for (const fake of [hot, faithful, superbank]) await fake[Symbol.asyncDispose]();
+  for (const { client } of [node, faithfulAt, laterAt, superbankAt]) client.close();
+  for (const fake of [hot, faithful, later, superbank]) await fake[Symbol.asyncDispose]();
 });
 beforeEach(() => {
   for (const { seen } of [hot, faithful, superbank]) seen.length = 0;
@@ -27,6 +29,7 @@ beforeEach(() => {
 const node = probed(hot.url, 'agave', 50, 90);
 const faithfulAt = probed(faithful.url, 'old-faithful', 1, 59);
 const superbankAt = probed(superbank.url, 'superbank', 0, 49);
+const laterAt = probed(later.url, 'old-faithful', 20, 59);
 const { ask, text } = caller();
 const paramsSeen = ({ seen }: typeof hot | typeof superbank | typeof faithful) =>
   seen.map(({ params }) => params);
@@ -42,6 +45,16 @@ function reach(floor: number, overlap: number, known = true): void {
   learnt(faithfulAt, 1, known ? archivedSlots(faithful.state).top : 0);
 }
 
+/** The epochs of one archive in two, the second one from epoch `first` on. */
+function divide(first: number): void {
+  const last = faithful.state.epochs[1];
+  const from = Math.max(1, Math.min(first, last));
+  later.state.epochs = [from, Math.max(from, last)];
+  learnt(laterAt, from * 20, archivedSlots(later.state).top);
+  faithful.state.epochs = [0, from - 1];
+  learnt(faithfulAt, 1, archivedSlots(faithful.state).top);
+}
+
 const scene = fc.record({
   floor: fc.integer({ min: 1, max: 80 }),
   overlap: fc.integer({ min: 0, max: 20 }),
@@ -49,15 +62,20 @@ const scene = fc.record({
   start: fc.nat(95),
   length: fc.option(fc.nat(95), { nil: undefined }),
   limit: fc.integer({ min: 1, max: 95 }),
+  /** Where the second of two archives begins. */
+  seam: fc.integer({ min: 1, max: 3 }),
 });
 
 describe.each([
   ['Old Faithful', [node, faithfulAt]],
+  ['two Old Faithfuls, one after the other', [node, faithfulAt, laterAt]],
   ['Superbank', [node, superbankAt]],
 ] as const)('with %s', (_, backends) => {
+  const isDivided = backends.length === 3;
   test('a range is that of one node that has everything', async () => {
-    const property = fc.asyncProperty(scene, async ({ floor, overlap, known, start, length }) => {
+    const property = fc.asyncProperty(scene, async ({ floor, overlap, known, start, length, seam }) => {
       reach(floor, overlap, known);
+      if (isDivided) divide(seam);
       const params = length === undefined ? [start] : [start, start + length];
       expect(await ask(backends, 'getBlocks', params)).toEqual(between(start, start + (length ?? 95)));
     });
@@ -65,8 +83,9 @@ describe.each([
   });
 
   test('a number of blocks is that of one node that has everything', async () => {
-    const property = fc.asyncProperty(scene, async ({ floor, overlap, known, start, limit }) => {
+    const property = fc.asyncProperty(scene, async ({ floor, overlap, known, start, limit, seam }) => {
       reach(floor, overlap, known);
+      if (isDivided) divide(seam);
       const expected = between(start, 90).slice(0, limit);
       expect(await ask(backends, 'getBlocksWithLimit', [start, limit])).toEqual(expected);
     });

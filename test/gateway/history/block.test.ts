@@ -60,6 +60,11 @@ describe('the tier that should have the slot is asked first', () => {
     expect(asked()).toEqual([0, 1, 1]);
   });
 
+  test('and alone when no archive is known to reach up to the slot', async () => {
+    expect(await ask(withFaithful, 'getBlock', [newSkip])).toBe(-32007);
+    expect(asked()).toEqual([1, 0, 0]);
+  });
+
   test('the other one when it fails', async () => {
     faithful.state.epochs = [1, 2];
     hot.state.held = { floor: 10, top: 90 };

@@ -14,18 +14,21 @@ const history = chainOf(1);
 
 const hot = startHotNode({ history, held: EVERYTHING, bigtable: undefined, strictCursors: true });
 const faithful = startOldFaithful({ history, epochs: [0, 3], addressIndex: true });
+/** Holds the later ones of the epochs when there are two. */
+const later = startOldFaithful({ history, epochs: [0, 3], addressIndex: true });
 const superbank = startSuperbank({ history, held: EVERYTHING, timesOut: false, emitHttpErrors: false });
 const bigtable = startHotNode({ history, held: EVERYTHING, bigtable: EVERYTHING, strictCursors: true });
 /** What each backend's probe would have learnt changes from run to run; its connections stay. */
 const node = probed(hot.url, 'agave');
-const [faithfulAt, superbankAt, bigtableAt] = [
+const [faithfulAt, laterAt, superbankAt, bigtableAt] = [
   probed(faithful.url, 'old-faithful'),
+  probed(later.url, 'old-faithful'),
   probed(superbank.url, 'superbank'),
   probedBigtable(bigtable.url),
 ];
 afterAll(async () => {
-  for (const { client } of [node, faithfulAt, superbankAt, bigtableAt]) client.close();
-  for (const fake of [hot, faithful, superbank, bigtable]) await fake[Symbol.asyncDispose]();
+  for (const { client } of [node, faithfulAt, laterAt, superbankAt, bigtableAt]) client.close();
+  for (const fake of [hot, faithful, later, superbank, bigtable]) await fake[Symbol.asyncDispose]();
 });
 
 /** Where the live node begins, how far the archive goes, and what is asked; cursors are places in the chain. */
@@ -36,13 +39,15 @@ const scene = fc.record({
   topKnown: fc.boolean(),
   floorKnown: fc.boolean(),
   limit: fc.oneof(fc.integer({ min: 1, max: 12 }), fc.constant(1_000)),
+  /** The epoch in which the second of two archives begins. */
+  seam: fc.integer({ min: 1, max: 3 }),
   before: fc.option(fc.nat(150), { nil: undefined }),
   until: fc.option(fc.nat(150), { nil: undefined }),
 });
 type Scene = typeof scene extends fc.Arbitrary<infer T> ? T : never;
 
 /** Sets an archive up to hold everything below the live node's floor and `overlap` slots more. */
-type Archive = (scene: Scene, history: History) => Backend;
+type Archive = (scene: Scene, history: History) => readonly Backend[];
 
 const archives: Readonly<Record<string, Archive>> = {
   'Old Faithful'({ floor, overlap, topKnown }, chain) {
@@ -51,17 +56,27 @@ const archives: Readonly<Record<string, Archive>> = {
     faithful.state.epochs = [0, last];
     const { top } = archivedSlots(faithful.state);
     const newest = chain.slots.findLast((slot) => slot <= top);
-    return learnt(faithfulAt, 1, topKnown ? newest : 0);
+    return [learnt(faithfulAt, 1, topKnown ? newest : 0)];
+  },
+  'two Old Faithfuls, one after the other'(asked, chain) {
+    archives['Old Faithful']?.(asked, chain);
+    const last = faithful.state.epochs[1];
+    const from = Math.max(1, Math.min(asked.seam, last));
+    later.state.history = chain;
+    later.state.epochs = [from, Math.max(from, last)];
+    faithful.state.epochs = [0, from - 1];
+    const top = ({ state }: typeof faithful) => (asked.topKnown ? archivedSlots(state).top : 0);
+    return [learnt(faithfulAt, 1, top(faithful)), learnt(laterAt, from * chain.epochSlots, top(later))];
   },
   Superbank({ floor, overlap, topKnown }, chain) {
     const held = { floor: 0, top: Math.min(90, floor + overlap - 1) };
     Object.assign(superbank.state, { history: chain, held });
-    return learnt(superbankAt, 0, topKnown ? held.top : 0);
+    return [learnt(superbankAt, 0, topKnown ? held.top : 0)];
   },
   'an Agave node with BigTable'({ floor, overlap, topKnown }, chain) {
     const held = { floor: Math.max(1, floor - 10), top: Math.min(90, floor + overlap - 1) };
     Object.assign(bigtable.state, { history: chain, held, bigtable: { floor: 0, top: held.top } });
-    return learnt(bigtableAt, held.floor, topKnown ? held.top : 0);
+    return [learnt(bigtableAt, held.floor, topKnown ? held.top : 0)];
   },
 };
 
@@ -78,13 +93,13 @@ describe.each(Object.keys(archives))('with %s as the archive', (name) => {
           held: { floor: asked.floor, top: 90 },
           strictCursors: strict,
         });
-        const archive = archives[name]?.(asked, chain);
-        if (archive === undefined) throw new Error(`no archive ${name}`);
+        const tier = archives[name]?.(asked, chain);
+        if (tier === undefined) throw new Error(`no archive ${name}`);
         learnt(node, asked.floorKnown ? asked.floor : undefined, 90);
-        const { before, until } = cursorsIn(chain, asked, name === 'Old Faithful');
+        const { before, until } = cursorsIn(chain, asked, name.includes('Old Faithful'));
         const config = { limit: asked.limit, before: before?.signature, until: until?.signature };
         const expected = agavePage(chain, EVERYTHING, { address: ADDRESS, ...config }, true);
-        const got = await caller().ask([node, archive], 'getSignaturesForAddress', [ADDRESS, config]);
+        const got = await caller().ask([node, ...tier], 'getSignaturesForAddress', [ADDRESS, config]);
         if (expected.kind !== 'rows') throw new Error('a cursor of the chain is not known to it');
         expect(signaturesOf(got)).toEqual(expected.rows.map(({ signature }) => signature));
       }),

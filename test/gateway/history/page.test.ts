@@ -173,6 +173,12 @@ describe('a page older than what the live node has', () => {
     expect(await page([node, faithfulAt], { before: foreign?.signature })).toEqual(signatures(older));
   });
 
+  test('has all rows of the slot of such a transaction: nothing tells their order', async () => {
+    const foreign = others.find(({ slot }) => slot < 40 && rows.some((row) => row.slot === slot));
+    const older = rows.filter(({ slot }) => slot <= (foreign?.slot ?? 0));
+    expect(await page([node, faithfulAt], { before: foreign?.signature })).toEqual(signatures(older));
+  });
+
   test('is empty below the very first row', async () => {
     expect(await page([node, faithfulAt], { before: before(-1) })).toEqual([]);
     expect(await page([node, superbankAt], { before: before(-1) })).toEqual([]);

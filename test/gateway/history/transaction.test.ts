@@ -83,6 +83,28 @@ describe('when neither has it', () => {
   });
 });
 
+describe('of archives that hold a part each', () => {
+  const older = startBackend();
+  afterAll(async () => {
+    await older[Symbol.asyncDispose]();
+  });
+  const parts = [node, probed(archive.url, 'old-faithful', 40, 80), probed(older.url, 'old-faithful', 0, 39)];
+
+  test('the next is asked while one does not have it', async () => {
+    older.script(found('older'));
+    expect(await asked(nothing, nothing, parts)).toEqual({ slot: 1, by: 'older' });
+    expect(await asked(nothing, found('archive'), parts)).toEqual({ slot: 1, by: 'archive' });
+  });
+
+  test('all must say that they do not have it', async () => {
+    older.script(nothing);
+    expect(await asked(nothing, nothing, parts)).toBeNull();
+    older.script(() => new Response('no', { status: 500 }));
+    expect(await asked(nothing, nothing, parts)).toBe(-32019);
+    expect(await asked(nothing, refused(-32004), parts)).toBe(-32004);
+  });
+});
+
 /** Both tiers asked, the live node not answering before it is told to; the head start is over. */
 function raced(archiveScript: Script, signal = new AbortController().signal) {
   const { clock, advance, sleeping } = createVirtualClock();
