@@ -1,10 +1,11 @@
 import { join } from 'node:path';
 import { type Accounts, createAccounts } from '../deploys/accounts/accounts.ts';
 import { createKeys, type Keys } from '../deploys/accounts/keys.ts';
-import { LEDGER_FILE, LEDGER_MIGRATIONS, spentOf } from '../gateway/limits/ledger.ts';
+import { LEDGER_MIGRATIONS, spentOf } from '../gateway/limits/ledger.ts';
 import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
+import { LEDGER_FILE } from '../shared/ledger/schema.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { failed, type Invocation, type Outcome, type World } from './command.ts';
 

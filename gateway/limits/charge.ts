@@ -49,6 +49,7 @@ export function createCharging(journal: Journal, clock: Clock): Charging {
     held.set(caller.accountId, { bucket: taken.bucket, plan });
     if (price.credits === 0) return { kind: 'charged', rate, creditsLeft: left };
     spending.charged += price.credits;
+    price.bill?.take();
     const charged = { kind: 'charged', rate, creditsLeft: left - price.credits } as const;
     return durable(caller.accountId, spending, price, charged);
   }
@@ -65,6 +66,7 @@ export function createCharging(journal: Journal, clock: Clock): Charging {
       return charged;
     } catch {
       spending.refunded += price.credits;
+      price.bill?.giveBack();
       giveBack(accountId, price.calls);
       return { kind: 'check-unavailable' };
     }

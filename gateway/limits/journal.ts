@@ -18,10 +18,25 @@ export type Journal = Readonly<{
   isFailing(): boolean;
 }>;
 
+/** What is written in the same transaction as the counters, so that both agree to the unit whenever the process dies. */
+export type Alongside = Readonly<{
+  /** Writes it; throws when it cannot be written. */
+  write(): void;
+  /** The transaction is in the write-ahead log. */
+  written(): void;
+}>;
+
+const NOTHING: Alongside = { write: () => undefined, written: () => undefined };
+
 const BUSY_MS = 100;
 
 /** Opens the journal of `node` over a ledger. `soon` runs a function once, after the current turn's other work. */
-export function createJournal(ledger: Store, node: string, soon: (run: () => void) => void): Journal {
+export function createJournal(
+  ledger: Store,
+  node: string,
+  soon: (run: () => void) => void,
+  alongside: Alongside = NOTHING,
+): Journal {
   const read = ledger.prepare<Spending, [number, string]>(
     'SELECT charged, refunded FROM spent WHERE account_id = ? AND node = ?',
   );
@@ -33,6 +48,7 @@ export function createJournal(ledger: Store, node: string, soon: (run: () => voi
       const { charged, refunded } = spendingOf(id);
       write.run(id, node, charged, refunded);
     }
+    alongside.write();
   });
   const spendings = new Map<number, Spending>();
   let noted = new Set<number>();
@@ -64,7 +80,10 @@ export function createJournal(ledger: Store, node: string, soon: (run: () => voi
     turn = undefined;
     noted = new Set();
     try {
-      if (batch.size > 0) writeAll.immediate(batch);
+      if (batch.size > 0) {
+        writeAll.immediate(batch);
+        alongside.written();
+      }
       failing = false;
       ended?.resolve();
     } catch (error) {

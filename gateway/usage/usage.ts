@@ -1,0 +1,116 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Caller } from '../../shared/keys/identify.ts';
+import type { Store } from '../../shared/store/open.ts';
+import type { Alongside } from '../limits/journal.ts';
+import type { Element } from '../request/call.ts';
+import type { Envelope } from '../request/envelope.ts';
+import type { Cell } from './cell.ts';
+import { createCellRows } from './cell-rows.ts';
+import { createCells } from './cells.ts';
+import { NO_METHOD } from './method-label.ts';
+import { Tally } from './tally.ts';
+
+/** Counts what every account uses, by hour, key and method (DESIGN 3.3). Counting is memory alone and never throws. */
+export type Usage = Readonly<{
+  /** Begins to count a request with these elements, whose credits are those of `works`, in order. */
+  tally(caller: Caller, elements: readonly Element[], works: readonly Readonly<{ credits: number }>[]): Tally;
+  /** Counts every element of a request that was not let in, or one when it has none that can be told. */
+  refused(caller: Caller, to: Envelope | undefined): void;
+  /** What the journal writes in its own transaction: the cells that its charges and refunds changed. */
+  alongside: Alongside;
+  /** Writes what has changed, at most so many cells; gives whether there is more. A write that fails is made up for later. */
+  flush(cellsMax?: number): boolean;
+  /** Writes every second until `signal` aborts, in portions with pauses between them, and drops what is not used. */
+  tend(signal: AbortSignal): Promise<void>;
+  /** Whether the last write failed. */
+  isFailing(): boolean;
+}>;
+
+type Deps = Readonly<{
+  ledger: Store;
+  node: string;
+  clock: Clock;
+  methodLabel(element: Element): string;
+}>;
+
+const HOUR_MS = 3_600_000;
+const FLUSH_MS = 1_000;
+/** Cells in one transaction: about 4 ms, which is as long as other requests wait. */
+const PORTION = 500;
+const PAUSE_MS = 5;
+
+export function createUsage({ ledger, node, clock, methodLabel }: Deps): Usage {
+  const cells = createCells();
+  const { dirty, withJournal } = cells;
+  const write = createCellRows(ledger, node);
+  const writeAll = ledger.transaction((portion: readonly Cell[]) => portion.forEach(write));
+  let failing = false;
+
+  const hour = () => Math.floor(clock.now() / HOUR_MS);
+
+  function refused(caller: Caller, to: Envelope | undefined): void {
+    if (to === undefined) return refuse(NO_METHOD);
+    if (to.kind === 'single') return refuse(methodLabel(to.element));
+    for (const element of to.elements) refuse(methodLabel(element));
+
+    function refuse(method: string): void {
+      const cell = cells.of(hour(), caller, method);
+      cell.refused++;
+      cells.touch(cell);
+    }
+  }
+
+  function flush(cellsMax = Infinity): boolean {
+    const portion: Cell[] = [];
+    for (const cell of dirty) {
+      if (portion.length === cellsMax) break;
+      if (!withJournal.has(cell)) portion.push(cell);
+    }
+    try {
+      if (portion.length > 0) writeAll.immediate(portion);
+      failing = false;
+      for (const cell of portion) written(cell);
+      return portion.length === cellsMax;
+    } catch {
+      failing = true;
+      return false;
+    }
+  }
+
+  function written(cell: Cell): void {
+    cell.isDirty = false;
+    dirty.delete(cell);
+  }
+
+  async function tend(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await clock.sleep(FLUSH_MS, signal);
+      while (flush(PORTION) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
+      cells.sweep();
+    }
+  }
+
+  return {
+    tally: (caller, elements, works) =>
+      new Tally(
+        cells,
+        hour(),
+        caller,
+        elements.map((element, place) => ({
+          method: methodLabel(element),
+          credits: works[place]?.credits ?? 0,
+        })),
+      ),
+    refused,
+    alongside: {
+      write: () => withJournal.forEach(write),
+      written() {
+        withJournal.forEach(written);
+        withJournal.clear();
+      },
+    },
+    flush,
+    tend,
+    isFailing: () => failing,
+  };
+}

@@ -1,0 +1,119 @@
+import { join } from 'node:path';
+import { createCharging } from '../../../gateway/limits/charge.ts';
+import { createJournal } from '../../../gateway/limits/journal.ts';
+import { LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
+import type { Call } from '../../../gateway/request/call.ts';
+import { createRouter } from '../../../gateway/route/router.ts';
+import { createMethodLabel } from '../../../gateway/usage/method-label.ts';
+import { createUsage } from '../../../gateway/usage/usage.ts';
+import { type ApiKey, hashOf, keyIdOf } from '../../../shared/keys/api-key.ts';
+import { opened, temporaryFolder } from '../../started/gateway.ts';
+import { backendOf } from '../backend/of.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
+
+export const HOUR_MS = 3_600_000;
+export const LIMITED = { rps: 1e6, burst: 1e6, credits: 1_000, batchMax: 100, scans: 1 };
+export const UNLIMITED = { ...LIMITED, credits: undefined };
+
+export const callerOf = (accountId: number) => ({
+  keyId: keyIdOf(hashOf(`key of account ${accountId}` as ApiKey)), // only its hash is used
+  accountId,
+  plan: 'trial',
+  creditsGranted: undefined,
+});
+export const CALLER = callerOf(1);
+export const callOf = (method: string): Call => ({
+  kind: 'call',
+  id: new Uint8Array(),
+  method,
+  params: undefined,
+});
+
+/** A row of `usage_hours` without its place's hour and node. */
+export type Row = Readonly<{
+  account_id: number;
+  key_id: string;
+  method: string;
+  calls: number;
+  credits: number;
+  refunded: number;
+  errors: number;
+  bytes_out: number;
+  refused: number;
+  charged: number;
+  returned: number;
+}>;
+
+/** A row that counted nothing but what is given. */
+export const rowOf = (method: string, counted: Partial<Row>): Row => ({
+  account_id: 1,
+  key_id: CALLER.keyId,
+  method,
+  calls: 0,
+  credits: 0,
+  refunded: 0,
+  errors: 0,
+  bytes_out: 0,
+  refused: 0,
+  charged: 0,
+  returned: 0,
+  ...counted,
+});
+
+/** Usage with a journal and charging over a ledger in a folder; `again` is the process started anew on it. */
+export function startUsage(folder = temporaryFolder(), node = 'n1') {
+  const { clock, advance, sleeping } = createVirtualClock(500_000 * HOUR_MS);
+  const ledger = opened(join(folder.path, 'ledger.db'), LEDGER_MIGRATIONS);
+  const methodLabel = createMethodLabel(createRouter([backendOf()]));
+  const usage = createUsage({ ledger, node, clock, methodLabel });
+  const waiting: (() => void)[] = [];
+  const journal = createJournal(ledger, node, (run) => void waiting.push(run), usage.alongside);
+  const charging = createCharging(journal, clock);
+
+  return {
+    clock,
+    advance,
+    sleeping,
+    ledger,
+    usage,
+    journal,
+    charging,
+    /** Ends the turn of the event loop, as the journal sees it. */
+    endTurn: () => waiting.splice(0).forEach((run) => run()),
+    /** Charges calls of these methods at one credit each. */
+    charge(plan: typeof LIMITED | typeof UNLIMITED, ...methods: string[]) {
+      const works = methods.map(() => ({ credits: 1 }));
+      const tally = usage.tally(CALLER, methods.map(callOf), works);
+      const charge = charging.charge(CALLER, plan, {
+        calls: methods.length,
+        credits: methods.length,
+        bill: tally,
+      });
+      return { tally, charge };
+    },
+    rows: (hour?: number) =>
+      ledger
+        .query<Row, [number | null]>(
+          `SELECT account_id, key_id, method, calls, credits, refunded, errors, bytes_out, refused, charged, returned
+           FROM usage_hours WHERE hour = coalesce(?, hour) ORDER BY hour, account_id, method`,
+        )
+        .all(hour ?? null),
+    /** What the journal says that account 1 spent. */
+    spent: () =>
+      ledger
+        .query<{ n: number }, []>('SELECT sum(charged - refunded) AS n FROM spent WHERE account_id = 1')
+        .get()?.n,
+    again: () => (ledger.close(), startUsage(folder, node)),
+    /** Makes writes to a table fail until the returned function is called. */
+    break(table: 'spent' | 'usage_hours') {
+      ledger.run(
+        `CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(FAIL, 'disk full'); END`,
+      );
+      return () => void ledger.run('DROP TRIGGER broken');
+    },
+    [Symbol.dispose]() {
+      ledger.close();
+      folder[Symbol.dispose]();
+    },
+  };
+}

@@ -1,0 +1,206 @@
+import { describe, expect, test } from 'bun:test';
+import { CALLER, callOf, callerOf, HOUR_MS, LIMITED, rowOf, startUsage, UNLIMITED } from './started.ts';
+
+const admitted = (usage: ReturnType<typeof startUsage>, ...methods: string[]) => {
+  const { tally } = usage.charge(UNLIMITED, ...methods);
+  tally.admit();
+  return tally;
+};
+
+describe('a request', () => {
+  test('on a plan without a credit limit is counted by method: calls, credits, errors, bytes, refunds', () => {
+    using usage = startUsage();
+    const tally = admitted(usage, 'getSlot', 'getBlock', 'getSlot');
+    tally.bytes(0, 10);
+    tally.bytes(2, 7);
+    tally.bytes(2, 7);
+    tally.error(1);
+    tally.refund(1);
+    usage.usage.flush();
+    expect(usage.rows()).toEqual([
+      rowOf('getBlock', { calls: 1, credits: 1, refunded: 1, errors: 1 }),
+      rowOf('getSlot', { calls: 2, credits: 2, bytes_out: 24 }),
+    ]);
+  });
+
+  test('is counted in the hour in which it came, also what is known of it later', () => {
+    using usage = startUsage();
+    const tally = admitted(usage, 'getBlock');
+    usage.usage.flush();
+    usage.advance(HOUR_MS);
+    tally.bytes(0, 5);
+    admitted(usage, 'getBlock');
+    usage.usage.flush();
+    expect(usage.rows(500_000)).toEqual([rowOf('getBlock', { calls: 1, credits: 1, bytes_out: 5 })]);
+    expect(usage.rows(500_001)).toEqual([rowOf('getBlock', { calls: 1, credits: 1 })]);
+  });
+
+  test('of a method that nobody knows, or of none, has one of two names, whatever callers make up', () => {
+    using usage = startUsage();
+    admitted(usage, 'getNothing', '__proto__', 'x'.repeat(99));
+    usage.usage
+      .tally(CALLER, [{ kind: 'notification' }, { kind: 'invalid', id: new Uint8Array(), reason: '' }], [])
+      .admit();
+    // In the table, and served by no backend: its name is known.
+    admitted(usage, 'getPriorityFeeEstimate');
+    usage.usage.flush();
+    expect(usage.rows().map(({ method, calls }) => [method, calls])).toEqual([
+      ['-', 2],
+      ['getPriorityFeeEstimate', 1],
+      ['unknown', 3],
+    ]);
+  });
+
+  test('that fails in two ways is one error', () => {
+    using usage = startUsage();
+    const tally = admitted(usage, 'getBlock');
+    tally.error(0);
+    tally.error(0);
+    usage.usage.flush();
+    expect(usage.rows()[0]?.errors).toBe(1);
+  });
+
+  test('that is refused is counted for each of its elements, and once when it has none', () => {
+    using usage = startUsage();
+    usage.usage.refused(CALLER, undefined);
+    usage.usage.refused(CALLER, { kind: 'single', element: callOf('getSlot') });
+    usage.usage.refused(CALLER, {
+      kind: 'batch',
+      elements: [callOf('getSlot'), { kind: 'notification' }, callOf('x')],
+    });
+    usage.usage.flush();
+    expect(usage.rows()).toEqual([
+      rowOf('-', { refused: 2 }),
+      rowOf('getSlot', { refused: 2 }),
+      rowOf('unknown', { refused: 1 }),
+    ]);
+  });
+});
+
+describe('on a plan with a credit limit', () => {
+  test('calls and credits are written with the journal, in its transaction and not before', async () => {
+    using usage = startUsage();
+    const { charge } = usage.charge(LIMITED, 'getSlot', 'getBlock');
+    usage.usage.flush();
+    expect(usage.rows()).toEqual([]);
+    usage.endTurn();
+    expect((await charge).kind).toBe('charged');
+    expect(usage.rows()).toEqual([
+      rowOf('getBlock', { calls: 1, credits: 1, charged: 1 }),
+      rowOf('getSlot', { calls: 1, credits: 1, charged: 1 }),
+    ]);
+    expect(usage.spent()).toBe(2);
+  });
+
+  test('they are counted once, whether the charge was awaited or not', async () => {
+    using usage = startUsage();
+    const { tally, charge } = usage.charge(LIMITED, 'getSlot');
+    usage.endTurn();
+    await charge;
+    tally.admit();
+    usage.usage.flush();
+    expect(usage.rows()).toEqual([rowOf('getSlot', { calls: 1, credits: 1, charged: 1 })]);
+  });
+
+  test('neither is written when one of them cannot be, and the refused request counts as refused', async () => {
+    for (const table of ['spent', 'usage_hours'] as const) {
+      using usage = startUsage();
+      const mend = usage.break(table);
+      const { charge } = usage.charge(LIMITED, 'getSlot');
+      usage.endTurn();
+      expect(await charge).toEqual({ kind: 'check-unavailable' });
+      usage.usage.refused(CALLER, { kind: 'single', element: callOf('getSlot') });
+      expect([usage.rows(), usage.spent()]).toEqual([[], null] as never); // SQL's sum of nothing is null
+      mend();
+      usage.journal.flush();
+      usage.usage.flush();
+      expect(usage.spent()).toBe(0);
+      expect(usage.rows()).toEqual([
+        rowOf('getSlot', { credits: 1, refunded: 1, charged: 1, returned: 1, refused: 1 }),
+      ]);
+    }
+  });
+
+  test('a refund is written with the refund of the journal', async () => {
+    using usage = startUsage();
+    const { tally, charge } = usage.charge(LIMITED, 'getSlot');
+    usage.endTurn();
+    await charge;
+    usage.charging.refund(CALLER, LIMITED, { calls: 0, credits: 1 });
+    tally.refund(0);
+    usage.usage.flush();
+    expect(usage.rows()).toEqual([rowOf('getSlot', { calls: 1, credits: 1, charged: 1 })]);
+    usage.endTurn();
+    expect([usage.rows()[0]?.returned, usage.spent()]).toEqual([1, 0]);
+  });
+});
+
+describe('written cells', () => {
+  test('are absolute: written once more they are the same', () => {
+    using usage = startUsage();
+    const tally = admitted(usage, 'getSlot');
+    usage.usage.flush();
+    const before = usage.rows();
+    tally.bytes(0, 0);
+    usage.usage.flush();
+    usage.usage.flush();
+    expect(usage.rows()).toEqual(before);
+  });
+
+  test('are counted on from by the process that comes after', async () => {
+    using usage = startUsage();
+    const { charge } = usage.charge(LIMITED, 'getSlot');
+    usage.endTurn();
+    await charge;
+    const next = usage.again();
+    const second = next.charge(LIMITED, 'getSlot');
+    next.endTurn();
+    await second.charge;
+    expect(next.rows()).toEqual([rowOf('getSlot', { calls: 2, credits: 2, charged: 2 })]);
+    expect(next.spent()).toBe(2);
+    next.ledger.close();
+  });
+
+  test('are a node’s own: two on one ledger add up', () => {
+    using one = startUsage();
+    admitted(one, 'getSlot');
+    one.usage.flush();
+    const other = startUsage(
+      { path: one.ledger.filename.replace(/\/[^/]*$/, ''), [Symbol.dispose]() {} },
+      'n2',
+    );
+    admitted(other, 'getSlot');
+    other.usage.flush();
+    expect(other.rows().map(({ calls }) => calls)).toEqual([1, 1]);
+    other.ledger.close();
+  });
+
+  test('that could not be written are made up for', () => {
+    using usage = startUsage();
+    const mend = usage.break('usage_hours');
+    admitted(usage, 'getSlot');
+    expect(usage.usage.flush()).toBe(false);
+    expect(usage.usage.isFailing()).toBe(true);
+    mend();
+    usage.usage.flush();
+    expect([usage.rows()[0]?.calls, usage.usage.isFailing()]).toEqual([1, false]);
+  });
+
+  test('are written every second, in portions', async () => {
+    using usage = startUsage();
+    const over = new AbortController();
+    const tending = usage.usage.tend(over.signal);
+    for (let account = 1; account <= 1_200; account++)
+      usage.usage.tally(callerOf(account), [callOf('getSlot')], [{ credits: 1 }]).admit();
+    const seen: number[] = [];
+    usage.advance(999);
+    for (const ms of [1, 5, 5, 5]) {
+      seen.push(usage.rows().length);
+      usage.advance(ms);
+      await new Promise(setImmediate);
+    }
+    expect([...seen, usage.rows().length]).toEqual([0, 500, 1_000, 1_200, 1_200]);
+    over.abort();
+    await tending;
+  });
+});
