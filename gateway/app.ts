@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia';
 import type { GatewayConfig } from '../shared/config/config.ts';
+import type { Leaving } from './leaving.ts';
 
 /** Answers one RPC request with a finished Response. */
 export type AnswerRequest = (request: Request) => Promise<Response>;
@@ -7,30 +8,41 @@ export type AnswerRequest = (request: Request) => Promise<Response>;
 /** Says in a sentence whether the gateway can serve. */
 export type Health = () => Readonly<{ ok: boolean; sentence: string }>;
 
+/** `shared`: other processes of ours listen on the same address, and the system spreads connections over all. */
+export type AppOptions = Readonly<{ shared: boolean; leaving: Leaving }>;
+
 const IDLE_SECONDS_MIN = 8;
+const DRAINING = { ok: false, sentence: 'draining' };
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**
  * The listener. The RPC route is one of Bun's own, beside Elysia's: it takes the raw request and its Response goes
  * out untouched, because Elysia reads and re-encodes a stream as soon as anything has set a header on it.
  */
-export function createApp({ idleMs, tls }: GatewayConfig, answer: AnswerRequest, health: Health) {
+export function createApp(
+  { idleMs, tls }: GatewayConfig,
+  answer: AnswerRequest,
+  health: Health,
+  { shared, leaving }: AppOptions,
+) {
+  const route: AnswerRequest = (request) =>
+    leaving.hasBegun() ? leaving.last(answer(request)) : answer(request);
   return new Elysia({
     serve: {
       // The system's clock for idle connections ticks every four seconds: below eight it would cut what is not idle.
       idleTimeout: Math.max(IDLE_SECONDS_MIN, Math.ceil(idleMs / 1_000)),
       // Bodies are bounded where they are read; the listener's own bound would answer with a bare 413.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      reusePort: false,
+      reusePort: shared,
       development: false,
-      routes: { '/': answer },
+      routes: { '/': route },
       error: () => internalError(),
       ...(tls === undefined ? {} : { tls: { cert: Bun.file(tls.certPath), key: Bun.file(tls.keyPath) } }),
     },
   })
     .onError(({ code }) => (code === 'NOT_FOUND' ? notFound() : internalError()))
     .get('/health', () => {
-      const { ok, sentence } = health();
+      const { ok, sentence } = leaving.hasBegun() ? DRAINING : health();
       return new Response(`${sentence}\n`, { status: ok ? 200 : 503 });
     });
 }

@@ -2,7 +2,10 @@ import { Gauge, type Registry } from 'prom-client';
 import type { Backend } from './backend/backend.ts';
 import { COMMITMENTS } from './backend/view.ts';
 
-/** Adds what the registry shows of each backend whenever it is asked. */
+/**
+ * Adds what the registry shows of each backend whenever it is asked. Of several processes, a backend is in when all of
+ * them have it in, and its slot is the newest that one of them has seen.
+ */
 export function gaugeBackends(registry: Registry, backends: readonly Backend[]): void {
   const registers = [registry];
   new Gauge({
@@ -18,6 +21,7 @@ export function gaugeBackends(registry: Registry, backends: readonly Backend[]):
     name: 'sluice_gateway_backend_in',
     help: '1 while a backend takes part, 0 while probes leave it out.',
     labelNames: ['backend'],
+    aggregator: 'min',
     registers,
     collect() {
       for (const { config, standing } of backends)
@@ -28,6 +32,7 @@ export function gaugeBackends(registry: Registry, backends: readonly Backend[]):
     name: 'sluice_gateway_backend_slot',
     help: 'Newest slot that a backend has shown, by commitment.',
     labelNames: ['backend', 'commitment'],
+    aggregator: 'max',
     registers,
     collect() {
       for (const { config, view } of backends)

@@ -26,6 +26,8 @@ import { createRespond } from './response/respond.ts';
 import { createRouter } from './route/router.ts';
 
 type Deps = Readonly<{
+  /** This process in the ledger: no two processes on one data directory may have the same. */
+  node: string;
   config: Config;
   accounts: Store;
   ledger: Store;
@@ -47,9 +49,6 @@ export type Gateway = Readonly<{
   close(): void;
 }>;
 
-/** This process in the ledger; a second name appears when more processes share the charges. */
-const NODE = 'gateway';
-
 /** A batch that waits for an answer says so this often; the listener's shortest idle limit is twice as long. */
 const BEAT_MS = 4_000;
 
@@ -59,14 +58,14 @@ const TEND_MS = 250;
 /** Buckets that are full again are forgotten once in so many turns. */
 const SWEEP_TURNS = 240;
 
-export function createGateway({ config, accounts, ledger, clock, log, random }: Deps): Gateway {
+export function createGateway({ node, config, accounts, ledger, clock, log, random }: Deps): Gateway {
   const { idleMs, probeMs, lagSlotsMax } = config.gateway;
   const backends = backendsOf(config).map(
     (backend) => new Backend(backend, clientOf(backend, clock, idleMs)),
   );
   const metrics = createMetrics(backends);
   const { identify, refresh } = createIdentify(accounts, clock);
-  const journal = createJournal(ledger, NODE, setImmediate);
+  const journal = createJournal(ledger, node, setImmediate);
   const charging = createCharging(journal, clock);
   const routeOf = createRouter(backends);
   const pool = createPool({

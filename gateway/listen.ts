@@ -1,24 +1,39 @@
-import { type GatewayConfig, gatewayUrl, urlOf } from '../shared/config/config.ts';
+import type { Clock } from '../shared/clock.ts';
+import { type GatewayConfig, gatewayUrl } from '../shared/config/config.ts';
 import { unreadableTls } from '../shared/config/tls.ts';
 import { listenComplaint } from '../shared/listen-complaint.ts';
 import { createApp } from './app.ts';
 import type { Gateway } from './gateway.ts';
+import { createLeaving } from './leaving.ts';
 
 export type Listening =
   | {
       readonly kind: 'listening';
       readonly url: URL;
-      readonly metricsUrl: URL;
-      /** Takes no more connections, lets answers under way end for `drainMs`, then cuts them. */
-      close(drainMs: number): Promise<void>;
+      /**
+       * Sends callers away for as long as they come, at most `leaveMs`; then takes no more connections, lets answers
+       * under way end, and cuts them `drainMs` after the call.
+       */
+      close(drainMs: number, leaveMs: number): Promise<void>;
     }
   | { readonly kind: 'refused'; readonly sentence: string };
 
-/** Opens the RPC listener and the metrics listener, or says in one sentence which of them cannot be had. */
-export function listen(config: GatewayConfig, { answer, health, metrics }: Gateway): Listening {
+type Options = Readonly<{
+  clock: Clock;
+  /** Other processes of ours listen on the same address; whether a stranger has it is then not noticed here. */
+  shared: boolean;
+}>;
+
+/** Opens the RPC listener, or says in one sentence why it cannot be had. */
+export function listen(
+  config: GatewayConfig,
+  { answer, health }: Pick<Gateway, 'answer' | 'health'>,
+  { clock, shared }: Options,
+): Listening {
   const unreadable = unreadableTls(config.tls);
   if (unreadable !== undefined) return { kind: 'refused', sentence: unreadable };
-  const app = createApp(config, answer, health);
+  const leaving = createLeaving(clock);
+  const app = createApp(config, answer, health, { shared, leaving });
   try {
     app.listen(config.listen);
   } catch (error) {
@@ -28,38 +43,17 @@ export function listen(config: GatewayConfig, { answer, health, metrics }: Gatew
       sentence: config.tls === undefined || isAboutAddress(error) ? sentence : badTls(error),
     };
   }
-  let metricsServer: Bun.Server<undefined>;
-  try {
-    metricsServer = Bun.serve({
-      ...config.metrics,
-      reusePort: false,
-      routes: {
-        '/metrics': async () =>
-          new Response(await metrics.text(), { headers: { 'content-type': metrics.contentType } }),
-      },
-      fetch: () => new Response('Not found. Metrics are at /metrics.\n', { status: 404 }),
-    });
-  } catch (error) {
-    void app.server?.stop(true);
-    return { kind: 'refused', sentence: listenComplaint('gateway.metrics', config.metrics, error) };
-  }
   const listen = { hostname: config.listen.hostname, port: app.server?.port ?? config.listen.port };
-  const metricsListen = {
-    hostname: config.metrics.hostname,
-    port: metricsServer.port ?? config.metrics.port,
-  };
-  return {
-    kind: 'listening',
-    url: gatewayUrl({ ...config, listen }),
-    metricsUrl: urlOf(metricsListen),
-    close,
-  };
+  return { kind: 'listening', url: gatewayUrl({ ...config, listen }), close };
 
-  async function close(drainMs: number): Promise<void> {
-    const timer = AbortSignal.timeout(drainMs);
-    timer.addEventListener('abort', () => void app.server?.stop(true), { once: true });
+  async function close(drainMs: number, leaveMs: number): Promise<void> {
+    const closed = new AbortController();
+    void clock.sleep(drainMs, closed.signal).then(() => {
+      if (!closed.signal.aborted) void app.server?.stop(true);
+    });
+    if (leaveMs > 0) await leaving.begin(leaveMs);
     await app.server?.stop();
-    await metricsServer.stop(true);
+    closed.abort();
   }
 }
 

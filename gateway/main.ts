@@ -7,8 +7,18 @@ if (complaint !== undefined) refuse(complaint);
 const at = configPathFrom(process.argv.slice(2), 'gateway');
 if (at.kind === 'unusable') refuse(...at.lines);
 
-const { runGateway } = await import('./run.ts');
-process.exit(await runGateway(at.path, process.env, process.env['SLUICE_SUPERVISED'] === '1', Math.random));
+const { env } = process;
+const { startGateway } = await import('./start.ts');
+const { SLOT_VARIABLE, seatOf } = await import('./supervisor/seat.ts');
+process.exit(
+  await startGateway({
+    configPath: at.path,
+    env,
+    supervised: env['SLUICE_SUPERVISED'] === '1',
+    random: Math.random,
+    seat: seatOf(env[SLOT_VARIABLE], process),
+  }),
+);
 
 function refuse(...lines: readonly string[]): never {
   for (const line of lines) console.error(line);

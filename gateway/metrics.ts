@@ -3,6 +3,7 @@ import type { Backend } from './backend/backend.ts';
 import type { Failure } from './backend/failure.ts';
 import { gaugeBackends } from './backend-gauges.ts';
 import type { MethodClass } from './route/methods.ts';
+import { type MetricJson, metricsFrom } from './supervisor/metric-json.ts';
 
 /** What the gateway counts. Labels are the unions' own kinds and the methods of the table, so their number is bounded. */
 export type Metrics = Readonly<{
@@ -12,6 +13,8 @@ export type Metrics = Readonly<{
   cut(backend: Backend, reason: string): void;
   retry(made: boolean): void;
   firstByte(kind: MethodClass, seconds: number): void;
+  /** The values of this process, for a supervisor that adds up those of several. */
+  values(): Promise<readonly MetricJson[]>;
   text(): Promise<string>;
   contentType: string;
 }>;
@@ -72,6 +75,7 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
     cut: ({ config }, reason) => cuts.inc({ backend: config.name, reason }),
     retry: (made) => retries.inc({ outcome: made ? 'made' : 'refused' }),
     firstByte: (kind, seconds) => head.observe({ class: kind }, seconds),
+    values: async () => metricsFrom(await registry.getMetricsAsJSON()),
     text: () => registry.metrics(),
     contentType: registry.contentType,
   };

@@ -4,57 +4,62 @@ import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
-import { createLog } from '../shared/log.ts';
-import { stopSignal } from '../shared/stop.ts';
+import { createLog, type Log } from '../shared/log.ts';
+import { fired, stopSignal } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { openStore } from '../shared/store/open.ts';
-import { createGateway } from './gateway.ts';
+import { createGateway, type Gateway } from './gateway.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './limits/ledger.ts';
-import { listen } from './listen.ts';
+import { openListeners } from './listeners.ts';
+import type { Seat } from './supervisor/seat.ts';
 
-/** How long requests under way may take to end after a stop was asked for. */
-const DRAIN_MS = 25_000;
+export type Run = Readonly<{
+  configPath: string | undefined;
+  env: Environment;
+  /** The end of standard input asks for a stop, and standard output gets the ready line. */
+  supervised: boolean;
+  /** A number from 0 up to 1. */
+  random(): number;
+  /** This process's place among several; `undefined`: it is alone. */
+  seat: Seat | undefined;
+}>;
 
-/** Runs the gateway until it is asked to stop; gives the exit code. What an operator must know goes to stderr in one sentence. */
-export async function runGateway(
-  path: string | undefined,
-  env: Environment,
-  supervised: boolean,
-  random: () => number,
-): Promise<number> {
-  const stop = stopSignal(supervised);
-  const loaded = loadConfig(path, env);
+/** Runs one gateway process until it is asked to stop; gives the exit code. What an operator must know goes to stderr in one sentence. */
+export async function runGateway(run: Run): Promise<number> {
+  const { seat, random } = run;
+  const stop = stopSignal(run.supervised);
+  const loaded = loadConfig(run.configPath, run.env);
   if (loaded.kind === 'unusable') return complain(...loaded.lines);
   const { config } = loaded;
   const { dataDir } = config.storage;
+  const node = seat === undefined ? 'gateway' : `gateway-${seat.slot}`;
 
-  const locking = takeLock(dataDir, 'gateway');
+  const locking = takeLock(dataDir, node);
   if (locking.kind === 'refused') return complain(locking.sentence);
   const accounts = openStore(join(dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   if (accounts.kind === 'unusable') return complain(accounts.sentence);
   const ledger = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
   if (ledger.kind === 'unusable') return complain(ledger.sentence);
 
-  const log = createLog('gateway');
-  const gateway = createGateway({
-    config,
-    accounts: accounts.store,
-    ledger: ledger.store,
-    clock: systemClock,
-    log,
-    random,
-  });
-  const listening = listen(config.gateway, gateway);
-  if (listening.kind === 'refused') return complain(listening.sentence);
-  announce(config, listening, supervised, log);
+  const log = createLog(node);
+  const clock = systemClock;
+  const stores = { accounts: accounts.store, ledger: ledger.store };
+  const gateway = createGateway({ node, config, ...stores, clock, log, random });
+  const opened = await openListeners(config.gateway, gateway, { clock, seat, stop });
+  if (opened.kind === 'refused') return complain(opened.sentence);
 
-  const reload = () => reloadTerms(path, env, gateway, log);
-  process.on('SIGHUP', reload);
-  const tending = gateway.tend(reload, stop);
-  await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
-  log.info('draining');
-  await listening.close(DRAIN_MS);
-  await tending;
+  if (opened.kind === 'open') {
+    const reload = () => reloadTerms(run, gateway, log);
+    process.on('SIGHUP', reload);
+    if (seat === undefined) announce(opened, run.supervised, log);
+    else seat.serve(gateway.metrics.values);
+    warnOf(config, log);
+    const tending = gateway.tend(reload, stop);
+    await fired(stop);
+    log.info('draining');
+    await opened.drain();
+    await tending;
+  }
   gateway.close();
   ledger.store.close();
   accounts.store.close();
@@ -63,26 +68,23 @@ export async function runGateway(
   return 0;
 }
 
-type Log = ReturnType<typeof createLog>;
-type Listening = Extract<ReturnType<typeof listen>, { kind: 'listening' }>;
+type Open = Extract<Awaited<ReturnType<typeof openListeners>>, { kind: 'open' }>;
 
-function announce(config: Config, { url, metricsUrl }: Listening, supervised: boolean, log: Log) {
+function announce({ url, metricsUrl }: Open, supervised: boolean, log: Log) {
   if (supervised) console.log(JSON.stringify({ ready: 'gateway', url: url.href }));
-  log.info({ url: url.href, metrics: metricsUrl.href }, 'listening');
-  if (config.gateway.processes > 1)
-    log.warn('gateway.processes is above 1, and this version runs one process');
-  if (config.storage.redisUrl !== undefined)
+  log.info({ url: url.href, metrics: metricsUrl?.href }, 'listening');
+}
+
+function warnOf({ gateway, storage }: Config, log: Log) {
+  if (gateway.processes > 1)
+    log.warn('gateway.processes is above 1, and in this version every process admits the full plan');
+  if (storage.redisUrl !== undefined)
     log.warn('storage.redis is set, and this version keeps limits in one process');
 }
 
 /** Takes plans and prices from the config again; a config that has become unusable changes nothing. */
-function reloadTerms(
-  path: string | undefined,
-  env: Environment,
-  gateway: ReturnType<typeof createGateway>,
-  log: Log,
-) {
-  const loaded = loadConfig(path, env);
+function reloadTerms({ configPath, env }: Run, gateway: Gateway, log: Log) {
+  const loaded = loadConfig(configPath, env);
   if (loaded.kind === 'unusable') return log.error({ problems: loaded.lines }, 'the config was not reloaded');
   gateway.setTerms(loaded.config);
   log.info('plans and credits reloaded');

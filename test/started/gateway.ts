@@ -69,6 +69,7 @@ export async function startGateway(rows: Record<string, unknown>, clock: Clock =
   const ledger = opened(join(folder.path, LEDGER_FILE), LEDGER_MIGRATIONS);
   const lines: unknown[] = [];
   const gateway = createGateway({
+    node: 'gateway',
     config,
     accounts,
     ledger,
@@ -76,7 +77,7 @@ export async function startGateway(rows: Record<string, unknown>, clock: Clock =
     log: silentLog(lines),
     random: () => 0.5,
   });
-  const listening = listen(config.gateway, gateway);
+  const listening = listen(config.gateway, gateway, { clock: systemClock, shared: false });
   if (listening.kind === 'refused') throw new Error(listening.sentence);
   const { url } = listening;
 
@@ -101,7 +102,7 @@ export async function startGateway(rows: Record<string, unknown>, clock: Clock =
     post,
     key: (plan: string | null = 'scale', credits = 0) => addKey(accounts, plan, credits),
     async [Symbol.asyncDispose]() {
-      await listening.close(100);
+      await listening.close(100, 0);
       gateway.close();
       accounts.close();
       ledger.close();
