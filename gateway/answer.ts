@@ -13,6 +13,7 @@ import type { Respond } from './response/respond.ts';
 import { type Refusal, refuse } from './response/refusal.ts';
 import { isScan, workFor } from './response/work.ts';
 import type { RouteOf } from './route/router.ts';
+import type { Usage } from './usage/usage.ts';
 
 /** What may change while the gateway runs: plans and prices, reloaded from the config. */
 export type Terms = Readonly<{ plans: ReadonlyMap<string, Plan>; prices: Prices }>;
@@ -26,6 +27,7 @@ export type Stages = Readonly<{
   charging: Charging;
   permits: ScanPermits;
   respond: Respond;
+  usage: Pick<Usage, 'tally' | 'refused'>;
   /** Told of every request that was refused before a backend was asked. */
   onOutcome(outcome: Refusal['kind']): void;
 }>;
@@ -42,17 +44,18 @@ export function createAnswer({
   charging,
   permits,
   respond,
+  usage,
   onOutcome,
 }: Stages) {
   return async function answer(request: Request): Promise<Response> {
     if (request.method === 'OPTIONS') return preflight(request.headers);
     const refused = refuserOf(request, onOutcome);
     const wrong = refusalOfHead(request);
-    if (wrong !== undefined) return refused(wrong);
+    if (wrong !== undefined) return refusedUnread(wrong);
 
     const body = await readBody(request, bodyBytesMax);
     if (body.kind === 'caller-left') return new Response(null, { status: 400 });
-    if (body.kind !== 'body') return refused(body);
+    if (body.kind !== 'body') return refusedUnread(body);
 
     const identity = identify(carriedKey(request.headers, request.url));
     if (identity.kind !== 'known') return refused(identity, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
@@ -64,21 +67,36 @@ export function createAnswer({
       return refused({ kind: 'invalid-key' }, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
 
     const envelope = readEnvelope(body.bytes, plan.batchMax);
-    if (envelope.kind === 'malformed') return refused(envelope);
+    if (envelope.kind === 'malformed') return counted(envelope);
     if (envelope.kind === 'single' && envelope.element.kind === 'invalid') {
-      return refused({ kind: 'malformed', code: -32600, reason: envelope.element.reason }, envelope);
+      return counted({ kind: 'malformed', code: -32600, reason: envelope.element.reason }, envelope);
     }
 
     const elements = envelope.kind === 'single' ? [envelope.element] : envelope.elements;
     const works = elements.map((element) => workFor(element, routeOf, prices));
     if (works.some(isScan) && !permits.hasRoom(caller.accountId, plan.scans)) {
-      return refused({ kind: 'over-scans', max: plan.scans }, envelope);
+      return counted({ kind: 'over-scans', max: plan.scans }, envelope);
     }
-    const price = priceOf(works);
+    const tally = usage.tally(caller, elements, works);
+    const price = { ...priceOf(works), bill: tally };
     const charge = await charging.charge(caller, plan, price);
-    if (charge.kind !== 'charged') return refused(charge, envelope);
+    if (charge.kind !== 'charged') return counted(charge, envelope);
+    tally.admit();
 
-    return respond({ request, envelope, works, caller, plan, price, charge });
+    return respond({ request, envelope, works, caller, plan, price, charge, tally });
+
+    /** Refuses a request of a known caller. */
+    function counted(refusal: Refusal, to?: Envelope): Response {
+      usage.refused(caller, to);
+      return refused(refusal, to);
+    }
+
+    /** Refuses a request that was not read; whose it is, is asked only to count it. */
+    function refusedUnread(refusal: Refusal): Response {
+      const identity = identify(carriedKey(request.headers, request.url));
+      if (identity.kind === 'known') usage.refused(identity.caller, undefined);
+      return refused(refusal);
+    }
   };
 }
 

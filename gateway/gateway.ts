@@ -24,6 +24,8 @@ import { createPool } from './pool/pool.ts';
 import { createRetryBudget } from './pool/retry-budget.ts';
 import { createRespond } from './response/respond.ts';
 import { createRouter } from './route/router.ts';
+import { createMethodLabel } from './usage/method-label.ts';
+import { createUsage } from './usage/usage.ts';
 
 type Deps = Readonly<{
   /** This process in the ledger: no two processes on one data directory may have the same. */
@@ -46,6 +48,8 @@ export type Gateway = Readonly<{
   /** Keeps what it knows of accounts and plans fresh until `signal` aborts; `reload` is called when the CLI asks for it. */
   tend(reload: () => void, signal: AbortSignal): Promise<void>;
   /** Writes what is not yet written. */
+  flush(): void;
+  /** Lets go of the backends, and writes what is not yet written. */
   close(): void;
 }>;
 
@@ -65,9 +69,17 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
   );
   const metrics = createMetrics(backends);
   const { identify, refresh } = createIdentify(accounts, clock);
-  const journal = createJournal(ledger, node, setImmediate);
-  const charging = createCharging(journal, clock);
   const routeOf = createRouter(backends);
+  const usage = createUsage({
+    ledger,
+    node,
+    clock,
+    methodLabel: createMethodLabel(routeOf),
+    onFailing: (is) =>
+      is ? log.error('usage cannot be written to the ledger') : log.info('usage is written again'),
+  });
+  const journal = createJournal(ledger, node, setImmediate, usage.alongside);
+  const charging = createCharging(journal, clock);
   const pool = createPool({
     backends,
     clock,
@@ -97,6 +109,7 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
     charging,
     permits,
     respond,
+    usage,
     onOutcome: metrics.outcome,
   });
 
@@ -109,7 +122,7 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
 
   async function tend(reload: () => void, signal: AbortSignal): Promise<void> {
     const asked = accounts.prepare<{ config: number }, []>('SELECT config FROM revision');
-    const watching = watchBackends(signal);
+    const working = [watchBackends(signal), usage.tend(signal)];
     let seen = asked.get()?.config;
     let failing = false;
     const tellJournal = (is: boolean) =>
@@ -124,7 +137,12 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
       if (revision !== seen) reload();
       seen = revision;
     }
-    await watching;
+    await Promise.all(working);
+  }
+
+  function flush(): void {
+    journal.flush();
+    usage.flush();
   }
 
   return {
@@ -133,9 +151,10 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
     metrics,
     setTerms: (changed) => void (terms = changed),
     tend,
+    flush,
     close() {
       for (const { client } of backends) client.close();
-      journal.flush();
+      flush();
     },
   };
 }

@@ -2,7 +2,8 @@ import type { StreamBody } from '../backend/begun.ts';
 
 /** One element's answer, ready to be spliced. */
 export type Part =
-  | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer> }
+  /** `onSent` is told when the bytes were handed to the caller's connection. */
+  | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer>; onSent?(): void }
   | { readonly kind: 'stream'; readonly body: StreamBody };
 
 /** Begins one element's answer. Never rejects. */
@@ -84,6 +85,7 @@ async function whileBeating(begun: Promise<Part>, beat: Beat, write: () => unkno
 async function writePart(controller: ReadableStreamDirectController, part: Part): Promise<boolean> {
   if (part.kind === 'bytes') {
     await controller.write(part.bytes);
+    part.onSent?.();
     return true;
   }
   const end = await part.body.pipe((piece) => controller.write(piece));

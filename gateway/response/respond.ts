@@ -2,11 +2,14 @@ import { unreachable } from '../../shared/brand.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
 import type { Forward, Reply } from '../backend/forward.ts';
+import { failureOf } from '../backend/rpc-failure.ts';
 import type { Charge, Charging } from '../limits/charge.ts';
 import type { ScanPermits } from '../limits/scan-permits.ts';
 import type { Price } from '../limits/price.ts';
 import type { Envelope } from '../request/envelope.ts';
-import type { StreamEnd } from '../backend/begun.ts';
+import type { Begun, StreamEnd } from '../backend/begun.ts';
+import { countedBody } from '../usage/counted-body.ts';
+import type { Tally } from '../usage/tally.ts';
 import { type Beat, type Part, type Start, streamBatch } from './batch.ts';
 import { corsFields } from './cors.ts';
 import { divided, NDJSON_TYPE, wantsLines } from './ndjson.ts';
@@ -26,6 +29,8 @@ export type Admitted = Readonly<{
   plan: Plan;
   price: Price;
   charge: Extract<Charge, { kind: 'charged' }>;
+  /** Counts what becomes of it; places are those of `works`. */
+  tally: Pick<Tally, 'bytes' | 'error' | 'refund'>;
 }>;
 
 /** Answers an admitted request: one element as it comes, or a batch spliced in order. */
@@ -61,14 +66,19 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
 
   async function single(work: Work, admitted: Admitted): Promise<Response> {
     const headers = headersOf(admitted);
+    const { tally } = admitted;
     if (work.kind !== 'forward') {
       onOutcome('answered');
+      if (work.kind === 'answered') {
+        tally.error(0);
+        tally.bytes(0, work.bytes.length);
+      }
       return new Response(work.kind === 'answered' ? work.bytes : null, { headers });
     }
     const { request } = admitted;
     const asLines = work.route.name === 'getProgramAccounts' && wantsLines(request.headers);
     const acceptEncoding = asLines ? 'identity' : (request.headers.get('accept-encoding') ?? 'identity');
-    const reply = await forwarded(work, admitted, acceptEncoding, request.signal);
+    const reply = await forwarded(work, 0, admitted, acceptEncoding, request.signal);
     onOutcome(outcomeOf(reply));
     if (reply.kind === 'no-backend' || reply.kind === 'too-large') {
       // The whole request is refused, so it takes no rate either: its Retry-After is true.
@@ -84,15 +94,26 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
       headers.set('content-encoding', answer.encoding);
       headers.set('vary', 'accept-encoding');
     }
-    if (answer.kind === 'whole') return new Response(answer.bytes, { headers });
+    if (answer.kind === 'whole') {
+      if (isError(answer)) tally.error(0);
+      tally.bytes(0, answer.bytes.length);
+      return new Response(answer.bytes, { headers });
+    }
     const settle = (end: StreamEnd) => refundIfCut(end, work.credits, admitted);
-    return new Response(streamSingle(answer.body, settle), { headers });
+    return new Response(streamSingle(countedBody(answer.body, tally, 0), settle), { headers });
   }
 
   /** A stream that its backend cut is not paid for; one whose caller left is (DESIGN 3.8). */
-  function refundIfCut(end: StreamEnd, credits: number, { caller, plan }: Admitted): void {
-    if (end.kind === 'cut' && end.reason !== 'cancelled')
-      charging.refund(caller, plan, { calls: 0, credits });
+  function refundIfCut(end: StreamEnd, credits: number, admitted: Admitted): void {
+    if (end.kind === 'complete' || end.reason === 'cancelled') return;
+    refund(0, credits, admitted);
+  }
+
+  /** Takes the price of a call that failed back out of the account and out of its usage. */
+  function refund(place: number, credits: number, { caller, plan, tally }: Admitted): void {
+    charging.refund(caller, plan, { calls: 0, credits });
+    tally.refund(place);
+    tally.error(place);
   }
 
   function batch(admitted: Admitted): Response {
@@ -102,25 +123,37 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
     // The caller may have left while the charge was written; an aborted signal fires no event.
     if (signal.aborted) abort.abort(signal.reason);
     else signal.addEventListener('abort', () => abort.abort(signal.reason), { once: true });
-    const spoken = admitted.works.filter((work) => work.kind !== 'silent');
-    const owed = spoken.map(({ credits }) => credits);
-    const starts = spoken.map((work, place): Start => {
-      if (work.kind === 'answered') return async () => ({ kind: 'bytes', bytes: work.bytes });
+    const { tally } = admitted;
+    const spoken = [...admitted.works.entries()].flatMap(([place, work]) =>
+      work.kind === 'silent' ? [] : [{ place, work, isPaid: true }],
+    );
+    const starts = spoken.map((element): Start => {
+      const { place, work } = element;
+      if (work.kind === 'answered') {
+        tally.error(place);
+        return async () => counted({ kind: 'bytes', bytes: work.bytes }, place);
+      }
       return async () => {
-        const reply = await forwarded(work, admitted, 'identity', abort.signal);
-        if (isUnanswered(reply)) owed[place] = 0;
-        return partFrom(reply, work);
+        const reply = await forwarded(work, place, admitted, 'identity', abort.signal);
+        if (isUnanswered(reply)) element.isPaid = false;
+        else if (reply.kind === 'whole' && isError(reply)) tally.error(place);
+        return counted(partFrom(reply, work), place);
       };
     });
     const headers = headersOf(admitted);
     if (starts.length === 0) return new Response(null, { headers });
     return new Response(streamBatch(starts, abort, refundFrom, beat), { headers });
 
-    /** What a batch that broke off did not deliver is not paid for: the call at `place` and all behind it. */
-    function refundFrom(place: number): void {
+    /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
+    function refundFrom(first: number): void {
       if (signal.aborted) return;
-      const credits = owed.slice(place).reduce((sum, each) => sum + each, 0);
-      charging.refund(admitted.caller, admitted.plan, { calls: 0, credits });
+      for (const { place, work, isPaid } of spoken.slice(first))
+        if (isPaid) refund(place, work.credits, admitted);
+    }
+
+    function counted(part: Part, place: number): Part {
+      if (part.kind === 'stream') return { ...part, body: countedBody(part.body, tally, place) };
+      return { ...part, onSent: () => tally.bytes(place, part.bytes.length) };
     }
   }
 
@@ -137,14 +170,16 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
   /** Forwards a call and gives its credits back when no backend could answer. */
   async function forwarded(
     { call, route, credits }: Forwarded,
-    { caller, plan }: Admitted,
+    place: number,
+    admitted: Admitted,
     acceptEncoding: string,
     signal: AbortSignal,
   ): Promise<Reply> {
+    const { caller, plan } = admitted;
     const onOver = await permitFor(route, caller, plan, signal);
     const reply = await forward(call, route, { acceptEncoding, signal, onOver, accountId: caller.accountId });
     onCall(route.name, outcomeOf(reply));
-    if (isUnanswered(reply)) charging.refund(caller, plan, { calls: 0, credits });
+    if (isUnanswered(reply)) refund(place, credits, admitted);
     return reply;
   }
 }
@@ -160,6 +195,11 @@ function outcomeOf({ kind }: Reply): Outcome {
 /** Whether no backend took the call, so that it is not paid for. */
 function isUnanswered({ kind }: Reply): boolean {
   return kind === 'no-backend' || kind === 'too-large';
+}
+
+/** Whether a small answer is an error of the method; a compressed one is not looked into. */
+function isError({ bytes, encoding }: Extract<Begun, { kind: 'whole' }>): boolean {
+  return encoding === undefined && failureOf(bytes) !== undefined;
 }
 
 function partFrom(reply: Reply, { call }: Forwarded): Part {

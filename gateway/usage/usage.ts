@@ -22,8 +22,6 @@ export type Usage = Readonly<{
   flush(cellsMax?: number): boolean;
   /** Writes every second until `signal` aborts, in portions with pauses between them, and drops what is not used. */
   tend(signal: AbortSignal): Promise<void>;
-  /** Whether the last write failed. */
-  isFailing(): boolean;
 }>;
 
 type Deps = Readonly<{
@@ -31,6 +29,8 @@ type Deps = Readonly<{
   node: string;
   clock: Clock;
   methodLabel(element: Element): string;
+  /** Told when writes begin to fail, and when they succeed again. */
+  onFailing(is: boolean): void;
 }>;
 
 const HOUR_MS = 3_600_000;
@@ -39,7 +39,7 @@ const FLUSH_MS = 1_000;
 const PORTION = 500;
 const PAUSE_MS = 5;
 
-export function createUsage({ ledger, node, clock, methodLabel }: Deps): Usage {
+export function createUsage({ ledger, node, clock, methodLabel, onFailing }: Deps): Usage {
   const cells = createCells();
   const { dirty, withJournal } = cells;
   const write = createCellRows(ledger, node);
@@ -68,13 +68,17 @@ export function createUsage({ ledger, node, clock, methodLabel }: Deps): Usage {
     }
     try {
       if (portion.length > 0) writeAll.immediate(portion);
-      failing = false;
       for (const cell of portion) written(cell);
+      noteFailing(false);
       return portion.length === cellsMax;
     } catch {
-      failing = true;
+      noteFailing(true);
       return false;
     }
+  }
+
+  function noteFailing(is: boolean): void {
+    if (is !== failing) onFailing((failing = is));
   }
 
   function written(cell: Cell): void {
@@ -111,6 +115,5 @@ export function createUsage({ ledger, node, clock, methodLabel }: Deps): Usage {
     },
     flush,
     tend,
-    isFailing: () => failing,
   };
 }

@@ -40,6 +40,12 @@ async function answered(
 ) {
   const [sent, refunds, calls]: [Sent[], number[], string[]] = [[], [], []];
   const [rate, outcomes]: [number[], string[]] = [[], []];
+  const counted: string[] = [];
+  const tally = {
+    bytes: (place: number, bytes: number) => void counted.push(`${place}: ${bytes} bytes`),
+    error: (place: number) => void counted.push(`${place}: error`),
+    refund: (place: number) => void counted.push(`${place}: refund`),
+  };
   const forward: Forward = async (call, _route, { acceptEncoding, signal: callerSignal, onOver }) => {
     onOver();
     sent.push({ method: call.method, acceptEncoding, signal: callerSignal });
@@ -85,10 +91,11 @@ async function answered(
     plan: PLAN,
     price,
     charge,
+    tally,
   });
   // A batch whose caller has left breaks off; nobody reads it then.
   const text = await response.text().catch((error: Error) => error.name);
-  return { response, text, sent, refunds, rate, outcomes, calls };
+  return { response, text, sent, refunds, rate, outcomes, calls, counted };
 }
 
 const call = (method: string, id = '1') => `{"jsonrpc":"2.0","id":${id},"method":"${method}"}`;

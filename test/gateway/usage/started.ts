@@ -65,7 +65,9 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
   const { clock, advance, sleeping } = createVirtualClock(500_000 * HOUR_MS);
   const ledger = opened(join(folder.path, 'ledger.db'), LEDGER_MIGRATIONS);
   const methodLabel = createMethodLabel(createRouter([backendOf()]));
-  const usage = createUsage({ ledger, node, clock, methodLabel });
+  const failing: boolean[] = [];
+  const onFailing = (is: boolean) => void failing.push(is);
+  const usage = createUsage({ ledger, node, clock, methodLabel, onFailing });
   const waiting: (() => void)[] = [];
   const journal = createJournal(ledger, node, (run) => void waiting.push(run), usage.alongside);
   const charging = createCharging(journal, clock);
@@ -78,6 +80,8 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
     usage,
     journal,
     charging,
+    /** What was said of failing writes. */
+    failing,
     /** Ends the turn of the event loop, as the journal sees it. */
     endTurn: () => waiting.splice(0).forEach((run) => run()),
     /** Charges calls of these methods at one credit each. */
