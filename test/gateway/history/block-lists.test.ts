@@ -1,5 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
+import { result, startBackend } from '../../fakes/backend.ts';
 import { startHotNode } from '../../fakes/hot-node.ts';
 import { archivedSlots, startOldFaithful } from '../../fakes/old-faithful.ts';
 import { refusedUrl } from '../../fakes/raw-backend.ts';
@@ -161,4 +162,27 @@ describe('a list that one tier cannot give is an error, never a shorter list', (
   ])('%s %p without its live node', async (method, params) => {
     expect(await ask(withoutHot, method, params)).toBe('no-backend');
   });
+
+  test.each([['null'], ['{}'], ['["1"]'], ['[1,"a"]'], ['[[1]]'], ['[-1]'], ['[1.5]']])(
+    'with %s in place of a list',
+    async (json) => {
+      await using odd = startBackend((call) => result(call, json));
+      const backends = [node, probed(odd.url, 'superbank', 0, 49)];
+      expect(await ask(backends, 'getBlocks', [40, 60])).toBe(-32019);
+      expect(await ask(backends, 'getBlocksWithLimit', [40, 60])).toBe(-32019);
+    },
+  );
+});
+
+test('lists keep the bytes they came in', async () => {
+  await using old = startBackend((call) => result(call, '[ 40 ,\n 41 ]'));
+  await using none = startBackend((call) => result(call, ' [ ] '));
+  const rest = await text([node], 'getBlocks', [50, 60]);
+  const list = /\[(.*)\]/.exec(rest)?.[1] ?? '';
+  expect(await text([node, probed(old.url, 'superbank', 0, 49)], 'getBlocks', [40, 60])).toBe(
+    `{"jsonrpc":"2.0","result":[ 40 ,\n 41 ,${list}],"id":7}`,
+  );
+  expect(await text([node, probed(none.url, 'superbank', 0, 49)], 'getBlocks', [40, 60])).toBe(
+    `{"jsonrpc":"2.0","result":[${list}],"id":7}`,
+  );
 });
