@@ -1,10 +1,11 @@
 import { USAGE_MIGRATIONS } from '../../shared/ledger/schema.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
+import { LEASE_MIGRATIONS } from '../lease/store/schema.ts';
 
 export { LEDGER_FILE } from '../../shared/ledger/schema.ts';
 
 /** Everything a gateway keeps in the ledger. */
-export const LEDGER_MIGRATIONS: Migrations = { ...USAGE_MIGRATIONS };
+export const LEDGER_MIGRATIONS: Migrations = { ...USAGE_MIGRATIONS, ...LEASE_MIGRATIONS };
 
 /** Credits that the account has spent on all nodes: charged minus refunded. */
 export function spentOf(ledger: Store, accountId: number): number {
