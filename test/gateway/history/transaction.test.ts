@@ -197,3 +197,18 @@ test('a caller who leaves leaves both tiers', async () => {
   expect(race.overs).toEqual(['getTransaction']);
   expect(race.sleeping()).toBe(0);
 });
+
+test('a caller who leaves a large answer leaves the tier that sends it', async () => {
+  const abort = new AbortController();
+  const sent = Promise.withResolvers<void>();
+  hot.script(nothing);
+  archive.script((call) => streamed(call, 2, (written) => (written === 1 ? sent.promise : undefined)));
+  const { overs, send } = caller();
+  const reply = await send([node, store], 'getTransaction', params, { signal: abort.signal });
+  if (reply.kind !== 'stream') throw new Error(reply.kind);
+  expect(overs).toEqual([]);
+  const end = reply.body.pipe(() => abort.abort());
+  expect(await end).toMatchObject({ kind: 'cut', reason: 'cancelled' });
+  expect(overs).toEqual(['getTransaction']);
+  sent.resolve();
+});
