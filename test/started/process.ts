@@ -79,6 +79,15 @@ async function readyUrl(stdout: ReadableStream<Uint8Array>): Promise<string | un
   return promise;
 }
 
+/** Whether a process has ended; one that nobody has waited for yet has (Linux). */
+export function hasEnded(pid: number): boolean {
+  try {
+    return /^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return true;
+  }
+}
+
 /** Resident memory of a process in bytes (Linux). */
 export function residentBytes(pid: number): number {
   const [, kilobytes] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];

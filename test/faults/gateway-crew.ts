@@ -1,0 +1,105 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/limits/ledger.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
+import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gateway.ts';
+import { ROOT, startProcess } from '../started/process.ts';
+import { freePort } from '../started/redis.ts';
+
+export const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
+
+export type CrewOptions = Readonly<{
+  backendUrl: string;
+  processes: number;
+  /** `gateway.listen`; any free port when absent. */
+  listen?: string;
+  /** More TOML: lines of `[gateway]`, and what stands at the end of the file. */
+  gatewayLines?: string;
+  extra?: string;
+}>;
+
+/** Writes the config of several gateway processes into `folder`; gives its path and the port of the metrics. */
+export function crewConfig(folder: string, options: CrewOptions) {
+  const { backendUrl, processes, listen = '127.0.0.1:0', gatewayLines = '', extra = '' } = options;
+  const metricsPort = freePort();
+  const path = join(folder, 'sluice.toml');
+  writeFileSync(
+    path,
+    `[gateway]\nlisten = "${listen}"\nmetrics = "127.0.0.1:${metricsPort}"\nprocesses = ${processes}\n${gatewayLines}` +
+      `[storage]\ndata_dir = "${folder}"\n[[backends]]\nname = "a"\nurl = "${backendUrl}"\n${extra}`,
+  );
+  return { path, metricsPort, args: [join(ROOT, 'gateway/main.ts'), '--config', path] };
+}
+
+/** A gateway of several processes before one backend, with what can be seen of them from outside. */
+export async function startCrew(options: CrewOptions) {
+  const folder = temporaryFolder();
+  const { args, metricsPort } = crewConfig(folder.path, options);
+  const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  const started = await startProcess(args, folder.path);
+
+  /** The pid of every process of ours, by its slot (Linux). */
+  function processes(): ReadonlyMap<number, number> {
+    const children = readFileSync(`/proc/${started.pid}/task/${started.pid}/children`, 'utf8');
+    const bySlot = new Map<number, number>();
+    for (const pid of children.trim().split(' ').map(Number)) {
+      const slot = slotOf(pid);
+      if (slot !== undefined) bySlot.set(slot, pid);
+    }
+    return bySlot;
+  }
+
+  return {
+    ...started,
+    folder: folder.path,
+    accounts,
+    processes,
+    pidOf(slot: number): number {
+      const pid = processes().get(slot);
+      if (pid === undefined) throw new Error(`no process sits in slot ${slot}`);
+      return pid;
+    },
+    key: (plan: string, credits = 0) => addKey(accounts, plan, credits),
+    /** One request on a connection of its own, which the system gives to any of the processes. */
+    post: (key: string, body = CALL, init: RequestInit = {}) =>
+      fetch(started.url, {
+        method: 'POST',
+        body,
+        keepalive: false,
+        ...init,
+        headers: { ...JSON_HEADERS, 'x-token': key, ...init.headers },
+      }),
+    /** Credits that each process has charged, by its slot, as the ledger says. */
+    charged(): ReadonlyMap<number, number> {
+      const ledger = opened(join(folder.path, LEDGER_FILE), LEDGER_MIGRATIONS);
+      const rows = ledger.query<{ node: string; charged: number }, []>(
+        'SELECT node, sum(charged) AS charged FROM spent GROUP BY node',
+      );
+      const bySlot = new Map(rows.all().map(({ node, charged }) => [Number(node.split('-')[1]), charged]));
+      ledger.close();
+      return bySlot;
+    },
+    /** The value of a metric by its whole name, labels included; `undefined` when it is not there. */
+    async metric(name: string): Promise<number | undefined> {
+      const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+      const line = text.split('\n').find((each) => each.startsWith(`${name} `));
+      return line === undefined ? undefined : Number(line.slice(name.length + 1));
+    },
+    async [Symbol.asyncDispose]() {
+      accounts.close();
+      await started[Symbol.asyncDispose]();
+      // Its processes notice that their standard input ended; the folder goes when they have.
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+/** The slot of a process; `undefined` when it has just ended. */
+function slotOf(pid: number): number | undefined {
+  try {
+    const [, slot] = /SLUICE_GATEWAY_SLOT=(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, 'utf8')) ?? [];
+    return slot === undefined ? undefined : Number(slot);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,67 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
+import { takeLock } from '../../shared/store/lock.ts';
+import { startBackend } from '../fakes/backend.ts';
+import { temporaryFolder } from '../started/gateway.ts';
+import { runToEnd } from '../started/process.ts';
+import { crewConfig, type CrewOptions } from './gateway-crew.ts';
+
+let backend: ReturnType<typeof startBackend>;
+beforeEach(() => void (backend = startBackend()));
+afterEach(() => backend[Symbol.asyncDispose]());
+
+describe('several processes that cannot start say why in one sentence and exit 1', () => {
+  const refuse = async (options: Partial<CrewOptions>, spoil: (folder: string) => void = () => undefined) => {
+    using folder = temporaryFolder();
+    const { args } = crewConfig(folder.path, { backendUrl: backend.url, processes: 3, ...options });
+    spoil(folder.path);
+    const { code, stderr } = await runToEnd(args, folder.path);
+    return [code, stderr.trim().replaceAll(folder.path, 'FOLDER').split('\n')];
+  };
+
+  test.each([false, true])('a taken port, though its holder shares it: %p', async (reusePort) => {
+    const stranger = Bun.serve({ hostname: '127.0.0.1', port: 0, reusePort, fetch: () => new Response() });
+    const listen = `127.0.0.1:${stranger.port}`;
+    expect(await refuse({ listen })).toEqual([
+      1,
+      [
+        `The address ${listen} cannot be listened on (another process has it); free it or change gateway.listen in the config.`,
+      ],
+    ]);
+    await stranger.stop(true);
+  });
+
+  test('an unknown config key', async () => {
+    const [code, lines] = await refuse({ gatewayLines: 'colour = "red"\n' });
+    expect([code, String(lines)]).toEqual([
+      1,
+      expect.stringContaining('gateway.colour: found "red", wanted no such key'),
+    ]);
+  });
+
+  test('a corrupt database', async () => {
+    const spoil = (folder: string) =>
+      writeFileSync(join(folder, ACCOUNTS_FILE), 'this is no database '.repeat(200));
+    expect(await refuse({}, spoil)).toEqual([
+      1,
+      [
+        'The database FOLDER/sluice.db is corrupt (file is not a database); put a backup in its place, or move it away to start empty.',
+      ],
+    ]);
+  });
+
+  test('a certificate that is not there', async () => {
+    const [code, lines] = await refuse({ gatewayLines: 'tls = { cert = "none.pem", key = "none.pem" }\n' });
+    expect([code, lines]).toEqual([1, [expect.stringContaining('none.pem')]]);
+  });
+
+  test('a data directory that has a gateway', async () => {
+    const locked = (folder: string) => expect(takeLock(folder, 'gateway').kind).toBe('locked');
+    expect(await refuse({}, locked)).toEqual([
+      1,
+      ['Another gateway is running on the data directory FOLDER.'],
+    ]);
+  });
+});
