@@ -1,8 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { startBackend, streamed } from '../fakes/backend.ts';
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
 import { atRest, startGatewayProcess } from './gateway-process.ts';
+
+// What takes seconds here takes longer beside other work.
+setDefaultTimeout(30_000);
 
 const call = (id: number, method = 'getSlot') => `{"jsonrpc":"2.0","id":${id},"method":"${method}"}`;
 const answer = (id: number) => `{"jsonrpc":"2.0","result":"answer to getSlot","id":${id}}`;

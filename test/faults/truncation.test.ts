@@ -1,6 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { CHUNKED, chunk, type RawExchange, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
 import { startGateway } from '../started/gateway.ts';
+
+// What takes seconds here takes longer beside other work.
+setDefaultTimeout(30_000);
 
 const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
 const BEGIN = `{"jsonrpc":"2.0","result":"${'x'.repeat(100_000)}`;
