@@ -7,6 +7,7 @@ import type { Backend } from './backend.ts';
 import type { Begun } from './begun.ts';
 import { type Failure, isItsFault, isTooLarge, mayTryAnother } from './failure.ts';
 import { adviceOn, failureOf, isAgainstIt, isThrottling } from './rpc-failure.ts';
+import { sayingOf } from './saying.ts';
 import { MISS, STOP, TROUBLE, type Verdict, verdictOn } from './verdict.ts';
 
 /** What one call has learnt from the backends it asked so far. */
@@ -64,8 +65,8 @@ export function createCourse({ clock, pool, onFailure }: CourseDeps, asked: Aske
     const isFailure = outcome.kind !== 'whole' && outcome.kind !== 'stream';
     tooLarge &&= isFailure && isTooLarge(outcome);
     if (isFailure) return afterFailure(backend, outcome);
-    const isReadable = outcome.kind === 'whole' && outcome.encoding === undefined;
-    const error = isReadable ? failureOf(outcome.bytes) : undefined;
+    const saying = outcome.kind === 'whole' ? sayingOf(outcome) : undefined;
+    const error = saying === undefined ? undefined : failureOf(saying);
     if (error === undefined) return afterAnswer(backend, outcome, others);
     if (isAgainstIt(error)) backend.markFailed(clock);
     else backend.markWell();

@@ -1,6 +1,6 @@
-import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib';
 import type { Reply } from '../backend/forward.ts';
 import { failureOf } from '../backend/rpc-failure.ts';
+import { SAYING_BYTES_MAX, sayingOf } from '../backend/saying.ts';
 import { isNull, memberOf } from './slices.ts';
 
 /** What a tier's reply says about asking the other tier. */
@@ -21,16 +21,13 @@ const LACKING = new Set([
   -32000, -32001, -32004, -32005, -32007, -32009, -32011, -32014, -32019, -32020, -32021, -32601, -32603,
 ]);
 
-/** No null and no error that matters here is longer. */
-const SAYING_BYTES_MAX = 4_096;
-
 /** Judges a tier's reply. An answer under way is never a null: nulls are short. */
 export function verdictOf(reply: Reply): Verdict {
   if (reply.kind === 'stream') return FOUND;
   if (reply.kind === 'caller-left') return { kind: 'caller-left' };
   if (reply.kind !== 'whole') return UNREACHABLE;
   if (reply.bytes.length > SAYING_BYTES_MAX) return FOUND;
-  const bytes = decoded(reply.bytes, reply.encoding);
+  const bytes = sayingOf(reply);
   if (bytes === undefined) return FOUND;
   const failure = failureOf(bytes);
   if (failure === undefined) return isNull(memberOf(bytes, 'result')) ? NULL : FOUND;
@@ -49,23 +46,3 @@ const FOUND: Verdict = { kind: 'found' };
 const REFUSED: Verdict = { kind: 'refused' };
 const NULL: Verdict = { kind: 'null' };
 const UNREACHABLE: Verdict = { kind: 'unreachable' };
-
-/** A short answer uncompressed; `undefined` when it becomes long or cannot be read. */
-function decoded(bytes: Uint8Array, encoding: string | undefined): Uint8Array | undefined {
-  const decode = encoding === undefined ? undefined : DECODERS[encoding];
-  if (decode === undefined) return encoding === undefined ? bytes : undefined;
-  try {
-    return decode(bytes, { maxOutputLength: SAYING_BYTES_MAX });
-  } catch {
-    return undefined; // it is longer than any null or error, or not ours to judge
-  }
-}
-
-type Decode = (bytes: Uint8Array, options: { maxOutputLength: number }) => Uint8Array;
-
-const DECODERS: Readonly<Record<string, Decode>> = {
-  gzip: gunzipSync,
-  deflate: inflateSync,
-  br: brotliDecompressSync,
-  zstd: zstdDecompressSync,
-};

@@ -8,7 +8,10 @@ export type BodyEnd =
 /** Why a body broke off: the connection closed, nothing came for too long, the framing broke, or we let go of it. */
 export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled';
 
-/** Takes a piece of a body; a promise asks the sender to wait for it. */
+/**
+ * Takes a piece of a body; a promise asks the sender to wait for it. `SPENT` (`spent.ts`), also as a promise's value,
+ * gives the piece's memory back; whoever answers anything else keeps the piece.
+ */
 export type WritePiece = (piece: Buffer) => unknown;
 
 /** A body under way. Single-use: one of the three must be called, or its connection stays taken. */

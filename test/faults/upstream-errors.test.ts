@@ -89,6 +89,14 @@ describe('G1 an error of the method, by its code', () => {
     },
   );
 
+  test('G1 an error that comes compressed is mended elsewhere as well', async () => {
+    const bytes = Bun.gzipSync('{"jsonrpc":"2.0","error":{"code":-32005,"message":"m"},"id":"me"}');
+    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+    scripts = [() => new Response(bytes, { headers }), good];
+    expect((await ask()).text).toContain('"good"');
+    expect(asked.length).toBe(2);
+  });
+
   test('G1 -32007 of a node is not replaced by the -32009 of an archive that adds nothing', async () => {
     scripts = [says(-32007), says(-32009)];
     expect((await ask('getInflationReward')).text).toContain('says -32007');

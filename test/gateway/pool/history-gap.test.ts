@@ -19,10 +19,10 @@ test('there is a gap where the archives end before the live nodes begin', () => 
   expect(historyGap([node(5_000), archive(4_320)])).toEqual({ from: 4_321, to: 4_999 });
 });
 
-test('the best of each counts', () => {
+test('the archive that reaches furthest counts, and the live node that has least', () => {
   expect(historyGap([node(5_000), node(4_600), archive(100), archive(4_320)])).toEqual({
     from: 4_321,
-    to: 4_599,
+    to: 4_999,
   });
 });
 
