@@ -64,7 +64,9 @@ export function topUpCredits(
     const mine = merged(known, ask);
     const recalled = isRecalled(settled, node);
     const grant = grantOf(withNode(settled, node, mine), node, { recalled, learning });
-    return { state: withNode(start, node, mine), grant, released: [] };
+    // A process that has a successor under its name holds nothing: what there is belongs to the other.
+    const own = speaker.fence < known.fence ? { ...grant, allowance: 0 } : grant;
+    return { state: withNode(start, node, mine), grant: own, released: [] };
   }
   const mine = reported(known, speaker, ask, settled.clockMs);
   const { state, released } = withoutDead(withNode(settled, node, mine), node);

@@ -68,7 +68,9 @@ export function topUpRate(
   const settled = settle(start, nowMs);
   const known = settled.nodes.get(speaker.node);
   if (known !== undefined && !isNewer(speaker, known)) {
-    return { state: start, grant: grantOf(refilled(settled, start.clockMs), known, ask) };
+    // A process that has a successor under its name holds nothing: what there is belongs to the other.
+    const mine = speaker.fence < known.fence ? { ...known, granted: ask.spent, spent: ask.spent } : known;
+    return { state: start, grant: grantOf(refilled(settled, start.clockMs), mine, ask) };
   }
   const heard = reported(withPlan(settled, ask), known, speaker, ask);
   const full = refilled(heard, start.clockMs);

@@ -189,6 +189,16 @@ describe('a message', () => {
     expect(centre.tell(centre.speaker('a', 2), { charged: 7, refunded: 1 }).available).toBe(930);
   });
 
+  test('of a process that has a successor counts, and gives it nothing to spend', () => {
+    const centre = started();
+    centre.tell(centre.speaker('a', 2), { wanted: 100 });
+    expect(centre.tell(centre.speaker('a', 1), { charged: 30 })).toMatchObject({
+      allowance: 0,
+      available: 900,
+    });
+    expect(centre.tell(centre.speaker('a', 2), { charged: 30, wanted: 100 }).allowance).toBe(100);
+  });
+
   test('of a process that started again finds its lease, less what its journal says', () => {
     const centre = started();
     centre.say('a', { wanted: 100 });
