@@ -219,9 +219,10 @@ describe('a message', () => {
     centre.say('a', { wanted: 20 });
     expect(centre.tell(centre.speaker('a', 2), { wanted: 5 })).toMatchObject({ granted: 5, left: 75 });
     expect(centre.tell(centre.speaker('a', 1), { wanted: 90, spent: 20 })).toMatchObject({
-      granted: 5,
-      spent: 0,
+      granted: 20,
+      spent: 20,
     });
+    expect(centre.state()?.nodes.get(idOf('a'))).toMatchObject({ granted: 5, spent: 0 });
   });
 
   test('of a node that forgot the account tells it what it had spent', () => {
