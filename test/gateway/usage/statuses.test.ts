@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { METHODS } from '../../../gateway/route/methods.ts';
+import { failure, startBackend } from '../../fakes/backend.ts';
+import { startGateway } from '../../started/gateway.ts';
+import { counted, countedOf } from './counted.ts';
+
+const call = (method: string, id: unknown = 1) => ({ jsonrpc: '2.0', id, method });
+
+let backend: ReturnType<typeof startBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+beforeAll(async () => {
+  backend = startBackend();
+  gateway = await startGateway({
+    backends: [{ name: 'a', url: backend.url }],
+    gateway: { max_body_bytes: 10_000 },
+    plans: {
+      trial: { rps: 1_000, burst: 1_000, credits: 100_000, max_batch: 200 },
+      slow: { rps: 1, burst: 2 },
+    },
+  });
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await backend[Symbol.asyncDispose]();
+});
+
+describe('D7 every method is metered', () => {
+  const names = [...METHODS.keys(), 'eth_call', 'getConfirmedBlock', 'accountSubscribe', '__proto__'];
+
+  test('alone and in a batch, on plans with and without a credit limit, at the price that the answer names', async () => {
+    for (const plan of ['trial', 'scale']) {
+      const [single, batch] = [gateway.key(plan, 100_000), gateway.key(plan, 100_000)];
+      let cost = 0;
+      for (const name of names) {
+        const { headers } = await gateway.post(call(name), single);
+        cost += Number(headers.get('x-credits-cost'));
+      }
+      const batches = [names.slice(0, 100), names.slice(100)].filter(({ length }) => length > 0);
+      for (const part of batches)
+        await (
+          await gateway.post(
+            part.map((name) => call(name)),
+            batch,
+          )
+        ).text();
+      for (const key of [single, batch]) {
+        const rows = countedOf(gateway, key);
+        expect(new Set(Object.keys(rows))).toEqual(new Set([...METHODS.keys(), 'unknown']));
+        expect(rows['unknown']?.calls).toBe(4);
+        const sum = Object.values(rows).reduce((total, { credits }) => total + credits, 0);
+        expect(sum).toBe(cost);
+      }
+    }
+  });
+
+  test('under one key, however the key is sent', async () => {
+    const key = gateway.key();
+    await gateway.post(call('getSlot'), key);
+    await gateway.post(call('getSlot'), undefined, { headers: { authorization: `Bearer ${key}` } });
+    await gateway.post(call('getSlot'), undefined, { path: `/?api-key=${key}` });
+    expect(countedOf(gateway, key)['getSlot']?.calls).toBe(3);
+  });
+
+  test('a notification and a malformed element of a batch are calls without a method', async () => {
+    const key = gateway.key('trial', 100);
+    await (await gateway.post([{ jsonrpc: '2.0', method: 'getSlot' }, 7, call('getSlot')], key)).text();
+    const rows = countedOf(gateway, key);
+    expect([rows['-']?.calls, rows['-']?.credits, rows['-']?.errors]).toEqual([2, 0, 1]);
+    expect(rows['getSlot']?.credits).toBe(1);
+  });
+});
+
+describe('D5 what is refused costs nothing, and is counted', () => {
+  const post = (body: unknown, key: string, init?: Parameters<typeof gateway.post>[2]) =>
+    gateway.post(body, key, init).then(async (answer) => (await answer.text(), answer.status));
+
+  test('429, each call of the request under its method', async () => {
+    const key = gateway.key('slow');
+    expect(await post([call('getSlot'), call('getBlock')], key)).toBe(200);
+    expect(await post([call('getSlot'), call('getSlot'), call('x')], key)).toBe(429);
+    const { getSlot, getBlock, unknown } = countedOf(gateway, key);
+    expect([getSlot?.calls, getSlot?.credits, getSlot?.refused]).toEqual([1, 1, 2]);
+    expect([getBlock?.refused, unknown]).toEqual([0, counted({ refused: 1 })]);
+  });
+
+  test('402', async () => {
+    const key = gateway.key('trial', 10);
+    expect(await post(call('getProgramAccounts'), key)).toBe(402);
+    expect(countedOf(gateway, key)).toEqual({ getProgramAccounts: counted({ refused: 1 }) });
+  });
+
+  test.each([
+    [400, 'not JSON', {}],
+    [400, '[]', {}],
+    [400, '7', {}],
+    [413, 'x'.repeat(10_001), {}],
+    [415, '{}', { headers: { 'content-type': 'text/plain' } }],
+    [405, '{}', { method: 'PUT' }],
+  ] as const)('%i of a request that has no method: %.12s', async (status, body, init) => {
+    const key = gateway.key();
+    expect(await post(body, key, init)).toBe(status);
+    expect(countedOf(gateway, key)).toEqual({ '-': counted({ refused: 1 }) });
+  });
+
+  test('401 belongs to nobody', async () => {
+    const count = () => gateway.ledger.query('SELECT count(*) FROM usage_hours').values();
+    gateway.gateway.flush();
+    const before = count();
+    expect(await post(call('getSlot'), 'sluice_nobody')).toBe(401);
+    expect(await post('x'.repeat(10_001), 'sluice_nobody')).toBe(413);
+    expect(await post(call('getSlot'), gateway.key(null))).toBe(401);
+    gateway.gateway.flush();
+    expect(count()).toEqual(before);
+  });
+
+  test.each(['trial', 'scale'])(
+    'an error of the backend on plan %s: a call that failed, and no credits',
+    async (plan) => {
+      const key = gateway.key(plan, 100);
+      backend.script(() => new Response('down', { status: 500 }));
+      expect(await post(call('getSlot'), key)).toBe(503);
+      expect(await post([call('getSlot'), call('getSlot')], key)).toBe(200);
+      backend.script(() => undefined);
+      const { getSlot } = countedOf(gateway, key);
+      expect([getSlot?.calls, getSlot?.credits, getSlot?.errors, getSlot?.refused]).toEqual([3, 0, 3, 0]);
+    },
+  );
+
+  test('the ledger away: a plan with a credit limit gets 503 and is not charged when it is back', async () => {
+    const key = gateway.key('trial', 100);
+    gateway.ledger.run(
+      "CREATE TRIGGER broken BEFORE INSERT ON spent BEGIN SELECT RAISE(FAIL, 'disk full'); END",
+    );
+    expect(await post(call('getSlot'), key)).toBe(503);
+    gateway.ledger.run('DROP TRIGGER broken');
+    expect(countedOf(gateway, key)).toEqual({ getSlot: counted({ refused: 1 }) });
+    expect(await post(call('getSlot'), key)).toBe(200);
+    expect(countedOf(gateway, key)['getSlot']?.credits).toBe(1);
+  });
+});
+
+test('an error of the method is counted and paid for, alone and in a batch', async () => {
+  const key = gateway.key('trial', 100);
+  backend.script((seen) =>
+    seen.method === 'getEpochInfo' ? failure(seen, -32602, 'no "error" here') : undefined,
+  );
+  const alone = await (await gateway.post(call('getEpochInfo'), key)).text();
+  const batch = await (await gateway.post([call('getEpochInfo'), call('getSlot')], key)).json();
+  backend.script(() => undefined);
+  const { getEpochInfo, getSlot } = countedOf(gateway, key);
+  expect([getEpochInfo, getSlot?.errors]).toEqual([
+    counted({ calls: 2, credits: 2, errors: 2, bytes: 2 * alone.length }),
+    0,
+  ]);
+  expect(batch).toHaveLength(2);
+});
+
+test('keys of one account are counted apart', async () => {
+  const [one, other] = [gateway.key('trial', 100), gateway.key('trial', 100)];
+  gateway.accounts.run('UPDATE keys SET account_id = (SELECT min(account_id) FROM keys)');
+  await gateway.post(call('getSlot'), one);
+  await gateway.post(call('getBlock'), other);
+  expect([Object.keys(countedOf(gateway, one)), Object.keys(countedOf(gateway, other))]).toEqual([
+    ['getSlot'],
+    ['getBlock'],
+  ]);
+});
