@@ -1,0 +1,57 @@
+import { expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
+import { addKey, opened, temporaryFolder } from '../../started/gateway.ts';
+
+const KILLS = 20;
+
+/** Starts a gateway on the folder and kills it `afterMs` after its first round. */
+async function killedAfter(afterMs: number, folder: string, keys: readonly string[]): Promise<void> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'serving-child.ts'), folder, ...keys], {
+    stdout: 'pipe',
+    stderr: 'inherit',
+  });
+  for await (const _ of child.stdout) {
+    if (child.killed) continue;
+    await Bun.sleep(afterMs); // the kill falls anywhere in the work of a round
+    child.kill('SIGKILL');
+  }
+  await child.exited;
+  expect(child.signalCode).toBe('SIGKILL');
+}
+
+type Sums = { calls: number; charged: number; refunded: number };
+
+test('after each of 20 kill -9 the cells say to the unit what the journal says, and never go back', async () => {
+  using folder = temporaryFolder();
+  using accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  const keys = [addKey(accounts, 'trial', 1e9), addKey(accounts, 'scale'), addKey(accounts, 'trial', 1e9)];
+  using ledger = opened(join(folder.path, LEDGER_FILE), LEDGER_MIGRATIONS);
+  const journal = ledger.query<{ account_id: number; charged: number; refunded: number }, []>(
+    'SELECT account_id, charged, refunded FROM spent ORDER BY account_id',
+  );
+  const cells = ledger.query<{ account_id: number; charged: number; refunded: number }, []>(`
+    SELECT account_id, sum(charged) AS charged, sum(returned) AS refunded FROM usage_hours
+    GROUP BY account_id HAVING charged > 0 ORDER BY account_id`);
+  // Calls that cost one credit, and of which none is refunded: their number is known from the credits.
+  const slots = ledger.query<{ n: number }, []>(
+    "SELECT sum(abs(calls - charged)) AS n FROM usage_hours WHERE method = 'getSlot' AND charged > 0",
+  );
+  const total = ledger.query<Sums, []>(
+    'SELECT sum(calls) AS calls, sum(credits) AS charged, sum(refunded) AS refunded FROM usage_hours',
+  );
+  let before: Sums = { calls: 0, charged: 0, refunded: 0 };
+  for (let kill = 0; kill < KILLS; kill++) {
+    await killedAfter((kill * 7) % 31, folder.path, keys);
+    expect(cells.all()).toEqual(journal.all());
+    expect(journal.all().length).toBe(2);
+    expect(slots.get()?.n).toBe(0);
+    const now = total.get() ?? before;
+    expect(now.calls).toBeGreaterThan(before.calls);
+    expect(now.charged).toBeGreaterThan(before.charged);
+    expect(now.refunded).toBeGreaterThanOrEqual(before.refunded);
+    before = now;
+  }
+  expect(before.refunded).toBeGreaterThan(0);
+}, 30_000);
