@@ -68,9 +68,10 @@ async function readWhole(body: ReplyBody, encoding: string | undefined): Promise
   });
   if (end.kind === 'cut') return { kind: 'no-answer', reason: `a body cut short: ${end.reason}` };
   if (end.bytes === 0) return { kind: 'garbage', reason: 'an empty body' };
-  if (encoding === undefined && !structure.isComplete())
+  const bytes = Buffer.concat(pieces);
+  if (encoding === undefined && !(structure.isComplete() && startsAnObject([bytes])))
     return { kind: 'garbage', reason: 'not a JSON object' };
-  return { kind: 'whole', bytes: new Uint8Array(Buffer.concat(pieces)), encoding };
+  return { kind: 'whole', bytes: new Uint8Array(bytes), encoding };
 }
 
 /** The body with its structure followed: it is cut at the first byte that cannot be JSON, or when it ends too early. */

@@ -204,7 +204,9 @@ export class Connection {
 
   #failHead({ settle, bytes }: Extract<Phase, { kind: 'head' }>, reason: string): void {
     this.#phase = CLOSED;
-    settle({ kind: 'no-answer', reason, stale: this.#exchanges > 1 && bytes.length === 0 });
+    // Only an end of the backend's own: one that was let go of because it stalled has the request, and must not get it twice.
+    const stale = reason === 'closed' && this.#exchanges > 1 && bytes.length === 0;
+    settle({ kind: 'no-answer', reason, stale });
     this.#events.onClose(this);
     this.#socket.terminate();
   }

@@ -30,7 +30,8 @@ export function readHead(bytes: Buffer): HeadRead {
   let start = 0;
   for (;;) {
     const at = bytes.indexOf(END_OF_HEAD, start);
-    if (at === -1) return bytes.length - start > HEAD_BYTES_MAX ? bad('its head is too long') : MORE;
+    if ((at === -1 ? bytes.length : at) - start > HEAD_BYTES_MAX) return bad('its head is too long');
+    if (at === -1) return MORE;
     const read = parsed(bytes.toString('latin1', start, at), at + END_OF_HEAD.length);
     if (read.kind !== 'head' || read.head.status >= 200) return read;
     start = read.end;

@@ -37,34 +37,6 @@ beforeEach(() => virtual.advance(10_000)); // whatever failed before is forgiven
 
 const answer = (exchange: RawExchange) => exchange.send(plain(good(idOf(exchange))));
 
-/** The eighth of a batch: seven are begun before it, which take the connections that wait for use. */
-const SLOW = 8;
-
-test('B5 a call that is not answered fails alone, at its own deadline; those before it are delivered meanwhile, those behind it then', async () => {
-  const ids = Array.from({ length: 12 }, (_, i) => i + 1);
-  const silent = Promise.withResolvers<void>();
-  backend.script((exchange) => (idOf(exchange) === SLOW ? silent.resolve() : answer(exchange)));
-  const reader = (await gateway.post(batch(...ids), gateway.key())).body?.getReader();
-  let text = '';
-  const read = async () => {
-    const piece = await reader?.read();
-    text += Buffer.from(piece?.value ?? []).toString();
-    return piece?.done === false;
-  };
-  while (!text.includes(good(SLOW - 1))) await read();
-  await silent.promise;
-  const rest = (async () => {
-    while (await read());
-  })();
-  virtual.advance(29_000);
-  await Bun.sleep(5); // so that what the gateway may have said has been read
-  expect(text).not.toContain(`"id":${SLOW}}`);
-  virtual.advance(1_000);
-  await rest;
-  const answers = ids.map((id) => (id === SLOW ? lost(id) : good(id)));
-  expect(JSON.parse(text)).toEqual(answers.map((each) => JSON.parse(each)));
-});
-
 describe('B8 a call that fails in a way of its own has one error object, and the others their answers', () => {
   test.each<[string, (exchange: RawExchange) => unknown]>([
     ['an error page', ({ send }) => send('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 6\r\n\r\n<html>')],

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { createVirtualClock } from '../gateway/virtual-clock.ts';
+import { startGateway } from '../started/gateway.ts';
+
+const call = (id: number) => `{"jsonrpc":"2.0","id":${id},"method":"getSlot"}`;
+const batch = (...ids: readonly number[]) => `[${ids.map(call).join()}]`;
+const good = (id: number) => `{"jsonrpc":"2.0","result":${id},"id":${id}}`;
+const lost = (id: number) =>
+  `{"jsonrpc":"2.0","error":{"code":-503,"message":"No backend available"},"id":${id}}`;
+const idOf = ({ text }: RawExchange) => Number(/"id":(\d+)/.exec(text)?.[1]);
+const answer = (exchange: RawExchange) => exchange.send(plain(good(idOf(exchange))));
+
+const virtual = createVirtualClock();
+const stop = new AbortController();
+let backend: ReturnType<typeof startRawBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+beforeAll(async () => {
+  backend = startRawBackend(answer);
+  gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] }, virtual.clock);
+  void gateway.gateway.tend(() => undefined, stop.signal);
+});
+afterAll(async () => {
+  stop.abort();
+  await gateway[Symbol.asyncDispose]();
+  backend[Symbol.dispose]();
+});
+beforeEach(() => virtual.advance(10_000)); // whatever failed before is forgiven
+
+/** Lets the time pass, and the gateway look at it. */
+async function pass(seconds: number): Promise<void> {
+  virtual.advance(1_000 * seconds);
+  await Bun.sleep(5); // turns of the loop, so that whoever slept has acted
+}
+
+test('A8 an answer that does not begin in time is a 503 with the id, and the call was sent once, also over a connection used before', async () => {
+  backend.script(answer);
+  const key = gateway.key();
+  await (await gateway.post(call(1), key)).text();
+  const before = backend.calls();
+  const arrived = Promise.withResolvers<void>();
+  backend.script(() => arrived.resolve());
+  const answered = gateway.post(call(2), key);
+  await arrived.promise;
+  await pass(29);
+  expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
+  await pass(1);
+  const { status } = await answered;
+  expect([status, await (await answered).text()]).toEqual([503, lost(2)]);
+  expect(backend.calls() - before).toBe(1);
+});
+
+test('B5 a call that is not answered fails alone, at its own deadline; those before it are delivered meanwhile, those behind it then', async () => {
+  const silent = Promise.withResolvers<void>();
+  backend.script((exchange) => (idOf(exchange) === 2 ? silent.resolve() : answer(exchange)));
+  const reader = (await gateway.post(batch(1, 2, 3, 4), gateway.key())).body?.getReader();
+  let text = '';
+  const read = async () => {
+    const piece = await reader?.read();
+    text += Buffer.from(piece?.value ?? []).toString();
+    return piece?.done === false;
+  };
+  while (!text.includes(good(1))) await read();
+  await silent.promise;
+  const rest = (async () => {
+    while (await read());
+  })();
+  virtual.advance(29_000);
+  await Bun.sleep(5); // so that what the gateway may have said has been read
+  expect(text).not.toContain('"id":2');
+  virtual.advance(1_000);
+  await rest;
+  expect(JSON.parse(text)).toEqual([good(1), lost(2), good(3), good(4)].map((each) => JSON.parse(each)));
+});
