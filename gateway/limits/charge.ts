@@ -13,7 +13,9 @@ export type Charge =
   | { readonly kind: 'charged'; readonly rate: RateState; readonly creditsLeft: number | undefined }
   | { readonly kind: 'over-rate'; readonly rate: RateState; readonly waitMs: number }
   | { readonly kind: 'out-of-credits'; readonly rate: RateState }
-  | { readonly kind: 'check-unavailable' };
+  | { readonly kind: 'check-unavailable' }
+  /** Whether the account has credits left cannot be known for now. */
+  | { readonly kind: 'credits-unavailable' };
 
 export type Charging = Readonly<{
   /** Takes rate and credits together, or neither. On a plan with credits it resolves when the charge is durable. Never rejects. */

@@ -47,6 +47,8 @@ function rowOf(refusal: Refusal): Row {
       return row(402, -402, 'Trial credits used up', rateFields(refusal.rate));
     case 'check-unavailable':
       return row(503, -503, 'Key check unavailable', { 'retry-after': '1' });
+    case 'credits-unavailable':
+      return row(503, -503, 'Credit check unavailable', { 'retry-after': '1' });
     case 'no-backend':
       return row(503, -503, 'No backend available', { 'retry-after': '1' });
     case 'malformed':

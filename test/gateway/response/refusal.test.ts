@@ -43,6 +43,7 @@ const ROWS: readonly (readonly [Refusal, number, number, string, Readonly<Record
     { 'retry-after': '1' },
   ],
   [{ kind: 'check-unavailable' }, 503, -503, 'Key check unavailable', { 'retry-after': '1' }],
+  [{ kind: 'credits-unavailable' }, 503, -503, 'Credit check unavailable', { 'retry-after': '1' }],
   [{ kind: 'no-backend' }, 503, -503, 'No backend available', { 'retry-after': '1' }],
   [{ kind: 'malformed', code: -32700, reason: 'Parse error' }, 400, -32700, 'Parse error', {}],
   [
