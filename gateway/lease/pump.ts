@@ -1,0 +1,141 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Journal } from '../limits/journal.ts';
+import type { Collected, Leases } from './leases.ts';
+import type { Answered, LeaseStore, NodeId } from './messages.ts';
+import { createBreaker } from './outage.ts';
+import { settleCredits, settleRates } from './settle.ts';
+
+/** What the pump has done since it was made. */
+export type PumpCounts = Readonly<{ messages: number; asks: number; failed: number }>;
+
+/** Carries messages between the leases and their store, off the way of requests. */
+export type Pump = Readonly<{
+  /** Sends what is due at the end of this turn of the event loop. */
+  kick(): void;
+  /** Keeps leases fresh until `signal` aborts. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Gives all held credits back, when no request is under way any more; else they wait for this node for a day. */
+  release(): Promise<void>;
+  /** The store is known not to answer. */
+  isOut(): boolean;
+  counts(): PumpCounts;
+}>;
+
+type Deps = Readonly<{
+  leases: Leases;
+  store: LeaseStore;
+  journal: Journal;
+  clock: Clock;
+  node: NodeId;
+  fence: number;
+  /** Runs a function once, after the current turn's other work. */
+  soon(run: () => void): void;
+}>;
+
+const TICK_MS = 20;
+
+/** Asks in one call of the store, and calls of each kind under way. More are sent when these are answered. */
+const ASKS_MAX = 256;
+const CALLS_MAX = 8;
+
+/** While the store is out, so many accounts are its trial. */
+const TRIAL_ASKS = 8;
+
+const FORGET_A_TICK = 2_000;
+
+export function createPump({ leases, store, journal, clock, node, fence, soon }: Deps): Pump {
+  const breaker = createBreaker();
+  const counts = { messages: 0, asks: 0, failed: 0 };
+  let seq = 0;
+  let underWay = 0;
+  let kicked = false;
+  let roundTripMs = 5;
+
+  /** What is spent from the decision to ask until the answer is read: two turns of the pump and a slow round trip. */
+  const aheadMs = () => 2 * TICK_MS + 2 * roundTripMs;
+
+  function kick(): void {
+    if (kicked) return;
+    kicked = true;
+    soon(() => {
+      kicked = false;
+      send();
+    });
+  }
+
+  function send(): void {
+    const nowMs = clock.monotonic();
+    if (underWay >= CALLS_MAX || !breaker.maySend(nowMs)) return;
+    const due = leases.collect(nowMs, aheadMs(), breaker.isOpen() ? TRIAL_ASKS : ASKS_MAX);
+    if (due.rates.length > 0) void sendRates(due.rates);
+    if (due.credits.length > 0) void sendCredits(due.credits);
+  }
+
+  async function sendRates(due: Collected['rates']): Promise<void> {
+    const asks = due.map(({ ask }) => ask);
+    const answers = await told(asks.length, () => store.rates({ node, fence, seq: ++seq }, asks));
+    settleRates(due, answers, clock.monotonic());
+    if (due.length === ASKS_MAX) kick();
+  }
+
+  async function sendCredits(due: Collected['credits']): Promise<void> {
+    const asks = due.map(({ ask }) => ask);
+    const answers = (await areDurable(due))
+      ? await told(asks.length, () => store.credits({ node, fence, seq: ++seq }, asks))
+      : [];
+    settleCredits(due, answers, clock.monotonic());
+    if (due.length === ASKS_MAX) kick();
+  }
+
+  /** The centre must never know of a charge that a crash could take from the journal. */
+  async function areDurable(due: Collected['credits']): Promise<boolean> {
+    const changed = due.filter(
+      ({ credit: { durable }, ask }) => durable?.charged !== ask.charged || durable.refunded !== ask.refunded,
+    );
+    try {
+      await Promise.all(changed.map(({ account }) => journal.note(account.id)));
+    } catch {
+      return false;
+    }
+    for (const { credit, ask } of changed) credit.durable = { charged: ask.charged, refunded: ask.refunded };
+    return true;
+  }
+
+  async function told<Grant>(
+    asks: number,
+    call: () => Promise<readonly Answered<Grant>[]>,
+  ): Promise<readonly Answered<Grant>[]> {
+    const sentMs = clock.monotonic();
+    counts.messages++;
+    counts.asks += asks;
+    underWay++;
+    const answers = await call();
+    underWay--;
+    const nowMs = clock.monotonic();
+    const answered = answers.some(({ kind }) => kind === 'granted');
+    if (answered) roundTripMs += (nowMs - sentMs - roundTripMs) / 8;
+    else counts.failed++;
+    breaker.note(answered, nowMs);
+    return answers;
+  }
+
+  async function run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await clock.sleep(TICK_MS, signal);
+      send();
+      leases.forgetIdle(clock.monotonic(), FORGET_A_TICK);
+    }
+  }
+
+  async function release(): Promise<void> {
+    for (;;) {
+      const due = leases.release(clock.monotonic(), ASKS_MAX);
+      if (due.length === 0) return;
+      const failedBefore = counts.failed;
+      await sendCredits(due);
+      if (counts.failed > failedBefore) return;
+    }
+  }
+
+  return { kick, run, release, isOut: breaker.isOpen, counts: () => counts };
+}
