@@ -10,6 +10,7 @@ import { healthOf } from './health.ts';
 import { createMetrics } from './metrics.ts';
 import { createBlockTimeStore } from './store/block-times.ts';
 import { createReadings } from './store/readings.ts';
+import { tendUsage } from './usage/tend.ts';
 import { createBlockTimes } from './watch/block-time.ts';
 import { createRead } from './watch/failover.ts';
 import { createNotes } from './watch/notes.ts';
@@ -23,6 +24,9 @@ export type DeploysDeps = Readonly<{
   programs: readonly WatchedProgram[];
   /** Holds accounts, keys and what the watcher knows. */
   store: Store;
+  /** What gateways spent and used, on a connection that writes and on another that reads. */
+  ledger: Store;
+  ledgerReader: Store;
   clock: Clock;
   fetch: Fetch;
   log: Log;
@@ -31,8 +35,9 @@ export type DeploysDeps = Readonly<{
 /** How long a revoked key may go on working. */
 const REFRESH_MS = 250;
 
-/** The whole app short of sockets and signals. `tend` watches the chain and the keys until its signal aborts. */
-export function createDeploys({ config, programs, store, clock, fetch, log }: DeploysDeps) {
+/** The whole app short of sockets and signals. `tend` watches the chain, the keys and usage until its signal aborts. */
+export function createDeploys(deps: DeploysDeps) {
+  const { config, programs, store, clock, fetch, log } = deps;
   const backends = config.rpcUrls.map((url, i) =>
     createRpcBackend({ name: `rpc_urls[${i}]`, url, key: config.rpcKey }, { fetch, clock }),
   );
@@ -82,6 +87,15 @@ export function createDeploys({ config, programs, store, clock, fetch, log }: De
     publicUrl: config.publicUrl,
   });
 
+  const accountName = store.prepare<{ name: string }, [number]>('SELECT name FROM accounts WHERE id = ?');
+
+  function lookAfterUsage(signal: AbortSignal): Promise<void> {
+    const { ledger, ledgerReader: reader } = deps;
+    const nameOf = (accountId: number) => accountName.get(accountId)?.name;
+    const { noteMismatch } = metrics;
+    return tendUsage({ ledger, reader, nameOf, noteMismatch, clock, log }, signal);
+  }
+
   async function refreshKeys(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       keys.refresh();
@@ -92,7 +106,9 @@ export function createDeploys({ config, programs, store, clock, fetch, log }: De
   return {
     answer: (request: Request) => app.handle(request),
     answerMetrics: metrics.answer,
-    tend: async (signal: AbortSignal) => void (await Promise.all([watcher.run(signal), refreshKeys(signal)])),
+    async tend(signal: AbortSignal): Promise<void> {
+      await Promise.all([watcher.run(signal), refreshKeys(signal), lookAfterUsage(signal)]);
+    },
   };
 }
 

@@ -7,6 +7,8 @@ export type Metrics = Readonly<{
   noteRead(latest: Latest, deploys: number): void;
   noteUnread(kind: Unread['kind']): void;
   noteAnswer(status: number): void;
+  /** By how many credits usage and the gateways' journals differ. */
+  noteMismatch(credits: number): void;
   /** GET /metrics. */
   answer(request: Request): Promise<Response>;
 }>;
@@ -44,6 +46,11 @@ export function createMetrics(readingAgeMs: () => number | undefined): Metrics {
     labelNames: ['status'],
     registers: [registry],
   });
+  const mismatch = new Gauge({
+    name: 'sluice_usage_mismatch',
+    help: "Credits by which usage and the gateways' journals differ, at the last daily comparison; anything but 0 is an alarm",
+    registers: [registry],
+  });
   new Gauge({
     name: 'deploys_reading_age_seconds',
     help: 'Seconds since the last good reading began; absent before the first one',
@@ -62,6 +69,7 @@ export function createMetrics(readingAgeMs: () => number | undefined): Metrics {
     },
     noteUnread: (kind) => readings.inc({ outcome: kind }),
     noteAnswer: (status) => answers.inc({ status: String(status) }),
+    noteMismatch: (credits) => mismatch.set(credits),
     answer: async (request) => {
       if (new URL(request.url).pathname !== '/metrics')
         return new Response('Not found. Metrics are at /metrics.\n', { status: 404 });

@@ -4,6 +4,7 @@ import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
+import { LEDGER_FILE, USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
 import { createLog, type Log } from '../shared/log.ts';
 import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
@@ -39,6 +40,10 @@ export async function runDeploys(
   const { dataDir } = config.storage;
   const opened = openStore(join(dataDir, ACCOUNTS_FILE), { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
   if (opened.kind === 'unusable') return complain(opened.sentence);
+  const ledger = openStore(join(dataDir, LEDGER_FILE), USAGE_MIGRATIONS);
+  if (ledger.kind === 'unusable') return complain(ledger.sentence);
+  const ledgerReader = openStore(join(dataDir, LEDGER_FILE), USAGE_MIGRATIONS);
+  if (ledgerReader.kind === 'unusable') return complain(ledgerReader.sentence);
   const locking = takeLock(dataDir, 'deploys');
   if (locking.kind === 'refused') return complain(locking.sentence);
 
@@ -47,6 +52,8 @@ export async function runDeploys(
     config: { ...config.deploys, rpcKey: rpcKeyOf(config, opened.store, random, log) },
     programs: watched.programs,
     store: opened.store,
+    ledger: ledger.store,
+    ledgerReader: ledgerReader.store,
     clock: systemClock,
     fetch,
     log,
@@ -62,7 +69,7 @@ export async function runDeploys(
   await deploys.tend(stop);
   log.info('draining');
   await listening.close(DRAIN_MS);
-  opened.store.close();
+  for (const { store } of [opened, ledger, ledgerReader]) store.close();
   locking.lock.release();
   log.info('stopped');
   return 0;

@@ -29,6 +29,7 @@ test('readings, deploys, statuses and answers are counted', async () => {
   await deploys.get('', {});
   expect(await figures(deploys)).toEqual({
     'deploys_readings_total{outcome="read"}': 2,
+    sluice_usage_mismatch: 0,
     deploys_found_total: 1,
     'deploys_programs{status="upgradeable"}': 1,
     'deploys_programs{status="frozen"}': 1,

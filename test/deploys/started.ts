@@ -3,6 +3,7 @@ import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { DEPLOYS_MIGRATIONS } from '../../deploys/store/schema.ts';
 import type { WatchedProgram } from '../../deploys/watch/watched.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
+import { USAGE_MIGRATIONS } from '../../shared/ledger/schema.ts';
 import { Secret } from '../../shared/secret.ts';
 import { createVirtualClock } from '../fakes/chain-clock.ts';
 import { addressOf, startChain } from '../fakes/chain.ts';
@@ -40,7 +41,9 @@ export function startDeploys(
     rpcKey: new Secret(WATCHER_KEY),
     pollMs: 60_000,
   };
-  const app = createDeploys({ config, programs, store, clock, fetch, log: silentLog(lines) });
+  const [ledger, ledgerReader] = [opened(':memory:', USAGE_MIGRATIONS), opened(':memory:', USAGE_MIGRATIONS)];
+  const log = silentLog(lines);
+  const app = createDeploys({ config, programs, store, ledger, ledgerReader, clock, fetch, log });
   const key = addKey(store, null);
 
   /** Asks for the programs, with a good key unless told otherwise. */

@@ -1,0 +1,60 @@
+import { join } from 'node:path';
+import { type HourCell } from '../../../deploys/usage/cell-source.ts';
+import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
+import { opened, temporaryFolder } from '../../started/gateway.ts';
+
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
+
+/** A cell of account 1 with one call of one credit, except for what is given. */
+export const cellOf = (given: Partial<HourCell> = {}): HourCell => ({
+  hour: 0,
+  accountId: 1,
+  keyId: 'k1',
+  method: 'getSlot',
+  node: 'n1',
+  calls: 1,
+  credits: 1,
+  refunded: 0,
+  errors: 0,
+  bytesOut: 10,
+  refused: 0,
+  charged: 0,
+  returned: 0,
+  ...given,
+});
+
+/** A ledger on a disk, with as many connections to it as are asked for. */
+export function startLedger() {
+  const folder = temporaryFolder();
+  const path = join(folder.path, 'ledger.db');
+  const ledger = opened(path, USAGE_MIGRATIONS);
+  const connections = [ledger];
+  return {
+    path,
+    ledger,
+    connect() {
+      const other = opened(path, USAGE_MIGRATIONS);
+      connections.push(other);
+      return other;
+    },
+    values: (sql: string) => ledger.query(sql).values(),
+    /** Everything that was ever counted, wherever it stands. */
+    total: () =>
+      ledger
+        .query(
+          ['hours', 'days', 'months']
+            .map((table) => `SELECT calls, credits, refunded, errors, bytes_out, refused FROM usage_${table}`)
+            .join(' UNION ALL ')
+            .replace(
+              /^(.*)$/s,
+              'SELECT sum(calls), sum(credits), sum(refunded), sum(errors), sum(bytes_out), sum(refused) FROM ($1)',
+            ),
+        )
+        .values()[0],
+    [Symbol.dispose]() {
+      for (const connection of connections) connection.close();
+      folder[Symbol.dispose]();
+    },
+  };
+}
