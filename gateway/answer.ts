@@ -1,11 +1,12 @@
 import type { Plan } from '../shared/config/plans.ts';
 import type { Prices } from '../shared/config/prices.ts';
 import { carriedKey } from '../shared/keys/carrier.ts';
-import type { Caller, Identify } from '../shared/keys/identify.ts';
+import type { Caller } from '../shared/keys/identify.ts';
 import type { Charging } from './limits/charge.ts';
 import { priceOf } from './limits/price.ts';
 import type { ScanPermits } from './limits/scan-permits.ts';
 import { readBody } from './request/body.ts';
+import type { IdentifyCaller, Peers } from './request/caller.ts';
 import { type Envelope, type Malformed, readEnvelope } from './request/envelope.ts';
 import { refusalOfHead } from './request/http-head.ts';
 import { corsFields, preflight } from './response/cors.ts';
@@ -22,7 +23,7 @@ export type Terms = Readonly<{ plans: ReadonlyMap<string, Plan>; prices: Prices 
 export type Stages = Readonly<{
   bodyBytesMax: number;
   terms(): Terms;
-  identify: Identify;
+  identify: IdentifyCaller;
   routeOf: RouteOf;
   charging: Charging;
   permits: ScanPermits;
@@ -47,7 +48,7 @@ export function createAnswer({
   usage,
   onOutcome,
 }: Stages) {
-  return async function answer(request: Request): Promise<Response> {
+  return async function answer(request: Request, peers: Peers): Promise<Response> {
     if (request.method === 'OPTIONS') return preflight(request.headers);
     const refused = refuserOf(request, onOutcome);
     const wrong = refusalOfHead(request);
@@ -57,7 +58,7 @@ export function createAnswer({
     if (body.kind === 'caller-left') return new Response(null, { status: 400 });
     if (body.kind !== 'body') return refusedUnread(body);
 
-    const identity = identify(carriedKey(request.headers, request.url));
+    const identity = identify(carriedKey(request.headers, request.url), request, peers);
     if (identity.kind !== 'known') return refused(identity, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
 
     const { caller } = identity;
@@ -93,7 +94,7 @@ export function createAnswer({
 
     /** Refuses a request that was not read; whose it is, is asked only to count it. */
     function refusedUnread(refusal: Refusal): Response {
-      const identity = identify(carriedKey(request.headers, request.url));
+      const identity = identify(carriedKey(request.headers, request.url), request, peers);
       if (identity.kind === 'known') usage.refused(identity.caller, undefined);
       return refused(refusal);
     }

@@ -1,9 +1,10 @@
 import { Elysia } from 'elysia';
 import type { GatewayConfig } from '../shared/config/config.ts';
 import type { Leaving } from './leaving.ts';
+import type { Peers } from './request/caller.ts';
 
 /** Answers one RPC request with a finished Response. */
-export type AnswerRequest = (request: Request) => Promise<Response>;
+export type AnswerRequest = (request: Request, peers: Peers) => Promise<Response>;
 
 /** Says in a sentence whether the gateway can serve. */
 export type Health = () => Readonly<{ ok: boolean; sentence: string }>;
@@ -25,8 +26,8 @@ export function createApp(
   health: Health,
   { shared, leaving }: AppOptions,
 ) {
-  const route: AnswerRequest = (request) =>
-    leaving.hasBegun() ? leaving.last(answer(request)) : answer(request);
+  const route: AnswerRequest = (request, peers) =>
+    leaving.hasBegun() ? leaving.last(answer(request, peers)) : answer(request, peers);
   return new Elysia({
     serve: {
       // The system's clock for idle connections ticks every four seconds: below eight it would cut what is not idle.

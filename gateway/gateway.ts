@@ -14,6 +14,7 @@ import { healthOf } from './health.ts';
 import { withHistory } from './history/history.ts';
 import { createHttpClient, type HttpClient } from './http/client.ts';
 import { createCharging } from './limits/charge.ts';
+import { createFailedKeys } from './limits/failed-keys.ts';
 import { createJournal } from './limits/journal.ts';
 import { createScanPermits } from './limits/scan-permits.ts';
 import { withPoolAnswers } from './methods/pool-answers.ts';
@@ -22,6 +23,7 @@ import { withStatusRule } from './methods/signature-statuses.ts';
 import type { Gap } from './pool/history-gap.ts';
 import { createPool } from './pool/pool.ts';
 import { createRetryBudget } from './pool/retry-budget.ts';
+import { createIdentifyCaller } from './request/caller.ts';
 import { createRespond } from './response/respond.ts';
 import { createRouter } from './route/router.ts';
 import { createMethodLabel } from './usage/method-label.ts';
@@ -56,6 +58,9 @@ export type Gateway = Readonly<{
 /** A batch that waits for an answer says so this often; the listener's shortest idle limit is twice as long. */
 const BEAT_MS = 4_000;
 
+/** How long a read or write of accounts and keys waits for another process, in milliseconds. */
+const ACCOUNTS_BUSY_MS = 25;
+
 /** How often changed keys, plans and accounts are noticed; revocation promises a second. */
 const TEND_MS = 250;
 
@@ -68,7 +73,9 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
     (backend) => new Backend(backend, clientOf(backend, clock, idleMs)),
   );
   const metrics = createMetrics(backends);
-  const { identify, refresh } = createIdentify(accounts, clock);
+  // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
+  accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
+  const keys = createIdentify(accounts, clock);
   const routeOf = createRouter(backends);
   const usage = createUsage({
     ledger,
@@ -104,7 +111,7 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
   const answer = createAnswer({
     bodyBytesMax: config.gateway.bodyBytesMax,
     terms: () => terms,
-    identify,
+    identify: createIdentifyCaller(keys, createFailedKeys(clock)),
     routeOf,
     charging,
     permits,
@@ -129,7 +136,7 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
       is ? log.error('charges cannot be written to the ledger') : log.info('charges are written again');
     for (let turn = 1; !signal.aborted; turn++) {
       await clock.sleep(TEND_MS, signal);
-      refresh();
+      keys.refresh();
       if (journal.isFailing() !== failing) tellJournal((failing = journal.isFailing()));
       for (const { client } of backends) client.tick();
       if (turn % SWEEP_TURNS === 0) charging.sweep();
@@ -154,6 +161,7 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
     flush,
     close() {
       for (const { client } of backends) client.close();
+      keys.refresh();
       flush();
     },
   };

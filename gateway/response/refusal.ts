@@ -4,6 +4,7 @@ import { retryAfterSeconds } from '../limits/bucket.ts';
 import type { Charge } from '../limits/charge.ts';
 import { NULL_ID } from '../request/call.ts';
 import type { BodyRefusal } from '../request/body.ts';
+import type { Barred } from '../request/caller.ts';
 import type { Envelope, Malformed } from '../request/envelope.ts';
 import type { HeadRefusal } from '../request/http-head.ts';
 import { rateFields } from './rate-fields.ts';
@@ -13,6 +14,7 @@ import { rpcError } from './rpc-error.ts';
 export type Refusal =
   | Exclude<Identity, { kind: 'known' }>
   | Exclude<Charge, { kind: 'charged' }>
+  | Barred
   | HeadRefusal
   | BodyRefusal
   | Malformed
@@ -38,6 +40,10 @@ function rowOf(refusal: Refusal): Row {
       return row(429, -429, 'Rate limit exceeded', {
         'retry-after': String(retryAfterSeconds(refusal.waitMs)),
         ...rateFields(refusal.rate),
+      });
+    case 'too-many-failed-keys':
+      return row(429, -429, 'Rate limit exceeded', {
+        'retry-after': String(retryAfterSeconds(refusal.waitMs)),
       });
     case 'over-scans':
       return row(429, -429, `Rate limit exceeded: at most ${refusal.max} scans at once`, {

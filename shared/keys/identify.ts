@@ -2,7 +2,9 @@ import type { Clock } from '../clock.ts';
 import type { Store } from '../store/open.ts';
 import { hashOf, type KeyId, readApiKey } from './api-key.ts';
 import type { Carried } from './carrier.ts';
-import { createKeyLookup, type KnownKey } from './lookup.ts';
+import { createKeyLookup } from './lookup.ts';
+import { createKeySource, type KnownKey } from './source.ts';
+import { createKeyUses } from './uses.ts';
 
 /** Who is calling. `plan` names the account's plan; an account without one reads only the program API. */
 export type Caller = Readonly<{
@@ -27,28 +29,51 @@ const MISSING: Identity = { kind: 'missing-key' };
 const INVALID: Identity = { kind: 'invalid-key' };
 const UNAVAILABLE: Identity = { kind: 'check-unavailable' };
 
+export type Identifier = Readonly<{
+  identify: Identify;
+  /** The caller of a key that is in memory and good, without asking for any other. */
+  recall(carried: Carried): Extract<Identity, { kind: 'known' }> | undefined;
+  /** Notices what has changed, and writes when keys were used; call it at least once a second, as revocation promises. */
+  refresh(): void;
+}>;
+
 /**
  * Identifies by SHA-256 in `store`, with a memory of known and unknown keys in front. Keys in memory go on working
- * when the store does not answer; others are then `check-unavailable`. `refresh` forgets everything that may have
- * changed; call it at least once a second, as revocation promises.
+ * when the store does not answer; others are then `check-unavailable`.
  */
-export function createIdentify(
-  store: Store,
-  clock: Clock,
-): Readonly<{ identify: Identify; refresh(): void }> {
-  const lookup = createKeyLookup(store);
+export function createIdentify(store: Store, clock: Clock): Identifier {
+  const lookup = createKeyLookup(createKeySource(store), clock);
+  const uses = createKeyUses(store);
 
   function identify(carried: Carried): Identity {
     if (carried.kind === 'none') return MISSING;
     if (carried.kind === 'conflict') return INVALID;
     const key = readApiKey(carried.text);
-    if (key === undefined) return INVALID;
-    const found = lookup.find(hashOf(key));
-    if (found === 'unavailable') return UNAVAILABLE;
-    return found === 'unknown' || !isActive(found, clock.now()) ? INVALID : found.identity;
+    return key === undefined ? INVALID : identityOf(lookup.find(hashOf(key)));
   }
 
-  return { identify, refresh: lookup.refresh };
+  function identityOf(found: ReturnType<typeof lookup.find>): Identity {
+    if (found === 'unavailable') return UNAVAILABLE;
+    const nowMs = clock.now();
+    if (found === 'unknown' || !isActive(found, nowMs)) return INVALID;
+    uses.note(found, nowMs);
+    return found.identity;
+  }
+
+  function recall(carried: Carried) {
+    const key = carried.kind === 'text' ? readApiKey(carried.text) : undefined;
+    const found = key === undefined ? undefined : lookup.recall(hashOf(key));
+    if (found === undefined) return undefined;
+    const identity = identityOf(found);
+    return identity.kind === 'known' ? identity : undefined;
+  }
+
+  function refresh(): void {
+    lookup.refresh();
+    uses.write();
+  }
+
+  return { identify, recall, refresh };
 }
 
 function isActive({ suspended, expiresAtMs }: KnownKey, nowMs: number): boolean {

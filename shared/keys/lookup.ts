@@ -1,102 +1,106 @@
-import type { Store } from '../store/open.ts';
-import type { KeyId } from './api-key.ts';
-import type { Identity } from './identify.ts';
+import type { Clock } from '../clock.ts';
+import type { KeySource, KnownKey } from './source.ts';
+import { createUnknownKeys } from './unknown-keys.ts';
 
-/** A key that is not revoked, as its row says. `identity` is made once, so that a hit allocates nothing. */
-export type KnownKey = Readonly<{
-  identity: Extract<Identity, { kind: 'known' }>;
-  suspended: boolean;
-  expiresAtMs: number | undefined;
-}>;
+/** A key in memory. Mutable: `usedMinute` is the last minute since 1970 in which it was used. */
+export type HeldKey = KnownKey & { readonly revision: number | undefined; usedMinute: number };
 
 export type KeyLookup = Readonly<{
-  find(hash: Buffer): KnownKey | 'unknown' | 'unavailable';
+  find(hash: Buffer): HeldKey | 'unknown' | 'unavailable';
+  /** What `find` gives for a key that is in memory; `undefined` for any other, without asking. */
+  recall(hash: Buffer): HeldKey | 'unknown' | undefined;
+  /** Reads the revision; what was read under an older one is asked for again when it is needed. */
   refresh(): void;
 }>;
 
-/** Keys kept in memory; the oldest go first. About 300 bytes each. */
-const KNOWN_MAX = 100_000;
-/** Unknown keys remembered, so that a guesser's repeats cost no look-up. */
-const UNKNOWN_MAX = 50_000;
+/** Keys kept in memory; the oldest go first. About 400 bytes each. */
+const HELD_MAX = 100_000;
+/** A key that was not used for this long is forgotten, in minutes. */
+const IDLE_MINUTES = 60;
+/** After a read that waited in vain, the source is left alone for this long: all that is asked waits with it. */
+const REST_MS = 250;
+const WAITED_MS = 5;
+const MINUTE_MS = 60_000;
 
-type Row = {
-  id: string;
-  account_id: number;
-  plan: string | null;
-  credits_granted: number | null;
-  suspended: number;
-  expires_at_ms: number | null;
-};
-
-/** Finds keys by hash, from memory when the store's revision has not moved since they were read. */
-export function createKeyLookup(store: Store): KeyLookup {
-  const byHash = store.prepare<Row, [Buffer]>(`
-    SELECT keys.id, account_id, plan, credits_granted, suspended, expires_at_ms
-    FROM keys JOIN accounts ON accounts.id = account_id WHERE hash = ? AND revoked_at_ms IS NULL`);
-  const revisionOf = store.prepare<{ value: number }, []>('SELECT value FROM revision');
-  const known = new Map<string, KnownKey>();
-  const unknown = new Set<string>();
+/**
+ * Finds keys by hash, from memory when the revision has not moved since they were read. A key that is in memory goes on
+ * being found while the source does not answer.
+ */
+export function createKeyLookup(source: KeySource, clock: Clock): KeyLookup {
+  const held = new Map<string, HeldKey>();
+  const unknown = createUnknownKeys(clock);
   let revision: number | undefined;
+  let restsUntilMs = Number.NEGATIVE_INFINITY;
+  let sweptMinute = minuteOf(clock.now());
 
-  function find(hash: Buffer) {
+  function recall(hash: Buffer): HeldKey | 'unknown' | undefined {
     const name = hash.toString('latin1');
-    const hit = known.get(name);
+    const hit = held.get(name);
+    if (hit === undefined || hit.revision === revision) return hit;
+    return ask(hash, name, hit) ?? hit;
+  }
+
+  function find(hash: Buffer): HeldKey | 'unknown' | 'unavailable' {
+    const hit = recall(hash);
     if (hit !== undefined) return hit;
-    if (unknown.has(name)) return 'unknown';
-    try {
-      const row = byHash.get(hash);
-      if (row === null) return remember(unknown, name, UNKNOWN_MAX);
-      const key = knownFrom(row);
-      trim(known, KNOWN_MAX);
-      known.set(name, key);
-      return key;
-    } catch {
-      return 'unavailable';
-    }
+    const name = hash.toString('latin1');
+    return unknown.has(name) ? 'unknown' : (ask(hash, name, undefined) ?? 'unavailable');
   }
 
-  function refresh() {
+  /** Reads the key; `undefined` when the source does not answer. */
+  function ask(hash: Buffer, name: string, before: HeldKey | undefined): HeldKey | 'unknown' | undefined {
+    const sinceMs = clock.monotonic();
+    if (sinceMs < restsUntilMs) return undefined;
+    let key: KnownKey | undefined;
     try {
-      const value = revisionOf.get()?.value;
-      if (value === revision) return;
+      key = source.read(hash);
+    } catch {
+      restIfWaited(sinceMs);
+      return undefined;
+    }
+    if (key === undefined) {
+      held.delete(name);
+      unknown.add(name);
+      return 'unknown';
+    }
+    if (before === undefined) makeRoom();
+    const now: HeldKey = { ...key, revision, usedMinute: before?.usedMinute ?? 0 };
+    held.set(name, now);
+    return now;
+  }
+
+  function makeRoom(): void {
+    if (held.size < HELD_MAX) return;
+    for (const oldest of held.keys()) return void held.delete(oldest);
+  }
+
+  function refresh(): void {
+    const sinceMs = clock.monotonic();
+    try {
+      const value = source.revision();
+      restsUntilMs = Number.NEGATIVE_INFINITY;
+      if (value !== revision) unknown.clear();
       revision = value;
-      known.clear();
-      unknown.clear();
     } catch {
-      // The store does not answer: what is in memory stands until it does.
+      return restIfWaited(sinceMs); // what is in memory stands until the store answers
     }
+    const minute = minuteOf(clock.now());
+    if (minute !== sweptMinute) forgetIdle((sweptMinute = minute));
   }
 
-  return { find, refresh };
-}
-
-function remember(names: Set<string>, name: string, max: number): 'unknown' {
-  trim(names, max);
-  names.add(name);
-  return 'unknown';
-}
-
-/** Makes room for one more by dropping the oldest. */
-function trim(kept: Map<string, unknown> | Set<string>, max: number) {
-  if (kept.size < max) return;
-  for (const name of kept.keys()) {
-    kept.delete(name);
-    break;
+  function forgetIdle(minute: number): void {
+    for (const [name, { usedMinute }] of held) if (usedMinute < minute - IDLE_MINUTES) held.delete(name);
   }
+
+  function restIfWaited(sinceMs: number): void {
+    const nowMs = clock.monotonic();
+    if (nowMs - sinceMs >= WAITED_MS) restsUntilMs = nowMs + REST_MS;
+  }
+
+  return { find, recall, refresh };
 }
 
-function knownFrom(row: Row): KnownKey {
-  return {
-    identity: {
-      kind: 'known',
-      caller: {
-        keyId: row.id as KeyId, // written by createKeys, which makes it from the hash
-        accountId: row.account_id,
-        plan: row.plan ?? undefined,
-        creditsGranted: row.credits_granted ?? undefined,
-      },
-    },
-    suspended: row.suspended === 1,
-    expiresAtMs: row.expires_at_ms ?? undefined,
-  };
+/** The minute since 1970 that the instant is in. */
+export function minuteOf(nowMs: number): number {
+  return Math.floor(nowMs / MINUTE_MS);
 }

@@ -28,11 +28,13 @@ const gateway = createGateway({
 });
 void gateway.tend(() => undefined, new AbortController().signal);
 
+const NOBODY = { requestIP: () => null };
+
 async function ask(key: string, ...methods: readonly string[]) {
   const calls = methods.map((method) => ({ jsonrpc: '2.0', id: 1, method }));
   const body = JSON.stringify(calls.length === 1 ? calls[0] : calls);
   const headers = { ...JSON_HEADERS, 'x-token': key };
-  const answer = await gateway.answer(new Request('http://x/', { method: 'POST', headers, body }));
+  const answer = await gateway.answer(new Request('http://x/', { method: 'POST', headers, body }), NOBODY);
   await answer.text();
 }
 

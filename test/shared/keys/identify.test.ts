@@ -8,6 +8,7 @@ import { hashOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import type { Carried } from '../../../shared/keys/carrier.ts';
 import { createIdentify } from '../../../shared/keys/identify.ts';
 import { createKeyLookup } from '../../../shared/keys/lookup.ts';
+import { createKeySource } from '../../../shared/keys/source.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
@@ -134,7 +135,7 @@ describe('identify', () => {
 describe('the look-up behind it', () => {
   test('asks the store once for a key, known or not', () => {
     const store = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-    const lookup = createKeyLookup(store);
+    const lookup = createKeyLookup(createKeySource(store), clock);
     const [known, unknown] = [hashOf(newKey('payer').key), hashOf(makeApiKey(randomBytes))];
     const first = lookup.find(known);
     expect(lookup.find(unknown)).toBe('unknown');
@@ -146,7 +147,7 @@ describe('the look-up behind it', () => {
 
   test('keeps its memory while the revision stands still', () => {
     const store = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-    const lookup = createKeyLookup(store);
+    const lookup = createKeyLookup(createKeySource(store), clock);
     const made = newKey('payer');
     lookup.refresh();
     const first = lookup.find(hashOf(made.key));
@@ -162,7 +163,7 @@ describe('the look-up behind it', () => {
 
   test('remembers at most 50,000 unknown keys: the oldest is asked for again', () => {
     const store = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-    const lookup = createKeyLookup(store);
+    const lookup = createKeyLookup(createKeySource(store), clock);
     const nth = (n: number) => Buffer.from(n.toString(16).padStart(64, '0'), 'hex');
     for (let n = 0; n <= 50_000; n++) lookup.find(nth(n));
     store.run('ALTER TABLE keys RENAME TO keys_gone');

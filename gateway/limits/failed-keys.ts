@@ -1,0 +1,71 @@
+import type { Clock } from '../../shared/clock.ts';
+
+/** Requests with failed keys, by the address that they came from. */
+export type FailedKeys = Readonly<{
+  /** Until the address may try another key, in milliseconds; `undefined`: now. */
+  waitMs(address: string): number | undefined;
+  /** A request from the address had a key that failed. */
+  note(address: string): void;
+}>;
+
+/** So many in so long; a caller with a wrong key in its config asks far less, a guesser far more. */
+const FAILURES_MAX = 100;
+const WINDOW_MS = 10_000;
+
+/** Addresses remembered; the one that failed longest ago goes first. At most about 1 KB each. */
+const ADDRESSES_MAX = 10_000;
+
+/** Counts over any ten seconds, exactly: every failure is kept with its instant until it is that old. */
+export function createFailedKeys(clock: Clock): FailedKeys {
+  const failures = new Map<string, number[]>();
+
+  function waitMs(address: string): number | undefined {
+    const instants = failures.get(neighbourhoodOf(address));
+    if (instants === undefined) return undefined;
+    const nowMs = clock.monotonic();
+    forgetOld(instants, nowMs);
+    const [oldest] = instants;
+    return oldest === undefined || instants.length < FAILURES_MAX ? undefined : oldest + WINDOW_MS - nowMs;
+  }
+
+  function note(address: string): void {
+    const name = neighbourhoodOf(address);
+    const nowMs = clock.monotonic();
+    const instants = failures.get(name) ?? [];
+    forgetOld(instants, nowMs);
+    // One that is barred is not noted again, so the list does not grow beyond what bars it.
+    if (instants.length < FAILURES_MAX) instants.push(nowMs);
+    failures.delete(name);
+    makeRoom();
+    failures.set(name, instants); // now the last to go
+  }
+
+  function makeRoom(): void {
+    if (failures.size < ADDRESSES_MAX) return;
+    for (const oldest of failures.keys()) return void failures.delete(oldest);
+  }
+
+  return { waitMs, note };
+}
+
+function forgetOld(instants: number[], nowMs: number): void {
+  const young = instants.findIndex((instant) => instant + WINDOW_MS > nowMs);
+  instants.splice(0, young === -1 ? instants.length : young);
+}
+
+const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
+
+/** What one caller can have many of counts as one: an IPv6 address by its /64, an IPv4 address, also a mapped one, by itself. */
+export function neighbourhoodOf(address: string): string {
+  if (!address.includes(':')) return address;
+  const [, mapped] = MAPPED.exec(address) ?? [];
+  if (mapped !== undefined) return mapped;
+  const [head = '', tail] = address.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  const behind = tail === undefined || tail === '' ? [] : tail.split(':');
+  while (groups.length < 4 && groups.length + behind.length < 8) groups.push('0');
+  return [...groups, ...behind]
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':');
+}

@@ -1,0 +1,50 @@
+import type { Store } from '../store/open.ts';
+import type { KeyId } from './api-key.ts';
+import { type HeldKey, minuteOf } from './lookup.ts';
+
+/** When keys were used last: noted as they are, written later. */
+export type KeyUses = Readonly<{
+  /** Costs a comparison, but for a key's first use in a minute. */
+  note(key: HeldKey, nowMs: number): void;
+  /** Writes what is noted, in one transaction of bounded length; what cannot be written waits for the next. Never throws. */
+  write(): void;
+}>;
+
+/** Rows in one transaction; they take some 5 ms. */
+const ROWS_MAX = 500;
+/** Uses that wait to be written; further ones are not noted until there is room. */
+const WAITING_MAX = 100_000;
+
+/**
+ * Notes uses for `last_used_at_ms` of `store`. A key's row is written at most once a minute, by however many processes
+ * it is used, with the instant of its first use in that minute; this moves no revision.
+ */
+export function createKeyUses(store: Store): KeyUses {
+  const update = store.prepare<null, [number, KeyId]>(`
+    UPDATE keys SET last_used_at_ms = ?1
+    WHERE id = ?2 AND (last_used_at_ms IS NULL OR last_used_at_ms / 60000 < ?1 / 60000)`);
+  const waiting = new Map<KeyId, number>();
+  const writeSome = store.transaction((ids: readonly KeyId[]) => {
+    for (const id of ids) update.run(waiting.get(id) ?? 0, id);
+  });
+
+  function note(key: HeldKey, nowMs: number): void {
+    const minute = minuteOf(nowMs);
+    if (key.usedMinute === minute) return;
+    key.usedMinute = minute;
+    if (waiting.size < WAITING_MAX) waiting.set(key.identity.caller.keyId, nowMs);
+  }
+
+  function write(): void {
+    if (waiting.size === 0) return;
+    const ids = [...waiting.keys().take(ROWS_MAX)];
+    try {
+      writeSome.immediate(ids);
+      for (const id of ids) waiting.delete(id);
+    } catch {
+      // Somebody else writes for long, or the disk is full: the next call tries again.
+    }
+  }
+
+  return { note, write };
+}

@@ -1,0 +1,75 @@
+import { expect, test } from 'bun:test';
+import { createFailedKeys } from '../../../gateway/limits/failed-keys.ts';
+import { createIdentifyCaller } from '../../../gateway/request/caller.ts';
+import type { Carried } from '../../../shared/keys/carrier.ts';
+import type { Identifier, Identity } from '../../../shared/keys/identify.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
+
+const KNOWN = { kind: 'known', caller: {} } as Extract<Identity, { kind: 'known' }>; // nobody looks into it
+const request = new Request('http://gateway/');
+const text = (key: string): Carried => ({ kind: 'text', text: key });
+
+/** Keys named `good…` are good; they are in memory from their second look on. */
+function callers() {
+  const asked: string[] = [];
+  const memory = new Set<string>();
+  const keys: Pick<Identifier, 'identify' | 'recall'> = {
+    recall: (carried) => (carried.kind === 'text' && memory.has(carried.text) ? KNOWN : undefined),
+    identify(carried) {
+      if (carried.kind === 'none') return { kind: 'missing-key' };
+      if (carried.kind === 'conflict') return { kind: 'invalid-key' };
+      asked.push(carried.text);
+      if (carried.text === 'unsure') return { kind: 'check-unavailable' };
+      if (!carried.text.startsWith('good')) return { kind: 'invalid-key' };
+      memory.add(carried.text);
+      return KNOWN;
+    },
+  };
+  const { clock, advance } = createVirtualClock();
+  const identifyCaller = createIdentifyCaller(keys, createFailedKeys(clock));
+  const looks: string[] = [];
+  const from = (address: string | null) => ({
+    requestIP: () => (looks.push(String(address)), address === null ? null : { address }),
+  });
+  return {
+    asked,
+    looks,
+    advance,
+    ask: (carried: Carried, address: string | null = 'a') => identifyCaller(carried, request, from(address)),
+  };
+}
+
+test('a key in memory is known from anywhere, and nobody looks from where', () => {
+  const { ask, looks, asked } = callers();
+  ask(text('good'));
+  for (let i = 0; i < 200; i++) ask(text(`bad ${i}`));
+  looks.length = asked.length = 0;
+  expect(ask(text('good'))).toBe(KNOWN);
+  expect([looks, asked]).toEqual([[], []]);
+});
+
+test('after a hundred failed keys an address is barred without a look-up, until the first is ten seconds old', () => {
+  const { ask, asked, advance } = callers();
+  for (let i = 0; i < 100; i++) expect(ask(text(`bad ${i}`)).kind).toBe('invalid-key');
+  expect(ask(text('good'))).toEqual({ kind: 'too-many-failed-keys', waitMs: 10_000 });
+  expect(asked).not.toContain('good');
+  expect(ask(text('good'), 'another').kind).toBe('known');
+  advance(10_000);
+  expect(ask(text('good 2')).kind).toBe('known');
+});
+
+test('a conflict is a failed key; no key, and a check that cannot be done, are not', () => {
+  const { ask } = callers();
+  for (let i = 0; i < 200; i++) {
+    expect(ask({ kind: 'none' }).kind).toBe('missing-key');
+    expect(ask(text('unsure')).kind).toBe('check-unavailable');
+  }
+  for (let i = 0; i < 100; i++) expect(ask({ kind: 'conflict' }).kind).toBe('invalid-key');
+  expect(ask({ kind: 'conflict' }).kind).toBe('too-many-failed-keys');
+  expect(ask({ kind: 'none' }).kind).toBe('missing-key');
+});
+
+test('a connection without an address is never barred', () => {
+  const { ask } = callers();
+  for (let i = 0; i < 200; i++) expect(ask(text(`bad ${i}`), null).kind).toBe('invalid-key');
+});

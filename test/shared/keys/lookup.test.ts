@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'bun:test';
+import { keyIdOf } from '../../../shared/keys/api-key.ts';
+import { createKeyLookup } from '../../../shared/keys/lookup.ts';
+import type { KnownKey } from '../../../shared/keys/source.ts';
+import { createVirtualClock } from '../../gateway/virtual-clock.ts';
+
+const nth = (n: number) => Buffer.from(n.toString(16).padStart(64, '0'), 'hex');
+
+/** A source in memory that counts what it is asked, and can be slow and out. */
+function looking() {
+  const { clock, advance } = createVirtualClock();
+  const keys = new Map<string, KnownKey>();
+  const state = { reads: 0, revision: 1, isOut: false, waitsMs: 0 };
+  const answer = () => {
+    advance(state.waitsMs);
+    if (state.isOut) throw new Error('locked');
+  };
+  const lookup = createKeyLookup(
+    {
+      read(hash) {
+        state.reads++;
+        answer();
+        return keys.get(hash.toString('hex'));
+      },
+      revision: () => (answer(), state.revision),
+    },
+    clock,
+  );
+  lookup.refresh();
+  return {
+    ...lookup,
+    state,
+    advance,
+    put(hash: Buffer, plan = 'pro') {
+      const caller = { keyId: keyIdOf(hash), accountId: 1, plan, creditsGranted: undefined };
+      keys.set(hash.toString('hex'), {
+        identity: { kind: 'known', caller },
+        suspended: false,
+        expiresAtMs: undefined,
+      });
+    },
+    remove: (hash: Buffer) => void keys.delete(hash.toString('hex')),
+    planOf(hash: Buffer) {
+      const found = lookup.find(hash);
+      return typeof found === 'string' ? found : found.identity.caller.plan;
+    },
+  };
+}
+
+describe('a key that nobody has', () => {
+  test('is asked for once in ten seconds', () => {
+    const { planOf, put, state, advance } = looking();
+    for (let i = 0; i < 1_000; i++) expect(planOf(nth(1))).toBe('unknown');
+    expect(state.reads).toBe(1);
+    put(nth(1));
+    advance(9_999);
+    expect(planOf(nth(1))).toBe('unknown');
+    advance(1);
+    expect(planOf(nth(1))).toBe('pro');
+  });
+
+  test('is asked for again when the revision moves', () => {
+    const { planOf, put, state, refresh } = looking();
+    expect(planOf(nth(1))).toBe('unknown');
+    put(nth(1));
+    state.revision++;
+    refresh();
+    expect(planOf(nth(1))).toBe('pro');
+  });
+
+  test('is kept among fifty thousand, and the one asked for longest ago goes first', () => {
+    const { planOf, state } = looking();
+    for (let n = 0; n < 50_000; n++) planOf(nth(n));
+    planOf(nth(0)); // now 1 is the one
+    planOf(nth(50_000));
+    const before = state.reads;
+    planOf(nth(0));
+    expect(state.reads).toBe(before);
+    planOf(nth(1));
+    expect(state.reads).toBe(before + 1);
+  });
+});
+
+describe('a key in memory', () => {
+  test('is asked for again, once, when the revision moves', () => {
+    const { planOf, put, remove, state, refresh } = looking();
+    put(nth(1));
+    put(nth(2));
+    expect([planOf(nth(1)), planOf(nth(2))]).toEqual(['pro', 'pro']);
+    put(nth(1), 'scale');
+    remove(nth(2));
+    expect([planOf(nth(1)), planOf(nth(2))]).toEqual(['pro', 'pro']);
+    state.revision++;
+    refresh();
+    const before = state.reads;
+    for (let i = 0; i < 10; i++) expect([planOf(nth(1)), planOf(nth(2))]).toEqual(['scale', 'unknown']);
+    expect(state.reads).toBe(before + 2);
+  });
+
+  test('goes on being found when the revision has moved and then the source is out', () => {
+    const { planOf, put, state, refresh } = looking();
+    put(nth(1));
+    planOf(nth(1));
+    state.revision++;
+    refresh();
+    state.isOut = true;
+    expect([planOf(nth(1)), planOf(nth(2))]).toEqual(['pro', 'unavailable']);
+    state.isOut = false;
+    put(nth(1), 'scale');
+    expect([planOf(nth(1)), planOf(nth(2))]).toEqual(['scale', 'unknown']);
+  });
+
+  test('is forgotten an hour after its last use, but not while the source is out', () => {
+    const { planOf, put, state, refresh, advance } = looking();
+    put(nth(1));
+    planOf(nth(1));
+    state.isOut = true;
+    advance(3 * 3_600_000);
+    refresh();
+    expect(planOf(nth(1))).toBe('pro');
+    state.isOut = false;
+    refresh();
+    const before = state.reads;
+    planOf(nth(1));
+    expect(state.reads).toBe(before + 1);
+  });
+
+  test('is recalled; any other key is not, and nobody is asked', () => {
+    const { planOf, recall, put, state } = looking();
+    put(nth(1));
+    expect(recall(nth(1))).toBeUndefined();
+    expect(state.reads).toBe(0);
+    planOf(nth(1));
+    expect(recall(nth(1))).toMatchObject({ identity: { caller: { plan: 'pro' } } });
+  });
+});
+
+test('a source that was waited for in vain is left alone for a quarter of a second', () => {
+  const { planOf, state, advance } = looking();
+  state.isOut = true;
+  state.waitsMs = 25;
+  expect(planOf(nth(1))).toBe('unavailable');
+  for (let n = 2; n < 100; n++) expect(planOf(nth(n))).toBe('unavailable');
+  expect(state.reads).toBe(1);
+  advance(250);
+  state.isOut = false;
+  expect(planOf(nth(1))).toBe('unknown');
+});

@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { keyIdOf } from '../../../shared/keys/api-key.ts';
+import type { HeldKey } from '../../../shared/keys/lookup.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
+import { createKeyUses } from '../../../shared/keys/uses.ts';
+import type { Store } from '../../../shared/store/open.ts';
+import { opened, temporaryFolder } from '../../started/gateway.ts';
+
+const MINUTE = 60_000;
+const NOON = 1_000_000 * MINUTE;
+
+let folder: ReturnType<typeof temporaryFolder>;
+let store: Store;
+beforeEach(() => {
+  folder = temporaryFolder();
+  store = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  store.run("INSERT INTO accounts (name, created_at_ms) VALUES ('payer', 0)");
+});
+afterEach(() => {
+  store.close();
+  folder[Symbol.dispose]();
+});
+
+/** Key number `n`, in the store and as a process holds it. */
+function key(n: number): HeldKey {
+  const hash = Buffer.from(n.toString(16).padStart(64, '0'), 'hex').reverse();
+  const keyId = keyIdOf(Buffer.from(hash));
+  store.run(
+    "INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms) VALUES (?, 1, 'n', ?, 'p', 'l', 0) ON CONFLICT DO NOTHING",
+    [keyId, hash],
+  );
+  const caller = { keyId, accountId: 1, plan: undefined, creditsGranted: undefined };
+  const identity = { kind: 'known', caller } as const;
+  return { identity, suspended: false, expiresAtMs: undefined, revision: 1, usedMinute: 0 };
+}
+
+const lastUsed = ({ identity }: HeldKey) =>
+  store
+    .query<{ last_used_at_ms: number | null }, [string]>('SELECT last_used_at_ms FROM keys WHERE id = ?')
+    .get(identity.caller.keyId)?.last_used_at_ms;
+const changes = () => store.query<{ n: number }, []>('SELECT total_changes() AS n').get()?.n ?? 0;
+const revision = () => store.query<{ value: number }, []>('SELECT value FROM revision').get()?.value;
+
+test('the first use in a minute is written, and moves no revision', () => {
+  const [used, unused] = [key(1), key(2)];
+  const before = revision();
+  const { note, write } = createKeyUses(store);
+  note(used, NOON + 1_234);
+  note(used, NOON + 5_678);
+  write();
+  expect([lastUsed(used), lastUsed(unused)]).toEqual([NOON + 1_234, null]);
+  expect(revision()).toBe(before);
+});
+
+test('a row is written at most once a minute, by however many processes', () => {
+  const processes = [key(1), key(1), key(1)].map((held) => ({ held, ...createKeyUses(store) }));
+  const before = changes();
+  for (let ms = 0; ms < 3 * MINUTE; ms += 7_000) {
+    for (const { held, note, write } of processes) {
+      note(held, NOON + ms);
+      write();
+    }
+  }
+  expect(changes() - before).toBe(3);
+  expect(lastUsed(key(1))).toBe(NOON + 2 * MINUTE + 6_000);
+});
+
+test('thousands of uses are written in transactions of five hundred, all of them in the end', () => {
+  const keys = Array.from({ length: 1_200 }, (_, n) => key(n));
+  const { note, write } = createKeyUses(store);
+  for (const held of keys) note(held, NOON);
+  const written = [500, 1_000, 1_200, 1_200].map(() => {
+    write();
+    return keys.filter((held) => lastUsed(held) === NOON).length;
+  });
+  expect(written).toEqual([500, 1_000, 1_200, 1_200]);
+});
+
+test('what cannot be written waits, and is written when it can be', () => {
+  const held = key(1);
+  const { note, write } = createKeyUses(store);
+  const other = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  store.run('PRAGMA busy_timeout = 1');
+  other.run('BEGIN IMMEDIATE');
+  note(held, NOON);
+  write();
+  expect(lastUsed(held)).toBeNull();
+  other.run('ROLLBACK');
+  other.close();
+  write();
+  expect(lastUsed(held)).toBe(NOON);
+});
