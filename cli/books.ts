@@ -9,8 +9,17 @@ import { LEDGER_FILE } from '../shared/ledger/schema.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { failed, type Invocation, type Outcome, type World } from './command.ts';
 
-/** The config's database, open: accounts, their keys and what they spent. */
-export type Books = Readonly<{ config: Config; store: Store; accounts: Accounts; keys: Keys }>;
+/** The config's database, open: accounts, their keys, and what they spent and used. */
+export type Books = Readonly<{
+  config: Config;
+  store: Store;
+  ledger: Store;
+  accounts: Accounts;
+  keys: Keys;
+}>;
+
+type Opened =
+  { readonly kind: 'open'; readonly books: Books & Disposable } | Extract<Outcome, { kind: 'failed' }>;
 
 /** Opens the database of the config, lets `act` work on it and closes it; the apps may run meanwhile. */
 export function withBooks(
@@ -25,21 +34,49 @@ export function withBooks(
 /** The same for a config already read. */
 export function withBooksOf(
   config: Config,
-  { clock, random }: Pick<World, 'clock' | 'random'>,
+  world: Pick<World, 'clock' | 'random'>,
   act: (books: Books) => Outcome,
 ): Outcome {
+  const opened = openBooks(config, world);
+  if (opened.kind === 'failed') return opened;
+  using books = opened.books;
+  return act(books);
+}
+
+/** The same as `withBooks` for what takes its time. */
+export async function withBooksAwaited(
+  { values, world }: Pick<Invocation, 'values' | 'world'>,
+  act: (books: Books) => Promise<Outcome>,
+): Promise<Outcome> {
+  const loaded = loadConfig(values.config, world.env, 'is-absent');
+  if (loaded.kind === 'unusable') return failed(...loaded.lines);
+  const opened = openBooks(loaded.config, world);
+  if (opened.kind === 'failed') return opened;
+  using books = opened.books;
+  return await act(books);
+}
+
+function openBooks(config: Config, { clock, random }: Pick<World, 'clock' | 'random'>): Opened {
   const { dataDir } = config.storage;
   const opened = openStore(join(dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   if (opened.kind === 'unusable') return failed(opened.sentence);
-  using store = opened.store;
+  const { store } = opened;
   const ledgerOpened = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
-  if (ledgerOpened.kind === 'unusable') return failed(ledgerOpened.sentence);
-  using ledger = ledgerOpened.store;
+  if (ledgerOpened.kind === 'unusable') {
+    store.close();
+    return failed(ledgerOpened.sentence);
+  }
+  const ledger = ledgerOpened.store;
   const accounts = createAccounts({
     store,
     plans: config.plans,
     spentOf: (accountId) => spentOf(ledger, accountId),
     clock,
   });
-  return act({ config, store, accounts, keys: createKeys({ store, clock, random }) });
+  const keys = createKeys({ store, clock, random });
+  const close = () => {
+    ledger.close();
+    store.close();
+  };
+  return { kind: 'open', books: { config, store, ledger, accounts, keys, [Symbol.dispose]: close } };
 }

@@ -11,6 +11,8 @@ export type World = Readonly<{
   /** n uniform bytes. */
   random: (bytes: number) => Uint8Array;
   out: (text: string) => void;
+  /** Resolves when what went to `out` has been taken, so that long answers are not held: false when nobody reads any more. */
+  taken: () => Promise<boolean>;
   err: (text: string) => void;
 }>;
 
@@ -21,6 +23,10 @@ export const VALUES = {
   credits: 'N',
   name: 'TEXT',
   grace: 'TIME',
+  account: 'NAME',
+  from: 'D',
+  to: 'D',
+  format: 'table|csv|ndjson',
 } as const;
 export type ValueOption = keyof typeof VALUES;
 /** Options that are there or not. */
@@ -54,6 +60,6 @@ export type Command = Readonly<{
 }>;
 
 /** An outcome of one or more sentences on stderr and exit code 1. */
-export function failed(...lines: string[]): Outcome {
+export function failed(...lines: string[]): Extract<Outcome, { kind: 'failed' }> {
   return { kind: 'failed', lines };
 }

@@ -20,7 +20,11 @@ if (argv[0] === 'start' || argv[0] === 'verify' || packagesAreStale(root)) {
   }
 }
 
-const [{ run }, { systemClock }] = await Promise.all([import('./run.ts'), import('../shared/clock.ts')]);
+const [{ run }, { systemClock }, { taken }] = await Promise.all([
+  import('./run.ts'),
+  import('../shared/clock.ts'),
+  import('./taken.ts'),
+]);
 process.exitCode = await run({
   argv,
   env: process.env,
@@ -28,5 +32,6 @@ process.exitCode = await run({
   clock: systemClock,
   random: randomBytes,
   out: (text) => process.stdout.write(text),
+  taken: () => taken(process.stdout),
   err: (text) => process.stderr.write(text),
 });

@@ -7,6 +7,7 @@ import { keyCreate, keyList, keyRevoke, keyRotate } from './commands/key.ts';
 import { localnetUpgrade } from './commands/localnet.ts';
 import { programsCheck } from './commands/programs.ts';
 import { start } from './commands/start.ts';
+import { usage } from './commands/usage.ts';
 import { verify } from './commands/verify.ts';
 import { usageOf, usageOfCommand } from './usage.ts';
 
@@ -19,6 +20,7 @@ const COMMANDS: readonly Command[] = [
   keyList,
   keyRevoke,
   keyRotate,
+  usage,
   configCheck,
   configReload,
   programsCheck,

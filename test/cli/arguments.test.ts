@@ -80,6 +80,7 @@ describe('the program', () => {
       'key list',
       'key revoke',
       'key rotate',
+      'usage',
       'config check',
       'config reload',
       'programs check',
@@ -93,10 +94,10 @@ describe('the program', () => {
     expect(out).toContain('--grace TIME --config FILE --json');
   });
   test('answers a mistake with a sentence, a hint and exit code 1', async () => {
-    expect(await run('usage')).toEqual({
+    expect(await run('bill')).toEqual({
       code: 1,
       out: '',
-      err: 'There is no command "usage". Try: bun run sluice --help\n',
+      err: 'There is no command "bill". Try: bun run sluice --help\n',
     });
     expect((await run('key', 'create')).err).toBe(
       'key create needs ACCOUNT. Try: bun run sluice key create --help\n',

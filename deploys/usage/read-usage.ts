@@ -1,0 +1,67 @@
+import type { Store } from '../../shared/store/open.ts';
+import { dayText, hourText, monthOf, monthText, HOUR_MS } from './calendar.ts';
+
+/** Hours since 1970 (UTC), from the first up to and without the second. */
+export type Hours = Readonly<{ fromHour: number; toHour: number }>;
+
+/** What one key used of one method in a period, over all nodes. */
+export type Used = Readonly<{
+  /** `2026-11-21T19:00Z`, or for what is kept no finer, the whole `2026-08-01` or `2024-07`. */
+  period: string;
+  accountId: number;
+  keyId: string;
+  method: string;
+  calls: number;
+  /** What was charged, less what was given back. */
+  credits: number;
+  errors: number;
+  bytesOut: number;
+  refused: number;
+}>;
+
+type Row = Omit<Used, 'period'> & Readonly<{ at: number }>;
+type Place = Readonly<{ at: number; accountId: number; keyId: string; method: string }>;
+
+/** Rows held at once. Nothing is held open between two pages, so a slow reader keeps no gateway from tidying up. */
+const PAGE = 1_000;
+
+/**
+ * What was used in these hours, of one account or of all, the oldest first, in pages. A day or a month that the hours
+ * touch is given whole, because its hours are not known any more.
+ */
+export function* readUsage(
+  ledger: Store,
+  { fromHour, toHour }: Hours,
+  accountId?: number,
+): Generator<readonly Used[]> {
+  const months = [fromHour, toHour - 1].map((hour) => monthOf(hour * HOUR_MS).month);
+  const [firstDay, lastDay] = [Math.floor(fromHour / 24), Math.floor((toHour - 1) / 24)];
+  yield* readTable('usage_months', 'month', months[0] ?? 0, (months[1] ?? 0) + 1, monthText);
+  yield* readTable('usage_days', 'day', firstDay, lastDay + 1, dayText);
+  yield* readTable('usage_hours', 'hour', fromHour, toHour, hourText);
+
+  function* readTable(
+    table: string,
+    column: string,
+    from: number,
+    to: number,
+    textOf: (at: number) => string,
+  ): Generator<readonly Used[]> {
+    const page = ledger.prepare<Row, Place & { to: number; only: number | null }>(`
+      SELECT ${column} AS at, account_id AS accountId, key_id AS keyId, method, sum(calls) AS calls,
+        sum(credits - refunded) AS credits, sum(errors) AS errors, sum(bytes_out) AS bytesOut, sum(refused) AS refused
+      FROM ${table}
+      WHERE (${column}, account_id, key_id, method) > ($at, $accountId, $keyId, $method)
+        AND ${column} < $to AND account_id = coalesce($only, account_id)
+      GROUP BY ${column}, account_id, key_id, method ORDER BY ${column}, account_id, key_id, method LIMIT ${PAGE}`);
+    let last: Place = { at: from - 1, accountId: Number.MAX_SAFE_INTEGER, keyId: '', method: '' };
+    for (;;) {
+      const { at, accountId: account, keyId, method } = last;
+      const rows = page.all({ at, accountId: account, keyId, method, to, only: accountId ?? null });
+      const end = rows.at(-1);
+      if (end === undefined) return;
+      yield rows.map(({ at: period, ...used }) => ({ period: textOf(period), ...used }));
+      last = end;
+    }
+  }
+}

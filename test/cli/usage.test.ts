@@ -1,0 +1,218 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Invocation, World } from '../../cli/command.ts';
+import { usage } from '../../cli/commands/usage.ts';
+import { createTakeCells } from '../../deploys/usage/cell-source.ts';
+import { createRollUp } from '../../deploys/usage/roll-up.ts';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/limits/ledger.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { cellOf } from '../deploys/usage/ledger.ts';
+import { opened, temporaryFolder } from '../started/gateway.ts';
+import { MAIN, objectsOf, plainEnv, sluice } from './sluice.ts';
+
+const folder = temporaryFolder();
+const run = (...args: string[]) => sluice(folder.path, ['usage', ...args]);
+const json = async (...args: string[]) => objectsOf(await run(...args, '--json'));
+const hourAt = (text: string) => Date.parse(`${text}:00Z`) / 3_600_000;
+const openLedger = () => opened(join(folder.path, 'data', LEDGER_FILE), LEDGER_MIGRATIONS);
+
+beforeAll(async () => {
+  await sluice(folder.path, ['account', 'create', 'Acme, "the" Ltd.']);
+  await sluice(folder.path, ['account', 'create', 'other']);
+  using ledger = openLedger();
+  createTakeCells(ledger)([
+    cellOf({
+      hour: hourAt('2026-11-20T10'),
+      calls: 3,
+      credits: 30,
+      refunded: 10,
+      errors: 1,
+      bytesOut: 5_000,
+    }),
+    cellOf({ hour: hourAt('2026-11-20T10'), node: 'n2', credits: 20 }),
+    cellOf({ hour: hourAt('2026-11-20T10'), accountId: 2, keyId: 'k2', refused: 7 }),
+    cellOf({ hour: hourAt('2026-11-20T11'), accountId: 9 }),
+    cellOf({ hour: hourAt('2026-11-21T00'), accountId: 2, keyId: 'k2' }),
+  ]);
+});
+afterAll(() => folder[Symbol.dispose]());
+
+const FIRST = {
+  hour: '2026-11-20T10:00Z',
+  account: 'Acme, "the" Ltd.',
+  key_id: 'k1',
+  method: 'getSlot',
+  calls: 4,
+  credits: 40,
+  errors: 1,
+  bytes_out: 5_010,
+  refused: 0,
+};
+const DAY = ['--from', '2026-11-20', '--to', '2026-11-20'];
+
+describe('usage', () => {
+  test('with --json is one object a line, of all nodes together, the oldest first', async () => {
+    const rows = await json(...DAY);
+    expect(rows[0]).toEqual(FIRST);
+    expect(rows.map((row) => Object.values(row as object).slice(0, 3))).toEqual([
+      ['2026-11-20T10:00Z', 'Acme, "the" Ltd.', 'k1'],
+      ['2026-11-20T10:00Z', 'other', 'k2'],
+      // An account that is not there any more.
+      ['2026-11-20T11:00Z', '#9', 'k1'],
+    ]);
+    expect(await run(...DAY, '--format', 'ndjson')).toEqual(await run(...DAY, '--json'));
+  });
+
+  test('is of one account, and of the hours asked for', async () => {
+    const hoursOf = async (...args: string[]) =>
+      (await json(...args)).map((row) => (row as typeof FIRST).hour); // the shape is asserted above
+    expect(await hoursOf('--account', 'other', '--from', '2026-11-20', '--to', '2026-11-21')).toEqual([
+      '2026-11-20T10:00Z',
+      '2026-11-21T00:00Z',
+    ]);
+    expect(await hoursOf('--from', '2026-11-20T11', '--to', '2026-11-21T00')).toEqual([
+      '2026-11-20T11:00Z',
+      '2026-11-21T00:00Z',
+    ]);
+  });
+
+  test('is a table unless told otherwise', async () => {
+    const { out, code } = await run(...DAY);
+    const lines = out.trimEnd().split('\n');
+    expect([code, lines.length, new Set(lines.map(({ length }) => length)).size]).toEqual([0, 4, 1]);
+    expect(lines[0]).toMatch(/^HOUR +ACCOUNT +KEY ID +METHOD +CALLS +CREDITS +ERRORS +BYTES OUT +REFUSED$/);
+    expect(lines[1]).toMatch(/^2026-11-20T10:00Z  Acme, "the" Ltd\.  k1 +getSlot +4 +40 +1 +5010 +0$/);
+  });
+
+  test('as CSV has a head and is quoted where it must be', async () => {
+    const { out } = await run(...DAY, '--format=csv');
+    expect(out.split('\n').slice(0, 2)).toEqual([
+      'hour,account,key_id,method,calls,credits,errors,bytes_out,refused',
+      '2026-11-20T10:00Z,"Acme, ""the"" Ltd.",k1,getSlot,4,40,1,5010,0',
+    ]);
+  });
+
+  test('of the last 24 hours is what is meant without dates', async () => {
+    const now = Math.floor(Date.now() / 3_600_000);
+    using ledger = openLedger();
+    createTakeCells(ledger)([22, 23, 25].map((ago) => cellOf({ hour: now - ago, keyId: `${ago}` })));
+    // An hour may begin between the two readings of the clock: 22 hours ago is within it either way.
+    const keys = (await json()).map((row) => (row as typeof FIRST).key_id); // the shape is asserted above
+    expect(keys).toContain('22');
+    expect(keys).not.toContain('25');
+    ledger.run('DELETE FROM usage_hours WHERE hour >= ?', [now - 30]);
+  });
+
+  test('that there was not is said in the table, and is nothing to a program', async () => {
+    const never = ['--from', '2001-01-01', '--to', '2001-01-01'];
+    expect(await run(...never)).toEqual({ code: 0, out: 'Nothing was used in that time.\n', err: '' });
+    expect((await run(...never, '--json')).out).toBe('');
+    expect((await run(...never, '--format', 'csv')).out).toMatch(/^hour,.*refused\n$/);
+  });
+
+  test('of long ago is of whole days and months, in the same columns', async () => {
+    using ledger = openLedger();
+    createTakeCells(ledger)([
+      cellOf({ hour: hourAt('2020-03-31T23'), calls: 2 }),
+      cellOf({ hour: hourAt('2026-01-05T10'), calls: 3 }),
+      cellOf({ hour: hourAt('2026-01-05T11'), calls: 4 }),
+    ]);
+    const rollUp = createRollUp(ledger);
+    while (rollUp(Date.parse('2026-11-21T00:00Z')));
+    const rows = await json('--from', '2020-03-31T23', '--to', '2026-01-05T10');
+    expect(rows.map((row) => Object.values(row as object).slice(0, 5))).toEqual([
+      ['2020-03', 'Acme, "the" Ltd.', 'k1', 'getSlot', 2],
+      ['2026-01-05', 'Acme, "the" Ltd.', 'k1', 'getSlot', 7],
+    ]);
+    expect(await json('--from', '2020-04-01', '--to', '2026-01-04')).toEqual([]);
+  });
+
+  test.each([
+    [['--account', 'nobody'], 'There is no account named "nobody"; account list shows them.'],
+    [['--format', 'xml'], '--format wants table, csv, ndjson, not "xml".'],
+    [['--format', 'csv', '--json'], '--json is --format ndjson; give one of the two.'],
+    [
+      ['--from', 'monday'],
+      '--from wants a day or an hour in UTC such as 2026-11-21 or 2026-11-21T19, not "monday".',
+    ],
+    [
+      ['--to', '2026-02-30'],
+      '--to wants a day or an hour in UTC such as 2026-11-21 or 2026-11-21T19, not "2026-02-30".',
+    ],
+    [['--from', '2026-11-02', '--to', '2026-11-01'], '--from is later than --to.'],
+  ])('%j is one sentence on stderr and exit code 1', async (args, sentence) => {
+    expect(await run(...args)).toEqual({ code: 1, out: '', err: `${sentence}\n` });
+  });
+});
+
+describe('a long answer', () => {
+  const LONG = ['usage', '--from', '2010-01-01', '--to', '2010-01-31', '--json'];
+  const ROWS = 120_000;
+  const configPath = join(folder.path, 'same.toml');
+  beforeAll(() => {
+    writeFileSync(configPath, `[storage]\ndata_dir = "${folder.path}/data"\n`);
+    using ledger = openLedger();
+    const first = hourAt('2010-01-01T00');
+    createTakeCells(ledger)(
+      Array.from({ length: ROWS }, (_, i) => cellOf({ hour: first + (i % 700), keyId: `k${i}` })),
+    );
+  });
+
+  test('is whole, through a pipe that is read slowly', async () => {
+    const { out, code } = await piped('"$@" | (sleep 0.3; wc -l)');
+    expect([Number(out), code]).toEqual([ROWS, 0]);
+  });
+
+  test('is printed a thousand rows at a time, and goes on when they have been taken', async () => {
+    const pages: number[] = [];
+    let lines = 0;
+    const ended = await usage.act(
+      invocationOf({
+        out: (text) => void (lines += text.split('\n').length - 1),
+        async taken() {
+          pages.push(lines);
+          lines = 0;
+          return pages.length < 50;
+        },
+      }),
+    );
+    // The fiftieth time nobody reads any more: nothing is printed after that.
+    expect([pages, lines, ended]).toEqual([pages.map(() => 1_000), 0, { kind: 'ended', code: 0 }]);
+    expect(pages.length).toBe(50);
+  });
+
+  test('whose reader has had enough ends without a word', async () => {
+    const { out, err, code } = await piped(`"$@" | head -n 1`);
+    expect([out.split('\n').length, err, code]).toEqual([2, '', 0]);
+  });
+
+  const invocationOf = (streams: Pick<World, 'out' | 'taken'>): Invocation => ({
+    operands: [],
+    values: { from: '2010-01-01', to: '2010-01-31', config: configPath },
+    json: true,
+    world: {
+      argv: [],
+      env: {},
+      root: '',
+      clock: systemClock,
+      random: () => new Uint8Array(),
+      err: () => undefined,
+      ...streams,
+    },
+  });
+
+  async function piped(line: string) {
+    const child = Bun.spawn(
+      ['bash', '-o', 'pipefail', '-c', line, 'sluice', process.execPath, MAIN, ...LONG],
+      {
+        cwd: folder.path,
+        env: plainEnv(),
+        stdout: 'pipe',
+        stderr: 'pipe',
+      },
+    );
+    const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+    return { out, err, code };
+  }
+});
