@@ -63,10 +63,12 @@ async function serve(port: number, folder: string, settings: readonly string[]) 
   await Bun.$`mkdir -p ${folder}`.quiet();
   const words = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--daemonize', 'no'];
   const durable = ['--appendonly', 'yes', '--appendfsync', 'everysec', '--save', ''];
-  const child = Bun.spawn(['redis-server', ...words, ...durable, ...settings], {
+  // A test run that is killed takes its servers with it.
+  const fate = Bun.which('setpriv') === null ? [] : ['setpriv', '--pdeathsig', 'KILL'];
+  const child = Bun.spawn([...fate, 'redis-server', ...words, ...durable, ...settings], {
     stdin: 'ignore',
     stdout: 'pipe',
-    stderr: 'inherit',
+    stderr: 'ignore',
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const late = setTimeout(() => reject(new Error('redis-server was not ready in time')), READY_MS);

@@ -1,0 +1,126 @@
+import { Cluster, Redis } from 'ioredis';
+import { clusterOptions, connectionOptions, placesFrom } from './redis-options.ts';
+import { type RedisServer, serverFrom } from './redis-server.ts';
+
+export type RedisClient = Redis | Cluster;
+
+/** The Lua of a command under its name; each has one key. */
+export type RedisScripts = Readonly<Record<string, string>>;
+
+export type RedisLinkOptions = Readonly<{
+  url: string;
+  deadlineMs: number;
+  scripts: RedisScripts;
+  random: () => number;
+  /** Tells the operator, once per sentence. */
+  onWarning(sentence: string): void;
+  /** A server is there that may not know what the store was told: it was started anew, or is another one. */
+  onStranger(): void;
+}>;
+
+export type RedisLink = Readonly<{
+  /** The client while it may be spoken to; never one whose server has not yet been asked who it is. */
+  client(): RedisClient | undefined;
+  /** Resolves when every connection has ended. */
+  close(): Promise<void>;
+}>;
+
+/** A server that has run for less time than this may have lost something that a process was told before. */
+const YOUNG_SECONDS = 5;
+
+/**
+ * Connects to a Redis or a Redis Cluster and stays connected: what breaks is connected again without end. One address
+ * of a cluster is enough; the server says what it is.
+ */
+export function openRedisLink(options: RedisLinkOptions): RedisLink | undefined {
+  const found = placesFrom(options.url);
+  if (found === undefined) return undefined;
+  const places = found;
+  const runIds = new Map<string, string>();
+  const said = new Set<string>();
+  let checking = 0;
+  let closed = false;
+  let client: RedisClient = places.nodes.length > 1 ? openCluster() : openSingle();
+
+  function openSingle(): Redis {
+    const settings = connectionOptions(options.deadlineMs, options.random);
+    const [place] = places.nodes;
+    const redis = new Redis({
+      ...settings,
+      ...places.options,
+      ...place,
+      scripts: scriptsOf(options.scripts),
+    });
+    watch(redis);
+    return redis;
+  }
+
+  function openCluster(): Cluster {
+    const cluster = new Cluster([...places.nodes], {
+      ...clusterOptions(options.deadlineMs, options.random, places.options),
+      scripts: scriptsOf(options.scripts),
+    });
+    cluster.on('error', ignore);
+    cluster.on('node error', ignore);
+    cluster.on('+node', (node: Redis) => {
+      watch(node);
+      // Connected now and not at its first command, which would be sent before the server is asked who it is.
+      if (node.status === 'wait') node.connect().catch(ignore);
+    });
+    return cluster;
+  }
+
+  function watch(redis: Redis): void {
+    redis.on('error', ignore);
+    redis.on('ready', () => void check(redis));
+  }
+
+  async function check(redis: Redis): Promise<void> {
+    const { host = '', port = 0 } = redis.options;
+    const place = `${host}:${port}`;
+    checking++;
+    try {
+      meet(serverFrom(await redis.info(), place), place);
+    } catch {
+      // Without an answer the connection is as good as none; the next one asks again.
+      redis.disconnect(true);
+    } finally {
+      checking--;
+    }
+  }
+
+  function meet(server: RedisServer, place: string): void {
+    if (closed) return;
+    if (server.isCluster && client instanceof Redis) {
+      client.disconnect();
+      client = openCluster();
+      return;
+    }
+    for (const sentence of server.warnings) {
+      if (!said.has(sentence)) options.onWarning(sentence);
+      said.add(sentence);
+    }
+    const known = runIds.get(place);
+    runIds.set(place, server.runId);
+    if (known === undefined ? server.upSeconds < YOUNG_SECONDS : known !== server.runId) options.onStranger();
+  }
+
+  return {
+    client: () => (closed || checking > 0 || client.status !== 'ready' ? undefined : client),
+    async close() {
+      closed = true;
+      if (client.status === 'end') return;
+      const ended = Promise.withResolvers<void>();
+      client.once('end', () => ended.resolve());
+      client.disconnect();
+      await ended.promise;
+    },
+  };
+}
+
+function scriptsOf(scripts: RedisScripts): Record<string, { lua: string; numberOfKeys: number }> {
+  return Object.fromEntries(Object.entries(scripts).map(([name, lua]) => [name, { lua, numberOfKeys: 1 }]));
+}
+
+/** A connection that fails is an everyday event: it is seen by the calls that fail, and tried again. */
+function ignore(): void {}

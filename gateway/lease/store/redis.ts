@@ -1,0 +1,145 @@
+import type { Clock } from '../../../shared/clock.ts';
+import type { Released } from '../centre-credit.ts';
+import type {
+  Answered,
+  CreditAsk,
+  CreditGrant,
+  LeaseStore,
+  RateAsk,
+  RateGrant,
+  Speaker,
+} from '../messages.ts';
+import { createAnsweredMessages } from './answered-messages.ts';
+import { openRedisLink, type RedisClient } from './redis-link.ts';
+import { creditReplyOf, creditWords, rateGrantOf, rateWords } from './redis-words.ts';
+import { CREDIT_SCRIPT, LEARNING_MS, RATE_SCRIPT } from './scripts.ts';
+
+/** How long a call waits for its answer when nothing else is said, in milliseconds. */
+export const REDIS_DEADLINE_MS = 100;
+
+/** Asks that may wait for an answer at once; above it they fail at once, so that a stuck server fills no memory. */
+const WAITING_MAX = 8_192;
+
+export type RedisStoreOptions = Readonly<{
+  /** As in `placesFrom` of redis-options.ts; one address of a cluster is enough. */
+  url: string;
+  clock: Clock;
+  random: () => number;
+  /** After it a call is `failed`, although Redis may still carry it out. */
+  deadlineMs?: number;
+  /** A setting of the server that an operator must change, in a sentence; each is said once. */
+  onWarning(sentence: string): void;
+  /** Redis may have lost what it was told. Say the counters of every account of this node again, held or not. */
+  onLoss(): void;
+  /** Credits that a node, silent for a day, held and that are the account's again: for the ledger. */
+  onReleased(accountId: number, released: Released): void;
+  /** The Lua; only tests give others. */
+  scripts?: Readonly<{ rate: string; credit: string }>;
+}>;
+
+export type OpenedRedis =
+  | { readonly kind: 'open'; readonly store: LeaseStore }
+  /** `sentence` tells the operator what is wrong with the address. */
+  | { readonly kind: 'unusable'; readonly sentence: string };
+
+/** What `defineCommand` adds to the client: one command per script, with its key first. */
+type Scripted = RedisClient &
+  Record<'sluiceRate' | 'sluiceCredit', (key: string, ...words: readonly string[]) => Promise<unknown>>;
+
+/**
+ * The centre in a Redis or a Redis Cluster. It opens at once, whether the server is there or not: until it is, calls
+ * fail at once, and when it comes (back) they succeed without a restart. Every ask is one EVALSHA on the account's key.
+ */
+export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
+  const { clock, deadlineMs = REDIS_DEADLINE_MS, random, onWarning, onLoss, onReleased } = options;
+  const answered = createAnsweredMessages();
+  const closing = new AbortController();
+  let strangeAtMs = Number.NEGATIVE_INFINITY;
+  let waiting = 0;
+  const calls = new Set<Promise<unknown>>();
+
+  const link = openRedisLink({
+    url: options.url,
+    deadlineMs,
+    random,
+    onWarning,
+    onStranger() {
+      strangeAtMs = clock.monotonic();
+      onLoss();
+    },
+    scripts: {
+      sluiceRate: options.scripts?.rate ?? RATE_SCRIPT,
+      sluiceCredit: options.scripts?.credit ?? CREDIT_SCRIPT,
+    },
+  });
+  if (link === undefined) return { kind: 'unusable', sentence: 'storage.redis is not an address of Redis.' };
+
+  const sinceStrangeMs = () => clock.monotonic() - strangeAtMs;
+
+  async function rate(client: Scripted, speaker: Speaker, ask: RateAsk): Promise<RateGrant> {
+    // A bucket that is missing may have been lost until it would have filled up by itself.
+    const strange = sinceStrangeMs() < (1_000 * ask.burst) / ask.rps;
+    return rateGrantOf(
+      await client.sluiceRate(`{sluice:${ask.accountId}}:rate`, ...rateWords(speaker, ask, strange)),
+    );
+  }
+
+  async function credit(client: Scripted, speaker: Speaker, ask: CreditAsk): Promise<CreditGrant> {
+    const learning = sinceStrangeMs() < LEARNING_MS;
+    const words = creditWords(speaker, ask, learning, answered.last(speaker, ask.accountId));
+    const reply = creditReplyOf(await client.sluiceCredit(`{sluice:${ask.accountId}}:credit`, ...words));
+    answered.note(speaker, ask.accountId);
+    if (reply.lost) onLoss();
+    for (const released of reply.released) onReleased(ask.accountId, released);
+    return reply.grant;
+  }
+
+  async function all<Ask, Grant>(
+    asks: readonly Ask[],
+    one: (client: Scripted, ask: Ask) => Promise<Grant>,
+  ): Promise<readonly Answered<Grant>[]> {
+    const client = closing.signal.aborted ? undefined : link?.client();
+    if (client === undefined || waiting + asks.length > WAITING_MAX)
+      return asks.map(() => ({ kind: 'failed' }));
+    // The two commands are defined by the scripts that the link was opened with.
+    const scripted = client as Scripted;
+    const answers: Answered<Grant>[] = asks.map(() => ({ kind: 'failed' }));
+    waiting += asks.length;
+    // All are written in this turn of the event loop, and answered in one.
+    const sent = asks.map(async (ask, index) => {
+      try {
+        answers[index] = { kind: 'granted', grant: await one(scripted, ask) };
+      } catch {
+        // It stays `failed`: whether Redis took it is not known, and need not be.
+      } finally {
+        waiting--;
+      }
+    });
+    await withinDeadline(Promise.all(sent));
+    return [...answers];
+  }
+
+  /** Resolves when `work` has, or at the deadline. */
+  async function withinDeadline(work: Promise<unknown>): Promise<void> {
+    const done = new AbortController();
+    await Promise.race([work, clock.sleep(deadlineMs, done.signal)]);
+    done.abort();
+  }
+
+  function tracked<T>(call: Promise<T>): Promise<T> {
+    calls.add(call);
+    void call.finally(() => calls.delete(call));
+    return call;
+  }
+
+  const store: LeaseStore = {
+    rates: (speaker, asks) => tracked(all(asks, (client, ask) => rate(client, speaker, ask))),
+    credits: (speaker, asks) => tracked(all(asks, (client, ask) => credit(client, speaker, ask))),
+    async close() {
+      closing.abort();
+      await Promise.all(calls);
+      await link?.close();
+    },
+  };
+  return { kind: 'open', store };
+}
