@@ -30,9 +30,10 @@ export type RawCaller = Disposable &
 /** Only so much of what comes is kept as text; a test of a long body counts `received`. */
 const KEPT_CHARACTERS = 4 << 20;
 
-/** Opens a connection to the origin of `url`. */
-export async function openCaller(url: URL): Promise<RawCaller> {
-  const socket = connect(Number(url.port), url.hostname);
+/** Opens a connection to the origin of `url`, from `localAddress` when it is given: every 127.x.y.z is this machine (Linux). */
+export async function openCaller(url: URL, localAddress?: string): Promise<RawCaller> {
+  const from = localAddress === undefined ? {} : { localAddress };
+  const socket = connect({ port: Number(url.port), host: url.hostname, ...from });
   await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
   return callerOn(socket);
 }

@@ -61,8 +61,15 @@ export function silentLog(lines: unknown[] = []): Log {
   return log as unknown as Log; // the four methods are all that the code under test calls
 }
 
-/** A gateway in this process on real sockets, with its stores in a temporary folder. */
-export async function startGateway(rows: Record<string, unknown>, clock: Clock = systemClock) {
+/**
+ * A gateway in this process on real sockets, with its stores in a temporary folder; `through` may put something between
+ * it and its accounts, to watch what it asks of them.
+ */
+export async function startGateway(
+  rows: Record<string, unknown>,
+  clock: Clock = systemClock,
+  through: (accounts: Store) => Store = (accounts) => accounts,
+) {
   const folder = temporaryFolder();
   const config = testConfig(rows);
   const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
@@ -71,7 +78,7 @@ export async function startGateway(rows: Record<string, unknown>, clock: Clock =
   const gateway = createGateway({
     node: 'gateway',
     config,
-    accounts,
+    accounts: through(accounts),
     ledger,
     clock,
     log: silentLog(lines),
