@@ -70,13 +70,12 @@ export function topUpRate(
   if (known !== undefined && !isNewer(speaker, known)) {
     // A process that has a successor under its name holds nothing: what there is belongs to the other.
     const mine = speaker.fence < known.fence ? { ...known, granted: ask.spent, spent: ask.spent } : known;
-    return { state: start, grant: grantOf(refilled(settled, start.clockMs), mine, ask) };
+    return { state: start, grant: grantOf(settled, mine, ask, 0) };
   }
   const heard = reported(withPlan(settled, ask), known, speaker, ask);
-  const full = refilled(heard, start.clockMs);
-  const ready = ask.recovering ? { ...full, micro: Math.min(full.micro, startingMicro(full)) } : full;
-  const state = granted(ready, speaker.node, ask);
-  return { state, grant: grantOf(state, holdingOf(state, speaker.node), ask) };
+  const ready = ask.recovering ? { ...heard, micro: Math.min(heard.micro, startingMicro(heard)) } : heard;
+  const { state, given } = granted(ready, speaker.node, ask);
+  return { state, grant: grantOf(state, holdingOf(state, speaker.node), ask, given) };
 }
 
 function started({ rps, burst, revision, recovering }: RateAsk, nowMs: number): RateState {
@@ -95,15 +94,34 @@ function perMsOf(rps: number): number {
   return Math.max(1, Math.round(rps * 1_000));
 }
 
-/** Time passes. A wall clock that steps back stops the account's clock for one message, not for an hour. */
+/**
+ * Time passes: the bucket refills, to the burst less what was outstanding all the while, since that may have been
+ * spent a moment ago; so what a lease held counts until the last of the leases that ended. A wall clock that steps
+ * back stops the account's clock for one message, not for an hour.
+ */
 function settle(state: RateState, nowMs: number): RateState {
-  const clockMs = state.clockMs + Math.max(0, nowMs - state.atMs);
+  const sinceMs = state.clockMs;
+  const clockMs = sinceMs + Math.max(0, nowMs - state.atMs);
   const nodes = new Map<NodeId, RateHolding>();
+  let endedMs = sinceMs;
   for (const [id, holding] of state.nodes) {
+    if (heldBy(holding, sinceMs) > 0 && holding.expiresMs <= clockMs)
+      endedMs = Math.max(endedMs, holding.expiresMs);
     if (holding.expiresMs + RATE_FORGET_MS > clockMs) nodes.set(id, holding);
   }
+  const until = refilled(state, endedMs - sinceMs, sinceMs);
+  const micro = refilled({ ...state, micro: until }, clockMs - endedMs, clockMs);
   const [reserved, reservedMs] = state.reservedMs > clockMs ? [state.reserved, state.reservedMs] : [0, 0];
-  return { ...state, atMs: nowMs, clockMs, reserved, reservedMs, nodes };
+  return { ...state, micro, atMs: nowMs, clockMs, reserved, reservedMs, nodes };
+}
+
+/** Micro-tokens after so much time, under the leases that are alive at `aliveMs`. */
+function refilled(state: RateState, elapsedMs: number, aliveMs: number): number {
+  const { micro, perMs, burst } = state;
+  const cap = (burst - outstanding(state, aliveMs)) * MICRO;
+  // The time that fills it is enough: a clock that leaps must not leave the exact integers.
+  const ms = Math.min(elapsedMs, Math.max(0, Math.ceil((cap - micro) / perMs)));
+  return Math.min(cap, micro + ms * perMs);
 }
 
 function isNewer({ fence, seq }: Speaker, than: RateHolding): boolean {
@@ -133,19 +151,10 @@ function reported(
   return { ...state, micro: state.micro - debt * MICRO, nodes: new Map(state.nodes).set(node, mine) };
 }
 
-/** Refills since `sinceMs` on the account's clock, to the burst less what is outstanding. */
-function refilled(state: RateState, sinceMs: number): RateState {
-  const { micro, perMs, burst, clockMs } = state;
-  const cap = (burst - outstanding(state)) * MICRO;
-  // The time that fills it is enough: a clock that leaps must not leave the exact integers.
-  const elapsedMs = Math.min(clockMs - sinceMs, Math.max(0, Math.ceil((cap - micro) / perMs)));
-  return { ...state, micro: Math.min(cap, micro + elapsedMs * perMs) };
-}
-
 /** Tokens in live leases, as far as the centre was told. */
-function outstanding({ nodes, clockMs }: RateState): number {
+function outstanding({ nodes }: RateState, aliveMs: number): number {
   let sum = 0;
-  for (const holding of nodes.values()) sum += heldBy(holding, clockMs);
+  for (const holding of nodes.values()) sum += heldBy(holding, aliveMs);
   return sum;
 }
 
@@ -153,21 +162,29 @@ function heldBy({ granted, spent, expiresMs }: RateHolding, clockMs: number): nu
   return expiresMs > clockMs ? granted - spent : 0;
 }
 
-/** Moves the node's outstanding tokens towards what it asks: a surplus goes back, a grant leaves others their share. */
-function granted(state: RateState, node: NodeId, { wanted, needed: need }: RateAsk): RateState {
+/**
+ * Moves the node's outstanding tokens towards what it wants: a surplus goes back, a grant leaves others their share.
+ * What a request needs beyond them is given to it as spent: it is not there to be taken twice.
+ */
+function granted(
+  state: RateState,
+  node: NodeId,
+  { wanted, needed: need }: RateAsk,
+): Readonly<{ state: RateState; given: number }> {
   const needed = Math.min(need, state.burst);
   const mine = holdingOf(state, node);
   const held = mine.granted - mine.spent;
   const free = Math.floor(state.micro / MICRO);
   const kept = state.reserved > 0 && needed < state.reserved ? state.reserved : 0;
   const left = Math.max(0, free - kept);
-  const mayNeed = needed > 0 && held + left >= needed;
-  const must = mayNeed ? Math.max(0, needed - held) : 0;
-  const goal = Math.min(state.burst, wanted + (mayNeed ? needed : 0));
-  const target = goal <= held ? goal : held + Math.max(must, fairShare(state, node, goal - held, left));
-  const micro = state.micro - (target - held) * MICRO;
-  const nodes = new Map(state.nodes).set(node, { ...mine, granted: mine.spent + target });
-  return withReservation({ ...state, micro, nodes }, needed, mayNeed);
+  const serves = needed > 0 && held + left >= needed;
+  const given = serves ? Math.max(0, needed - held) : 0;
+  const goal = Math.min(state.burst, wanted + (serves ? needed - given : 0));
+  const target = goal <= held ? goal : held + fairShare(state, node, goal - held, left - given);
+  const micro = state.micro - (target - held + given) * MICRO;
+  const spent = mine.spent + given;
+  const nodes = new Map(state.nodes).set(node, { ...mine, spent, granted: spent + target });
+  return { state: withReservation({ ...state, micro, nodes }, needed, serves), given };
 }
 
 /** All that is missing when there is enough for everyone, else a share by weight, and never nothing of something. */
@@ -200,7 +217,7 @@ function waitFor(state: RateState, tokens: number): number {
   const { micro, perMs, burst, clockMs } = state;
   const short = tokens * MICRO - micro;
   if (short <= 0) return 0;
-  const cap = (burst - outstanding(state)) * MICRO;
+  const cap = (burst - outstanding(state, clockMs)) * MICRO;
   if (tokens * MICRO <= cap) return Math.ceil(short / perMs);
   let lastMs = clockMs;
   for (const holding of state.nodes.values()) {
@@ -219,8 +236,9 @@ function waitBehind(state: RateState, tokens: number): number {
   return reserved + tokens > burst ? endsMs : Math.min(endsMs, waitFor(state, reserved + tokens));
 }
 
-function grantOf(state: RateState, mine: RateHolding, { needed }: RateAsk): RateGrant {
+function grantOf(state: RateState, mine: RateHolding, { needed }: RateAsk, given: number): RateGrant {
   const need = Math.min(needed, state.burst);
+  const isServed = need <= mine.granted - mine.spent + given;
   let nodes = 0;
   let weights = 0;
   for (const { expiresMs, weight } of state.nodes.values()) {
@@ -232,7 +250,8 @@ function grantOf(state: RateState, mine: RateHolding, { needed }: RateAsk): Rate
     granted: mine.granted,
     spent: mine.spent,
     lifeMs: Math.max(0, mine.expiresMs - state.clockMs),
-    waitMs: waitBehind(state, need > mine.granted - mine.spent ? need : 1),
+    given,
+    waitMs: waitBehind(state, isServed ? 1 : need),
     left: Math.floor(state.micro / MICRO),
     nodes,
     weights,

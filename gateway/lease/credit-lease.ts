@@ -24,12 +24,15 @@ export type CreditLease = {
   dearest: number;
   waiting: number;
   /** The message under way: the counters that it said. */
-  sent: Readonly<{ charged: number; refunded: number }> | undefined;
-  /** The counters that were last made durable to be said. */
-  durable: Readonly<{ charged: number; refunded: number }> | undefined;
+  sent: Counters | undefined;
+  /** The counters that were last made durable to be said, and those that the centre has last confirmed. */
+  durable: Counters | undefined;
+  heard: Counters | undefined;
   /** When the last message failed; `undefined` when the last was answered. */
   failedAtMs: number | undefined;
 };
+
+type Counters = Readonly<{ charged: number; refunded: number }>;
 
 export type CreditLook =
   | { readonly kind: 'enough' }
@@ -75,6 +78,7 @@ export function newCreditLease(spending: Spending, total: number, nowMs: number)
     waiting: 0,
     sent: undefined,
     durable: undefined,
+    heard: undefined,
     failedAtMs: undefined,
   };
 }
@@ -135,20 +139,26 @@ export function wishOfCredits(lease: CreditLease, nowMs: number): 'now' | 'soon'
   const wanted = wantedOf(lease, nowMs);
   const asks =
     lease.waiting > 0 ||
-    (lease.allowance > 0 && nowMs - lease.toldAtMs >= REFRESH_MS) ||
+    ((lease.allowance > 0 || hasNews(lease)) && nowMs - lease.toldAtMs >= REFRESH_MS) ||
     (lease.told?.recalled === true && lease.allowance > wanted) ||
     (lease.allowance * 2 < wanted && nowMs - lease.toldAtMs >= TOLD_MS);
   if (asks && !hasFailed(lease, nowMs)) return nextSendMs(lease.pace, INTERVAL_MS) <= nowMs ? 'now' : 'soon';
-  return lease.allowance > 0 || wanted > 0 ? 'soon' : 'nothing';
+  return lease.allowance > 0 || wanted > 0 || hasNews(lease) ? 'soon' : 'nothing';
+}
+
+/** The centre does not know yet what was charged: one that lost grants would give the same credits to others. */
+function hasNews({ heard, spending }: CreditLease): boolean {
+  return heard?.charged !== spending.charged || heard.refunded !== spending.refunded;
 }
 
 function hasFailed({ failedAtMs }: CreditLease, nowMs: number): boolean {
   return failedAtMs !== undefined && nowMs - failedAtMs < REFRESH_MS / 2;
 }
 
-/** Nothing is lost by forgetting it: the counters stay the journal's. */
+/** Nothing is lost by forgetting it: the counters stay the journal's, and the centre knows them. */
 export function mayForgetCredits(lease: CreditLease, nowMs: number): boolean {
-  return lease.sent === undefined && lease.waiting === 0 && lease.allowance <= 0 && isIdle(lease, nowMs);
+  const holds = lease.allowance > 0 || lease.sent !== undefined || lease.waiting > 0;
+  return !holds && !hasNews(lease) && isIdle(lease, nowMs);
 }
 
 function isIdle({ demand }: CreditLease, nowMs: number): boolean {
@@ -191,6 +201,7 @@ export function takeCreditGrant(lease: CreditLease, grant: CreditGrant, nowMs: n
   lease.sent = undefined;
   const since = spending.charged - sent.charged - (spending.refunded - sent.refunded);
   lease.allowance = grant.allowance - since;
+  lease.heard = sent;
   lease.told = grant;
   lease.toldAtMs = nowMs;
   lease.provesUntilMs = nowMs + TOLD_MS;

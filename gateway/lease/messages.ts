@@ -36,8 +36,10 @@ export type RateAsk = Readonly<{
 export type RateGrant = Readonly<{
   /** Tokens granted to the node under this fence and not given back. It may spend `granted - spent`. */
   granted: number;
-  /** Tokens spent by the node under this fence, as the centre knows it: at least what the message said. */
+  /** Tokens spent by the node under this fence, as the centre knows it: at least what the message said, and `given`. */
   spent: number;
+  /** Tokens for the request that needed some, beyond what the node held: to be taken now or never, and spent already. */
+  given: number;
   /** How long the grant lives from when the message was sent, in milliseconds; what is unspent then is lost. */
   lifeMs: number;
   /** Until the bucket surely has what was needed and not granted, else one token; 0 when it has it now. */

@@ -12,12 +12,15 @@ const RECOVERING_MS = 1_000;
 /** An account that nobody asked for in this time is forgotten. */
 const IDLE_MS = 5_000;
 
-/** Tokens to hold: what will be spent until the answer to the next message but one. 0 for an account too slow to lease ahead. */
+/** An account with fewer calls between two messages leases nothing ahead: what one process holds, others lack. */
+const AHEAD_MIN = 2;
+
+/** Tokens to hold: what will be spent until the answer to the next message but one. */
 export function targetOf(lease: RateLease, nowMs: number, aheadMs: number): number {
   const { rps, burst } = lease.plan;
   const intervalMs = intervalOf(lease.plan);
   const demand = demandAt(lease.demand, nowMs);
-  if (demand * intervalMs < 1_000) return 0;
+  if (demand * intervalMs < AHEAD_MIN * 1_000) return 0;
   const cap = Math.max(1, Math.floor((burst - (rps * intervalMs) / 1_000) / lease.nodes));
   return Math.min(cap, Math.ceil((demand * (intervalMs + aheadMs)) / 1_000));
 }
@@ -98,7 +101,8 @@ export function takeGrant(lease: RateLease, grant: RateGrant, nowMs: number): vo
   lease.left = grant.left;
   lease.leftAtMs = nowMs;
   const got = grant.granted - grant.spent;
-  const isRefused = sent.needed > got;
+  lease.back += grant.given;
+  const isRefused = sent.needed > got + grant.given;
   lease.refused = isRefused ? sent.needed : 0;
   lease.refusedUntilMs = isRefused ? nowMs + grant.waitMs : 0;
   const isEmpty = grant.left < 1;
