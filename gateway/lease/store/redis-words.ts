@@ -14,11 +14,12 @@ export function rateGrantOf(reply: unknown): RateGrant {
   return {
     granted: at(0),
     spent: at(1),
-    lifeMs: at(2),
-    waitMs: at(3),
-    left: at(4),
-    nodes: at(5),
-    weights: at(6),
+    given: at(2),
+    lifeMs: at(3),
+    waitMs: at(4),
+    left: at(5),
+    nodes: at(6),
+    weights: at(7),
   };
 }
 

@@ -24,43 +24,52 @@ ${NOW}
 local raw = redis.call('GET', KEYS[1])
 local old = raw and cmsgpack.unpack(raw)
 if old and old[1] ~= 1 then return redis.error_reply('FORMAT of a later version') end
-local micro, sinceMs, reserved, reservedMs = 0, 0, 0, 0
+local micro, reserved, reservedMs = 0, 0, 0
 local clock, nodes, mine = 0, {}, nil
+local function held(n, at) return n[6] > at and n[4] - n[5] or 0 end
+local function capAt(all, at, most)
+  local sum = 0
+  for _, n in ipairs(all) do sum = sum + held(n, at) end
+  return (most - sum) * 1e6
+end
 if old then
-  micro, sinceMs, reserved, reservedMs = old[2], old[4], old[8], old[9]
-  clock = sinceMs + max(0, now - old[3])
+  local since, ended, all = old[4], old[4], {}
+  micro, reserved, reservedMs = old[2], old[8], old[9]
+  clock = since + max(0, now - old[3])
   if reservedMs <= clock then reserved, reservedMs = 0, 0 end
   for i = 10, #old, 8 do
-    if old[i + 5] + ${RATE_FORGET_MS} > clock then
-      local n = {old[i], old[i + 1], old[i + 2], old[i + 3], old[i + 4], old[i + 5], old[i + 6], old[i + 7]}
+    local n = {old[i], old[i + 1], old[i + 2], old[i + 3], old[i + 4], old[i + 5], old[i + 6], old[i + 7]}
+    all[#all + 1] = n
+    if held(n, since) > 0 and n[6] <= clock then ended = max(ended, n[6]) end
+    if n[6] + ${RATE_FORGET_MS} > clock then
       nodes[#nodes + 1] = n
       if n[1] == node then mine = n end
     end
   end
+  local function refill(elapsed, cap)
+    micro = min(cap, micro + min(elapsed, max(0, ceil((cap - micro) / old[6]))) * old[6])
+  end
+  refill(ended - since, capAt(all, since, old[7]))
+  refill(clock - ended, capAt(nodes, clock, old[7]))
 else
   micro = (recovering or strange) and min(burst * 1e6, perMs * ${RATE_START_MS}) or burst * 1e6
 end
 local stale = mine and (fence < mine[2] or (fence == mine[2] and seq <= mine[3]))
 if old and (stale or revision < old[5]) then revision, perMs, burst = old[5], old[6], old[7] end
-local function held(n) return n[6] > clock and n[4] - n[5] or 0 end
-local function outstanding()
-  local sum = 0
-  for _, n in ipairs(nodes) do sum = sum + held(n) end
-  return sum
-end
 local function waitFor(tokens)
   local short = tokens * 1e6 - micro
   if short <= 0 then return 0 end
-  local cap = (burst - outstanding()) * 1e6
+  local cap = capAt(nodes, clock, burst)
   if tokens * 1e6 <= cap then return ceil(short / perMs) end
   local last = clock
   for _, n in ipairs(nodes) do
-    if held(n) > 0 then last = max(last, n[6]) end
+    if held(n, clock) > 0 then last = max(last, n[6]) end
   end
   local later = min(max(cap, micro), micro + (last - clock) * perMs)
   return last - clock + ceil((tokens * 1e6 - later) / perMs)
 end
 needed = min(needed, burst)
+local given = 0
 if not stale then
   local same = mine and mine[2] == fence
   local spent = max(said, same and mine[5] or 0)
@@ -74,15 +83,14 @@ if not stale then
   mine[6], mine[7], mine[8] = clock + ${RATE_LIFE_MS}, wanted, weight
   micro = micro - debt * 1e6
 end
-local cap = (burst - outstanding()) * 1e6
-micro = min(cap, micro + min(clock - sinceMs, max(0, ceil((cap - micro) / perMs))) * perMs)
 if not stale then
   if recovering then micro = min(micro, burst * 1e6, perMs * ${RATE_START_MS}) end
   local has = mine[4] - mine[5]
   local left = max(0, floor(micro / 1e6) - (reserved > 0 and needed < reserved and reserved or 0))
-  local served = needed > 0 and has + left >= needed
-  local must = served and max(0, needed - has) or 0
-  local target = min(burst, wanted + (served and needed or 0))
+  local serves = needed > 0 and has + left >= needed
+  given = serves and max(0, needed - has) or 0
+  left = left - given
+  local target = min(burst, wanted + (serves and needed - given or 0))
   if target > has then
     local missing, missed, weights = target - has, target - has, 0
     for _, n in ipairs(nodes) do
@@ -96,13 +104,14 @@ if not stale then
     if missed > left then
       share = min(missing, left, max(1, floor(left * weight / max(1, weights))))
     end
-    target = has + max(must, share)
+    target = has + share
   end
-  micro = micro - (target - has) * 1e6
+  micro = micro - (target - has + given) * 1e6
+  mine[5] = mine[5] + given
   mine[4] = mine[5] + target
-  if served and needed >= reserved then
+  if serves and needed >= reserved then
     reserved, reservedMs = 0, 0
-  elseif not served and needed > max(1, reserved) then
+  elseif not serves and needed > max(1, reserved) then
     local wait = waitFor(needed)
     if wait <= ${RESERVE_MS} then
       reserved, reservedMs = needed, clock + max(1, ceil(wait / 1000)) * 1000 + ${RESERVE_GRACE_MS}
@@ -117,7 +126,7 @@ if not stale then
 end
 local granted, spent = mine[4], mine[5]
 if stale and fence < mine[2] then granted, spent = said, said end
-local unserved = needed > granted - spent and needed or 1
+local unserved = needed > granted - spent + given and needed or 1
 local wait = waitFor(unserved)
 if reserved > unserved then
   local ends = max(wait, reservedMs - clock)
@@ -127,8 +136,8 @@ local active, weights = 0, 0
 for _, n in ipairs(nodes) do
   if n[6] > clock then active, weights = active + 1, weights + n[8] end
 end
-return string.format('%.17g %.17g %.17g %.17g %.17g %.17g %.17g',
-  granted, spent, max(0, mine[6] - clock), wait, floor(micro / 1e6), active, weights)
+return string.format('%.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g',
+  granted, spent, given, max(0, mine[6] - clock), wait, floor(micro / 1e6), active, weights)
 `;
 
 /** After a loss, grants are held back for so long while nodes say what they hold. */
