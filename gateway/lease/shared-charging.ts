@@ -45,6 +45,7 @@ export function createSharedCharging({ leases, pump, journal, clock }: Deps): Ch
     const { charge } = decision;
     if (charge.kind === 'charged' && account.rate.spent > account.rate.granted) pump.kick();
     if (charge.kind !== 'charged' || charge.creditsLeft === undefined || price.credits === 0) return charge;
+    price.bill?.take();
     return durable(account, price, charge);
   }
 
@@ -55,6 +56,7 @@ export function createSharedCharging({ leases, pump, journal, clock }: Deps): Ch
       return charge;
     } catch {
       leases.giveBack(account, price, clock.monotonic());
+      price.bill?.giveBack();
       return { kind: 'check-unavailable' };
     }
   }
