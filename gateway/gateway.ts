@@ -27,7 +27,7 @@ import { createIdentifyCaller } from './request/caller.ts';
 import { createRespond } from './response/respond.ts';
 import { createRouter } from './route/router.ts';
 import { createMethodLabel } from './usage/method-label.ts';
-import { createUsage } from './usage/usage.ts';
+import { createUsage, type UsageEvents } from './usage/usage.ts';
 
 type Deps = Readonly<{
   /** This process in the ledger: no two processes on one data directory may have the same. */
@@ -77,14 +77,8 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
   const keys = createIdentify(accounts, clock);
   const routeOf = createRouter(backends);
-  const usage = createUsage({
-    ledger,
-    node,
-    clock,
-    methodLabel: createMethodLabel(routeOf),
-    onFailing: (is) =>
-      is ? log.error('usage cannot be written to the ledger') : log.info('usage is written again'),
-  });
+  const methodLabel = createMethodLabel(routeOf);
+  const usage = createUsage({ ledger, node, clock, methodLabel, ...usageEventsFor(log) });
   const journal = createJournal(ledger, node, setImmediate, usage.alongside);
   const charging = createCharging(journal, clock);
   const pool = createPool({
@@ -180,6 +174,14 @@ function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents & { 
       metrics.cut(backend, end.reason);
       if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, end }, 'a stream was cut');
     },
+  };
+}
+
+function usageEventsFor(log: Log): UsageEvents {
+  return {
+    onFailing: (is) =>
+      is ? log.error('usage cannot be written to the ledger') : log.info('usage is written again'),
+    onLost: (elements) => log.error({ elements }, 'usage was not counted, for the ledger takes no writes'),
   };
 }
 

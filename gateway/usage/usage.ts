@@ -24,14 +24,21 @@ export type Usage = Readonly<{
   tend(signal: AbortSignal): Promise<void>;
 }>;
 
+/** What an operator must know of it. */
+export type UsageEvents = Readonly<{
+  /** Told when writes begin to fail, and when they succeed again. */
+  onFailing(is: boolean): void;
+  /** Told of so many elements that were not counted, because the ledger took no writes for too long. */
+  onLost(elements: number): void;
+}>;
+
 type Deps = Readonly<{
   ledger: Store;
   node: string;
   clock: Clock;
   methodLabel(element: Element): string;
-  /** Told when writes begin to fail, and when they succeed again. */
-  onFailing(is: boolean): void;
-}>;
+}> &
+  UsageEvents;
 
 const HOUR_MS = 3_600_000;
 const FLUSH_MS = 1_000;
@@ -39,7 +46,7 @@ const FLUSH_MS = 1_000;
 const PORTION = 500;
 const PAUSE_MS = 5;
 
-export function createUsage({ ledger, node, clock, methodLabel, onFailing }: Deps): Usage {
+export function createUsage({ ledger, node, clock, methodLabel, onFailing, onLost }: Deps): Usage {
   const cells = createCells();
   const { dirty, withJournal } = cells;
   const write = createCellRows(ledger, node);
@@ -87,10 +94,13 @@ export function createUsage({ ledger, node, clock, methodLabel, onFailing }: Dep
   }
 
   async function tend(signal: AbortSignal): Promise<void> {
+    let lost = 0;
     while (!signal.aborted) {
       await clock.sleep(FLUSH_MS, signal);
       while (flush(PORTION) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
       cells.sweep();
+      if (cells.lost() > lost) onLost(cells.lost() - lost);
+      lost = cells.lost();
     }
   }
 

@@ -82,3 +82,22 @@ test('a stream that outlives its cell in memory is counted to the byte', async (
   over.abort();
   await tending;
 });
+
+test('what is lost is said once a turn', async () => {
+  using usage = startUsage();
+  const mend = usage.break('usage_hours');
+  const over = new AbortController();
+  const tending = usage.usage.tend(over.signal);
+  const turn = async () => {
+    usage.advance(1_000);
+    await new Promise(setImmediate);
+  };
+  for (let id = 0; id < 200_003; id++)
+    usage.usage.refused({ ...CALLER, keyId: `${id}` as typeof CALLER.keyId }, undefined); // any text is an id here
+  await turn();
+  await turn();
+  expect([usage.lost, usage.failing]).toEqual([[3], [true]]);
+  mend();
+  over.abort();
+  await tending;
+});

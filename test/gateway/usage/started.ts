@@ -66,8 +66,16 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
   const ledger = opened(join(folder.path, 'ledger.db'), LEDGER_MIGRATIONS);
   const methodLabel = createMethodLabel(createRouter([backendOf()]));
   const failing: boolean[] = [];
+  const lost: number[] = [];
   const onFailing = (is: boolean) => void failing.push(is);
-  const usage = createUsage({ ledger, node, clock, methodLabel, onFailing });
+  const usage = createUsage({
+    ledger,
+    node,
+    clock,
+    methodLabel,
+    onFailing,
+    onLost: (elements) => void lost.push(elements),
+  });
   const waiting: (() => void)[] = [];
   const journal = createJournal(ledger, node, (run) => void waiting.push(run), usage.alongside);
   const charging = createCharging(journal, clock);
@@ -82,6 +90,8 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
     charging,
     /** What was said of failing writes. */
     failing,
+    /** What was said of elements that were not counted. */
+    lost,
     /** Ends the turn of the event loop, as the journal sees it. */
     endTurn: () => waiting.splice(0).forEach((run) => run()),
     /** Charges calls of these methods at one credit each. */
