@@ -6,19 +6,22 @@ import { addKey, opened, temporaryFolder } from '../../started/gateway.ts';
 
 const KILLS = 20;
 
-/** Starts a gateway on the folder and kills it `afterMs` after its first round. */
-async function killedAfter(afterMs: number, folder: string, keys: readonly string[]): Promise<void> {
+/** Starts a gateway on the folder and kills it `afterMs` after its first round; gives when each of its rounds ended. */
+async function killedAfter(afterMs: number, folder: string, keys: readonly string[]): Promise<number[]> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, 'serving-child.ts'), folder, ...keys], {
     stdout: 'pipe',
     stderr: 'inherit',
   });
-  for await (const _ of child.stdout) {
-    if (child.killed) continue;
-    await Bun.sleep(afterMs); // the kill falls anywhere in the work of a round
-    child.kill('SIGKILL');
+  let printed = '';
+  let killing: Promise<void> | undefined;
+  for await (const chunk of child.stdout) {
+    printed += new TextDecoder().decode(chunk);
+    // The kill falls anywhere in the work of a round.
+    killing ??= Bun.sleep(afterMs).then(() => child.kill('SIGKILL'));
   }
   await child.exited;
   expect(child.signalCode).toBe('SIGKILL');
+  return printed.split('\n').slice(0, -1).map(Number);
 }
 
 type Sums = { calls: number; charged: number; refunded: number };
@@ -54,4 +57,25 @@ test('after each of 20 kill -9 the cells say to the unit what the journal says, 
     before = now;
   }
   expect(before.refunded).toBeGreaterThan(0);
+}, 30_000);
+
+test('D8 after kill -9 a plan without a credit limit is behind by no more than a flush, and never ahead', async () => {
+  using folder = temporaryFolder();
+  using accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  const key = addKey(accounts, 'scale');
+  using ledger = opened(join(folder.path, LEDGER_FILE), LEDGER_MIGRATIONS);
+  const slots = ledger.query<{ n: number | null }, []>(
+    "SELECT sum(calls + refused) AS n FROM usage_hours WHERE method = 'getSlot'",
+  );
+  let before = 0;
+  for (let kill = 0; kill < 2; kill++) {
+    const rounds = await killedAfter(1_700, folder.path, [key]);
+    // Written every second; the half is for a machine with other work.
+    const written = rounds.filter((endedMs) => endedMs < (rounds.at(-1) ?? 0) - 1_500).length;
+    const now = slots.get()?.n ?? 0;
+    expect(written).toBeGreaterThan(0);
+    expect(now).toBeGreaterThanOrEqual(before + 3 * written);
+    expect(now).toBeLessThanOrEqual(before + 3 * (rounds.length + 1));
+    before = now;
+  }
 }, 30_000);
