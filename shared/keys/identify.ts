@@ -43,7 +43,7 @@ export type Identifier = Readonly<{
  */
 export function createIdentify(store: Store, clock: Clock): Identifier {
   const lookup = createKeyLookup(createKeySource(store), clock);
-  const uses = createKeyUses(store);
+  const uses = createKeyUses(store, clock);
 
   function identify(carried: Carried): Identity {
     if (carried.kind === 'none') return MISSING;

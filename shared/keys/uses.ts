@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts';
 import type { Store } from '../store/open.ts';
 import type { KeyId } from './api-key.ts';
 import { type HeldKey, minuteOf } from './lookup.ts';
@@ -6,12 +7,14 @@ import { type HeldKey, minuteOf } from './lookup.ts';
 export type KeyUses = Readonly<{
   /** Costs a comparison, but for a key's first use in a minute. */
   note(key: HeldKey, nowMs: number): void;
-  /** Writes what is noted, in one transaction of bounded length; what cannot be written waits for the next. Never throws. */
+  /** Writes what is noted, in one transaction of bounded length; what cannot be written waits for a later call. Never throws. */
   write(): void;
 }>;
 
 /** Rows in one transaction; they take some 5 ms. */
 const ROWS_MAX = 500;
+/** After a write that failed there is none for this long: a database that another process writes to is waited for. */
+const REST_MS = 5_000;
 /** Uses that wait to be written; further ones are not noted until there is room. */
 const WAITING_MAX = 100_000;
 
@@ -19,11 +22,12 @@ const WAITING_MAX = 100_000;
  * Notes uses for `last_used_at_ms` of `store`. A key's row is written at most once a minute, by however many processes
  * it is used, with the instant of its first use in that minute; this moves no revision.
  */
-export function createKeyUses(store: Store): KeyUses {
+export function createKeyUses(store: Store, clock: Clock): KeyUses {
   const update = store.prepare<null, [number, KeyId]>(`
     UPDATE keys SET last_used_at_ms = ?1
     WHERE id = ?2 AND (last_used_at_ms IS NULL OR last_used_at_ms / 60000 < ?1 / 60000)`);
   const waiting = new Map<KeyId, number>();
+  let restsUntilMs = Number.NEGATIVE_INFINITY;
   const writeSome = store.transaction((ids: readonly KeyId[]) => {
     for (const id of ids) update.run(waiting.get(id) ?? 0, id);
   });
@@ -36,13 +40,13 @@ export function createKeyUses(store: Store): KeyUses {
   }
 
   function write(): void {
-    if (waiting.size === 0) return;
+    if (waiting.size === 0 || clock.monotonic() < restsUntilMs) return;
     const ids = [...waiting.keys().take(ROWS_MAX)];
     try {
       writeSome.immediate(ids);
       for (const id of ids) waiting.delete(id);
     } catch {
-      // Somebody else writes for long, or the disk is full: the next call tries again.
+      restsUntilMs = clock.monotonic() + REST_MS;
     }
   }
 

@@ -76,6 +76,22 @@ describe('E3 when keys cannot be read', () => {
     expect(await gateway.status(known)).toBe(200);
   });
 
+  test('E3 no request waits while another process is writing for long, though uses are to be written', async () => {
+    await using gateway = await startAlone();
+    const keys = [gateway.key(), gateway.key()];
+    gateway.accounts.run('BEGIN IMMEDIATE');
+    const untilMs = performance.now() + 1_500;
+    let longestMs = 0;
+    for (let i = 0; performance.now() < untilMs; i++) {
+      const sinceMs = performance.now();
+      expect(await gateway.status(keys[i % 2] ?? '')).toBe(200);
+      longestMs = Math.max(longestMs, performance.now() - sinceMs);
+      await Bun.sleep(5); // below the plan's rate
+    }
+    gateway.accounts.run('ROLLBACK');
+    expect(longestMs).toBeLessThan(750);
+  });
+
   test('E3 a gateway that starts while another process holds the database waits for it', async () => {
     using folder = temporaryFolder();
     const { args } = crewConfig(folder.path, { backendUrl: backend.url, processes: 1 });

@@ -5,8 +5,10 @@ import type { HeldKey } from '../../../shared/keys/lookup.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { createKeyUses } from '../../../shared/keys/uses.ts';
 import type { Store } from '../../../shared/store/open.ts';
+import { createVirtualClock } from '../../gateway/virtual-clock.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
+const { clock, advance } = createVirtualClock();
 const MINUTE = 60_000;
 const NOON = 1_000_000 * MINUTE;
 
@@ -45,7 +47,7 @@ const revision = () => store.query<{ value: number }, []>('SELECT value FROM rev
 test('the first use in a minute is written, and moves no revision', () => {
   const [used, unused] = [key(1), key(2)];
   const before = revision();
-  const { note, write } = createKeyUses(store);
+  const { note, write } = createKeyUses(store, clock);
   note(used, NOON + 1_234);
   note(used, NOON + 5_678);
   write();
@@ -54,7 +56,7 @@ test('the first use in a minute is written, and moves no revision', () => {
 });
 
 test('a row is written at most once a minute, by however many processes', () => {
-  const processes = [key(1), key(1), key(1)].map((held) => ({ held, ...createKeyUses(store) }));
+  const processes = [key(1), key(1), key(1)].map((held) => ({ held, ...createKeyUses(store, clock) }));
   const before = changes();
   for (let ms = 0; ms < 3 * MINUTE; ms += 7_000) {
     for (const { held, note, write } of processes) {
@@ -68,7 +70,7 @@ test('a row is written at most once a minute, by however many processes', () => 
 
 test('thousands of uses are written in transactions of five hundred, all of them in the end', () => {
   const keys = Array.from({ length: 1_200 }, (_, n) => key(n));
-  const { note, write } = createKeyUses(store);
+  const { note, write } = createKeyUses(store, clock);
   for (const held of keys) note(held, NOON);
   const written = [500, 1_000, 1_200, 1_200].map(() => {
     write();
@@ -77,9 +79,9 @@ test('thousands of uses are written in transactions of five hundred, all of them
   expect(written).toEqual([500, 1_000, 1_200, 1_200]);
 });
 
-test('what cannot be written waits, and is written when it can be', () => {
+test('what cannot be written waits, and is tried again five seconds later', () => {
   const held = key(1);
-  const { note, write } = createKeyUses(store);
+  const { note, write } = createKeyUses(store, clock);
   const other = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   store.run('PRAGMA busy_timeout = 1');
   other.run('BEGIN IMMEDIATE');
@@ -88,6 +90,10 @@ test('what cannot be written waits, and is written when it can be', () => {
   expect(lastUsed(held)).toBeNull();
   other.run('ROLLBACK');
   other.close();
+  advance(4_999);
+  write();
+  expect(lastUsed(held)).toBeNull();
+  advance(1);
   write();
   expect(lastUsed(held)).toBe(NOON);
 });
