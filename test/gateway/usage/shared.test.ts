@@ -1,0 +1,68 @@
+import { expect, test } from 'bun:test';
+import type { Account, Leases } from '../../../gateway/lease/leases.ts';
+import type { Pump } from '../../../gateway/lease/pump.ts';
+import { createSharedCharging } from '../../../gateway/lease/shared-charging.ts';
+import type { Price } from '../../../gateway/limits/price.ts';
+import { CALLER, callOf, LIMITED, rowOf, startUsage } from './started.ts';
+
+/** Charges of an account that many processes charge, whose leases always suffice. */
+function startShared() {
+  const usage = startUsage();
+  const { journal, clock } = usage;
+  const spending = () => journal.spendingOf(CALLER.accountId);
+  const leases: Pick<Leases, 'accountOf' | 'offer' | 'decide' | 'giveBack'> = {
+    accountOf: () => ({ id: CALLER.accountId, rate: { spent: 0, granted: 0 } }) as Account, // nothing else of it is looked at
+    offer: () => undefined,
+    decide(_account, { credits }) {
+      spending().charged += credits;
+      return {
+        kind: 'taken',
+        charge: { kind: 'charged', rate: { plan: LIMITED, tokens: 1 }, creditsLeft: 9 },
+      };
+    },
+    giveBack: (_account, { credits }) => void (spending().refunded += credits),
+  };
+  const charging = createSharedCharging({
+    leases: leases as Leases, // what it calls when leases suffice
+    pump: { kick: () => undefined, isOut: () => false } as Pump, // likewise
+    journal,
+    clock,
+  });
+  return {
+    ...usage,
+    charging,
+    charge() {
+      const tally = usage.usage.tally(CALLER, [callOf('getSlot')], [{ credits: 3 }]);
+      const price: Price = { calls: 1, credits: 3, bill: tally };
+      const charge = charging.charge(CALLER, LIMITED, price);
+      usage.endTurn();
+      return { tally, charge };
+    },
+  };
+}
+
+test('charges from leases are counted with the journal, and once', async () => {
+  using usage = startShared();
+  const { tally, charge } = usage.charge();
+  expect([(await charge).kind, usage.spent()]).toEqual(['charged', 3]);
+  tally.admit();
+  usage.usage.flush();
+  expect(usage.rows()).toEqual([rowOf('getSlot', { calls: 1, credits: 3, charged: 3 })]);
+  usage.charging.refund(CALLER, LIMITED, { calls: 0, credits: 3 });
+  tally.refund(0);
+  usage.endTurn();
+  expect(usage.spent()).toBe(0);
+  expect(usage.rows()).toEqual([
+    rowOf('getSlot', { calls: 1, credits: 3, refunded: 3, charged: 3, returned: 3 }),
+  ]);
+});
+
+test('charges from leases that cannot be written are given back in usage too', async () => {
+  using usage = startShared();
+  const mend = usage.break('spent');
+  expect((await usage.charge().charge).kind).toBe('check-unavailable');
+  mend();
+  usage.journal.flush();
+  expect(usage.spent()).toBe(0);
+  expect(usage.rows()).toEqual([rowOf('getSlot', { credits: 3, refunded: 3, charged: 3, returned: 3 })]);
+});
