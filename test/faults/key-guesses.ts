@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { makeApiKey } from '../../shared/keys/api-key.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
-
-export const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
+import { CALL } from './gateway-crew.ts';
 
 /** A key that nobody has; its shape and its check digits are right. */
 export const guess = (): string => makeApiKey((bytes) => randomBytes(bytes));

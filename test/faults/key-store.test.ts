@@ -1,16 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { createKeys } from '../../deploys/accounts/keys.ts';
-import { systemClock } from '../../shared/clock.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
-import { objectsOf, sluice } from '../cli/sluice.ts';
 import { startBackend } from '../fakes/backend.ts';
-import { addKey, JSON_HEADERS, opened, startGateway, temporaryFolder } from '../started/gateway.ts';
+import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gateway.ts';
 import { startProcess } from '../started/process.ts';
 import { until } from '../started/stack.ts';
-import { crewConfig, startCrew } from './gateway-crew.ts';
-import { CALL, countingLookUps } from './key-guesses.ts';
+import { startAlone } from './gateway-alone.ts';
+import { CALL, crewConfig, startCrew } from './gateway-crew.ts';
 
 const CHECK_UNAVAILABLE =
   '503 {"jsonrpc":"2.0","error":{"code":-503,"message":"Key check unavailable"},"id":1}';
@@ -19,33 +15,9 @@ let backend: ReturnType<typeof startBackend>;
 beforeEach(() => void (backend = startBackend()));
 afterEach(() => backend[Symbol.asyncDispose]());
 
-/** A gateway as a process of its own, with its accounts as another process sees them. */
-async function startAlone() {
-  const folder = temporaryFolder();
-  const { args, path } = crewConfig(folder.path, { backendUrl: backend.url, processes: 1 });
-  const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-  const started = await startProcess(args, folder.path);
-  const post = (key: string) =>
-    fetch(started.url, { method: 'POST', body: CALL, headers: { ...JSON_HEADERS, 'x-token': key } });
-  return {
-    ...started,
-    folder: folder.path,
-    config: path,
-    accounts,
-    post,
-    status: async (key: string) => (await post(key)).status,
-    key: () => addKey(accounts, 'scale'),
-    async [Symbol.asyncDispose]() {
-      accounts.close();
-      await started[Symbol.asyncDispose]();
-      folder[Symbol.dispose]();
-    },
-  };
-}
-
 describe('E3 when keys cannot be read', () => {
   test('E3 known keys go on, others get 503 and never 401, and all is well again without a restart', async () => {
-    await using gateway = await startAlone();
+    await using gateway = await startAlone(backend.url);
     const [known, unseen] = [gateway.key(), gateway.key()];
     expect(await gateway.status(known)).toBe(200);
     gateway.accounts.run('ALTER TABLE keys RENAME TO hidden');
@@ -63,7 +35,7 @@ describe('E3 when keys cannot be read', () => {
   });
 
   test('E3 known keys go on also when a change was noticed just before, which every key is read again for', async () => {
-    await using gateway = await startAlone();
+    await using gateway = await startAlone(backend.url);
     const known = gateway.key();
     expect(await gateway.status(known)).toBe(200);
     gateway.accounts.transaction(() => {
@@ -77,7 +49,7 @@ describe('E3 when keys cannot be read', () => {
   });
 
   test('E3 no request waits while another process is writing for long, though uses are to be written', async () => {
-    await using gateway = await startAlone();
+    await using gateway = await startAlone(backend.url);
     const keys = [gateway.key(), gateway.key()];
     gateway.accounts.run('BEGIN IMMEDIATE');
     const untilMs = performance.now() + 1_500;
@@ -120,60 +92,4 @@ describe('E3 when keys cannot be read', () => {
     crew.accounts.run('ALTER TABLE hidden RENAME TO keys');
     await until(async () => (await crew.metric('sluice_gateway_processes')) === 2);
   });
-});
-
-describe('E5 keys change while they are used', () => {
-  test('E5 a revoked key stops within a second, and a rotated one works beside its heir until its time', async () => {
-    await using gateway = await startAlone();
-    gateway.accounts.run("INSERT INTO accounts (name, plan, created_at_ms) VALUES ('payer', 'scale', 0)");
-    const keys = createKeys({ store: gateway.accounts, clock: systemClock, random: randomBytes });
-    const made = keys.create('payer', 'first');
-    if (made.kind !== 'created') throw new Error(made.kind);
-    expect(await gateway.status(made.made.key)).toBe(200);
-    const rotated = keys.rotate(made.made.id, 1_500);
-    if (rotated.kind !== 'rotated') throw new Error(rotated.kind);
-    await Bun.sleep(1_000); // the promise is a second
-    expect([await gateway.status(made.made.key), await gateway.status(rotated.made.key)]).toEqual([200, 200]);
-    await Bun.sleep(Math.max(0, rotated.oldExpiresAtMs - Date.now()));
-    expect([await gateway.status(made.made.key), await gateway.status(rotated.made.key)]).toEqual([401, 200]);
-    keys.revoke(rotated.made.id);
-    await Bun.sleep(1_000);
-    expect(await gateway.status(rotated.made.key)).toBe(401);
-  });
-
-  test.each([
-    ['has', 1_000, [200]],
-    ['does not have', 80, [401]],
-  ] as const)(
-    'E5 of a key that the store %s, %i requests at once make one look-up',
-    async (which, times, statuses) => {
-      const { through, count } = countingLookUps();
-      await using gateway = await startGateway(
-        { backends: [{ name: 'a', url: backend.url }] },
-        systemClock,
-        through,
-      );
-      const key = gateway.key();
-      if (which === 'does not have') gateway.accounts.run('DELETE FROM keys');
-      const answers = await Promise.all(Array.from({ length: times }, () => gateway.post(CALL, key)));
-      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set(statuses));
-      expect(count()).toBe(1);
-    },
-  );
-});
-
-test("a key's last use is in the list of keys a moment later, and an unused key has none", async () => {
-  await using gateway = await startAlone();
-  const [used, unused] = [gateway.key(), gateway.key()];
-  const before = Date.now();
-  for (let i = 0; i < 50; i++) expect(await gateway.status(used)).toBe(200);
-  const listed = async () => {
-    const ended = await sluice(gateway.folder, ['key', 'list', '--json', '--config', gateway.config]);
-    return objectsOf(ended) as { last4: string; last_used_at: string | null }[]; // as the command line documents it
-  };
-  const lastUse = async (key: string) =>
-    (await listed()).find(({ last4 }) => last4 === key.slice(-4))?.last_used_at;
-  const at = await until(() => lastUse(used));
-  expect(Date.parse(at)).toBeWithin(before, Date.now() + 1);
-  expect(await lastUse(unused)).toBeNull();
 });

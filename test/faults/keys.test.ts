@@ -3,8 +3,9 @@ import { startBackend } from '../fakes/backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { JSON_HEADERS, startGateway } from '../started/gateway.ts';
+import { CALL } from './gateway-crew.ts';
 import { startGatewayProcess } from './gateway-process.ts';
-import { askFrom, CALL, countingLookUps, guess, guessFrom, guessLike } from './key-guesses.ts';
+import { askFrom, countingLookUps, guess, guessFrom, guessLike } from './key-guesses.ts';
 
 const FAILURES_MAX = 100;
 const HERE = '127.0.0.1';

@@ -1,0 +1,71 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { randomBytes } from 'node:crypto';
+import { createKeys } from '../../deploys/accounts/keys.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { objectsOf, sluice } from '../cli/sluice.ts';
+import { startBackend } from '../fakes/backend.ts';
+import { startGateway } from '../started/gateway.ts';
+import { until } from '../started/stack.ts';
+import { startAlone } from './gateway-alone.ts';
+import { CALL } from './gateway-crew.ts';
+import { countingLookUps } from './key-guesses.ts';
+
+let backend: ReturnType<typeof startBackend>;
+beforeEach(() => void (backend = startBackend()));
+afterEach(() => backend[Symbol.asyncDispose]());
+
+describe('E5 keys change while they are used', () => {
+  test('E5 a revoked key stops within a second, and a rotated one works beside its heir until its time', async () => {
+    await using gateway = await startAlone(backend.url);
+    gateway.accounts.run("INSERT INTO accounts (name, plan, created_at_ms) VALUES ('payer', 'scale', 0)");
+    const keys = createKeys({ store: gateway.accounts, clock: systemClock, random: randomBytes });
+    const made = keys.create('payer', 'first');
+    if (made.kind !== 'created') throw new Error(made.kind);
+    expect(await gateway.status(made.made.key)).toBe(200);
+    const rotated = keys.rotate(made.made.id, 1_500);
+    if (rotated.kind !== 'rotated') throw new Error(rotated.kind);
+    await Bun.sleep(1_000); // the promise is a second
+    expect([await gateway.status(made.made.key), await gateway.status(rotated.made.key)]).toEqual([200, 200]);
+    await Bun.sleep(Math.max(0, rotated.oldExpiresAtMs - Date.now()));
+    expect([await gateway.status(made.made.key), await gateway.status(rotated.made.key)]).toEqual([401, 200]);
+    keys.revoke(rotated.made.id);
+    await Bun.sleep(1_000);
+    expect(await gateway.status(rotated.made.key)).toBe(401);
+  });
+
+  test.each([
+    ['has', 1_000, [200]],
+    ['does not have', 80, [401]],
+  ] as const)(
+    'E5 of a key that the store %s, %i requests at once make one look-up',
+    async (which, times, statuses) => {
+      const { through, count } = countingLookUps();
+      await using gateway = await startGateway(
+        { backends: [{ name: 'a', url: backend.url }] },
+        systemClock,
+        through,
+      );
+      const key = gateway.key();
+      if (which === 'does not have') gateway.accounts.run('DELETE FROM keys');
+      const answers = await Promise.all(Array.from({ length: times }, () => gateway.post(CALL, key)));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set(statuses));
+      expect(count()).toBe(1);
+    },
+  );
+});
+
+test("a key's last use is in the list of keys a moment later, and an unused key has none", async () => {
+  await using gateway = await startAlone(backend.url);
+  const [used, unused] = [gateway.key(), gateway.key()];
+  const before = Date.now();
+  for (let i = 0; i < 50; i++) expect(await gateway.status(used)).toBe(200);
+  const listed = async () => {
+    const ended = await sluice(gateway.folder, ['key', 'list', '--json', '--config', gateway.config]);
+    return objectsOf(ended) as { last4: string; last_used_at: string | null }[]; // as the command line documents it
+  };
+  const lastUse = async (key: string) =>
+    (await listed()).find(({ last4 }) => last4 === key.slice(-4))?.last_used_at;
+  const at = await until(() => lastUse(used));
+  expect(Date.parse(at)).toBeWithin(before, Date.now() + 1);
+  expect(await lastUse(unused)).toBeNull();
+});
