@@ -10,12 +10,16 @@ import type { Failure } from './failure.ts';
 import type { Asking } from './forward.ts';
 import { judge } from './judge.ts';
 
-/** Sends a body to one backend once; gives the answer that began, or why none did. Never rejects. */
+/**
+ * Sends a body to one backend once, from a place there that `leave` gives back; gives the answer that began, or why none
+ * did. Never rejects.
+ */
 export type Attempt = (
   backend: Backend,
   method: Method,
   request: Uint8Array,
   asking: Asking,
+  leave: () => void,
 ) => Promise<Begun | Failure>;
 
 /** Told of a stream that broke off after the first byte, and not because its caller left. */
@@ -24,13 +28,8 @@ export type OnCut = (backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>)
 type Deps = Readonly<{ clock: Clock; idleMs: number; onCut: OnCut }>;
 
 export function createAttempt({ clock, idleMs, onCut }: Deps): Attempt {
-  return async function attempt(
-    backend,
-    method,
-    request,
-    { acceptEncoding, signal, onOver, localOnly = false },
-  ) {
-    const leave = backend.enter();
+  return async function attempt(backend, method, request, asking, leave) {
+    const { acceptEncoding, signal, onOver, localOnly = false } = asking;
     const { profile, trustsEnd } = backend.config;
     const sent = {
       body: request,

@@ -3,6 +3,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { HttpClient } from '../http/client.ts';
 import { numberOf } from '../pool/preference.ts';
 import { type Standing, WELL } from '../pool/standing.ts';
+import { createTurns, type Turns } from './turns.ts';
 import { createView, type View } from './view.ts';
 
 /**
@@ -15,13 +16,14 @@ export class Backend {
   readonly view: View = createView();
   /** Its number among the choices of an account (`preference`). */
   readonly number: number;
+  /** Calls that wait for a place here. */
+  readonly turns: Turns = createTurns();
   /** What the probes say of it. */
   standing: Standing = WELL;
   #inFlight = 0;
   #failures = 0;
   #failedUntilMs = 0;
   #onTrial = false;
-  #left = Promise.withResolvers<void>();
 
   constructor(config: BackendConfig, client: HttpClient) {
     this.config = config;
@@ -48,14 +50,8 @@ export class Backend {
       if (!inside) return;
       inside = false;
       this.#inFlight--;
-      this.#left.resolve();
-      this.#left = Promise.withResolvers();
+      if (this.hasRoom) this.turns.next()?.take();
     };
-  }
-
-  /** Resolves when the next call leaves. */
-  get nextLeft(): Promise<void> {
-    return this.#left.promise;
   }
 
   /**

@@ -5,11 +5,12 @@ import type { Call } from '../request/call.ts';
 import type { Method } from '../route/methods.ts';
 import type { Route } from '../route/router.ts';
 import type { Attempt } from './attempt.ts';
+import type { Backend } from './backend.ts';
 import type { Begun } from './begun.ts';
 import { type CourseDeps, createCourse } from './course.ts';
 import { deadlineMsOf } from './deadline.ts';
 import { requestBody } from './request-body.ts';
-import { withRoom } from './room.ts';
+import { type Place, placeAt } from './room.ts';
 
 /** A backend's answer under way, or what is left to say when no backend gave one. */
 export type Reply =
@@ -17,8 +18,8 @@ export type Reply =
   | { readonly kind: 'no-backend' }
   /** No backend takes a request of this length. */
   | { readonly kind: 'too-large' }
-  /** The caller left before an answer began; what was sent was sent, so the call is paid for. */
-  | { readonly kind: 'caller-left' };
+  /** The caller left before an answer began. What was sent was sent, so the call is paid for, unless it was `unsent`. */
+  | { readonly kind: 'caller-left'; readonly unsent?: true };
 
 /**
  * Sends a call to its route's backends, the best first, until one begins an answer. Only before the first byte is
@@ -68,11 +69,23 @@ type Forwarding = Readonly<{
 const NO_BACKEND: Reply = { kind: 'no-backend' };
 const TOO_LARGE: Reply = { kind: 'too-large' };
 const CALLER_LEFT: Reply = { kind: 'caller-left' };
+const LEFT_UNSENT: Reply = { kind: 'caller-left', unsent: true };
 
 /** How often, and how long apart, a call is sent again whose answer nobody knows yet (-32014). */
 const LATER_MAX = 2;
 const LATER_MS_MIN = 200;
 const LATER_MS_MAX = 400;
+
+/** A call's place at one backend. */
+type Stay = Pick<Place, 'backend' | 'leave'>;
+
+/** A place at the next one that still has room. */
+function nextIn(queue: Backend[]): Stay | undefined {
+  for (let backend = queue.shift(); backend !== undefined; backend = queue.shift()) {
+    if (backend.hasRoom) return { backend, leave: backend.enter() };
+  }
+  return undefined;
+}
 
 export function createForward(given: Forwarding): Forward {
   const { clock, idleMs, attempt, pool, budget, random, onBegun, onRetry } = given;
@@ -87,33 +100,32 @@ export function createForward(given: Forwarding): Forward {
     const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
     if (able.length === 0) return over(TOO_LARGE);
     const ordered = pool.inOrder(able, wish, accountId, slotMin);
-    const queue = [...(await withRoom(ordered, deadlineMsOf(method.class, idleMs), clock, signal))];
-    const asked = queue.length > 0;
+    const place = await placeAt(ordered, accountId, deadlineMsOf(method.class, idleMs), clock, signal);
+    if (signal.aborted) place?.leave();
+    if (signal.aborted) return over(LEFT_UNSENT);
+    if (place === undefined) return over(NO_BACKEND);
+    const queue = [...place.others];
     let left = Infinity;
     let waits = 0;
-    let spends = false;
     budget.earn();
-    for (let backend = queue.shift(); backend !== undefined && left > 0; backend = queue.shift(), left--) {
-      if (spends && !mayRetry()) break;
-      if (signal.aborted) return over(CALLER_LEFT);
-      const outcome = await attempt(backend, method, body, asking);
+    for (let at: Stay | undefined = place; at !== undefined; at = nextIn(queue)) {
+      const outcome = await attempt(at.backend, method, body, asking, at.leave);
       if (signal.aborted && outcome.kind !== 'stream') {
-        backend.endTrial();
+        at.backend.endTrial();
         return over(CALLER_LEFT);
       }
-      const verdict = course.take(backend, outcome, queue);
+      const verdict = course.take(at.backend, outcome, queue);
       if (verdict.kind === 'answer') return begun(verdict.answer);
-      if (verdict.kind === 'stop') break;
-      spends = verdict.spends;
-      if (verdict.once) left = Math.min(left, 2);
-      if (!verdict.later) continue;
-      if (waits++ === LATER_MAX) break;
-      await clock.sleep(LATER_MS_MIN + random() * (LATER_MS_MAX - LATER_MS_MIN), signal);
-      if (queue.length === 0) queue.push(backend);
+      if (verdict.kind === 'stop' || (verdict.later && waits++ === LATER_MAX)) break;
+      if (verdict.later && queue.length === 0) queue.push(at.backend);
+      if (verdict.once) left = Math.min(left, 1);
+      if (queue.length === 0 || left-- === 0 || (verdict.spends && !mayRetry())) break;
+      if (verdict.later) await clock.sleep(LATER_MS_MIN + random() * (LATER_MS_MAX - LATER_MS_MIN), signal);
+      if (signal.aborted) return over(CALLER_LEFT);
     }
     const kept = course.kept();
     if (kept !== undefined) return begun(kept);
-    return over(asked && course.allTooLarge() ? TOO_LARGE : NO_BACKEND);
+    return over(course.allTooLarge() ? TOO_LARGE : NO_BACKEND);
 
     /** The permit of an answer under way is given back by its end, which the attempt watches. */
     function begun(answer: Begun): Reply {

@@ -23,7 +23,7 @@ export async function judge(
   if (!/json/i.test(headers.get('content-type') ?? '')) {
     return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
   }
-  if (encoding !== undefined && acceptEncoding === 'identity') {
+  if (encoding !== undefined && !accepts(acceptEncoding, encoding)) {
     return discarded(body, { kind: 'garbage', reason: 'compressed without being asked to' });
   }
   const { pieces, ended } = body.begun();
@@ -52,6 +52,18 @@ async function refused(
     return discarded(body, failure);
   const whole = await readWhole(body, undefined);
   return whole.kind === 'whole' && failureOf(whole.bytes) !== undefined ? whole : failure;
+}
+
+/** Whether a caller that accepts these encodings can read this one (RFC 9110 12.5.3). */
+function accepts(acceptEncoding: string, encoding: string): boolean {
+  return acceptEncoding.split(',').some((range) => {
+    const [name = '', ...parameters] = range
+      .trim()
+      .toLowerCase()
+      .split(/\s*;\s*/);
+    const refused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+    return !refused && (name === encoding.toLowerCase() || name === '*');
+  });
 }
 
 function encodingOf(headers: ReadonlyMap<string, string>): string | undefined {

@@ -1,26 +1,54 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from './backend.ts';
 
+/** A place at a backend for one call; `leave` must be called once. `others` have room too, for when it fails. */
+export type Place = Readonly<{ backend: Backend; leave: () => void; others: readonly Backend[] }>;
+
 /**
- * The backends with room, in the given order; when none has any, it waits until one does, at most `waitMs`. Gives none
- * when the time is over or `signal` aborts.
+ * A place at the first of the given backends with room; when none has any, the first that becomes free, each account in
+ * its turn, after at most `waitMs`. `undefined` when the time is over or `signal` aborts.
  */
-export async function withRoom(
+export function placeAt(
   backends: readonly Backend[],
+  accountId: number,
   waitMs: number,
   clock: Clock,
   signal: AbortSignal,
-): Promise<readonly Backend[]> {
-  const dueMs = clock.monotonic() + waitMs;
-  for (;;) {
-    const roomy = backends.filter(({ hasRoom }) => hasRoom);
-    const leftMs = dueMs - clock.monotonic();
-    if (roomy.length > 0 || backends.length === 0 || leftMs <= 0 || signal.aborted) return roomy;
-    const waited = new AbortController();
-    const stop = () => waited.abort();
-    signal.addEventListener('abort', stop, { once: true });
-    await Promise.race([...backends.map(({ nextLeft }) => nextLeft), clock.sleep(leftMs, waited.signal)]);
-    signal.removeEventListener('abort', stop);
-    waited.abort();
-  }
+): Place | Promise<Place | undefined> | undefined {
+  const [backend, ...others] = backends.filter(({ hasRoom }) => hasRoom);
+  if (backend !== undefined) return { backend, leave: backend.enter(), others };
+  return backends.length === 0 || signal.aborted
+    ? undefined
+    : nextPlace(backends, accountId, waitMs, clock, signal);
+}
+
+async function nextPlace(
+  backends: readonly Backend[],
+  accountId: number,
+  waitMs: number,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<Place | undefined> {
+  const { promise, resolve } = Promise.withResolvers<Place | undefined>();
+  const waiters = backends.map((backend) => {
+    const take = () => {
+      stop();
+      resolve({ backend, leave: backend.enter(), others: [] });
+    };
+    return { backend, waiter: { accountId, take } };
+  });
+  const over = new AbortController();
+  const stop = () => {
+    for (const { backend, waiter } of waiters) backend.turns.remove(waiter);
+    over.abort();
+  };
+  for (const { backend, waiter } of waiters) backend.turns.add(waiter);
+  signal.addEventListener('abort', stop, { once: true });
+  void clock.sleep(waitMs, over.signal).then(() => {
+    stop();
+    resolve(undefined); // too late for one that has a place
+  });
+  const place = await promise;
+  signal.removeEventListener('abort', stop);
+  return place;
 }

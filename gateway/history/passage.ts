@@ -44,10 +44,12 @@ export async function pass(
   tiers: Tiers,
 ): Promise<Reply> {
   let open = 1;
+  let asks = 0;
   const close = () => void (--open === 0 && asking.onOver());
 
   function send(sent: Call, to: ForwardRoute, changes: Partial<Asking>): Promise<Reply> {
     open++;
+    asks++;
     return forward(sent, to, { ...asking, ...changes, onOver: close });
   }
 
@@ -68,7 +70,9 @@ export async function pass(
     through: () => send(call, tiers.hot.length > 0 ? { ...route, backends: tiers.hot } : route, {}),
   };
   try {
-    return await rule(passage);
+    const reply = await rule(passage);
+    // A backend that was asked before the caller left has worked for him.
+    return reply.kind === 'caller-left' && asks > 1 ? { kind: 'caller-left' } : reply;
   } finally {
     close();
   }

@@ -60,7 +60,7 @@ function rowOf(refusal: Refusal): Row {
     case 'malformed':
       return row(400, refusal.code, refusal.reason);
     case 'body-too-large':
-      return row(413, -32600, 'Request body too large');
+      return row(413, -32600, 'Request body too large', refusal.isEndless ? { connection: 'close' } : {});
     case 'not-json':
       return row(415, -32600, refusal.reason);
     case 'not-post':

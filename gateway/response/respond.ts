@@ -84,7 +84,8 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
       // The whole request is refused, so it takes no rate either: its Retry-After is true.
       charging.refund(admitted.caller, admitted.plan, { calls: 1, credits: 0 });
       const fields = { ...rateFields(admitted.charge.rate), ...corsFields(request.headers) };
-      const refusal = reply.kind === 'no-backend' ? reply : ({ kind: 'body-too-large' } as const);
+      const refusal =
+        reply.kind === 'no-backend' ? reply : ({ kind: 'body-too-large', isEndless: false } as const);
       return refuse(refusal, admitted.envelope, fields);
     }
     if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
@@ -107,13 +108,13 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
   function refundIfCut(end: StreamEnd, credits: number, admitted: Admitted): void {
     if (end.kind === 'complete' || end.reason === 'cancelled') return;
     refund(0, credits, admitted);
+    admitted.tally.error(0);
   }
 
-  /** Takes the price of a call that failed back out of the account and out of its usage. */
+  /** Gives the price of a call back to the account, and takes it out of its usage. */
   function refund(place: number, credits: number, { caller, plan, tally }: Admitted): void {
     charging.refund(caller, plan, { calls: 0, credits });
     tally.refund(place);
-    tally.error(place);
   }
 
   function batch(admitted: Admitted): Response {
@@ -147,8 +148,10 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
     /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
     function refundFrom(first: number): void {
       if (signal.aborted) return;
-      for (const { place, work, isPaid } of spoken.slice(first))
+      for (const { place, work, isPaid } of spoken.slice(first)) {
         if (isPaid) refund(place, work.credits, admitted);
+        tally.error(place);
+      }
     }
 
     function counted(part: Part, place: number): Part {
@@ -180,6 +183,7 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
     const reply = await forward(call, route, { acceptEncoding, signal, onOver, accountId: caller.accountId });
     onCall(route.name, outcomeOf(reply));
     if (isUnanswered(reply)) refund(place, credits, admitted);
+    if (reply.kind === 'no-backend' || reply.kind === 'too-large') admitted.tally.error(place);
     return reply;
   }
 }
@@ -193,8 +197,9 @@ function outcomeOf({ kind }: Reply): Outcome {
 }
 
 /** Whether no backend took the call, so that it is not paid for. */
-function isUnanswered({ kind }: Reply): boolean {
-  return kind === 'no-backend' || kind === 'too-large';
+function isUnanswered(reply: Reply): boolean {
+  if (reply.kind === 'caller-left') return reply.unsent === true;
+  return reply.kind === 'no-backend' || reply.kind === 'too-large';
 }
 
 /** Whether a small answer is an error of the method; a compressed one is not looked into. */

@@ -123,3 +123,24 @@ test('A5 an answer that comes after its caller has left is let go of, and its co
   await gone.promise;
   while ((await inFlight()) !== '0') await Bun.sleep(1); // bounded by the test's own timeout
 });
+
+test('A3 a caller that leaves before anything was sent for it pays nothing', async () => {
+  const gate = Promise.withResolvers<void>();
+  using busy = startRawBackend(async (exchange) => {
+    await gate.promise;
+    return exchange.send(plain('{"jsonrpc":"2.0","result":1,"id":2}'));
+  });
+  await using narrow = await startGateway({ backends: [{ name: 'a', url: busy.url, max_connections: 1 }] });
+  const first = narrow.post(SLOT, narrow.key());
+  while (busy.calls() === 0) await Bun.sleep(1); // until the one place is taken
+  const trial = narrow.key('trial', 10);
+  const leave = new AbortController();
+  const waiting = narrow.post(SLOT, trial, { signal: leave.signal }).catch((error: Error) => error.name);
+  while (narrow.ledger.query('SELECT 1 FROM spent').get() === null) await Bun.sleep(1); // until it is paid
+  leave.abort();
+  expect(await waiting).toBe('AbortError');
+  gate.resolve();
+  expect((await first).status).toBe(200);
+  const next = await narrow.post(SLOT, trial);
+  expect(next.headers.get('x-credits-left')).toBe('9');
+});

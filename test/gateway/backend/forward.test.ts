@@ -433,7 +433,7 @@ describe('a caller who leaves', () => {
   test('before anything was sent has nothing sent', async () => {
     await using a = startBackend();
     const reply = await started().send([backendOf({ at: a.url })], 'sendTransaction', AbortSignal.abort());
-    expect(reply).toEqual({ kind: 'caller-left' });
+    expect(reply).toEqual({ kind: 'caller-left', unsent: true });
     expect(a.seen.length).toBe(0);
   });
 

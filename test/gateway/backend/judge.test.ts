@@ -92,6 +92,14 @@ describe('an answer', () => {
     });
   });
 
+  test.each(['gzip', 'br,gzip,deflate', 'br;q=1.0, GZIP;q=0.5', '*'])(
+    'may come as gzip to a caller that accepts %s',
+    async (accepted) => {
+      const { made } = reply(Bun.gzipSync(OK), { headers: { 'content-encoding': 'gzip' } });
+      expect((await judge(made, accepted, undefined)).kind).toBe('whole');
+    },
+  );
+
   test('that says identity is not compressed', async () => {
     const begun = await judged(OK, { headers: { 'content-encoding': 'identity' } }, 'identity');
     expect(begun).toMatchObject({ kind: 'whole', encoding: undefined });
@@ -181,6 +189,14 @@ describe('no answer', () => {
       expect(state.cancelled).toBe(true);
     }
   });
+
+  test.each(['br', 'br, deflate', 'gzip;q=0, br', '*;q=0'])(
+    'gzip to a caller that accepts %s',
+    async (accepted) => {
+      const { made } = reply(Bun.gzipSync(OK), { headers: { 'content-encoding': 'gzip' } });
+      expect((await judge(made, accepted, undefined)).kind).toBe('garbage');
+    },
+  );
 
   test('a small body that breaks off', async () => {
     expect(await judged(OK, { cut: 'closed' })).toEqual({

@@ -227,5 +227,5 @@ test('a caller who has left is answered nothing', async () => {
   const abort = new AbortController();
   abort.abort();
   const reply = await send([node, superbankAt], METHOD, [ADDRESS], { signal: abort.signal });
-  expect(reply).toEqual({ kind: 'caller-left' });
+  expect(reply).toEqual({ kind: 'caller-left', unsent: true });
 });

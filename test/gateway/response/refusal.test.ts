@@ -53,7 +53,14 @@ const ROWS: readonly (readonly [Refusal, number, number, string, Readonly<Record
     'Batch too large; max 20',
     {},
   ],
-  [{ kind: 'body-too-large' }, 413, -32600, 'Request body too large', {}],
+  [{ kind: 'body-too-large', isEndless: false }, 413, -32600, 'Request body too large', {}],
+  [
+    { kind: 'body-too-large', isEndless: true },
+    413,
+    -32600,
+    'Request body too large',
+    { connection: 'close' },
+  ],
   [
     { kind: 'not-json', reason: 'Content-Type must be application/json' },
     415,
