@@ -84,7 +84,8 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
       // The whole request is refused, so it takes no rate either: its Retry-After is true.
       charging.refund(admitted.caller, admitted.plan, { calls: 1, credits: 0 });
       const fields = { ...rateFields(admitted.charge.rate), ...corsFields(request.headers) };
-      const refusal = reply.kind === 'no-backend' ? reply : ({ kind: 'body-too-large' } as const);
+      const refusal =
+        reply.kind === 'no-backend' ? reply : ({ kind: 'body-too-large', isEndless: false } as const);
       return refuse(refusal, admitted.envelope, fields);
     }
     if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
@@ -196,8 +197,9 @@ function outcomeOf({ kind }: Reply): Outcome {
 }
 
 /** Whether no backend took the call, so that it is not paid for. */
-function isUnanswered({ kind }: Reply): boolean {
-  return kind === 'no-backend' || kind === 'too-large';
+function isUnanswered(reply: Reply): boolean {
+  if (reply.kind === 'caller-left') return reply.unsent === true;
+  return reply.kind === 'no-backend' || reply.kind === 'too-large';
 }
 
 /** Whether a small answer is an error of the method; a compressed one is not looked into. */
