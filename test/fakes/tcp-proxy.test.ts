@@ -57,22 +57,24 @@ test('a proxy forwards both ways', async () => {
   expect(proxy.connections()).toBe(1);
 });
 
-test('a proxy that drops replies lets what is said arrive, and forwards again when told', async () => {
+test('a proxy that drops replies lets what is said arrive, and ends the connection with the mode', async () => {
   using echo = startEcho();
   using proxy = startTcpProxy(echo.port);
-  const caller = await call(proxy.port);
-  caller.say('a');
-  await caller.hear('a');
+  const [told, silent] = [await call(proxy.port), await call(proxy.port)];
+  told.say('a');
+  await told.hear('a');
   proxy.become('drop-replies');
-  caller.say('b');
+  told.say('b');
   await until(() => echo.bytes() === 2);
   await Bun.sleep(20);
   proxy.become('forward');
-  caller.say('c');
-  await caller.hear('ac');
+  await told.closed;
+  expect(told.text()).toBe('a');
+  silent.say('c');
+  await silent.hear('c');
 });
 
-test('a black hole takes connections and words and gives nothing', async () => {
+test('a black hole takes connections and words and gives nothing; all of it comes late', async () => {
   using echo = startEcho();
   using proxy = startTcpProxy(echo.port);
   const before = await call(proxy.port);
@@ -84,6 +86,20 @@ test('a black hole takes connections and words and gives nothing', async () => {
   during.say('c');
   await Bun.sleep(20);
   expect([echo.bytes(), before.text(), during.text()]).toEqual([1, 'a', '']);
+  proxy.become('forward');
+  await before.hear('ab');
+  await during.hear('c');
+});
+
+test('a proxy carries more than a socket takes at once', async () => {
+  using echo = startEcho();
+  using proxy = startTcpProxy(echo.port);
+  const caller = await call(proxy.port);
+  const words = 'x'.repeat(10_000);
+  for (let said = 1; said <= 100; said++) {
+    caller.say(words);
+    await caller.hear('x'.repeat(10_000 * said));
+  }
 });
 
 test('a cut ends every connection, one between a word and its answer too', async () => {
@@ -97,4 +113,15 @@ test('a cut ends every connection, one between a word and its answer too', async
   three.say('x');
   await three.closed;
   expect([three.text(), echo.bytes()]).toEqual(['', 1]);
+});
+
+test('a proxy leads new connections to another port when told', async () => {
+  using one = startEcho();
+  using two = startEcho();
+  using proxy = startTcpProxy(one.port);
+  proxy.leadTo(two.port);
+  const caller = await call(proxy.port);
+  caller.say('a');
+  await caller.hear('a');
+  expect([one.bytes(), two.bytes()]).toEqual([0, 1]);
 });

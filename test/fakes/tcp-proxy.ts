@@ -2,33 +2,70 @@
 export type ProxyMode =
   /** Everything goes both ways. */
   | 'forward'
-  /** What the caller sends arrives; what the server answers is thrown away. */
+  /** What the caller sends arrives; what the server answers is lost, and its connection ends when the mode does. */
   | 'drop-replies'
-  /** Nothing goes either way, no connection ends, and new ones are accepted: dropped packets. */
+  /** Nothing goes either way and nothing ends: every packet is lost, and comes late when the mode ends. */
   | 'black-hole';
 
-type Side = { other: Bun.Socket<Side> | undefined; waiting: Uint8Array[]; isCaller: boolean };
+/** One side of a connection. `late` is what could not be written to it yet. */
+type Side = { other: Bun.Socket<Side> | undefined; late: Uint8Array[]; isCaller: boolean; lossy: boolean };
 
 /**
- * A TCP proxy to `port` of this machine, between a client and a real server. `cut` ends every connection without a
- * goodbye; `onReply` may cut between the execution of a command and its reply.
+ * A TCP proxy to the port `target` of this machine, between a client and a real server. As in TCP, a connection never
+ * loses bytes and goes on: they come late, or it ends.
  */
-export function startTcpProxy(port: number) {
+export function startTcpProxy(target: number) {
+  let port = target;
   let mode: ProxyMode = 'forward';
   let cutAtReply = false;
   let connections = 0;
   const sides = new Set<Bun.Socket<Side>>();
 
   function pass(from: Bun.Socket<Side>, bytes: Uint8Array): void {
-    const { other, waiting, isCaller } = from.data;
-    if (mode === 'black-hole') return;
-    if (!isCaller && mode === 'drop-replies') return;
+    const { other, isCaller } = from.data;
+    if (!isCaller && mode === 'drop-replies') {
+      if (other !== undefined) other.data.lossy = true;
+      return;
+    }
     if (!isCaller && cutAtReply) {
       cutAtReply = false;
       return cut();
     }
-    if (other === undefined) waiting.push(bytes.slice());
-    else other.write(bytes);
+    // What a caller says before its server is there waits on the caller's own side.
+    const to = other ?? from;
+    to.data.late.push(bytes.slice());
+    flush(to);
+  }
+
+  function flush(to: Bun.Socket<Side>): void {
+    const { late, other } = to.data;
+    while (other !== undefined && mode !== 'black-hole' && late.length > 0) {
+      const [bytes = new Uint8Array()] = late;
+      const written = to.write(bytes);
+      if (written < 0) return;
+      if (written < bytes.length) return void (late[0] = bytes.subarray(written));
+      late.shift();
+    }
+  }
+
+  async function reach(caller: Bun.Socket<Side>): Promise<void> {
+    const said = caller.data.late;
+    caller.data.late = [];
+    try {
+      const server = await Bun.connect<Side>({
+        hostname: '127.0.0.1',
+        port,
+        data: { other: caller, late: said, isCaller: false, lossy: false },
+        socket: { data: pass, drain: flush, close: ended, error: ended },
+      });
+      sides.add(server);
+      said.push(...caller.data.late);
+      caller.data.late = [];
+      caller.data.other = server;
+      flush(server);
+    } catch {
+      caller.terminate();
+    }
   }
 
   function ended(socket: Bun.Socket<Side>): void {
@@ -45,26 +82,14 @@ export function startTcpProxy(port: number) {
     hostname: '127.0.0.1',
     port: 0,
     socket: {
-      async open(caller) {
+      open(caller) {
         connections++;
         sides.add(caller);
-        caller.data = { other: undefined, waiting: [], isCaller: true };
-        if (mode === 'black-hole') return;
-        try {
-          const server = await Bun.connect<Side>({
-            hostname: '127.0.0.1',
-            port,
-            data: { other: caller, waiting: [], isCaller: false },
-            socket: { data: pass, close: ended, error: ended },
-          });
-          sides.add(server);
-          caller.data.other = server;
-          for (const bytes of caller.data.waiting.splice(0)) server.write(bytes);
-        } catch {
-          caller.terminate();
-        }
+        caller.data = { other: undefined, late: [], isCaller: true, lossy: false };
+        if (mode !== 'black-hole') void reach(caller);
       },
       data: pass,
+      drain: flush,
       close: ended,
       error: ended,
     },
@@ -77,6 +102,15 @@ export function startTcpProxy(port: number) {
     connections: () => connections,
     become(next: ProxyMode) {
       mode = next;
+      for (const side of sides) {
+        if (side.data.lossy && mode !== 'drop-replies') side.terminate();
+        else if (side.data.other !== undefined) flush(side);
+        else if (side.data.isCaller && mode !== 'black-hole') void reach(side);
+      }
+    },
+    /** Connections that come from now on go to another port. */
+    leadTo(next: number) {
+      port = next;
     },
     /** Ends every connection when the next byte of an answer comes, which is not passed on. */
     cutAtNextReply() {

@@ -1,4 +1,5 @@
 import { Cluster, Redis } from 'ioredis';
+import type { Clock } from '../../../shared/clock.ts';
 import { clusterOptions, connectionOptions, placesFrom } from './redis-options.ts';
 import { type RedisServer, serverFrom } from './redis-server.ts';
 
@@ -11,6 +12,7 @@ export type RedisLinkOptions = Readonly<{
   url: string;
   deadlineMs: number;
   scripts: RedisScripts;
+  clock: Clock;
   random: () => number;
   /** Tells the operator, once per sentence. */
   onWarning(sentence: string): void;
@@ -21,12 +23,15 @@ export type RedisLinkOptions = Readonly<{
 export type RedisLink = Readonly<{
   /** The client while it may be spoken to; never one whose server has not yet been asked who it is. */
   client(): RedisClient | undefined;
-  /** Resolves when every connection has ended. */
+  /** Resolves when every connection has ended, or was left. */
   close(): Promise<void>;
 }>;
 
 /** A server that has run for less time than this may have lost something that a process was told before. */
 const YOUNG_SECONDS = 5;
+
+/** How long a close waits for a server that does not say goodbye. */
+const CLOSE_MS = 500;
 
 /**
  * Connects to a Redis or a Redis Cluster and stays connected: what breaks is connected again without end. One address
@@ -109,11 +114,14 @@ export function openRedisLink(options: RedisLinkOptions): RedisLink | undefined 
     client: () => (closed || checking > 0 || client.status !== 'ready' ? undefined : client),
     async close() {
       closed = true;
-      if (client.status === 'end') return;
       const ended = Promise.withResolvers<void>();
       client.once('end', () => ended.resolve());
+      // One that is between two connections ends without saying so.
+      if (client.status === 'end' || client.status === 'reconnecting') ended.resolve();
       client.disconnect();
-      await ended.promise;
+      const late = new AbortController();
+      await Promise.race([ended.promise, options.clock.sleep(CLOSE_MS, late.signal)]);
+      late.abort();
     },
   };
 }

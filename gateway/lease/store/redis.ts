@@ -61,6 +61,7 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
   const link = openRedisLink({
     url: options.url,
     deadlineMs,
+    clock,
     random,
     onWarning,
     onStranger() {

@@ -128,7 +128,7 @@ export async function redisCentre(server: Server, othersMax: number): Promise<Ce
         onReleased: (accountId, each) => void released.push({ ...each, accountId }),
       });
       stores.push(store);
-      await admin.hset('{sluice:0}:clock', { s: 0, us: 0 });
+      await Promise.all(WAITING.map((account) => admin.hset(`{sluice:${account}}:clock`, { s: 0, us: 0 })));
       await answers(store);
       laterMs = LONG_MS;
       return store;
@@ -165,14 +165,16 @@ export function openedRedis(options: Partial<RedisStoreOptions> & { url: string 
   return result.store;
 }
 
-/** Resolves when the store answers; it says nothing that lasts, for an account of its own. */
+/** Accounts of nobody, on every node of a cluster. */
+const WAITING = Array.from({ length: 16 }, (_, at) => 1_000_000 + at);
+
+/** Resolves when the store answers, from every node of a cluster. */
 export async function answers(store: LeaseStore): Promise<void> {
+  const asks = WAITING.map((accountId) => rateAsk({ accountId }));
   const untilMs = performance.now() + 10_000;
   for (let seq = 1; ; seq++) {
-    const [answer] = await store.rates({ node: nodeOf('waiting'), fence: 0, seq }, [
-      rateAsk({ accountId: 0 }),
-    ]);
-    if (answer?.kind === 'granted') return;
+    const all = await store.rates({ node: nodeOf('waiting'), fence: 0, seq }, asks);
+    if (all.every(({ kind }) => kind === 'granted')) return;
     if (performance.now() > untilMs) throw new Error('the store does not answer');
     await Bun.sleep(2);
   }

@@ -1,0 +1,142 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
+import type { LeaseStore } from '../../../../gateway/lease/messages.ts';
+import { openRedisStore } from '../../../../gateway/lease/store/redis.ts';
+import { systemClock } from '../../../../shared/clock.ts';
+import { startTcpProxy } from '../../../fakes/tcp-proxy.ts';
+import { freePort, type StartedRedis, startRedis } from '../../../started/redis.ts';
+import { answers, creditAsk, openedRedis, rateAsk, speaker } from './centres.ts';
+
+/** A store that is slow, dead or gone (limits.md 3.6, test 6): nobody waits, and it comes back by itself. */
+let server: StartedRedis;
+let proxy: ReturnType<typeof startTcpProxy>;
+let store: LeaseStore | undefined;
+beforeAll(async () => {
+  server = await startRedis();
+  proxy = startTcpProxy(server.port);
+});
+afterEach(() => store?.close());
+afterAll(async () => {
+  proxy[Symbol.dispose]();
+  await server[Symbol.asyncDispose]();
+});
+
+const DEADLINE_MS = 100;
+/** What a busy machine adds to a deadline. */
+const SLACK_MS = 60;
+const BACK_MS = 2_000;
+
+async function connected(): Promise<LeaseStore> {
+  store = openedRedis({ url: proxy.url });
+  await answers(store);
+  return store;
+}
+
+let seq = 0;
+
+/** One ask of each kind; how long the slower took, and whether both were answered. */
+async function tell(to: LeaseStore) {
+  const startMs = performance.now();
+  const both = await Promise.all([
+    to.rates(speaker('a', ++seq), [rateAsk({ wanted: 1 })]),
+    to.credits(speaker('a', seq), [creditAsk({ wanted: 1 })]),
+  ]);
+  const tookMs = performance.now() - startMs;
+  return { tookMs, kinds: [...new Set(both.flat().map(({ kind }) => kind))] };
+}
+
+/** Tells until it is answered again; how long that took. */
+async function backAfterMs(to: LeaseStore): Promise<number> {
+  const startMs = performance.now();
+  while ((await tell(to)).kinds.join() !== 'granted') await Bun.sleep(10);
+  return performance.now() - startMs;
+}
+
+describe('no call waits longer than its deadline, and all is well again soon after', () => {
+  test.each([
+    [
+      'the server is killed and starts again with its data',
+      () => server.die(),
+      () => server.restart('with its data'),
+    ],
+    ['the server is killed and starts again empty', () => server.die(), () => server.restart('empty')],
+    ['the server is stopped', () => server.kill('SIGSTOP'), () => server.kill('SIGCONT')],
+    ['every packet is lost', () => proxy.become('black-hole'), () => proxy.become('forward')],
+    ['every connection is cut', () => proxy.cut(), () => undefined],
+  ])('when %s', async (_, breaks, mends) => {
+    const to = await connected();
+    await breaks();
+    const untilMs = performance.now() + 800;
+    let slowestMs = 0;
+    const outcomes = new Set<string>();
+    while (performance.now() < untilMs) {
+      const { tookMs, kinds } = await tell(to);
+      slowestMs = Math.max(slowestMs, tookMs);
+      for (const kind of kinds) outcomes.add(kind);
+      await Bun.sleep(5);
+    }
+    expect(slowestMs).toBeLessThan(DEADLINE_MS + SLACK_MS);
+    expect(outcomes).toContain('failed');
+    await mends();
+    expect(await backAfterMs(to)).toBeLessThan(BACK_MS);
+  });
+});
+
+test('what is said to a store that answers nothing is bounded', async () => {
+  const to = await connected();
+  proxy.become('black-hole');
+  const asks = Array.from({ length: 1_000 }, (_, accountId) => rateAsk({ accountId }));
+  const calls = Array.from({ length: 50 }, () => to.rates(speaker('a', ++seq), asks));
+  const startMs = performance.now();
+  const early = await Promise.race(calls.slice(8));
+  expect(performance.now() - startMs).toBeLessThan(DEADLINE_MS / 2);
+  expect(early.every(({ kind }) => kind === 'failed')).toBe(true);
+  await Promise.all(calls);
+  proxy.become('forward');
+  expect(await backAfterMs(to)).toBeLessThan(BACK_MS);
+});
+
+test('a store whose server is not there yet fails at once, and answers when it has come', async () => {
+  const port = freePort();
+  store = openedRedis({ url: `redis://127.0.0.1:${port}` });
+  const { tookMs, kinds } = await tell(store);
+  expect(kinds).toEqual(['failed']);
+  expect(tookMs).toBeLessThan(20);
+  await using late = await startRedis([], port);
+  expect(await backAfterMs(store)).toBeLessThan(BACK_MS);
+  expect(late.port).toBe(port);
+});
+
+test('a store closes while its server answers nothing', async () => {
+  const to = await connected();
+  proxy.become('black-hole');
+  const under = tell(to);
+  await to.close();
+  expect((await under).kinds).toEqual(['failed']);
+  proxy.become('forward');
+});
+
+describe('an operator is told', () => {
+  async function warnings(settings: readonly string[]): Promise<string[]> {
+    await using other = await startRedis(settings);
+    const said: string[] = [];
+    store = openedRedis({ url: other.url, onWarning: (sentence) => void said.push(sentence) });
+    await answers(store);
+    return said.map((sentence) => sentence.replace(String(other.port), 'PORT'));
+  }
+  test('nothing about a server that is set up well', async () => expect(await warnings([])).toEqual([]));
+  test('that keys may be evicted, and that nothing survives a restart', async () => {
+    const poor = ['--maxmemory-policy', 'allkeys-lru', '--maxmemory', '100mb', '--appendonly', 'no'];
+    expect(await warnings(poor)).toEqual([
+      'Redis 127.0.0.1:PORT may evict balances (maxmemory-policy allkeys-lru); set it to noeviction.',
+      'Redis 127.0.0.1:PORT forgets balances at a restart (appendonly no); set appendonly yes.',
+    ]);
+  });
+  test.each(['', 'redis://', 'http://127.0.0.1:6379', 'redis://h/x', 'redis://h:1,', 'redis://h:x'])(
+    'that %p is no address',
+    (url) => {
+      const ignore = () => undefined;
+      const deps = { clock: systemClock, random: () => 0.5, onWarning: ignore, onLoss: ignore };
+      expect(openRedisStore({ url, ...deps, onReleased: ignore }).kind).toBe('unusable');
+    },
+  );
+});
