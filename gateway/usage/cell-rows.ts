@@ -1,19 +1,18 @@
 import type { Store } from '../../shared/store/open.ts';
 import { type Cell, type Counters, makeWhole } from './cell.ts';
 
-type Place = Readonly<{ hour: number; accountId: number; keyId: string; method: string; node: string }>;
+type Place = [hour: number, accountId: number, keyId: string, method: string, node: string];
 
 /**
  * Writes cells of `node` as absolute values: to write one again changes nothing. A cell that does not know what the
  * ledger holds is made whole first, so that a restart counts on. Throws when the ledger cannot be read or written.
  */
 export function createCellRows(ledger: Store, node: string): (cell: Cell) => void {
-  const read = ledger.prepare<Counters, [number, number, string, string, string]>(`
+  const read = ledger.prepare<Counters, Place>(`
     SELECT calls, credits, refunded, errors, bytes_out AS bytesOut, refused, charged, returned FROM usage_hours
     WHERE hour = ? AND account_id = ? AND key_id = ? AND method = ? AND node = ?`);
-  const put = ledger.prepare<null, Place & Counters>(`
-    INSERT INTO usage_hours VALUES ($hour, $accountId, $keyId, $method, $node,
-      $calls, $credits, $refunded, $errors, $bytesOut, $refused, $charged, $returned)
+  const put = ledger.prepare<null, [...Place, ...number[]]>(`
+    INSERT INTO usage_hours VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET calls = excluded.calls, credits = excluded.credits, refunded = excluded.refunded,
       errors = excluded.errors, bytes_out = excluded.bytes_out, refused = excluded.refused,
       charged = excluded.charged, returned = excluded.returned`);
@@ -22,7 +21,7 @@ export function createCellRows(ledger: Store, node: string): (cell: Cell) => voi
     const { hour, accountId, keyId, method } = cell;
     if (!cell.isWhole) makeWhole(cell, read.get(hour, accountId, keyId, method, node));
     const { calls, credits, refunded, errors, bytesOut, refused, charged, returned } = cell;
-    const place = { hour, accountId, keyId, method, node };
-    put.run({ ...place, calls, credits, refunded, errors, bytesOut, refused, charged, returned });
+    const counters = [calls, credits, refunded, errors, bytesOut, refused, charged, returned];
+    put.run(hour, accountId, keyId, method, node, ...counters);
   };
 }

@@ -45,13 +45,15 @@ const FLUSH_MS = 1_000;
 /** Cells in one transaction: about 4 ms, which is as long as other requests wait. */
 const PORTION = 500;
 const PAUSE_MS = 5;
+/** Failures in a row that an operator is told of: a ledger that another process holds for a moment is none. */
+const FAILURES_TOLD = 3;
 
 export function createUsage({ ledger, node, clock, methodLabel, onFailing, onLost }: Deps): Usage {
   const cells = createCells();
   const { dirty, withJournal } = cells;
   const write = createCellRows(ledger, node);
   const writeAll = ledger.transaction((portion: readonly Cell[]) => portion.forEach(write));
-  let failing = false;
+  let failures = 0;
 
   const hour = () => Math.floor(clock.now() / HOUR_MS);
 
@@ -85,7 +87,9 @@ export function createUsage({ ledger, node, clock, methodLabel, onFailing, onLos
   }
 
   function noteFailing(is: boolean): void {
-    if (is !== failing) onFailing((failing = is));
+    if (!is && failures >= FAILURES_TOLD) onFailing(false);
+    failures = is ? failures + 1 : 0;
+    if (failures === FAILURES_TOLD) onFailing(true);
   }
 
   function written(cell: Cell): void {

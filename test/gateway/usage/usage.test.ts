@@ -179,6 +179,7 @@ describe('written cells', () => {
     using usage = startUsage();
     const mend = usage.break('usage_hours');
     admitted(usage, 'getSlot');
+    expect([usage.usage.flush(), usage.usage.flush(), usage.failing]).toEqual([false, false, []]);
     expect([usage.usage.flush(), usage.usage.flush(), usage.failing]).toEqual([false, false, [true]]);
     mend();
     usage.usage.flush();
