@@ -8,6 +8,7 @@ const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
 const SLOT = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
 /** Longer than what is held, so that it is streamed, and in pieces of odd lengths. */
 const LONG = `{"jsonrpc":"2.0","result":"${'x'.repeat(300_001)}","id":1}`;
+const SMALL = '{"jsonrpc":"2.0","result":7,"id":1}';
 const PLANS = ['trial', 'scale'] as const;
 
 let backend: ReturnType<typeof startRawBackend>;
@@ -71,9 +72,7 @@ describe('D6 the bytes of a stream are the sum of its pieces', () => {
   test('in a batch, of each answer; its brackets and commas belong to no call', async () => {
     const key = gateway.key('trial', 1_000);
     backend.script((exchange) =>
-      exchange.text.includes('getSlot')
-        ? exchange.send(plain('{"jsonrpc":"2.0","result":7,"id":1}'))
-        : inChunks(LONG, 50_000)(exchange),
+      exchange.text.includes('getSlot') ? exchange.send(plain(SMALL)) : inChunks(LONG, 50_000)(exchange),
     );
     const text = await (await gateway.post(`[${SLOT},${SCAN},${SLOT}]`, key)).text();
     const { getSlot, getProgramAccounts } = countedOf(gateway, key);
@@ -127,17 +126,16 @@ describe.each(PLANS)('on plan %s', (plan) => {
 
   test('a batch that breaks off is paid for as far as it was delivered', async () => {
     const key = gateway.key(plan, 1_000);
-    const small = '{"jsonrpc":"2.0","result":7,"id":1}';
     backend.script((exchange) =>
       exchange.text.includes('getSlot')
-        ? inChunks(small, 100)(exchange)
+        ? inChunks(SMALL, 100)(exchange)
         : inChunks(LONG.slice(0, -10), 50_000, true)(exchange),
     );
     const broken = gateway.post(`[${SLOT},${SCAN},${SLOT}]`, key).then((answer) => answer.text());
     expect(await broken.catch(() => 'cut')).toBe('cut');
     await until(() => countedOf(gateway, key)['getProgramAccounts']?.errors === 1);
     expect(countedOf(gateway, key)).toEqual({
-      getSlot: counted({ calls: 2, credits: 1, errors: 1, bytes: small.length }),
+      getSlot: counted({ calls: 2, credits: 1, errors: 1, bytes: SMALL.length }),
       getProgramAccounts: counted({ calls: 1, errors: 1, bytes: LONG.length - 10 }),
     });
   });
@@ -151,4 +149,29 @@ test('an error that is streamed is an error', async () => {
   expect(countedOf(gateway, key)['getProgramAccounts']).toEqual(
     counted({ calls: 1, credits: 50, errors: 1, bytes: error.length }),
   );
+});
+
+test('a caller that leaves before its call was sent has paid nothing, and its call did not fail', async () => {
+  await using narrow = await startGateway({
+    backends: [{ name: 'a', url: backend.url, max_connections: 1 }],
+    plans: { trial: { rps: 1_000, burst: 1_000 } },
+  });
+  const [first, second] = [narrow.key(), narrow.key('trial', 100)];
+  const arrived = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  backend.script(async (exchange) => {
+    arrived.resolve();
+    await held.promise;
+    await exchange.send(plain(SMALL));
+  });
+  const holding = narrow.post(SLOT, first);
+  await arrived.promise;
+  const caller = await openCaller(narrow.url);
+  caller.send(postText(SLOT, second));
+  await until(() => countedOf(narrow, second)['getSlot']?.calls === 1);
+  caller.reset();
+  await until(() => countedOf(narrow, second)['getSlot']?.credits === 0);
+  held.resolve();
+  await (await holding).text();
+  expect(countedOf(narrow, second)).toEqual({ getSlot: counted({ calls: 1 }) });
 });
