@@ -19,6 +19,18 @@ export type Child = Readonly<{
   signal(name: 'SIGTERM' | 'SIGHUP' | 'SIGKILL'): void;
 }>;
 
+/** In place of a process that the system refused to start: one that has ended. */
+export function unborn(error: unknown): Child {
+  const words = `A gateway process could not be started (${error instanceof Error ? error.message : String(error)}).`;
+  return {
+    pid: 0,
+    listening: Promise.resolve(false),
+    ended: Promise.resolve({ how: 'not started', words }),
+    count: () => Promise.resolve(undefined),
+    signal: () => undefined,
+  };
+}
+
 export type Launch = Readonly<{
   slot: number;
   /** The entry point and its arguments. */

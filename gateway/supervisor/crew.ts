@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import { fired } from '../../shared/stop.ts';
-import type { Child, Ending } from './child.ts';
+import { type Child, type Ending, unborn } from './child.ts';
 import { afterDeath, CLEAN, STILLBORN_MAX, waitMsAfter } from './restart.ts';
 import type { Tally } from './tally.ts';
 
@@ -89,7 +89,7 @@ export function createCrew({ size, launch, clock, log, tally }: Deps): Crew {
 
   /** Starts a process in the seat and follows whether it listens. */
   function seat(slot: number): Child {
-    const child = launch(slot);
+    const child = launched(slot);
     seated.set(slot, child);
     void child.listening.then((listens) => listens && listening.set(slot, child));
     void child.ended.then(() => {
@@ -97,6 +97,15 @@ export function createCrew({ size, launch, clock, log, tally }: Deps): Crew {
       if (listening.get(slot) === child) listening.delete(slot);
     });
     return child;
+  }
+
+  /** The system may be out of processes or files: that is a death like another, and no reason to end those that serve. */
+  function launched(slot: number): Child {
+    try {
+      return launch(slot);
+    } catch (error) {
+      return unborn(error);
+    }
   }
 
   /** Asks every process to drain and waits; gives the seats of those that had to be killed. */

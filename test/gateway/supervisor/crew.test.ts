@@ -36,7 +36,9 @@ type Scripted = ReturnType<typeof scripted>;
 function crewOf(size: number) {
   const clock = createVirtualClock();
   const launched: Scripted[] = [];
+  let refuses = false;
   const launch = (slot: number) => {
+    if (refuses) throw new Error('EAGAIN');
     const process = scripted(slot);
     launched.push(process);
     return process.child;
@@ -51,7 +53,18 @@ function crewOf(size: number) {
     if (process === undefined) throw new Error(`process ${index} was not launched`);
     return process;
   };
-  return { crew, clock, launched, lines, at, end, stop: () => stop.abort(), isReady: () => isReady };
+  return {
+    crew,
+    clock,
+    launched,
+    lines,
+    at,
+    end,
+    stop: () => stop.abort(),
+    isReady: () => isReady,
+    /** Whether the system refuses to start processes. */
+    refuse: (is: boolean) => void (refuses = is),
+  };
 }
 
 type CrewUnderTest = ReturnType<typeof crewOf>;
@@ -139,6 +152,27 @@ test('while another serves, a seat that cannot be filled is tried for ever', asy
   stop();
   for (const process of launched) process.end('code 0');
   expect(await end).toEqual({ kind: 'drained' });
+});
+
+test('a process that the system refuses to start is tried again, and the others go on', async () => {
+  const { crew, clock, launched, at, refuse } = await started(2);
+  refuse(true);
+  at(1).end();
+  await clock.advance(60_000);
+  expect([launched.length, crew.listening()]).toEqual([2, 1]);
+  refuse(false);
+  await clock.advance(10_000);
+  expect(launched.map(({ slot }) => slot)).toEqual([1, 2, 2]);
+});
+
+test('when the system refuses the first process, that is said', async () => {
+  const clock = createVirtualClock();
+  const launch = () => {
+    throw new Error('EAGAIN');
+  };
+  const crew = createCrew({ size: 2, launch, clock, log: silentLog(), tally: createTally() });
+  const end = crew.run(new AbortController().signal, () => undefined);
+  expect(await end).toEqual({ kind: 'gave-up', words: 'A gateway process could not be started (EAGAIN).' });
 });
 
 test('a stop asks every process to drain, waits for all, and starts none again', async () => {
