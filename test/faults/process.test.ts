@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS, spentOf } from '../../gateway/limits/ledger.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { result, startBackend, streamed } from '../fakes/backend.ts';
 import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gateway.ts';
-import { ROOT, runToEnd, startProcess } from '../started/process.ts';
+import { childEnv, ROOT, runToEnd, startProcess } from '../started/process.ts';
+import { until } from '../started/stack.ts';
 
 const MAIN = join(ROOT, 'gateway/main.ts');
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
@@ -34,6 +35,12 @@ function keyOf(plan: string, credits = 0): string {
   const key = addKey(accounts, plan, credits);
   accounts.close();
   return key;
+}
+
+/** Whether a process has the file of this name open (Linux). */
+function hasOpen(pid: number, name: string): boolean {
+  const links = readdirSync(`/proc/${pid}/fd`).map((fd) => join(`/proc/${pid}/fd`, fd));
+  return links.some((link) => existsSync(link) && readlinkSync(link).endsWith(name));
 }
 
 const start = (path: string) => startProcess([MAIN, '--config', path], folder.path);
@@ -105,6 +112,24 @@ test('SIGINT ends an idle gateway with 0', async () => {
   await using gateway = await start(config());
   gateway.kill('SIGINT');
   expect(await gateway.exited).toBe(0);
+});
+
+test('a stop that comes while the gateway still waits for its database is a stop', async () => {
+  const path = config();
+  const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  accounts.run('PRAGMA locking_mode = EXCLUSIVE');
+  accounts.run("INSERT INTO accounts (name, created_at_ms) VALUES ('payer', 0)"); // takes the lock, and keeps it
+  const child = Bun.spawn([process.execPath, MAIN, '--config', path], {
+    cwd: folder.path,
+    env: childEnv(),
+    stdout: 'ignore',
+    stderr: 'inherit',
+  });
+  await until(() => Promise.resolve(hasOpen(child.pid, ACCOUNTS_FILE)));
+  child.kill('SIGTERM');
+  accounts.run('PRAGMA locking_mode = NORMAL');
+  accounts.query('SELECT 1 FROM accounts').get(); // gives it up
+  expect(await child.exited).toBe(0);
 });
 
 test('when its standard input ends, as it does when its parent dies, the gateway ends too', async () => {

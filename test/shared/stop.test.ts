@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { fired } from '../../shared/stop.ts';
 
 const script = `
   import { stopSignal } from ${JSON.stringify(`${import.meta.dir}/../../shared/stop.ts`)};
@@ -51,4 +52,13 @@ test('the end of stdin says nothing to an app that runs alone', async () => {
   child.kill('SIGTERM');
   expect(await said()).toBe('SIGTERM');
   expect(await child.exited).toBe(0);
+});
+
+test('whoever waits for a stop hears of it, also when it came before', async () => {
+  const controller = new AbortController();
+  const [waiting, pending] = [fired(controller.signal), Promise.resolve('pending')];
+  expect(await Promise.race([waiting, pending])).toBe('pending');
+  controller.abort();
+  expect(await waiting).toBeUndefined();
+  expect(await Promise.race([fired(controller.signal), pending])).toBeUndefined();
 });
