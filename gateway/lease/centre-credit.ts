@@ -159,11 +159,12 @@ function granted(
   state: CreditState,
   node: NodeId,
   mine: CreditHolding,
-  { wanted, needed }: CreditAsk,
+  { wanted, needed, held: known }: CreditAsk,
   learning: boolean,
 ): CreditHolding {
   const held = heldBy(mine);
-  const goal = Math.max(wanted, needed);
+  // A centre that went back may think of a lease that has long been given back or is another's by now.
+  const goal = learning ? Math.min(known, wanted) : Math.max(wanted, needed);
   // Nothing below what it said it wants is ever taken back: it may spend that while the answer is on its way.
   if (held >= goal) return { ...mine, returned: mine.returned + held - goal };
   if (learning) return mine;

@@ -115,6 +115,13 @@ export function lookAtCredits(
   return { kind: mayWait ? 'ask' : 'unavailable' };
 }
 
+/** What the centre has confirmed may be lost: it is told again, at once. */
+export function forgetHeard(lease: CreditLease): void {
+  lease.heard = undefined;
+  lease.toldAtMs = Number.NEGATIVE_INFINITY;
+  lease.provesUntilMs = 0;
+}
+
 /** Charges what a look of this instant has found. The journal must be told. */
 export function takeCredits(lease: CreditLease, credits: number): void {
   lease.allowance -= credits;
@@ -140,10 +147,13 @@ export function wishOfCredits(lease: CreditLease, nowMs: number): 'now' | 'soon'
   const asks =
     lease.waiting > 0 ||
     ((lease.allowance > 0 || hasNews(lease)) && nowMs - lease.toldAtMs >= REFRESH_MS) ||
+    lease.failedAtMs !== undefined ||
     (lease.told?.recalled === true && lease.allowance > wanted) ||
     (lease.allowance * 2 < wanted && nowMs - lease.toldAtMs >= TOLD_MS);
   if (asks && !hasFailed(lease, nowMs)) return nextSendMs(lease.pace, INTERVAL_MS) <= nowMs ? 'now' : 'soon';
-  return lease.allowance > 0 || wanted > 0 || hasNews(lease) ? 'soon' : 'nothing';
+  return lease.allowance > 0 || wanted > 0 || hasNews(lease) || lease.failedAtMs !== undefined
+    ? 'soon'
+    : 'nothing';
 }
 
 /** The centre does not know yet what was charged: one that lost grants would give the same credits to others. */
@@ -158,7 +168,8 @@ function hasFailed({ failedAtMs }: CreditLease, nowMs: number): boolean {
 /** Nothing is lost by forgetting it: the counters stay the journal's, and the centre knows them. */
 export function mayForgetCredits(lease: CreditLease, nowMs: number): boolean {
   const holds = lease.allowance > 0 || lease.sent !== undefined || lease.waiting > 0;
-  return !holds && !hasNews(lease) && isIdle(lease, nowMs);
+  // A message that failed may have been heard: what it was granted must be given back.
+  return !holds && !hasNews(lease) && lease.failedAtMs === undefined && isIdle(lease, nowMs);
 }
 
 function isIdle({ demand }: CreditLease, nowMs: number): boolean {
@@ -191,7 +202,8 @@ export function askCredits(
   }
   lease.sent = { charged, refunded };
   noteSend(lease.pace, INTERVAL_MS, nowMs);
-  return { accountId, revision, total: lease.total, charged, refunded, wanted, needed: lease.waiting };
+  const held = Math.max(0, lease.allowance);
+  return { accountId, revision, total: lease.total, charged, refunded, held, wanted, needed: lease.waiting };
 }
 
 /** Takes in the answer to the message under way. */

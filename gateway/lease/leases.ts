@@ -8,6 +8,7 @@ import {
   askCredits,
   type CreditLease,
   creditsKnown,
+  forgetHeard,
   giveBackCredits,
   lookAtCredits,
   mayForgetCredits,
@@ -70,6 +71,8 @@ export type Leases = Readonly<{
   collect(nowMs: number, aheadMs: number, max: number): Collected;
   /** Notes that a request waits for limits of the account; gives what ends that. */
   join(account: Account, price: Price, waits: Readonly<{ rate: boolean; credits: boolean }>): () => void;
+  /** Has the account's counters told again, as the centre may have lost them; `false`: they are not in memory. */
+  tellAgain(accountId: number): boolean;
   /** Up to `max` messages that give all credits back, for a process that ends. */
   release(nowMs: number, max: number): Collected['credits'];
   /** Looks at up to `max` accounts, in turn, and forgets those at rest. */
@@ -162,6 +165,14 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
     return due;
   }
 
+  function tellAgain(accountId: number): boolean {
+    const account = accounts.get(accountId);
+    if (account?.credit === undefined) return false;
+    forgetHeard(account.credit);
+    marked.add(account);
+    return true;
+  }
+
   function release(nowMs: number, max: number): Collected['credits'] {
     const due: Collected['credits'][number][] = [];
     for (const account of accounts.values()) {
@@ -194,6 +205,7 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
     giveBack,
     join,
     collect,
+    tellAgain,
     release,
     forgetIdle,
     get size() {

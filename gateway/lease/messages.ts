@@ -60,6 +60,8 @@ export type CreditAsk = Readonly<{
   /** Credits charged and refunded by this node, ever: both only grow. */
   charged: number;
   refunded: number;
+  /** Credits that it may still spend, as far as it knows: a centre that is learning knows no better, and keeps no more for it. */
+  held: number;
   /** Credits it wants to hold unspent after this message; what it holds above that and `needed` goes back. */
   wanted: number;
   /** Credits that a waiting request needs now; 0 when none waits. Others are asked to give back what they do not need. */

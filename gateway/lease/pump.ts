@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Journal } from '../limits/journal.ts';
 import type { Collected, Leases } from './leases.ts';
-import type { Answered, LeaseStore, NodeId } from './messages.ts';
+import type { Answered, CreditAsk, LeaseStore, NodeId } from './messages.ts';
 import { createBreaker } from './outage.ts';
 import { settleCredits, settleRates } from './settle.ts';
 
@@ -16,10 +16,17 @@ export type Pump = Readonly<{
   run(signal: AbortSignal): Promise<void>;
   /** Gives all held credits back, when no request is under way any more; else they wait for this node for a day. */
   release(): Promise<void>;
+  /**
+   * Tells the centre what this node has ever spent, as after it may have lost its state: `spent` are the node's rows of
+   * the ledger. Repeats what fails until `signal` aborts.
+   */
+  tellAgain(spent: Iterable<SpentRow>, signal: AbortSignal): Promise<void>;
   /** The store is known not to answer. */
   isOut(): boolean;
   counts(): PumpCounts;
 }>;
+
+export type SpentRow = Readonly<{ accountId: number; charged: number; refunded: number }>;
 
 type Deps = Readonly<{
   leases: Leases;
@@ -40,6 +47,9 @@ const CALLS_MAX = 8;
 
 /** While the store is out, so many accounts are its trial. */
 const TRIAL_ASKS = 8;
+
+/** What could not be told again is tried again after this pause. */
+const TELL_AGAIN_MS = 200;
 
 const FORGET_A_TICK = 2_000;
 
@@ -137,5 +147,21 @@ export function createPump({ leases, store, journal, clock, node, fence, soon }:
     }
   }
 
-  return { kick, run, release, isOut: breaker.isOpen, counts: () => counts };
+  async function tellAgain(spent: Iterable<SpentRow>, signal: AbortSignal): Promise<void> {
+    const asks: CreditAsk[] = [];
+    for (const row of spent) {
+      // The account's own total is newer than revision -1, and told by who serves it.
+      if (!leases.tellAgain(row.accountId))
+        asks.push({ ...row, revision: -1, total: 0, held: 0, wanted: 0, needed: 0 });
+    }
+    kick();
+    while (asks.length > 0 && !signal.aborted) {
+      const part = asks.slice(0, ASKS_MAX);
+      const answers = await told(part.length, () => store.credits({ node, fence, seq: ++seq }, part));
+      asks.splice(0, part.length, ...part.filter((_, i) => answers[i]?.kind !== 'granted'));
+      if (answers.some(({ kind }) => kind !== 'granted')) await clock.sleep(TELL_AGAIN_MS, signal);
+    }
+  }
+
+  return { kick, run, release, tellAgain, isOut: breaker.isOpen, counts: () => counts };
 }

@@ -27,6 +27,7 @@ function started() {
       total: 1_000,
       charged: 0,
       refunded: 0,
+      held: 0,
       wanted: 0,
       needed: 0,
       ...ask,
@@ -217,6 +218,17 @@ test('a centre that may have lost grants only listens, and says that a shortage 
     available: 995,
     learning: true,
   });
+  expect(centre.say('a', { held: 0, wanted: 100, charged: 5 }).allowance).toBe(0);
   centre.learn(false);
   expect(centre.say('b', { wanted: 10 })).toMatchObject({ allowance: 10, learning: false, recalled: false });
+});
+
+test('a centre that is learning keeps for a node no more than the node knows of', () => {
+  const centre = started();
+  centre.say('a', { wanted: 400 });
+  centre.learn(true);
+  expect(centre.say('a', { held: 30, wanted: 400, charged: 20 })).toMatchObject({
+    allowance: 30,
+    available: 950,
+  });
 });
