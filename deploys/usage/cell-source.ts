@@ -17,32 +17,45 @@ export type HourCell = Readonly<{
   returned: number;
 }>;
 
+/** What one node has charged to an account's allowance and given back, ever: the journal's two counters. */
+export type NodeSpent = Readonly<{ accountId: number; node: string; charged: number; refunded: number }>;
+
+/**
+ * What nodes said. When a cell's `charged` or `returned` changes, the account's `spent` of the same instant belongs to
+ * it: they are compared to the unit.
+ */
+export type Drained = Readonly<{ cells: readonly HourCell[]; spent: readonly NodeSpent[] }>;
+
 /**
  * Where the cells of gateways on other hosts come from. Gateways on this host write them into the ledger themselves,
  * and there is no source.
  */
 export type CellSource = Readonly<{
   /**
-   * Hands over cells that changed until `signal` aborts. A cell may come twice, late or out of order; when `take`
-   * throws it was not written, and must come again. Never rejects.
+   * Hands over what changed until `signal` aborts. It may come twice, late or out of order; when `take` throws it was
+   * not written, and must come again. Never rejects.
    */
-  run(take: (cells: readonly HourCell[]) => void, signal: AbortSignal): Promise<void>;
+  run(take: (drained: Drained) => void, signal: AbortSignal): Promise<void>;
 }>;
 
 /**
- * Takes cells into the ledger, all or none. The larger of two values stands, so that what comes twice or late changes
- * nothing. Throws when they cannot be written.
+ * Takes what was drained into the ledger, all or none. The larger of two values stands, so that what comes twice or
+ * late changes nothing. Throws when it cannot be written.
  */
-export function createTakeCells(ledger: Store): (cells: readonly HourCell[]) => void {
-  const put = ledger.prepare<null, HourCell>(`
+export function createTakeDrained(ledger: Store): (drained: Drained) => void {
+  const putCell = ledger.prepare<null, HourCell>(`
     INSERT INTO usage_hours VALUES ($hour, $accountId, $keyId, $method, $node,
       $calls, $credits, $refunded, $errors, $bytesOut, $refused, $charged, $returned)
     ON CONFLICT DO UPDATE SET calls = max(calls, excluded.calls), credits = max(credits, excluded.credits),
       refunded = max(refunded, excluded.refunded), errors = max(errors, excluded.errors),
       bytes_out = max(bytes_out, excluded.bytes_out), refused = max(refused, excluded.refused),
       charged = max(charged, excluded.charged), returned = max(returned, excluded.returned)`);
-  const take = ledger.transaction((cells: readonly HourCell[]) => {
-    for (const cell of cells) put.run({ ...cell });
+  const putSpent = ledger.prepare<null, NodeSpent>(`
+    INSERT INTO spent (account_id, node, charged, refunded) VALUES ($accountId, $node, $charged, $refunded)
+    ON CONFLICT DO UPDATE SET charged = max(charged, excluded.charged), refunded = max(refunded, excluded.refunded)`);
+  const take = ledger.transaction(({ cells, spent }: Drained) => {
+    for (const cell of cells) putCell.run({ ...cell });
+    for (const each of spent) putSpent.run({ ...each });
   });
   return take.immediate;
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { DAY_MS, HOUR_MS } from './calendar.ts';
-import { type CellSource, createTakeCells } from './cell-source.ts';
+import { type CellSource, createTakeDrained } from './cell-source.ts';
 import { findMismatches, type Mismatch } from './reconcile.ts';
 import { createRollUp } from './roll-up.ts';
 
@@ -31,7 +31,7 @@ const BUSY_MS = 100;
 export async function tendUsage(deps: Deps, signal: AbortSignal): Promise<void> {
   const { ledger, clock, source } = deps;
   ledger.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
-  const draining = source?.run(createTakeCells(ledger), signal);
+  const draining = source?.run(createTakeDrained(ledger), signal);
   const rollUp = createRollUp(ledger);
   while (!signal.aborted) {
     const rolled = await attempt('rolling usage up', deps, async () => {

@@ -3,11 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Invocation, World } from '../../cli/command.ts';
 import { usage } from '../../cli/commands/usage.ts';
-import { createTakeCells } from '../../deploys/usage/cell-source.ts';
 import { createRollUp } from '../../deploys/usage/roll-up.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/limits/ledger.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { cellOf } from '../deploys/usage/ledger.ts';
+import { cellOf, createTakeCells } from '../deploys/usage/ledger.ts';
 import { opened, temporaryFolder } from '../started/gateway.ts';
 import { MAIN, objectsOf, plainEnv, sluice } from './sluice.ts';
 

@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test';
-import { createTakeCells, type HourCell } from '../../../deploys/usage/cell-source.ts';
-import { cellOf, startLedger } from './ledger.ts';
+import { createTakeDrained, type HourCell } from '../../../deploys/usage/cell-source.ts';
+import { findMismatches } from '../../../deploys/usage/reconcile.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { cellOf, startLedger, createTakeCells } from './ledger.ts';
 
 test('a cell that comes twice, late or out of order changes nothing, and one that is newer replaces it', () => {
   using books = startLedger();
@@ -36,4 +38,16 @@ test('cells are taken all or none', () => {
   );
   expect(() => createTakeCells(books.ledger)([cellOf(), cellOf({ hour: 1 })])).toThrow('no');
   expect(books.values('SELECT * FROM usage_hours')).toEqual([]);
+});
+
+test('a journal that comes with its cells agrees with them, whatever comes twice or late', async () => {
+  using books = startLedger();
+  const take = createTakeDrained(books.ledger);
+  const at = (charged: number, refunded: number) => ({
+    cells: [cellOf({ charged, returned: refunded })],
+    spent: [{ accountId: 1, node: 'n1', charged, refunded }],
+  });
+  for (const drained of [at(5, 0), at(9, 4), at(5, 0), at(9, 4), at(7, 1)]) take(drained);
+  expect(books.values('SELECT * FROM spent')).toEqual([[1, 'n1', 9, 4]]);
+  expect(await findMismatches(books.ledger, systemClock, new AbortController().signal)).toEqual([]);
 });

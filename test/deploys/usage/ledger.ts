@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { type HourCell } from '../../../deploys/usage/cell-source.ts';
+import { createTakeDrained, type HourCell } from '../../../deploys/usage/cell-source.ts';
+import type { Store } from '../../../shared/store/open.ts';
 import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
@@ -23,6 +24,12 @@ export const cellOf = (given: Partial<HourCell> = {}): HourCell => ({
   returned: 0,
   ...given,
 });
+
+/** Writes cells into a ledger as they are. */
+export const createTakeCells = (ledger: Store) => {
+  const take = createTakeDrained(ledger);
+  return (cells: readonly HourCell[]) => take({ cells, spent: [] });
+};
 
 /** A ledger on a disk, with as many connections to it as are asked for. */
 export function startLedger() {

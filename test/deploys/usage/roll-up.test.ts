@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { createTakeCells } from '../../../deploys/usage/cell-source.ts';
 import { createRollUp } from '../../../deploys/usage/roll-up.ts';
-import { cellOf, DAY_MS, HOUR_MS, startLedger } from './ledger.ts';
+import { cellOf, DAY_MS, HOUR_MS, startLedger, createTakeCells } from './ledger.ts';
 
 /** 2026-11-20T13:00Z; an hour that is just being counted keeps the newest row from being old. */
 const NOW_MS = Date.UTC(2026, 10, 20, 13);

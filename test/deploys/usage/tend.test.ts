@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import { createTakeCells } from '../../../deploys/usage/cell-source.ts';
+import type { CellSource } from '../../../deploys/usage/cell-source.ts';
 import { findMismatches } from '../../../deploys/usage/reconcile.ts';
 import { tendUsage } from '../../../deploys/usage/tend.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { silentLog } from '../../started/gateway.ts';
-import { cellOf, DAY_MS, HOUR_MS, startLedger } from './ledger.ts';
+import { cellOf, DAY_MS, HOUR_MS, startLedger, createTakeCells } from './ledger.ts';
 
 const never = new AbortController().signal;
 
@@ -140,10 +140,10 @@ describe('every day', () => {
 test('cells of other hosts are taken as they come', async () => {
   using books = startLedger();
   const over = new AbortController();
-  const source = {
-    run: async (take: (cells: readonly ReturnType<typeof cellOf>[]) => void) => {
-      take([cellOf()]);
-      take([cellOf()]);
+  const source: CellSource = {
+    run: async (take) => {
+      take({ cells: [cellOf()], spent: [] });
+      take({ cells: [cellOf()], spent: [] });
       over.abort();
     },
   };
