@@ -37,7 +37,8 @@ export function gaugeBackends(registry: Registry, backends: readonly Backend[]):
     collect() {
       for (const { config, view } of backends)
         for (const commitment of COMMITMENTS)
-          this.set({ backend: config.name, commitment }, view.tip[commitment]);
+          // A slot that is not known is no slot 0, which would look like a lag.
+          if (view.tip[commitment] > 0) this.set({ backend: config.name, commitment }, view.tip[commitment]);
     },
   });
 }

@@ -47,6 +47,8 @@ export type Gateway = Readonly<{
   health: Health;
   metrics: Metrics;
   setTerms(terms: Terms): void;
+  /** Learns how the backends stand, within a second or two, so that the first request finds it known. */
+  look(signal: AbortSignal): Promise<void>;
   /** Keeps what it knows of accounts and plans fresh until `signal` aborts; `reload` is called when the CLI asks for it. */
   tend(reload: () => void, signal: AbortSignal): Promise<void>;
   /** Writes what is not yet written. */
@@ -86,6 +88,7 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
     clock,
     lagSlotsMax,
     onChange: (backend) => logStanding(backend, log),
+    onUnreachable: (backend) => metrics.failure(backend, 'probe'),
     onGap: (gap) => logGap(gap, log),
   });
   const { onCut, ...events } = eventsFor(metrics, log, clock);
@@ -116,8 +119,9 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
 
   async function watchBackends(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await pool.probeAll(signal);
-      await clock.sleep(probeMs, signal);
+      const dueMs = clock.monotonic() + probeMs;
+      await pool.look(signal);
+      await clock.sleep(Math.max(0, dueMs - clock.monotonic()), signal);
     }
   }
 
@@ -150,6 +154,7 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
     answer,
     health: () => healthOf(backends, journal, clock),
     metrics,
+    look: pool.look,
     setTerms: (changed) => void (terms = changed),
     tend,
     flush,
@@ -199,9 +204,11 @@ function configRevision(asked: { get(): { config: number } | null }): number | u
 }
 
 function logStanding({ config, standing }: Backend, log: Log): void {
-  const { out, lagSlots } = standing;
-  if (out === undefined) log.info({ backend: config.name }, 'a backend takes part again');
-  else log.warn({ backend: config.name, why: out, lagSlots }, 'a backend is left out');
+  const { out, reason, lagSlots } = standing;
+  const backend = config.name;
+  if (out === undefined) log.info({ backend }, 'a backend takes part again');
+  else if (reason !== '') log.warn({ backend, why: out, reason }, 'a backend is left out');
+  else log.warn({ backend, why: out, lagSlots }, 'a backend is left out');
 }
 
 function logGap(gap: Gap | undefined, log: Log): void {

@@ -3,21 +3,28 @@ import type { Health } from './app.ts';
 import type { Backend } from './backend/backend.ts';
 import type { Journal } from './limits/journal.ts';
 
-/** Whether the gateway can serve, in a sentence that names the backends which do not. */
+/**
+ * Whether the gateway can serve, in a sentence that names the backends which do not. It cannot when none of those that
+ * serve accounts is well, whatever archives and asset servers are; or none at all, where none serves accounts.
+ */
 export function healthOf(backends: readonly Backend[], journal: Journal, clock: Clock): ReturnType<Health> {
   if (journal.isFailing())
     return { ok: false, sentence: 'charges cannot be written: trials are refused with 503' };
-  const troubled = backends.flatMap((backend) => troubleOf(backend, clock) ?? []);
+  const troubled = backends.filter((backend) => troubleOf(backend, clock) !== undefined);
   if (troubled.length === 0) return { ok: true, sentence: 'ok' };
-  const names = troubled.join(', ');
-  if (troubled.length < backends.length)
+  const names = troubled.map((backend) => troubleOf(backend, clock)).join(', ');
+  const state = backends.filter(({ config }) => config.lanes.includes('state'));
+  const needed = state.length > 0 ? state : backends;
+  if (needed.some((backend) => !troubled.includes(backend)))
     return { ok: true, sentence: `ok, but not these backends: ${names}` };
   return { ok: false, sentence: `no backend is well: ${names}` };
 }
 
 function troubleOf(backend: Backend, clock: Clock): string | undefined {
   const { config, standing } = backend;
-  if (standing.out === 'lagging') return `${config.name} (${standing.lagSlots} slots behind)`;
-  if (standing.out !== undefined) return `${config.name} (${standing.out})`;
+  const { out, reason, lagSlots } = standing;
+  if (out === 'lagging') return `${config.name} (${lagSlots} slots behind)`;
+  if (out === 'unreachable') return `${config.name} (${reason})`;
+  if (out !== undefined) return `${config.name} (${out})`;
   return backend.isFailing(clock) ? `${config.name} (failing)` : undefined;
 }

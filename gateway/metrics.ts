@@ -9,7 +9,7 @@ import { type MetricJson, metricsFrom } from './supervisor/metric-json.ts';
 export type Metrics = Readonly<{
   outcome(kind: string): void;
   call(method: string, outcome: string): void;
-  failure(backend: Backend, kind: Failure['kind']): void;
+  failure(backend: Backend, kind: Failure['kind'] | 'probe'): void;
   cut(backend: Backend, reason: string): void;
   retry(made: boolean): void;
   firstByte(kind: MethodClass, seconds: number): void;

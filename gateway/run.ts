@@ -3,6 +3,7 @@ import { systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
+import { retireDemoKeys } from '../shared/keys/demo.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { createLog, type Log } from '../shared/log.ts';
 import { fired, stopSignal } from '../shared/stop.ts';
@@ -43,8 +44,11 @@ export async function runGateway(run: Run): Promise<number> {
 
   const log = createLog(node);
   const clock = systemClock;
+  if (config.backends.length > 0 && retireDemoKeys(accounts.store, clock.now()) > 0)
+    log.warn('the demo key of the embedded chain is revoked: backends are configured');
   const stores = { accounts: accounts.store, ledger: ledger.store };
   const gateway = createGateway({ node, config, ...stores, clock, log, random });
+  await gateway.look(stop);
   const opened = await openListeners(config.gateway, gateway, { clock, seat, stop });
   if (opened.kind === 'refused') return complain(opened.sentence);
 

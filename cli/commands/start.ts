@@ -1,12 +1,13 @@
 import { requestReload } from '../../deploys/accounts/reload.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
+import { retireDemoKeys } from '../../shared/keys/demo.ts';
 import { withBooksOf } from '../books.ts';
 import { type Command, failed, type Invocation, type Outcome } from '../command.ts';
 import { watchRunners } from '../start/ancestors.ts';
 import type { AppName } from '../start/app.ts';
 import { bannerOf, recordOf, type Running } from '../start/banner.ts';
-import { demoKey, retireDemoKeys } from '../start/demo.ts';
+import { demoKey } from '../start/demo.ts';
 import { runEverything } from '../start/everything.ts';
 import { createStopWishes } from '../start/stop-wishes.ts';
 
@@ -28,7 +29,7 @@ async function run(config: Config, invocation: Invocation): Promise<Outcome> {
   let key: string | undefined;
   const books = withBooksOf(config, world, (open) => {
     if (embedded) key = demoKey(open);
-    else if (retireDemoKeys(open))
+    else if (retireDemoKeys(open.store, world.clock.now()) > 0)
       world.err('The demo key of the embedded chain is revoked: backends are configured.\n');
     return { kind: 'done', objects: [], text: '' };
   });

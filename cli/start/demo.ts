@@ -1,9 +1,9 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hashOf, keyIdOf, readApiKey } from '../../shared/keys/api-key.ts';
+import { DEMO } from '../../shared/keys/demo.ts';
 import type { Books } from '../books.ts';
 
-const DEMO = 'demo';
 /** A demonstration that is refused after five calls a second would show nothing but refusals. */
 const DEMO_PLAN = 'pro';
 /** The one key that is kept in the clear, readable by the owner alone. */
@@ -23,12 +23,4 @@ export function demoKey({ config, accounts, keys }: Pick<Books, 'config' | 'acco
   writeFileSync(file, `${created.made.key}\n`, { mode: 0o600 });
   chmodSync(file, 0o600); // the mode above counts only for a file that was not there
   return created.made.key;
-}
-
-/** Revokes every demo key, because a key that was printed has no place in front of real backends; false when none was active. */
-export function retireDemoKeys({ accounts, keys }: Pick<Books, 'accounts' | 'keys'>): boolean {
-  if (accounts.find(DEMO) === undefined) return false;
-  const active = keys.list(DEMO).filter(({ name, state }) => name === DEMO && state === 'active');
-  for (const { id } of active) keys.revoke(id);
-  return active.length > 0;
 }

@@ -5,8 +5,8 @@ import type { HttpReply } from '../http/reply.ts';
 
 /** What one look at a backend showed. */
 export type Reading =
-  /** No answer to any question. */
-  | { readonly kind: 'unreachable' }
+  /** No answer to any question, for this reason. */
+  | { readonly kind: 'unreachable'; readonly reason: string }
   | {
       readonly kind: 'reading';
       /** Its newest slots; those it does not tell are absent. */
@@ -15,6 +15,7 @@ export type Reading =
       readonly tip: number;
       /** `false` when it says itself that it is not. */
       readonly healthy: boolean;
+      /** Its genesis is not that of the others, as far as both are known. */
       readonly isOtherChain: boolean;
     };
 
@@ -26,39 +27,45 @@ export type Extent = Readonly<{
   genesis: string | undefined;
 }>;
 
-/** The answer to a probe's question; `undefined`: none came. */
-type Answer = Readonly<{ result?: unknown; error?: unknown }> | undefined;
+/** The answer to a probe's question. */
+type Answer = Readonly<{ result?: unknown; error?: unknown }>;
+/** Why none came. */
+type Silence = Readonly<{ silence: string }>;
 
 /** A probe must not wait longer than the callers it is for. */
 const PROBE_MS = 2_000;
 const ANSWER_BYTES_MAX = 4_096;
 
-/** Asks a backend for its health and its slots; with `isOtherChain` as known from its extent. Never rejects. */
-export async function probe(backend: Backend, isOtherChain: boolean, signal: AbortSignal): Promise<Reading> {
+/**
+ * Asks a backend for its health and its slots. Any answer shows that it is there: an asset server knows neither question.
+ * Never rejects.
+ */
+export async function probe(backend: Backend, signal: AbortSignal): Promise<Reading> {
   const known = backend.config.profile === 'agave' ? COMMITMENTS : COMMITMENTS.slice(1);
   const asked = known.map((commitment) =>
     ask(backend, 'getSlot', `[{"commitment":"${commitment}"}]`, signal),
   );
   const [health, ...tips] = await Promise.all([ask(backend, 'getHealth', '[]', signal), ...asked]);
-  if (health === undefined && tips.every((answer) => answer === undefined)) return { kind: 'unreachable' };
+  if ('silence' in health && tips.every((answer) => 'silence' in answer))
+    return { kind: 'unreachable', reason: health.silence };
   const slots: Partial<Record<Commitment, number>> = {};
   known.forEach((commitment, i) => {
     const slot = slotFrom(tips[i]);
     if (slot !== undefined) slots[commitment] = slot;
   });
   const tip = slots.confirmed ?? slots.finalized ?? slots.processed ?? 0;
-  return { kind: 'reading', slots, tip, healthy: !saysUnhealthy(health), isOtherChain };
+  return { kind: 'reading', slots, tip, healthy: !saysUnhealthy(health), isOtherChain: false };
 }
 
 /** Asks a backend which blocks it has, and of which chain. Never rejects. */
 export async function extentOf(backend: Backend, signal: AbortSignal): Promise<Extent> {
   const { bigtable } = PROFILES[backend.config.profile];
   const [local, all, genesis] = await Promise.all([
-    bigtable ? ask(backend, 'getFirstAvailableBlock', '[]', signal, NO_BIGTABLE) : undefined,
+    bigtable ? ask(backend, 'getFirstAvailableBlock', '[]', signal, NO_BIGTABLE) : NOT_ASKED,
     ask(backend, 'getFirstAvailableBlock', '[]', signal),
     ask(backend, 'getGenesisHash', '[]', signal),
   ]);
-  const hash = genesis?.result;
+  const hash = 'silence' in genesis ? undefined : genesis.result;
   const reach = slotFrom(all);
   return { floor: slotFrom(local) ?? reach, reach, genesis: typeof hash === 'string' ? hash : undefined };
 }
@@ -66,28 +73,31 @@ export async function extentOf(backend: Backend, signal: AbortSignal): Promise<E
 /** Agave's switch for one request (`rpc_service.rs`). */
 export const NO_BIGTABLE = ['x-bigtable', 'disabled'] as const;
 
+const NOT_ASKED: Silence = { silence: 'not asked' };
+const NO_ANSWER = 'no JSON-RPC answer';
+
 async function ask(
   { client }: Backend,
   method: string,
   params: string,
   signal: AbortSignal,
   extra?: readonly [string, string],
-): Promise<Answer> {
+): Promise<Answer | Silence> {
   const body = Buffer.from(`{"jsonrpc":"2.0","id":"${PROBE_ID}","method":"${method}","params":${params}}`);
   const reply = await client.send(
     { body, acceptEncoding: 'identity', dueMs: PROBE_MS, fresh: false, extra },
     signal,
   );
-  return reply.kind === 'reply' ? answerOf(reply) : undefined;
+  return reply.kind === 'reply' ? answerOf(reply) : { silence: reply.reason };
 }
 
 /** The id of the gateway's own questions, by which an operator finds them in a node's log. */
 export const PROBE_ID = 'sluice-probe';
 
-async function answerOf({ head, body }: HttpReply): Promise<Answer> {
+async function answerOf({ head, body }: HttpReply): Promise<Answer | Silence> {
   if (head.status !== 200) {
     body.cancel();
-    return undefined;
+    return { silence: `HTTP ${head.status}` };
   }
   const pieces: Buffer[] = [];
   let bytes = 0;
@@ -96,24 +106,25 @@ async function answerOf({ head, body }: HttpReply): Promise<Answer> {
     if (bytes > ANSWER_BYTES_MAX) body.cancel();
     else pieces.push(piece);
   });
-  if (end.kind === 'cut') return undefined;
+  if (end.kind === 'cut')
+    return { silence: bytes > ANSWER_BYTES_MAX ? NO_ANSWER : `an answer cut: ${end.reason}` };
   try {
     const parsed: unknown = JSON.parse(Buffer.concat(pieces).toString());
-    return typeof parsed === 'object' && parsed !== null ? parsed : undefined;
+    return typeof parsed === 'object' && parsed !== null ? parsed : { silence: NO_ANSWER };
   } catch {
-    return undefined;
+    return { silence: NO_ANSWER };
   }
 }
 
-function slotFrom(answer: Answer): number | undefined {
-  const slot = answer?.result;
+function slotFrom(answer: Answer | Silence | undefined): number | undefined {
+  const slot = answer === undefined || 'silence' in answer ? undefined : answer.result;
   return typeof slot === 'number' && Number.isSafeInteger(slot) && slot >= 0 ? slot : undefined;
 }
 
 /** -32005, whatever its text; a node without the method says nothing about its health. */
 const NODE_UNHEALTHY = -32005;
 
-function saysUnhealthy(answer: Answer): boolean {
-  const error = answer?.error;
+function saysUnhealthy(answer: Answer | Silence): boolean {
+  const error = 'silence' in answer ? undefined : answer.error;
   return typeof error === 'object' && error !== null && 'code' in error && error.code === NODE_UNHEALTHY;
 }

@@ -7,6 +7,8 @@ export type Why = 'unreachable' | 'unhealthy' | 'lagging' | 'stalled' | 'of anot
 export type Standing = Readonly<{
   /** `undefined`: it takes part. */
   out: Why | undefined;
+  /** What an unreachable one did instead of answering, for the operator; empty otherwise. */
+  reason: string;
   /** Slots behind the pool's reference; 0 when not known. */
   lagSlots: number;
   /** Probes in a row that spoke against its present state: bad ones while it takes part, good ones while it is out. */
@@ -20,12 +22,15 @@ export type Standing = Readonly<{
 
 export const WELL: Standing = {
   out: undefined,
+  reason: '',
   lagSlots: 0,
   against: 0,
   backAtMs: -Infinity,
   tip: 0,
   movedAtMs: -Infinity,
 };
+
+const OTHER_CHAIN = 'of another chain';
 
 /** Bad probes in a row until it is left out, and good ones until it is back: a single slip changes nothing. */
 const BAD_PROBES = 2;
@@ -58,6 +63,7 @@ export function standingAfter(before: Standing, reading: Reading, measure: Measu
   const tip = reading.kind === 'unreachable' ? 0 : reading.tip;
   const moved = tip > before.tip;
   const next = {
+    reason: reading.kind === 'unreachable' ? reading.reason : '',
     tip: tip === 0 ? before.tip : tip,
     movedAtMs: moved || before.movedAtMs === -Infinity ? nowMs : before.movedAtMs,
     lagSlots: tip === 0 ? 0 : Math.max(0, slot - tip),
@@ -68,13 +74,16 @@ export function standingAfter(before: Standing, reading: Reading, measure: Measu
   const why = reason();
   const isOut = before.out !== undefined;
   const against = (why === undefined) === isOut ? before.against + 1 : 0;
-  if (!isOut && against >= BAD_PROBES) return { ...next, out: why, against: 0, backAtMs: before.backAtMs };
+  // Another chain is no slip.
+  const isBad = against >= BAD_PROBES || why === OTHER_CHAIN;
+  if (!isOut && isBad) return { ...next, out: why, against: 0, backAtMs: before.backAtMs };
   if (isOut && against >= GOOD_PROBES) return { ...next, out: undefined, against: 0, backAtMs: nowMs };
   return { ...next, out: isOut ? (why ?? before.out) : undefined, against, backAtMs: before.backAtMs };
 
   function reason(): Why | undefined {
-    if (reading.kind === 'unreachable') return 'unreachable';
-    if (reading.isOtherChain) return 'of another chain';
+    // What was of another chain still is when it does not answer.
+    if (reading.kind === 'unreachable') return before.out === OTHER_CHAIN ? OTHER_CHAIN : 'unreachable';
+    if (reading.isOtherChain) return OTHER_CHAIN;
     if (isStalled) return 'stalled';
     if (next.lagSlots > allowed) return 'lagging';
     return reading.healthy ? undefined : 'unhealthy';

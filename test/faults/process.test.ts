@@ -84,6 +84,19 @@ test('kill -9 under load loses no charge and doubles none: what was answered was
   expect((await post(gateway.url, key)).status).toBe(402);
 });
 
+test('a demo key of the embedded chain is good for nothing once backends are configured', async () => {
+  const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  const key = addKey(accounts, 'pro');
+  accounts.run("UPDATE accounts SET name = 'demo'");
+  accounts.run("UPDATE keys SET name = 'demo'");
+  const other = addKey(accounts, 'pro');
+  accounts.close();
+  await using gateway = await start(config());
+  expect([(await post(gateway.url, key)).status, (await post(gateway.url, other)).status]).toEqual([
+    401, 200,
+  ]);
+});
+
 test('SIGTERM lets an answer under way end, takes no new connection, and exits 0', async () => {
   await using gateway = await start(config());
   const key = keyOf('scale');

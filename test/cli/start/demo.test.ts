@@ -3,8 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Books, withBooksOf } from '../../../cli/books.ts';
-import { demoKey, retireDemoKeys } from '../../../cli/start/demo.ts';
+import { demoKey } from '../../../cli/start/demo.ts';
 import { configFrom } from '../../../shared/config/config.ts';
+import { retireDemoKeys } from '../../../shared/keys/demo.ts';
 import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
@@ -82,8 +83,8 @@ describe('the demo key', () => {
 
 test('with real backends the demo key is revoked, once', () => {
   const key = withDemo(demoKey);
-  expect(withDemo(retireDemoKeys)).toBe(true);
+  expect(withDemo(({ store }) => retireDemoKeys(store, 1))).toBe(1);
   expect(withDemo(({ keys }) => keys.list('demo').map(({ state }) => state))).toEqual(['revoked']);
-  expect(withDemo(retireDemoKeys)).toBe(false);
+  expect(withDemo(({ store }) => retireDemoKeys(store, 1))).toBe(0);
   expect(withDemo(demoKey)).not.toBe(key);
 });

@@ -37,7 +37,14 @@ type Told = Partial<ForwardEvents & { onCut: OnCut; lagSlotsMax: number }>;
 export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told = {}) {
   const { onCut = nothing, lagSlotsMax = 16, ...events } = told;
   const idleMs = 120_000;
-  const pool = createPool({ backends, clock, lagSlotsMax, onChange: nothing, onGap: nothing });
+  const pool = createPool({
+    backends,
+    clock,
+    lagSlotsMax,
+    onChange: nothing,
+    onGap: nothing,
+    onUnreachable: nothing,
+  });
   const forward = createForward({
     clock,
     idleMs,

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import type { Backend } from '../../../gateway/backend/backend.ts';
 import { createPool } from '../../../gateway/pool/pool.ts';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
+import { failure } from '../../fakes/backend.ts';
 import { type LiveState, startLiveNode } from '../../fakes/live-node.ts';
 import { ACCOUNT_ABC, backendOf } from '../backend/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -21,6 +22,7 @@ async function pooled(...given: readonly Node[]) {
     clock: clock.clock,
     lagSlotsMax: 16,
     onChange: ({ config, standing }) => void changes.push(`${config.name}: ${standing.out ?? 'back'}`),
+    onUnreachable: () => undefined,
     onGap: (gap) => void changes.push(gap === undefined ? 'no gap' : `gap: ${gap.from} to ${gap.to}`),
   });
   return {
@@ -34,12 +36,20 @@ async function pooled(...given: readonly Node[]) {
         .inOrder(all, { commitment: 'confirmed', slotMin }, ACCOUNT_ABC, slotMin)
         .map(({ config }) => config.name)
         .join(''),
+    hang: (node: number, until: Promise<void>) =>
+      nodes[node]?.probed(async (call) => {
+        await until;
+        return failure(call, -32601, 'Method not found');
+      }),
+    begin: () => pool.look(new AbortController().signal),
+    sleeping: clock.sleeping,
+    advance: clock.advance,
     /** `rounds` probes two seconds apart, the chain five slots on each time for nodes that are not told otherwise. */
     async pass(rounds: number, still: readonly number[] = []) {
       for (let i = 0; i < rounds; i++) {
         clock.advance(2_000);
         nodes.forEach(({ now }, n) => void (still.includes(n) || (now.slot += 5)));
-        await pool.probeAll(new AbortController().signal);
+        await pool.look(new AbortController().signal);
       }
     },
     async [Symbol.asyncDispose]() {
@@ -91,11 +101,53 @@ describe('probes', () => {
     expect(all.outs()).toEqual([undefined, 'stalled']);
   });
 
-  test('G10 leave out a node of another chain than most', async () => {
-    await using all = await pooled({ state: { genesis: 'G2' } }, {}, {});
-    await all.pass(2);
+  test('G10 leave out a node of another chain than most at once, and nobody is ever sent to it', async () => {
+    await using all = await pooled({ state: { genesis: 'G2', floor: 3 } }, { state: { floor: 9 } }, {});
+    await all.pass(1);
     expect(all.changes).toEqual(['a: of another chain']);
-    expect(all.order()).toBe('bca');
+    expect(all.order()).toBe('bc');
+    expect(all.backends[0]?.view).toEqual({
+      tip: { processed: 0, confirmed: 0, finalized: 0 },
+      floor: undefined,
+    });
+    const [, b, c] = all.nodes;
+    if (b !== undefined && c !== undefined) b.down = c.down = true;
+    await all.pass(3);
+    expect(all.order()).toBe('bc');
+  });
+
+  test('say why a node cannot be reached', async () => {
+    await using all = await pooled({ state: { down: true } }, {});
+    await all.pass(2);
+    expect(all.backends[0]?.standing).toMatchObject({ out: 'unreachable', reason: 'HTTP 503' });
+  });
+
+  test('learn the first block of a node that was down when they began, as soon as it is back', async () => {
+    await using all = await pooled({ state: { down: true, floor: 7 } }, {});
+    await all.pass(3);
+    expect([all.backends[0]?.view.floor, all.pool.floor()]).toEqual([undefined, undefined]);
+    const [a] = all.nodes;
+    if (a !== undefined) a.down = false;
+    await all.pass(1);
+    expect([all.backends[0]?.view.floor, all.pool.floor()]).toEqual([7, 0]);
+  });
+
+  test('do not wait for a node that hangs: after a second the round is over', async () => {
+    await using all = await pooled({}, {});
+    const gate = Promise.withResolvers<void>();
+    all.hang(1, gate.promise);
+    for (let i = 0; i < 2; i++) {
+      const round = all.begin();
+      while (all.sleeping() === 0) await Bun.sleep(1); // until it waits
+      await Bun.sleep(20); // the other node answers meanwhile
+      all.advance(1_000);
+      await round;
+    }
+    expect(all.backends.map(({ standing }) => standing.reason)).toEqual(['', 'no answer within 1000 ms']);
+    expect(all.outs()).toEqual([undefined, 'unreachable']);
+    gate.resolve();
+    await all.pass(5);
+    expect(all.outs()).toEqual([undefined, undefined]);
   });
 
   test('leave out a node that says it is unhealthy, and one that does not answer', async () => {
@@ -114,13 +166,17 @@ describe('probes', () => {
     expect(all.outs()).toEqual([undefined, undefined]);
   });
 
-  test('ask nothing of an asset backend', async () => {
-    await using all = await pooled(
+  test('know an asset server by any answer, and leave it out when none comes', async () => {
+    await using all = await pooled({}, { config: { profile: 'das', lanes: ['assets'] } });
+    all.hang(1, Promise.resolve());
+    await all.pass(3);
+    expect(all.outs()).toEqual([undefined, undefined]);
+    await using dead = await pooled(
       {},
       { config: { profile: 'das', lanes: ['assets'] }, state: { down: true } },
     );
-    await all.pass(4);
-    expect(all.outs()).toEqual([undefined, undefined]);
+    await dead.pass(2);
+    expect(dead.outs()).toEqual([undefined, 'unreachable']);
   });
 });
 

@@ -16,7 +16,7 @@ const reading = (tip: number, rows: Partial<Extract<Reading, { kind: 'reading' }
   isOtherChain: false,
   ...rows,
 });
-const UNREACHABLE: Reading = { kind: 'unreachable' };
+const UNREACHABLE: Reading = { kind: 'unreachable', reason: 'ECONNREFUSED' };
 
 /** A backend probed every two seconds while the pool's slot grows by five each time. */
 function probed(lagSlotsMax = 16) {
@@ -53,7 +53,6 @@ describe('a backend', () => {
     ['unreachable', () => UNREACHABLE],
     ['unhealthy', (slot: number) => reading(slot, { healthy: false })],
     ['lagging', (slot: number) => reading(slot - 17)],
-    ['of another chain', (slot: number) => reading(slot, { isOtherChain: true })],
   ] as const)('that is %s leaves at the second probe that says so, not at the first', (why, of) => {
     const { see } = probed();
     see((slot) => reading(slot));
@@ -61,6 +60,16 @@ describe('a backend', () => {
     expect(see((slot) => reading(slot))).toBeUndefined();
     expect(see(of)).toBeUndefined();
     expect(see(of)).toBe(why);
+  });
+
+  test('that is of another chain leaves at once, and stays so while it does not answer', () => {
+    const { see, standing } = probed();
+    see((slot) => reading(slot));
+    expect(see((slot) => reading(slot, { isOtherChain: true }))).toBe('of another chain');
+    expect(see(() => UNREACHABLE)).toBe('of another chain');
+    expect(standing().reason).toBe('ECONNREFUSED');
+    for (let i = 0; i < 2; i++) expect(see((slot) => reading(slot))).toBe('of another chain');
+    expect(see((slot) => reading(slot))).toBeUndefined();
   });
 
   test('that stands still while the pool goes on is stalled, even within the allowed lag', () => {

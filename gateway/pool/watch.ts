@@ -1,0 +1,150 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Backend } from '../backend/backend.ts';
+import { COMMITMENTS } from '../backend/view.ts';
+import { type Extent, extentOf, probe, type Reading } from './probe.ts';
+import { referenceSlot } from './reference.ts';
+import { isMoving, type Measure, standingAfter } from './standing.ts';
+
+/** Looks at every backend again and again, and keeps what it finds in their standing and their view. */
+export type Watch = Readonly<{
+  /** One round: asks all that do not still owe an answer, and judges what came in time. Never rejects. */
+  look(signal: AbortSignal): Promise<void>;
+  /** What a backend last told of its blocks; `undefined` until it told its first one. */
+  extentOf(backend: Backend): Extent | undefined;
+}>;
+
+export type WatchOptions = Readonly<{
+  backends: readonly Backend[];
+  clock: Clock;
+  lagSlotsMax: number;
+  /** Told when a backend leaves or comes back. */
+  onChange(backend: Backend): void;
+  /** Told of every look that a backend did not answer. */
+  onUnreachable(backend: Backend): void;
+}>;
+
+/** A backend that takes longer has not answered this round; the others must not wait for it. */
+const ROUND_MS = 1_000;
+
+/** What changes slowly is asked again in one of this many rounds, once it is known. */
+const ROUNDS_PER_EXTENT = 15;
+
+const LATE: Reading = { kind: 'unreachable', reason: `no answer within ${ROUND_MS} ms` };
+
+export function createWatch({ backends, clock, lagSlotsMax, onChange, onUnreachable }: WatchOptions): Watch {
+  const extents = new Map<Backend, Extent>();
+  /** Backends with a question that is not answered yet. */
+  const asked = new Set<Backend>();
+  const extended = new Set<Backend>();
+  let rounds = 0;
+
+  async function look(signal: AbortSignal): Promise<void> {
+    const isDue = rounds++ % ROUNDS_PER_EXTENT === 0;
+    const over = new AbortController();
+    const inTime = clock.sleep(ROUND_MS, over.signal);
+    const readings = new Map<Backend, Reading>();
+    const looking = backends.map(async (backend) => {
+      const extending = isDue || isUntold(backend) ? extend(backend, signal) : undefined;
+      readings.set(backend, await readingOf(backend, signal));
+      await extending;
+    });
+    await Promise.race([Promise.all(looking), inTime]);
+    over.abort();
+    if (signal.aborted) return;
+    const chain = chainOf(backends.map((backend) => extents.get(backend)?.genesis));
+    const judged = backends.map((backend) => ofChain(backend, readings.get(backend) ?? LATE, chain));
+    const measure = measureOf(judged);
+    backends.forEach((backend, i) => take(backend, judged[i] ?? LATE, measure));
+  }
+
+  /** Whether what it has must be known soon: it comes back, or its history begins nobody knows where. */
+  function isUntold(backend: Backend): boolean {
+    const needsFloor = backend.config.lanes.includes('archive') && extents.get(backend)?.floor === undefined;
+    return needsFloor || backend.standing.out === 'unreachable';
+  }
+
+  async function extend(backend: Backend, signal: AbortSignal): Promise<void> {
+    if (extended.has(backend)) return;
+    extended.add(backend);
+    const extent = await extentOf(backend, signal);
+    extended.delete(backend);
+    // A round without an answer keeps what was known.
+    if (extent.floor === undefined && extent.genesis === undefined) return;
+    const known = extents.get(backend);
+    extents.set(backend, {
+      floor: extent.floor ?? known?.floor,
+      reach: extent.reach ?? known?.reach,
+      genesis: extent.genesis ?? known?.genesis,
+    });
+  }
+
+  async function readingOf(backend: Backend, signal: AbortSignal): Promise<Reading> {
+    if (asked.has(backend)) return LATE;
+    asked.add(backend);
+    const reading = await probe(backend, signal);
+    asked.delete(backend);
+    return reading;
+  }
+
+  function ofChain(backend: Backend, reading: Reading, chain: string | undefined): Reading {
+    const genesis = extents.get(backend)?.genesis;
+    const isOther = chain !== undefined && genesis !== undefined && genesis !== chain;
+    return reading.kind === 'reading' ? { ...reading, isOtherChain: isOther } : reading;
+  }
+
+  function measureOf(readings: readonly Reading[]): Measure {
+    const nowMs = clock.monotonic();
+    const live = backends.flatMap((backend, i) => {
+      const reading = readings[i];
+      const { standing } = backend;
+      if (reading?.kind !== 'reading' || reading.isOtherChain || !followsTip(backend)) return [];
+      const { tip } = reading;
+      const movedAtMs = tip > standing.tip ? nowMs : standing.movedAtMs;
+      return [{ tip, moves: tip > standing.tip || isMoving(standing, nowMs), movedAtMs }];
+    });
+    const moving = live.filter(({ moves }) => moves);
+    const tips = (moving.length > 0 ? moving : live).map(({ tip }) => tip);
+    return {
+      slot: referenceSlot(tips, lagSlotsMax),
+      movedAtMs: Math.max(-Infinity, ...live.map(({ movedAtMs }) => movedAtMs)),
+      lagSlotsMax,
+      nowMs,
+    };
+  }
+
+  function take(backend: Backend, reading: Reading, measure: Measure): void {
+    const before = backend.standing;
+    // An archive is behind by its nature; only whether it answers counts.
+    const by = followsTip(backend) ? measure : { ...measure, slot: 0, movedAtMs: -Infinity };
+    backend.standing = standingAfter(before, reading, by);
+    if (reading.kind === 'unreachable') onUnreachable(backend);
+    else see(backend, reading);
+    if (before.out !== backend.standing.out) onChange(backend);
+  }
+
+  function see(backend: Backend, { slots, isOtherChain }: Extract<Reading, { kind: 'reading' }>): void {
+    const { view } = backend;
+    view.floor = isOtherChain ? undefined : extents.get(backend)?.floor;
+    for (const commitment of COMMITMENTS) {
+      // As read, and not the highest: a node that was set back to an older snapshot has not what it had.
+      view.tip[commitment] = isOtherChain ? 0 : (slots[commitment] ?? view.tip[commitment]);
+    }
+  }
+
+  return {
+    look,
+    extentOf: (backend) => (backend.standing.out === 'of another chain' ? undefined : extents.get(backend)),
+  };
+}
+
+/** Whether it follows the tip of the chain; what serves nothing but history or assets does not. */
+function followsTip({ config }: Backend): boolean {
+  return config.lanes.some((lane) => lane === 'state' || lane === 'scan' || lane === 'send');
+}
+
+/** The chain of most backends, of the first among equals; `undefined` when none tells. */
+function chainOf(hashes: readonly (string | undefined)[]): string | undefined {
+  const known = hashes.filter((hash) => hash !== undefined);
+  const votes = (hash: string) => known.filter((other) => other === hash).length;
+  return known.toSorted((a, b) => votes(b) - votes(a))[0];
+}
