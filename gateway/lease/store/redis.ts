@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis';
 import type { Clock } from '../../../shared/clock.ts';
 import type { Released } from '../centre-credit.ts';
 import type {
@@ -106,16 +107,17 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     const scripted = client as Scripted;
     const answers: Answered<Grant>[] = asks.map(() => ({ kind: 'failed' }));
     waiting += asks.length;
-    // All are written in this turn of the event loop, and answered in one.
-    const sent = asks.map(async (ask, index) => {
-      try {
-        answers[index] = { kind: 'granted', grant: await one(scripted, ask) };
-      } catch {
-        // It stays `failed`: whether Redis took it is not known, and need not be.
-      } finally {
-        waiting--;
-      }
-    });
+    const sent = together(client, () =>
+      asks.map(async (ask, index) => {
+        try {
+          answers[index] = { kind: 'granted', grant: await one(scripted, ask) };
+        } catch {
+          // It stays `failed`: whether Redis took it is not known, and need not be.
+        } finally {
+          waiting--;
+        }
+      }),
+    );
     await withinDeadline(Promise.all(sent));
     return [...answers];
   }
@@ -143,4 +145,15 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     },
   };
   return { kind: 'open', store };
+}
+
+/** What `send` says to each server goes there in one write and not in one per command, which costs twice as much. */
+function together<T>(client: RedisClient, send: () => T): T {
+  const servers = client instanceof Redis ? [client] : client.nodes('master');
+  for (const { stream } of servers) stream?.cork();
+  try {
+    return send();
+  } finally {
+    for (const { stream } of servers) stream?.uncork();
+  }
 }
