@@ -56,9 +56,14 @@ export function createCourse({ clock, pool, onFailure }: CourseDeps, asked: Aske
     const slot = answer.kind === 'whole' ? answerSlot(name, answer.bytes) : (answer.slot ?? 0);
     pool.learn(backend, wish, accountId, slot);
     const isOld = slot > 0 && slot < slotMin && answer.kind === 'whole';
-    if (!isOld || !others.some((other) => has(other, wish, slotMin))) return { kind: 'answer', answer };
+    if (!isOld || !others.some((other) => isWell(other) && has(other, wish, slotMin)))
+      return { kind: 'answer', answer };
     kept ??= { answer, code: 0 };
     return MISS;
+  }
+
+  function isWell(backend: Backend): boolean {
+    return backend.standing.out === undefined && !backend.isFailing(clock);
   }
 
   function take(backend: Backend, outcome: Begun | Failure, others: readonly Backend[]): Verdict {

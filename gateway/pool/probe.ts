@@ -32,12 +32,12 @@ type Answer = Readonly<{ result?: unknown; error?: unknown }>;
 /** Why none came. */
 type Silence = Readonly<{ silence: string }>;
 
-/** A probe must not wait longer than the callers it is for. */
-const PROBE_MS = 2_000;
+/** A probe must not wait longer than the callers it is for, neither for a head nor for the rest. */
+export const PROBE_MS = 2_000;
 const ANSWER_BYTES_MAX = 4_096;
 
 /**
- * Asks a backend for its health and its slots. Any answer shows that it is there: an asset server knows neither question.
+ * Asks a backend for its health and its slots, until `signal` aborts. Any answer shows that it is there: an asset server knows neither question.
  * Never rejects.
  */
 export async function probe(backend: Backend, signal: AbortSignal): Promise<Reading> {
@@ -88,17 +88,19 @@ async function ask(
     { body, acceptEncoding: 'identity', dueMs: PROBE_MS, fresh: false, extra },
     signal,
   );
-  return reply.kind === 'reply' ? answerOf(reply) : { silence: reply.reason };
+  return reply.kind === 'reply' ? answerOf(reply, signal) : { silence: reply.reason };
 }
 
 /** The id of the gateway's own questions, by which an operator finds them in a node's log. */
 export const PROBE_ID = 'sluice-probe';
 
-async function answerOf({ head, body }: HttpReply): Promise<Answer | Silence> {
-  if (head.status !== 200) {
+async function answerOf({ head, body }: HttpReply, signal: AbortSignal): Promise<Answer | Silence> {
+  if (head.status !== 200 || signal.aborted) {
     body.cancel();
     return { silence: `HTTP ${head.status}` };
   }
+  const cancel = () => body.cancel();
+  signal.addEventListener('abort', cancel, { once: true });
   const pieces: Buffer[] = [];
   let bytes = 0;
   const end = await body.pipe((piece) => {

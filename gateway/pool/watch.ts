@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from '../backend/backend.ts';
 import { COMMITMENTS } from '../backend/view.ts';
-import { type Extent, extentOf, probe, type Reading } from './probe.ts';
+import { type Extent, extentOf, probe, PROBE_MS, type Reading } from './probe.ts';
 import { referenceSlot } from './reference.ts';
 import { isMoving, type Measure, standingAfter } from './standing.ts';
 
@@ -66,7 +66,7 @@ export function createWatch({ backends, clock, lagSlotsMax, onChange, onUnreacha
   async function extend(backend: Backend, signal: AbortSignal): Promise<void> {
     if (extended.has(backend)) return;
     extended.add(backend);
-    const extent = await extentOf(backend, signal);
+    const extent = await within(signal, (limit) => extentOf(backend, limit));
     extended.delete(backend);
     // A round without an answer keeps what was known.
     if (extent.floor === undefined && extent.genesis === undefined) return;
@@ -81,9 +81,22 @@ export function createWatch({ backends, clock, lagSlotsMax, onChange, onUnreacha
   async function readingOf(backend: Backend, signal: AbortSignal): Promise<Reading> {
     if (asked.has(backend)) return LATE;
     asked.add(backend);
-    const reading = await probe(backend, signal);
+    const reading = await within(signal, (limit) => probe(backend, limit));
     asked.delete(backend);
     return reading;
+  }
+
+  /** Lets go of questions that are not answered in time, so that none holds a connection, or the end of the process. */
+  async function within<T>(signal: AbortSignal, ask: (limit: AbortSignal) => Promise<T>): Promise<T> {
+    const limit = new AbortController();
+    const abort = () => limit.abort();
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    void clock.sleep(PROBE_MS, limit.signal).then(abort);
+    const answer = await ask(limit.signal);
+    signal.removeEventListener('abort', abort);
+    abort();
+    return answer;
   }
 
   function ofChain(backend: Backend, reading: Reading, chain: string | undefined): Reading {

@@ -229,6 +229,18 @@ describe('a caller never goes back in slots', () => {
     nodeOf('a').now.slot -= 8;
     expect(await askedOf(key)).not.toBe('a');
   });
+  test('G7 a node that showed a newer slot and then hangs is not waited for while another answers', async () => {
+    await pass(2);
+    const key = await keyOn('a');
+    nodeOf('a').now.slot += 10;
+    await pass(2);
+    expect(await askedOf(key)).toBe('a');
+    nodeOf('a').now.down = true;
+    await pass(6);
+    const asked: string[] = [];
+    for (let i = 0; i < 4; i++) asked.push(await askedOf(key));
+    expect(asked.every((names) => !names.includes('a'))).toBe(true);
+  });
 });
 
 describe('minContextSlot', () => {

@@ -35,3 +35,15 @@ test('after a long silence nothing is left over', () => {
   advance(600_000);
   expect(seen.highest(1, 'processed')).toBe(0);
 });
+
+test('one absurd slot is forgotten within two minutes, however active the account is, at every commitment', () => {
+  const { clock, advance } = createVirtualClock();
+  const seen = createSeen(clock);
+  seen.note(1, 'processed', 1e14);
+  seen.note(1, 'finalized', 1e14);
+  for (let slot = 100; slot < 112; slot++) {
+    advance(10_000);
+    seen.note(1, 'processed', slot);
+  }
+  expect([seen.highest(1, 'processed'), seen.highest(1, 'finalized')]).toEqual([111, 0]);
+});
