@@ -26,11 +26,11 @@ export function rateGrantOf(reply: unknown): RateGrant {
 /** The arguments of the credit script, in its order. `answered` is the seq of the node's last answered message, or 0. */
 export function creditWords(
   { node, fence, seq }: Speaker,
-  { revision, total, charged, refunded, wanted, needed }: CreditAsk,
+  { revision, total, charged, refunded, wanted, needed, held }: CreditAsk,
   learning: boolean,
   answered: number,
 ): readonly string[] {
-  const numbers = [fence, seq, revision, total, charged, refunded, wanted, needed];
+  const numbers = [fence, seq, revision, total, charged, refunded, wanted, needed, held];
   return [node, ...numbers.map(String), flag(learning), String(answered)];
 }
 

@@ -145,7 +145,7 @@ export const LEARNING_MS = 2_000;
 
 /**
  * `topUpCredits` of centre-credit.ts. KEYS: the account's credits, which never expire. ARGV: node, fence, seq,
- * revision, total, charged, refunded, wanted, needed, learning (0 or 1), answered (the seq of the node's last message
+ * revision, total, charged, refunded, wanted, needed, held, learning (0 or 1), answered (the seq of the node's last message
  * about the account that was answered under this fence, or 0).
  * A centre that does not remember a message it answered, or has no record of an account that was charged, has lost
  * something: it learns for LEARNING_MS. The value is a msgpack array: format 1, revision, total, atMs, clockMs,
@@ -157,7 +157,7 @@ local floor, max, min = math.floor, math.max, math.min
 local node, fence, seq = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local revision, total = tonumber(ARGV[4]), tonumber(ARGV[5])
 local charged, refunded, wanted, needed = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local learning, answered = ARGV[10] == '1', tonumber(ARGV[11])
+local known, learning, answered = tonumber(ARGV[10]), ARGV[11] == '1', tonumber(ARGV[12])
 ${NOW}
 local raw = redis.call('GET', KEYS[1])
 local old = raw and cmsgpack.unpack(raw)
@@ -209,7 +209,7 @@ if not stale then
     end
   end
   local has = held(mine)
-  local goal = max(wanted, needed)
+  local goal = learning and min(known, wanted) or max(wanted, needed)
   if has >= goal then
     mine[5] = mine[5] + has - goal
   elseif not learning then

@@ -20,6 +20,8 @@ export type Centre = Readonly<{
   /** Sets the centre's wall clock, in whole milliseconds since 1970. */
   setClock(nowMs: number): Promise<void>;
   released: readonly (Released & { accountId: number })[];
+  /** Has it hold grants back, as after a loss; `undefined` where nothing can be lost. */
+  setLearning: ((is: boolean) => void) | undefined;
   /** Forgets everything, as a store that was lost. */
   forget(): Promise<void>;
 }> &
@@ -38,6 +40,7 @@ export async function memoryCentre(): Promise<Centre> {
   const credits = new Map<number, CreditState>();
   const released: (Released & { accountId: number })[] = [];
   let nowMs = 0;
+  let learning = false;
   const store: LeaseStore = {
     rates: async (speaker, asks) =>
       asks.map((ask) => {
@@ -48,7 +51,7 @@ export async function memoryCentre(): Promise<Centre> {
     credits: async (speaker, asks) =>
       asks.map((ask) => {
         const { accountId } = ask;
-        const done = topUpCredits(credits.get(accountId), speaker, ask, nowMs, false);
+        const done = topUpCredits(credits.get(accountId), speaker, ask, nowMs, learning);
         credits.set(accountId, done.state);
         released.push(...done.released.map((each) => ({ ...each, accountId })));
         return { kind: 'granted', grant: done.grant };
@@ -59,6 +62,7 @@ export async function memoryCentre(): Promise<Centre> {
     join: async () => store,
     setClock: async (to) => void (nowMs = to),
     released,
+    setLearning: (is) => void (learning = is),
     async forget() {
       rates.clear();
       credits.clear();
@@ -86,6 +90,7 @@ async function sqliteCentre(): Promise<Centre> {
     },
     setClock: async (to) => void (nowMs = to),
     released,
+    setLearning: undefined,
     async forget() {
       for (const table of ['rates', 'credits', 'credit_holdings']) ledgers[0]?.run(`DELETE FROM ${table}`);
     },
@@ -115,14 +120,15 @@ type Server = AsyncDisposable & Readonly<{ url: string }>;
 export async function redisCentre(server: Server, othersMax: number): Promise<Centre> {
   const released: (Released & { accountId: number })[] = [];
   const stores: LeaseStore[] = [];
+  // Every store meets its server at 0 and learns from it for a while; at LONG_MS that is long ago.
+  let monotonicMs = 0;
   const admin = othersMax > 0 ? new Cluster([server.url]) : new Redis(server.url);
   return {
     async join() {
-      // A server that has just started is learnt from for a while; here that is long ago.
-      let laterMs = 0;
+      monotonicMs = 0;
       const store = openedRedis({
         url: server.url,
-        clock: { ...systemClock, monotonic: () => performance.now() + laterMs },
+        clock: { ...systemClock, monotonic: () => monotonicMs },
         deadlineMs: 2_000,
         scripts: SCRIPTS_ON_TEST_CLOCK,
         onReleased: (accountId, each) => void released.push({ ...each, accountId }),
@@ -130,7 +136,7 @@ export async function redisCentre(server: Server, othersMax: number): Promise<Ce
       stores.push(store);
       await Promise.all(WAITING.map((account) => admin.hset(`{sluice:${account}}:clock`, { s: 0, us: 0 })));
       await answers(store);
-      laterMs = LONG_MS;
+      monotonicMs = LONG_MS;
       return store;
     },
     async setClock(to) {
@@ -139,6 +145,7 @@ export async function redisCentre(server: Server, othersMax: number): Promise<Ce
       await Promise.all(keys.map((key) => admin.hset(key, { s, us })));
     },
     released,
+    setLearning: (is) => void (monotonicMs = is ? 0 : LONG_MS),
     async forget() {
       const nodes = admin instanceof Cluster ? admin.nodes('master') : [admin];
       await Promise.all(nodes.map((node) => node.flushall()));
@@ -196,5 +203,5 @@ export function rateAsk(part: Partial<Parameters<LeaseStore['rates']>[1][number]
 
 export function creditAsk(part: Partial<Parameters<LeaseStore['credits']>[1][number]> = {}) {
   const account = { accountId: 1, revision: 1, total: 1_000 };
-  return { ...account, charged: 0, refunded: 0, wanted: 0, needed: 0, ...part };
+  return { ...account, charged: 0, refunded: 0, held: 0, wanted: 0, needed: 0, ...part };
 }

@@ -14,7 +14,8 @@ type Step<Ask> =
   /** Says the message again that was said so many before. */
   | { readonly kind: 'again'; readonly back: number }
   | { readonly kind: 'wait'; readonly ms: number }
-  | { readonly kind: 'restart'; readonly node: number };
+  | { readonly kind: 'restart'; readonly node: number }
+  | { readonly kind: 'learn'; readonly is: boolean };
 
 const count = (max: number) => fc.oneof(fc.constant(0), fc.nat(10), fc.nat(max));
 const waits = fc.oneof(
@@ -24,13 +25,14 @@ const waits = fc.oneof(
   fc.constantFrom(999, 1_000, 1_001, 3_999, 4_000, 2_000, 250, 601_000, 90_000_000),
 );
 
-function stepsOf<Ask>(ask: fc.Arbitrary<Ask>): fc.Arbitrary<Step<Ask>[]> {
+function stepsOf<Ask>(ask: fc.Arbitrary<Ask>, learns = 0): fc.Arbitrary<Step<Ask>[]> {
   const node = fc.nat(NODES.length - 1);
   const step = fc.oneof(
     { weight: 6, arbitrary: fc.record({ kind: fc.constant('say' as const), node, ask }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('again' as const), back: fc.nat(6) }) },
     { weight: 3, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: waits }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('restart' as const), node }) },
+    { weight: learns, arbitrary: fc.record({ kind: fc.constant('learn' as const), is: fc.boolean() }) },
   );
   return fc.array(step, { minLength: 20, maxLength: 60, size: 'max' });
 }
@@ -53,6 +55,7 @@ const creditAsks: fc.Arbitrary<CreditAsk> = fc.record({
   total: fc.constantFrom(0, 100, 1_000, 9_000_000_000),
   charged: count(2_000),
   refunded: count(50),
+  held: count(1_000),
   wanted: count(1_000),
   needed: count(1_000),
 });
@@ -83,7 +86,12 @@ describe.each(Object.entries(CENTRES).slice(1, 3))('%s', (_, start) => {
     const fences = NODES.map(() => ++starts);
     const said: (readonly [number, Speaker, Ask])[] = [];
     await setClock();
+    setLearning(false);
 
+    function setLearning(is: boolean) {
+      centre.setLearning?.(is);
+      if (centre.setLearning !== undefined) reference.setLearning?.(is);
+    }
     async function setClock() {
       await Promise.all([centre.setClock(nowMs), reference.setClock(nowMs)]);
     }
@@ -101,6 +109,7 @@ describe.each(Object.entries(CENTRES).slice(1, 3))('%s', (_, start) => {
     for (const step of steps) {
       if (step.kind === 'say') await say(step.node, step.ask);
       if (step.kind === 'restart') fences[step.node] = ++starts;
+      if (step.kind === 'learn') setLearning(step.is);
       if (step.kind === 'wait') {
         nowMs += step.ms;
         await setClock();
@@ -120,7 +129,7 @@ describe.each(Object.entries(CENTRES).slice(1, 3))('%s', (_, start) => {
   test('grants credits as the pure centre does', async () => {
     // Accounts begin without charges: Redis takes one that was charged and that it does not know for lost.
     const first = [creditAsk({ accountId: 1, total: 100 }), creditAsk({ accountId: 2, total: 100 })];
-    const property = fc.asyncProperty(stepsOf(creditAsks), (steps) =>
+    const property = fc.asyncProperty(stepsOf(creditAsks, 1), (steps) =>
       compare(steps, first, (store, speaker, ask) => store.credits(speaker, [ask])),
     );
     await fc.assert(property, { numRuns: RUNS });
