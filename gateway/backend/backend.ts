@@ -24,6 +24,7 @@ export class Backend {
   #failures = 0;
   #failedUntilMs = 0;
   #onTrial = false;
+  #trialSinceMs: number | undefined;
 
   constructor(config: BackendConfig, client: HttpClient) {
     this.config = config;
@@ -60,7 +61,7 @@ export class Backend {
    */
   markFailed(clock: Clock): void {
     const nowMs = clock.monotonic();
-    this.#onTrial = false;
+    this.endTrial();
     if (nowMs < this.#failedUntilMs) return; // calls that were under way with the first one
     this.#failedUntilMs = nowMs + Math.min(PENALTY_MS_MAX, PENALTY_MS * 2 ** this.#failures);
     this.#failures++;
@@ -70,18 +71,24 @@ export class Backend {
   markWell(): void {
     this.#failures = 0;
     this.#failedUntilMs = 0;
-    this.#onTrial = false;
+    this.endTrial();
   }
 
   /** The call that was to find out ended without telling: its caller left, or the answer was no failure of its. */
   endTrial(): void {
     this.#onTrial = false;
+    this.#trialSinceMs = undefined;
   }
 
   isFailing(clock: Clock): boolean {
-    return this.#onTrial || clock.monotonic() < this.#failedUntilMs;
+    const nowMs = clock.monotonic();
+    if (!this.#onTrial) return nowMs < this.#failedUntilMs;
+    this.#trialSinceMs ??= nowMs;
+    return nowMs - this.#trialSinceMs < TRIAL_MS;
   }
 }
 
+/** A trial that takes longer is a slow call, and says nothing; the others need not wait for it. */
+const TRIAL_MS = 3_000;
 const PENALTY_MS = 1_000;
 const PENALTY_MS_MAX = 16_000;

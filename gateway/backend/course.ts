@@ -6,6 +6,7 @@ import type { Method } from '../route/methods.ts';
 import type { Backend } from './backend.ts';
 import type { Begun } from './begun.ts';
 import { type Failure, isItsFault, isTooLarge, mayTryAnother } from './failure.ts';
+import { COMMITMENTS } from './view.ts';
 import { adviceOn, failureOf, isAgainstIt, isThrottling } from './rpc-failure.ts';
 import { sayingOf } from './saying.ts';
 import { MISS, STOP, TROUBLE, type Verdict, verdictOn } from './verdict.ts';
@@ -33,6 +34,7 @@ type Asked = Readonly<{ name: string; method: Method; wish: Wish; accountId: num
 /** Kept with its error code, 0 when it is none. */
 type Kept = Readonly<{ answer: Begun; code: number }>;
 
+const SLOT_NOT_REACHED = -32016;
 const SKIPPED = -32007;
 const SKIPPED_FOR_GOOD = -32009;
 
@@ -75,14 +77,25 @@ export function createCourse({ clock, pool, onFailure }: CourseDeps, asked: Aske
     if (error === undefined) return afterAnswer(backend, outcome, others);
     if (isAgainstIt(error)) backend.markFailed(clock);
     else backend.markWell();
+    const advice = adviceOn(error, method.class, backend.config.profile);
+    const isHopeless =
+      error.code === SLOT_NOT_REACHED && !others.some((other) => mayBeFresher(other, backend));
     // An archive's "skipped" adds nothing to a node's, which is the better known of the two.
-    const answer = error.code === SKIPPED_FOR_GOOD && kept?.code === SKIPPED ? kept.answer : outcome;
-    const verdict = verdictOn(adviceOn(error, method.class, backend.config.profile), answer);
+    const addsNothing = isHopeless || (error.code === SKIPPED_FOR_GOOD && kept?.code === SKIPPED);
+    const answer = addsNothing && kept !== undefined ? kept.answer : outcome;
+    const verdict = verdictOn(isHopeless ? 'final' : advice, answer);
     if (verdict.kind === 'next' && !isThrottling(error)) kept ??= { answer: outcome, code: error.code };
     return verdict;
   }
 
   return { take, kept: () => kept?.answer, allTooLarge: () => tooLarge };
+}
+
+/** Whether a backend may have a slot that the other one has not: nothing else mends a `minContextSlot` that is too high. */
+function mayBeFresher({ view }: Backend, than: Backend): boolean {
+  return COMMITMENTS.some(
+    (commitment) => view.tip[commitment] > than.view.tip[commitment] || view.tip[commitment] === 0,
+  );
 }
 
 /** Whether a backend is known to have the slot. */

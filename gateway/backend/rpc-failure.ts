@@ -22,13 +22,13 @@ export type Advice =
 const BY_CODE: ReadonlyMap<number, Advice> = new Map<number, Advice>([
   [-32601, 'miss'], // this node lacks the method
   [-32001, 'miss'], // the block was cleaned up here
-  [-32004, 'miss'], // the block is not here (yet)
   [-32010, 'miss'], // the key is not in this node's secondary indexes
   [-32011, 'miss'], // no history on this node
   [-32016, 'miss'], // the node has not reached minContextSlot
   [-32018, 'miss'], // not an epoch boundary here: an archive knows
   [-32020, 'miss'], // the cursor is not known here
   [-32021, 'miss'], // no slot history here
+  [-32004, 'miss-once'], // the block is not here (yet)
   [-32007, 'miss-once'], // skipped, or missing here
   [-32005, 'trouble'], // the node is behind or unhealthy
   [-32019, 'trouble'], // the node's long-term storage does not answer

@@ -30,11 +30,16 @@ export function wishOf({ method, params }: Call, kind: MethodClass): Wish {
   const slotMin =
     atSlot === -1 ? 0 : Number(SLOT.exec(bytes.toString('latin1', atSlot, atSlot + 64))?.[1] ?? 0);
   if (!readsNow) return slotMin === 0 ? NONE : { commitment: undefined, slotMin };
+  // Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
   const at = bytes.indexOf('"commitment"');
+  if (bytes.includes(BACKSLASH) || bytes.indexOf('"commitment"', at + 1) > at)
+    return { commitment: undefined, slotMin };
   if (at === -1) return slotMin === 0 ? FINALIZED : { commitment: 'finalized', slotMin };
   const named = NAME.exec(bytes.toString('latin1', at, at + 64))?.[1];
   return { commitment: COMMITMENTS.find((commitment) => commitment === named), slotMin };
 }
+
+const BACKSLASH = 0x5c;
 
 /** Longer parameters are lists and transactions; nobody looks through megabytes for a hint. */
 const CONFIG_BYTES_MAX = 65_536;

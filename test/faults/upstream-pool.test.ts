@@ -254,10 +254,12 @@ describe('minContextSlot', () => {
     expect(await askedOf(key)).toBe('c'); // and from then on nothing older
   });
 
-  test("that no node has is the node's own -32016", async () => {
+  test("that no node has is the node's own -32016, and only one that may be fresher is asked beside it", async () => {
     await pass(2);
+    const before = nodes.reduce((sum, { seen }) => sum + seen.length, 0);
     const params = ['x', { commitment: 'confirmed', minContextSlot: 999_999 }];
     const answer = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getBalance', params }, gateway.key());
     expect(await answer.json()).toMatchObject({ error: { code: -32016 } });
+    expect(nodes.reduce((sum, { seen }) => sum + seen.length, 0) - before).toBe(1);
   });
 });

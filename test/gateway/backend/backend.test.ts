@@ -55,6 +55,19 @@ describe('a backend that failed', () => {
     expect(backend.isFailing(clock)).toBe(false);
   });
 
+  test('is not kept away from for longer than three seconds by a trial that takes its time', () => {
+    const { clock, advance } = createVirtualClock();
+    const backend = backendOf();
+    backend.markFailed(clock);
+    advance(1_000);
+    backend.enter();
+    expect(backend.isFailing(clock)).toBe(true);
+    advance(2_999);
+    expect(backend.isFailing(clock)).toBe(true);
+    advance(1);
+    expect(backend.isFailing(clock)).toBe(false);
+  });
+
   test('begins from one second again after an answer', () => {
     const { clock, advance } = createVirtualClock();
     const backend = backendOf();

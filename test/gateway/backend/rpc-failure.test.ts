@@ -9,7 +9,7 @@ describe('what an error of the method says about asking another backend (rpc.md 
     -32700, -32600, -32602, -32002, -32003, -32006, -32008, -32009, -32013, -32015, -32017, -32099, 1,
   ])('%p is the answer', (code) => expect(advice(code)).toBe('final'));
 
-  test.each([-32601, -32001, -32004, -32010, -32011, -32016, -32018, -32020, -32021])(
+  test.each([-32601, -32001, -32010, -32011, -32016, -32018, -32020, -32021])(
     '%p: another may have it',
     (code) => expect(advice(code)).toBe('miss'),
   );
@@ -21,6 +21,7 @@ describe('what an error of the method says about asking another backend (rpc.md 
   test.each([
     [-32603, 'trouble-once'],
     [-32012, 'trouble-once'],
+    [-32004, 'miss-once'],
     [-32007, 'miss-once'],
     [-32014, 'later'],
   ])('%p: %s', (code, said) => expect<string>(advice(code)).toBe(said));

@@ -33,6 +33,11 @@ describe('what a call wishes of the chain', () => {
     expect(wish('["x",{"commitment":7}]').commitment).toBeUndefined();
   });
 
+  test('whose commitment is escaped or stands twice is not compared at all', () => {
+    expect(wish('["x",{"comm\\u0069tment":"processed"}]').commitment).toBeUndefined();
+    expect(wish('["x",{"commitment":"processed","commitment":"finalized"}]').commitment).toBeUndefined();
+  });
+
   test('of the statuses is at the newest bank, whatever it says', () => {
     expect(wish('[["s"],{"commitment":"finalized"}]', 'light', 'getSignatureStatuses').commitment).toBe(
       'processed',
