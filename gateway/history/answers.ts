@@ -20,6 +20,7 @@ export function resultAnswer(result: readonly (string | Uint8Array)[], id: Uint8
   return wholeOf(joined(['{"jsonrpc":"2.0","result":', ...result, ',"id":', id, '}']));
 }
 
+/** Bytes of ours as an answer that is there at once, uncompressed. */
 export function wholeOf(bytes: Uint8Array<ArrayBuffer>): Extract<Reply, { kind: 'whole' }> {
   return { kind: 'whole', bytes, encoding: undefined };
 }

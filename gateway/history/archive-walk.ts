@@ -57,8 +57,12 @@ export async function walk({ passage, span, asked, from: start, limit }: Walk): 
     }
     const isUnmet = read.rows.length === 0 && pages.untilInclusive && before === asked.before;
     if (isUnmet && before !== undefined) {
-      const live = passage.tiers.hot;
-      const place = await placeOf(passage, from.kind === 'below' ? live : backends, before, asked.address);
+      const place = await placeOf(
+        passage,
+        from.kind === 'below' ? passage.tiers.live : backends,
+        before,
+        asked.address,
+      );
       if (place.kind === 'own') return { kind: 'rows', rows, ended: false };
       if (place.kind === 'unknown') return { kind: 'unknown-cursor', reply: read.reply };
       if (place.kind === 'untold') return { kind: 'failed' };

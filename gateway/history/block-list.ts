@@ -29,13 +29,13 @@ export function isConfig(json: Uint8Array | undefined): boolean {
 }
 
 /** The live nodes have all of it; only when they fail is the archive asked. */
-export async function hotThenArchive(passage: Passage, archiveParams: Uint8Array): Promise<Reply> {
+export async function liveThenArchive(passage: Passage, archiveParams: Uint8Array): Promise<Reply> {
   const { ask, tiers } = passage;
-  const hot = await ask(tiers.hot);
-  if (isOver(verdictOf(hot))) return hot;
+  const live = await ask(tiers.live);
+  if (isOver(verdictOf(live))) return live;
   const archive = await ask(tiers.archive, { params: archiveParams });
   const { kind } = verdictOf(archive);
-  return kind === 'found' || kind === 'caller-left' ? archive : hot;
+  return kind === 'found' || kind === 'caller-left' ? archive : live;
 }
 
 /** The archive's own answer; when it has none, an error instead of a list that would look whole. */

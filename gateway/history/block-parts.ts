@@ -3,7 +3,7 @@ import { archivesWith, commonTop, mayHave, type Tiers } from './tiers.ts';
 
 /** Slots that one tier is asked for, both ends included. */
 export type BlockPart = Readonly<{
-  tier: 'hot' | 'archive';
+  tier: 'live' | 'archive';
   backends: readonly Backend[];
   from: number;
   to: number;
@@ -25,7 +25,7 @@ export function partsOf(tiers: Tiers, floor: number, start: number, end: number)
     parts.push({ tier: 'archive', backends, from, to });
     from = to + 1;
   }
-  return from > end ? parts : [...parts, { tier: 'hot', backends: tiers.hot, from, to: end }];
+  return from > end ? parts : [...parts, { tier: 'live', backends: tiers.live, from, to: end }];
 }
 
 /** The last slot that these archives are asked for. */

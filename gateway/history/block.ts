@@ -13,22 +13,22 @@ export async function forwardBlock(passage: Passage): Promise<Reply> {
   const slot = numberIn(elementsOf(call.params ?? NOTHING)?.[0]);
   if (slot === undefined) return passage.through();
   const floors = floorsOf(tiers);
-  const hotFirst = floors === undefined || slot >= floors.lowest;
-  const askHot = () => ask(tiers.hot);
+  const liveFirst = floors === undefined || slot >= floors.lowest;
+  const askLive = () => ask(tiers.live);
   const askArchive = () => ask(archivesWith(tiers, slot), { params: paramsForArchive(call.params) });
-  const first = await (hotFirst ? askHot() : askArchive());
+  const first = await (liveFirst ? askLive() : askArchive());
   const said = verdictOf(first);
   // A skipped slot is common: no archive is asked that is known not to reach up to it.
-  if (isOver(said) || (hotFirst && !mayHave(tiers, slot))) return first;
-  const second = await (hotFirst ? askArchive() : askHot());
+  if (isOver(said) || (liveFirst && !mayHave(tiers, slot))) return first;
+  const second = await (liveFirst ? askArchive() : askLive());
   const then = verdictOf(second);
   if (isOver(then)) return second;
-  const [hot, archive] = hotFirst ? [said, then] : [then, said];
-  const finalized = finalizedBy(tiers.hot);
+  const [live, archive] = liveFirst ? [said, then] : [then, said];
+  const finalized = finalizedBy(tiers.live);
   const isNew = finalized !== 0 && slot > finalized;
-  const choice = chooseSaying(hot, archive, { isTime: passage.name === 'getBlockTime', isNew });
+  const choice = chooseSaying(live, archive, { isTime: passage.name === 'getBlockTime', isNew });
   if (choice === 'storage-unreachable') return storageUnreachable(call.id);
-  return (choice === 'hot') === hotFirst ? first : second;
+  return (choice === 'live') === liveFirst ? first : second;
 }
 
 const NOTHING = new Uint8Array();

@@ -4,7 +4,7 @@ import {
   concatenated,
   configPart,
   failedPart,
-  hotThenArchive,
+  liveThenArchive,
   isConfig,
   paramsFrom,
   RANGE_MAX,
@@ -27,7 +27,7 @@ export async function forwardBlocksWithLimit(passage: Passage): Promise<Reply> {
   const commitment = commitmentOf(config);
   const floor = floorsOf(tiers)?.highest;
   if (floor === undefined || start >= floor)
-    return hotThenArchive(passage, paramsFrom(start, limit, commitment));
+    return liveThenArchive(passage, paramsFrom(start, limit, commitment));
   const lists: Slots[] = [];
   let left = limit;
   let from = start;
@@ -44,7 +44,7 @@ export async function forwardBlocksWithLimit(passage: Passage): Promise<Reply> {
   }
   if (left <= 0) return concatenated(lists, call.id);
   const newer = await readSlots(
-    ask(tiers.hot, { params: paramsFrom(from, left, configPart(config)), readable: true }),
+    ask(tiers.live, { params: paramsFrom(from, left, configPart(config)), readable: true }),
   );
   return 'reply' in newer ? newer.reply : concatenated([...lists, newer], call.id);
 }

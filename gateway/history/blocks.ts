@@ -5,7 +5,7 @@ import {
   concatenated,
   configPart,
   failedPart,
-  hotThenArchive,
+  liveThenArchive,
   isConfig,
   paramsFrom,
   RANGE_MAX,
@@ -28,7 +28,7 @@ export async function forwardBlocks(passage: Passage): Promise<Reply> {
   const commitment = commitmentOf(config);
   const floor = floorsOf(tiers)?.highest;
   if (floor === undefined || start >= floor)
-    return hotThenArchive(passage, paramsFrom(start, end, commitment));
+    return liveThenArchive(passage, paramsFrom(start, end, commitment));
   const parts = partsOf(tiers, floor, start, end);
   const [first] = parts;
   if (first !== undefined && parts.length === 1)
@@ -39,7 +39,7 @@ export async function forwardBlocks(passage: Passage): Promise<Reply> {
   });
   const lists: Slots[] = [];
   for (const [i, list] of (await Promise.all(asked)).entries()) {
-    if ('reply' in list) return parts[i]?.tier === 'hot' ? list.reply : failedPart(list.reply, call.id);
+    if ('reply' in list) return parts[i]?.tier === 'live' ? list.reply : failedPart(list.reply, call.id);
     lists.push(list);
   }
   return concatenated(lists, call.id);

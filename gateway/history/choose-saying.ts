@@ -15,25 +15,25 @@ type Missing = Readonly<{
 
 /** Which tier's "no" is the answer when both say no, so that the more certain one is heard. */
 export function chooseSaying(
-  hot: Verdict,
+  live: Verdict,
   archive: Verdict,
   { isTime, isNew }: Missing,
-): 'hot' | 'archive' | 'storage-unreachable' {
+): 'live' | 'archive' | 'storage-unreachable' {
   const skipped = archive.kind === 'lacking' && archive.code === SKIPPED_FOR_GOOD;
-  switch (hot.kind) {
+  switch (live.kind) {
     case 'null':
       if (archive.kind === 'unreachable') return 'storage-unreachable';
-      return archive.kind === 'lacking' && !isTime ? 'archive' : 'hot';
+      return archive.kind === 'lacking' && !isTime ? 'archive' : 'live';
     case 'lacking':
-      return skipped && !isNew && GIVES_WAY.has(hot.code) ? 'archive' : 'hot';
+      return skipped && !isNew && GIVES_WAY.has(live.code) ? 'archive' : 'live';
     case 'unreachable':
       // Only a live node could know: an archive's null alone would read as "never".
-      return archive.kind === 'lacking' && !(skipped && isNew) ? 'archive' : 'hot';
+      return archive.kind === 'lacking' && !(skipped && isNew) ? 'archive' : 'live';
     case 'found':
     case 'refused':
     case 'caller-left':
-      return 'hot';
+      return 'live';
     default:
-      return unreachable(hot);
+      return unreachable(live);
   }
 }

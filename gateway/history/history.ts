@@ -34,9 +34,9 @@ export function withHistory(forward: Forward, clock: Clock): Forward {
   };
 }
 
-function needsRule(name: string, { hot, archive }: Tiers): boolean {
+function needsRule(name: string, { live, archive }: Tiers): boolean {
   if (archive.length === 0) return false;
-  if (hot.length > 0) return true;
+  if (live.length > 0) return true;
   return name === 'getSignaturesForAddress' && archive.some(({ config }) => isOdd(PROFILES[config.profile]));
 }
 

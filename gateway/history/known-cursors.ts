@@ -18,7 +18,7 @@ export async function findCursors(
   const asked = [before, until].flatMap((signature) => (signature === undefined ? [] : [signature]));
   const params = joined(['[', JSON.stringify(asked), ',{"searchTransactionHistory":true}]']);
   const reply = await readWhole(
-    await ask(tiers.hot, { method: 'getSignatureStatuses', params, localOnly: true, readable: true }),
+    await ask(tiers.live, { method: 'getSignatureStatuses', params, localOnly: true, readable: true }),
   );
   const result = reply.kind === 'whole' ? memberOf(reply.bytes, 'result') : undefined;
   const value = result === undefined ? undefined : memberOf(result, 'value');

@@ -14,7 +14,7 @@ const UNKNOWN_CURSOR = -32020;
 const NO_HISTORY = -32011;
 
 /** What the live nodes make of a page. */
-type HotPage =
+type LivePage =
   /** It is the answer. */
   | { readonly kind: 'whole'; readonly reply: Reply }
   /** Its rows are right, and older ones may be in the archive. */
@@ -32,21 +32,21 @@ export async function forwardPage(passage: Passage): Promise<Reply> {
   const { call, tiers } = passage;
   const asked = pageParamsOf(call.params);
   if (asked === undefined) return passage.through();
-  const hot = tiers.hot.length === 0 ? older() : await hotPage(passage, asked);
-  if (hot.kind === 'whole') return hot.reply;
+  const live = tiers.live.length === 0 ? older() : await livePage(passage, asked);
+  if (live.kind === 'whole') return live.reply;
   if (passage.signal.aborted) return { kind: 'caller-left' };
-  if (hot.kind === 'untold') return storageUnreachable(call.id);
-  const rows = hot.kind === 'short' ? hot.rows : [];
-  const from: From = hot.kind === 'short' ? hot.from : { kind: 'caller' };
+  if (live.kind === 'untold') return storageUnreachable(call.id);
+  const rows = live.kind === 'short' ? live.rows : [];
+  const from: From = live.kind === 'short' ? live.from : { kind: 'caller' };
   const archive = await archiveRows(passage, asked, from, asked.limit - rows.length);
   switch (archive.kind) {
     case 'rows':
       if (archive.rows.length > 0) return pageOf([...rows, ...archive.rows], call.id);
-      if (hot.kind === 'short') return hot.reply;
-      return hot.sure ? pageOf([], call.id) : storageUnreachable(call.id);
+      if (live.kind === 'short') return live.reply;
+      return live.sure ? pageOf([], call.id) : storageUnreachable(call.id);
     case 'unknown-cursor':
-      if (hot.kind === 'short') return archive.reply;
-      return hot.sure ? (hot.reply ?? archive.reply) : storageUnreachable(call.id);
+      if (live.kind === 'short') return archive.reply;
+      return live.sure ? (live.reply ?? archive.reply) : storageUnreachable(call.id);
     case 'caller-left':
       return archive.reply;
     case 'failed':
@@ -56,8 +56,8 @@ export async function forwardPage(passage: Passage): Promise<Reply> {
   }
 }
 
-async function hotPage(passage: Passage, asked: PageParams): Promise<HotPage> {
-  const read = await readHot(passage, passage.call.params);
+async function livePage(passage: Passage, asked: PageParams): Promise<LivePage> {
+  const read = await readLive(passage, passage.call.params);
   if (read.kind === 'error' && read.code === NO_HISTORY) return older();
   if (read.kind === 'none' && asked.before !== undefined) return { ...older(), sure: false };
   const isUnknown = read.kind === 'error' && read.code === UNKNOWN_CURSOR;
@@ -77,22 +77,22 @@ async function hotPage(passage: Passage, asked: PageParams): Promise<HotPage> {
     return known.until === undefined ? short(read, known.before, asked) : whole(read);
   }
   if (known.until !== undefined || asked.until === undefined) return older(read.reply);
-  const again = await readHot(passage, withoutUntil(asked));
+  const again = await readLive(passage, withoutUntil(asked));
   if (again.kind === 'error' && again.code === UNKNOWN_CURSOR) return older(read.reply);
   return again.kind === 'rows' && again.rows.length < asked.limit
     ? short(again, known.before, asked)
     : whole(again);
 }
 
-function readHot({ ask, tiers }: Passage, params: Uint8Array | undefined): Promise<PageRead> {
-  return readPage(ask(tiers.hot, { params, localOnly: true, readable: true }));
+function readLive({ ask, tiers }: Passage, params: Uint8Array | undefined): Promise<PageRead> {
+  return readPage(ask(tiers.live, { params, localOnly: true, readable: true }));
 }
 
-function older(reply?: Reply): Extract<HotPage, { kind: 'older' }> {
+function older(reply?: Reply): Extract<LivePage, { kind: 'older' }> {
   return { kind: 'older', sure: true, reply };
 }
 
-function whole({ reply }: PageRead): HotPage {
+function whole({ reply }: PageRead): LivePage {
   return { kind: 'whole', reply };
 }
 
@@ -101,7 +101,7 @@ function short(
   { rows, reply }: Extract<PageRead, { kind: 'rows' }>,
   beforeSlot: number | undefined,
   { before }: PageParams,
-): HotPage {
+): LivePage {
   const oldest = rows.at(-1);
   if (oldest !== undefined) return { kind: 'short', rows, reply, from: { kind: 'below', ...oldest } };
   const from: From =

@@ -67,7 +67,7 @@ export async function pass(
       };
       return send({ ...call, params, method: to.name }, to, changes);
     },
-    through: () => send(call, tiers.hot.length > 0 ? { ...route, backends: tiers.hot } : route, {}),
+    through: () => send(call, tiers.live.length > 0 ? { ...route, backends: tiers.live } : route, {}),
   };
   try {
     const reply = await rule(passage);

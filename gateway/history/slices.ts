@@ -72,6 +72,7 @@ export function numberIn(json: Uint8Array | undefined): number | undefined {
   return /^\d+$/.test(digits) ? Number(digits) : undefined;
 }
 
+/** Whether a value is there and is `null`; one that is absent is not. */
 export function isNull(json: Uint8Array | undefined): boolean {
   return json !== undefined && json.length === 4 && json[0] === 0x6e;
 }

@@ -1,16 +1,16 @@
 import { type Profile, PROFILES } from '../../shared/config/profiles.ts';
 import type { Backend } from '../backend/backend.ts';
+import { isLiveNode } from '../backend/live-node.ts';
 
 /** The backends of a history method: live nodes, which hold some days, and archives, which hold the rest. */
-export type Tiers = Readonly<{ hot: readonly Backend[]; archive: readonly Backend[] }>;
+export type Tiers = Readonly<{ live: readonly Backend[]; archive: readonly Backend[] }>;
 
+/** The backends of a history method's route by their tier, which their profile and their lanes decide. */
 export function tiersOf(backends: readonly Backend[]): Tiers {
-  return { hot: backends.filter(isHot), archive: backends.filter((backend) => !isHot(backend)) };
-}
-
-/** A node that serves the state of now is live. */
-function isHot({ config }: Backend): boolean {
-  return config.lanes.includes('state');
+  return {
+    live: backends.filter(({ config }) => isLiveNode(config)),
+    archive: backends.filter(({ config }) => !isLiveNode(config)),
+  };
 }
 
 /** The first blocks that live nodes still have, as far as they are known. */
@@ -21,8 +21,8 @@ export type Floors = Readonly<{
   highest: number;
 }>;
 
-export function floorsOf({ hot }: Tiers): Floors | undefined {
-  const floors = hot.flatMap(({ view }) => view.floor ?? []);
+export function floorsOf({ live }: Tiers): Floors | undefined {
+  const floors = live.flatMap(({ view }) => view.floor ?? []);
   return floors.length === 0 ? undefined : { lowest: Math.min(...floors), highest: Math.max(...floors) };
 }
 

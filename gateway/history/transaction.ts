@@ -17,24 +17,24 @@ const HEAD_START_MS = 150;
  */
 export async function forwardTransaction(passage: Passage, clock: Clock): Promise<Reply> {
   const { call, tiers } = passage;
-  const hot = start(passage, [{ backends: tiers.hot }], { localOnly: true });
-  const inTime = await within(hot.reply, HEAD_START_MS, clock);
+  const live = start(passage, [{ backends: tiers.live }], { localOnly: true });
+  const inTime = await within(live.reply, HEAD_START_MS, clock);
   if (inTime !== undefined && isOver(verdictOf(inTime))) return inTime;
   const archive = start(passage, spansOf(tiers), { params: paramsForArchive(call.params) });
-  const byHot = hot.reply.then((reply) => (isOver(verdictOf(reply)) ? hot : undefined));
+  const byLive = live.reply.then((reply) => (isOver(verdictOf(reply)) ? live : undefined));
   const byArchive = archive.reply.then((reply) => (verdictOf(reply).kind === 'found' ? archive : undefined));
-  const won = (await Promise.race([byHot, byArchive])) ?? (await byHot) ?? (await byArchive);
-  if (won === undefined) return neither(await hot.reply, await archive.reply, call.id);
-  (won === hot ? archive : hot).cancel();
+  const won = (await Promise.race([byLive, byArchive])) ?? (await byLive) ?? (await byArchive);
+  if (won === undefined) return neither(await live.reply, await archive.reply, call.id);
+  (won === live ? archive : live).cancel();
   return won.reply;
 }
 
-function neither(hot: Reply, archive: Reply, id: Uint8Array): Reply {
-  const [said, then] = [verdictOf(hot), verdictOf(archive)];
+function neither(live: Reply, archive: Reply, id: Uint8Array): Reply {
+  const [said, then] = [verdictOf(live), verdictOf(archive)];
   if (isOver(then)) return archive;
   const choice = chooseSaying(said, then, { isTime: false, isNew: true });
   if (choice === 'storage-unreachable') return storageUnreachable(id);
-  return choice === 'hot' ? hot : archive;
+  return choice === 'live' ? live : archive;
 }
 
 type Attempt = Readonly<{ reply: Promise<Reply>; cancel(): void }>;

@@ -50,8 +50,19 @@ function backendFrom(table: Table): BackendConfig {
     connectionsMax: table.takeOr('max_connections', integer(1, 65_535, '512'), usual.connectionsMax),
     trustsEnd: table.take('trusts_end', flag) ?? usual.trustsEnd,
   };
+  checkLanes(table, backend);
   table.close();
   return backend;
+}
+
+/** A lane that the software serves nothing of, and a backend that is asked for nothing, are slips of the pen. */
+function checkLanes(table: Table, { profile, lanes, methods }: BackendConfig): void {
+  const { mayServe } = PROFILES[profile];
+  const example = JSON.stringify(mayServe.slice(0, 2));
+  if (!lanes.every((lane) => mayServe.includes(lane)))
+    table.problem('lanes', lanes, `lanes that ${profile} serves: ${mayServe.join(', ')}`, example);
+  else if (lanes.length === 0 && methods.length === 0)
+    table.problem('lanes', lanes, 'a lane, or methods of its own', example);
 }
 
 const lanesKind = names(

@@ -12,6 +12,13 @@ const CONNECTIONS_BY_DEFAULT = 512;
 export type Profile = Readonly<{
   /** Its lanes, unless its table names others. */
   lanes: readonly Lane[];
+  /** The lanes of which it serves anything at all, so that its table may name them. */
+  mayServe: readonly Lane[];
+  /**
+   * Whether it goes with the tip of the chain, as a node does. What does not is never a live node, whatever lanes its
+   * table names: a `getSlot` that an archive answers is the end of what it has.
+   */
+  followsTip: boolean;
   /** The only methods it serves of its lanes; `undefined`: all of them. */
   serves: ReadonlySet<string> | undefined;
   /** Methods beyond its lanes that it serves without being told to in its table. */
@@ -38,6 +45,9 @@ export type Profile = Readonly<{
 
 const AGAVE: Profile = {
   lanes: LANES_BY_DEFAULT,
+  // A provider's one address may stand for all of it.
+  mayServe: LANES,
+  followsTip: true,
   serves: undefined,
   methods: [],
   bodyBytesMax: undefined,
@@ -58,6 +68,8 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
   'old-faithful': {
     ...AGAVE,
     lanes: ['archive'],
+    mayServe: ['archive'],
+    followsTip: false,
     serves: new Set([
       'getBlock',
       'getTransaction',
@@ -75,6 +87,8 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
   superbank: {
     ...AGAVE,
     lanes: ['archive'],
+    mayServe: ['archive', 'state'],
+    followsTip: false,
     serves: new Set([
       'getBlock',
       'getTransaction',
@@ -103,6 +117,7 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
   cloudbreak: {
     ...AGAVE,
     lanes: ['state', 'scan'],
+    mayServe: ['state', 'scan'],
     serves: new Set([
       'getProgramAccounts',
       'getTokenAccountsByOwner',
@@ -126,5 +141,5 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     bigtable: false,
   },
   // metaplex-foundation/digital-asset-rpc-infrastructure.
-  das: { ...AGAVE, lanes: ['assets'], bigtable: false },
+  das: { ...AGAVE, lanes: ['assets'], mayServe: ['assets'], followsTip: false, bigtable: false },
 };

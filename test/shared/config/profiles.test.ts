@@ -56,3 +56,32 @@ test('an unknown profile is a problem that names the known ones', () => {
     },
   ]);
 });
+
+describe('lanes', () => {
+  test.each([
+    ['old-faithful', ['state', 'archive'], 'lanes that old-faithful serves: archive'],
+    ['superbank', ['archive', 'send'], 'lanes that superbank serves: archive, state'],
+    ['cloudbreak', ['archive'], 'lanes that cloudbreak serves: state, scan'],
+    ['das', ['assets', 'state'], 'lanes that das serves: assets'],
+  ])('that %s serves nothing of are a problem: %p', (profile, lanes, wanted) => {
+    expect(backendOf({ profile, lanes })).toMatchObject([
+      { key: 'backends[0].lanes', found: JSON.stringify(lanes), wanted },
+    ]);
+  });
+
+  test('that an address of a provider stands for may be all', () => {
+    const lanes = ['state', 'scan', 'archive', 'assets', 'send'];
+    expect(backendOf({ lanes })).toMatchObject({ lanes });
+  });
+
+  test('may be none only where methods are named', () => {
+    expect(backendOf({ lanes: [] })).toMatchObject([
+      { key: 'backends[0].lanes', found: '[]', wanted: 'a lane, or methods of its own' },
+    ]);
+    expect(backendOf({ lanes: [], methods: ['getPriorityFeeEstimate'] })).toMatchObject({ lanes: [] });
+  });
+
+  test('that are unknown are a problem once', () => {
+    expect(backendOf({ profile: 'das', lanes: ['fast'] })).toHaveLength(1);
+  });
+});
