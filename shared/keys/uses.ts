@@ -11,8 +11,8 @@ export type KeyUses = Readonly<{
   write(): void;
 }>;
 
-/** Rows in one transaction; they take some 5 ms. */
-const ROWS_MAX = 500;
+/** Rows in one transaction; in a table of many keys they take some 3 ms, which every request then waits. */
+const ROWS_MAX = 100;
 /** After a write that failed there is none for this long: a database that another process writes to is waited for. */
 const REST_MS = 5_000;
 /** Uses that wait to be written; further ones are not noted until there is room. */

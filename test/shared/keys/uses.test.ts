@@ -68,15 +68,15 @@ test('a row is written at most once a minute, by however many processes', () => 
   expect(lastUsed(key(1))).toBe(NOON + 2 * MINUTE + 6_000);
 });
 
-test('thousands of uses are written in transactions of five hundred, all of them in the end', () => {
-  const keys = Array.from({ length: 1_200 }, (_, n) => key(n));
+test('many uses are written in transactions of a hundred, all of them in the end', () => {
+  const keys = Array.from({ length: 250 }, (_, n) => key(n));
   const { note, write } = createKeyUses(store, clock);
   for (const held of keys) note(held, NOON);
-  const written = [500, 1_000, 1_200, 1_200].map(() => {
+  const written = [1, 2, 3, 4].map(() => {
     write();
     return keys.filter((held) => lastUsed(held) === NOON).length;
   });
-  expect(written).toEqual([500, 1_000, 1_200, 1_200]);
+  expect(written).toEqual([100, 200, 250, 250]);
 });
 
 test('what cannot be written waits, and is tried again five seconds later', () => {
