@@ -79,7 +79,7 @@ describe('G1 an error of the method, by its code', () => {
   });
 
   test.each([-32002, -32003, -32006, -32013, -32015, -32017, -32602, -32700, -32600])(
-    'G1 G3 %p is the answer, with its data untouched, and asks nobody else',
+    'G3 %p is the answer, with its data untouched, and asks nobody else',
     async (code) => {
       scripts = [says(code, '{"err":null,"logs":["a\\u0001"],"n":1.0}'), good];
       expect((await ask()).text).toBe(
