@@ -128,7 +128,7 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
   async function tend(reload: () => void, signal: AbortSignal): Promise<void> {
     const asked = accounts.prepare<{ config: number }, []>('SELECT config FROM revision');
     const working = [watchBackends(signal), usage.tend(signal)];
-    let seen = asked.get()?.config;
+    let seen = configRevision(asked);
     let failing = false;
     const tellJournal = (is: boolean) =>
       is ? log.error('charges cannot be written to the ledger') : log.info('charges are written again');
