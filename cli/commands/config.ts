@@ -1,9 +1,9 @@
 import { requestReload } from '../../deploys/accounts/reload.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
-import { unreadableTls } from '../../shared/config/tls.ts';
 import { withBooks } from '../books.ts';
 import { type Command, failed } from '../command.ts';
+import { fileProblems, notesOn } from '../config-notes.ts';
 
 export const configCheck: Command = {
   words: 'config check',
@@ -16,10 +16,8 @@ export const configCheck: Command = {
     const loaded = loadConfig(operands[0] ?? values.config, world.env);
     if (loaded.kind === 'unusable')
       return { kind: 'failed', lines: loaded.lines, objects: [{ ok: false, problems: loaded.lines }] };
-    const unreadable = unreadableTls(loaded.config.gateway.tls);
-    if (unreadable !== undefined) {
-      return { kind: 'failed', lines: [unreadable], objects: [{ ok: false, problems: [unreadable] }] };
-    }
+    const problems = fileProblems(loaded.config);
+    if (problems.length > 0) return { kind: 'failed', lines: problems, objects: [{ ok: false, problems }] };
     const notes = notesOn(loaded.config);
     const lines = [
       `OK: ${loaded.source}: ${summaryOf(loaded.config)}.`,
@@ -57,14 +55,4 @@ function summaryOf({ backends, plans, prices, gateway, deploys, storage }: Confi
 
 function shown({ hostname, port }: Config['gateway']['listen']): string {
   return `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`;
-}
-
-/** What the operator may not expect of a config that is valid. */
-function notesOn({ gateway, storage }: Config): readonly string[] {
-  const notes: string[] = [];
-  if (gateway.processes > 1)
-    notes.push(`gateway.processes is ${gateway.processes}; this version runs one gateway process.`);
-  if (storage.redisUrl !== undefined)
-    notes.push('storage.redis is set; this version runs on one host and needs no Redis.');
-  return notes;
 }

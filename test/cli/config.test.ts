@@ -55,6 +55,39 @@ describe('config check', () => {
       { ok: true, source: path },
     ]);
   });
+  test('notes what a pool of backends will not answer, and what is not what it looks like', async () => {
+    const path = written(
+      'pool.toml',
+      '[[backends]]\nname = "d"\nurl = "http://h"\nprofile = "das"\n' +
+        '[[backends]]\nname = "s"\nurl = "http://h"\nlanes = ["state"]\nmethods = ["requestAirdop"]\nheaders = { authorization = "Bearer env:TOKEN" }\n',
+    );
+    const { code, out } = await run('config', 'check', path);
+    expect(code).toBe(0);
+    expect(out.match(/^Note: .*$/gm)).toEqual([
+      'Note: no backend has the lanes scan, archive, send; their methods are answered -32601.',
+      'Note: backend s declares requestAirdop, which Sluice does not know by that name.',
+      'Note: header authorization of backend s is sent as it stands: "env:NAME" must be the whole value.',
+    ]);
+  });
+
+  test('names every file that cannot be read', async () => {
+    const path = written(
+      'files.toml',
+      '[gateway]\ntls = { cert = "/nowhere/c.pem", key = "/nowhere/k.pem" }\n[deploys]\nprograms = "/nowhere/p.json"\n',
+    );
+    const { code, err } = await run('config', 'check', path);
+    expect([
+      code,
+      err
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.slice(0, 44)),
+    ]).toEqual([
+      1,
+      ['The file /nowhere/c.pem of gateway.tls canno', 'The list of programs /nowhere/p.json cannot '],
+    ]);
+  });
+
   test('takes secrets from the environment', async () => {
     const path = written('env.toml', '[storage]\nsecret = "env:SEAL"\n');
     expect((await run('config', 'check', path)).err).toContain(

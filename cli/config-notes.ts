@@ -1,0 +1,49 @@
+import { readWatched } from '../deploys/watch/watched-file.ts';
+import { METHODS } from '../gateway/route/methods.ts';
+import type { BackendConfig } from '../shared/config/backends.ts';
+import type { Config } from '../shared/config/config.ts';
+import type { Lane } from '../shared/config/profiles.ts';
+import { unreadableTls } from '../shared/config/tls.ts';
+
+/** What is wrong with the files that a valid config names, a sentence each. */
+export function fileProblems({ gateway, deploys }: Config): readonly string[] {
+  const tls = unreadableTls(gateway.tls);
+  const watched = readWatched(deploys.programsPath);
+  return [...(tls === undefined ? [] : [tls]), ...(watched.kind === 'problems' ? watched.lines : [])];
+}
+
+/** Lanes that every service offers; the asset standard is an extra. */
+const USUAL_LANES: readonly Lane[] = ['state', 'scan', 'archive', 'send'];
+
+/** What the operator may not expect of a config that is valid. */
+export function notesOn({ gateway, storage, backends }: Config): readonly string[] {
+  const notes: string[] = [];
+  if (gateway.processes > 1)
+    notes.push(`gateway.processes is ${gateway.processes}; this version runs one gateway process.`);
+  if (storage.redisUrl !== undefined)
+    notes.push('storage.redis is set; this version runs on one host and needs no Redis.');
+  if (backends.length > 0) notes.push(...notesOnBackends(backends));
+  return notes;
+}
+
+function notesOnBackends(backends: readonly BackendConfig[]): readonly string[] {
+  const unserved = USUAL_LANES.filter((lane) => !backends.some(({ lanes }) => lanes.includes(lane)));
+  const lanes =
+    unserved.length === 0
+      ? []
+      : [`no backend has the lanes ${unserved.join(', ')}; their methods are answered -32601.`];
+  return [...lanes, ...backends.flatMap(notesOnBackend)];
+}
+
+function notesOnBackend({ name, methods, headers }: BackendConfig): readonly string[] {
+  const unknown = methods.filter((method) => !METHODS.has(method));
+  const literal = [...headers].filter(([, value]) => /.env:[A-Z]/.test(value.reveal())).map(([key]) => key);
+  return [
+    ...unknown.map(
+      (method) => `backend ${name} declares ${method}, which Sluice does not know by that name.`,
+    ),
+    ...literal.map(
+      (key) => `header ${key} of backend ${name} is sent as it stands: "env:NAME" must be the whole value.`,
+    ),
+  ];
+}
