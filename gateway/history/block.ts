@@ -25,8 +25,13 @@ export async function forwardBlock(passage: Passage): Promise<Reply> {
   if (isOver(then)) return second;
   const [live, archive] = liveFirst ? [said, then] : [then, said];
   const finalized = finalizedBy(tiers.live);
-  const isNew = finalized !== 0 && slot > finalized;
-  const choice = chooseSaying(live, archive, { isTime: passage.name === 'getBlockTime', isNew });
+  const choice = chooseSaying(live, archive, {
+    isTime: passage.name === 'getBlockTime',
+    isNew: finalized !== 0 && slot > finalized,
+    isBelow: floors === undefined || slot < floors.highest,
+    // To try again is no advice about a call that is too long for every archive.
+    mayBeArchived: mayHave(tiers, slot) && (liveFirst ? second : first).kind !== 'too-large',
+  });
   if (choice === 'storage-unreachable') return storageUnreachable(call.id);
   return (choice === 'live') === liveFirst ? first : second;
 }

@@ -32,7 +32,8 @@ export async function forwardTransaction(passage: Passage, clock: Clock): Promis
 function neither(live: Reply, archive: Reply, id: Uint8Array): Reply {
   const [said, then] = [verdictOf(live), verdictOf(archive)];
   if (isOver(then)) return archive;
-  const choice = chooseSaying(said, then, { isTime: false, isNew: true });
+  const mayBeArchived = archive.kind !== 'too-large';
+  const choice = chooseSaying(said, then, { isTime: false, isNew: true, isBelow: false, mayBeArchived });
   if (choice === 'storage-unreachable') return storageUnreachable(id);
   return choice === 'live' ? live : archive;
 }

@@ -82,10 +82,13 @@ describe('when neither has it, the more certain word is the answer', () => {
     ['an old slot was skipped for good, says Old Faithful', withFaithful, oldSkip, -32009],
     ['a slot skipped on the live node may be missing (rpc.md 2.1 note 4)', withSuperbank, newSkip, -32007],
     ['a slot to come is not skipped', withSuperbank, 99, -32004],
-    ['an old slot was cleaned up while the archive is away', withDeadArchive, 1, -32001],
+    ['an old slot may be in the archive that is away', withDeadArchive, 1, -32019],
+    ['an old slot that was skipped may too', withDeadArchive, oldSkip, -32019],
+    ['a slot to come is not there yet, also while the archive is away', withDeadArchive, 99, -32004],
     ['a slot skipped on the live node stays so while the archive is away', withDeadArchive, newSkip, -32007],
   ])('%s', async (_, backends, slot, code) => {
     expect(await ask(backends, 'getBlock', [slot])).toBe(code);
+    expect(await ask(backends, 'getBlockTime', [slot])).toBe(code);
   });
 });
 

@@ -1,14 +1,16 @@
 import { expect, test } from 'bun:test';
-import { chooseSaying } from '../../../gateway/history/choose-saying.ts';
+import { chooseSaying, type Missing } from '../../../gateway/history/choose-saying.ts';
 import type { Verdict } from '../../../gateway/history/verdict.ts';
 
 const NULL: Verdict = { kind: 'null' };
 const NONE: Verdict = { kind: 'unreachable' };
 const error = (code: number): Verdict => ({ kind: 'lacking', code });
 
-const BLOCK = { isTime: false, isNew: false };
-const NEW = { isTime: false, isNew: true };
-const TIME = { isTime: true, isNew: false };
+const BLOCK: Missing = { isTime: false, isNew: false, isBelow: false, mayBeArchived: true };
+const NEW: Missing = { ...BLOCK, isNew: true };
+const TIME: Missing = { ...BLOCK, isTime: true };
+const OLD: Missing = { ...BLOCK, isBelow: true };
+const NOWHERE: Missing = { ...OLD, mayBeArchived: false };
 
 test.each([
   [
@@ -31,7 +33,14 @@ test.each([
     'live',
   ],
   ['what was cleaned up stays so against a null', error(-32001), NULL, BLOCK, 'live'],
-  ['what was cleaned up stays so without an archive', error(-32001), NONE, BLOCK, 'live'],
+  ['what was cleaned up may be in an archive that is away', error(-32001), NONE, OLD, 'storage-unreachable'],
+  ['what was cleaned up since the last probe too', error(-32001), NONE, BLOCK, 'storage-unreachable'],
+  ['what a node without history lacks too', error(-32011), NONE, BLOCK, 'storage-unreachable'],
+  ['what is skipped or lost below the floor too', error(-32007), NONE, OLD, 'storage-unreachable'],
+  ['what is not there below the floor too', error(-32004), NONE, OLD, 'storage-unreachable'],
+  ['what an archive had no time to look for too', error(-32001), error(-32000), OLD, 'storage-unreachable'],
+  ['what was cleaned up stays so where no archive may have it', error(-32001), NONE, NOWHERE, 'live'],
+  ['a slot above the tip stays so without an archive', error(-32004), NONE, NEW, 'live'],
   ['two nulls are a null', NULL, NULL, BLOCK, 'live'],
   ['a null gives way to skipped', NULL, error(-32009), BLOCK, 'archive'],
   ['a time of null stays', NULL, error(-32009), TIME, 'live'],
