@@ -74,9 +74,9 @@ describe('when neither has it', () => {
     expect(await asked(nothing, refused(-32015))).toBe(-32015);
     expect(await asked(nothing, refused(-32004))).toBe(-32004);
   });
-  test("a live node's error stays against an archive's null or silence", async () => {
+  test("a live node's error stays against an archive's null, not against its silence", async () => {
     expect(await asked(refused(-32011), nothing)).toBe(-32011);
-    expect(await asked(refused(-32011), nothing, away)).toBe(-32011);
+    expect(await asked(refused(-32011), nothing, away)).toBe(-32019);
   });
   test('without a live node an archive cannot say "never"', async () => {
     expect(await asked(nothing, nothing, [probed(refusedUrl(), 'agave', 50, 90), store])).toBe('no-backend');
