@@ -73,8 +73,7 @@ export function topUpRate(
     return { state: start, grant: grantOf(settled, mine, ask, 0) };
   }
   const heard = reported(withPlan(settled, ask), known, speaker, ask);
-  const ready = ask.recovering ? { ...heard, micro: Math.min(heard.micro, startingMicro(heard)) } : heard;
-  const { state, given } = granted(ready, speaker.node, ask);
+  const { state, given } = granted(heard, speaker.node, ask);
   return { state, grant: grantOf(state, holdingOf(state, speaker.node), ask, given) };
 }
 
@@ -138,7 +137,7 @@ function reported(
   state: RateState,
   known: RateHolding | undefined,
   { node, fence, seq }: Speaker,
-  { spent: said, wanted, weight }: RateAsk,
+  { spent: said, wanted, weight, recovering }: RateAsk,
 ): RateState {
   const same = known !== undefined && known.fence === fence;
   const spent = Math.max(said, same ? known.spent : 0);
@@ -148,7 +147,10 @@ function reported(
   const grants = alive ? held + debt : spent;
   const expiresMs = state.clockMs + RATE_LIFE_MS;
   const mine: RateHolding = { fence, seq, granted: grants, spent, expiresMs, wanted, weight };
-  return { ...state, micro: state.micro - debt * MICRO, nodes: new Map(state.nodes).set(node, mine) };
+  const paid = state.micro - debt * MICRO;
+  // Whoever had to do without the centre leaves the bucket near empty at worst: that debt is not paid off for seconds.
+  const micro = recovering ? Math.max(paid, Math.min(state.micro, startingMicro(state))) : paid;
+  return { ...state, micro, nodes: new Map(state.nodes).set(node, mine) };
 }
 
 /** Tokens in live leases, as far as the centre was told. */

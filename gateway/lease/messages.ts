@@ -28,7 +28,7 @@ export type RateAsk = Readonly<{
   needed: number;
   /** Calls a second that were offered to it lately, refused ones included: its share when there is not enough for all. */
   weight: number;
-  /** The node had to do without the centre: the bucket starts again near empty. */
+  /** The node had to do without the centre: what it owes empties the bucket, and no more than that. */
   recovering: boolean;
 }>;
 

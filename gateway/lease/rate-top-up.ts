@@ -6,7 +6,7 @@ import { gapOf, heldTokens, intervalOf, type RateLease, sendableMs } from './rat
 /** A lease is renewed, or its rest given back, so long before it ends. */
 const RENEW_MS = 400;
 
-/** An account without the centre for longer than a lease lives starts near empty; what it let in meanwhile is forgiven. */
+/** What an account let in without the centre for longer than a lease lives is a debt that is not paid off. */
 const RECOVERING_MS = 1_000;
 
 /** An account that nobody asked for in this time is forgotten. */
@@ -29,6 +29,8 @@ export function targetOf(lease: RateLease, nowMs: number, aheadMs: number): numb
 export function wishOf(lease: RateLease, nowMs: number, aheadMs: number): 'now' | 'soon' | 'nothing' {
   const held = heldTokens(lease, nowMs);
   if (lease.sent !== undefined) return 'soon';
+  // What is owed is told out of turn: until then others are granted what is not there.
+  if (held < 0 && lease.outSinceMs === undefined) return 'now';
   const target = targetOf(lease, nowMs, aheadMs);
   const low = (demandAt(lease.demand, nowMs) * aheadMs) / 1_000;
   const asks =
@@ -79,7 +81,7 @@ export function askRate(
     revision,
     rps: lease.plan.rps,
     burst: lease.plan.burst,
-    spent: spent + (recovering ? 0 : local),
+    spent: lease.known ? spent + local : 0,
     wanted,
     needed,
     weight: Math.max(1, Math.ceil(demandAt(lease.demand, nowMs))),
