@@ -102,7 +102,7 @@ export function createSqliteStore(options: SqliteStoreOptions): LeaseStore {
   /** Tries until another process no longer holds the ledger; `undefined` when it cannot be, for whatever reason. */
   async function patiently<T>(tell: () => T, untilMs: number): Promise<T | undefined> {
     for (let pauseMs = 1; ; pauseMs = Math.min(RETRY_MAX_MS, pauseMs + 1)) {
-      if (closing.signal.aborted) return undefined;
+      if (closing.signal.aborted || clock.monotonic() > untilMs) return undefined;
       try {
         return tell();
       } catch (error) {
