@@ -44,6 +44,8 @@ export type Asking = Readonly<{
   localOnly?: boolean;
   /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
   onOver(): void;
+  /** Called when every backend is full and the call waits for a place; what it gives is called when it waits no longer. */
+  onWait?(): () => void;
 }>;
 
 /** What happens on the way, for metrics and logs. */
@@ -100,7 +102,10 @@ export function createForward(given: Forwarding): Forward {
     const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
     if (able.length === 0) return over(TOO_LARGE);
     const ordered = pool.inOrder(able, wish, accountId, slotMin);
-    const place = await placeAt(ordered, accountId, deadlineMsOf(method.class, idleMs), clock, signal);
+    const coming = placeAt(ordered, accountId, deadlineMsOf(method.class, idleMs), clock, signal);
+    const onPlace = coming instanceof Promise ? asking.onWait?.() : undefined;
+    const place = await coming;
+    onPlace?.();
     if (signal.aborted) place?.leave();
     if (signal.aborted) return over(LEFT_UNSENT);
     if (place === undefined) return over(NO_BACKEND);
