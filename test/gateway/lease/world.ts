@@ -1,5 +1,5 @@
 import { type CreditState, topUpCredits } from '../../../gateway/lease/centre-credit.ts';
-import { type RateState, topUpRate } from '../../../gateway/lease/centre-rate.ts';
+import { rateStateLifeMs, type RateState, topUpRate } from '../../../gateway/lease/centre-rate.ts';
 import { type Collected, createLeases, type Decision, type Leases } from '../../../gateway/lease/leases.ts';
 import type {
   Answered,
@@ -19,8 +19,12 @@ import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import { createAgenda } from './agenda.ts';
 
 /** The centre's transitions, so that a test can plant a fault in them. */
-export type Centre = Readonly<{ topUpRate: typeof topUpRate; topUpCredits: typeof topUpCredits }>;
-export const CENTRE: Centre = { topUpRate, topUpCredits };
+export type Centre = Readonly<{
+  topUpRate: typeof topUpRate;
+  topUpCredits: typeof topUpCredits;
+  rateStateLifeMs: typeof rateStateLifeMs;
+}>;
+export const CENTRE: Centre = { topUpRate, topUpCredits, rateStateLifeMs };
 
 /** What the network does with one message: `undefined` loses it. Both in milliseconds. */
 export type Fate = Readonly<{ thereMs: number | undefined; backMs: number | undefined; again?: number }>;
@@ -156,7 +160,11 @@ export function createWorld({ plan: firstPlan, nodes: count, centre = CENTRE, fa
   }
 
   /** Lets a request come to a node; `answer` is called once, at once or later, unless the node dies. */
-  function request(node: Node, price: Price, answer: (charge: Charge, tookMs: number) => void): void {
+  function request(
+    node: Node,
+    price: Price,
+    answer: (charge: Charge, tookMs: number, from: 'shared' | 'local') => void,
+  ): void {
     if (!node.alive) return;
     const [sinceMs, since] = [nowMs, node.born];
     const caller = { keyId: KEY_ID, accountId: 1, plan: 'p', creditsGranted: total };
@@ -166,6 +174,7 @@ export function createWorld({ plan: firstPlan, nodes: count, centre = CENTRE, fa
       if (!node.alive || node.born !== since) return;
       const rateMay = nowMs < sinceMs + RATE_WAIT_MS;
       const creditsMay = nowMs < sinceMs + CREDITS_WAIT_MS;
+      const alone = account.rate.local?.spent ?? 0;
       const decision = node.leases.decide(account, price, nowMs, {
         rate: rateMay,
         credits: creditsMay,
@@ -174,7 +183,8 @@ export function createWorld({ plan: firstPlan, nodes: count, centre = CENTRE, fa
       if (decision.kind === 'ask') return wait(decision);
       // Durable before it is answered, as the journal promises.
       if (decision.kind === 'taken') node.disk = { ...node.memory };
-      answer(decision.charge, nowMs - sinceMs);
+      const from = (account.rate.local?.spent ?? 0) > alone ? 'local' : 'shared';
+      answer(decision.charge, nowMs - sinceMs, from);
       if (account.rate.spent > account.rate.granted) send(node);
     };
     const wait = (asked: Extract<Decision, { kind: 'ask' }>) => {
@@ -194,6 +204,21 @@ export function createWorld({ plan: firstPlan, nodes: count, centre = CENTRE, fa
     look();
   }
 
+  /** A node tells what it spent when the centre may have lost it, and when it starts. */
+  function tellAgain(node: Node): void {
+    if (node.leases.tellAgain(1)) return;
+    const ask = { accountId: 1, revision: -1, total: 0, ...node.disk, held: 0, wanted: 0, needed: 0 };
+    const since = node.born;
+    post(
+      node,
+      (by) => askCredits(by, ask),
+      ({ kind }) => {
+        if (kind === 'failed')
+          agenda.at(nowMs + 200, () => node.born === since && node.alive && tellAgain(node));
+      },
+    );
+  }
+
   function crash(node: Node): void {
     node.alive = false;
   }
@@ -206,6 +231,7 @@ export function createWorld({ plan: firstPlan, nodes: count, centre = CENTRE, fa
     const node = hasDisk ? makeNode(old.id, old.fence + 1, old.disk) : makeNode(`${old.id}'`, 1, fresh);
     nodes[i] = node;
     agenda.at(nowMs, () => tick(node, node.born));
+    if (plan.credits !== undefined) tellAgain(node);
   }
 
   return {
@@ -226,6 +252,17 @@ export function createWorld({ plan: firstPlan, nodes: count, centre = CENTRE, fa
       node.leases.giveBack(node.leases.accountOf(caller, plan, nowMs), price, nowMs);
       node.disk = { ...node.memory };
     },
+    /** Calls that the node let in and nobody granted. */
+    owedBy(node: Node): number {
+      const caller = { keyId: KEY_ID, accountId: 1, plan: 'p', creditsGranted: total };
+      const { spent, granted } = node.leases.accountOf(caller, plan, nowMs).rate;
+      return Math.max(0, spent - granted);
+    },
+    /** Credits that the node may charge without asking. */
+    allowanceOf(node: Node): number {
+      const caller = { keyId: KEY_ID, accountId: 1, plan: 'p', creditsGranted: total };
+      return node.leases.accountOf(caller, plan, nowMs).credit?.allowance ?? 0;
+    },
     setPlan(changed: Plan) {
       plan = changed;
       revision++;
@@ -241,6 +278,7 @@ export function createWorld({ plan: firstPlan, nodes: count, centre = CENTRE, fa
     ) {
       ({ rate, credit } = to);
       learnUntilMs = nowMs + learnMs;
+      for (const node of nodes) if (node.alive) tellAgain(node);
     },
   };
 }
