@@ -5,8 +5,11 @@
 export type ScanPermits = Readonly<{
   /** Whether a request with scans may be let in: to run, or to wait among a few others. */
   hasRoom(accountId: number, max: number): boolean;
-  /** Resolves, in the order of asking, to what gives the permit back; at once when `signal` aborts, with nothing to give back. */
-  take(accountId: number, max: number, signal: AbortSignal): Promise<() => void>;
+  /**
+   * What gives the permit back, at once when there is one; else it comes in the order of asking, or when `signal`
+   * aborts, with nothing to give back.
+   */
+  take(accountId: number, max: number, signal: AbortSignal): (() => void) | Promise<() => void>;
 }>;
 
 /**
@@ -18,8 +21,8 @@ const WAITING_PER_PERMIT = 2;
 type Account = { held: number; max: number; readonly waiting: (() => void)[] };
 
 /**
- * Permits without a deadlock: a batch's scans ask in its order and are answered in it, so the first that is not yet
- * answered always holds a permit or waits for one that another request will give back.
+ * A scan that waits in vain for one of its own batch is none of the permits' matter: a batch lets go of later scans
+ * while an earlier one waits (`line.ts`).
  */
 export function createScanPermits(): ScanPermits {
   const accounts = new Map<number, Account>();
@@ -29,28 +32,31 @@ export function createScanPermits(): ScanPermits {
     return account === undefined || account.held + account.waiting.length < max * (1 + WAITING_PER_PERMIT);
   }
 
-  function take(accountId: number, max: number, signal: AbortSignal): Promise<() => void> {
+  function take(accountId: number, max: number, signal: AbortSignal): (() => void) | Promise<() => void> {
     const account = accounts.get(accountId) ?? { held: 0, max, waiting: [] };
-    accounts.set(accountId, account);
     account.max = max;
+    const isFree = account.held < max && account.waiting.length === 0;
+    if (!isFree && signal.aborted) return () => undefined;
+    accounts.set(accountId, account);
+    if (isFree) return hold(accountId, account);
     const { promise, resolve } = Promise.withResolvers<() => void>();
     const grant = () => {
       signal.removeEventListener('abort', leave);
-      account.held++;
-      resolve(once(() => giveBack(accountId, account)));
+      resolve(hold(accountId, account));
     };
     const leave = () => {
       account.waiting.splice(account.waiting.indexOf(grant), 1);
       forgetIfIdle(accountId, account);
       resolve(() => undefined);
     };
-    if (account.held < account.max && account.waiting.length === 0) grant();
-    else if (signal.aborted) resolve(() => undefined);
-    else {
-      account.waiting.push(grant);
-      signal.addEventListener('abort', leave, { once: true });
-    }
+    account.waiting.push(grant);
+    signal.addEventListener('abort', leave, { once: true });
     return promise;
+  }
+
+  function hold(accountId: number, account: Account): () => void {
+    account.held++;
+    return once(() => giveBack(accountId, account));
   }
 
   function giveBack(accountId: number, account: Account): void {

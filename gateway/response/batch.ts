@@ -1,13 +1,4 @@
-import type { StreamBody } from '../backend/begun.ts';
-
-/** One element's answer, ready to be spliced. */
-export type Part =
-  /** `onSent` is told when the bytes were handed to the caller's connection. */
-  | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer>; onSent?(): void }
-  | { readonly kind: 'stream'; readonly body: StreamBody };
-
-/** Begins one element's answer. Never rejects. */
-export type Start = () => Promise<Part>;
+import { createLine, type Part, type Start } from './line.ts';
 
 /** Calls of one batch under way at once. A held stream keeps its place until its turn has come and gone. */
 const PARALLEL_MAX = 8;
@@ -36,17 +27,19 @@ export function streamBatch(
     type: 'direct',
     async pull(controller) {
       try {
-        const parts = launchInOrder(starts, PARALLEL_MAX);
-        for (const [i, part] of parts.entries()) {
+        const line = createLine(starts, PARALLEL_MAX, abort.signal);
+        for (const i of starts.keys()) {
           await controller.write(i === 0 ? OPEN : COMMA);
-          const begun = await whileBeating(part.begun, beat, () => controller.write(SPACE));
-          const whole = await writePart(controller, begun);
+          abort.signal.throwIfAborted();
+          const part = await whileBeating(line.turn(i), beat, () => controller.write(SPACE));
+          abort.signal.throwIfAborted();
+          const whole = await writePart(controller, part);
           abort.signal.throwIfAborted();
           if (!whole) {
             onCut(i);
             throw new Error('an answer of the batch broke off');
           }
-          part.done();
+          line.done(part);
           await controller.flush();
         }
         await controller.write(CLOSE);
@@ -90,37 +83,4 @@ async function writePart(controller: ReadableStreamDirectController, part: Part)
   }
   const end = await part.body.pipe((piece) => controller.write(piece));
   return end.kind === 'complete';
-}
-
-type Launched = Readonly<{ begun: Promise<Part>; done(): void }>;
-
-/** Starts at most `parallelMax` at once, in order. Bytes give their place up when they are whole, streams when done. */
-function launchInOrder(starts: readonly Start[], parallelMax: number): readonly Launched[] {
-  const slots = starts.map((start) => ({ start, ...Promise.withResolvers<Part>() }));
-  const waiting = slots.values();
-  let free = parallelMax;
-
-  function launch() {
-    while (free > 0) {
-      const { value: slot, done } = waiting.next();
-      if (done) return;
-      free--;
-      void slot.start().then((part) => {
-        slot.resolve(part);
-        if (part.kind === 'bytes') release();
-      });
-    }
-  }
-
-  function release() {
-    free++;
-    launch();
-  }
-
-  launch();
-  return slots.map(({ promise }) => ({ begun: promise, done: () => void promise.then(releaseStream) }));
-
-  function releaseStream({ kind }: Part) {
-    if (kind === 'stream') release();
-  }
 }

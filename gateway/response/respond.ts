@@ -7,13 +7,16 @@ import type { Charge, Charging } from '../limits/charge.ts';
 import type { ScanPermits } from '../limits/scan-permits.ts';
 import type { Price } from '../limits/price.ts';
 import type { Envelope } from '../request/envelope.ts';
-import type { Begun, StreamEnd } from '../backend/begun.ts';
+import type { Begun, StreamBody, StreamEnd } from '../backend/begun.ts';
 import { countedBody } from '../usage/counted-body.ts';
 import type { Tally } from '../usage/tally.ts';
-import { type Beat, type Part, type Start, streamBatch } from './batch.ts';
+import { createAsk, isUnanswered, type Outcome, outcomeOf } from './ask.ts';
+import { type Beat, streamBatch } from './batch.ts';
 import { corsFields } from './cors.ts';
+import type { Part, Start } from './line.ts';
 import { divided, NDJSON_TYPE, wantsLines } from './ndjson.ts';
 import { rateFields } from './rate-fields.ts';
+import { type Refund, refundsOf } from './refunds.ts';
 import { refuse } from './refusal.ts';
 import { INVALID_REQUEST, NO_BACKEND, rpcError } from './rpc-error.ts';
 import { streamSingle } from './single.ts';
@@ -36,10 +39,7 @@ export type Admitted = Readonly<{
 /** Answers an admitted request: one element as it comes, or a batch spliced in order. */
 export type Respond = (admitted: Admitted) => Promise<Response>;
 
-/** How a call ended. */
-export type Outcome = 'answered' | Exclude<Reply['kind'], 'whole' | 'stream'>;
-
-/** Told how the call of a method ended. */
+/** Told how the call of a method ended, once; and again of one that was asked again and then had no answer. */
 export type OnCall = (method: string, outcome: Outcome) => void;
 
 /** Told how an admitted request ended; a batch is answered, whatever its calls say. */
@@ -57,6 +57,8 @@ type Deps = Readonly<{
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 export function createRespond({ forward, charging, permits, onCall, onOutcome, beat }: Deps): Respond {
+  const ask = createAsk(forward, permits);
+
   return async function respond(admitted) {
     const [first] = admitted.works;
     return admitted.envelope.kind === 'single' && first !== undefined
@@ -66,7 +68,7 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
 
   async function single(work: Work, admitted: Admitted): Promise<Response> {
     const headers = headersOf(admitted);
-    const { tally } = admitted;
+    const { request, caller, plan, tally } = admitted;
     if (work.kind !== 'forward') {
       onOutcome('answered');
       if (work.kind === 'answered') {
@@ -75,21 +77,25 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
       }
       return new Response(work.kind === 'answered' ? work.bytes : null, { headers });
     }
-    const { request } = admitted;
+    const { signal } = request;
     const asLines = work.route.name === 'getProgramAccounts' && wantsLines(request.headers);
     const acceptEncoding = asLines ? 'identity' : (request.headers.get('accept-encoding') ?? 'identity');
-    const reply = await forwarded(work, 0, admitted, acceptEncoding, request.signal);
+    const reply = await ask(work, { caller, plan, acceptEncoding, signal });
+    const refund = refundsOf(charging, admitted);
+    onCall(work.route.name, outcomeOf(reply));
     onOutcome(outcomeOf(reply));
+    if (isUnanswered(reply)) refund(0);
     if (reply.kind === 'no-backend' || reply.kind === 'too-large') {
+      tally.error(0);
       // The whole request is refused, so it takes no rate either: its Retry-After is true.
-      charging.refund(admitted.caller, admitted.plan, { calls: 1, credits: 0 });
+      charging.refund(caller, plan, { calls: 1, credits: 0 });
       const fields = { ...rateFields(admitted.charge.rate), ...corsFields(request.headers) };
       const refusal =
         reply.kind === 'no-backend' ? reply : ({ kind: 'body-too-large', isEndless: false } as const);
       return refuse(refusal, admitted.envelope, fields);
     }
     if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
-    const { kind, answer } = asLines ? await divided(reply, request.signal) : { kind: 'json', answer: reply };
+    const { kind, answer } = asLines ? await divided(reply, signal) : { kind: 'json', answer: reply };
     if (kind === 'lines') headers.set('content-type', NDJSON_TYPE);
     if (answer.encoding !== undefined) {
       headers.set('content-encoding', answer.encoding);
@@ -100,127 +106,101 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
       tally.bytes(0, answer.bytes.length);
       return new Response(answer.bytes, { headers });
     }
-    const settle = (end: StreamEnd) => refundIfCut(end, work.credits, admitted);
+    const settle = (end: StreamEnd) => refundIfCut(end, refund, tally);
     return new Response(streamSingle(countedBody(answer.body, tally, 0), settle), { headers });
-  }
-
-  /** A stream that its backend cut is not paid for; one whose caller left is (DESIGN 3.8). */
-  function refundIfCut(end: StreamEnd, credits: number, admitted: Admitted): void {
-    if (end.kind === 'complete' || end.reason === 'cancelled') return;
-    refund(0, credits, admitted);
-    admitted.tally.error(0);
-  }
-
-  /** Gives the price of a call back to the account, and takes it out of its usage. */
-  function refund(place: number, credits: number, { caller, plan, tally }: Admitted): void {
-    charging.refund(caller, plan, { calls: 0, credits });
-    tally.refund(place);
   }
 
   function batch(admitted: Admitted): Response {
     onOutcome('answered');
+    const { request, tally } = admitted;
     const abort = new AbortController();
-    const { signal } = admitted.request;
-    // The caller may have left while the charge was written; an aborted signal fires no event.
-    if (signal.aborted) abort.abort(signal.reason);
-    else signal.addEventListener('abort', () => abort.abort(signal.reason), { once: true });
-    const { tally } = admitted;
-    const spoken = [...admitted.works.entries()].flatMap(([place, work]) =>
-      work.kind === 'silent' ? [] : [{ place, work, isPaid: true }],
+    const refund = refundsOf(charging, admitted);
+    const spoken: Spoken[] = [...admitted.works.entries()].flatMap(([place, work]) =>
+      work.kind === 'silent' ? [] : [{ place, work, asks: 0 }],
     );
-    const starts = spoken.map((element): Start => {
-      const { place, work } = element;
-      if (work.kind === 'answered') {
-        tally.error(place);
-        return async () => counted({ kind: 'bytes', bytes: work.bytes }, place);
-      }
-      return async () => {
-        const reply = await forwarded(work, place, admitted, 'identity', abort.signal);
-        if (isUnanswered(reply)) element.isPaid = false;
-        else if (reply.kind === 'whole' && isError(reply)) tally.error(place);
-        return counted(partFrom(reply, work), place);
-      };
-    });
+    // What nobody was asked for costs nothing, whoever broke the batch off.
+    const refundUnasked = () => spoken.forEach(({ place, asks }) => asks === 0 && refund(place));
+    abort.signal.addEventListener('abort', refundUnasked, { once: true });
+    // The caller may have left while the charge was written; an aborted signal fires no event.
+    const leave = () => abort.abort(request.signal.reason);
+    if (request.signal.aborted) leave();
+    else request.signal.addEventListener('abort', leave, { once: true });
+    const starts = spoken.map((one) => startOf(one, admitted, refund, abort.signal));
     const headers = headersOf(admitted);
     if (starts.length === 0) return new Response(null, { headers });
     return new Response(streamBatch(starts, abort, refundFrom, beat), { headers });
 
     /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
     function refundFrom(first: number): void {
-      if (signal.aborted) return;
-      for (const { place, work, isPaid } of spoken.slice(first)) {
-        if (isPaid) refund(place, work.credits, admitted);
+      if (request.signal.aborted) return;
+      for (const { place } of spoken.slice(first)) {
+        refund(place);
         tally.error(place);
       }
     }
+  }
 
-    function counted(part: Part, place: number): Part {
-      if (part.kind === 'stream') return { ...part, body: countedBody(part.body, tally, place) };
-      return { ...part, onSent: () => tally.bytes(place, part.bytes.length) };
+  /** Begins the answer of a batch's element; that of a call whose answer was let go, once more. */
+  function startOf(one: Spoken, admitted: Admitted, refund: Refund, signal: AbortSignal): Start {
+    const { place, work } = one;
+    const { caller, plan, tally } = admitted;
+    return async (onWait) => {
+      const isFirst = one.asks++ === 0;
+      if (work.kind === 'answered') {
+        tally.error(place);
+        return countedBytes(work.bytes);
+      }
+      const reply = await ask(work, { caller, plan, acceptEncoding: 'identity', signal, onWait });
+      const outcome = outcomeOf(reply);
+      if (isFirst || outcome !== 'answered') onCall(work.route.name, outcome);
+      // One that was let go has been sent before.
+      if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(place);
+      return partOf(reply, work);
+    };
+
+    function partOf(reply: Reply, { call, route }: Forwarded): Part {
+      switch (reply.kind) {
+        case 'whole':
+          if (isError(reply)) tally.error(place);
+          return countedBytes(reply.bytes);
+        case 'stream':
+          return countedStream(reply.body, route.method.class !== 'write');
+        case 'too-large':
+          tally.error(place);
+          return countedBytes(rpcError(INVALID_REQUEST, 'Request body too large', call.id));
+        case 'no-backend':
+          tally.error(place);
+          return countedBytes(rpcError(NO_BACKEND, 'No backend available', call.id));
+        case 'caller-left':
+          return { kind: 'bytes', bytes: rpcError(NO_BACKEND, 'No backend available', call.id) };
+        default:
+          return unreachable(reply);
+      }
+    }
+
+    function countedBytes(bytes: Uint8Array<ArrayBuffer>): Part {
+      return { kind: 'bytes', bytes, onSent: () => tally.bytes(place, bytes.length) };
+    }
+
+    function countedStream(body: StreamBody, mayRepeat: boolean): Part {
+      return { kind: 'stream', body: countedBody(body, tally, place), mayRepeat };
     }
   }
-
-  /** Waits for a permit when the call is a scan; gives what hands it back. */
-  async function permitFor(
-    { method }: Forwarded['route'],
-    { accountId }: Caller,
-    { scans }: Plan,
-    signal: AbortSignal,
-  ): Promise<() => void> {
-    return method.class === 'scan' ? permits.take(accountId, scans, signal) : nothing;
-  }
-
-  /** Forwards a call and gives its credits back when no backend could answer. */
-  async function forwarded(
-    { call, route, credits }: Forwarded,
-    place: number,
-    admitted: Admitted,
-    acceptEncoding: string,
-    signal: AbortSignal,
-  ): Promise<Reply> {
-    const { caller, plan } = admitted;
-    const onOver = await permitFor(route, caller, plan, signal);
-    const reply = await forward(call, route, { acceptEncoding, signal, onOver, accountId: caller.accountId });
-    onCall(route.name, outcomeOf(reply));
-    if (isUnanswered(reply)) refund(place, credits, admitted);
-    if (reply.kind === 'no-backend' || reply.kind === 'too-large') admitted.tally.error(place);
-    return reply;
-  }
 }
 
-function nothing(): void {
-  // a call that holds no permit has none to give back
-}
+/** An element of a batch that is answered, and how often its answer was begun. */
+type Spoken = { readonly place: number; readonly work: Exclude<Work, { kind: 'silent' }>; asks: number };
 
-function outcomeOf({ kind }: Reply): Outcome {
-  return kind === 'whole' || kind === 'stream' ? 'answered' : kind;
-}
-
-/** Whether no backend took the call, so that it is not paid for. */
-function isUnanswered(reply: Reply): boolean {
-  if (reply.kind === 'caller-left') return reply.unsent === true;
-  return reply.kind === 'no-backend' || reply.kind === 'too-large';
+/** A stream that its backend cut is not paid for; one whose caller left is (DESIGN 3.8). */
+function refundIfCut(end: StreamEnd, refund: Refund, tally: Admitted['tally']): void {
+  if (end.kind === 'complete' || end.reason === 'cancelled') return;
+  refund(0);
+  tally.error(0);
 }
 
 /** Whether a small answer is an error of the method; a compressed one is not looked into. */
 function isError({ bytes, encoding }: Extract<Begun, { kind: 'whole' }>): boolean {
   return encoding === undefined && failureOf(bytes) !== undefined;
-}
-
-function partFrom(reply: Reply, { call }: Forwarded): Part {
-  switch (reply.kind) {
-    case 'whole':
-      return { kind: 'bytes', bytes: reply.bytes };
-    case 'stream':
-      return { kind: 'stream', body: reply.body };
-    case 'too-large':
-      return { kind: 'bytes', bytes: rpcError(INVALID_REQUEST, 'Request body too large', call.id) };
-    case 'no-backend':
-    case 'caller-left':
-      return { kind: 'bytes', bytes: rpcError(NO_BACKEND, 'No backend available', call.id) };
-    default:
-      return unreachable(reply);
-  }
 }
 
 function headersOf({ request, price, charge }: Admitted): Headers {

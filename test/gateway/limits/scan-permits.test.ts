@@ -74,7 +74,10 @@ describe('scans of one account', () => {
     const permits = createScanPermits();
     const first = await permits.take(1, 1, never);
     let second = false;
-    void permits.take(1, 1, never).then(() => void (second = true));
+    void (async () => {
+      await permits.take(1, 1, never);
+      second = true;
+    })();
     void permits.take(1, 3, never);
     first();
     await settled();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { type Part, type Start, streamBatch } from '../../../gateway/response/batch.ts';
+import { streamBatch } from '../../../gateway/response/batch.ts';
+import type { Part, Start } from '../../../gateway/response/line.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { streamBodyOf } from '../stream-body.ts';
 

@@ -202,10 +202,10 @@ describe('a batch', () => {
   });
 
   test('whose caller leaves ends its calls, also when he left before they began', async () => {
-    const left = await answered(`[${call('getSlot')}]`, () => ({ kind: 'caller-left' }), {
+    const left = await answered(`[${call('getSlot')},${call('nope')}]`, () => ({ kind: 'caller-left' }), {
       signal: AbortSignal.abort(),
     });
-    expect(left.sent.map(({ signal }) => signal.aborted)).toEqual([true]);
+    expect([left.sent, left.refunds, left.counted]).toEqual([[], [1, 1], ['0: refund', '1: refund']]);
     const leaving = new AbortController();
     const { sent } = await answered(`[${call('getSlot')}]`, () => whole(OK), { signal: leaving.signal });
     expect(sent[0]?.signal.aborted).toBe(false);
