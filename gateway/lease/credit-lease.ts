@@ -23,8 +23,8 @@ export type CreditLease = {
   /** The dearest request lately, and credits that requests wait for. */
   dearest: number;
   waiting: number;
-  /** The message under way: the counters that it said. */
-  sent: Counters | undefined;
+  /** The message under way: the counters that it said, and when. */
+  sent: (Counters & Readonly<{ atMs: number }>) | undefined;
   /** The counters that were last made durable to be said, and those that the centre has last confirmed. */
   durable: Counters | undefined;
   heard: Counters | undefined;
@@ -38,7 +38,7 @@ export type CreditLook =
   | { readonly kind: 'enough' }
   /** Nobody that lives has so many credits. */
   | { readonly kind: 'out' }
-  /** Others hold them and were asked for them; `waitMs` is when to come again. */
+  /** Others hold them and were asked for them, or too many ask at once; `waitMs` is when to come again. */
   | { readonly kind: 'later'; readonly waitMs: number }
   | { readonly kind: 'ask' }
   /** Nobody can say for now. */
@@ -54,6 +54,9 @@ export const LATER_MS = 1_000;
 export const REFRESH_MS = 1_000;
 
 const INTERVAL_MS = 100;
+
+/** A message that is under way for longer says that the store is slow. */
+const SLOW_MS = 50;
 
 /** A lease holds what so much time is expected to charge. */
 const AHEAD_SECONDS = 5;
@@ -112,7 +115,11 @@ export function lookAtCredits(
     if (nobodyHas) return { kind: 'out' };
     if (told.available <= 0) return { kind: 'later', waitMs: LATER_MS };
   }
-  return { kind: mayWait ? 'ask' : 'unavailable' };
+  if (mayWait) return { kind: 'ask' };
+  // A store that answers others in time is not away: this request's turn has not come.
+  const isSlow = lease.sent !== undefined && nowMs - lease.sent.atMs >= SLOW_MS;
+  const answers = failedAtMs === undefined && !isSlow && told !== undefined && !told.learning;
+  return answers ? { kind: 'later', waitMs: LATER_MS } : { kind: 'unavailable' };
 }
 
 /** What the centre has confirmed may be lost: it is told again, at once. */
@@ -200,7 +207,7 @@ export function askCredits(
     lease.allowance = wanted;
     lease.provesUntilMs = 0; // what is given back is not gone
   }
-  lease.sent = { charged, refunded };
+  lease.sent = { charged, refunded, atMs: nowMs };
   noteSend(lease.pace, INTERVAL_MS, nowMs);
   const held = Math.max(0, lease.allowance);
   return { accountId, revision, total: lease.total, charged, refunded, held, wanted, needed: lease.waiting };

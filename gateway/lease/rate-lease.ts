@@ -66,8 +66,8 @@ export type Patience = Readonly<{
   storeOut: boolean;
 }>;
 
-/** So many times more messages are allowed while there is enough for all: demand comes by chance. */
-const UNCONTENDED_OFTENER = 8;
+/** More messages are allowed while there is enough for all: demand comes by chance. A request may wait for its turn. */
+const UNCONTENDED_MS = 30;
 
 /** An account that this process has not met, or has forgotten. `share`: what it may let in alone while the centre is out. */
 export function newRateLease(plan: RatePlan, share: number, nowMs: number): RateLease {
@@ -113,7 +113,7 @@ export function sendableMs(lease: RateLease, nowMs: number): number {
 /** Milliseconds that a message sent now takes of the account's pace. */
 export function gapOf({ plan, contendedUntilMs }: RateLease, nowMs: number): number {
   const intervalMs = intervalOf(plan);
-  return nowMs < contendedUntilMs ? intervalMs : intervalMs / UNCONTENDED_OFTENER;
+  return nowMs < contendedUntilMs ? intervalMs : Math.min(UNCONTENDED_MS, intervalMs / 8);
 }
 
 /** Tokens that may be spent now; below zero while some are owed. */
@@ -148,7 +148,8 @@ export function lookAtRate(
   if (calls - held <= debtMax) return { kind: 'enough', from: 'debt' };
   if (!mayWait) return lookAlone(lease, calls, nowMs);
   const sendMs = sendableMs(lease, nowMs);
-  if (lease.sent === undefined && sendMs > nowMs) return { kind: 'short', waitMs: sendMs - nowMs };
+  if (lease.sent === undefined && sendMs > nowMs + UNCONTENDED_MS)
+    return { kind: 'short', waitMs: sendMs - nowMs };
   // More than a whole burst can never be granted to those that wait.
   if (lease.waiting + need > burst && lease.waiting > 0)
     return { kind: 'short', waitMs: waitFor(lease, need) };
