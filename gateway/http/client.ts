@@ -15,7 +15,10 @@ export type HttpRequest = Readonly<{
 
 /** Keep-alive connections to one backend. */
 export type HttpClient = Readonly<{
-  /** Resolves at the head of the reply. Aborting `signal` ends the exchange, also after the head. Never rejects. */
+  /**
+   * Resolves when a body has begun or ended, or fails when it has not by `dueMs`. Aborting `signal` ends the exchange up
+   * to then, also while it connects; after that the body's reader cancels it. Never rejects.
+   */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply>;
   /** Cuts what is overdue or silent and closes what is idle; called a few times a second. */
   tick(): void;
@@ -42,6 +45,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
   const prefix = prefixOf(url, headers);
   const idle: Connection[] = [];
   const open = new Set<Connection>();
+  let isClosed = false;
   const events: ConnectionEvents = {
     onIdle(connection) {
       connection.activeAtMs = clock.monotonic();
@@ -62,12 +66,12 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
       // The backend closed it while it was idle, before it read a byte of ours: not a failure of the backend.
       if (outcome.kind === 'reply' || !outcome.stale || request.fresh || signal.aborted) return outcome;
     }
-    const connected = await connect(target, events, clock, CONNECT_MS);
+    const connected = await connect(target, events, clock, CONNECT_MS, signal);
     if (connected.kind === 'unsent') return connected;
     open.add(connected.connection);
-    if (signal.aborted) {
+    if (signal.aborted || isClosed) {
       connected.connection.destroy('cancelled');
-      return { kind: 'unsent', reason: 'the caller left' };
+      return { kind: 'unsent', reason: signal.aborted ? 'the caller left' : 'it is asked no more' };
     }
     return exchange(connected.connection, message, request.dueMs, signal);
   }
@@ -79,7 +83,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     connection.headDueAtMs = nowMs + dueMs;
     signal.addEventListener('abort', abort, { once: true });
     const outcome = await connection.exchange(message);
-    signal.removeEventListener('abort', abort); // from here on the body's reader cancels it
+    signal.removeEventListener('abort', abort); // from here on the body's reader cancels it and bounds its time
     connection.headDueAtMs = Infinity;
     return outcome as HttpReply | Extract<NoReply, { kind: 'no-answer' }>; // a connection never says unsent
   }
@@ -106,6 +110,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     send,
     tick,
     close: () => {
+      isClosed = true;
       for (const connection of open) connection.destroy('cancelled');
     },
   };

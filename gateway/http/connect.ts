@@ -15,19 +15,29 @@ export function targetOf(url: URL): Target {
   return { hostname: url.hostname.replace(/^\[|\]$/g, ''), port, tls };
 }
 
-/** Opens a connection, TLS verified, or says why not within `timeoutMs`. Never rejects; a late one is closed. */
+/**
+ * Opens a connection, TLS verified, or says why not within `timeoutMs`, or when `signal` aborts. Never rejects; what is
+ * open by then, with its handshake under way, is closed, and so is what opens later.
+ */
 export async function connect(
   { hostname, port, tls }: Target,
   events: ConnectionEvents,
   clock: Clock,
   timeoutMs: number,
+  signal: AbortSignal,
 ): Promise<Connected> {
   const { promise, resolve } = Promise.withResolvers<Connected>();
   const done = new AbortController();
   const refuse = (reason: string) => resolve({ kind: 'unsent', reason });
   let late = false;
+  let opened: Bun.Socket<Data> | undefined;
+  const giveUp = (reason: string) => {
+    late = true;
+    refuse(reason);
+    opened?.terminate();
+  };
+  const leave = () => giveUp('the caller left');
   const ready = (socket: Bun.Socket<Data>) => {
-    if (late) return socket.terminate();
     socket.data.connection = new Connection(socket, events, clock);
     resolve({ kind: 'connected', connection: socket.data.connection });
   };
@@ -38,10 +48,13 @@ export async function connect(
     data: { connection: undefined },
     socket: {
       open(socket) {
+        if (late) return socket.terminate();
+        opened = socket;
         socket.setNoDelay(true);
         if (!tls) ready(socket);
       },
       handshake(socket, success, error) {
+        if (late) return;
         if (success && error === null) return ready(socket);
         refuse(error?.message ?? 'the TLS handshake failed');
         socket.terminate();
@@ -58,12 +71,13 @@ export async function connect(
     },
   }).catch((error: unknown) => refuse(codeOf(error)));
   void clock.sleep(timeoutMs, done.signal).then(() => {
-    if (done.signal.aborted) return;
-    late = true;
-    refuse('it did not accept a connection in time');
+    if (!done.signal.aborted) giveUp('it did not accept a connection in time');
   });
+  if (signal.aborted) leave();
+  else signal.addEventListener('abort', leave, { once: true });
   const outcome = await promise;
   done.abort();
+  signal.removeEventListener('abort', leave);
   return outcome;
 }
 
