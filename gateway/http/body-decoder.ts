@@ -43,6 +43,8 @@ function lengthDecoder(total: number): BodyDecoder {
 
 /** Chunk-size lines and trailer lines are short; longer ones are an attack or a mistake. */
 const LINE_BYTES_MAX = 1_024;
+/** All trailer lines together: they are read past, and must not keep a connection that has said all. */
+const TRAILER_BYTES_MAX = 4_096;
 
 /**
  * The chunked coding (RFC 9112 7.1). States: `size` reads a chunk's size line, `data` its bytes, `gap` the line end
@@ -52,6 +54,7 @@ function chunkedDecoder(): BodyDecoder {
   let state: 'size' | 'data' | 'gap' | 'trailer' = 'size';
   let line = '';
   let left = 0;
+  let trailerBytes = 0;
   /** Where in the bytes under way the body's part of them lies. */
   let start = 0;
   let end = 0;
@@ -100,6 +103,8 @@ function chunkedDecoder(): BodyDecoder {
         state = 'size';
       } else if (state === 'trailer') {
         if (text === '') return i === bytes.length ? 'end' : 'surplus';
+        trailerBytes += text.length + 2; // the line end counts too
+        if (trailerBytes > TRAILER_BYTES_MAX) return 'bad';
       } else {
         const [, digits] = /^([0-9a-fA-F]{1,12})[\t ]*(?:;.*)?$/.exec(text) ?? [];
         if (digits === undefined) return 'bad';

@@ -12,11 +12,16 @@ export type ConnectionEvents = Readonly<{
 }>;
 
 /** Where a connection is in its one exchange at a time. */
-type Phase =
-  | { readonly kind: 'idle' }
-  | { readonly kind: 'head'; readonly settle: (outcome: HttpReply | NoReply) => void; bytes: Buffer }
-  | BodyPhase
-  | { readonly kind: 'closed' };
+type Phase = { readonly kind: 'idle' } | HeadPhase | BodyPhase | { readonly kind: 'closed' };
+
+type HeadPhase = {
+  readonly kind: 'head';
+  readonly settle: (outcome: HttpReply | NoReply) => void;
+  /** What has come of the head under way. */
+  bytes: Buffer;
+  /** Interim heads before it. */
+  passedBytes: number;
+};
 
 type BodyPhase = {
   readonly kind: 'body';
@@ -62,7 +67,7 @@ export class Connection {
   exchange(request: Buffer): Promise<HttpReply | NoReply> {
     if (this.#phase.kind !== 'idle') return Promise.resolve(NOT_IDLE);
     const { promise, resolve } = Promise.withResolvers<HttpReply | NoReply>();
-    this.#phase = { kind: 'head', settle: resolve, bytes: EMPTY };
+    this.#phase = { kind: 'head', settle: resolve, bytes: EMPTY, passedBytes: 0 };
     this.#exchanges++;
     this.#write(request);
     return promise;
@@ -91,8 +96,12 @@ export class Connection {
     if (phase.kind === 'body') return this.#decode(phase, bytes);
     if (phase.kind !== 'head') return this.destroy('bad-framing'); // nobody asked for these bytes
     phase.bytes = phase.bytes.length === 0 ? bytes : Buffer.concat([phase.bytes, bytes]);
-    const read = readHead(phase.bytes);
-    if (read.kind === 'more') return;
+    const read = readHead(phase.bytes, phase.passedBytes);
+    if (read.kind === 'more') {
+      phase.passedBytes += read.from;
+      phase.bytes = phase.bytes.subarray(read.from);
+      return;
+    }
     if (read.kind === 'bad') return this.#failHead(phase, read.reason);
     this.#begin(phase, read.head, phase.bytes.subarray(read.end));
   }
@@ -106,7 +115,7 @@ export class Connection {
     if (written < bytes.length) this.#unwritten = bytes.subarray(Math.max(0, written));
   }
 
-  #begin({ settle }: Extract<Phase, { kind: 'head' }>, head: ResponseHead, rest: Buffer): void {
+  #begin({ settle }: HeadPhase, head: ResponseHead, rest: Buffer): void {
     const phase: BodyPhase = {
       kind: 'body',
       head,
@@ -202,10 +211,11 @@ export class Connection {
     phase.settle?.(end);
   }
 
-  #failHead({ settle, bytes }: Extract<Phase, { kind: 'head' }>, reason: string): void {
+  #failHead({ settle, bytes, passedBytes }: HeadPhase, reason: string): void {
     this.#phase = CLOSED;
+    const isSilent = bytes.length + passedBytes === 0;
     // Only an end of the backend's own: one that was let go of because it stalled has the request, and must not get it twice.
-    const stale = reason === 'closed' && this.#exchanges > 1 && bytes.length === 0;
+    const stale = reason === 'closed' && this.#exchanges > 1 && isSilent;
     settle({ kind: 'no-answer', reason, stale });
     this.#events.onClose(this);
     this.#socket.terminate();

@@ -16,29 +16,33 @@ export type ResponseHead = Readonly<{
 
 export type HeadRead =
   | { readonly kind: 'head'; readonly head: ResponseHead; readonly end: number }
-  | { readonly kind: 'more' }
+  /** The head under way begins at `from`: the interim ones before it are done with. */
+  | { readonly kind: 'more'; readonly from: number }
   | { readonly kind: 'bad'; readonly reason: string };
 
-/** Heads longer than this are refused. */
+/** A head longer than this is refused, and so are interim heads that are longer together. */
 export const HEAD_BYTES_MAX = 32_768;
 
-const MORE: HeadRead = { kind: 'more' };
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
-/** Reads a head from the start of `bytes`; interim (1xx) heads are passed over. `end` is the index of the body's first byte. */
-export function readHead(bytes: Buffer): HeadRead {
-  let start = 0;
+/**
+ * Reads a head from the start of `bytes`; interim (1xx) heads are passed over, `passedBytes` of them before. `end` is the
+ * index of the body's first byte.
+ */
+export function readHead(bytes: Buffer, passedBytes = 0): HeadRead {
+  let from = 0;
   for (;;) {
-    const at = bytes.indexOf(END_OF_HEAD, start);
-    if ((at === -1 ? bytes.length : at) - start > HEAD_BYTES_MAX) return bad('its head is too long');
-    if (at === -1) return MORE;
-    const read = parsed(bytes.toString('latin1', start, at), at + END_OF_HEAD.length);
+    const at = bytes.indexOf(END_OF_HEAD, from);
+    if ((at === -1 ? bytes.length : at) - from > HEAD_BYTES_MAX) return bad('its head is too long');
+    if (at === -1) return { kind: 'more', from };
+    const read = parsed(bytes.toString('latin1', from, at), at + END_OF_HEAD.length);
     if (read.kind !== 'head' || read.head.status >= 200) return read;
-    start = read.end;
+    from = read.end;
+    if (passedBytes + from > HEAD_BYTES_MAX) return bad('its interim heads do not end');
   }
 }
 
-function parsed(text: string, end: number): HeadRead {
+function parsed(text: string, end: number): Exclude<HeadRead, { kind: 'more' }> {
   const lines = text.split('\r\n');
   const [, minor, digits] = /^HTTP\/1\.([01]) (\d{3})(?: |$)/.exec(lines[0] ?? '') ?? [];
   if (digits === undefined) return bad('its status line is not HTTP/1');
@@ -78,6 +82,6 @@ function keepsAlive(isHttp11: boolean, connection: string): boolean {
   return isHttp11 ? !options.includes('close') : options.includes('keep-alive');
 }
 
-function bad(reason: string): HeadRead {
+function bad(reason: string): Extract<HeadRead, { kind: 'bad' }> {
   return { kind: 'bad', reason };
 }

@@ -71,6 +71,17 @@ describe('a chunked body', () => {
     });
   });
 
+  test('may have trailers, but not without end, in one read or in many', () => {
+    const line = 'x-t: 1\r\n';
+    const wire = Buffer.from(`2\r\nab\r\n0\r\n${line.repeat(513)}`);
+    const reads = Array.from({ length: wire.length }, (_, i) => i);
+    for (const at of [[], reads]) {
+      const { body, said } = decoded(wire, at);
+      expect([body, said.indexOf('bad')]).toEqual(['ab', said.length - 1]);
+      expect(decoded(wire.subarray(0, -line.length), at).said).not.toContain('bad');
+    }
+  });
+
   test('may be followed by bytes that nobody asked for', () => {
     expect(decoded(Buffer.from('3\r\nabc\r\n0\r\n\r\nHTTP'), []).said).toEqual(['surplus']);
   });
