@@ -3,13 +3,25 @@ import { freePort, redisCli, type StartedRedis, startRedis } from './redis.ts';
 const SLOTS = 16_384;
 const READY_MS = 15_000;
 
-/** Three masters without replicas, each with a third of the slots. */
-export type StartedCluster = Readonly<{ nodes: readonly StartedRedis[]; url: string }> & AsyncDisposable;
+/** Three masters, each with a third of the slots, without replicas until one is asked for. */
+export type StartedCluster = Readonly<{
+  nodes: readonly StartedRedis[];
+  url: string;
+  /** One more node, which has what `master` has; it takes over only when it is told to. */
+  addReplica(master: StartedRedis): Promise<StartedRedis>;
+}> &
+  AsyncDisposable;
+
+const SETTINGS = [
+  ['--cluster-enabled', 'yes'],
+  ['--cluster-node-timeout', '1000'],
+  ['--cluster-require-full-coverage', 'no'],
+  ['--cluster-replica-no-failover', 'yes'],
+  ['--repl-diskless-sync-delay', '0'],
+].flat();
 
 export async function startRedisCluster(): Promise<StartedCluster> {
-  const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000'];
-  const full = ['--cluster-require-full-coverage', 'no'];
-  const nodes = await Promise.all([0, 1, 2].map(() => startRedis([...settings, ...full], clusterPort())));
+  const nodes = await Promise.all([0, 1, 2].map(() => startRedis(SETTINGS, clusterPort())));
   const [first] = nodes;
   if (first === undefined) throw new Error('no node was started');
   for (const [index, node] of nodes.entries()) {
@@ -19,23 +31,45 @@ export async function startRedisCluster(): Promise<StartedCluster> {
     await redisCli(node.port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1));
   }
   for (const node of nodes) await redisCli(node.port, 'CLUSTER', 'MEET', '127.0.0.1', String(first.port));
-  const untilMs = performance.now() + READY_MS;
-  while (!(await agreed(nodes))) {
-    if (performance.now() > untilMs) throw new Error('the cluster was not ready in time');
-    await Bun.sleep(50);
-  }
+  await agreement(nodes);
+  const replicas: StartedRedis[] = [];
   return {
     nodes,
     url: first.url,
+    async addReplica(master) {
+      const replica = await startRedis(SETTINGS, clusterPort());
+      replicas.push(replica);
+      await replica.cli('CLUSTER', 'MEET', '127.0.0.1', String(master.port));
+      await agreement([...nodes, ...replicas]);
+      await replica.cli('CLUSTER', 'REPLICATE', await master.cli('CLUSTER', 'MYID'));
+      await until(async () => (await replica.cli('INFO', 'replication')).includes('master_link_status:up'));
+      await until(async () => {
+        const seen = await Promise.all(nodes.map((node) => node.cli('CLUSTER', 'SLOTS')));
+        return seen.every((slots) => slots.includes(String(replica.port)));
+      });
+      return replica;
+    },
     async [Symbol.asyncDispose]() {
-      await Promise.all(nodes.map((node) => node[Symbol.asyncDispose]()));
+      await Promise.all([...nodes, ...replicas].map((node) => node[Symbol.asyncDispose]()));
     },
   };
 }
 
-async function agreed(nodes: readonly StartedRedis[]): Promise<boolean> {
-  const states = await Promise.all(nodes.map(({ port }) => redisCli(port, 'CLUSTER', 'INFO')));
-  return states.every((info) => info.includes('cluster_state:ok') && info.includes('cluster_known_nodes:3'));
+/** Waits until every node knows every other and that all slots are served. */
+function agreement(nodes: readonly StartedRedis[]): Promise<void> {
+  const known = `cluster_known_nodes:${nodes.length}`;
+  return until(async () => {
+    const states = await Promise.all(nodes.map(({ port }) => redisCli(port, 'CLUSTER', 'INFO')));
+    return states.every((info) => info.includes('cluster_state:ok') && info.includes(known));
+  });
+}
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  const untilMs = performance.now() + READY_MS;
+  while (!(await isSo())) {
+    if (performance.now() > untilMs) throw new Error('the cluster was not ready in time');
+    await Bun.sleep(50);
+  }
 }
 
 /** A free port whose bus port, 10,000 above, is a port too. */

@@ -23,6 +23,10 @@ export type RedisLinkOptions = Readonly<{
 export type RedisLink = Readonly<{
   /** The client while it may be spoken to; never one whose server has not yet been asked who it is. */
   client(): RedisClient | undefined;
+  /** How many strangers were met: an answer that came while it changed may be one's who knows too little. */
+  strangers(): number;
+  /** Takes note that a command was refused, and why; tells the operator of what will not pass by itself. */
+  refused(error: unknown): void;
   /** Resolves when every connection has ended, or was left. */
   close(): Promise<void>;
 }>;
@@ -32,6 +36,11 @@ const YOUNG_SECONDS = 5;
 
 /** How long a close waits for a server that does not say goodbye. */
 const CLOSE_MS = 500;
+
+/** What an operator must mend: rights, memory, disk, a role, a script. All else comes and goes with the network. */
+const REFUSALS = /^(?:WRONGPASS|NOAUTH|NOPERM|OOM|MISCONF|READONLY|NOREPLICAS|FORMAT|ERR) /;
+const REFUSAL_LENGTH_MAX = 160;
+const SENTENCES_MAX = 50;
 
 /**
  * Connects to a Redis or a Redis Cluster and stays connected: what breaks is connected again without end. One address
@@ -43,6 +52,8 @@ export function openRedisLink(options: RedisLinkOptions): RedisLink | undefined 
   const places = found;
   const runIds = new Map<string, string>();
   const said = new Set<string>();
+  let masters: ReadonlySet<string> = new Set();
+  let strangers = 0;
   let checking = 0;
   let closed = false;
   let client: RedisClient = places.nodes.length > 1 ? openCluster() : openSingle();
@@ -66,7 +77,7 @@ export function openRedisLink(options: RedisLinkOptions): RedisLink | undefined 
       scripts: scriptsOf(options.scripts),
     });
     cluster.on('error', ignore);
-    cluster.on('node error', ignore);
+    cluster.on('node error', (error) => refused(error));
     cluster.on('+node', (node: Redis) => {
       watch(node);
       // Connected now and not at its first command, which would be sent before the server is asked who it is.
@@ -76,13 +87,12 @@ export function openRedisLink(options: RedisLinkOptions): RedisLink | undefined 
   }
 
   function watch(redis: Redis): void {
-    redis.on('error', ignore);
+    redis.on('error', refused);
     redis.on('ready', () => void check(redis));
   }
 
   async function check(redis: Redis): Promise<void> {
-    const { host = '', port = 0 } = redis.options;
-    const place = `${host}:${port}`;
+    const place = placeOf(redis);
     checking++;
     try {
       meet(serverFrom(await redis.info(), place), place);
@@ -101,17 +111,50 @@ export function openRedisLink(options: RedisLinkOptions): RedisLink | undefined 
       client = openCluster();
       return;
     }
-    for (const sentence of server.warnings) {
-      if (!said.has(sentence)) options.onWarning(sentence);
-      said.add(sentence);
-    }
+    for (const sentence of server.warnings) warn(sentence);
     const known = runIds.get(place);
     runIds.set(place, server.runId);
-    if (known === undefined ? server.upSeconds < YOUNG_SECONDS : known !== server.runId) options.onStranger();
+    if (known === undefined ? server.upSeconds < YOUNG_SECONDS : known !== server.runId) meetStranger();
+  }
+
+  function meetStranger(): void {
+    strangers++;
+    options.onStranger();
+  }
+
+  /** A node of a cluster that was a replica until now may lack what its primary answered last. */
+  function lookForPromoted(): void {
+    if (client instanceof Redis) return;
+    const now = client.nodes('master').map(placeOf);
+    const promoted = now.some((place) => !masters.has(place) && runIds.has(place));
+    const isFirstLook = masters.size === 0;
+    if (now.length !== masters.size || promoted) masters = new Set(now);
+    if (promoted && !isFirstLook) meetStranger();
+  }
+
+  function warn(sentence: string): void {
+    if (said.has(sentence) || said.size >= SENTENCES_MAX) return;
+    said.add(sentence);
+    options.onWarning(sentence);
+  }
+
+  function refused(error: unknown): void {
+    if (!(error instanceof Error) || !REFUSALS.test(error.message)) return;
+    // What follows names the script, and would make one cause look like several.
+    const [reason = ''] = error.message.split(/\.? script: /, 1);
+    warn(`Redis refuses the gateway (${reason.slice(0, REFUSAL_LENGTH_MAX)}).`);
   }
 
   return {
-    client: () => (closed || checking > 0 || client.status !== 'ready' ? undefined : client),
+    client() {
+      lookForPromoted();
+      return closed || checking > 0 || client.status !== 'ready' ? undefined : client;
+    },
+    strangers() {
+      lookForPromoted();
+      return strangers;
+    },
+    refused,
     async close() {
       closed = true;
       const ended = Promise.withResolvers<void>();
@@ -124,6 +167,10 @@ export function openRedisLink(options: RedisLinkOptions): RedisLink | undefined 
       late.abort();
     },
   };
+}
+
+function placeOf({ options: { host = '', port = 0 } }: Redis): string {
+  return `${host}:${port}`;
 }
 
 function scriptsOf(scripts: RedisScripts): Record<string, { lua: string; numberOfKeys: number }> {

@@ -65,12 +65,14 @@ export function connectionOptions(deadlineMs: number, random: () => number) {
     socketTimeout: SILENCE_MS,
     disconnectTimeout: DISCONNECT_MS,
     enableReadyCheck: true,
+    // A primary that became a replica keeps its connections; behind a stable address a new one finds its successor.
+    reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
     retryStrategy: (attempt: number) => pauseMs(attempt, random),
   } satisfies RedisOptions;
 }
 
 /**
- * The same for a cluster, with what the address said. `enableOfflineQueue` must stand at the top: inside `redisOptions`
+ * The same for a cluster, with what the address said. Its slots say who is primary. `enableOfflineQueue` must stand at the top: inside `redisOptions`
  * it breaks the first contact.
  */
 export function clusterOptions(
@@ -78,7 +80,12 @@ export function clusterOptions(
   random: () => number,
   { db: _onlyZero, ...address }: RedisPlaces['options'],
 ) {
-  const { enableOfflineQueue, retryStrategy: _ofEveryNode, ...node } = connectionOptions(deadlineMs, random);
+  const {
+    enableOfflineQueue,
+    retryStrategy: _ofEveryNode,
+    reconnectOnError: _slots,
+    ...node
+  } = connectionOptions(deadlineMs, random);
   return {
     enableOfflineQueue,
     redisOptions: { ...node, ...address },

@@ -32,7 +32,8 @@ function warningsOf(fields: ReadonlyMap<string, string>, place: string): readonl
   if (fields.get('aof_enabled') === '0') {
     warnings.push(`Redis ${place} forgets balances at a restart (appendonly no); set appendonly yes.`);
   }
-  if (fields.get('role') === 'slave') {
+  // In a cluster a replica is met beside its primary, and nothing is written to it.
+  if (fields.get('role') === 'slave' && fields.get('redis_mode') !== 'cluster') {
     warnings.push(`Redis ${place} is a replica and takes no writes; name its primary.`);
   }
   return warnings;

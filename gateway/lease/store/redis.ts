@@ -57,7 +57,18 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
   const closing = new AbortController();
   let strangeAtMs = Number.NEGATIVE_INFINITY;
   let waiting = 0;
+  let lossNoted = false;
   const calls = new Set<Promise<unknown>>();
+
+  /** Once for all the answers that came together. */
+  function noteLoss(): void {
+    if (lossNoted) return;
+    lossNoted = true;
+    queueMicrotask(() => {
+      lossNoted = false;
+      onLoss();
+    });
+  }
 
   const link = openRedisLink({
     url: options.url,
@@ -67,7 +78,7 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     onWarning,
     onStranger() {
       strangeAtMs = clock.monotonic();
-      onLoss();
+      noteLoss();
     },
     scripts: {
       sluiceRate: options.scripts?.rate ?? RATE_SCRIPT,
@@ -89,9 +100,12 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
   async function credit(client: Scripted, speaker: Speaker, ask: CreditAsk): Promise<CreditGrant> {
     const learning = sinceStrangeMs() < LEARNING_MS;
     const words = creditWords(speaker, ask, learning, answered.last(speaker, ask.accountId));
+    const before = link?.strangers();
     const reply = creditReplyOf(await client.sluiceCredit(`{sluice:${ask.accountId}}:credit`, ...words));
+    // Given by one who may not know of others' grants; as it was not taken, the next message gives it back.
+    if (link?.strangers() !== before) throw new Error('the lease was granted by a stranger');
     answered.note(speaker, ask.accountId);
-    if (reply.lost) onLoss();
+    if (reply.lost) noteLoss();
     for (const released of reply.released) onReleased(ask.accountId, released);
     return reply.grant;
   }
@@ -111,8 +125,9 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
       asks.map(async (ask, index) => {
         try {
           answers[index] = { kind: 'granted', grant: await one(scripted, ask) };
-        } catch {
+        } catch (error) {
           // It stays `failed`: whether Redis took it is not known, and need not be.
+          link?.refused(error);
         } finally {
           waiting--;
         }

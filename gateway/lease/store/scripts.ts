@@ -81,10 +81,8 @@ if not stale then
   end
   mine[1], mine[2], mine[3], mine[4], mine[5] = node, fence, seq, grants, spent
   mine[6], mine[7], mine[8] = clock + ${RATE_LIFE_MS}, wanted, weight
-  micro = micro - debt * 1e6
-end
-if not stale then
-  if recovering then micro = min(micro, burst * 1e6, perMs * ${RATE_START_MS}) end
+  local paid = micro - debt * 1e6
+  micro = recovering and max(paid, min(micro, burst * 1e6, perMs * ${RATE_START_MS})) or paid
   local has = mine[4] - mine[5]
   local left = max(0, floor(micro / 1e6) - (reserved > 0 and needed < reserved and reserved or 0))
   local serves = needed > 0 and has + left >= needed

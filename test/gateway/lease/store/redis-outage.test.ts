@@ -106,6 +106,16 @@ test('a store whose server is not there yet fails at once, and answers when it h
   expect(late.port).toBe(port);
 });
 
+test('a primary that has become a replica is left for its successor, without a cut', async () => {
+  const to = await connected();
+  await using successor = await startRedis();
+  proxy.leadTo(successor.port);
+  await server.cli('REPLICAOF', '127.0.0.1', String(successor.port));
+  expect(await backAfterMs(to)).toBeLessThan(BACK_MS);
+  proxy.leadTo(server.port);
+  await server.cli('REPLICAOF', 'NO', 'ONE');
+});
+
 test('a store closes while its server answers nothing', async () => {
   const to = await connected();
   proxy.become('black-hole');
@@ -130,6 +140,28 @@ describe('an operator is told', () => {
       'Redis 127.0.0.1:PORT may evict balances (maxmemory-policy allkeys-lru); set it to noeviction.',
       'Redis 127.0.0.1:PORT forgets balances at a restart (appendonly no); set appendonly yes.',
     ]);
+  });
+  test('that the password is wrong; with the right one all is well', async () => {
+    await using other = await startRedis(['--requirepass', 'secret']);
+    const said = Promise.withResolvers<string>();
+    store = openedRedis({ url: other.url.replace('//', '//:wrong@'), onWarning: said.resolve });
+    expect(await said.promise).toContain('Redis refuses the gateway (WRONGPASS');
+    expect(await said.promise).not.toContain('wrong@');
+    await store.close();
+    store = openedRedis({ url: other.url.replace('//', '//:secret@') });
+    await answers(store);
+  });
+  test('that memory is full, once, and the store grants again when there is some', async () => {
+    await using other = await startRedis();
+    const said: string[] = [];
+    store = openedRedis({ url: other.url, onWarning: (sentence) => void said.push(sentence) });
+    await answers(store);
+    await other.cli('CONFIG', 'SET', 'maxmemory', '1');
+    for (let turn = 0; turn < 3; turn++) expect((await tell(store)).kinds).toEqual(['failed']);
+    expect(said).toHaveLength(1);
+    expect(said[0]).toContain('OOM');
+    await other.cli('CONFIG', 'SET', 'maxmemory', '0');
+    expect((await tell(store)).kinds).toEqual(['granted']);
   });
   test.each(['', 'redis://', 'http://127.0.0.1:6379', 'redis://h/x', 'redis://h:1,', 'redis://h:x'])(
     'that %p is no address',
