@@ -1,6 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import { contextSlot } from '../pool/answer-slot.ts';
 import { NO_BIGTABLE } from '../pool/probe.ts';
 import type { Method } from '../route/methods.ts';
 import type { Backend } from './backend.ts';
@@ -31,21 +30,21 @@ export function createAttempt({ clock, idleMs, onCut }: Deps): Attempt {
   return async function attempt(backend, method, request, asking, leave) {
     const { acceptEncoding, signal, onOver, localOnly = false } = asking;
     const { profile, trustsEnd } = backend.config;
+    const dueMs = deadlineMsOf(method.class, idleMs);
+    const patience = { clock, dueAtMs: clock.monotonic() + dueMs, signal };
     const sent = {
       body: request,
       acceptEncoding,
-      dueMs: deadlineMsOf(method.class, idleMs),
+      dueMs,
       fresh: method.class === 'write',
       extra: localOnly && PROFILES[profile].bigtable ? NO_BIGTABLE : undefined,
     };
     const reply = await backend.client.send(sent, signal);
-    const [first] = reply.kind === 'reply' ? reply.body.begun().pieces : [];
-    const outcome = reply.kind === 'reply' ? await judge(reply, acceptEncoding, trustsEnd) : reply;
+    const outcome = reply.kind === 'reply' ? await judge(reply, acceptEncoding, trustsEnd, patience) : reply;
     if (outcome.kind !== 'stream') {
       leave();
       return outcome;
     }
-    const slot = first === undefined || outcome.encoding !== undefined ? 0 : contextSlot(first);
     const body = watched(outcome.body, signal, (end) => {
       leave();
       onOver();
@@ -55,7 +54,7 @@ export function createAttempt({ clock, idleMs, onCut }: Deps): Attempt {
       body.cancel();
       cut(backend, { kind: 'cut', reason: 'bad-json', bytes: 0 });
     };
-    return { ...outcome, slot, body: { ...body, reject } };
+    return { ...outcome, body: { ...body, reject } };
   };
 
   function cut(backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>): void {

@@ -10,7 +10,10 @@ const BY_CLASS_MS: Readonly<Record<MethodClass, number>> = {
   scan: 240_000,
 };
 
-/** The deadline of a call's first byte; it ends before the listener's own idle limit, so that the caller gets a 503. */
+/**
+ * The deadline of a call's first byte, and of the last one of an answer that is held until it is whole; it ends before
+ * the listener's own idle limit, so that the caller gets a 503.
+ */
 export function deadlineMsOf(kind: MethodClass, idleMs: number): number {
   return Math.min(BY_CLASS_MS[kind], 0.9 * idleMs);
 }

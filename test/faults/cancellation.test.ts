@@ -43,6 +43,19 @@ const silent =
 const inFlight = async () =>
   /calls_in_flight\{backend="a"\} (\d+)/.exec(await gateway.gateway.metrics.text())?.[1];
 
+/** Begins an answer that will be held until it is whole, and says no more. */
+const begun =
+  (head: string) =>
+  (onGone: () => void): RawScript =>
+  ({ gone, send }) => {
+    void gone.then(onGone);
+    return send(`${head}{"jsonrpc":"2.0","error":`);
+  };
+const SHORT = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 3000\r\n\r\n';
+const UNTIL_CLOSE = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n';
+/** A turn of the loop or two, so that the gateway has read what its backend said. */
+const moment = () => Bun.sleep(20);
+
 /** Where a caller may be when it leaves: what its backend does, its body, and how far it has got. */
 const LEAVES: readonly (readonly [
   string,
@@ -62,6 +75,8 @@ const LEAVES: readonly (readonly [
     },
   ],
   ['A5 a caller that leaves before an answer has begun', silent, SCAN, () => undefined],
+  ['A5 a caller that leaves while a short answer is held', begun(SHORT), SCAN, moment],
+  ['A5 a caller that leaves while an error is held', begun(UNTIL_CLOSE), SCAN, moment],
   [
     'B6 a caller that leaves in the middle of a batch',
     endless,

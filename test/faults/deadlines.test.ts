@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
 
@@ -48,6 +48,54 @@ test('A8 an answer that does not begin in time is a 503 with the id, and the cal
   const { status } = await answered;
   expect([status, await (await answered).text()]).toEqual([503, lost(2)]);
   expect(backend.calls() - before).toBe(1);
+});
+
+const SHORT = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 3000\r\n\r\n';
+const HELD = [
+  ['a short answer that stalls after its first byte', `${SHORT}{`],
+  ['an error that does not end', `${CHUNKED}${chunk('{"error":{"message":"')}`],
+  ['an answer whose framing does not end', `${CHUNKED}${chunk(good(2))}`],
+] as const;
+
+test.each(HELD)(
+  'A8 %s is none when its first byte would have been due, however it drips',
+  async (_name, begin) => {
+    const begun = Promise.withResolvers<RawExchange>();
+    backend.script(async (exchange) => {
+      await exchange.send(begin);
+      begun.resolve(exchange);
+    });
+    const answered = gateway.post(call(2), gateway.key());
+    const exchange = await begun.promise;
+    for (let second = 0; second < 29; second++) {
+      await pass(1);
+      if (begin.startsWith(SHORT)) await exchange.send(' ');
+    }
+    expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
+    await pass(1);
+    const { status } = await answered;
+    expect([status, await (await answered).text()]).toEqual([503, lost(2)]);
+    await exchange.gone;
+  },
+);
+
+test('A8 a short answer that stalls is asked for at another backend', async () => {
+  const begun = Promise.withResolvers<void>();
+  let asked = 0;
+  const script = async (exchange: RawExchange) => {
+    if (asked++ > 0) return answer(exchange);
+    await exchange.send(`${SHORT}{`);
+    begun.resolve();
+  };
+  using one = startRawBackend(script);
+  using two = startRawBackend(script);
+  const backends = [one, two].map(({ url }, i) => ({ name: `b${i}`, url }));
+  await using pair = await startGateway({ backends }, virtual.clock);
+  const answered = pair.post(call(2), pair.key());
+  await begun.promise;
+  await Bun.sleep(20); // so that the gateway has read what has begun
+  await pass(30);
+  expect(await (await answered).text()).toBe(good(2));
 });
 
 test('B5 a call that is not answered fails alone, at its own deadline; those before it are delivered meanwhile, those behind it then', async () => {

@@ -21,10 +21,10 @@ afterAll(async () => {
 });
 
 /** Asks with the first backend doing `does`; gives the text and how many backends were asked. */
-async function answered(does: typeof first) {
+async function answered(does: typeof first, body: unknown = CALL) {
   first = does;
   asked = 0;
-  const answer = await gateway.post(CALL, gateway.key());
+  const answer = await gateway.post(body, gateway.key());
   return { status: answer.status, text: await answer.text(), asked };
 }
 
@@ -56,13 +56,58 @@ test.each([
   expect(await answered((exchange) => exchange.send(reply))).toEqual({ status: 200, text, asked: 1 });
 });
 
-test.each([1, 20, 40])(
-  'A9 an error of which %d bytes have left is the answer: no other backend is asked',
+/** The end of the framing comes by itself, as it does when a server ends an answer after writing it. */
+const endApart =
+  (text: string): typeof first =>
+  async (exchange) => {
+    await exchange.send(`${CHUNKED}${chunk(text)}`);
+    await Bun.sleep(20); // so that the text is read by itself
+    await exchange.send('0\r\n\r\n');
+  };
+
+test.each([1, 17])(
+  'A9 an error of which %d bytes have left, before any that tells, is the answer: no other backend is asked',
   async (at) => {
     const text = behind('Node is behind');
     expect(await answered(inTwo(text, at))).toEqual({ status: 200, text, asked: 1 });
   },
 );
+
+test.each([20, 27, 40, 70])('A9 an error that comes in pieces, %d bytes first, is none yet', async (at) => {
+  expect(await answered(inTwo(behind('Node is behind'), at))).toEqual({ status: 200, text: GOOD, asked: 2 });
+});
+
+test.each(['getSlot', 'sendTransaction'])(
+  'A9 an error of %s whose framing ends later is known for one',
+  async (method) => {
+    const does = endApart(behind('Node is behind'));
+    expect(await answered(does, { ...CALL, method })).toEqual({ status: 200, text: GOOD, asked: 2 });
+  },
+);
+
+test('A9 a null whose framing ends later is known for one, and an archive is asked', async () => {
+  using node = startRawBackend(endApart('{"jsonrpc":"2.0","result":null,"id":1}'));
+  using archive = startRawBackend((exchange) => exchange.send(plain(GOOD)));
+  await using tiers = await startGateway({
+    backends: [
+      { name: 'node', url: node.url },
+      { name: 'archive', url: archive.url, profile: 'superbank' },
+    ],
+  });
+  const asks = await tiers.post({ ...CALL, method: 'getTransaction', params: ['a'] }, tiers.key());
+  expect([await asks.text(), archive.calls()]).toEqual([GOOD, 1]);
+});
+
+test('A9 a throttled backend whose framing ends later is not told of as the limit of the caller', async () => {
+  const throttled = '{"jsonrpc":"2.0","error":{"code":429,"message":"slow down"},"id":1}';
+  expect(await answered(endApart(throttled))).toEqual({ status: 200, text: GOOD, asked: 2 });
+});
+
+test('A9 a page of a length that says it is JSON is no answer, alone or in a batch', async () => {
+  const page = (exchange: RawExchange) => exchange.send(plain(`<html>${'x'.repeat(70_000)}`));
+  expect(await answered(page)).toEqual({ status: 200, text: GOOD, asked: 2 });
+  expect(await answered(page, [CALL, CALL])).toEqual({ status: 200, text: `[${GOOD},${GOOD}]`, asked: 3 });
+});
 
 test('A9 a result whose text speaks of an error is a result', async () => {
   const text = '{"jsonrpc":"2.0","result":"\\"error\\":{\\"code\\":-32005}","id":1}';

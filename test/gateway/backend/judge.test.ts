@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'bun:test';
+import { brotliCompressSync, deflateSync } from 'node:zlib';
 import { judge } from '../../../gateway/backend/judge.ts';
 import type { BodyEnd, HttpReply } from '../../../gateway/http/reply.ts';
 import type { Framing } from '../../../gateway/http/response-head.ts';
 import { textOfBody } from '../stream-body.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
 
 const OK = '{"jsonrpc":"2.0","result":1,"id":1}\n';
 
@@ -51,8 +53,16 @@ function reply(body: string | Uint8Array | readonly string[], fields: Fields = {
 }
 
 const CHUNKED: Framing = { kind: 'chunked' };
+/** Nobody leaves, and time stands still. */
+const PATIENCE = {
+  clock: createVirtualClock().clock,
+  dueAtMs: Infinity,
+  signal: new AbortController().signal,
+};
+const judgeOf = (made: HttpReply, accept: string, trustsEnd?: boolean) =>
+  judge(made, accept, trustsEnd, PATIENCE);
 const judged = (body: Parameters<typeof reply>[0], fields?: Fields, accept = 'gzip', trustsEnd?: boolean) =>
-  judge(reply(body, fields).made, accept, trustsEnd);
+  judgeOf(reply(body, fields).made, accept, trustsEnd);
 
 describe('an answer', () => {
   test('of a small declared length is held whole, byte for byte', async () => {
@@ -96,7 +106,7 @@ describe('an answer', () => {
     'may come as gzip to a caller that accepts %s',
     async (accepted) => {
       const { made } = reply(Bun.gzipSync(OK), { headers: { 'content-encoding': 'gzip' } });
-      expect((await judge(made, accepted, undefined)).kind).toBe('whole');
+      expect((await judgeOf(made, accepted)).kind).toBe('whole');
     },
   );
 
@@ -127,7 +137,7 @@ describe('a stream', () => {
 
   test('of undeclared length is cut at the first byte that cannot be JSON', async () => {
     expect(await streamed(['{"a":[1,', 'upstream request timeout', ']}'])).toBe('cut: bad-json');
-    expect(await streamed(['{"a":1}', '{"b":2}'])).toBe('cut: bad-json');
+    expect(await streamed(['{"a":', '1}', '{"b":2}'])).toBe('cut: bad-json');
   });
 
   test('whose connection breaks says why', async () => {
@@ -146,10 +156,73 @@ describe('a stream', () => {
   });
 
   test('that does not begin as an object is no answer', async () => {
-    const { made, state } = reply(['<html>', '</html>'], { framing: CHUNKED });
-    expect((await judge(made, 'gzip', undefined)).kind).toBe('garbage');
-    expect(state.cancelled).toBe(true);
+    for (const framing of [CHUNKED, { kind: 'until-close' }, long] as const) {
+      const { made, state } = reply(['\n<html>', '</html>'], { framing });
+      expect((await judgeOf(made, 'gzip', true)).kind).toBe('garbage');
+      expect(state.cancelled).toBe(true);
+    }
   });
+
+  test('says the slot that it was read at when its first bytes do', async () => {
+    const begun = await judged(['{"jsonrpc":"2.0","result":{"context":{"slot":7},"value":[', ']},"id":1}'], {
+      framing: CHUNKED,
+    });
+    expect(begun).toMatchObject({ kind: 'stream', slot: 7 });
+  });
+});
+
+describe('an answer of undeclared length', () => {
+  const kindOf = async (pieces: readonly string[], fields: Fields = {}) =>
+    (await judged(pieces, { framing: CHUNKED, ...fields })).kind;
+
+  test.each([
+    ['that is complete before its framing ends', [OK, ' ']],
+    ['that is an error, in pieces', ['{"jsonrpc":"2.0","error":{"code":-32005', ',"message":""},"id":1}']],
+    ['that is a null, in pieces', ['{"id":1,"result":nu', 'll,"jsonrpc":"2.0"}']],
+    ['whose null is followed by an error', ['{"result":null,', '"error":{"code":1,"message":""}}']],
+  ])('%s is held whole', async (_name, pieces) => {
+    expect(await kindOf(pieces)).toBe('whole');
+    expect(await kindOf(pieces, { framing: { kind: 'until-close' } })).toBe('whole');
+  });
+
+  test.each([
+    ['that is a result, from its first byte', ['{"jsonrpc":"2.0","result":{', '},"id":1}']],
+    ['that does not tell yet', ['{"jso', 'nrpc":"2.0","result":1,"id":1}']],
+    ['whose error is longer than what is held', [`{"error":{"message":"${'x'.repeat(65_536)}`, '"}}']],
+    ['that goes on longer than what is held after it was complete', ['{}', ' '.repeat(65_536)]],
+  ])('%s is streamed', async (_name, pieces) => {
+    const begun = await judged(pieces, { framing: CHUNKED });
+    expect(begun.kind === 'stream' ? await textOfBody(begun.body) : begun.kind).toBe(pieces.join(''));
+  });
+
+  test.each([
+    ['breaks off', ['{"error":{"code":1'], { cut: 'closed' }, 'no-answer'],
+    ['ends in its middle', ['{"error":{"code":1'], {}, 'garbage'],
+    ['can be no JSON', ['{"error":{"code":<html>'], {}, 'garbage'],
+    ['is complete, and then breaks off', [OK], { cut: 'closed' }, 'no-answer'],
+    ['is complete, and then goes on', [OK, OK], {}, 'garbage'],
+  ] as const)('that %s while it is held is none', async (_name, pieces, fields, kind) => {
+    expect(await kindOf(pieces, fields)).toBe(kind);
+  });
+
+  test.each(['gzip', 'br', 'deflate', 'zstd'] as const)(
+    'that is all of a short %s body is held whole, a longer one passes',
+    async (encoding) => {
+      const fields = { headers: { 'content-encoding': encoding }, framing: CHUNKED };
+      const packed = {
+        gzip: Bun.gzipSync,
+        br: brotliCompressSync,
+        deflate: deflateSync,
+        zstd: Bun.zstdCompressSync,
+      };
+      const short = Buffer.from(packed[encoding](OK.trim()));
+      expect((await judged(short, fields, '*')).kind).toBe('whole');
+      expect((await judged(short.subarray(0, -1), fields, '*')).kind).toBe('stream');
+      expect((await judged(Buffer.from(packed[encoding](`{${' '.repeat(5_000)}}`)), fields, '*')).kind).toBe(
+        'stream',
+      );
+    },
+  );
 });
 
 describe('no answer', () => {
@@ -157,7 +230,7 @@ describe('no answer', () => {
     'a status of %p, and its body is thrown away',
     async (status) => {
       const { made, state } = reply(OK, { status });
-      expect(await judge(made, 'gzip', undefined)).toEqual({ kind: 'status', status });
+      expect(await judgeOf(made, 'gzip')).toEqual({ kind: 'status', status });
       expect(state.cancelled).toBe(true);
     },
   );
@@ -166,7 +239,7 @@ describe('no answer', () => {
     'a 200 of the type %p, and its body is thrown away',
     async (type) => {
       const { made, state } = reply('<html>', { headers: { 'content-type': type } });
-      expect((await judge(made, 'gzip', undefined)).kind).toBe('garbage');
+      expect((await judgeOf(made, 'gzip')).kind).toBe('garbage');
       expect(state.cancelled).toBe(true);
     },
   );
@@ -185,7 +258,7 @@ describe('no answer', () => {
         ...(framing === undefined ? {} : { framing }),
       };
       const { made, state } = reply(Bun.gzipSync(OK), fields);
-      expect((await judge(made, 'identity', undefined)).kind).toBe('garbage');
+      expect((await judgeOf(made, 'identity')).kind).toBe('garbage');
       expect(state.cancelled).toBe(true);
     }
   });
@@ -194,7 +267,7 @@ describe('no answer', () => {
     'gzip to a caller that accepts %s',
     async (accepted) => {
       const { made } = reply(Bun.gzipSync(OK), { headers: { 'content-encoding': 'gzip' } });
-      expect((await judge(made, accepted, undefined)).kind).toBe('garbage');
+      expect((await judgeOf(made, accepted)).kind).toBe('garbage');
     },
   );
 
