@@ -13,6 +13,7 @@ import { createForward, type ForwardEvents } from './backend/forward.ts';
 import { healthOf } from './health.ts';
 import { withHistory } from './history/history.ts';
 import { createHttpClient, type HttpClient } from './http/client.ts';
+import { createBucketStore } from './limits/bucket-store.ts';
 import { createCharging } from './limits/charge.ts';
 import { createFailedKeys } from './limits/failed-keys.ts';
 import { createJournal } from './limits/journal.ts';
@@ -69,6 +70,10 @@ const TEND_MS = 250;
 /** Buckets that are full again are forgotten once in so many turns. */
 const SWEEP_TURNS = 240;
 
+/** Buckets are written once in so many turns, and so many at once: a write of 2000 takes a few milliseconds. */
+const SAVE_TURNS = 4;
+const SAVE_MAX = 2_000;
+
 export function createGateway({ node, config, accounts, ledger, clock, log, random }: Deps): Gateway {
   const { idleMs, probeMs, lagSlotsMax } = config.gateway;
   const backends = backendsOf(config).map(
@@ -82,7 +87,7 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
   const methodLabel = createMethodLabel(routeOf);
   const usage = createUsage({ ledger, node, clock, methodLabel, ...usageEventsFor(log) });
   const journal = createJournal(ledger, node, setImmediate, usage.alongside);
-  const charging = createCharging(journal, clock);
+  const charging = createCharging(journal, clock, createBucketStore(ledger, clock));
   const pool = createPool({
     backends,
     clock,
@@ -137,6 +142,7 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
       keys.refresh();
       if (journal.isFailing() !== failing) tellJournal((failing = journal.isFailing()));
       for (const { client } of backends) client.tick();
+      if (turn % SAVE_TURNS === 0) charging.save(SAVE_MAX);
       if (turn % SWEEP_TURNS === 0) charging.sweep();
       const revision = configRevision(asked) ?? seen;
       if (revision !== seen) reload();
@@ -148,6 +154,7 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
   function flush(): void {
     journal.flush();
     usage.flush();
+    charging.save(Infinity);
   }
 
   return {

@@ -1,7 +1,8 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
-import { type Bucket, refilled, take } from './bucket.ts';
+import { refilled, take } from './bucket.ts';
+import type { BucketStore, Held } from './bucket-store.ts';
 import type { Journal, Spending } from './journal.ts';
 import type { Price } from './price.ts';
 
@@ -26,10 +27,17 @@ export type Charging = Readonly<{
   sweep(): void;
 }>;
 
-type Held = { bucket: Bucket; plan: Plan };
+/** Charging of a process that is alone. */
+export type ChargingAlone = Charging &
+  Readonly<{
+    /** Writes up to `max` buckets that changed since they were last written; gives how many are left. */
+    save(max: number): number;
+  }>;
 
-export function createCharging(journal: Journal, clock: Clock): Charging {
-  const held = new Map<number, Held>();
+/** `buckets` keeps them through a restart; without it every account begins with a whole burst. */
+export function createCharging(journal: Journal, clock: Clock, buckets?: BucketStore): ChargingAlone {
+  const held = buckets?.load() ?? new Map<number, Held>();
+  const changed = new Set<number>();
 
   function charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge> {
     const nowMs = clock.monotonic();
@@ -38,7 +46,7 @@ export function createCharging(journal: Journal, clock: Clock): Charging {
     const rate = { plan, tokens: taken.bucket.tokens };
     if (taken.kind === 'short') return { kind: 'over-rate', rate, waitMs: taken.waitMs };
     if (plan.credits === undefined) {
-      held.set(caller.accountId, { bucket: taken.bucket, plan });
+      hold(caller.accountId, { bucket: taken.bucket, rate: plan });
       return { kind: 'charged', rate, creditsLeft: undefined };
     }
     const spending = spendingOf(caller.accountId);
@@ -48,7 +56,7 @@ export function createCharging(journal: Journal, clock: Clock): Charging {
     const left = Math.max(0, granted - (spending.charged - spending.refunded));
     if (price.credits > left)
       return { kind: 'out-of-credits', rate: { plan, tokens: refilled(before, plan, nowMs).tokens } };
-    held.set(caller.accountId, { bucket: taken.bucket, plan });
+    hold(caller.accountId, { bucket: taken.bucket, rate: plan });
     if (price.credits === 0) return { kind: 'charged', rate, creditsLeft: left };
     spending.charged += price.credits;
     price.bill?.take();
@@ -79,7 +87,12 @@ export function createCharging(journal: Journal, clock: Clock): Charging {
     const now = held.get(accountId);
     if (now === undefined) return;
     const bucket = { ...now.bucket, tokens: now.bucket.tokens + calls };
-    held.set(accountId, { plan: now.plan, bucket });
+    hold(accountId, { rate: now.rate, bucket });
+  }
+
+  function hold(accountId: number, now: Held): void {
+    held.set(accountId, now);
+    if (buckets !== undefined) changed.add(accountId);
   }
 
   function spendingOf(accountId: number): Spending | undefined {
@@ -99,10 +112,20 @@ export function createCharging(journal: Journal, clock: Clock): Charging {
 
   function sweep(): void {
     const nowMs = clock.monotonic();
-    for (const [accountId, { bucket, plan }] of held) {
-      if (refilled(bucket, plan, nowMs).tokens >= plan.burst) held.delete(accountId);
+    for (const [accountId, { bucket, rate }] of held) {
+      if (refilled(bucket, rate, nowMs).tokens < rate.burst) continue;
+      held.delete(accountId);
+      if (buckets !== undefined) changed.add(accountId); // to be written as nothing
     }
   }
 
-  return { charge, refund, sweep };
+  function save(max: number): number {
+    const part = changed.values().take(max).toArray();
+    if (part.length > 0 && buckets?.save(part.map((id) => [id, held.get(id)] as const)) === true) {
+      for (const id of part) changed.delete(id);
+    }
+    return changed.size;
+  }
+
+  return { charge, refund, sweep, save };
 }
