@@ -1,0 +1,133 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { result, type SeenCall, startBackend, streamed } from '../fakes/backend.ts';
+import { createVirtualClock } from '../gateway/virtual-clock.ts';
+import { startGateway } from '../started/gateway.ts';
+
+/** The live node has no block and answers the block 0 when it is told to; the archive's blocks are large. */
+let live: ReturnType<typeof startBackend>;
+let archive: ReturnType<typeof startBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+let first: PromiseWithResolvers<void>;
+
+beforeEach(async () => {
+  first = Promise.withResolvers();
+  archive = startBackend((call) => streamed(call, 1));
+  live = startBackend(async (call) => {
+    if (call.method === 'getProgramAccounts') return streamed(call, 1);
+    if (call.method !== 'getBlock') return result(call, '7');
+    if (slotOf(call) === 0) await first.promise;
+    return result(call, 'null');
+  });
+  const backends = [
+    { name: 'live', url: live.url },
+    { name: 'archive', url: archive.url, profile: 'superbank', max_connections: 2 },
+  ];
+  const plans = { scale: { rps: 10_000, burst: 10_000, max_batch: 100, scans: 1 } };
+  // Time stands still: what waits for a place that is never given back waits for ever.
+  gateway = await startGateway({ backends, plans }, createVirtualClock().clock);
+});
+afterEach(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await live[Symbol.asyncDispose]();
+  await archive[Symbol.asyncDispose]();
+});
+
+const slotOf = ({ params }: SeenCall) => (Array.isArray(params) ? params[0] : undefined);
+const call = (id: number, method: string, ...params: unknown[]) => ({ jsonrpc: '2.0', id, method, params });
+const block = (slot: number) => call(slot, 'getBlock', slot);
+const asked = (backend: { seen: readonly SeenCall[] }, method: string) =>
+  backend.seen.filter((seen) => seen.method === method).length;
+
+/** The ids of a batch's answers that have a result. */
+async function answered(calls: readonly unknown[], key = gateway.key()): Promise<number[]> {
+  const answers: { id: number; result?: unknown }[] = JSON.parse(
+    await (await gateway.post(calls, key)).text(),
+  );
+  return answers.flatMap(({ id, result: value }) => (value === undefined ? [] : [id]));
+}
+
+/** Waits until so many calls have reached the archive. */
+async function archived(calls: number): Promise<void> {
+  while (archive.seen.length < calls) await Bun.sleep(1);
+}
+
+describe('batches whose later answers fill a backend that their first call needs', () => {
+  test('are answered: the place of a later block goes to the first', async () => {
+    const answers = answered([block(0), block(1), block(2)]);
+    await archived(2);
+    first.resolve();
+    expect(await answers).toEqual([0, 1, 2]);
+    // One block was let go and asked for again.
+    expect(archive.seen.length).toBeLessThanOrEqual(4);
+  });
+
+  test('are answered when they are two, of two accounts', async () => {
+    const both = [answered([block(0), block(1)]), answered([block(0), block(2)])];
+    await archived(2);
+    first.resolve();
+    expect(await Promise.all(both)).toEqual([
+      [0, 1],
+      [0, 2],
+    ]);
+  });
+
+  test('are answered when one waits for a place, the other for the permit that the first one holds', async () => {
+    const key = gateway.key();
+    const scan = (id: number) => call(id, 'getProgramAccounts', 'x');
+    const one = answered([block(0), scan(1)], key);
+    while (asked(live, 'getProgramAccounts') < 1) await Bun.sleep(1); // the permit is taken
+    const other = answered([scan(0), block(1), block(2)], key);
+    await archived(2);
+    first.resolve();
+    expect(await Promise.all([one, other])).toEqual([
+      [0, 1],
+      [0, 1, 2],
+    ]);
+  });
+
+  test('are answered when a scan comes first and blocks take every other place', async () => {
+    const only = startBackend((seen) =>
+      seen.method === 'getProgramAccounts' ? result(seen, '[]') : streamed(seen, 1),
+    );
+    await using _ = only;
+    await using small = await startGateway(
+      { backends: [{ name: 'a', url: only.url, max_connections: 4 }] },
+      createVirtualClock().clock,
+    );
+    const calls = [call(0, 'getProgramAccounts', 'x'), ...[1, 2, 3, 4, 5, 6, 7].map(block)];
+    const answers = JSON.parse(await (await small.post(calls, small.key())).text());
+    expect(answers.map(({ id }: { id: number }) => id)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    // The scan has its place before the blocks, so that none of them is asked for twice.
+    expect(only.seen.length).toBe(8);
+  });
+
+  test('send no transaction twice, and ask for what is small once', async () => {
+    live.script(async (seen) => {
+      if (seen.method === 'sendTransaction') return streamed(seen, 1); // no node's answer is so long
+      if (seen.method === 'getBlock' && slotOf(seen) === 0) await first.promise;
+      return result(seen, seen.method === 'getBlock' ? 'null' : '7');
+    });
+    const answers = answered([
+      block(0),
+      block(1),
+      block(2),
+      call(3, 'getSlot'),
+      call(4, 'sendTransaction', 'x'),
+    ]);
+    await archived(2);
+    first.resolve();
+    expect(await answers).toEqual([0, 1, 2, 3, 4]);
+    expect([asked(live, 'sendTransaction'), asked(live, 'getSlot')]).toEqual([1, 1]);
+  });
+});
+
+test('eight blocks of one batch are asked for at once and once each, where there is room', async () => {
+  const all = Promise.withResolvers<void>();
+  live.script(async (seen) => {
+    if (live.seen.length === 8) all.resolve();
+    await all.promise;
+    return streamed(seen, 1);
+  });
+  expect(await answered([0, 1, 2, 3, 4, 5, 6, 7].map(block))).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  expect([live.seen.length, archive.seen.length]).toEqual([8, 0]);
+});
