@@ -31,12 +31,13 @@ export async function connect(
   const refuse = (reason: string) => resolve({ kind: 'unsent', reason });
   let late = false;
   let opened: Bun.Socket<Data> | undefined;
-  const giveUp = (reason: string) => {
+  const giveUp = () => {
     late = true;
-    refuse(reason);
+    refuse(
+      opened === undefined ? 'it did not accept a connection in time' : 'it did not shake hands in time',
+    );
     opened?.terminate();
   };
-  const leave = () => giveUp('the caller left');
   const ready = (socket: Bun.Socket<Data>) => {
     socket.data.connection = new Connection(socket, events, clock);
     resolve({ kind: 'connected', connection: socket.data.connection });
@@ -71,13 +72,13 @@ export async function connect(
     },
   }).catch((error: unknown) => refuse(codeOf(error)));
   void clock.sleep(timeoutMs, done.signal).then(() => {
-    if (!done.signal.aborted) giveUp('it did not accept a connection in time');
+    if (!done.signal.aborted) giveUp();
   });
-  if (signal.aborted) leave();
-  else signal.addEventListener('abort', leave, { once: true });
+  if (signal.aborted) giveUp();
+  else signal.addEventListener('abort', giveUp, { once: true });
   const outcome = await promise;
   done.abort();
-  signal.removeEventListener('abort', leave);
+  signal.removeEventListener('abort', giveUp);
   return outcome;
 }
 
