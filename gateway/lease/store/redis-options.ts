@@ -88,6 +88,8 @@ export function clusterOptions(
   } = connectionOptions(deadlineMs, random);
   return {
     enableOfflineQueue,
+    // The check asks one node at random, and takes one that is still being connected for the end of the cluster.
+    enableReadyCheck: false,
     redisOptions: { ...node, ...address },
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
