@@ -1,9 +1,10 @@
+import { unreachable } from '../../shared/brand.ts';
 import type { Reply } from '../backend/forward.ts';
 import { placeOf } from './cursor-place.ts';
 import { archivePageParams, type PageParams } from './page-params.ts';
 import { type PageRead, readPage, type Row } from './page-rows.ts';
 import type { Passage } from './passage.ts';
-import type { Span } from './tiers.ts';
+import type { Span } from './spans.ts';
 
 /** Where an archive's part of a page begins. */
 export type From =
@@ -14,8 +15,14 @@ export type From =
 
 /** The rows of a page that an archive has. */
 export type SpanRows =
-  /** `ended` when there are no older ones to be asked for elsewhere. */
-  | { readonly kind: 'rows'; readonly rows: readonly Row[]; readonly ended: boolean }
+  | {
+      readonly kind: 'rows';
+      readonly rows: readonly Row[];
+      /** There are no older ones to be asked for elsewhere. */
+      readonly ended: boolean;
+      /** It showed that it has something of what is above its part too, so nothing is missing between the two. */
+      readonly overlaps: boolean;
+    }
   /** It does not know a cursor of the caller's. */
   | { readonly kind: 'unknown-cursor'; readonly reply: Reply }
   | { readonly kind: 'caller-left'; readonly reply: Reply }
@@ -27,7 +34,8 @@ const PAGES_MAX = 10;
 const PAGE_ROWS = 1_000;
 const UNKNOWN_CURSOR = -32020;
 
-type Walk = Readonly<{
+/** What is read: at most `limit` rows of a page from archives that are alike. */
+export type Walk = Readonly<{
   passage: Passage;
   span: Span;
   asked: PageParams;
@@ -35,61 +43,102 @@ type Walk = Readonly<{
   limit: number;
 }>;
 
+/** How far a walk has come. */
+type Place = Readonly<{
+  from: From;
+  /** How the archive is told where its next page begins. */
+  before: string | undefined;
+  beforeSlot: number | undefined;
+  /** Whether that page has no row that must be dropped, so that it need not be longer than what is left. */
+  exact: boolean;
+  rows: readonly Row[];
+  overlaps: boolean;
+}>;
+
+/** The end of a walk, or the place of its next page. */
+type Step = SpanRows | { readonly kind: 'on'; readonly at: Place };
+
 /** Reads pages of archives that are alike until there are rows enough or no more. */
-export async function walk({ passage, span, asked, from: start, limit }: Walk): Promise<SpanRows> {
-  const { backends, profile } = span;
-  const { pages } = profile;
-  const { until } = asked;
-  const rows: Row[] = [];
-  let from = start;
-  let { before, beforeSlot, exact } = cursorFor(from, asked, span);
+export async function walk(given: Walk): Promise<SpanRows> {
+  let at = placeFrom(given);
   for (let page = 0; page < PAGES_MAX; page++) {
-    const pageLimit = exact ? limit - rows.length : PAGE_ROWS;
-    const params = archivePageParams(asked, { limit: pageLimit, before, beforeSlot, until });
-    const read = await readPage(passage.ask(backends, { params, readable: true }));
-    if (read.kind !== 'rows') {
-      const isOurs = from.kind === 'below' && before !== undefined && before === from.signature;
-      if (!isOurs || !isUnknownCursor(read)) return failureFrom(read);
-      // Its known top was further than its index: what the live nodes have is dropped instead.
-      before = undefined;
-      exact = false;
-      continue;
-    }
-    const isUnmet = read.rows.length === 0 && pages.untilInclusive && before === asked.before;
-    if (isUnmet && before !== undefined) {
-      const place = await placeOf(
-        passage,
-        from.kind === 'below' ? passage.tiers.live : backends,
-        before,
-        asked.address,
-      );
-      if (place.kind === 'own') return { kind: 'rows', rows, ended: false };
-      if (place.kind === 'unknown') return { kind: 'unknown-cursor', reply: read.reply };
-      if (place.kind === 'untold') return { kind: 'failed' };
-      if (from.kind === 'caller') from = { kind: 'below', signature: before, slot: place.slot + 1 };
-      before = undefined;
-      exact = false;
-      continue;
-    }
-    const sorted = pages.ordered ? read.rows : read.rows.toSorted((a, b) => b.slot - a.slot);
-    const { taken, ended } = take(sorted, from, until, rows);
-    rows.push(...taken.slice(0, limit - rows.length));
-    if (ended || rows.length === limit || sorted.length < pageLimit) return { kind: 'rows', rows, ended };
-    // It reaches further up than was known: short pages would be thrown away one by one.
-    if (taken.length === 0) exact = false;
-    before = sorted.at(-1)?.signature;
-    beforeSlot = undefined;
+    const next = await step(given, at);
+    if (next.kind !== 'on') return next;
+    at = next.at;
   }
   return { kind: 'failed' };
 }
 
-/** How to say where to begin to this archive, and whether it then gives no row that must be dropped. */
-function cursorFor(from: From, { before }: PageParams, { profile: { pages }, top }: Span) {
-  if (from.kind === 'caller') return { before, beforeSlot: undefined, exact: true };
-  if (pages.beforeSlot) return { before: undefined, beforeSlot: from.slot, exact: true };
-  if (top >= from.slot && from.signature !== undefined)
-    return { before: from.signature, beforeSlot: undefined, exact: true };
-  return { before: undefined, beforeSlot: undefined, exact: top !== 0 && top < from.slot };
+/** Reads one page. */
+async function step(given: Walk, at: Place): Promise<Step> {
+  const { passage, span, asked, limit } = given;
+  const { before, beforeSlot } = at;
+  const pageLimit = at.exact ? limit - at.rows.length : PAGE_ROWS;
+  const params = archivePageParams(asked, { limit: pageLimit, before, beforeSlot, until: asked.until });
+  const read = await readPage(passage.ask(span.backends, { params, readable: true }));
+  if (read.kind !== 'rows') {
+    const isOurs = at.from.kind === 'below' && before !== undefined && before === at.from.signature;
+    // Its known top was further than its index: what the live nodes have is dropped instead.
+    return isOurs && isUnknownCursor(read) ? fromTop(at, at.from) : failureFrom(read);
+  }
+  const { untilInclusive } = span.profile.pages;
+  if (read.rows.length === 0 && untilInclusive && before !== undefined && before === asked.before)
+    return afterUnmet(given, at, before, read.reply);
+  return afterPage(given, at, read.rows, pageLimit);
+}
+
+/** An empty page leaves it open whether the archive met `before` at all. */
+async function afterUnmet(given: Walk, at: Place, before: string, reply: Reply): Promise<Step> {
+  const { passage, span, asked } = given;
+  const knowing = at.from.kind === 'below' ? passage.tiers.live : span.backends;
+  const place = await placeOf(passage, knowing, before, asked.address);
+  switch (place.kind) {
+    case 'own':
+      return { kind: 'rows', rows: [], ended: false, overlaps: at.overlaps };
+    case 'foreign':
+      return fromTop(
+        at,
+        at.from.kind === 'below' ? at.from : { kind: 'below', signature: before, slot: place.slot + 1 },
+      );
+    case 'unknown':
+      return { kind: 'unknown-cursor', reply };
+    case 'untold':
+      return { kind: 'failed' };
+    default:
+      return unreachable(place);
+  }
+}
+
+/** Takes what belongs to the answer out of a page. */
+function afterPage({ span, asked, limit }: Walk, at: Place, page: readonly Row[], pageLimit: number): Step {
+  const sorted = span.profile.pages.ordered ? page : page.toSorted((a, b) => b.slot - a.slot);
+  const { taken, ended } = take(sorted, at.from, asked.until, at.rows);
+  const rows = [...at.rows, ...taken].slice(0, limit);
+  const overlaps = at.overlaps || isAbove(sorted, at);
+  if (ended || rows.length === limit || sorted.length < pageLimit)
+    return { kind: 'rows', rows, ended, overlaps };
+  // A page without a row of the answer: it reaches further up than was known, and short ones would be dropped one by one.
+  const exact = at.exact && taken.length > 0;
+  const before = sorted.at(-1)?.signature;
+  return { kind: 'on', at: { from: at.from, before, beforeSlot: undefined, exact, rows, overlaps } };
+}
+
+function isAbove(page: readonly Row[], { from }: Place): boolean {
+  return from.kind === 'below' && page.some(({ slot }) => slot >= from.slot);
+}
+
+/** Once more from the archive's top, what is not below `from` being dropped. */
+function fromTop({ beforeSlot, rows, overlaps }: Place, from: From): Step {
+  return { kind: 'on', at: { from, before: undefined, beforeSlot, exact: false, rows, overlaps } };
+}
+
+/** How to say where to begin to this archive. */
+function placeFrom({ from, asked, span: { profile, top } }: Walk): Place {
+  const at = { from, before: undefined, beforeSlot: undefined, exact: true, rows: [], overlaps: false };
+  if (from.kind === 'caller') return { ...at, before: asked.before };
+  if (profile.pages.beforeSlot) return { ...at, beforeSlot: from.slot };
+  if (top >= from.slot && from.signature !== undefined) return { ...at, before: from.signature };
+  return { ...at, exact: top !== 0 && top < from.slot };
 }
 
 /** The rows of a page that belong to the answer and are not in it yet; `ended` when `until` was among them. */

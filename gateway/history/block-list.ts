@@ -28,12 +28,16 @@ export function isConfig(json: Uint8Array | undefined): boolean {
   return json === undefined || isNull(json) || membersOf(json) !== undefined;
 }
 
-/** The live nodes have all of it; only when they fail is the archive asked. */
-export async function liveThenArchive(passage: Passage, archiveParams: Uint8Array): Promise<Reply> {
-  const { ask, tiers } = passage;
-  const live = await ask(tiers.live);
-  if (isOver(verdictOf(live))) return live;
-  const archive = await ask(tiers.archive, { params: archiveParams });
+/** The live nodes have all of it; only when they fail are archives asked, where some have all of it too. */
+export async function liveThenArchive(
+  { ask }: Passage,
+  backends: readonly Backend[],
+  archives: readonly Backend[],
+  archiveParams: Uint8Array,
+): Promise<Reply> {
+  const live = await ask(backends);
+  if (isOver(verdictOf(live)) || archives.length === 0) return live;
+  const archive = await ask(archives, { params: archiveParams });
   const { kind } = verdictOf(archive);
   return kind === 'found' || kind === 'caller-left' ? archive : live;
 }

@@ -1,4 +1,5 @@
 import type { Reply } from '../backend/forward.ts';
+import { storageUnreachable } from './answers.ts';
 import {
   archiveAlone,
   commitmentOf,
@@ -12,27 +13,40 @@ import {
   readSlots,
   type Slots,
 } from './block-list.ts';
-import { partsOf } from './block-parts.ts';
+import { areSkipped, findParts, holesIn } from './block-parts.ts';
+import { knownHoldings } from './holding.ts';
 import type { Passage } from './passage.ts';
 import { elementsOf, isNull, membersOf, numberIn } from './slices.ts';
-import { floorsOf } from './tiers.ts';
 
 type Range = Readonly<{ start: number; end: number; config: Uint8Array | undefined }>;
 
-/** `getBlocks`: from the tier that has the range, or from several, split where one ends. */
+/**
+ * `getBlocks`: from the tier that has the range, or from several, split where one ends. Slots of the range that no
+ * backend is known to have, and that the chain did not skip, are the error -32019: the list never passes over them.
+ */
 export async function forwardBlocks(passage: Passage): Promise<Reply> {
   const { call, tiers, ask } = passage;
   const range = rangeOf(call.params);
   if (range === undefined) return passage.through();
   const { start, end, config } = range;
   const commitment = commitmentOf(config);
-  const floor = floorsOf(tiers)?.highest;
-  if (floor === undefined || start >= floor)
-    return liveThenArchive(passage, paramsFrom(start, end, commitment));
-  const parts = partsOf(tiers, floor, start, end);
+  const parts = await findParts(passage, start, end);
   const [first] = parts;
-  if (first !== undefined && parts.length === 1)
-    return archiveAlone(passage, first.backends, paramsFrom(start, end, commitment));
+  if (first !== undefined && first.from === start && first.to === end) {
+    const params = paramsFrom(start, end, commitment);
+    if (first.tier === 'archive') return archiveAlone(passage, first.backends, params);
+    const archives = knownHoldings(tiers).filter(
+      ({ tier, floor, top }) => tier === 'archive' && floor <= start && top >= end,
+    );
+    return liveThenArchive(
+      passage,
+      first.backends,
+      archives.map(({ backend }) => backend),
+      params,
+    );
+  }
+  if (parts.at(-1)?.to !== end || !(await areSkipped(passage, holesIn(parts, start))))
+    return storageUnreachable(call.id);
   const asked = parts.map(({ tier, backends, from, to }) => {
     const rest = tier === 'archive' ? commitment : configPart(config);
     return readSlots(ask(backends, { params: paramsFrom(from, to, rest), readable: true }));

@@ -6,7 +6,7 @@ import { isNull, joined, memberOf, numberIn, textIn } from './slices.ts';
 /** What a cursor is to the address whose rows are asked for. */
 export type CursorPlace =
   /** A transaction of the address: it is among its rows. */
-  | { readonly kind: 'own' }
+  | { readonly kind: 'own'; readonly slot: number }
   /** Another transaction, which Agave takes for a place in the chain all the same. */
   | { readonly kind: 'foreign'; readonly slot: number }
   | { readonly kind: 'unknown' }
@@ -34,8 +34,9 @@ export async function placeOf(
     within(result, 'transaction', 'message', 'accountKeys'),
     within(result, 'meta', 'loadedAddresses'),
   ];
-  if (lists.some((list) => list !== undefined && Buffer.from(list).includes(own))) return { kind: 'own' };
-  return slot === undefined ? { kind: 'untold' } : { kind: 'foreign', slot };
+  if (slot === undefined) return { kind: 'untold' };
+  const isOwn = lists.some((list) => list !== undefined && Buffer.from(list).includes(own));
+  return { kind: isOwn ? 'own' : 'foreign', slot };
 }
 
 function within(json: Uint8Array, ...names: readonly string[]): Uint8Array | undefined {

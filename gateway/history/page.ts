@@ -2,11 +2,14 @@ import { unreachable } from '../../shared/brand.ts';
 import type { Reply } from '../backend/forward.ts';
 import { storageUnreachable } from './answers.ts';
 import { archiveRows } from './archive-page.ts';
+import type { Start } from './archive-part.ts';
 import type { From } from './archive-walk.ts';
+import { tellFloor } from './holding.ts';
 import { findCursors } from './known-cursors.ts';
 import { type PageParams, pageParamsOf, withoutUntil } from './page-params.ts';
 import { type PageRead, pageOf, readPage, type Row } from './page-rows.ts';
 import type { Passage } from './passage.ts';
+import { haveWholeChain } from './whole-chain.ts';
 
 /** Agave since 4.0: a cursor that the node does not know. */
 const UNKNOWN_CURSOR = -32020;
@@ -18,7 +21,7 @@ type LivePage =
   /** It is the answer. */
   | { readonly kind: 'whole'; readonly reply: Reply }
   /** Its rows are right, and older ones may be in the archive. */
-  | { readonly kind: 'short'; readonly rows: readonly Row[]; readonly from: From; readonly reply: Reply }
+  | { readonly kind: 'short'; readonly rows: readonly Row[]; readonly start: Start; readonly reply: Reply }
   /** All of it is older than what they have; `sure`, or because they cannot be asked. */
   | { readonly kind: 'older'; readonly sure: boolean; readonly reply: Reply | undefined }
   /** They do not say what they have. */
@@ -37,14 +40,15 @@ export async function forwardPage(passage: Passage): Promise<Reply> {
   if (passage.signal.aborted) return { kind: 'caller-left' };
   if (live.kind === 'untold') return storageUnreachable(call.id);
   const rows = live.kind === 'short' ? live.rows : [];
-  const from: From = live.kind === 'short' ? live.from : { kind: 'caller' };
-  const archive = await archiveRows(passage, asked, from, asked.limit - rows.length);
+  const start: Start = live.kind === 'short' ? live.start : { from: { kind: 'caller' }, above: undefined };
+  const archive = await archiveRows(passage, asked, start, asked.limit - rows.length);
   switch (archive.kind) {
     case 'rows':
       if (archive.rows.length > 0) return pageOf([...rows, ...archive.rows], call.id);
       if (live.kind === 'short') return live.reply;
       return live.sure ? pageOf([], call.id) : storageUnreachable(call.id);
     case 'unknown-cursor':
+      if (!(await haveWholeChain(passage))) return storageUnreachable(call.id);
       if (live.kind === 'short') return archive.reply;
       return live.sure ? (live.reply ?? archive.reply) : storageUnreachable(call.id);
     case 'caller-left':
@@ -64,9 +68,11 @@ async function livePage(passage: Passage, asked: PageParams): Promise<LivePage> 
   if (!isUnknown && (read.kind !== 'rows' || read.rows.length >= asked.limit)) return whole(read);
   const hasRows = read.kind === 'rows' && read.rows.length > 0;
   const isPlain = asked.until === undefined && (asked.before === undefined || hasRows);
-  if (read.kind === 'rows' && isPlain) return short(read, undefined, asked);
+  const floor = await tellFloor(passage);
+  if (read.kind === 'rows' && isPlain) return short(passage, read, asked, floor);
 
-  const known = await findCursors(passage, asked);
+  // What one node alone knows of its cursors holds for its page; of several nobody knows which one was asked.
+  const known = await findCursors(passage, asked, floor ?? (passage.tiers.live.length === 1 ? 0 : Infinity));
   if (known === undefined) return { kind: 'untold' };
   const isBeforeOlder = asked.before !== undefined && known.before === undefined && !hasRows;
   // Rows older than `before` and newer than `until` cannot be when `until` is the newer of the two.
@@ -74,13 +80,13 @@ async function livePage(passage: Passage, asked: PageParams): Promise<LivePage> 
     return { kind: 'whole', reply: pageOf([], passage.call.id) };
   if (isBeforeOlder) return older(isUnknown ? read.reply : undefined);
   if (read.kind === 'rows') {
-    return known.until === undefined ? short(read, known.before, asked) : whole(read);
+    return known.until === undefined ? short(passage, read, asked, floor, known.before) : whole(read);
   }
   if (known.until !== undefined || asked.until === undefined) return older(read.reply);
   const again = await readLive(passage, withoutUntil(asked));
   if (again.kind === 'error' && again.code === UNKNOWN_CURSOR) return older(read.reply);
   return again.kind === 'rows' && again.rows.length < asked.limit
-    ? short(again, known.before, asked)
+    ? short(passage, again, asked, floor, known.before)
     : whole(again);
 }
 
@@ -96,17 +102,27 @@ function whole({ reply }: PageRead): LivePage {
   return { kind: 'whole', reply };
 }
 
-/** The archive goes on below the oldest row, or below `before` when the live nodes have its slot and nothing older. */
+/**
+ * The archives go on below the oldest row, or below `before` when the live nodes have its slot and nothing older; in both
+ * cases with everything that is below the live nodes' floor.
+ */
 function short(
+  { tiers }: Passage,
   { rows, reply }: Extract<PageRead, { kind: 'rows' }>,
-  beforeSlot: number | undefined,
   { before }: PageParams,
+  floor: number | undefined,
+  beforeSlot?: number,
 ): LivePage {
-  const oldest = rows.at(-1);
-  if (oldest !== undefined) return { kind: 'short', rows, reply, from: { kind: 'below', ...oldest } };
+  const oldest =
+    rows.at(-1) ?? (beforeSlot === undefined ? undefined : { signature: before, slot: beforeSlot });
   const from: From =
-    before === undefined || beforeSlot === undefined
+    oldest === undefined
       ? { kind: 'caller' }
-      : { kind: 'below', signature: before, slot: beforeSlot };
-  return { kind: 'short', rows, reply, from };
+      : { kind: 'below', signature: oldest.signature, slot: oldest.slot };
+  const reach = Math.min(floor ?? Infinity, oldest?.slot ?? Infinity);
+  // Nobody knows what a page without a row covers when it came from nodes that do not tell where they begin.
+  if (reach === Infinity) return { kind: 'untold' };
+  if (reach <= 1) return { kind: 'whole', reply };
+  const above = { floor: reach, backends: tiers.live, localOnly: true };
+  return { kind: 'short', rows, reply, start: { from, above } };
 }

@@ -1,4 +1,4 @@
-import { type Profile, PROFILES } from '../../shared/config/profiles.ts';
+import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Backend } from '../backend/backend.ts';
 import { isLiveNode } from '../backend/live-node.ts';
 
@@ -21,19 +21,15 @@ export type Floors = Readonly<{
   highest: number;
 }>;
 
+/** `undefined` while no live node's first block is known. */
 export function floorsOf({ live }: Tiers): Floors | undefined {
   const floors = live.flatMap(({ view }) => view.floor ?? []);
   return floors.length === 0 ? undefined : { lowest: Math.min(...floors), highest: Math.max(...floors) };
 }
 
-/** The newest slot that one of the backends is known to have, whatever its commitment; 0: not known. */
-export function topOf(backends: readonly Backend[]): number {
-  return Math.max(0, ...backends.map(({ view: { tip } }) => Math.max(...Object.values(tip))));
-}
-
-/** The newest slot that all of the backends are known to have; 0: not known. */
-export function commonTop(backends: readonly Backend[]): number {
-  return Math.min(...backends.map((backend) => topOf([backend])));
+/** The newest slot that a backend is known to have, whatever its commitment; 0: not known. */
+export function topOf({ view: { tip } }: Backend): number {
+  return Math.max(...Object.values(tip));
 }
 
 /** The newest slot that one of the backends is known to have finalized; 0: not known. */
@@ -43,36 +39,32 @@ export function finalizedBy(backends: readonly Backend[]): number {
 
 /** The archives that are known to have the slot, or all of them when none is. */
 export function archivesWith({ archive }: Tiers, slot: number): readonly Backend[] {
-  const covering = archive.filter((backend) => covers(backend, slot));
+  const covering = archive.filter((backend) => mayCover(backend, slot));
   return covering.length === 0 ? archive : covering;
 }
 
 /** Whether an archive may have the slot; one that is not probed yet may have any. */
 export function mayHave({ archive }: Tiers, slot: number): boolean {
-  return archive.some((backend) => covers(backend, slot));
+  return archive.some((backend) => mayCover(backend, slot));
 }
 
-function covers(backend: Backend, slot: number): boolean {
-  const top = topOf([backend]);
-  return slot >= reachOf(backend) && (top === 0 || slot <= top);
+function mayCover(backend: Backend, slot: number): boolean {
+  const top = topOf(backend);
+  return slot >= (reachOf(backend) ?? 0) && (top === 0 || slot <= top);
 }
 
-/** The first slot it may have. A node's own floor says nothing about the BigTable behind it. */
-function reachOf({ config, view }: Backend): number {
-  return PROFILES[config.profile].bigtable ? 0 : (view.floor ?? 0);
+/**
+ * The first slot that an archive has; `undefined`: not known. A node's own floor says nothing about the BigTable behind
+ * it.
+ */
+export function reachOf({ config, view: { floor } }: Backend): number | undefined {
+  if (floor === undefined) return undefined;
+  return PROFILES[config.profile].bigtable ? 0 : beginsAt(floor);
 }
 
-/** Archives of one profile that begin at the same slot: one answers like the other. */
-export type Span = Readonly<{ backends: readonly Backend[]; profile: Profile; floor: number; top: number }>;
-
-/** The archives by what they have, those that begin last first: several may hold a part of history each. */
-export function spansOf({ archive }: Tiers): readonly Span[] {
-  const alike = Map.groupBy(archive, (backend) => `${backend.config.profile} ${reachOf(backend)}`);
-  const spans = [...alike.values()].flatMap((backends) => {
-    const [first] = backends;
-    if (first === undefined) return [];
-    const profile = PROFILES[first.config.profile];
-    return [{ backends, profile, floor: reachOf(first), top: topOf(backends) }];
-  });
-  return spans.toSorted((a, b) => b.floor - a.floor);
+/** The first slot of what has a first block: genesis is slot 0 and no block, so from slot 1 on is all. */
+export function beginsAt(firstBlock: number): number {
+  return firstBlock <= FIRST_SLOT ? 0 : firstBlock;
 }
+
+const FIRST_SLOT = 1;

@@ -5,7 +5,7 @@ import { storageUnreachable } from './answers.ts';
 import { paramsForArchive } from './archive-params.ts';
 import { chooseSaying } from './choose-saying.ts';
 import type { Asked, Passage } from './passage.ts';
-import { spansOf } from './tiers.ts';
+import { spansOf } from './spans.ts';
 import { isOver, verdictOf } from './verdict.ts';
 
 /** A live node that has the transaction answers well within it; later the archive is asked too. */

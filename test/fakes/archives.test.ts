@@ -141,6 +141,13 @@ describe('the scripted Superbank', () => {
     expect(await (await post(archive.url, many)).json()).toMatchObject({ error: { code: -32600 } });
   });
 
+  test('does not serve what a front keeps from it', async () => {
+    await using archive = start();
+    archive.refuses('getBlocksWithLimit');
+    expect(await ask(archive.url, 'getBlocksWithLimit', [0, 1])).toBe(-32601);
+    expect(await ask(archive.url, 'getBlocks', [0, 1])).toEqual([1]);
+  });
+
   test('gives its own errors with 200, or 503 when told to', async () => {
     await using archive = start();
     archive.state.timesOut = true;

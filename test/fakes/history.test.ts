@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { agavePage } from './agave-page.ts';
-import { createHistory, heldSlots, isOlder, rowText } from './history.ts';
+import { blockText, createHistory, heldSlots, isOlder, rowText } from './history.ts';
 
 const shape = { seed: 7, slots: 90, epochSlots: 20, addresses: ['a', 'b'] };
 const history = createHistory(shape);
@@ -53,4 +53,13 @@ test('a cursor that is not held is an error since 4.0, and before it an empty pa
   expect(page({ until: old }, true)).toEqual({ kind: 'unknown', cursor: old });
   expect(page({ before: old }, false)).toEqual({ kind: 'rows', rows: [] });
   expect(page({ until: old }, false)).toEqual(page({}, true));
+});
+
+test('a block names the block before it, whatever was skipped between them', () => {
+  const { slots } = history;
+  const parents = slots.map((slot) => {
+    const { parentSlot }: { parentSlot: number } = JSON.parse(blockText(history, slot));
+    return parentSlot;
+  });
+  expect(parents).toEqual([0, ...slots.slice(0, -1)]);
 });

@@ -91,9 +91,11 @@ export function timeOf(slot: number): number {
   return 1_700_000_000 + Math.floor(slot * 0.4);
 }
 
+/** A block in Agave's form; its parent is the newest block before it, which skipped slots do not change. */
 export function blockText(history: History, slot: number): string {
   const signatures = history.transactions.filter((each) => each.slot === slot).map((each) => each.signature);
-  return `{"blockHeight":${slot},"blockTime":${timeOf(slot)},"blockhash":"b${slot}","parentSlot":${slot - 1},"signatures":${JSON.stringify(signatures)}}`;
+  const parent = history.slots.findLast((each) => each < slot) ?? 0;
+  return `{"blockHeight":${slot},"blockTime":${timeOf(slot)},"blockhash":"b${slot}","parentSlot":${parent},"signatures":${JSON.stringify(signatures)}}`;
 }
 
 export function transactionText({ signature, slot, addresses }: Transaction, extra = ''): string {

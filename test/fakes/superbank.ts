@@ -45,7 +45,9 @@ const BATCH_MAX = 64;
 
 /** solana-rpc/superbank with its quirks (rpc.md 4.2), over a real socket. */
 export function startSuperbank(state: Superbank) {
+  const refused = new Set<string>();
   const backend = startBackend(async (call) => {
+    if (refused.has(call.method)) return marked(failure(call, -32601, 'Method not found'));
     if (!call.text.startsWith('[')) return marked(answer(call, state));
     const calls: unknown = JSON.parse(call.text);
     const items = Array.isArray(calls) ? calls : [];
@@ -54,7 +56,9 @@ export function startSuperbank(state: Superbank) {
     return marked(Response.json(JSON.parse(`[${(await Promise.all(texts)).join(',')}]`)));
   });
   backend.probed((call) => answer(call, state));
-  return { ...backend, state };
+  /** From now on it does not serve a method, as behind a front that lets few of them through. */
+  const refuses = (method: string) => void refused.add(method);
+  return { ...backend, state, refuses };
 }
 
 /** One call of a batch; a notification is answered under id null. */

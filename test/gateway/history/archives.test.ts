@@ -76,12 +76,28 @@ describe('of archives that hold a part each', () => {
     expect(await page([node, superbankAt, laterLost], {})).toEqual(signatures(rows));
   });
 
-  test('a newer one that does not know `until` is not skipped over', async () => {
+  test('an older one is asked up to an `until` that a newer one does not know', async () => {
     superbank.state.held = { floor: 40, top: 59 };
     learnt(superbankAt, 40, 59);
     faithful.state.epochs = [0, 1];
     learnt(faithfulAt, 1, 39);
-    expect(await page([node, superbankAt, faithfulAt], { until: rows.at(-1)?.signature })).toBe(-32020);
+    const backends = [node, superbankAt, faithfulAt];
+    expect(await page(backends, { until: rows.at(-1)?.signature })).toEqual(signatures(rows.slice(0, -1)));
+    const inner = old.find(({ slot }) => slot < 40);
+    expect(await page(backends, { before: newer[0]?.signature, until: inner?.signature })).toEqual(
+      signatures(newer.slice(1)),
+    );
+    expect(await page(backends, { until: 'nowhere' })).toBe(-32020);
+  });
+
+  test('a page is empty when `until` is newer than a `before` in an older one', async () => {
+    superbank.state.held = { floor: 0, top: 39 };
+    learnt(superbankAt, 0, 39);
+    faithful.state.epochs = [2, 2];
+    learnt(faithfulAt, 40, 59);
+    const inner = old.find(({ slot }) => slot < 40);
+    const cursors = { before: inner?.signature, until: newer[0]?.signature };
+    expect(await page([node, superbankAt, faithfulAt], cursors)).toEqual([]);
   });
 });
 

@@ -101,6 +101,7 @@ describe.each(Object.keys(archives))('with %s as the archive', (name) => {
         const expected = agavePage(chain, EVERYTHING, { address: ADDRESS, ...config }, true);
         const got = await caller().ask([node, ...tier], 'getSignaturesForAddress', [ADDRESS, config]);
         if (expected.kind !== 'rows') throw new Error('a cursor of the chain is not known to it');
+        if (got === -32019 && !(asked.floorKnown && asked.topKnown)) return;
         expect(signaturesOf(got)).toEqual(expected.rows.map(({ signature }) => signature));
       }),
       { numRuns: RUNS },

@@ -11,8 +11,13 @@ const bytesOf = (text: string) => new TextEncoder().encode(text);
 
 /** A backend of a profile at a fake's address, with what a probe would have learnt. */
 export function probed(at: string, profile: ProfileName, floor?: number, top?: number): Backend {
+  return learnt(namedBackend(profile, at, profile), floor, top);
+}
+
+/** One of several backends of a profile, of which nothing is known. */
+export function namedBackend(name: string, at: string, profile: ProfileName): Backend {
   const { bodyBytesMax, lanes } = PROFILES[profile];
-  return learnt(backendOf({ name: profile, at, profile, lanes, bodyBytesMax }), floor, top);
+  return backendOf({ name, at, profile, lanes, bodyBytesMax });
 }
 
 /** An Agave node with BigTable that serves nothing but history. */

@@ -1,0 +1,166 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { agavePage } from '../../fakes/agave-page.ts';
+import { startHotNode } from '../../fakes/hot-node.ts';
+import { archivedSlots, startOldFaithful } from '../../fakes/old-faithful.ts';
+import { refusedUrl } from '../../fakes/raw-backend.ts';
+import { startSuperbank } from '../../fakes/superbank.ts';
+import { ADDRESS, caller, chainOf, learnt, probed, namedBackend } from './world.ts';
+
+const RUNS = 250;
+const TIP = 90;
+const UNREACHABLE = -32019;
+const history = chainOf(1);
+const held = { floor: 0, top: TIP };
+
+const node = startHotNode({ history, held, bigtable: undefined, strictCursors: true });
+const banks = [0, 1, 2].map(() => startSuperbank({ history, held, timesOut: false, emitHttpErrors: false }));
+const faithful = startOldFaithful({ history, epochs: [0, 3], addressIndex: true });
+const nodeAt = probed(node.url, 'agave');
+const banksAt = banks.map(({ url }, i) => namedBackend(`bank-${i}`, url, 'superbank'));
+const faithfulAt = probed(faithful.url, 'old-faithful');
+const lostAt = namedBackend('lost', refusedUrl(), 'superbank');
+afterAll(async () => {
+  for (const { client } of [nodeAt, ...banksAt, faithfulAt, lostAt]) client.close();
+  for (const fake of [node, ...banks, faithful]) await fake[Symbol.asyncDispose]();
+});
+
+const span = fc
+  .record({
+    floor: fc.nat(TIP),
+    length: fc.oneof(fc.nat(15), fc.nat(TIP)),
+    floorKnown: fc.boolean(),
+    topKnown: fc.boolean(),
+  })
+  .map(({ floor, length, ...rest }) => ({ floor, top: Math.min(TIP, floor + length), ...rest }));
+/** Archives with gaps and overlaps, some of whose ends nobody has told; one of them may be away. */
+const scene = fc.record({
+  seed: fc.nat(20),
+  liveFloor: fc.integer({ min: 2, max: 85 }),
+  liveKnown: fc.boolean(),
+  strict: fc.boolean(),
+  banks: fc.array(span, { minLength: 0, maxLength: 3 }),
+  epochs: fc.option(fc.tuple(fc.nat(3), fc.nat(3)), { nil: undefined }),
+  lost: fc.option(span, { nil: undefined }),
+  start: fc.nat(95),
+  length: fc.nat(95),
+  limit: fc.oneof(fc.integer({ min: 1, max: 12 }), fc.constant(1_000)),
+  before: fc.option(fc.nat(150), { nil: undefined }),
+  until: fc.option(fc.nat(150), { nil: undefined }),
+});
+type Scene = typeof scene extends fc.Arbitrary<infer T> ? T : never;
+type Known = Readonly<{ floor: number; top: number }>;
+
+/** Sets the backends up; gives them, what is known of those that answer, and the lowest slot that any has. */
+function setUp(asked: Scene) {
+  const chain = chainOf(asked.seed);
+  const { liveFloor, strict } = asked;
+  Object.assign(node.state, { history: chain, held: { floor: liveFloor, top: TIP }, strictCursors: strict });
+  learnt(nodeAt, asked.liveKnown ? liveFloor : undefined, TIP);
+  const known: Known[] = asked.liveKnown ? [{ floor: liveFloor, top: TIP }] : [];
+  const backends = [nodeAt];
+  const floors = [liveFloor];
+  asked.banks.forEach(({ floor, top, floorKnown, topKnown }, i) => {
+    const [bank, at] = [banks[i], banksAt[i]];
+    if (bank === undefined || at === undefined) return;
+    Object.assign(bank.state, { history: chain, held: { floor, top } });
+    backends.push(learnt(at, floorKnown ? floor : undefined, topKnown ? top : 0));
+    floors.push(floor);
+    if (floorKnown && topKnown) known.push({ floor, top });
+  });
+  if (asked.epochs !== undefined) {
+    Object.assign(faithful.state, { history: chain, epochs: asked.epochs.toSorted((a, b) => a - b) });
+    const slots = archivedSlots(faithful.state);
+    const blocks = chain.slots.filter((slot) => slot >= slots.floor && slot <= slots.top);
+    const [floor, top] = [blocks[0] ?? 0, blocks.at(-1) ?? 0];
+    backends.push(learnt(faithfulAt, floor, top));
+    floors.push(floor);
+    known.push({ floor, top });
+  }
+  if (asked.lost !== undefined) {
+    const { floor, top, floorKnown, topKnown } = asked.lost;
+    backends.push(learnt(lostAt, floorKnown ? floor : undefined, topKnown ? top : 0));
+    floors.push(floor);
+  }
+  const isKnown = (from: number, to: number) =>
+    Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i).every(
+      // Slot 0 is genesis: who has slot 1 has all that is before.
+      (slot) => slot > TIP || known.some(({ floor, top }) => floor <= Math.max(1, slot) && slot <= top),
+    );
+  return { chain, backends, lowest: Math.min(...floors), isKnown };
+}
+
+const { ask } = caller();
+
+describe('with gaps between archives and ends that nobody told, the answer is the whole one or -32019', () => {
+  test('for a range of blocks', async () => {
+    const seen = { whole: 0, refused: 0 };
+    const property = fc.asyncProperty(scene, async (asked) => {
+      const { chain, backends, isKnown } = setUp(asked);
+      if (backends.length < 2) return;
+      const end = asked.start + asked.length;
+      const got = await ask(backends, 'getBlocks', [asked.start, end]);
+      if (got === UNREACHABLE && !isKnown(asked.start, end)) return void seen.refused++;
+      expect(got).toEqual(chain.slots.filter((slot) => slot >= asked.start && slot <= end));
+      seen.whole++;
+    });
+    await fc.assert(property, { numRuns: RUNS });
+    expect(Math.min(seen.whole, seen.refused)).toBeGreaterThan(20);
+  });
+
+  test('for a number of blocks', async () => {
+    const seen = { whole: 0, refused: 0 };
+    const property = fc.asyncProperty(scene, async (asked) => {
+      const { chain, backends, isKnown } = setUp(asked);
+      if (backends.length < 2) return;
+      const expected = chain.slots.filter((slot) => slot >= asked.start).slice(0, asked.limit);
+      const last = expected.length === asked.limit ? (expected.at(-1) ?? 0) : TIP;
+      const got = await ask(backends, 'getBlocksWithLimit', [asked.start, asked.limit]);
+      if (got === UNREACHABLE && !isKnown(asked.start, last)) return void seen.refused++;
+      expect(got).toEqual(expected);
+      seen.whole++;
+    });
+    await fc.assert(property, { numRuns: RUNS });
+    expect(Math.min(seen.whole, seen.refused)).toBeGreaterThan(20);
+  });
+
+  test('for a page of signatures, which ends where the lowest of them begins', async () => {
+    const seen = { whole: 0, refused: 0 };
+    const property = fc.asyncProperty(scene, async (asked) => {
+      const { chain, backends, lowest, isKnown } = setUp(asked);
+      if (backends.length < 2) return;
+      const own = chain.transactions.filter(
+        ({ addresses, slot }) => addresses.includes(ADDRESS) && slot >= lowest,
+      );
+      const place = asked.before === undefined ? -1 : asked.before % own.length;
+      const ends = own.slice(place + 1);
+      const until = asked.until === undefined ? undefined : ends[asked.until % ends.length]?.signature;
+      const config = { limit: asked.limit, before: own[place]?.signature, until };
+      const expected = agavePage(chain, { floor: lowest, top: TIP }, { address: ADDRESS, ...config }, true);
+      if (expected.kind !== 'rows') throw new Error('a cursor of the chain is not known to it');
+      const { rows } = expected;
+      // That `until` is older than the page is known of one that somebody has.
+      const untilSlot = own.find(({ signature }) => signature === until)?.slot;
+      const last = rows.length === asked.limit ? rows.at(-1)?.slot : untilSlot;
+      const needs =
+        isKnown(last ?? lowest, own[place]?.slot ?? TIP) && isKnown(untilSlot ?? TIP, untilSlot ?? TIP);
+      const comesToEnd = last === undefined;
+      const isSure = asked.liveKnown && needs && (!comesToEnd || allKnown(asked));
+      const got = await ask(backends, 'getSignaturesForAddress', [ADDRESS, config]);
+      if (got === UNREACHABLE && !isSure) return void seen.refused++;
+      expect(Array.isArray(got) ? got.map(({ signature }) => signature) : got).toEqual(
+        rows.map(({ signature }) => signature),
+      );
+      seen.whole++;
+    });
+    await fc.assert(property, { numRuns: RUNS });
+    expect(Math.min(seen.whole, seen.refused)).toBeGreaterThan(20);
+  });
+});
+
+/** Whether nobody may have more than is known, which a page that comes to its end needs. */
+function allKnown({ banks: spans, lost }: Scene): boolean {
+  return [...spans, ...(lost === undefined ? [] : [lost])].every(
+    ({ floorKnown, topKnown }) => floorKnown && topKnown,
+  );
+}

@@ -1,0 +1,194 @@
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { createHistory } from '../../fakes/history.ts';
+import { startHotNode } from '../../fakes/hot-node.ts';
+import { startOldFaithful } from '../../fakes/old-faithful.ts';
+import { refusedUrl } from '../../fakes/raw-backend.ts';
+import { startSuperbank } from '../../fakes/superbank.ts';
+import { ADDRESS, caller, learnt, namedBackend, OTHER, probed } from './world.ts';
+
+const METHOD = 'getSignaturesForAddress';
+const UNREACHABLE = -32019;
+const history = createHistory({ seed: 5, slots: 400, epochSlots: 100, addresses: [ADDRESS, OTHER] });
+const rows = history.transactions.filter(({ addresses }) => addresses.includes(ADDRESS));
+const between = (start: number, end: number) => history.slots.filter((slot) => slot >= start && slot <= end);
+
+const node = startHotNode({
+  history,
+  held: { floor: 300, top: 400 },
+  bigtable: undefined,
+  strictCursors: true,
+});
+const faithful = startOldFaithful({ history, epochs: [0, 1], addressIndex: true });
+const superbank = startSuperbank({
+  history,
+  held: { floor: 250, top: 350 },
+  timesOut: false,
+  emitHttpErrors: false,
+});
+const nodeAt = probed(node.url, 'agave');
+const faithfulAt = probed(faithful.url, 'old-faithful');
+const superbankAt = probed(superbank.url, 'superbank');
+const all = [nodeAt, faithfulAt, superbankAt];
+afterAll(async () => {
+  for (const { client } of all) client.close();
+  for (const fake of [node, faithful, superbank]) await fake[Symbol.asyncDispose]();
+});
+beforeEach(() => {
+  superbank.state.held = { floor: 250, top: 350 };
+  faithful.state.epochs = [0, 1];
+  learnt(nodeAt, 300, 400);
+  learnt(faithfulAt, 1, between(0, 199).at(-1));
+  learnt(superbankAt, 250, 350);
+  for (const { seen } of [node, faithful, superbank]) seen.length = 0;
+});
+
+const { ask } = caller();
+async function page(backends: Parameters<typeof ask>[0], config: object = {}): Promise<unknown> {
+  const result = await ask(backends, METHOD, [ADDRESS, config]);
+  return Array.isArray(result) ? result.map(({ signature }) => signature) : result;
+}
+const signaturesOf = (list: typeof rows) => list.map(({ signature }) => signature);
+
+describe('slots that nobody has, 200 to 249', () => {
+  test('make no hole in a page', async () => {
+    expect(await page(all)).toBe(UNREACHABLE);
+    const newer = rows.filter(({ slot }) => slot >= 250);
+    expect(await page(all, { limit: newer.length })).toEqual(signaturesOf(newer));
+    expect(await page(all, { until: newer.at(-1)?.signature })).toEqual(signaturesOf(newer.slice(0, -1)));
+    const older = rows.filter(({ slot }) => slot < 200);
+    expect(await page(all, { before: older[0]?.signature })).toEqual(signaturesOf(older.slice(1)));
+  });
+
+  test('make the cursor that nobody knows no error of the caller', async () => {
+    const lost = rows.find(({ slot }) => slot < 250 && slot >= 200)?.signature;
+    expect(await page(all, { before: lost })).toBe(UNREACHABLE);
+    expect(await page(all, { until: lost })).toBe(UNREACHABLE);
+  });
+
+  test.each([[[190, 260]], [[210, 220]], [[240, 260]], [[190, 200]]])(
+    'make no hole in the range %p',
+    async (range) => {
+      expect(await ask(all, 'getBlocks', range)).toBe(UNREACHABLE);
+    },
+  );
+
+  test.each([[[150, 190]], [[250, 260]], [[260, 400]]])(
+    'take nothing from the range %p',
+    async ([start = 0, end = 0]) => {
+      expect(await ask(all, 'getBlocks', [start, end])).toEqual(between(start, end));
+    },
+  );
+
+  test('make no hole in a number of blocks', async () => {
+    expect(await ask(all, 'getBlocksWithLimit', [195, 30])).toBe(UNREACHABLE);
+    const before = between(180, 199).length;
+    expect(await ask(all, 'getBlocksWithLimit', [180, before])).toEqual(between(180, 199));
+    expect(await ask(all, 'getBlocksWithLimit', [250, 100])).toEqual(between(250, 400).slice(0, 100));
+  });
+
+  test('are as bad right below the live nodes', async () => {
+    const backends = [nodeAt, faithfulAt];
+    expect(await page(backends)).toBe(UNREACHABLE);
+    expect(await ask(backends, 'getBlocks', [190, 310])).toBe(UNREACHABLE);
+    expect(await ask(backends, 'getBlocksWithLimit', [190, 100])).toBe(UNREACHABLE);
+  });
+});
+
+test('slots that the chain skipped between two archives are no gap', async () => {
+  const skip = history.slots.find((slot, i) => slot > 100 && (history.slots[i + 1] ?? 0) > slot + 1) ?? 0;
+  const next = history.slots.find((slot) => slot > skip) ?? 0;
+  expect(next - skip).toBeGreaterThan(1);
+  const held = { floor: 0, top: skip };
+  await using older = startSuperbank({ history, held, timesOut: false, emitHttpErrors: false });
+  superbank.state.held = { floor: next, top: 350 };
+  const backends = [
+    nodeAt,
+    learnt(superbankAt, next, 350),
+    learnt(namedBackend('older', older.url, 'superbank'), 0, skip),
+  ];
+  expect(await page(backends)).toEqual(signaturesOf(rows));
+  expect(await ask(backends, 'getBlocks', [50, 310])).toEqual(between(50, 310));
+  expect(await ask(backends, 'getBlocksWithLimit', [50, 250])).toEqual(between(50, 400).slice(0, 250));
+});
+
+describe('an archive that never told its first block', () => {
+  beforeEach(() => {
+    superbank.state.held = { floor: 0, top: 350 };
+    learnt(superbankAt, undefined, 350);
+  });
+  const backends = [nodeAt, superbankAt];
+
+  test('is asked for it in another way where a page or a list would end on it', async () => {
+    expect(await page(backends)).toEqual(signaturesOf(rows));
+    expect(superbank.seen.map(({ method }) => method)).toEqual([METHOD, 'getBlocksWithLimit']);
+    expect(await ask(backends, 'getBlocks', [1, 50])).toEqual(between(1, 50));
+    expect(await ask(backends, 'getBlocksWithLimit', [280, 60])).toEqual(between(280, 400).slice(0, 60));
+  });
+
+  test('is not asked for it where a page does not end on it', async () => {
+    expect(await page(backends, { limit: 100 })).toEqual(signaturesOf(rows.slice(0, 100)));
+    expect(superbank.seen.map(({ method }) => method)).toEqual([METHOD]);
+  });
+
+  test('does not hide the one that has the slots', async () => {
+    learnt(superbankAt, undefined, 0);
+    superbank.state.held = { floor: 250, top: 350 };
+    faithful.state.epochs = [0, 2];
+    learnt(faithfulAt, 1, 299);
+    expect(await page(all)).toEqual(signaturesOf(rows));
+    expect(await ask(all, 'getBlocks', [1, 310])).toEqual(between(1, 310));
+    expect(await ask(all, 'getBlocksWithLimit', [1, 300])).toEqual(history.slots.slice(0, 300));
+  });
+
+  test('proves no end when it does not tell it in another way either', async () => {
+    await using mute = startSuperbank({
+      history,
+      held: { floor: 0, top: 350 },
+      timesOut: false,
+      emitHttpErrors: false,
+    });
+    mute.refuses('getBlocksWithLimit');
+    const muteAt = learnt(namedBackend('mute', mute.url, 'superbank'), undefined, 350);
+    expect(await page([nodeAt, muteAt])).toBe(UNREACHABLE);
+    expect(await page([nodeAt, muteAt], { limit: 100 })).toEqual(signaturesOf(rows.slice(0, 100)));
+    expect(await page([nodeAt, muteAt], { until: rows.at(-1)?.signature })).toEqual(
+      signaturesOf(rows.slice(0, -1)),
+    );
+    expect(await ask([nodeAt, muteAt], 'getBlocks', [1, 50])).toBe(UNREACHABLE);
+    expect(await ask([nodeAt, muteAt], 'getBlock', [1])).toMatchObject({ blockhash: 'b1' });
+    faithful.state.epochs = [0, 2];
+    expect(await page([nodeAt, muteAt, learnt(faithfulAt, 1, 299)])).toEqual(signaturesOf(rows));
+  });
+
+  test('proves no end while it is away', async () => {
+    const away = namedBackend('away', refusedUrl(), 'superbank');
+    expect(await page([nodeAt, away])).toBe(UNREACHABLE);
+    expect(await ask([nodeAt, away], 'getBlocks', [1, 310])).toBe(UNREACHABLE);
+    expect(await ask([nodeAt, away], 'getBlocks', [310, 320])).toEqual(between(310, 320));
+  });
+});
+
+describe('a live node that never told its first block', () => {
+  beforeEach(() => {
+    learnt(nodeAt, undefined, 400);
+    superbank.state.held = { floor: 0, top: 350 };
+    learnt(superbankAt, 0, 350);
+  });
+
+  test('is asked for it in another way', async () => {
+    const backends = [nodeAt, superbankAt];
+    expect(await page(backends)).toEqual(signaturesOf(rows));
+    expect(await ask(backends, 'getBlocks', [1, 400])).toEqual(between(1, 400));
+    expect(await ask(backends, 'getBlocks', [310, 400])).toEqual(between(310, 400));
+    expect(await ask(backends, 'getBlocksWithLimit', [290, 50])).toEqual(between(290, 400).slice(0, 50));
+  });
+
+  test('does not hide that slots below it are nowhere', async () => {
+    superbank.state.held = { floor: 0, top: 250 };
+    learnt(superbankAt, 0, 250);
+    const backends = [nodeAt, superbankAt];
+    expect(await page(backends)).toBe(UNREACHABLE);
+    expect(await ask(backends, 'getBlocks', [1, 400])).toBe(UNREACHABLE);
+    expect(await ask(backends, 'getBlocksWithLimit', [240, 50])).toBe(UNREACHABLE);
+  });
+});
