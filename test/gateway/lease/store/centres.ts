@@ -76,7 +76,8 @@ async function sqliteCentre(): Promise<Centre> {
   const path = join(folder.path, LEDGER_FILE);
   const released: (Released & { accountId: number })[] = [];
   let nowMs = 0;
-  const clock: Clock = { ...systemClock, now: () => nowMs };
+  // With a monotonic clock that stands still no row is dropped after the first message: what is compared stays.
+  const clock: Clock = { ...systemClock, now: () => nowMs, monotonic: () => 0 };
   const ledgers = [opened(path, LEDGER_MIGRATIONS)];
   const stores: LeaseStore[] = [];
   return {
@@ -84,8 +85,9 @@ async function sqliteCentre(): Promise<Centre> {
       const ledger = opened(path, LEDGER_MIGRATIONS);
       ledgers.push(ledger);
       const onReleased = (accountId: number, each: Released) => void released.push({ ...each, accountId });
-      const store = createSqliteStore({ ledger, clock, deadlineMs: 5_000, onReleased });
+      const store = createSqliteStore({ ledger, clock, onReleased });
       stores.push(store);
+      await answers(store);
       return store;
     },
     setClock: async (to) => void (nowMs = to),
