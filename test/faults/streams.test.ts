@@ -143,7 +143,7 @@ test.each([
     for (let i = 0; i < 16; i++) caller.send(piece);
     await caller.flushed();
   }
-  expect(caller.text()).toStartWith('HTTP/1.1 413 ');
+  // Its own sending may overtake the refusal: `refused-uploads` looks at that.
   expect(gateway.resident() - before).toBeLessThan(64 * MB);
 });
 
