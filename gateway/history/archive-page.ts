@@ -24,7 +24,7 @@ export async function archiveRows(
   start: Start,
   limit: number,
 ): Promise<ArchiveRows> {
-  const spans = spansOf(passage.tiers);
+  let spans = spansOf(passage.tiers);
   const rows: Row[] = [];
   let at = start;
   for (;;) {
@@ -35,6 +35,8 @@ export async function archiveRows(
       case 'part':
         rows.push(...part.rows);
         at = belowPart(part, rows.at(-1), at.from);
+        // What it has told of itself on the way need not be found out again.
+        spans = spans.map((span) => (span === part.span ? { ...span, floor: part.floor } : span));
         break;
       case 'unproven': {
         const next = await afterUnproven(passage, spans, at);
