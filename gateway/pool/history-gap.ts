@@ -1,23 +1,27 @@
 import type { Backend } from '../backend/backend.ts';
+import { reachOf, tiersOf, topOf } from '../history/tiers.ts';
 
-/** Slots between what the archives end with and what the live nodes begin with, both included. */
+/** Slots that no archive has and that not every live node has, both ends included. */
 export type Gap = Readonly<{ from: number; to: number }>;
 
 /**
- * The slots that some call will not find anywhere; `undefined` while there are none or not enough is known. Archives of whole
- * epochs end days before the newest slot: unless every live node reaches back to there, calls for the slots between
- * find nothing.
+ * The lowest slots, above the first that any archive has and below the live nodes' highest floor, that some call will
+ * not find anywhere; `undefined` while there are none or not enough is known. Archives of whole epochs end days before
+ * the newest slot, and of several each may hold a part: calls for what is left out between them, and lists and pages
+ * across it, fail. What an archive has not told yet counts as there. Slots that the chain skipped may be among them.
  */
 export function historyGap(backends: readonly Backend[]): Gap | undefined {
-  const holders = backends.filter(({ config }) => config.lanes.includes('archive'));
-  const floors = holders.flatMap(({ config, view }) =>
-    config.lanes.includes('state') ? (view.floor ?? []) : [],
-  );
-  const tops = holders.flatMap(({ config, view: { tip } }) =>
-    config.lanes.includes('state') ? [] : [Math.max(tip.processed, tip.confirmed, tip.finalized)],
-  );
+  const { live, archive } = tiersOf(backends.filter(({ config }) => config.lanes.includes('archive')));
+  const floors = live.flatMap(({ view }) => view.floor ?? []);
+  if (floors.length === 0 || archive.length === 0) return undefined;
   // Any live node may be the one that is asked.
-  const [floor, top] = [Math.max(...floors), Math.max(...tops)];
-  if (floors.length === 0 || tops.length === 0 || top === 0 || top + 1 >= floor) return undefined;
-  return { from: top + 1, to: floor - 1 };
+  const end = Math.max(...floors);
+  const spans = archive.map((backend) => ({ floor: reachOf(backend) ?? 0, top: topOf(backend) || Infinity }));
+  let from = Math.min(...spans.map(({ floor }) => floor));
+  for (const { floor, top } of spans.toSorted((a, b) => a.floor - b.floor)) {
+    if (floor > from) break;
+    from = Math.max(from, top + 1);
+  }
+  const above = spans.map(({ floor }) => floor).filter((floor) => floor > from);
+  return from < end ? { from, to: Math.min(end, ...above) - 1 } : undefined;
 }

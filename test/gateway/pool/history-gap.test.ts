@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
 import { historyGap } from '../../../gateway/pool/history-gap.ts';
+import type { Lane } from '../../../shared/config/profiles.ts';
 import { backendOf } from '../backend/of.ts';
 
 function node(floor: number | undefined) {
@@ -9,9 +10,10 @@ function node(floor: number | undefined) {
   return backend;
 }
 
-function archive(top: number) {
-  const backend = backendOf({ name: 'archive', profile: 'old-faithful', lanes: ['archive'] });
+function archive(top: number, floor?: number, lanes: readonly Lane[] = ['archive']) {
+  const backend = backendOf({ name: 'archive', profile: 'old-faithful', lanes });
   backend.view.tip.finalized = top;
+  backend.view.floor = floor;
   return backend;
 }
 
@@ -27,6 +29,29 @@ test('the archive that reaches furthest counts, and the live node that has least
 });
 
 test.each([
+  ['in the middle', [node(300), archive(199, 1), archive(350, 250)], { from: 200, to: 249 }],
+  [
+    'of two the lower one',
+    [node(300), archive(99, 1), archive(199, 150), archive(350, 250)],
+    { from: 100, to: 149 },
+  ],
+  ['up to the live nodes', [node(300), archive(199, 1), archive(150, 100)], { from: 200, to: 299 }],
+  ['not above what they have', [node(300), archive(199, 1), archive(400, 350)], { from: 200, to: 299 }],
+  [
+    'below one of a profile that is never live',
+    [node(300), archive(199, 1, ['state', 'archive'])],
+    { from: 200, to: 299 },
+  ],
+] as const)('between archives that hold a part each there is one: %s', (_, backends, gap) => {
+  expect(historyGap(backends)).toEqual(gap);
+});
+
+test.each([
+  ['archives overlap', [node(300), archive(260, 1), archive(350, 250)]],
+  ['archives meet', [node(300), archive(249, 1), archive(350, 250)]],
+  ['nobody has what is below the lowest archive', [node(300), archive(350, 250)]],
+  ['an archive begins above the live floor', [node(300), archive(350, 320)]],
+  ['an archive that told no top may reach', [node(300), archive(199, 1), archive(0, 150)]],
   ['they meet', [node(5_000), archive(4_999)]],
   ['they overlap', [node(5_000), archive(6_000)]],
   ['there is no archive', [node(5_000)]],
