@@ -125,3 +125,17 @@ test('a proxy leads new connections to another port when told', async () => {
   await caller.hear('a');
   expect([one.bytes(), two.bytes()]).toEqual([0, 1]);
 });
+
+test('a stranded connection says nothing and does not end, and a new one is carried', async () => {
+  using echo = startEcho();
+  using proxy = startTcpProxy(echo.port);
+  const before = await call(proxy.port);
+  before.say('a');
+  await before.hear('a');
+  proxy.strand();
+  before.say('b');
+  const after = await call(proxy.port);
+  after.say('c');
+  await after.hear('c');
+  expect([before.text(), echo.bytes()]).toEqual(['a', 2]);
+});

@@ -8,7 +8,13 @@ export type ProxyMode =
   | 'black-hole';
 
 /** One side of a connection. `late` is what could not be written to it yet. */
-type Side = { other: Bun.Socket<Side> | undefined; late: Uint8Array[]; isCaller: boolean; lossy: boolean };
+type Side = {
+  other: Bun.Socket<Side> | undefined;
+  late: Uint8Array[];
+  isCaller: boolean;
+  lossy: boolean;
+  stranded: boolean;
+};
 
 /**
  * A TCP proxy to the port `target` of this machine, between a client and a real server. As in TCP, a connection never
@@ -22,7 +28,8 @@ export function startTcpProxy(target: number) {
   const sides = new Set<Bun.Socket<Side>>();
 
   function pass(from: Bun.Socket<Side>, bytes: Uint8Array): void {
-    const { other, isCaller } = from.data;
+    const { other, isCaller, stranded } = from.data;
+    if (stranded) return;
     if (!isCaller && mode === 'drop-replies') {
       if (other !== undefined) other.data.lossy = true;
       return;
@@ -55,7 +62,7 @@ export function startTcpProxy(target: number) {
       const server = await Bun.connect<Side>({
         hostname: '127.0.0.1',
         port,
-        data: { other: caller, late: said, isCaller: false, lossy: false },
+        data: { other: caller, late: said, isCaller: false, lossy: false, stranded: false },
         socket: { data: pass, drain: flush, close: ended, error: ended },
       });
       sides.add(server);
@@ -85,7 +92,7 @@ export function startTcpProxy(target: number) {
       open(caller) {
         connections++;
         sides.add(caller);
-        caller.data = { other: undefined, late: [], isCaller: true, lossy: false };
+        caller.data = { other: undefined, late: [], isCaller: true, lossy: false, stranded: false };
         if (mode !== 'black-hole') void reach(caller);
       },
       data: pass,
@@ -107,6 +114,10 @@ export function startTcpProxy(target: number) {
         else if (side.data.other !== undefined) flush(side);
         else if (side.data.isCaller && mode !== 'black-hole') void reach(side);
       }
+    },
+    /** Nothing passes on the connections of now any more, and they do not end: the other machine lost its power. */
+    strand() {
+      for (const side of sides) side.data.stranded = true;
     },
     /** Connections that come from now on go to another port. */
     leadTo(next: number) {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { Redis } from 'ioredis';
 import type { CreditGrant, LeaseStore } from '../../../../gateway/lease/messages.ts';
 import { LEARNING_MS } from '../../../../gateway/lease/store/scripts.ts';
 import { systemClock } from '../../../../shared/clock.ts';
@@ -84,6 +85,19 @@ test('a server whose keys were deleted under it is found out by the first who he
   await server.cli('FLUSHALL');
   expect(await told('a', { charged: 5, wanted: 400 })).toMatchObject({ allowance: 0, learning: true });
   expect(await told('b', { wanted: 100, needed: 10 })).toMatchObject({ allowance: 0, learning: true });
+  expect([losses('a'), losses('b')]).toEqual([1, 0]);
+});
+
+test('a balance that went back in time is found out by the node whose answered message it lacks', async () => {
+  await Promise.all([join('a'), join('b')]);
+  const admin = new Redis(server.port);
+  await told('a', { wanted: 100 });
+  const older = await admin.getBuffer('{sluice:1}:credit');
+  await told('a', { held: 100, wanted: 300 });
+  await admin.set('{sluice:1}:credit', older ?? '');
+  admin.disconnect();
+  expect(await told('a', { held: 300, wanted: 300 })).toMatchObject({ allowance: 100, learning: true });
+  expect(await told('b', { wanted: 700, needed: 700 })).toMatchObject({ allowance: 0, learning: true });
   expect([losses('a'), losses('b')]).toEqual([1, 0]);
 });
 

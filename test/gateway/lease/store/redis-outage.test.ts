@@ -62,6 +62,7 @@ describe('no call waits longer than its deadline, and all is well again soon aft
     ['the server is stopped', () => server.kill('SIGSTOP'), () => server.kill('SIGCONT')],
     ['every packet is lost', () => proxy.become('black-hole'), () => proxy.become('forward')],
     ['every connection is cut', () => proxy.cut(), () => undefined],
+    ['every connection is dead and does not say so', () => proxy.strand(), () => undefined],
   ])('when %s', async (_, breaks, mends) => {
     const to = await connected();
     await breaks();
