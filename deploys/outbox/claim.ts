@@ -1,0 +1,108 @@
+import type { Store } from '../../shared/store/open.ts';
+import type { EventKind } from '../delivery/event.ts';
+import { createPlaces } from './places.ts';
+
+/**
+ * A delivery that is to be attempted, and the right to say how that ended. `number` is 1 to 6, or absent for an attempt
+ * asked for by hand. `body` is the exact bytes of every attempt.
+ */
+export type Claim = Readonly<{
+  deliveryId: string;
+  webhookId: string;
+  eventKind: EventKind;
+  url: string;
+  host: string;
+  body: Uint8Array;
+  token: string;
+  n: number;
+  number: number | undefined;
+  claimedAtMs: number;
+}>;
+
+/** Longer than the 13 s that an attempt may take. */
+export const LEASE_MS = 30_000;
+
+type DueRow = {
+  id: string;
+  webhook_id: string;
+  event_kind: EventKind;
+  body: Uint8Array;
+  attempts: number;
+  next_attempt_at_ms: number | null;
+  url: string;
+  host: string;
+};
+
+/**
+ * Claims what is due, oldest first, as far as there is room beside what is `underWay`: lease, token and the attempt's
+ * row are written in one IMMEDIATE transaction before anything is sent.
+ */
+export function createClaim(store: Store, random: (bytes: number) => Uint8Array) {
+  const due = store.prepare<
+    DueRow,
+    { nowMs: number; again: number; webhooks: string; hosts: string; limit: number }
+  >(`
+    SELECT d.id, d.webhook_id, d.event_kind, d.body, d.attempts, d.next_attempt_at_ms, w.url, w.host
+    FROM deliveries d INDEXED BY deliveries_due CROSS JOIN webhooks w ON w.id = d.webhook_id
+    WHERE d.due_at_ms <= $nowMs
+      AND ($again OR (d.attempts = 0 AND d.resend_at_ms IS NULL))
+      AND w.paused_at_ms IS NULL AND w.deleted_at_ms IS NULL
+      AND d.webhook_id NOT IN (SELECT value FROM json_each($webhooks))
+      AND w.host NOT IN (SELECT value FROM json_each($hosts))
+    ORDER BY d.due_at_ms LIMIT $limit`);
+  const leaseAuto = store.prepare(`
+    UPDATE deliveries SET state = 'attempting', attempts = attempts + 1, next_attempt_at_ms = NULL,
+      lease_token = ?1, lease_until_ms = ?2 WHERE id = ?3`);
+  const leaseManual = store.prepare(
+    'UPDATE deliveries SET resend_at_ms = NULL, lease_token = ?1, lease_until_ms = ?2 WHERE id = ?3',
+  );
+  // The sixth, when nobody knows how it ended, is made again under its number and in its row.
+  const begin = store.prepare<{ n: number }, [string, number | null, string, string, number, number]>(`
+    INSERT INTO attempts (delivery_id, n, number, trigger, state, url, started_at_ms, signed_at)
+    VALUES (?1, coalesce(
+      (SELECT n FROM attempts WHERE delivery_id = ?1 AND number = ?2),
+      (SELECT max(n) + 1 FROM attempts WHERE delivery_id = ?1), 1), ?2, ?3, 'started', ?4, ?5, ?6)
+    ON CONFLICT (delivery_id, n) DO UPDATE SET state = 'started', url = excluded.url, error = NULL, detail = NULL,
+      started_at_ms = excluded.started_at_ms, signed_at = excluded.signed_at, ended_at_ms = NULL
+    RETURNING n`);
+
+  function take(row: DueRow, nowMs: number): Claim {
+    const isAutomatic = row.next_attempt_at_ms !== null && row.next_attempt_at_ms <= nowMs;
+    const token = Buffer.from(random(16)).toString('hex');
+    (isAutomatic ? leaseAuto : leaseManual).run(token, nowMs + LEASE_MS, row.id);
+    const number = isAutomatic ? row.attempts + 1 : undefined;
+    const trigger = isAutomatic ? 'auto' : 'manual';
+    const begun = begin.get(row.id, number ?? null, trigger, row.url, nowMs, Math.floor(nowMs / 1_000));
+    return {
+      deliveryId: row.id,
+      webhookId: row.webhook_id,
+      eventKind: row.event_kind,
+      url: row.url,
+      host: row.host,
+      body: row.body,
+      token,
+      n: begun?.n ?? 1,
+      number,
+      claimedAtMs: nowMs,
+    };
+  }
+
+  const claim = store.transaction((nowMs: number, underWay: Iterable<Claim>): Claim[] => {
+    const places = createPlaces(underWay);
+    const claims: Claim[] = [];
+    for (;;) {
+      const limit = places.free();
+      if (limit === 0) return claims;
+      const full = places.full();
+      const rows = due.all({ nowMs, limit, again: Number(places.hasRoomForRetries()), ...full });
+      for (const row of rows) {
+        if (!places.hasRoomFor(row)) continue;
+        const claimed = take(row, nowMs);
+        places.fill(claimed);
+        claims.push(claimed);
+      }
+      if (rows.length < limit) return claims;
+    }
+  });
+  return (nowMs: number, underWay: Iterable<Claim>): Claim[] => claim.immediate(nowMs, underWay);
+}

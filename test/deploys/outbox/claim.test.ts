@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'bun:test';
+import type { Claim } from '../../../deploys/outbox/claim.ts';
+import { START_MS } from '../../fakes/chain-clock.ts';
+import { answered } from '../../fakes/scripted-send.ts';
+import { startQueue } from './queue.ts';
+
+const counted = (claims: readonly Claim[], of: (claim: Claim) => string) => {
+  const counts: Record<string, number> = {};
+  for (const claim of claims) counts[of(claim)] = (counts[of(claim)] ?? 0) + 1;
+  return counts;
+};
+
+describe('a claim', () => {
+  test('leases the delivery and writes the attempt before anything is sent', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    queue.upgrade('A', 7);
+    const [claim] = queue.outbox.claim(START_MS + 1_999, []);
+    expect(claim).toMatchObject({
+      n: 1,
+      number: 1,
+      url: 'https://one.example.com/hook',
+      host: 'one.example.com',
+    });
+    expect(queue.rows('SELECT state, attempts, next_attempt_at_ms, lease_until_ms FROM deliveries')).toEqual([
+      { state: 'attempting', attempts: 1, next_attempt_at_ms: null, lease_until_ms: START_MS + 31_999 },
+    ]);
+    expect(queue.rows('SELECT n, number, trigger, state, signed_at, started_at_ms FROM attempts')).toEqual([
+      {
+        n: 1,
+        number: 1,
+        trigger: 'auto',
+        state: 'started',
+        signed_at: START_MS / 1_000 + 1,
+        started_at_ms: START_MS + 1_999,
+      },
+    ]);
+  });
+
+  test('is made once: what is leased is nobody else’s (row 24, without the lock)', () => {
+    using queue = startQueue();
+    for (const id of ['one', 'two']) queue.addWebhook(id);
+    queue.upgrade('A', 7);
+    expect([queue.outbox.claim(START_MS, []).length, queue.outbox.claim(START_MS, []).length]).toEqual([
+      2, 0,
+    ]);
+  });
+
+  test('takes the oldest first, and nothing that is not due', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    queue.upgrade('A', 7, START_MS + 10);
+    queue.upgrade('B', 8, START_MS + 5);
+    queue.upgrade('C', 9, START_MS + 11);
+    const claims = queue.outbox.claim(START_MS + 10, []);
+    expect(claims.map(({ body }) => JSON.parse(Buffer.from(body).toString()).data.deploy_slot)).toEqual([
+      8, 7,
+    ]);
+  });
+
+  test('goes to the URL of this moment, not of the event (row 29)', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    queue.upgrade('A', 7);
+    queue.store.run("UPDATE webhooks SET url = 'https://new.example.com/', host = 'new.example.com'");
+    expect(queue.outbox.claim(START_MS, [])).toMatchObject([
+      { url: 'https://new.example.com/', host: 'new.example.com' },
+    ]);
+  });
+});
+
+describe('places', () => {
+  test('are 64 in all', () => {
+    using queue = startQueue();
+    for (let i = 0; i < 70; i++) queue.addWebhook(`webhook ${i}`);
+    queue.upgrade('A', 7);
+    const claims = queue.outbox.claim(START_MS, []);
+    expect(claims).toHaveLength(64);
+    expect(queue.outbox.claim(START_MS, claims)).toEqual([]);
+    expect(queue.outbox.claim(START_MS, claims.slice(1))).toHaveLength(1);
+    expect(queue.outbox.claim(START_MS, [])).toHaveLength(5);
+  });
+
+  test('are four to a webhook', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    queue.addWebhook('two');
+    for (let slot = 1; slot <= 6; slot++) queue.upgrade('A', slot);
+    const claims = queue.outbox.claim(START_MS, []);
+    expect(counted(claims, ({ webhookId }) => webhookId)).toEqual({ one: 4, two: 4 });
+    expect(queue.outbox.claim(START_MS, claims)).toEqual([]);
+    const [first, ...others] = claims;
+    const next = queue.outbox.claim(START_MS, others);
+    expect(next.map(({ webhookId }) => webhookId)).toEqual([first?.webhookId ?? '']);
+  });
+
+  test('are eight to a host, and 500 webhooks on one do not hide the others behind them (row 28)', () => {
+    using queue = startQueue();
+    for (let i = 0; i < 500; i++) queue.addWebhook(`slow ${i}`, { host: 'slow.example.com' });
+    queue.upgrade('A', 7, START_MS);
+    for (let i = 0; i < 40; i++) queue.addWebhook(`other ${i}`);
+    queue.upgrade('A', 8, START_MS + 1);
+    const claims = queue.outbox.claim(START_MS + 1, []);
+    const byHost = counted(claims, ({ host }) => host);
+    expect(byHost['slow.example.com']).toBe(8);
+    expect(claims).toHaveLength(48);
+    expect(queue.outbox.claim(START_MS + 1, claims)).toEqual([]);
+  });
+
+  test('are kept for first attempts, a quarter of them', () => {
+    using queue = startQueue();
+    for (let i = 0; i < 64; i++) queue.addWebhook(`webhook ${i}`);
+    queue.upgrade('A', 7);
+    for (const claim of queue.outbox.claim(START_MS, [])) queue.end(claim, answered(500), START_MS);
+    queue.upgrade('A', 8, START_MS + 30_000);
+    const claims = queue.outbox.claim(START_MS + 30_000, []);
+    expect(counted(claims, ({ number }) => `attempt ${number}`)).toEqual({
+      'attempt 2': 48,
+      'attempt 1': 16,
+    });
+  });
+
+  test('may all go to first attempts', () => {
+    using queue = startQueue();
+    for (let i = 0; i < 64; i++) queue.addWebhook(`webhook ${i}`);
+    queue.upgrade('A', 7);
+    expect(queue.outbox.claim(START_MS, [])).toHaveLength(64);
+  });
+});

@@ -1,0 +1,165 @@
+import { describe, expect, test } from 'bun:test';
+import { START_MS } from '../../fakes/chain-clock.ts';
+import { addressOf } from '../../fakes/chain.ts';
+import { BLOCK_TIME, queueOver, startQueue } from './queue.ts';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** Every body as an object. */
+function bodies(queue: ReturnType<typeof startQueue>): Record<string, unknown>[] {
+  return queue
+    .values('SELECT body FROM deliveries')
+    .map(([body]) => JSON.parse(Buffer.from(body as Uint8Array).toString())); // a BLOB column
+}
+
+describe('a deploy', () => {
+  test('becomes a delivery for each webhook that wants the program', () => {
+    using queue = startQueue();
+    queue.addWebhook('all');
+    queue.addWebhook('some', { programs: [addressOf('B'), addressOf('A')] });
+    queue.addWebhook('other', { programs: [addressOf('B')] });
+    queue.addWebhook('none', { programs: [] });
+    queue.upgrade('A', 7);
+    expect(queue.values('SELECT webhook_id, state FROM deliveries ORDER BY webhook_id')).toEqual([
+      ['all', 'queued'],
+      ['some', 'queued'],
+    ]);
+  });
+
+  test('is told as the specification says, under the id of the delivery (spec 2.3, 2.4)', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    queue.upgrade('A', 7, START_MS + 5);
+    const [[id]] = queue.values('SELECT id FROM deliveries') as [[string]]; // one row of one column
+    expect(id).toMatch(UUID);
+    expect(bodies(queue)).toEqual([
+      {
+        id,
+        event: 'program.upgraded',
+        created_at: '2026-11-20T00:00:00.005Z',
+        data: {
+          program_id: addressOf('A'),
+          label: `label of ${addressOf('A').slice(0, 4)}`,
+          previous_slot: 6,
+          deploy_slot: 7,
+          deployed_at: '2026-11-19T23:59:47Z',
+          detected_at: '2026-11-20T00:00:00.005Z',
+        },
+      },
+    ]);
+  });
+
+  test('that is found again makes no second event, also for a webhook made in between (row 21)', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    queue.upgrade('A', 7);
+    queue.addWebhook('two');
+    queue.upgrade('A', 7);
+    expect(queue.values('SELECT webhook_id FROM deliveries')).toEqual([['one']]);
+  });
+
+  test('in the same slot of another chain is another event', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    for (const genesis of ['first genesis', 'other genesis']) {
+      queue.store.run('INSERT OR REPLACE INTO chain VALUES (1, ?)', [genesis]);
+      queue.upgrade('A', 7);
+    }
+    expect(queue.states()).toEqual(['queued', 'queued']);
+  });
+
+  test('is recorded as skipped for a paused webhook, with what would have been sent, and not at all for a deleted one', () => {
+    using queue = startQueue();
+    queue.addWebhook('paused');
+    queue.addWebhook('gone');
+    queue.pause('paused');
+    queue.drop('gone');
+    queue.upgrade('A', 7);
+    expect(queue.rows('SELECT webhook_id, state, last_error, finished_at_ms FROM deliveries')).toEqual([
+      { webhook_id: 'paused', state: 'skipped', last_error: 'paused', finished_at_ms: START_MS },
+    ]);
+    expect(bodies(queue)).toHaveLength(1);
+    expect(queue.outbox.claim(START_MS, [])).toEqual([]);
+  });
+
+  test('is stored with its reading or not at all (row 21)', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    const deploy = { program: addressOf('A'), previousSlot: 6n, deploySlot: 7n };
+    const reading = queue.store.transaction(() => {
+      queue.enqueue.deploys([deploy], START_MS);
+      throw new Error('the reading cannot be stored');
+    });
+    expect(() => reading.immediate()).toThrow('cannot be stored');
+    expect(queue.values('SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM deliveries)')).toEqual([
+      [0],
+    ]);
+  });
+});
+
+describe('an event without a block time', () => {
+  test('waits for it, whatever process asks, and is due as soon as it is known', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    queue.upgrade('A', 7, START_MS, false);
+    queue.upgrade('B', 9, START_MS, false);
+    expect(queue.outbox.awaitedSlots()).toEqual([9n, 7n]);
+    expect(queue.outbox.claim(START_MS + 1e9, [])).toEqual([]);
+    const { outbox, times } = queueOver(queue.store);
+    times.save(7n, BLOCK_TIME);
+    expect([outbox.release(START_MS + 60_000), outbox.release(START_MS)]).toEqual(['more', 'all']);
+    expect(outbox.awaitedSlots()).toEqual([9n]);
+    expect(outbox.claim(START_MS + 59_999, [])).toEqual([]);
+    expect(outbox.claim(START_MS + 60_000, [])).toHaveLength(1);
+  });
+
+  test('is not sent to a webhook that was deleted or paused meanwhile', () => {
+    using queue = startQueue();
+    for (const id of ['one', 'two']) queue.addWebhook(id);
+    queue.upgrade('A', 7, START_MS, false);
+    queue.drop('one');
+    queue.pause('two');
+    queue.times.save(7n, BLOCK_TIME);
+    while (queue.outbox.release(START_MS) === 'more');
+    expect(queue.states()).toEqual(['cancelled', 'skipped']);
+    expect(queue.outbox.claim(START_MS, [])).toEqual([]);
+  });
+
+  test('gives its deliveries their bodies a part at a time', () => {
+    using queue = startQueue();
+    for (let i = 0; i < 1_100; i++) queue.addWebhook(`webhook ${i}`);
+    queue.upgrade('A', 7, START_MS, false);
+    queue.times.save(7n, BLOCK_TIME);
+    const bodied = () => queue.values('SELECT count(body) FROM deliveries')[0]?.[0];
+    const seen: unknown[] = [];
+    while (queue.outbox.release(START_MS) === 'more') seen.push(bodied());
+    expect(seen).toEqual([500, 1_000, 1_100]);
+  });
+});
+
+describe('a ping', () => {
+  test('is a delivery of its own each time (spec 2.5)', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    const pings = [queue.enqueue.ping('one', START_MS), queue.enqueue.ping('one', START_MS)];
+    expect(pings).toEqual([
+      { kind: 'queued', deliveryId: expect.stringMatching(UUID) },
+      { kind: 'queued', deliveryId: expect.stringMatching(UUID) },
+    ]);
+    expect(bodies(queue)[0]).toMatchObject({
+      event: 'ping',
+      created_at: '2026-11-20T00:00:00.000Z',
+      data: { message: expect.stringContaining('test') },
+    });
+    expect(queue.outbox.claim(START_MS, [])).toHaveLength(2);
+  });
+
+  test('to a paused webhook is recorded and said (row 34), to one that is not there is refused', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    queue.pause('one');
+    expect(queue.enqueue.ping('one', START_MS).kind).toBe('skipped');
+    expect(queue.states()).toEqual(['skipped']);
+    expect(queue.enqueue.ping('two', START_MS).kind).toBe('no-webhook');
+  });
+});

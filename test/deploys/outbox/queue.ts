@@ -1,0 +1,82 @@
+import { createEnqueue } from '../../../deploys/outbox/enqueue.ts';
+import { createList } from '../../../deploys/outbox/list.ts';
+import { createOutbox } from '../../../deploys/outbox/outbox.ts';
+import { createResend } from '../../../deploys/outbox/resend.ts';
+import { createWithdraw } from '../../../deploys/outbox/withdraw.ts';
+import type { Claim } from '../../../deploys/outbox/claim.ts';
+import { verdictOf } from '../../../deploys/delivery/verdict.ts';
+import { createBlockTimeStore } from '../../../deploys/store/block-times.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
+import type { Store } from '../../../shared/store/open.ts';
+import type { Sent } from '../../../deploys/delivery/send.ts';
+import { START_MS } from '../../fakes/chain-clock.ts';
+import { addressOf } from '../../fakes/chain.ts';
+import { opened } from '../../started/gateway.ts';
+
+export const BLOCK_TIME = START_MS / 1_000 - 13;
+export const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
+
+/** The queue with webhooks put in by hand, as whoever manages them would. */
+export function startQueue(path = ':memory:') {
+  const store = opened(path, DEPLOYS_MIGRATIONS);
+  return { ...queueOver(store), [Symbol.dispose]: () => store.close() };
+}
+
+export function queueOver(store: Store) {
+  const outbox = createOutbox(store, random);
+  const enqueue = createEnqueue(store, (program) => `label of ${program.slice(0, 4)}`, random);
+  const times = createBlockTimeStore(store);
+  const withdraw = createWithdraw(store);
+
+  function addWebhook(id: string, more: { host?: string; programs?: readonly string[] } = {}) {
+    const host = more.host ?? `${id}.example.com`;
+    const programs = more.programs === undefined ? null : JSON.stringify(more.programs);
+    store.run(
+      `INSERT INTO webhooks
+         (id, account_id, url, host, programs_json, secret_ct, secret_kid, created_at_ms, updated_at_ms)
+       VALUES (?, 1, ?, ?, ?, x'00', 1, 0, 0)`,
+      [id, `https://${host}/hook`, host, programs],
+    );
+  }
+
+  /** An upgrade of `name` in `slot`, as a reading that finds it stores it; its block time is known unless told otherwise. */
+  function upgrade(name: string, slot: number, nowMs = START_MS, isTimed = true) {
+    if (isTimed) times.save(BigInt(slot), BLOCK_TIME);
+    const deploy = { program: addressOf(name), previousSlot: BigInt(slot - 1), deploySlot: BigInt(slot) };
+    store.transaction(() => enqueue.deploys([deploy], nowMs)).immediate();
+    while (outbox.release(nowMs) === 'more');
+  }
+
+  const pause = store.transaction((id: string, nowMs: number) => {
+    store.run('UPDATE webhooks SET paused_at_ms = ? WHERE id = ?', [nowMs, id]);
+    withdraw(id, 'skipped', nowMs);
+  });
+  const drop = store.transaction((id: string, nowMs: number) => {
+    store.run('UPDATE webhooks SET deleted_at_ms = ? WHERE id = ?', [nowMs, id]);
+    withdraw(id, 'cancelled', nowMs);
+  });
+
+  return {
+    store,
+    outbox,
+    enqueue,
+    times,
+    ...createResend(store),
+    ...createList(store),
+    addWebhook,
+    upgrade,
+    pause: (id: string, nowMs = START_MS) => pause.immediate(id, nowMs),
+    drop: (id: string, nowMs = START_MS) => drop.immediate(id, nowMs),
+    resume: (id: string) => store.run('UPDATE webhooks SET paused_at_ms = NULL WHERE id = ?', [id]),
+    /** Ends an attempt; gives what became of the result. */
+    end: (claim: Claim | undefined, sent: Sent, endedAtMs: number) =>
+      claim && outbox.finish([{ claim, verdict: verdictOf(sent), sent, headers: {}, endedAtMs }])[0],
+    states: () =>
+      store
+        .query<{ state: string }, []>('SELECT state FROM deliveries ORDER BY rowid')
+        .all()
+        .map(({ state }) => state),
+    rows: (sql: string) => store.query<Record<string, unknown>, []>(sql).all(),
+    values: (sql: string) => store.query(sql).values(),
+  };
+}

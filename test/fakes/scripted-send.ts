@@ -1,0 +1,66 @@
+import type { Post, Send, Sent } from '../../deploys/delivery/send.ts';
+
+/** A post that was made, and how to end it. Ending it twice is a mistake in the test. */
+export type SeenPost = Readonly<{ post: Post; id: string; text: string; end(sent: Sent): void }>;
+
+const PHASES = { dnsMs: 1, connectMs: 1, tlsMs: 1, firstByteMs: 1, totalMs: 4 };
+
+/** An answer with a status and a short body. */
+export function answered(status: number, text = ''): Sent {
+  return {
+    kind: 'answered',
+    status,
+    fields: [['Content-Type', 'text/plain']],
+    body: Buffer.from(text),
+    bodyKind: 'whole',
+    phases: PHASES,
+    remoteAddress: '198.41.0.44',
+  };
+}
+
+export function failedWith(code: Extract<Sent, { kind: 'failed' }>['code']): Sent {
+  return { kind: 'failed', code, detail: `${code} in the script`, phases: PHASES };
+}
+
+export function refusedFor(reason: Extract<Sent, { kind: 'refused' }>['reason']): Sent {
+  return { kind: 'refused', reason, detail: `${reason} in the script`, phases: PHASES };
+}
+
+/**
+ * A network in place of the sender's: `script` says how a post ends, or leaves it open for the test to end. Like the
+ * sender it never rejects, and ends a post at once as `aborted` when its signal aborts.
+ */
+export function createScriptedSend(script: (post: SeenPost) => Sent | undefined = () => undefined) {
+  const posts: SeenPost[] = [];
+  let [open, openMost] = [0, 0];
+
+  const send: Send = (post, signal) => {
+    const { promise, resolve } = Promise.withResolvers<Sent>();
+    let isOver = false;
+    const end = (sent: Sent) => {
+      if (isOver) throw new Error('this post has ended');
+      isOver = true;
+      open--;
+      signal.removeEventListener('abort', abort);
+      resolve(sent);
+    };
+    const abort = () => end(failedWith('aborted'));
+    const seen = {
+      post,
+      id: String(post.headers['X-Service-Delivery']),
+      text: Buffer.from(post.body).toString(),
+      end,
+    };
+    posts.push(seen);
+    openMost = Math.max(openMost, ++open);
+    if (signal.aborted) abort();
+    else {
+      signal.addEventListener('abort', abort, { once: true });
+      const sent = script(seen);
+      if (sent !== undefined) end(sent);
+    }
+    return promise;
+  };
+
+  return { send, posts, open: () => open, openMost: () => openMost };
+}
