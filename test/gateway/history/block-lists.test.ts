@@ -151,7 +151,7 @@ test.each([
 
 describe('a list that one tier cannot give is an error, never a shorter list', () => {
   const withoutArchive = [node, probed(refusedUrl(), 'superbank', 0, 49)];
-  const withoutHot = [probed(refusedUrl(), 'agave', 50, 90), superbankAt];
+  const withoutLive = [probed(refusedUrl(), 'agave', 50, 90), superbankAt];
 
   test.each([
     ['getBlocks', [40, 60]],
@@ -165,7 +165,16 @@ describe('a list that one tier cannot give is an error, never a shorter list', (
     ['getBlocks', [40, 60]],
     ['getBlocksWithLimit', [40, 60]],
   ])('%s %p without its live node', async (method, params) => {
-    expect(await ask(withoutHot, method, params)).toBe('no-backend');
+    expect(await ask(withoutLive, method, params)).toBe('no-backend');
+  });
+
+  test('an archive stands in for the live node as far as it reaches', async () => {
+    reach(50, 20);
+    expect(await ask(withoutLive, 'getBlocks', [55, 69])).toEqual(between(55, 69));
+    expect(await ask(withoutLive, 'getBlocks', [55, 70])).toBe('no-backend');
+    const count = between(55, 69).length;
+    expect(await ask(withoutLive, 'getBlocksWithLimit', [55, count])).toEqual(between(55, 69));
+    expect(await ask(withoutLive, 'getBlocksWithLimit', [55, count + 1])).toBe('no-backend');
   });
 
   test.each([['null'], ['{}'], ['["1"]'], ['[1,"a"]'], ['[[1]]'], ['[-1]'], ['[1.5]']])(
