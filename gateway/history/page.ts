@@ -9,6 +9,7 @@ import { findCursors } from './known-cursors.ts';
 import { type PageParams, pageParamsOf, withoutUntil } from './page-params.ts';
 import { type PageRead, pageOf, readPage, type Row } from './page-rows.ts';
 import type { Passage } from './passage.ts';
+import { meetingLive } from './tiers.ts';
 import { haveWholeChain } from './whole-chain.ts';
 
 /** Agave since 4.0: a cursor that the node does not know. */
@@ -31,8 +32,10 @@ type LivePage =
  * `getSignaturesForAddress`: one page across the tiers (rpc.md 4.3), newest first, the rows spliced in their own bytes.
  * A page ends before its limit only where the history ends or `until` stands; anything else is an error.
  */
-export async function forwardPage(passage: Passage): Promise<Reply> {
-  const { call, tiers } = passage;
+export async function forwardPage(given: Passage): Promise<Reply> {
+  const tiers = { ...given.tiers, live: meetingLive(given.tiers) };
+  const passage = { ...given, tiers };
+  const { call } = passage;
   const asked = pageParamsOf(call.params);
   if (asked === undefined) return passage.through();
   const live = tiers.live.length === 0 ? older() : await livePage(passage, asked);

@@ -27,6 +27,16 @@ export function floorsOf({ live }: Tiers): Floors | undefined {
   return floors.length === 0 ? undefined : { lowest: Math.min(...floors), highest: Math.max(...floors) };
 }
 
+/**
+ * The live nodes that go down to where an archive is known to end, or all of them when none is known to. A page that one
+ * of the others gives could not be gone on with.
+ */
+export function meetingLive({ live, archive }: Tiers): readonly Backend[] {
+  const top = Math.max(0, ...archive.map(topOf));
+  const meeting = live.filter(({ view: { floor } }) => floor !== undefined && floor <= top + 1);
+  return meeting.length === 0 ? live : meeting;
+}
+
 /** The newest slot that a backend is known to have, whatever its commitment; 0: not known. */
 export function topOf({ view: { tip } }: Backend): number {
   return Math.max(...Object.values(tip));

@@ -94,6 +94,17 @@ describe('slots that nobody has, 200 to 249', () => {
   });
 });
 
+test('a gap below one live node is none where another one begins lower', async () => {
+  const held = { floor: 200, top: 400 };
+  await using deeper = startHotNode({ history, held, bigtable: undefined, strictCursors: true });
+  const lower = learnt(namedBackend('deeper', deeper.url, 'agave'), 200, 400);
+  const backends = [nodeAt, lower, faithfulAt];
+  expect(await page(backends)).toEqual(signaturesOf(rows));
+  expect(await ask(backends, 'getBlocks', [190, 310])).toEqual(between(190, 310));
+  expect(await ask(backends, 'getBlocksWithLimit', [190, 100])).toEqual(between(190, 400).slice(0, 100));
+  expect(node.seen).toEqual([]);
+});
+
 test('slots that the chain skipped between two archives are no gap', async () => {
   const skip = history.slots.find((slot, i) => slot > 100 && (history.slots[i + 1] ?? 0) > slot + 1) ?? 0;
   const next = history.slots.find((slot) => slot > skip) ?? 0;

@@ -21,10 +21,10 @@ test('there is a gap where the archives end before the live nodes begin', () => 
   expect(historyGap([node(5_000), archive(4_320)])).toEqual({ from: 4_321, to: 4_999 });
 });
 
-test('the archive that reaches furthest counts, and the live node that has least', () => {
+test('the archive that reaches furthest counts, and the live node that has most', () => {
   expect(historyGap([node(5_000), node(4_600), archive(100), archive(4_320)])).toEqual({
     from: 4_321,
-    to: 4_999,
+    to: 4_599,
   });
 });
 
@@ -47,6 +47,7 @@ test.each([
 });
 
 test.each([
+  ['one live node meets them', [node(5_000), node(4_300), archive(4_320)]],
   ['archives overlap', [node(300), archive(260, 1), archive(350, 250)]],
   ['archives meet', [node(300), archive(249, 1), archive(350, 250)]],
   ['nobody has what is below the lowest archive', [node(300), archive(350, 250)]],
