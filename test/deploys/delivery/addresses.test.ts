@@ -1,0 +1,164 @@
+import { describe, expect, test } from 'bun:test';
+import blocks from '../../../deploys/delivery/addresses.json' with { type: 'json' };
+import { ipBytesFrom, isPublicAddress, isSameAddress } from '../../../deploys/delivery/addresses.ts';
+
+const DENIED = [...blocks.ipv4_denied, ...blocks.ipv6_denied].map(([cidr = '']) => cidr);
+const isPublic = (text: string) => {
+  const bytes = ipBytesFrom(text);
+  if (bytes === undefined) throw new Error(`no address: ${text}`);
+  return isPublicAddress(bytes);
+};
+
+type Range = Readonly<{ first: bigint; last: bigint; bits: number }>;
+
+function rangeOf(cidr: string): Range {
+  const [text = '', prefix = ''] = cidr.split('/');
+  const bytes = ipBytesFrom(text) ?? new Uint8Array();
+  const bits = bytes.length * 8;
+  const first = BigInt(`0x${Buffer.from(bytes).toString('hex')}`);
+  return { first, last: first + (1n << BigInt(bits - Number(prefix))) - 1n, bits };
+}
+
+function bytesOf(value: bigint, bits: number): Uint8Array {
+  return Buffer.from(value.toString(16).padStart(bits / 4, '0'), 'hex');
+}
+
+/** What the rule must say of a neighbour: decided by comparing numbers, not by the masks under test. */
+function isDenied(value: bigint, bits: number): boolean {
+  const within = (cidr: string) => {
+    const range = rangeOf(cidr);
+    return range.bits === bits && range.first <= value && value <= range.last;
+  };
+  if (bits === 128 && !blocks.ipv6_allowed.some(([cidr = '']) => within(cidr))) return true;
+  return DENIED.some(within);
+}
+
+describe('every block of the data file', () => {
+  test('is written with its first address', () => {
+    for (const cidr of [...DENIED, ...blocks.ipv6_allowed.map(([allowed = '']) => allowed)]) {
+      const { first, last } = rangeOf(cidr);
+      expect([cidr, first & (last - first)]).toEqual([cidr, 0n]);
+    }
+  });
+  test.each(DENIED)('%s is not public at its first and last address', (cidr) => {
+    const { first, last, bits } = rangeOf(cidr);
+    expect([first, last].map((value) => isPublicAddress(bytesOf(value, bits)))).toEqual([false, false]);
+  });
+  test.each(DENIED)('%s ends where it ends: one before and one after are judged by themselves', (cidr) => {
+    const { first, last, bits } = rangeOf(cidr);
+    const neighbours = [first - 1n, last + 1n].filter((value) => value >= 0n && value < 1n << BigInt(bits));
+    expect(neighbours.map((value) => isPublicAddress(bytesOf(value, bits)))).toEqual(
+      neighbours.map((value) => !isDenied(value, bits)),
+    );
+  });
+  test('2000::/3 is public at its edges, and nothing is beyond them', () => {
+    expect(['2000::', '3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff'].map(isPublic)).toEqual([true, true]);
+    const outside = ['1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff', '4000::'];
+    expect(outside.map(isPublic)).toEqual([false, false]);
+  });
+  test('the copy of the registries has a date', () => {
+    expect(blocks.iana_copy).toMatch(/^20\d\d-\d\d-\d\d$/);
+  });
+});
+
+test.each([
+  '0.0.0.0',
+  '10.0.0.1',
+  '100.100.100.200',
+  '127.0.0.1',
+  '127.255.255.254',
+  '168.63.129.16',
+  '169.254.169.254',
+  '169.254.170.2',
+  '169.254.170.23',
+  '172.31.255.255',
+  '192.0.0.8',
+  '192.0.0.170',
+  '192.0.0.192',
+  '192.168.1.1',
+  '224.0.0.251',
+  '255.255.255.255',
+  '::',
+  '::1',
+  '::7f00:1',
+  '::127.0.0.1',
+  '::8.8.8.8',
+  '::ffff:127.0.0.1',
+  '::ffff:7f00:1',
+  '::ffff:8.8.8.8',
+  '::ffff:0:8.8.8.8',
+  '::5efe:8.8.8.8',
+  '64:ff9b::8.8.8.8',
+  '64:ff9b:1::1',
+  '100::1',
+  '100:0:0:1::1',
+  '2001::1',
+  '2001:1::1',
+  '2001:2::1',
+  '2001:3::1',
+  '2001:4:112::1',
+  '2001:10::1',
+  '2001:20::1',
+  '2001:30::1',
+  '2001:db8::1',
+  '2002:7f00:1::',
+  '2620:4f:8000::1',
+  '3fff::1',
+  '4000::1',
+  '5f00::1',
+  '8000::1',
+  'fc00::1',
+  'fd00:ec2::254',
+  'fd00:ec2::23',
+  'fe80::1',
+  'fec0::1',
+  'ff02::1',
+])('%s is not public', (text) => expect(isPublic(text)).toBe(false));
+
+test.each([
+  '1.1.1.1',
+  '8.8.8.8',
+  '172.32.0.1',
+  '198.41.0.44',
+  '2001:503:ba3e::2:30',
+  '2606:4700::1111',
+  '2a00:1450::1',
+])('%s is public', (text) => expect(isPublic(text)).toBe(true));
+
+test('bytes of any other length are not public', () => {
+  expect([0, 3, 5, 15, 17].map((length) => isPublicAddress(new Uint8Array(length).fill(0x20)))).toEqual(
+    new Array<boolean>(5).fill(false), // oxlint-disable-line unicorn/no-new-array -- five answers
+  );
+});
+
+describe('the bytes of an address in text', () => {
+  test.each([
+    ['198.41.0.44', 'c629002c'],
+    ['::', '0'.repeat(32)],
+    ['::1', '1'.padStart(32, '0')],
+    ['2001:503:ba3e::2:30', '20010503ba3e00000000000000020030'],
+    ['1:2:3:4:5:6:7:8', '00010002000300040005000600070008'],
+    ['1::', '0001'.padEnd(32, '0')],
+    ['::ffff:127.0.0.1', 'ffff7f000001'.padStart(32, '0')],
+    ['FE80::A', 'fe80000000000000000000000000000a'],
+  ])('%s', (text, hex) => expect(Buffer.from(ipBytesFrom(text) ?? []).toString('hex')).toBe(hex));
+
+  test.each([
+    '',
+    'localhost',
+    '127.1',
+    '0177.0.0.1',
+    '256.1.1.1',
+    '1.1.1.1.',
+    'fe80::1%eth0',
+    '[::1]',
+    ':::',
+    '1::2::3',
+  ])('%j is none', (text) => expect(ipBytesFrom(text)).toBeUndefined());
+
+  test('are compared, and not the text', () => {
+    expect(isSameAddress('2001:503:BA3E:0::2:30', '2001:503:ba3e::0:2:30')).toBe(true);
+    expect(isSameAddress('127.0.0.1', '::ffff:127.0.0.1')).toBe(false);
+    expect(isSameAddress('', '')).toBe(false);
+  });
+});
