@@ -1,7 +1,7 @@
 import type { Spending } from '../limits/journal.ts';
 import { type Demand, demandAt, offer } from './demand.ts';
 import type { CreditAsk, CreditGrant } from './messages.ts';
-import { nextSendMs, noteSend, type Pace } from './pace.ts';
+import { newPace, nextSendMs, noteSend, type Pace } from './pace.ts';
 
 /**
  * One account's credits in this process. Mutable: it is the account's state. Instants are of the monotonic clock.
@@ -76,7 +76,7 @@ export function newCreditLease(spending: Spending, total: number, nowMs: number)
     toldAtMs: 0,
     provesUntilMs: 0,
     demand: { perSecond: 0, atMs: nowMs },
-    pace: { freeMs: 0 },
+    pace: newPace(),
     dearest: 0,
     waiting: 0,
     sent: undefined,
@@ -157,7 +157,8 @@ export function wishOfCredits(lease: CreditLease, nowMs: number): 'now' | 'soon'
     lease.failedAtMs !== undefined ||
     (lease.told?.recalled === true && lease.allowance > wanted) ||
     (lease.allowance * 2 < wanted && nowMs - lease.toldAtMs >= TOLD_MS);
-  if (asks && !hasFailed(lease, nowMs)) return nextSendMs(lease.pace, INTERVAL_MS) <= nowMs ? 'now' : 'soon';
+  if (asks && !hasFailed(lease, nowMs))
+    return nextSendMs(lease.pace, INTERVAL_MS, nowMs) <= nowMs ? 'now' : 'soon';
   return lease.allowance > 0 || wanted > 0 || hasNews(lease) || lease.failedAtMs !== undefined
     ? 'soon'
     : 'nothing';

@@ -127,7 +127,8 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
         case 'enough':
           break;
         case 'ask':
-          return { kind: 'ask', rate: calls.kind === 'ask', credits: true };
+          // Tokens come last: those that are given to a request are lost when its credits then fall short.
+          return { kind: 'ask', rate: false, credits: true };
         case 'out':
           return refused({ kind: 'out-of-credits', rate: stateOf(account, nowMs) });
         case 'later':

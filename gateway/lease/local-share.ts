@@ -4,7 +4,13 @@ import { type Bucket, refilled, type Take, take } from '../limits/bucket.ts';
  * A node's own bucket while the centre does not answer: its share of the account's rate (limits.md 3.6). The shares
  * of all nodes sum to about one. Mutable: `spent` counts what was admitted from it and not yet told to the centre.
  */
-export type LocalShare = { bucket: Bucket; rps: number; burst: number; spent: number };
+export type LocalShare = {
+  bucket: Bucket;
+  readonly rps: number;
+  readonly burst: number;
+  readonly sinceMs: number;
+  spent: number;
+};
 
 /** A bucket of an account in use starts with what so much time refills: the lease was spent a moment ago. */
 const START_SECONDS = 0.1;
@@ -18,7 +24,13 @@ export function localShare(
 ): LocalShare {
   const rps = plan.rps * share;
   const burst = Math.max(1, plan.burst * share);
-  return { bucket: { tokens: atRest ? burst : rps * START_SECONDS, atMs: nowMs }, rps, burst, spent: 0 };
+  return {
+    bucket: { tokens: atRest ? burst : rps * START_SECONDS, atMs: nowMs },
+    rps,
+    burst,
+    sinceMs: nowMs,
+    spent: 0,
+  };
 }
 
 /** What `calls` would get now; nothing is taken. */

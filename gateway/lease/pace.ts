@@ -1,15 +1,24 @@
-/** How often one account's messages may be sent: one an interval, and a few at once after a rest. Mutable. */
-export type Pace = { freeMs: number };
+/**
+ * How often one account's messages may be sent: one an interval, and a few at once after a rest. Mutable. The interval
+ * may be another at every call.
+ */
+export type Pace = { lastMs: number; spare: number };
 
-/** Messages that may follow each other after a rest. */
-const AT_ONCE = 3;
+/** Messages that may follow at once on the first after a rest. */
+const SPARE_MAX = 2;
 
-/** When the next message may be sent; not after `nowMs` when it may be now. */
-export function nextSendMs({ freeMs }: Pace, intervalMs: number): number {
-  return freeMs - (AT_ONCE - 1) * intervalMs;
+export function newPace(): Pace {
+  return { lastMs: Number.NEGATIVE_INFINITY, spare: SPARE_MAX };
 }
 
-/** Notes that a message is sent at `nowMs`. */
+/** When the next message may be sent; `nowMs` when it may be now. */
+export function nextSendMs({ lastMs, spare }: Pace, intervalMs: number, nowMs: number): number {
+  return spare > 0 ? nowMs : Math.max(nowMs, lastMs + intervalMs);
+}
+
+/** Notes that a message is sent at `nowMs`, in its turn or not. */
 export function noteSend(pace: Pace, intervalMs: number, nowMs: number): void {
-  pace.freeMs = Math.max(pace.freeMs, nowMs) + intervalMs;
+  const turns = Math.floor((nowMs - pace.lastMs) / intervalMs);
+  pace.spare = Math.max(0, Math.min(SPARE_MAX, pace.spare + turns - 1));
+  pace.lastMs = nowMs;
 }

@@ -1,6 +1,6 @@
 import { type Demand, offer } from './demand.ts';
 import { type LocalShare, localShare, lookAtShare, takeOfShare } from './local-share.ts';
-import { nextSendMs, type Pace } from './pace.ts';
+import { newPace, nextSendMs, type Pace } from './pace.ts';
 
 /** What a lease needs to know of its account's plan. `debtMax`: calls let in before the centre was asked. */
 export type RatePlan = Readonly<{ rps: number; burst: number; debtMax: number }>;
@@ -32,6 +32,8 @@ export type RateLease = {
   nodes: number;
   readonly demand: Demand;
   readonly pace: Pace;
+  /** When a batch may next be asked for out of turn. */
+  batchMs: number;
   /** Tokens that requests wait for, and the most that one of them needs. */
   waiting: number;
   waitingMost: number;
@@ -66,8 +68,14 @@ export type Patience = Readonly<{
   storeOut: boolean;
 }>;
 
+/** Where all want more than there is, what comes in is divided so often. */
+const CONTENDED_MS = 200;
+
 /** More messages are allowed while there is enough for all: demand comes by chance. A request may wait for its turn. */
 const UNCONTENDED_MS = 30;
+
+/** A batch is asked for out of turn, so that tokens are kept for it; at most so often. */
+export const BATCH_GAP_MS = 50;
 
 /** An account that this process has not met, or has forgotten. `share`: what it may let in alone while the centre is out. */
 export function newRateLease(plan: RatePlan, share: number, nowMs: number): RateLease {
@@ -87,7 +95,8 @@ export function newRateLease(plan: RatePlan, share: number, nowMs: number): Rate
     share,
     nodes: 1,
     demand: { perSecond: 0, atMs: nowMs },
-    pace: { freeMs: 0 },
+    pace: newPace(),
+    batchMs: 0,
     waiting: 0,
     waitingMost: 0,
     unmet: false,
@@ -107,13 +116,15 @@ export function intervalOf({ rps, burst }: RatePlan): number {
 
 /** When the account's next message may be sent: a process that gets what it wants may ask again soon. */
 export function sendableMs(lease: RateLease, nowMs: number): number {
-  return nextSendMs(lease.pace, gapOf(lease, nowMs));
+  return nextSendMs(lease.pace, gapOf(lease, nowMs), nowMs);
 }
 
 /** Milliseconds that a message sent now takes of the account's pace. */
 export function gapOf({ plan, contendedUntilMs }: RateLease, nowMs: number): number {
   const intervalMs = intervalOf(plan);
-  return nowMs < contendedUntilMs ? intervalMs : Math.min(UNCONTENDED_MS, intervalMs / 8);
+  return nowMs < contendedUntilMs
+    ? Math.min(CONTENDED_MS, intervalMs)
+    : Math.min(UNCONTENDED_MS, intervalMs / 8);
 }
 
 /** Tokens that may be spent now; below zero while some are owed. */
@@ -125,8 +136,15 @@ export function heldTokens(lease: RateLease, nowMs: number): number {
   return lease.granted - lease.spent + lease.back;
 }
 
+/** Nobody asked between two messages. */
+export function isQuiet({ demand, plan }: RateLease, nowMs: number): boolean {
+  return nowMs - demand.atMs > intervalOf(plan);
+}
+
 /** Counts the offer of a request; once, however often it is looked at. */
 export function offerCalls(lease: RateLease, calls: number, nowMs: number): void {
+  // After a rest nothing says that others still want what there is.
+  if (isQuiet(lease, nowMs)) lease.contendedUntilMs = 0;
   offer(lease.demand, calls, nowMs);
 }
 
@@ -144,16 +162,21 @@ export function lookAtRate(
   lease.unmet = true;
   if (storeOut || lease.outSinceMs !== undefined) return lookAlone(lease, calls, nowMs);
   const known = knownWait(lease, need, nowMs);
-  if (known > 0) return { kind: 'short', waitMs: known };
+  if (known > 0) return short(lease, known);
   if (calls - held <= debtMax) return { kind: 'enough', from: 'debt' };
   if (!mayWait) return lookAlone(lease, calls, nowMs);
-  const sendMs = sendableMs(lease, nowMs);
-  if (lease.sent === undefined && sendMs > nowMs + UNCONTENDED_MS)
-    return { kind: 'short', waitMs: sendMs - nowMs };
+  const sendMs = need > 1 ? lease.batchMs : sendableMs(lease, nowMs);
+  if (lease.sent === undefined && sendMs > nowMs + UNCONTENDED_MS) {
+    return short(lease, Math.max(sendMs - nowMs, need > 1 ? waitFor(lease, need) : 0));
+  }
   // More than a whole burst can never be granted to those that wait.
-  if (lease.waiting + need > burst && lease.waiting > 0)
-    return { kind: 'short', waitMs: waitFor(lease, need) };
+  if (lease.waiting + need > burst && lease.waiting > 0) return short(lease, waitFor(lease, need));
   return { kind: 'ask' };
+}
+
+/** A wait is true only with what other processes may have let in and not yet told. */
+function short({ plan, nodes }: RateLease, waitMs: number): RateLook {
+  return { kind: 'short', waitMs: waitMs + Math.ceil(((nodes - 1) * plan.debtMax * 1_000) / plan.rps) };
 }
 
 /** How long memory knows that the centre has nothing for this request; 0: it does not know. */

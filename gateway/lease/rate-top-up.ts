@@ -1,7 +1,15 @@
 import { demandAt } from './demand.ts';
 import type { RateAsk, RateGrant } from './messages.ts';
 import { noteSend } from './pace.ts';
-import { gapOf, heldTokens, intervalOf, type RateLease, sendableMs } from './rate-lease.ts';
+import {
+  BATCH_GAP_MS,
+  gapOf,
+  heldTokens,
+  intervalOf,
+  isQuiet,
+  type RateLease,
+  sendableMs,
+} from './rate-lease.ts';
 
 /** A lease is renewed, or its rest given back, so long before it ends. */
 const RENEW_MS = 400;
@@ -20,7 +28,8 @@ export function targetOf(lease: RateLease, nowMs: number, aheadMs: number): numb
   const { rps, burst } = lease.plan;
   const intervalMs = intervalOf(lease.plan);
   const demand = demandAt(lease.demand, nowMs);
-  if (demand * intervalMs < AHEAD_MIN * 1_000) return 0;
+  // Who holds tokens that nobody asks for keeps them from others.
+  if (demand * intervalMs < AHEAD_MIN * 1_000 || isQuiet(lease, nowMs)) return 0;
   const cap = Math.max(1, Math.floor((burst - (rps * intervalMs) / 1_000) / lease.nodes));
   return Math.min(cap, Math.ceil((demand * (intervalMs + aheadMs)) / 1_000));
 }
@@ -31,6 +40,7 @@ export function wishOf(lease: RateLease, nowMs: number, aheadMs: number): 'now' 
   if (lease.sent !== undefined) return 'soon';
   // What is owed is told out of turn: until then others are granted what is not there.
   if (held < 0 && lease.outSinceMs === undefined) return 'now';
+  if (lease.waitingMost > 1 && nowMs >= lease.batchMs) return 'now';
   const target = targetOf(lease, nowMs, aheadMs);
   const low = (demandAt(lease.demand, nowMs) * aheadMs) / 1_000;
   const asks =
@@ -38,7 +48,7 @@ export function wishOf(lease: RateLease, nowMs: number, aheadMs: number): 'now' 
     held < 0 ||
     (lease.unmet && nowMs >= Math.max(lease.emptyUntilMs, lease.outSinceMs ?? 0) && target > held) ||
     (held <= low && target > held && nowMs >= lease.emptyUntilMs) ||
-    (held > 0 && lease.expiresMs - nowMs <= RENEW_MS) ||
+    (held > 0 && (lease.expiresMs - nowMs <= RENEW_MS || isQuiet(lease, nowMs))) ||
     (lease.outSinceMs !== undefined && !isIdle(lease, nowMs));
   if (asks) return sendableMs(lease, nowMs) <= nowMs ? 'now' : 'soon';
   return held > 0 || target > held ? 'soon' : 'nothing';
@@ -70,11 +80,13 @@ export function askRate(
   const wanted = Math.max(0, targetOf(lease, nowMs, aheadMs) + lease.waiting - lease.waitingMost);
   const needed = lease.waitingMost;
   if (held > wanted) lease.granted = Math.min(lease.granted, lease.spent + wanted);
-  const recovering = lease.outSinceMs !== undefined && nowMs - lease.outSinceMs > RECOVERING_MS;
+  const aloneSinceMs = Math.min(lease.outSinceMs ?? nowMs, lease.local?.sinceMs ?? nowMs);
+  const recovering = nowMs - aloneSinceMs > RECOVERING_MS;
   const local = lease.known || recovering ? (lease.local?.spent ?? 0) : 0;
   const spent = lease.known ? lease.spent : 0;
   lease.sent = { atMs: nowMs, spent, local, wanted, needed };
   lease.unmet = false;
+  if (needed > 1) lease.batchMs = nowMs + BATCH_GAP_MS;
   noteSend(lease.pace, gapOf(lease, nowMs), nowMs);
   return {
     accountId,

@@ -30,9 +30,9 @@ const op: fc.Arbitrary<Op> = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       kind: fc.constant('network' as const),
-      loss: fc.constantFrom(0, 0, 0.2, 0.6),
+      loss: fc.constantFrom(0, 0, 0, 0.2, 0.6),
       twice: fc.constantFrom(0, 0.5),
-      delayMs: fc.constantFrom(2, 60, 1_500),
+      delayMs: fc.constantFrom(2, 45, 45, 1_500),
     }),
   },
   {
@@ -83,15 +83,30 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.oneof(
   },
 );
 
+/** Calls that go on for a while, so that leases are held. */
+const stream: fc.Arbitrary<readonly Op[]> = fc
+  .tuple(node, fc.integer({ min: 1, max: 4 }), fc.constantFrom(1, 1, 10, 50))
+  .map(([at, count, credits]) =>
+    Array.from({ length: 12 }, (): readonly Op[] => [
+      { kind: 'requests', node: at, count, calls: 1, credits },
+      { kind: 'requests', node: at + 1, count: 1, calls: 1, credits },
+      { kind: 'wait', ms: 40 },
+    ]).flat(),
+  );
+
 /** Things that a run does without: what one of them allows would hide what another breaks. */
 const without = fc.subarray(['refund', 'crash', 'restart', 'network', 'clock', 'plan', 'failover']);
 
 export const schedule = fc
   .tuple(
-    fc.array(ops, { minLength: 5, maxLength: 40, size: 'max' }),
+    fc.array(fc.oneof({ weight: 6, arbitrary: ops }, { weight: 1, arbitrary: stream }), {
+      minLength: 5,
+      maxLength: 40,
+      size: 'max',
+    }),
     without,
     fc.nat(1_000_000),
-    fc.constantFrom(PAID, TRIAL),
+    fc.constantFrom(PAID, TRIAL, TRIAL, { ...TRIAL, credits: 2_500 }),
   )
   .map(
     ([many, kinds, seed, plan]) =>

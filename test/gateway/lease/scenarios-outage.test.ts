@@ -1,0 +1,188 @@
+import { describe, expect, test } from 'bun:test';
+import { admittedIn, mostIn, put, seeded } from './load.ts';
+import { createWorld } from './world.ts';
+
+// Scenarios 6, 11, 15, 16 and 19 of limits.md 5 on the virtual clock.
+
+const planOf = (rps: number, burst = rps, credits?: number) => ({
+  rps,
+  burst,
+  credits,
+  batchMax: 100,
+  scans: 1,
+});
+
+/** Ten times the rate at four processes; the store is away from second 10 to 20, or its answers are. */
+function outage(rps: number, how: 'dead' | 'silent' | 'lossy', known: boolean) {
+  const random = seeded(5);
+  let away = false;
+  const fate = () => {
+    const thereMs = away && how === 'silent' ? undefined : 1;
+    return { thereMs, backMs: away || random() < (how === 'lossy' ? 0.1 : 0) ? undefined : 1 };
+  };
+  const world = createWorld({ plan: planOf(rps), nodes: 4, fate });
+  world.at(world.now() + 10_000, () => {
+    away = how !== 'lossy';
+    world.setStoreOut(known);
+  });
+  world.at(world.now() + 20_000, () => {
+    away = false;
+    world.setStoreOut(false);
+  });
+  const nodeOf = () => world.nodes[Math.floor(random() * 4)];
+  const result = put(world, { perSecond: () => 10 * rps, seconds: 30, nodeOf, spacing: 'even', random });
+  world.run(31_000);
+  return { result, world };
+}
+
+describe('a store that is away for ten seconds under ten times the load', () => {
+  test.each([
+    [100, 'dead', true],
+    [100, 'dead', false],
+    [100, 'silent', false],
+    [1_000, 'silent', true],
+  ] as const)('leaves each process its share of %p calls a second (%s, known: %p)', (rps, how, known) => {
+    const { result } = outage(rps, how, known);
+    expect(admittedIn(result, 10_000, 20_000)).toBeGreaterThanOrEqual(0.8 * rps * 10);
+    expect(admittedIn(result, 10_000, 20_000)).toBeLessThanOrEqual(1.05 * rps * 10);
+    expect(admittedIn(result, 22_000, 30_000)).toBeGreaterThanOrEqual(0.98 * rps * 8);
+    expect(admittedIn(result, 22_000, 30_000)).toBeLessThanOrEqual(1.01 * rps * 8);
+    // After the return: what comes in meanwhile, a tenth of a second of the rate, and what the leases hold.
+    expect(admittedIn(result, 20_000, 21_000)).toBeLessThanOrEqual(1.1 * rps + rps / 2);
+    expect(Math.max(...result.tookMs)).toBeLessThanOrEqual(50);
+    const waited = result.tookMs.filter((ms) => ms > 0).length;
+    expect(waited / result.offered).toBeLessThan(0.01);
+  });
+
+  test('a network that loses one answer in ten changes neither rate nor waits', () => {
+    const { result } = outage(100, 'lossy', false);
+    expect(admittedIn(result, 2_000, 30_000)).toBeGreaterThanOrEqual(0.95 * 2_800);
+    expect(admittedIn(result, 0, 30_000)).toBeLessThanOrEqual(3_108);
+  });
+});
+
+describe('a wall clock of the centre that steps', () => {
+  const steps = (ms: number) => {
+    const world = createWorld({ plan: planOf(100), nodes: 4 });
+    const random = seeded(6);
+    world.at(world.now() + 10_000, () => world.stepCentreClock(ms));
+    const nodeOf = () => world.nodes[Math.floor(random() * 4)];
+    const result = put(world, { perSecond: () => 1_000, seconds: 20, nodeOf, spacing: 'even', random });
+    world.run(21_000);
+    return result;
+  };
+
+  test('an hour ahead gives one burst and the leases once', () => {
+    const result = steps(3_600_000);
+    expect(admittedIn(result, 10_000, 11_000)).toBeLessThanOrEqual(100 + 100 + 4 * 25);
+    expect(admittedIn(result, 12_000, 20_000)).toBeLessThanOrEqual(1.01 * 800);
+    expect(admittedIn(result, 12_000, 20_000)).toBeGreaterThanOrEqual(0.98 * 800);
+  });
+
+  test('an hour back gives nothing and stops nobody for longer than a moment', () => {
+    const result = steps(-3_600_000);
+    expect(mostIn(result, 1_000, 2_000)).toBeLessThanOrEqual(110);
+    expect(admittedIn(result, 10_000, 11_000)).toBeGreaterThanOrEqual(70);
+    expect(admittedIn(result, 11_000, 20_000)).toBeGreaterThanOrEqual(0.98 * 900);
+  });
+});
+
+describe('a refused request', () => {
+  test.each([
+    [1, 5, 5],
+    [1, 100, 200],
+    [3, 5, 10],
+    [50, 100, 100],
+    [100, 100, 100],
+    [101, 100, 100],
+    [400, 100, 100],
+  ])(
+    'of %p calls at %p a second and a burst of %p succeeds after its Retry-After, at any process',
+    (calls, rps, burst) => {
+      const random = seeded(calls + rps);
+      let refusals = 0;
+      for (let turn = 0; turn < 150; turn++) {
+        const world = createWorld({ plan: planOf(rps, burst, random() < 0.5 ? 1e9 : undefined), nodes: 4 });
+        const any = () => world.nodes[Math.floor(random() * 4)];
+        const load = 0.5 + 9 * random();
+        put(world, { perSecond: () => load * rps, seconds: 2, nodeOf: any, spacing: 'poisson', random });
+        world.run(2_000);
+        const node = any();
+        let waitMs: number | undefined;
+        if (node !== undefined)
+          world.request(node, { calls, credits: 0 }, (charge) => {
+            if (charge.kind === 'over-rate') waitMs = Math.max(1, Math.ceil(charge.waitMs / 1_000)) * 1_000;
+          });
+        world.run(60);
+        if (waitMs === undefined) continue;
+        refusals++;
+        world.run(waitMs - 60);
+        let kind = 'nothing';
+        const other = any();
+        if (other !== undefined)
+          world.request(other, { calls, credits: 0 }, (charge) => (kind = charge.kind));
+        world.run(60);
+        expect(kind).toBe('charged');
+      }
+      expect(refusals).toBeGreaterThan(20);
+    },
+  );
+});
+
+describe('a batch', () => {
+  test('of half the burst gets through within two seconds beside a hundred small callers', () => {
+    const world = createWorld({ plan: planOf(100), nodes: 4 });
+    const random = seeded(9);
+    const nodeOf = () => world.nodes[Math.floor(random() * 4)];
+    put(world, { perSecond: () => 1_000, seconds: 60, nodeOf, spacing: 'even', random });
+    const delays: number[] = [];
+    const ask = (sinceMs: number) => {
+      const node = nodeOf();
+      if (node === undefined) return;
+      world.request(node, { calls: 50, credits: 0 }, (charge) => {
+        if (charge.kind === 'charged') delays.push(world.now() - sinceMs);
+        const againMs =
+          charge.kind === 'over-rate' ? Math.max(1, Math.ceil(charge.waitMs / 1_000)) * 1_000 : 2_000;
+        const since = charge.kind === 'charged' ? world.now() + againMs : sinceMs;
+        world.at(world.now() + againMs, () => ask(since));
+      });
+    };
+    world.at(world.now() + 2_000, () => ask(world.now()));
+    world.run(60_000);
+    expect(delays.length).toBeGreaterThan(10);
+    expect(Math.max(...delays)).toBeLessThanOrEqual(2_100);
+  });
+
+  test('refused by one limit takes nothing from the other', () => {
+    const world = createWorld({ plan: planOf(10, 10, 100), nodes: 1, total: 100 });
+    const kinds: string[] = [];
+    const ask = (calls: number, credits: number) => {
+      const node = world.nodes[0];
+      if (node !== undefined) world.request(node, { calls, credits }, ({ kind }) => void kinds.push(kind));
+      world.run(20);
+    };
+    ask(5, 101);
+    ask(10, 100);
+    expect(kinds).toEqual(['out-of-credits', 'charged']);
+    ask(1, 0);
+    world.run(3_000);
+    ask(10, 1);
+    ask(10, 0);
+    expect(kinds).toEqual(['out-of-credits', 'charged', 'over-rate', 'out-of-credits', 'charged']);
+  });
+});
+
+test('a plan that changes under load is everywhere in a second: 100, 10, 1000', () => {
+  const world = createWorld({ plan: planOf(100), nodes: 4 });
+  const random = seeded(10);
+  const nodeOf = () => world.nodes[Math.floor(random() * 4)];
+  world.at(world.now() + 10_000, () => world.setPlan(planOf(10)));
+  world.at(world.now() + 20_000, () => world.setPlan(planOf(1_000)));
+  const result = put(world, { perSecond: () => 10_000, seconds: 30, nodeOf, spacing: 'even', random });
+  world.run(31_000);
+  expect(admittedIn(result, 5_000, 10_000)).toBeLessThanOrEqual(505);
+  expect(admittedIn(result, 11_100, 20_000)).toBeLessThanOrEqual(1.1 * 89);
+  expect(admittedIn(result, 12_000, 20_000)).toBeGreaterThanOrEqual(0.7 * 80);
+  expect(admittedIn(result, 21_100, 30_000)).toBeGreaterThanOrEqual(0.98 * 8_900);
+  expect(admittedIn(result, 21_100, 30_000)).toBeLessThanOrEqual(1.01 * 8_900);
+});
