@@ -3,16 +3,18 @@ import type { Post, Send, Sent } from '../../deploys/delivery/send.ts';
 /** A post that was made, and how to end it. Ending it twice is a mistake in the test. */
 export type SeenPost = Readonly<{ post: Post; id: string; text: string; end(sent: Sent): void }>;
 
+type Answered = Extract<Sent, { kind: 'answered' }>;
+
 const PHASES = { dnsMs: 1, connectMs: 1, tlsMs: 1, firstByteMs: 1, totalMs: 4 };
 
-/** An answer with a status and a short body. */
-export function answered(status: number, text = ''): Sent {
+/** An answer with a status and a body. */
+export function answered(status: number, text = '', bodyKind: Answered['bodyKind'] = 'whole'): Sent {
   return {
     kind: 'answered',
     status,
     fields: [['Content-Type', 'text/plain']],
     body: Buffer.from(text),
-    bodyKind: 'whole',
+    bodyKind,
     phases: PHASES,
     remoteAddress: '198.41.0.44',
   };

@@ -29,7 +29,7 @@ export function queueOver(store: Store) {
   const withdraw = createWithdraw(store);
 
   function addWebhook(id: string, more: { host?: string; programs?: readonly string[] } = {}) {
-    const host = more.host ?? `${id}.example.com`;
+    const host = more.host ?? `${id.replaceAll(' ', '-')}.example.com`;
     const programs = more.programs === undefined ? null : JSON.stringify(more.programs);
     store.run(
       `INSERT INTO webhooks

@@ -1,0 +1,120 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Claim } from '../outbox/claim.ts';
+import type { Recorded, Result } from '../outbox/finish.ts';
+import type { Outbox } from '../outbox/outbox.ts';
+import { attempt, type AttemptDeps } from './attempt.ts';
+import { createBell } from './bell.ts';
+
+export type WorkerDeps = AttemptDeps &
+  Readonly<{
+    outbox: Outbox;
+    clock: Clock;
+    /** Hears of every attempt that ended, once it is written or was found stale. */
+    noteEnded(result: Result, recorded: Recorded): void;
+    /** Hears of attempts that a process took with it when it died. */
+    noteReaped(count: number): void;
+    /** Hears by how much the wall clock moved against the monotonic one. */
+    noteClockMoved(byMs: number): void;
+    /** Hears that the queue could not be read or written. */
+    noteTrouble(error: unknown): void;
+  }>;
+
+/** What the worker is about. `trouble` is why its last turn failed. */
+export type WorkerState = Readonly<{ underWay: number; trouble: unknown }>;
+
+/** The longest sleep: rows that others wrote, and a wall clock that was moved, are seen after it at the latest. */
+const WAIT_MS_MAX = 1_000;
+const REAP_MS = 5_000;
+const CLOCK_MOVED_MS = 5_000;
+/** How long attempts under way may take to end after a stop was asked for, and those given up after that. */
+const [DRAIN_MS, GIVEN_UP_MS] = [10_000, 500];
+
+/**
+ * Sends what is due until its signal aborts: due → claim → sign → send → finish. A delivery is claimed, with the
+ * attempt's row, before its POST, and how it ended is kept in memory until it could be written: nothing is claimed
+ * before that. `wake` tells of new rows.
+ */
+export function createWorker(deps: WorkerDeps): Readonly<{
+  run(signal: AbortSignal): Promise<void>;
+  wake(): void;
+  state(): WorkerState;
+}> {
+  const { outbox, clock } = deps;
+  const bell = createBell(clock);
+  const underWay = new Map<string, Claim>();
+  const ended: Result[] = [];
+  const giveUp = new AbortController();
+  let trouble: unknown;
+  let restMs = WAIT_MS_MAX;
+  let reapAtMs = clock.monotonic();
+  let aheadMs = clock.now() - clock.monotonic();
+
+  async function run(signal: AbortSignal): Promise<void> {
+    signal.addEventListener('abort', bell.ring, { once: true });
+    while (!signal.aborted) {
+      guarded(turn);
+      await bell.wait(restMs);
+    }
+    await drain();
+  }
+
+  function turn() {
+    record();
+    if (clock.monotonic() >= reapAtMs) reap();
+    if (outbox.release(clock.now()) === 'more') bell.ring();
+    const nowMs = clock.now();
+    for (const claim of outbox.claim(nowMs, underWay.values())) void start(claim);
+    // What is due but has no place waits for an attempt to end, which rings.
+    restMs = Math.min(WAIT_MS_MAX, (outbox.nextDueAtMs(nowMs) ?? Infinity) - nowMs);
+  }
+
+  async function start(claim: Claim): Promise<void> {
+    underWay.set(claim.deliveryId, claim);
+    ended.push(await attempt(claim, deps, giveUp.signal));
+    bell.ring();
+  }
+
+  /** All that ended since the last turn goes into one transaction; a place is free once its result is written. */
+  function record() {
+    if (ended.length === 0) return;
+    const recorded = outbox.finish(ended);
+    for (const [i, result] of ended.splice(0).entries()) {
+      underWay.delete(result.claim.deliveryId);
+      deps.noteEnded(result, recorded[i] ?? 'stale');
+    }
+  }
+
+  function reap() {
+    reapAtMs = clock.monotonic() + REAP_MS;
+    const nowAheadMs = clock.now() - clock.monotonic();
+    if (Math.abs(nowAheadMs - aheadMs) > CLOCK_MOVED_MS) deps.noteClockMoved(nowAheadMs - aheadMs);
+    aheadMs = nowAheadMs;
+    const reaped = outbox.reap(clock.now(), new Set(underWay.keys()));
+    if (reaped > 0) deps.noteReaped(reaped);
+  }
+
+  async function drain(): Promise<void> {
+    await recordUntil(clock.monotonic() + DRAIN_MS);
+    giveUp.abort();
+    await recordUntil(clock.monotonic() + GIVEN_UP_MS);
+  }
+
+  async function recordUntil(endMs: number): Promise<void> {
+    while ((guarded(record), underWay.size > 0 && clock.monotonic() < endMs)) {
+      await bell.wait(Math.min(WAIT_MS_MAX, endMs - clock.monotonic()));
+    }
+  }
+
+  /** A turn that fails, on a full disk for one, is taken again; the results it could not write are still there. */
+  function guarded(act: () => void) {
+    try {
+      act();
+      trouble = undefined;
+    } catch (error) {
+      [trouble, restMs] = [error, WAIT_MS_MAX];
+      deps.noteTrouble(error);
+    }
+  }
+
+  return { run, wake: bell.ring, state: () => ({ underWay: underWay.size, trouble }) };
+}

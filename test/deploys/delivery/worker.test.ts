@@ -1,0 +1,201 @@
+import { describe, expect, test } from 'bun:test';
+import { isSigned } from '../../../deploys/delivery/signature.ts';
+import { Secret } from '../../../shared/secret.ts';
+import { START_MS } from '../../fakes/chain-clock.ts';
+import { answered, failedWith, refusedFor } from '../../fakes/scripted-send.ts';
+import { HOUR, MINUTE, SECOND, SECRET, startWorker, type TimedPost } from './working.ts';
+
+const gapsOf = (posts: readonly TimedPost[]) =>
+  posts.slice(1).map(({ atMs }, i) => atMs - (posts[i]?.atMs ?? 0));
+const distinct = (values: readonly unknown[]) => new Set(values).size;
+const headerOf = ({ post }: TimedPost, name: string) => String(post.headers[name]);
+
+describe('a delivery that always fails (row 18)', () => {
+  test('is attempted six times: at once and 30 s, 2 min, 10 min, 30 min, 2 h after each failure', async () => {
+    await using work = startWorker(() => answered(500));
+    work.addWebhook('one');
+    await work.advance(0);
+    work.upgradeNow('A', 7);
+    await work.advance(4 * HOUR);
+    const posts = work.posts();
+    expect(posts[0]?.atMs).toBe(START_MS);
+    expect(gapsOf(posts)).toEqual([30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, 2 * HOUR]);
+    expect(work.rows('SELECT state, attempts, last_error FROM deliveries')).toEqual([
+      { state: 'failed', attempts: 6, last_error: 'http_500' },
+    ]);
+    expect(work.values('SELECT number FROM attempts ORDER BY n').flat()).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
+  test('has one id and one body, and a new timestamp and signature each time', async () => {
+    await using work = startWorker(() => failedWith('connection_reset'));
+    work.addWebhook('one');
+    work.upgradeNow('A', 7);
+    await work.advance(4 * HOUR);
+    const posts = work.posts();
+    expect(posts).toHaveLength(6);
+    expect([distinct(posts.map(({ id }) => id)), distinct(posts.map(({ text }) => text))]).toEqual([1, 1]);
+    expect(JSON.parse(posts[0]?.text ?? '')).toMatchObject({ id: posts[0]?.id, event: 'program.upgraded' });
+    expect(distinct(posts.map((post) => headerOf(post, 'X-Service-Signature')))).toBe(6);
+    for (const post of posts) {
+      expect(headerOf(post, 'X-Service-Event')).toBe('program.upgraded');
+      const timestamp = headerOf(post, 'X-Service-Timestamp');
+      expect(timestamp).toBe(String(Math.floor(post.atMs / 1_000)));
+      const signed = { timestamp, signature: headerOf(post, 'X-Service-Signature') };
+      expect(isSigned(new Secret(SECRET), signed, post.post.body, Number(timestamp))).toBe(true);
+    }
+  });
+
+  test('counts its delay from the end of the failed attempt, not from its start', async () => {
+    await using work = startWorker();
+    work.addWebhook('one');
+    work.upgradeNow('A', 7);
+    await work.advance(10 * SECOND);
+    work.network.posts[0]?.end(failedWith('timeout'));
+    await work.advance(30 * SECOND - 1);
+    expect(work.posts()).toHaveLength(1);
+    await work.advance(1);
+    expect(gapsOf(work.posts())).toEqual([40 * SECOND]);
+  });
+});
+
+describe('an answer (row 7)', () => {
+  test.each([200, 204, 299])('of %i delivers', async (status) => {
+    await using work = startWorker(() => answered(status));
+    work.addWebhook('one');
+    work.upgradeNow('A', 7);
+    await work.advance(4 * HOUR);
+    expect(work.posts()).toHaveLength(1);
+    expect(work.states()).toEqual(['delivered']);
+  });
+
+  test('of 200 whose body broke off delivers (rows 3, 4)', async () => {
+    await using work = startWorker(() => answered(200, 'half', 'incomplete'));
+    work.addWebhook('one');
+    work.upgradeNow('A', 7);
+    await work.advance(HOUR);
+    expect(work.states()).toEqual(['delivered']);
+    expect(work.values('SELECT answer_body_kind FROM attempts')).toEqual([['incomplete']]);
+  });
+
+  test.each([199, 300, 301, 304, 307, 400, 404, 410, 429, 500, 503])(
+    'of %i is tried again after 30 s',
+    async (status) => {
+      await using work = startWorker(() => answered(status));
+      work.addWebhook('one');
+      work.upgradeNow('A', 7);
+      await work.advance(30 * SECOND);
+      expect(gapsOf(work.posts())).toEqual([30 * SECOND]);
+      expect(work.values('SELECT state, last_status, last_error FROM deliveries')).toEqual([
+        ['retry_scheduled', status, `http_${status}`],
+      ]);
+    },
+  );
+
+  test.each([
+    [failedWith('timeout'), 'failed', 'timeout'],
+    [failedWith('dns_error'), 'failed', 'dns_error'],
+    [failedWith('tls_error'), 'failed', 'tls_error'],
+    [refusedFor('blocked_address'), 'blocked', 'blocked_address'],
+  ] as const)('that never came is tried again too: %p', async (sent, state, error) => {
+    await using work = startWorker(() => sent);
+    work.addWebhook('one');
+    work.upgradeNow('A', 7);
+    await work.advance(30 * SECOND);
+    expect(work.posts()).toHaveLength(2);
+    expect(work.values('SELECT state, error FROM attempts')).toEqual([
+      [state, error],
+      [state, error],
+    ]);
+  });
+});
+
+describe('the worker', () => {
+  test('sends what is enqueued at once when it is told, and within a second when it is not', async () => {
+    await using work = startWorker(() => answered(200));
+    work.addWebhook('one');
+    await work.advance(10 * MINUTE + 1);
+    work.upgradeNow('A', 7);
+    await work.advance(0);
+    expect(work.posts()).toHaveLength(1);
+    work.upgrade('B', 8, work.clock.now());
+    await work.advance(SECOND);
+    expect(work.posts()).toHaveLength(2);
+  });
+
+  test('sends an event as soon as its block time is known', async () => {
+    await using work = startWorker(() => answered(200));
+    work.addWebhook('one');
+    work.upgrade('A', 7, work.clock.now(), false);
+    await work.advance(MINUTE);
+    expect(work.posts()).toEqual([]);
+    work.times.save(7n, START_MS / 1_000);
+    work.worker.wake();
+    await work.advance(0);
+    expect(JSON.parse(work.posts()[0]?.text ?? '').data.deployed_at).toBe('2026-11-20T00:00:00Z');
+  });
+
+  test('looks at the queue once a second when there is nothing to do', async () => {
+    let looks = 0;
+    await using work = startWorker(undefined, {
+      outbox: (outbox) => ({ ...outbox, claim: (...args) => (looks++, outbox.claim(...args)) }),
+    });
+    await work.advance(MINUTE);
+    expect(looks).toBeLessThanOrEqual(61);
+  });
+
+  test('signs with the next secret too while a rotation waits (row 30)', async () => {
+    const [current, next] = [new Secret('old secret'), new Secret('new secret')];
+    await using work = startWorker(() => answered(500), {
+      secretsOf: (_, atMs) =>
+        atMs < START_MS + MINUTE ? { current, next } : { current: next, next: undefined },
+    });
+    work.addWebhook('one');
+    work.upgradeNow('A', 7);
+    await work.advance(4 * HOUR);
+    const isBy = (secret: Secret, header: string) => (post: TimedPost) => {
+      const timestamp = headerOf(post, 'X-Service-Timestamp');
+      return isSigned(
+        secret,
+        { timestamp, signature: headerOf(post, header) },
+        post.post.body,
+        Number(timestamp),
+      );
+    };
+    const posts = work.posts();
+    expect(posts.map(isBy(current, 'X-Service-Signature'))).toEqual([true, true, false, false, false, false]);
+    expect(posts.map(isBy(next, 'X-Service-Signature-Next'))).toEqual([
+      true,
+      true,
+      false,
+      false,
+      false,
+      false,
+    ]);
+    expect(posts.map(isBy(next, 'X-Service-Signature'))).toEqual([false, false, true, true, true, true]);
+    expect(Object.keys(posts[5]?.post.headers ?? {})).not.toContain('X-Service-Signature-Next');
+  });
+
+  test('fails an attempt whose secret cannot be had, without sending, and says so', async () => {
+    await using work = startWorker(() => answered(200), {
+      secretsOf: () => {
+        throw new Error('cannot be unsealed');
+      },
+    });
+    work.addWebhook('one');
+    work.upgradeNow('A', 7);
+    await work.advance(4 * HOUR);
+    expect(work.posts()).toEqual([]);
+    expect(work.values('SELECT state, last_error FROM deliveries')).toEqual([['failed', 'internal_error']]);
+    expect(work.broken).toHaveLength(6);
+  });
+
+  test('stores the headers it sent, and no secret', async () => {
+    await using work = startWorker(() => answered(200));
+    work.addWebhook('one');
+    work.upgradeNow('A', 7);
+    await work.advance(0);
+    const [[headers]] = work.values('SELECT request_headers_json FROM attempts') as [[string]]; // one TEXT column
+    expect(JSON.parse(headers)).toEqual(work.posts()[0]?.post.headers ?? {});
+    expect(JSON.stringify(work.rows('SELECT * FROM attempts'))).not.toContain(SECRET);
+  });
+});
