@@ -1,6 +1,6 @@
 import { createLine, type Part, type Start } from './line.ts';
 
-/** Calls of one batch under way at once. A held stream keeps its place until its turn has come and gone. */
+/** Calls of one batch under way at once. */
 const PARALLEL_MAX = 8;
 
 const OPEN = Buffer.from('[');
@@ -13,7 +13,7 @@ export type Beat = (signal: AbortSignal) => Promise<void>;
 
 /**
  * The answers as one JSON array in the batch's order, spliced as bytes, holding one chunk at a time. A later answer
- * that is large waits at its backend. When one breaks off after its first byte the whole stream fails, so that the
+ * that is large waits at its backend, or is asked for again when an earlier call needs its place (`line.ts`). When one breaks off after its first byte the whole stream fails, so that the
  * caller's connection is cut, and `onCut` is told its place. `abort` ends every call; it is fired when the caller
  * leaves.
  */
