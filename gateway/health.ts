@@ -1,6 +1,7 @@
 import type { Clock } from '../shared/clock.ts';
 import type { Health } from './app.ts';
 import type { Backend } from './backend/backend.ts';
+import { isLiveNode } from './backend/live-node.ts';
 import type { Journal } from './limits/journal.ts';
 
 /**
@@ -13,7 +14,7 @@ export function healthOf(backends: readonly Backend[], journal: Journal, clock: 
   const troubled = backends.filter((backend) => troubleOf(backend, clock) !== undefined);
   if (troubled.length === 0) return { ok: true, sentence: 'ok' };
   const names = troubled.map((backend) => troubleOf(backend, clock)).join(', ');
-  const state = backends.filter(({ config }) => config.lanes.includes('state'));
+  const state = backends.filter(({ config }) => isLiveNode(config));
   const needed = state.length > 0 ? state : backends;
   if (needed.some((backend) => !troubled.includes(backend)))
     return { ok: true, sentence: `ok, but not these backends: ${names}` };

@@ -8,8 +8,10 @@ export type View = {
   readonly tip: Record<Commitment, number>;
   /** Its first available block, without any long-term storage behind it; `undefined`: not known. */
   floor: number | undefined;
+  /** Its first available block with its long-term storage; `undefined`: not known. */
+  reach: number | undefined;
 };
 
 export function createView(): View {
-  return { tip: { processed: 0, confirmed: 0, finalized: 0 }, floor: undefined };
+  return { tip: { processed: 0, confirmed: 0, finalized: 0 }, floor: undefined, reach: undefined };
 }

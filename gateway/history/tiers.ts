@@ -67,7 +67,8 @@ function mayCover(backend: Backend, slot: number): boolean {
  * The first slot that an archive has; `undefined`: not known. A node's own floor says nothing about the BigTable behind
  * it.
  */
-export function reachOf({ config, view: { floor } }: Backend): number | undefined {
+export function reachOf({ config, view: { floor, reach } }: Backend): number | undefined {
+  if (reach !== undefined) return beginsAt(reach);
   if (floor === undefined) return undefined;
   return PROFILES[config.profile].bigtable ? 0 : beginsAt(floor);
 }

@@ -1,4 +1,5 @@
 import type { Backend } from '../backend/backend.ts';
+import { isLiveNode } from '../backend/live-node.ts';
 import { type Gap, historyGap } from './history-gap.ts';
 import { inOrder } from './order.ts';
 import { createSeen } from './seen.ts';
@@ -63,7 +64,7 @@ export function createPool({ backends, clock, onGap, ...options }: PoolOptions):
     look,
     floor,
     isHealthy: () =>
-      backends.some(({ config, standing }) => config.lanes.includes('state') && standing.out === undefined),
+      backends.some(({ config, standing }) => isLiveNode(config) && standing.out === undefined),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from '../backend/backend.ts';
+import { followsTip } from '../backend/live-node.ts';
 import { COMMITMENTS } from '../backend/view.ts';
 import { type Extent, extentOf, probe, PROBE_MS, type Reading } from './probe.ts';
 import { referenceSlot } from './reference.ts';
@@ -110,7 +111,7 @@ export function createWatch({ backends, clock, lagSlotsMax, onChange, onUnreacha
     const live = backends.flatMap((backend, i) => {
       const reading = readings[i];
       const { standing } = backend;
-      if (reading?.kind !== 'reading' || reading.isOtherChain || !followsTip(backend)) return [];
+      if (reading?.kind !== 'reading' || reading.isOtherChain || !followsTip(backend.config)) return [];
       const { tip } = reading;
       const movedAtMs = tip > standing.tip ? nowMs : standing.movedAtMs;
       return [{ tip, moves: tip > standing.tip || isMoving(standing, nowMs), movedAtMs }];
@@ -128,7 +129,7 @@ export function createWatch({ backends, clock, lagSlotsMax, onChange, onUnreacha
   function take(backend: Backend, reading: Reading, measure: Measure): void {
     const before = backend.standing;
     // An archive is behind by its nature; only whether it answers counts.
-    const by = followsTip(backend) ? measure : { ...measure, slot: 0, movedAtMs: -Infinity };
+    const by = followsTip(backend.config) ? measure : { ...measure, slot: 0, movedAtMs: -Infinity };
     backend.standing = standingAfter(before, reading, by);
     if (reading.kind === 'unreachable') onUnreachable(backend);
     else see(backend, reading);
@@ -137,7 +138,9 @@ export function createWatch({ backends, clock, lagSlotsMax, onChange, onUnreacha
 
   function see(backend: Backend, { slots, isOtherChain }: Extract<Reading, { kind: 'reading' }>): void {
     const { view } = backend;
-    view.floor = isOtherChain ? undefined : extents.get(backend)?.floor;
+    const extent = isOtherChain ? undefined : extents.get(backend);
+    view.floor = extent?.floor;
+    view.reach = extent?.reach;
     for (const commitment of COMMITMENTS) {
       // As read, and not the highest: a node that was set back to an older snapshot has not what it had.
       view.tip[commitment] = isOtherChain ? 0 : (slots[commitment] ?? view.tip[commitment]);
@@ -148,11 +151,6 @@ export function createWatch({ backends, clock, lagSlotsMax, onChange, onUnreacha
     look,
     extentOf: (backend) => (backend.standing.out === 'of another chain' ? undefined : extents.get(backend)),
   };
-}
-
-/** Whether it follows the tip of the chain; what serves nothing but history or assets does not. */
-function followsTip({ config }: Backend): boolean {
-  return config.lanes.some((lane) => lane === 'state' || lane === 'scan' || lane === 'send');
 }
 
 /** The chain of most backends, of the first among equals; `undefined` when none tells. */

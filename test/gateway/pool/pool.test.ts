@@ -66,6 +66,7 @@ describe('probes', () => {
     expect(all.backends[0]?.view).toEqual({
       tip: { processed: 1_005, confirmed: 1_004, finalized: 973 },
       floor: 17,
+      reach: 17,
     });
     expect(all.pool.floor()).toBe(17);
   });
@@ -109,6 +110,7 @@ describe('probes', () => {
     expect(all.backends[0]?.view).toEqual({
       tip: { processed: 0, confirmed: 0, finalized: 0 },
       floor: undefined,
+      reach: undefined,
     });
     const [, b, c] = all.nodes;
     if (b !== undefined && c !== undefined) b.down = c.down = true;
