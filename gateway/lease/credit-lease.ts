@@ -165,7 +165,7 @@ export function wishOfCredits(lease: CreditLease, nowMs: number): 'now' | 'soon'
 }
 
 /** The centre does not know yet what was charged: one that lost grants would give the same credits to others. */
-function hasNews({ heard, spending }: CreditLease): boolean {
+export function hasNews({ heard, spending }: CreditLease): boolean {
   return heard?.charged !== spending.charged || heard.refunded !== spending.refunded;
 }
 
@@ -202,7 +202,7 @@ export function askCredits(
   nowMs: number,
   wantedMax = Number.MAX_SAFE_INTEGER,
 ): CreditAsk {
-  const wanted = Math.min(wantedMax, wantedOf(lease, nowMs));
+  const wanted = Math.min(wantedMax, wantedOf(lease, nowMs) + lease.waiting);
   const { charged, refunded } = lease.spending;
   if (lease.allowance > wanted) {
     lease.allowance = wanted;

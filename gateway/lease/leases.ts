@@ -10,6 +10,7 @@ import {
   creditsKnown,
   forgetHeard,
   giveBackCredits,
+  hasNews,
   lookAtCredits,
   mayForgetCredits,
   newCreditLease,
@@ -178,7 +179,8 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
     const due: Collected['credits'][number][] = [];
     for (const account of accounts.values()) {
       const { id, credit } = account;
-      if (credit === undefined || credit.allowance <= 0 || credit.sent !== undefined) continue;
+      if (credit === undefined || credit.sent !== undefined) continue;
+      if (credit.allowance <= 0 && !hasNews(credit)) continue;
       due.push({ account, credit, ask: askCredits(credit, id, revision(), nowMs, 0) });
       if (due.length === max) break;
     }

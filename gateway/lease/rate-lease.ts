@@ -21,6 +21,9 @@ export type RateLease = {
   expiresMs: number;
   /** Tokens that came back from requests that were refused after all. */
   back: number;
+  /** Tokens given to a request that waited, which takes them at once or loses them: the centre counts them as spent. */
+  given: number;
+  givenUntilMs: number;
   left: number;
   leftAtMs: number;
   emptyUntilMs: number;
@@ -86,6 +89,8 @@ export function newRateLease(plan: RatePlan, share: number, nowMs: number): Rate
     spent: 0,
     expiresMs: 0,
     back: 0,
+    given: 0,
+    givenUntilMs: 0,
     left: plan.burst,
     leftAtMs: nowMs,
     emptyUntilMs: 0,
@@ -133,7 +138,8 @@ export function heldTokens(lease: RateLease, nowMs: number): number {
     lease.granted = Math.min(lease.granted, lease.spent);
     lease.back = 0;
   }
-  return lease.granted - lease.spent + lease.back;
+  if (nowMs > lease.givenUntilMs) lease.given = 0;
+  return lease.granted - lease.spent + lease.back + lease.given;
 }
 
 /** Nobody asked between two messages. */
@@ -210,9 +216,11 @@ export function takeRate(
   nowMs: number,
 ): void {
   if (from === 'local') return takeOfShare(aloneOf(lease, nowMs), calls, nowMs);
-  const again = Math.min(lease.back, calls);
+  const given = Math.min(lease.given, calls);
+  const again = Math.min(lease.back, calls - given);
+  lease.given -= given;
   lease.back -= again;
-  lease.spent += calls - again;
+  lease.spent += calls - given - again;
 }
 
 /** Gives back what a request took that is refused after all. What was spent is never taken back: it was said. */

@@ -17,6 +17,9 @@ const RENEW_MS = 400;
 /** What an account let in without the centre for longer than a lease lives is a debt that is not paid off. */
 const RECOVERING_MS = 1_000;
 
+/** A request that was given tokens takes them in the turns of the event loop that follow, or has left. */
+const GIVEN_MS = 5;
+
 /** An account that nobody asked for in this time is forgotten. */
 const IDLE_MS = 5_000;
 
@@ -81,7 +84,7 @@ export function askRate(
   const needed = lease.waitingMost;
   if (held > wanted) lease.granted = Math.min(lease.granted, lease.spent + wanted);
   const aloneSinceMs = Math.min(lease.outSinceMs ?? nowMs, lease.local?.sinceMs ?? nowMs);
-  const recovering = nowMs - aloneSinceMs > RECOVERING_MS;
+  const recovering = (lease.local?.spent ?? 0) > 0 && nowMs - aloneSinceMs > RECOVERING_MS;
   const local = lease.known || recovering ? (lease.local?.spent ?? 0) : 0;
   const spent = lease.known ? lease.spent : 0;
   lease.sent = { atMs: nowMs, spent, local, wanted, needed };
@@ -115,7 +118,8 @@ export function takeGrant(lease: RateLease, grant: RateGrant, nowMs: number): vo
   lease.left = grant.left;
   lease.leftAtMs = nowMs;
   const got = grant.granted - grant.spent;
-  lease.back += grant.given;
+  lease.given = grant.given;
+  lease.givenUntilMs = nowMs + GIVEN_MS;
   const isRefused = sent.needed > got + grant.given;
   lease.refused = isRefused ? sent.needed : 0;
   lease.refusedUntilMs = isRefused ? nowMs + grant.waitMs : 0;

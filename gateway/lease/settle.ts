@@ -11,12 +11,9 @@ export function settleRates(
 ): void {
   for (const [i, { account }] of sent.entries()) {
     const answer = answers[i];
-    const backBefore = account.rate.back;
     if (answer?.kind === 'granted') takeGrant(account.rate, answer.grant, nowMs);
     else missGrant(account.rate);
     wake(account);
-    // What was given to a request that has left meanwhile is lost: the centre counts it as spent.
-    account.rate.back = Math.min(account.rate.back, backBefore);
   }
 }
 
