@@ -5,9 +5,10 @@ import { forwardBlock } from './block.ts';
 import { forwardBlocks } from './blocks.ts';
 import { forwardBlocksWithLimit } from './blocks-with-limit.ts';
 import { forwardPage } from './page.ts';
-import { pass, type Passage } from './passage.ts';
+import { type ForwardRoute, pass, type Passage } from './passage.ts';
 import { type Tiers, tiersOf } from './tiers.ts';
 import { forwardTransaction } from './transaction.ts';
+import type { Call } from '../request/call.ts';
 
 type Rule = (passage: Passage, clock: Clock) => Promise<Reply>;
 
@@ -29,9 +30,23 @@ export function withHistory(forward: Forward, clock: Clock): Forward {
     const rule = RULES.get(route.name);
     if (rule === undefined) return forward(call, route, asking);
     const tiers = tiersOf(route.backends);
+    // Real parameters are below a kilobyte; looking through megabytes of them would hold up everybody else.
+    if (isOverlong(call)) return forward(call, livesOf(route, tiers), asking);
     if (!needsRule(route.name, tiers)) return forward(call, route, asking);
     return pass((passage) => rule(passage, clock), forward, call, route, asking, tiers);
   };
+}
+
+/** The parameters of history methods that are looked into, in bytes; what is longer is for a node to refuse. */
+const PARAMS_BYTES_MAX = 65_536;
+
+function isOverlong({ params }: Call): boolean {
+  return params !== undefined && params.length > PARAMS_BYTES_MAX;
+}
+
+/** The route to live nodes, whose own words about odd parameters are the better ones; to archives where there is none. */
+function livesOf(route: ForwardRoute, { live }: Tiers): ForwardRoute {
+  return live.length === 0 ? route : { ...route, backends: live };
 }
 
 function needsRule(name: string, { live, archive }: Tiers): boolean {

@@ -29,7 +29,8 @@ export type Passage = Readonly<{
   through(): Promise<Reply>;
 }>;
 
-type ForwardRoute = Extract<Route, { kind: 'forward' }>;
+/** A route to backends. */
+export type ForwardRoute = Extract<Route, { kind: 'forward' }>;
 
 /**
  * Takes a call through its tiers by `rule`. However many backends are asked meanwhile, `asking.onOver` is called once,

@@ -1,6 +1,6 @@
 import type { StreamBody } from '../backend/begun.ts';
-import type { Forward, Reply } from '../backend/forward.ts';
-import { HISTORY_NOT_AVAILABLE, rpcError } from '../response/rpc-error.ts';
+import type { Asking, Forward, Reply } from '../backend/forward.ts';
+import { HISTORY_NOT_AVAILABLE, INVALID_PARAMS, rpcError } from '../response/rpc-error.ts';
 import type { Call } from '../request/call.ts';
 import { withoutHistory } from './history-flag.ts';
 
@@ -17,6 +17,7 @@ const ANSWER_BYTES_MAX = 1_048_576;
 export function withStatusRule(forward: Forward): Forward {
   return async function forwardByRule(call, route, asking) {
     if (call.method !== 'getSignatureStatuses') return forward(call, route, asking);
+    if ((call.params?.length ?? 0) > PARAMS_BYTES_MAX) return tooMany(call, asking);
     const { params, asked } = withoutHistory(call.params);
     if (!asked) return forward({ ...call, params }, route, asking);
     return unlessNull(
@@ -24,6 +25,16 @@ export function withStatusRule(forward: Forward): Forward {
       call,
     );
   };
+}
+
+/** 256 signatures are 23 KB; nobody looks through megabytes for a flag. */
+const PARAMS_BYTES_MAX = 65_536;
+
+/** Agave's own words (`rpc.rs`). */
+function tooMany({ id }: Call, { onOver }: Asking): Reply {
+  onOver();
+  const bytes = rpcError(INVALID_PARAMS, 'Too many inputs provided; max 256', id);
+  return { kind: 'whole', bytes, encoding: undefined };
 }
 
 async function unlessNull(reply: Reply, { id }: Call): Promise<Reply> {

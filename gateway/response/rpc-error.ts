@@ -1,6 +1,7 @@
 /** Codes of errors that the gateway itself makes inside HTTP 200 (JSON-RPC 2.0 section 5.1; Agave `custom_error.rs`). */
 export const METHOD_NOT_FOUND = -32601;
 export const INVALID_REQUEST = -32600;
+export const INVALID_PARAMS = -32602;
 export const HISTORY_NOT_AVAILABLE = -32011;
 export const NODE_UNHEALTHY = -32005;
 export const NO_BACKEND = -503;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { startBackend } from '../../fakes/backend.ts';
 import { blockText, rowText } from '../../fakes/history.ts';
 import { startHotNode } from '../../fakes/hot-node.ts';
 import { startOldFaithful } from '../../fakes/old-faithful.ts';
@@ -144,4 +145,29 @@ test('an archive that only says 503 makes an error of its own, and the caller is
   } finally {
     superbank.state.timesOut = false;
   }
+});
+
+test("parameters of a megabyte are a live node's to refuse, and are not looked through", async () => {
+  await using live = startBackend();
+  await using archive = startBackend();
+  await using gateway = await startGateway({
+    backends: [
+      { name: 'live', url: live.url },
+      { name: 'archive', url: archive.url, profile: 'superbank' },
+    ],
+  });
+  const key = gateway.key();
+  const members = Array(40_000).fill('"":0').join();
+  for (const method of ['getTransaction', 'getBlock', 'getBlocks', 'getSignaturesForAddress']) {
+    const body = `{"jsonrpc":"2.0","id":1,"method":"${method}","params":["A",{${members}}]}`;
+    expect(await (await gateway.post(body, key)).text()).toContain(`answer to ${method}`);
+  }
+  expect([live.seen.length, archive.seen.length]).toEqual([4, 0]);
+  const statuses = `{"jsonrpc":"2.0","id":1,"method":"getSignatureStatuses","params":[[],{${members}}]}`;
+  expect(await (await gateway.post(statuses, key)).json()).toEqual({
+    jsonrpc: '2.0',
+    id: 1,
+    error: { code: -32602, message: 'Too many inputs provided; max 256' },
+  });
+  expect(live.seen.length).toBe(4);
 });
