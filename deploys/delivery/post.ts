@@ -1,0 +1,178 @@
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { Agent, request as httpsRequest, type RequestOptions } from 'node:https';
+import type { LookupFunction, TcpSocketConnectOpts } from 'node:net';
+import type { ConnectionOptions } from 'node:tls';
+import manifest from '../../package.json' with { type: 'json' };
+import type { Clock } from '../../shared/clock.ts';
+import { isSameAddress } from './addresses.ts';
+import { type BodyKind, collectBody } from './post-body.ts';
+import { failureFrom, type PostFailure } from './post-failure.ts';
+import type { Phase, Stopwatch } from './phases.ts';
+import type { Pin } from './resolve.ts';
+import { literalOf, portOf } from './url-rules.ts';
+
+/** What goes to which addresses: `pins` are the only ones that are ever connected to. */
+export type PinnedPost = Readonly<{
+  url: URL;
+  headers: Readonly<Record<string, string>>;
+  body: Uint8Array;
+  pins: readonly [Pin, ...Pin[]];
+}>;
+
+/** How a POST ended; times are in the stopwatch. */
+export type Posted =
+  | Readonly<{
+      kind: 'answered';
+      status: number;
+      fields: readonly (readonly [name: string, value: string])[];
+      body: Uint8Array;
+      bodyKind: BodyKind;
+      remoteAddress: string;
+    }>
+  | Readonly<{ kind: 'failed'; code: PostFailure | 'aborted' | 'internal_error'; detail: string }>
+  | Readonly<{ kind: 'strayed'; remoteAddress: string }>;
+
+/** Makes one POST over a connection of its own. Never rejects; at most 10 s. */
+export type PostPinned = (post: PinnedPost, watch: Stopwatch, signal: AbortSignal) => Promise<Posted>;
+
+const ATTEMPT_MS = 10_000;
+const CONNECT_MS = 4_000;
+const TLS_MS = 4_000;
+/** All of an answer's head; llhttp gives up beyond it. */
+const HEAD_BYTES_MAX = 16_384;
+
+/** Interim answers (1xx) that are read before the answer. */
+const INTERIM_MAX = 16;
+/** Least time for one address before the next is tried. */
+const ADDRESS_MS_MIN = 250;
+
+/** POSTs over HTTP/1.1 and TLS 1.2 or later. `ca` as in the policy. */
+export function createPost(ca: string | undefined, clock: Clock): PostPinned {
+  // An agent of its own knows no proxies of the environment; a new connection per attempt is never another's pin.
+  const agent = new Agent({ keepAlive: false, maxCachedSessions: 0 });
+  const trust = ca === undefined ? {} : { ca };
+  return async function postPinned(post, watch, signal) {
+    const over = new AbortController();
+    try {
+      const request = httpsRequest({ ...optionsFor(post), ...trust, agent });
+      over.signal.addEventListener('abort', () => request.destroy(), { once: true });
+      const outcome = outcomeOf(request, post, { clock, watch, signal, over });
+      request.end(post.body);
+      return await outcome;
+    } catch (error) {
+      return {
+        kind: 'failed',
+        code: 'internal_error',
+        detail: error instanceof Error ? error.name : 'unknown',
+      };
+    } finally {
+      over.abort();
+    }
+  };
+}
+
+type Times = Readonly<{ clock: Clock; watch: Stopwatch; signal: AbortSignal; over: AbortController }>;
+
+/** The first thing that decides the attempt; the caller then aborts `over`, which closes the connection. */
+function outcomeOf(
+  request: ClientRequest,
+  { pins }: PinnedPost,
+  { clock, watch, signal, over }: Times,
+): Promise<Posted> {
+  const { promise, resolve } = Promise.withResolvers<Posted>();
+  let response: IncomingMessage | undefined;
+  /** Once there is a status line it decides, and whatever breaks is the body's. */
+  const fail = (code: PostFailure | 'aborted', detail: string) => {
+    if (response === undefined) resolve({ kind: 'failed', code, detail });
+    else over.abort();
+  };
+  const within = (ms: number, phase: Phase, code: PostFailure, detail: string) =>
+    void clock.sleep(ms, over.signal).then(() => watch.current() === phase && fail(code, detail));
+
+  request.on('socket', (socket) => {
+    socket.once('connect', () => {
+      watch.ended('connectMs');
+      const { remoteAddress } = socket;
+      if (remoteAddress === undefined) return fail('connection_reset', 'closed as soon as it was open');
+      if (!pins.some(({ address }) => isSameAddress(address, remoteAddress)))
+        return resolve({ kind: 'strayed', remoteAddress });
+      within(TLS_MS, 'tlsMs', 'tls_timeout', 'the TLS handshake took too long');
+    });
+    socket.once('secureConnect', () => watch.ended('tlsMs'));
+  });
+  request.on('response', (arrived) => {
+    const { statusCode = 0, rawHeaders, socket } = arrived;
+    if (statusCode < 200) return fail('bad_response', 'a status that is none');
+    watch.ended('firstByteMs');
+    response = arrived;
+    const head = {
+      status: statusCode,
+      fields: pairsOf(rawHeaders),
+      remoteAddress: socket.remoteAddress ?? '',
+    };
+    void collectBody(arrived, over.signal).then((body) => resolve({ kind: 'answered', ...head, ...body }));
+  });
+  let interim = 0;
+  request.on('information', () => {
+    // A flood of them would keep the parser busy until the time is over, so the rest is left unread. Not paused at
+    // once: the client resumes when the piece it is parsing is done.
+    if (++interim === INTERIM_MAX) setImmediate(() => request.socket?.pause());
+  });
+  request.on('error', (error) => {
+    const { code, detail } = failureFrom(error, watch.current());
+    if (response === undefined) fail(code, detail);
+  });
+  request.on('close', () => {
+    if (response === undefined) fail('bad_response', 'the connection ended without an answer');
+  });
+  within(CONNECT_MS, 'connectMs', 'unreachable', 'no connection within its time');
+  void clock.sleep(ATTEMPT_MS, over.signal).then(() => fail('timeout', 'no answer within 10 s'));
+  const stop = () => fail('aborted', 'given up');
+  signal.addEventListener('abort', stop, { once: true, signal: over.signal });
+  if (signal.aborted) stop();
+  return promise;
+}
+
+/** `node:https` hands the options of the socket on. */
+type Options = RequestOptions &
+  Pick<TcpSocketConnectOpts, 'autoSelectFamily' | 'autoSelectFamilyAttemptTimeout'> &
+  Pick<ConnectionOptions, 'ALPNProtocols'>;
+
+function optionsFor({ url, headers, body, pins }: PinnedPost): Options {
+  const literal = literalOf(url);
+  // Called for names alone: an address in the URL is connected to as it stands.
+  const lookup: LookupFunction = (_host, { all }, give) =>
+    all === true ? give(null, [...pins]) : give(null, pins[0].address, pins[0].family);
+  return {
+    method: 'POST',
+    host: literal ?? url.hostname,
+    port: portOf(url),
+    path: url.pathname + url.search,
+    lookup,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: Math.max(ADDRESS_MS_MIN, Math.floor(CONNECT_MS / pins.length)),
+    // Without it the name would be taken from the Host header; an address cannot be one, and is verified as host.
+    servername: literal === undefined ? url.hostname : '',
+    // Its own property, so that no environment variable decides.
+    rejectUnauthorized: true,
+    minVersion: 'TLSv1.2',
+    ALPNProtocols: ['http/1.1'],
+    maxHeaderSize: HEAD_BYTES_MAX,
+    insecureHTTPParser: false,
+    headers: {
+      'content-type': 'application/json',
+      'user-agent': `Sluice-Webhooks/${manifest.version}`,
+      ...headers,
+      host: url.host,
+      'content-length': body.byteLength,
+      'accept-encoding': 'identity',
+      connection: 'close',
+    },
+  };
+}
+
+function pairsOf(raw: readonly string[]): (readonly [string, string])[] {
+  const pairs: (readonly [string, string])[] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) pairs.push([raw[i] ?? '', raw[i + 1] ?? '']);
+  return pairs;
+}
