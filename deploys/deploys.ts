@@ -6,15 +6,19 @@ import type { Store } from '../shared/store/open.ts';
 import { createApp } from './api/app.ts';
 import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog } from './api/request-log.ts';
+import type { AttemptDeps } from './delivery/attempt.ts';
+import { createWorker } from './delivery/worker.ts';
 import { healthOf } from './health.ts';
 import { createMetrics } from './metrics.ts';
+import { createEnqueue } from './outbox/enqueue.ts';
+import { createOutbox, type Outbox } from './outbox/outbox.ts';
 import { createBlockTimeStore } from './store/block-times.ts';
 import { createReadings } from './store/readings.ts';
 import { tendUsage } from './usage/tend.ts';
 import { createBlockTimes } from './watch/block-time.ts';
 import { createRead } from './watch/failover.ts';
+import { createFill } from './watch/fill.ts';
 import { createNotes } from './watch/notes.ts';
-import { deploySlotOf, type Reading } from './watch/program-state.ts';
 import { createRpcBackend, type Fetch } from './watch/rpc.ts';
 import type { WatchedProgram } from './watch/watched.ts';
 import { createWatcher } from './watch/watcher.ts';
@@ -30,6 +34,10 @@ export type DeploysDeps = Readonly<{
   clock: Clock;
   fetch: Fetch;
   log: Log;
+  /** Gives n uniform bytes. */
+  random(bytes: number): Uint8Array;
+  /** How deliveries are sent. Absent, they are queued and wait. */
+  delivery?: Pick<AttemptDeps, 'send' | 'secretsOf'>;
 }>;
 
 /** How long a revoked key may go on working. */
@@ -42,7 +50,16 @@ export function createDeploys(deps: DeploysDeps) {
     createRpcBackend({ name: `rpc_urls[${i}]`, url, key: config.rpcKey }, { fetch, clock }),
   );
   const readings = createReadings(store);
-  const blockTimes = createBlockTimes(backends, createBlockTimeStore(store), clock);
+  const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
+  const enqueue = createEnqueue(store, (program) => labels.get(program) ?? program, deps.random);
+  const outbox = createOutbox(store, deps.random);
+  const worker = deps.delivery && createDeliveries(outbox, deps.delivery, deps);
+  const times = createBlockTimeStore(store);
+  const rememberTime = (slot: bigint, unixSeconds: number) => {
+    times.save(slot, unixSeconds);
+    worker?.wake();
+  };
+  const blockTimes = createBlockTimes(backends, { ...times, save: rememberTime }, clock);
   const notes = createNotes(log, programs, readings.deploySlots());
   const keys = createIdentify(store, clock);
   const watcher = createWatcher({
@@ -50,12 +67,13 @@ export function createDeploys(deps: DeploysDeps) {
       backends,
       programs.map(({ address }) => address),
     ),
-    save: (latest, genesisHash) => {
-      if (readings.save(latest, genesisHash) === 'same-chain') return;
+    save: (latest, deploys, genesisHash) => {
+      const addEvents = () => enqueue.deploys(deploys, clock.now());
+      if (readings.save(latest, genesisHash, addEvents) === 'same-chain') return;
       blockTimes.forget();
       notes.noteOtherChain();
     },
-    fillBlockTimes: (reading, signal) => blockTimes.fill(deploySlotsOf(reading), signal),
+    fillBlockTimes: createFill({ blockTimes, awaited: outbox.awaited, clock }),
     noteRead: (latest, deploys, reasons) => {
       metrics.noteRead(latest, deploys.length);
       notes.noteRead(latest, deploys, reasons);
@@ -107,11 +125,39 @@ export function createDeploys(deps: DeploysDeps) {
     answer: (request: Request) => app.handle(request),
     answerMetrics: metrics.answer,
     async tend(signal: AbortSignal): Promise<void> {
-      await Promise.all([watcher.run(signal), refreshKeys(signal), lookAfterUsage(signal)]);
+      await Promise.all([
+        watcher.run(signal),
+        refreshKeys(signal),
+        lookAfterUsage(signal),
+        worker?.run(signal),
+      ]);
     },
   };
 }
 
-function deploySlotsOf(reading: Reading): bigint[] {
-  return [...reading.programs.values()].flatMap((state) => deploySlotOf(state) ?? []);
+function createDeliveries(
+  outbox: Outbox,
+  delivery: Pick<AttemptDeps, 'send' | 'secretsOf'>,
+  { clock, log }: Pick<DeploysDeps, 'clock' | 'log'>,
+) {
+  return createWorker({
+    ...delivery,
+    outbox,
+    clock,
+    noteEnded: ({ claim, verdict }, recorded) =>
+      log.info(
+        {
+          delivery: claim.deliveryId,
+          webhook: claim.webhookId,
+          attempt: claim.n,
+          outcome: verdict.kind,
+          recorded,
+        },
+        'attempt',
+      ),
+    noteReaped: (count) => log.warn({ attempts: count }, 'attempts of a process that died are made again'),
+    noteClockMoved: (byMs) => log.warn({ by_ms: byMs }, 'the wall clock was moved'),
+    noteTrouble: (error) => log.error({ err: error }, 'the queue of deliveries cannot be used'),
+    noteBroken: (error) => log.error({ err: error }, 'an attempt could not be made'),
+  });
 }

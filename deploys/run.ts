@@ -40,6 +40,8 @@ export async function runDeploys(
   const { dataDir } = config.storage;
   const opened = openStore(join(dataDir, ACCOUNTS_FILE), { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
   if (opened.kind === 'unusable') return complain(opened.sentence);
+  // Power loss must not take back a delivery that was recorded: the receiver would hear of it twice.
+  opened.store.run('PRAGMA synchronous = FULL');
   const ledger = openStore(join(dataDir, LEDGER_FILE), USAGE_MIGRATIONS);
   if (ledger.kind === 'unusable') return complain(ledger.sentence);
   const ledgerReader = openStore(join(dataDir, LEDGER_FILE), USAGE_MIGRATIONS);
@@ -57,6 +59,7 @@ export async function runDeploys(
     clock: systemClock,
     fetch,
     log,
+    random,
   });
   const listening = listen(config.deploys, deploys.answer, deploys.answerMetrics);
   if (listening.kind === 'refused') return complain(listening.sentence);

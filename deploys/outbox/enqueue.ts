@@ -12,7 +12,7 @@ export type Pinged =
 
 export type Enqueue = Readonly<{
   /**
-   * Writes an event of each deploy and a delivery for every webhook that wants it. To be called inside the transaction
+   * Writes an event of each deploy that a webhook wants, and a delivery for every such webhook. To be called inside the transaction
    * that stores the reading, and only there: otherwise a crash could lose or double an event.
    */
   deploys(deploys: readonly Deploy[], nowMs: number): void;
@@ -66,6 +66,8 @@ export function createEnqueue(
     // A chain begun anew may deploy the same program in the same slot.
     const genesisHash = chain.get()?.genesis_hash ?? 'unknown';
     for (const { program, previousSlot, deploySlot } of found) {
+      const webhooks = wanting.all(program);
+      if (webhooks.length === 0) continue;
       const dedupeKey = `up:${genesisHash.slice(0, 8)}:${program}:${deploySlot}`;
       const event = addEvent.get(dedupeKey, program, labelOf(program), previousSlot, deploySlot, nowMs);
       if (!event) continue;
@@ -76,7 +78,7 @@ export function createEnqueue(
         body: () => null,
         nowMs,
       } as const;
-      for (const webhook of wanting.all(program)) deliver(webhook, delivery);
+      for (const webhook of webhooks) deliver(webhook, delivery);
     }
   }
 

@@ -2,15 +2,15 @@ import type { Store } from '../../shared/store/open.ts';
 import { type Claim, createClaim } from './claim.ts';
 import { createFinish, type Recorded, type Result } from './finish.ts';
 import { createReap } from './reap.ts';
-import { createRelease } from './release.ts';
+import { createRelease, type Release } from './release.ts';
 
 /**
  * The queue as the worker needs it. Instants are Unix milliseconds. Every function is one IMMEDIATE transaction and
  * throws when it cannot be done; then nothing of it was.
  */
 export type Outbox = Readonly<{
-  release(nowMs: number): 'all' | 'more';
-  awaitedSlots: ReturnType<typeof createRelease>['awaitedSlots'];
+  release: Release['release'];
+  awaited: Release['awaited'];
   claim(nowMs: number, underWay: Iterable<Claim>): readonly Claim[];
   /** In the order of the results. */
   finish(results: readonly Result[]): readonly Recorded[];
@@ -23,7 +23,7 @@ export type Outbox = Readonly<{
 
 /** The queue over `store`, whose tables hold everything it knows. `random` gives n uniform bytes. */
 export function createOutbox(store: Store, random: (bytes: number) => Uint8Array): Outbox {
-  const { release, awaitedSlots } = createRelease(store);
+  const { release, awaited } = createRelease(store);
   const finish = createFinish(store);
   const finishAll = store.transaction((results: readonly Result[]) =>
     results.map((result) => unlessUnwritable(() => finish(result))),
@@ -39,7 +39,7 @@ export function createOutbox(store: Store, random: (bytes: number) => Uint8Array
   );
   return {
     release,
-    awaitedSlots,
+    awaited,
     // Nothing due is the ordinary case, and no reason to keep others from writing.
     claim: (nowMs, underWay) => (isDue.get(nowMs) === null ? [] : claim(nowMs, underWay)),
     finish: (results) => finishAll.immediate(results),

@@ -8,9 +8,12 @@ export type Release = Readonly<{
    * due. `more` means that another call has more to do.
    */
   release(nowMs: number): 'all' | 'more';
-  /** The slots that events wait for the block time of, newest first. */
-  awaitedSlots(): Slot[];
+  /** The slots that events wait for the block time of, newest first, and since when. */
+  awaited(): Awaited[];
 }>;
+
+/** A slot without a block time, and when the first event that needs it was detected. */
+export type Awaited = Readonly<{ slot: Slot; sinceMs: number }>;
 
 /** Bodies in one transaction: some milliseconds in which nothing else is answered. */
 const BODIES_MAX = 500;
@@ -36,9 +39,9 @@ export function createRelease(store: Store): Release {
   const give = store.prepare(`
     UPDATE deliveries SET body = ?1, next_attempt_at_ms = iif(state = 'queued', ?2, NULL) WHERE id = ?3`);
   const close = store.prepare('UPDATE events SET released_at_ms = ? WHERE id = ?');
-  const awaited = store.prepare<{ deploy_slot: number }, []>(
-    'SELECT DISTINCT deploy_slot FROM events WHERE released_at_ms IS NULL ORDER BY deploy_slot DESC',
-  );
+  const awaited = store.prepare<{ deploy_slot: number; since_ms: number }, []>(`
+    SELECT deploy_slot, min(created_at_ms) AS since_ms FROM events WHERE released_at_ms IS NULL
+    GROUP BY deploy_slot ORDER BY deploy_slot DESC`);
 
   const releaseSome = store.transaction((event: EventRow, nowMs: number) => {
     const rows = bodiless.all(event.id, BODIES_MAX);
@@ -53,7 +56,8 @@ export function createRelease(store: Store): Release {
       releaseSome.immediate(event, nowMs);
       return 'more';
     },
-    awaitedSlots: () => awaited.all().map(({ deploy_slot }) => BigInt(deploy_slot)),
+    awaited: () =>
+      awaited.all().map(({ deploy_slot, since_ms }) => ({ slot: BigInt(deploy_slot), sinceMs: since_ms })),
   };
 }
 

@@ -1,5 +1,6 @@
 import { type Address, address } from '@solana/kit';
 import type { Store } from '../../shared/store/open.ts';
+import { createAbandon } from '../outbox/abandon.ts';
 import type { DeploySlots } from '../watch/change.ts';
 import { deploySlotOf } from '../watch/program-state.ts';
 import type { Latest } from '../watch/watcher.ts';
@@ -7,9 +8,10 @@ import type { Latest } from '../watch/watcher.ts';
 export type Readings = Readonly<{
   /**
    * Puts a reading in the place of the one before, in one IMMEDIATE transaction. When `genesisHash` is not the stored
-   * one, the reading before and all block times are another chain's: they are forgotten in the same transaction.
+   * one, the reading before, all block times and all events that wait for theirs are another chain's: they are
+   * forgotten in the same transaction. Otherwise `enqueue` adds to it what follows from the reading.
    */
-  save(latest: Latest, genesisHash?: string): 'same-chain' | 'other-chain';
+  save(latest: Latest, genesisHash?: string, enqueue?: () => void): 'same-chain' | 'other-chain';
   /** The deploy slots of the stored reading; empty when there is none. */
   deploySlots(): DeploySlots;
 }>;
@@ -36,29 +38,34 @@ export function createReadings(store: Store): Readings {
   const genesis = store.prepare<{ genesis_hash: string }, []>('SELECT genesis_hash FROM chain');
   const putGenesis = store.prepare('INSERT OR REPLACE INTO chain VALUES (1, ?)');
   const clearTimes = store.prepare('DELETE FROM block_times');
+  const abandon = createAbandon(store);
 
   /** Whether the store was of another chain; it is of `genesisHash` then. */
-  function moveTo(genesisHash: string): boolean {
+  function moveTo(genesisHash: string, nowMs: number): boolean {
     const stored = genesis.get()?.genesis_hash;
     if (stored === genesisHash) return false;
     putGenesis.run(genesisHash);
     if (stored === undefined) return false;
     clearTimes.run();
+    abandon(nowMs);
     return true;
   }
 
-  const save = store.transaction(({ reading, checkedAtMs }: Latest, genesisHash: string | undefined) => {
-    const isOther = genesisHash !== undefined && moveTo(genesisHash);
+  const save = store.transaction((latest: Latest, genesisHash?: string, enqueue?: () => void) => {
+    const { reading, checkedAtMs } = latest;
+    const isOther = genesisHash !== undefined && moveTo(genesisHash, checkedAtMs);
     note.run({ contextSlot: reading.contextSlot, checkedAtMs });
     clear.run();
     for (const [program, state] of reading.programs) {
       const upgradeAuthority = state.status === 'upgradeable' ? state.upgradeAuthority : null;
       put.run({ program, status: state.status, upgradeAuthority, deploySlot: deploySlotOf(state) ?? null });
     }
-    return isOther ? 'other-chain' : 'same-chain';
+    if (isOther) return 'other-chain';
+    enqueue?.();
+    return 'same-chain';
   });
   return {
-    save: (latest, genesisHash) => save.immediate(latest, genesisHash),
+    save: (...args) => save.immediate(...args),
     deploySlots: () => new Map(slots.all().map((row) => [address(row.program_id), BigInt(row.deploy_slot)])),
   };
 }

@@ -12,8 +12,11 @@ export type BlockTimeStore = Readonly<{
 export type BlockTimes = Readonly<{
   /** Unix seconds of the block at `slot`; `undefined` until it was looked up. */
   timeOf(slot: Slot): number | undefined;
-  /** Looks up those of `slots` that are unknown, newest first, until `signal` aborts. Forgets all others. */
-  fill(slots: readonly Slot[], signal: AbortSignal): Promise<void>;
+  /**
+   * Looks up those of `slots` that are unknown, newest first, until `signal` aborts. Forgets all others. The `urgent`
+   * among them come first, and are asked for again however short ago that was.
+   */
+  fill(slots: readonly Slot[], signal: AbortSignal, urgent?: ReadonlySet<Slot>): Promise<void>;
   /** Forgets what is in memory, because the store forgot it. */
   forget(): void;
 }>;
@@ -47,12 +50,17 @@ export function createBlockTimes(
   let known = new Map<Slot, number>();
   let waits = new Map<Slot, Wait>();
 
-  async function fill(slots: readonly Slot[], signal: AbortSignal): Promise<void> {
+  async function fill(
+    slots: readonly Slot[],
+    signal: AbortSignal,
+    urgent: ReadonlySet<Slot> = new Set(),
+  ): Promise<void> {
     recall(slots);
-    const due = slots.filter(
-      (slot) => !known.has(slot) && (waits.get(slot)?.dueMs ?? 0) <= clock.monotonic(),
+    const isDue = (slot: Slot) => urgent.has(slot) || (waits.get(slot)?.dueMs ?? 0) <= clock.monotonic();
+    const due = slots.filter((slot) => !known.has(slot) && isDue(slot));
+    const queue = [...new Set(due)].sort(
+      (a, b) => Number(urgent.has(b)) - Number(urgent.has(a)) || (a < b ? 1 : -1),
     );
-    const queue = [...new Set(due)].sort((a, b) => (a < b ? 1 : -1));
     let failures = 0;
     for (let calls = 0, i = 0; i < queue.length && calls < LOOKUPS_MAX && failures < FAILURES_MAX; calls++) {
       const slot = queue[i] ?? 0n;

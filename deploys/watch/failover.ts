@@ -6,8 +6,11 @@ import type { Reading } from './program-state.ts';
 import { readPrograms, type ReadOutcome } from './read.ts';
 import type { RpcBackend } from './rpc.ts';
 
-/** The last reading of this run, which a new one must not go behind, and every deploy slot seen in it. */
-export type Floor = Reading & Readonly<{ deploySlots: DeploySlots }>;
+/**
+ * The last reading of this run, which a new one must not go behind, every deploy slot seen in the run, and the chain
+ * it is of once a backend told.
+ */
+export type Floor = Reading & Readonly<{ deploySlots: DeploySlots; genesisHash: string | undefined }>;
 
 /** How a reading over all backends ended. `reasons` has a sentence for each backend that gave none. */
 export type ReadingOutcome =
@@ -15,8 +18,15 @@ export type ReadingOutcome =
       readonly kind: 'read';
       readonly reading: Reading;
       readonly reasons: readonly string[];
-      /** Of the backend that was read; asked only without a floor, and `undefined` when it does not tell. */
+      /** Of the backend that was read; `undefined` when it does not tell. */
       readonly genesisHash: string | undefined;
+    }
+  /** Every backend is of one and the same other chain than the reading before; `reading` is its first. */
+  | {
+      readonly kind: 'other-chain';
+      readonly reading: Reading;
+      readonly reasons: readonly string[];
+      readonly genesisHash: string;
     }
   /** Every backend says that most programs are gone at once; `reading` is the first one's. */
   | { readonly kind: 'implausible'; readonly reading: Reading; readonly reasons: readonly string[] }
@@ -32,18 +42,23 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
   return async function read(floor, signal) {
     const reasons: string[] = [];
     const doubted: Reading[] = [];
+    const strangers: string[] = [];
     let behind = 0;
     for (const { name, call } of backends) {
       if (signal.aborted) break;
       const outcome = judged(await readPrograms(call, addresses, floor?.contextSlot, signal), floor);
-      if (outcome.kind === 'read') {
-        const genesisHash = floor === undefined ? await readGenesisHash(call, signal) : undefined;
-        return { kind: 'read', reading: outcome.reading, reasons, genesisHash };
+      const genesisHash = outcome.kind === 'failed' ? undefined : await readGenesisHash(call, signal);
+      if (isOther(floor?.genesisHash, genesisHash)) {
+        strangers.push(genesisHash);
+        reasons.push(`${name} is of another chain than the reading before`);
+        continue;
       }
+      if (outcome.kind === 'read') return { kind: 'read', reading: outcome.reading, reasons, genesisHash };
       reasons.push(`${name} ${outcome.reason}`);
       if (outcome.kind === 'implausible') doubted.push(outcome.reading);
       if (outcome.kind === 'behind') behind++;
     }
+    if (strangers.length === backends.length) return readAnew(strangers, reasons, signal);
     const [first] = doubted;
     if (first !== undefined && doubted.length === backends.length)
       return { kind: 'implausible', reading: first, reasons };
@@ -51,6 +66,27 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
       ? { kind: 'behind', reasons }
       : { kind: 'failed', reasons };
   };
+
+  /** One backend of another chain is misplaced; when all are, the chain was begun anew. */
+  async function readAnew(
+    genesisHashes: readonly string[],
+    reasons: readonly string[],
+    signal: AbortSignal,
+  ): Promise<ReadingOutcome> {
+    const [[genesisHash], [backend]] = [genesisHashes, backends];
+    if (genesisHash === undefined || backend === undefined) return { kind: 'failed', reasons };
+    if (genesisHashes.some((hash) => hash !== genesisHash)) return { kind: 'failed', reasons };
+    // What was read before was asked for under the old chain's slots.
+    const outcome = await readPrograms(backend.call, addresses, undefined, signal);
+    return outcome.kind === 'read'
+      ? { kind: 'other-chain', reading: outcome.reading, reasons, genesisHash }
+      : { kind: 'failed', reasons };
+  }
+}
+
+/** Nothing is said against a backend that does not tell. */
+function isOther(before: string | undefined, told: string | undefined): told is string {
+  return before !== undefined && told !== undefined && told !== before;
 }
 
 /** One backend's reading against the one before. */

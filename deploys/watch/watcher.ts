@@ -8,17 +8,18 @@ import { nextStartMs } from './schedule.ts';
 /** The last good reading of this run. `checkedAtMs` is when it began: whatever was final then is in it. */
 export type Latest = Readonly<{ reading: Reading; checkedAtMs: number }>;
 /** A reading that gave nothing. */
-export type Unread = Exclude<ReadingOutcome, { kind: 'read' }> | { readonly kind: 'broken'; error: unknown };
+export type Unread =
+  Exclude<ReadingOutcome, { kind: 'read' | 'other-chain' }> | { readonly kind: 'broken'; error: unknown };
 /** What the watcher knows: the last good reading, and what is wrong if the newest one failed. */
 export type WatchState = Readonly<{ latest: Latest | undefined; trouble: Unread | undefined }>;
 
 export type WatcherDeps = Readonly<{
   read: Read;
   /**
-   * Stores a reading and all that follows from it in one transaction; throws when it cannot. `genesisHash` is given
-   * with a reading that begins the watching, when its backend tells it.
+   * Stores a reading and the events of its deploys in one transaction; throws when it cannot. `genesisHash` is that of
+   * the reading's backend, when it tells it.
    */
-  save(latest: Latest, genesisHash: string | undefined): void;
+  save(latest: Latest, deploys: readonly Deploy[], genesisHash: string | undefined): void;
   /** Looks up what the reading still lacks, until `signal` aborts. */
   fillBlockTimes(reading: Reading, signal: AbortSignal): Promise<void>;
   /** Hears of every reading, for logs and metrics. */
@@ -29,7 +30,7 @@ export type WatcherDeps = Readonly<{
   clock: Clock;
   pollMs: number;
 }>;
-type Taken = Extract<ReadingOutcome, { kind: 'read' | 'implausible' }>;
+type Taken = Extract<ReadingOutcome, { kind: 'read' | 'other-chain' | 'implausible' }>;
 
 /** Longest a reading may take over all backends. */
 const READING_MS_MAX = 30_000;
@@ -68,20 +69,28 @@ export function createWatcher(deps: WatcherDeps): Readonly<{
       if (signal.aborted) return undefined;
       if (outcome.kind === 'timed-out') return keepLast({ kind: 'failed', reasons: [TOO_SLOW] });
       const { value } = outcome;
-      if (value.kind === 'read' || (value.kind === 'implausible' && implausible + 1 >= IMPLAUSIBLE_MAX))
-        return take(value, checkedAtMs);
+      if (value.kind === 'read') return take(value, floor, checkedAtMs);
+      if (value.kind === 'other-chain') return take(value, undefined, checkedAtMs);
+      if (value.kind === 'implausible' && implausible + 1 >= IMPLAUSIBLE_MAX)
+        return take(value, floor, checkedAtMs);
       return keepLast(value);
     } catch (error) {
       return keepLast({ kind: 'broken', error });
     }
   }
 
-  function take(outcome: Taken, checkedAtMs: number): Latest {
+  /** `before` is absent for the first reading of a chain: it makes no events, as after a restart (spec 6.2.3). */
+  function take(outcome: Taken, before: Floor | undefined, checkedAtMs: number): Latest {
     const latest: Latest = { reading: outcome.reading, checkedAtMs };
-    const seen = floor?.deploySlots ?? new Map();
+    const seen = before?.deploySlots ?? new Map();
     const deploys = deploysBetween(seen, latest.reading);
-    deps.save(latest, outcome.kind === 'read' ? outcome.genesisHash : undefined);
-    floor = { ...latest.reading, deploySlots: seenAfter(seen, latest.reading) };
+    const genesisHash = outcome.kind === 'implausible' ? undefined : outcome.genesisHash;
+    deps.save(latest, deploys, genesisHash);
+    floor = {
+      ...latest.reading,
+      deploySlots: seenAfter(seen, latest.reading),
+      genesisHash: genesisHash ?? before?.genesisHash,
+    };
     state = { latest, trouble: undefined };
     behindSinceMs = undefined;
     implausible = 0;

@@ -7,6 +7,7 @@ import { USAGE_MIGRATIONS } from '../../shared/ledger/schema.ts';
 import { Secret } from '../../shared/secret.ts';
 import { createVirtualClock } from '../fakes/chain-clock.ts';
 import { addressOf, startChain } from '../fakes/chain.ts';
+import { answered, createScriptedSend } from '../fakes/scripted-send.ts';
 import { addKey, opened, silentLog } from '../started/gateway.ts';
 
 export const WATCHER_KEY = 'sluice_watcher_key_that_must_not_leak';
@@ -29,6 +30,7 @@ export function startDeploys(
   programs: readonly WatchedProgram[],
   chains: readonly [Chain, ...Chain[]] = [startChain()],
   path = ':memory:',
+  scripted = createScriptedSend(() => answered(200)),
 ) {
   const clock = createVirtualClock();
   const store = opened(path, { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
@@ -43,7 +45,24 @@ export function startDeploys(
   };
   const [ledger, ledgerReader] = [opened(':memory:', USAGE_MIGRATIONS), opened(':memory:', USAGE_MIGRATIONS)];
   const log = silentLog(lines);
-  const app = createDeploys({ config, programs, store, ledger, ledgerReader, clock, fetch, log });
+  const send = scripted.send;
+  const delivery = {
+    send,
+    secretsOf: () => ({ current: new Secret('whsec_of_the_tests'), next: undefined }),
+  };
+  const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
+  const app = createDeploys({
+    config,
+    programs,
+    store,
+    ledger,
+    ledgerReader,
+    clock,
+    fetch,
+    log,
+    random,
+    delivery,
+  });
   const key = addKey(store, null);
 
   /** Asks for the programs, with a good key unless told otherwise. */
@@ -71,6 +90,7 @@ export function startDeploys(
     clock,
     store,
     lines,
+    posts: scripted.posts,
     key,
     get,
     watch,

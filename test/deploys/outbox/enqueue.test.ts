@@ -103,12 +103,15 @@ describe('an event without a block time', () => {
     queue.addWebhook('one');
     queue.upgrade('A', 7, START_MS, false);
     queue.upgrade('B', 9, START_MS, false);
-    expect(queue.outbox.awaitedSlots()).toEqual([9n, 7n]);
+    expect(queue.outbox.awaited()).toEqual([
+      { slot: 9n, sinceMs: START_MS },
+      { slot: 7n, sinceMs: START_MS },
+    ]);
     expect(queue.outbox.claim(START_MS + 1e9, [])).toEqual([]);
     const { outbox, times } = queueOver(queue.store);
     times.save(7n, BLOCK_TIME);
     expect([outbox.release(START_MS + 60_000), outbox.release(START_MS)]).toEqual(['more', 'all']);
-    expect(outbox.awaitedSlots()).toEqual([9n]);
+    expect(outbox.awaited()).toMatchObject([{ slot: 9n }]);
     expect(outbox.claim(START_MS + 59_999, [])).toEqual([]);
     expect(outbox.claim(START_MS + 60_000, [])).toHaveLength(1);
   });

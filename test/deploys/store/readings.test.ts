@@ -6,6 +6,7 @@ import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import type { ProgramState } from '../../../deploys/watch/program-state.ts';
 import type { Latest } from '../../../deploys/watch/watcher.ts';
 import { addressOf } from '../../fakes/chain.ts';
+import { startQueue } from '../outbox/queue.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
 const [one, two] = [addressOf('one'), addressOf('two')];
@@ -94,5 +95,35 @@ describe('the chain that everything stored is of', () => {
     expect(s.times.find(5n)).toBe(1_700_000_000);
     expect(s.readings.deploySlots()).toEqual(new Map([[one, 5n]]));
     expect(s.readings.save(s.second, there)).toBe('other-chain');
+  });
+
+  test('brings what follows from a reading into its transaction, unless it is another one', () => {
+    using s = start();
+    const added: string[] = [];
+    s.readings.save(s.first, here, () => void added.push('first'));
+    s.readings.save(s.second, there, () => void added.push('of another chain'));
+    expect(added).toEqual(['first']);
+    const failing = () => {
+      throw new Error('no room for events');
+    };
+    expect(() => s.readings.save(s.first, there, failing)).toThrow('no room');
+    expect(s.readings.deploySlots()).toEqual(new Map([[two, 6n]]));
+  });
+
+  test('takes the events along that wait for a block time of it', () => {
+    using queue = startQueue();
+    const readings = createReadings(queue.store);
+    const first = latest([one, { status: 'frozen', deploySlot: 5n }]);
+    readings.save(first, here);
+    queue.addWebhook('hook');
+    queue.upgrade('A', 7, 1_000, false);
+    queue.upgrade('B', 6, 1_000);
+    readings.save(first, there);
+    createBlockTimeStore(queue.store).save(7n, 1_700_000_000);
+    while (queue.outbox.release(2_000) === 'more');
+    expect(queue.values('SELECT state, last_error, body IS NULL FROM deliveries ORDER BY rowid')).toEqual([
+      ['cancelled', 'other_chain', 1],
+      ['queued', null, 0],
+    ]);
   });
 });

@@ -18,7 +18,12 @@ const readOver = (chains: readonly Chain[], floor?: Floor, over = signal, addres
   )(floor, over);
 const methodsOf = (chain: Chain) => chain.calls.map(({ method }) => method);
 const bad = () => new Response('<html>', { status: 502 });
-const floor: Floor = { contextSlot: 1_000n, programs: new Map(), deploySlots: new Map([[program, 900n]]) };
+const floor: Floor = {
+  contextSlot: 1_000n,
+  programs: new Map(),
+  deploySlots: new Map([[program, 900n]]),
+  genesisHash: undefined,
+};
 
 async function withTwo(test: (first: Chain, second: Chain) => Promise<void>): Promise<void> {
   await using first = startChain();
@@ -100,10 +105,12 @@ test('an aborted reading asks nobody', () =>
 
 describe('the genesis hash', () => {
   const hash: string = addressOf('genesis');
-  const telling = (chain: Chain) => {
+  const telling = (chain: Chain, told = hash) => {
     chain.fault = ({ method }) =>
-      method === 'getGenesisHash' ? Response.json({ jsonrpc: '2.0', id: 1, result: hash }) : undefined;
+      method === 'getGenesisHash' ? Response.json({ jsonrpc: '2.0', id: 1, result: told }) : undefined;
   };
+  const here: Floor = { ...floor, genesisHash: hash };
+  const there: string = addressOf('another genesis');
 
   test('is that of the backend that was read', () =>
     withTwo(async (first, second) => {
@@ -113,11 +120,52 @@ describe('the genesis hash', () => {
       expect(methodsOf(first)).not.toContain('getGenesisHash');
     }));
 
-  test('is not asked for again once a reading was taken', () =>
+  test('is asked for with every reading, and learnt late when it was not told at first', () =>
     withTwo(async (first, second) => {
       telling(first);
-      expect(await readOver([first, second], floor)).toMatchObject({ kind: 'read', genesisHash: undefined });
-      expect(methodsOf(first)).not.toContain('getGenesisHash');
+      for (const before of [floor, here])
+        expect(await readOver([first, second], before)).toMatchObject({ kind: 'read', genesisHash: hash });
+      expect(second.calls).toEqual([]);
+    }));
+
+  test('of another chain passes its backend over, whatever it shows', () =>
+    withTwo(async (first, second) => {
+      telling(first, there);
+      telling(second);
+      first.slot = 5_000;
+      first.deploy(program, 4_000, authority);
+      expect(await readOver([first, second], here)).toMatchObject({
+        kind: 'read',
+        reading: { contextSlot: 1_000n },
+        reasons: ['rpc 0 is of another chain than the reading before'],
+      });
+    }));
+
+  test.each([900, 5_000])('of another chain in all backends is a chain begun anew, also at slot %i', (slot) =>
+    withTwo(async (first, second) => {
+      for (const chain of [first, second]) {
+        telling(chain, there);
+        chain.slot = slot;
+      }
+      first.deploy(program, 3, authority);
+      const outcome = await readOver([first, second], here);
+      expect(outcome).toMatchObject({ kind: 'other-chain', genesisHash: there });
+      const reading = outcome.kind === 'other-chain' ? outcome.reading : undefined;
+      expect(reading?.contextSlot).toBe(BigInt(slot));
+      expect(reading?.programs.get(program)).toMatchObject({ deploySlot: 3n });
+    }),
+  );
+
+  test('of several other chains, or of one while another backend is away, is a failure', () =>
+    withTwo(async (first, second) => {
+      telling(first, there);
+      telling(second, addressOf('a third genesis'));
+      expect((await readOver([first, second], here)).kind).toBe('failed');
+      second.fault = bad;
+      expect(await readOver([first, second], here)).toEqual({
+        kind: 'failed',
+        reasons: ['rpc 0 is of another chain than the reading before', 'rpc 1 answered HTTP 502'],
+      });
     }));
 
   test('is no reason to refuse a reading when the backend does not tell it', () =>
@@ -137,6 +185,7 @@ describe('programs that vanish at once', () => {
     contextSlot: 1_000n,
     programs: new Map(many.map((address) => [address, { status: 'other_loader' }])),
     deploySlots: new Map(),
+    genesisHash: undefined,
   };
   const deployAll = (chain: Chain) => {
     for (const address of many) chain.deploy(address, 5, authority);

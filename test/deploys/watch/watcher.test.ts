@@ -39,6 +39,7 @@ function start(steps: readonly Step[], pollMs = MINUTE) {
   const saved: Latest[] = [];
   const hashes: (string | undefined)[] = [];
   const found: Deploy[] = [];
+  const stored: Deploy[] = [];
   const unread: Unread[] = [];
   const broken: unknown[] = [];
   const filled: { reading: Reading; signal: AbortSignal }[] = [];
@@ -50,8 +51,9 @@ function start(steps: readonly Step[], pollMs = MINUTE) {
       const step = steps[Math.min(startsMs.length, steps.length) - 1];
       return typeof step === 'function' ? step(signal) : (step ?? FAILED);
     },
-    save: (latest, genesisHash) => {
+    save: (latest, deploys, genesisHash) => {
       wishes.save();
+      stored.push(...deploys);
       hashes.push(genesisHash);
       saved.push(latest);
     },
@@ -72,7 +74,7 @@ function start(steps: readonly Step[], pollMs = MINUTE) {
     await clock.advance(0);
     expect(clock.sleepers()).toBe(0);
   };
-  return { clock, watcher, startsMs, floors, saved, hashes, found, unread, broken, filled, wishes };
+  return { clock, watcher, startsMs, floors, saved, hashes, found, stored, unread, broken, filled, wishes };
 }
 
 describe('the minute (spec 1.1, 8)', () => {
@@ -170,10 +172,38 @@ describe('deploys', () => {
     expect(found).toEqual([]);
   });
 
-  test('a slot that grew is found once', async () => {
-    const { clock, found } = start([read(10, 5), read(20, 15)]);
+  test('a slot that grew is found once, and stored with its reading', async () => {
+    const { clock, found, stored } = start([read(10, 5), read(20, 15)]);
     await clock.advance(5 * MINUTE);
     expect(found).toEqual([{ program, previousSlot: 5n, deploySlot: 15n }]);
+    expect(stored).toEqual(found);
+  });
+
+  test('another chain in the middle of a run is taken at once, as the first reading of a run', async () => {
+    const other: ReadingOutcome = {
+      kind: 'other-chain',
+      reading: reading(30, 25),
+      reasons: [],
+      genesisHash: 'chain of 30',
+    };
+    const { clock, found, stored, floors, hashes } = start([read(10, 5), other, read(40, 35)]);
+    await clock.advance(2 * MINUTE);
+    expect(stored).toEqual([{ program, previousSlot: 25n, deploySlot: 35n }]);
+    expect(found).toEqual(stored);
+    expect(floors.map((floor) => floor?.genesisHash)).toEqual([undefined, 'chain of 10', 'chain of 30']);
+    expect(hashes).toEqual(['chain of 10', 'chain of 30', 'chain of 40']);
+  });
+
+  test('a backend that does not tell its chain leaves the one that is known', async () => {
+    const silent: ReadingOutcome = {
+      kind: 'read',
+      reading: reading(20, 5),
+      reasons: [],
+      genesisHash: undefined,
+    };
+    const { clock, floors } = start([read(10, 5), silent, FAILED]);
+    await clock.advance(2 * MINUTE);
+    expect(floors.at(-1)?.genesisHash).toBe('chain of 10');
   });
 
   test('every reading must reach the slot of the one before, and a failure does not loosen that', async () => {

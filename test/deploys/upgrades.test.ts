@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { addressOf, startChain } from '../fakes/chain.ts';
+import { answered, createScriptedSend } from '../fakes/scripted-send.ts';
+import { temporaryFolder } from '../started/gateway.ts';
+import { queueOver } from './outbox/queue.ts';
+import { AUTHORITY, startDeploys, until, watchedOf } from './started.ts';
+
+/** The app with one webhook for everything, and program A deployed in slot 5 with a block time. */
+function start(path = ':memory:') {
+  const chain = startChain();
+  chain.deploy(addressOf('A'), 5, AUTHORITY);
+  for (const slot of [5, 6, 7]) chain.blockTimes.set(slot, 1_700_000_000 + slot);
+  const network = createScriptedSend(() => answered(200));
+  const deploys = startDeploys(watchedOf('A', 'B'), [chain], path, network);
+  return { deploys, chain, queue: queueOver(deploys.store), network };
+}
+const dataOf = ({ text }: { text: string }) => JSON.parse(text).data;
+
+describe('a program that is upgraded', () => {
+  test('is told to a webhook within the same moment, with slots, label and times (spec 2.4)', async () => {
+    const { deploys, chain, queue, network } = start();
+    await using _ = deploys;
+    queue.addWebhook('one');
+    await deploys.watch();
+    chain.deploy(addressOf('A'), 6, AUTHORITY);
+    await deploys.readAgain();
+    await until(() => network.posts.length === 1);
+    expect(network.posts.map(dataOf)).toEqual([
+      {
+        program_id: addressOf('A'),
+        label: 'A',
+        previous_slot: 5,
+        deploy_slot: 6,
+        deployed_at: '2023-11-14T22:13:26Z',
+        detected_at: '2026-11-20T00:01:00.000Z',
+      },
+    ]);
+    await deploys.readAgain();
+    expect(queue.states()).toEqual(['delivered']);
+  });
+
+  test('before the first reading of a run is told to nobody (spec 6.2.3)', async () => {
+    using folder = temporaryFolder();
+    const path = join(folder.path, 'sluice.db');
+    {
+      const before = start(path);
+      await using deploys = before.deploys;
+      before.queue.addWebhook('one');
+      await deploys.watch();
+    }
+    const { deploys, chain, queue } = start(path);
+    await using _ = deploys;
+    chain.deploy(addressOf('A'), 6, AUTHORITY);
+    await deploys.watch();
+    await deploys.readAgain();
+    expect(queue.rows('SELECT * FROM events')).toEqual([]);
+  });
+
+  test('waits over a restart for a block time that is not there yet, and is told once it is', async () => {
+    using folder = temporaryFolder();
+    const path = join(folder.path, 'sluice.db');
+    {
+      const before = start(path);
+      await using deploys = before.deploys;
+      before.queue.addWebhook('one');
+      await deploys.watch();
+      before.chain.deploy(addressOf('A'), 999, AUTHORITY);
+      await deploys.readAgain();
+      await until(() =>
+        before.chain.calls.some(({ method, params }) => method === 'getBlockTime' && params[0] === 999),
+      );
+      expect([before.network.posts.length, before.queue.states()]).toEqual([0, ['queued']]);
+    }
+    const { deploys, chain, network } = start(path);
+    await using _ = deploys;
+    chain.blockTimes.set(999, 1_700_000_999);
+    await deploys.watch(); // the reading shows slot 5 alone
+    await until(() => network.posts.length === 1);
+    expect(dataOf(network.posts[0] ?? { text: '' })).toMatchObject({ previous_slot: 5, deploy_slot: 999 });
+  });
+
+  test('on a chain that became another one in the middle is told to nobody', async () => {
+    const { deploys, chain, queue } = start();
+    await using _ = deploys;
+    queue.addWebhook('one');
+    const become = (genesis: string) => {
+      chain.fault = ({ method }) =>
+        method === 'getGenesisHash'
+          ? Response.json({ jsonrpc: '2.0', id: 1, result: addressOf(genesis) })
+          : undefined;
+    };
+    become('one');
+    await deploys.watch();
+    become('other');
+    chain.deploy(addressOf('A'), 6, AUTHORITY);
+    await deploys.readAgain();
+    expect(queue.rows('SELECT * FROM events')).toEqual([]);
+    expect(JSON.stringify(deploys.lines)).toContain('the chain is another one than before');
+    chain.deploy(addressOf('A'), 7, AUTHORITY);
+    await deploys.readAgain();
+    expect(queue.rows('SELECT previous_slot, deploy_slot FROM events')).toEqual([
+      { previous_slot: 6, deploy_slot: 7 },
+    ]);
+  });
+
+  test('makes no event while nobody wants one', async () => {
+    const { deploys, chain, queue } = start();
+    await using _ = deploys;
+    queue.addWebhook('one', { programs: [addressOf('B')] });
+    await deploys.watch();
+    chain.deploy(addressOf('A'), 6, AUTHORITY);
+    await deploys.readAgain();
+    expect(queue.rows('SELECT * FROM events')).toEqual([]);
+  });
+});
