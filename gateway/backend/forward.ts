@@ -11,6 +11,7 @@ import { type CourseDeps, createCourse } from './course.ts';
 import { deadlineMsOf } from './deadline.ts';
 import { requestBody } from './request-body.ts';
 import { type Place, placeAt } from './room.ts';
+import type { Sibling } from './turns.ts';
 
 /** A backend's answer under way, or what is left to say when no backend gave one. */
 export type Reply =
@@ -46,6 +47,8 @@ export type Asking = Readonly<{
   onOver(): void;
   /** Called when every backend is full and the call waits for a place; what it gives is called when it waits no longer. */
   onWait?(): () => void;
+  /** Where the call stands in its batch: of those of a batch that wait for a place, the earliest has it first. */
+  sibling?: Sibling;
 }>;
 
 /** What happens on the way, for metrics and logs. */
@@ -102,7 +105,14 @@ export function createForward(given: Forwarding): Forward {
     const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
     if (able.length === 0) return over(TOO_LARGE);
     const ordered = pool.inOrder(able, wish, accountId, slotMin);
-    const coming = placeAt(ordered, accountId, deadlineMsOf(method.class, idleMs), clock, signal);
+    const coming = placeAt(
+      ordered,
+      accountId,
+      deadlineMsOf(method.class, idleMs),
+      clock,
+      signal,
+      asking.sibling,
+    );
     const onPlace = coming instanceof Promise ? asking.onWait?.() : undefined;
     const place = await coming;
     onPlace?.();

@@ -1,5 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from './backend.ts';
+import type { Sibling } from './turns.ts';
 
 /** A place at a backend for one call; `leave` must be called once. `others` have room too, for when it fails. */
 export type Place = Readonly<{ backend: Backend; leave: () => void; others: readonly Backend[] }>;
@@ -14,12 +15,13 @@ export function placeAt(
   waitMs: number,
   clock: Clock,
   signal: AbortSignal,
+  sibling?: Sibling,
 ): Place | Promise<Place | undefined> | undefined {
   const [backend, ...others] = backends.filter(({ hasRoom }) => hasRoom);
   if (backend !== undefined) return { backend, leave: backend.enter(), others };
   return backends.length === 0 || signal.aborted
     ? undefined
-    : nextPlace(backends, accountId, waitMs, clock, signal);
+    : nextPlace(backends, accountId, waitMs, clock, signal, sibling);
 }
 
 async function nextPlace(
@@ -28,6 +30,7 @@ async function nextPlace(
   waitMs: number,
   clock: Clock,
   signal: AbortSignal,
+  sibling?: Sibling,
 ): Promise<Place | undefined> {
   const { promise, resolve } = Promise.withResolvers<Place | undefined>();
   const waiters = backends.map((backend) => {
@@ -35,7 +38,7 @@ async function nextPlace(
       stop();
       resolve({ backend, leave: backend.enter(), others: [] });
     };
-    return { backend, waiter: { accountId, take } };
+    return { backend, waiter: { accountId, sibling, take } };
   });
   const over = new AbortController();
   const stop = () => {

@@ -1,13 +1,18 @@
+/** Where a call stands in its batch. Calls with the same `batch` are answered in the order of their places. */
+export type Sibling = Readonly<{ batch: object; place: number }>;
+
 /** A call that waits for a place. */
 export type Waiter = Readonly<{
   accountId: number;
+  sibling?: Sibling | undefined;
   /** Takes the place that has become free. */
   take(): void;
 }>;
 
 /**
  * Who waits for a place at a backend: each account in its turn, and of one account the first that came. So one that has
- * thousands waiting keeps nobody waiting for more than one place of each other account.
+ * thousands waiting keeps nobody waiting for more than one place of each other account. Of a batch, whose calls are
+ * answered in order, the earliest takes the turn of any.
  */
 export type Turns = Readonly<{
   add(waiter: Waiter): void;
@@ -36,15 +41,34 @@ export function createTurns(): Turns {
     remove,
     next() {
       for (const [accountId, line] of lines) {
-        const [waiter] = line;
-        if (waiter === undefined) continue;
+        const [first] = line;
+        if (first === undefined) continue;
+        const waiter = earliestSibling(first, line);
         // Its account's turn comes again after all others.
         lines.delete(accountId);
-        line.delete(waiter);
-        if (line.size > 0) lines.set(accountId, line);
+        line.delete(first);
+        // Who gave its turn up has the other's instead.
+        const rest =
+          waiter === first ? line : new Set([...line].map((other) => (other === waiter ? first : other)));
+        if (rest.size > 0) lines.set(accountId, rest);
         return waiter;
       }
       return undefined;
     },
   };
+}
+
+/** The first in its batch of those that wait with `waiter`. */
+function earliestSibling(waiter: Waiter, line: ReadonlySet<Waiter>): Waiter {
+  let earliest = waiter;
+  if (waiter.sibling === undefined) return earliest;
+  for (const other of line) {
+    const isSibling = other.sibling?.batch === waiter.sibling.batch;
+    if (isSibling && placeOf(other) < placeOf(earliest)) earliest = other;
+  }
+  return earliest;
+}
+
+function placeOf({ sibling }: Waiter): number {
+  return sibling?.place ?? Infinity;
 }

@@ -1,6 +1,7 @@
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
 import type { Forward, Reply } from '../backend/forward.ts';
+import type { Sibling } from '../backend/turns.ts';
 import type { ScanPermits } from '../limits/scan-permits.ts';
 import type { OnWait } from './line.ts';
 import type { Forwarded } from './work.ts';
@@ -14,13 +15,15 @@ export type AskedBy = Readonly<{
   signal: AbortSignal;
   /** Told when the call must wait for a permit or for a place at a backend. */
   onWait?: OnWait;
+  /** Where the call stands in its batch. */
+  sibling?: Sibling;
 }>;
 
 /** Asks a backend for a call, when the call is a scan with a permit. Never rejects. */
 export type Ask = (work: Forwarded, by: AskedBy) => Promise<Reply>;
 
 export function createAsk(forward: Forward, permits: ScanPermits): Ask {
-  return async function ask({ call, route }, { caller, plan, acceptEncoding, signal, onWait }) {
+  return async function ask({ call, route }, { caller, plan, acceptEncoding, signal, onWait, sibling }) {
     const { accountId } = caller;
     let onOver = nothing;
     if (route.method.class === 'scan') {
@@ -30,7 +33,14 @@ export function createAsk(forward: Forward, permits: ScanPermits): Ask {
       onOver = permit instanceof Promise ? await permit : permit;
       onPermit?.();
     }
-    return forward(call, route, { acceptEncoding, signal, onOver, accountId, ...(onWait && { onWait }) });
+    return forward(call, route, {
+      acceptEncoding,
+      signal,
+      onOver,
+      accountId,
+      ...(onWait && { onWait }),
+      ...(sibling && { sibling }),
+    });
   };
 }
 

@@ -150,7 +150,8 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
         tally.error(place);
         return countedBytes(work.bytes);
       }
-      const reply = await ask(work, { caller, plan, acceptEncoding: 'identity', signal, onWait });
+      const sibling = { batch: admitted, place };
+      const reply = await ask(work, { caller, plan, acceptEncoding: 'identity', signal, onWait, sibling });
       const outcome = outcomeOf(reply);
       if (isFirst || outcome !== 'answered') onCall(work.route.name, outcome);
       // One that was let go has been sent before.
