@@ -1,0 +1,32 @@
+import { internetPolicy } from '../../../../deploys/delivery/policy.ts';
+import { createSender } from '../../../../deploys/delivery/send.ts';
+import { signatureOf } from '../../../../deploys/delivery/signature.ts';
+import { systemClock } from '../../../../shared/clock.ts';
+import { Secret } from '../../../../shared/secret.ts';
+
+/**
+ * The product's sender with nothing around it: posts one body to each URL of the arguments, all at once, or one after
+ * the other behind `--in-turn`, and prints how each ended, as JSON.
+ */
+const [mode, ...rest] = process.argv.slice(2);
+const urls = (mode === '--in-turn' ? rest : [mode ?? '', ...rest]).map((text) => new URL(text));
+const send = createSender(internetPolicy([]), systemClock);
+const body = Buffer.from('{"event":"ping"}');
+
+async function post(url: URL) {
+  const seconds = Math.floor(systemClock.now() / 1_000);
+  const headers = {
+    'X-Service-Timestamp': String(seconds),
+    'X-Service-Signature': signatureOf(new Secret('whsec_namespace'), seconds, body),
+  };
+  const sent = await send({ url, headers, body }, new AbortController().signal);
+  const { totalMs } = sent.phases;
+  if (sent.kind !== 'answered')
+    return { how: sent.kind === 'failed' ? sent.code : sent.reason, detail: sent.detail, totalMs };
+  return { how: `${sent.status}`, detail: sent.remoteAddress, totalMs };
+}
+
+const results: Awaited<ReturnType<typeof post>>[] = [];
+if (mode === '--in-turn') for (const url of urls) results.push(await post(url));
+else results.push(...(await Promise.all(urls.map(post))));
+console.log(JSON.stringify(results));
