@@ -180,12 +180,8 @@ describe('deploys', () => {
   });
 
   test('another chain in the middle of a run is taken at once, as the first reading of a run', async () => {
-    const other: ReadingOutcome = {
-      kind: 'other-chain',
-      reading: reading(30, 25),
-      reasons: [],
-      genesisHash: 'chain of 30',
-    };
+    const [kind, reasons, genesisHash] = ['other-chain', [], 'chain of 30'] as const;
+    const other: ReadingOutcome = { kind, reading: reading(30, 25), reasons, genesisHash };
     const { clock, found, stored, floors, hashes } = start([read(10, 5), other, read(40, 35)]);
     await clock.advance(2 * MINUTE);
     expect(stored).toEqual([{ program, previousSlot: 25n, deploySlot: 35n }]);

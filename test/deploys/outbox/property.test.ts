@@ -1,0 +1,195 @@
+import { expect, test } from 'bun:test';
+import fc from 'fast-check';
+import type { Claim } from '../../../deploys/outbox/claim.ts';
+import { verdictOf } from '../../../deploys/delivery/verdict.ts';
+import { START_MS } from '../../fakes/chain-clock.ts';
+import { answered, failedWith } from '../../fakes/scripted-send.ts';
+import { startQueue } from './queue.ts';
+
+const [LEASE_MS, WAIT_MS_MAX] = [30_000, 7_200_000];
+const RUNS = 120;
+const WEBHOOKS = ['one', 'two', 'three'] as const;
+const OUTCOMES = [answered(200), answered(500), failedWith('timeout'), failedWith('aborted')] as const;
+/** The second process runs with its lock bypassed. */
+const PROCESSES = [0, 1] as const;
+
+const process = fc.constantFrom(...PROCESSES);
+const webhook = fc.constantFrom(...WEBHOOKS);
+const step = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('upgrade' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('ping' as const), webhook }) },
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('claim' as const), process }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant('finish' as const),
+      process,
+      which: fc.nat(63),
+      outcome: fc.constantFrom(...OUTCOMES),
+    }),
+  },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('fail all' as const), process }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('reap' as const), process }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('crash' as const), process }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('wait' as const),
+      ms: fc.constantFrom(1, 5_000, LEASE_MS, 120_000, 600_000, WAIT_MS_MAX),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('resend' as const), which: fc.nat(63) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constantFrom('pause' as const, 'resume' as const), webhook }),
+  },
+);
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+type Row = {
+  id: string;
+  state: string;
+  attempts: number;
+  automatic: number;
+  started: number;
+  due_at_ms: number | null;
+  lease_until_ms: number | null;
+  body: string;
+};
+const ROWS = `SELECT d.id, d.state, d.attempts, d.due_at_ms, d.lease_until_ms, hex(d.body) AS body,
+  (SELECT count(*) FROM attempts a WHERE a.delivery_id = d.id AND a.trigger = 'auto') AS automatic,
+  (SELECT count(*) FROM attempts a WHERE a.delivery_id = d.id AND a.state = 'started') AS started
+  FROM deliveries d ORDER BY d.rowid`;
+
+/** The queue, what each process has under way, and what those that died never said. */
+function startModel() {
+  const queue = startQueue();
+  for (const id of WEBHOOKS)
+    queue.addWebhook(id, { host: id === 'three' ? 'b.example.com' : 'a.example.com' });
+  const underWay: [Claim[], Claim[]] = [[], []];
+  const ghosts: Claim[] = [];
+  const bodies = new Map<string, string>();
+  const delivered = new Set<string>();
+  const leases = new Map<string, { token: string; untilMs: number }>();
+  let [nowMs, slot] = [START_MS, 0];
+
+  function claim(of: 0 | 1) {
+    for (const claimed of queue.outbox.claim(nowMs, underWay[of])) {
+      const live = leases.get(claimed.deliveryId);
+      if (live !== undefined && live.untilMs > nowMs)
+        throw new Error('a delivery under a live lease was claimed');
+      leases.set(claimed.deliveryId, { token: claimed.token, untilMs: nowMs + LEASE_MS });
+      const body = Buffer.from(claimed.body).toString('hex').toUpperCase();
+      expect(body).toBe(bodies.get(claimed.deliveryId) ?? body);
+      bodies.set(claimed.deliveryId, body);
+      underWay[of].push(claimed);
+    }
+    expect(underWay[of].length).toBeLessThanOrEqual(64);
+    for (const id of WEBHOOKS)
+      expect(underWay[of].filter(({ webhookId }) => webhookId === id).length).toBeLessThanOrEqual(4);
+    expect(underWay[of].filter(({ host }) => host === 'a.example.com').length).toBeLessThanOrEqual(8);
+  }
+
+  function finish(claimed: Claim | undefined, sent: (typeof OUTCOMES)[number]) {
+    if (claimed === undefined) return;
+    const before = queue.rows(ROWS);
+    const verdict = verdictOf(sent);
+    const [recorded] = queue.outbox.finish([
+      { claim: claimed, verdict, sent, headers: {}, endedAtMs: nowMs },
+    ]);
+    const isHolder = leases.get(claimed.deliveryId)?.token === claimed.token;
+    expect(recorded).toBe(isHolder ? 'recorded' : 'stale');
+    if (isHolder) leases.delete(claimed.deliveryId);
+    else expect(queue.rows(ROWS)).toEqual(before);
+  }
+
+  function reap(of: 0 | 1) {
+    const mine = new Set(underWay[of].map(({ deliveryId }) => deliveryId));
+    queue.outbox.reap(nowMs, mine);
+    for (const [id, { untilMs }] of leases) if (untilMs <= nowMs && !mine.has(id)) leases.delete(id);
+  }
+
+  function take(next: Step) {
+    switch (next.kind) {
+      case 'upgrade':
+        return queue.upgrade(`program ${slot % 3}`, ++slot, nowMs);
+      case 'ping':
+        return void queue.enqueue.ping(next.webhook, nowMs);
+      case 'claim':
+        return claim(next.process);
+      case 'finish': {
+        // A process that seemed dead may still say how its attempts ended.
+        const [ghost] = next.which % 4 === 0 ? ghosts.splice(next.which % Math.max(1, ghosts.length), 1) : [];
+        const own = underWay[next.process];
+        const [mine] = ghost === undefined ? own.splice(next.which % Math.max(1, own.length), 1) : [];
+        return finish(ghost ?? mine, next.outcome);
+      }
+      case 'fail all':
+        for (const claimed of underWay[next.process].splice(0)) finish(claimed, answered(500));
+        nowMs += WAIT_MS_MAX;
+        return claim(next.process);
+      case 'reap':
+        return reap(next.process);
+      case 'crash':
+        return void ghosts.push(...underWay[next.process].splice(0));
+      case 'wait':
+        return void (nowMs += next.ms);
+      case 'resend': {
+        const rows = queue.rows('SELECT id FROM deliveries');
+        return void queue.resend(String(rows[next.which % Math.max(1, rows.length)]?.['id']), nowMs);
+      }
+      case 'pause':
+        return queue.pause(next.webhook, nowMs);
+      case 'resume':
+        return void queue.resume(next.webhook);
+    }
+  }
+
+  function check() {
+    const rows = queue.rows(ROWS) as Row[]; // the columns of the query
+    for (const row of rows) {
+      expect(row.attempts).toBeLessThanOrEqual(6);
+      expect(row.automatic).toBeLessThanOrEqual(6);
+      expect(row.started).toBe(row.lease_until_ms === null ? 0 : 1);
+      if (delivered.has(row.id)) expect(row.state).toBe('delivered');
+      if (row.state === 'delivered') delivered.add(row.id);
+      if (row.state === 'attempting') expect(row.lease_until_ms).toBeLessThanOrEqual(nowMs + LEASE_MS);
+      if (row.state !== 'queued' && row.state !== 'retry_scheduled') continue;
+      if (row.lease_until_ms === null) expect(row.due_at_ms).not.toBeNull();
+      expect(row.due_at_ms ?? 0).toBeLessThanOrEqual(nowMs + WAIT_MS_MAX);
+    }
+  }
+
+  /** Both processes live on; receivers answer. Gives the states that are left. */
+  function settle(): string[] {
+    for (let turn = 0; turn < 200; turn++) {
+      for (const of of PROCESSES) {
+        for (const claimed of underWay[of].splice(0)) finish(claimed, answered(200));
+        reap(of);
+        claim(of);
+      }
+      nowMs += WAIT_MS_MAX / 4;
+      check();
+    }
+    return queue.states();
+  }
+
+  return { ...queue, take, check, settle };
+}
+
+test('whatever processes claim, finish, reap and crash: six attempts, one lease, delivered is final, and all come to an end', () => {
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 80, size: 'max' }), (steps) => {
+      using model = startModel();
+      for (const next of steps) {
+        model.take(next);
+        model.check();
+      }
+      const open = model.settle().filter((state) => !['delivered', 'failed', 'skipped'].includes(state));
+      expect(open).toEqual([]);
+      expect(model.values('SELECT count(*) FROM deliveries WHERE lease_token IS NOT NULL')).toEqual([[0]]);
+      expect(model.values("SELECT count(*) FROM attempts WHERE state = 'started'")).toEqual([[0]]);
+    }),
+    { numRuns: RUNS, seed: 5 },
+  );
+});
