@@ -1,9 +1,10 @@
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
 import { unreachable } from '../../shared/brand.ts';
-import type { Charge, RateState } from '../limits/charge.ts';
+import type { Charge } from '../limits/charge.ts';
 import type { Spending } from '../limits/journal.ts';
 import type { Price } from '../limits/price.ts';
+import { type Account, changePlan, newAccount, stateOf } from './account.ts';
 import {
   askCredits,
   type CreditLease,
@@ -19,27 +20,8 @@ import {
   wishOfCredits,
 } from './credit-lease.ts';
 import type { CreditAsk, RateAsk } from './messages.ts';
-import {
-  giveBackRate,
-  lookAtRate,
-  newRateLease,
-  offerCalls,
-  type RateLease,
-  type RatePlan,
-  takeRate,
-  tokensKnown,
-} from './rate-lease.ts';
+import { giveBackRate, lookAtRate, offerCalls, takeRate } from './rate-lease.ts';
 import { askRate, mayForget, wishOf } from './rate-top-up.ts';
-
-/** One account in this process. Mutable: it is the account's state. `credit`: only on a plan with credits. */
-export type Account = {
-  readonly id: number;
-  plan: Plan;
-  readonly rate: RateLease;
-  credit: CreditLease | undefined;
-  /** Called, once, when the next answer for the account is there or is missed. */
-  readonly waiters: Set<() => void>;
-};
 
 /** What a request may still wait for. */
 export type Patience = Readonly<{ rate: boolean; credits: boolean; storeOut: boolean }>;
@@ -68,10 +50,12 @@ export type Leases = Readonly<{
   decide(account: Account, price: Price, nowMs: number, patience: Patience): Decision;
   /** Gives back what was taken for calls that nobody answered. The journal must be told of credits. */
   giveBack(account: Account, price: Price, nowMs: number): void;
-  /** Up to `max` messages of each kind that are due. */
+  /** Up to `max` messages of each kind that are due for accounts that were asked for since the last time. */
   collect(nowMs: number, aheadMs: number, max: number): Collected;
-  /** Notes that a request waits for limits of the account; gives what ends that. */
-  join(account: Account, price: Price, waits: Readonly<{ rate: boolean; credits: boolean }>): () => void;
+  /** The same for a part of the accounts that hold something or will want it again; all have their turn in a few. */
+  collectWatched(nowMs: number, aheadMs: number, max: number): Collected;
+  /** Has the next `collect` look at the account. */
+  mark(account: Account): void;
   /** Has the account's counters told again, as the centre may have lost them; `false`: they are not in memory. */
   tellAgain(accountId: number): boolean;
   /** Up to `max` messages that give all credits back, for a process that ends. */
@@ -80,6 +64,11 @@ export type Leases = Readonly<{
   forgetIdle(nowMs: number, max: number): void;
   readonly size: number;
 }>;
+
+type Due = { -readonly [K in keyof Collected]: Collected[K][number][] };
+
+/** Every account that is watched is looked at once in so many turns of the pump. */
+const WATCH_TURNS = 10;
 
 type Deps = Readonly<{
   spendingOf(accountId: number): Spending;
@@ -92,13 +81,14 @@ type Deps = Readonly<{
 export function createLeases({ spendingOf, revision, share }: Deps): Leases {
   const accounts = new Map<number, Account>();
   const marked = new Set<Account>();
+  const watched = new Set<Account>();
+  let watch = watched.values();
   let sweep = accounts.values();
 
   function accountOf(caller: Caller, plan: Plan, nowMs: number): Account {
     let account = accounts.get(caller.accountId);
     if (account === undefined) {
-      const rate = newRateLease(ratePlanOf(plan), share, nowMs);
-      account = { id: caller.accountId, plan, rate, credit: undefined, waiters: new Set() };
+      account = newAccount(caller.accountId, plan, share, nowMs);
       accounts.set(caller.accountId, account);
     } else if (account.plan !== plan) changePlan(account, plan);
     if (plan.credits !== undefined && account.credit === undefined) {
@@ -153,18 +143,40 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
   }
 
   function collect(nowMs: number, aheadMs: number, max: number): Collected {
-    const due: { -readonly [K in keyof Collected]: Collected[K][number][] } = { rates: [], credits: [] };
+    const due: Due = { rates: [], credits: [] };
     for (const account of marked) {
-      const { id, rate, credit } = account;
-      const wish = wishOf(rate, nowMs, aheadMs);
-      const wishCredits = credit === undefined ? 'nothing' : wishOfCredits(credit, nowMs);
-      if (wish === 'nothing' && wishCredits === 'nothing') marked.delete(account);
-      if (wish === 'now' && due.rates.length < max)
-        due.rates.push({ account, ask: askRate(rate, id, revision(), nowMs, aheadMs) });
-      if (wishCredits === 'now' && credit !== undefined && due.credits.length < max)
-        due.credits.push({ account, credit, ask: askCredits(credit, id, revision(), nowMs) });
+      if (due.rates.length >= max || due.credits.length >= max) break;
+      const wish = gather(due, account, nowMs, aheadMs);
+      if (wish === 'soon' && account.waiters !== undefined) continue;
+      marked.delete(account);
+      if (wish !== 'nothing') watched.add(account);
     }
     return due;
+  }
+
+  function collectWatched(nowMs: number, aheadMs: number, max: number): Collected {
+    const due: Due = { rates: [], credits: [] };
+    for (let looked = Math.ceil(watched.size / WATCH_TURNS); looked > 0; looked--) {
+      if (due.rates.length >= max || due.credits.length >= max) break;
+      const next = watch.next();
+      if (next.done === true) {
+        watch = watched.values();
+        break;
+      }
+      if (gather(due, next.value, nowMs, aheadMs) === 'nothing') watched.delete(next.value);
+    }
+    return due;
+  }
+
+  /** Adds what the account has to say now; gives whether more will come by itself. */
+  function gather(due: Due, account: Account, nowMs: number, aheadMs: number): 'soon' | 'nothing' {
+    const { id, rate, credit } = account;
+    const wish = wishOf(rate, nowMs, aheadMs);
+    const wishCredits = credit === undefined ? 'nothing' : wishOfCredits(credit, nowMs);
+    if (wish === 'now') due.rates.push({ account, ask: askRate(rate, id, revision(), nowMs, aheadMs) });
+    if (wishCredits === 'now' && credit !== undefined)
+      due.credits.push({ account, credit, ask: askCredits(credit, id, revision(), nowMs) });
+    return wish === 'nothing' && wishCredits === 'nothing' ? 'nothing' : 'soon';
   }
 
   function tellAgain(accountId: number): boolean {
@@ -198,6 +210,7 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
       if (!mayForget(rate, nowMs) || (credit !== undefined && !mayForgetCredits(credit, nowMs))) continue;
       accounts.delete(id);
       marked.delete(next.value);
+      watched.delete(next.value);
     }
   }
 
@@ -206,8 +219,9 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
     offer: offerRequest,
     decide,
     giveBack,
-    join,
+    mark: (account) => void marked.add(account),
     collect,
+    collectWatched,
     tellAgain,
     release,
     forgetIdle,
@@ -215,41 +229,6 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
       return accounts.size;
     },
   };
-}
-
-function join(
-  { rate, credit }: Account,
-  { calls, credits }: Price,
-  waits: Readonly<{ rate: boolean; credits: boolean }>,
-): () => void {
-  const need = waits.rate ? Math.min(calls, rate.plan.burst) : 0;
-  const price = waits.credits ? credits : 0;
-  rate.waiting += need;
-  rate.waitingMost = Math.max(rate.waitingMost, need);
-  if (credit !== undefined) credit.waiting += price;
-  return () => {
-    rate.waiting -= need;
-    rate.waitingMost = Math.min(rate.waitingMost, rate.waiting);
-    if (credit !== undefined) credit.waiting -= price;
-  };
-}
-
-/** The debt of a plan with credits is 0: a trial's rate is never exceeded. */
-function ratePlanOf({ rps, burst, credits }: Plan): RatePlan {
-  return { rps, burst, debtMax: credits === undefined ? Math.max(1, Math.ceil(0.02 * rps)) : 0 };
-}
-
-/** What memory knew of the centre was about another plan. */
-function changePlan(account: Account, plan: Plan): void {
-  account.plan = plan;
-  const { rate } = account;
-  rate.plan = ratePlanOf(plan);
-  rate.emptyUntilMs = rate.contendedUntilMs = rate.refusedUntilMs = 0;
-  rate.local = undefined;
-}
-
-function stateOf({ plan, rate }: Account, nowMs: number): RateState {
-  return { plan, tokens: tokensKnown(rate, nowMs) };
 }
 
 function refused(charge: Extract<Decision, { kind: 'refused' }>['charge']): Decision {

@@ -45,6 +45,9 @@ const TICK_MS = 20;
 const ASKS_MAX = 256;
 const CALLS_MAX = 8;
 
+/** Full calls that a turn of the pump makes for accounts that no request asks for. */
+const REFRESH_ROUNDS = 4;
+
 /** While the store is out, so many accounts are its trial. */
 const TRIAL_ASKS = 8;
 
@@ -76,16 +79,32 @@ export function createPump({ leases, store, journal, clock, node, fence, soon }:
   function send(): void {
     const nowMs = clock.monotonic();
     if (underWay >= CALLS_MAX || !breaker.maySend(nowMs)) return;
-    const due = leases.collect(nowMs, aheadMs(), breaker.isOpen() ? TRIAL_ASKS : ASKS_MAX);
-    if (due.rates.length > 0) void sendRates(due.rates);
-    if (due.credits.length > 0) void sendCredits(due.credits);
+    dispatch(leases.collect(nowMs, aheadMs(), breaker.isOpen() ? TRIAL_ASKS : ASKS_MAX));
+  }
+
+  /** What no request asks for, but time. */
+  function refresh(): void {
+    for (let round = 0; round < REFRESH_ROUNDS && underWay < CALLS_MAX && !breaker.isOpen(); round++) {
+      const due = leases.collectWatched(clock.monotonic(), aheadMs(), ASKS_MAX);
+      dispatch(due);
+      if (due.rates.length < ASKS_MAX && due.credits.length < ASKS_MAX) return;
+    }
+  }
+
+  function dispatch({ rates, credits }: Collected): void {
+    if (rates.length > 0) void sendRates(rates);
+    if (credits.length > 0) void sendCredits(credits);
   }
 
   async function sendRates(due: Collected['rates']): Promise<void> {
     const asks = due.map(({ ask }) => ask);
     const answers = await told(asks.length, () => store.rates({ node, fence, seq: ++seq }, asks));
     settleRates(due, answers, clock.monotonic());
-    if (due.length === ASKS_MAX) kick();
+    const owing = due.filter(
+      ({ account: { rate } }) => rate.spent > rate.granted && rate.outSinceMs === undefined,
+    );
+    for (const { account } of owing) leases.mark(account);
+    if (due.length === ASKS_MAX || owing.length > 0) kick();
   }
 
   async function sendCredits(due: Collected['credits']): Promise<void> {
@@ -133,6 +152,7 @@ export function createPump({ leases, store, journal, clock, node, fence, soon }:
     while (!signal.aborted) {
       await clock.sleep(TICK_MS, signal);
       send();
+      refresh();
       leases.forgetIdle(clock.monotonic(), FORGET_A_TICK);
     }
   }

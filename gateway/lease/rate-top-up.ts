@@ -21,7 +21,7 @@ const RECOVERING_MS = 1_000;
 const GIVEN_MS = 5;
 
 /** An account that nobody asked for in this time is forgotten. */
-const IDLE_MS = 5_000;
+const IDLE_MS = 2_000;
 
 /** An account with fewer calls between two messages leases nothing ahead: what one process holds, others lack. */
 const AHEAD_MIN = 2;

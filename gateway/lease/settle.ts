@@ -1,5 +1,6 @@
 import { missCreditGrant, takeCreditGrant } from './credit-lease.ts';
-import type { Account, Collected } from './leases.ts';
+import type { Account } from './account.ts';
+import type { Collected } from './leases.ts';
 import type { Answered, CreditGrant, RateGrant } from './messages.ts';
 import { missGrant, takeGrant } from './rate-top-up.ts';
 
@@ -31,8 +32,8 @@ export function settleCredits(
   }
 }
 
-function wake({ waiters }: Account): void {
-  const woken = [...waiters];
-  waiters.clear();
-  for (const waiter of woken) waiter();
+function wake(account: Account): void {
+  const { waiters } = account;
+  account.waiters = undefined;
+  for (const waiter of waiters ?? []) waiter();
 }

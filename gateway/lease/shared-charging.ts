@@ -4,7 +4,8 @@ import type { Caller } from '../../shared/keys/identify.ts';
 import type { Charge, Charging } from '../limits/charge.ts';
 import type { Journal } from '../limits/journal.ts';
 import type { Price } from '../limits/price.ts';
-import type { Account, Decision, Leases } from './leases.ts';
+import { type Account, join } from './account.ts';
+import type { Decision, Leases } from './leases.ts';
 import type { Pump } from './pump.ts';
 
 type Deps = Readonly<{ leases: Leases; pump: Pump; journal: Journal; clock: Clock }>;
@@ -81,14 +82,12 @@ export function createSharedCharging({ leases, pump, journal, clock }: Deps): Ch
     { rate, credits }: Asked,
     endsMs: number,
   ): Promise<void> {
-    const leave = leases.join(account, price, { rate, credits });
     const ended = new AbortController();
     const { promise: next, resolve } = Promise.withResolvers<void>();
-    account.waiters.add(resolve);
+    const leave = join(account, price, { rate, credits }, resolve);
     pump.kick();
     await Promise.race([next, clock.sleep(Math.max(1, endsMs - clock.monotonic()), ended.signal)]);
     ended.abort();
-    account.waiters.delete(resolve);
     leave();
   }
 

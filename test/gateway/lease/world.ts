@@ -1,3 +1,4 @@
+import { join } from '../../../gateway/lease/account.ts';
 import { type CreditState, topUpCredits } from '../../../gateway/lease/centre-credit.ts';
 import { rateStateLifeMs, type RateState, topUpRate } from '../../../gateway/lease/centre-rate.ts';
 import { type Collected, createLeases, type Decision, type Leases } from '../../../gateway/lease/leases.ts';
@@ -90,13 +91,17 @@ export function createWorld({ plan: firstPlan, nodes: count, centre = CENTRE, fa
   function tick(node: Node, since: number): void {
     if (!node.alive || node.born !== since) return;
     send(node);
+    if (!storeOut) dispatch(node, node.leases.collectWatched(nowMs, 60, 256));
     node.leases.forgetIdle(nowMs, 100);
     agenda.at(nowMs + TICK_MS, () => tick(node, since));
   }
 
   function send(node: Node): void {
     if (storeOut) return;
-    const due = node.leases.collect(nowMs, 60, 256);
+    dispatch(node, node.leases.collect(nowMs, 60, 256));
+  }
+
+  function dispatch(node: Node, due: Collected): void {
     for (const one of due.rates)
       post(
         node,
@@ -188,16 +193,14 @@ export function createWorld({ plan: firstPlan, nodes: count, centre = CENTRE, fa
       if (account.rate.spent > account.rate.granted) send(node);
     };
     const wait = (asked: Extract<Decision, { kind: 'ask' }>) => {
-      const leave = node.leases.join(account, price, asked);
       let woken = false;
       const wake = () => {
         if (woken) return;
         woken = true;
-        account.waiters.delete(wake);
         leave();
         look();
       };
-      account.waiters.add(wake);
+      const leave = join(account, price, asked, wake);
       agenda.at(sinceMs + (asked.credits ? CREDITS_WAIT_MS : RATE_WAIT_MS), wake);
       send(node);
     };

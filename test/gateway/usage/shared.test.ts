@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
-import type { Account, Leases } from '../../../gateway/lease/leases.ts';
+import type { Account } from '../../../gateway/lease/account.ts';
+import type { Leases } from '../../../gateway/lease/leases.ts';
 import type { Pump } from '../../../gateway/lease/pump.ts';
 import { createSharedCharging } from '../../../gateway/lease/shared-charging.ts';
 import type { Price } from '../../../gateway/limits/price.ts';
