@@ -1,0 +1,59 @@
+import { appendFileSync } from 'node:fs';
+import { createWorker } from '../../../deploys/delivery/worker.ts';
+import type { Send } from '../../../deploys/delivery/send.ts';
+import { createReadings } from '../../../deploys/store/readings.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
+import { Secret } from '../../../shared/secret.ts';
+import { addressOf } from '../../fakes/chain.ts';
+import { answered } from '../../fakes/scripted-send.ts';
+import { opened } from '../../started/gateway.ts';
+import { queueOver } from '../outbox/queue.ts';
+
+/**
+ * A watcher and a worker in a process that is made to be killed. It upgrades a program every few milliseconds, prints
+ * the slot once it is stored, and writes every post to a file before it answers it: that file is the receiver. Its
+ * wall clock is ahead by so much that leases and waits of the process before are over.
+ */
+const [database = '', receiver = '', aheadMs = '0'] = process.argv.slice(2);
+const store = opened(database, DEPLOYS_MIGRATIONS);
+store.run('PRAGMA synchronous = OFF'); // the system lives on, and the test is about the process
+const { outbox, enqueue, times } = queueOver(store);
+const readings = createReadings(store);
+const clock: Clock = { ...systemClock, now: () => systemClock.now() + Number(aheadMs) };
+const never = new AbortController().signal;
+const program = addressOf('A');
+
+const send: Send = async ({ headers, body }) => {
+  const id = String(headers['X-Service-Delivery']);
+  appendFileSync(receiver, `${id} ${Buffer.from(body).toString('base64')}\n`);
+  await clock.sleep(Math.random() * 6, never);
+  return answered(Math.random() < 0.7 ? 200 : 500, 'x'.repeat(Math.floor(Math.random() * 16_384)));
+};
+const fail = (error: unknown) => {
+  console.error(error);
+  process.exit(1);
+};
+const worker = createWorker({
+  ...{ outbox, send, clock, noteTrouble: fail, noteBroken: fail },
+  secretsOf: () => ({ current: new Secret('whsec_of_the_storm'), next: undefined }),
+  noteEnded: () => {},
+  noteReaped: () => {},
+  noteClockMoved: () => {},
+});
+void worker.run(never);
+
+for (let slot = readings.deploySlots().get(program) ?? 1n; ;) {
+  const [previousSlot, deploySlot] = [slot, slot + 1n];
+  const programs = new Map([[program, { status: 'frozen', deploySlot } as const]]);
+  const latest = { reading: { contextSlot: deploySlot, programs }, checkedAtMs: clock.now() };
+  readings.save(latest, undefined, () =>
+    enqueue.deploys([{ program, previousSlot, deploySlot }], clock.now()),
+  );
+  console.log(String(deploySlot));
+  await clock.sleep(Math.random() * 4, never);
+  times.save(deploySlot, 1_700_000_000 + Number(deploySlot));
+  worker.wake();
+  await clock.sleep(Math.random() * 4, never);
+  slot = deploySlot;
+}
