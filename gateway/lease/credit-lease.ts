@@ -62,7 +62,7 @@ const SLOW_MS = 50;
 const AHEAD_SECONDS = 5;
 
 /** An account that nobody asked for in this time gives its credits back. */
-const IDLE_MS = 10_000;
+const IDLE_MS = 3_000;
 
 /** No process holds more than this part of all the credits that an account was given, its dearest request apart. */
 const PART_MAX = 1 / 100;
