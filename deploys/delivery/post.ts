@@ -94,8 +94,10 @@ function outcomeOf(
       watch.ended('connectMs');
       const { remoteAddress } = socket;
       if (remoteAddress === undefined) return fail('connection_reset', 'closed as soon as it was open');
-      if (!pins.some(({ address }) => isSameAddress(address, remoteAddress)))
-        return resolve({ kind: 'strayed', remoteAddress });
+      if (!pins.some(({ address }) => isSameAddress(address, remoteAddress))) {
+        resolve({ kind: 'strayed', remoteAddress });
+        return over.abort(); // in this turn, before the handshake
+      }
       within(TLS_MS, 'tlsMs', 'tls_timeout', 'the TLS handshake took too long');
     });
     socket.once('secureConnect', () => watch.ended('tlsMs'));
@@ -116,7 +118,7 @@ function outcomeOf(
   request.on('information', () => {
     // A flood of them would keep the parser busy until the time is over, so the rest is left unread. Not paused at
     // once: the client resumes when the piece it is parsing is done.
-    if (++interim === INTERIM_MAX) setImmediate(() => request.socket?.pause());
+    if (++interim === INTERIM_MAX) setImmediate(() => response ?? request.socket?.pause());
   });
   request.on('error', (error) => {
     const { code, detail } = failureFrom(error, watch.current());

@@ -87,6 +87,7 @@ describe.skipIf(reason !== undefined)('the product sender in a network of its ow
     noRoute: 'connection_refused',
     hole: 'unreachable',
     halfHole: '200',
+    searched: 'dns_error',
   };
   const hows = (results: Record<string, Result>) =>
     Object.fromEntries(Object.entries(results).map(([key, { how }]) => [key, how]));
@@ -111,6 +112,9 @@ describe.skipIf(reason !== undefined)('the product sender in a network of its ow
   });
   test('sends what the verifier accepts, once each', () => {
     expect([report.requests, report.signed]).toEqual([2 * 4 + 1, true]);
+  });
+  test('is not held up by thirty names whose servers are silent (E13)', () => {
+    expect(report.plain['good']?.totalMs).toBeLessThan(1_500);
   });
   test('leaves a silent half of DNS within 3 s, and a silent address within 4', () => {
     const { halfSilentDns, silentDns, hole, halfHole } = report.plain;

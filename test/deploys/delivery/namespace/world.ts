@@ -23,6 +23,8 @@ const ZONE: Readonly<Record<string, readonly string[]>> = {
   'hole.example.com': [HOLE],
   'half.example.com': [HOLE, PUBLIC],
   'nowhere.example.com': ['1.1.1.1'],
+  // What the search list makes of lost.example.org.
+  'lost.example.org.example.com': [PUBLIC],
 };
 
 /** A whole internet in a network namespace of its own: receivers, a name server, and the sender as a process. */
@@ -34,7 +36,7 @@ const caPath = join(folder, 'ca.pem');
 writeFileSync(caPath, authority.cert);
 
 using dns = await startDns((name, type, nth) => {
-  if (name === 'mute.example.com') return 'silent';
+  if (name.startsWith('mute')) return 'silent';
   if (name === 'broken.example.com') return 'server-failure';
   // AAAA is asked for, and never answered: common with old name servers.
   if (name === 'lame.example.com') return type === 'A' ? [PUBLIC] : 'silent';
@@ -111,10 +113,13 @@ const URLS = {
   noRoute: 'https://nowhere.example.com/',
   hole: 'https://hole.example.com/',
   halfHole: 'https://half.example.com/',
+  searched: 'https://lost.example.org/',
 };
+/** Names that would keep a resolver with a few threads busy. */
+const MUTE = Array.from({ length: 30 }, (_, i) => `https://mute${i}.example.com/`);
 const keys = Object.keys(URLS);
 const [plain, hostile, rebind, untrusting] = await Promise.all([
-  run(Object.values(URLS), {}),
+  run([...Object.values(URLS), ...MUTE], {}),
   run(Object.values(URLS), HOSTILE),
   run(['--in-turn', 'https://rebind.example.com/', 'https://rebind.example.com/'], {}),
   run([URLS.good], { NODE_EXTRA_CA_CERTS: '' }),
