@@ -6,12 +6,11 @@ import type { Store } from '../shared/store/open.ts';
 import { createApp } from './api/app.ts';
 import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog } from './api/request-log.ts';
-import type { AttemptDeps } from './delivery/attempt.ts';
-import { createWorker } from './delivery/worker.ts';
-import { healthOf } from './health.ts';
+import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
+import { bothHealths, healthOf } from './health.ts';
 import { createMetrics } from './metrics.ts';
 import { createEnqueue } from './outbox/enqueue.ts';
-import { createOutbox, type Outbox } from './outbox/outbox.ts';
+import { createOutbox } from './outbox/outbox.ts';
 import { createBlockTimeStore } from './store/block-times.ts';
 import { createReadings } from './store/readings.ts';
 import { tendUsage } from './usage/tend.ts';
@@ -37,7 +36,7 @@ export type DeploysDeps = Readonly<{
   /** Gives n uniform bytes. */
   random(bytes: number): Uint8Array;
   /** How deliveries are sent. Absent, they are queued and wait. */
-  delivery?: Pick<AttemptDeps, 'send' | 'secretsOf'>;
+  delivery?: DeliveryDeps;
 }>;
 
 /** How long a revoked key may go on working. */
@@ -50,14 +49,11 @@ export function createDeploys(deps: DeploysDeps) {
     createRpcBackend({ name: `rpc_urls[${i}]`, url, key: config.rpcKey }, { fetch, clock }),
   );
   const readings = createReadings(store);
-  const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
-  const enqueue = createEnqueue(store, (program) => labels.get(program) ?? program, deps.random);
-  const outbox = createOutbox(store, deps.random);
-  const worker = deps.delivery && createDeliveries(outbox, deps.delivery, deps);
+  const { enqueue, outbox } = createQueue(deps);
   const times = createBlockTimeStore(store);
   const rememberTime = (slot: bigint, unixSeconds: number) => {
     times.save(slot, unixSeconds);
-    worker?.wake();
+    deliveries?.wake();
   };
   const blockTimes = createBlockTimes(backends, { ...times, save: rememberTime }, clock);
   const notes = createNotes(log, programs, readings.deploySlots());
@@ -90,6 +86,9 @@ export function createDeploys(deps: DeploysDeps) {
     const { latest } = watcher.state();
     return latest === undefined ? undefined : clock.now() - latest.checkedAtMs;
   });
+  const { registry } = metrics;
+  const deliveries =
+    deps.delivery && createDeliveries({ ...deps.delivery, store, outbox, registry, clock, log });
   const app = createApp({
     answerPrograms: createProgramsAnswer({
       identify: keys.identify,
@@ -99,7 +98,7 @@ export function createDeploys(deps: DeploysDeps) {
       timeOf: blockTimes.timeOf,
       clock,
     }),
-    health: () => healthOf(watcher.state(), config.pollMs, clock.now()),
+    health: () => bothHealths(healthOf(watcher.state(), config.pollMs, clock.now()), deliveries?.health()),
     noteAnswer: metrics.noteAnswer,
     noteBroken: (error) => log.error({ err: error }, 'a request broke'),
     publicUrl: config.publicUrl,
@@ -129,35 +128,14 @@ export function createDeploys(deps: DeploysDeps) {
         watcher.run(signal),
         refreshKeys(signal),
         lookAfterUsage(signal),
-        worker?.run(signal),
+        deliveries?.run(signal),
       ]);
     },
   };
 }
 
-function createDeliveries(
-  outbox: Outbox,
-  delivery: Pick<AttemptDeps, 'send' | 'secretsOf'>,
-  { clock, log }: Pick<DeploysDeps, 'clock' | 'log'>,
-) {
-  return createWorker({
-    ...delivery,
-    outbox,
-    clock,
-    noteEnded: ({ claim, verdict }, recorded) =>
-      log.info(
-        {
-          delivery: claim.deliveryId,
-          webhook: claim.webhookId,
-          attempt: claim.n,
-          outcome: verdict.kind,
-          recorded,
-        },
-        'attempt',
-      ),
-    noteReaped: (count) => log.warn({ attempts: count }, 'attempts of a process that died are made again'),
-    noteClockMoved: (byMs) => log.warn({ by_ms: byMs }, 'the wall clock was moved'),
-    noteTrouble: (error) => log.error({ err: error }, 'the queue of deliveries cannot be used'),
-    noteBroken: (error) => log.error({ err: error }, 'an attempt could not be made'),
-  });
+function createQueue({ store, programs, random }: Pick<DeploysDeps, 'store' | 'programs' | 'random'>) {
+  const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
+  const enqueue = createEnqueue(store, (program) => labels.get(program) ?? program, random);
+  return { enqueue, outbox: createOutbox(store, random) };
 }

@@ -18,6 +18,12 @@ export function healthOf({ latest, trouble }: WatchState, pollMs: number, nowMs:
   return { isWell: false, sentence: `The data is stale: ${read}${why}` };
 }
 
+/** Two parts' health as one: well if both are; the second is told only when it is not. */
+export function bothHealths(first: Health, second: Health | undefined): Health {
+  if (second === undefined || second.isWell) return first;
+  return { isWell: false, sentence: `${first.sentence} ${second.sentence}` };
+}
+
 function reasonOf(trouble: NonNullable<WatchState['trouble']>): string {
   if (trouble.kind === 'broken') return 'The last reading failed inside this service; its log says how.';
   return `The last reading failed: ${trouble.reasons.join('; ')}.`;

@@ -4,6 +4,8 @@ import type { Latest, Unread } from './watch/watcher.ts';
 
 /** The figures of this app for Prometheus. Label values are the `kind`s of the code's own unions. */
 export type Metrics = Readonly<{
+  /** Where other parts put their figures. */
+  registry: Registry;
   noteRead(latest: Latest, deploys: number): void;
   noteUnread(kind: Unread['kind']): void;
   noteAnswer(status: number): void;
@@ -62,6 +64,7 @@ export function createMetrics(readingAgeMs: () => number | undefined): Metrics {
     },
   });
   return {
+    registry,
     noteRead: (latest, deploys) => {
       readings.inc({ outcome: 'read' });
       found.inc(deploys);

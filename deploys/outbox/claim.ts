@@ -16,6 +16,8 @@ export type Claim = Readonly<{
   token: string;
   n: number;
   number: number | undefined;
+  /** When the delivery was made. */
+  createdAtMs: number;
   claimedAtMs: number;
 }>;
 
@@ -28,6 +30,7 @@ type DueRow = {
   event_kind: EventKind;
   body: Uint8Array;
   attempts: number;
+  created_at_ms: number;
   next_attempt_at_ms: number | null;
   url: string;
   host: string;
@@ -42,7 +45,7 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
     DueRow,
     { nowMs: number; again: number; webhooks: string; hosts: string; limit: number }
   >(`
-    SELECT d.id, d.webhook_id, d.event_kind, d.body, d.attempts, d.next_attempt_at_ms, w.url, w.host
+    SELECT d.id, d.webhook_id, d.event_kind, d.body, d.attempts, d.created_at_ms, d.next_attempt_at_ms, w.url, w.host
     FROM deliveries d INDEXED BY deliveries_due CROSS JOIN webhooks w ON w.id = d.webhook_id
     WHERE d.due_at_ms <= $nowMs
       AND ($again OR (d.attempts = 0 AND d.resend_at_ms IS NULL))
@@ -83,6 +86,7 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
       token,
       n: begun?.n ?? 1,
       number,
+      createdAtMs: row.created_at_ms,
       claimedAtMs: nowMs,
     };
   }

@@ -6,12 +6,18 @@ import type { Claim } from './claim.ts';
 
 /** How a claimed attempt ended. `headers` are those of the event as they were sent; `sent` is absent when nothing was. */
 export type Result = Readonly<{
-  claim: Pick<Claim, 'deliveryId' | 'webhookId' | 'token' | 'n' | 'number'>;
+  claim: Claim;
   verdict: Verdict;
   sent: Sent | undefined;
   headers: Readonly<Record<string, string>> | undefined;
   endedAtMs: number;
 }>;
+
+/** What is known of a result when its process died. */
+export type Finish = (
+  result: Omit<Result, 'claim'> &
+    Readonly<{ claim: Pick<Claim, 'deliveryId' | 'webhookId' | 'token' | 'n' | 'number'> }>,
+) => Recorded;
 
 /** `stale`: the lease is another's by now, so nothing was written. `unwritable`: the lease runs out instead. */
 export type Recorded = 'recorded' | 'stale' | 'unwritable';
@@ -25,7 +31,7 @@ type HeldRow = {
 };
 
 /** Records how attempts ended, in the one transaction it is called in. A result without the lease's token changes nothing. */
-export function createFinish(store: Store): (result: Result) => Recorded {
+export function createFinish(store: Store): Finish {
   const held = store.prepare<HeldRow, [string, string]>(`
     SELECT d.state, d.next_attempt_at_ms, d.finished_at_ms, w.deleted_at_ms IS NOT NULL AS is_deleted,
       w.paused_at_ms IS NOT NULL AS is_paused

@@ -1,7 +1,7 @@
 import type { Store } from '../../shared/store/open.ts';
 import { WAIT_MS_MAX } from '../delivery/schedule.ts';
 import { LEASE_MS } from './claim.ts';
-import type { Result } from './finish.ts';
+import type { Finish } from './finish.ts';
 
 type LeasedRow = {
   delivery_id: string;
@@ -15,7 +15,7 @@ type LeasedRow = {
  * Gives back what a process took with it when it died: attempts whose lease has run out end as `interrupted`. `mine`
  * are the deliveries this process is attempting; they are never reaped, however late. To be called in a transaction.
  */
-export function createReap(store: Store, finish: (result: Result) => unknown) {
+export function createReap(store: Store, finish: Finish) {
   const expired = store.prepare<LeasedRow, [number]>(`
     SELECT d.id AS delivery_id, d.webhook_id, d.lease_token, a.n, a.number
     FROM deliveries d JOIN attempts a ON a.delivery_id = d.id AND a.state = 'started'

@@ -35,7 +35,11 @@ const fail = (error: unknown) => {
   process.exit(1);
 };
 const worker = createWorker({
-  ...{ outbox, send, clock, noteTrouble: fail, noteBroken: fail },
+  outbox,
+  send,
+  clock,
+  noteTrouble: fail,
+  noteBroken: fail,
   secretsOf: () => ({ current: new Secret('whsec_of_the_storm'), next: undefined }),
   noteEnded: () => {},
   noteReaped: () => {},

@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'bun:test';
+import { Registry } from 'prom-client';
+import { createDeliveries } from '../../../deploys/delivery/deliveries.ts';
+import type { Sent } from '../../../deploys/delivery/send.ts';
+import { Secret } from '../../../shared/secret.ts';
+import { createVirtualClock } from '../../fakes/chain-clock.ts';
+import { answered, createScriptedSend, refusedFor, type SeenPost } from '../../fakes/scripted-send.ts';
+import { silentLog } from '../../started/gateway.ts';
+import { startQueue } from '../outbox/queue.ts';
+
+const DAY = 86_400_000;
+
+function start(script: (post: SeenPost) => Sent | undefined) {
+  const queue = startQueue();
+  const clock = createVirtualClock();
+  const registry = new Registry();
+  const lines: unknown[] = [];
+  const over = new AbortController();
+  const deliveries = createDeliveries({
+    store: queue.store,
+    outbox: queue.outbox,
+    registry,
+    clock,
+    log: silentLog(lines),
+    send: createScriptedSend(script).send,
+    secretsOf: () => ({ current: new Secret('whsec'), next: undefined }),
+  });
+  const running = deliveries.run(over.signal);
+  async function figures(): Promise<Record<string, number>> {
+    const text = await registry.metrics();
+    const rows = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    return Object.fromEntries(
+      rows.map((row) => row.split(/ (?=[^ ]+$)/)).map(([name, n]) => [name, Number(n)]),
+    );
+  }
+  return {
+    ...queue,
+    clock,
+    deliveries,
+    lines,
+    figures,
+    async [Symbol.asyncDispose]() {
+      over.abort();
+      await clock.advance(20_000);
+      await running;
+      queue[Symbol.dispose]();
+    },
+  };
+}
+
+describe('figures', () => {
+  test('count attempts by outcome, and tell what waits', async () => {
+    await using work = start(({ post }) =>
+      post.url.hostname.startsWith('bad')
+        ? answered(500)
+        : post.url.hostname.startsWith('in')
+          ? refusedFor('blocked_address')
+          : answered(200),
+    );
+    for (const id of ['good', 'bad', 'inward']) work.addWebhook(id);
+    work.upgrade('A', 7, work.clock.now());
+    await work.clock.advance(2_000);
+    expect(await work.figures()).toMatchObject({
+      'deploys_attempts_total{outcome="succeeded",trigger="auto"}': 1,
+      'deploys_attempts_total{outcome="failed",trigger="auto"}': 1,
+      'deploys_attempts_total{outcome="blocked",trigger="auto"}': 1,
+      'deploys_attempts_blocked_total{reason="blocked_address"}': 1,
+      deploys_first_attempt_wait_seconds_count: 3,
+      deploys_deliveries_due: 0,
+      deploys_oldest_due_age_seconds: 0,
+      deploys_attempts_under_way: 0,
+      deploys_webhooks_failing: 2,
+    });
+  });
+
+  test('tell how long what has no place has been due', async () => {
+    await using work = start(() => undefined);
+    work.addWebhook('one');
+    for (let slot = 1; slot <= 5; slot++) work.upgrade('A', slot, work.clock.now());
+    await work.clock.advance(7_000);
+    expect(await work.figures()).toMatchObject({
+      deploys_deliveries_due: 1,
+      deploys_oldest_due_age_seconds: 7,
+      deploys_attempts_under_way: 4,
+    });
+    expect(work.deliveries.health().isWell).toBe(true);
+    await work.clock.advance(300_000);
+    expect(work.deliveries.health().isWell).toBe(false);
+  });
+});
+
+test('what failed is logged without its URL, which may hold a secret of the receiver', async () => {
+  await using work = start(() => answered(500));
+  work.addWebhook('one');
+  work.store.run("UPDATE webhooks SET url = 'https://one.example.com/?token=hidden'");
+  work.upgrade('A', 7, work.clock.now());
+  await work.clock.advance(2_000);
+  expect(JSON.stringify(work.lines)).toContain('not delivered');
+  expect(JSON.stringify(work.lines)).not.toContain('hidden');
+});
+
+test('old deliveries are forgotten', async () => {
+  await using work = start(() => answered(200));
+  work.addWebhook('one');
+  work.upgrade('A', 7, work.clock.now() - 91 * DAY);
+  await work.clock.advance(5_000);
+  expect(work.states()).toEqual(['delivered']);
+  await work.clock.advance(DAY + 1);
+  expect(work.states()).toEqual([]);
+});
