@@ -16,12 +16,10 @@ export function fileProblems({ gateway, deploys }: Config): readonly string[] {
 const USUAL_LANES: readonly Lane[] = ['state', 'scan', 'archive', 'send'];
 
 /** What the operator may not expect of a config that is valid. */
-export function notesOn({ gateway, storage, backends }: Config): readonly string[] {
+export function notesOn({ storage, backends }: Config): readonly string[] {
   const notes: string[] = [];
-  if (gateway.processes > 1)
-    notes.push(`gateway.processes is ${gateway.processes}; this version runs one gateway process.`);
   if (storage.redisUrl !== undefined)
-    notes.push('storage.redis is set; this version runs on one host and needs no Redis.');
+    notes.push('storage.redis holds limits; accounts and keys are read from this host in this version.');
   if (backends.length > 0) notes.push(...notesOnBackends(backends));
   return notes;
 }

@@ -13,16 +13,15 @@ import { createForward, type ForwardEvents } from './backend/forward.ts';
 import { healthOf } from './health.ts';
 import { withHistory } from './history/history.ts';
 import { createHttpClient, type HttpClient } from './http/client.ts';
-import { createBucketStore } from './limits/bucket-store.ts';
-import { createCharging } from './limits/charge.ts';
 import { createFailedKeys } from './limits/failed-keys.ts';
 import { createJournal } from './limits/journal.ts';
+import { limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
 import { createScanPermits } from './limits/scan-permits.ts';
 import { withPoolAnswers } from './methods/pool-answers.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { withStatusRule } from './methods/signature-statuses.ts';
 import type { Gap } from './pool/history-gap.ts';
-import { createPool } from './pool/pool.ts';
+import { createPool, type PoolOptions } from './pool/pool.ts';
 import { createRetryBudget } from './pool/retry-budget.ts';
 import { createIdentifyCaller } from './request/caller.ts';
 import { createRespond } from './response/respond.ts';
@@ -33,6 +32,8 @@ import { createUsage, type UsageEvents } from './usage/usage.ts';
 type Deps = Readonly<{
   /** This process in the ledger: no two processes on one data directory may have the same. */
   node: string;
+  /** What it shares accounts with; `undefined`: nobody. */
+  sharing?: Sharing | undefined;
   config: Config;
   accounts: Store;
   ledger: Store;
@@ -55,7 +56,7 @@ export type Gateway = Readonly<{
   /** Writes what is not yet written. */
   flush(): void;
   /** Lets go of the backends, and writes what is not yet written. */
-  close(): void;
+  close(): Promise<void>;
 }>;
 
 /** A batch that waits for an answer says so this often; the listener's shortest idle limit is twice as long. */
@@ -64,22 +65,19 @@ const BEAT_MS = 4_000;
 /** How long a read or write of accounts and keys waits for another process, in milliseconds. */
 const ACCOUNTS_BUSY_MS = 25;
 
+type PoolEvents = Pick<PoolOptions, 'onChange' | 'onUnreachable' | 'onGap'>;
+
 /** How often changed keys, plans and accounts are noticed; revocation promises a second. */
 const TEND_MS = 250;
 
-/** Buckets that are full again are forgotten once in so many turns. */
-const SWEEP_TURNS = 240;
-
-/** Buckets are written once in so many turns, and so many at once: a write of 2000 takes a few milliseconds. */
-const SAVE_TURNS = 4;
-const SAVE_MAX = 2_000;
-
-export function createGateway({ node, config, accounts, ledger, clock, log, random }: Deps): Gateway {
+export function createGateway(deps: Deps): Gateway {
+  const { node, sharing, config, accounts, ledger, clock, log, random } = deps;
   const { idleMs, probeMs, lagSlotsMax } = config.gateway;
   const backends = backendsOf(config).map(
     (backend) => new Backend(backend, clientOf(backend, clock, idleMs)),
   );
   const metrics = createMetrics(backends);
+  let accountsRevision = 0;
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
   const keys = createIdentify(accounts, clock);
@@ -87,15 +85,12 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
   const methodLabel = createMethodLabel(routeOf);
   const usage = createUsage({ ledger, node, clock, methodLabel, ...usageEventsFor(log) });
   const journal = createJournal(ledger, node, setImmediate, usage.alongside);
-  const charging = createCharging(journal, clock, createBucketStore(ledger, clock));
-  const pool = createPool({
-    backends,
-    clock,
-    lagSlotsMax,
-    onChange: (backend) => logStanding(backend, log),
-    onUnreachable: (backend) => metrics.failure(backend, 'probe'),
-    onGap: (gap) => logGap(gap, log),
-  });
+  const limits =
+    sharing === undefined
+      ? limitsAlone(node, journal, ledger, clock)
+      : limitsShared({ sharing, journal, ledger, clock, revision: () => accountsRevision });
+  const { charging } = limits;
+  const pool = createPool({ backends, clock, lagSlotsMax, ...poolEventsFor(metrics, log) });
   const { onCut, ...events } = eventsFor(metrics, log, clock);
   const attempt = createAttempt({ clock, idleMs, onCut });
   const budget = createRetryBudget();
@@ -131,22 +126,23 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
   }
 
   async function tend(reload: () => void, signal: AbortSignal): Promise<void> {
-    const asked = accounts.prepare<{ config: number }, []>('SELECT config FROM revision');
-    const working = [watchBackends(signal), usage.tend(signal)];
-    let seen = configRevision(asked);
+    const asked = accounts.prepare<Revision, []>('SELECT value, config FROM revision');
+    const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal)];
+    let seen = revisionIn(asked)?.config;
     let failing = false;
     const tellJournal = (is: boolean) =>
       is ? log.error('charges cannot be written to the ledger') : log.info('charges are written again');
     for (let turn = 1; !signal.aborted; turn++) {
       await clock.sleep(TEND_MS, signal);
+      const revision = revisionIn(asked);
       keys.refresh();
+      if (revision !== undefined) accountsRevision = revision.value + revision.config;
       if (journal.isFailing() !== failing) tellJournal((failing = journal.isFailing()));
       for (const { client } of backends) client.tick();
-      if (turn % SAVE_TURNS === 0) charging.save(SAVE_MAX);
-      if (turn % SWEEP_TURNS === 0) charging.sweep();
-      const revision = configRevision(asked) ?? seen;
-      if (revision !== seen) reload();
-      seen = revision;
+      limits.turn(turn);
+      const config = revision?.config ?? seen;
+      if (config !== seen) reload();
+      seen = config;
     }
     await Promise.all(working);
   }
@@ -154,7 +150,7 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
   function flush(): void {
     journal.flush();
     usage.flush();
-    charging.save(Infinity);
+    limits.flush();
   }
 
   return {
@@ -165,10 +161,11 @@ export function createGateway({ node, config, accounts, ledger, clock, log, rand
     setTerms: (changed) => void (terms = changed),
     tend,
     flush,
-    close() {
+    async close() {
       for (const { client } of backends) client.close();
       keys.refresh();
       flush();
+      await limits.close();
     },
   };
 }
@@ -189,6 +186,14 @@ function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents & { 
   };
 }
 
+function poolEventsFor(metrics: Metrics, log: Log): PoolEvents {
+  return {
+    onChange: (backend) => logStanding(backend, log),
+    onUnreachable: (backend) => metrics.failure(backend, 'probe'),
+    onGap: (gap) => logGap(gap, log),
+  };
+}
+
 function usageEventsFor(log: Log): UsageEvents {
   return {
     onFailing: (is) =>
@@ -202,9 +207,12 @@ function clientOf({ url, headers }: BackendConfig, clock: Clock, idleMs: number)
   return createHttpClient({ url, headers: revealed, clock, idleMs });
 }
 
-function configRevision(asked: { get(): { config: number } | null }): number | undefined {
+/** What the accounts database counts: changes of accounts and keys, and wishes for a reload. */
+type Revision = Readonly<{ value: number; config: number }>;
+
+function revisionIn(asked: { get(): Revision | null }): Revision | undefined {
   try {
-    return asked.get()?.config;
+    return asked.get() ?? undefined;
   } catch {
     return undefined; // the store does not answer for now; the next turn asks again
   }

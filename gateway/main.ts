@@ -16,6 +16,7 @@ process.exit(
     env,
     supervised: env['SLUICE_SUPERVISED'] === '1',
     random: Math.random,
+    makeId: () => crypto.randomUUID(),
     seat: seatOf(env[SLOT_VARIABLE], process),
   }),
 );

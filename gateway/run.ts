@@ -1,16 +1,15 @@
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
-import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { retireDemoKeys } from '../shared/keys/demo.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { createLog, type Log } from '../shared/log.ts';
 import { fired, stopSignal } from '../shared/stop.ts';
-import { takeLock } from '../shared/store/lock.ts';
 import { openStore } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './gateway.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './limits/ledger.ts';
+import { placeName, takePlace } from './limits/place.ts';
 import { openListeners } from './listeners.ts';
 import type { Seat } from './supervisor/seat.ts';
 
@@ -21,6 +20,8 @@ export type Run = Readonly<{
   supervised: boolean;
   /** A number from 0 up to 1. */
   random(): number;
+  /** A UUID. */
+  makeId(): string;
   /** This process's place among several; `undefined`: it is alone. */
   seat: Seat | undefined;
 }>;
@@ -33,21 +34,21 @@ export async function runGateway(run: Run): Promise<number> {
   if (loaded.kind === 'unusable') return complain(...loaded.lines);
   const { config } = loaded;
   const { dataDir } = config.storage;
-  const node = seat === undefined ? 'gateway' : `gateway-${seat.slot}`;
+  const slot = seat?.slot ?? 0;
+  const log = createLog(placeName(slot));
+  const clock = systemClock;
 
-  const locking = takeLock(dataDir, node);
-  if (locking.kind === 'refused') return complain(locking.sentence);
   const accounts = openStore(join(dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   if (accounts.kind === 'unusable') return complain(accounts.sentence);
   const ledger = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
   if (ledger.kind === 'unusable') return complain(ledger.sentence);
-
-  const log = createLog(node);
-  const clock = systemClock;
+  const taking = takePlace(slot, { config, ledger: ledger.store, clock, log, random, makeId: run.makeId });
+  if (taking.kind === 'refused') return complain(taking.sentence);
+  const { node, sharing, lock } = taking.place;
   if (config.backends.length > 0 && retireDemoKeys(accounts.store, clock.now()) > 0)
     log.warn('the demo key of the embedded chain is revoked: backends are configured');
   const stores = { accounts: accounts.store, ledger: ledger.store };
-  const gateway = createGateway({ node, config, ...stores, clock, log, random });
+  const gateway = createGateway({ node, sharing, config, ...stores, clock, log, random });
   await gateway.look(stop);
   const opened = await openListeners(config.gateway, gateway, { clock, seat, stop });
   if (opened.kind === 'refused') return complain(opened.sentence);
@@ -57,17 +58,16 @@ export async function runGateway(run: Run): Promise<number> {
     process.on('SIGHUP', reload);
     if (seat === undefined) announce(opened, run.supervised, log);
     else seat.serve(gateway.metrics.values);
-    warnOf(config, log);
     const tending = gateway.tend(reload, stop);
     await fired(stop);
     log.info('draining');
     await opened.drain();
     await tending;
   }
-  gateway.close();
+  await gateway.close();
   ledger.store.close();
   accounts.store.close();
-  locking.lock.release();
+  lock.release();
   log.info('stopped');
   return 0;
 }
@@ -77,13 +77,6 @@ type Open = Extract<Awaited<ReturnType<typeof openListeners>>, { kind: 'open' }>
 function announce({ url, metricsUrl }: Open, supervised: boolean, log: Log) {
   if (supervised) console.log(JSON.stringify({ ready: 'gateway', url: url.href }));
   log.info({ url: url.href, metrics: metricsUrl?.href }, 'listening');
-}
-
-function warnOf({ gateway, storage }: Config, log: Log) {
-  if (gateway.processes > 1)
-    log.warn('gateway.processes is above 1, and in this version every process admits the full plan');
-  if (storage.redisUrl !== undefined)
-    log.warn('storage.redis is set, and this version keeps limits in one process');
 }
 
 /** Takes plans and prices from the config again; a config that has become unusable changes nothing. */

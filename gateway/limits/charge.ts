@@ -34,8 +34,16 @@ export type ChargingAlone = Charging &
     save(max: number): number;
   }>;
 
-/** `buckets` keeps them through a restart; without it every account begins with a whole burst. */
-export function createCharging(journal: Journal, clock: Clock, buckets?: BucketStore): ChargingAlone {
+/**
+ * `buckets` keeps them through a restart; without it every account begins with a whole burst. `elsewhere` is what
+ * processes spent of each account that do not run any more.
+ */
+export function createCharging(
+  journal: Journal,
+  clock: Clock,
+  buckets?: BucketStore,
+  elsewhere: ReadonlyMap<number, number> = new Map(),
+): ChargingAlone {
   const held = buckets?.load() ?? new Map<number, Held>();
   const changed = new Set<number>();
 
@@ -53,7 +61,8 @@ export function createCharging(journal: Journal, clock: Clock, buckets?: BucketS
     if (spending === undefined) return { kind: 'check-unavailable' };
     // An allowance lowered below what is spent leaves none, not fewer: a free call still passes.
     const granted = caller.creditsGranted ?? plan.credits;
-    const left = Math.max(0, granted - (spending.charged - spending.refunded));
+    const spent = spending.charged - spending.refunded + (elsewhere.get(caller.accountId) ?? 0);
+    const left = Math.max(0, granted - spent);
     if (price.credits > left)
       return { kind: 'out-of-credits', rate: { plan, tokens: refilled(before, plan, nowMs).tokens } };
     hold(caller.accountId, { bucket: taken.bucket, rate: plan });

@@ -13,20 +13,22 @@ export type CrewOptions = Readonly<{
   processes: number;
   /** `gateway.listen`; any free port when absent. */
   listen?: string;
-  /** More TOML: lines of `[gateway]`, and what stands at the end of the file. */
+  /** More TOML: lines of `[gateway]` and of `[storage]`, and what stands at the end of the file. */
   gatewayLines?: string;
+  storageLines?: string;
   extra?: string;
 }>;
 
 /** Writes the config of several gateway processes into `folder`; gives its path and the port of the metrics. */
 export function crewConfig(folder: string, options: CrewOptions) {
   const { backendUrl, processes, listen = '127.0.0.1:0', gatewayLines = '', extra = '' } = options;
+  const { storageLines = '' } = options;
   const metricsPort = freePort();
   const path = join(folder, 'sluice.toml');
   writeFileSync(
     path,
     `[gateway]\nlisten = "${listen}"\nmetrics = "127.0.0.1:${metricsPort}"\nprocesses = ${processes}\n${gatewayLines}` +
-      `[storage]\ndata_dir = "${folder}"\n[[backends]]\nname = "a"\nurl = "${backendUrl}"\n${extra}`,
+      `[storage]\ndata_dir = "${folder}"\n${storageLines}[[backends]]\nname = "a"\nurl = "${backendUrl}"\n${extra}`,
   );
   return { path, metricsPort, args: [join(ROOT, 'gateway/main.ts'), '--config', path] };
 }
@@ -47,6 +49,11 @@ export async function startCrew(options: CrewOptions) {
       if (slot !== undefined) bySlot.set(slot, pid);
     }
     return bySlot;
+  }
+
+  function chargedIn(slot: number, byNode: ReadonlyMap<string, number>): [number, number][] {
+    const charged = byNode.get(readFileSync(join(folder.path, `gateway-${slot}.node`), 'utf8').trim());
+    return charged === undefined ? [] : [[slot, charged]];
   }
 
   return {
@@ -75,9 +82,9 @@ export async function startCrew(options: CrewOptions) {
       const rows = ledger.query<{ node: string; charged: number }, []>(
         'SELECT node, sum(charged) AS charged FROM spent GROUP BY node',
       );
-      const bySlot = new Map(rows.all().map(({ node, charged }) => [Number(node.split('-')[1]), charged]));
+      const byNode = new Map(rows.all().map(({ node, charged }) => [node, charged]));
       ledger.close();
-      return bySlot;
+      return new Map([...processes().keys()].flatMap((slot) => chargedIn(slot, byNode)));
     },
     /** The value of a metric by its whole name, labels included; `undefined` when it is not there. */
     async metric(name: string): Promise<number | undefined> {

@@ -110,7 +110,7 @@ export async function startGateway(
     key: (plan: string | null = 'scale', credits = 0) => addKey(accounts, plan, credits),
     async [Symbol.asyncDispose]() {
       await listening.close(100, 0);
-      gateway.close();
+      await gateway.close();
       accounts.close();
       ledger.close();
       folder[Symbol.dispose]();
