@@ -24,6 +24,8 @@ export type WorkerState = Readonly<{ underWay: number; trouble: unknown }>;
 
 /** The longest sleep: rows that others wrote, and a wall clock that was moved, are seen after it at the latest. */
 const WAIT_MS_MAX = 1_000;
+/** From one turn to the next at least: what ends meanwhile is written in one transaction, and others get to run. */
+const TURN_MS_MIN = 20;
 const REAP_MS = 5_000;
 const CLOCK_MOVED_MS = 5_000;
 /** How long attempts under way may take to end after a stop was asked for, and those given up after that. */
@@ -52,8 +54,10 @@ export function createWorker(deps: WorkerDeps): Readonly<{
   async function run(signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', bell.ring, { once: true });
     while (!signal.aborted) {
+      const turnedAtMs = clock.monotonic();
       guarded(turn);
       await bell.wait(restMs);
+      await clock.sleep(Math.max(0, turnedAtMs + TURN_MS_MIN - clock.monotonic()), signal);
     }
     await drain();
   }

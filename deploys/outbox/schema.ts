@@ -85,7 +85,6 @@ export const OUTBOX_MIGRATIONS: Migrations = {
     ) STRICT;
     CREATE INDEX deliveries_due ON deliveries (due_at_ms) WHERE due_at_ms IS NOT NULL;
     CREATE INDEX deliveries_leased ON deliveries (lease_until_ms) WHERE lease_token IS NOT NULL;
-    CREATE INDEX deliveries_open ON deliveries (webhook_id) WHERE finished_at_ms IS NULL;
     CREATE INDEX deliveries_recent ON deliveries (webhook_id, created_at_ms DESC, id);
     CREATE INDEX deliveries_of_event ON deliveries (event_id) WHERE event_id IS NOT NULL;
     CREATE INDEX deliveries_old ON deliveries (created_at_ms);

@@ -15,6 +15,13 @@ function start(path = ':memory:') {
   const deploys = startDeploys(watchedOf('A', 'B'), [chain], path, network);
   return { deploys, chain, queue: queueOver(deploys.store), network };
 }
+/** Lets time pass until something is posted. */
+async function posted(
+  { clock }: ReturnType<typeof start>['deploys'],
+  { posts }: ReturnType<typeof start>['network'],
+) {
+  while (posts.length === 0) await clock.advance(20);
+}
 const dataOf = ({ text }: { text: string }) => JSON.parse(text).data;
 
 describe('a program that is upgraded', () => {
@@ -25,7 +32,7 @@ describe('a program that is upgraded', () => {
     await deploys.watch();
     chain.deploy(addressOf('A'), 6, AUTHORITY);
     await deploys.readAgain();
-    await until(() => network.posts.length === 1);
+    await posted(deploys, network);
     expect(network.posts.map(dataOf)).toEqual([
       {
         program_id: addressOf('A'),
@@ -76,7 +83,7 @@ describe('a program that is upgraded', () => {
     await using _ = deploys;
     chain.blockTimes.set(999, 1_700_000_999);
     await deploys.watch(); // the reading shows slot 5 alone
-    await until(() => network.posts.length === 1);
+    await posted(deploys, network);
     expect(dataOf(network.posts[0] ?? { text: '' })).toMatchObject({ previous_slot: 5, deploy_slot: 999 });
   });
 

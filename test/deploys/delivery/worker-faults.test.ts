@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';
 import { startQueue } from '../outbox/queue.ts';
-import { HOUR, MINUTE, SECOND, startWorker } from './working.ts';
+import { HOUR, MINUTE, SECOND, SOON, startWorker } from './working.ts';
 
 const idsOf = (posts: readonly { id: string }[]) => posts.map(({ id }) => id);
 
@@ -48,7 +48,7 @@ describe('a stop (row 22)', () => {
     await work.advance(9 * SECOND);
     expect([work.isStopped(), work.network.open()]).toEqual([false, 1]);
     work.network.posts[0]?.end(answered(200));
-    await work.advance(0);
+    await work.advance(SOON);
     expect(work.isStopped()).toBe(true);
     expect(work.states()).toEqual(['delivered', 'queued']);
   });
@@ -57,7 +57,7 @@ describe('a stop (row 22)', () => {
     await using work = startWorker();
     work.addWebhook('one');
     work.upgradeNow('A', 7);
-    await work.advance(0);
+    await work.advance(SOON);
     work.askToStop();
     await work.advance(10 * SECOND - 1);
     expect(work.isStopped()).toBe(false);
@@ -73,7 +73,7 @@ describe('a stop (row 22)', () => {
     await using work = startWorker();
     await work.advance(SECOND / 2);
     work.askToStop();
-    await work.advance(0);
+    await work.advance(SOON);
     expect([work.isStopped(), work.sleepers()]).toEqual([true, 0]);
   });
 });
@@ -106,10 +106,10 @@ describe('a full disk (row 23)', () => {
     await using work = startWorker();
     work.addWebhook('one');
     work.upgradeNow('A', 7);
-    await work.advance(0);
+    await work.advance(SOON);
     fill(work);
     work.network.posts[0]?.end(answered(200, 'x'.repeat(16_384)));
-    await work.advance(0);
+    await work.advance(SOON);
     expect(work.worker.state()).toMatchObject({ underWay: 1, trouble: { code: 'SQLITE_FULL' } });
     free(work);
     work.upgrade('B', 8, work.clock.now());
@@ -154,7 +154,7 @@ describe('a wall clock that is moved (row 26)', () => {
     work.moveWallClock(HOUR);
     await work.advance(8 * SECOND);
     work.network.posts[0]?.end(answered(200));
-    await work.advance(0);
+    await work.advance(SOON);
     expect([work.posts().length, work.states()]).toEqual([1, ['delivered']]);
   });
 });
@@ -166,7 +166,7 @@ describe('isolation', () => {
     );
     work.addWebhook('hung');
     for (let slot = 1; slot <= 10; slot++) work.upgradeNow('A', slot);
-    await work.advance(0);
+    await work.advance(SOON);
     for (let i = 0; i < 200; i++) work.addWebhook(`webhook ${i}`);
     work.upgradeNow('B', 20);
     await work.advance(SECOND);
@@ -185,13 +185,13 @@ describe('isolation', () => {
     });
     for (let i = 0; i < 60; i++) work.addWebhook(`webhook ${i}`);
     work.upgradeNow('A', 7);
-    await work.advance(0);
+    await work.advance(SOON);
     isDown = false;
-    await work.advance(30 * SECOND);
+    await work.advance(30 * SECOND + SOON);
     expect(work.network.open()).toBe(48);
     for (let i = 0; i < 16; i++) work.addWebhook(`fresh${i}`);
     work.upgradeNow('B', 8);
-    await work.advance(0);
+    await work.advance(SOON);
     expect(
       work.values("SELECT count(*) FROM deliveries WHERE webhook_id LIKE 'fresh%' AND state = 'delivered'"),
     ).toEqual([[16]]);
@@ -208,7 +208,7 @@ describe('isolation', () => {
     });
     for (let i = 0; i < 90; i++) work.addWebhook(`webhook ${i}`, { host: `${i % 9}.example.com` });
     for (let slot = 1; slot <= 5; slot++) work.upgradeNow('A', slot);
-    await work.advance(0);
+    await work.advance(SOON);
     expect([work.network.openMost(), most]).toEqual([64, 8]);
   });
 });
@@ -217,7 +217,7 @@ test('a webhook that is deleted while an attempt is under way is sent nothing mo
   await using work = startWorker();
   work.addWebhook('one');
   work.upgradeNow('A', 7);
-  await work.advance(0);
+  await work.advance(SOON);
   work.drop('one', work.clock.now());
   work.network.posts[0]?.end(answered(500));
   await work.advance(3 * HOUR);
@@ -229,11 +229,11 @@ test('an attempt whose lease another took is not recorded, and that is told (row
   await using work = startWorker();
   work.addWebhook('one');
   work.upgradeNow('A', 7);
-  await work.advance(0);
+  await work.advance(SOON);
   work.outbox.reap(work.clock.now() + 30 * SECOND, new Set()); // another process, with its lock bypassed
   const [other] = work.outbox.claim(work.clock.now() + 30 * SECOND, []);
   work.network.posts[0]?.end(answered(500));
-  await work.advance(0);
+  await work.advance(SOON);
   expect(work.ended.map(([, recorded]) => recorded)).toEqual(['stale']);
   expect(work.end(other, answered(200), work.clock.now())).toBe('recorded');
   expect(work.states()).toEqual(['delivered']);

@@ -12,6 +12,9 @@ import { startQueue } from '../outbox/queue.ts';
 export const SECRET = 'whsec_of_the_tests';
 export const [SECOND, MINUTE, HOUR] = [1_000, 60_000, 3_600_000];
 
+/** Two turns of the worker while there is something to do: one that sends, one that records. */
+export const SOON = 40;
+
 /** A post as the receiver saw it, with the instant it came at. */
 export type TimedPost = SeenPost & Readonly<{ atMs: number }>;
 
