@@ -15,12 +15,10 @@ function start(path = ':memory:') {
   const deploys = startDeploys(watchedOf('A', 'B'), [chain], path, network);
   return { deploys, chain, queue: queueOver(deploys.store), network };
 }
-/** Lets time pass until something is posted. */
-async function posted(
-  { clock }: ReturnType<typeof start>['deploys'],
-  { posts }: ReturnType<typeof start>['network'],
-) {
-  while (posts.length === 0) await clock.advance(20);
+/** Waits until the block time of `slot` was looked up, and lets time pass until something is posted. */
+async function posted({ deploys, queue, network }: ReturnType<typeof start>, slot: bigint): Promise<void> {
+  await until(() => queue.times.find(slot) !== undefined);
+  while (network.posts.length === 0) await deploys.clock.advance(20);
 }
 const dataOf = ({ text }: { text: string }) => JSON.parse(text).data;
 
@@ -32,7 +30,7 @@ describe('a program that is upgraded', () => {
     await deploys.watch();
     chain.deploy(addressOf('A'), 6, AUTHORITY);
     await deploys.readAgain();
-    await posted(deploys, network);
+    await posted({ deploys, chain, queue, network }, 6n);
     expect(network.posts.map(dataOf)).toEqual([
       {
         program_id: addressOf('A'),
@@ -79,11 +77,11 @@ describe('a program that is upgraded', () => {
       );
       expect([before.network.posts.length, before.queue.states()]).toEqual([0, ['queued']]);
     }
-    const { deploys, chain, network } = start(path);
+    const { deploys, chain, queue, network } = start(path);
     await using _ = deploys;
     chain.blockTimes.set(999, 1_700_000_999);
     await deploys.watch(); // the reading shows slot 5 alone
-    await posted(deploys, network);
+    await posted({ deploys, chain, queue, network }, 999n);
     expect(dataOf(network.posts[0] ?? { text: '' })).toMatchObject({ previous_slot: 5, deploy_slot: 999 });
   });
 
