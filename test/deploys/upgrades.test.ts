@@ -41,7 +41,7 @@ describe('a program that is upgraded', () => {
         detected_at: '2026-11-20T00:01:00.000Z',
       },
     ]);
-    await deploys.readAgain();
+    await deploys.clock.advance(40);
     expect(queue.states()).toEqual(['delivered']);
   });
 
