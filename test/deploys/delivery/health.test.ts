@@ -14,6 +14,11 @@ test.each([
   expect(deliveryHealth(calm, { due: 3, oldestDueAtMs }, NOW).isWell).toBe(isWell);
 });
 
+test('a receiver that hangs does not make the service ill, however much waits behind it', () => {
+  const busy = { underWay: 4, trouble: undefined };
+  expect(deliveryHealth(busy, { due: 300, oldestDueAtMs: NOW - 900_000 }, NOW).isWell).toBe(true);
+});
+
 test('what waits is told with how long it has', () => {
   expect(deliveryHealth(calm, { due: 3, oldestDueAtMs: NOW - 600_000 }, NOW).sentence).toBe(
     '3 deliveries are due, the oldest for 10 minutes.',

@@ -1,0 +1,39 @@
+import { expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { createReadings } from '../../../deploys/store/readings.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
+import { START_MS } from '../../fakes/chain-clock.ts';
+import { addressOf } from '../../fakes/chain.ts';
+import { opened, temporaryFolder } from '../../started/gateway.ts';
+import { startQueue } from './queue.ts';
+
+test('a database from before webhooks gets their tables and keeps its reading', () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, 'sluice.db');
+  const before = Object.entries(DEPLOYS_MIGRATIONS).filter(([name]) => name.startsWith('programs-'));
+  const old = opened(path, Object.fromEntries(before));
+  old.run("INSERT INTO programs VALUES (?, 'frozen', NULL, 5)", [addressOf('A')]);
+  old.close();
+  using queue = startQueue(path);
+  expect(createReadings(queue.store).deploySlots()).toEqual(new Map([[addressOf('A'), 5n]]));
+  queue.addWebhook('one');
+  queue.upgrade('A', 7);
+  expect(queue.outbox.claim(START_MS, [])).toHaveLength(1);
+});
+
+test.each([
+  [
+    'an attempting delivery without a lease',
+    "UPDATE deliveries SET state = 'attempting', next_attempt_at_ms = NULL",
+  ],
+  ['an open delivery that is never due', 'UPDATE deliveries SET next_attempt_at_ms = NULL'],
+  ['a final delivery without an end', "UPDATE deliveries SET state = 'failed', next_attempt_at_ms = NULL"],
+  ['a final delivery that is due', "UPDATE deliveries SET state = 'failed', finished_at_ms = 1"],
+  ['a seventh attempt', 'UPDATE deliveries SET attempts = 7'],
+  ['half a lease', "UPDATE deliveries SET lease_token = 'x'"],
+])('the tables refuse %s', (_, sql) => {
+  using queue = startQueue();
+  queue.addWebhook('one');
+  queue.upgrade('A', 7);
+  expect(() => queue.store.run(sql)).toThrow('CHECK');
+});
