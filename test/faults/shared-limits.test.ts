@@ -117,14 +117,17 @@ test('what several processes spent is spent for one that is alone, and the other
     const { args } = crewConfig(crew.folder, { backendUrl: backend.url, processes, extra: PLANS });
     await using gateway = await startProcess(args, crew.folder);
     let left = '';
-    for (let i = 0; i < calls; i++) {
+    for (let answered = 0; answered < calls;) {
       const answer = await fetch(gateway.url, {
         method: 'POST',
         body: CALL,
         headers: { 'content-type': 'application/json', 'x-token': key },
       });
-      expect(answer.status).toBe(200);
-      left = answer.headers.get('x-credits-left') ?? '';
+      expect([200, 429]).toContain(answer.status);
+      // The last credits may lie with another process, which gives them back within a second.
+      if (answer.status === 429) await Bun.sleep(100);
+      else answered++;
+      left = answer.headers.get('x-credits-left') ?? left;
     }
     gateway.kill('SIGTERM');
     await gateway.exited;
