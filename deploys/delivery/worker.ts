@@ -82,10 +82,9 @@ export function createWorker(deps: WorkerDeps): Readonly<{
   function record() {
     if (ended.length === 0) return;
     const recorded = outbox.finish(ended);
-    for (const [i, result] of ended.splice(0).entries()) {
-      underWay.delete(result.claim.deliveryId);
-      deps.noteEnded(result, recorded[i] ?? 'stale');
-    }
+    const written = ended.splice(0);
+    for (const { claim } of written) underWay.delete(claim.deliveryId);
+    for (const [i, result] of written.entries()) deps.noteEnded(result, recorded[i] ?? 'stale');
   }
 
   function reap() {

@@ -3,9 +3,10 @@ import type { Migrations } from '../../shared/store/open.ts';
 /**
  * Webhooks and what is sent to them. Instants are Unix milliseconds.
  *
- * `webhooks`: `programs_json` is a JSON array of addresses, or null for all programs. A deleted one stays as a row
- * until its deliveries are gone. Secrets are sealed, each under the key that its `_kid` names; the next one takes over
- * at `next_secret_at_ms`. `failing_since_ms` and the count are of automatic attempts.
+ * `webhooks`: `host` is the URL's host name, by which attempts are capped. `programs_json` is a JSON array of addresses,
+ * or null for all programs. Secrets are sealed, each under the key that its `_kid` names; the next one takes over at
+ * `next_secret_at_ms`. `failing_since_ms` and the count are of automatic attempts. A deleted webhook stays as a row
+ * until its deliveries are gone.
  *
  * `events`: a deploy that was seen. `created_at_ms` is when it was detected. It waits until `released_at_ms`: then its
  * block time is known and its deliveries have bodies.
