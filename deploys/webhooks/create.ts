@@ -1,0 +1,52 @@
+import type { Secret } from '../../shared/secret.ts';
+import { uuidFrom } from '../outbox/uuid.ts';
+import { makeWebhookSecret, type Seal } from './seal.ts';
+import type { Check, CheckSettings, Settings } from './settings.ts';
+import type { WebhookDeps } from './webhook-deps.ts';
+import type { Webhook } from './webhook.ts';
+
+/** Webhooks an account may have. */
+export const WEBHOOKS_MAX = 100;
+
+export type Created =
+  /** The only time that the secret can be read. */
+  | Readonly<{ kind: 'created'; webhook: Webhook; secret: Secret }>
+  | Readonly<{ kind: 'too-many' }>
+  | Exclude<Check, { kind: 'checked' }>;
+
+type Deps = WebhookDeps &
+  Readonly<{ seal: Seal; check: CheckSettings; random: (bytes: number) => Uint8Array }>;
+type Given = Pick<Settings, 'url'> & Partial<Settings>;
+
+/** Makes a webhook for an account. Its secret is sealed before it is stored, and is in no later answer. */
+export function createCreate({ store, rows, clock, seal, check, random }: Deps) {
+  const add = store.prepare<
+    unknown,
+    [string, number, string, string, string, string | null, Uint8Array, number, number]
+  >(`
+    INSERT INTO webhooks (id, account_id, url, host, description, programs_json, secret_ct, secret_kid,
+      created_at_ms, updated_at_ms)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)`);
+
+  const insert = store.transaction(
+    (accountId: number, { href, hostname }: URL, more: Partial<Settings>): Created => {
+      if (rows.count(accountId) >= WEBHOOKS_MAX) return { kind: 'too-many' };
+      const [id, secret, nowMs] = [uuidFrom(random), makeWebhookSecret(random), clock.now()];
+      const { ciphertext, keyId } = seal.seal(secret, { accountId, webhookId: id });
+      const { description = '', programs } = more;
+      const programsJson = programs ? JSON.stringify(programs) : null;
+      add.run(id, accountId, href, hostname, description, programsJson, ciphertext, keyId, nowMs);
+      const webhook = rows.find(accountId, id, nowMs);
+      if (webhook === undefined) throw new Error(`the webhook ${id} is not there after it was made`);
+      return { kind: 'created', webhook, secret };
+    },
+  );
+
+  return async function create(accountId: number, given: Given, signal: AbortSignal): Promise<Created> {
+    const result = await check(given, signal);
+    if (result.kind !== 'checked') return result;
+    const { url, ...more } = result.checked;
+    if (url === undefined) throw new Error('a webhook was checked without its URL');
+    return insert.immediate(accountId, url, more);
+  };
+}

@@ -1,0 +1,91 @@
+import { isAddress } from '@solana/kit';
+import { unreachable } from '../../shared/brand.ts';
+import type { NetworkPolicy } from '../delivery/policy.ts';
+import type { Vet } from '../delivery/resolve.ts';
+import { SEND_TEXTS } from '../delivery/send-texts.ts';
+import { literalOf, readWebhookUrl, URL_PROBLEM_TEXTS } from '../delivery/url-rules.ts';
+
+/** What a customer sets. `programs` is null for all watched programs. */
+export type Settings = Readonly<{ url: string; programs: readonly string[] | null; description: string }>;
+
+/** Settings that hold: the URL in its one spelling, every program once. What was not given is absent. */
+export type Checked = Readonly<{
+  url?: URL;
+  programs?: readonly string[] | null;
+  description?: string;
+}>;
+
+export type Check =
+  | Readonly<{ kind: 'checked'; checked: Checked }>
+  /** `text` is for the customer. */
+  | Readonly<{ kind: 'unfit'; text: string }>
+  /** Whether the URL's host is public cannot be known now. */
+  | Readonly<{ kind: 'unresolved'; text: string }>;
+
+export type CheckSettings = (given: Partial<Settings>, signal: AbortSignal) => Promise<Check>;
+
+const DESCRIPTION_CHARACTERS_MAX = 200;
+
+type Deps = Readonly<{ policy: NetworkPolicy; vet: Vet; isWatched(address: string): boolean }>;
+
+/** Checks what was given; the URL last, because its host is looked up. */
+export function createCheckSettings({ policy, vet, isWatched }: Deps): CheckSettings {
+  async function checkUrl(
+    text: string,
+    signal: AbortSignal,
+  ): Promise<URL | Exclude<Check, { kind: 'checked' }>> {
+    const read = readWebhookUrl(text, policy);
+    if (read.kind === 'refused') return unfit(URL_PROBLEM_TEXTS[read.problem]);
+    const vetted = await vet(literalOf(read.url) ?? read.url.hostname, signal);
+    switch (vetted.kind) {
+      case 'public':
+        return read.url;
+      case 'not-public':
+        return unfit(SEND_TEXTS.blocked_address);
+      case 'no-address':
+        return unfit('The host name has no address');
+      case 'unresolved':
+        return { kind: 'unresolved', text: SEND_TEXTS.dns_error };
+      case 'timed-out':
+        return { kind: 'unresolved', text: SEND_TEXTS.dns_timeout };
+      default:
+        return unreachable(vetted);
+    }
+  }
+
+  function programsProblem(programs: readonly string[]): string | undefined {
+    if (programs.length === 0) return 'The programs must be one or more, or null for all';
+    const odd = programs.find((program) => !isAddress(program));
+    if (odd !== undefined) return `Invalid program_id: ${shortened(odd)}`;
+    const unwatched = programs.find((program) => !isWatched(program));
+    return unwatched === undefined ? undefined : `The program is not watched: ${unwatched}`;
+  }
+
+  return async function checkSettings({ url, programs, description }, signal) {
+    if (description !== undefined && !isDescription(description))
+      return unfit(`The description must be one line of at most ${DESCRIPTION_CHARACTERS_MAX} characters`);
+    const problem = programs && programsProblem(programs);
+    if (typeof problem === 'string') return unfit(problem);
+    const target = url === undefined ? undefined : await checkUrl(url, signal);
+    if (target !== undefined && !(target instanceof URL)) return target;
+    const checked = {
+      ...(target && { url: target }),
+      ...(programs !== undefined && { programs: programs && [...new Set(programs)] }),
+      ...(description !== undefined && { description }),
+    };
+    return { kind: 'checked', checked };
+  };
+}
+
+function unfit(text: string): Readonly<{ kind: 'unfit'; text: string }> {
+  return { kind: 'unfit', text };
+}
+
+function isDescription(text: string): boolean {
+  return text.length <= DESCRIPTION_CHARACTERS_MAX && !/[\p{Cc}\u2028\u2029]/u.test(text);
+}
+
+/** Longer than any address, so that what was meant can still be recognised. */
+function shortened(text: string): string {
+  return text.length <= 64 ? text : `${text.slice(0, 64)}…`;
+}

@@ -1,0 +1,64 @@
+import type { Store } from '../../shared/store/open.ts';
+
+/**
+ * A webhook as its account sees it. Instants are Unix milliseconds. `programs` is null for all watched programs.
+ * `failingSinceMs` and the count are of automatic attempts. `nextSecretAtMs` is when a secret that waits takes over.
+ */
+export type Webhook = Readonly<{
+  id: string;
+  accountId: number;
+  url: string;
+  description: string;
+  programs: readonly string[] | null;
+  createdAtMs: number;
+  updatedAtMs: number;
+  pausedAtMs: number | null;
+  failingSinceMs: number | null;
+  consecutiveFailures: number;
+  lastSuccessAtMs: number | null;
+  nextSecretAtMs: number | null;
+}>;
+
+/** There is none, or it is another account's, which is the same to whoever asks. */
+export type NoWebhook = Readonly<{ kind: 'no-webhook' }>;
+export const NO_WEBHOOK: NoWebhook = { kind: 'no-webhook' };
+
+type Row = Omit<Webhook, 'programs'> & Readonly<{ programsJson: string | null }>;
+
+const SELECT = `
+  SELECT id, account_id AS accountId, url, description, programs_json AS programsJson, created_at_ms AS createdAtMs,
+    updated_at_ms AS updatedAtMs, paused_at_ms AS pausedAtMs, failing_since_ms AS failingSinceMs,
+    consecutive_failures AS consecutiveFailures, last_success_at_ms AS lastSuccessAtMs,
+    next_secret_at_ms AS nextSecretAtMs
+  FROM webhooks WHERE deleted_at_ms IS NULL AND account_id = ?`;
+
+/** Webhooks of an account: no statement here finds another's. */
+export function createWebhookRows(store: Store) {
+  const one = store.prepare<Row, [number, string]>(`${SELECT} AND id = ?`);
+  const all = store.prepare<Row, [number]>(`${SELECT} ORDER BY created_at_ms, id`);
+  const count = store.prepare<{ n: number }, [number]>(
+    'SELECT count(*) AS n FROM webhooks WHERE deleted_at_ms IS NULL AND account_id = ?',
+  );
+  return {
+    find: (accountId: number, id: string, nowMs: number): Webhook | undefined => {
+      const row = one.get(accountId, id);
+      return row === null ? undefined : webhookFrom(row, nowMs);
+    },
+    /** Oldest first. */
+    list: (accountId: number, nowMs: number): Webhook[] =>
+      all.all(accountId).map((row) => webhookFrom(row, nowMs)),
+    count: (accountId: number): number => count.get(accountId)?.n ?? 0,
+  };
+}
+
+export type WebhookRows = ReturnType<typeof createWebhookRows>;
+
+function webhookFrom({ programsJson, ...row }: Row, nowMs: number): Webhook {
+  const { nextSecretAtMs } = row;
+  return {
+    ...row,
+    programs: programsJson === null ? null : JSON.parse(programsJson),
+    // One that is due has taken over, whatever the row says.
+    nextSecretAtMs: nextSecretAtMs === null || nextSecretAtMs <= nowMs ? null : nextSecretAtMs,
+  };
+}

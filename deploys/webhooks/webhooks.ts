@@ -1,0 +1,58 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Store } from '../../shared/store/open.ts';
+import type { NetworkPolicy } from '../delivery/policy.ts';
+import { createVet } from '../delivery/resolve.ts';
+import type { Enqueue } from '../outbox/enqueue.ts';
+import { createList } from '../outbox/list.ts';
+import { createCreate } from './create.ts';
+import { createEdit } from './edit.ts';
+import { createPause } from './pause.ts';
+import { createRemove } from './remove.ts';
+import { createRotate } from './rotate.ts';
+import type { Seal } from './seal.ts';
+import { createSendAgain } from './send-again.ts';
+import { createCheckSettings } from './settings.ts';
+import { createWebhookRows, type Webhook } from './webhook.ts';
+
+/** `random` gives n uniform bytes; `wake` tells the worker of what is due now. */
+export type WebhooksDeps = Readonly<{
+  store: Store;
+  clock: Clock;
+  seal: Seal;
+  policy: NetworkPolicy;
+  isWatched(address: string): boolean;
+  enqueue: Pick<Enqueue, 'ping'>;
+  wake(): void;
+  random: (bytes: number) => Uint8Array;
+}>;
+
+/**
+ * All that can be done with webhooks, over `store`. Every function takes the account that asks, and what is another's
+ * is not there for it.
+ */
+export function createWebhooks({
+  store,
+  clock,
+  seal,
+  policy,
+  isWatched,
+  enqueue,
+  wake,
+  random,
+}: WebhooksDeps) {
+  const rows = createWebhookRows(store);
+  const deps = { store, rows, clock };
+  const check = createCheckSettings({ policy, vet: createVet(policy, clock), isWatched });
+  return {
+    list: (accountId: number): Webhook[] => rows.list(accountId, clock.now()),
+    find: (accountId: number, id: string): Webhook | undefined => rows.find(accountId, id, clock.now()),
+    create: createCreate({ ...deps, seal, check, random }),
+    edit: createEdit({ ...deps, check }),
+    remove: createRemove(deps),
+    ...createPause(deps),
+    ...createRotate({ ...deps, seal, random }),
+    ...createSendAgain({ ...deps, enqueue, list: createList(store), wake }),
+  };
+}
+
+export type Webhooks = ReturnType<typeof createWebhooks>;

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'bun:test';
+import { type Takeover, TAKEOVERS } from '../../../deploys/webhooks/rotate.ts';
+import { START_MS } from '../../fakes/chain-clock.ts';
+import { HOUR_MS, ME, startWebhooks } from './started.ts';
+
+async function started() {
+  const webhooks = startWebhooks();
+  const { id, secret: old } = await webhooks.made();
+  const rotate = (takeover: Takeover) => {
+    const rotated = webhooks.rotate(ME, id, takeover);
+    return rotated.kind === 'rotated' ? rotated.secret.reveal() : rotated.kind;
+  };
+  return { ...webhooks, id, old, rotate };
+}
+
+describe('a rotated secret', () => {
+  test('takes over at once when that is asked for', async () => {
+    using webhooks = await started();
+    const next = webhooks.rotate('now');
+    expect(next).toMatch(/^whsec_[0-9a-f]{64}$/);
+    expect(next).not.toBe(webhooks.old);
+    expect(webhooks.signedWith(webhooks.id)).toEqual([next, undefined]);
+    expect(webhooks.find(ME, webhooks.id)?.nextSecretAtMs).toBeNull();
+  });
+
+  test.each(['1h', '24h'] as const)(
+    'signs beside the old one for %s and then takes over',
+    async (takeover) => {
+      using webhooks = await started();
+      const { id, old, clock } = webhooks;
+      const next = webhooks.rotate(takeover);
+      const atMs = START_MS + TAKEOVERS[takeover];
+      expect(webhooks.find(ME, id)?.nextSecretAtMs).toBe(atMs);
+      await clock.advance(TAKEOVERS[takeover] - 1);
+      expect(webhooks.signedWith(id)).toEqual([old, next]);
+      await clock.advance(1);
+      expect(webhooks.signedWith(id)).toEqual([next, undefined]);
+      expect(webhooks.find(ME, id)?.nextSecretAtMs).toBeNull();
+    },
+  );
+
+  test('can be made to take over before its time', async () => {
+    using webhooks = await started();
+    const next = webhooks.rotate('24h');
+    expect(webhooks.switchNow(ME, webhooks.id)).toMatchObject({
+      kind: 'settled',
+      webhook: { nextSecretAtMs: null },
+    });
+    expect(webhooks.signedWith(webhooks.id)).toEqual([next, undefined]);
+    expect(webhooks.switchNow(ME, webhooks.id)).toEqual({ kind: 'no-rotation' });
+  });
+
+  test('can be given up before its time', async () => {
+    using webhooks = await started();
+    webhooks.rotate('24h');
+    expect(webhooks.cancelRotation(ME, webhooks.id)).toMatchObject({
+      kind: 'settled',
+      webhook: { nextSecretAtMs: null },
+    });
+    expect(webhooks.signedWith(webhooks.id)).toEqual([webhooks.old, undefined]);
+    expect(webhooks.cancelRotation(ME, webhooks.id)).toEqual({ kind: 'no-rotation' });
+  });
+
+  test('is the only one that waits', async () => {
+    using webhooks = await started();
+    const next = webhooks.rotate('24h');
+    expect(webhooks.rotate('now')).toBe('rotation-pending');
+    expect(webhooks.signedWith(webhooks.id)).toEqual([webhooks.old, next]);
+  });
+
+  test('that took over by itself is what the next rotation and its cancelling leave', async () => {
+    using webhooks = await started();
+    const second = webhooks.rotate('1h');
+    await webhooks.clock.advance(HOUR_MS);
+    expect(webhooks.cancelRotation(ME, webhooks.id)).toEqual({ kind: 'no-rotation' });
+    const third = webhooks.rotate('1h');
+    expect(webhooks.signedWith(webhooks.id)).toEqual([second, third]);
+    webhooks.cancelRotation(ME, webhooks.id);
+    expect(webhooks.signedWith(webhooks.id)).toEqual([second, undefined]);
+  });
+});

@@ -1,0 +1,188 @@
+import { describe, expect, test } from 'bun:test';
+import { WEBHOOKS_MAX } from '../../../deploys/webhooks/create.ts';
+import { START_MS } from '../../fakes/chain-clock.ts';
+import { addressOf } from '../../fakes/chain.ts';
+import { HOUR_MS, ME, never, OTHER, startWebhooks, URL_TEXT } from './started.ts';
+
+const [A, B, C] = [addressOf('A'), addressOf('B'), addressOf('C')];
+const problem = (code: string) => Object.assign(new Error(code), { code });
+
+describe('a webhook that is made', () => {
+  test('is there for its account, with its defaults, and its secret is stored only sealed', async () => {
+    using webhooks = startWebhooks();
+    const { secret, ...webhook } = await webhooks.made();
+    expect(webhook).toEqual({
+      id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
+      accountId: ME,
+      url: URL_TEXT,
+      description: '',
+      programs: null,
+      createdAtMs: START_MS,
+      updatedAtMs: START_MS,
+      pausedAtMs: null,
+      failingSinceMs: null,
+      consecutiveFailures: 0,
+      lastSuccessAtMs: null,
+      nextSecretAtMs: null,
+    });
+    expect(webhooks.list(ME)).toEqual([webhook]);
+    expect(secret).toMatch(/^whsec_[0-9a-f]{64}$/);
+    expect(webhooks.signedWith(webhook.id)).toEqual([secret, undefined]);
+    expect(Buffer.from(webhooks.queue.store.serialize()).includes(secret)).toBe(false);
+  });
+
+  test('gets the events of its programs, each named once, and no others', async () => {
+    using webhooks = startWebhooks();
+    const { programs } = await webhooks.made(ME, { programs: [B, A, B], description: 'both' });
+    expect(programs).toEqual([B, A]);
+    for (const name of ['A', 'C']) webhooks.queue.upgrade(name, 7);
+    expect(webhooks.queue.states()).toEqual(['queued']);
+  });
+
+  test.each([
+    [{ url: 'http://hooks.example.com' }, 'The URL must begin with https://'],
+    [{ url: 'https://10.0.0.1/' }, 'The host resolves to a non-public address'],
+    [{ url: 'https://[::ffff:93.184.215.14]/' }, 'The host resolves to a non-public address'],
+    [{ url: 'https://console.example.com/' }, /must be a public name/],
+    [{ url: 'https://inside.example.com/' }, 'The host resolves to a non-public address'],
+    [{ url: 'https://nothing.example.com/' }, 'The host name has no address'],
+    [{ programs: [] }, 'The programs must be one or more, or null for all'],
+    [{ programs: [A, 'x'.repeat(99)] }, `Invalid program_id: ${'x'.repeat(64)}…`],
+    [{ programs: [A, C] }, `The program is not watched: ${C}`],
+    [{ description: 'two\nlines' }, /^The description must be one line/],
+    [{ description: 'x'.repeat(201) }, /^The description must be one line/],
+  ])('is refused with the reason: %j', async (given, text) => {
+    using webhooks = startWebhooks();
+    webhooks.names.set('inside.example.com', ['93.184.215.14', '192.168.0.1']);
+    webhooks.names.set('nothing.example.com', []);
+    const refused = {
+      kind: 'unfit' as const,
+      text: typeof text === 'string' ? text : expect.stringMatching(text),
+    };
+    expect(await webhooks.create(ME, { url: URL_TEXT, ...given }, never)).toEqual(refused);
+    const { id } = await webhooks.made();
+    expect(await webhooks.edit(ME, id, given, never)).toEqual(refused);
+    expect(webhooks.list(ME)).toMatchObject([{ id, url: URL_TEXT, programs: null, description: '' }]);
+  });
+
+  test('is neither made nor refused when its host cannot be looked up', async () => {
+    using webhooks = startWebhooks();
+    webhooks.names.set('hooks.example.com', problem('ESERVFAIL'));
+    const text = 'The host name could not be resolved';
+    expect(await webhooks.create(ME, { url: URL_TEXT }, never)).toEqual({ kind: 'unresolved', text });
+    expect(webhooks.list(ME)).toEqual([]);
+  });
+
+  test('is refused when the account has a hundred, however many are asked for at once', async () => {
+    using webhooks = startWebhooks();
+    const kinds = await Promise.all(
+      Array.from({ length: WEBHOOKS_MAX + 2 }, () => webhooks.create(ME, { url: URL_TEXT }, never)),
+    );
+    expect(kinds.filter(({ kind }) => kind === 'created')).toHaveLength(WEBHOOKS_MAX);
+    expect(kinds.filter(({ kind }) => kind === 'too-many')).toHaveLength(2);
+    await webhooks.made(OTHER);
+    webhooks.remove(ME, webhooks.list(ME)[0]?.id ?? '');
+    await webhooks.made(ME);
+  });
+});
+
+describe('an edit', () => {
+  test('changes what is given and leaves the rest', async () => {
+    using webhooks = startWebhooks();
+    const { id, secret } = await webhooks.made(ME, { programs: [A], description: 'mine' });
+    await webhooks.clock.advance(HOUR_MS);
+    const edit = async (given: object) => {
+      const edited = await webhooks.edit(ME, id, given, never);
+      if (edited.kind !== 'edited') throw new Error(edited.kind);
+      const { url, programs, description } = edited.webhook;
+      return [url, programs, description];
+    };
+    const url = 'https://new.example.com:8443/';
+    expect(await edit({})).toEqual([URL_TEXT, [A], 'mine']);
+    expect(await edit({ url: 'https://NEW.example.com:8443' })).toEqual([url, [A], 'mine']);
+    expect(await edit({ programs: null })).toEqual([url, null, 'mine']);
+    expect(await edit({ description: '' })).toEqual([url, null, '']);
+    expect(webhooks.find(ME, id)?.updatedAtMs).toBe(START_MS + HOUR_MS);
+    expect(webhooks.signedWith(id)).toEqual([secret, undefined]);
+  });
+
+  test('takes open deliveries to the new URL', async () => {
+    using webhooks = startWebhooks();
+    const { id } = await webhooks.made();
+    webhooks.queue.upgrade('A', 7);
+    await webhooks.edit(ME, id, { url: 'https://new.example.com/' }, never);
+    expect(webhooks.queue.outbox.claim(START_MS, [])).toMatchObject([
+      { url: 'https://new.example.com/', host: 'new.example.com' },
+    ]);
+  });
+});
+
+test('pausing skips what is open and what comes, and resuming lets new events through', async () => {
+  using webhooks = startWebhooks();
+  const { id } = await webhooks.made();
+  webhooks.queue.upgrade('A', 7);
+  await webhooks.clock.advance(1_000);
+  expect(webhooks.pause(ME, id)).toMatchObject({ kind: 'paused', webhook: { pausedAtMs: START_MS + 1_000 } });
+  webhooks.queue.upgrade('A', 8);
+  await webhooks.clock.advance(1_000);
+  expect(webhooks.pause(ME, id)).toMatchObject({ kind: 'paused', webhook: { pausedAtMs: START_MS + 1_000 } });
+  expect(webhooks.resume(ME, id)).toMatchObject({ kind: 'resumed', webhook: { pausedAtMs: null } });
+  webhooks.queue.upgrade('A', 9);
+  expect(webhooks.queue.states()).toEqual(['skipped', 'skipped', 'queued']);
+});
+
+describe('a webhook that is deleted', () => {
+  test('has its open deliveries cancelled and its secrets forgotten', async () => {
+    using webhooks = startWebhooks();
+    const { id } = await webhooks.made();
+    webhooks.queue.upgrade('A', 7);
+    webhooks.rotate(ME, id, '24h');
+    expect(webhooks.remove(ME, id)).toEqual({ kind: 'removed' });
+    expect(webhooks.queue.states()).toEqual(['cancelled']);
+    expect(webhooks.queue.values('SELECT hex(secret_ct), next_secret_ct FROM webhooks')).toEqual([
+      ['', null],
+    ]);
+    expect(() => webhooks.signedWith(id)).toThrow('there is no webhook');
+    expect(webhooks.list(ME)).toEqual([]);
+    expect(webhooks.remove(ME, id)).toEqual({ kind: 'no-webhook' });
+  });
+
+  test('leaves no row when it never had a delivery', async () => {
+    using webhooks = startWebhooks();
+    webhooks.remove(ME, (await webhooks.made()).id);
+    expect(webhooks.queue.values('SELECT id FROM webhooks')).toEqual([]);
+  });
+});
+
+test('nothing that is asked of a webhook finds that of another account, and no name is looked up for it', async () => {
+  using webhooks = startWebhooks();
+  const { id, secret } = await webhooks.made(OTHER);
+  webhooks.queue.upgrade('A', 7);
+  const [delivery = ''] = webhooks.queue.values('SELECT id FROM deliveries').flat().map(String);
+  const before = webhooks.queue.values('SELECT * FROM webhooks, deliveries');
+  const asked = webhooks.asked.length;
+  expect(webhooks.list(ME)).toEqual([]);
+  expect(webhooks.find(ME, id)).toBeUndefined();
+  expect(webhooks.deliveries(ME, { webhookId: id, limit: 9 })).toBeUndefined();
+  expect(webhooks.delivery(ME, id, delivery)).toBeUndefined();
+  const answers = [
+    await webhooks.edit(ME, id, { url: 'https://spy.example.com/' }, never),
+    webhooks.pause(ME, id),
+    webhooks.resume(ME, id),
+    webhooks.rotate(ME, id, 'now'),
+    webhooks.switchNow(ME, id),
+    webhooks.cancelRotation(ME, id),
+    webhooks.sendTest(ME, id),
+    webhooks.resendAllFailed(ME, id, 0),
+    webhooks.remove(ME, id),
+  ];
+  expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['no-webhook']));
+  expect(webhooks.resendOne(ME, id, delivery)).toEqual({ kind: 'no-delivery' });
+  const mine = await webhooks.made(ME);
+  expect(webhooks.resendOne(ME, mine.id, delivery)).toEqual({ kind: 'no-delivery' });
+  expect(webhooks.delivery(ME, mine.id, delivery)).toBeUndefined();
+  webhooks.remove(ME, mine.id);
+  expect(webhooks.queue.values('SELECT * FROM webhooks, deliveries')).toEqual(before);
+  expect(webhooks.asked.length).toBe(asked + 1);
+  expect(webhooks.signedWith(id)).toEqual([secret, undefined]);
+});
