@@ -105,9 +105,11 @@ const lines = Object.values(CASES).map((each) => {
 const asked = await Promise.all(
   LANGUAGES.map(async (language) => ({ ...language, asked: await ask(language, lines.join('')) })),
 );
-for (const { name, asked: outcome } of asked)
+for (const { name, advice = name, asked: outcome } of asked)
   if (outcome.kind === 'absent')
-    console.log(`The verifier for ${name} is not tested here: ${outcome.reason}`);
+    console.log(
+      `The verifier for ${name} is not tested here; it needs ${advice}. ${outcome.reason.split('\n')[0]}`,
+    );
 
 const verdicts = Object.entries(CASES).map(([name, { accepted }], at) => [name, accepted, at] as const);
 

@@ -13,6 +13,8 @@ type Language = Readonly<{
   file: string;
   code: string;
   needs: readonly string[];
+  /** How to come by what `needs` may find lacking. */
+  advice?: string;
   build?: readonly string[];
   run: readonly string[];
 }>;
@@ -30,6 +32,7 @@ export const LANGUAGES: readonly Language[] = [
     file: 'verify.mjs',
     code: javascript('verify.ts'),
     needs: ['node', '--version'],
+    advice: 'Node',
     run: ['node', 'main.mjs'],
   },
   {
@@ -53,6 +56,7 @@ export const LANGUAGES: readonly Language[] = [
     code: snippet('verify.rs'),
     // The crates must be in Cargo's own store already: whether a test passes is no question of the network.
     needs: ['cargo', 'fetch', '--locked', '--offline', '--target', 'host-tuple'],
+    advice: 'Rust, and once `cargo fetch` in test/deploys/delivery/verifiers',
     build: ['cargo', 'build', '--locked', '--offline', '--quiet'],
     run: ['target/debug/verifier'],
   },
