@@ -1,15 +1,16 @@
 import type { Clock } from '../shared/clock.ts';
 import type { DeploysConfig } from '../shared/config/config.ts';
-import { createIdentify } from '../shared/keys/identify.ts';
+import { createIdentify, type Identify } from '../shared/keys/identify.ts';
 import type { Log } from '../shared/log.ts';
 import type { Store } from '../shared/store/open.ts';
 import { createApp } from './api/app.ts';
 import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog } from './api/request-log.ts';
 import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
+import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, healthOf } from './health.ts';
 import { createMetrics } from './metrics.ts';
-import { createEnqueue } from './outbox/enqueue.ts';
+import { createEnqueue, type Enqueue } from './outbox/enqueue.ts';
 import { createOutbox } from './outbox/outbox.ts';
 import { createBlockTimeStore } from './store/block-times.ts';
 import { createReadings } from './store/readings.ts';
@@ -21,6 +22,8 @@ import { createNotes } from './watch/notes.ts';
 import { createRpcBackend, type Fetch } from './watch/rpc.ts';
 import type { WatchedProgram } from './watch/watched.ts';
 import { createWatcher } from './watch/watcher.ts';
+import type { Seal } from './webhooks/seal.ts';
+import { createWebhooks } from './webhooks/webhooks.ts';
 
 export type DeploysDeps = Readonly<{
   config: Pick<DeploysConfig, 'publicUrl' | 'rpcUrls' | 'rpcKey' | 'pollMs'>;
@@ -37,6 +40,8 @@ export type DeploysDeps = Readonly<{
   random(bytes: number): Uint8Array;
   /** How deliveries are sent. Absent, they are queued and wait. */
   delivery?: DeliveryDeps;
+  /** How webhooks are kept, and where they may lead. Absent, the API has none. */
+  webhooks?: Readonly<{ seal: Seal; policy: NetworkPolicy }>;
 }>;
 
 /** How long a revoked key may go on working. */
@@ -48,8 +53,7 @@ export function createDeploys(deps: DeploysDeps) {
   const backends = config.rpcUrls.map((url, i) =>
     createRpcBackend({ name: `rpc_urls[${i}]`, url, key: config.rpcKey }, { fetch, clock }),
   );
-  const readings = createReadings(store);
-  const { enqueue, outbox } = createQueue(deps);
+  const [readings, { enqueue, outbox }] = [createReadings(store), createQueue(deps)];
   const times = createBlockTimeStore(store);
   const rememberTime = (slot: bigint, unixSeconds: number) => {
     times.save(slot, unixSeconds);
@@ -90,6 +94,7 @@ export function createDeploys(deps: DeploysDeps) {
   const deliveries =
     deps.delivery && createDeliveries({ ...deps.delivery, store, outbox, registry, clock, log });
   const app = createApp({
+    webhooks: webhookRoutesOf(deps, enqueue, keys.identify, () => deliveries?.wake()),
     answerPrograms: createProgramsAnswer({
       identify: keys.identify,
       enter: createRequestLog(),
@@ -138,4 +143,14 @@ function createQueue({ store, programs, random }: Pick<DeploysDeps, 'store' | 'p
   const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
   const enqueue = createEnqueue(store, (program) => labels.get(program) ?? program, random);
   return { enqueue, outbox: createOutbox(store, random) };
+}
+
+/** The routes of webhooks, with a rate of their own beside that of the programs. */
+function webhookRoutesOf(deps: DeploysDeps, enqueue: Enqueue, identify: Identify, wake: () => void) {
+  const { programs, store, clock, random } = deps;
+  if (deps.webhooks === undefined) return undefined;
+  const watched = new Set<string>(programs.map(({ address }) => address));
+  const isWatched = (address: string) => watched.has(address);
+  const webhooks = createWebhooks({ ...deps.webhooks, store, clock, enqueue, wake, isWatched, random });
+  return { identify, enter: createRequestLog(), webhooks, clock };
 }

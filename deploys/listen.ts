@@ -17,7 +17,7 @@ export type Listening =
 
 /** No answer of this app takes longer than a moment. */
 const IDLE_SECONDS = 30;
-/** No request of this app has a body that is read. */
+/** A webhook's settings are a few kilobytes, with every program named. */
 const BODY_BYTES_MAX = 65_536;
 
 /**

@@ -5,9 +5,12 @@ import { PROGRAMS_PATH } from './programs.ts';
 import { PROGRAMS_OPERATION } from './programs-operation.ts';
 import { REFERENCE_POLICY, referencePage } from './reference-page.ts';
 import { refusalResponse } from './refusal.ts';
+import { createWebhookRoutes, type WebhookRoutesDeps } from './webhooks/routes.ts';
 
 export type AppDeps = Readonly<{
   answerPrograms(request: Request): Response;
+  /** Absent, there are no webhooks. */
+  webhooks?: WebhookRoutesDeps | undefined;
   health(): Health;
   /** Hears the status of every answer of the programs endpoint, and of every 500. */
   noteAnswer(status: number): void;
@@ -22,7 +25,7 @@ const HEALTH_PATH = '/health';
 const HIDDEN = { detail: { hide: true } };
 
 /**
- * The program API as an Elysia app. Handlers take the raw request and give a finished `Response`: Elysia parses and
+ * The program API and webhooks as an Elysia app. Handlers take the raw request and give a finished `Response`: Elysia parses and
  * validates nothing, and its own error pages, which show messages, are never reached.
  */
 export function createApp(deps: AppDeps) {
@@ -46,6 +49,7 @@ export function createApp(deps: AppDeps) {
       return refusalResponse({ kind: 'broken' });
     })
     .use(createOpenapi(deps.publicUrl))
+    .use(deps.webhooks ? createWebhookRoutes(deps.webhooks) : new Elysia())
     .get(PROGRAMS_PATH, programs, { detail: PROGRAMS_OPERATION })
     .head(PROGRAMS_PATH, programs, HIDDEN)
     .all(PROGRAMS_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })

@@ -30,10 +30,10 @@ export function createOpenapi(publicUrl: URL) {
       info: {
         title: API_TITLE,
         version: manifest.version,
-        description: 'The latest deploy of each watched program.',
+        description: 'The latest deploy of each watched program, and webhooks that tell of new ones.',
       },
       servers: [{ url: publicUrl.href.replace(/\/$/, '') }],
-      tags: [{ name: 'Programs' }, { name: 'Operation' }],
+      tags: [{ name: 'Programs' }, { name: 'Webhooks' }, { name: 'Operation' }],
       // Schemas stand here and not in Elysia's models, because those leave an `$id` in the document.
       components: { securitySchemes: KEY_CARRIERS, schemas: DOCUMENT_SCHEMAS },
     },

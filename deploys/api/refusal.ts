@@ -9,10 +9,17 @@ export type Refusal =
   | { readonly kind: 'not-available-yet' }
   | { readonly kind: 'malformed-program-id'; readonly value: string }
   | { readonly kind: 'not-found' }
-  | { readonly kind: 'wrong-method' }
+  | { readonly kind: 'malformed-body'; readonly text: string }
+  /** What was asked for does not go with what there is. */
+  | { readonly kind: 'conflict'; readonly text: string }
+  /** A value that was read and is not taken. */
+  | { readonly kind: 'unfit'; readonly text: string }
+  | { readonly kind: 'unresolved'; readonly text: string }
+  /** `allow` lists the methods that there are; `METHODS_ALLOWED` unless told otherwise. */
+  | { readonly kind: 'wrong-method'; readonly allow?: string }
   | { readonly kind: 'broken' };
 
-/** Methods of the one resource there is. */
+/** Methods of what can only be read. */
 export const METHODS_ALLOWED = 'GET, HEAD';
 /** A first reading and a key check that stumbled both take seconds at most. */
 const RETRY_SOON = { 'retry-after': '1' };
@@ -37,7 +44,15 @@ export function refusalResponse(refusal: Refusal): Response {
     case 'not-found':
       return errorResponse(404, 'Not found');
     case 'wrong-method':
-      return errorResponse(405, 'Method not allowed', { allow: METHODS_ALLOWED });
+      return errorResponse(405, 'Method not allowed', { allow: refusal.allow ?? METHODS_ALLOWED });
+    case 'malformed-body':
+      return errorResponse(400, refusal.text);
+    case 'conflict':
+      return errorResponse(409, refusal.text);
+    case 'unfit':
+      return errorResponse(422, refusal.text);
+    case 'unresolved':
+      return errorResponse(503, refusal.text, RETRY_SOON);
     case 'broken':
       return errorResponse(500, 'Internal error');
     default:

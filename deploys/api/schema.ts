@@ -1,4 +1,5 @@
 import { type Static, t } from 'elysia';
+import { WEBHOOK_SCHEMAS } from './webhooks/schema.ts';
 
 const Nullable = <T extends Parameters<typeof t.Union>[0][number]>(schema: T, description: string) =>
   t.Union([schema, t.Null()], { description });
@@ -51,9 +52,10 @@ export type ProgramsAnswer = Static<typeof ProgramsAnswer>;
 export const ErrorAnswer = t.Object({ error: t.String() }, { additionalProperties: false });
 
 /** The schemas by their names in the OpenAPI document. */
-export const SCHEMAS = { ProgramRecord, ProgramsAnswer, ErrorAnswer };
+export const SCHEMAS = { ProgramRecord, ProgramsAnswer, ErrorAnswer, ...WEBHOOK_SCHEMAS };
+export type SchemaName = keyof typeof SCHEMAS;
 
 /** A reference to one of `SCHEMAS` in the OpenAPI document. */
-export function refOf(name: keyof typeof SCHEMAS): { $ref: string } {
+export function refOf(name: SchemaName): { $ref: string } {
   return { $ref: `#/components/schemas/${name}` };
 }

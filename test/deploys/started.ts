@@ -1,10 +1,12 @@
-import { createDeploys } from '../../deploys/deploys.ts';
+import { createDeploys, type DeploysDeps } from '../../deploys/deploys.ts';
+import type { DeliveryDeps } from '../../deploys/delivery/deliveries.ts';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { DEPLOYS_MIGRATIONS } from '../../deploys/store/schema.ts';
 import type { WatchedProgram } from '../../deploys/watch/watched.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { USAGE_MIGRATIONS } from '../../shared/ledger/schema.ts';
 import { Secret } from '../../shared/secret.ts';
+import type { Store } from '../../shared/store/open.ts';
 import { createVirtualClock } from '../fakes/chain-clock.ts';
 import { addressOf, startChain } from '../fakes/chain.ts';
 import { answered, createScriptedSend } from '../fakes/scripted-send.ts';
@@ -31,6 +33,7 @@ export function startDeploys(
   chains: readonly [Chain, ...Chain[]] = [startChain()],
   path = ':memory:',
   scripted = createScriptedSend(() => answered(200)),
+  webhooksOf?: (store: Store) => Pick<DeploysDeps, 'webhooks'> & Pick<DeliveryDeps, 'secretsOf'>,
 ) {
   const clock = createVirtualClock();
   const store = opened(path, { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
@@ -46,10 +49,9 @@ export function startDeploys(
   const [ledger, ledgerReader] = [opened(':memory:', USAGE_MIGRATIONS), opened(':memory:', USAGE_MIGRATIONS)];
   const log = silentLog(lines);
   const send = scripted.send;
-  const delivery = {
-    send,
-    secretsOf: () => ({ current: new Secret('whsec_of_the_tests'), next: undefined }),
-  };
+  const secretsOf = () => ({ current: new Secret('whsec_of_the_tests'), next: undefined });
+  const more = webhooksOf?.(store) ?? { secretsOf };
+  const delivery = { send, secretsOf: more.secretsOf };
   const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
   const app = createDeploys({
     config,
@@ -62,6 +64,7 @@ export function startDeploys(
     log,
     random,
     delivery,
+    ...(more.webhooks && { webhooks: more.webhooks }),
   });
   const key = addKey(store, null);
 

@@ -1,0 +1,76 @@
+import { unreachable } from '../../../shared/brand.ts';
+import type { Resent } from '../../outbox/resend.ts';
+import { type Created, WEBHOOKS_MAX } from '../../webhooks/create.ts';
+import type { Edited } from '../../webhooks/edit.ts';
+import type { Toggled } from '../../webhooks/pause.ts';
+import type { Removed } from '../../webhooks/remove.ts';
+import type { Rotated, Settled } from '../../webhooks/rotate.ts';
+import type { AllResent, Tested } from '../../webhooks/send-again.ts';
+import { refusalResponse } from '../refusal.ts';
+import { webhookRecord } from './wire.ts';
+
+export type Outcome =
+  | Created
+  | Edited
+  | Toggled
+  | Removed
+  | Rotated
+  | Settled
+  | Tested
+  | AllResent
+  | Exclude<Resent, { kind: 'due' }>;
+
+const PAUSED = 'The webhook is paused';
+
+/** What became of a request, as its caller reads it. */
+export function outcomeResponse(outcome: Outcome): Response {
+  switch (outcome.kind) {
+    case 'created':
+    case 'rotated': {
+      const { webhook, secret, kind } = outcome;
+      const shown = { webhook: webhookRecord(webhook), secret: secret.reveal() };
+      return jsonResponse(shown, kind === 'created' ? 201 : 200);
+    }
+    case 'edited':
+    case 'paused':
+    case 'resumed':
+    case 'settled':
+      return jsonResponse(webhookRecord(outcome.webhook));
+    case 'removed':
+      return new Response(null, { status: 204, headers: { 'cache-control': 'no-store' } });
+    case 'queued':
+      return jsonResponse({ delivery_id: outcome.deliveryId }, 202);
+    case 'due':
+      return jsonResponse({ deliveries: outcome.deliveries }, 202);
+    case 'already-due':
+      return jsonResponse({ deliveries: 1 }, 202);
+    case 'too-many':
+      return conflict(`The account has ${WEBHOOKS_MAX} webhooks, which is the most`);
+    case 'rotation-pending':
+      return conflict('A rotated secret is waiting: let it take over or cancel it first');
+    case 'no-rotation':
+      return conflict('No rotated secret is waiting');
+    case 'webhook-paused':
+      return conflict(PAUSED);
+    case 'not-yet':
+      return conflict(`The delivery is ${outcome.state}: it is about to be attempted anyway`);
+    case 'unfit':
+    case 'unresolved':
+      return refusalResponse(outcome);
+    case 'no-webhook':
+    case 'no-delivery':
+    case 'webhook-deleted':
+      return refusalResponse({ kind: 'not-found' });
+    default:
+      return unreachable(outcome);
+  }
+}
+
+/** Nothing of an account is kept by a cache. */
+export function jsonResponse(value: object, status = 200): Response {
+  return Response.json(value, { status, headers: { 'cache-control': 'no-store' } });
+}
+
+function conflict(text: string): Response {
+  return refusalResponse({ kind: 'conflict', text });
+}

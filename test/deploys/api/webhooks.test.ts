@@ -1,0 +1,206 @@
+import { Value } from '@sinclair/typebox/value';
+import { describe, expect, test } from 'bun:test';
+import { REQUESTS_MAX } from '../../../deploys/api/request-log.ts';
+import {
+  DeliveriesAnswer,
+  WebhooksAnswer,
+  WebhookSecretAnswer,
+} from '../../../deploys/api/webhooks/schema.ts';
+import { WEBHOOKS_PATH } from '../../../deploys/api/webhooks/routes.ts';
+import { addressOf } from '../../fakes/chain.ts';
+import { until } from '../started.ts';
+import { startWebhookApi } from '../webhooks/api.ts';
+import { URL_TEXT } from '../webhooks/started.ts';
+
+const ABSENT = '00000000-0000-4000-8000-000000000000';
+
+describe('webhooks over HTTP', () => {
+  test('are made, listed, read, edited and deleted, and the secret is in the first answer alone', async () => {
+    await using api = startWebhookApi();
+    const [status, made] = await api.ask('POST', '', {
+      url: URL_TEXT,
+      programs: [addressOf('A')],
+      description: 'mine',
+    });
+    expect(status).toBe(201);
+    expect(
+      [...Value.Errors(WebhookSecretAnswer, made)].filter(({ message }) => !message.includes('format')),
+    ).toEqual([]);
+    const { webhook, secret } = made;
+    expect(webhook).toMatchObject({
+      url: URL_TEXT,
+      programs: [addressOf('A')],
+      description: 'mine',
+      state: 'active',
+    });
+    const [, all] = await api.ask('GET', '');
+    expect(all).toEqual({ webhooks: [webhook] });
+    expect(Object.keys(all.webhooks[0])).toEqual(
+      Object.keys(WebhooksAnswer.properties.webhooks.items.properties),
+    );
+    expect(await api.ask('GET', `/${webhook.id}`)).toEqual([200, webhook]);
+    const edited = await api.ask('PATCH', `/${webhook.id}`, { programs: null });
+    expect(edited).toEqual([200, { ...webhook, programs: null }]);
+    expect(await api.ask('DELETE', `/${webhook.id}`)).toEqual([204, undefined]);
+    expect(await api.ask('GET', '')).toEqual([200, { webhooks: [] }]);
+    expect(JSON.stringify(api.lines)).not.toContain(secret);
+  });
+
+  test('are paused and resumed', async () => {
+    await using api = startWebhookApi();
+    const id = await api.made();
+    expect(await api.ask('POST', `/${id}/pause`)).toMatchObject([200, { state: 'paused' }]);
+    expect(await api.ask('POST', `/${id}/test`)).toEqual([409, { error: 'The webhook is paused' }]);
+    expect(await api.ask('POST', `/${id}/resume`)).toMatchObject([200, { state: 'active' }]);
+  });
+
+  test('are tested, and the delivery is there with its attempt and can be resent', async () => {
+    await using api = startWebhookApi();
+    const id = await api.made();
+    await api.watch();
+    const [status, { delivery_id: delivery }] = await api.ask('POST', `/${id}/test`);
+    expect(status).toBe(202);
+    const path = `/${id}/deliveries/${delivery}`;
+    await api.clock.advance(1_000);
+    await until(() => api.posts.length === 1);
+    await api.clock.advance(1_000);
+    const [, shown] = await api.ask('GET', path);
+    expect(shown).toMatchObject({ id: delivery, event: 'ping', state: 'delivered', last_status: 200 });
+    expect(shown.body).toBe(api.posts[0]?.text ?? '');
+    expect(shown.tries).toMatchObject([{ n: 1, number: 1, trigger: 'auto', response_body: '', phases: {} }]);
+    expect(JSON.stringify(shown)).not.toContain('detail');
+    expect(await api.ask('POST', `${path}/resend`)).toEqual([202, { deliveries: 1 }]);
+    await api.clock.advance(1_000);
+    await until(() => api.posts.length === 2);
+  });
+
+  test('have their secrets rotated, with a day to spare unless told otherwise', async () => {
+    await using api = startWebhookApi();
+    const id = await api.made();
+    const [status, rotated] = await api.ask('POST', `/${id}/rotation`);
+    expect([status, rotated.webhook.next_secret_at]).toEqual([200, '2026-11-21T00:00:00.000Z']);
+    expect(rotated.secret).toMatch(/^whsec_/);
+    expect(await api.ask('POST', `/${id}/rotation`, { takes_over: 'now' })).toMatchObject([
+      409,
+      { error: expect.stringContaining('waiting') },
+    ]);
+    expect(await api.ask('DELETE', `/${id}/rotation`)).toMatchObject([200, { next_secret_at: null }]);
+    expect(await api.ask('DELETE', `/${id}/rotation`)).toMatchObject([409, {}]);
+    await api.ask('POST', `/${id}/rotation`, { takes_over: '1h' });
+    expect(await api.ask('POST', `/${id}/rotation/switch`)).toMatchObject([200, { next_secret_at: null }]);
+  });
+
+  test('show their deliveries a page at a time, each once', async () => {
+    await using api = startWebhookApi();
+    const id = await api.made();
+    const sent: string[] = [];
+    for (let i = 0; i < 5; i++) sent.push((await api.ask('POST', `/${id}/test`))[1].delivery_id);
+    const seen: string[] = [];
+    let cursor: string | null = '';
+    while (cursor !== null) {
+      const [, page] = await api.ask('GET', `/${id}/deliveries?limit=2&state=queued&cursor=${cursor}`);
+      expect(Object.keys(page)).toEqual(Object.keys(DeliveriesAnswer.properties));
+      seen.push(...page.deliveries.map((delivery: { id: string }) => delivery.id));
+      cursor = page.next_cursor;
+    }
+    expect(seen.toSorted()).toEqual(sent.toSorted());
+    expect(await api.ask('GET', `/${id}/deliveries?state=failed`)).toEqual([
+      200,
+      { deliveries: [], next_cursor: null },
+    ]);
+    expect(await api.ask('POST', `/${id}/resend-failed`, { since: '2026-11-20T00:00:00Z' })).toEqual([
+      202,
+      { deliveries: 0 },
+    ]);
+  });
+});
+
+describe('a request is refused', () => {
+  test.each([
+    [{ url: 'http://hooks.example.com' }, 422, 'The URL must begin with https://'],
+    [{ url: 'https://127.0.0.1/' }, 422, 'The host resolves to a non-public address'],
+    [{ url: 'https://away.example.com/' }, 503, 'The host name could not be resolved'],
+    [{}, 400, 'url is missing'],
+    [{ url: 1 }, 400, 'url must be a string'],
+    [{ url: URL_TEXT, programs: 'all' }, 400, 'programs must be an array of strings, or null for all'],
+    [{ url: URL_TEXT, programs: [1] }, 400, 'programs must be an array of strings, or null for all'],
+    [{ url: URL_TEXT, description: null }, 400, 'description must be a string'],
+    [{ url: URL_TEXT, secret: 'mine' }, 400, 'Unknown member: secret'],
+    [[], 400, 'The body must be a JSON object'],
+  ])('for its body: %j', async (body, status, error) => {
+    await using api = startWebhookApi();
+    expect(await api.ask('POST', '', body)).toEqual([status, { error }]);
+  });
+
+  test('for a body or a query that cannot be read', async () => {
+    await using api = startWebhookApi();
+    const id = await api.made();
+    const bad = { method: 'POST', body: '{', headers: { 'x-token': api.key } };
+    const response = await api.answer(new Request(`http://localhost${WEBHOOKS_PATH}`, bad));
+    expect([response.status, await response.json()]).toEqual([400, { error: 'The body is not JSON' }]);
+    expect(await api.ask('POST', `/${id}/rotation`, { takes_over: 'toString' })).toMatchObject([400, {}]);
+    expect(await api.ask('POST', `/${id}/resend-failed`, { since: 'yesterday' })).toMatchObject([400, {}]);
+    for (const query of ['limit=0', 'limit=101', 'limit=1.5', 'state=lost', 'cursor=1'])
+      expect(await api.ask('GET', `/${id}/deliveries?${query}`)).toMatchObject([400, {}]);
+  });
+
+  test('without a good key, whatever it asks for, and over the rate (spec 5, 8)', async () => {
+    await using api = startWebhookApi();
+    const id = await api.made();
+    for (const [method, path] of await api.operations(id)) {
+      expect(await api.ask(method, path, undefined, '')).toEqual([401, { error: 'Missing API key' }]);
+      expect(await api.ask(method, path, undefined, 'x')).toEqual([
+        401,
+        { error: 'Invalid or inactive API key' },
+      ]);
+    }
+    for (let i = 1; i < REQUESTS_MAX; i++) expect((await api.ask('GET', ''))[0]).toBe(200);
+    expect(await api.ask('GET', '')).toEqual([429, { error: 'Rate limit exceeded' }]);
+  });
+
+  test('as if nothing were there, when the webhook or the delivery is of another account', async () => {
+    await using api = startWebhookApi();
+    const [mine, theirs] = [await api.made(), await api.made(api.otherKey)];
+    const [, tested] = await api.ask('POST', `/${theirs}/test`, undefined, api.otherKey);
+    const bodies: Record<string, object> = { 'resend-failed': { since: '2026-11-20T00:00Z' } };
+    for (const delivery of [ABSENT, tested.delivery_id]) {
+      for (const id of [theirs, mine, ABSENT]) {
+        for (const [method, path] of await api.operations(id, delivery)) {
+          if (path === '' || (id === mine && !path.includes(delivery))) continue;
+          const body = bodies[path.split('/').at(-1) ?? ''];
+          expect([path, await api.ask(method, path, body)]).toEqual([path, [404, { error: 'Not found' }]]);
+        }
+      }
+      await api.clock.advance(60_000);
+    }
+    expect(await api.ask('GET', `/${theirs}`, undefined, api.otherKey)).toMatchObject([
+      200,
+      { id: theirs, state: 'active', next_secret_at: null },
+    ]);
+  });
+
+  test('for a method that is not there, with those that are', async () => {
+    await using api = startWebhookApi();
+    const response = await api.answer(
+      new Request(`http://localhost${WEBHOOKS_PATH}/${ABSENT}`, { method: 'PUT' }),
+    );
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, PATCH, DELETE']);
+  });
+
+  test('in one sentence and with a line in the log when the service breaks', async () => {
+    await using api = startWebhookApi();
+    const id = await api.made();
+    api.store.run('ALTER TABLE webhooks RENAME TO elsewhere');
+    expect(await api.ask('GET', `/${id}`)).toEqual([500, { error: 'Internal error' }]);
+    expect(JSON.stringify(api.lines)).toContain('a request broke');
+  });
+});
+
+test('the OpenAPI document has every operation, and only schemas that are there', async () => {
+  await using api = startWebhookApi();
+  expect((await api.operations(ABSENT)).map(([method]) => method).toSorted()).toHaveLength(15);
+  const document = JSON.stringify(await api.document());
+  const refs = [...document.matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name ?? '');
+  expect(refs).toContain('WebhookSecretAnswer');
+  for (const name of refs) expect(Object.keys((await api.document()).components.schemas)).toContain(name);
+});
