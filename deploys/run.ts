@@ -10,11 +10,17 @@ import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
+import { internetPolicy } from './delivery/policy.ts';
+import { createSender } from './delivery/send.ts';
 import { createDeploys } from './deploys.ts';
 import { listen } from './listen.ts';
 import { DEPLOYS_MIGRATIONS } from './store/schema.ts';
 import { issueOwnKey, needsOwnKey } from './watch/own-key.ts';
 import { readWatched } from './watch/watched-file.ts';
+import { createSeal, type Seal } from './webhooks/seal.ts';
+import { sealedElsewhere } from './webhooks/sealed-elsewhere.ts';
+import { takeSealingKeys } from './webhooks/sealing-key.ts';
+import { createSecretsOf } from './webhooks/secrets-of.ts';
 
 /** How long answers under way may take to end after a stop was asked for. */
 const DRAIN_MS = 5_000;
@@ -48,6 +54,8 @@ export async function runDeploys(
   if (ledgerReader.kind === 'unusable') return complain(ledgerReader.sentence);
   const locking = takeLock(dataDir, 'deploys');
   if (locking.kind === 'refused') return complain(locking.sentence);
+  const sealing = takeSealingKeys(config.storage.secret, dataDir, random);
+  if (sealing.kind === 'unusable') return complain(sealing.sentence);
 
   const log = createLog('deploys');
   const deploys = createDeploys({
@@ -60,6 +68,7 @@ export async function runDeploys(
     fetch,
     log,
     random,
+    ...webhookDepsOf(config, opened.store, createSeal(sealing.keys, random), log),
   });
   const listening = listen(config.deploys, deploys.answer, deploys.answerMetrics);
   if (listening.kind === 'refused') return complain(listening.sentence);
@@ -76,6 +85,16 @@ export async function runDeploys(
   locking.lock.release();
   log.info('stopped');
   return 0;
+}
+
+/** How webhooks are kept and sent. Of the config, only the service's own name reaches the rules of where they may go. */
+function webhookDepsOf({ deploys }: Config, store: Store, seal: Seal, log: Log) {
+  const policy = internetPolicy([deploys.publicUrl.hostname]);
+  const lost = sealedElsewhere(store, seal);
+  if (lost > 0)
+    log.error({ webhooks: lost }, 'nothing can be sent: secrets are sealed under another storage.secret');
+  const delivery = { send: createSender(policy, systemClock), secretsOf: createSecretsOf(store, seal) };
+  return { delivery, webhooks: { seal, policy } };
 }
 
 /** The key of the config, or a new one of its own when it reads through its own gateway. */

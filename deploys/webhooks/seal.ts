@@ -11,6 +11,8 @@ export type Seal = Readonly<{
   seal(secret: Secret, owner: Owner): Sealed;
   /** Throws when the key is not there, or when the bytes are not what was sealed for this owner. */
   unseal(sealed: Sealed, owner: Owner): Secret;
+  /** Whether the key of this name is there. */
+  opens(keyId: number): boolean;
 }>;
 
 const NONCE_BYTES = 12;
@@ -50,6 +52,7 @@ export function createSeal(
       const shown = [decipher.update(ciphertext.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()];
       return new Secret(Buffer.concat(shown).toString('utf8'));
     },
+    opens: (keyId) => byId.has(keyId),
   };
 }
 

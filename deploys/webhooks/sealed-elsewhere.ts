@@ -1,0 +1,16 @@
+import type { Store } from '../../shared/store/open.ts';
+import type { Seal } from './seal.ts';
+
+/** How many webhooks of `store` have a secret that none of the seal's keys opens: nothing can be sent to them. */
+export function sealedElsewhere(store: Store, { opens }: Pick<Seal, 'opens'>): number {
+  const rows = store
+    .prepare<{ current: number; next: number | null; n: number }, []>(
+      `
+      SELECT secret_kid AS current, next_secret_kid AS next, count(*) AS n FROM webhooks
+      WHERE deleted_at_ms IS NULL GROUP BY secret_kid, next_secret_kid`,
+    )
+    .all();
+  return rows
+    .filter(({ current, next }) => !opens(current) || (next !== null && !opens(next)))
+    .reduce((sum, { n }) => sum + n, 0);
+}

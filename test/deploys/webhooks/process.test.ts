@@ -1,0 +1,67 @@
+import { expect, test } from 'bun:test';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { WEBHOOKS_PATH } from '../../../deploys/api/webhooks/routes.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
+import { addKey, opened, temporaryFolder } from '../../started/gateway.ts';
+import { ROOT, startProcess } from '../../started/process.ts';
+
+const PUBLIC_ADDRESS = 'https://93.184.215.14/hook';
+
+/** A data directory with a key, and how to start the app on it. */
+function prepared() {
+  const folder = temporaryFolder();
+  const [config, dataDir] = [join(folder.path, 'sluice.toml'), join(folder.path, 'data')];
+  const deploys = 'listen = "127.0.0.1:0"\nmetrics = "127.0.0.1:0"\nrpc_urls = ["http://127.0.0.1:1"]';
+  writeFileSync(config, `[storage]\ndata_dir = "${dataDir}"\n[deploys]\n${deploys}\n`);
+  const store = opened(join(dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  const headers = { 'x-token': addKey(store, null) };
+  store.close();
+  return {
+    dataDir,
+    start: () => startProcess([join(ROOT, 'deploys/main.ts'), '--config', config], folder.path),
+    ask: async (base: URL, method: string, body?: string) => {
+      const init = { method, headers, ...(body !== undefined && { body }) };
+      const response = await fetch(new URL(WEBHOOKS_PATH, base), init);
+      const text = await response.text();
+      return { status: response.status, text };
+    },
+    [Symbol.dispose]: () => folder[Symbol.dispose](),
+  };
+}
+
+test('the app as it is started keeps webhooks, their secrets only sealed, and its key for itself', async () => {
+  using place = prepared();
+  await using app = await place.start();
+  const made = await place.ask(app.url, 'POST', JSON.stringify({ url: PUBLIC_ADDRESS }));
+  expect(made.status).toBe(201);
+  const { secret, webhook } = JSON.parse(made.text);
+  expect(secret).toMatch(/^whsec_[0-9a-f]{64}$/);
+  expect(statSync(join(place.dataDir, 'secret')).mode & 0o777).toBe(0o600);
+  for (const file of readdirSync(place.dataDir))
+    expect([file, readFileSync(join(place.dataDir, file)).includes(secret)]).toEqual([file, false]);
+  app.kill('SIGKILL');
+  await app.exited;
+  await using again = await place.start();
+  expect(await place.ask(again.url, 'GET')).toEqual({
+    status: 200,
+    text: JSON.stringify({ webhooks: [webhook] }),
+  });
+});
+
+test('the app as it is started takes no URL that leads inward, and no endless body', async () => {
+  using place = prepared();
+  await using app = await place.start();
+  for (const url of [
+    'https://127.0.0.1/',
+    'https://[::1]/',
+    'https://169.254.169.254/',
+    'https://2130706433/',
+    app.url.href,
+  ]) {
+    expect([url, (await place.ask(app.url, 'POST', JSON.stringify({ url }))).status]).toEqual([url, 422]);
+  }
+  const long = JSON.stringify({ url: PUBLIC_ADDRESS, description: 'x'.repeat(70_000) });
+  expect((await place.ask(app.url, 'POST', long)).status).toBe(413);
+  expect((await place.ask(app.url, 'GET')).text).toBe('{"webhooks":[]}');
+});
