@@ -46,6 +46,15 @@ describe('webhooks over HTTP', () => {
     expect(JSON.stringify(api.lines)).not.toContain(secret);
   });
 
+  test('answer HEAD as GET, short of the body', async () => {
+    await using api = startWebhookApi();
+    const id = await api.made();
+    for (const path of ['', `/${id}`, `/${id}/deliveries`])
+      expect((await api.ask('HEAD', path))[0]).toBe(200);
+    for (const path of [`/${ABSENT}`, `/${id}/deliveries/${ABSENT}`])
+      expect((await api.ask('HEAD', path))[0]).toBe(404);
+  });
+
   test('are paused and resumed', async () => {
     await using api = startWebhookApi();
     const id = await api.made();
@@ -184,7 +193,7 @@ describe('a request is refused', () => {
     const response = await api.answer(
       new Request(`http://localhost${WEBHOOKS_PATH}/${ABSENT}`, { method: 'PUT' }),
     );
-    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, PATCH, DELETE']);
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD, PATCH, DELETE']);
   });
 
   test('in one sentence and with a line in the log when the service breaks', async () => {
