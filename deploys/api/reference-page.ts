@@ -2,6 +2,8 @@ import { API_TITLE, DOCUMENT_PATH, KEY_CARRIERS } from './openapi.ts';
 import { PROGRAMS_PATH } from './programs.ts';
 import { PROGRAMS_OPERATION } from './programs-operation.ts';
 import { ProgramRecord, ProgramsAnswer } from './schema.ts';
+import { WEBHOOK_OPERATIONS } from './webhooks/operations.ts';
+import { WEBHOOKS_PATH } from './webhooks/routes.ts';
 
 /** Nothing may be loaded from anywhere; the one style is in the page. */
 export const REFERENCE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
@@ -42,6 +44,14 @@ ${table(['Field', 'Meaning'], fieldsOf(ProgramRecord.properties))}
 <h3>Errors</h3>
 <p>The body is <code>{"error": "&lt;text&gt;"}</code>.</p>
 ${table(['Status', 'Text', 'When'], errorRows())}
+<h2>Webhooks</h2>
+<p>An account manages its webhooks with the same keys under <code>${WEBHOOKS_PATH}</code>. What can be asked there is in
+the document for machines, with every body and answer:</p>
+<ul>
+${Object.values(WEBHOOK_OPERATIONS)
+  .map((operation) => `<li><code>${operation.operationId}</code>: ${prose(operation.summary)}</li>`)
+  .join('\n')}
+</ul>
 </body>
 </html>
 `;

@@ -213,3 +213,14 @@ test('the OpenAPI document has every operation, and only schemas that are there'
   expect(refs).toContain('WebhookSecretAnswer');
   for (const name of refs) expect(Object.keys((await api.document()).components.schemas)).toContain(name);
 });
+
+test('the reference page tells of every operation of the document', async () => {
+  await using api = startWebhookApi();
+  const page = await (await api.answer(new Request('http://localhost/openapi'))).text();
+  expect(page).toContain(`<code>${WEBHOOKS_PATH}</code>`);
+  const { paths } = await api.document();
+  const described = Object.entries(paths).filter(([path]) => path.startsWith(WEBHOOKS_PATH));
+  const ids = [...JSON.stringify(described).matchAll(/"operationId":"(\w+)"/g)].map(([, id]) => id ?? '');
+  expect(new Set(ids).size).toBe(15);
+  for (const id of ids) expect(page).toContain(`<code>${id}</code>: `);
+});
