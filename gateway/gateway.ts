@@ -78,6 +78,7 @@ export function createGateway(deps: Deps): Gateway {
   );
   const metrics = createMetrics(backends);
   let accountsRevision = 0;
+  let lookedAtMs = -Infinity;
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
   const keys = createIdentify(accounts, clock);
@@ -119,10 +120,15 @@ export function createGateway(deps: Deps): Gateway {
 
   async function watchBackends(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const dueMs = clock.monotonic() + probeMs;
-      await pool.look(signal);
-      await clock.sleep(Math.max(0, dueMs - clock.monotonic()), signal);
+      const waitMs = lookedAtMs + probeMs - clock.monotonic();
+      if (waitMs > 0) await clock.sleep(waitMs, signal);
+      await look(signal);
     }
+  }
+
+  function look(signal: AbortSignal): Promise<void> {
+    lookedAtMs = clock.monotonic();
+    return pool.look(signal);
   }
 
   async function tend(reload: () => void, signal: AbortSignal): Promise<void> {
@@ -157,7 +163,7 @@ export function createGateway(deps: Deps): Gateway {
     answer,
     health: () => healthOf(backends, journal, clock),
     metrics,
-    look: pool.look,
+    look,
     setTerms: (changed) => void (terms = changed),
     tend,
     flush,

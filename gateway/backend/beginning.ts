@@ -1,3 +1,5 @@
+import { CLOSE_ARRAY, CLOSE_OBJECT, OPEN_ARRAY, OPEN_OBJECT } from '../request/json-scan.ts';
+
 /**
  * Follows the members of an answer's object as far as they tell what it is, however its bytes are cut. A real result
  * must not wait for what comes behind its first byte; an error or a null may, because another backend may do better.
@@ -18,12 +20,8 @@ const NAME_MAX = 6;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const COLON = 0x3a;
-const OPEN_ARRAY = 0x5b;
 const BACKSLASH = 0x5c;
-const CLOSE_ARRAY = 0x5d;
 const LETTER_N = 0x6e;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
 const SPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 export function createBeginning(): Beginning {

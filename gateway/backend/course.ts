@@ -93,9 +93,8 @@ export function createCourse({ clock, pool, onFailure }: CourseDeps, asked: Aske
 
 /** Whether a backend may have a slot that the other one has not: nothing else mends a `minContextSlot` that is too high. */
 function mayBeFresher({ view }: Backend, than: Backend): boolean {
-  return COMMITMENTS.some(
-    (commitment) => view.tip[commitment] > than.view.tip[commitment] || view.tip[commitment] === 0,
-  );
+  const isUnknown = COMMITMENTS.every((commitment) => view.tip[commitment] === 0);
+  return isUnknown || COMMITMENTS.some((commitment) => view.tip[commitment] > than.view.tip[commitment]);
 }
 
 /** Whether a backend is known to have the slot. */

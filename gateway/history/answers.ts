@@ -1,5 +1,5 @@
-import type { StreamBody } from '../backend/begun.ts';
 import type { Reply } from '../backend/forward.ts';
+import { readAll } from '../backend/read-all.ts';
 import { rpcError } from '../response/rpc-error.ts';
 import { joined } from './slices.ts';
 
@@ -28,19 +28,6 @@ export function wholeOf(bytes: Uint8Array<ArrayBuffer>): Extract<Reply, { kind: 
 /** The reply with a stream read to its end; one that breaks off or has no end in sight is no answer. */
 export async function readWhole(reply: Reply): Promise<Exclude<Reply, { kind: 'stream' }>> {
   if (reply.kind !== 'stream') return reply;
-  const bytes = await readAll(reply.body);
-  return bytes === undefined ? { kind: 'no-backend' } : wholeOf(bytes);
-}
-
-async function readAll(body: StreamBody): Promise<Uint8Array<ArrayBuffer> | undefined> {
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
-  const end = await body.pipe((piece) => {
-    bytes += piece.length;
-    if (bytes > READ_BYTES_MAX) body.cancel();
-    else pieces.push(piece);
-  });
-  return end.kind === 'complete' && bytes <= READ_BYTES_MAX
-    ? new Uint8Array(Buffer.concat(pieces))
-    : undefined;
+  const read = await readAll(reply.body, READ_BYTES_MAX);
+  return read.kind === 'all' ? wholeOf(read.bytes) : { kind: 'no-backend' };
 }

@@ -82,7 +82,8 @@ function centreOf({ config, clock, log, random }: Deps, onLoss: () => void): Lea
   if (redisUrl === undefined) {
     const own = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
     if (own.kind === 'unusable') throw new Error(own.sentence);
-    return createSqliteStore({ ledger: own.store, clock, onReleased });
+    const centre = createSqliteStore({ ledger: own.store, clock, onReleased });
+    return { ...centre, close: () => centre.close().then(() => own.store.close()) };
   }
   const opened = openRedisStore({
     url: redisUrl.reveal(),

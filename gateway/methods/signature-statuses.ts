@@ -1,5 +1,5 @@
-import type { StreamBody } from '../backend/begun.ts';
 import type { Asking, Forward, Reply } from '../backend/forward.ts';
+import { readAll } from '../backend/read-all.ts';
 import { HISTORY_NOT_AVAILABLE, INVALID_PARAMS, rpcError } from '../response/rpc-error.ts';
 import type { Call } from '../request/call.ts';
 import { withoutHistory } from './history-flag.ts';
@@ -39,22 +39,12 @@ function tooMany({ id }: Call, { onOver }: Asking): Reply {
 
 async function unlessNull(reply: Reply, { id }: Call): Promise<Reply> {
   if (reply.kind !== 'whole' && reply.kind !== 'stream') return reply;
-  const bytes = reply.kind === 'whole' ? reply.bytes : await readAll(reply.body);
-  if (bytes === undefined) return { kind: 'no-backend' };
+  const read =
+    reply.kind === 'whole' ? { ...reply, kind: 'all' as const } : await readAll(reply.body, ANSWER_BYTES_MAX);
+  if (read.kind !== 'all') return { kind: 'no-backend' };
+  const { bytes } = read;
   const whole = { kind: 'whole', bytes, encoding: undefined } as const;
   return hasNull(bytes) ? { ...whole, bytes: rpcError(HISTORY_NOT_AVAILABLE, REASON, id) } : whole;
-}
-
-/** The whole stream, or `undefined` when it fails or is longer than any real answer. */
-async function readAll(body: StreamBody): Promise<Uint8Array<ArrayBuffer> | undefined> {
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
-  const end = await body.pipe((piece) => {
-    bytes += piece.length;
-    if (bytes > ANSWER_BYTES_MAX) body.cancel();
-    else pieces.push(piece);
-  });
-  return end.kind === 'complete' ? new Uint8Array(Buffer.concat(pieces)) : undefined;
 }
 
 function hasNull(bytes: Uint8Array): boolean {

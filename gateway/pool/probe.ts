@@ -1,5 +1,6 @@
 import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Backend } from '../backend/backend.ts';
+import { readAll } from '../backend/read-all.ts';
 import { COMMITMENTS, type Commitment } from '../backend/view.ts';
 import type { HttpReply } from '../http/reply.ts';
 
@@ -101,17 +102,12 @@ async function answerOf({ head, body }: HttpReply, signal: AbortSignal): Promise
   }
   const cancel = () => body.cancel();
   signal.addEventListener('abort', cancel, { once: true });
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  const end = await body.pipe((piece) => {
-    bytes += piece.length;
-    if (bytes > ANSWER_BYTES_MAX) body.cancel();
-    else pieces.push(piece);
-  });
-  if (end.kind === 'cut')
-    return { silence: bytes > ANSWER_BYTES_MAX ? NO_ANSWER : `an answer cut: ${end.reason}` };
+  const read = await readAll(body, ANSWER_BYTES_MAX);
+  signal.removeEventListener('abort', cancel);
+  if (read.kind === 'cut') return { silence: `an answer cut: ${read.reason}` };
+  if (read.kind === 'too-long') return { silence: NO_ANSWER };
   try {
-    const parsed: unknown = JSON.parse(Buffer.concat(pieces).toString());
+    const parsed: unknown = JSON.parse(new TextDecoder().decode(read.bytes));
     return typeof parsed === 'object' && parsed !== null ? parsed : { silence: NO_ANSWER };
   } catch {
     return { silence: NO_ANSWER };

@@ -24,6 +24,7 @@ describe('an address', () => {
       {},
     ],
   ])('%s is read', (url, nodes, options) => {
+    // `test.each` widens the rows of its table to any of their shapes.
     expect(placesFrom(url)).toEqual({ nodes, options } as unknown as NonNullable<
       ReturnType<typeof placesFrom>
     >);
