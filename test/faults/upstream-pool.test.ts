@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { failure } from '../fakes/backend.ts';
 import { startLiveNode } from '../fakes/live-node.ts';
 import { startGateway } from '../started/gateway.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
@@ -154,6 +155,26 @@ describe('G10 a node that is not at the tip', () => {
     expect(count.probes).toBeLessThanOrEqual(31 * 4 + 3 * 3);
     expect(count.probes).toBeGreaterThan(60);
   });
+});
+
+test('G10 a gateway that has just looked does not look again before its time: two looks in a row are two seconds apart', async () => {
+  const own = createVirtualClock();
+  await using node = startLiveNode();
+  let looks = 0;
+  node.probed((call) => {
+    if (call.method === 'getHealth') looks++;
+    return failure(call, -32601, 'Method not found');
+  });
+  await using just = await startGateway({ backends: [{ name: 'a', url: node.url }] }, own.clock);
+  await just.gateway.look(stop.signal);
+  void just.gateway.tend(() => undefined, stop.signal);
+  for (let ms = 250; ms < 2_000; ms += 250) {
+    own.advance(250);
+    await Bun.sleep(5); // a look that was begun would have arrived
+    expect(looks).toBe(1);
+  }
+  own.advance(250);
+  while (looks < 2) await Bun.sleep(1); // bounded by the test's own timeout
 });
 
 describe('G7 a pool in trouble', () => {
