@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { isSigned, signatureOf } from '../../../deploys/delivery/signature.ts';
+import { signatureOf } from '../../../deploys/delivery/signature.ts';
+import { isSigned } from './is-signed.ts';
 import { Secret } from '../../../shared/secret.ts';
 
 const SECRET = new Secret('whsec_0123456789abcdef');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { upgradeBody } from '../../../deploys/delivery/event.ts';
 import { eventHeaders } from '../../../deploys/delivery/headers.ts';
-import { isSigned } from '../../../deploys/delivery/signature.ts';
+import { isSigned } from './is-signed.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { ask, LANGUAGES } from './verifiers/language.ts';
 import { PAGE } from './verifiers/snippet.ts';

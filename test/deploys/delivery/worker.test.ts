@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { isSigned } from '../../../deploys/delivery/signature.ts';
+import { isSigned } from './is-signed.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith, refusedFor } from '../../fakes/scripted-send.ts';

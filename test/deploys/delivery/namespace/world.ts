@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isSigned } from '../../../../deploys/delivery/signature.ts';
+import { isSigned } from '../is-signed.ts';
 import { Secret } from '../../../../shared/secret.ts';
 import { createAuthority, selfSigned } from '../../../fakes/receiver-certificates.ts';
 import { startDns } from '../../../fakes/receiver-dns.ts';
