@@ -57,10 +57,11 @@ export function createCourse({ clock, pool, onFailure }: CourseDeps, asked: Aske
     backend.markWell();
     const slot = answer.kind === 'whole' ? answerSlot(name, answer.bytes) : (answer.slot ?? 0);
     pool.learn(backend, wish, accountId, slot);
-    const isOld = slot > 0 && slot < slotMin && answer.kind === 'whole';
+    const isOld = slot > 0 && slot < slotMin;
     if (!isOld || !others.some((other) => isWell(other) && has(other, wish, slotMin)))
       return { kind: 'answer', answer };
-    kept ??= { answer, code: 0 };
+    if (answer.kind === 'whole') kept ??= { answer, code: 0 };
+    else answer.body.cancel(); // nothing of it has left
     return MISS;
   }
 

@@ -92,6 +92,22 @@ function nextIn(queue: Backend[]): Stay | undefined {
   return undefined;
 }
 
+/** Tells that a call is over at the end of the stream that became its answer, and of no other that was let go of. */
+function overWithAnswer(onOver: () => void) {
+  let hasEnded = false;
+  let wasChosen = false;
+  return {
+    ended() {
+      hasEnded = true;
+      if (wasChosen) onOver();
+    },
+    isAnswer() {
+      wasChosen = true;
+      if (hasEnded) onOver();
+    },
+  };
+}
+
 export function createForward(given: Forwarding): Forward {
   const { clock, idleMs, attempt, pool, budget, random, onBegun, onRetry } = given;
 
@@ -124,13 +140,14 @@ export function createForward(given: Forwarding): Forward {
     let waits = 0;
     budget.earn();
     for (let at: Stay | undefined = place; at !== undefined; at = nextIn(queue)) {
-      const outcome = await attempt(at.backend, method, body, asking, at.leave);
+      const stream = overWithAnswer(onOver);
+      const outcome = await attempt(at.backend, method, body, { ...asking, onOver: stream.ended }, at.leave);
       if (signal.aborted && outcome.kind !== 'stream') {
         at.backend.endTrial();
         return over(CALLER_LEFT);
       }
       const verdict = course.take(at.backend, outcome, queue);
-      if (verdict.kind === 'answer') return begun(verdict.answer);
+      if (verdict.kind === 'answer') return begun(verdict.answer, stream.isAnswer);
       if (verdict.kind === 'stop' || (verdict.later && waits++ === LATER_MAX)) break;
       if (verdict.later && queue.length === 0) queue.push(at.backend);
       if (verdict.once) left = Math.min(left, 1);
@@ -139,13 +156,15 @@ export function createForward(given: Forwarding): Forward {
       if (signal.aborted) return over(CALLER_LEFT);
     }
     const kept = course.kept();
-    if (kept !== undefined) return begun(kept);
+    if (kept !== undefined) return begun(kept, () => undefined);
     return over(course.allTooLarge() ? TOO_LARGE : NO_BACKEND);
 
     /** The permit of an answer under way is given back by its end, which the attempt watches. */
-    function begun(answer: Begun): Reply {
+    function begun(answer: Begun, isAnswer: () => void): Reply {
       onBegun(method, clock.monotonic() - startedMs);
-      return answer.kind === 'stream' ? answer : over(answer);
+      if (answer.kind !== 'stream') return over(answer);
+      isAnswer();
+      return answer;
     }
 
     function over(reply: Reply): Reply {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { failure } from '../fakes/backend.ts';
+import { failure, result } from '../fakes/backend.ts';
 import { startLiveNode } from '../fakes/live-node.ts';
 import { startGateway } from '../started/gateway.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
@@ -250,6 +250,30 @@ describe('a caller never goes back in slots', () => {
     nodeOf('a').now.slot -= 8;
     expect(await askedOf(key)).not.toBe('a');
   });
+  test('nor is a long one, of which nothing is passed on, and its scan permit is held until the newer one has ended', async () => {
+    await pass(2);
+    const account = await keyOn('a');
+    for (const node of nodes) {
+      node.script((call) => {
+        const slot = node.now.slot - 1;
+        const rows = `"${'x'.repeat(200_000)}"`;
+        return result(call, `{"context":{"apiVersion":"4.2.0","slot":${slot}},"value":[${rows}]}`);
+      });
+    }
+    const params = ['x', { commitment: 'confirmed', withContext: true }];
+    const scan = async () => {
+      const call = { jsonrpc: '2.0', id: 1, method: 'getProgramAccounts', params };
+      const text = await (await gateway.post(call, account)).text();
+      return Number(/"slot":(\d+)/.exec(text)?.[1]);
+    };
+    const shown = await scan();
+    nodeOf('a').now.slot -= 8;
+    for (let i = 0; i < 3; i++) expect(await scan()).toBeGreaterThanOrEqual(shown);
+    // As many scans at once as the plan allows run still: none of the permits was lost or given back twice.
+    expect(await Promise.all(Array.from({ length: 16 }, scan))).toHaveLength(16);
+    expect(nodeOf('a').pending()).toBe(0);
+  });
+
   test('G7 a node that showed a newer slot and then hangs is not waited for while another answers', async () => {
     await pass(2);
     const key = await keyOn('a');
