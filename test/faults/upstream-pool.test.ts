@@ -250,13 +250,14 @@ describe('a caller never goes back in slots', () => {
     nodeOf('a').now.slot -= 8;
     expect(await askedOf(key)).not.toBe('a');
   });
+
   test('nor is a long one, of which nothing is passed on, and its scan permit is held until the newer one has ended', async () => {
     await pass(2);
     const account = await keyOn('a');
     for (const node of nodes) {
       node.script((call) => {
         const slot = node.now.slot - 1;
-        const rows = `"${'x'.repeat(200_000)}"`;
+        const rows = `"${'x'.repeat(4_000_000)}"`;
         return result(call, `{"context":{"apiVersion":"4.2.0","slot":${slot}},"value":[${rows}]}`);
       });
     }
@@ -270,7 +271,8 @@ describe('a caller never goes back in slots', () => {
     nodeOf('a').now.slot -= 8;
     for (let i = 0; i < 3; i++) expect(await scan()).toBeGreaterThanOrEqual(shown);
     // As many scans at once as the plan allows run still: none of the permits was lost or given back twice.
-    expect(await Promise.all(Array.from({ length: 16 }, scan))).toHaveLength(16);
+    const together = await Promise.all(Array.from({ length: 16 }, scan));
+    expect(together.every((slot) => slot >= shown)).toBe(true);
     expect(nodeOf('a').pending()).toBe(0);
   });
 
