@@ -1,0 +1,62 @@
+import type { Tone } from './tone.ts';
+import { countText } from './number.ts';
+import { Table } from './table.tsx';
+import { Time } from './time.tsx';
+
+/** One line, or one part of a stack. `values` go with the chart's `timesMs`; null is a gap. */
+export type Series = Readonly<{
+  label: string;
+  values: readonly (number | null)[];
+  /** A meaning of its own, such as refusals; otherwise colours come in order. */
+  tone?: Tone;
+}>;
+
+type ChartProps = Readonly<{
+  /** Unique on the page. */
+  id: string;
+  title: string;
+  kind: 'line' | 'bars' | 'stacked';
+  /** Unix milliseconds, ascending. */
+  timesMs: readonly number[];
+  series: readonly Series[];
+  /** What the values count: "requests", "ms". */
+  unit: string;
+  /** How a value is written in the table. */
+  textOf?: (value: number) => string;
+}>;
+
+/** A chart over time in UTC, drawn by JavaScript, and the same numbers as a table for everybody else. */
+export function Chart({ id, title, kind, timesMs, series, unit, textOf = countText }: ChartProps) {
+  const drawn = { kind, unit, times: timesMs.map((ms) => ms / 1_000), series };
+  const rows = timesMs.map((atMs, i) => ({ atMs, i })).toReversed();
+  return (
+    <figure class="chart" id={id} aria-labelledby={`${id}-title`}>
+      <figcaption id={`${id}-title`}>
+        {title} <span class="chart-unit">{unit}</span>
+      </figcaption>
+      <div class="chart-plot script-only" data-chart={JSON.stringify(drawn)} aria-hidden="true" />
+      <details class="chart-data" id={`${id}-data`}>
+        <summary>Show as a table</summary>
+        <div class="chart-table" tabindex={0} role="region" aria-label={`${title}, as a table`}>
+          <Table
+            caption={`${title}, ${unit}`}
+            columns={[
+              { label: 'Time', cell: ({ atMs }) => <Time atMs={atMs} />, isRowHead: true },
+              ...series.map(({ label, values }) => ({
+                label,
+                align: 'end' as const, // the union's member, not any string
+                cell: ({ i }: { i: number }) => {
+                  const value = values[i];
+                  return value === null || value === undefined ? '–' : textOf(value);
+                },
+              })),
+            ]}
+            rows={rows}
+            keyOf={({ atMs }) => atMs}
+            empty={<p>No data.</p>}
+          />
+        </div>
+      </details>
+    </figure>
+  );
+}

@@ -1,0 +1,34 @@
+/** The short messages after a change. A page's own change adds its row here; the address carries the code, never a text. */
+export const FLASHES = {
+  saved: 'Saved.',
+  'account-created': 'The account was created.',
+  'account-suspended': 'The account is suspended. Its keys stop working within a second.',
+  'account-resumed': 'The account works again.',
+  'credits-added': 'The credits were added.',
+  'plan-changed': 'The plan was changed.',
+  'key-created': 'The key was created.',
+  'key-renamed': 'The key was renamed.',
+  'key-rotated': 'The key was rotated.',
+  'key-revoked': 'The key is revoked. It stops working within a second.',
+  'webhook-created': 'The webhook was created.',
+  'webhook-saved': 'The webhook was saved.',
+  'webhook-paused': 'The webhook is paused. Its events are recorded as skipped.',
+  'webhook-resumed': 'The webhook is active again.',
+  'webhook-deleted': 'The webhook was deleted.',
+  'secret-rotated': 'The rotation of the secret has begun.',
+  'rotation-completed': 'The new secret is in force.',
+  'rotation-cancelled': 'The rotation was cancelled.',
+  'delivery-resent': 'The delivery is queued to be sent again.',
+  'password-changed': 'The password was changed. Every other session has ended.',
+  'sessions-ended': 'Every other session has ended.',
+  'second-factor-on': 'The second factor is on.',
+  'second-factor-off': 'The second factor is off.',
+} as const;
+
+/** A message's name in an address (`?done=saved`). */
+export type FlashCode = keyof typeof FLASHES;
+
+/** The message of an address's code; `undefined` for an unknown one. */
+export function flashOf(code: string | null): string | undefined {
+  return code !== null && Object.hasOwn(FLASHES, code) ? FLASHES[code as FlashCode] : undefined; // just looked up
+}

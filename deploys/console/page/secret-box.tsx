@@ -1,0 +1,29 @@
+import { CopyButton } from './copy-button.tsx';
+import { Icon } from './icon.tsx';
+
+type SecretBoxProps = Readonly<{
+  /** What it is: "API key". */
+  name: string;
+  secret: string;
+}>;
+
+/** A secret on the one page that shows it. */
+export function SecretBox({ name, secret }: SecretBoxProps) {
+  return (
+    <section class="secret-box" aria-label={`${name}, shown once`}>
+      <p class="secret-warning">
+        <Icon name="alert" />
+        <span>
+          <strong>Copy it now: it is shown this once.</strong> Only a fingerprint of it is kept, so nobody can
+          show it again.
+        </span>
+      </p>
+      <div class="secret-line">
+        <code class="secret" id="secret">
+          {secret}
+        </code>
+        <CopyButton of="secret" label={`Copy the ${name}`} />
+      </div>
+    </section>
+  );
+}

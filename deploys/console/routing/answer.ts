@@ -1,0 +1,95 @@
+import type { Clock } from '../../../shared/clock.ts';
+import type { Asked, Content } from '../asked.ts';
+import { isSameOrigin } from '../same-origin.ts';
+import { seeOther } from '../see-other.ts';
+import type { Viewer, ViewerOf } from '../viewer.ts';
+import { type AccountOf, admit } from './admit.ts';
+import { formFrom } from './form-body.ts';
+import { refusalContent, type RouteRefusal, statusOf } from './refusal.tsx';
+import type { Answers, Route } from './route.ts';
+
+/** Puts content into the document, as an answer with every header. */
+export type Show = (
+  content: Content,
+  place: Pick<Asked, 'request' | 'url' | 'viewer'> & Partial<Pick<Asked, 'account'>>,
+) => Response;
+
+export type RouteDeps = Readonly<{
+  viewerOf: ViewerOf;
+  accountOf: AccountOf;
+  show: Show;
+  clock: Pick<Clock, 'now'>;
+  /** What a changing request's `Origin` must be, such as `https://console.example.com`. */
+  origin: string;
+  /** Hears of what should not have happened. */
+  noteBroken(error: unknown): void;
+}>;
+
+/** The way of every request to the console: who asks, whether they may, what the page says. Never rejects. */
+export function createAnswer(deps: RouteDeps) {
+  const { viewerOf, accountOf, show, clock, origin, noteBroken } = deps;
+
+  /** Answers for `route`; without one there is nothing at this address. */
+  return async function answer(
+    request: Request,
+    params: Readonly<Record<string, string>>,
+    route: Route | undefined,
+  ): Promise<Response> {
+    const url = new URL(request.url);
+    let viewer: Viewer | undefined;
+    const refuse = (refusal: RouteRefusal) => {
+      const response = show(refusalContent(refusal), { request, url, viewer });
+      if (refusal.kind === 'wrong-method') response.headers.set('allow', refusal.allow);
+      return response;
+    };
+    try {
+      viewer = await viewerOf(request);
+      if (route === undefined) return refuse({ kind: 'not-found' });
+      const admission = admit(route.audience, viewer, params['accountId'], accountOf);
+      if (admission.kind === 'not-found') return refuse({ kind: 'not-found' });
+      if (admission.kind === 'sign-in-first') return seeOther(loginPath(request, url));
+      const place = { request, url, viewer, ...(admission.account && { account: admission.account }) };
+      const asked: Asked = {
+        ...place,
+        params,
+        nowMs: clock.now(),
+        show: (content) => show(content, place),
+        notFound: () => show(refusalContent({ kind: 'not-found' }), place),
+      };
+      // `admit` has just seen to it that the audience's members are there.
+      const answers = route.answers as Answers<Asked>;
+      if (request.method === 'GET' || request.method === 'HEAD') {
+        if (answers.get === undefined) return refuse({ kind: 'wrong-method', allow: allowOf(answers) });
+        return await answers.get(asked);
+      }
+      if (request.method !== 'POST' || answers.post === undefined)
+        return refuse({ kind: 'wrong-method', allow: allowOf(answers) });
+      if (!isSameOrigin(request, origin)) return refuse({ kind: 'other-origin' });
+      const form = await formFrom(request);
+      if (form === undefined) return refuse({ kind: 'no-form' });
+      return await answers.post({ ...asked, form });
+    } catch (error) {
+      noteBroken(error);
+      return brokenResponse(() => refuse({ kind: 'broken' }));
+    }
+  };
+}
+
+/** A page that can be come back to is named; a form that was sent without a session is not. */
+function loginPath(request: Request, url: URL): string {
+  if (request.method !== 'GET' || url.pathname === '/') return '/login';
+  return `/login?next=${encodeURIComponent(`${url.pathname}${url.search}`)}`;
+}
+
+function allowOf({ get, post }: Answers<Asked>): string {
+  return [get && 'GET, HEAD', post && 'POST'].filter(Boolean).join(', ');
+}
+
+/** The page of a 500, or a word alone when the document itself is what broke. */
+function brokenResponse(page: () => Response): Response {
+  try {
+    return page();
+  } catch {
+    return new Response(`Something went wrong.\n`, { status: statusOf({ kind: 'broken' }) });
+  }
+}

@@ -1,0 +1,67 @@
+import { unreachable } from '../../../shared/brand.ts';
+import type { Content } from '../asked.ts';
+import { Empty } from '../page/empty.tsx';
+import { Link } from '../page/link.tsx';
+
+/** Every no of the console itself. None says more than the viewer may know. */
+export type RouteRefusal =
+  | { readonly kind: 'not-found' }
+  | { readonly kind: 'wrong-method'; readonly allow: string }
+  | { readonly kind: 'other-origin' }
+  | { readonly kind: 'no-form' }
+  | { readonly kind: 'broken' };
+
+/** HTTP status of a refusal. */
+export function statusOf(refusal: RouteRefusal): number {
+  switch (refusal.kind) {
+    case 'not-found':
+      return 404;
+    case 'wrong-method':
+      return 405;
+    case 'other-origin':
+      return 403;
+    case 'no-form':
+      return 415;
+    case 'broken':
+      return 500;
+    default:
+      return unreachable(refusal);
+  }
+}
+
+/** A refusal as a page. */
+export function refusalContent(refusal: RouteRefusal): Content {
+  const [title, sentence] = wordsOf(refusal);
+  return {
+    title,
+    status: statusOf(refusal),
+    body: (
+      <Empty title={sentence}>
+        <Link to="/">Go to the first page</Link>
+      </Empty>
+    ),
+  };
+}
+
+function wordsOf(refusal: RouteRefusal): readonly [title: string, sentence: string] {
+  switch (refusal.kind) {
+    case 'not-found':
+      return ['Not found', 'There is nothing here, or it is not yours to see.'];
+    case 'wrong-method':
+      return ['That cannot be done here', 'This address does not take that kind of request.'];
+    case 'other-origin':
+      return [
+        'Refused',
+        'This form did not come from the console, so nothing was changed. Open the page here and send it again.',
+      ];
+    case 'no-form':
+      return ['Refused', 'This address takes forms only. Nothing was changed.'];
+    case 'broken':
+      return [
+        'Something went wrong',
+        'The page could not be made. The reason is in the log of the service. Try again in a moment.',
+      ];
+    default:
+      return unreachable(refusal);
+  }
+}

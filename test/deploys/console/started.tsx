@@ -1,0 +1,49 @@
+import { type ConsoleDeps, createConsole } from '../../../deploys/console/console.ts';
+import type { Route } from '../../../deploys/console/routing/route.ts';
+import type { Viewer } from '../../../deploys/console/viewer.ts';
+
+/** Where the console of these tests lives. */
+export const ORIGIN = 'https://console.example.com';
+/** A user of account 7. */
+export const CUSTOMER: Viewer = { userId: 'u1', email: 'ann@example.com', role: 'customer', accountId: 7 };
+export const OPERATOR: Viewer = {
+  userId: 'u2',
+  email: 'op@example.com',
+  role: 'operator',
+  accountId: undefined,
+};
+
+const ACCOUNTS = new Map([
+  [7, { id: 7, name: 'acme', plan: 'trial' }],
+  [8, { id: 8, name: 'other', plan: undefined }],
+]);
+
+/** The console without sockets, for one viewer, over two accounts. `routes` in place of its own pages. */
+export function startConsole(
+  viewer: Viewer | undefined,
+  routes?: readonly Route[],
+  deps: Partial<ConsoleDeps> = {},
+) {
+  const broken: unknown[] = [];
+  const made = createConsole(
+    {
+      viewerOf: () => Promise.resolve(viewer),
+      accountOf: (id) => ACCOUNTS.get(id),
+      clock: { now: () => Date.UTC(2026, 10, 21, 22, 5, 9) },
+      origin: ORIGIN,
+      noteBroken: (error) => broken.push(error),
+      ...deps,
+    },
+    routes,
+  );
+  const ask = (path: string, init: RequestInit = {}) =>
+    Promise.resolve(made.app.handle(new Request(`${ORIGIN}${path}`, init)));
+  /** A form as a page of the console sends it. */
+  const post = (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
+    ask(path, {
+      method: 'POST',
+      body: new URLSearchParams(fields),
+      headers: { 'sec-fetch-site': 'same-origin', ...headers },
+    });
+  return { ...made, ask, post, broken };
+}
