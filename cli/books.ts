@@ -1,11 +1,15 @@
 import { join } from 'node:path';
 import { type Accounts, createAccounts } from '../deploys/accounts/accounts.ts';
 import { createKeys, type Keys } from '../deploys/accounts/keys.ts';
-import { LEDGER_MIGRATIONS, spentOf } from '../gateway/limits/ledger.ts';
+import type { Actor } from '../deploys/audit/actor.ts';
+import { createAudit } from '../deploys/audit/audit.ts';
+import { DEPLOYS_MIGRATIONS } from '../deploys/store/schema.ts';
+import { LEDGER_MIGRATIONS } from '../gateway/limits/ledger.ts';
 import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { LEDGER_FILE } from '../shared/ledger/schema.ts';
+import { spentOf } from '../shared/ledger/spent.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { failed, type Invocation, type Outcome, type World } from './command.ts';
 
@@ -17,6 +21,9 @@ export type Books = Readonly<{
   accounts: Accounts;
   keys: Keys;
 }>;
+
+/** Who makes the changes of commands, in the audit log. */
+export const COMMAND_LINE: Actor = { kind: 'command-line' };
 
 type Opened =
   { readonly kind: 'open'; readonly books: Books & Disposable } | Extract<Outcome, { kind: 'failed' }>;
@@ -58,7 +65,7 @@ export async function withBooksAwaited(
 
 function openBooks(config: Config, { clock, random }: Pick<World, 'clock' | 'random'>): Opened {
   const { dataDir } = config.storage;
-  const opened = openStore(join(dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  const opened = openStore(join(dataDir, ACCOUNTS_FILE), { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
   if (opened.kind === 'unusable') return failed(opened.sentence);
   const { store } = opened;
   const ledgerOpened = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
@@ -67,13 +74,15 @@ function openBooks(config: Config, { clock, random }: Pick<World, 'clock' | 'ran
     return failed(ledgerOpened.sentence);
   }
   const ledger = ledgerOpened.store;
+  const { note } = createAudit(store);
   const accounts = createAccounts({
     store,
     plans: config.plans,
     spentOf: (accountId) => spentOf(ledger, accountId),
     clock,
+    note,
   });
-  const keys = createKeys({ store, clock, random });
+  const keys = createKeys({ store, clock, random, note });
   const close = () => {
     ledger.close();
     store.close();

@@ -22,6 +22,8 @@ export const VALUES = {
   plan: 'P',
   credits: 'N',
   name: 'TEXT',
+  reason: 'TEXT',
+  once: 'TEXT',
   grace: 'TIME',
   account: 'NAME',
   from: 'D',

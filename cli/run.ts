@@ -2,8 +2,14 @@ import { unreachable } from '../shared/brand.ts';
 import { argumentsFrom } from './arguments.ts';
 import { type Command, type Outcome, type World } from './command.ts';
 import { accountCreate, accountList, accountSet } from './commands/account.ts';
+import {
+  accountAddCredits,
+  accountRename,
+  accountResume,
+  accountSuspend,
+} from './commands/account-changes.ts';
 import { configCheck, configReload } from './commands/config.ts';
-import { keyCreate, keyList, keyRevoke, keyRotate } from './commands/key.ts';
+import { keyCreate, keyList, keyRename, keyRevoke, keyRotate } from './commands/key.ts';
 import { localnetUpgrade } from './commands/localnet.ts';
 import { programsCheck } from './commands/programs.ts';
 import { start } from './commands/start.ts';
@@ -16,8 +22,13 @@ const COMMANDS: readonly Command[] = [
   accountCreate,
   accountList,
   accountSet,
+  accountAddCredits,
+  accountSuspend,
+  accountResume,
+  accountRename,
   keyCreate,
   keyList,
+  keyRename,
   keyRevoke,
   keyRotate,
   usage,

@@ -1,7 +1,6 @@
-import type { Account, AccountResult } from '../../deploys/accounts/accounts.ts';
-import { unreachable } from '../../shared/brand.ts';
-import { type Books, withBooks } from '../books.ts';
-import { type Command, failed, type Outcome } from '../command.ts';
+import { accountOutcome, CREDITS_WANTED, creditsFrom, fullRecordOf, rowOf } from '../account-lines.ts';
+import { COMMAND_LINE, withBooks } from '../books.ts';
+import { type Command, failed } from '../command.ts';
 import { tableOf } from '../table.ts';
 
 /** The plan of an account that is created without one. */
@@ -16,7 +15,8 @@ export const accountCreate: Command = {
     withBooks(invocation, (books) => {
       const { operands, values } = invocation;
       const plan = planFrom(values.plan ?? PLAN_BY_DEFAULT);
-      return outcomeOf(books, operands[0] ?? '', books.accounts.create(operands[0] ?? '', plan));
+      const name = operands[0] ?? '';
+      return accountOutcome(books.config, name, books.accounts.create(name, plan, COMMAND_LINE));
     }),
 };
 
@@ -32,12 +32,13 @@ export const accountSet: Command = {
         return failed('account set needs --plan P or --credits N.');
       const creditsLeft = values.credits === undefined ? undefined : creditsFrom(values.credits);
       if (values.credits !== undefined && creditsLeft === undefined)
-        return failed(`--credits wants a whole number of credits such as 250_000, not "${values.credits}".`);
-      const result = books.accounts.set(operands[0] ?? '', {
+        return failed(`--credits ${CREDITS_WANTED}, not "${values.credits}".`);
+      const change = {
         ...(values.plan === undefined ? {} : { plan: { name: planFrom(values.plan) } }),
         ...(creditsLeft === undefined ? {} : { creditsLeft }),
-      });
-      return outcomeOf(books, operands[0] ?? '', result);
+      };
+      const name = operands[0] ?? '';
+      return accountOutcome(books.config, name, books.accounts.set(name, change, COMMAND_LINE));
     }),
 };
 
@@ -45,77 +46,19 @@ export const accountList: Command = {
   words: 'account list',
   operands: [],
   options: ['config', 'json'],
-  summary: 'List the accounts with their plan and the credits they have left.',
+  summary: 'List the accounts with their plan, the credits they have left and whether they are suspended.',
   act: (invocation) =>
     withBooks(invocation, ({ accounts }) => {
       const list = accounts.list();
-      const rows = list.map(({ name, plan, creditsLeft }) => [
-        name,
-        plan ?? 'none',
-        shownCredits(creditsLeft),
-      ]);
       const empty = 'No accounts yet; account create NAME makes one.';
       return {
         kind: 'done',
-        objects: list.map(recordOf),
-        text: tableOf(['ACCOUNT', 'PLAN', 'CREDITS LEFT'], rows, empty),
+        objects: list.map(fullRecordOf),
+        text: tableOf(['ACCOUNT', 'PLAN', 'CREDITS LEFT', 'STATE'], list.map(rowOf), empty),
       };
     }),
 };
 
 function planFrom(text: string): string | undefined {
   return text === 'none' ? undefined : text;
-}
-
-/** Underscores may group the digits, as in the config. */
-function creditsFrom(text: string): number | undefined {
-  if (!/^\d+(_\d+)*$/.test(text)) return undefined;
-  const credits = Number(text.replaceAll('_', ''));
-  return credits <= CREDITS_MAX ? credits : undefined;
-}
-
-/** A quarter of the safe integers: granted is spent plus left and must stay exact. */
-const CREDITS_MAX = Math.floor(Number.MAX_SAFE_INTEGER / 4);
-
-function recordOf({ name, plan, creditsLeft }: Account) {
-  return { account: name, plan: plan ?? null, credits_left: creditsLeft ?? null };
-}
-
-function shownCredits(creditsLeft: number | undefined): string {
-  return creditsLeft === undefined ? '-' : String(creditsLeft);
-}
-
-function outcomeOf({ config }: Books, name: string, result: AccountResult): Outcome {
-  switch (result.kind) {
-    case 'account': {
-      const { plan, creditsLeft } = result.account;
-      const left = creditsLeft === undefined ? '' : `, ${creditsLeft} credits left`;
-      const what = plan === undefined ? 'no RPC plan' : `plan ${plan}`;
-      const text = `Account ${name}: ${what}${left}.\n`;
-      return { kind: 'done', objects: [recordOf(result.account)], text };
-    }
-    case 'bad-name':
-      return failed('An account name is 1 to 64 printable characters without a space at either end.');
-    case 'name-taken':
-      return failed(`An account named "${name}" exists already.`);
-    case 'unknown-account':
-      return failed(unknownAccount(name));
-    case 'unknown-plan':
-      return failed(
-        `There is no plan "${result.plan}"; choose ${[...config.plans.keys(), 'none'].join(', ')}.`,
-      );
-    case 'no-credits':
-      return failed(
-        result.plan === undefined
-          ? `Account "${name}" has no RPC plan, so it has no credits to set.`
-          : `Account "${name}" is on plan ${result.plan}, which has no credit limit to set.`,
-      );
-    default:
-      return unreachable(result);
-  }
-}
-
-/** The sentence for an account that is not there. */
-export function unknownAccount(name: string): string {
-  return `There is no account named "${name}"; account list shows them.`;
 }

@@ -1,11 +1,13 @@
 import type { KeyRow } from '../../deploys/accounts/key-row.ts';
 import type { NewKey } from '../../deploys/accounts/keys.ts';
 import { unreachable } from '../../shared/brand.ts';
-import { withBooks } from '../books.ts';
+import { COMMAND_LINE, withBooks } from '../books.ts';
 import { type Command, failed } from '../command.ts';
 import { graceMsFrom } from '../grace.ts';
 import { isoOf, tableOf } from '../table.ts';
-import { unknownAccount } from './account.ts';
+import { unknownAccount } from '../account-lines.ts';
+
+const BAD_NAME = 'A key name is 1 to 64 printable characters without a space at either end.';
 
 export const keyCreate: Command = {
   words: 'key create',
@@ -15,14 +17,36 @@ export const keyCreate: Command = {
   act: (invocation) =>
     withBooks(invocation, ({ keys }) => {
       const account = invocation.operands[0] ?? '';
-      const result = keys.create(account, invocation.values.name ?? 'default');
+      const result = keys.create(account, invocation.values.name ?? 'default', COMMAND_LINE);
       switch (result.kind) {
         case 'created':
           return { kind: 'done', objects: [secretRecordOf(result.made)], text: shownOnce(result.made) };
         case 'unknown-account':
           return failed(unknownAccount(account));
         case 'bad-name':
-          return failed('A key name is 1 to 64 printable characters without a space at either end.');
+          return failed(BAD_NAME);
+        default:
+          return unreachable(result);
+      }
+    }),
+};
+
+export const keyRename: Command = {
+  words: 'key rename',
+  operands: ['KEY_ID', 'NAME'],
+  options: ['config', 'json'],
+  summary: 'Give a key another name.',
+  act: (invocation) =>
+    withBooks(invocation, ({ keys }) => {
+      const [id = '', name = ''] = invocation.operands;
+      const result = keys.rename(id, name, COMMAND_LINE);
+      switch (result.kind) {
+        case 'renamed':
+          return { kind: 'done', objects: [recordOf(result.row)], text: `Key ${id} is now named ${name}.\n` };
+        case 'bad-name':
+          return failed(BAD_NAME);
+        case 'unknown-key':
+          return failed(unknownKey(id));
         default:
           return unreachable(result);
       }
@@ -41,7 +65,7 @@ export const keyRotate: Command = {
       const graceMs = graceMsFrom(grace);
       if (graceMs === undefined)
         return failed(`--grace wants a time such as 0s, 15m, 24h or 7d, at most 3650d, not "${grace}".`);
-      const result = keys.rotate(id, graceMs);
+      const result = keys.rotate(id, graceMs, COMMAND_LINE);
       switch (result.kind) {
         case 'rotated': {
           const until = `The old key ${id} works until ${isoOf(result.oldExpiresAtMs)}.\n`;
@@ -66,7 +90,7 @@ export const keyRevoke: Command = {
   act: (invocation) =>
     withBooks(invocation, ({ keys }) => {
       const id = invocation.operands[0] ?? '';
-      const result = keys.revoke(id);
+      const result = keys.revoke(id, COMMAND_LINE);
       switch (result.kind) {
         case 'revoked':
           return { kind: 'done', objects: [recordOf(result.row)], text: `Key ${id} is revoked.\n` };

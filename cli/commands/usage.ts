@@ -3,7 +3,7 @@ import { type Books, withBooksAwaited } from '../books.ts';
 import { type Command, failed, type Invocation, type Outcome } from '../command.ts';
 import { periodFrom } from '../period.ts';
 import { type Format, FORMATS, usageLines } from '../usage-lines.ts';
-import { unknownAccount } from './account.ts';
+import { unknownAccount } from '../account-lines.ts';
 
 export const usage: Command = {
   words: 'usage',

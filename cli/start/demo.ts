@@ -2,7 +2,7 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hashOf, keyIdOf, readApiKey } from '../../shared/keys/api-key.ts';
 import { DEMO } from '../../shared/keys/demo.ts';
-import type { Books } from '../books.ts';
+import { type Books, COMMAND_LINE } from '../books.ts';
 
 /** A demonstration that is refused after five calls a second would show nothing but refusals. */
 const DEMO_PLAN = 'pro';
@@ -17,8 +17,8 @@ export function demoKey({ config, accounts, keys }: Pick<Books, 'config' | 'acco
     const row = keys.find(keyIdOf(hashOf(kept)));
     if (row?.state === 'active' && row.account === DEMO) return kept;
   }
-  if (accounts.find(DEMO) === undefined) accounts.create(DEMO, DEMO_PLAN);
-  const created = keys.create(DEMO, DEMO);
+  if (accounts.find(DEMO) === undefined) accounts.create(DEMO, DEMO_PLAN, COMMAND_LINE);
+  const created = keys.create(DEMO, DEMO, COMMAND_LINE);
   if (created.kind !== 'created') throw new Error(`the demo key could not be made: ${created.kind}`);
   writeFileSync(file, `${created.made.key}\n`, { mode: 0o600 });
   chmodSync(file, 0o600); // the mode above counts only for a file that was not there

@@ -1,18 +1,16 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { Plan } from '../../shared/config/plans.ts';
-import type { Store } from '../../shared/store/open.ts';
+import type { Actor } from '../audit/actor.ts';
+import type { Detail } from '../audit/audit.ts';
+import {
+  type Account,
+  type AccountRow,
+  type AccountRowDeps,
+  type AccountRows,
+  createAccountRows,
+} from './account-row.ts';
+import type { ChangeAction, NoteChange } from './change-note.ts';
+import { type Addition, CREDITS_MAX, createCreditsAdded, isReason } from './credits-added.ts';
 import { isLabel } from './label.ts';
-
-/** One customer. Rate and credits are the account's, however many keys it has. */
-export type Account = Readonly<{
-  id: number;
-  name: string;
-  /** `undefined`: the program API only. May name a plan that the config no longer has. */
-  plan: string | undefined;
-  /** What is left of the allowance; `undefined` on a plan without credits. Never below zero. */
-  creditsLeft: number | undefined;
-  createdAtMs: number;
-}>;
 
 /** What `set` changes; an absent member stays. `plan: undefined` takes the plan away. */
 export type AccountChange = Readonly<{
@@ -29,78 +27,143 @@ export type AccountResult =
   /** Credits were to be set on an account whose plan has no credit limit, or which has no plan. */
   | { readonly kind: 'no-credits'; readonly plan: string | undefined };
 
-export type Accounts = Readonly<{
-  create(name: string, plan: string | undefined): AccountResult;
-  set(name: string, change: AccountChange): AccountResult;
-  find(name: string): Account | undefined;
-  list(): readonly Account[];
-}>;
+export type AdditionResult =
+  | AccountResult
+  /** Under this name something was added before: nothing was added. `credits` is what was added then. */
+  | { readonly kind: 'added-before'; readonly account: Account; readonly credits: number }
+  /** Not a whole number of at least one, or more than an account can hold. */
+  | { readonly kind: 'bad-credits' }
+  | { readonly kind: 'bad-reason' };
 
-type Row = {
-  id: number;
-  name: string;
-  plan: string | null;
-  credits_granted: number | null;
-  created_at_ms: number;
-};
+/** Every change is noted with who made it; what changes nothing is not. */
+export type Accounts = Pick<AccountRows, 'find' | 'findById' | 'list' | 'page'> &
+  Readonly<{
+    create(name: string, plan: string | undefined, by: Actor): AccountResult;
+    set(name: string, change: AccountChange, by: Actor): AccountResult;
+    rename(name: string, to: string, by: Actor): AccountResult;
+    /** Takes every key of the account out of use, until it is resumed. */
+    suspend(name: string, by: Actor): AccountResult;
+    resume(name: string, by: Actor): AccountResult;
+    /** Adds to what is left; when a plan was lowered below what is spent, that is made up for first. */
+    addCredits(name: string, addition: Addition, by: Actor): AdditionResult;
+  }>;
 
-/** `spentOf` tells what the gateway's ledger says an account has spent, in credits. */
-export type AccountDeps = Readonly<{
-  store: Store;
-  plans: ReadonlyMap<string, Plan>;
-  spentOf: (accountId: number) => number;
-  clock: Clock;
-}>;
+export type AccountDeps = AccountRowDeps & Readonly<{ clock: Clock; note: NoteChange }>;
 
 /**
  * The accounts of `store`. An account has its plan's allowance until its credits are set: then it has what was set,
  * whatever plans it leaves and comes back to. What was spent stays spent.
  */
-export function createAccounts({ store, plans, spentOf, clock }: AccountDeps): Accounts {
-  const byName = store.prepare<Row, [string]>('SELECT * FROM accounts WHERE name = ?');
-  const all = store.prepare<Row, []>('SELECT * FROM accounts ORDER BY id');
+export function createAccounts(deps: AccountDeps): Accounts {
+  const { store, plans, spentOf, clock, note } = deps;
+  const { row: rowOf, find, findById, list, page, allowanceOf } = createAccountRows(deps);
   const insert = store.prepare('INSERT INTO accounts (name, plan, created_at_ms) VALUES (?, ?, ?)');
-  const update = store.prepare('UPDATE accounts SET plan = ?, credits_granted = ? WHERE id = ?');
+  const update = store.prepare(
+    'UPDATE accounts SET name = ?, plan = ?, credits_granted = ?, suspended = ? WHERE id = ?',
+  );
+  const added = createCreditsAdded(store);
 
-  const create = store.transaction((name: string, plan: string | undefined): AccountResult => {
+  const create = store.transaction((name: string, plan: string | undefined, by: Actor): AccountResult => {
     if (!isLabel(name)) return { kind: 'bad-name' };
     if (plan !== undefined && !plans.has(plan)) return { kind: 'unknown-plan', plan };
-    if (byName.get(name) !== null) return { kind: 'name-taken' };
-    insert.run(name, null, clock.now());
-    return change(name, { plan: { name: plan } });
+    if (rowOf(name) !== undefined) return { kind: 'name-taken' };
+    insert.run(name, plan ?? null, clock.now());
+    tell('account.create', held(name), by, { name, plan: plan ?? null });
+    return accountOf(name);
   });
 
-  const set = store.transaction((name: string, wanted: AccountChange) => change(name, wanted));
-
-  function change(name: string, { plan: wanted, creditsLeft }: AccountChange): AccountResult {
-    const row = byName.get(name);
-    if (row === null) return { kind: 'unknown-account' };
-    const plan = wanted === undefined ? (row.plan ?? undefined) : wanted.name;
-    if (wanted !== undefined && plan !== undefined && !plans.has(plan)) return { kind: 'unknown-plan', plan };
-    const allowance = allowanceOf(plan);
-    if (creditsLeft !== undefined && allowance === undefined) return { kind: 'no-credits', plan };
+  const set = store.transaction((name: string, wanted: AccountChange, by: Actor): AccountResult => {
+    const row = rowOf(name);
+    if (row === undefined) return { kind: 'unknown-account' };
+    const plan = wanted.plan === undefined ? (row.plan ?? undefined) : wanted.plan.name;
+    if (wanted.plan !== undefined && plan !== undefined && !plans.has(plan))
+      return { kind: 'unknown-plan', plan };
+    const { creditsLeft } = wanted;
+    if (creditsLeft !== undefined && allowanceOf(plan) === undefined) return { kind: 'no-credits', plan };
+    const before = { plan: row.plan, left: find(name)?.creditsLeft ?? null };
     const granted = creditsLeft === undefined ? row.credits_granted : spentOf(row.id) + creditsLeft;
-    update.run(plan ?? null, granted, row.id);
+    put({ ...row, plan: plan ?? null, credits_granted: granted });
+    if ((plan ?? null) !== before.plan)
+      tell('account.plan', row, by, { from: before.plan, to: plan ?? null });
+    if (creditsLeft !== undefined)
+      tell('account.credits.set', row, by, { from: before.left, to: creditsLeft });
+    return accountOf(name);
+  });
+
+  const rename = store.transaction((name: string, to: string, by: Actor): AccountResult => {
+    const row = rowOf(name);
+    if (row === undefined) return { kind: 'unknown-account' };
+    if (!isLabel(to)) return { kind: 'bad-name' };
+    if (to === name) return accountOf(name);
+    if (rowOf(to) !== undefined) return { kind: 'name-taken' };
+    put({ ...row, name: to });
+    tell('account.rename', row, by, { from: name, to });
+    return accountOf(to);
+  });
+
+  const setSuspended = store.transaction((name: string, is: boolean, by: Actor): AccountResult => {
+    const row = rowOf(name);
+    if (row === undefined) return { kind: 'unknown-account' };
+    if ((row.suspended === 1) !== is) {
+      put({ ...row, suspended: is ? 1 : 0 });
+      tell(is ? 'account.suspend' : 'account.resume', row, by, {});
+    }
+    return accountOf(name);
+  });
+
+  const addCredits = store.transaction((name: string, addition: Addition, by: Actor): AdditionResult => {
+    const { credits, reason, once } = addition;
+    const row = rowOf(name);
+    if (row === undefined) return { kind: 'unknown-account' };
+    const plan = row.plan ?? undefined;
+    const allowance = allowanceOf(plan);
+    if (allowance === undefined) return { kind: 'no-credits', plan };
+    const before = added.find(row.id, once);
+    if (before !== undefined) return { kind: 'added-before', account: shown(name), credits: before };
+    if (!isReason(reason)) return { kind: 'bad-reason' };
+    const granted = Math.max(row.credits_granted ?? allowance, spentOf(row.id)) + credits;
+    if (!Number.isSafeInteger(credits) || credits < 1 || granted > CREDITS_MAX)
+      return { kind: 'bad-credits' };
+    put({ ...row, credits_granted: granted });
+    added.put(row.id, addition, clock.now());
+    tell('account.credits.add', row, by, { credits, reason });
+    return accountOf(name);
+  });
+
+  function put({ id, name, plan, credits_granted, suspended }: AccountRow): void {
+    update.run(name, plan, credits_granted, suspended, id);
+  }
+
+  function tell(action: ChangeAction, { id }: AccountRow, actor: Actor, detail: Detail) {
+    note({ atMs: clock.now(), actor, action, accountId: id, subject: String(id), detail });
+  }
+
+  function accountOf(name: string): AccountResult {
+    return { kind: 'account', account: shown(name) };
+  }
+
+  function shown(name: string): Account {
     const account = find(name);
     if (account === undefined) throw new Error('an account vanished inside its own transaction');
-    return { kind: 'account', account };
+    return account;
   }
 
-  function find(name: string): Account | undefined {
-    const row = byName.get(name);
-    return row === null ? undefined : accountFrom(row);
+  function held(name: string): AccountRow {
+    const row = rowOf(name);
+    if (row === undefined) throw new Error('an account vanished inside its own transaction');
+    return row;
   }
 
-  function accountFrom({ id, name, plan, credits_granted, created_at_ms }: Row): Account {
-    const allowance = allowanceOf(plan ?? undefined);
-    const granted = allowance === undefined ? undefined : (credits_granted ?? allowance);
-    const creditsLeft = granted === undefined ? undefined : Math.max(0, granted - spentOf(id));
-    return { id, name, plan: plan ?? undefined, creditsLeft, createdAtMs: created_at_ms };
-  }
-
-  function allowanceOf(plan: string | undefined): number | undefined {
-    return plan === undefined ? undefined : plans.get(plan)?.credits;
-  }
-
-  return { create: create.immediate, set: set.immediate, find, list: () => all.all().map(accountFrom) };
+  return {
+    create: create.immediate,
+    set: set.immediate,
+    rename: rename.immediate,
+    suspend: (name, by) => setSuspended.immediate(name, true, by),
+    resume: (name, by) => setSuspended.immediate(name, false, by),
+    addCredits: addCredits.immediate,
+    find,
+    findById,
+    list,
+    page,
+  };
 }

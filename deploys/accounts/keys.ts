@@ -1,6 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import { type ApiKey, hashOf, type KeyId, keyIdOf, makeApiKey, shownOf } from '../../shared/keys/api-key.ts';
 import type { Store } from '../../shared/store/open.ts';
+import type { Actor } from '../audit/actor.ts';
+import type { Detail } from '../audit/audit.ts';
+import type { ChangeAction, NoteChange } from './change-note.ts';
 import { createKeyRows, type KeyRow, type KeyRows } from './key-row.ts';
 import { isLabel } from './label.ts';
 
@@ -23,55 +26,103 @@ export type RevokeResult =
   | { readonly kind: 'already-revoked'; readonly row: KeyRow }
   | { readonly kind: 'unknown-key' };
 
+export type RenameResult =
+  | { readonly kind: 'renamed'; readonly row: KeyRow }
+  | { readonly kind: 'unknown-key' }
+  | { readonly kind: 'bad-name' };
+
+/**
+ * Every change is noted with who made it; what changes nothing is not. With `accountId`, a key of another account is
+ * unknown.
+ */
 export type Keys = KeyRows &
   Readonly<{
-    create(account: string, name: string): CreateResult;
-    rotate(id: string, graceMs: number): RotateResult;
-    revoke(id: string): RevokeResult;
+    create(account: string, name: string, by: Actor): CreateResult;
+    rename(id: string, name: string, by: Actor, accountId?: number): RenameResult;
+    /** The new key begins now; the old one goes on working for so long, in milliseconds. */
+    rotate(id: string, graceMs: number, by: Actor, accountId?: number): RotateResult;
+    revoke(id: string, by: Actor, accountId?: number): RevokeResult;
   }>;
 
 /** `random` gives n uniform bytes. */
-export type KeyDeps = Readonly<{ store: Store; clock: Clock; random: (bytes: number) => Uint8Array }>;
+export type KeyDeps = Readonly<{
+  store: Store;
+  clock: Clock;
+  random: (bytes: number) => Uint8Array;
+  note: NoteChange;
+}>;
 
 /** The keys of `store`. Only hashes are stored: a key is shown when it is made and never again. */
-export function createKeys({ store, clock, random }: KeyDeps): Keys {
-  const { find, list } = createKeyRows(store, clock);
+export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
+  const { find, list, page } = createKeyRows(store, clock);
   const accountId = store.prepare<{ id: number }, [string]>('SELECT id FROM accounts WHERE name = ?');
   const insert = store.prepare(`
     INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)`);
   const expire = store.prepare('UPDATE keys SET expires_at_ms = ? WHERE id = ?');
   const end = store.prepare('UPDATE keys SET revoked_at_ms = ? WHERE id = ?');
 
-  const create = store.transaction((account: string, name: string): CreateResult => {
+  const setName = store.prepare('UPDATE keys SET name = ? WHERE id = ?');
+
+  const create = store.transaction((account: string, name: string, by: Actor): CreateResult => {
     if (!isLabel(name)) return { kind: 'bad-name' };
     const owner = accountId.get(account);
     if (owner === null) return { kind: 'unknown-account' };
+    const made = make(account, owner.id, name);
+    tell('key.create', made.id, owner.id, by, { name });
+    return { kind: 'created', made };
+  });
+
+  const rename = store.transaction((id: string, name: string, by: Actor, owner?: number): RenameResult => {
+    const row = find(id, owner);
+    if (row === undefined) return { kind: 'unknown-key' };
+    if (!isLabel(name)) return { kind: 'bad-name' };
+    if (name !== row.name) {
+      setName.run(name, id);
+      tell('key.rename', id, row.accountId, by, { from: row.name, to: name });
+    }
+    return { kind: 'renamed', row: { ...row, name } };
+  });
+
+  const rotate = store.transaction((id: string, graceMs: number, by: Actor, owner?: number): RotateResult => {
+    const old = find(id, owner);
+    if (old === undefined) return { kind: 'unknown-key' };
+    if (old.state === 'expired' || old.state === 'revoked') return { kind: 'ended', state: old.state };
+    const oldExpiresAtMs = Math.min(clock.now() + graceMs, old.expiresAtMs ?? Number.POSITIVE_INFINITY);
+    const made = make(old.account, old.accountId, old.name);
+    expire.run(oldExpiresAtMs, id);
+    tell('key.rotate', id, old.accountId, by, { new_key_id: made.id, old_expires_at_ms: oldExpiresAtMs });
+    return { kind: 'rotated', made, oldExpiresAtMs };
+  });
+
+  const revoke = store.transaction((id: string, by: Actor, owner?: number): RevokeResult => {
+    const row = find(id, owner);
+    if (row === undefined) return { kind: 'unknown-key' };
+    if (row.state === 'revoked') return { kind: 'already-revoked', row };
+    end.run(clock.now(), id);
+    tell('key.revoke', id, row.accountId, by, { name: row.name });
+    return { kind: 'revoked', row: { ...row, state: 'revoked' } };
+  });
+
+  function make(account: string, owner: number, name: string): NewKey {
     const key = makeApiKey(random);
     const hash = hashOf(key);
     const id = keyIdOf(hash);
     const { prefix, last4 } = shownOf(key);
-    insert.run(id, owner.id, name, hash, prefix, last4, clock.now());
-    return { kind: 'created', made: { key, id, account, name } };
-  });
+    insert.run(id, owner, name, hash, prefix, last4, clock.now());
+    return { key, id, account, name };
+  }
 
-  const rotate = store.transaction((id: string, graceMs: number): RotateResult => {
-    const old = find(id);
-    if (old === undefined) return { kind: 'unknown-key' };
-    if (old.state === 'expired' || old.state === 'revoked') return { kind: 'ended', state: old.state };
-    const oldExpiresAtMs = Math.min(clock.now() + graceMs, old.expiresAtMs ?? Number.POSITIVE_INFINITY);
-    const created = create(old.account, old.name);
-    if (created.kind !== 'created') throw new Error(`the account of key ${id} vanished`);
-    expire.run(oldExpiresAtMs, id);
-    return { kind: 'rotated', made: created.made, oldExpiresAtMs };
-  });
+  function tell(action: ChangeAction, id: string, owner: number, actor: Actor, detail: Detail): void {
+    note({ atMs: clock.now(), actor, action, accountId: owner, subject: id, detail });
+  }
 
-  const revoke = store.transaction((id: string): RevokeResult => {
-    const row = find(id);
-    if (row === undefined) return { kind: 'unknown-key' };
-    if (row.state === 'revoked') return { kind: 'already-revoked', row };
-    end.run(clock.now(), id);
-    return { kind: 'revoked', row: { ...row, state: 'revoked' } };
-  });
-
-  return { create: create.immediate, rotate: rotate.immediate, revoke: revoke.immediate, find, list };
+  return {
+    create: create.immediate,
+    rename: rename.immediate,
+    rotate: rotate.immediate,
+    revoke: revoke.immediate,
+    find,
+    list,
+    page,
+  };
 }

@@ -1,21 +1,18 @@
+import {
+  CELL_COLUMNS,
+  CELL_COUNTER_NAMES,
+  CELL_COUNTERS,
+  type CellCounter,
+} from '../../shared/ledger/counters.ts';
 import type { Store } from '../../shared/store/open.ts';
 
 /** What one node counted in one hour of one key's method, as absolute values that only grow. */
-export type HourCell = Readonly<{
-  hour: number;
-  accountId: number;
-  keyId: string;
-  method: string;
-  node: string;
-  calls: number;
-  credits: number;
-  refunded: number;
-  errors: number;
-  bytesOut: number;
-  refused: number;
-  charged: number;
-  returned: number;
-}>;
+export type HourCell = Readonly<
+  { hour: number; accountId: number; keyId: string; method: string; node: string } & Record<
+    CellCounter,
+    number
+  >
+>;
 
 /** What one node has charged to an account's allowance and given back, ever: the journal's two counters. */
 export type NodeSpent = Readonly<{ accountId: number; node: string; charged: number; refunded: number }>;
@@ -43,13 +40,14 @@ export type CellSource = Readonly<{
  * late changes nothing. Throws when it cannot be written.
  */
 export function createTakeDrained(ledger: Store): (drained: Drained) => void {
+  const counters = CELL_COUNTER_NAMES.map((name) => `$${name}`).join(', ');
+  const larger = Object.values(CELL_COUNTERS).map(
+    (column) => `${column} = max(${column}, excluded.${column})`,
+  );
   const putCell = ledger.prepare<null, HourCell>(`
-    INSERT INTO usage_hours VALUES ($hour, $accountId, $keyId, $method, $node,
-      $calls, $credits, $refunded, $errors, $bytesOut, $refused, $charged, $returned)
-    ON CONFLICT DO UPDATE SET calls = max(calls, excluded.calls), credits = max(credits, excluded.credits),
-      refunded = max(refunded, excluded.refunded), errors = max(errors, excluded.errors),
-      bytes_out = max(bytes_out, excluded.bytes_out), refused = max(refused, excluded.refused),
-      charged = max(charged, excluded.charged), returned = max(returned, excluded.returned)`);
+    INSERT INTO usage_hours (${CELL_COLUMNS.join(', ')})
+    VALUES ($hour, $accountId, $keyId, $method, $node, ${counters})
+    ON CONFLICT DO UPDATE SET ${larger.join(', ')}`);
   const putSpent = ledger.prepare<null, NodeSpent>(`
     INSERT INTO spent (account_id, node, charged, refunded) VALUES ($accountId, $node, $charged, $refunded)
     ON CONFLICT DO UPDATE SET charged = max(charged, excluded.charged), refunded = max(refunded, excluded.refunded)`);

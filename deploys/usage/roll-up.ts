@@ -1,3 +1,4 @@
+import { USAGE_COUNTERS, type UsageCounter } from '../../shared/ledger/counters.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { DAY_MS, dayOfHour, HOUR_MS, monthOf, monthOfDay } from './calendar.ts';
 
@@ -8,17 +9,11 @@ const DAYS_KEPT_MS = 730 * DAY_MS;
 /** Rows moved in one transaction: a few milliseconds, in which a gateway that has a charge to write waits. */
 const PORTION = 500;
 
-type Counters = Readonly<{
-  account_id: number;
-  key_id: string;
-  method: string;
-  calls: number;
-  credits: number;
-  refunded: number;
-  errors: number;
-  bytes_out: number;
-  refused: number;
-}>;
+/** Their place, and counters by their column. */
+type Counters = Readonly<
+  { account_id: number; key_id: string; method: string } & Record<UsageColumn, number>
+>;
+type UsageColumn = (typeof USAGE_COUNTERS)[UsageCounter];
 type HourRow = Counters & Readonly<{ hour: number; node: string; charged: number; returned: number }>;
 type DayRow = Counters & Readonly<{ day: number }>;
 
@@ -65,11 +60,12 @@ export function createRollUp(ledger: Store): (nowMs: number) => boolean {
 }
 
 function addTo(ledger: Store, table: 'usage_days' | 'usage_months'): (period: number, row: Counters) => void {
+  const columns = Object.values(USAGE_COUNTERS);
+  const period = table === 'usage_days' ? 'day' : 'month';
   const add = ledger.prepare<null, [number, number, string, string, ...number[]]>(`
-    INSERT INTO ${table} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT DO UPDATE SET calls = calls + excluded.calls, credits = credits + excluded.credits,
-      refunded = refunded + excluded.refunded, errors = errors + excluded.errors,
-      bytes_out = bytes_out + excluded.bytes_out, refused = refused + excluded.refused`);
-  return (period, { account_id, key_id, method, calls, credits, refunded, errors, bytes_out, refused }) =>
-    void add.run(period, account_id, key_id, method, calls, credits, refunded, errors, bytes_out, refused);
+    INSERT INTO ${table} (${[period, 'account_id', 'key_id', 'method', ...columns].join(', ')})
+    VALUES (?, ?, ?, ?, ${columns.map(() => '?').join(', ')})
+    ON CONFLICT DO UPDATE SET ${columns.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')}`);
+  return (at, row) =>
+    void add.run(at, row.account_id, row.key_id, row.method, ...columns.map((column) => row[column]));
 }

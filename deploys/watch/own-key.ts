@@ -5,10 +5,12 @@ import { Secret } from '../../shared/secret.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { createAccounts } from '../accounts/accounts.ts';
 import { createKeys } from '../accounts/keys.ts';
+import type { Actor } from '../audit/actor.ts';
 
 /** The account the watcher reads as; its usage is counted like any other's. */
 const ACCOUNT = 'sluice-watcher';
 const KEY_NAME = 'issued at start';
+const STARTED: Actor = { kind: 'command-line' };
 
 /** `random` gives n uniform bytes. */
 export type OwnKeyDeps = Readonly<{
@@ -41,16 +43,18 @@ export function needsOwnKey({
  * nowhere but as a hash, and so each start needs a new one.
  */
 export function issueOwnKey({ store, plans, clock, random }: OwnKeyDeps): Secret {
-  // What the account has spent only matters for what it has left, which nobody asks here.
-  const accounts = createAccounts({ store, plans, spentOf: () => 0, clock });
-  const keys = createKeys({ store, clock, random });
+  // What the account has spent only matters for what it has left, which nobody asks here; and what the app does for
+  // itself at every start is no change that anybody made.
+  const note = () => undefined;
+  const accounts = createAccounts({ store, plans, spentOf: () => 0, clock, note });
+  const keys = createKeys({ store, clock, random, note });
   const issue = store.transaction((): Secret => {
     const plan = watcherPlan(plans);
     const account = accounts.find(ACCOUNT);
-    if (account === undefined) accounts.create(ACCOUNT, plan);
-    else if (account.plan !== plan) accounts.set(ACCOUNT, { plan: { name: plan } });
-    for (const { id, state } of keys.list(ACCOUNT)) if (state !== 'revoked') keys.revoke(id);
-    const created = keys.create(ACCOUNT, KEY_NAME);
+    if (account === undefined) accounts.create(ACCOUNT, plan, STARTED);
+    else if (account.plan !== plan) accounts.set(ACCOUNT, { plan: { name: plan } }, STARTED);
+    for (const { id, state } of keys.list(ACCOUNT)) if (state !== 'revoked') keys.revoke(id, STARTED);
+    const created = keys.create(ACCOUNT, KEY_NAME, STARTED);
     if (created.kind !== 'created') throw new Error(`the watcher's key could not be made: ${created.kind}`);
     return new Secret(created.made.key);
   });

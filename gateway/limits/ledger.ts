@@ -1,9 +1,10 @@
 import { USAGE_MIGRATIONS } from '../../shared/ledger/schema.ts';
-import type { Migrations, Store } from '../../shared/store/open.ts';
+import type { Migrations } from '../../shared/store/open.ts';
 import { LEASE_MIGRATIONS } from '../lease/store/schema.ts';
 import { BUCKET_MIGRATIONS } from './bucket-store.ts';
 
 export { LEDGER_FILE } from '../../shared/ledger/schema.ts';
+export { spentOf } from '../../shared/ledger/spent.ts';
 
 /** Everything a gateway keeps in the ledger. */
 export const LEDGER_MIGRATIONS: Migrations = {
@@ -11,11 +12,3 @@ export const LEDGER_MIGRATIONS: Migrations = {
   ...LEASE_MIGRATIONS,
   ...BUCKET_MIGRATIONS,
 };
-
-/** Credits that the account has spent on all nodes: charged minus refunded. */
-export function spentOf(ledger: Store, accountId: number): number {
-  const sum = ledger.query<{ spent: number | null }, [number]>(
-    'SELECT sum(charged - refunded) AS spent FROM spent WHERE account_id = ?',
-  );
-  return sum.get(accountId)?.spent ?? 0;
-}

@@ -33,7 +33,7 @@ export type Admitted = Readonly<{
   price: Price;
   charge: Extract<Charge, { kind: 'charged' }>;
   /** Counts what becomes of it; places are those of `works`. */
-  tally: Pick<Tally, 'bytes' | 'error' | 'refund'>;
+  tally: Pick<Tally, 'answered' | 'bytes' | 'error' | 'refund'>;
 }>;
 
 /** Answers an admitted request: one element as it comes, or a batch spliced in order. */
@@ -73,6 +73,7 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
       onOutcome('answered');
       if (work.kind === 'answered') {
         tally.error(0);
+        tally.answered(0);
         tally.bytes(0, work.bytes.length);
       }
       return new Response(work.kind === 'answered' ? work.bytes : null, { headers });
@@ -103,6 +104,7 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
     }
     if (answer.kind === 'whole') {
       if (isError(answer)) tally.error(0);
+      tally.answered(0);
       tally.bytes(0, answer.bytes.length);
       return new Response(answer.bytes, { headers });
     }
@@ -148,7 +150,7 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
       const isFirst = one.asks++ === 0;
       if (work.kind === 'answered') {
         tally.error(place);
-        return countedBytes(work.bytes);
+        return countedAnswer(work.bytes);
       }
       const sibling = { batch: admitted, place };
       const reply = await ask(work, { caller, plan, acceptEncoding: 'identity', signal, onWait, sibling });
@@ -163,7 +165,7 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
       switch (reply.kind) {
         case 'whole':
           if (isError(reply)) tally.error(place);
-          return countedBytes(reply.bytes);
+          return countedAnswer(reply.bytes);
         case 'stream':
           return countedStream(reply.body, route.method.class !== 'write');
         case 'too-large':
@@ -177,6 +179,14 @@ export function createRespond({ forward, charging, permits, onCall, onOutcome, b
         default:
           return unreachable(reply);
       }
+    }
+
+    function countedAnswer(bytes: Uint8Array<ArrayBuffer>): Part {
+      const onSent = () => {
+        tally.answered(place);
+        tally.bytes(place, bytes.length);
+      };
+      return { kind: 'bytes', bytes, onSent };
     }
 
     function countedBytes(bytes: Uint8Array<ArrayBuffer>): Part {

@@ -1,7 +1,13 @@
+import { CELL_COLUMNS, CELL_COUNTER_NAMES, CELL_COUNTERS } from '../../shared/ledger/counters.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { type Cell, type Counters, makeWhole } from './cell.ts';
 
 type Place = [hour: number, accountId: number, keyId: string, method: string, node: string];
+
+const COUNTERS = CELL_COUNTER_NAMES.map((name) => `${CELL_COUNTERS[name]} AS ${name}`).join(', ');
+const SET = CELL_COUNTER_NAMES.map((name) => `${CELL_COUNTERS[name]} = excluded.${CELL_COUNTERS[name]}`).join(
+  ', ',
+);
 
 /**
  * Writes cells of `node` as absolute values: to write one again changes nothing. A cell that does not know what the
@@ -9,19 +15,15 @@ type Place = [hour: number, accountId: number, keyId: string, method: string, no
  */
 export function createCellRows(ledger: Store, node: string): (cell: Cell) => void {
   const read = ledger.prepare<Counters, Place>(`
-    SELECT calls, credits, refunded, errors, bytes_out AS bytesOut, refused, charged, returned FROM usage_hours
+    SELECT ${COUNTERS} FROM usage_hours
     WHERE hour = ? AND account_id = ? AND key_id = ? AND method = ? AND node = ?`);
   const put = ledger.prepare<null, [...Place, ...number[]]>(`
-    INSERT INTO usage_hours VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT DO UPDATE SET calls = excluded.calls, credits = excluded.credits, refunded = excluded.refunded,
-      errors = excluded.errors, bytes_out = excluded.bytes_out, refused = excluded.refused,
-      charged = excluded.charged, returned = excluded.returned`);
+    INSERT INTO usage_hours (${CELL_COLUMNS.join(', ')}) VALUES (${CELL_COLUMNS.map(() => '?').join(', ')})
+    ON CONFLICT DO UPDATE SET ${SET}`);
 
   return function write(cell) {
     const { hour, accountId, keyId, method } = cell;
     if (!cell.isWhole) makeWhole(cell, read.get(hour, accountId, keyId, method, node));
-    const { calls, credits, refunded, errors, bytesOut, refused, charged, returned } = cell;
-    const counters = [calls, credits, refunded, errors, bytesOut, refused, charged, returned];
-    put.run(hour, accountId, keyId, method, node, ...counters);
+    put.run(hour, accountId, keyId, method, node, ...CELL_COUNTER_NAMES.map((name) => cell[name]));
   };
 }

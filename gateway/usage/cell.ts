@@ -1,4 +1,5 @@
 import type { KeyId } from '../../shared/keys/api-key.ts';
+import { CELL_COUNTER_NAMES, type CellCounter } from '../../shared/ledger/counters.ts';
 
 /**
  * What this node counted of one key's method in one hour (hours since 1970, UTC). Mutable: it is the count. Every
@@ -20,6 +21,12 @@ export type Cell = {
   bytesOut: number;
   /** Elements of requests that were not let in. */
   refused: number;
+  /** Calls that were answered, each in one, by the milliseconds until the first byte (`shared/ledger/counters.ts`). */
+  within10Ms: number;
+  within50Ms: number;
+  within250Ms: number;
+  within1S: number;
+  slower: number;
   /** Of `credits` and `refunded`, what went through the journal. */
   charged: number;
   returned: number;
@@ -34,10 +41,7 @@ export type Cell = {
 };
 
 /** The counters of a cell, as they are stored. */
-export type Counters = Pick<
-  Cell,
-  'calls' | 'credits' | 'refunded' | 'errors' | 'bytesOut' | 'refused' | 'charged' | 'returned'
->;
+export type Counters = Pick<Cell, CellCounter>;
 
 /** A cell that has counted nothing, and does not know what the ledger holds. */
 export function emptyCell(hour: number, accountId: number, keyId: KeyId, method: string): Cell {
@@ -52,6 +56,11 @@ export function emptyCell(hour: number, accountId: number, keyId: KeyId, method:
     errors: 0,
     bytesOut: 0,
     refused: 0,
+    within10Ms: 0,
+    within50Ms: 0,
+    within250Ms: 0,
+    within1S: 0,
+    slower: 0,
     charged: 0,
     returned: 0,
     isWhole: false,
@@ -63,15 +72,15 @@ export function emptyCell(hour: number, accountId: number, keyId: KeyId, method:
 
 /** Adds what the ledger held before, once. */
 export function makeWhole(cell: Cell, before: Counters | null): void {
-  if (before !== null) {
-    cell.calls += before.calls;
-    cell.credits += before.credits;
-    cell.refunded += before.refunded;
-    cell.errors += before.errors;
-    cell.bytesOut += before.bytesOut;
-    cell.refused += before.refused;
-    cell.charged += before.charged;
-    cell.returned += before.returned;
-  }
+  if (before !== null) for (const name of CELL_COUNTER_NAMES) cell[name] += before[name];
   cell.isWhole = true;
+}
+
+/** Counts a call that was answered after so many milliseconds. */
+export function countAnswer(cell: Cell, ms: number): void {
+  if (ms <= 10) cell.within10Ms++;
+  else if (ms <= 50) cell.within50Ms++;
+  else if (ms <= 250) cell.within250Ms++;
+  else if (ms <= 1_000) cell.within1S++;
+  else cell.slower++;
 }

@@ -7,10 +7,10 @@ const HEAD_BYTES = 512;
 const ERROR_FIRST =
   /^\s*\{(?:\s*"(?:jsonrpc|id)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[\d.eE+-]+|null)\s*,)*\s*"error"\s*:\s*\{/;
 
-/** The body with every byte that it hands on counted, also of one that breaks off; one that begins as an error is one. */
+/** The body with its first byte timed and every byte that it hands on counted, also of one that breaks off; one that begins as an error is one. */
 export function countedBody(
   body: StreamBody,
-  tally: Pick<Tally, 'bytes' | 'error'>,
+  tally: Pick<Tally, 'answered' | 'bytes' | 'error'>,
   place: number,
 ): StreamBody {
   return {
@@ -18,7 +18,10 @@ export function countedBody(
     pipe(write) {
       let first = true;
       return body.pipe((piece) => {
-        if (first && ERROR_FIRST.test(piece.toString('latin1', 0, HEAD_BYTES))) tally.error(place);
+        if (first) {
+          tally.answered(place);
+          if (ERROR_FIRST.test(piece.toString('latin1', 0, HEAD_BYTES))) tally.error(place);
+        }
         first = false;
         tally.bytes(place, piece.length);
         return write(piece);

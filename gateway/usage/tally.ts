@@ -1,6 +1,7 @@
+import type { Clock } from '../../shared/clock.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
 import type { Bill } from '../limits/price.ts';
-import type { Cell } from './cell.ts';
+import { type Cell, countAnswer } from './cell.ts';
 import type { Cells } from './cells.ts';
 
 /** One element of a request: what it is counted as, and what it costs. */
@@ -12,6 +13,8 @@ export type Item = Readonly<{ method: string; credits: number }>;
  */
 export class Tally implements Bill {
   readonly #cells: Cells;
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #cameMs: number;
   readonly #hour: number;
   readonly #caller: Caller;
   readonly #items: readonly Item[];
@@ -19,9 +22,11 @@ export class Tally implements Bill {
   #failed: Set<number> | undefined;
   #counted: 'not' | 'counted' | 'with-journal' = 'not';
 
-  constructor(cells: Cells, hour: number, caller: Caller, items: readonly Item[]) {
+  constructor(cells: Cells, clock: Pick<Clock, 'now'>, caller: Caller, items: readonly Item[]) {
     this.#cells = cells;
-    this.#hour = hour;
+    this.#clock = clock;
+    this.#cameMs = clock.now();
+    this.#hour = hourOf(this.#cameMs);
     this.#caller = caller;
     this.#items = items;
     this.#found = [];
@@ -82,6 +87,13 @@ export class Tally implements Bill {
     this.#cells.touch(cell);
   }
 
+  /** Counts how long a call's caller waited for the first byte of its answer, which is to be handed over now; once. */
+  answered(place: number): void {
+    const cell = this.#cell(place);
+    countAnswer(cell, this.#clock.now() - this.#cameMs);
+    this.#cells.touch(cell);
+  }
+
   /** Counts bytes of a call's answer that were handed to the caller. */
   bytes(place: number, bytes: number): void {
     const cell = this.#cell(place);
@@ -94,4 +106,11 @@ export class Tally implements Bill {
     if (found !== undefined && !found.isGone) return found;
     return (this.#found[place] = this.#cells.of(this.#hour, this.#caller, this.#items[place]?.method ?? '-'));
   }
+}
+
+const HOUR_MS = 3_600_000;
+
+/** The hour since 1970 that the instant is in. */
+export function hourOf(atMs: number): number {
+  return Math.floor(atMs / HOUR_MS);
 }

@@ -8,7 +8,7 @@ import type { Cell } from './cell.ts';
 import { createCellRows } from './cell-rows.ts';
 import { createCells } from './cells.ts';
 import { NO_METHOD } from './method-label.ts';
-import { Tally } from './tally.ts';
+import { hourOf, Tally } from './tally.ts';
 
 /** Counts what every account uses, by hour, key and method (DESIGN 3.3). Counting is memory alone and never throws. */
 export type Usage = Readonly<{
@@ -40,7 +40,6 @@ type Deps = Readonly<{
 }> &
   UsageEvents;
 
-const HOUR_MS = 3_600_000;
 const FLUSH_MS = 1_000;
 /** Cells in one transaction: about 4 ms, which is as long as other requests wait. */
 const PORTION = 500;
@@ -55,15 +54,13 @@ export function createUsage({ ledger, node, clock, methodLabel, onFailing, onLos
   const writeAll = ledger.transaction((portion: readonly Cell[]) => portion.forEach(write));
   let failures = 0;
 
-  const hour = () => Math.floor(clock.now() / HOUR_MS);
-
   function refused(caller: Caller, to: Envelope | undefined): void {
     if (to === undefined) return refuse(NO_METHOD);
     if (to.kind === 'single') return refuse(methodLabel(to.element));
     for (const element of to.elements) refuse(methodLabel(element));
 
     function refuse(method: string): void {
-      const cell = cells.of(hour(), caller, method);
+      const cell = cells.of(hourOf(clock.now()), caller, method);
       cell.refused++;
       cells.touch(cell);
     }
@@ -112,7 +109,7 @@ export function createUsage({ ledger, node, clock, methodLabel, onFailing, onLos
     tally: (caller, elements, works) =>
       new Tally(
         cells,
-        hour(),
+        clock,
         caller,
         elements.map((element, place) => ({
           method: methodLabel(element),

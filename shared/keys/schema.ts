@@ -7,7 +7,8 @@ export const ACCOUNTS_FILE = 'sluice.db';
  * Accounts and keys. `revision` grows with every change that a running app must notice; a key's last use is
  * not one. Instants are Unix milliseconds. `credits_granted` is every credit an
  * account was ever given, and null while that is simply its plan's allowance; what is left is it minus what the
- * gateway's ledger says was spent.
+ * gateway's ledger says was spent. `credits_added` has everything that was added to what an account had, under a name
+ * that is added once. The indexes of keys serve lists: they hold what is searched, so that a search reads nothing else.
  */
 export const ACCOUNTS_MIGRATIONS: Migrations = {
   'accounts-1': `
@@ -39,5 +40,20 @@ export const ACCOUNTS_MIGRATIONS: Migrations = {
     CREATE TRIGGER key_made AFTER INSERT ON keys BEGIN UPDATE revision SET value = value + 1; END;
     CREATE TRIGGER key_changed AFTER UPDATE OF account_id, hash, expires_at_ms, revoked_at_ms ON keys
       BEGIN UPDATE revision SET value = value + 1; END;
+  `,
+  'credits-added-1': `
+    CREATE TABLE credits_added (
+      account_id INTEGER NOT NULL REFERENCES accounts (id),
+      once TEXT NOT NULL,
+      credits INTEGER NOT NULL,
+      reason TEXT NOT NULL,
+      at_ms INTEGER NOT NULL,
+      PRIMARY KEY (account_id, once)
+    ) STRICT, WITHOUT ROWID;
+  `,
+  'key-lists-1': `
+    CREATE INDEX keys_by_age ON keys (created_at_ms, id, name, last4);
+    CREATE INDEX keys_of_account_by_age ON keys (account_id, created_at_ms, id, name, last4);
+    DROP INDEX keys_of_account;
   `,
 };

@@ -11,6 +11,8 @@ const COUNTERS = `
       bytes_out INTEGER NOT NULL,
       refused INTEGER NOT NULL`;
 
+const LATENCIES = ['within_10ms', 'within_50ms', 'within_250ms', 'within_1s', 'slower'];
+
 /**
  * The tables that both apps touch; a gateway writes, deploys adds up.
  *
@@ -68,4 +70,9 @@ export const USAGE_MIGRATIONS: Migrations = {
     ) STRICT, WITHOUT ROWID;
     INSERT INTO usage_settled SELECT account_id, node, charged, refunded FROM spent;
   `,
+  'usage-2': ['usage_hours', 'usage_days', 'usage_months']
+    .flatMap((table) =>
+      LATENCIES.map((column) => `ALTER TABLE ${table} ADD COLUMN ${column} INTEGER NOT NULL DEFAULT 0;`),
+    )
+    .join('\n'),
 };

@@ -45,11 +45,12 @@ describe('accounts', () => {
   });
   test('are listed as a table, or one object per line', async () => {
     const { out } = await run('account', 'list');
-    expect(out).toMatch(/^ACCOUNT +PLAN +CREDITS LEFT\nfirst +trial +250000\n/);
+    expect(out).toMatch(/^ACCOUNT +PLAN +CREDITS LEFT +STATE\nfirst +trial +250000 +active\n/);
     expect((await json('account', 'list'))[0]).toEqual({
       account: 'first',
       plan: 'trial',
       credits_left: 250_000,
+      suspended: false,
     });
   });
   test('have their credits set to what shall be left, whatever the gateway wrote down as spent', async () => {
@@ -59,9 +60,45 @@ describe('accounts', () => {
       account: 'first',
       plan: 'trial',
       credits_left: 249_350,
+      suspended: false,
     });
     expect(await json('account', 'set', 'first', '--credits', '1_000')).toEqual([
       { account: 'first', plan: 'trial', credits_left: 1_000 },
+    ]);
+  });
+  test('are given credits for a reason, once for each name of the gift', async () => {
+    const gift = ['account', 'add-credits', 'first', '500', '--reason', 'outage', '--once', 'nov'];
+    const [after] = await json(...gift);
+    expect(after).toEqual({ account: 'first', plan: 'trial', credits_left: 1_500, suspended: false });
+    expect((await run(...gift)).out).toBe(
+      '500 credits were added under this name before; nothing was added.\nAccount first: plan trial, 1500 credits left.\n',
+    );
+    const again = await run('account', 'add-credits', 'first', '1_000', '--reason', 'thanks');
+    expect(again.out).toBe('Account first: plan trial, 2500 credits left.\n');
+  });
+  test('are suspended, resumed and renamed, and their keys with them', async () => {
+    await run('account', 'create', 'late payer', '--plan', 'pro');
+    const { key } = await newKey('late payer');
+    const suspended = await run('account', 'suspend', 'late payer');
+    expect([suspended.out, seen(key)]).toEqual(['Account late payer: plan pro, suspended.\n', 'invalid-key']);
+    await run('account', 'resume', 'late payer');
+    expect(seen(key)).toBe('known');
+    expect(await json('account', 'rename', 'late payer', 'good payer')).toEqual([
+      { account: 'good payer', plan: 'pro', credits_left: null, suspended: false },
+    ]);
+    expect(seen(key)).toBe('known');
+  });
+  test('and keys leave a note of every change in the audit log', async () => {
+    const { key_id } = await newKey('good payer');
+    await run('key', 'rename', key_id, 'bot');
+    using store = opened(join(folder.path, 'data', ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+    const notes = store
+      .query('SELECT actor_kind, action, subject FROM audit ORDER BY id DESC LIMIT 3')
+      .values();
+    expect(notes).toEqual([
+      ['command-line', 'key.rename', key_id],
+      ['command-line', 'key.create', key_id],
+      ['command-line', 'account.rename', expect.stringMatching(/^\d+$/)],
     ]);
   });
   test.each([
@@ -91,6 +128,22 @@ describe('accounts', () => {
       ['account', 'set', 'first', '--credits', '1e9'],
       '--credits wants a whole number of credits such as 250_000, not "1e9".',
     ],
+    [['account', 'add-credits', 'first', '5'], 'account add-credits needs --reason TEXT.'],
+    [
+      ['account', 'add-credits', 'first', 'many', '--reason', 'x'],
+      'NUMBER wants a whole number of credits such as 250_000, not "many".',
+    ],
+    [
+      ['account', 'add-credits', 'first', '0', '--reason', 'x'],
+      'NUMBER wants a whole number of credits such as 250_000, at least 1.',
+    ],
+    [
+      ['account', 'add-credits', 'payer', '5', '--reason', 'x'],
+      'Account "payer" is on plan pro, which has no credit limit to set.',
+    ],
+    [['account', 'suspend', 'nobody'], 'There is no account named "nobody"; account list shows them.'],
+    [['account', 'rename', 'first', 'payer'], 'An account named "payer" exists already.'],
+    [['key', 'rename', 'beef', 'x'], 'There is no key with the id "beef"; key list shows them.'],
     [['key', 'create', 'nobody'], 'There is no account named "nobody"; account list shows them.'],
     [
       ['key', 'create', 'first', '--name', 'a\tb'],

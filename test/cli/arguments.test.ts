@@ -71,13 +71,18 @@ describe('the program', () => {
   test('lists every command of this version, and no other', async () => {
     const { code, out } = await run('--help');
     expect(code).toBe(0);
-    expect([...out.matchAll(/^ {2}([a-z]+(?: [a-z]+)?)/gm)].map(([, words]) => words)).toEqual([
+    expect([...out.matchAll(/^ {2}([a-z]+(?: [a-z-]+)?)/gm)].map(([, words]) => words)).toEqual([
       'start',
       'account create',
       'account list',
       'account set',
+      'account add-credits',
+      'account suspend',
+      'account resume',
+      'account rename',
       'key create',
       'key list',
+      'key rename',
       'key revoke',
       'key rotate',
       'usage',

@@ -10,6 +10,8 @@ import { startAlone } from './gateway-alone.ts';
 import { CALL } from './gateway-crew.ts';
 import { countingLookUps } from './key-guesses.ts';
 
+const BY = { kind: 'command-line' } as const;
+
 let backend: ReturnType<typeof startBackend>;
 beforeEach(() => void (backend = startBackend()));
 afterEach(() => backend[Symbol.asyncDispose]());
@@ -18,17 +20,22 @@ describe('E5 keys change while they are used', () => {
   test('E5 a revoked key stops within a second, and a rotated one works beside its heir until its time', async () => {
     await using gateway = await startAlone(backend.url);
     gateway.accounts.run("INSERT INTO accounts (name, plan, created_at_ms) VALUES ('payer', 'scale', 0)");
-    const keys = createKeys({ store: gateway.accounts, clock: systemClock, random: randomBytes });
-    const made = keys.create('payer', 'first');
+    const keys = createKeys({
+      store: gateway.accounts,
+      clock: systemClock,
+      random: randomBytes,
+      note: () => undefined,
+    });
+    const made = keys.create('payer', 'first', BY);
     if (made.kind !== 'created') throw new Error(made.kind);
     expect(await gateway.status(made.made.key)).toBe(200);
-    const rotated = keys.rotate(made.made.id, 1_500);
+    const rotated = keys.rotate(made.made.id, 1_500, BY);
     if (rotated.kind !== 'rotated') throw new Error(rotated.kind);
     await Bun.sleep(1_000); // the promise is a second
     expect([await gateway.status(made.made.key), await gateway.status(rotated.made.key)]).toEqual([200, 200]);
     await Bun.sleep(Math.max(0, rotated.oldExpiresAtMs - Date.now()));
     expect([await gateway.status(made.made.key), await gateway.status(rotated.made.key)]).toEqual([401, 200]);
-    keys.revoke(rotated.made.id);
+    keys.revoke(rotated.made.id, BY);
     await Bun.sleep(1_000);
     expect(await gateway.status(rotated.made.key)).toBe(401);
   });

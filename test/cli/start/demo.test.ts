@@ -10,6 +10,8 @@ import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
 
+const BY = { kind: 'command-line' } as const;
+
 let folder: ReturnType<typeof temporaryFolder>;
 beforeEach(() => {
   folder = temporaryFolder();
@@ -53,8 +55,8 @@ describe('the demo key', () => {
     const known = readApiKey(key);
     if (known === undefined) throw new Error('no key');
     withDemo(({ accounts, keys }) => {
-      accounts.set('demo', { plan: { name: 'trial' } });
-      return keys.revoke(keyIdOf(hashOf(known)));
+      accounts.set('demo', { plan: { name: 'trial' } }, BY);
+      return keys.revoke(keyIdOf(hashOf(known)), BY);
     });
     expect(withDemo(demoKey)).not.toBe(key);
     expect(withDemo(({ accounts }) => accounts.find('demo')?.plan)).toBe('trial');
@@ -72,8 +74,8 @@ describe('the demo key', () => {
   );
   test('of another account is not taken for the demo', () => {
     const other = withDemo(({ accounts, keys }) => {
-      accounts.create('customer', 'pro');
-      const created = keys.create('customer', 'own');
+      accounts.create('customer', 'pro', BY);
+      const created = keys.create('customer', 'own', BY);
       return created.kind === 'created' ? created.made.key : '';
     });
     writeFileSync(file(), other);

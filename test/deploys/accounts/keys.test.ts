@@ -2,16 +2,20 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ChangeNote } from '../../../deploys/accounts/change-note.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
 import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
+const BY = { kind: 'command-line' } as const;
+
 const HOUR_MS = 3_600_000;
 let folder: ReturnType<typeof temporaryFolder>;
 let store: ReturnType<typeof opened>;
 let clock: ReturnType<typeof createVirtualClock>;
+let notes: ChangeNote[];
 let keys: ReturnType<typeof createKeys>;
 
 beforeEach(() => {
@@ -19,7 +23,8 @@ beforeEach(() => {
   store = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   store.run("INSERT INTO accounts (name, created_at_ms) VALUES ('a', 0), ('b', 0)");
   clock = createVirtualClock();
-  keys = createKeys({ store, clock, random: randomBytes });
+  notes = [];
+  keys = createKeys({ store, clock, random: randomBytes, note: (each) => void notes.push(each) });
 });
 afterEach(() => {
   store.close();
@@ -27,13 +32,13 @@ afterEach(() => {
 });
 
 function made(account = 'a', name = 'main') {
-  const result = keys.create(account, name);
+  const result = keys.create(account, name, BY);
   if (result.kind !== 'created') throw new Error(result.kind);
   return result.made;
 }
 
 function rotated(id: string, graceMs: number) {
-  const result = keys.rotate(id, graceMs);
+  const result = keys.rotate(id, graceMs, BY);
   if (result.kind !== 'rotated') throw new Error(result.kind);
   return result;
 }
@@ -53,6 +58,7 @@ describe('a new key', () => {
       {
         id,
         account: 'a',
+        accountId: 1,
         name: 'main',
         prefix: key.slice(0, 11),
         last4: key.slice(-4),
@@ -71,8 +77,8 @@ describe('a new key', () => {
     expect(bytes.includes(key.slice(7, 39))).toBe(false);
   });
   test('needs an account and a name that can be read', () => {
-    expect(keys.create('nobody', 'main')).toEqual({ kind: 'unknown-account' });
-    expect(keys.create('a', '')).toEqual({ kind: 'bad-name' });
+    expect(keys.create('nobody', 'main', BY)).toEqual({ kind: 'unknown-account' });
+    expect(keys.create('a', '', BY)).toEqual({ kind: 'bad-name' });
     expect(keys.list()).toEqual([]);
   });
 });
@@ -80,17 +86,17 @@ describe('a new key', () => {
 describe('a revocation', () => {
   test('is at once, and once more says so', () => {
     const { id } = made();
-    expect(keys.revoke(id)).toMatchObject({ kind: 'revoked', row: { id, state: 'revoked' } });
+    expect(keys.revoke(id, BY)).toMatchObject({ kind: 'revoked', row: { id, state: 'revoked' } });
     expect(stateOf(id)).toBe('revoked');
-    expect(keys.revoke(id)).toMatchObject({ kind: 'already-revoked' });
+    expect(keys.revoke(id, BY)).toMatchObject({ kind: 'already-revoked' });
   });
   test('of one key leaves the others', () => {
     const [one, two] = [made(), made()];
-    keys.revoke(one.id);
+    keys.revoke(one.id, BY);
     expect(stateOf(two.id)).toBe('active');
   });
   test('needs a key that is there', () =>
-    expect(keys.revoke('0123456789abcdef')).toEqual({ kind: 'unknown-key' }));
+    expect(keys.revoke('0123456789abcdef', BY)).toEqual({ kind: 'unknown-key' }));
 });
 
 describe('a rotation', () => {
@@ -119,11 +125,11 @@ describe('a rotation', () => {
   test('of a key that has ended is refused, and makes no key', () => {
     const [expired, revoked] = [made(), made()];
     rotated(expired.id, 0);
-    keys.revoke(revoked.id);
+    keys.revoke(revoked.id, BY);
     const before = keys.list().length;
-    expect(keys.rotate(expired.id, HOUR_MS)).toEqual({ kind: 'ended', state: 'expired' });
-    expect(keys.rotate(revoked.id, HOUR_MS)).toEqual({ kind: 'ended', state: 'revoked' });
-    expect(keys.rotate('none', HOUR_MS)).toEqual({ kind: 'unknown-key' });
+    expect(keys.rotate(expired.id, HOUR_MS, BY)).toEqual({ kind: 'ended', state: 'expired' });
+    expect(keys.rotate(revoked.id, HOUR_MS, BY)).toEqual({ kind: 'ended', state: 'revoked' });
+    expect(keys.rotate('none', HOUR_MS, BY)).toEqual({ kind: 'unknown-key' });
     expect(keys.list()).toHaveLength(before);
   });
 });
@@ -142,7 +148,7 @@ describe('a list', () => {
   test('says revoked of a key that expired too', () => {
     const old = made();
     rotated(old.id, 0);
-    keys.revoke(old.id);
+    keys.revoke(old.id, BY);
     expect(stateOf(old.id)).toBe('revoked');
   });
   test('says when a key was last used', () => {
@@ -155,9 +161,14 @@ describe('a list', () => {
 test('rotations by two processes at once leave two working keys, never none', () => {
   const old = made();
   using other = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-  const elsewhere = createKeys({ store: other, clock, random: randomBytes });
+  const elsewhere = createKeys({
+    store: other,
+    clock,
+    random: randomBytes,
+    note: (each) => void notes.push(each),
+  });
   rotated(old.id, HOUR_MS);
-  expect(elsewhere.rotate(old.id, 0).kind).toBe('rotated');
+  expect(elsewhere.rotate(old.id, 0, BY).kind).toBe('rotated');
   expect(
     keys
       .list()

@@ -1,8 +1,11 @@
 import { join } from 'node:path';
 import { createTakeDrained, type HourCell } from '../../../deploys/usage/cell-source.ts';
 import type { Store } from '../../../shared/store/open.ts';
+import { USAGE_COUNTERS } from '../../../shared/ledger/counters.ts';
 import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
+
+const COLUMNS = Object.values(USAGE_COUNTERS);
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
@@ -20,6 +23,11 @@ export const cellOf = (given: Partial<HourCell> = {}): HourCell => ({
   errors: 0,
   bytesOut: 10,
   refused: 0,
+  within10Ms: 0,
+  within50Ms: 0,
+  within250Ms: 0,
+  within1S: 0,
+  slower: 0,
   charged: 0,
   returned: 0,
   ...given,
@@ -50,15 +58,15 @@ export function startLedger() {
     total: () =>
       ledger
         .query(
-          ['hours', 'days', 'months']
-            .map((table) => `SELECT calls, credits, refunded, errors, bytes_out, refused FROM usage_${table}`)
-            .join(' UNION ALL ')
-            .replace(
-              /^(.*)$/s,
-              'SELECT sum(calls), sum(credits), sum(refunded), sum(errors), sum(bytes_out), sum(refused) FROM ($1)',
-            ),
+          `SELECT ${COLUMNS.map((column) => `sum(${column}) AS ${column}`).join()} FROM (${[
+            'hours',
+            'days',
+            'months',
+          ]
+            .map((table) => `SELECT ${COLUMNS.join()} FROM usage_${table}`)
+            .join(' UNION ALL ')})`,
         )
-        .values()[0],
+        .get() as Record<string, number>, // of the columns above
     [Symbol.dispose]() {
       for (const connection of connections) connection.close();
       folder[Symbol.dispose]();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { createRollUp } from '../../../deploys/usage/roll-up.ts';
+import { USAGE_COUNTER_NAMES, USAGE_COUNTERS } from '../../../shared/ledger/counters.ts';
 import { cellOf, DAY_MS, HOUR_MS, startLedger, createTakeCells } from './ledger.ts';
 
 /** 2026-11-20T13:00Z; an hour that is just being counted keeps the newest row from being old. */
@@ -33,11 +34,27 @@ describe('hours', () => {
     expect(books.values('SELECT hour, calls FROM usage_hours WHERE calls > 0')).toEqual([
       [hourAt(2026, 7, 22, 0), 9],
     ]);
-    expect(books.values('SELECT * FROM usage_days ORDER BY method')).toEqual([
+    expect(
+      books.values(`SELECT day, account_id, key_id, method, calls, credits, refunded, errors, bytes_out, refused
+        FROM usage_days ORDER BY method`),
+    ).toEqual([
       [Date.UTC(2026, 7, 21) / DAY_MS, 1, 'k1', 'getBlock', 1, 1, 0, 0, 7, 5],
       [Date.UTC(2026, 7, 21) / DAY_MS, 1, 'k1', 'getSlot', 3, 21, 3, 4, 20, 0],
     ]);
     expect(books.total()).toEqual(before);
+  });
+
+  test('keep every counter, also when they become months', () => {
+    using books = started();
+    const counts = Object.fromEntries(USAGE_COUNTER_NAMES.map((name, n) => [name, n + 1]));
+    books.take([
+      cellOf({ ...counts, hour: hourAt(2023, 1, 1, 0) }),
+      cellOf({ ...counts, hour: hourAt(2023, 1, 1, 1) }),
+    ]);
+    books.rollAll();
+    expect(books.values(`SELECT ${Object.values(USAGE_COUNTERS).join()} FROM usage_months`)).toEqual([
+      USAGE_COUNTER_NAMES.map((_name, n) => 2 * (n + 1)),
+    ]);
   });
 
   test('once rolled up are rolled up: again changes nothing', () => {

@@ -9,6 +9,8 @@ import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { opened } from '../../started/gateway.ts';
 
+const BY = { kind: 'command-line' } as const;
+
 const BACKENDS = [{ name: 'one', url: 'http://127.0.0.1:1' }];
 const TLS = { tls: { cert: 'c.pem', key: 'k.pem' } };
 const plan = (rps: number, credits?: number): Plan => ({ rps, burst: 1, credits, batchMax: 1, scans: 1 });
@@ -67,7 +69,7 @@ describe('issuing', () => {
   function start() {
     const store = opened(':memory:', ACCOUNTS_MIGRATIONS);
     const clock = createVirtualClock();
-    const keys = createKeys({ store, clock, random: randomBytes });
+    const keys = createKeys({ store, clock, random: randomBytes, note: () => undefined });
     const issue = (among: ReadonlyMap<string, Plan> = plans) =>
       issueOwnKey({ store, plans: among, clock, random: randomBytes });
     return { store, clock, keys, issue, [Symbol.dispose]: () => store.close() };
@@ -92,7 +94,7 @@ describe('issuing', () => {
   test('revokes the key of the start before, and leaves the keys of others alone', async () => {
     using started = start();
     started.store.run("INSERT INTO accounts (name, created_at_ms) VALUES ('other', 0)");
-    started.keys.create('other', 'main');
+    started.keys.create('other', 'main', BY);
     const first = started.issue();
     await started.clock.advance(1);
     const second = started.issue();

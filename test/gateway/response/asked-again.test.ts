@@ -59,7 +59,7 @@ async function withAgain(again: Reply) {
     plan: LIMITED,
     price: priceOf(works),
     charge: { kind: 'charged', rate: { plan: LIMITED, tokens: 1 }, creditsLeft: 5 },
-    tally: { bytes: () => undefined, error: tell('error'), refund: tell('refund') },
+    tally: { answered: tell('timed'), bytes: () => undefined, error: tell('error'), refund: tell('refund') },
   });
   return { text: await response.text(), told };
 }
@@ -67,7 +67,7 @@ async function withAgain(again: Reply) {
 test('a call that is asked again is answered and counted once', async () => {
   const { text, told } = await withAgain(whole('"block"'));
   expect(text).toBe('[7,"block"]');
-  expect(told).toEqual(['getBlock answered', 'getSlot answered']);
+  expect(told.toSorted()).toEqual(['getBlock answered', 'getSlot answered', 'timed 0', 'timed 1']);
 });
 
 test('a call that has no answer when it is asked again has an error, and its price comes back once', async () => {
@@ -80,5 +80,6 @@ test('a call that has no answer when it is asked again has an error, and its pri
     'getBlock no-backend',
     'getSlot answered',
     'refund 1',
+    'timed 0',
   ]);
 });

@@ -42,6 +42,7 @@ async function answered(
   const [rate, outcomes]: [number[], string[]] = [[], []];
   const counted: string[] = [];
   const tally = {
+    answered: (place: number) => void counted.push(`${place}: answered`),
     bytes: (place: number, bytes: number) => void counted.push(`${place}: ${bytes} bytes`),
     error: (place: number) => void counted.push(`${place}: error`),
     refund: (place: number) => void counted.push(`${place}: refund`),
@@ -103,6 +104,24 @@ const NOTIFICATION = '{"jsonrpc":"2.0","method":"getSlot"}';
 const OK = '{"jsonrpc":"2.0","result":1,"id":1}\n';
 const noBackend = (id: string) =>
   `{"jsonrpc":"2.0","error":{"code":-503,"message":"No backend available"},"id":${id}}`;
+
+describe('what a caller waited for is timed once for each answer, before its bytes', () => {
+  test('that is small', async () => {
+    const { counted } = await answered(call('getSlot'), () => whole(OK));
+    expect(counted).toEqual(['0: answered', `0: ${OK.length} bytes`]);
+  });
+  test('of a batch, as its turn comes; not for a call that no backend could answer', async () => {
+    const body = `[${call('getBlock')},${call('getSlot', '2')},${NOTIFICATION},${call('getNothing', '3')}]`;
+    const { counted } = await answered(body, (method) =>
+      method === 'getSlot' ? whole(OK) : { kind: 'no-backend' },
+    );
+    expect(counted.filter((each) => each.endsWith('answered'))).toEqual(['1: answered', '3: answered']);
+  });
+  test('and for none of a single call that is refused', async () => {
+    const { counted } = await answered(call('getSlot'), () => ({ kind: 'no-backend' }));
+    expect(counted.filter((each) => each.endsWith('answered'))).toEqual([]);
+  });
+});
 
 describe('one call', () => {
   test("is answered with the backend's own bytes, its price and what is left", async () => {

@@ -53,6 +53,15 @@ describe('D6 the bytes of a stream are the sum of its pieces', () => {
     expect(countedOf(gateway, key)).toEqual({
       getProgramAccounts: counted({ calls: 1, credits: 50, bytes: LONG.length }),
     });
+    const timed = gateway.ledger
+      .query(`SELECT sum(within_10ms + within_50ms + within_250ms + within_1s + slower) AS n
+      FROM usage_hours WHERE method = 'getProgramAccounts' GROUP BY key_id ORDER BY hour DESC`);
+    expect(
+      timed
+        .values()
+        .flat()
+        .every((n) => n === 1),
+    ).toBe(true);
   });
 
   test('as lines, of the lines', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { USAGE_COUNTERS } from '../../../shared/ledger/counters.ts';
 import { CALLER, callOf, callerOf, HOUR_MS, LIMITED, rowOf, startUsage, UNLIMITED } from './started.ts';
 
 const admitted = (usage: ReturnType<typeof startUsage>, ...methods: string[]) => {
@@ -33,6 +34,35 @@ describe('a request', () => {
     usage.usage.flush();
     expect(usage.rows(500_000)).toEqual([rowOf('getBlock', { calls: 1, credits: 1, bytes_out: 5 })]);
     expect(usage.rows(500_001)).toEqual([rowOf('getBlock', { calls: 1, credits: 1 })]);
+  });
+
+  test.each([
+    [0, 'within10Ms'],
+    [10, 'within10Ms'],
+    [11, 'within50Ms'],
+    [50, 'within50Ms'],
+    [51, 'within250Ms'],
+    [250, 'within250Ms'],
+    [251, 'within1S'],
+    [1_000, 'within1S'],
+    [1_001, 'slower'],
+  ] as const)('that is answered after %i ms is counted as %s, over restarts', (ms, name) => {
+    const first = startUsage();
+    answerOne(first);
+    using usage = first.again();
+    answerOne(usage);
+    function answerOne(started: ReturnType<typeof startUsage>) {
+      const tally = admitted(started, 'getBlock', 'getSlot');
+      started.advance(ms);
+      tally.answered(0);
+      started.usage.flush();
+    }
+    const columns = Object.values(USAGE_COUNTERS).filter((column) => /within|slower/.test(column));
+    const read = usage.ledger.query<Record<string, number>, []>(
+      `SELECT ${columns.join()} FROM usage_hours WHERE method = 'getBlock'`,
+    );
+    const wanted = columns.map((column) => [column, column === USAGE_COUNTERS[name] ? 2 : 0]);
+    expect(read.get()).toEqual(Object.fromEntries(wanted));
   });
 
   test('of a method that nobody knows, or of none, has one of two names, whatever callers make up', () => {

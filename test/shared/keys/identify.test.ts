@@ -13,6 +13,8 @@ import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
+const BY = { kind: 'command-line' } as const;
+
 const clock = createVirtualClock();
 let folder: ReturnType<typeof temporaryFolder>;
 let written: ReturnType<typeof books>;
@@ -22,13 +24,19 @@ function books() {
   const store = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   const config = configFrom({}, {});
   if (config.kind === 'problems') throw new Error('the default config has problems');
-  const accounts = createAccounts({ store, plans: config.config.plans, spentOf: () => 0, clock });
-  const keys = createKeys({ store, clock, random: randomBytes });
+  const accounts = createAccounts({
+    store,
+    plans: config.config.plans,
+    spentOf: () => 0,
+    clock,
+    note: () => undefined,
+  });
+  const keys = createKeys({ store, clock, random: randomBytes, note: () => undefined });
   return { store, accounts, keys };
 }
 
 function newKey(account: string) {
-  const created = written.keys.create(account, 'test');
+  const created = written.keys.create(account, 'test', BY);
   if (created.kind !== 'created') throw new Error(created.kind);
   return created.made;
 }
@@ -38,7 +46,7 @@ const carry = (text: string): Carried => ({ kind: 'text', text });
 beforeEach(() => {
   folder = temporaryFolder();
   written = books();
-  written.accounts.create('payer', 'trial');
+  written.accounts.create('payer', 'trial', BY);
 });
 afterEach(() => {
   written.store.close();
@@ -72,7 +80,7 @@ describe('identify', () => {
     const { identify, refresh } = reader();
     const made = newKey('payer');
     expect(identify(carry(made.key)).kind).toBe('known');
-    written.keys.revoke(made.id);
+    written.keys.revoke(made.id, BY);
     refresh();
     expect(identify(carry(made.key)).kind).toBe('invalid-key');
   });
@@ -94,7 +102,7 @@ describe('identify', () => {
     const { identify, refresh } = reader();
     const made = newKey('payer');
     identify(carry(made.key));
-    written.accounts.set('payer', { plan: { name: 'pro' } });
+    written.accounts.set('payer', { plan: { name: 'pro' } }, BY);
     refresh();
     expect(identify(carry(made.key))).toMatchObject({ caller: { plan: 'pro' } });
   });
@@ -102,7 +110,7 @@ describe('identify', () => {
   test('ends an expiring key at its millisecond, without a refresh', async () => {
     const { identify } = reader();
     const made = newKey('payer');
-    written.keys.rotate(made.id, 1_000);
+    written.keys.rotate(made.id, 1_000, BY);
     expect(identify(carry(made.key)).kind).toBe('known');
     await clock.advance(999);
     expect(identify(carry(made.key)).kind).toBe('known');

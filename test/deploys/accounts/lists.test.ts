@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { randomBytes } from 'node:crypto';
+import { createAccounts } from '../../../deploys/accounts/accounts.ts';
+import { createKeys } from '../../../deploys/accounts/keys.ts';
+import type { Page } from '../../../deploys/accounts/page.ts';
+import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
+import type { Store } from '../../../shared/store/open.ts';
+import { createVirtualClock } from '../../fakes/chain-clock.ts';
+import { opened } from '../../started/gateway.ts';
+import { explained } from '../explained.ts';
+
+/** Accounts named `n1` to `n50`; the odd ones have a key of the same number, made two at a time, and `n1` has ten more. */
+const store = opened(':memory:', ACCOUNTS_MIGRATIONS);
+const deps = { store, clock: createVirtualClock(), note: () => undefined };
+const accounts = createAccounts({ ...deps, plans: new Map(), spentOf: () => 0 });
+const keys = createKeys({ ...deps, random: randomBytes });
+beforeAll(() => {
+  const account = store.prepare('INSERT INTO accounts (id, name, created_at_ms) VALUES (?, ?, 0)');
+  const key = store.prepare(
+    'INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  );
+  for (let i = 1; i <= 50; i++) {
+    account.run(i, `n${i}`);
+    const id = `0a${String(i).padStart(2, '0')}`;
+    key.run(id, i % 2 === 1 ? i : 1, `k_${i}`, randomBytes(8), 'sluice_xxxx', `Zz${i}`, Math.floor(i / 2));
+  }
+});
+afterAll(() => store.close());
+
+/** Every page of a list, from the first to the last. */
+function pages<Item, Place>(read: (before?: Place) => Page<Item, Place>): readonly (readonly Item[])[] {
+  const found: (readonly Item[])[] = [];
+  for (let page = read(); ; page = read(page.next)) {
+    found.push(page.items);
+    if (page.next === undefined || found.length > 100) return found;
+  }
+}
+const countDown = (from: number, to: number) => Array.from({ length: from - to + 1 }, (_, i) => from - i);
+
+describe('accounts', () => {
+  const read = (search: string, limit: number) =>
+    pages<{ name: string }, number>((before) =>
+      accounts.page({ search, limit, ...(before === undefined ? {} : { before }) }),
+    ).map((page) => page.map(({ name }) => name));
+
+  test('come newest first, each once, whatever the size of a page', () => {
+    const all = countDown(50, 1).map((i) => `n${i}`);
+    for (const limit of [1, 7, 25, 50, 51]) expect(read('', limit).flat()).toEqual(all);
+    expect(read('', 25)).toHaveLength(2);
+  });
+  test('are found by any part of their name, in either case', () => {
+    expect(read('N4', 6).flat()).toEqual([...countDown(49, 40), 4].map((i) => `n${i}`));
+  });
+  test('what stands for anything elsewhere is searched as it is written', () => {
+    for (const search of ['%', '_', '\\', "'"]) expect(read(search, 10)).toEqual([[]]);
+  });
+  test('a page has a bound, whatever is asked for', () => {
+    expect(accounts.page({ limit: 0 }).items).toHaveLength(1);
+    expect(accounts.page({ limit: 1e9 }).items).toHaveLength(50);
+  });
+});
+
+describe('keys', () => {
+  const read = (wish: { search?: string; accountId?: number }, limit: number) =>
+    pages<{ name: string }, { createdAtMs: number; id: string }>((before) =>
+      keys.page({ ...wish, limit, ...(before === undefined ? {} : { before }) }),
+    ).flatMap((page) => page.map(({ name }) => name));
+
+  test('come newest first, each once, also those of one instant', () => {
+    const all = countDown(50, 1).map((i) => `k_${i}`);
+    for (const limit of [1, 2, 7, 50]) expect(read({}, limit)).toEqual(all);
+  });
+  test('of one account are its own alone', () => {
+    const own = [...countDown(50, 2).filter((i) => i % 2 === 0), 1].map((i) => `k_${i}`);
+    for (const limit of [1, 10]) expect(read({ accountId: 1 }, limit)).toEqual(own);
+    expect(read({ accountId: 2 }, 10)).toEqual([]);
+  });
+  test('are found by a part of their name or id, or by their last four', () => {
+    expect(read({ search: 'K_4' }, 100)).toEqual([...countDown(49, 40), 4].map((i) => `k_${i}`));
+    expect(read({ search: '0A13' }, 3)).toEqual(['k_13']);
+    expect(read({ search: 'Zz13' }, 3)).toEqual(['k_13']);
+    expect(read({ search: 'Zz13', accountId: 1 }, 3)).toEqual([]);
+    expect(read({ search: '%' }, 3)).toEqual([]);
+  });
+});
+
+test('a page of a list is read by an index, and of keys the search itself reads nothing else', () => {
+  const pagesOf = (make: (store: Store) => unknown) =>
+    explained(store, make).filter(({ sql }) => sql.includes('LIMIT'));
+  const [accountPage] = pagesOf((listening) =>
+    createAccounts({ ...deps, store: listening, plans: new Map(), spentOf: () => 0 }),
+  );
+  expect(accountPage?.steps).toEqual(['SEARCH accounts USING INTEGER PRIMARY KEY (rowid<?)']);
+  const keyPages = pagesOf((listening) => createKeys({ ...deps, store: listening, random: randomBytes }));
+  const ways = ['keys_by_age ((created_at_ms', 'keys_of_account_by_age (account_id=? AND (created_at_ms'];
+  expect(keyPages.map(({ steps }) => steps)).toEqual(
+    ways.map((way) => [
+      'SEARCH keys USING PRIMARY KEY (id=?)',
+      'LIST SUBQUERY 1',
+      `SEARCH keys USING COVERING INDEX ${way},id)<(?,?))`,
+      'SEARCH accounts USING INTEGER PRIMARY KEY (rowid=?)',
+      'USE TEMP B-TREE FOR ORDER BY', // of the page's rows alone
+    ]),
+  );
+});
