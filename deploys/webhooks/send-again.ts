@@ -1,12 +1,17 @@
 import type { By } from '../audit/actor.ts';
 import type { Enqueue } from '../outbox/enqueue.ts';
 import type { AttemptRow, createList, DeliveryRow, Page } from '../outbox/list.ts';
+import { createRecentTests } from '../outbox/recent-tests.ts';
 import { createResend, type Resent } from '../outbox/resend.ts';
+import { createTrim } from '../outbox/trim.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 import { NO_WEBHOOK, type NoWebhook } from './webhook.ts';
 
 export type Tested =
-  Readonly<{ kind: 'queued'; deliveryId: string } | { kind: 'webhook-paused' }> | NoWebhook;
+  | Readonly<{ kind: 'queued'; deliveryId: string } | { kind: 'webhook-paused' }>
+  /** More tests than a webhook takes in a minute; a test after exactly that wait is queued. */
+  | Readonly<{ kind: 'over-rate'; retryAfterSeconds: number }>
+  | NoWebhook;
 export type AllResent =
   Readonly<{ kind: 'due'; deliveries: number } | { kind: 'webhook-paused' }> | NoWebhook;
 export type Delivery = DeliveryRow & Readonly<{ body: Uint8Array | null; tries: readonly AttemptRow[] }>;
@@ -22,6 +27,7 @@ type Deps = WebhookDeps &
 /** Deliveries of an account's webhooks: looking at them, and sending on request. */
 export function createSendAgain({ store, rows, clock, audit, enqueue, list, wake }: Deps) {
   const { resend, resendFailed } = createResend(store);
+  const [waitSeconds, trim] = [createRecentTests(store), createTrim(store)];
 
   const test = store.transaction(({ accountId, actor }: By, id: string): Tested => {
     const atMs = clock.now();
@@ -29,9 +35,13 @@ export function createSendAgain({ store, rows, clock, audit, enqueue, list, wake
     if (webhook === undefined) return NO_WEBHOOK;
     // It would be recorded as skipped, which is no answer to who asks for a test.
     if (webhook.pausedAtMs !== null) return { kind: 'webhook-paused' };
+    const retryAfterSeconds = waitSeconds(id, atMs);
+    if (retryAfterSeconds > 0) return { kind: 'over-rate', retryAfterSeconds };
     const pinged = enqueue.ping(id, atMs);
     if (pinged.kind === 'no-webhook') return NO_WEBHOOK;
     const { deliveryId } = pinged;
+    // Here and not only once a day, or a day's tests would gather.
+    trim(id);
     audit.note({ atMs, actor, action: 'webhook.test', accountId, subject: id, detail: { deliveryId } });
     return { kind: 'queued', deliveryId };
   });

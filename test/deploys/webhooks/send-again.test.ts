@@ -28,6 +28,37 @@ describe('a test', () => {
     expect(webhooks.woken()).toBe(1);
   });
 
+  test('is one of ten in any minute, and waits exactly as long as it is told', async () => {
+    using webhooks = await started();
+    const { id, clock } = webhooks;
+    const kind = () => webhooks.sendTest(byMe, id).kind;
+    for (let i = 0; i < 10; i++) {
+      expect(kind()).toBe('queued');
+      await clock.advance(1_000);
+    }
+    const refused = webhooks.sendTest(byMe, id);
+    expect(refused).toEqual({ kind: 'over-rate', retryAfterSeconds: 50 });
+    const other = await webhooks.made();
+    expect(webhooks.sendTest(byMe, other.id).kind).toBe('queued');
+    await clock.advance(49_999);
+    expect(kind()).toBe('over-rate');
+    await clock.advance(1);
+    expect([kind(), kind()]).toEqual(['queued', 'over-rate']);
+    expect(webhooks.ids()).toHaveLength(12);
+  });
+
+  test('leaves the newest thousand deliveries of its webhook, and what is open', async () => {
+    using webhooks = await started();
+    const { queue, clock, id } = webhooks;
+    for (let i = 0; i < 1_100; i++) {
+      expect(webhooks.sendTest(byMe, id).kind).toBe('queued');
+      for (const claim of queue.outbox.claim(clock.now(), [])) queue.end(claim, answered(200), clock.now());
+      await clock.advance(6_000);
+    }
+    expect(queue.values('SELECT count(*) FROM deliveries')).toEqual([[1_000]]);
+    expect(queue.values('SELECT count(*) FROM attempts')).toEqual([[1_000]]);
+  });
+
   test('of a paused webhook is refused, and leaves nothing', async () => {
     using webhooks = await started();
     webhooks.pause(byMe, webhooks.id);
