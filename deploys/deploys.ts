@@ -6,6 +6,7 @@ import type { Store } from '../shared/store/open.ts';
 import { createApp } from './api/app.ts';
 import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog } from './api/request-log.ts';
+import { createAdmit } from './api/webhooks/admit.ts';
 import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
 import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, healthOf } from './health.ts';
@@ -152,5 +153,5 @@ function webhookRoutesOf(deps: DeploysDeps, enqueue: Enqueue, identify: Identify
   const watched = new Set<string>(programs.map(({ address }) => address));
   const isWatched = (address: string) => watched.has(address);
   const webhooks = createWebhooks({ ...deps.webhooks, store, clock, enqueue, wake, isWatched, random });
-  return { identify, enter: createRequestLog(), webhooks, clock };
+  return { admit: createAdmit({ identify, enter: createRequestLog(), clock }), webhooks };
 }

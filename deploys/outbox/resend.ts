@@ -8,7 +8,12 @@ export type Resent =
   | { readonly kind: 'no-delivery' }
   /** It waits for its first attempt, or one is being made. */
   | { readonly kind: 'not-yet'; readonly state: DeliveryState }
+  /** It was attempted as often as it may be. */
+  | { readonly kind: 'worn-out' }
   | { readonly kind: 'webhook-paused' | 'webhook-deleted' };
+
+/** Attempts of a delivery in all, those asked for by hand included: each may keep 16 KiB of an answer. */
+export const ATTEMPTS_EVER_MAX = 20;
 
 type Row = {
   state: DeliveryState;
@@ -16,6 +21,7 @@ type Row = {
   is_under_way: number;
   is_paused: number;
   is_deleted: number;
+  attempts_ever: number;
 };
 
 /** Makes an attempt by hand due at once: the same id and body, one try, the automatic schedule untouched. */
@@ -23,13 +29,15 @@ export function createResend(store: Store) {
   const find = store.prepare<Row, [string]>(`
     SELECT d.state, d.resend_at_ms IS NOT NULL AS is_waiting,
       d.lease_token IS NOT NULL OR d.body IS NULL AS is_under_way,
-      w.paused_at_ms IS NOT NULL AS is_paused, w.deleted_at_ms IS NOT NULL AS is_deleted
+      w.paused_at_ms IS NOT NULL AS is_paused, w.deleted_at_ms IS NOT NULL AS is_deleted,
+      (SELECT coalesce(max(n), 0) FROM attempts WHERE delivery_id = d.id) AS attempts_ever
     FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.id = ?`);
   const arm = store.prepare('UPDATE deliveries SET resend_at_ms = ? WHERE id = ?');
   const armFailed = store.prepare(`
     UPDATE deliveries SET resend_at_ms = ?1
     WHERE webhook_id = (SELECT id FROM webhooks WHERE id = ?2 AND paused_at_ms IS NULL AND deleted_at_ms IS NULL)
-      AND created_at_ms >= ?3 AND state = 'failed' AND resend_at_ms IS NULL AND lease_token IS NULL`);
+      AND created_at_ms >= ?3 AND state = 'failed' AND resend_at_ms IS NULL AND lease_token IS NULL
+      AND (SELECT max(n) FROM attempts WHERE delivery_id = deliveries.id) < ${ATTEMPTS_EVER_MAX}`);
 
   const resend = store.transaction((deliveryId: string, nowMs: number): Resent => {
     const row = find.get(deliveryId);
@@ -38,6 +46,7 @@ export function createResend(store: Store) {
     if (row.is_paused === 1) return { kind: 'webhook-paused' };
     if (row.is_waiting === 1) return { kind: 'already-due' };
     if (row.is_under_way === 1 || row.state === 'queued') return { kind: 'not-yet', state: row.state };
+    if (row.attempts_ever >= ATTEMPTS_EVER_MAX) return { kind: 'worn-out' };
     arm.run(nowMs, deliveryId);
     return { kind: 'due' };
   });

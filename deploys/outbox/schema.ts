@@ -116,4 +116,8 @@ export const OUTBOX_MIGRATIONS: Migrations = {
     CREATE UNIQUE INDEX attempts_automatic ON attempts (delivery_id, number) WHERE number IS NOT NULL;
     CREATE INDEX attempts_kept ON attempts (started_at_ms) WHERE answer_body IS NOT NULL;
   `,
+  'webhooks-3': `
+    CREATE INDEX events_old ON events (created_at_ms);
+    CREATE INDEX webhooks_deleted ON webhooks (deleted_at_ms) WHERE deleted_at_ms IS NOT NULL;
+  `,
 };

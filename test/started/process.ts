@@ -37,11 +37,18 @@ export async function runToEnd(args: readonly string[], cwd: string, env: Record
   return { code, stdout, stderr };
 }
 
-/** Starts an entry point as `bun start` does and waits for its ready line. Its standard input is held open until it is killed. */
-export async function startProcess(args: readonly string[], cwd: string): Promise<Started & AsyncDisposable> {
+/**
+ * Starts an entry point as `bun start` does and waits for its ready line. Its standard input is held open until it is
+ * killed. `env` goes over the environment of a child.
+ */
+export async function startProcess(
+  args: readonly string[],
+  cwd: string,
+  env: Record<string, string> = {},
+): Promise<Started & AsyncDisposable> {
   const child = Bun.spawn([process.execPath, ...args], {
     cwd,
-    env: childEnv({ SLUICE_SUPERVISED: '1' }),
+    env: childEnv({ ...env, SLUICE_SUPERVISED: '1' }),
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'pipe',

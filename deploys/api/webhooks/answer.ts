@@ -1,5 +1,5 @@
 import { unreachable } from '../../../shared/brand.ts';
-import type { Resent } from '../../outbox/resend.ts';
+import { ATTEMPTS_EVER_MAX, type Resent } from '../../outbox/resend.ts';
 import { type Created, WEBHOOKS_MAX } from '../../webhooks/create.ts';
 import type { Edited } from '../../webhooks/edit.ts';
 import type { Toggled } from '../../webhooks/pause.ts';
@@ -54,6 +54,9 @@ export function outcomeResponse(outcome: Outcome): Response {
       return conflict(PAUSED);
     case 'not-yet':
       return conflict(`The delivery is ${outcome.state}: it is about to be attempted anyway`);
+    case 'worn-out':
+      return conflict(`The delivery was attempted ${ATTEMPTS_EVER_MAX} times, which is the most`);
+    case 'over-rate':
     case 'unfit':
     case 'unresolved':
       return refusalResponse(outcome);

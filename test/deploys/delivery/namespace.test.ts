@@ -1,40 +1,6 @@
-import { beforeAll, describe, expect, test } from 'bun:test';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-
-/** Makes the namespace's network; `$1` is a resolv.conf. What follows it is run. */
-const NETWORK = `set -e
-ip link set lo up
-ip addr add 198.41.0.44/32 dev lo
-ip addr add 10.0.0.1/32 dev lo
-ip link add hole type veth peer name end
-ip link set hole up
-ip link set end up
-ip route add 198.41.0.99/32 dev hole
-ip neigh add 198.41.0.99 lladdr 02:00:00:00:00:01 dev hole
-mount --bind "$1" /etc/resolv.conf
-shift
-exec "$@"`;
-
-const folder = mkdtempSync(join(tmpdir(), 'resolv-'));
-const resolvPath = join(folder, 'resolv.conf');
-// A search list that would lead a name that is not found to the good receiver.
-writeFileSync(resolvPath, 'nameserver 127.0.0.1\nsearch example.com\n');
-
-function inNamespace(...command: string[]) {
-  return ['unshare', '-rnm', 'sh', '-c', NETWORK, 'sh', resolvPath, ...command];
-}
-
-/** Why there can be no namespace here; `undefined` if there can. */
-function reasonAgainst(): string | undefined {
-  try {
-    const { exitCode, stderr } = Bun.spawnSync(inNamespace('true'), { timeout: 10_000 });
-    return exitCode === 0 ? undefined : stderr.toString().trim() || `exit code ${exitCode}`;
-  } catch (error) {
-    return error instanceof Error ? error.message : 'unknown';
-  }
-}
+import { createNamespace } from './namespace/network.ts';
 
 type Result = Readonly<{ how: string; detail: string; totalMs: number }>;
 type Report = Readonly<{
@@ -48,21 +14,15 @@ type Report = Readonly<{
   asked: number;
 }>;
 
-const reason = reasonAgainst();
+const namespace = createNamespace();
+afterAll(namespace[Symbol.dispose]);
+const reason = namespace.reasonAgainst();
 if (reason !== undefined) console.log(`The sender in a network namespace is not tested here: ${reason}`);
 
 describe.skipIf(reason !== undefined)('the product sender in a network of its own', () => {
   let report: Report;
   beforeAll(async () => {
-    const world = join(import.meta.dir, 'namespace', 'world.ts');
-    const child = Bun.spawn(inNamespace(process.execPath, world), {
-      stdin: 'ignore',
-      stdout: 'pipe',
-      stderr: 'inherit',
-      timeout: 25_000,
-    });
-    report = JSON.parse(await new Response(child.stdout).text());
-    rmSync(folder, { recursive: true });
+    report = await namespace.report(join(import.meta.dir, 'namespace', 'world.ts'), 25_000);
   }, 30_000);
 
   const EXPECTED: Readonly<Record<string, string>> = {

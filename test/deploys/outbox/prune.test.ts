@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { createPrune } from '../../../deploys/outbox/prune.ts';
+import { createPrune, OLD } from '../../../deploys/outbox/prune.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';
+import { DELIVERIES_KEPT } from '../../../deploys/outbox/trim.ts';
 import { startQueue } from './queue.ts';
 
 const DAY = 86_400_000;
@@ -51,12 +52,99 @@ describe('retention', () => {
     expect(queue.end(claim, answered(200), START_MS + 100 * DAY)).toBe('recorded');
   });
 
+  test('keeps what is not settled, however old: it would never have been sent', () => {
+    using queue = start();
+    queue.upgrade('B', 8, START_MS, false);
+    queue.enqueue.ping('one', START_MS);
+    queue.upgrade('C', 9);
+    queue.end(queue.outbox.claim(START_MS, [])[1], answered(500), START_MS);
+    queue.store.run("UPDATE deliveries SET resend_at_ms = 1 WHERE state = 'delivered'");
+    const before = queue.values('SELECT id, state FROM deliveries ORDER BY id');
+    expect(before).toHaveLength(4);
+    queue.prune(START_MS + 1_000 * DAY);
+    expect(queue.values('SELECT id, state FROM deliveries ORDER BY id')).toEqual(before);
+    expect(queue.values('SELECT count(*) FROM events')).toEqual([[3]]);
+  });
+
   test('goes in batches that say whether there is more', () => {
     using queue = start();
     const prune = createPrune(queue.store);
     for (let i = 0; i < 600; i++) queue.enqueue.ping('one', START_MS);
+    queue.pause('one');
     const left: unknown[] = [];
     while (prune(START_MS + 91 * DAY)) left.push(queue.values('SELECT count(*) FROM deliveries')[0]?.[0]);
     expect(left).toEqual([601, 101, 0, 0]);
   });
+});
+
+describe('retention by number', () => {
+  /** Tests of a webhook a millisecond apart, all skipped because it is paused. */
+  function skipped(queue: ReturnType<typeof startQueue>, id: string, count: number) {
+    queue.pause(id);
+    queue.store.transaction(() => {
+      for (let i = 0; i < count; i++) queue.enqueue.ping(id, START_MS + i);
+    })();
+  }
+  const createdOf = (queue: ReturnType<typeof startQueue>, id: string) =>
+    queue.values(
+      `SELECT count(*), min(created_at_ms), max(created_at_ms) FROM deliveries WHERE webhook_id = '${id}'`,
+    );
+
+  test('keeps the newest thousand of each webhook', () => {
+    using queue = startQueue();
+    for (const [id, count] of [
+      ['few', 9],
+      ['thousand', 1_000],
+      ['many', 2_600],
+    ] as const) {
+      queue.addWebhook(id);
+      skipped(queue, id, count);
+    }
+    const prune = createPrune(queue.store);
+    let portions = 0;
+    while (prune(START_MS + DAY)) portions++;
+    expect(portions).toBe(4);
+    expect(createdOf(queue, 'few')).toEqual([[9, START_MS, START_MS + 8]]);
+    expect(createdOf(queue, 'thousand')).toEqual([[1_000, START_MS, START_MS + 999]]);
+    expect(createdOf(queue, 'many')).toEqual([[DELIVERIES_KEPT, START_MS + 1_600, START_MS + 2_599]]);
+  });
+
+  test('keeps what is not settled beside them', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    queue.upgrade('A', 7, START_MS - 9);
+    queue.upgrade('B', 8, START_MS - 8);
+    queue.enqueue.ping('one', START_MS - 7);
+    const [claim] = queue.outbox.claim(START_MS, []);
+    queue.store.run('UPDATE webhooks SET paused_at_ms = 1'); // without what pausing does to open deliveries
+    skipped({ ...queue, pause: () => {} }, 'one', 1_100);
+    while (createPrune(queue.store)(START_MS));
+    expect(createdOf(queue, 'one')).toEqual([[1_003, START_MS - 9, START_MS + 1_099]]);
+    expect(queue.end(claim, answered(200), START_MS)).toBe('recorded');
+    while (createPrune(queue.store)(START_MS));
+    expect(createdOf(queue, 'one')).toEqual([[1_002, START_MS - 8, START_MS + 1_099]]);
+  });
+
+  test('comes to every webhook, and to the first again in the next round', () => {
+    using queue = startQueue();
+    const prune = createPrune(queue.store);
+    for (let i = 10; i < 60; i++) queue.addWebhook(`${i}`);
+    for (let round = 0; round < 2; round++) {
+      for (const id of ['10', '34', '59']) skipped(queue, id, 1_001);
+      while (prune(START_MS));
+      for (const id of ['10', '34', '59']) expect(createdOf(queue, id)[0]?.[0]).toBe(1_000);
+    }
+  });
+});
+
+test.each([
+  [OLD.answers, 'attempts_kept'],
+  [OLD.deliveries, 'deliveries_old'],
+  [OLD.events, 'events_old'],
+  [OLD.webhooks, 'webhooks_deleted'],
+])('what is old is found by index: %s', (sql, index) => {
+  using queue = startQueue();
+  const plan = queue.rows(`EXPLAIN QUERY PLAN ${sql.replace('?', '1')}`).map(({ detail }) => String(detail));
+  expect(plan.join('; ')).toContain(`INDEX ${index}`);
+  expect(plan.filter((step) => step.startsWith('SCAN'))).toEqual([]);
 });

@@ -83,6 +83,20 @@ describe('a delivery resent by hand', () => {
     expect(queue.states()).toEqual(['failed']);
   });
 
+  test('is attempted twenty times in all and no more, alone or with all that failed', () => {
+    using queue = start();
+    let nowMs = failFor(queue, START_MS);
+    const id = idOf(queue, 7);
+    for (let n = 7; n <= 20; n++) {
+      if (n % 2 === 0) expect(queue.resend(id, ++nowMs)).toEqual({ kind: 'due' });
+      else expect(queue.resendFailed('one', 0, ++nowMs)).toBe(1);
+      queue.end(queue.outbox.claim(nowMs, [])[0], answered(500), nowMs);
+    }
+    expect(queue.resend(id, nowMs)).toEqual({ kind: 'worn-out' });
+    expect(queue.resendFailed('one', 0, nowMs)).toBe(0);
+    expect(queue.attemptsOf(id)).toHaveLength(20);
+  });
+
   test('is said to wait already when it does, and never twice at a time', () => {
     using queue = start();
     queue.end(queue.outbox.claim(START_MS, [])[0], answered(200), START_MS);

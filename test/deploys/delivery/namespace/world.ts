@@ -7,11 +7,9 @@ import { createAuthority, selfSigned } from '../../../fakes/receiver-certificate
 import { startDns } from '../../../fakes/receiver-dns.ts';
 import { silent } from '../../../fakes/receiver-faults.ts';
 import { CONTENT, startReceiver } from '../../../fakes/receiver.ts';
+import { hostileEnvironment } from './hostile.ts';
+import { HOLE, PUBLIC } from './network.ts';
 
-/** An address that is public to the code; in this namespace it is this machine's. */
-const PUBLIC = '198.41.0.44';
-/** Public, and routed to a device that swallows everything. */
-const HOLE = '198.41.0.99';
 const NAME = 'hooks.example.com';
 
 const ZONE: Readonly<Record<string, readonly string[]>> = {
@@ -78,20 +76,7 @@ async function run(
 }
 
 const PROXY = `http://127.0.0.1:${proxy.port}`;
-const HOSTILE = {
-  NODE_TLS_REJECT_UNAUTHORIZED: '0',
-  NODE_USE_ENV_PROXY: '1',
-  HTTPS_PROXY: PROXY,
-  https_proxy: PROXY,
-  HTTP_PROXY: PROXY,
-  ALL_PROXY: PROXY,
-  NODE_OPTIONS: '--insecure-http-parser --tls-min-v1.0',
-  ALLOW_PRIVATE: '1',
-  WEBHOOK_ALLOW_PRIVATE: '1',
-  SLUICE_ALLOW_PRIVATE: '1',
-  WEBHOOK_INSECURE: '1',
-  NODE_ENV: 'test',
-};
+const HOSTILE = hostileEnvironment(PROXY);
 const URLS = {
   good: `https://${NAME}/hook`,
   literal: `https://${PUBLIC}/hook`,

@@ -1,0 +1,45 @@
+import { systemClock } from '../shared/clock.ts';
+import { createAuthority } from '../test/fakes/receiver-certificates.ts';
+import { startDns } from '../test/fakes/receiver-dns.ts';
+import { nthPublic } from '../test/deploys/delivery/namespace/network.ts';
+
+/** The host of the nth webhook; each has an address of its own. */
+export const hostOf = (n: number) => `h${n}.example.com`;
+
+if (import.meta.main) await serve(process.argv[2] ?? '', Number(process.argv[3]), Number(process.argv[4]));
+
+/**
+ * All receivers of a bench and the name server that leads to them, as one process: an answer after `delayMs`, from the
+ * first `hanging` hosts none. The authority's certificate goes to `caPath`. A GET gives when each host had its first POST.
+ */
+async function serve(caPath: string, delayMs: number, hanging: number): Promise<void> {
+  const authority = createAuthority();
+  await Bun.write(caPath, authority.cert);
+  await startDns((name, type) => {
+    const n = numberOf(name);
+    if (n === undefined) return 'no-such-name';
+    return type === 'A' ? [nthPublic(n)] : [];
+  }, 53);
+  const firstAtMs = new Map<number, number>();
+  let posts = 0;
+  const server = Bun.serve({
+    hostname: '0.0.0.0',
+    port: 443,
+    idleTimeout: 60,
+    tls: authority.issue({ dns: ['*.example.com'] }),
+    fetch: async (request) => {
+      const n = numberOf(request.headers.get('host') ?? '') ?? -1;
+      if (request.method === 'GET') return Response.json({ posts, firstAtMs: [...firstAtMs] });
+      posts++;
+      if (!firstAtMs.has(n)) firstAtMs.set(n, systemClock.now());
+      await systemClock.sleep(n < hanging ? 60_000 : delayMs, request.signal);
+      return new Response(null, { status: 204 });
+    },
+  });
+  console.log(JSON.stringify({ ready: 'receivers', url: server.url.href }));
+}
+
+function numberOf(name: string): number | undefined {
+  const digits = /^h(\d+)\.example\.com$/.exec(name)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}

@@ -1,0 +1,76 @@
+import { join } from 'node:path';
+import { createNamespace } from '../test/deploys/delivery/namespace/network.ts';
+import { runBench, tableOf } from './report.ts';
+import { percentile } from './statistics.ts';
+import type { Drained } from './webhook-world.ts';
+
+const LIMIT_MS = 180_000;
+const DELAY_MS = 200;
+/** The many are to be delivered within this time, and programs served meanwhile within that. */
+const [MANY, DRAINED_MS_MAX, PROGRAMS_MS_MAX] = [5_000, 30_000, 50];
+const [FEW, FIRST_MS_MAX] = [200, 2_000];
+
+if (import.meta.main) process.exit(await runBench(import.meta.path, LIMIT_MS, measure));
+
+async function measure(signal: AbortSignal): Promise<void> {
+  using namespace = createNamespace();
+  const reason = namespace.reasonAgainst();
+  if (reason !== undefined) throw new Error(`this bench needs a network namespace: ${reason}`);
+
+  async function drained(webhooks: number, hanging: number): Promise<Drained> {
+    const args = [webhooks, DELAY_MS, hanging].map(String);
+    const command = namespace.inside(process.execPath, join(import.meta.dir, 'webhook-world.ts'), ...args);
+    const child = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit', signal });
+    return JSON.parse(await child.stdout.text());
+  }
+  const many = await drained(MANY, 0);
+  const few = await drained(FEW, 1);
+  const row = (
+    name: string,
+    total: number,
+    { delivered, firstMs, drainedMs, programsMs, ...use }: Drained,
+  ) => [
+    name,
+    `${delivered}/${total}`,
+    (drainedMs / 1_000).toFixed(1),
+    ...[0.5, 0.99, 1].map((share) => (percentile(firstMs, share) / 1_000).toFixed(2)),
+    ...[0.5, 0.99, 1].map((share) => percentile(programsMs, share).toFixed(1)),
+    ((1_000 * use.cpuSeconds) / total).toFixed(2),
+    (use.residentBytes / 1e6).toFixed(0),
+  ];
+  console.log(
+    tableOf([
+      [
+        '',
+        'delivered',
+        'drained',
+        'first p50',
+        'p99',
+        'max',
+        '/programs p50',
+        'p99',
+        'max',
+        'CPU ms',
+        'RSS MB',
+      ],
+      ['', '', 's', 's', 's', 's', 'ms', 'ms', 'ms', 'each', ''],
+      row(`${MANY} receivers of ${DELAY_MS} ms`, MANY, many),
+      row(`${FEW}, one of which hangs`, FEW, few),
+    ]),
+  );
+  const verdict = (isMet: boolean, text: string) => console.log(`${isMet ? 'met' : 'NOT MET'}: ${text}`);
+  console.log();
+  verdict(
+    many.drainedMs <= DRAINED_MS_MAX && many.delivered === MANY,
+    `drained within ${DRAINED_MS_MAX / 1_000} s`,
+  );
+  verdict(
+    percentile(many.programsMs, 0.99) < PROGRAMS_MS_MAX,
+    `/programs p99 under ${PROGRAMS_MS_MAX} ms meanwhile`,
+  );
+  verdict(many.posts === MANY && few.posts === FEW, 'one POST for each delivery');
+  verdict(
+    percentile(few.firstMs, 1) < FIRST_MS_MAX && few.firstMs.length === FEW - 1,
+    `every other first attempt within ${FIRST_MS_MAX / 1_000} s beside one that hangs`,
+  );
+}
