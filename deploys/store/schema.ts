@@ -1,11 +1,12 @@
 import type { Migrations } from '../../shared/store/open.ts';
 import { OUTBOX_MIGRATIONS } from '../outbox/schema.ts';
+import { USERS_MIGRATIONS } from '../users/schema.ts';
 
 /**
  * What the watcher knows. `reading` has one row: the slot the last reading was taken at and when it began (Unix
  * milliseconds); `programs` is what it said. `block_times` are Unix seconds and never change once known.
  * `chain` has one row once a backend told the genesis hash (base58): all of the above is of that chain.
- * Webhooks and their deliveries follow.
+ * Webhooks and their deliveries follow, and who may use the console.
  */
 export const DEPLOYS_MIGRATIONS: Migrations = {
   'programs-1': `
@@ -28,4 +29,5 @@ export const DEPLOYS_MIGRATIONS: Migrations = {
     CREATE TABLE chain (one INTEGER PRIMARY KEY CHECK (one = 1), genesis_hash TEXT NOT NULL) STRICT;
   `,
   ...OUTBOX_MIGRATIONS,
+  ...USERS_MIGRATIONS,
 };
