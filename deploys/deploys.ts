@@ -46,7 +46,7 @@ export type DeploysDeps = Readonly<{
   /** How webhooks are kept, and where they may lead. Absent, the API has none. */
   webhooks?: Readonly<{ seal: Seal; policy: NetworkPolicy }>;
   /** Who may log in. Absent, there is no console. */
-  people?: Readonly<{ people: People; clientAddressHeader: string | undefined }>;
+  people?: Readonly<{ people: People; clientAddressHeader: string | undefined }> | undefined;
 }>;
 
 /** How long a revoked key may go on working. */

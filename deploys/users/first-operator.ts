@@ -40,6 +40,18 @@ export function useInvitation(store: Store): void {
   store.run('DELETE FROM first_operator');
 }
 
+/** The link of the first operator under the console's address. */
+export function firstOperatorLink(consoleUrl: URL, token: string): string {
+  const link = new URL(FIRST_OPERATOR_PATH, consoleUrl);
+  link.searchParams.set('token', token);
+  return link.href;
+}
+
+/** Where the console is reached: the configured address, or the listener's own where that was to be any free port. */
+export function consoleUrlOf(publicUrl: URL, listenUrl: URL): URL {
+  return publicUrl.port === '0' ? listenUrl : publicUrl;
+}
+
 function hashOf(token: string): Uint8Array {
   return createHash('sha256').update(token).digest();
 }

@@ -1,12 +1,11 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { createAttempts } from './attempts.ts';
-import { readEmail } from './email.ts';
-import { FIRST_OPERATOR_PATH, isInvited, useInvitation } from './first-operator.ts';
+import { type Email, readEmail } from './email.ts';
+import { isInvited, useInvitation } from './first-operator.ts';
 import type { Busy, Hashing } from './hashing.ts';
 import { type From, network, type TooMany } from './login.ts';
 import { passwordComplaint } from './password-rules.ts';
-import type { Email } from './email.ts';
 import type { User, Users } from './users.ts';
 
 /** What a person types to become a user. */
@@ -106,10 +105,3 @@ export function createSignUp({ store, users, hashing, openAccount, clock, random
 }
 
 const TAKEN = { kind: 'unfit', sentence: 'This e-mail address has a login already.' } as const;
-
-/** The link of the first operator under the console's address. */
-export function firstOperatorLink(consoleUrl: URL, token: string): string {
-  const link = new URL(FIRST_OPERATOR_PATH, consoleUrl);
-  link.searchParams.set('token', token);
-  return link.href;
-}
