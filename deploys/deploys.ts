@@ -16,6 +16,9 @@ import { createOutbox } from './outbox/outbox.ts';
 import { createBlockTimeStore } from './store/block-times.ts';
 import { createReadings } from './store/readings.ts';
 import { tendUsage } from './usage/tend.ts';
+import { createClientAddresses } from './users/client-address.ts';
+import { showPlain } from './users/pages/document.tsx';
+import type { People } from './users/people.ts';
 import { createBlockTimes } from './watch/block-time.ts';
 import { createRead } from './watch/failover.ts';
 import { createFill } from './watch/fill.ts';
@@ -43,6 +46,8 @@ export type DeploysDeps = Readonly<{
   delivery?: DeliveryDeps;
   /** How webhooks are kept, and where they may lead. Absent, the API has none. */
   webhooks?: Readonly<{ seal: Seal; policy: NetworkPolicy }>;
+  /** Who may log in. Absent, there is no console. */
+  people?: Readonly<{ people: People; clientAddressHeader: string | undefined }> | undefined;
 }>;
 
 /** How long a revoked key may go on working. */
@@ -94,7 +99,14 @@ export function createDeploys(deps: DeploysDeps) {
   const { registry } = metrics;
   const deliveries =
     deps.delivery && createDeliveries({ ...deps.delivery, store, outbox, registry, clock, log });
+  const addresses = createClientAddresses(deps.people?.clientAddressHeader);
   const app = createApp({
+    people: deps.people && {
+      people: deps.people.people,
+      addressOf: addresses.of,
+      show: showPlain,
+      noteUnavailable: (reason) => log.error({ reason }, 'the identity provider could not be used'),
+    },
     webhooks: webhookRoutesOf(deps, enqueue, keys.identify, () => deliveries?.wake()),
     answerPrograms: createProgramsAnswer({
       identify: keys.identify,
@@ -127,7 +139,10 @@ export function createDeploys(deps: DeploysDeps) {
   }
 
   return {
-    answer: (request: Request) => app.handle(request),
+    answer: (request: Request, address?: string) => {
+      addresses.note(request, address);
+      return app.handle(request);
+    },
     answerMetrics: metrics.answer,
     async tend(signal: AbortSignal): Promise<void> {
       await Promise.all([

@@ -3,7 +3,8 @@ import { urlOf } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
 import { listenComplaint } from '../shared/listen-complaint.ts';
 
-type Answer = (request: Request) => Response | Promise<Response>;
+/** `address` is the IP of the connection's other end. */
+type Answer = (request: Request, address?: string) => Response | Promise<Response>;
 
 export type Listening =
   | {
@@ -53,7 +54,7 @@ function serve(key: string, { hostname, port }: Listen, fetch: Answer): Bun.Serv
     return Bun.serve({
       hostname,
       port,
-      fetch,
+      fetch: (request, server) => fetch(request, server.requestIP(request)?.address),
       reusePort: false, // a second process must fail here, not share the port unseen
       development: false, // its error page shows source to the caller
       idleTimeout: IDLE_SECONDS,

@@ -10,11 +10,18 @@ import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
+import { createAudit } from './audit/audit.ts';
 import { internetPolicy } from './delivery/policy.ts';
 import { createSender } from './delivery/send.ts';
+import { createAccounts } from './accounts/accounts.ts';
 import { createDeploys } from './deploys.ts';
 import { listen } from './listen.ts';
 import { DEPLOYS_MIGRATIONS } from './store/schema.ts';
+import { consoleComplaint } from './users/console-complaint.ts';
+import { createConsoleKeys } from './users/console-keys.ts';
+import { consoleUrlOf, firstOperatorLink, inviteFirstOperator } from './users/first-operator.ts';
+import { createOpenAccount } from './users/open-account.ts';
+import { createPeople } from './users/people.ts';
 import { issueOwnKey, needsOwnKey } from './watch/own-key.ts';
 import { readWatched } from './watch/watched-file.ts';
 import { createSeal, type Seal } from './webhooks/seal.ts';
@@ -68,10 +75,12 @@ export async function runDeploys(
     fetch,
     log,
     random,
+    people: peopleDepsOf(config, opened.store, sealing.keys, random, log),
     ...webhookDepsOf(config, opened.store, createSeal(sealing.keys, random), log),
   });
   const listening = listen(config.deploys, deploys.answer, deploys.answerMetrics);
   if (listening.kind === 'refused') return complain(listening.sentence);
+  if (!supervised) inviteOperator(config, opened.store, listening.url, random);
   if (supervised) console.log(JSON.stringify({ ready: 'deploys', url: listening.url.href }));
   log.info(
     { url: listening.url.href, metrics: listening.metricsUrl.href, rpc: rpcHosts(config) },
@@ -85,6 +94,50 @@ export async function runDeploys(
   locking.lock.release();
   log.info('stopped');
   return 0;
+}
+
+/** Who may log in; nobody where browsers would not keep the login. */
+function peopleDepsOf(
+  { deploys, plans }: Config,
+  store: Store,
+  secrets: readonly [Secret, ...Secret[]],
+  random: (bytes: number) => Uint8Array,
+  log: Log,
+) {
+  const complaint = consoleComplaint(deploys.publicUrl);
+  if (complaint !== undefined) {
+    log.error(complaint);
+    return undefined;
+  }
+  const keys = createConsoleKeys(secrets, random);
+  const spentOf = () => 0; // asked for new accounts alone, which have spent nothing
+  const { note } = createAudit(store);
+  const openAccount = createOpenAccount(createAccounts({ store, plans, spentOf, clock: systemClock, note }));
+  const people = createPeople({
+    store,
+    config: deploys,
+    keys,
+    note,
+    openAccount,
+    fetch,
+    clock: systemClock,
+    random,
+  });
+  return { people, clientAddressHeader: deploys.clientAddressHeader };
+}
+
+/** Prints the link that makes the first operator, while there is none. `bun start` shows one of its own. */
+function inviteOperator(
+  { deploys }: Config,
+  store: Store,
+  listenUrl: URL,
+  random: (bytes: number) => Uint8Array,
+): void {
+  if (consoleComplaint(deploys.publicUrl) !== undefined) return;
+  const token = inviteFirstOperator({ store, clock: systemClock, random });
+  if (token === undefined) return;
+  console.log(`There is no operator yet. This link makes one, once, within 24 hours:
+${firstOperatorLink(consoleUrlOf(deploys.publicUrl, listenUrl), token)}`);
 }
 
 /** How webhooks are kept and sent. Of the config, only the service's own name reaches the rules of where they may go. */

@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia';
 import type { Health } from '../health.ts';
+import { createPersonRoutes, type PersonRoutesDeps } from '../users/routes.ts';
 import { createOpenapi, REFERENCE_PATH } from './openapi.ts';
 import { PROGRAMS_PATH } from './programs.ts';
 import { PROGRAMS_OPERATION } from './programs-operation.ts';
@@ -11,6 +12,8 @@ export type AppDeps = Readonly<{
   answerPrograms(request: Request): Response;
   /** Absent, there are no webhooks. */
   webhooks?: WebhookRoutesDeps | undefined;
+  /** Absent, nobody can log in. */
+  people?: PersonRoutesDeps | undefined;
   health(): Health;
   /** Hears the status of every answer of the programs endpoint, and of every 500. */
   noteAnswer(status: number): void;
@@ -50,6 +53,7 @@ export function createApp(deps: AppDeps) {
     })
     .use(createOpenapi(deps.publicUrl))
     .use(deps.webhooks ? createWebhookRoutes(deps.webhooks) : new Elysia())
+    .use(deps.people ? createPersonRoutes(deps.people) : new Elysia())
     .get(PROGRAMS_PATH, programs, { detail: PROGRAMS_OPERATION })
     .head(PROGRAMS_PATH, programs, HIDDEN)
     .all(PROGRAMS_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })

@@ -1,6 +1,18 @@
 import type { Secret } from '../secret.ts';
 import { type BackendConfig, backendsFrom } from './backends.ts';
-import { httpUrl, httpUrls, integer, type Listen, listen, sealingKey, secret, text } from './kinds.ts';
+import {
+  flag,
+  headerName,
+  httpUrl,
+  httpUrls,
+  integer,
+  type Listen,
+  listen,
+  sealingKey,
+  secret,
+  text,
+} from './kinds.ts';
+import { type OidcConfig, oidcFrom } from './oidc.ts';
 import { type Plan, plansFrom } from './plans.ts';
 import { type Prices, pricesFrom } from './prices.ts';
 import type { Problem } from './problem.ts';
@@ -32,6 +44,14 @@ export type DeploysConfig = Readonly<{
   /** A list of programs to watch instead of the built-in one. */
   programsPath: string | undefined;
   pollMs: number;
+  /** Whether anybody may make a login and an account at the console. */
+  signUp: boolean;
+  /** Whether operators must have a second factor before they see anything. */
+  operatorsNeedSecondFactor: boolean;
+  /** The header in which the proxy in front says the client's address, in lower case. */
+  clientAddressHeader: string | undefined;
+  /** Absent: e-mail and password alone. */
+  oidc: OidcConfig | undefined;
 }>;
 
 export type StorageConfig = Readonly<{
@@ -151,6 +171,10 @@ function deploysFrom(table: Table, rpcUrl: URL): DeploysConfig {
     rpcKey: table.take('rpc_key', secret('"env:SLUICE_WATCHER_KEY"')),
     programsPath: table.take('programs', text('"programs.json"')),
     pollMs: 1_000 * table.takeOr('poll_seconds', integer(1, 3_600, '60'), 60),
+    signUp: table.takeOr('sign_up', flag, false),
+    operatorsNeedSecondFactor: table.takeOr('operators_need_second_factor', flag, false),
+    clientAddressHeader: table.take('client_address_header', headerName),
+    oidc: table.has('oidc') ? oidcFrom(table.table('oidc')) : undefined,
   };
   table.close();
   return deploys;

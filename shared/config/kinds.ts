@@ -45,6 +45,14 @@ export function text(example: string): Kind<string> {
   };
 }
 
+/** The name of an HTTP header; read in lower case. */
+export const headerName: Kind<string> = {
+  wanted: 'the name of an HTTP header',
+  example: '"x-forwarded-for"',
+  read: (value) =>
+    typeof value === 'string' && /^[A-Za-z0-9-]+$/.test(value) ? value.toLowerCase() : undefined,
+};
+
 /** A secret text; better taken from the environment than written in the file. */
 export function secret(example: string): Kind<Secret> {
   return {

@@ -2,7 +2,12 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { configFrom } from '../../../shared/config/config.ts';
 
-const ENV = { SLUICE_WATCHER_KEY: 'k', SLUICE_SECRET: Buffer.alloc(32).toString('base64'), AGAVE_TOKEN: 't' };
+const ENV = {
+  SLUICE_WATCHER_KEY: 'k',
+  SLUICE_SECRET: Buffer.alloc(32).toString('base64'),
+  AGAVE_TOKEN: 't',
+  SLUICE_OIDC_SECRET: 'o',
+};
 const text = await Bun.file(join(import.meta.dir, '../../../sluice.example.toml')).text();
 /** The file with every setting that is commented out, `#key = ...`, taken in. */
 const whole = Bun.TOML.parse(text.replace(/^#(?=[a-z[])/gm, ''));
@@ -13,7 +18,7 @@ function keysKnown(): readonly string[] {
   const document = {
     ...planted,
     gateway: { ...planted, tls: planted },
-    deploys: planted,
+    deploys: { ...planted, oidc: planted },
     storage: planted,
     localnet: planted,
     backends: [planted],

@@ -1,0 +1,15 @@
+import type { Brand } from '../../shared/brand.ts';
+
+/** An e-mail address in lower case, as users are found by. */
+export type Email = Brand<string, 'Email'>;
+
+const CHARACTERS_MAX = 254;
+/** One @ with something before it and a dotted name after it; whether mail arrives there, no pattern can tell. */
+const EMAIL = /^[^\s@\p{C}"<>]+@[^\s@.\p{C}"<>]+(?:\.[^\s@.\p{C}"<>]+)+$/u;
+
+/** The address in `text`, or `undefined` when it is none. */
+export function readEmail(text: string): Email | undefined {
+  const email = text.trim().toLowerCase();
+  // The brand is this function's to give: the text was checked here.
+  return email.length <= CHARACTERS_MAX && EMAIL.test(email) ? (email as Email) : undefined;
+}

@@ -1,0 +1,79 @@
+import type { Clock } from '../../../shared/clock.ts';
+import type { ConsoleKeys } from '../console-keys.ts';
+import { readEmail } from '../email.ts';
+import type { From, TooMany } from '../login.ts';
+import type { SignUp } from '../sign-up.ts';
+import { createTickets } from '../ticket.ts';
+import type { User, Users } from '../users.ts';
+import type { Provider, Unavailable } from './provider.ts';
+
+export type ProviderResult =
+  | { readonly kind: 'right'; readonly user: User; readonly next: string }
+  /** The browser came back without the ticket it left with, with another login's answer, or too late. */
+  | { readonly kind: 'over' }
+  /** The provider knows them, and nobody here does. */
+  | { readonly kind: 'unknown' }
+  | Unavailable
+  | TooMany;
+
+/** How long a login at the provider may take. */
+export const AT_PROVIDER_MS = 10 * 60_000;
+
+const RANDOM_BYTES = 32;
+
+type Deps = Readonly<{
+  provider: Provider;
+  users: Users;
+  /** Absent, only who is a user already is let in. */
+  signUp: SignUp | undefined;
+  keys: ConsoleKeys;
+  clock: Clock;
+  random(bytes: number): Uint8Array;
+}>;
+
+export type ProviderLogin = ReturnType<typeof createProviderLogin>;
+
+/** Login through an identity provider. What the browser must bring back is in a ticket of its own cookie. */
+export function createProviderLogin({ provider, users, signUp, keys, clock, random }: Deps) {
+  const tickets = createTickets(keys, 'provider', AT_PROVIDER_MS);
+  const text = () => Buffer.from(random(RANDOM_BYTES)).toString('base64url');
+
+  /** The user of a subject; one who has the same verified e-mail is linked to it for good. */
+  function userOf(subject: string, emailText: string | undefined, from: From): User | 'unknown' | TooMany {
+    const linked = users.bySubject(subject);
+    if (linked !== undefined) return linked;
+    const email = emailText === undefined ? undefined : readEmail(emailText);
+    if (email === undefined) return 'unknown';
+    const user = users.find(email);
+    if (user !== undefined) {
+      users.setSubject(user, subject);
+      return user;
+    }
+    const made = signUp?.recognised(email, subject, from);
+    if (made?.kind === 'too-many') return made;
+    return made?.kind === 'created' ? made.user : 'unknown';
+  }
+
+  return {
+    /** Where to send the browser, and the ticket it keeps meanwhile; `next` is where it wants to go after. */
+    async begin(next: string) {
+      const [state, verifier, nonce] = [text(), text(), text()];
+      const begun = await provider.begin(state, { verifier, nonce });
+      if (begun.kind === 'unavailable') return begun;
+      return { ...begun, ticket: tickets.make({ state, verifier, nonce, next }, clock.now()) };
+    },
+    /** Who came back; `query` is that of the address the provider sent them to. */
+    async finish(ticket: string | undefined, query: URLSearchParams, from: From): Promise<ProviderResult> {
+      const kept = tickets.read(ticket, clock.now());
+      const { state, verifier = '', nonce = '', next = '/' } = kept ?? {};
+      if (kept === undefined || query.get('state') !== state) return { kind: 'over' };
+      const code = query.get('code');
+      if (code === null) return { kind: 'over' };
+      const finished = await provider.finish(code, { verifier, nonce });
+      if (finished.kind === 'unavailable') return finished;
+      const user = userOf(finished.subject, finished.email, from);
+      if (user === 'unknown') return { kind: 'unknown' };
+      return 'kind' in user ? user : { kind: 'right', user, next };
+    },
+  };
+}

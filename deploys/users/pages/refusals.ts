@@ -1,0 +1,34 @@
+import { unreachable } from '../../../shared/brand.ts';
+import type { Busy } from '../hashing.ts';
+import type { TooMany } from '../login.ts';
+
+/** Why a form comes back: what to say, with which status, and when to try again (whole seconds). */
+export type FormRefusal = Readonly<{ sentence: string; status: number; retryAfterSeconds?: number }>;
+
+/** Why it is not tried at all. */
+export function notTried(result: TooMany | Busy): FormRefusal {
+  switch (result.kind) {
+    case 'too-many': {
+      const { retryAfterSeconds } = result;
+      const wait =
+        retryAfterSeconds < 120
+          ? `${retryAfterSeconds} seconds`
+          : `${Math.ceil(retryAfterSeconds / 60)} minutes`;
+      return { sentence: `Too many attempts. Try again in ${wait}.`, status: 429, retryAfterSeconds };
+    }
+    case 'busy':
+      return {
+        sentence: 'Too many people log in at this moment. Try again in a few seconds.',
+        status: 503,
+        retryAfterSeconds: 2,
+      };
+    default:
+      return unreachable(result);
+  }
+}
+
+/** The answer with the refusal's status and `Retry-After`. */
+export function refused(response: Response, { retryAfterSeconds }: FormRefusal): Response {
+  if (retryAfterSeconds !== undefined) response.headers.set('retry-after', String(retryAfterSeconds));
+  return response;
+}

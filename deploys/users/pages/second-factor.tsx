@@ -1,0 +1,135 @@
+import type { People } from '../people.ts';
+import { selfOf } from '../second-factor.ts';
+import { base32, totpUri } from '../totp.ts';
+import { type Asked, field, type Filled, type PersonPage } from './asked.ts';
+import { Complaint, Field, Form } from './form.tsx';
+import { moveTo, nextOf, SECOND_FACTOR_PATH, withNext } from './moves.ts';
+import { ownPage, type Self } from './own-session.ts';
+import { QrCode } from './qr-code.tsx';
+import { type FormRefusal, notTried, refused } from './refusals.ts';
+
+const CONFIRM_PATH = `${SECOND_FACTOR_PATH}/confirm`;
+const OFF_PATH = `${SECOND_FACTOR_PATH}/off`;
+/** What authenticator apps call the service. */
+const ISSUER = 'Sluice';
+
+const WRONG: FormRefusal = {
+  sentence: 'This code is wrong, or its time is over. Try the next one.',
+  status: 422,
+};
+
+/** `/settings/second-factor`: to set it up, and to turn it off. */
+export function secondFactorPages(people: People): readonly PersonPage[] {
+  return [
+    ownPage(people, SECOND_FACTOR_PATH, {
+      get: (asked, self) => show(people, asked, self),
+      post: (asked, { user }) => {
+        const next = nextOf(asked.form.get('next'));
+        // A stolen session must not be able to exchange the factor that is there.
+        if (!user.hasSecondFactor) people.secondFactor.begin(user);
+        return moveTo(withNext(SECOND_FACTOR_PATH, next));
+      },
+    }),
+    ownPage(people, CONFIRM_PATH, {
+      get: () => moveTo(SECOND_FACTOR_PATH),
+      post: (asked, self) => confirm(people, asked, self),
+    }),
+    ownPage(people, OFF_PATH, {
+      get: () => moveTo(SECOND_FACTOR_PATH),
+      post: (asked, self) => {
+        const { user } = self;
+        const result = people.login.confirmCode(user, field(asked.form, 'code'));
+        if (result.kind === 'too-many') return show(people, asked, self, notTried(result));
+        if (result.kind === 'wrong') return show(people, asked, self, WRONG);
+        people.secondFactor.reset(user, selfOf(user));
+        return moveTo('/settings?done=second-factor-off');
+      },
+    }),
+  ];
+}
+
+/** Turns it on and shows the backup codes in this one answer: there is no other time. */
+function confirm(people: People, asked: Filled, self: Self): Response {
+  const { user, session } = self;
+  if (user.hasSecondFactor) return moveTo(SECOND_FACTOR_PATH);
+  const codes = people.secondFactor.confirm(user, field(asked.form, 'code'), session.tokenHash);
+  if (codes === undefined) return show(people, asked, self, WRONG);
+  return asked.show({
+    title: 'The second factor is on',
+    body: (
+      <>
+        <p>
+          Keep these backup codes apart from your phone. Each lets you in once when the phone is lost. They
+          are not shown again.
+        </p>
+        <ul class="backup-codes">
+          {codes.map((code) => (
+            <li key={code}>
+              <code>{code}</code>
+            </li>
+          ))}
+        </ul>
+        <p>
+          <a href={nextOf(asked.form.get('next'))}>I have stored them</a>
+        </p>
+      </>
+    ),
+  });
+}
+
+function show(people: People, asked: Asked, self: Self, refusal?: FormRefusal): Response {
+  const { user } = self;
+  const next = nextOf(asked.url.searchParams.get('next'));
+  const response = asked.show({
+    title: 'Second factor',
+    ...(refusal && { status: refusal.status }),
+    body: (
+      <>
+        <Complaint sentence={refusal?.sentence} />
+        {user.hasSecondFactor ? <TurnOff /> : <SetUp people={people} self={self} next={next} />}
+      </>
+    ),
+  });
+  return refusal ? refused(response, refusal) : response;
+}
+
+function TurnOff() {
+  return (
+    <Form action={OFF_PATH} button="Turn the second factor off">
+      <Field name="code" label="Code" autocomplete="one-time-code" hint="Of the app, or a backup code." />
+    </Form>
+  );
+}
+
+function SetUp({ people, self, next }: Readonly<{ people: People; self: Self; next: string }>) {
+  const { user, session } = self;
+  const secret = people.secondFactor.pending(user);
+  if (secret === undefined) {
+    return (
+      <>
+        <p>
+          A code of an app on your phone beside the password, so that a stolen password alone opens nothing.
+          {people.mustEnrol(session) && ' Operators of this service need one.'}
+        </p>
+        <Form action={SECOND_FACTOR_PATH} button="Set up the second factor" hidden={{ next }} />
+        {!people.mustEnrol(session) && (
+          <p>
+            <a href={next}>Not now</a>
+          </p>
+        )}
+      </>
+    );
+  }
+  return (
+    <>
+      <p>Scan this with an authenticator app, then type the code that it shows.</p>
+      <QrCode text={totpUri(secret, user.email, ISSUER)} label="QR code of the key below" />
+      <p>
+        Without a camera, type this key: <code class="totp-key">{base32(secret)}</code>
+      </p>
+      <Form action={CONFIRM_PATH} button="Turn it on" hidden={{ next }}>
+        <Field name="code" label="Code" autocomplete="one-time-code" />
+      </Form>
+    </>
+  );
+}

@@ -1,0 +1,122 @@
+import { unreachable } from '../../../shared/brand.ts';
+import type { AddressOf } from '../client-address.ts';
+import { FIRST_OPERATOR_PATH } from '../first-operator.ts';
+import type { People } from '../people.ts';
+import type { SignUpResult } from '../sign-up.ts';
+import { type Asked, field, type Filled, type PersonPage } from './asked.ts';
+import { Complaint, Field, Form, NewPassword } from './form.tsx';
+import { moveIn } from './moves.ts';
+import { type FormRefusal, notTried, refused } from './refusals.ts';
+
+const SIGN_UP_PATH = '/sign-up';
+
+/** `/first-operator`, and `/sign-up` where it is allowed. */
+export function signUpPages(people: People, addressOf: AddressOf): readonly PersonPage[] {
+  const { signUp } = people;
+  const firstOperator: PersonPage = {
+    path: FIRST_OPERATOR_PATH,
+    get: (asked) => showFirstOperator(asked, asked.url.searchParams.get('token') ?? ''),
+    post: async (asked) => {
+      const token = field(asked.form, 'token');
+      const result = await signUp.firstOperator(token, applicationFrom(asked.form));
+      return answered(people, asked, result, (refusal) => showFirstOperator(asked, token, refusal));
+    },
+  };
+  if (!people.config.signUp) return [firstOperator];
+  return [
+    firstOperator,
+    {
+      path: SIGN_UP_PATH,
+      get: (asked) => showSignUp(asked),
+      post: async (asked) => {
+        const from = { address: addressOf(asked.request) };
+        const result = await signUp.customer(
+          field(asked.form, 'account').trim(),
+          applicationFrom(asked.form),
+          from,
+        );
+        return answered(people, asked, result, (refusal) => showSignUp(asked, refusal));
+      },
+    },
+  ];
+}
+
+function applicationFrom(form: URLSearchParams) {
+  return { email: field(form, 'email'), password: field(form, 'new-password') };
+}
+
+function answered(
+  people: People,
+  { request }: Filled,
+  result: SignUpResult,
+  again: (refusal: FormRefusal) => Response,
+): Response {
+  switch (result.kind) {
+    case 'created':
+      return moveIn(people, request, result.user, '/');
+    case 'unfit':
+      return again({ sentence: result.sentence, status: 422 });
+    case 'no-invitation':
+      return again({ sentence: NO_INVITATION, status: 410 });
+    case 'too-many':
+    case 'busy':
+      return again(notTried(result));
+    default:
+      return unreachable(result);
+  }
+}
+
+const NO_INVITATION =
+  'This link was used already or is over. Restart the service for a new one while there is no operator, or run: bun run sluice user create EMAIL --operator';
+
+function showFirstOperator(asked: Asked, token: string, refusal?: FormRefusal): Response {
+  const response = asked.show({
+    title: 'The first operator',
+    ...(refusal && { status: refusal.status }),
+    body: (
+      <>
+        <Complaint sentence={refusal?.sentence} />
+        <p>An operator sees every account, and sets plans and credits.</p>
+        <Form action={FIRST_OPERATOR_PATH} button="Make the login" hidden={{ token }}>
+          <Field name="email" label="E-mail" type="email" autocomplete="username" value={keptEmail(asked)} />
+          <NewPassword />
+        </Form>
+      </>
+    ),
+  });
+  return refusal ? refused(response, refusal) : response;
+}
+
+function showSignUp(asked: Asked, refusal?: FormRefusal): Response {
+  const response = asked.show({
+    title: 'Make an account',
+    ...(refusal && { status: refusal.status }),
+    body: (
+      <>
+        <Complaint sentence={refusal?.sentence} />
+        <Form action={SIGN_UP_PATH} button="Make the account">
+          <Field
+            name="account"
+            label="Account name"
+            autocomplete="organization"
+            value={kept(asked, 'account')}
+            hint="Of your company or project."
+          />
+          <Field name="email" label="E-mail" type="email" autocomplete="username" value={keptEmail(asked)} />
+          <NewPassword />
+        </Form>
+        <p>
+          <a href="/login">Sign in instead</a>
+        </p>
+      </>
+    ),
+  });
+  return refusal ? refused(response, refusal) : response;
+}
+
+const keptEmail = (asked: Asked) => kept(asked, 'email');
+
+/** What was typed before, so that a refused form comes back filled; never a password. */
+function kept(asked: Asked, name: 'email' | 'account'): string {
+  return 'form' in asked && asked.form instanceof URLSearchParams ? field(asked.form, name) : '';
+}

@@ -1,0 +1,108 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Store } from '../../shared/store/open.ts';
+import { createAttempts } from './attempts.ts';
+import { type Email, readEmail } from './email.ts';
+import { isInvited, useInvitation } from './first-operator.ts';
+import type { Busy, Hashing } from './hashing.ts';
+import { type From, network, type TooMany } from './login.ts';
+import { passwordComplaint } from './password-rules.ts';
+import type { User, Users } from './users.ts';
+
+/** What a person types to become a user. */
+export type Application = Readonly<{ email: string; password: string }>;
+
+export type SignUpResult =
+  | { readonly kind: 'created'; readonly user: User }
+  /** `sentence` says what is wrong with what was typed. */
+  | { readonly kind: 'unfit'; readonly sentence: string }
+  /** The link of the first operator was used, is over, or was never made. */
+  | { readonly kind: 'no-invitation' }
+  | TooMany
+  | Busy;
+
+/** Makes an account for the new customer `userId`; gives its id, or what is wrong with its name in a sentence. */
+export type OpenAccount = (name: string, userId: string) => { readonly id: number } | string;
+
+/** Five from one address, then one every ten minutes; and fifty from everywhere, then one a minute. */
+const PER_ADDRESS = { burst: 5, refillMs: 600_000 } as const;
+const IN_ALL = { burst: 50, refillMs: 60_000 } as const;
+
+type Deps = Readonly<{
+  store: Store;
+  users: Users;
+  hashing: Hashing;
+  openAccount: OpenAccount;
+  clock: Clock;
+  random(bytes: number): Uint8Array;
+}>;
+
+export type SignUp = ReturnType<typeof createSignUp>;
+
+/** How somebody becomes a user at the console: the first operator by a link, a customer where signing up is allowed. */
+export function createSignUp({ store, users, hashing, openAccount, clock, random }: Deps) {
+  const perAddress = createAttempts(PER_ADDRESS, random);
+  const inAll = createAttempts(IN_ALL, random);
+
+  /** What was typed, with the password's hash. */
+  async function checked({ email: typed, password }: Application) {
+    const email = readEmail(typed);
+    if (email === undefined) return { kind: 'unfit', sentence: 'This is no e-mail address.' } as const;
+    const complaint = passwordComplaint(password, email);
+    if (complaint !== undefined) return { kind: 'unfit', sentence: complaint } as const;
+    const hashed = await hashing.hash(password);
+    return hashed.kind === 'busy' ? hashed : ({ kind: 'hashed', email, hash: hashed.hash } as const);
+  }
+
+  const makeOperator = store.transaction(
+    (token: string, email: Email, passwordHash: string): SignUpResult => {
+      if (!isInvited({ store, clock }, token)) return { kind: 'no-invitation' };
+      const place = { role: 'operator', accountId: undefined } as const;
+      const created = users.create({ email, place, passwordHash });
+      if (created.kind === 'email-taken') return TAKEN;
+      useInvitation(store);
+      return created;
+    },
+  );
+
+  const makeCustomer = store.transaction(
+    (account: string, email: Email, passwordHash: string | undefined, subject?: string): SignUpResult => {
+      if (users.find(email) !== undefined) return TAKEN;
+      const id = users.newId();
+      const opened = openAccount(account, id);
+      if (typeof opened === 'string') return { kind: 'unfit', sentence: opened };
+      const place = { role: 'customer', accountId: opened.id } as const;
+      const created = users.create({ id, email, place, passwordHash, ...(subject && { subject }) });
+      if (created.kind === 'email-taken') throw new Error('the e-mail was free inside this transaction');
+      return created;
+    },
+  );
+
+  function admitted({ address }: From): TooMany | undefined {
+    const byAddress = perAddress.take([network(address)], clock.now());
+    if (byAddress.kind === 'too-many') return byAddress;
+    const all = inAll.take(['all'], clock.now());
+    return all.kind === 'too-many' ? all : undefined;
+  }
+
+  return {
+    /** The first operator, by the token of the link. */
+    async firstOperator(token: string, application: Application): Promise<SignUpResult> {
+      if (!isInvited({ store, clock }, token)) return { kind: 'no-invitation' };
+      const fit = await checked(application);
+      return fit.kind === 'hashed' ? makeOperator.immediate(token, fit.email, fit.hash) : fit;
+    },
+    /** A new customer with an account of this name. */
+    async customer(account: string, application: Application, from: From): Promise<SignUpResult> {
+      const tooMany = admitted(from);
+      if (tooMany !== undefined) return tooMany;
+      const fit = await checked(application);
+      return fit.kind === 'hashed' ? makeCustomer.immediate(account, fit.email, fit.hash) : fit;
+    },
+    /** A new customer whom an identity provider vouches for, with an account named like the e-mail. */
+    recognised(email: Email, subject: string, from: From): SignUpResult {
+      return admitted(from) ?? makeCustomer.immediate(email.slice(0, 64), email, undefined, subject);
+    },
+  };
+}
+
+const TAKEN = { kind: 'unfit', sentence: 'This e-mail address has a login already.' } as const;

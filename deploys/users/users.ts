@@ -1,0 +1,150 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Store } from '../../shared/store/open.ts';
+import type { Email } from './email.ts';
+import type { NoteUser, UserActor } from './note.ts';
+
+/** An operator sees every account and may belong to none; a customer belongs to one. */
+export type Place =
+  | { readonly role: 'operator'; readonly accountId: number | undefined }
+  | { readonly role: 'customer'; readonly accountId: number };
+
+/** Somebody who may log in. */
+export type User = Place &
+  Readonly<{
+    id: string;
+    email: Email;
+    /** Argon2id; `undefined`: through the identity provider alone. */
+    passwordHash: string | undefined;
+    hasSecondFactor: boolean;
+    createdAtMs: number;
+  }>;
+
+/** `subject` is an identity provider's name for the user. */
+export type NewUser = Readonly<{
+  /** One of `newId`, for what must name the user before it is made. */
+  id?: string;
+  email: Email;
+  place: Place;
+  passwordHash: string | undefined;
+  subject?: string;
+}>;
+
+export type Created = { readonly kind: 'created'; readonly user: User } | { readonly kind: 'email-taken' };
+
+export type Users = Readonly<{
+  newId(): string;
+  /** `actor` is absent when the new user is the one who does it. */
+  create(user: NewUser, actor?: UserActor): Created;
+  find(email: Email): User | undefined;
+  byId(id: string): User | undefined;
+  bySubject(subject: string): User | undefined;
+  /** In order of their making. */
+  list(): readonly User[];
+  hasOperator(): boolean;
+  /** Every session of the user ends but the one whose token's hash is kept. */
+  setPassword(user: User, hash: string, actor: UserActor, keptSession?: Uint8Array): void;
+  setSubject(user: User, subject: string): void;
+  /** With all sessions: the user is out at once. */
+  remove(user: User, actor: UserActor): void;
+}>;
+
+type Row = {
+  id: string;
+  email: string;
+  role: 'operator' | 'customer';
+  account_id: number | null;
+  password_hash: string | null;
+  has_second_factor: number;
+  created_at_ms: number;
+};
+
+const ID_BYTES = 12;
+const SELECT = 'SELECT *, totp_secret IS NOT NULL AS has_second_factor FROM users';
+
+/** The users of `store`. `random` gives n uniform bytes. */
+export function createUsers(
+  store: Store,
+  { note, clock, random }: Readonly<{ note: NoteUser; clock: Clock; random(bytes: number): Uint8Array }>,
+): Users {
+  const byEmail = store.prepare<Row, [string]>(`${SELECT} WHERE email = ?`);
+  const byId = store.prepare<Row, [string]>(`${SELECT} WHERE id = ?`);
+  const bySubject = store.prepare<Row, [string]>(`${SELECT} WHERE subject = ?`);
+  const all = store.prepare<Row, []>(`${SELECT} ORDER BY created_at_ms, id`);
+  const operator = store.prepare("SELECT 1 FROM users WHERE role = 'operator' LIMIT 1");
+  const insert = store.prepare(`
+    INSERT INTO users (id, email, role, account_id, password_hash, subject, created_at_ms)
+    VALUES (?, ?, ?, ?, ?, ?, ?)`);
+  const update = store.prepare('UPDATE users SET password_hash = ? WHERE id = ?');
+  const link = store.prepare('UPDATE users SET subject = ? WHERE id = ?');
+  const endOthers = store.prepare('DELETE FROM sessions WHERE user_id = ? AND token_hash IS NOT ?');
+  const forget = store.prepare('DELETE FROM users WHERE id = ?');
+
+  const newId = () => Buffer.from(random(ID_BYTES)).toString('hex');
+
+  function noteChange(action: `user.${string}`, user: User, actor: UserActor, detail = {}) {
+    note({ atMs: clock.now(), actor, action, accountId: user.accountId, subject: user.id, detail });
+  }
+
+  const create = store.transaction(
+    ({ id = newId(), email, place, passwordHash, subject }: NewUser, actor?: UserActor) => {
+      if (byEmail.get(email) !== null) return { kind: 'email-taken' } as const;
+      const account = place.accountId ?? null;
+      insert.run(id, email, place.role, account, passwordHash ?? null, subject ?? null, clock.now());
+      const user = found(byId.get(id));
+      if (user === undefined) throw new Error('a user vanished inside its own transaction');
+      const self = { kind: place.role === 'operator' ? place.role : 'user', userId: id } as const;
+      noteChange('user.create', user, actor ?? self, { email, role: place.role });
+      return { kind: 'created', user } as const;
+    },
+  );
+
+  const setPassword = store.transaction((user: User, hash: string, actor: UserActor, kept?: Uint8Array) => {
+    update.run(hash, user.id);
+    endOthers.run(user.id, kept ?? null);
+    noteChange('user.set-password', user, actor);
+  });
+
+  const setSubject = store.transaction((user: User, subject: string) => {
+    link.run(subject, user.id);
+    const kind = user.role === 'operator' ? 'operator' : 'user';
+    noteChange('user.link', user, { kind, userId: user.id });
+  });
+
+  const remove = store.transaction((user: User, actor: UserActor) => {
+    forget.run(user.id);
+    noteChange('user.remove', user, actor, { email: user.email });
+  });
+
+  return {
+    newId,
+    create: create.immediate,
+    find: (email) => found(byEmail.get(email)),
+    byId: (id) => found(byId.get(id)),
+    bySubject: (subject) => found(bySubject.get(subject)),
+    list: () => all.all().flatMap((row) => found(row) ?? []),
+    hasOperator: () => operator.get() !== null,
+    setPassword: setPassword.immediate,
+    setSubject: setSubject.immediate,
+    remove: remove.immediate,
+  };
+}
+
+function found(row: Row | null): User | undefined {
+  if (row === null) return undefined;
+  const { id, email, role, account_id, password_hash, has_second_factor, created_at_ms } = row;
+  return {
+    id,
+    email: email as Email, // only `readEmail` makes what is written
+    ...placeFrom(role, account_id),
+    passwordHash: password_hash ?? undefined,
+    hasSecondFactor: has_second_factor === 1,
+    createdAtMs: created_at_ms,
+  };
+}
+
+/** The place that a row's two columns say. */
+export function placeFrom(role: 'operator' | 'customer', accountId: number | null): Place {
+  if (role === 'operator') return { role, accountId: accountId ?? undefined };
+  if (accountId === null) throw new Error('a customer without an account: the table refuses that');
+  return { role, accountId };
+}
