@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { describe, expect, test } from 'bun:test';
 import { CONTENT_SECURITY_POLICY } from '../../../deploys/console/security-headers.ts';
 import { seeOther } from '../../../deploys/console/see-other.ts';

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { type ConsoleDeps, createConsole } from '../../../deploys/console/console.ts';
 import type { Route } from '../../../deploys/console/routing/route.ts';
 import type { Viewer } from '../../../deploys/console/viewer.ts';
