@@ -6,6 +6,9 @@ import type { Store } from '../shared/store/open.ts';
 import { createApp } from './api/app.ts';
 import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog } from './api/request-log.ts';
+import { createAccountOf } from './console/account-of.ts';
+import { createConsole } from './console/console.ts';
+import type { ViewerOf } from './console/viewer.ts';
 import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
 import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, healthOf } from './health.ts';
@@ -42,6 +45,8 @@ export type DeploysDeps = Readonly<{
   delivery?: DeliveryDeps;
   /** How webhooks are kept, and where they may lead. Absent, the API has none. */
   webhooks?: Readonly<{ seal: Seal; policy: NetworkPolicy }>;
+  /** Who looks at the console. Absent, there is none. */
+  viewerOf?: ViewerOf;
 }>;
 
 /** How long a revoked key may go on working. */
@@ -90,9 +95,8 @@ export function createDeploys(deps: DeploysDeps) {
     const { latest } = watcher.state();
     return latest === undefined ? undefined : clock.now() - latest.checkedAtMs;
   });
-  const { registry } = metrics;
-  const deliveries =
-    deps.delivery && createDeliveries({ ...deps.delivery, store, outbox, registry, clock, log });
+  const sending = { store, outbox, registry: metrics.registry, clock, log };
+  const deliveries = deps.delivery && createDeliveries({ ...deps.delivery, ...sending });
   const app = createApp({
     webhooks: webhookRoutesOf(deps, enqueue, keys.identify, () => deliveries?.wake()),
     answerPrograms: createProgramsAnswer({
@@ -107,6 +111,7 @@ export function createDeploys(deps: DeploysDeps) {
     noteAnswer: metrics.noteAnswer,
     noteBroken: (error) => log.error({ err: error }, 'a request broke'),
     publicUrl: config.publicUrl,
+    console: consoleOf(deps),
   });
 
   const accountName = store.prepare<{ name: string }, [number]>('SELECT name FROM accounts WHERE id = ?');
@@ -143,6 +148,18 @@ function createQueue({ store, programs, random }: Pick<DeploysDeps, 'store' | 'p
   const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
   const enqueue = createEnqueue(store, (program) => labels.get(program) ?? program, random);
   return { enqueue, outbox: createOutbox(store, random) };
+}
+
+/** The console's pages, for those whom `viewerOf` knows. */
+function consoleOf({ viewerOf, store, clock, log, config }: DeploysDeps) {
+  if (viewerOf === undefined) return undefined;
+  return createConsole({
+    viewerOf,
+    accountOf: createAccountOf(store),
+    clock,
+    origin: config.publicUrl.origin,
+    noteBroken: (error) => log.error({ err: error }, 'a page of the console broke'),
+  });
 }
 
 /** The routes of webhooks, with a rate of their own beside that of the programs. */

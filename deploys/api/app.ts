@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia';
+import type { Console } from '../console/console.ts';
 import type { Health } from '../health.ts';
 import { createOpenapi, REFERENCE_PATH } from './openapi.ts';
 import { PROGRAMS_PATH } from './programs.ts';
@@ -17,10 +18,13 @@ export type AppDeps = Readonly<{
   /** Hears of what should not have happened. */
   noteBroken(error: unknown): void;
   publicUrl: URL;
+  /** Absent, `/` leads to the API's reference. */
+  console?: Console | undefined;
 }>;
 
 /** What a person types in who was given the service's address. */
 const START_PATH = '/';
+const API_PATH = '/api/';
 const HEALTH_PATH = '/health';
 const HIDDEN = { detail: { hide: true } };
 
@@ -37,13 +41,12 @@ export function createApp(deps: AppDeps) {
   };
   const health = () => healthResponse(deps.health());
   const reference = () => pageResponse(page);
-  const start = () => new Response(null, { status: 302, headers: { location: REFERENCE_PATH } });
   const wrongMethod = () => refusalResponse({ kind: 'wrong-method' });
 
   // HEAD stands beside every GET, because Elysia does not derive it; Bun leaves its body away.
   return new Elysia()
-    .onError(({ code, error }) => {
-      if (code === 'NOT_FOUND') return refusalResponse({ kind: 'not-found' });
+    .onError(({ code, error, request }) => {
+      if (code === 'NOT_FOUND') return nothingAt(request, deps.console);
       deps.noteBroken(error);
       deps.noteAnswer(500);
       return refusalResponse({ kind: 'broken' });
@@ -56,12 +59,29 @@ export function createApp(deps: AppDeps) {
     .get(HEALTH_PATH, health, { detail: HEALTH_OPERATION })
     .head(HEALTH_PATH, health, HIDDEN)
     .all(HEALTH_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
-    .get(START_PATH, start, HIDDEN)
-    .head(START_PATH, start, HIDDEN)
-    .all(START_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
+    .use(deps.console?.app ?? startAt(REFERENCE_PATH))
     .get(REFERENCE_PATH, reference, HIDDEN)
     .head(REFERENCE_PATH, reference, HIDDEN)
     .all(REFERENCE_PATH, wrongMethod, { ...HIDDEN, parse: 'none' });
+}
+
+/** `/` where there is no console. */
+function startAt(path: string) {
+  const start = () => new Response(null, { status: 302, headers: { location: path } });
+  const wrongMethod = () => refusalResponse({ kind: 'wrong-method' });
+  return new Elysia()
+    .get(START_PATH, start, HIDDEN)
+    .head(START_PATH, start, HIDDEN)
+    .all(START_PATH, wrongMethod, { ...HIDDEN, parse: 'none' });
+}
+
+/** A page for those who look with a browser, the API's own words for everybody else. */
+function nothingAt(request: Request, pages: Console | undefined): Response | Promise<Response> {
+  const isPage = request.headers.get('accept')?.includes('text/html') ?? false;
+  const isApi = new URL(request.url).pathname.startsWith(API_PATH);
+  return pages === undefined || isApi || !isPage
+    ? refusalResponse({ kind: 'not-found' })
+    : pages.answerNothing(request);
 }
 
 const HEALTH_OPERATION = {

@@ -8,6 +8,8 @@ import { createStartPage } from './start-page.ts';
 import { createThemeAction } from './theme-action.ts';
 
 export type ConsoleDeps = Omit<RouteDeps, 'show'>;
+/** What the app takes in: the routes, and the page of an address without one. */
+export type Console = ReturnType<typeof createConsole>;
 
 /** Every page of the console, one row each. A page's own file says what it shows. */
 function routesOf(deps: ConsoleDeps): readonly Route[] {
