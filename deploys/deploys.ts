@@ -7,25 +7,24 @@ import { createApp } from './api/app.ts';
 import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog } from './api/request-log.ts';
 import { createAdmit } from './api/webhooks/admit.ts';
+import { createAdmitBySession } from './api/webhooks/admit-session.ts';
+import { createAccountOf } from './console/account-of.ts';
+import { createConsole } from './console/console.ts';
+import { routesOf } from './console/routes.ts';
 import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
 import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, healthOf } from './health.ts';
 import { createMetrics } from './metrics.ts';
 import { createEnqueue, type Enqueue } from './outbox/enqueue.ts';
 import { createOutbox } from './outbox/outbox.ts';
-import { createBlockTimeStore } from './store/block-times.ts';
-import { createReadings } from './store/readings.ts';
 import { tendUsage } from './usage/tend.ts';
-import { createClientAddresses } from './users/client-address.ts';
-import { showPlain } from './users/pages/document.tsx';
+import { createClientAddresses, type AddressOf } from './users/client-address.ts';
 import type { People } from './users/people.ts';
-import { createBlockTimes } from './watch/block-time.ts';
-import { createRead } from './watch/failover.ts';
-import { createFill } from './watch/fill.ts';
-import { createNotes } from './watch/notes.ts';
-import { createRpcBackend, type Fetch } from './watch/rpc.ts';
+import { createSessionAccount } from './users/session-account.ts';
+import { createViewerOf } from './users/viewer-of.ts';
+import type { Fetch } from './watch/rpc.ts';
 import type { WatchedProgram } from './watch/watched.ts';
-import { createWatcher } from './watch/watcher.ts';
+import { createWatching } from './watching.ts';
 import type { Seal } from './webhooks/seal.ts';
 import { createWebhooks } from './webhooks/webhooks.ts';
 
@@ -55,71 +54,33 @@ const REFRESH_MS = 250;
 
 /** The whole app short of sockets and signals. `tend` watches the chain, the keys and usage until its signal aborts. */
 export function createDeploys(deps: DeploysDeps) {
-  const { config, programs, store, clock, fetch, log } = deps;
-  const backends = config.rpcUrls.map((url, i) =>
-    createRpcBackend({ name: `rpc_urls[${i}]`, url, key: config.rpcKey }, { fetch, clock }),
-  );
-  const [readings, { enqueue, outbox }] = [createReadings(store), createQueue(deps)];
-  const times = createBlockTimeStore(store);
-  const rememberTime = (slot: bigint, unixSeconds: number) => {
-    times.save(slot, unixSeconds);
-    deliveries?.wake();
-  };
-  const blockTimes = createBlockTimes(backends, { ...times, save: rememberTime }, clock);
-  const notes = createNotes(log, programs, readings.deploySlots());
+  const { config, programs, store, clock, log } = deps;
+  const { enqueue, outbox } = createQueue(deps);
   const keys = createIdentify(store, clock);
-  const watcher = createWatcher({
-    read: createRead(
-      backends,
-      programs.map(({ address }) => address),
-    ),
-    save: (latest, deploys, genesisHash) => {
-      const addEvents = () => enqueue.deploys(deploys, clock.now());
-      if (readings.save(latest, genesisHash, addEvents) === 'same-chain') return;
-      blockTimes.forget();
-      notes.noteOtherChain();
-    },
-    fillBlockTimes: createFill({ blockTimes, awaited: outbox.awaited, clock }),
-    noteRead: (latest, deploys, reasons) => {
-      metrics.noteRead(latest, deploys.length);
-      notes.noteRead(latest, deploys, reasons);
-    },
-    noteUnread: (unread) => {
-      metrics.noteUnread(unread.kind);
-      notes.noteUnread(unread);
-    },
-    noteBroken: (error) => log.error({ err: error }, 'looking up block times broke'),
-    clock,
-    pollMs: config.pollMs,
-  });
   const metrics = createMetrics(() => {
     const { latest } = watcher.state();
     return latest === undefined ? undefined : clock.now() - latest.checkedAtMs;
   });
-  const { registry } = metrics;
-  const deliveries =
-    deps.delivery && createDeliveries({ ...deps.delivery, store, outbox, registry, clock, log });
+  const sending = { store, outbox, registry: metrics.registry, clock, log };
+  const deliveries = deps.delivery && createDeliveries({ ...deps.delivery, ...sending });
+  const wake = () => deliveries?.wake();
+  const { watcher, timeOf } = createWatching({ ...deps, enqueue, outbox, metrics, wake });
   const addresses = createClientAddresses(deps.people?.clientAddressHeader);
   const app = createApp({
-    people: deps.people && {
-      people: deps.people.people,
-      addressOf: addresses.of,
-      show: showPlain,
-      noteUnavailable: (reason) => log.error({ reason }, 'the identity provider could not be used'),
-    },
-    webhooks: webhookRoutesOf(deps, enqueue, keys.identify, () => deliveries?.wake()),
+    webhooks: webhookRoutesOf(deps, enqueue, keys.identify, wake),
     answerPrograms: createProgramsAnswer({
       identify: keys.identify,
       enter: createRequestLog(),
       latest: () => watcher.state().latest,
       watched: programs,
-      timeOf: blockTimes.timeOf,
+      timeOf,
       clock,
     }),
     health: () => bothHealths(healthOf(watcher.state(), config.pollMs, clock.now()), deliveries?.health()),
     noteAnswer: metrics.noteAnswer,
     noteBroken: (error) => log.error({ err: error }, 'a request broke'),
     publicUrl: config.publicUrl,
+    console: consoleOf(deps, addresses.of),
   });
 
   const accountName = store.prepare<{ name: string }, [number]>('SELECT name FROM accounts WHERE id = ?');
@@ -161,6 +122,28 @@ function createQueue({ store, programs, random }: Pick<DeploysDeps, 'store' | 'p
   return { enqueue, outbox: createOutbox(store, random) };
 }
 
+/** The console, where there is somebody who may log in. */
+function consoleOf({ people: login, store, clock, log, config }: DeploysDeps, addressOf: AddressOf) {
+  if (login === undefined) return undefined;
+  const { origin } = config.publicUrl;
+  const { people } = login;
+  return createConsole(
+    {
+      viewerOf: createViewerOf(people),
+      accountOf: createAccountOf(store),
+      clock,
+      origin,
+      noteBroken: (error) => log.error({ err: error }, 'a page of the console broke'),
+    },
+    routesOf({
+      origin,
+      people,
+      addressOf,
+      noteUnavailable: (reason) => log.error({ reason }, 'the identity provider could not be used'),
+    }),
+  );
+}
+
 /** The routes of webhooks, with a rate of their own beside that of the programs. */
 function webhookRoutesOf(deps: DeploysDeps, enqueue: Enqueue, identify: Identify, wake: () => void) {
   const { programs, store, clock, random } = deps;
@@ -168,5 +151,12 @@ function webhookRoutesOf(deps: DeploysDeps, enqueue: Enqueue, identify: Identify
   const watched = new Set<string>(programs.map(({ address }) => address));
   const isWatched = (address: string) => watched.has(address);
   const webhooks = createWebhooks({ ...deps.webhooks, store, clock, enqueue, wake, isWatched, random });
-  return { admit: createAdmit({ identify, enter: createRequestLog(), clock }), webhooks };
+  const bySession = deps.people && bySessionOf(deps.people.people, deps);
+  const admit = createAdmit({ identify, enter: createRequestLog(), clock, ...(bySession && { bySession }) });
+  return { admit, webhooks };
+}
+
+function bySessionOf(people: People, { config, clock }: DeploysDeps) {
+  const sessionAccount = createSessionAccount(createViewerOf(people), config.publicUrl.origin);
+  return createAdmitBySession({ sessionAccount, enter: createRequestLog<string>(), clock });
 }

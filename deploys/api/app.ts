@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia';
+import type { Console } from '../console/console.ts';
 import type { Health } from '../health.ts';
-import { createPersonRoutes, type PersonRoutesDeps } from '../users/routes.ts';
 import { createOpenapi, REFERENCE_PATH } from './openapi.ts';
 import { PROGRAMS_PATH } from './programs.ts';
 import { PROGRAMS_OPERATION } from './programs-operation.ts';
@@ -12,18 +12,19 @@ export type AppDeps = Readonly<{
   answerPrograms(request: Request): Response;
   /** Absent, there are no webhooks. */
   webhooks?: WebhookRoutesDeps | undefined;
-  /** Absent, nobody can log in. */
-  people?: PersonRoutesDeps | undefined;
   health(): Health;
   /** Hears the status of every answer of the programs endpoint, and of every 500. */
   noteAnswer(status: number): void;
   /** Hears of what should not have happened. */
   noteBroken(error: unknown): void;
   publicUrl: URL;
+  /** Absent, `/` leads to the API's reference. */
+  console?: Console | undefined;
 }>;
 
 /** What a person types in who was given the service's address. */
 const START_PATH = '/';
+const API_PATH = '/api/';
 const HEALTH_PATH = '/health';
 const HIDDEN = { detail: { hide: true } };
 
@@ -40,32 +41,47 @@ export function createApp(deps: AppDeps) {
   };
   const health = () => healthResponse(deps.health());
   const reference = () => pageResponse(page);
-  const start = () => new Response(null, { status: 302, headers: { location: REFERENCE_PATH } });
   const wrongMethod = () => refusalResponse({ kind: 'wrong-method' });
 
   // HEAD stands beside every GET, because Elysia does not derive it; Bun leaves its body away.
   return new Elysia()
-    .onError(({ code, error }) => {
-      if (code === 'NOT_FOUND') return refusalResponse({ kind: 'not-found' });
+    .onError(({ code, error, request }) => {
+      if (code === 'NOT_FOUND') return nothingAt(request, deps.console);
       deps.noteBroken(error);
       deps.noteAnswer(500);
       return refusalResponse({ kind: 'broken' });
     })
     .use(createOpenapi(deps.publicUrl))
     .use(deps.webhooks ? createWebhookRoutes(deps.webhooks) : new Elysia())
-    .use(deps.people ? createPersonRoutes(deps.people) : new Elysia())
     .get(PROGRAMS_PATH, programs, { detail: PROGRAMS_OPERATION })
     .head(PROGRAMS_PATH, programs, HIDDEN)
     .all(PROGRAMS_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
     .get(HEALTH_PATH, health, { detail: HEALTH_OPERATION })
     .head(HEALTH_PATH, health, HIDDEN)
     .all(HEALTH_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
-    .get(START_PATH, start, HIDDEN)
-    .head(START_PATH, start, HIDDEN)
-    .all(START_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
+    .use(deps.console?.app ?? startAt(REFERENCE_PATH))
     .get(REFERENCE_PATH, reference, HIDDEN)
     .head(REFERENCE_PATH, reference, HIDDEN)
     .all(REFERENCE_PATH, wrongMethod, { ...HIDDEN, parse: 'none' });
+}
+
+/** `/` where there is no console. */
+function startAt(path: string) {
+  const start = () => new Response(null, { status: 302, headers: { location: path } });
+  const wrongMethod = () => refusalResponse({ kind: 'wrong-method' });
+  return new Elysia()
+    .get(START_PATH, start, HIDDEN)
+    .head(START_PATH, start, HIDDEN)
+    .all(START_PATH, wrongMethod, { ...HIDDEN, parse: 'none' });
+}
+
+/** A page for those who look with a browser, the API's own words for everybody else. */
+function nothingAt(request: Request, pages: Console | undefined): Response | Promise<Response> {
+  const isPage = request.headers.get('accept')?.includes('text/html') ?? false;
+  const isApi = new URL(request.url).pathname.startsWith(API_PATH);
+  return pages === undefined || isApi || !isPage
+    ? refusalResponse({ kind: 'not-found' })
+    : pages.answerNothing(request);
 }
 
 const HEALTH_OPERATION = {

@@ -17,6 +17,8 @@ export type Refusal =
   | { readonly kind: 'unresolved'; readonly text: string }
   /** `allow` lists the methods that there are; `METHODS_ALLOWED` unless told otherwise. */
   | { readonly kind: 'wrong-method'; readonly allow?: string }
+  /** A change by a session that no page of the console asked for. */
+  | { readonly kind: 'other-origin' }
   | { readonly kind: 'broken' };
 
 /** Methods of what can only be read. */
@@ -53,6 +55,8 @@ export function refusalResponse(refusal: Refusal): Response {
       return errorResponse(422, refusal.text);
     case 'unresolved':
       return errorResponse(503, refusal.text, RETRY_SOON);
+    case 'other-origin':
+      return errorResponse(403, 'A session changes things from the pages of the console only');
     case 'broken':
       return errorResponse(500, 'Internal error');
     default:

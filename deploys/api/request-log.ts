@@ -13,15 +13,15 @@ export type Entry =
   | { readonly kind: 'over-rate'; readonly retryAfterSeconds: number };
 
 /** Enters a request of a key at `now` (monotonic milliseconds, with fractions), or refuses it without a trace. */
-export type Enter = (key: KeyId, now: number) => Entry;
+export type Enter<Key = KeyId> = (key: Key, now: number) => Entry;
 
 /**
  * A sliding log: the instants of every request of the last minute, so that no 60 seconds anywhere hold more than
  * 60 requests. A bucket or a fixed window would let up to twice as many through.
  */
-export function createRequestLog(keysMax: number = KEYS_MAX): Enter {
+export function createRequestLog<Key = KeyId>(keysMax: number = KEYS_MAX): Enter<Key> {
   /** Oldest use first, because every entry moves its key to the end. */
-  const logs = new Map<KeyId, number[]>();
+  const logs = new Map<Key, number[]>();
 
   return function enter(key, now) {
     // Whole milliseconds, or the rounding of fractions could refuse a caller that waited exactly as told. The
@@ -40,7 +40,7 @@ export function createRequestLog(keysMax: number = KEYS_MAX): Enter {
   };
 }
 
-function forgetQuietest(logs: Map<KeyId, unknown>) {
+function forgetQuietest<Key>(logs: Map<Key, unknown>) {
   for (const key of logs.keys()) {
     logs.delete(key);
     return;

@@ -2,23 +2,15 @@ import { ASSETS_PATH } from './assets/asset.ts';
 import { createAssets } from './assets/assets.ts';
 import { createConsoleApp } from './routing/app.ts';
 import { createAnswer, type RouteDeps } from './routing/answer.ts';
-import { forAnyone, type Route } from './routing/route.ts';
+import type { Route } from './routing/route.ts';
 import { createShow } from './show.tsx';
-import { createStartPage } from './start-page.ts';
-import { createThemeAction } from './theme-action.ts';
 
 export type ConsoleDeps = Omit<RouteDeps, 'show'>;
-
-/** Every page of the console, one row each. A page's own file says what it shows. */
-function routesOf(deps: ConsoleDeps): readonly Route[] {
-  return [
-    forAnyone('/', { get: createStartPage() }),
-    forAnyone('/theme', { post: createThemeAction(deps.origin) }),
-  ];
-}
+/** What the app takes in: the routes, and the page of an address without one. */
+export type Console = ReturnType<typeof createConsole>;
 
 /** The console as an Elysia app with its assets under `ASSETS_PATH`, and the answer to every address that nothing is at. */
-export function createConsole(deps: ConsoleDeps, routes: readonly Route[] = routesOf(deps)) {
+export function createConsole(deps: ConsoleDeps, routes: readonly Route[]) {
   const assets = createAssets();
   const answer = createAnswer({ ...deps, show: createShow(assets.paths) });
   const nothing = (request: Request) => answer(request, {}, undefined);

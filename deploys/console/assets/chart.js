@@ -40,6 +40,23 @@ function stacked(series) {
   return layers.toReversed();
 }
 
+const DAY_SECONDS = 86_400;
+
+/** Hours within a day with the day below the first and every midnight; from a day on, days. All in UTC. */
+function timeTicks(_, ticks, __, ___, stepSeconds) {
+  return ticks.map((seconds, i) => {
+    const text = new Date(seconds * 1_000).toISOString();
+    const day = text.slice(5, 10);
+    if (stepSeconds >= DAY_SECONDS) return day;
+    const clock = text.slice(11, 16);
+    return i === 0 || clock === '00:00' ? `${clock}\n${day}` : clock;
+  });
+}
+
+function timeText(seconds) {
+  return seconds === null ? '–' : new Date(seconds * 1_000).toISOString().slice(0, 16).replace('T', ' ');
+}
+
 function number(value) {
   if (value === null || value === undefined) return '–';
   return value.toLocaleString('en-US', { maximumFractionDigits: value < 10 ? 2 : 0 });
@@ -69,10 +86,13 @@ function optionsFor(uPlot, { kind, series, times }, element) {
     height: HEIGHT_PX,
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
     cursor: { y: false, points: { show: kind === 'line' } },
-    legend: { live: true },
+    legend: { live: true, markers: { width: 0, fill: (_, i) => lines[i - 1]?.stroke } },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
-    axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map(short) }],
-    series: [{ label: 'UTC', value: '{YYYY}-{MM}-{DD} {HH}:{mm}' }, ...lines],
+    axes: [
+      { ...axis, values: timeTicks },
+      { ...axis, size: 56, values: (_, ticks) => ticks.map(short) },
+    ],
+    series: [{ label: 'UTC', value: (_, seconds) => timeText(seconds) }, ...lines],
   };
 }
 

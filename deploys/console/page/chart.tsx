@@ -26,14 +26,18 @@ type ChartProps = Readonly<{
   textOf?: (value: number) => string;
 }>;
 
-/** A chart over time in UTC, drawn by JavaScript, and the same numbers as a table for everybody else. */
+/**
+ * A chart over time in UTC, drawn by JavaScript, and the same numbers as a table for everybody else. It stands in a
+ * panel whose heading says what it shows; `title` says the same to readers of screens.
+ */
 export function Chart({ id, title, kind, timesMs, series, unit, textOf = countText }: ChartProps) {
   const drawn = { kind, unit, times: timesMs.map((ms) => ms / 1_000), series };
   const rows = timesMs.map((atMs, i) => ({ atMs, i })).toReversed();
   return (
     <figure class="chart" id={id} aria-labelledby={`${id}-title`}>
       <figcaption id={`${id}-title`}>
-        {title} <span class="chart-unit">{unit}</span>
+        <span class="hidden">{title}, </span>
+        {unit}
       </figcaption>
       <div class="chart-plot script-only" data-chart={JSON.stringify(drawn)} aria-hidden="true" />
       <details class="chart-data" id={`${id}-data`}>

@@ -1,6 +1,8 @@
 /** @jsxImportSource preact */
 import { type ConsoleDeps, createConsole } from '../../../deploys/console/console.ts';
-import type { Route } from '../../../deploys/console/routing/route.ts';
+import { forAnyone, type Route } from '../../../deploys/console/routing/route.ts';
+import { createStartPage } from '../../../deploys/console/start-page.ts';
+import { createThemeAction } from '../../../deploys/console/theme-action.ts';
 import type { Viewer } from '../../../deploys/console/viewer.ts';
 
 /** Where the console of these tests lives. */
@@ -19,10 +21,16 @@ const ACCOUNTS = new Map([
   [8, { id: 8, name: 'other', plan: undefined }],
 ]);
 
+/** What the console answers by itself, without any service. */
+const OWN_ROUTES: readonly Route[] = [
+  forAnyone('/', { get: createStartPage() }),
+  forAnyone('/theme', { post: createThemeAction(ORIGIN) }),
+];
+
 /** The console without sockets, for one viewer, over two accounts. `routes` in place of its own pages. */
 export function startConsole(
   viewer: Viewer | undefined,
-  routes?: readonly Route[],
+  routes: readonly Route[] = OWN_ROUTES,
   deps: Partial<ConsoleDeps> = {},
 ) {
   const broken: unknown[] = [];

@@ -1,0 +1,15 @@
+import { personPages } from '../users/person-pages.ts';
+import { forAnyone, type Route } from './routing/route.ts';
+import type { PageDeps } from './page-deps.ts';
+import { createStartPage } from './start-page.ts';
+import { createThemeAction } from './theme-action.ts';
+
+/** Every page of the console, one row each. A page's own file says what it shows. */
+export function routesOf(deps: PageDeps): readonly Route[] {
+  return [
+    forAnyone('/', { get: createStartPage() }),
+    forAnyone('/theme', { post: createThemeAction(deps.origin) }),
+    // These look at the session by themselves: who has half a session is let into the second step alone.
+    ...personPages(deps).map(({ path, ...answers }) => forAnyone(path, answers)),
+  ];
+}

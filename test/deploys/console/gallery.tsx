@@ -1,0 +1,286 @@
+/** @jsxImportSource preact */
+import type { AskedOfAccount } from '../../../deploys/console/asked.ts';
+import { Badge } from '../../../deploys/console/page/badge.tsx';
+import { Chart } from '../../../deploys/console/page/chart.tsx';
+import { CheckField, RadioFields } from '../../../deploys/console/page/choice.tsx';
+import { CodeBlock, ShortAddress } from '../../../deploys/console/page/code.tsx';
+import { ConfirmForm } from '../../../deploys/console/page/confirm-form.tsx';
+import { Empty } from '../../../deploys/console/page/empty.tsx';
+import { Facts } from '../../../deploys/console/page/facts.tsx';
+import { SelectField, TextArea, TextField } from '../../../deploys/console/page/field.tsx';
+import { Filters } from '../../../deploys/console/page/filters.tsx';
+import { ButtonLink, Buttons, PostForm, Submit } from '../../../deploys/console/page/form.tsx';
+import { DrawerLink, Link, OutwardLink } from '../../../deploys/console/page/link.tsx';
+import { Live } from '../../../deploys/console/page/live.tsx';
+import { Notice } from '../../../deploys/console/page/notice.tsx';
+import { countText } from '../../../deploys/console/page/number.ts';
+import { Pager } from '../../../deploys/console/page/pager.tsx';
+import { Columns, Panel } from '../../../deploys/console/page/panel.tsx';
+import { SecretBox } from '../../../deploys/console/page/secret-box.tsx';
+import { Sparkline } from '../../../deploys/console/page/sparkline.tsx';
+import { Stats } from '../../../deploys/console/page/stats.tsx';
+import { Table } from '../../../deploys/console/page/table.tsx';
+import { Tabs } from '../../../deploys/console/page/tabs.tsx';
+import { Ago, Time } from '../../../deploys/console/page/time.tsx';
+import { TONES } from '../../../deploys/console/page/tone.ts';
+import { forAccount, type Route } from '../../../deploys/console/routing/route.ts';
+
+const HOUR_MS = 3_600_000;
+const METHODS = ['getAccountInfo', 'getProgramAccounts', 'getMultipleAccounts', 'sendTransaction'];
+const PROGRAMS = [
+  ['Jupiter v6', 'JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4', 'good', 'upgradeable'],
+  ['Raydium CLMM', 'CAMMCzo5YL8w4VFF8KVHrK22GGUsp5VTaW7grrKgrWqK', 'quiet', 'frozen'],
+  ['Orca Whirlpool', 'whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc', 'bad', 'missing'],
+] as const;
+
+/** One page with every part that pages are made of, and one for the drawer. */
+export const GALLERY: readonly Route[] = [
+  forAccount('/webhooks', { get: galleryPage }),
+  forAccount('/deliveries/1', {
+    get: ({ show }) =>
+      show({
+        title: 'Delivery 1',
+        crumbs: [{ label: 'Deliveries', to: '/accounts/7/deliveries' }],
+        body: <Facts facts={[{ label: 'State', value: <Badge tone="good">delivered</Badge> }]} />,
+      }),
+  }),
+];
+
+function galleryPage({ show, url, nowMs }: AskedOfAccount): Response {
+  return show({
+    title: 'Webhooks',
+    crumbs: [{ label: 'acme', to: '/accounts/7/overview' }],
+    aside: (
+      <>
+        <ButtonLink to="/accounts/7/webhooks">Send test</ButtonLink>
+        <ButtonLink to="/accounts/7/webhooks/new" kind="primary">
+          Add webhook
+        </ButtonLink>
+      </>
+    ),
+    body: (
+      <>
+        <Tabs
+          label="Views"
+          tabs={[
+            { label: 'All', to: '/accounts/7/webhooks', isCurrent: true },
+            { label: 'Failing', to: '/accounts/7/webhooks?state=failing', isCurrent: false },
+          ]}
+        />
+        <Figures nowMs={nowMs} />
+        <Lists nowMs={nowMs} here={url.pathname} />
+        <Charts nowMs={nowMs} />
+        <Columns>
+          <Forms />
+          <Texts nowMs={nowMs} />
+        </Columns>
+        <Panel title="Delete this webhook" isDanger>
+          <ConfirmForm
+            action="/accounts/7/webhooks"
+            phrase="hooks.example.com"
+            button="Delete this webhook"
+            errors={{ confirm: 'That is not hooks.example.com.' }}
+          >
+            <p>Deliveries that wait are given up, and its history goes with it. This cannot be undone.</p>
+          </ConfirmForm>
+        </Panel>
+      </>
+    ),
+  });
+}
+
+function Figures({ nowMs }: Readonly<{ nowMs: number }>) {
+  return (
+    <>
+      <Notice tone="bad">
+        <p>
+          <strong>
+            Failing since <Time atMs={nowMs - 5 * HOUR_MS} />.
+          </strong>{' '}
+          The receiver answered 503. The next attempt is <Ago atMs={nowMs + 240_000} nowMs={nowMs} />.
+        </p>
+      </Notice>
+      <Stats
+        stats={[
+          { label: 'Credits left', value: '182,340', note: 'about 3 days at the pace of the last 24 h' },
+          { label: 'Requests, last hour', value: '48,201', note: <Line label="Requests by minute" /> },
+          { label: 'Refused, last hour', value: '312', note: '0.6 % of all', tone: 'warning' },
+          { label: 'Latency, median', value: '38 ms', note: '95 % within 250 ms' },
+        ]}
+      />
+    </>
+  );
+}
+
+function Line({ label }: Readonly<{ label: string }>) {
+  return <Sparkline values={[3, 5, 2, 8, 9, 4, 6, 12, 7, 5, 9]} label={label} />;
+}
+
+function Lists({ nowMs, here }: Readonly<{ nowMs: number; here: string }>) {
+  return (
+    <>
+      <Filters path={here} isFiltered>
+        <TextField name="q" label="Search" type="search" placeholder="Name or address" />
+        <SelectField
+          name="state"
+          label="State"
+          value="failed"
+          options={[
+            { value: '', label: 'All' },
+            { value: 'failed', label: 'Failed' },
+          ]}
+        />
+      </Filters>
+      <Live id="programs" from={here}>
+        <Panel title="Programs" isFlush aside={<Badge tone="waiting">live</Badge>}>
+          <Table
+            caption="Programs"
+            columns={[
+              {
+                label: 'Program',
+                cell: ([name]) => <DrawerLink to="/accounts/7/deliveries/1">{name}</DrawerLink>,
+                isRowHead: true,
+              },
+              {
+                label: 'Address',
+                cell: ([name, address]) => <ShortAddress id={`a-${address}`} address={address} of={name} />,
+              },
+              { label: 'Status', cell: ([, , tone, status]) => <Badge tone={tone}>{status}</Badge> },
+              { label: 'Deployed', cell: () => <Time atMs={nowMs - HOUR_MS} /> },
+              { label: '24 h', cell: ([name]) => <Line label={`Deliveries of ${name}`} /> },
+              { label: 'Slot', cell: () => '381,220,114', align: 'end' },
+              {
+                label: 'Actions',
+                isLabelHidden: true,
+                align: 'end',
+                cell: ([name]) => (
+                  <PostForm action={here} isInline>
+                    <Submit label={`Watch ${name}`}>Watch</Submit>
+                  </PostForm>
+                ),
+              },
+            ]}
+            rows={PROGRAMS}
+            keyOf={([, address]) => address}
+            empty={<Empty title="No programs" />}
+          />
+        </Panel>
+      </Live>
+      <Pager newer={`${here}?before=2`} older={`${here}?after=9`} />
+      <Panel title="Deliveries" isFlush>
+        <Table
+          caption="Deliveries"
+          columns={[{ label: 'Event', cell: () => '' }]}
+          rows={[]}
+          keyOf={() => ''}
+          empty={
+            <Empty title="No deliveries yet">
+              <p>A delivery appears here as soon as a watched program is deployed.</p>
+              <ButtonLink to="/accounts/7/webhooks">Send a test</ButtonLink>
+            </Empty>
+          }
+        />
+      </Panel>
+    </>
+  );
+}
+
+function Charts({ nowMs }: Readonly<{ nowMs: number }>) {
+  const startMs = nowMs - (nowMs % HOUR_MS) - 47 * HOUR_MS;
+  const timesMs = Array.from({ length: 48 }, (_, i) => startMs + i * HOUR_MS);
+  const wave = (i: number, n: number) =>
+    Math.round(2_000 * (n + 1) + 1_500 * Math.sin(i / (4 + n)) + (i % 5) * 90);
+  const series = METHODS.map((label, n) => ({ label, values: timesMs.map((_, i) => wave(i, n)) }));
+  return (
+    <Columns>
+      <Panel title="Calls by method">
+        <Chart
+          id="calls"
+          title="Calls by method"
+          kind="stacked"
+          timesMs={timesMs}
+          series={series}
+          unit="calls an hour"
+        />
+      </Panel>
+      <Panel title="Latency">
+        <Chart
+          id="latency"
+          title="Latency"
+          kind="line"
+          timesMs={timesMs}
+          series={series.slice(0, 2)}
+          unit="ms"
+          textOf={(value) => `${countText(value)} ms`}
+        />
+      </Panel>
+    </Columns>
+  );
+}
+
+function Forms() {
+  return (
+    <Panel title="Settings">
+      <PostForm
+        action="/accounts/7/webhooks"
+        errors={{ url: 'The URL must begin with https://.' }}
+        label="Settings"
+      >
+        <TextField
+          name="url"
+          label="URL"
+          value="http://hooks.example.com/solana"
+          isRequired
+          isCode
+          hint="Reachable from the public internet."
+          error="The URL must begin with https://."
+        />
+        <TextArea name="description" label="Description" />
+        <RadioFields
+          name="programs"
+          legend="Programs"
+          value="all"
+          options={[
+            { value: 'all', label: 'All programs', hint: 'Also those that are added later.' },
+            { value: 'some', label: 'Chosen programs' },
+          ]}
+        />
+        <CheckField name="active" label="Send events at once" isChecked />
+        <Buttons>
+          <Submit kind="primary">Save</Submit>
+          <Submit kind="danger" name="do" value="revoke">
+            Revoke
+          </Submit>
+          <Link to="/accounts/7/webhooks">Cancel</Link>
+        </Buttons>
+      </PostForm>
+    </Panel>
+  );
+}
+
+function Texts({ nowMs }: Readonly<{ nowMs: number }>) {
+  return (
+    <Panel title="Details">
+      <SecretBox name="signing secret" secret="whsec_3f9Qm2vT8bLx5RwYc7KdJn1pZs6HgEa4" />
+      <Facts
+        facts={[
+          { label: 'Created', value: <Time atMs={nowMs} /> },
+          {
+            label: 'Receiver',
+            value: (
+              <OutwardLink url={new URL('https://hooks.example.com/solana')}>hooks.example.com</OutwardLink>
+            ),
+          },
+          { label: 'State', value: TONES.map((tone) => <Badge tone={tone}>{tone}</Badge>) },
+        ]}
+      />
+      <CodeBlock
+        id="curl"
+        label="Request as curl"
+        text={
+          "curl -X POST 'https://hooks.example.com/solana' \\\n  -H 'content-type: application/json' \\\n  -d '{\"type\":\"ping\"}'"
+        }
+      />
+    </Panel>
+  );
+}
