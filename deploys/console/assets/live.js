@@ -17,7 +17,8 @@ document.addEventListener('htmx:beforeRequest', (event) => {
 document.addEventListener('htmx:beforeSwap', (event) => {
   const { target: part, xhr } = event.detail;
   if (!part.matches('[data-live]')) return;
-  const isElsewhere = new URL(xhr.responseURL).pathname !== location.pathname;
+  const asked = new URL(part.getAttribute('hx-get'), location.href);
+  const isElsewhere = new URL(xhr.responseURL).pathname !== asked.pathname;
   event.detail.shouldSwap &&= !isElsewhere && !isInUse(part);
   openDetails = [...part.querySelectorAll('details[open][id]')].map(({ id }) => id);
   if (isElsewhere) location.reload();
