@@ -61,9 +61,14 @@ const ROUTES: readonly Route[] = [
       show({
         title: 'Detail',
         crumbs: [{ label: 'Plain', to: '/plain' }],
-        body: <p>in detail</p>,
+        body: (
+          <p>
+            in detail <DrawerLink to="/detail/next">Next</DrawerLink>
+          </p>
+        ),
       }),
   }),
+  forViewer('/detail/next', { get: ({ show }) => show({ title: 'Next one', body: <p>more</p> }) }),
   forViewer('/form', {
     post: ({ show }) =>
       show({
@@ -156,8 +161,10 @@ describe('the drawer', () => {
     await page.focus('text=Open');
     await page.keyboard.press('Enter');
     await page.waitForSelector('#drawer[open]');
-    expect(await page.textContent('#drawer-body')).toBe('Detailin detail');
+    expect(await page.textContent('#drawer-body')).toBe('Detailin detail Next');
     expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
+    await page.click('#drawer >> text=Next');
+    await page.waitForSelector('#drawer h1:text-is("Next one")');
     await page.keyboard.press('Escape');
     await page.waitForSelector('#drawer:not([open])', { state: 'attached' });
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Open');
