@@ -80,6 +80,11 @@ export function ButtonLink({
   );
 }
 
+/** A value that goes along with a form unseen. It can be changed by whoever sends it. */
+export function Hidden({ name, value }: Readonly<{ name: string; value: string }>) {
+  return <input type="hidden" name={name} value={value} />;
+}
+
 /** The row of buttons at a form's end. */
 export function Buttons({ children }: Readonly<{ children: ComponentChildren }>) {
   return <div class="buttons">{children}</div>;

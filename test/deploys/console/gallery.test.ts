@@ -42,3 +42,20 @@ describe.each(['light', 'dark'] as const)('in %s colours', (theme) => {
     },
   );
 });
+
+test.each(['light', 'dark'] as const)(
+  'in %s colours a page that is not there, and the drawer, are without a fault',
+  async (theme) => {
+    await using opened = await browser.open({ origin: served.origin, theme, expectedStatuses: [404] });
+    const { page, faults } = opened;
+    await page.goto('/accounts/8/webhooks');
+    await page.screenshot({ path: join(PICTURES, `not-found-${theme}.png`) });
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.goto(PATH);
+    await page.click('text=Jupiter v6');
+    await page.waitForSelector('#drawer[open] .facts');
+    await page.screenshot({ path: join(PICTURES, `drawer-${theme}.png`) });
+    expect(await accessibilityFaults(page)).toEqual([]);
+    expect(faults).toEqual([]);
+  },
+);

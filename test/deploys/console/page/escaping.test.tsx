@@ -9,7 +9,7 @@ import { Crumbs } from '../../../../deploys/console/page/crumbs.tsx';
 import { Facts } from '../../../../deploys/console/page/facts.tsx';
 import { SelectField, TextArea, TextField } from '../../../../deploys/console/page/field.tsx';
 import { Filters } from '../../../../deploys/console/page/filters.tsx';
-import { PostForm, Submit } from '../../../../deploys/console/page/form.tsx';
+import { Hidden, PostForm, Submit } from '../../../../deploys/console/page/form.tsx';
 import { DrawerLink, Link, OutwardLink } from '../../../../deploys/console/page/link.tsx';
 import { Live } from '../../../../deploys/console/page/live.tsx';
 import { Pager } from '../../../../deploys/console/page/pager.tsx';
@@ -45,6 +45,7 @@ function everywhere(text: string): readonly ComponentChildren[] {
     <TextArea name="t" label={text} value={text} />,
     <SelectField name="s" label={text} value={text} options={[{ value: text, label: text }]} />,
     <PostForm action="/x" errors={{ n: text, form: text }} label={text}>
+      <Hidden name="h" value={text} />
       <Submit label={text}>{text}</Submit>
     </PostForm>,
     <ConfirmForm action="/x" phrase={text} button={text}>
