@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { BUN_VERSION } from '../shared/bun-version.ts';
 import { barrels, crossings, importsOf, lonely } from './layers/imports.ts';
-import { unsafeMarkup } from './layers/markup.ts';
+import { unnamedMarkup, unsafeMarkup } from './layers/markup.ts';
 import { emptyNames, oddNames } from './layers/names.ts';
 import { LINES_MEDIAN_MAX, longFunctions, medianLines, TABLES, tooLong } from './layers/sizes.ts';
 import { PRODUCT, type Source, sourcesOf } from './layers/source.ts';
@@ -39,6 +39,9 @@ describe('the project', () => {
   test('no page carries a style, a handler or raw HTML', () => {
     expect(product.filter(({ path }) => path.endsWith('.tsx')).length).toBeGreaterThan(20);
     expect(unsafeMarkup(product)).toEqual([]);
+  });
+  test('pages work from whatever folder the app is started in', () => {
+    expect(unnamedMarkup(product)).toEqual([]);
   });
   test('only main.ts files read the environment', () => expect(readEnvironment(product)).toEqual([]));
   test('time comes from a Clock', () => expect(readTime(product)).toEqual([]));
@@ -167,6 +170,13 @@ describe('a planted breach is found', () => {
   ])('%s in a page, and not in a comment', (line) => {
     expect(unsafeMarkup([file('deploys/a.tsx', line)])).toHaveLength(1);
     expect(unsafeMarkup([file('deploys/a.ts', line), file('deploys/a.tsx', `// ${line}`)])).toEqual([]);
+  });
+
+  test('a page that does not name its markup', () => {
+    const named = file('deploys/a.tsx', '/** @jsxImportSource preact */', 'const a = <p />;');
+    expect(unnamedMarkup([named, file('deploys/b.tsx', 'const b = <p />;'), file('deploys/c.ts')])).toEqual([
+      'deploys/b.tsx does not begin with its jsxImportSource',
+    ]);
   });
 
   test('a name that says nothing, or is not kebab-case', () => {

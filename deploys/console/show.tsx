@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { render } from 'preact-render-to-string';
 import type { AssetPaths } from './assets/assets.ts';
 import { Document } from './page/document.tsx';

@@ -11,3 +11,10 @@ export function unsafeMarkup(sources: readonly Source[]): readonly Breach[] {
     return found === null ? [] : [`${source.path} has ${found[0].trim()}`];
   });
 }
+
+/** Pages that leave it to `tsconfig.json` what their markup is: Bun reads that of the folder it is started in alone. */
+export function unnamedMarkup(sources: readonly Source[]): readonly Breach[] {
+  return sources
+    .filter(({ path, text }) => path.endsWith('.tsx') && !text.startsWith('/** @jsxImportSource preact */\n'))
+    .map(({ path }) => `${path} does not begin with its jsxImportSource`);
+}

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 import { Icon, type IconName } from './icon.tsx';
 import type { Tone } from './tone.ts';

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import type { Tone } from './tone.ts';
 import { countText } from './number.ts';
 import { Table } from './table.tsx';

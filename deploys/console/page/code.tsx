@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { CopyButton } from './copy-button.tsx';
 
 type CodeBlockProps = Readonly<{

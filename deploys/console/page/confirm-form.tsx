@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 import { TextField } from './field.tsx';
 import { type FormErrors, PostForm, Submit } from './form.tsx';

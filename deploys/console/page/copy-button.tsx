@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 type CopyButtonProps = Readonly<{
   /** The id of the element whose text is copied, or its `data-full`. */
   of: string;

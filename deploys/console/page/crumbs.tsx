@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { Link } from './link.tsx';
 
 /** One step of the way to a page. */

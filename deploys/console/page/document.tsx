@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import type { Content, PageAccount } from '../asked.ts';
 import type { AssetPaths } from '../assets/assets.ts';
 import type { Viewer } from '../viewer.ts';

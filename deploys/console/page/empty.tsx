@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 
 /** What stands where a list has nothing: what would be here, and how to get it. */

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 const PATHS = {
   gauge: 'M3 13a5.5 5.5 0 1 1 10 0M8 10l2.5-3',
   bars: 'M3 13V8M8 13V3M13 13V6',

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import type { PageAccount } from '../asked.ts';
 import type { Viewer } from '../viewer.ts';
 import { Icon } from './icon.tsx';

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { Link } from './link.tsx';
 
 /** The pages before and after, by cursor; a side without one is not shown. */

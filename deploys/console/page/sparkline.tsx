@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import type { Tone } from './tone.ts';
 
 /** Units of the drawing; the stylesheet gives it its size. */

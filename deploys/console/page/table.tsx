@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 
 /** One column. Numbers stand at the right, in digits of one width. */

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { Link } from './link.tsx';
 
 /** One of several views of the same thing, each with its own address. */

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { distanceText, utcText } from './instant.ts';
 
 /** An instant in UTC. With JavaScript the viewer's own time stands in its tooltip. */

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import type { Viewer } from '../viewer.ts';
 import { Icon } from './icon.tsx';
 import { Link } from './link.tsx';

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { unreachable } from '../../../shared/brand.ts';
 import type { Content } from '../asked.ts';
 import { Empty } from '../page/empty.tsx';
