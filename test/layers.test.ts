@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { BUN_VERSION } from '../shared/bun-version.ts';
 import { barrels, crossings, importsOf, lonely } from './layers/imports.ts';
+import { unnamedMarkup, unsafeMarkup } from './layers/markup.ts';
 import { emptyNames, oddNames } from './layers/names.ts';
 import { LINES_MEDIAN_MAX, longFunctions, medianLines, TABLES, tooLong } from './layers/sizes.ts';
 import { PRODUCT, type Source, sourcesOf } from './layers/source.ts';
@@ -40,6 +41,13 @@ describe('the project', () => {
     expect(medianLines(product)).toBeLessThanOrEqual(LINES_MEDIAN_MAX);
   });
   test('no function is above 70 lines', () => expect(longFunctions(product)).toEqual([]));
+  test('no page carries a style, a handler or raw HTML', () => {
+    expect(product.filter(({ path }) => path.endsWith('.tsx')).length).toBeGreaterThan(20);
+    expect(unsafeMarkup(product)).toEqual([]);
+  });
+  test('pages work from whatever folder the app is started in', () => {
+    expect(unnamedMarkup(product)).toEqual([]);
+  });
   test('only main.ts files read the environment', () => expect(readEnvironment(product)).toEqual([]));
   test('time comes from a Clock', () => expect(readTime(product)).toEqual([]));
   test('randomness comes in as an argument', () => expect(makeRandom(product)).toEqual([]));
@@ -156,6 +164,24 @@ describe('a planted breach is found', () => {
     expect(
       rule([file('gateway/main.ts', line), file('gateway/a.ts', `// ${line}`, `/* ${line} */`)]),
     ).toEqual([]);
+  });
+
+  test.each([
+    '<p style="color: red">',
+    '<p style={{ color }}>',
+    '<button onClick={run}>',
+    '<p dangerouslySetInnerHTML={{ __html }} />',
+    '<iframe src="/">',
+  ])('%s in a page, and not in a comment', (line) => {
+    expect(unsafeMarkup([file('deploys/a.tsx', line)])).toHaveLength(1);
+    expect(unsafeMarkup([file('deploys/a.ts', line), file('deploys/a.tsx', `// ${line}`)])).toEqual([]);
+  });
+
+  test('a page that does not name its markup', () => {
+    const named = file('deploys/a.tsx', '/** @jsxImportSource preact */', 'const a = <p />;');
+    expect(unnamedMarkup([named, file('deploys/b.tsx', 'const b = <p />;'), file('deploys/c.ts')])).toEqual([
+      'deploys/b.tsx does not begin with its jsxImportSource',
+    ]);
   });
 
   test('a name that says nothing, or is not kebab-case', () => {

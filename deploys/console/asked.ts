@@ -11,11 +11,11 @@ export type Content = Readonly<{
   title: string;
   body: ComponentChildren;
   /** What stands beside the title, such as a button. */
-  aside?: ComponentChildren;
+  aside?: ComponentChildren | undefined;
   /** The way here, without the page itself. */
-  crumbs?: readonly Crumb[];
+  crumbs?: readonly Crumb[] | undefined;
   /** 200 unless told otherwise; 422 for a form that comes back with errors. */
-  status?: number;
+  status?: number | undefined;
 }>;
 
 /** What every page is asked with. */
@@ -27,7 +27,7 @@ export type Asked = Readonly<{
   nowMs: number;
   /** `undefined`: nobody is signed in. */
   viewer: Viewer | undefined;
-  account?: PageAccount;
+  account?: PageAccount | undefined;
   /** The content in the console's document, as an answer. */
   show(content: Content): Response;
   /** The calm page of a thing that is not there, or not the viewer's. */

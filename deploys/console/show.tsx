@@ -5,9 +5,8 @@ import { Document } from './page/document.tsx';
 import { flashOf } from './page/flash.ts';
 import { themeOf } from './page/theme.ts';
 import type { Show } from './routing/answer.ts';
-import { SECURITY_HEADERS } from './security-headers.ts';
 
-/** Renders pages: one document, one set of headers, kept by no cache. */
+/** Renders pages into the one document. */
 export function createShow(assets: AssetPaths): Show {
   return function show(content, { request, url, viewer, account }) {
     const html = render(
@@ -24,18 +23,15 @@ export function createShow(assets: AssetPaths): Show {
     );
     return new Response(`<!doctype html>${html}`, {
       status: content.status ?? 200,
-      headers: {
-        ...SECURITY_HEADERS,
-        'content-type': 'text/html; charset=utf-8',
-        'cache-control': 'no-store',
-      },
+      headers: { 'content-type': 'text/html; charset=utf-8' },
     });
   };
 }
 
-/** A message is not shown a second time by coming back here. */
+/** A message or a secret is not asked for a second time by coming back here. */
 function withoutFlash({ searchParams }: URL): string {
   const kept = new URLSearchParams(searchParams);
   kept.delete('done');
+  kept.delete('shown');
   return kept.size === 0 ? '' : `?${kept}`;
 }

@@ -35,6 +35,7 @@ const SCRIPTS = [
   './live.js',
   './drawer.js',
   './focus.js',
+  './navigation.js',
   './chart.js',
 ];
 

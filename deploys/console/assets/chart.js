@@ -73,6 +73,8 @@ function optionsFor(uPlot, { kind, series, times }, element) {
     ticks: { stroke: colour('line', element), width: 1 },
     font: '12px system-ui, sans-serif',
   };
+  // A bar stands around its time: the first and the last need half a step more.
+  const edge = kind === 'line' || times.length < 2 ? 0 : (times[1] - times[0]) / 2;
   const bars = uPlot.paths.bars({ size: [0.8, 48], align: 0, radius: 0.12 });
   const lines = series.map((one, i) => {
     const stroke = seriesColour(one, i, element);
@@ -87,7 +89,10 @@ function optionsFor(uPlot, { kind, series, times }, element) {
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
     cursor: { y: false, points: { show: kind === 'line' } },
     legend: { live: true, markers: { width: 0, fill: (_, i) => lines[i - 1]?.stroke } },
-    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
+    scales: {
+      x: { range: (_, min, max) => [min - edge, max + edge] },
+      y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] },
+    },
     axes: [
       { ...axis, values: timeTicks },
       { ...axis, size: 56, values: (_, ticks) => ticks.map(short) },

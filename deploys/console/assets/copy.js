@@ -3,7 +3,8 @@ const COPIED_MS = 1_500;
 
 document.addEventListener('click', async ({ target }) => {
   const button = target.closest('[data-copy]');
-  const source = button && document.getElementById(button.dataset.copy);
+  // The drawer may show a thing that the page behind it names by the same id.
+  const source = button?.closest('main, dialog').querySelector(`[id="${CSS.escape(button.dataset.copy)}"]`);
   if (!source) return;
   const text = source.dataset.full ?? source.textContent.trim();
   try {

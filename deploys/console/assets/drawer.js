@@ -11,7 +11,8 @@ document.addEventListener('click', async (event) => {
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
     const content = page.getElementById('content');
     if (!answer.ok || answer.redirected || !content) throw new Error('no page for the drawer');
-    show([...content.childNodes].filter((node) => !node.classList?.contains('crumbs')));
+    for (const part of content.querySelectorAll('.crumbs, #flash')) part.remove();
+    show([...content.childNodes]);
   } catch {
     location.assign(link.href);
   }
@@ -27,7 +28,7 @@ function show(nodes) {
   }
   window.htmx?.process(body);
   body.dispatchEvent(new CustomEvent('htmx:load', { bubbles: true }));
-  drawer.showModal();
+  if (!drawer.open) drawer.showModal();
   heading?.focus();
 }
 

@@ -1,4 +1,6 @@
 /* Parts that keep themselves up to date wait while nobody looks and while somebody uses them. */
+let openDetails = [];
+
 function isInUse(part) {
   const selection = getSelection();
   const isSelected = !selection.isCollapsed && part.contains(selection.anchorNode);
@@ -11,18 +13,18 @@ document.addEventListener('htmx:beforeRequest', (event) => {
   if (document.hidden || isInUse(part)) event.preventDefault();
 });
 
-/* The answer may come while the part has come into use, or be another page, such as the login's. */
+/* While the answer was on its way the part may have come into use, or the session may have ended. */
 document.addEventListener('htmx:beforeSwap', (event) => {
-  const part = event.detail.target;
+  const { target: part, xhr } = event.detail;
   if (!part.matches('[data-live]')) return;
-  const isOther = !event.detail.serverResponse.includes(`id="${part.id}"`);
-  if (isInUse(part) || isOther) event.detail.shouldSwap = false;
+  const asked = new URL(part.getAttribute('hx-get'), location.href);
+  const isElsewhere = new URL(xhr.responseURL).pathname !== asked.pathname;
+  event.detail.shouldSwap &&= !isElsewhere && !isInUse(part);
   openDetails = [...part.querySelectorAll('details[open][id]')].map(({ id }) => id);
+  if (isElsewhere) location.reload();
 });
 
 document.addEventListener('htmx:afterSwap', () => {
   for (const id of openDetails) document.getElementById(id)?.setAttribute('open', '');
   openDetails = [];
 });
-
-let openDetails = [];

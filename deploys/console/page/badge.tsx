@@ -12,7 +12,7 @@ const SHAPES: Readonly<Record<Tone, IconName>> = {
   accent: 'info',
 };
 
-type BadgeProps = Readonly<{ tone: Tone; icon?: IconName; children: ComponentChildren }>;
+type BadgeProps = Readonly<{ tone: Tone; icon?: IconName | undefined; children: ComponentChildren }>;
 
 /** A state in a word or two, with a shape and a colour. */
 export function Badge({ tone, icon, children }: BadgeProps) {

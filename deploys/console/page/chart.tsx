@@ -9,7 +9,7 @@ export type Series = Readonly<{
   label: string;
   values: readonly (number | null)[];
   /** A meaning of its own, such as refusals; otherwise colours come in order. */
-  tone?: Tone;
+  tone?: Tone | undefined;
 }>;
 
 type ChartProps = Readonly<{

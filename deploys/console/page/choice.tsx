@@ -5,9 +5,9 @@ type CheckFieldProps = Readonly<{
   name: string;
   label: ComponentChildren;
   /** What is sent when it is ticked. */
-  value?: string;
-  isChecked?: boolean;
-  isRequired?: boolean;
+  value?: string | undefined;
+  isChecked?: boolean | undefined;
+  isRequired?: boolean | undefined;
 }>;
 
 /** A box to tick. */

@@ -41,6 +41,7 @@ export function Document(props: DocumentProps) {
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content={theme ?? 'light dark'} />
+        <meta name="robots" content="noindex" />
         <meta name="htmx-config" content={HTMX_CONFIG} />
         <title>{`${title} · ${account ? `${account.name} · ` : ''}Sluice`}</title>
         <link rel="icon" type="image/svg+xml" href={assets.icon} />

@@ -5,7 +5,7 @@ type Shared = Readonly<{
   /** The field's name in the form; its id on the page. */
   name: string;
   label: string;
-  hint?: ComponentChildren;
+  hint?: ComponentChildren | undefined;
   /** What is wrong with the value that was sent. */
   error?: string | undefined;
 }>;
@@ -13,16 +13,16 @@ type Shared = Readonly<{
 type TextFieldProps = Shared &
   Readonly<{
     value?: string | undefined;
-    type?: 'text' | 'email' | 'password' | 'number' | 'search' | 'url' | 'date';
-    isRequired?: boolean;
-    placeholder?: string;
+    type?: 'text' | 'email' | 'password' | 'number' | 'search' | 'url' | 'date' | undefined;
+    isRequired?: boolean | undefined;
+    placeholder?: string | undefined;
     /** As HTML names it; `off` unless told otherwise. */
-    autocomplete?: string;
-    maxLength?: number;
-    min?: number;
-    max?: number;
-    inputMode?: 'numeric' | 'text';
-    isCode?: boolean;
+    autocomplete?: string | undefined;
+    maxLength?: number | undefined;
+    min?: number | undefined;
+    max?: number | undefined;
+    inputMode?: 'numeric' | 'text' | undefined;
+    isCode?: boolean | undefined;
   }>;
 
 /** A line of text with its label, hint and error. */
@@ -70,7 +70,8 @@ export function SelectField({ name, label, hint, error, value, options }: Select
   );
 }
 
-type TextAreaProps = Shared & Readonly<{ value?: string | undefined; rows?: number; maxLength?: number }>;
+type TextAreaProps = Shared &
+  Readonly<{ value?: string | undefined; rows?: number | undefined; maxLength?: number }>;
 
 /** Lines of text. */
 export function TextArea({ name, label, hint, error, value, rows = 4, maxLength }: TextAreaProps) {

@@ -11,9 +11,9 @@ type PostFormProps = Readonly<{
   action: string;
   errors?: FormErrors | undefined;
   /** Fields in a row: a single field and its button. */
-  isInline?: boolean;
+  isInline?: boolean | undefined;
   /** Names the form to readers of screens when a page has several alike. */
-  label?: string;
+  label?: string | undefined;
   children: ComponentChildren;
 }>;
 
@@ -50,12 +50,12 @@ function ErrorSummary({ errors }: Readonly<{ errors: FormErrors }>) {
 }
 
 type ButtonProps = Readonly<{
-  kind?: 'primary' | 'danger' | 'plain' | 'quiet';
+  kind?: 'primary' | 'danger' | 'plain' | 'quiet' | undefined;
   /** Sent with the form when this button is pressed. */
-  name?: string;
-  value?: string;
+  name?: string | undefined;
+  value?: string | undefined;
   /** Says more than the words on it, where several say the same. */
-  label?: string;
+  label?: string | undefined;
   children: ComponentChildren;
 }>;
 
@@ -79,6 +79,11 @@ export function ButtonLink({
       {children}
     </Link>
   );
+}
+
+/** A value that goes along with a form unseen. It can be changed by whoever sends it. */
+export function Hidden({ name, value }: Readonly<{ name: string; value: string }>) {
+  return <input type="hidden" name={name} value={value} />;
 }
 
 /** The row of buttons at a form's end. */

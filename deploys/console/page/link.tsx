@@ -5,9 +5,9 @@ import { ownPath } from '../own-path.ts';
 type LinkProps = Readonly<{
   /** A path of the console, with its query. Anything else, such as `javascript:`, is shown as text without a link. */
   to: string;
-  class?: string;
-  label?: string;
-  isCurrent?: boolean;
+  class?: string | undefined;
+  label?: string | undefined;
+  isCurrent?: boolean | undefined;
   children: ComponentChildren;
 }>;
 

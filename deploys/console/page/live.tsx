@@ -7,7 +7,7 @@ type LiveProps = Readonly<{
   id: string;
   /** The page's own address with its query. The whole page is asked for and this part taken from it. */
   from: string;
-  everySeconds?: number;
+  everySeconds?: number | undefined;
   children: ComponentChildren;
 }>;
 

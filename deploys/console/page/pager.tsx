@@ -29,6 +29,7 @@ export function Pager({
 export function withQuery(url: URL, changes: Readonly<Record<string, string | undefined>>): string {
   const query = new URLSearchParams(url.searchParams);
   query.delete('done');
+  query.delete('shown');
   for (const [name, value] of Object.entries(changes)) {
     if (value === undefined) query.delete(name);
     else query.set(name, value);

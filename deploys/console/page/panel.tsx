@@ -4,13 +4,13 @@ import type { ComponentChildren } from 'preact';
 type PanelProps = Readonly<{
   title: string;
   /** Where a link on this page can lead to it. */
-  id?: string;
+  id?: string | undefined;
   /** Beside the title: a button, a badge, tabs. */
-  aside?: ComponentChildren;
+  aside?: ComponentChildren | undefined;
   /** Its content reaches the edges, as a table does. */
-  isFlush?: boolean;
+  isFlush?: boolean | undefined;
   /** What it does cannot be undone. */
-  isDanger?: boolean;
+  isDanger?: boolean | undefined;
   children: ComponentChildren;
 }>;
 

@@ -15,8 +15,7 @@ export function SecretBox({ name, secret }: SecretBoxProps) {
       <p class="secret-warning">
         <Icon name="alert" />
         <span>
-          <strong>Copy it now: it is shown this once.</strong> Only a fingerprint of it is kept, so nobody can
-          show it again.
+          <strong>Copy it now: it is shown this once.</strong> Nobody can show it again.
         </span>
       </p>
       <div class="secret-line">

@@ -10,7 +10,7 @@ type SparklineProps = Readonly<{
   values: readonly number[];
   /** What it says, in words: "48 deliveries in 24 hours, 2 failed". */
   label: string;
-  tone?: Tone;
+  tone?: Tone | undefined;
 }>;
 
 /** A small line without axes, drawn by the server. */

@@ -7,8 +7,8 @@ export type Stat = Readonly<{
   label: string;
   value: ComponentChildren;
   /** A smaller line below: a unit, a comparison, a sparkline. */
-  note?: ComponentChildren;
-  tone?: Tone;
+  note?: ComponentChildren | undefined;
+  tone?: Tone | undefined;
 }>;
 
 /** A row of numbers at the head of a page. */

@@ -5,17 +5,17 @@ import type { ComponentChildren } from 'preact';
 export type Column<Row> = Readonly<{
   label: string;
   cell: (row: Row) => ComponentChildren;
-  align?: 'end';
+  align?: 'end' | undefined;
   /** Its cells name their rows to readers of screens, and head the card on phones. */
-  isRowHead?: boolean;
+  isRowHead?: boolean | undefined;
   /** The label is there for readers of screens only: a column of buttons. */
-  isLabelHidden?: boolean;
+  isLabelHidden?: boolean | undefined;
 }>;
 
 type TableProps<Row> = Readonly<{
   /** What the table lists; read out, and shown only if the page has no heading right above. */
   caption: string;
-  isCaptionShown?: boolean;
+  isCaptionShown?: boolean | undefined;
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   keyOf: (row: Row) => string | number;

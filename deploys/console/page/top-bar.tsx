@@ -34,7 +34,7 @@ export function TopBar({ viewer, theme, here }: TopBarProps) {
         {viewer && (
           <>
             <Link to="/settings" class="top-bar-link" label={`Settings of ${viewer.email}`}>
-              <Icon name="gear" />
+              <Icon name="sliders" />
               <span class="viewer-email fold">{viewer.email}</span>
             </Link>
             <form method="post" action="/logout">

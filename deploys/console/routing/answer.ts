@@ -1,5 +1,6 @@
 import type { Clock } from '../../../shared/clock.ts';
 import type { Asked, Content } from '../asked.ts';
+import { secured } from '../security-headers.ts';
 import { isSameOrigin } from '../same-origin.ts';
 import { seeOther } from '../see-other.ts';
 import type { Viewer, ViewerOf } from '../viewer.ts';
@@ -25,6 +26,9 @@ export type RouteDeps = Readonly<{
   noteBroken(error: unknown): void;
 }>;
 
+type Params = Readonly<Record<string, string>>;
+type Place = Readonly<{ request: Request; url: URL; viewer: Viewer | undefined }>;
+
 /** The way of every request to the console: who asks, whether they may, what the page says. Never rejects. */
 export function createAnswer(deps: RouteDeps) {
   const { viewerOf, accountOf, show, clock, origin, noteBroken } = deps;
@@ -32,47 +36,63 @@ export function createAnswer(deps: RouteDeps) {
   /** Answers for `route`; without one there is nothing at this address. */
   return async function answer(
     request: Request,
-    params: Readonly<Record<string, string>>,
+    params: Params,
     route: Route | undefined,
   ): Promise<Response> {
     const url = new URL(request.url);
     let viewer: Viewer | undefined;
-    const refuse = (refusal: RouteRefusal) => {
-      const response = show(refusalContent(refusal), { request, url, viewer });
-      if (refusal.kind === 'wrong-method') response.headers.set('allow', refusal.allow);
-      return response;
-    };
     try {
       viewer = await viewerOf(request);
-      if (route === undefined) return refuse({ kind: 'not-found' });
-      const admission = admit(route.audience, viewer, params['accountId'], accountOf);
-      if (admission.kind === 'not-found') return refuse({ kind: 'not-found' });
-      if (admission.kind === 'sign-in-first') return seeOther(loginPath(request, url));
-      const place = { request, url, viewer, ...(admission.account && { account: admission.account }) };
-      const asked: Asked = {
-        ...place,
-        params,
-        nowMs: clock.now(),
-        show: (content) => show(content, place),
-        notFound: () => show(refusalContent({ kind: 'not-found' }), place),
-      };
-      // `admit` has just seen to it that the audience's members are there.
-      const answers = route.answers as Answers<Asked>;
-      if (request.method === 'GET' || request.method === 'HEAD') {
-        if (answers.get === undefined) return refuse({ kind: 'wrong-method', allow: allowOf(answers) });
-        return await answers.get(asked);
-      }
-      if (request.method !== 'POST' || answers.post === undefined)
-        return refuse({ kind: 'wrong-method', allow: allowOf(answers) });
-      if (!isSameOrigin(request, origin)) return refuse({ kind: 'other-origin' });
-      const form = await formFrom(request);
-      if (form === undefined) return refuse({ kind: 'no-form' });
-      return await answers.post({ ...asked, form });
+      const place = { request, url, viewer };
+      const reached = await reach(place, params, route);
+      return secured(reached instanceof Response ? reached : refuse(reached, place));
     } catch (error) {
       noteBroken(error);
-      return brokenResponse(() => refuse({ kind: 'broken' }));
+      return secured(brokenResponse(() => refuse({ kind: 'broken' }, { request, url, viewer })));
     }
   };
+
+  async function reach(
+    place: Place,
+    params: Params,
+    route: Route | undefined,
+  ): Promise<Response | RouteRefusal> {
+    const { request, url, viewer } = place;
+    if (route === undefined) return { kind: 'not-found' };
+    const admission = admit(route.audience, viewer, params['accountId'], accountOf);
+    if (admission.kind === 'not-found') return { kind: 'not-found' };
+    if (admission.kind === 'sign-in-first') return seeOther(loginPath(request, url));
+
+    // `admit` has just seen to it that the audience's members are there.
+    const answers = route.answers as Answers<Asked>;
+    const asked = askedAt({ ...place, account: admission.account }, params);
+    if (isReading(request) && answers.get !== undefined) return answers.get(asked);
+    if (request.method !== 'POST' || answers.post === undefined)
+      return { kind: 'wrong-method', allow: allowOf(answers) };
+    if (!isSameOrigin(request, origin)) return { kind: 'other-origin' };
+    const form = await formFrom(request);
+    return form === undefined ? { kind: 'no-form' } : answers.post({ ...asked, form });
+  }
+
+  function askedAt(place: Place & Pick<Asked, 'account'>, params: Params): Asked {
+    return {
+      ...place,
+      params,
+      nowMs: clock.now(),
+      show: (content) => show(content, place),
+      notFound: () => refuse({ kind: 'not-found' }, place),
+    };
+  }
+
+  function refuse(refusal: RouteRefusal, place: Place): Response {
+    const response = show(refusalContent(refusal), place);
+    if (refusal.kind === 'wrong-method') response.headers.set('allow', refusal.allow);
+    return response;
+  }
+}
+
+function isReading({ method }: Request): boolean {
+  return method === 'GET' || method === 'HEAD';
 }
 
 /** A page that can be come back to is named; a form that was sent without a session is not. */
@@ -90,6 +110,6 @@ function brokenResponse(page: () => Response): Response {
   try {
     return page();
   } catch {
-    return new Response(`Something went wrong.\n`, { status: statusOf({ kind: 'broken' }) });
+    return new Response('Something went wrong.\n', { status: statusOf({ kind: 'broken' }) });
   }
 }

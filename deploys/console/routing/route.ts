@@ -4,7 +4,10 @@ import type { Action, Asked, AskedByViewer, AskedOfAccount, Page } from '../aske
 export type Audience = 'anyone' | 'viewer' | 'account' | 'operator';
 
 /** What a route answers; a method without a function is a 405. */
-export type Answers<A extends Asked> = Readonly<{ get?: Page<A>; post?: Action<A> }>;
+export type Answers<A extends Asked> = Readonly<{
+  get?: Page<A> | undefined;
+  post?: Action<A> | undefined;
+}>;
 
 /** One row of the console's table. */
 export type Route =

@@ -28,6 +28,7 @@ const ROUTES: readonly Route[] = [
       throw new Error('the reason <b>inside</b>');
     },
   }),
+  forOperator('/file.csv', { get: () => new Response('a,b', { headers: { 'content-type': 'text/csv' } }) }),
   forAnyone('/act', { post: () => seeOther('/open') }),
 ];
 
@@ -145,7 +146,7 @@ test('a session that cannot be looked up is a 500 too', async () => {
   expect(broken).toHaveLength(1);
 });
 
-test('every page carries the policy and is kept by no cache', async () => {
+test('every answer carries the policy and is kept by no cache', async () => {
   const { ask, post, answerNothing } = startConsole(OPERATOR, ROUTES);
   const answers = await Promise.all([
     ask('/open'),
@@ -155,6 +156,10 @@ test('every page carries the policy and is kept by no cache', async () => {
     post('/act', {}, { 'sec-fetch-site': 'cross-site' }),
     answerNothing(new Request(`${ORIGIN}/nothing`)),
     ask('/assets/nothing.js'),
+    ask('/operator/file.csv'),
+    post('/act', {}),
+    startConsole(undefined, ROUTES).ask('/mine'),
+    startConsole(CUSTOMER).ask('/'),
   ]);
   for (const { headers } of answers) {
     expect(headers.get('content-security-policy')).toBe(CONTENT_SECURITY_POLICY);

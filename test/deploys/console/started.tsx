@@ -56,3 +56,16 @@ export function startConsole(
     });
   return { ...made, ask, post, broken };
 }
+
+/** The same console on a port of this machine, for a browser. */
+export function serveConsole(viewer: Viewer | undefined, routes?: readonly Route[]) {
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    reusePort: false,
+    fetch: (request) => made.app.handle(request),
+  });
+  const origin = server.url.origin;
+  const made = startConsole(viewer, routes, { origin });
+  return { ...made, origin, [Symbol.asyncDispose]: () => server.stop(true) };
+}

@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'bun:test';
+import { brotliDecompressSync } from 'node:zlib';
+import { createAssets } from '../../../deploys/console/assets/assets.ts';
+import { encodingFor } from '../../../deploys/console/assets/encoding.ts';
+import { CUSTOMER, ORIGIN, startConsole } from './started.tsx';
+
+const assets = createAssets();
+const ask = (path: string, headers: Record<string, string> = {}) =>
+  assets.answer(new Request(ORIGIN + path, { headers }));
+const bytesOf = async (path: string, encodings: string) =>
+  new Uint8Array((await ask(path, { 'accept-encoding': encodings })?.arrayBuffer()) ?? new ArrayBuffer(0));
+
+describe('every asset', () => {
+  const rows = Object.entries(assets.paths);
+  test.each(rows)('%s is named by its content and may be kept for ever', (_, path) => {
+    expect(path).toMatch(/^\/assets\/[a-z]+\.[0-9a-f]{16}\.(css|js|svg)$/);
+    expect(ask(path)?.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+    expect(createAssets().paths).toEqual(assets.paths);
+  });
+
+  test.each(rows)('%s has its type, the policy and no other guess', (_, path) => {
+    const type = {
+      css: 'text/css; charset=utf-8',
+      js: 'text/javascript; charset=utf-8',
+      svg: 'image/svg+xml',
+    };
+    const headers = ask(path)?.headers;
+    expect(headers?.get('content-type')).toBe(type[path.split('.').at(-1) as keyof typeof type]); // one of the three
+    expect(headers?.get('x-content-type-options')).toBe('nosniff');
+    expect(headers?.get('content-security-policy')).toContain("default-src 'none'");
+  });
+
+  test.each(rows)('%s is the same plain, gzipped and in Brotli, and smaller', async (_, path) => {
+    const plain = await bytesOf(path, '');
+    const gzip = await bytesOf(path, 'gzip');
+    const br = await bytesOf(path, 'gzip, br');
+    expect(Bun.gunzipSync(gzip)).toEqual(plain);
+    expect(new Uint8Array(brotliDecompressSync(br))).toEqual(plain);
+    expect(br.length).toBeLessThan(plain.length);
+    expect(gzip.length).toBeLessThan(plain.length);
+  });
+});
+
+test('an asset is told by its ETag, which differs by encoding', () => {
+  const path = assets.paths.style;
+  const etag = ask(path)?.headers.get('etag') ?? '';
+  const etagBr = ask(path, { 'accept-encoding': 'br' })?.headers.get('etag') ?? '';
+  expect(etag).not.toBe(etagBr);
+  expect(ask(path, { 'if-none-match': `"x", W/${etag}` })?.status).toBe(304);
+  expect(ask(path, { 'if-none-match': etagBr })?.status).toBe(200);
+  expect(ask(path, { 'if-none-match': etagBr, 'accept-encoding': 'br' })?.status).toBe(304);
+  expect(ask(path)?.headers.get('vary')).toBe('accept-encoding');
+});
+
+test.each([
+  '/assets/console.css',
+  '/assets/console.0000000000000000.css',
+  '/assets/../package.json',
+  '/assets/',
+])('there is nothing at %s', async (path) => {
+  const { ask: askConsole } = startConsole(CUSTOMER);
+  expect((await askConsole(path)).status).toBe(404);
+});
+
+test('the console serves its assets to everybody, with HEAD too', async () => {
+  const { ask: askConsole } = startConsole(undefined);
+  expect((await askConsole(assets.paths.htmx)).status).toBe(200);
+  expect((await askConsole(assets.paths.htmx, { method: 'HEAD' })).status).toBe(200);
+});
+
+test.each([
+  [null, 'identity'],
+  ['', 'identity'],
+  ['gzip, deflate, br, zstd', 'br'],
+  ['gzip', 'gzip'],
+  ['GZIP', 'gzip'],
+  ['br;q=0, gzip', 'gzip'],
+  ['br;q=0.1', 'br'],
+  ['*', 'br'],
+  ['*;q=0', 'identity'],
+  ['br;q=nonsense', 'identity'],
+  ['identity', 'identity'],
+] as const)('Accept-Encoding %p is answered in %s', (header, encoding) => {
+  expect(encodingFor(header)).toBe(encoding);
+});
+
+test('no stylesheet or script names another origin', async () => {
+  for (const path of [assets.paths.style, assets.paths.script]) {
+    expect(await ask(path)?.text()).not.toMatch(/https?:\/\/(?!www\.w3\.org)|@import|url\(/);
+  }
+});

@@ -1,0 +1,259 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { DrawerLink } from '../../../deploys/console/page/link.tsx';
+import { Live } from '../../../deploys/console/page/live.tsx';
+import { SecretBox } from '../../../deploys/console/page/secret-box.tsx';
+import { TextField } from '../../../deploys/console/page/field.tsx';
+import { PostForm, Submit } from '../../../deploys/console/page/form.tsx';
+import { Time } from '../../../deploys/console/page/time.tsx';
+import { forAnyone, forViewer, type Route } from '../../../deploys/console/routing/route.ts';
+import { createThemeAction } from '../../../deploys/console/theme-action.ts';
+import { type PageOptions, type StartedBrowser, startBrowser } from '../../started/browser.ts';
+import { CUSTOMER, serveConsole } from './started.tsx';
+
+/** How often each page was asked for. */
+const asked = { live: 0 };
+
+const ROUTES: readonly Route[] = [
+  forAnyone('/theme', { post: createThemeAction('http://127.0.0.1') }),
+  forViewer('/live', {
+    get: ({ show }) => {
+      asked.live += 1;
+      return show({
+        title: 'Live',
+        body: (
+          <>
+            <Live id="part" from="/live" everySeconds={0.05}>
+              <p id="count">{asked.live}</p>
+              <a href="/plain">inside</a>
+              <details id="more">
+                <summary>More</summary>
+                <p>of it</p>
+              </details>
+            </Live>
+            <button type="button" id="outside">
+              outside
+            </button>
+          </>
+        ),
+      });
+    },
+  }),
+  forViewer('/plain', {
+    get: ({ show, nowMs }) =>
+      show({
+        title: 'Plain',
+        body: (
+          <>
+            <DrawerLink to="/detail">Open</DrawerLink>
+            <DrawerLink to="/absent">Absent</DrawerLink>
+            <SecretBox name="API key" secret="sluice_abc" />
+            <Time atMs={nowMs} />
+            <PostForm action="/form">
+              <Submit>Send</Submit>
+            </PostForm>
+          </>
+        ),
+      }),
+  }),
+  forViewer('/detail', {
+    get: ({ show }) =>
+      show({
+        title: 'Detail',
+        crumbs: [{ label: 'Plain', to: '/plain' }],
+        body: (
+          <p>
+            in detail <DrawerLink to="/detail/next">Next</DrawerLink>
+          </p>
+        ),
+      }),
+  }),
+  forViewer('/detail/next', { get: ({ show }) => show({ title: 'Next one', body: <p>more</p> }) }),
+  forViewer('/form', {
+    post: ({ show }) =>
+      show({
+        title: 'Form',
+        status: 422,
+        body: (
+          <PostForm action="/form" errors={{ url: 'It is wrong.' }}>
+            <TextField name="url" label="URL" error="It is wrong." />
+          </PostForm>
+        ),
+      }),
+  }),
+];
+
+// A browser on a busy machine takes its time.
+setDefaultTimeout(30_000);
+
+let browser: StartedBrowser;
+let served: ReturnType<typeof serveConsole>;
+beforeAll(async () => {
+  browser = await startBrowser();
+  served = serveConsole(CUSTOMER, ROUTES);
+});
+afterAll(async () => {
+  await browser[Symbol.asyncDispose]();
+  await served[Symbol.asyncDispose]();
+});
+/** What any wait may take. */
+const WAIT_MS = 10_000;
+const COUNT = "Number(document.getElementById('count').textContent)";
+
+/** Waits until the live part has been made so often. Asked from outside: the page's policy evaluates no text. */
+async function countAbove(page: Page, least: number): Promise<void> {
+  const deadline = performance.now() + WAIT_MS;
+  while (Number(await page.evaluate(COUNT)) <= least) {
+    if (performance.now() > deadline) throw new Error(`the part was made no more than ${least} times`);
+    await page.evaluate('new Promise(requestAnimationFrame)');
+  }
+}
+const open = (options: Partial<PageOptions> = {}) => browser.open({ origin: served.origin, ...options });
+
+describe('a live part', () => {
+  test('brings itself up to date, keeps what was unfolded, and leaves the focus alone', async () => {
+    await using opened = await open();
+    const { page, faults } = opened;
+    await page.goto('/live');
+    await page.click('summary');
+    await page.focus('#outside');
+    const before = Number(await page.evaluate(COUNT));
+    await countAbove(page, before + 2);
+    expect(await page.evaluate("document.getElementById('more').open")).toBe(true);
+    expect(await page.evaluate('document.activeElement.id')).toBe('outside');
+    expect(faults).toEqual([]);
+  });
+
+  test.each([
+    ['the focus is inside', "document.querySelector('#part a').focus()", 'document.activeElement.blur()'],
+    [
+      'a text inside is selected',
+      "getSelection().selectAllChildren(document.getElementById('part'))",
+      'getSelection().removeAllRanges()',
+    ],
+    [
+      'nobody sees the page',
+      "Object.defineProperty(document, 'hidden', { value: true, configurable: true })",
+      'delete document.hidden',
+    ],
+  ])('waits while %s, and goes on after it', async (_, begin, end) => {
+    await using opened = await open();
+    const { page } = opened;
+    await page.goto('/live');
+    await page.evaluate(`(${begin}, undefined)`);
+    const before = asked.live;
+    // Twenty turns of the part's own clock, heard before each request would go out.
+    await page.evaluate(
+      "new Promise((done) => { let turns = 0; document.body.addEventListener('htmx:beforeRequest', () => { if (++turns === 20) done() }) })",
+    );
+    expect(asked.live).toBeLessThanOrEqual(before + 1); // one may have been under way
+    const waited = Number(await page.evaluate(COUNT));
+    await page.evaluate(`(${end}, undefined)`);
+    await countAbove(page, waited + 2);
+  });
+});
+
+describe('the drawer', () => {
+  test('shows a page at the side, and gives the focus back', async () => {
+    await using opened = await open();
+    const { page, faults } = opened;
+    await page.goto('/plain');
+    await page.focus('text=Open');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#drawer[open]');
+    expect(await page.textContent('#drawer-body')).toBe('Detailin detail Next');
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
+    await page.click('#drawer >> text=Next');
+    await page.waitForSelector('#drawer h1:text-is("Next one")');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('#drawer:not([open])', { state: 'attached' });
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Open');
+    expect(new URL(page.url()).pathname).toBe('/plain');
+    expect(faults).toEqual([]);
+  });
+
+  test('gives way to the full page when there is none to show', async () => {
+    await using opened = await open({ expectedStatuses: [404] });
+    await opened.page.goto('/plain');
+    await opened.page.click('text=Absent');
+    await opened.page.waitForURL('**/absent');
+  });
+
+  test('is the full page without scripts', async () => {
+    await using opened = await open({ javaScript: false });
+    await opened.page.goto('/plain');
+    await opened.page.click('text=Open');
+    expect(await opened.page.textContent('h1')).toBe('Detail');
+  });
+});
+
+test('a secret is copied whole', async () => {
+  await using opened = await open();
+  const { page, context } = opened;
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.goto('/plain');
+  await page.click('[data-copy]');
+  await page.waitForSelector('[data-copied]');
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe('sluice_abc');
+});
+
+test('a time is in UTC, with the time of the viewer in its tooltip', async () => {
+  await using opened = await open();
+  await opened.page.goto('/plain');
+  const time = opened.page.locator('main time');
+  expect(await time.textContent()).toBe('2026-11-21 22:05:09UTC');
+  expect(await time.getAttribute('title')).toMatch(/2026/);
+});
+
+test('a message and the ticket of a secret leave the address', async () => {
+  await using opened = await open();
+  await opened.page.goto('/plain?done=saved&shown=abc&q=1');
+  expect(await opened.page.textContent('#flash')).toBe('Saved.');
+  expect(opened.page.url()).toBe(`${served.origin}/plain?q=1`);
+});
+
+test.each([true, false])('the colours are chosen with scripts: %p', async (javaScript) => {
+  await using opened = await open({ javaScript });
+  const { page } = opened;
+  const ground = async (theme: string) => {
+    await page.waitForSelector(`html${theme}`);
+    await page.waitForLoadState();
+    return page.evaluate('getComputedStyle(document.body).backgroundColor');
+  };
+  await page.goto('/plain?q=1');
+  expect(await ground(':not([data-theme])')).toBe('rgb(246, 247, 248)');
+  await page.click('text=Dark colours');
+  expect(await ground('[data-theme=dark]')).toBe('rgb(14, 17, 19)');
+  expect(page.url()).toBe(`${served.origin}/plain?q=1`);
+  await page.click('text=Colours of the system');
+  expect(await ground(':not([data-theme])')).toBe('rgb(246, 247, 248)');
+});
+
+test('what was wrong with a form takes the focus, and leads to its field', async () => {
+  await using opened = await open({ expectedStatuses: [422] });
+  const { page } = opened;
+  await page.goto('/plain');
+  await page.click('text=Send');
+  await page.waitForSelector('.error-summary:focus');
+  await page.click('.error-summary a');
+  expect(await page.evaluate('document.activeElement.id')).toBe('url');
+  expect(await page.getAttribute('#url', 'aria-describedby')).toBe('url-error');
+});
+
+test('the first key press leads past the navigation', async () => {
+  await using opened = await open();
+  const { page } = opened;
+  await page.goto('/plain');
+  await page.keyboard.press('Tab');
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content');
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Tab');
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('Open');
+});
+
+test('without scripts nothing is offered that needs them', async () => {
+  await using opened = await open({ javaScript: false });
+  await opened.page.goto('/plain');
+  expect(await opened.page.locator('[data-copy]').isVisible()).toBe(false);
+  expect(opened.faults).toEqual([]);
+});

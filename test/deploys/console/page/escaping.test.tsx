@@ -1,0 +1,144 @@
+import { describe, expect, test } from 'bun:test';
+import type { ComponentChildren } from 'preact';
+import { render } from 'preact-render-to-string';
+import { Badge } from '../../../../deploys/console/page/badge.tsx';
+import { Chart } from '../../../../deploys/console/page/chart.tsx';
+import { CodeBlock, ShortAddress } from '../../../../deploys/console/page/code.tsx';
+import { ConfirmForm } from '../../../../deploys/console/page/confirm-form.tsx';
+import { Crumbs } from '../../../../deploys/console/page/crumbs.tsx';
+import { Facts } from '../../../../deploys/console/page/facts.tsx';
+import { SelectField, TextArea, TextField } from '../../../../deploys/console/page/field.tsx';
+import { Filters } from '../../../../deploys/console/page/filters.tsx';
+import { Hidden, PostForm, Submit } from '../../../../deploys/console/page/form.tsx';
+import { DrawerLink, Link, OutwardLink } from '../../../../deploys/console/page/link.tsx';
+import { Live } from '../../../../deploys/console/page/live.tsx';
+import { Pager } from '../../../../deploys/console/page/pager.tsx';
+import { SecretBox } from '../../../../deploys/console/page/secret-box.tsx';
+import { Sparkline } from '../../../../deploys/console/page/sparkline.tsx';
+import { Table } from '../../../../deploys/console/page/table.tsx';
+import { forAccount } from '../../../../deploys/console/routing/route.ts';
+import { CUSTOMER, startConsole } from '../started.tsx';
+
+const HOSTILE = [
+  `<script>alert(1)</script>`,
+  `" onmouseover="alert(1)`,
+  `' autofocus onfocus='alert(1)`,
+  `</title></textarea></code><img src=x onerror=alert(1)>`,
+  `{"constructor":null,"type":"script"}`,
+];
+
+/** What the parts make of one text, wherever they take one. */
+function everywhere(text: string): readonly ComponentChildren[] {
+  return [
+    <p>{text}</p>,
+    <Badge tone="good">{text}</Badge>,
+    <Crumbs crumbs={[{ label: text, to: '/' }]} here={text} />,
+    <Facts facts={[{ label: text, value: text }]} />,
+    <Link to="/" label={text}>
+      {text}
+    </Link>,
+    <ShortAddress id="a" address={text} of={text} />,
+    <CodeBlock id="c" label={text} text={text} />,
+    <SecretBox name={text} secret={text} />,
+    <Sparkline values={[1]} label={text} />,
+    <TextField name="n" label={text} value={text} hint={text} error={text} placeholder={text} />,
+    <TextArea name="t" label={text} value={text} />,
+    <SelectField name="s" label={text} value={text} options={[{ value: text, label: text }]} />,
+    <PostForm action="/x" errors={{ n: text, form: text }} label={text}>
+      <Hidden name="h" value={text} />
+      <Submit label={text}>{text}</Submit>
+    </PostForm>,
+    <ConfirmForm action="/x" phrase={text} button={text}>
+      {text}
+    </ConfirmForm>,
+    <Chart
+      id="chart"
+      title={text}
+      kind="line"
+      timesMs={[0]}
+      series={[{ label: text, values: [1] }]}
+      unit={text}
+    />,
+    <Table
+      caption={text}
+      columns={[{ label: text, cell: () => text }]}
+      rows={[1]}
+      keyOf={String}
+      empty={text}
+    />,
+  ];
+}
+
+/** Reads HTML as a browser does: every element with its attributes. */
+function elementsOf(html: string): readonly (readonly [tag: string, attributes: readonly string[]])[] {
+  const found: [string, string[]][] = [];
+  new HTMLRewriter()
+    .on('*', {
+      element: ({ tagName, attributes }) => void found.push([tagName, [...attributes].map(([name]) => name)]),
+    })
+    .transform(html);
+  return found;
+}
+
+describe.each(HOSTILE)('the text %p', (text) => {
+  test('makes the same elements and attributes as a harmless one, in every part', () => {
+    for (const [i, made] of everywhere(text).entries()) {
+      const harmless = everywhere('harmless text')[i];
+      expect(elementsOf(render(<div>{made}</div>))).toEqual(elementsOf(render(<div>{harmless}</div>)));
+    }
+  });
+
+  test('does so in the document, as title, account and e-mail', async () => {
+    const shown = async (words: string) => {
+      const page = forAccount('/x', { get: ({ show }) => show({ title: words, body: <p>{words}</p> }) });
+      const account = { id: 7, name: words, plan: undefined };
+      const { ask } = startConsole({ ...CUSTOMER, email: words }, [page], { accountOf: () => account });
+      return elementsOf(await (await ask('/accounts/7/x')).text());
+    };
+    expect(await shown(text)).toEqual(await shown('harmless text'));
+  });
+});
+
+describe('an address that leads elsewhere', () => {
+  const ELSEWHERE = [
+    'javascript:alert(1)',
+    'JaVaScript:alert(1)',
+    ' javascript:alert(1)',
+    'data:text/html,x',
+    'https://evil.example.com/',
+    '//evil.example.com/',
+    '/\\evil.example.com/',
+    '/\t/evil.example.com/',
+    '/\n/evil.example.com/',
+    'evil',
+    '',
+  ];
+  test.each(ELSEWHERE)('%p becomes no link, form or refresh', (to) => {
+    const html = render(
+      <div>
+        <Link to={to}>a</Link>
+        <DrawerLink to={to}>b</DrawerLink>
+        <Pager newer={to} older={to} />
+        <PostForm action={to}>c</PostForm>
+        <Filters path={to} isFiltered>
+          d
+        </Filters>
+        <Live id="e" from={to}>
+          e
+        </Live>
+      </div>,
+    );
+    const attributes = elementsOf(html).flatMap(([, names]) => names);
+    for (const name of ['href', 'action', 'hx-get']) expect(attributes).not.toContain(name);
+  });
+
+  test.each(['javascript:alert(1)', 'data:text/html,x', 'file:///etc/passwd'])(
+    '%p is no link out either',
+    (href) => expect(render(<OutwardLink url={new URL(href)}>a</OutwardLink>)).toBe('<span>a</span>'),
+  );
+
+  test('a link out tells the other site nothing', () => {
+    const html = render(<OutwardLink url={new URL('https://example.com/"x')}>a</OutwardLink>);
+    expect(html).toBe('<a href="https://example.com/%22x" rel="noopener noreferrer" target="_blank">a</a>');
+  });
+});
