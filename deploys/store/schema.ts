@@ -6,6 +6,8 @@ import { OUTBOX_MIGRATIONS } from '../outbox/schema.ts';
  * What the watcher knows. `reading` has one row: the slot the last reading was taken at and when it began (Unix
  * milliseconds); `programs` is what it said. `block_times` are Unix seconds and never change once known.
  * `chain` has one row once a backend told the genesis hash (base58): all of the above is of that chain.
+ * `program_deploys` are the deploys that were seen, of programs that are watched or once were, and whether or not they
+ * made an event.
  * Webhooks and their deliveries follow, and the log of who changed what.
  */
 export const DEPLOYS_MIGRATIONS: Migrations = {
@@ -27,6 +29,17 @@ export const DEPLOYS_MIGRATIONS: Migrations = {
   `,
   'programs-2': `
     CREATE TABLE chain (one INTEGER PRIMARY KEY CHECK (one = 1), genesis_hash TEXT NOT NULL) STRICT;
+  `,
+  'program-deploys-1': `
+    CREATE TABLE program_deploys (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      program_id TEXT NOT NULL,
+      deploy_slot INTEGER NOT NULL,
+      previous_slot INTEGER,
+      detected_at_ms INTEGER NOT NULL,
+      authority TEXT
+    ) STRICT;
+    CREATE INDEX program_deploys_of_program ON program_deploys (program_id, id);
   `,
   ...OUTBOX_MIGRATIONS,
   ...AUDIT_MIGRATIONS,

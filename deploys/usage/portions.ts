@@ -8,8 +8,8 @@ export type Summing = Readonly<{ select: string; group: string }>;
 /** Sums of the cells in these hours, in parts: a group may come in several. Ends early when `signal` aborts. */
 export type ReadPortions<Row> = (hours: Hours, signal: AbortSignal) => AsyncGenerator<readonly Row[]>;
 
-/** Cells summed at once: two to five milliseconds, in which everything else here waits. */
-const PORTION = 4_000;
+/** Cells summed at once: one or two milliseconds, in which everything else here waits. */
+const PORTION = 2_000;
 const PAUSE_MS = 1;
 
 type Place = Readonly<{ hour: number; accountId: number; keyId: string; method: string; node: string }>;
