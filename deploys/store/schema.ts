@@ -42,5 +42,9 @@ export const DEPLOYS_MIGRATIONS: Migrations = {
     CREATE INDEX program_deploys_of_program ON program_deploys (program_id, id);
   `,
   ...OUTBOX_MIGRATIONS,
+  'webhooks-failing-1': `
+    CREATE INDEX webhooks_failing ON webhooks (failing_since_ms, id)
+      WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL;
+  `,
   ...AUDIT_MIGRATIONS,
 };
