@@ -34,7 +34,7 @@ describe('what is no status is a reason, never an error', () => {
     ['no JSON', () => new Response('<html>'), 'not the status of a gateway of this version'],
     [
       'more than there is to tell',
-      () => new Response('x'.repeat(300_000)),
+      () => new Response(JSON.stringify(STATUS) + ' '.repeat(300_000)),
       'not the status of a gateway of this version',
     ],
     ['an older version', () => new Response('Not found.', { status: 404 }), 'HTTP 404'],

@@ -99,9 +99,9 @@ describe('what hours grow by', () => {
     await clock.advance(0);
     take([cell({ calls: 5 })]);
     await clock.advance(10_000);
-    books.ledger.run('UPDATE usage_hours SET calls = 4');
+    books.ledger.run('UPDATE usage_hours SET calls = 4, refused = 3');
     await clock.advance(10_000);
-    expect(done()).toEqual({ 0: [5, 0, 0] });
+    expect(done()).toEqual({ 0: [5, 3, 0] });
   });
 });
 

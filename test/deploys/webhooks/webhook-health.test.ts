@@ -86,7 +86,8 @@ describe('deliveries', () => {
 
 test('latency is that of answered attempts of the week, the newest 200', () => {
   for (let i = 1; i <= 100; i++) deliver('delivered', 1, i);
-  deliver('failed', 1);
+  const silent = deliver('failed', 1, 9_999);
+  queue.store.run('UPDATE attempts SET status = NULL WHERE delivery_id = ?', [silent]);
   deliver('delivered', 200, 9_999);
   deliver('delivered', 1, 9_999, 'other');
   expect(health().latency).toEqual({ p50Ms: 50, p95Ms: 95 });
