@@ -37,7 +37,7 @@ describe('a claim', () => {
     ]);
   });
 
-  test('is made once: what is leased is nobody else’s (row 24, without the lock)', () => {
+  test('is made once: what is leased is nobody else’s (E24, without the lock)', () => {
     using queue = startQueue();
     for (const id of ['one', 'two']) queue.addWebhook(id);
     queue.upgrade('A', 7);
@@ -58,7 +58,7 @@ describe('a claim', () => {
     ]);
   });
 
-  test('goes to the URL of this moment, not of the event (row 29)', () => {
+  test('goes to the URL of this moment, not of the event (E29)', () => {
     using queue = startQueue();
     queue.addWebhook('one');
     queue.upgrade('A', 7);
@@ -94,7 +94,7 @@ describe('places', () => {
     expect(next.map(({ webhookId }) => webhookId)).toEqual([first?.webhookId ?? '']);
   });
 
-  test('are eight to a host, and 500 webhooks on one do not hide the others behind them (row 28)', () => {
+  test('are eight to a host, and 500 webhooks on one do not hide the others behind them (E28)', () => {
     using queue = startQueue();
     for (let i = 0; i < 500; i++) queue.addWebhook(`slow ${i}`, { host: 'slow.example.com' });
     queue.upgrade('A', 7, START_MS);

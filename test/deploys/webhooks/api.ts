@@ -9,11 +9,11 @@ import { scriptedPolicy, testSeal, URL_TEXT } from './started.ts';
 type Parsed = any;
 type Document = { paths: Record<string, Record<string, unknown>>; components: { schemas: object } };
 
-/** The whole app with webhooks, over a scripted network, for two accounts. */
-export function startWebhookApi() {
+/** The whole app with webhooks, over a scripted network, for two accounts. All attempts end as `sent`. */
+export function startWebhookApi(sent = answered(200)) {
   const { policy, names } = scriptedPolicy();
   names.set('away.example.com', Object.assign(new Error('away'), { code: 'ESERVFAIL' }));
-  const send = createScriptedSend(() => answered(200));
+  const send = createScriptedSend(() => sent);
   const deploys = startDeploys(watchedOf('A'), [startChain()], ':memory:', send, (store) => ({
     webhooks: { seal: testSeal, policy },
     secretsOf: createSecretsOf(store, testSeal),
