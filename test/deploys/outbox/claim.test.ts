@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import type { Claim } from '../../../deploys/outbox/claim.ts';
+import { type Claim, DUE } from '../../../deploys/outbox/claim.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { startQueue } from './queue.ts';
@@ -69,6 +69,19 @@ describe('a claim', () => {
   });
 });
 
+test('who has no room left is passed over by index alone', () => {
+  using queue = startQueue();
+  const given = { nowMs: 1, again: 1, webhooks: '["a"]', hosts: '["b"]', limit: 1 };
+  const plan = queue.store
+    .query<{ detail: string }, typeof given>(`EXPLAIN QUERY PLAN ${DUE}`)
+    .all(given)
+    .map(({ detail }) => detail);
+  expect(plan[0]).toBe('SEARCH d USING INDEX deliveries_due (due_at_ms<?)');
+  expect(plan).toContain('SEARCH webhooks USING COVERING INDEX webhooks_on_host (host=?)');
+  expect(plan.filter((step) => step.startsWith('SCAN') && !step.includes('json_each'))).toEqual([]);
+  expect(queue.values("SELECT name FROM pragma_index_info('deliveries_due')").flat()).toContain('webhook_id');
+});
+
 describe('places', () => {
   test('are 64 in all', () => {
     using queue = startQueue();
@@ -112,8 +125,8 @@ describe('places', () => {
     for (let i = 0; i < 64; i++) queue.addWebhook(`webhook ${i}`);
     queue.upgrade('A', 7);
     for (const claim of queue.outbox.claim(START_MS, [])) queue.end(claim, answered(500), START_MS);
-    queue.upgrade('A', 8, START_MS + 30_000);
-    const claims = queue.outbox.claim(START_MS + 30_000, []);
+    queue.upgrade('A', 8, START_MS + 30_001);
+    const claims = queue.outbox.claim(START_MS + 30_001, []);
     expect(counted(claims, ({ number }) => `attempt ${number}`)).toEqual({
       'attempt 2': 48,
       'attempt 1': 16,
