@@ -6,7 +6,7 @@ import type { Store } from '../shared/store/open.ts';
 import { createApp } from './api/app.ts';
 import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog } from './api/request-log.ts';
-import { createAdmit } from './api/webhooks/admit.ts';
+import { type AdmitBySession, createAdmit } from './api/webhooks/admit.ts';
 import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
 import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, healthOf } from './health.ts';
@@ -41,8 +41,11 @@ export type DeploysDeps = Readonly<{
   random(bytes: number): Uint8Array;
   /** How deliveries are sent. Absent, they are queued and wait. */
   delivery?: DeliveryDeps;
-  /** How webhooks are kept, and where they may lead. Absent, the API has none. */
-  webhooks?: Readonly<{ seal: Seal; policy: NetworkPolicy }>;
+  /**
+   * How webhooks are kept, where they may lead, and who may manage them without a key. Absent, the API has none, or
+   * keys alone.
+   */
+  webhooks?: Readonly<{ seal: Seal; policy: NetworkPolicy; bySession?: AdmitBySession }>;
 }>;
 
 /** How long a revoked key may go on working. */
@@ -150,8 +153,12 @@ function createQueue({ store, programs, random }: Pick<DeploysDeps, 'store' | 'p
 function webhookRoutesOf(deps: DeploysDeps, enqueue: Enqueue, identify: Identify, wake: () => void) {
   const { programs, store, clock, random } = deps;
   if (deps.webhooks === undefined) return undefined;
+  const { bySession, ...kept } = deps.webhooks;
   const watched = new Set<string>(programs.map(({ address }) => address));
   const isWatched = (address: string) => watched.has(address);
-  const webhooks = createWebhooks({ ...deps.webhooks, store, clock, enqueue, wake, isWatched, random });
-  return { admit: createAdmit({ identify, enter: createRequestLog(), clock }), webhooks };
+  const webhooks = createWebhooks({ ...kept, store, clock, enqueue, wake, isWatched, random });
+  return {
+    admit: createAdmit({ identify, enter: createRequestLog(), clock, ...(bySession && { bySession }) }),
+    webhooks,
+  };
 }
