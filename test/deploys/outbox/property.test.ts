@@ -206,4 +206,4 @@ test('whatever processes claim, finish, reap, prune and crash: six attempts, one
     }),
     { numRuns: RUNS, seed: 5 },
   );
-});
+}, 30_000);
