@@ -1,7 +1,10 @@
 import { systemClock } from '../shared/clock.ts';
+import { nthPublic } from '../test/deploys/delivery/namespace/network.ts';
 import { createAuthority } from '../test/fakes/receiver-certificates.ts';
 import { startDns } from '../test/fakes/receiver-dns.ts';
-import { nthPublic } from '../test/deploys/delivery/namespace/network.ts';
+
+/** A POST as it came: to the nth webhook's host, of which delivery, about which program and slot, when. */
+export type SeenPost = Readonly<{ n: number; id: string; about: string; atMs: number }>;
 
 /** The host of the nth webhook; each has an address of its own. */
 export const hostOf = (n: number) => `h${n}.example.com`;
@@ -10,7 +13,7 @@ if (import.meta.main) await serve(process.argv[2] ?? '', Number(process.argv[3])
 
 /**
  * All receivers of a bench and the name server that leads to them, as one process: an answer after `delayMs`, from the
- * first `hanging` hosts none. The authority's certificate goes to `caPath`. A GET gives when each host had its first POST.
+ * first `hanging` hosts none. The authority's certificate goes to `caPath`. A GET gives the POSTs that came.
  */
 async function serve(caPath: string, delayMs: number, hanging: number): Promise<void> {
   const authority = createAuthority();
@@ -20,18 +23,19 @@ async function serve(caPath: string, delayMs: number, hanging: number): Promise<
     if (n === undefined) return 'no-such-name';
     return type === 'A' ? [nthPublic(n)] : [];
   }, 53);
-  const firstAtMs = new Map<number, number>();
-  let posts = 0;
+  const posts: SeenPost[] = [];
   const server = Bun.serve({
     hostname: '0.0.0.0',
     port: 443,
     idleTimeout: 60,
     tls: authority.issue({ dns: ['*.example.com'] }),
     fetch: async (request) => {
+      if (request.method === 'GET') return Response.json(posts);
+      const atMs = systemClock.now();
       const n = numberOf(request.headers.get('host') ?? '') ?? -1;
-      if (request.method === 'GET') return Response.json({ posts, firstAtMs: [...firstAtMs] });
-      posts++;
-      if (!firstAtMs.has(n)) firstAtMs.set(n, systemClock.now());
+      // oxlint-disable-next-line no-explicit-any -- what the app under test sends
+      const { id, data } = (await request.json()) as any;
+      posts.push({ n, id, about: `${data.program_id} ${data.deploy_slot}`, atMs });
       await systemClock.sleep(n < hanging ? 60_000 : delayMs, request.signal);
       return new Response(null, { status: 204 });
     },

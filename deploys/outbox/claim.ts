@@ -37,6 +37,20 @@ type DueRow = {
 };
 
 /**
+ * What is due, oldest first. Who has no room left is passed over by the index alone: a receiver that hangs may have a
+ * hundred thousand deliveries due, and nobody else is to wait for their rows.
+ */
+export const DUE = `
+  SELECT d.id, d.webhook_id, d.event_kind, d.body, d.attempts, d.created_at_ms, d.next_attempt_at_ms, w.url, w.host
+  FROM deliveries d INDEXED BY deliveries_due CROSS JOIN webhooks w ON w.id = d.webhook_id
+  WHERE d.due_at_ms <= $nowMs
+    AND ($again OR (d.attempts = 0 AND d.resend_at_ms IS NULL))
+    AND w.paused_at_ms IS NULL AND w.deleted_at_ms IS NULL
+    AND d.webhook_id NOT IN (SELECT value FROM json_each($webhooks)
+      UNION ALL SELECT id FROM webhooks WHERE host IN (SELECT value FROM json_each($hosts)))
+  ORDER BY d.due_at_ms LIMIT $limit`;
+
+/**
  * Claims what is due, oldest first, as far as there is room beside what is `underWay`: lease, token and the attempt's
  * row are written in one IMMEDIATE transaction before anything is sent.
  */
@@ -44,15 +58,7 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
   const due = store.prepare<
     DueRow,
     { nowMs: number; again: number; webhooks: string; hosts: string; limit: number }
-  >(`
-    SELECT d.id, d.webhook_id, d.event_kind, d.body, d.attempts, d.created_at_ms, d.next_attempt_at_ms, w.url, w.host
-    FROM deliveries d INDEXED BY deliveries_due CROSS JOIN webhooks w ON w.id = d.webhook_id
-    WHERE d.due_at_ms <= $nowMs
-      AND ($again OR (d.attempts = 0 AND d.resend_at_ms IS NULL))
-      AND w.paused_at_ms IS NULL AND w.deleted_at_ms IS NULL
-      AND d.webhook_id NOT IN (SELECT value FROM json_each($webhooks))
-      AND w.host NOT IN (SELECT value FROM json_each($hosts))
-    ORDER BY d.due_at_ms LIMIT $limit`);
+  >(DUE);
   const leaseAuto = store.prepare(`
     UPDATE deliveries SET state = 'attempting', attempts = attempts + 1, next_attempt_at_ms = NULL,
       lease_token = ?1, lease_until_ms = ?2 WHERE id = ?3`);

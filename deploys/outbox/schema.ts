@@ -117,6 +117,9 @@ export const OUTBOX_MIGRATIONS: Migrations = {
     CREATE INDEX attempts_kept ON attempts (started_at_ms) WHERE answer_body IS NOT NULL;
   `,
   'webhooks-3': `
+    DROP INDEX deliveries_due;
+    CREATE INDEX deliveries_due ON deliveries (due_at_ms, webhook_id) WHERE due_at_ms IS NOT NULL;
+    CREATE INDEX webhooks_on_host ON webhooks (host);
     CREATE INDEX events_old ON events (created_at_ms);
     CREATE INDEX webhooks_deleted ON webhooks (deleted_at_ms) WHERE deleted_at_ms IS NOT NULL;
   `,

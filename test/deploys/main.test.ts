@@ -105,7 +105,7 @@ describe('it refuses to start with one sentence and exit code 1', () => {
     ]);
   });
 
-  test('when another one runs on the same database: two would send every delivery twice (row 24)', async () => {
+  test('when another one runs on the same database: two would send every delivery twice (E24)', async () => {
     using folder = folderWith('');
     await using _first = await startProcess(folder.args, folder.path);
     const { code, stderr } = await runToEnd(folder.args, folder.path);

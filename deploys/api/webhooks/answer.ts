@@ -69,9 +69,15 @@ export function outcomeResponse(outcome: Outcome): Response {
   }
 }
 
-/** Nothing of an account is kept by a cache. */
+/** Nothing of an account is kept by a cache, and what a receiver answered is no page to any browser. */
+const HEADERS = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "default-src 'none'",
+};
+
 export function jsonResponse(value: object, status = 200): Response {
-  return Response.json(value, { status, headers: { 'cache-control': 'no-store' } });
+  return Response.json(value, { status, headers: HEADERS });
 }
 
 function conflict(text: string): Response {

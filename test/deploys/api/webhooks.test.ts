@@ -1,5 +1,7 @@
 import { Value } from '@sinclair/typebox/value';
 import { describe, expect, test } from 'bun:test';
+import { createAudit } from '../../../deploys/audit/audit.ts';
+import type { AdmitBySession } from '../../../deploys/api/webhooks/admit.ts';
 import { REQUESTS_MAX } from '../../../deploys/api/request-log.ts';
 import {
   DeliveriesAnswer,
@@ -7,6 +9,7 @@ import {
   WebhookSecretAnswer,
 } from '../../../deploys/api/webhooks/schema.ts';
 import { WEBHOOKS_PATH } from '../../../deploys/api/webhooks/routes.ts';
+import { answered } from '../../fakes/scripted-send.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { until } from '../started.ts';
 import { startWebhookApi } from '../webhooks/api.ts';
@@ -53,6 +56,63 @@ describe('webhooks over HTTP', () => {
       expect((await api.ask('HEAD', path))[0]).toBe(200);
     for (const path of [`/${ABSENT}`, `/${id}/deliveries/${ABSENT}`])
       expect((await api.ask('HEAD', path))[0]).toBe(404);
+  });
+
+  test('show what a receiver answered as text within JSON that no browser runs (E32)', async () => {
+    const page = '</script><script>alert(1)</script><img src=x onerror=alert(2)>';
+    await using api = startWebhookApi(answered(200, page));
+    const id = await api.made();
+    await api.watch();
+    const [, { delivery_id: delivery }] = await api.ask('POST', `/${id}/test`);
+    await api.clock.advance(1_000);
+    await until(() => api.posts.length === 1);
+    await api.clock.advance(1_000);
+    const path = `${WEBHOOKS_PATH}/${id}/deliveries/${delivery}`;
+    const request = new Request(`http://localhost${path}`, { headers: { 'x-token': api.key } });
+    const response = await api.answer(request);
+    const { headers } = response;
+    expect(headers.get('content-type')).toMatch(/^application\/json/);
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('content-security-policy')).toBe("default-src 'none'");
+    expect(((await response.json()) as { tries: unknown[] }).tries).toMatchObject([{ response_body: page }]);
+  });
+
+  test('of a paused webhook are refused with a clear message, and leave nothing (E34)', async () => {
+    await using api = startWebhookApi();
+    const id = await api.made();
+    await api.ask('POST', `/${id}/pause`);
+    expect(await api.ask('POST', `/${id}/test`)).toEqual([409, { error: 'The webhook is paused' }]);
+    expect((await api.ask('GET', `/${id}/deliveries`))[1].deliveries).toEqual([]);
+  });
+
+  test('are tested ten times a minute, and no more by another key or way', async () => {
+    await using api = startWebhookApi();
+    const id = await api.made();
+    for (let i = 0; i < 10; i++) expect((await api.ask('POST', `/${id}/test`))[0]).toBe(202);
+    const init = { method: 'POST', headers: { 'x-token': api.key } };
+    const refused = await api.answer(new Request(`http://localhost${WEBHOOKS_PATH}/${id}/test`, init));
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60']);
+  });
+
+  test('are managed by whom a session says, in his own name, where no key is carried', async () => {
+    const bySession: AdmitBySession = async ({ headers }) =>
+      headers.get('cookie') === 'good'
+        ? { kind: 'admitted', by: { accountId: 77, actor: { kind: 'user', userId: 'u9' } } }
+        : undefined;
+    await using api = startWebhookApi(answered(200), bySession);
+    const ask = (headers: Record<string, string>) => {
+      const init = { method: 'POST', headers, body: JSON.stringify({ url: URL_TEXT }) };
+      return api.answer(new Request(`http://localhost${WEBHOOKS_PATH}`, init));
+    };
+    expect((await ask({ cookie: 'good' })).status).toBe(201);
+    expect((await ask({ cookie: 'bad' })).status).toBe(401);
+    expect((await ask({ cookie: 'good', 'x-token': 'wrong' })).status).toBe(401);
+    await api.made();
+    const entries = createAudit(api.store).list({ limit: 9 });
+    expect(entries.map(({ actorKind, actorId, accountId }) => [actorKind, actorId, accountId])).toEqual([
+      ['key', expect.stringMatching(/^[0-9a-f]{16}$/), expect.any(Number)],
+      ['user', 'u9', 77],
+    ]);
   });
 
   test('are paused and resumed', async () => {

@@ -25,7 +25,7 @@ test('what waits is told with how long it has', () => {
   );
 });
 
-test('a queue that cannot be used is an illness, and its reason is for the log alone (row 23)', () => {
+test('a queue that cannot be used is an illness, and its reason is for the log alone (E23)', () => {
   const health = deliveryHealth(
     { underWay: 1, trouble: new Error('/secret/path') },
     { due: 0, oldestDueAtMs: undefined },

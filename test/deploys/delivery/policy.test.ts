@@ -28,6 +28,17 @@ test.each([
   [10_080, false],
 ])('port %d: %p', (port, isAllowed) => expect(internetPolicy([]).allowedPorts(port)).toBe(isAllowed));
 
+test('every port from 1024 up is allowed, but for those that the Fetch standard calls bad', () => {
+  const { allowedPorts } = internetPolicy([]);
+  const refused = Array.from({ length: 65_536 - 1_024 }, (_, i) => 1_024 + i).filter(
+    (port) => !allowedPorts(port),
+  );
+  expect(refused).toEqual([
+    1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679,
+    6697, 10_080,
+  ]);
+});
+
 test('no word of the configuration could loosen it', async () => {
   const files = [...new Bun.Glob('shared/config/*.ts').scanSync({ cwd: ROOT }), 'sluice.example.toml'];
   const texts = await Promise.all(files.map((path) => Bun.file(join(ROOT, path)).text()));

@@ -4,7 +4,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
 import { startQueue } from '../outbox/queue.ts';
 
-test('SIGTERM during an attempt waits for its end, records it and exits 0; nothing is sent again (row 22)', async () => {
+test('SIGTERM during an attempt waits for its end, records it and exits 0; nothing is sent again (E22)', async () => {
   using folder = temporaryFolder();
   const path = join(folder.path, 'sluice.db');
   using queue = startQueue(path);

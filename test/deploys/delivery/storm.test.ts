@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { storm } from './storm.ts';
 
-test('twenty kills with SIGKILL at random points lose no delivery and send none under a second id (rows 19, 20, 21)', async () => {
+test('twenty kills with SIGKILL at random points lose no delivery and send none under a second id (E19, E20, E21)', async () => {
   const { kills, upgrades, posts, lost, doubled, unrecorded } = await storm(20);
   expect({ kills, lost, doubled, unrecorded }).toEqual({ kills: 20, lost: [], doubled: [], unrecorded: [] });
   expect(upgrades).toBeGreaterThanOrEqual(20);

@@ -7,7 +7,7 @@ import { HOUR, MINUTE, SECOND, SOON, startWorker } from './working.ts';
 const idsOf = (posts: readonly { id: string }[]) => posts.map(({ id }) => id);
 
 describe('a process that dies', () => {
-  test('after a POST and before its record sends once more under the same id, after the lease (row 19)', async () => {
+  test('after a POST and before its record sends once more under the same id, after the lease (E19)', async () => {
     using queue = startQueue();
     queue.addWebhook('one');
     queue.upgrade('A', 7);
@@ -25,7 +25,7 @@ describe('a process that dies', () => {
     await work.stop();
   });
 
-  test('between an event and its sending leaves it to the next one, once (row 20)', async () => {
+  test('between an event and its sending leaves it to the next one, once (E20)', async () => {
     using queue = startQueue();
     queue.addWebhook('one');
     queue.upgrade('A', 7, START_MS - HOUR, false);
@@ -37,7 +37,7 @@ describe('a process that dies', () => {
   });
 });
 
-describe('a stop (row 22)', () => {
+describe('a stop (E22)', () => {
   test('waits for the attempt under way, records it, and starts no other', async () => {
     await using work = startWorker();
     work.addWebhook('one');
@@ -78,7 +78,7 @@ describe('a stop (row 22)', () => {
   });
 });
 
-describe('a full disk (row 23)', () => {
+describe('a full disk (E23)', () => {
   /** SQLite then says SQLITE_FULL as it does on a full disk. */
   function fill(work: ReturnType<typeof startWorker>) {
     const [[pages]] = work.values('PRAGMA page_count') as [[number]]; // what the pragma gives
@@ -124,7 +124,7 @@ describe('a full disk (row 23)', () => {
   });
 });
 
-describe('a wall clock that is moved (row 26)', () => {
+describe('a wall clock that is moved (E26)', () => {
   test.each([HOUR, -HOUR])(
     'by %i ms starts no burst, is told, and delays nothing by more than two hours',
     async (byMs) => {
@@ -160,7 +160,7 @@ describe('a wall clock that is moved (row 26)', () => {
 });
 
 describe('isolation', () => {
-  test('one webhook that hangs delays none of 200 others by a second (row 27)', async () => {
+  test('one webhook that hangs delays none of 200 others by a second (E27)', async () => {
     await using work = startWorker(({ post }) =>
       post.url.hostname.startsWith('hung') ? undefined : answered(200),
     );
@@ -213,7 +213,7 @@ describe('isolation', () => {
   });
 });
 
-test('a webhook that is deleted while an attempt is under way is sent nothing more (row 29)', async () => {
+test('a webhook that is deleted while an attempt is under way is sent nothing more (E29)', async () => {
   await using work = startWorker();
   work.addWebhook('one');
   work.upgradeNow('A', 7);
@@ -225,7 +225,7 @@ test('a webhook that is deleted while an attempt is under way is sent nothing mo
   expect(work.states()).toEqual(['cancelled']);
 });
 
-test('an attempt whose lease another took is not recorded, and that is told (row 25)', async () => {
+test('an attempt whose lease another took is not recorded, and that is told (E25)', async () => {
   await using work = startWorker();
   work.addWebhook('one');
   work.upgradeNow('A', 7);

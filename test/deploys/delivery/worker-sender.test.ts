@@ -6,7 +6,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { startQueue } from '../outbox/queue.ts';
 
-test('a URL of this machine that was forced into the database is blocked at the attempt, and nothing connects (row 16)', async () => {
+test('a URL of this machine that was forced into the database is blocked at the attempt, and nothing connects (E16)', async () => {
   let connections = 0;
   using inner = Bun.listen({
     hostname: '127.0.0.1',

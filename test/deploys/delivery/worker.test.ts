@@ -10,7 +10,7 @@ const gapsOf = (posts: readonly TimedPost[]) =>
 const distinct = (values: readonly unknown[]) => new Set(values).size;
 const headerOf = ({ post }: TimedPost, name: string) => String(post.headers[name]);
 
-describe('a delivery that always fails (row 18)', () => {
+describe('a delivery that always fails (E18)', () => {
   test('is attempted six times: at once and 30 s, 2 min, 10 min, 30 min, 2 h after each failure', async () => {
     await using work = startWorker(() => answered(500));
     work.addWebhook('one');
@@ -57,7 +57,7 @@ describe('a delivery that always fails (row 18)', () => {
   });
 });
 
-describe('an answer (row 7)', () => {
+describe('an answer (E7)', () => {
   test.each([200, 204, 299])('of %i delivers', async (status) => {
     await using work = startWorker(() => answered(status));
     work.addWebhook('one');
@@ -67,7 +67,7 @@ describe('an answer (row 7)', () => {
     expect(work.states()).toEqual(['delivered']);
   });
 
-  test('of 200 whose body broke off delivers (rows 3, 4)', async () => {
+  test('of 200 whose body broke off delivers (E3, E4)', async () => {
     await using work = startWorker(() => answered(200, 'half', 'incomplete'));
     work.addWebhook('one');
     work.upgradeNow('A', 7);
@@ -142,7 +142,7 @@ describe('the worker', () => {
     expect(looks).toBeLessThanOrEqual(61);
   });
 
-  test('signs with the next secret too while a rotation waits (row 30)', async () => {
+  test('signs with the next secret too while a rotation waits (E30)', async () => {
     const [current, next] = [new Secret('old secret'), new Secret('new secret')];
     await using work = startWorker(() => answered(500), {
       secretsOf: (_, atMs) =>

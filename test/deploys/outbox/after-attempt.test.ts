@@ -68,7 +68,7 @@ describe('an automatic attempt (spec 3.2)', () => {
     ['cancelled', { isDeleted: true }],
     ['skipped', { isPaused: true }],
     ['cancelled', { isDeleted: true, isPaused: true }],
-  ] as const)('of a webhook that left meanwhile ends as %s unless it succeeded (row 29)', (state, more) => {
+  ] as const)('of a webhook that left meanwhile ends as %s unless it succeeded (E29)', (state, more) => {
     for (const verdict of [FAILED, INTERRUPTED])
       expect(afterAttempt(automatic(2, more), verdict, NOW)).toMatchObject({ state, finishedAtMs: NOW });
     expect(afterAttempt(automatic(2, more), SUCCEEDED, NOW).state).toBe('delivered');

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import type { Claim } from '../../../deploys/outbox/claim.ts';
+import { type Claim, DUE } from '../../../deploys/outbox/claim.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { startQueue } from './queue.ts';
@@ -37,7 +37,7 @@ describe('a claim', () => {
     ]);
   });
 
-  test('is made once: what is leased is nobody else’s (row 24, without the lock)', () => {
+  test('is made once: what is leased is nobody else’s (E24, without the lock)', () => {
     using queue = startQueue();
     for (const id of ['one', 'two']) queue.addWebhook(id);
     queue.upgrade('A', 7);
@@ -58,7 +58,7 @@ describe('a claim', () => {
     ]);
   });
 
-  test('goes to the URL of this moment, not of the event (row 29)', () => {
+  test('goes to the URL of this moment, not of the event (E29)', () => {
     using queue = startQueue();
     queue.addWebhook('one');
     queue.upgrade('A', 7);
@@ -67,6 +67,19 @@ describe('a claim', () => {
       { url: 'https://new.example.com/', host: 'new.example.com' },
     ]);
   });
+});
+
+test('who has no room left is passed over by index alone', () => {
+  using queue = startQueue();
+  const given = { nowMs: 1, again: 1, webhooks: '["a"]', hosts: '["b"]', limit: 1 };
+  const plan = queue.store
+    .query<{ detail: string }, typeof given>(`EXPLAIN QUERY PLAN ${DUE}`)
+    .all(given)
+    .map(({ detail }) => detail);
+  expect(plan[0]).toBe('SEARCH d USING INDEX deliveries_due (due_at_ms<?)');
+  expect(plan).toContain('SEARCH webhooks USING COVERING INDEX webhooks_on_host (host=?)');
+  expect(plan.filter((step) => step.startsWith('SCAN') && !step.includes('json_each'))).toEqual([]);
+  expect(queue.values("SELECT name FROM pragma_index_info('deliveries_due')").flat()).toContain('webhook_id');
 });
 
 describe('places', () => {
@@ -94,7 +107,7 @@ describe('places', () => {
     expect(next.map(({ webhookId }) => webhookId)).toEqual([first?.webhookId ?? '']);
   });
 
-  test('are eight to a host, and 500 webhooks on one do not hide the others behind them (row 28)', () => {
+  test('are eight to a host, and 500 webhooks on one do not hide the others behind them (E28)', () => {
     using queue = startQueue();
     for (let i = 0; i < 500; i++) queue.addWebhook(`slow ${i}`, { host: 'slow.example.com' });
     queue.upgrade('A', 7, START_MS);
@@ -112,8 +125,8 @@ describe('places', () => {
     for (let i = 0; i < 64; i++) queue.addWebhook(`webhook ${i}`);
     queue.upgrade('A', 7);
     for (const claim of queue.outbox.claim(START_MS, [])) queue.end(claim, answered(500), START_MS);
-    queue.upgrade('A', 8, START_MS + 30_000);
-    const claims = queue.outbox.claim(START_MS + 30_000, []);
+    queue.upgrade('A', 8, START_MS + 30_001);
+    const claims = queue.outbox.claim(START_MS + 30_001, []);
     expect(counted(claims, ({ number }) => `attempt ${number}`)).toEqual({
       'attempt 2': 48,
       'attempt 1': 16,

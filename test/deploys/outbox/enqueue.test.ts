@@ -49,7 +49,7 @@ describe('a deploy', () => {
     ]);
   });
 
-  test('that is found again makes no second event, also for a webhook made in between (row 21)', () => {
+  test('that is found again makes no second event, also for a webhook made in between (E21)', () => {
     using queue = startQueue();
     queue.addWebhook('one');
     queue.upgrade('A', 7);
@@ -82,7 +82,7 @@ describe('a deploy', () => {
     expect(queue.outbox.claim(START_MS, [])).toEqual([]);
   });
 
-  test('is stored with its reading or not at all (row 21)', () => {
+  test('is stored with its reading or not at all (E21)', () => {
     using queue = startQueue();
     queue.addWebhook('one');
     const deploy = { program: addressOf('A'), previousSlot: 6n, deploySlot: 7n };
@@ -157,7 +157,7 @@ describe('a ping', () => {
     expect(queue.outbox.claim(START_MS, [])).toHaveLength(2);
   });
 
-  test('to a paused webhook is recorded and said (row 34), to one that is not there is refused', () => {
+  test('to a paused webhook is recorded and said (E34), to one that is not there is refused', () => {
     using queue = startQueue();
     queue.addWebhook('one');
     queue.pause('one');

@@ -69,7 +69,7 @@ describe('the end of an attempt', () => {
     expect(queue.rows('SELECT state, status, error FROM attempts')).toEqual([{ state, status, error }]);
   });
 
-  test('frees nothing and changes nothing under another’s token (row 25)', () => {
+  test('frees nothing and changes nothing under another’s token (E25)', () => {
     using queue = attempting();
     queue.outbox.reap(START_MS + 30_000, new Set());
     const [second] = queue.outbox.claim(START_MS + 30_000, []);
@@ -128,7 +128,7 @@ describe('a webhook', () => {
     ]);
   });
 
-  test('that is deleted cancels what is open at once; the attempt under way may still succeed (row 29)', () => {
+  test('that is deleted cancels what is open at once; the attempt under way may still succeed (E29)', () => {
     using queue = attempting();
     queue.upgrade('B', 8);
     queue.drop('one');
@@ -137,7 +137,7 @@ describe('a webhook', () => {
     expect(queue.states()).toEqual(['delivered', 'cancelled']);
   });
 
-  test('that is paused gets no further attempt of what it failed (row 29)', () => {
+  test('that is paused gets no further attempt of what it failed (E29)', () => {
     using queue = attempting();
     queue.end(queue.claim, answered(500), START_MS + 1);
     queue.upgrade('B', 8);

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { Claim } from '../../../deploys/outbox/claim.ts';
+import { createPrune } from '../../../deploys/outbox/prune.ts';
 import { verdictOf } from '../../../deploys/delivery/verdict.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';
@@ -38,6 +39,7 @@ const step = fc.oneof(
       ms: fc.constantFrom(1, 5_000, LEASE_MS, 120_000, 600_000, WAIT_MS_MAX),
     }),
   },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('prune' as const) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('resend' as const), which: fc.nat(63) }) },
   {
     weight: 1,
@@ -61,6 +63,10 @@ const ROWS = `SELECT d.id, d.state, d.attempts, d.due_at_ms, d.lease_until_ms, h
   (SELECT count(*) FROM attempts a WHERE a.delivery_id = d.id AND a.state = 'started') AS started
   FROM deliveries d ORDER BY d.rowid`;
 
+/** What is not settled. */
+const OPEN = `SELECT id FROM deliveries
+  WHERE finished_at_ms IS NULL OR lease_token IS NOT NULL OR resend_at_ms IS NOT NULL ORDER BY id`;
+
 /** The queue, what each process has under way, and what those that died never said. */
 function startModel() {
   const queue = startQueue();
@@ -71,6 +77,7 @@ function startModel() {
   const bodies = new Map<string, string>();
   const delivered = new Set<string>();
   const leases = new Map<string, { token: string; untilMs: number }>();
+  const prune = createPrune(queue.store);
   let [nowMs, slot] = [START_MS, 0];
 
   function claim(of: 0 | 1) {
@@ -138,6 +145,13 @@ function startModel() {
         const rows = queue.rows('SELECT id FROM deliveries');
         return void queue.resend(String(rows[next.which % Math.max(1, rows.length)]?.['id']), nowMs);
       }
+      case 'prune': {
+        // A hundred days later, when all that is settled is old.
+        const before = queue.values(OPEN);
+        while (prune(nowMs + 100 * 86_400_000));
+        expect(queue.values(OPEN)).toEqual(before);
+        return expect(queue.values('SELECT count(*) FROM deliveries')).toEqual([[before.length]]);
+      }
       case 'pause':
         return queue.pause(next.webhook, nowMs);
       case 'resume':
@@ -177,7 +191,7 @@ function startModel() {
   return { ...queue, take, check, settle };
 }
 
-test('whatever processes claim, finish, reap and crash: six attempts, one lease, delivered is final, and all come to an end', () => {
+test('whatever processes claim, finish, reap, prune and crash: six attempts, one lease, delivered is final, and all come to an end', () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 80, size: 'max' }), (steps) => {
       using model = startModel();
@@ -192,4 +206,4 @@ test('whatever processes claim, finish, reap and crash: six attempts, one lease,
     }),
     { numRuns: RUNS, seed: 5 },
   );
-});
+}, 30_000);

@@ -52,6 +52,17 @@ describe('retention', () => {
     expect(queue.end(claim, answered(200), START_MS + 100 * DAY)).toBe('recorded');
   });
 
+  test('takes nothing away that is being attempted by hand', () => {
+    using queue = start();
+    const [[id]] = queue.values('SELECT id FROM deliveries') as [[string]]; // the one that was made
+    queue.resend(id, START_MS + 90 * DAY);
+    const [claim] = queue.outbox.claim(START_MS + 90 * DAY, []);
+    queue.prune(START_MS + 100 * DAY);
+    expect(queue.end(claim, answered(200), START_MS + 100 * DAY)).toBe('recorded');
+    queue.prune(START_MS + 100 * DAY);
+    expect(queue.values(COUNTS)).toEqual([[1, 0, 0, 0, 0]]);
+  });
+
   test('keeps what is not settled, however old: it would never have been sent', () => {
     using queue = start();
     queue.upgrade('B', 8, START_MS, false);
@@ -123,6 +134,18 @@ describe('retention by number', () => {
     expect(queue.end(claim, answered(200), START_MS)).toBe('recorded');
     while (createPrune(queue.store)(START_MS));
     expect(createdOf(queue, 'one')).toEqual([[1_002, START_MS - 8, START_MS + 1_099]]);
+  });
+
+  test('keeps a thousand also of those that were made in one instant, the same that a page shows first', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    queue.pause('one');
+    queue.store.transaction(() => {
+      for (let i = 0; i < 1_010; i++) queue.enqueue.ping('one', START_MS);
+    })();
+    const first = queue.values('SELECT id FROM deliveries ORDER BY id LIMIT 1000');
+    while (createPrune(queue.store)(START_MS));
+    expect(queue.values('SELECT id FROM deliveries ORDER BY id')).toEqual(first);
   });
 
   test('comes to every webhook, and to the first again in the next round', () => {

@@ -16,7 +16,7 @@ function attempting() {
 const nobody = new Set<string>();
 
 describe('what a process took with it when it died', () => {
-  test('comes back when its lease runs out, and is due at once (row 19)', () => {
+  test('comes back when its lease runs out, and is due at once (E19)', () => {
     using queue = attempting();
     expect(queue.outbox.reap(START_MS + 29_999, nobody)).toBe(0);
     expect(queue.outbox.reap(START_MS + 30_000, nobody)).toBe(1);
@@ -68,7 +68,7 @@ describe('what a process took with it when it died', () => {
   });
 });
 
-describe('a wall clock that was ahead (row 26)', () => {
+describe('a wall clock that was ahead (E26)', () => {
   test('delays no delivery by more than two hours once it is right', () => {
     using queue = attempting();
     queue.end(queue.claim, answered(500), START_MS + 24 * HOUR);

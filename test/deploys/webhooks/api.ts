@@ -1,3 +1,4 @@
+import type { AdmitBySession } from '../../../deploys/api/webhooks/admit.ts';
 import { WEBHOOKS_PATH } from '../../../deploys/api/webhooks/routes.ts';
 import { createSecretsOf } from '../../../deploys/webhooks/secrets-of.ts';
 import { startChain } from '../../fakes/chain.ts';
@@ -9,13 +10,13 @@ import { scriptedPolicy, testSeal, URL_TEXT } from './started.ts';
 type Parsed = any;
 type Document = { paths: Record<string, Record<string, unknown>>; components: { schemas: object } };
 
-/** The whole app with webhooks, over a scripted network, for two accounts. */
-export function startWebhookApi() {
+/** The whole app with webhooks, over a scripted network, for two accounts. All attempts end as `sent`. */
+export function startWebhookApi(sent = answered(200), bySession?: AdmitBySession) {
   const { policy, names } = scriptedPolicy();
   names.set('away.example.com', Object.assign(new Error('away'), { code: 'ESERVFAIL' }));
-  const send = createScriptedSend(() => answered(200));
+  const send = createScriptedSend(() => sent);
   const deploys = startDeploys(watchedOf('A'), [startChain()], ':memory:', send, (store) => ({
-    webhooks: { seal: testSeal, policy },
+    webhooks: { seal: testSeal, policy, ...(bySession && { bySession }) },
     secretsOf: createSecretsOf(store, testSeal),
   }));
   const otherKey = deploys.addKey();

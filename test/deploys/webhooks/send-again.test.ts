@@ -47,6 +47,19 @@ describe('a test', () => {
     expect(webhooks.ids()).toHaveLength(12);
   });
 
+  test('is not held up by events of the minute', async () => {
+    using webhooks = await started();
+    for (let slot = 1; slot <= 20; slot++) webhooks.queue.upgrade('A', slot);
+    expect(webhooks.sendTest(byMe, webhooks.id).kind).toBe('queued');
+  });
+
+  test('waits a minute at most, also when the wall clock was an hour ahead', async () => {
+    using webhooks = await started();
+    const { id, clock } = webhooks;
+    for (let i = 0; i < 10; i++) webhooks.queue.enqueue.ping(id, clock.now() + HOUR_MS);
+    expect(webhooks.sendTest(byMe, id)).toEqual({ kind: 'over-rate', retryAfterSeconds: 60 });
+  });
+
   test('leaves the newest thousand deliveries of its webhook, and what is open', async () => {
     using webhooks = await started();
     const { queue, clock, id } = webhooks;
