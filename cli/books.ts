@@ -1,6 +1,10 @@
 import { join } from 'node:path';
 import { type Accounts, createAccounts } from '../deploys/accounts/accounts.ts';
 import { createKeys, type Keys } from '../deploys/accounts/keys.ts';
+import { createAudit } from '../deploys/audit/audit.ts';
+import { AUDIT_MIGRATIONS } from '../deploys/audit/schema.ts';
+import { USERS_MIGRATIONS } from '../deploys/users/schema.ts';
+import { createUsers, type Users } from '../deploys/users/users.ts';
 import { LEDGER_MIGRATIONS, spentOf } from '../gateway/limits/ledger.ts';
 import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
@@ -16,7 +20,11 @@ export type Books = Readonly<{
   ledger: Store;
   accounts: Accounts;
   keys: Keys;
+  users: Users;
 }>;
+
+/** What commands work on: `deploys` has the same names in its list, so either may come first. */
+const BOOKS_MIGRATIONS = { ...ACCOUNTS_MIGRATIONS, ...AUDIT_MIGRATIONS, ...USERS_MIGRATIONS };
 
 type Opened =
   { readonly kind: 'open'; readonly books: Books & Disposable } | Extract<Outcome, { kind: 'failed' }>;
@@ -58,7 +66,7 @@ export async function withBooksAwaited(
 
 function openBooks(config: Config, { clock, random }: Pick<World, 'clock' | 'random'>): Opened {
   const { dataDir } = config.storage;
-  const opened = openStore(join(dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  const opened = openStore(join(dataDir, ACCOUNTS_FILE), BOOKS_MIGRATIONS);
   if (opened.kind === 'unusable') return failed(opened.sentence);
   const { store } = opened;
   const ledgerOpened = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
@@ -74,9 +82,11 @@ function openBooks(config: Config, { clock, random }: Pick<World, 'clock' | 'ran
     clock,
   });
   const keys = createKeys({ store, clock, random });
+  const { note } = createAudit(store);
+  const users = createUsers(store, { note, clock, random });
   const close = () => {
     ledger.close();
     store.close();
   };
-  return { kind: 'open', books: { config, store, ledger, accounts, keys, [Symbol.dispose]: close } };
+  return { kind: 'open', books: { config, store, ledger, accounts, keys, users, [Symbol.dispose]: close } };
 }

@@ -6,6 +6,7 @@ import type { Store } from '../shared/store/open.ts';
 import { createApp } from './api/app.ts';
 import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog } from './api/request-log.ts';
+import { createAdmit } from './api/webhooks/admit.ts';
 import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
 import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, healthOf } from './health.ts';
@@ -18,6 +19,8 @@ import { tendUsage } from './usage/tend.ts';
 import { createClientAddresses } from './users/client-address.ts';
 import { showPlain } from './users/pages/document.tsx';
 import type { People } from './users/people.ts';
+import { createAdmitBySession } from './users/session-admission.ts';
+import { createViewerOf } from './users/viewer-of.ts';
 import { createBlockTimes } from './watch/block-time.ts';
 import { createRead } from './watch/failover.ts';
 import { createFill } from './watch/fill.ts';
@@ -167,5 +170,8 @@ function webhookRoutesOf(deps: DeploysDeps, enqueue: Enqueue, identify: Identify
   const watched = new Set<string>(programs.map(({ address }) => address));
   const isWatched = (address: string) => watched.has(address);
   const webhooks = createWebhooks({ ...deps.webhooks, store, clock, enqueue, wake, isWatched, random });
-  return { identify, enter: createRequestLog(), webhooks, clock };
+  const people = deps.people?.people;
+  const bySession = people && createAdmitBySession(createViewerOf(people), deps.config.publicUrl.origin);
+  const enter = createRequestLog();
+  return { admit: createAdmit({ identify, enter, clock, ...(bySession && { bySession }) }), webhooks };
 }

@@ -13,6 +13,7 @@ import { openStore, type Store } from '../shared/store/open.ts';
 import { internetPolicy } from './delivery/policy.ts';
 import { createSender } from './delivery/send.ts';
 import { createAccounts } from './accounts/accounts.ts';
+import { createAudit } from './audit/audit.ts';
 import { createDeploys } from './deploys.ts';
 import { listen } from './listen.ts';
 import { DEPLOYS_MIGRATIONS } from './store/schema.ts';
@@ -111,7 +112,7 @@ function peopleDepsOf(
   const keys = createConsoleKeys(secrets, random);
   const spentOf = () => 0; // asked for new accounts alone, which have spent nothing
   const openAccount = createOpenAccount(createAccounts({ store, plans, spentOf, clock: systemClock }));
-  const note = () => {};
+  const { note } = createAudit(store);
   const people = createPeople({
     store,
     config: deploys,

@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Store } from '../../shared/store/open.ts';
+import { createAudit } from '../audit/audit.ts';
 import type { Health } from '../health.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { createPrune } from '../outbox/prune.ts';
@@ -62,7 +63,8 @@ export function createDeliveries({ store, outbox, registry, clock, log, send, se
 
   return {
     run: async (signal) => {
-      const prune = createPrune(store);
+      const [pruneQueue, audit] = [createPrune(store), createAudit(store)];
+      const prune = (nowMs: number) => pruneQueue(nowMs) || audit.prune();
       await Promise.all([worker.run(signal), tendOutbox({ prune, clock, log }, signal)]);
     },
     wake: worker.wake,

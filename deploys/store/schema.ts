@@ -1,4 +1,5 @@
 import type { Migrations } from '../../shared/store/open.ts';
+import { AUDIT_MIGRATIONS } from '../audit/schema.ts';
 import { OUTBOX_MIGRATIONS } from '../outbox/schema.ts';
 import { USERS_MIGRATIONS } from '../users/schema.ts';
 
@@ -6,7 +7,7 @@ import { USERS_MIGRATIONS } from '../users/schema.ts';
  * What the watcher knows. `reading` has one row: the slot the last reading was taken at and when it began (Unix
  * milliseconds); `programs` is what it said. `block_times` are Unix seconds and never change once known.
  * `chain` has one row once a backend told the genesis hash (base58): all of the above is of that chain.
- * Webhooks and their deliveries follow, and who may use the console.
+ * Webhooks and their deliveries follow, the log of who changed what, and who may use the console.
  */
 export const DEPLOYS_MIGRATIONS: Migrations = {
   'programs-1': `
@@ -30,4 +31,5 @@ export const DEPLOYS_MIGRATIONS: Migrations = {
   `,
   ...OUTBOX_MIGRATIONS,
   ...USERS_MIGRATIONS,
+  ...AUDIT_MIGRATIONS,
 };

@@ -1,4 +1,5 @@
 import type { Secret } from '../../shared/secret.ts';
+import type { By } from '../audit/actor.ts';
 import { uuidFrom } from '../outbox/uuid.ts';
 import { makeWebhookSecret, type Seal } from './seal.ts';
 import type { Check, CheckSettings, Settings } from './settings.ts';
@@ -19,7 +20,7 @@ type Deps = WebhookDeps &
 type Given = Pick<Settings, 'url'> & Partial<Settings>;
 
 /** Makes a webhook for an account. Its secret is sealed before it is stored, and is in no later answer. */
-export function createCreate({ store, rows, clock, seal, check, random }: Deps) {
+export function createCreate({ store, rows, clock, audit, seal, check, random }: Deps) {
   const add = store.prepare<
     unknown,
     [string, number, string, string, string, string | null, Uint8Array, number, number]
@@ -29,24 +30,26 @@ export function createCreate({ store, rows, clock, seal, check, random }: Deps) 
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)`);
 
   const insert = store.transaction(
-    (accountId: number, { href, hostname }: URL, more: Partial<Settings>): Created => {
+    ({ accountId, actor }: By, { href, hostname }: URL, more: Partial<Settings>): Created => {
       if (rows.count(accountId) >= WEBHOOKS_MAX) return { kind: 'too-many' };
       const [id, secret, nowMs] = [uuidFrom(random), makeWebhookSecret(random), clock.now()];
       const { ciphertext, keyId } = seal.seal(secret, { accountId, webhookId: id });
       const { description = '', programs } = more;
       const programsJson = programs ? JSON.stringify(programs) : null;
       add.run(id, accountId, href, hostname, description, programsJson, ciphertext, keyId, nowMs);
+      const detail = { host: hostname, programs: programs ?? 'all' };
+      audit.note({ atMs: nowMs, actor, action: 'webhook.create', accountId, subject: id, detail });
       const webhook = rows.find(accountId, id, nowMs);
       if (webhook === undefined) throw new Error(`the webhook ${id} is not there after it was made`);
       return { kind: 'created', webhook, secret };
     },
   );
 
-  return async function create(accountId: number, given: Given, signal: AbortSignal): Promise<Created> {
+  return async function create(by: By, given: Given, signal: AbortSignal): Promise<Created> {
     const result = await check(given, signal);
     if (result.kind !== 'checked') return result;
     const { url, ...more } = result.checked;
     if (url === undefined) throw new Error('a webhook was checked without its URL');
-    return insert.immediate(accountId, url, more);
+    return insert.immediate(by, url, more);
   };
 }

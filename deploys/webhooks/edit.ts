@@ -1,3 +1,4 @@
+import type { By } from '../audit/actor.ts';
 import type { Check, Checked, CheckSettings, Settings } from './settings.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 import { NO_WEBHOOK, type NoWebhook, type Webhook } from './webhook.ts';
@@ -8,7 +9,7 @@ export type Edited =
 type Deps = WebhookDeps & Readonly<{ check: CheckSettings }>;
 
 /** Changes what was given and leaves the rest. Attempts of open deliveries go to the new URL from then on. */
-export function createEdit({ store, rows, clock, check }: Deps) {
+export function createEdit({ store, rows, clock, audit, check }: Deps) {
   const change = store.prepare<
     unknown,
     [string | null, string | null, string | null, number, string | null, number, string]
@@ -16,7 +17,7 @@ export function createEdit({ store, rows, clock, check }: Deps) {
     UPDATE webhooks SET url = coalesce(?1, url), host = coalesce(?2, host), description = coalesce(?3, description),
       programs_json = iif(?4, ?5, programs_json), updated_at_ms = ?6 WHERE id = ?7`);
 
-  const update = store.transaction((accountId: number, id: string, checked: Checked): Edited => {
+  const update = store.transaction(({ accountId, actor }: By, id: string, checked: Checked): Edited => {
     const nowMs = clock.now();
     if (rows.find(accountId, id, nowMs) === undefined) return NO_WEBHOOK;
     const { url, description, programs } = checked;
@@ -30,19 +31,23 @@ export function createEdit({ store, rows, clock, check }: Deps) {
       nowMs,
       id,
     );
+    const changed = Object.keys(checked);
+    const detail = { changed, ...(url && { host: url.hostname }) };
+    if (changed.length > 0)
+      audit.note({ atMs: nowMs, actor, action: 'webhook.edit', accountId, subject: id, detail });
     const webhook = rows.find(accountId, id, nowMs);
     return webhook === undefined ? NO_WEBHOOK : { kind: 'edited', webhook };
   });
 
   return async function edit(
-    accountId: number,
+    by: By,
     id: string,
     given: Partial<Settings>,
     signal: AbortSignal,
   ): Promise<Edited> {
     // First, so that nobody has a host looked up for a webhook that is not theirs.
-    if (rows.find(accountId, id, clock.now()) === undefined) return NO_WEBHOOK;
+    if (rows.find(by.accountId, id, clock.now()) === undefined) return NO_WEBHOOK;
     const result = await check(given, signal);
-    return result.kind === 'checked' ? update.immediate(accountId, id, result.checked) : result;
+    return result.kind === 'checked' ? update.immediate(by, id, result.checked) : result;
   };
 }

@@ -1,4 +1,5 @@
 import type { Secret } from '../../shared/secret.ts';
+import type { By } from '../audit/actor.ts';
 import { makeWebhookSecret, type Seal } from './seal.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 import { NO_WEBHOOK, type NoWebhook, type Webhook } from './webhook.ts';
@@ -19,7 +20,7 @@ export type Settled = Readonly<{ kind: 'settled'; webhook: Webhook } | { kind: '
 type Deps = WebhookDeps & Readonly<{ seal: Seal; random: (bytes: number) => Uint8Array }>;
 
 /** Staged rotation: a new secret waits beside the current one, and signs in a header of its own until it takes over. */
-export function createRotate({ store, rows, clock, seal, random }: Deps) {
+export function createRotate({ store, rows, clock, audit, seal, random }: Deps) {
   const NO_NEXT = 'next_secret_ct = NULL, next_secret_kid = NULL, next_secret_at_ms = NULL';
   const takeOver = store.prepare(`
     UPDATE webhooks SET secret_ct = next_secret_ct, secret_kid = next_secret_kid, ${NO_NEXT}
@@ -35,7 +36,7 @@ export function createRotate({ store, rows, clock, seal, random }: Deps) {
     return webhook;
   }
 
-  const rotate = store.transaction((accountId: number, id: string, takeover: Takeover): Rotated => {
+  const rotate = store.transaction(({ accountId, actor }: By, id: string, takeover: Takeover): Rotated => {
     const nowMs = clock.now();
     const before = findSettled(accountId, id, nowMs);
     if (before === undefined) return NO_WEBHOOK;
@@ -44,25 +45,30 @@ export function createRotate({ store, rows, clock, seal, random }: Deps) {
     const { ciphertext, keyId } = seal.seal(secret, { accountId, webhookId: id });
     stage.run(ciphertext, keyId, nowMs + TAKEOVERS[takeover], nowMs, id);
     takeOver.run(id, nowMs);
+    const detail = { takeover };
+    audit.note({ atMs: nowMs, actor, action: 'webhook.rotate', accountId, subject: id, detail });
     return { kind: 'rotated', webhook: rows.find(accountId, id, nowMs) ?? before, secret };
   });
 
-  const settle = store.transaction((accountId: number, id: string, to: 'switch' | 'cancel'): Settled => {
-    const nowMs = clock.now();
-    const before = findSettled(accountId, id, nowMs);
-    if (before === undefined) return NO_WEBHOOK;
-    if (before.nextSecretAtMs === null) return { kind: 'no-rotation' };
-    if (to === 'switch') takeOver.run(id, before.nextSecretAtMs);
-    forget.run(nowMs, id);
-    return { kind: 'settled', webhook: rows.find(accountId, id, nowMs) ?? before };
-  });
+  const settle = store.transaction(
+    ({ accountId, actor }: By, id: string, to: 'switch' | 'cancel'): Settled => {
+      const nowMs = clock.now();
+      const before = findSettled(accountId, id, nowMs);
+      if (before === undefined) return NO_WEBHOOK;
+      if (before.nextSecretAtMs === null) return { kind: 'no-rotation' };
+      if (to === 'switch') takeOver.run(id, before.nextSecretAtMs);
+      forget.run(nowMs, id);
+      const action = to === 'switch' ? 'webhook.switch-secret' : 'webhook.cancel-rotation';
+      audit.note({ atMs: nowMs, actor, action, accountId, subject: id });
+      return { kind: 'settled', webhook: rows.find(accountId, id, nowMs) ?? before };
+    },
+  );
 
   return {
-    rotate: (accountId: number, id: string, takeover: Takeover): Rotated =>
-      rotate.immediate(accountId, id, takeover),
+    rotate: (by: By, id: string, takeover: Takeover): Rotated => rotate.immediate(by, id, takeover),
     /** The waiting secret takes over at once. */
-    switchNow: (accountId: number, id: string): Settled => settle.immediate(accountId, id, 'switch'),
+    switchNow: (by: By, id: string): Settled => settle.immediate(by, id, 'switch'),
     /** The waiting secret is forgotten. */
-    cancelRotation: (accountId: number, id: string): Settled => settle.immediate(accountId, id, 'cancel'),
+    cancelRotation: (by: By, id: string): Settled => settle.immediate(by, id, 'cancel'),
   };
 }

@@ -1,3 +1,4 @@
+import type { By } from '../audit/actor.ts';
 import type { Enqueue } from '../outbox/enqueue.ts';
 import type { AttemptRow, createList, DeliveryRow, Page } from '../outbox/list.ts';
 import { createResend, type Resent } from '../outbox/resend.ts';
@@ -19,21 +20,21 @@ type Deps = WebhookDeps &
   }>;
 
 /** Deliveries of an account's webhooks: looking at them, and sending on request. */
-export function createSendAgain({ store, rows, clock, enqueue, list, wake }: Deps) {
+export function createSendAgain({ store, rows, clock, audit, enqueue, list, wake }: Deps) {
   const { resend, resendFailed } = createResend(store);
 
-  /** Sends a `ping` through the queue, as any event is. */
-  function sendTest(accountId: number, id: string): Tested {
-    const nowMs = clock.now();
-    const webhook = rows.find(accountId, id, nowMs);
+  const test = store.transaction(({ accountId, actor }: By, id: string): Tested => {
+    const atMs = clock.now();
+    const webhook = rows.find(accountId, id, atMs);
     if (webhook === undefined) return NO_WEBHOOK;
     // It would be recorded as skipped, which is no answer to who asks for a test.
     if (webhook.pausedAtMs !== null) return { kind: 'webhook-paused' };
-    const pinged = enqueue.ping(id, nowMs);
+    const pinged = enqueue.ping(id, atMs);
     if (pinged.kind === 'no-webhook') return NO_WEBHOOK;
-    wake();
-    return { kind: 'queued', deliveryId: pinged.deliveryId };
-  }
+    const { deliveryId } = pinged;
+    audit.note({ atMs, actor, action: 'webhook.test', accountId, subject: id, detail: { deliveryId } });
+    return { kind: 'queued', deliveryId };
+  });
 
   function findDelivery(accountId: number, id: string, deliveryId: string) {
     if (rows.find(accountId, id, clock.now()) === undefined) return undefined;
@@ -41,29 +42,50 @@ export function createSendAgain({ store, rows, clock, enqueue, list, wake }: Dep
     return delivery?.webhookId === id ? delivery : undefined;
   }
 
-  /** One more attempt of a delivery: the same id and body, one try. */
-  function resendOne(accountId: number, id: string, deliveryId: string): Resent {
+  const one = store.transaction(({ accountId, actor }: By, id: string, deliveryId: string): Resent => {
     if (findDelivery(accountId, id, deliveryId) === undefined) return { kind: 'no-delivery' };
-    const resent = resend(deliveryId, clock.now());
-    if (resent.kind === 'due') wake();
+    const atMs = clock.now();
+    const resent = resend(deliveryId, atMs);
+    const detail = { deliveryId };
+    if (resent.kind === 'due')
+      audit.note({ atMs, actor, action: 'webhook.resend', accountId, subject: id, detail });
     return resent;
-  }
+  });
 
-  /** One more attempt of each failed delivery that was made at `sinceMs` or later. */
-  function resendAllFailed(accountId: number, id: string, sinceMs: number): AllResent {
-    const nowMs = clock.now();
-    const webhook = rows.find(accountId, id, nowMs);
+  const failed = store.transaction(({ accountId, actor }: By, id: string, sinceMs: number): AllResent => {
+    const atMs = clock.now();
+    const webhook = rows.find(accountId, id, atMs);
     if (webhook === undefined) return NO_WEBHOOK;
     if (webhook.pausedAtMs !== null) return { kind: 'webhook-paused' };
-    const deliveries = resendFailed(id, sinceMs, nowMs);
-    if (deliveries > 0) wake();
+    const deliveries = resendFailed(id, sinceMs, atMs);
+    const detail = { sinceMs, deliveries };
+    if (deliveries > 0)
+      audit.note({ atMs, actor, action: 'webhook.resend-failed', accountId, subject: id, detail });
     return { kind: 'due', deliveries };
+  });
+
+  /** The worker hears of rows once they can be read. */
+  function woken<T extends Readonly<{ kind: string }>>(outcome: T, isNew: boolean): T {
+    if (isNew) wake();
+    return outcome;
   }
 
   return {
-    sendTest,
-    resendOne,
-    resendAllFailed,
+    /** Sends a `ping` through the queue, as any event is. */
+    sendTest: (by: By, id: string): Tested => {
+      const tested = test.immediate(by, id);
+      return woken(tested, tested.kind === 'queued');
+    },
+    /** One more attempt of a delivery: the same id and body, one try. */
+    resendOne: (by: By, id: string, deliveryId: string): Resent => {
+      const resent = one.immediate(by, id, deliveryId);
+      return woken(resent, resent.kind === 'due');
+    },
+    /** One more attempt of each failed delivery that was made at `sinceMs` or later. */
+    resendAllFailed: (by: By, id: string, sinceMs: number): AllResent => {
+      const resent = failed.immediate(by, id, sinceMs);
+      return woken(resent, resent.kind === 'due' && resent.deliveries > 0);
+    },
     /** Newest first; `undefined` when there is no such webhook. */
     deliveries: (accountId: number, page: Page): DeliveryRow[] | undefined =>
       rows.find(accountId, page.webhookId, clock.now()) && list.list(page),

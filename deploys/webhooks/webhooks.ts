@@ -1,5 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
+import { createAudit } from '../audit/audit.ts';
 import type { NetworkPolicy } from '../delivery/policy.ts';
 import { createVet } from '../delivery/resolve.ts';
 import type { Enqueue } from '../outbox/enqueue.ts';
@@ -28,7 +29,7 @@ export type WebhooksDeps = Readonly<{
 
 /**
  * All that can be done with webhooks, over `store`. Every function takes the account that asks, and what is another's
- * is not there for it.
+ * is not there for it. What changes something takes who does it too, and writes that down with the change.
  */
 export function createWebhooks({
   store,
@@ -41,7 +42,7 @@ export function createWebhooks({
   random,
 }: WebhooksDeps) {
   const rows = createWebhookRows(store);
-  const deps = { store, rows, clock };
+  const deps = { store, rows, clock, audit: createAudit(store) };
   const check = createCheckSettings({ policy, vet: createVet(policy, clock), isWatched });
   return {
     list: (accountId: number): Webhook[] => rows.list(accountId, clock.now()),

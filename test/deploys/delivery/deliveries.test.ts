@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { Registry } from 'prom-client';
+import { createAudit } from '../../../deploys/audit/audit.ts';
 import { createDeliveries } from '../../../deploys/delivery/deliveries.ts';
 import type { Sent } from '../../../deploys/delivery/send.ts';
 import { Secret } from '../../../shared/secret.ts';
@@ -97,12 +98,16 @@ test('what failed is logged without its URL, which may hold a secret of the rece
   expect(JSON.stringify(work.lines)).not.toContain('hidden');
 });
 
-test('old deliveries are forgotten', async () => {
+test('old deliveries and entries of the audit log are forgotten', async () => {
   await using work = start(() => answered(200));
   work.addWebhook('one');
   work.upgrade('A', 7, work.clock.now() - 91 * DAY);
+  const audit = createAudit(work.store);
+  const note = { actor: { kind: 'command-line' }, action: 'webhook.pause', subject: 'one' } as const;
+  for (const atMs of [0, work.clock.now()]) audit.note({ ...note, atMs });
   await work.clock.advance(5_000);
   expect(work.states()).toEqual(['delivered']);
   await work.clock.advance(DAY + 1);
   expect(work.states()).toEqual([]);
+  expect(audit.list({ limit: 9 }).map(({ id }) => id)).toEqual([2]);
 });

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import { type Takeover, TAKEOVERS } from '../../../deploys/webhooks/rotate.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
-import { HOUR_MS, ME, startWebhooks } from './started.ts';
+import { byMe, HOUR_MS, ME, startWebhooks } from './started.ts';
 
 async function started() {
   const webhooks = startWebhooks();
   const { id, secret: old } = await webhooks.made();
   const rotate = (takeover: Takeover) => {
-    const rotated = webhooks.rotate(ME, id, takeover);
+    const rotated = webhooks.rotate(byMe, id, takeover);
     return rotated.kind === 'rotated' ? rotated.secret.reveal() : rotated.kind;
   };
   return { ...webhooks, id, old, rotate };
@@ -42,23 +42,23 @@ describe('a rotated secret', () => {
   test('can be made to take over before its time', async () => {
     using webhooks = await started();
     const next = webhooks.rotate('24h');
-    expect(webhooks.switchNow(ME, webhooks.id)).toMatchObject({
+    expect(webhooks.switchNow(byMe, webhooks.id)).toMatchObject({
       kind: 'settled',
       webhook: { nextSecretAtMs: null },
     });
     expect(webhooks.signedWith(webhooks.id)).toEqual([next, undefined]);
-    expect(webhooks.switchNow(ME, webhooks.id)).toEqual({ kind: 'no-rotation' });
+    expect(webhooks.switchNow(byMe, webhooks.id)).toEqual({ kind: 'no-rotation' });
   });
 
   test('can be given up before its time', async () => {
     using webhooks = await started();
     webhooks.rotate('24h');
-    expect(webhooks.cancelRotation(ME, webhooks.id)).toMatchObject({
+    expect(webhooks.cancelRotation(byMe, webhooks.id)).toMatchObject({
       kind: 'settled',
       webhook: { nextSecretAtMs: null },
     });
     expect(webhooks.signedWith(webhooks.id)).toEqual([webhooks.old, undefined]);
-    expect(webhooks.cancelRotation(ME, webhooks.id)).toEqual({ kind: 'no-rotation' });
+    expect(webhooks.cancelRotation(byMe, webhooks.id)).toEqual({ kind: 'no-rotation' });
   });
 
   test('is the only one that waits', async () => {
@@ -72,10 +72,10 @@ describe('a rotated secret', () => {
     using webhooks = await started();
     const second = webhooks.rotate('1h');
     await webhooks.clock.advance(HOUR_MS);
-    expect(webhooks.cancelRotation(ME, webhooks.id)).toEqual({ kind: 'no-rotation' });
+    expect(webhooks.cancelRotation(byMe, webhooks.id)).toEqual({ kind: 'no-rotation' });
     const third = webhooks.rotate('1h');
     expect(webhooks.signedWith(webhooks.id)).toEqual([second, third]);
-    webhooks.cancelRotation(ME, webhooks.id);
+    webhooks.cancelRotation(byMe, webhooks.id);
     expect(webhooks.signedWith(webhooks.id)).toEqual([second, undefined]);
   });
 });

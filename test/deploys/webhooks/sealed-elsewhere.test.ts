@@ -3,17 +3,17 @@ import { createSeal } from '../../../deploys/webhooks/seal.ts';
 import { sealedElsewhere } from '../../../deploys/webhooks/sealed-elsewhere.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { random } from '../outbox/queue.ts';
-import { ME, startWebhooks, testSeal } from './started.ts';
+import { byMe, startWebhooks, testSeal } from './started.ts';
 
 test('webhooks whose secrets no key opens are counted, once each, and not when they are deleted', async () => {
   using webhooks = startWebhooks();
   const strange = createSeal([new Secret(Buffer.alloc(32, 9).toString('base64'))], random);
   const ids = [await webhooks.made(), await webhooks.made(), await webhooks.made()].map(({ id }) => id);
-  webhooks.rotate(ME, ids[0] ?? '', '24h');
+  webhooks.rotate(byMe, ids[0] ?? '', '24h');
   const { store } = webhooks.queue;
   expect(sealedElsewhere(store, testSeal)).toBe(0);
   expect(sealedElsewhere(store, strange)).toBe(3);
-  webhooks.remove(ME, ids[2] ?? '');
+  webhooks.remove(byMe, ids[2] ?? '');
   expect(sealedElsewhere(store, strange)).toBe(2);
   store.run('UPDATE webhooks SET next_secret_kid = 1 WHERE next_secret_kid IS NOT NULL');
   expect(sealedElsewhere(store, testSeal)).toBe(1);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';
-import { HOUR_MS, ME, startWebhooks } from './started.ts';
+import { byMe, HOUR_MS, ME, startWebhooks } from './started.ts';
 
 async function started() {
   const webhooks = startWebhooks();
@@ -21,7 +21,7 @@ async function started() {
 describe('a test', () => {
   test('is a ping that goes through the queue at once', async () => {
     using webhooks = await started();
-    const tested = webhooks.sendTest(ME, webhooks.id);
+    const tested = webhooks.sendTest(byMe, webhooks.id);
     const [claim] = webhooks.queue.outbox.claim(START_MS, []);
     expect(tested).toEqual({ kind: 'queued', deliveryId: claim?.deliveryId ?? '' });
     expect(claim).toMatchObject({ eventKind: 'ping', number: 1 });
@@ -30,8 +30,8 @@ describe('a test', () => {
 
   test('of a paused webhook is refused, and leaves nothing', async () => {
     using webhooks = await started();
-    webhooks.pause(ME, webhooks.id);
-    expect(webhooks.sendTest(ME, webhooks.id)).toEqual({ kind: 'webhook-paused' });
+    webhooks.pause(byMe, webhooks.id);
+    expect(webhooks.sendTest(byMe, webhooks.id)).toEqual({ kind: 'webhook-paused' });
     expect(webhooks.ids()).toEqual([]);
   });
 });
@@ -41,9 +41,9 @@ test('a delivery is resent on request, by its webhook', async () => {
   webhooks.queue.upgrade('A', 7);
   await webhooks.failAll();
   const [delivery = ''] = webhooks.ids();
-  expect(webhooks.resendOne(ME, webhooks.id, delivery)).toEqual({ kind: 'due' });
+  expect(webhooks.resendOne(byMe, webhooks.id, delivery)).toEqual({ kind: 'due' });
   expect(webhooks.woken()).toBe(1);
-  expect(webhooks.resendOne(ME, webhooks.id, delivery)).toEqual({ kind: 'already-due' });
+  expect(webhooks.resendOne(byMe, webhooks.id, delivery)).toEqual({ kind: 'already-due' });
   expect(webhooks.woken()).toBe(1);
   const again = webhooks.queue.outbox.claim(webhooks.clock.now(), []);
   expect(again).toMatchObject([{ deliveryId: delivery, number: undefined, n: 7 }]);
@@ -57,12 +57,12 @@ test('all that failed since an instant are resent; none while the webhook is pau
   webhooks.queue.upgrade('A', 8, sinceMs);
   webhooks.queue.upgrade('A', 9, sinceMs);
   await webhooks.failAll();
-  webhooks.pause(ME, webhooks.id);
-  expect(webhooks.resendAllFailed(ME, webhooks.id, sinceMs)).toEqual({ kind: 'webhook-paused' });
-  webhooks.resume(ME, webhooks.id);
-  expect(webhooks.resendAllFailed(ME, webhooks.id, sinceMs)).toEqual({ kind: 'due', deliveries: 2 });
+  webhooks.pause(byMe, webhooks.id);
+  expect(webhooks.resendAllFailed(byMe, webhooks.id, sinceMs)).toEqual({ kind: 'webhook-paused' });
+  webhooks.resume(byMe, webhooks.id);
+  expect(webhooks.resendAllFailed(byMe, webhooks.id, sinceMs)).toEqual({ kind: 'due', deliveries: 2 });
   expect(webhooks.woken()).toBe(1);
-  expect(webhooks.resendAllFailed(ME, webhooks.id, sinceMs)).toEqual({ kind: 'due', deliveries: 0 });
+  expect(webhooks.resendAllFailed(byMe, webhooks.id, sinceMs)).toEqual({ kind: 'due', deliveries: 0 });
   expect(webhooks.woken()).toBe(1);
 });
 

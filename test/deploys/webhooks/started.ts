@@ -1,3 +1,4 @@
+import type { By } from '../../../deploys/audit/actor.ts';
 import { internetPolicy } from '../../../deploys/delivery/policy.ts';
 import { createSeal } from '../../../deploys/webhooks/seal.ts';
 import { createSecretsOf } from '../../../deploys/webhooks/secrets-of.ts';
@@ -8,6 +9,11 @@ import { addressOf } from '../../fakes/chain.ts';
 import { random, startQueue } from '../outbox/queue.ts';
 
 export const [ME, OTHER] = [1, 2];
+export const byAccount = (accountId: number): By => ({
+  accountId,
+  actor: { kind: 'user', userId: `u${accountId}` },
+});
+export const byMe = byAccount(ME);
 export const HOUR_MS = 3_600_000;
 export const URL_TEXT = 'https://hooks.example.com/sluice?a=b';
 export const never = new AbortController().signal;
@@ -48,7 +54,7 @@ export function startWebhooks() {
 
   /** A webhook that must be made. */
   async function made(accountId = ME, given = {}) {
-    const created = await webhooks.create(accountId, { url: URL_TEXT, ...given }, never);
+    const created = await webhooks.create(byAccount(accountId), { url: URL_TEXT, ...given }, never);
     if (created.kind !== 'created') throw new Error(created.kind);
     return { ...created.webhook, secret: created.secret.reveal() };
   }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { WEBHOOKS_MAX } from '../../../deploys/webhooks/create.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
-import { HOUR_MS, ME, never, OTHER, startWebhooks, URL_TEXT } from './started.ts';
+import { byMe, HOUR_MS, ME, never, OTHER, startWebhooks, URL_TEXT } from './started.ts';
 
 const [A, B, C] = [addressOf('A'), addressOf('B'), addressOf('C')];
 const problem = (code: string) => Object.assign(new Error(code), { code });
@@ -59,9 +59,9 @@ describe('a webhook that is made', () => {
       kind: 'unfit' as const,
       text: typeof text === 'string' ? text : expect.stringMatching(text),
     };
-    expect(await webhooks.create(ME, { url: URL_TEXT, ...given }, never)).toEqual(refused);
+    expect(await webhooks.create(byMe, { url: URL_TEXT, ...given }, never)).toEqual(refused);
     const { id } = await webhooks.made();
-    expect(await webhooks.edit(ME, id, given, never)).toEqual(refused);
+    expect(await webhooks.edit(byMe, id, given, never)).toEqual(refused);
     expect(webhooks.list(ME)).toMatchObject([{ id, url: URL_TEXT, programs: null, description: '' }]);
   });
 
@@ -69,19 +69,19 @@ describe('a webhook that is made', () => {
     using webhooks = startWebhooks();
     webhooks.names.set('hooks.example.com', problem('ESERVFAIL'));
     const text = 'The host name could not be resolved';
-    expect(await webhooks.create(ME, { url: URL_TEXT }, never)).toEqual({ kind: 'unresolved', text });
+    expect(await webhooks.create(byMe, { url: URL_TEXT }, never)).toEqual({ kind: 'unresolved', text });
     expect(webhooks.list(ME)).toEqual([]);
   });
 
   test('is refused when the account has a hundred, however many are asked for at once', async () => {
     using webhooks = startWebhooks();
     const kinds = await Promise.all(
-      Array.from({ length: WEBHOOKS_MAX + 2 }, () => webhooks.create(ME, { url: URL_TEXT }, never)),
+      Array.from({ length: WEBHOOKS_MAX + 2 }, () => webhooks.create(byMe, { url: URL_TEXT }, never)),
     );
     expect(kinds.filter(({ kind }) => kind === 'created')).toHaveLength(WEBHOOKS_MAX);
     expect(kinds.filter(({ kind }) => kind === 'too-many')).toHaveLength(2);
     await webhooks.made(OTHER);
-    webhooks.remove(ME, webhooks.list(ME)[0]?.id ?? '');
+    webhooks.remove(byMe, webhooks.list(ME)[0]?.id ?? '');
     await webhooks.made(ME);
   });
 });
@@ -92,7 +92,7 @@ describe('an edit', () => {
     const { id, secret } = await webhooks.made(ME, { programs: [A], description: 'mine' });
     await webhooks.clock.advance(HOUR_MS);
     const edit = async (given: object) => {
-      const edited = await webhooks.edit(ME, id, given, never);
+      const edited = await webhooks.edit(byMe, id, given, never);
       if (edited.kind !== 'edited') throw new Error(edited.kind);
       const { url, programs, description } = edited.webhook;
       return [url, programs, description];
@@ -110,7 +110,7 @@ describe('an edit', () => {
     using webhooks = startWebhooks();
     const { id } = await webhooks.made();
     webhooks.queue.upgrade('A', 7);
-    await webhooks.edit(ME, id, { url: 'https://new.example.com/' }, never);
+    await webhooks.edit(byMe, id, { url: 'https://new.example.com/' }, never);
     expect(webhooks.queue.outbox.claim(START_MS, [])).toMatchObject([
       { url: 'https://new.example.com/', host: 'new.example.com' },
     ]);
@@ -122,11 +122,17 @@ test('pausing skips what is open and what comes, and resuming lets new events th
   const { id } = await webhooks.made();
   webhooks.queue.upgrade('A', 7);
   await webhooks.clock.advance(1_000);
-  expect(webhooks.pause(ME, id)).toMatchObject({ kind: 'paused', webhook: { pausedAtMs: START_MS + 1_000 } });
+  expect(webhooks.pause(byMe, id)).toMatchObject({
+    kind: 'paused',
+    webhook: { pausedAtMs: START_MS + 1_000 },
+  });
   webhooks.queue.upgrade('A', 8);
   await webhooks.clock.advance(1_000);
-  expect(webhooks.pause(ME, id)).toMatchObject({ kind: 'paused', webhook: { pausedAtMs: START_MS + 1_000 } });
-  expect(webhooks.resume(ME, id)).toMatchObject({ kind: 'resumed', webhook: { pausedAtMs: null } });
+  expect(webhooks.pause(byMe, id)).toMatchObject({
+    kind: 'paused',
+    webhook: { pausedAtMs: START_MS + 1_000 },
+  });
+  expect(webhooks.resume(byMe, id)).toMatchObject({ kind: 'resumed', webhook: { pausedAtMs: null } });
   webhooks.queue.upgrade('A', 9);
   expect(webhooks.queue.states()).toEqual(['skipped', 'skipped', 'queued']);
 });
@@ -136,20 +142,20 @@ describe('a webhook that is deleted', () => {
     using webhooks = startWebhooks();
     const { id } = await webhooks.made();
     webhooks.queue.upgrade('A', 7);
-    webhooks.rotate(ME, id, '24h');
-    expect(webhooks.remove(ME, id)).toEqual({ kind: 'removed' });
+    webhooks.rotate(byMe, id, '24h');
+    expect(webhooks.remove(byMe, id)).toEqual({ kind: 'removed' });
     expect(webhooks.queue.states()).toEqual(['cancelled']);
     expect(webhooks.queue.values('SELECT hex(secret_ct), next_secret_ct FROM webhooks')).toEqual([
       ['', null],
     ]);
     expect(() => webhooks.signedWith(id)).toThrow('there is no webhook');
     expect(webhooks.list(ME)).toEqual([]);
-    expect(webhooks.remove(ME, id)).toEqual({ kind: 'no-webhook' });
+    expect(webhooks.remove(byMe, id)).toEqual({ kind: 'no-webhook' });
   });
 
   test('leaves no row when it never had a delivery', async () => {
     using webhooks = startWebhooks();
-    webhooks.remove(ME, (await webhooks.made()).id);
+    webhooks.remove(byMe, (await webhooks.made()).id);
     expect(webhooks.queue.values('SELECT id FROM webhooks')).toEqual([]);
   });
 });
@@ -166,22 +172,22 @@ test('nothing that is asked of a webhook finds that of another account, and no n
   expect(webhooks.deliveries(ME, { webhookId: id, limit: 9 })).toBeUndefined();
   expect(webhooks.delivery(ME, id, delivery)).toBeUndefined();
   const answers = [
-    await webhooks.edit(ME, id, { url: 'https://spy.example.com/' }, never),
-    webhooks.pause(ME, id),
-    webhooks.resume(ME, id),
-    webhooks.rotate(ME, id, 'now'),
-    webhooks.switchNow(ME, id),
-    webhooks.cancelRotation(ME, id),
-    webhooks.sendTest(ME, id),
-    webhooks.resendAllFailed(ME, id, 0),
-    webhooks.remove(ME, id),
+    await webhooks.edit(byMe, id, { url: 'https://spy.example.com/' }, never),
+    webhooks.pause(byMe, id),
+    webhooks.resume(byMe, id),
+    webhooks.rotate(byMe, id, 'now'),
+    webhooks.switchNow(byMe, id),
+    webhooks.cancelRotation(byMe, id),
+    webhooks.sendTest(byMe, id),
+    webhooks.resendAllFailed(byMe, id, 0),
+    webhooks.remove(byMe, id),
   ];
   expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['no-webhook']));
-  expect(webhooks.resendOne(ME, id, delivery)).toEqual({ kind: 'no-delivery' });
+  expect(webhooks.resendOne(byMe, id, delivery)).toEqual({ kind: 'no-delivery' });
   const mine = await webhooks.made(ME);
-  expect(webhooks.resendOne(ME, mine.id, delivery)).toEqual({ kind: 'no-delivery' });
+  expect(webhooks.resendOne(byMe, mine.id, delivery)).toEqual({ kind: 'no-delivery' });
   expect(webhooks.delivery(ME, mine.id, delivery)).toBeUndefined();
-  webhooks.remove(ME, mine.id);
+  webhooks.remove(byMe, mine.id);
   expect(webhooks.queue.values('SELECT * FROM webhooks, deliveries')).toEqual(before);
   expect(webhooks.asked.length).toBe(asked + 1);
   expect(webhooks.signedWith(id)).toEqual([secret, undefined]);

@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'bun:test';
+import { createAudit } from '../../../deploys/audit/audit.ts';
+import { START_MS } from '../../fakes/chain-clock.ts';
+import { answered } from '../../fakes/scripted-send.ts';
+import { byMe, HOUR_MS, ME, never, OTHER, startWebhooks } from './started.ts';
+
+async function started() {
+  const webhooks = startWebhooks();
+  const audit = createAudit(webhooks.queue.store);
+  const { id, secret } = await webhooks.made();
+  /** What was written since the webhook was made, oldest first. */
+  const noted = () =>
+    audit
+      .list({ limit: 100 })
+      .toReversed()
+      .slice(1)
+      .map(({ action, detail }) => [action, detail]);
+  async function failed() {
+    webhooks.queue.upgrade('A', 7);
+    while (webhooks.queue.states().some((state) => state !== 'failed')) {
+      const nowMs = webhooks.clock.now();
+      for (const claim of webhooks.queue.outbox.claim(nowMs, []))
+        webhooks.queue.end(claim, answered(500), nowMs);
+      await webhooks.clock.advance(HOUR_MS);
+    }
+    return String(webhooks.queue.values('SELECT id FROM deliveries')[0]?.[0]);
+  }
+  return { ...webhooks, audit, id, secret, noted, failed };
+}
+
+describe('the audit log has', () => {
+  test('who made a webhook, when, and what of it is no secret', async () => {
+    using webhooks = await started();
+    expect(webhooks.audit.list({ limit: 9, accountId: ME })).toEqual([
+      {
+        id: 1,
+        atMs: START_MS,
+        actorKind: 'user',
+        actorId: 'u1',
+        action: 'webhook.create',
+        accountId: ME,
+        subject: webhooks.id,
+        detail: { host: 'hooks.example.com', programs: 'all' },
+      },
+    ]);
+    expect(webhooks.audit.list({ limit: 9, accountId: OTHER })).toEqual([]);
+  });
+
+  test('edits by the names of what was given, and the new host', async () => {
+    using webhooks = await started();
+    await webhooks.edit(byMe, webhooks.id, { description: 'mine', programs: null }, never);
+    await webhooks.edit(byMe, webhooks.id, { url: 'https://new.example.com/token' }, never);
+    expect(webhooks.noted()).toEqual([
+      ['webhook.edit', { changed: ['programs', 'description'] }],
+      ['webhook.edit', { changed: ['url'], host: 'new.example.com' }],
+    ]);
+  });
+
+  test('every pause, resume and deletion that changed something', async () => {
+    using webhooks = await started();
+    for (const verb of [webhooks.pause, webhooks.pause, webhooks.resume, webhooks.resume])
+      verb(byMe, webhooks.id);
+    for (let i = 0; i < 2; i++) webhooks.remove(byMe, webhooks.id);
+    expect(webhooks.noted().map(([action]) => action)).toEqual([
+      'webhook.pause',
+      'webhook.resume',
+      'webhook.delete',
+    ]);
+  });
+
+  test('every step of a rotation', async () => {
+    using webhooks = await started();
+    const { id } = webhooks;
+    webhooks.rotate(byMe, id, '24h');
+    webhooks.switchNow(byMe, id);
+    webhooks.rotate(byMe, id, '1h');
+    webhooks.cancelRotation(byMe, id);
+    webhooks.rotate(byMe, id, 'now');
+    expect(webhooks.noted()).toEqual([
+      ['webhook.rotate', { takeover: '24h' }],
+      ['webhook.switch-secret', {}],
+      ['webhook.rotate', { takeover: '1h' }],
+      ['webhook.cancel-rotation', {}],
+      ['webhook.rotate', { takeover: 'now' }],
+    ]);
+  });
+
+  test('tests and resends with their deliveries', async () => {
+    using webhooks = await started();
+    const { id } = webhooks;
+    const deliveryId = await webhooks.failed();
+    webhooks.resendAllFailed(byMe, id, 0);
+    webhooks.resendAllFailed(byMe, id, 0);
+    const [claim] = webhooks.queue.outbox.claim(webhooks.clock.now(), []);
+    webhooks.queue.end(claim, answered(500), webhooks.clock.now());
+    webhooks.resendOne(byMe, id, deliveryId);
+    webhooks.resendOne(byMe, id, deliveryId);
+    const tested = webhooks.sendTest(byMe, id);
+    expect(webhooks.noted()).toEqual([
+      ['webhook.resend-failed', { sinceMs: 0, deliveries: 1 }],
+      ['webhook.resend', { deliveryId }],
+      ['webhook.test', { deliveryId: 'deliveryId' in tested ? tested.deliveryId : '' }],
+    ]);
+  });
+});
+
+test('what is refused leaves no entry', async () => {
+  using webhooks = await started();
+  const { id } = webhooks;
+  await webhooks.create(byMe, { url: 'https://10.0.0.1/' }, never);
+  await webhooks.edit(byMe, id, { url: 'https://10.0.0.1/' }, never);
+  await webhooks.edit(byMe, id, {}, never);
+  webhooks.switchNow(byMe, id);
+  webhooks.cancelRotation(byMe, id);
+  webhooks.resendOne(byMe, id, 'none');
+  webhooks.pause(byMe, 'none');
+  expect(webhooks.noted()).toEqual([]);
+});
+
+test('a change that cannot be written down is not made', async () => {
+  using webhooks = await started();
+  const { id, secret } = webhooks;
+  const { store } = webhooks.queue;
+  const before = store.query('SELECT * FROM webhooks').values();
+  store.run("CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'full'); END");
+  const verbs = [
+    () => webhooks.pause(byMe, id),
+    () => webhooks.remove(byMe, id),
+    () => webhooks.rotate(byMe, id, 'now'),
+    () => webhooks.sendTest(byMe, id),
+  ];
+  for (const verb of verbs) expect(verb).toThrow('full');
+  await expect(webhooks.edit(byMe, id, { description: 'x' }, never)).rejects.toThrow('full');
+  await expect(webhooks.made()).rejects.toThrow('full');
+  expect(store.query('SELECT * FROM webhooks').values()).toEqual(before);
+  expect(webhooks.queue.states()).toEqual([]);
+  expect(webhooks.signedWith(id)).toEqual([secret, undefined]);
+});
+
+test('no secret is in the log', async () => {
+  using webhooks = await started();
+  const rotated = webhooks.rotate(byMe, webhooks.id, '24h');
+  await webhooks.edit(byMe, webhooks.id, { url: 'https://new.example.com/token' }, never);
+  const log = JSON.stringify(webhooks.audit.list({ limit: 100 }));
+  expect(log).not.toContain('whsec_');
+  expect(log).not.toContain('token');
+  expect(rotated.kind).toBe('rotated');
+});
