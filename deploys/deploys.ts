@@ -101,14 +101,9 @@ export function createDeploys(deps: DeploysDeps) {
   const { registry } = metrics;
   const deliveries =
     deps.delivery && createDeliveries({ ...deps.delivery, store, outbox, registry, clock, log });
-  const addresses = createClientAddresses(deps.people?.clientAddressHeader);
+  const { noteAddress, people } = personRoutesOf(deps);
   const app = createApp({
-    people: deps.people && {
-      people: deps.people.people,
-      addressOf: addresses.of,
-      show: showPlain,
-      noteUnavailable: (reason) => log.error({ reason }, 'the identity provider could not be used'),
-    },
+    people,
     webhooks: webhookRoutesOf(deps, enqueue, keys.identify, () => deliveries?.wake()),
     answerPrograms: createProgramsAnswer({
       identify: keys.identify,
@@ -140,27 +135,36 @@ export function createDeploys(deps: DeploysDeps) {
     }
   }
 
-  return {
-    answer: (request: Request, address?: string) => {
-      addresses.note(request, address);
-      return app.handle(request);
-    },
-    answerMetrics: metrics.answer,
-    async tend(signal: AbortSignal): Promise<void> {
-      await Promise.all([
-        watcher.run(signal),
-        refreshKeys(signal),
-        lookAfterUsage(signal),
-        deliveries?.run(signal),
-      ]);
-    },
-  };
+  function answer(request: Request, address?: string) {
+    noteAddress(request, address);
+    return app.handle(request);
+  }
+
+  async function tend(signal: AbortSignal): Promise<void> {
+    await Promise.all([
+      watcher.run(signal),
+      refreshKeys(signal),
+      lookAfterUsage(signal),
+      deliveries?.run(signal),
+    ]);
+  }
+
+  return { answer, answerMetrics: metrics.answer, tend };
 }
 
 function createQueue({ store, programs, random }: Pick<DeploysDeps, 'store' | 'programs' | 'random'>) {
   const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
   const enqueue = createEnqueue(store, (program) => labels.get(program) ?? program, random);
   return { enqueue, outbox: createOutbox(store, random) };
+}
+
+/** The pages of the login, and the ear for the addresses that their limits count by. */
+function personRoutesOf({ people: given, log }: Pick<DeploysDeps, 'people' | 'log'>) {
+  const { note: noteAddress, of: addressOf } = createClientAddresses(given?.clientAddressHeader);
+  const noteUnavailable = (reason: string) =>
+    log.error({ reason }, 'the identity provider could not be used');
+  const people = given && { people: given.people, addressOf, show: showPlain, noteUnavailable };
+  return { noteAddress, people };
 }
 
 /** The routes of webhooks, with a rate of their own beside that of the programs. */

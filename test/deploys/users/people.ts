@@ -110,7 +110,7 @@ export function createVisitor(origin: string, ask: Ask) {
     const headers = new Headers(init.headers);
     const carried = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     if (carried !== '' && !headers.has('cookie')) headers.set('cookie', carried);
-    const response = await ask(new Request(new URL(path, origin), { ...init, headers }));
+    const response = await ask(new Request(new URL(path, origin).href, { ...init, headers }));
     for (const line of response.headers.getSetCookie()) {
       const [pair = '', ...attributes] = line.split('; ');
       const [name = '', value = ''] = pair.split('=', 2);
@@ -134,7 +134,7 @@ export function createVisitor(origin: string, ask: Ask) {
       const carried = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
       const headers = new Headers(init.headers);
       headers.set('cookie', carried);
-      return new Request(new URL(path, origin), { ...init, headers });
+      return new Request(new URL(path, origin).href, { ...init, headers });
     },
   };
 }
