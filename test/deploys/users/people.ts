@@ -122,6 +122,7 @@ export function createVisitor(origin: string, ask: Ask) {
 
   return {
     cookies,
+    send,
     get: (path: string, headers: Record<string, string> = {}) => send(path, { headers }),
     /** Posts a form as a page of the console does, unless `headers` say otherwise. */
     post: (
