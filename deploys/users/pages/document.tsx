@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { render } from 'preact-render-to-string';
 import { SECURITY_HEADERS } from '../../console/security-headers.ts';
 import type { Content } from './asked.ts';

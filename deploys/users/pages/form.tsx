@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 import { PASSWORD_CHARACTERS } from '../password-rules.ts';
 

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { unreachable } from '../../../shared/brand.ts';
 import type { AddressOf } from '../client-address.ts';
 import { cookieOf, SESSION_COOKIE, setCookie } from '../cookie.ts';

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { unreachable } from '../../../shared/brand.ts';
 import type { AddressOf } from '../client-address.ts';
 import { type CookieName, cookieOf, setCookie } from '../cookie.ts';

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { encode } from 'uqr';
 
 /** Modules of white around the code, as the standard asks. */

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import type { People } from '../people.ts';
 import { selfOf } from '../second-factor.ts';
 import { base32, totpUri } from '../totp.ts';

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { passwordComplaint } from '../password-rules.ts';
 import type { People } from '../people.ts';
 import { selfOf } from '../second-factor.ts';

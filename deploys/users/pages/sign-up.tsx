@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { unreachable } from '../../../shared/brand.ts';
 import type { AddressOf } from '../client-address.ts';
 import { FIRST_OPERATOR_PATH } from '../first-operator.ts';
