@@ -64,7 +64,9 @@ export function startIdentityProvider(person: Person, options: ProviderOptions) 
     const code = form.get('code') ?? '';
     const known = codes.get(code);
     codes.delete(code); // a code is for one use
-    const expected = `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString('base64')}`;
+    // RFC 6749 2.3.1: both halves are form-encoded.
+    const encoded = new URLSearchParams({ [clientId]: clientSecret }).toString().replace('=', ':');
+    const expected = `Basic ${Buffer.from(encoded).toString('base64')}`;
     const isClient = request.headers.get('authorization') === expected;
     const challenge = createHash('sha256')
       .update(form.get('code_verifier') ?? '')
