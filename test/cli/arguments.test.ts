@@ -71,7 +71,7 @@ describe('the program', () => {
   test('lists every command of this version, and no other', async () => {
     const { code, out } = await run('--help');
     expect(code).toBe(0);
-    expect([...out.matchAll(/^ {2}([a-z]+(?: [a-z]+)?)/gm)].map(([, words]) => words)).toEqual([
+    expect([...out.matchAll(/^ {2}([a-z]+(?: [a-z-]+)?)/gm)].map(([, words]) => words)).toEqual([
       'start',
       'account create',
       'account list',
@@ -80,6 +80,12 @@ describe('the program', () => {
       'key list',
       'key revoke',
       'key rotate',
+      'user create',
+      'user list',
+      'user set-password',
+      'user reset-second-factor',
+      'user sign-out',
+      'user remove',
       'usage',
       'config check',
       'config reload',
