@@ -9,6 +9,7 @@ export type Arguments =
       readonly operands: readonly string[];
       readonly values: Readonly<Partial<Record<ValueOption, string>>>;
       readonly json: boolean;
+      readonly operator: boolean;
     }
   /** `command` is absent when help was asked for as a whole. */
   | { readonly kind: 'help'; readonly command?: Command }
@@ -16,7 +17,7 @@ export type Arguments =
 
 type Read = Readonly<{ words: readonly string[]; given: ReadonlyMap<string, string>; help: boolean }>;
 
-const FLAGS: readonly FlagOption[] = ['json'];
+const FLAGS: readonly FlagOption[] = ['json', 'operator'];
 
 /** Reads `argv` against `commands`. Pure: the same table gives the usage texts. */
 export function argumentsFrom(argv: readonly string[], commands: readonly Command[]): Arguments {
@@ -48,7 +49,8 @@ function matched(
     const value = given.get(name);
     if (value !== undefined) values[name] = value;
   }
-  return { kind: 'command', command, operands, values, json: given.has('json') };
+  const [json, operator] = [given.has('json'), given.has('operator')];
+  return { kind: 'command', command, operands, values, json, operator };
 }
 
 const valueOptions = Object.keys(VALUES) as ValueOption[]; // Object.keys forgets the keys' type

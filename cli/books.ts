@@ -4,6 +4,7 @@ import { createKeys, type Keys } from '../deploys/accounts/keys.ts';
 import type { Actor } from '../deploys/audit/actor.ts';
 import { createAudit } from '../deploys/audit/audit.ts';
 import { DEPLOYS_MIGRATIONS } from '../deploys/store/schema.ts';
+import { createUsers, type Users } from '../deploys/users/users.ts';
 import { LEDGER_MIGRATIONS } from '../gateway/limits/ledger.ts';
 import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
@@ -20,6 +21,7 @@ export type Books = Readonly<{
   ledger: Store;
   accounts: Accounts;
   keys: Keys;
+  users: Users;
 }>;
 
 /** Who makes the changes of commands, in the audit log. */
@@ -83,9 +85,10 @@ function openBooks(config: Config, { clock, random }: Pick<World, 'clock' | 'ran
     note,
   });
   const keys = createKeys({ store, clock, random, note });
+  const users = createUsers(store, { note, clock, random });
   const close = () => {
     ledger.close();
     store.close();
   };
-  return { kind: 'open', books: { config, store, ledger, accounts, keys, [Symbol.dispose]: close } };
+  return { kind: 'open', books: { config, store, ledger, accounts, keys, users, [Symbol.dispose]: close } };
 }

@@ -10,6 +10,8 @@ export type World = Readonly<{
   clock: Clock;
   /** n uniform bytes. */
   random: (bytes: number) => Uint8Array;
+  /** The first line of standard input, without its end; for passwords, which a list of processes must not show. */
+  line: () => Promise<string>;
   out: (text: string) => void;
   /** Resolves when what went to `out` has been taken, so that long answers are not held: false when nobody reads any more. */
   taken: () => Promise<boolean>;
@@ -32,13 +34,14 @@ export const VALUES = {
 } as const;
 export type ValueOption = keyof typeof VALUES;
 /** Options that are there or not. */
-export type FlagOption = 'json';
+export type FlagOption = 'json' | 'operator';
 
 /** One call of a command, its arguments checked against the command's own list. */
 export type Invocation = Readonly<{
   operands: readonly string[];
   values: Readonly<Partial<Record<ValueOption, string>>>;
   json: boolean;
+  operator: boolean;
   world: World;
 }>;
 

@@ -20,10 +20,11 @@ if (argv[0] === 'start' || argv[0] === 'verify' || packagesAreStale(root)) {
   }
 }
 
-const [{ run }, { systemClock }, { taken }] = await Promise.all([
+const [{ run }, { systemClock }, { taken }, { firstLine }] = await Promise.all([
   import('./run.ts'),
   import('../shared/clock.ts'),
   import('./taken.ts'),
+  import('./first-line.ts'),
 ]);
 process.exitCode = await run({
   argv,
@@ -31,6 +32,7 @@ process.exitCode = await run({
   root,
   clock: systemClock,
   random: randomBytes,
+  line: () => firstLine(Bun.stdin.stream()),
   out: (text) => process.stdout.write(text),
   taken: () => taken(process.stdout),
   err: (text) => process.stderr.write(text),

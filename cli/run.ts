@@ -14,6 +14,14 @@ import { localnetUpgrade } from './commands/localnet.ts';
 import { programsCheck } from './commands/programs.ts';
 import { start } from './commands/start.ts';
 import { usage } from './commands/usage.ts';
+import {
+  userCreate,
+  userList,
+  userRemove,
+  userResetSecondFactor,
+  userSetPassword,
+  userSignOut,
+} from './commands/user.ts';
 import { verify } from './commands/verify.ts';
 import { usageOf, usageOfCommand } from './usage.ts';
 
@@ -31,6 +39,12 @@ const COMMANDS: readonly Command[] = [
   keyRename,
   keyRevoke,
   keyRotate,
+  userCreate,
+  userList,
+  userSetPassword,
+  userResetSecondFactor,
+  userSignOut,
+  userRemove,
   usage,
   configCheck,
   configReload,

@@ -29,5 +29,5 @@ function synopsis({ words, operands, options }: Command): string {
 }
 
 function shownOption(option: ValueOption | FlagOption): string {
-  return option === 'json' ? '--json' : `--${option} ${VALUES[option]}`;
+  return option === 'json' || option === 'operator' ? `--${option}` : `--${option} ${VALUES[option]}`;
 }

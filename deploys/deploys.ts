@@ -7,7 +7,6 @@ import { createApp } from './api/app.ts';
 import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog } from './api/request-log.ts';
 import { createAdmit } from './api/webhooks/admit.ts';
-import { createAdmitBySession } from './api/webhooks/admit-session.ts';
 import { createAccountOf } from './console/account-of.ts';
 import { createConsole } from './console/console.ts';
 import { routesOf } from './console/routes.ts';
@@ -20,7 +19,7 @@ import { createOutbox } from './outbox/outbox.ts';
 import { tendUsage } from './usage/tend.ts';
 import { createClientAddresses, type AddressOf } from './users/client-address.ts';
 import type { People } from './users/people.ts';
-import { createSessionAccount } from './users/session-account.ts';
+import { createAdmitBySession } from './users/session-admission.ts';
 import { createViewerOf } from './users/viewer-of.ts';
 import type { Fetch } from './watch/rpc.ts';
 import type { WatchedProgram } from './watch/watched.ts';
@@ -99,21 +98,21 @@ export function createDeploys(deps: DeploysDeps) {
     }
   }
 
-  return {
-    answer: (request: Request, address?: string) => {
-      addresses.note(request, address);
-      return app.handle(request);
-    },
-    answerMetrics: metrics.answer,
-    async tend(signal: AbortSignal): Promise<void> {
-      await Promise.all([
-        watcher.run(signal),
-        refreshKeys(signal),
-        lookAfterUsage(signal),
-        deliveries?.run(signal),
-      ]);
-    },
-  };
+  function answer(request: Request, address?: string) {
+    addresses.note(request, address);
+    return app.handle(request);
+  }
+
+  async function tend(signal: AbortSignal): Promise<void> {
+    await Promise.all([
+      watcher.run(signal),
+      refreshKeys(signal),
+      lookAfterUsage(signal),
+      deliveries?.run(signal),
+    ]);
+  }
+
+  return { answer, answerMetrics: metrics.answer, tend };
 }
 
 function createQueue({ store, programs, random }: Pick<DeploysDeps, 'store' | 'programs' | 'random'>) {
@@ -157,6 +156,6 @@ function webhookRoutesOf(deps: DeploysDeps, enqueue: Enqueue, identify: Identify
 }
 
 function bySessionOf(people: People, { config, clock }: DeploysDeps) {
-  const sessionAccount = createSessionAccount(createViewerOf(people), config.publicUrl.origin);
-  return createAdmitBySession({ sessionAccount, enter: createRequestLog<string>(), clock });
+  const [viewerOf, enter] = [createViewerOf(people), createRequestLog<string>()];
+  return createAdmitBySession({ viewerOf, origin: config.publicUrl.origin, enter, clock });
 }

@@ -1,4 +1,7 @@
 import { requestReload } from '../../deploys/accounts/reload.ts';
+import { consoleComplaint } from '../../deploys/users/console-complaint.ts';
+import { consoleUrlOf, firstOperatorLink, inviteFirstOperator } from '../../deploys/users/first-operator.ts';
+import { LOGIN_PATH } from '../../deploys/users/pages/moves.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
 import { retireDemoKeys } from '../../shared/keys/demo.ts';
@@ -6,7 +9,7 @@ import { withBooksOf } from '../books.ts';
 import { type Command, failed, type Invocation, type Outcome } from '../command.ts';
 import { watchRunners } from '../start/ancestors.ts';
 import type { AppName } from '../start/app.ts';
-import { bannerOf, recordOf, type Running } from '../start/banner.ts';
+import { bannerOf, type LoginShown, recordOf, type Running } from '../start/banner.ts';
 import { demoKey } from '../start/demo.ts';
 import { runEverything } from '../start/everything.ts';
 import { createStopWishes } from '../start/stop-wishes.ts';
@@ -27,10 +30,12 @@ async function run(config: Config, invocation: Invocation): Promise<Outcome> {
   const { world, values, json } = invocation;
   const embedded = config.backends.length === 0;
   let key: string | undefined;
+  let invitation: string | undefined;
   const books = withBooksOf(config, world, (open) => {
     if (embedded) key = demoKey(open);
     else if (retireDemoKeys(open.store, world.clock.now()) > 0)
       world.err('The demo key of the embedded chain is revoked: backends are configured.\n');
+    invitation = inviteFirstOperator({ ...world, store: open.store });
     return { kind: 'done', objects: [], text: '' };
   });
   if (books.kind === 'failed') return books;
@@ -46,25 +51,42 @@ async function run(config: Config, invocation: Invocation): Promise<Outcome> {
   const args = values.config === undefined ? [] : ['--config', values.config];
   const code = await runEverything(
     { stages, root, args, env, dataDir },
-    { clock, wishes, ready: (urls) => world.out(announced(urls, key, dataDir, json)), err: world.err },
+    {
+      clock,
+      wishes,
+      ready: (urls) => world.out(announced(config, urls, key, invitation, json)),
+      err: world.err,
+    },
   );
   over.abort();
   return { kind: 'ended', code };
 }
 
 function announced(
+  { deploys, storage }: Config,
   urls: ReadonlyMap<AppName, string>,
   key: string | undefined,
-  dataDir: string,
+  invitation: string | undefined,
   json: boolean,
 ): string {
+  const consoleUrl = urls.get('deploys') ?? '';
   const running: Running = {
     gatewayUrl: urls.get('gateway') ?? '',
-    consoleUrl: urls.get('deploys') ?? '',
+    consoleUrl,
     demoKey: key,
-    dataDir,
+    login: loginOf(deploys.publicUrl, consoleUrl, invitation),
+    dataDir: storage.dataDir,
   };
   return json ? `${JSON.stringify(recordOf(running))}\n` : bannerOf(running);
+}
+
+/** `invitation` is the token of a new link for the first operator. */
+function loginOf(publicUrl: URL, listenUrl: string, invitation: string | undefined): LoginShown {
+  const sentence = consoleComplaint(publicUrl);
+  if (sentence !== undefined) return { kind: 'off', sentence };
+  const url = consoleUrlOf(publicUrl, new URL(listenUrl));
+  if (invitation !== undefined) return { kind: 'first-operator', url: firstOperatorLink(url, invitation) };
+  return { kind: 'login', url: new URL(LOGIN_PATH, url).href };
 }
 
 /** A hang-up is the terminal's end; without a terminal it is the customary wish for a reload. */

@@ -1,15 +1,26 @@
+import { unreachable } from '../../shared/brand.ts';
+
 /** What `start` tells its user. `demoKey` is absent when the backends are the operator's own. */
 export type Running = Readonly<{
   gatewayUrl: string;
   consoleUrl: string;
   demoKey: string | undefined;
+  login: LoginShown;
   dataDir: string;
 }>;
+
+/** How one gets into the console. */
+export type LoginShown =
+  | { readonly kind: 'login'; readonly url: string }
+  /** There is no operator yet: the link makes one, once, within 24 hours. */
+  | { readonly kind: 'first-operator'; readonly url: string }
+  /** `sentence` says what to do so that there is one. */
+  | { readonly kind: 'off'; readonly sentence: string };
 
 const GET_SLOT = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
 
 /** The first screen: addresses, the demo key, and lines that work when they are pasted. */
-export function bannerOf({ gatewayUrl, consoleUrl, demoKey, dataDir }: Running): string {
+export function bannerOf({ gatewayUrl, consoleUrl, demoKey, login, dataDir }: Running): string {
   const gateway = reachable(gatewayUrl);
   const console = reachable(consoleUrl);
   const how =
@@ -30,6 +41,7 @@ export function bannerOf({ gatewayUrl, consoleUrl, demoKey, dataDir }: Running):
     '',
     `  Gateway        ${gateway}`,
     `  Console        ${console}  (program API and OpenAPI)`,
+    ...loginLines(login),
     ...how,
     '',
     `  Logs are in ${dataDir}; Ctrl-C stops everything.`,
@@ -39,11 +51,34 @@ export function bannerOf({ gatewayUrl, consoleUrl, demoKey, dataDir }: Running):
 }
 
 /** The same as one object, for `--json`. */
-export function recordOf({ gatewayUrl, consoleUrl, demoKey }: Running): object {
-  const urls = { gateway: reachable(gatewayUrl), console: reachable(consoleUrl) };
+export function recordOf({ gatewayUrl, consoleUrl, demoKey, login }: Running): object {
+  const urls = { gateway: reachable(gatewayUrl), console: reachable(consoleUrl), ...loginRecord(login) };
   if (demoKey === undefined) return urls;
   const lines = [getSlotLine(urls.gateway, demoKey), programsLine(urls.console, demoKey)];
   return { ...urls, demo_key: demoKey, try: lines };
+}
+
+function loginLines(login: LoginShown): string[] {
+  switch (login.kind) {
+    case 'login':
+      return [`  Login          ${login.url}`];
+    case 'first-operator':
+      return [
+        '  Login          this link makes the first operator, once, within 24 hours:',
+        '',
+        login.url,
+        '',
+      ];
+    case 'off':
+      return [`  Login          ${login.sentence}`];
+    default:
+      return unreachable(login);
+  }
+}
+
+function loginRecord(login: LoginShown): object {
+  if (login.kind === 'off') return {};
+  return login.kind === 'login' ? { login: login.url } : { first_operator: login.url };
 }
 
 function getSlotLine(gateway: string, key: string): string {

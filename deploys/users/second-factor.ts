@@ -3,6 +3,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 import type { ConsoleKeys } from './console-keys.ts';
 import type { NoteUser, UserActor } from './note.ts';
+import { resetSecondFactor } from './reset-second-factor.ts';
 import { base32, stepOfCode, TOTP_SECRET_BYTES } from './totp.ts';
 import type { User } from './users.ts';
 
@@ -39,9 +40,6 @@ export function createSecondFactor(store: Store, { keys, note, clock, random }: 
   const turnOn = store.prepare(
     'UPDATE users SET totp_secret = totp_pending, totp_pending = NULL, totp_step = ? WHERE id = ?',
   );
-  const turnOff = store.prepare(
-    'UPDATE users SET totp_secret = NULL, totp_pending = NULL, totp_step = 0 WHERE id = ?',
-  );
   const taken = store.prepare('UPDATE users SET totp_step = ?1 WHERE id = ?2 AND totp_step < ?1');
   const addCode = store.prepare('INSERT INTO backup_codes VALUES (?, ?)');
   const useCode = store.prepare('DELETE FROM backup_codes WHERE user_id = ? AND hash = ?');
@@ -70,12 +68,6 @@ export function createSecondFactor(store: Store, { keys, note, clock, random }: 
     return codes;
   });
 
-  const reset = store.transaction((user: User, actor: UserActor) => {
-    turnOff.run(user.id);
-    dropCodes.run(user.id);
-    noteChange('user.second-factor-off', user, actor);
-  });
-
   return {
     begin(user) {
       const secret = random(TOTP_SECRET_BYTES);
@@ -91,7 +83,7 @@ export function createSecondFactor(store: Store, { keys, note, clock, random }: 
       if (step !== undefined) return taken.run(step, user.id).changes === 1;
       return useCode.run(user.id, hashOf(code)).changes === 1;
     },
-    reset: reset.immediate,
+    reset: (user, actor) => resetSecondFactor(store, user, actor, clock.now()),
   };
 }
 

@@ -31,8 +31,6 @@ export type Sessions = Readonly<{
   /** The session of a token, which is thereby used; `undefined`: there is none, or it is over. */
   find(token: string): Session | undefined;
   end(token: string): void;
-  /** Ends all of a user's sessions but the kept one; gives how many. */
-  endOthers(userId: string, kept?: Uint8Array): number;
   /** Used last first. */
   list(userId: string, current: Uint8Array): readonly SessionRow[];
 }>;
@@ -59,7 +57,6 @@ export function createSessions(
   const touch = store.prepare('UPDATE sessions SET used_at_ms = ? WHERE token_hash = ?');
   const insert = store.prepare('INSERT INTO sessions VALUES (?1, ?2, ?3, ?3, ?4)');
   const drop = store.prepare('DELETE FROM sessions WHERE token_hash = ?');
-  const dropOthers = store.prepare('DELETE FROM sessions WHERE user_id = ? AND token_hash IS NOT ?');
   const dropOver = store.prepare(`DELETE FROM sessions WHERE user_id = ?1 AND NOT (${live})`);
   const dropIdle = store.prepare('DELETE FROM sessions WHERE used_at_ms <= ?');
   const dropMany = store.prepare(`
@@ -94,7 +91,6 @@ export function createSessions(
       return { ...place, userId, email, hasSecondFactor: row.has_second_factor === 1, tokenHash };
     },
     end: (token) => void drop.run(hashOf(token)),
-    endOthers: (userId, kept) => dropOthers.run(userId, kept ?? null).changes,
     list: (userId, current) =>
       ofUser.all(userId, ...bounds()).map((row) => ({
         userAgent: row.user_agent,

@@ -44,6 +44,8 @@ export type Users = Readonly<{
   /** Every session of the user ends but the one whose token's hash is kept. */
   setPassword(user: User, hash: string, actor: UserActor, keptSession?: Uint8Array): void;
   setSubject(user: User, subject: string): void;
+  /** Ends every session of the user but the one whose token's hash is kept. */
+  signOut(user: User, actor: UserActor, keptSession?: Uint8Array): void;
   /** With all sessions: the user is out at once. */
   remove(user: User, actor: UserActor): void;
 }>;
@@ -104,6 +106,11 @@ export function createUsers(
     noteChange('user.set-password', user, actor);
   });
 
+  const signOut = store.transaction((user: User, actor: UserActor, kept?: Uint8Array) => {
+    endOthers.run(user.id, kept ?? null);
+    noteChange('user.sign-out', user, actor);
+  });
+
   const setSubject = store.transaction((user: User, subject: string) => {
     link.run(subject, user.id);
     const kind = user.role === 'operator' ? 'operator' : 'user';
@@ -124,6 +131,7 @@ export function createUsers(
     list: () => all.all().flatMap((row) => found(row) ?? []),
     hasOperator: () => operator.get() !== null,
     setPassword: setPassword.immediate,
+    signOut: signOut.immediate,
     setSubject: setSubject.immediate,
     remove: remove.immediate,
   };

@@ -16,16 +16,17 @@ export function plainEnv(extra: Record<string, string> = {}): Record<string, str
   return { ...Object.fromEntries(plain), ...extra };
 }
 
-/** Runs `sluice` in `cwd` as its users do, as a process of its own. */
+/** Runs `sluice` in `cwd` as its users do, as a process of its own; `input` is what they type. */
 export async function sluice(
   cwd: string,
   args: readonly string[],
   env: Record<string, string> = {},
+  input?: string,
 ): Promise<Ended> {
   const child = Bun.spawn([process.execPath, MAIN, ...args], {
     cwd,
     env: plainEnv(env),
-    stdin: 'ignore',
+    stdin: input === undefined ? 'ignore' : new TextEncoder().encode(input),
     stdout: 'pipe',
     stderr: 'pipe',
   });

@@ -47,6 +47,9 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
       expect(readFileSync(join(dataDir, 'demo-key'), 'utf8')).toBe(`${key}\n`);
       expect(statSync(join(dataDir, 'demo-key')).mode & 0o777).toBe(0o600);
 
+      const link = /^http:\/\/127\.0\.0\.1:\d+\/first-operator\?token=[\w-]{43}$/m.exec(banner)?.[0] ?? '';
+      const form = await (await fetch(link)).text();
+      expect(form).toContain(new URL(link).searchParams.get('token') ?? 'no token');
       const [getSlot, programs] = linesOf(banner);
       expect(JSON.parse(await pasted(getSlot ?? ''))).toEqual({
         jsonrpc: '2.0',
@@ -61,6 +64,7 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
       for (const app of ['localnet', 'gateway', 'deploys'])
         expect(statSync(join(dataDir, `${app}.log`)).size).toBeGreaterThan(0);
       expect(readFileSync(join(dataDir, 'gateway.log'), 'utf8')).not.toContain(key ?? 'no key');
+      expect(readFileSync(join(dataDir, 'deploys.log'), 'utf8')).not.toContain('first-operator');
     },
     TIMEOUT_MS,
   );

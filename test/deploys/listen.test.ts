@@ -20,6 +20,18 @@ test('the API and the metrics have a listener each', async () => {
   await close(1_000);
 });
 
+test('an answer is given the address of the connection’s other end', async () => {
+  const seen: (string | undefined)[] = [];
+  const answer = (_: Request, address?: string) => {
+    seen.push(address);
+    return new Response();
+  };
+  const { url, close } = listening(listen({ listen: ANY, metrics: ANY }, answer, text('m')));
+  await fetch(url, { headers: { 'x-forwarded-for': '6.6.6.6' } });
+  expect(seen).toEqual(['127.0.0.1']);
+  await close(1_000);
+});
+
 test.each(['listen', 'metrics'] as const)(
   'a taken port is one sentence with the key deploys.%s',
   async (name) => {

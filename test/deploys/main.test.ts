@@ -5,7 +5,7 @@ import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { addressOf, startChain } from '../fakes/chain.ts';
 import { addKey, opened, temporaryFolder } from '../started/gateway.ts';
-import { ROOT, runToEnd, startProcess } from '../started/process.ts';
+import { childEnv, ROOT, runToEnd, startProcess } from '../started/process.ts';
 import { AUTHORITY } from './started.ts';
 
 const MAIN = join(ROOT, 'deploys/main.ts');
@@ -151,6 +151,51 @@ describe('it stops when it is asked to, with exit code 0', () => {
     await child.stdin.end();
     expect(await child.exited).toBe(0);
   });
+});
+
+describe('started by hand without an operator', () => {
+  /** What it prints until it listens, and then until `enough`. */
+  async function printed(args: readonly string[], cwd: string): Promise<string> {
+    const child = Bun.spawn([process.execPath, ...args], {
+      cwd,
+      env: childEnv(),
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'inherit',
+    });
+    let text = '';
+    for await (const chunk of child.stdout) {
+      text += new TextDecoder().decode(chunk);
+      if (text.includes('"listening"')) break;
+    }
+    child.kill('SIGTERM');
+    await child.exited;
+    return text;
+  }
+  const linkIn = (text: string) => /^http:\/\/.*\/first-operator\?token=[\w-]{43}$/m.exec(text)?.[0];
+
+  test('it prints a link that makes the first one, another at every start, and none once there is one', async () => {
+    using folder = folderWith('');
+    const first = linkIn(await printed(folder.args, folder.path));
+    const second = linkIn(await printed(folder.args, folder.path));
+    expect(first).toStartWith('http://127.0.0.1:');
+    expect([second === undefined, second === first]).toEqual([false, false]);
+    const store = opened(join(folder.dataDir, ACCOUNTS_FILE), {});
+    store.run("INSERT INTO users (id, email, role, created_at_ms) VALUES ('1', 'a@b.c', 'operator', 0)");
+    store.close();
+    expect(linkIn(await printed(folder.args, folder.path))).toBeUndefined();
+  }, 20_000);
+
+  test('it has no login under plain http, and says what to do', async () => {
+    using folder = folderWith('public_url = "http://console.example.com"');
+    const text = await printed(folder.args, folder.path);
+    expect(text).toContain(
+      'The console is off: browsers keep no login over plain http from console.example.com.',
+    );
+    expect(linkIn(text)).toBeUndefined();
+    await using app = await startProcess(folder.args, folder.path);
+    expect((await fetch(new URL('/login', app.url))).status).toBe(404);
+  }, 20_000);
 });
 
 test('after kill -9 the next one starts at once, on the same database, with the block times it had', async () => {

@@ -22,8 +22,8 @@ export function settingsPages(people: People): readonly PersonPage[] {
     }),
     ownPage(people, '/settings/sign-out-others', {
       get: () => moveTo(SETTINGS_PATH),
-      post: (_, { session }) => {
-        people.sessions.endOthers(session.userId, session.tokenHash);
+      post: (_, { user, session }) => {
+        people.users.signOut(user, selfOf(user), session.tokenHash);
         return moveTo(`${SETTINGS_PATH}?done=sessions-ended`);
       },
     }),

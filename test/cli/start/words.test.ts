@@ -49,6 +49,7 @@ describe('the first screen', () => {
     gatewayUrl: 'http://0.0.0.0:8899',
     consoleUrl: 'http://[::]:8910',
     demoKey: 'sluice_K',
+    login: { kind: 'login', url: 'http://127.0.0.1:8910/login' } as const,
     dataDir: './data',
   };
   test('names addresses that can be reached from this machine', () => {
@@ -68,6 +69,7 @@ describe('the first screen', () => {
     expect(recordOf(running)).toEqual({
       gateway: 'http://127.0.0.1:8899/',
       console: 'http://[::1]:8910/',
+      login: 'http://127.0.0.1:8910/login',
       demo_key: 'sluice_K',
       try: lines,
     });
@@ -79,7 +81,17 @@ describe('the first screen', () => {
     expect(recordOf({ ...running, demoKey: undefined })).toEqual({
       gateway: 'http://127.0.0.1:8899/',
       console: 'http://[::1]:8910/',
+      login: 'http://127.0.0.1:8910/login',
     });
+  });
+  test('has the link of the first operator on a line of its own, and says why there is no login', () => {
+    const url = 'http://127.0.0.1:8910/first-operator?token=t';
+    const invited = { ...running, login: { kind: 'first-operator', url } as const };
+    expect(bannerOf(invited).split('\n')).toContain(url);
+    expect(recordOf(invited)).toMatchObject({ first_operator: url });
+    const off = { ...running, login: { kind: 'off', sentence: 'The console is off.' } as const };
+    expect(bannerOf(off)).toContain('  Login          The console is off.\n');
+    expect(recordOf(off)).not.toHaveProperty('login');
   });
 });
 

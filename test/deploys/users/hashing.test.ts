@@ -1,0 +1,59 @@
+import { expect, test } from 'bun:test';
+import { createHashing, HASHES_AT_ONCE, HASHES_WAITING_MAX } from '../../../deploys/users/hashing.ts';
+
+/** Work that ends when the test says so. */
+function startWork() {
+  const gates: PromiseWithResolvers<boolean>[] = [];
+  let [running, most] = [0, 0];
+  const verify = async () => {
+    most = Math.max(most, ++running);
+    const gate = Promise.withResolvers<boolean>();
+    gates.push(gate);
+    try {
+      return await gate.promise;
+    } finally {
+      running -= 1;
+    }
+  };
+  return {
+    work: { verify, hash: () => Promise.resolve('h') },
+    gates,
+    most: () => most,
+    running: () => running,
+  };
+}
+
+test('four run at once, as many wait as may, and the next is told that it is busy', async () => {
+  const { work, gates, most } = startWork();
+  const hashing = createHashing(work);
+  const begun = Array.from({ length: HASHES_AT_ONCE + HASHES_WAITING_MAX }, () => hashing.verify('p', 'h'));
+  expect(await hashing.verify('p', 'h')).toEqual({ kind: 'busy' });
+  expect(await hashing.hash('p')).toEqual({ kind: 'busy' });
+  for (let i = 0; i < begun.length; i++) {
+    gates[i]?.resolve(true);
+    await begun[i];
+  }
+  expect((await Promise.all(begun)).every(({ kind }) => kind === 'verified')).toBe(true);
+  expect([most(), gates.length]).toEqual([HASHES_AT_ONCE, begun.length]);
+});
+
+test('a failure gives its turn on', async () => {
+  const { work, gates, running } = startWork();
+  const hashing = createHashing(work);
+  const begun = Array.from({ length: HASHES_AT_ONCE + 1 }, () => hashing.verify('p', 'h'));
+  gates[0]?.reject(new Error('broken'));
+  await expect(begun[0]).rejects.toThrow('broken');
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(running()).toBe(HASHES_AT_ONCE);
+  for (const gate of gates) gate.resolve(true);
+  await Promise.all(begun.slice(1));
+  expect(await hashing.hash('p')).toEqual({ kind: 'hash', hash: 'h' });
+});
+
+test('nobody’s hash is never right, whatever the password', async () => {
+  const hashing = createHashing({ verify: () => Promise.resolve(true), hash: () => Promise.resolve('h') });
+  expect(await hashing.verify('a password nobody has', undefined)).toEqual({
+    kind: 'verified',
+    isRight: false,
+  });
+});

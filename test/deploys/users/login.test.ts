@@ -1,0 +1,252 @@
+import { describe, expect, test } from 'bun:test';
+import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
+import { PER_ACCOUNT, PER_ADDRESS } from '../../../deploys/users/login.ts';
+import { SESSION_MS } from '../../../deploys/users/sessions.ts';
+import { COMMAND_LINE, logIn, PASSWORD, startPeople } from './people.ts';
+
+const ADA = 'ada@example.com';
+const wrong = { email: ADA, password: 'not the password', next: '/' };
+
+describe('a login', () => {
+  test('with the right password begins a session and sends to where one wanted to go', async () => {
+    using started = startPeople();
+    const account = started.accounts.create('acme', 'trial', COMMAND_LINE);
+    if (account.kind !== 'account') throw new Error(account.kind);
+    const { id } = account.account;
+    const user = started.made('bob@example.com', { role: 'customer', accountId: id });
+    const visitor = started.visitor();
+    const answer = await logIn(visitor, 'Bob@Example.com ', '/accounts/1/keys?page=2');
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, '/accounts/1/keys?page=2']);
+    expect(await started.viewerOf(visitor.request())).toEqual({
+      userId: user.id,
+      email: 'bob@example.com',
+      role: 'customer',
+      accountId: id,
+    });
+  });
+
+  test('sets a cookie that no script, no plain http and no other host can see', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const answer = await logIn(started.visitor(), ADA);
+    const [cookie = ''] = answer.headers.getSetCookie();
+    expect(cookie).toMatch(
+      /^__Host-sluice=[\w-]{43}; Path=\/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax$/,
+    );
+  });
+
+  test('says the same for an unknown e-mail, a wrong password and a user without one, after the same work', async () => {
+    const compared: string[] = [];
+    using started = startPeople(
+      {},
+      {
+        hash: () => Promise.resolve('x'),
+        verify: (password, hash) => {
+          compared.push(hash.startsWith('$argon2id$v=19$m=65536,t=2,p=1$') ? 'nobody' : 'somebody');
+          return Promise.resolve(hash === `plain ${password}`);
+        },
+      },
+    );
+    started.made(ADA);
+    started.store.run(
+      "INSERT INTO users (id, email, role, created_at_ms) VALUES ('x', 'sso@example.com', 'operator', 0)",
+    );
+    const texts = await Promise.all(
+      [ADA, 'nobody@example.com', 'no e-mail', 'sso@example.com'].map(async (email) => {
+        const answer = await started.visitor().post('/login', { ...wrong, email });
+        return [answer.status, (await answer.text()).replace(email, 'X')];
+      }),
+    );
+    expect(new Set(texts.map(String)).size).toBe(1);
+    expect(texts[0]?.[0]).toBe(401);
+    expect(compared.toSorted()).toEqual(['nobody', 'nobody', 'nobody', 'somebody']);
+  });
+
+  test.each([
+    'https://evil.example',
+    '//evil.example',
+    '/\\evil.example',
+    'javascript:alert(1)',
+    '/\t/evil',
+    '',
+  ])('never leads to another origin: next=%s', async (next) => {
+    using started = startPeople();
+    started.made(ADA, { role: 'operator', accountId: undefined });
+    const visitor = started.visitor();
+    await logIn(visitor, ADA, next);
+    const again = await visitor.get(`/login?next=${encodeURIComponent(next)}`);
+    expect(again.headers.get('location')).toBe('/');
+  });
+});
+
+describe('a session', () => {
+  test('is a new one at every login: a cookie that was planted before is worth nothing after', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const visitor = started.visitor();
+    visitor.cookies.set(SESSION_COOKIE, 'planted');
+    await logIn(visitor, ADA);
+    const first = visitor.cookies.get(SESSION_COOKIE);
+    expect(first).not.toBe('planted');
+    await logIn(visitor, ADA);
+    const second = visitor.cookies.get(SESSION_COOKIE);
+    expect(second).not.toBe(first);
+    for (const [token, isSomebody] of [
+      ['planted', false],
+      [first, false],
+      [second, true],
+    ] as const) {
+      visitor.cookies.set(SESSION_COOKIE, token ?? '');
+      expect((await started.viewerOf(visitor.request())) !== undefined).toBe(isSomebody);
+    }
+  });
+
+  test('is kept as a hash alone', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const visitor = started.visitor();
+    await logIn(visitor, ADA);
+    const rows = JSON.stringify(started.store.query('SELECT * FROM sessions').values());
+    expect(rows).not.toContain(visitor.cookies.get(SESSION_COOKIE) ?? 'nothing');
+  });
+
+  test('ends after 12 hours without use', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const visitor = started.visitor();
+    await logIn(visitor, ADA);
+    await started.clock.advance(SESSION_MS.idle - 1);
+    expect(await started.viewerOf(visitor.request())).toBeDefined();
+    await started.clock.advance(SESSION_MS.idle - 1);
+    expect(await started.viewerOf(visitor.request())).toBeDefined();
+    await started.clock.advance(SESSION_MS.idle);
+    expect(await started.viewerOf(visitor.request())).toBeUndefined();
+  });
+
+  test('ends after 30 days however much it is used', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const visitor = started.visitor();
+    await logIn(visitor, ADA);
+    const hours = SESSION_MS.absolute / 3_600_000;
+    for (let passed = 11; passed < hours; passed += 11) {
+      await started.clock.advance(11 * 3_600_000);
+      expect(await started.viewerOf(visitor.request())).toBeDefined();
+    }
+    await started.clock.advance(11 * 3_600_000);
+    expect(await started.viewerOf(visitor.request())).toBeUndefined();
+  });
+
+  test('ends at once when its user is removed', async () => {
+    using started = startPeople();
+    const user = started.made(ADA);
+    const visitor = started.visitor();
+    await logIn(visitor, ADA);
+    started.people.users.remove(user, { kind: 'command-line' });
+    expect(await started.viewerOf(visitor.request())).toBeUndefined();
+    expect(started.store.query('SELECT * FROM sessions').all()).toEqual([]);
+  });
+
+  test('ends by signing out, on the server too', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const visitor = started.visitor();
+    await logIn(visitor, ADA);
+    const before = visitor.request();
+    const answer = await visitor.post('/logout');
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, '/login']);
+    expect(visitor.cookies.has(SESSION_COOKIE)).toBe(false);
+    expect(await started.viewerOf(before)).toBeUndefined();
+  });
+
+  test('is one of twenty at most: the one used longest ago ends', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const visitors = Array.from({ length: 21 }, () => started.visitor());
+    for (const visitor of visitors) {
+      await logIn(visitor, ADA);
+      await started.clock.advance(1);
+    }
+    const alive = await Promise.all(visitors.map((visitor) => started.viewerOf(visitor.request())));
+    expect(alive.map((viewer) => viewer !== undefined)).toEqual([false, ...Array(20).fill(true)]);
+  });
+
+  test.each([
+    '',
+    'x',
+    '__Host-sluice',
+    '__Host-sluice=a; __Host-sluice=b',
+    `__Host-sluice=${'x'.repeat(9_999)}`,
+  ])('is nobody for a bad cookie: %#', async (cookie) => {
+    using started = startPeople();
+    expect(await started.viewerOf(new Request('https://a.example', { headers: { cookie } }))).toBeUndefined();
+  });
+});
+
+describe('guesses', () => {
+  test('at one account are slowed down wherever they come from, with a wait that is true', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const guess = (i: number) => started.visitor(`192.0.2.${i}`).post('/login', wrong);
+    for (let i = 0; i < PER_ACCOUNT.burst; i++) expect((await guess(i)).status).toBe(401);
+    const refused = await guess(99);
+    expect(refused.status).toBe(429);
+    const seconds = Number(refused.headers.get('retry-after'));
+    expect(seconds).toBe(PER_ACCOUNT.refillMs / 1_000);
+    // The right password waits too, else the answer would tell which guess was right.
+    expect((await logIn(started.visitor('192.0.2.77'), ADA)).status).toBe(429);
+    await started.clock.advance((seconds - 1) * 1_000);
+    expect((await guess(100)).status).toBe(429);
+    await started.clock.advance(1_000);
+    expect((await logIn(started.visitor('192.0.2.77'), ADA)).status).toBe(303);
+  });
+
+  test('from one address are slowed down whichever account they are at', async () => {
+    using started = startPeople();
+    const guess = (i: number) => started.visitor().post('/login', { ...wrong, email: `u${i}@example.com` });
+    for (let i = 0; i < PER_ADDRESS.burst; i++) expect((await guess(i)).status).toBe(401);
+    expect((await guess(999)).status).toBe(429);
+    expect((await started.visitor('192.0.2.2').post('/login', wrong)).status).toBe(401);
+  });
+
+  test('at once are no more than guesses in a row', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, (_, i) => started.visitor(`192.0.2.${i}`).post('/login', wrong)),
+    );
+    const tried = answers.filter(({ status }) => status === 401).length;
+    expect(tried).toBe(PER_ACCOUNT.burst);
+  });
+
+  test('do not count when they were right', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    for (let i = 0; i < 3 * PER_ACCOUNT.burst; i++)
+      expect((await logIn(started.visitor(), ADA)).status).toBe(303);
+  });
+});
+
+test('nobody is asked to wait for hashes without end: the answer is a 503 that says when to try again', async () => {
+  const gate = Promise.withResolvers<boolean>();
+  using started = startPeople({}, { hash: () => Promise.resolve('x'), verify: () => gate.promise });
+  const attempts = Array.from({ length: 33 }, (_, i) =>
+    started.visitor(`192.0.2.${i}`).post('/login', { ...wrong, email: `u${i}@example.com` }),
+  );
+  const first = await Promise.race(attempts);
+  expect([first.status, first.headers.get('retry-after')]).toEqual([503, '2']);
+  gate.resolve(false);
+  const statuses = (await Promise.all(attempts)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 401)).toHaveLength(32);
+});
+
+test('the real hash is argon2id with 64 MiB and two passes, and lets the right password in', async () => {
+  const { argon2id } = await import('../../../deploys/users/hashing.ts');
+  using started = startPeople({}, argon2id);
+  const user = started.made(ADA);
+  const hash = await argon2id.hash(PASSWORD);
+  expect(hash).toStartWith('$argon2id$v=19$m=65536,t=2,');
+  started.people.users.setPassword(user, hash, { kind: 'command-line' });
+  expect((await logIn(started.visitor(), ADA)).status).toBe(303);
+  expect((await started.visitor().post('/login', wrong)).status).toBe(401);
+});

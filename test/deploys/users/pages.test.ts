@@ -1,0 +1,170 @@
+import { describe, expect, test } from 'bun:test';
+import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
+import { personPages } from '../../../deploys/users/person-pages.ts';
+import { logIn, ORIGIN, PASSWORD, startPeople } from './people.ts';
+
+const ADA = 'ada@example.com';
+
+const FOREIGN: [string, Record<string, string>][] = [
+  ['from another site', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }],
+  ['from a sibling site', { 'sec-fetch-site': 'same-site', origin: 'https://www.example.com' }],
+  ['typed into the address bar', { 'sec-fetch-site': 'none' }],
+  ['from another origin, by an old browser', { origin: 'https://evil.example' }],
+  ['from nowhere', { origin: 'null' }],
+  ['that says nothing of its origin', {}],
+];
+
+describe('a change', () => {
+  test.each(FOREIGN)('%s is refused on every page that takes one', async (_, headers) => {
+    using started = startPeople({ signUp: true });
+    started.made(ADA);
+    const visitor = started.visitor();
+    await logIn(visitor, ADA);
+    const noteUnavailable = () => {};
+    const posts = personPages({ people: started.people, addressOf: () => undefined, noteUnavailable }).filter(
+      ({ post }) => post !== undefined,
+    );
+    expect(posts.length).toBeGreaterThan(8);
+    for (const { path } of posts) {
+      const answer = await visitor.post(path, { email: ADA, password: PASSWORD, token: 'x' }, headers);
+      expect([path, answer.status, answer.headers.getSetCookie()]).toEqual([path, 403, []]);
+    }
+    expect(await started.viewerOf(visitor.request())).toBeDefined();
+  });
+
+  test('from the console itself is taken, by an old browser too', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const answer = await started
+      .visitor()
+      .post('/login', { email: ADA, password: PASSWORD }, { origin: ORIGIN });
+    expect(answer.status).toBe(303);
+  });
+
+  test('that is no form is refused', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const headers = { 'sec-fetch-site': 'same-origin', 'content-type': 'text/plain' };
+    const answer = await started.visitor().post('/login', { email: ADA, password: PASSWORD }, headers);
+    expect(answer.status).toBe(415);
+  });
+
+  test('by another method is refused with the methods there are', async () => {
+    using started = startPeople();
+    const answer = await started.visitor().send('/login', { method: 'DELETE' });
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD, POST']);
+  });
+});
+
+test('every answer forbids scripts and frames of others, and is kept by nobody', async () => {
+  using started = startPeople({ signUp: true });
+  started.made(ADA);
+  const visitor = started.visitor();
+  const answers = [
+    await visitor.get('/login'),
+    await visitor.get('/first-operator?token=x'),
+    await visitor.get('/sign-up'),
+    await visitor.get('/settings'),
+    await visitor.post('/login', { email: ADA, password: 'wrong' }),
+    await logIn(visitor, ADA),
+    await visitor.get('/settings'),
+    await visitor.get('/settings/second-factor'),
+    await visitor.post('/logout', {}, {}),
+  ];
+  for (const { headers } of answers) {
+    expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('referrer-policy')).toBe('same-origin');
+  }
+});
+
+describe('the settings', () => {
+  test.each(['/settings', '/settings/second-factor'])(
+    '%s: send whoever is not signed in to the login and back',
+    async (path) => {
+      using started = startPeople();
+      const answer = await started.visitor().get(`${path}?a=b`);
+      const next = encodeURIComponent(`${path}?a=b`);
+      expect([answer.status, answer.headers.get('location')]).toEqual([303, `/login?next=${next}`]);
+    },
+  );
+
+  test('a new password ends every other session and keeps this one', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const [visitor, other] = [started.visitor(), started.visitor()];
+    await logIn(visitor, ADA);
+    await logIn(other, ADA);
+    const fields = { password: PASSWORD, 'new-password': 'another four plain words' };
+    const answer = await visitor.post('/settings/password', fields);
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, '/settings?done=password-changed']);
+    expect(await started.viewerOf(visitor.request())).toBeDefined();
+    expect(await started.viewerOf(other.request())).toBeUndefined();
+    expect((await logIn(started.visitor(), ADA)).status).toBe(401);
+    expect(started.audit.list({ limit: 1 })).toMatchObject([
+      { action: 'user.set-password', actorKind: 'operator' },
+    ]);
+  });
+
+  test.each([
+    [{ password: 'wrong', 'new-password': 'another four plain words' }, 'That is not your password.'],
+    [{ password: PASSWORD, 'new-password': 'short' }, 'at least 12'],
+    [{ password: PASSWORD, 'new-password': ADA }, 'not the e-mail'],
+    [{}, 'That is not your password.'],
+  ])('a password is not changed by %p', async (fields, sentence) => {
+    using started = startPeople();
+    started.made(ADA);
+    const visitor = started.visitor();
+    await logIn(visitor, ADA);
+    const answer = await visitor.post('/settings/password', fields);
+    expect(answer.status).toBe(422);
+    expect(await answer.text()).toContain(sentence);
+    expect((await logIn(started.visitor(), ADA)).status).toBe(303);
+  });
+
+  test('the password now cannot be guessed through a session that was left open', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const visitor = started.visitor();
+    await logIn(visitor, ADA);
+    const statuses: number[] = [];
+    for (let i = 0; i < 11; i++)
+      statuses.push((await visitor.post('/settings/password', { password: `guess ${i}` })).status);
+    expect(statuses).toEqual([...Array(10).fill(422), 429]);
+  });
+
+  test('list the sessions with what each browser said of itself, escaped, and end the others', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const [visitor, other] = [started.visitor(), started.visitor()];
+    const agent = '<img src=x onerror=alert(1)>';
+    await visitor.post(
+      '/login',
+      { email: ADA, password: PASSWORD },
+      {
+        'sec-fetch-site': 'same-origin',
+        'user-agent': agent,
+      },
+    );
+    await logIn(other, ADA);
+    const page = await (await visitor.get('/settings')).text();
+    expect(page).toContain('&lt;img src=x onerror=alert(1)>');
+    expect(page).not.toContain(agent);
+    expect(page.match(/<tr/g)).toHaveLength(3);
+    await visitor.post('/settings/sign-out-others');
+    expect(await started.viewerOf(other.request())).toBeUndefined();
+    expect(await started.viewerOf(visitor.request())).toBeDefined();
+  });
+
+  test('of a user who was removed meanwhile are nobody’s', async () => {
+    using started = startPeople();
+    const user = started.made(ADA);
+    const visitor = started.visitor();
+    await logIn(visitor, ADA);
+    started.people.users.remove(user, { kind: 'command-line' });
+    expect(visitor.cookies.has(SESSION_COOKIE)).toBe(true);
+    expect((await visitor.post('/settings/sign-out-others')).headers.get('location')).toBe('/login');
+  });
+});
