@@ -46,7 +46,7 @@ describe('the app as it is started', () => {
     expect((await visitor.get(WEBHOOKS_PATH)).status).toBe(200);
     const change = (headers: Record<string, string>) =>
       visitor.send(WEBHOOKS_PATH, { method: 'POST', headers, body: '{"url":"http://not.https"}' });
-    expect((await change({ 'sec-fetch-site': 'cross-site' })).status).toBe(401);
+    expect((await change({ 'sec-fetch-site': 'cross-site' })).status).toBe(403);
     expect((await change({})).status).toBe(401);
     expect((await change({ 'sec-fetch-site': 'same-origin' })).status).toBe(422);
   });
