@@ -27,11 +27,6 @@ describe('the project', () => {
     expect(crossings(product)).toEqual([]);
   });
   test('every file in shared has two users', () => expect(lonely(product)).toEqual([]));
-  test('every page names its library of JSX, since Bun reads the tsconfig of the folder it is started in', () => {
-    const pages = [...product, ...tests].filter(({ path }) => path.endsWith('.tsx'));
-    expect(pages.length).toBeGreaterThan(20);
-    expect(pages.filter(({ text }) => !text.startsWith('/** @jsxImportSource preact */\n'))).toEqual([]);
-  });
   test('no file only re-exports', () => expect(barrels([...product, ...tests])).toEqual([]));
   test('no file is above 300 lines, tables apart', () => expect(tooLong(product)).toEqual([]));
   test('every table that may be long is there', () => {
