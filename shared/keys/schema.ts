@@ -60,4 +60,8 @@ export const ACCOUNTS_MIGRATIONS: Migrations = {
     CREATE INDEX accounts_on_plan ON accounts (plan, id);
     CREATE INDEX accounts_suspended ON accounts (id) WHERE suspended = 1;
   `,
+  'keys-once-1': `
+    ALTER TABLE keys ADD COLUMN once TEXT;
+    CREATE UNIQUE INDEX keys_once ON keys (account_id, once) WHERE once IS NOT NULL;
+  `,
 };

@@ -68,11 +68,7 @@ export function showAccount(
           </Panel>
         </Columns>
         <Panel title="Users" isFlush={users.length > 0}>
-          <UserTable
-            users={users}
-            isRoleShown
-            empty={<p>Nobody can sign in for this account yet.</p>}
-          />
+          <UserTable users={users} isRoleShown empty={<p>Nobody can sign in for this account yet.</p>} />
         </Panel>
         <Columns>
           <Panel title="Add user" id="add-user">
@@ -82,7 +78,7 @@ export function showAccount(
               filling={filling}
             />
           </Panel>
-          <div class="stack">
+          <div class="panel-stack">
             <Panel title="Name">
               <NameForm account={account} filling={filling} />
             </Panel>

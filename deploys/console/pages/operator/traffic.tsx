@@ -55,7 +55,7 @@ export function createTrafficPage({ operator, minutes, accounts }: Deps): Page<A
           </Live>
           <Columns>
             <MethodPanel traffic={traffic} />
-            <div class="stack">
+            <div class="panel-stack">
               <PlanPanel traffic={traffic} />
               <TopPanel
                 traffic={traffic}
