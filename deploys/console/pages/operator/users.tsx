@@ -55,8 +55,15 @@ export function SecondFactorBadge({ user: { role, hasSecondFactor } }: Readonly<
 /** The form chooses the new user's id: sent twice, it leads both times to the one user and password. */
 const USER_ID_FIELD = 'user';
 
+type AddUserFormProps = Readonly<{
+  action: string;
+  /** The new user's. */
+  newId: string;
+  filling: Filling | undefined;
+}>;
+
 /** Makes a user with a password that is shown once. */
-export function AddUserForm({ action, filling }: Readonly<{ action: string; filling: Filling | undefined }>) {
+export function AddUserForm({ action, newId, filling }: AddUserFormProps) {
   const { errors, errorOf, sent } = filled('user', filling);
   return (
     <PostForm action={action} errors={errors} label="Add user">
