@@ -6,7 +6,7 @@ import { Link } from '../../page/link.tsx';
 import { countText } from '../../page/number.ts';
 import { Table } from '../../page/table.tsx';
 import { Time } from '../../page/time.tsx';
-import { accountPath, AUDIT_PATH, userPath } from './paths.ts';
+import { accountPath, userPath } from './paths.ts';
 import type { WhoOf } from './who.ts';
 
 type AuditTableProps = Readonly<{
@@ -55,17 +55,10 @@ export function wordsOf(action: string): string {
 
 function WhoCell({ entry, whoOf }: Readonly<{ entry: Entry; whoOf: WhoOf }>) {
   const { text, note, to } = whoOf(entry);
-  const actor = entry.actorId ?? 'command-line';
   return (
-    <span class="who">
-      {to === undefined ? text : <Link to={to}>{text}</Link>}{' '}
-      <Link
-        to={`${AUDIT_PATH}?actor=${encodeURIComponent(actor)}`}
-        class="soft"
-        label={`All changes by ${text}`}
-      >
-        {note ?? 'all'}
-      </Link>
+    <span>
+      {to === undefined ? text : <Link to={to}>{text}</Link>}
+      {note !== undefined && <span class="soft"> {note}</span>}
     </span>
   );
 }
