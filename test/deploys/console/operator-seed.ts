@@ -17,7 +17,7 @@ const ACCOUNTS = [
   ['Little Fish DAO', 'trial'],
   ['Harbour Analytics GmbH', 'starter'],
   ['blank-page', 'trial'],
-  ['programs only', undefined],
+  ['programs only', null],
 ] as const;
 
 /** A gateway's status with three backends: one well, one that fails at times, one left out. */

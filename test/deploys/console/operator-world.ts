@@ -130,8 +130,8 @@ export function startOperatorWorld({ gateways = [], statusOf, installation, runn
     };
   }
 
-  function account(name: string, plan: string | undefined = 'trial') {
-    const created = accounts.create(name, plan, COMMAND_LINE);
+  function account(name: string, plan: string | null = 'trial') {
+    const created = accounts.create(name, plan ?? undefined, COMMAND_LINE);
     if (created.kind !== 'account') throw new Error(created.kind);
     return created.account;
   }

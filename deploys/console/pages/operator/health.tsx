@@ -48,12 +48,14 @@ export function createHealthPage({ operator, people, plans }: Deps): Page<AskedB
       body: (
         <>
           <Live id="health" from={withQuery(url, {})} everySeconds={10}>
-            <Verdict troubles={troublesOf(state)} />
-            <Columns>
-              <WatcherPanel state={state} nowMs={nowMs} />
-              <PartsPanel state={state} />
-            </Columns>
-            <StorePanel sizes={operator.storeSizes()} redis={redis} />
+            <div class="panel-stack">
+              <Verdict troubles={troublesOf(state)} />
+              <Columns>
+                <WatcherPanel state={state} nowMs={nowMs} />
+                <PartsPanel state={state} />
+              </Columns>
+              <StorePanel sizes={operator.storeSizes()} redis={redis} />
+            </div>
           </Live>
           <Panel title="Operators" isFlush>
             <UserTable users={operators} isRoleShown={false} empty={<Empty title="There is no operator" />} />

@@ -9,7 +9,7 @@ import { Link } from '../../page/link.tsx';
 import { Live } from '../../page/live.tsx';
 import { countText, shareText } from '../../page/number.ts';
 import { withQuery } from '../../page/pager.tsx';
-import { Columns, Panel } from '../../page/panel.tsx';
+import { Panel } from '../../page/panel.tsx';
 import { Stats } from '../../page/stats.tsx';
 import { type Column, Table } from '../../page/table.tsx';
 import { Tabs } from '../../page/tabs.tsx';
@@ -53,18 +53,14 @@ export function createTrafficPage({ operator, minutes, accounts }: Deps): Page<A
               <Minutes rows={minutes.recentTotals(nowMs)} sinceMs={minutes.sinceMs()} />
             </Panel>
           </Live>
-          <Columns>
-            <MethodPanel traffic={traffic} />
-            <div class="panel-stack">
-              <PlanPanel traffic={traffic} />
-              <TopPanel
-                traffic={traffic}
-                by={by}
-                url={url}
-                nameOf={(id) => accounts.findById(id)?.name ?? `account ${id}, gone`}
-              />
-            </div>
-          </Columns>
+          <MethodPanel traffic={traffic} />
+          <PlanPanel traffic={traffic} />
+          <TopPanel
+            traffic={traffic}
+            by={by}
+            url={url}
+            nameOf={(id) => accounts.findById(id)?.name ?? `account ${id}, gone`}
+          />
         </>
       ),
     });

@@ -67,7 +67,6 @@ export function AddUserForm({ action, newId, filling }: AddUserFormProps) {
   const { errors, errorOf, sent } = filled('user', filling);
   return (
     <PostForm action={action} errors={errors} label="Add user">
-      <Hidden name={USER_ID_FIELD} value={sent(USER_ID_FIELD) ?? newId} />
       <TextField
         name="email"
         label="E-mail"
@@ -81,6 +80,7 @@ export function AddUserForm({ action, newId, filling }: AddUserFormProps) {
       <Buttons>
         <Submit>Add user</Submit>
       </Buttons>
+      <Hidden name={USER_ID_FIELD} value={sent(USER_ID_FIELD) ?? newId} />
     </PostForm>
   );
 }
