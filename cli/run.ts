@@ -8,6 +8,7 @@ import {
   accountResume,
   accountSuspend,
 } from './commands/account-changes.ts';
+import { audit } from './commands/audit.ts';
 import { configCheck, configReload } from './commands/config.ts';
 import { keyCreate, keyList, keyRename, keyRevoke, keyRotate } from './commands/key.ts';
 import { localnetUpgrade } from './commands/localnet.ts';
@@ -46,6 +47,7 @@ const COMMANDS: readonly Command[] = [
   userSignOut,
   userRemove,
   usage,
+  audit,
   configCheck,
   configReload,
   programsCheck,

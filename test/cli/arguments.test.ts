@@ -92,6 +92,7 @@ describe('the program', () => {
       'user sign-out',
       'user remove',
       'usage',
+      'audit',
       'config check',
       'config reload',
       'programs check',

@@ -234,7 +234,7 @@ describe('health', () => {
     expect(text).toContain('1 operator has no second factor.');
     expect(text).toContain('Last reading 3 s ago At slot 1,234 Programs 45 Reads every 60 s');
     expect(text).toContain('ledger.db in use 912 MB 1.0 MB');
-    expect(text).toContain('Backup Unknown.');
+    expect(text).toContain('Backup Unknown: Sluice makes none and cannot see yours.');
     expect(text).toContain('trial 5 10 250,000 20 1');
   });
 

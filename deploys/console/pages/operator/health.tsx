@@ -163,8 +163,7 @@ function PartsPanel({ state: { deliveries, gateways } }: Readonly<{ state: State
           })),
           {
             label: 'Backup',
-            value:
-              'Unknown. Sluice makes no backups and cannot see yours; copy the databases while they are in use with sqlite3 FILE ".backup COPY".',
+            value: 'Unknown: Sluice makes none and cannot see yours. Use VACUUM INTO, not a plain copy.',
           },
         ]}
       />
