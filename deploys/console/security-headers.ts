@@ -19,3 +19,12 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
 };
+
+/** Gives an answer what it has not said itself: the headers above, and that no cache may keep it. */
+export function secured(response: Response): Response {
+  const { headers } = response;
+  for (const [name, value] of Object.entries({ ...SECURITY_HEADERS, 'cache-control': 'no-store' })) {
+    if (!headers.has(name)) headers.set(name, value);
+  }
+  return response;
+}

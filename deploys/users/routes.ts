@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia';
 import { formFrom } from '../console/routing/form-body.ts';
 import { isSameOrigin } from '../console/same-origin.ts';
-import { SECURITY_HEADERS } from '../console/security-headers.ts';
+import { secured } from '../console/security-headers.ts';
 import type { AddressOf } from './client-address.ts';
 import type { Content, PersonPage } from './pages/asked.ts';
 import { loginPages } from './pages/login.tsx';
@@ -73,11 +73,5 @@ async function answerOf(
   const allow = [get && 'GET, HEAD', post && 'POST'].filter(Boolean).join(', ');
   const response = show({ title: 'That cannot be done here', status: 405, body: `It takes ${allow}.` });
   response.headers.set('allow', allow);
-  return response;
-}
-
-function secured(response: Response): Response {
-  for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.headers.set(name, value);
-  response.headers.set('cache-control', 'no-store');
   return response;
 }

@@ -1,9 +1,8 @@
 /** @jsxImportSource preact */
 import { render } from 'preact-render-to-string';
-import { SECURITY_HEADERS } from '../../console/security-headers.ts';
 import type { Content } from './asked.ts';
 
-/** Content in a plain document, with every header of the console. */
+/** Content in a plain document; the routes give every answer its headers. */
 export function showPlain({ title, body, status = 200 }: Content): Response {
   const html = render(
     <html lang="en">
@@ -23,6 +22,6 @@ export function showPlain({ title, body, status = 200 }: Content): Response {
   );
   return new Response(`<!doctype html>${html}`, {
     status,
-    headers: { ...SECURITY_HEADERS, 'content-type': 'text/html; charset=utf-8' },
+    headers: { 'content-type': 'text/html; charset=utf-8' },
   });
 }
