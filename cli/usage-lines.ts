@@ -1,4 +1,5 @@
 import type { Used } from '../deploys/usage/read-usage.ts';
+import { CSV_HEAD, csvLine, USAGE_COLUMNS, usageCells, usageRecord } from '../deploys/usage/usage-csv.ts';
 import { unreachable } from '../shared/brand.ts';
 
 /** How usage is printed: a line for the top, if any, and one for each row, each with its line feed. */
@@ -7,17 +8,6 @@ export type UsageLines = Readonly<{ head: string; lineOf(used: Used, account: st
 export const FORMATS = ['table', 'csv', 'ndjson'] as const;
 export type Format = (typeof FORMATS)[number];
 
-const COLUMNS = [
-  'hour',
-  'account',
-  'key_id',
-  'method',
-  'calls',
-  'credits',
-  'errors',
-  'bytes_out',
-  'refused',
-] as const;
 /** Columns of texts, which stand on the left. */
 const TEXTS = 4;
 /** Wide enough for what they mostly hold; the account's width is that of the longest name. */
@@ -29,48 +19,20 @@ export function usageLines(format: Format, accountWidth: number): UsageLines {
     case 'ndjson':
       return {
         head: '',
-        lineOf: (used, account) => `${JSON.stringify(recordOf(used, account))}\n`,
+        lineOf: (used, account) => `${JSON.stringify(usageRecord(used, account))}\n`,
       };
     case 'csv':
-      return {
-        head: `${COLUMNS.join(',')}\n`,
-        lineOf: (used, account) => `${cellsOf(used, account).map(quoted).join(',')}\n`,
-      };
+      return { head: CSV_HEAD, lineOf: csvLine };
     case 'table': {
       const widths = WIDTHS.map((width, i) => (i === 1 ? Math.max(width, accountWidth) : width));
       const row = (cells: readonly string[]) =>
         `${cells
           .map((cell, i) => (i < TEXTS ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0)))
           .join('  ')}\n`;
-      const head = row(COLUMNS.map((name) => name.replace('_', ' ').toUpperCase()));
-      return { head, lineOf: (used, account) => row(cellsOf(used, account)) };
+      const head = row(USAGE_COLUMNS.map((name) => name.replace('_', ' ').toUpperCase()));
+      return { head, lineOf: (used, account) => row(usageCells(used, account)) };
     }
     default:
       return unreachable(format);
   }
-}
-
-/** DESIGN 2. */
-function recordOf(used: Used, account: string) {
-  const { period, keyId, method, calls, credits, errors, bytesOut, refused } = used;
-  return {
-    hour: period,
-    account,
-    key_id: keyId,
-    method,
-    calls,
-    credits,
-    errors,
-    bytes_out: bytesOut,
-    refused,
-  };
-}
-
-function cellsOf(used: Used, account: string): string[] {
-  return Object.values(recordOf(used, account)).map(String);
-}
-
-/** RFC 4180. */
-function quoted(cell: string): string {
-  return /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../shared/clock.ts';
 import type { DeploysConfig } from '../shared/config/config.ts';
+import type { Plan } from '../shared/config/plans.ts';
 import { createIdentify, type Identify } from '../shared/keys/identify.ts';
 import type { Log } from '../shared/log.ts';
 import type { Store } from '../shared/store/open.ts';
@@ -7,9 +8,7 @@ import { createApp } from './api/app.ts';
 import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog } from './api/request-log.ts';
 import { createAdmit } from './api/webhooks/admit.ts';
-import { createAccountOf } from './console/account-of.ts';
-import { createConsole } from './console/console.ts';
-import { routesOf } from './console/routes.ts';
+import { consoleOf } from './console-of.ts';
 import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
 import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, healthOf } from './health.ts';
@@ -17,7 +16,7 @@ import { createMetrics } from './metrics.ts';
 import { createEnqueue, type Enqueue } from './outbox/enqueue.ts';
 import { createOutbox } from './outbox/outbox.ts';
 import { tendUsage } from './usage/tend.ts';
-import { createClientAddresses, type AddressOf } from './users/client-address.ts';
+import { createClientAddresses } from './users/client-address.ts';
 import type { People } from './users/people.ts';
 import { createAdmitBySession } from './users/session-admission.ts';
 import { createViewerOf } from './users/viewer-of.ts';
@@ -44,8 +43,16 @@ export type DeploysDeps = Readonly<{
   delivery?: DeliveryDeps;
   /** How webhooks are kept, and where they may lead. Absent, the API has none. */
   webhooks?: Readonly<{ seal: Seal; policy: NetworkPolicy }>;
-  /** Who may log in. Absent, there is no console. */
-  people?: Readonly<{ people: People; clientAddressHeader: string | undefined }> | undefined;
+  /** Who may log in, and what the console tells them. Absent, there is no console. */
+  people?:
+    | Readonly<{
+        people: People;
+        clientAddressHeader: string | undefined;
+        plans: ReadonlyMap<string, Plan>;
+        /** The gateway's RPC endpoint as its callers reach it. */
+        rpcUrl: URL;
+      }>
+    | undefined;
 }>;
 
 /** How long a revoked key may go on working. */
@@ -65,6 +72,7 @@ export function createDeploys(deps: DeploysDeps) {
   const wake = () => deliveries?.wake();
   const { watcher, timeOf } = createWatching({ ...deps, enqueue, outbox, metrics, wake });
   const addresses = createClientAddresses(deps.people?.clientAddressHeader);
+  const pages = consoleOf(deps, addresses.of);
   const app = createApp({
     webhooks: webhookRoutesOf(deps, enqueue, keys.identify, wake),
     answerPrograms: createProgramsAnswer({
@@ -79,7 +87,7 @@ export function createDeploys(deps: DeploysDeps) {
     noteAnswer: metrics.noteAnswer,
     noteBroken: (error) => log.error({ err: error }, 'a request broke'),
     publicUrl: config.publicUrl,
-    console: consoleOf(deps, addresses.of),
+    console: pages?.console,
   });
 
   const accountName = store.prepare<{ name: string }, [number]>('SELECT name FROM accounts WHERE id = ?');
@@ -109,6 +117,7 @@ export function createDeploys(deps: DeploysDeps) {
       refreshKeys(signal),
       lookAfterUsage(signal),
       deliveries?.run(signal),
+      pages?.tend(signal),
     ]);
   }
 
@@ -119,28 +128,6 @@ function createQueue({ store, programs, random }: Pick<DeploysDeps, 'store' | 'p
   const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
   const enqueue = createEnqueue(store, (program) => labels.get(program) ?? program, random);
   return { enqueue, outbox: createOutbox(store, random) };
-}
-
-/** The console, where there is somebody who may log in. */
-function consoleOf({ people: login, store, clock, log, config }: DeploysDeps, addressOf: AddressOf) {
-  if (login === undefined) return undefined;
-  const { origin } = config.publicUrl;
-  const { people } = login;
-  return createConsole(
-    {
-      viewerOf: createViewerOf(people),
-      accountOf: createAccountOf(store),
-      clock,
-      origin,
-      noteBroken: (error) => log.error({ err: error }, 'a page of the console broke'),
-    },
-    routesOf({
-      origin,
-      people,
-      addressOf,
-      noteUnavailable: (reason) => log.error({ reason }, 'the identity provider could not be used'),
-    }),
-  );
 }
 
 /** The routes of webhooks, with a rate of their own beside that of the programs. */

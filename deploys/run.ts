@@ -98,7 +98,7 @@ export async function runDeploys(
 
 /** Who may log in; nobody where browsers would not keep the login. */
 function peopleDepsOf(
-  { deploys, plans }: Config,
+  { gateway, deploys, plans }: Config,
   store: Store,
   secrets: readonly [Secret, ...Secret[]],
   random: (bytes: number) => Uint8Array,
@@ -123,7 +123,7 @@ function peopleDepsOf(
     clock: systemClock,
     random,
   });
-  return { people, clientAddressHeader: deploys.clientAddressHeader };
+  return { people, clientAddressHeader: deploys.clientAddressHeader, plans, rpcUrl: gateway.publicUrl };
 }
 
 /** Prints the link that makes the first operator, while there is none. `bun start` shows one of its own. */

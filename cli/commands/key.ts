@@ -25,6 +25,8 @@ export const keyCreate: Command = {
           return failed(unknownAccount(account));
         case 'bad-name':
           return failed(BAD_NAME);
+        case 'made-before':
+          return failed(madeBefore(result.id));
         default:
           return unreachable(result);
       }
@@ -78,6 +80,8 @@ export const keyRotate: Command = {
           return failed(unknownKey(id));
         case 'ended':
           return failed(`Key ${id} is ${result.state}; make a new one with key create.`);
+        case 'made-before':
+          return failed(madeBefore(result.id));
         default:
           return unreachable(result);
       }
@@ -122,6 +126,10 @@ export const keyList: Command = {
       return { kind: 'done', objects: list.map(recordOf), text: tableOf(head, list.map(cellsOf), empty) };
     }),
 };
+
+function madeBefore(id: string): string {
+  return `The key was made before; it is ${id}.`;
+}
 
 function cellsOf({ id, account, name, prefix, last4, state, createdAtMs, lastUsedAtMs }: KeyRow): string[] {
   const lastUsed = lastUsedAtMs === undefined ? '-' : isoOf(lastUsedAtMs);

@@ -11,14 +11,19 @@ import { isReserved } from './reserved.ts';
 /** A key just made: the only time that `key` can be read. */
 export type NewKey = Readonly<{ key: ApiKey; id: KeyId; account: string; name: string }>;
 
+/** Under the same `once` a key was made before: none is made now. */
+export type MadeBefore = Readonly<{ kind: 'made-before'; id: string }>;
+
 export type CreateResult =
   | { readonly kind: 'created'; readonly made: NewKey }
+  | MadeBefore
   | { readonly kind: 'unknown-account' }
   | { readonly kind: 'bad-name' };
 
 export type RotateResult =
   /** `oldExpiresAtMs` is when the old key ends: after the grace, or earlier when its end was already set. */
   | { readonly kind: 'rotated'; readonly made: NewKey; readonly oldExpiresAtMs: number }
+  | MadeBefore
   | { readonly kind: 'unknown-key' }
   | { readonly kind: 'ended'; readonly state: 'expired' | 'revoked' };
 
@@ -36,14 +41,15 @@ export type RenameResult =
 
 /**
  * Every change is noted with who made it; what changes nothing is not. With `accountId`, a key of another account is
- * unknown.
+ * unknown. `once` names the form that asks: the same one of an account makes one key, however often it is sent, because
+ * nobody would see the second.
  */
 export type Keys = KeyRows &
   Readonly<{
-    create(account: string, name: string, by: Actor): CreateResult;
+    create(account: string, name: string, by: Actor, once?: string): CreateResult;
     rename(id: string, name: string, by: Actor, accountId?: number): RenameResult;
     /** The new key begins now; the old one goes on working for so long, in milliseconds. */
-    rotate(id: string, graceMs: number, by: Actor, accountId?: number): RotateResult;
+    rotate(id: string, graceMs: number, by: Actor, accountId?: number, once?: string): RotateResult;
     revoke(id: string, by: Actor, accountId?: number): RevokeResult;
   }>;
 
@@ -60,20 +66,27 @@ export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
   const { find, list, page } = createKeyRows(store, clock);
   const accountId = store.prepare<{ id: number }, [string]>('SELECT id FROM accounts WHERE name = ?');
   const insert = store.prepare(`
-    INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)`);
+    INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms, once) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
+  const byForm = store.prepare<{ id: string }, [number, string]>(
+    'SELECT id FROM keys WHERE account_id = ? AND once = ?',
+  );
   const expire = store.prepare('UPDATE keys SET expires_at_ms = ? WHERE id = ?');
   const end = store.prepare('UPDATE keys SET revoked_at_ms = ? WHERE id = ?');
 
   const setName = store.prepare('UPDATE keys SET name = ? WHERE id = ?');
 
-  const create = store.transaction((account: string, name: string, by: Actor): CreateResult => {
-    if (!isLabel(name)) return { kind: 'bad-name' };
-    const owner = accountId.get(account);
-    if (owner === null) return { kind: 'unknown-account' };
-    const made = make(account, owner.id, name);
-    tell('key.create', made.id, owner.id, by, { name });
-    return { kind: 'created', made };
-  });
+  const create = store.transaction(
+    (account: string, name: string, by: Actor, once?: string): CreateResult => {
+      if (!isLabel(name)) return { kind: 'bad-name' };
+      const owner = accountId.get(account);
+      if (owner === null) return { kind: 'unknown-account' };
+      const before = madeBefore(owner.id, once);
+      if (before !== undefined) return before;
+      const made = make(account, owner.id, name, once);
+      tell('key.create', made.id, owner.id, by, { name });
+      return { kind: 'created', made };
+    },
+  );
 
   const rename = store.transaction((id: string, name: string, by: Actor, owner?: number): RenameResult => {
     const row = find(id, owner);
@@ -87,16 +100,20 @@ export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
     return { kind: 'renamed', row: { ...row, name } };
   });
 
-  const rotate = store.transaction((id: string, graceMs: number, by: Actor, owner?: number): RotateResult => {
-    const old = find(id, owner);
-    if (old === undefined) return { kind: 'unknown-key' };
-    if (old.state === 'expired' || old.state === 'revoked') return { kind: 'ended', state: old.state };
-    const oldExpiresAtMs = Math.min(clock.now() + graceMs, old.expiresAtMs ?? Number.POSITIVE_INFINITY);
-    const made = make(old.account, old.accountId, old.name);
-    expire.run(oldExpiresAtMs, id);
-    tell('key.rotate', id, old.accountId, by, { new_key_id: made.id, old_expires_at_ms: oldExpiresAtMs });
-    return { kind: 'rotated', made, oldExpiresAtMs };
-  });
+  const rotate = store.transaction(
+    (id: string, graceMs: number, by: Actor, owner?: number, once?: string): RotateResult => {
+      const old = find(id, owner);
+      if (old === undefined) return { kind: 'unknown-key' };
+      const before = madeBefore(old.accountId, once);
+      if (before !== undefined) return before;
+      if (old.state === 'expired' || old.state === 'revoked') return { kind: 'ended', state: old.state };
+      const oldExpiresAtMs = Math.min(clock.now() + graceMs, old.expiresAtMs ?? Number.POSITIVE_INFINITY);
+      const made = make(old.account, old.accountId, old.name, once);
+      expire.run(oldExpiresAtMs, id);
+      tell('key.rotate', id, old.accountId, by, { new_key_id: made.id, old_expires_at_ms: oldExpiresAtMs });
+      return { kind: 'rotated', made, oldExpiresAtMs };
+    },
+  );
 
   const revoke = store.transaction((id: string, by: Actor, owner?: number): RevokeResult => {
     const row = find(id, owner);
@@ -107,12 +124,17 @@ export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
     return { kind: 'revoked', row: { ...row, state: 'revoked' } };
   });
 
-  function make(account: string, owner: number, name: string): NewKey {
+  function madeBefore(owner: number, once: string | undefined): MadeBefore | undefined {
+    const row = once === undefined ? null : byForm.get(owner, once);
+    return row === null ? undefined : { kind: 'made-before', id: row.id };
+  }
+
+  function make(account: string, owner: number, name: string, once: string | undefined): NewKey {
     const key = makeApiKey(random);
     const hash = hashOf(key);
     const id = keyIdOf(hash);
     const { prefix, last4 } = shownOf(key);
-    insert.run(id, owner, name, hash, prefix, last4, clock.now());
+    insert.run(id, owner, name, hash, prefix, last4, clock.now(), once ?? null);
     return { key, id, account, name };
   }
 

@@ -1,8 +1,29 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Plan } from '../../shared/config/plans.ts';
+import type { Accounts } from '../accounts/accounts.ts';
+import type { Keys } from '../accounts/keys.ts';
+import type { Hours, Used } from '../usage/read-usage.ts';
+import type { UsageReport } from '../usage/report.ts';
+import type { LiveMinutes } from '../usage/watch-minutes.ts';
 import type { PersonPagesDeps } from '../users/person-pages.ts';
+import type { Reveals } from './reveals.ts';
 
 /** What the console's pages read and change: the services that the command line and the API stand on too. */
 export type PageDeps = PersonPagesDeps &
   Readonly<{
     /** The console's own, such as `https://console.example.com`. */
     origin: string;
+    accounts: Accounts;
+    keys: Keys;
+    plans: ReadonlyMap<string, Plan>;
+    usage: UsageReport;
+    /** Every row of an account's usage, a page at a time. */
+    readUsed(hours: Hours, accountId: number): Generator<readonly Used[]>;
+    minutes: Pick<LiveMinutes, 'recentMinutes' | 'recentTotals' | 'sinceMs'>;
+    /** The gateway's RPC endpoint as its callers reach it. */
+    rpcUrl: URL;
+    reveals: Reveals;
+    clock: Clock;
+    /** Gives n uniform bytes. */
+    random(bytes: number): Uint8Array;
   }>;

@@ -19,6 +19,11 @@ export function monthOfDay(day: number): number {
   return monthOf(day * DAY_MS).month;
 }
 
+/** When a month since 1970 begins, in Unix milliseconds. */
+export function monthStartMs(month: number): number {
+  return Date.UTC(1970, month);
+}
+
 /** `2026-11-21T19:00Z`. */
 export function hourText(hour: number): string {
   return `${new Date(hour * HOUR_MS).toISOString().slice(0, 13)}:00Z`;
@@ -31,5 +36,5 @@ export function dayText(day: number): string {
 
 /** `2026-11`. */
 export function monthText(month: number): string {
-  return new Date(Date.UTC(1970, month)).toISOString().slice(0, 7);
+  return new Date(monthStartMs(month)).toISOString().slice(0, 7);
 }

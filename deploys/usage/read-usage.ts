@@ -19,6 +19,9 @@ export type Used = Readonly<{
   refused: number;
 }>;
 
+const SUMS = `account_id AS accountId, key_id AS keyId, method, sum(calls) AS calls, sum(credits - refunded) AS credits,
+  sum(errors) AS errors, sum(bytes_out) AS bytesOut, sum(refused) AS refused`;
+
 type Row = Omit<Used, 'period'> & Readonly<{ at: number }>;
 type Place = Readonly<{ at: number; accountId: number; keyId: string; method: string }>;
 
@@ -47,21 +50,52 @@ export function* readUsage(
     to: number,
     textOf: (at: number) => string,
   ): Generator<readonly Used[]> {
-    const page = ledger.prepare<Row, Place & { to: number; only: number | null }>(`
-      SELECT ${column} AS at, account_id AS accountId, key_id AS keyId, method, sum(calls) AS calls,
-        sum(credits - refunded) AS credits, sum(errors) AS errors, sum(bytes_out) AS bytesOut, sum(refused) AS refused
-      FROM ${table}
+    if (accountId !== undefined) {
+      yield* readOneOf(ledger, accountId, { table, column, from, to, textOf });
+      return;
+    }
+    const page = ledger.prepare<Row, Place & { to: number }>(`
+      SELECT ${column} AS at, ${SUMS} FROM ${table}
       WHERE (${column}, account_id, key_id, method) > ($at, $accountId, $keyId, $method)
-        AND ${column} < $to AND account_id = coalesce($only, account_id)
+        AND ${column} < $to
       GROUP BY ${column}, account_id, key_id, method ORDER BY ${column}, account_id, key_id, method LIMIT ${PAGE}`);
     let last: Place = { at: from - 1, accountId: Number.MAX_SAFE_INTEGER, keyId: '', method: '' };
     for (;;) {
       const { at, accountId: account, keyId, method } = last;
-      const rows = page.all({ at, accountId: account, keyId, method, to, only: accountId ?? null });
+      const rows = page.all({ at, accountId: account, keyId, method, to });
       const end = rows.at(-1);
       if (end === undefined) return;
       yield rows.map(({ at: period, ...used }) => ({ period: textOf(period), ...used }));
       last = end;
     }
+  }
+}
+
+type Table = Readonly<{
+  table: string;
+  column: string;
+  from: number;
+  to: number;
+  textOf: (at: number) => string;
+}>;
+
+/** One account's rows of a table, period by period, each by its place in the primary key: no other account's are passed over. */
+function* readOneOf(
+  ledger: Store,
+  accountId: number,
+  { table, column, from, to, textOf }: Table,
+): Generator<readonly Used[]> {
+  const ofPeriod = ledger.prepare<Omit<Row, 'at'>, [number, number]>(`
+    SELECT ${SUMS} FROM ${table} WHERE ${column} = ? AND account_id = ?
+    GROUP BY key_id, method ORDER BY key_id, method`);
+  const kept = ledger
+    .prepare<{ first: number | null; last: number | null }, []>(
+      `SELECT (SELECT min(${column}) FROM ${table}) AS first, (SELECT max(${column}) FROM ${table}) AS last`,
+    )
+    .get();
+  const end = Math.min(to, (kept?.last ?? -1) + 1);
+  for (let at = Math.max(from, kept?.first ?? 0); at < end; at++) {
+    const rows = ofPeriod.all(at, accountId);
+    if (rows.length > 0) yield rows.map((used) => ({ period: textOf(at), ...used }));
   }
 }

@@ -1,6 +1,7 @@
 import { USAGE_COUNTER_NAMES, USAGE_COUNTERS, type UsageCounter } from '../../shared/ledger/counters.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { HOUR_MS, monthOf, monthOfDay } from './calendar.ts';
+import { monthOfDay } from './calendar.ts';
+import { EACH, type Range, rangeIn } from './periods.ts';
 import type { Hours } from './read-usage.ts';
 
 /** What was counted; `refunded` is of `credits`, and the five from `within10Ms` to `slower` are how fast answers began. */
@@ -17,7 +18,7 @@ export type Part = Readonly<{ name: string; counts: Counts }>;
 
 /**
  * What one account used, for charts and tables. An hour that is kept no finer than in its day or month counts with the
- * whole of it, and not in a series by hour. Periods reach back `HOURS_MAX` at most; what is before is left out.
+ * whole of it, and not in a series by hour. Periods reach back ten years at most; what is before is left out.
  */
 export type UsageReport = Readonly<{
   /** A point for every period that the hours touch, the oldest first; zeros where nothing was used. */
@@ -29,9 +30,6 @@ export type UsageReport = Readonly<{
   /** Credits taken from an allowance in hours that are kept as hours, less what was given back. */
   spent(accountId: number, hours: Hours): number;
 }>;
-
-/** Ten years. */
-const HOURS_MAX = 24 * 3_660;
 
 type Named = Counts & Readonly<{ name: string | number }>;
 type Values = Readonly<{
@@ -92,12 +90,6 @@ export function createUsageReport(ledger: Store): UsageReport {
   };
 }
 
-type Range = Readonly<{ from: number; to: number }>;
-
-/** Every period from and without the last: with the account they are the beginning of the primary key. */
-const EACH =
-  'WITH RECURSIVE each(at) AS (SELECT $from WHERE $from < $to UNION ALL SELECT at + 1 FROM each WHERE at + 1 < $to)';
-
 function groupedSql([table, period]: Table, name: string): string {
   return `${EACH} SELECT ${name} AS name, ${SUMS} FROM each CROSS JOIN ${table}
     ON ${period} = each.at AND account_id = $accountId
@@ -113,15 +105,12 @@ function all(
   return statement.all({ ...range, accountId, keyId: keyId ?? null, method: method ?? null });
 }
 
-/** The hours, days (1) or months (2) that the hours touch. */
-function rangeIn(table: number, { fromHour, toHour }: Hours): Range {
-  const from = Math.max(fromHour, toHour - HOURS_MAX);
-  if (table === 0 || from >= toHour) return { from, to: toHour };
-  const place = (hour: number) => (table === 1 ? Math.floor(hour / 24) : monthOf(hour * HOUR_MS).month);
-  return { from: place(from), to: place(toHour - 1) + 1 };
-}
-
 const NOTHING = Object.fromEntries(USAGE_COUNTER_NAMES.map((name) => [name, 0])) as Counts; // all of them
+
+/** All of these counts together. */
+export function sumOf(counts: readonly (Counts | undefined)[]): Counts {
+  return counts.reduce<Counts>((sum, more) => added(sum, more), NOTHING);
+}
 
 function added(sum: Counts = NOTHING, more: Counts = NOTHING): Counts {
   return Object.fromEntries(USAGE_COUNTER_NAMES.map((name) => [name, sum[name] + more[name]])) as Counts; // all of them

@@ -21,6 +21,8 @@ import { type Environment, openTable, type Table, type Unset } from './table.ts'
 export type GatewayConfig = Readonly<{
   listen: Listen;
   metrics: Listen;
+  /** The RPC endpoint as its callers reach it; the console shows it. */
+  publicUrl: URL;
   /** Processes sharing the port. */
   processes: number;
   /** A stream or a request silent for this long is cut. */
@@ -131,7 +133,7 @@ export function urlOf({ hostname, port }: Listen): URL {
 }
 
 /** The gateway's own address, as a program on the same host reaches it. */
-export function gatewayUrl({ listen, tls }: GatewayConfig): URL {
+export function gatewayUrl({ listen, tls }: Pick<GatewayConfig, 'listen' | 'tls'>): URL {
   const url = urlOf(listen);
   if (tls !== undefined) url.protocol = 'https:';
   return url;
@@ -139,9 +141,15 @@ export function gatewayUrl({ listen, tls }: GatewayConfig): URL {
 
 function gatewayFrom(table: Table): GatewayConfig {
   const tls = table.has('tls') ? tlsFrom(table.table('tls')) : undefined;
+  const address = table.takeOr('listen', listen, { hostname: '127.0.0.1', port: 8899 });
   const gateway: GatewayConfig = {
-    listen: table.takeOr('listen', listen, { hostname: '127.0.0.1', port: 8899 }),
+    listen: address,
     metrics: table.takeOr('metrics', listen, { hostname: '127.0.0.1', port: 9464 }),
+    publicUrl: table.takeOr(
+      'public_url',
+      httpUrl('"https://rpc.example.com"'),
+      gatewayUrl({ listen: address, tls }),
+    ),
     processes: table.takeOr('processes', integer(1, 256, '2'), 1),
     idleMs: 1_000 * table.takeOr('idle_seconds', integer(1, IDLE_SECONDS_MAX, '120'), 120),
     bodyBytesMax: table.takeOr('max_body_bytes', integer(1_024, 134_217_728, '1_048_576'), 1_048_576),

@@ -56,4 +56,8 @@ export const ACCOUNTS_MIGRATIONS: Migrations = {
     CREATE INDEX keys_of_account_by_age ON keys (account_id, created_at_ms, id, name, last4);
     DROP INDEX keys_of_account;
   `,
+  'keys-once-1': `
+    ALTER TABLE keys ADD COLUMN once TEXT;
+    CREATE UNIQUE INDEX keys_once ON keys (account_id, once) WHERE once IS NOT NULL;
+  `,
 };

@@ -45,6 +45,30 @@ function rotated(id: string, graceMs: number) {
 
 const stateOf = (id: string) => keys.find(id)?.state;
 
+describe('a form that is sent twice', () => {
+  test('makes one key, and says which', () => {
+    const first = keys.create('a', 'main', BY, 'form');
+    if (first.kind !== 'created') throw new Error(first.kind);
+    const before = { kind: 'made-before', id: first.made.id } as const;
+    expect(keys.create('a', 'main', BY, 'form')).toEqual(before);
+    expect(keys.rotate(first.made.id, HOUR_MS, BY, undefined, 'form')).toEqual(before);
+    expect([keys.list('a').length, stateOf(first.made.id), notes.length]).toEqual([1, 'active', 1]);
+  });
+  test('rotates once', () => {
+    const { id } = made();
+    const first = keys.rotate(id, HOUR_MS, BY, undefined, 'form');
+    if (first.kind !== 'rotated') throw new Error(first.kind);
+    expect(keys.rotate(id, 0, BY, undefined, 'form')).toEqual({ kind: 'made-before', id: first.made.id });
+    expect([keys.list('a').length, stateOf(id)]).toEqual([2, 'expiring']);
+  });
+  test('is another form for another account', () => {
+    expect([keys.create('a', 'main', BY, 'form').kind, keys.create('b', 'main', BY, 'form').kind]).toEqual([
+      'created',
+      'created',
+    ]);
+  });
+});
+
 describe('a new key', () => {
   test('is well formed and named by its hash', () => {
     const { key, id, account, name } = made();

@@ -36,6 +36,13 @@ describe('a new secret', () => {
     expect([take(ticket, OPERATOR), take(ticket)]).toEqual([undefined, 'sluice_secret']);
   });
 
+  test('under a ticket that the form chose reaches nobody who chose the same', () => {
+    const { put, take } = start();
+    expect(put(CUSTOMER.userId, 'mine', 'form')).toBe('form');
+    put(OPERATOR.userId, 'theirs', 'form');
+    expect([take('form'), take('form', OPERATOR)]).toEqual(['mine', 'theirs']);
+  });
+
   test.each([
     ['a HEAD', { method: 'HEAD' }],
     ['the refresh of a part', { headers: { 'hx-request': 'true' } }],

@@ -1,0 +1,59 @@
+import { createAccounts } from './accounts/accounts.ts';
+import { createKeys } from './accounts/keys.ts';
+import { createAudit } from './audit/audit.ts';
+import { createAccountOf } from './console/account-of.ts';
+import { type Console, createConsole } from './console/console.ts';
+import type { PageDeps } from './console/page-deps.ts';
+import { createReveals } from './console/reveals.ts';
+import { routesOf } from './console/routes.ts';
+import type { DeploysDeps } from './deploys.ts';
+import { readUsage } from './usage/read-usage.ts';
+import { createUsageReport } from './usage/report.ts';
+import { createLiveMinutes } from './usage/watch-minutes.ts';
+import type { AddressOf } from './users/client-address.ts';
+import { createViewerOf } from './users/viewer-of.ts';
+import { spentOf } from '../shared/ledger/spent.ts';
+
+/** The console, and what must run beside it until its signal aborts. */
+export type TendedConsole = Readonly<{ console: Console; tend(signal: AbortSignal): Promise<void> }>;
+
+/** The console with the services that its pages stand on, where there is somebody who may log in. */
+export function consoleOf(deps: DeploysDeps, addressOf: AddressOf): TendedConsole | undefined {
+  const { people: login, store, ledgerReader: ledger, clock, random, log, config } = deps;
+  if (login === undefined) return undefined;
+  const { origin } = config.publicUrl;
+  const { people, plans, rpcUrl } = login;
+  const { note } = createAudit(store);
+  const minutes = createLiveMinutes({
+    ledger,
+    clock,
+    noteBroken: (error) => log.error({ err: error }, 'looking at the last minutes broke'),
+  });
+  const pageDeps: PageDeps = {
+    origin,
+    people,
+    addressOf,
+    noteUnavailable: (reason) => log.error({ reason }, 'the identity provider could not be used'),
+    accounts: createAccounts({ store, plans, spentOf: (id) => spentOf(ledger, id), clock, note }),
+    keys: createKeys({ store, clock, random, note }),
+    plans,
+    usage: createUsageReport(ledger),
+    readUsed: (hours, accountId) => readUsage(ledger, hours, accountId),
+    minutes,
+    rpcUrl,
+    reveals: createReveals(clock, random),
+    clock,
+    random,
+  };
+  const console = createConsole(
+    {
+      viewerOf: createViewerOf(people),
+      accountOf: createAccountOf(store),
+      clock,
+      origin,
+      noteBroken: (error) => log.error({ err: error }, 'a page of the console broke'),
+    },
+    routesOf(pageDeps),
+  );
+  return { console, tend: minutes.run };
+}

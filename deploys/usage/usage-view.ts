@@ -1,0 +1,82 @@
+import type { Clock } from '../../shared/clock.ts';
+import { DAY_MS, HOUR_MS, monthOf, monthStartMs } from './calendar.ts';
+import type { Hours } from './read-usage.ts';
+import { type Counts, type Part, sumOf, type Unit, type UsageReport, type Whose } from './report.ts';
+import type { Dimension, GridCell, createUsageGrid } from './usage-grid.ts';
+
+/** What is wanted of an account's usage. */
+export type ViewWish = Readonly<{ whose: Whose; hours: Hours; unit: Unit; by: Dimension; named: number }>;
+
+/** What one account used in some time, as a table and as a chart. */
+export type UsageView = Readonly<{
+  total: Counts;
+  /** The most calls first. */
+  parts: readonly Part[];
+  /** The names of the first `named` parts. */
+  names: readonly string[];
+  /** Each of the named parts by period, and under the empty name the others. */
+  cells: readonly GridCell[];
+}>;
+
+export type ReadUsageView = (wish: ViewWish, signal: AbortSignal) => Promise<UsageView>;
+
+type Deps = Readonly<{
+  usage: Pick<UsageReport, 'byMethod' | 'byKey'>;
+  grid: ReturnType<typeof createUsageGrid>;
+  clock: Clock;
+}>;
+
+/** What may be read at once: about 30 ms of an account with very much usage, in which everything else here waits. */
+const AT_ONCE_HOURS = 31 * 24;
+const PAUSE_MS = 1;
+
+/** Reads what is long in parts, with a pause between them. Rejects when the ledger cannot be read. */
+export function createReadUsageView({ usage, grid, clock }: Deps): ReadUsageView {
+  return async function readUsageView({ whose, hours, unit, by, named }, signal) {
+    const slices = slicesOf(hours);
+    const read = by === 'method' ? usage.byMethod : usage.byKey;
+    const parts = new Map<string, Counts>();
+    for (const slice of slices) {
+      for (const { name, counts } of read(whose, slice)) parts.set(name, sumOf([parts.get(name), counts]));
+      if (slices.length > 1) await clock.sleep(PAUSE_MS, signal);
+    }
+    const sorted = [...parts]
+      .map(([name, counts]) => ({ name, counts }))
+      .sort((a, b) => b.counts.calls - a.counts.calls || b.counts.refused - a.counts.refused);
+    const names = sorted.slice(0, named).map(({ name }) => name);
+    const cells: GridCell[] = [];
+    for (const slice of slices) {
+      cells.push(...grid({ whose, hours: slice, unit, by, names }));
+      if (slices.length > 1) await clock.sleep(PAUSE_MS, signal);
+    }
+    return { total: sumOf([...parts.values()]), parts: sorted, names, cells };
+  };
+}
+
+/** Cut where months begin, since what is kept no finer than by day or month must not be in two slices. */
+export function slicesOf({ fromHour, toHour }: Hours): readonly Hours[] {
+  if (toHour - fromHour <= AT_ONCE_HOURS) return [{ fromHour, toHour }];
+  const slices: Hours[] = [];
+  for (let from = fromHour; from < toHour;) {
+    const next = monthStartMs(monthOf(from * HOUR_MS).month + 1) / HOUR_MS;
+    slices.push({ fromHour: from, toHour: Math.min(next, toHour) });
+    from = next;
+  }
+  return slices;
+}
+
+/** When each period of a chart begins, in Unix milliseconds; the first and the last are those that the hours touch. */
+export function startsOf(
+  { fromHour, toHour }: Hours,
+  unit: Unit,
+): readonly Readonly<{ at: number; atMs: number }>[] {
+  const place = (hour: number) =>
+    unit === 'hour' ? hour : unit === 'day' ? Math.floor(hour / 24) : monthOf(hour * HOUR_MS).month;
+  const startMs = (at: number) =>
+    unit === 'hour' ? at * HOUR_MS : unit === 'day' ? at * DAY_MS : monthStartMs(at);
+  const [from, to] = [place(fromHour), place(toHour - 1)];
+  return Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => ({
+    at: from + i,
+    atMs: startMs(from + i),
+  }));
+}

@@ -1,0 +1,126 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { createUsageReport, type Unit } from '../../../deploys/usage/report.ts';
+import { readUsage } from '../../../deploys/usage/read-usage.ts';
+import { createRollUp } from '../../../deploys/usage/roll-up.ts';
+import { createUsageGrid } from '../../../deploys/usage/usage-grid.ts';
+import { createReadUsageView, slicesOf, startsOf } from '../../../deploys/usage/usage-view.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { explained } from '../explained.ts';
+import { cellOf, createTakeCells, HOUR_MS, startLedger } from './ledger.ts';
+
+const NOW_MS = Date.UTC(2026, 10, 20, 13);
+const NOW = NOW_MS / HOUR_MS;
+const OLD = Date.UTC(2026, 5, 1) / HOUR_MS;
+const YEAR = { fromHour: Date.UTC(2025, 11) / HOUR_MS, toHour: NOW + 1 };
+const never = new AbortController().signal;
+
+let books: ReturnType<typeof startLedger>;
+let view: ReturnType<typeof createReadUsageView>;
+
+beforeEach(() => {
+  books = startLedger();
+  createTakeCells(books.ledger)([
+    cellOf({ hour: NOW, calls: 1, credits: 9, refunded: 2 }),
+    cellOf({ hour: NOW, calls: 2, node: 'n2' }),
+    cellOf({ hour: NOW, calls: 4, keyId: 'k2', refused: 3 }),
+    cellOf({ hour: NOW - 1, calls: 8, method: 'getBlock', errors: 5 }),
+    cellOf({ hour: NOW - 24 * 40, calls: 16, method: 'getEpochInfo' }),
+    cellOf({ hour: OLD, calls: 32 }),
+    cellOf({ hour: OLD + 5, calls: 64, method: 'getBlock' }),
+    cellOf({ hour: NOW, calls: 1_000_000, accountId: 2 }),
+    cellOf({ hour: OLD, calls: 1_000_000, accountId: 2 }),
+  ]);
+  const rollUp = createRollUp(books.ledger);
+  while (rollUp(NOW_MS));
+  const usage = createUsageReport(books.ledger);
+  view = createReadUsageView({ usage, grid: createUsageGrid(books.ledger), clock: systemClock });
+});
+afterEach(() => books[Symbol.dispose]());
+
+const whose = { accountId: 1 };
+const unit = 'month' as Unit;
+
+describe('usage of a year', () => {
+  test('is read in months, and every call counts once', async () => {
+    const { total, parts, names, cells } = await view(
+      { whose, hours: YEAR, unit, by: 'method', named: 2 },
+      never,
+    );
+    expect(parts.map(({ name, counts }) => [name, counts.calls])).toEqual([
+      ['getBlock', 72],
+      ['getSlot', 39],
+      ['getEpochInfo', 16],
+    ]);
+    expect([total.calls, total.errors, total.refused]).toEqual([127, 5, 3]);
+    expect(names).toEqual(['getBlock', 'getSlot']);
+    expect(cells.reduce((sum, { calls }) => sum + calls, 0)).toBe(127);
+    expect(cells.filter(({ name }) => name === '').map(({ calls }) => calls)).toEqual([16]);
+  });
+  test('is the same by key', async () => {
+    const { parts } = await view({ whose, hours: YEAR, unit, by: 'key', named: 2 }, never);
+    expect(parts.map(({ name, counts }) => [name, counts.calls])).toEqual([
+      ['k1', 123],
+      ['k2', 4],
+    ]);
+  });
+});
+
+test('usage of one key or one method is its alone', async () => {
+  const hours = { fromHour: NOW - 23, toHour: NOW + 1 };
+  const of = (more: object) =>
+    view({ whose: { ...whose, ...more }, hours, unit: 'hour', by: 'method', named: 6 }, never);
+  const { total, cells } = await of({ keyId: 'k2' });
+  expect([total.calls, cells.map(({ at, name, calls }) => [at, name, calls])]).toEqual([
+    4,
+    [[NOW, 'getSlot', 4]],
+  ]);
+  expect((await of({ method: 'getBlock' })).total.calls).toBe(8);
+});
+
+test('credits are what was charged less what was given back', async () => {
+  const hours = { fromHour: NOW, toHour: NOW + 1 };
+  const { cells } = await view({ whose, hours, unit: 'hour', by: 'method', named: 6 }, never);
+  expect(cells).toMatchObject([{ at: NOW, name: 'getSlot', calls: 7, credits: 9, refused: 3 }]);
+});
+
+test('what is short is read at once, what is long is cut where months begin', () => {
+  const month = { fromHour: NOW - 31 * 24, toHour: NOW };
+  expect(slicesOf(month)).toEqual([month]);
+  const slices = slicesOf(YEAR);
+  expect(slices).toHaveLength(12);
+  expect([slices[0]?.fromHour, slices.at(-1)?.toHour]).toEqual([YEAR.fromHour, YEAR.toHour]);
+  for (const [i, { fromHour }] of slices.entries())
+    if (i > 0)
+      expect([fromHour, new Date(fromHour * HOUR_MS).getUTCDate()]).toEqual([slices[i - 1]?.toHour ?? 0, 1]);
+});
+
+test.each([
+  ['hour', NOW - 23, 24, NOW_MS - 23 * HOUR_MS],
+  ['day', (Math.floor(NOW / 24) - 29) * 24, 30, Date.UTC(2026, 9, 22)],
+  ['month', YEAR.fromHour, 12, Date.UTC(2025, 11)],
+] as const)('a chart by %s has every period', (by, fromHour, length, firstMs) => {
+  const starts = startsOf({ fromHour, toHour: NOW + 1 }, by);
+  expect([starts.length, starts[0]?.atMs]).toEqual([length, firstMs]);
+});
+
+test('the rows of one account are those that all accounts’ rows have of it, in the same order', () => {
+  const all = [...readUsage(books.ledger, YEAR)].flat().filter(({ accountId }) => accountId === 1);
+  expect([...readUsage(books.ledger, YEAR, 1)].flat()).toEqual(all);
+  expect(all.length).toBeGreaterThan(5);
+});
+
+test('no statement reads what is of other accounts', () => {
+  const statements = [
+    ...explained(books.ledger, createUsageGrid),
+    ...explained(books.ledger, (store) => [...readUsage(store, { fromHour: 0, toHour: 1 }, 1)]),
+  ];
+  expect(statements).toHaveLength(8 + 6);
+  for (const { steps } of statements) {
+    const tables = steps.filter((step) => step.includes('usage_'));
+    expect(tables.length).toBeGreaterThan(0);
+    const place = /^SEARCH usage_\w+ USING PRIMARY KEY \((?:hour|day|month)=\? AND account_id=\?/;
+    // The first and the last of a table are at the ends of its key.
+    const isEnd = (step: string) => step.startsWith('SEARCH') && !step.includes('(');
+    expect(tables.filter((step) => !place.test(step) && !isEnd(step))).toEqual([]);
+  }
+});
