@@ -6,6 +6,7 @@ import type { Hours, Used } from '../usage/read-usage.ts';
 import type { UsageReport } from '../usage/report.ts';
 import type { LiveMinutes } from '../usage/watch-minutes.ts';
 import type { PersonPagesDeps } from '../users/person-pages.ts';
+import type { OperatorDeps } from './pages/operator/operator-deps.ts';
 import type { Reveals } from './reveals.ts';
 
 /** What the console's pages read and change: the services that the command line and the API stand on too. */
@@ -23,6 +24,7 @@ export type PageDeps = PersonPagesDeps &
     /** The gateway's RPC endpoint as its callers reach it. */
     rpcUrl: URL;
     reveals: Reveals;
+    operator: OperatorDeps;
     clock: Clock;
     /** Gives n uniform bytes. */
     random(bytes: number): Uint8Array;

@@ -1,6 +1,7 @@
 import { personPages } from '../users/person-pages.ts';
 import { forAnyone, type Route } from './routing/route.ts';
 import type { PageDeps } from './page-deps.ts';
+import { operatorPages } from './pages/operator/operator-pages.ts';
 import { createStartPage } from './start-page.ts';
 import { createThemeAction } from './theme-action.ts';
 
@@ -9,6 +10,7 @@ export function routesOf(deps: PageDeps): readonly Route[] {
   return [
     forAnyone('/', { get: createStartPage() }),
     forAnyone('/theme', { post: createThemeAction(deps.origin) }),
+    ...operatorPages(deps),
     // These look at the session by themselves: who has half a session is let into the second step alone.
     ...personPages(deps).map(({ path, ...answers }) => forAnyone(path, answers)),
   ];
