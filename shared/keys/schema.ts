@@ -56,12 +56,12 @@ export const ACCOUNTS_MIGRATIONS: Migrations = {
     CREATE INDEX keys_of_account_by_age ON keys (account_id, created_at_ms, id, name, last4);
     DROP INDEX keys_of_account;
   `,
-  'account-lists-1': `
-    CREATE INDEX accounts_on_plan ON accounts (plan, id);
-    CREATE INDEX accounts_suspended ON accounts (id) WHERE suspended = 1;
-  `,
   'keys-once-1': `
     ALTER TABLE keys ADD COLUMN once TEXT;
     CREATE UNIQUE INDEX keys_once ON keys (account_id, once) WHERE once IS NOT NULL;
+  `,
+  'account-lists-1': `
+    CREATE INDEX accounts_on_plan ON accounts (plan, id);
+    CREATE INDEX accounts_suspended ON accounts (id) WHERE suspended = 1;
   `,
 };
