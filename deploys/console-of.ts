@@ -9,9 +9,12 @@ import { routesOf } from './console/routes.ts';
 import type { DeploysDeps } from './deploys.ts';
 import { readUsage } from './usage/read-usage.ts';
 import { createUsageReport } from './usage/report.ts';
+import { createUsageGrid } from './usage/usage-grid.ts';
+import { createReadUsageView } from './usage/usage-view.ts';
 import { createLiveMinutes } from './usage/watch-minutes.ts';
 import type { AddressOf } from './users/client-address.ts';
 import { createViewerOf } from './users/viewer-of.ts';
+import { createWebhookRows } from './webhooks/webhook.ts';
 import { spentOf } from '../shared/ledger/spent.ts';
 
 /** The console, and what must run beside it until its signal aborts. */
@@ -29,6 +32,8 @@ export function consoleOf(deps: DeploysDeps, addressOf: AddressOf): TendedConsol
     clock,
     noteBroken: (error) => log.error({ err: error }, 'looking at the last minutes broke'),
   });
+  const usage = createUsageReport(ledger);
+  const webhookRows = createWebhookRows(store);
   const pageDeps: PageDeps = {
     origin,
     people,
@@ -37,7 +42,9 @@ export function consoleOf(deps: DeploysDeps, addressOf: AddressOf): TendedConsol
     accounts: createAccounts({ store, plans, spentOf: (id) => spentOf(ledger, id), clock, note }),
     keys: createKeys({ store, clock, random, note }),
     plans,
-    usage: createUsageReport(ledger),
+    usage,
+    readUsageView: createReadUsageView({ usage, grid: createUsageGrid(ledger), clock }),
+    webhooksOf: (accountId) => webhookRows.list(accountId, clock.now()),
     readUsed: (hours, accountId) => readUsage(ledger, hours, accountId),
     minutes,
     rpcUrl,
