@@ -2,13 +2,13 @@
 import type { AskedOfAccount, Page } from '../../asked.ts';
 import type { PageDeps } from '../../page-deps.ts';
 import { CodeBlock } from '../../page/code.tsx';
+import { CopyButton } from '../../page/copy-button.tsx';
 import { Facts } from '../../page/facts.tsx';
 import { Link } from '../../page/link.tsx';
 import { withQuery } from '../../page/pager.tsx';
 import { Panel } from '../../page/panel.tsx';
 import { Tabs } from '../../page/tabs.tsx';
-import { CopyButton } from '../../page/copy-button.tsx';
-import { KEY_PLACEHOLDER, programsSnippet, rpcSnippets } from './snippets.ts';
+import { KEY_PLACEHOLDER, programsSnippet, rpcSnippets, type Snippet } from './snippets.ts';
 
 /** `/quick-start`: first calls, to be copied. */
 export function createQuickStartPage({
@@ -19,7 +19,6 @@ export function createQuickStartPage({
   const programs = programsSnippet(origin);
 
   return function quickStartPage({ account, url, show }) {
-    const chosen = snippets.find(({ id }) => id === url.searchParams.get('in')) ?? snippets[0];
     return show({
       title: 'Quick start',
       body: (
@@ -32,51 +31,8 @@ export function createQuickStartPage({
             <p>This account has no RPC plan: its keys open the program API alone.</p>
           ) : (
             <>
-              <Panel title="Endpoint">
-                <Facts
-                  facts={[
-                    {
-                      label: 'URL',
-                      value: (
-                        <>
-                          <code id="endpoint">{rpcUrl.href}</code>
-                          <CopyButton of="endpoint" label="Copy the endpoint" />
-                        </>
-                      ),
-                    },
-                    {
-                      label: 'Key',
-                      value: (
-                        <>
-                          in the header <code>x-token</code>, as <code>Authorization: Bearer</code>, or in the
-                          address as <code>?api-key=</code>
-                        </>
-                      ),
-                    },
-                    { label: 'WebSocket', value: 'none: ask for the status of a transaction' },
-                  ]}
-                />
-              </Panel>
-              <Panel title="First call">
-                <Tabs
-                  label="Language"
-                  tabs={snippets.map(({ id, language }) => ({
-                    label: language,
-                    to: withQuery(url, { in: id }),
-                    isCurrent: id === chosen?.id,
-                  }))}
-                />
-                {chosen?.needs !== undefined && (
-                  <CodeBlock id="needs" label={`What ${chosen.language} needs`} text={chosen.needs} />
-                )}
-                {chosen !== undefined && (
-                  <CodeBlock
-                    id="first-call"
-                    label={`First call with ${chosen.language}`}
-                    text={chosen.text}
-                  />
-                )}
-              </Panel>
+              <Endpoint href={rpcUrl.href} />
+              <FirstCall snippets={snippets} url={url} />
             </>
           )}
           <Panel title="Program API">
@@ -90,4 +46,56 @@ export function createQuickStartPage({
       ),
     });
   };
+}
+
+function Endpoint({ href }: Readonly<{ href: string }>) {
+  return (
+    <Panel title="Endpoint">
+      <Facts
+        facts={[
+          {
+            label: 'URL',
+            value: (
+              <>
+                <code id="endpoint">{href}</code>
+                <CopyButton of="endpoint" label="Copy the endpoint" />
+              </>
+            ),
+          },
+          {
+            label: 'Key',
+            value: (
+              <span>
+                in the header <code>x-token</code>, as <code>Authorization: Bearer</code>, or in the address
+                as <code>?api-key=</code>
+              </span>
+            ),
+          },
+          { label: 'WebSocket', value: 'none: ask for the status of a transaction instead' },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+/** One language at a time, each with its own address. */
+function FirstCall({ snippets, url }: Readonly<{ snippets: readonly Snippet[]; url: URL }>) {
+  const chosen = snippets.find(({ id }) => id === url.searchParams.get('in')) ?? snippets[0];
+  if (chosen === undefined) return null;
+  return (
+    <Panel title="First call">
+      <Tabs
+        label="Language"
+        tabs={snippets.map(({ id, language }) => ({
+          label: language,
+          to: withQuery(url, { in: id }),
+          isCurrent: id === chosen.id,
+        }))}
+      />
+      {chosen.needs !== undefined && (
+        <CodeBlock id="needs" label={`What ${chosen.language} needs`} text={chosen.needs} />
+      )}
+      <CodeBlock id="first-call" label={`First call with ${chosen.language}`} text={chosen.text} />
+    </Panel>
+  );
 }
