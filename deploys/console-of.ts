@@ -10,9 +10,12 @@ import type { DeploysDeps } from './deploys.ts';
 import { operatorOf, type Running } from './operator-of.ts';
 import { readUsage } from './usage/read-usage.ts';
 import { createUsageReport } from './usage/report.ts';
+import { createUsageGrid } from './usage/usage-grid.ts';
+import { createReadUsageView } from './usage/usage-view.ts';
 import { createLiveMinutes } from './usage/watch-minutes.ts';
 import type { AddressOf } from './users/client-address.ts';
 import { createViewerOf } from './users/viewer-of.ts';
+import { createWebhookRows } from './webhooks/webhook.ts';
 import { spentOf } from '../shared/ledger/spent.ts';
 
 /** The console, and what must run beside it until its signal aborts. */
@@ -35,6 +38,8 @@ export function consoleOf(
     clock,
     noteBroken: (error) => log.error({ err: error }, 'looking at the last minutes broke'),
   });
+  const usage = createUsageReport(ledger);
+  const webhookRows = createWebhookRows(store);
   const pageDeps: PageDeps = {
     origin,
     people,
@@ -43,7 +48,9 @@ export function consoleOf(
     accounts: createAccounts({ store, plans, spentOf: (id) => spentOf(ledger, id), clock, note }),
     keys: createKeys({ store, clock, random, note }),
     plans,
-    usage: createUsageReport(ledger),
+    usage,
+    readUsageView: createReadUsageView({ usage, grid: createUsageGrid(ledger), clock }),
+    webhooksOf: (accountId) => webhookRows.list(accountId, clock.now()),
     readUsed: (hours, accountId) => readUsage(ledger, hours, accountId),
     minutes,
     rpcUrl,

@@ -4,9 +4,11 @@ import type { Accounts } from '../accounts/accounts.ts';
 import type { Keys } from '../accounts/keys.ts';
 import type { Hours, Used } from '../usage/read-usage.ts';
 import type { UsageReport } from '../usage/report.ts';
+import type { ReadUsageView } from '../usage/usage-view.ts';
 import type { LiveMinutes } from '../usage/watch-minutes.ts';
 import type { PersonPagesDeps } from '../users/person-pages.ts';
 import type { OperatorDeps } from './pages/operator/operator-deps.ts';
+import type { Webhook } from '../webhooks/webhook.ts';
 import type { Reveals } from './reveals.ts';
 
 /** What the console's pages read and change: the services that the command line and the API stand on too. */
@@ -20,6 +22,10 @@ export type PageDeps = PersonPagesDeps &
     usage: UsageReport;
     /** Every row of an account's usage, a page at a time. */
     readUsed(hours: Hours, accountId: number): Generator<readonly Used[]>;
+    /** What the page of usage shows. */
+    readUsageView: ReadUsageView;
+    /** The webhooks of an account, the oldest first. */
+    webhooksOf(accountId: number): readonly Webhook[];
     minutes: Pick<LiveMinutes, 'recentMinutes' | 'recentTotals' | 'sinceMs'>;
     /** The gateway's RPC endpoint as its callers reach it. */
     rpcUrl: URL;

@@ -28,3 +28,13 @@ export function latencyOf(counts: Classes, quantile: number): Latency | undefine
   }
   return { kind: 'over', ms: 1_000 };
 }
+
+/**
+ * The same as a bound that holds for sure: the end of the class that the quantile is in. `undefined` when nothing was
+ * answered.
+ */
+export function boundOf(counts: Classes, quantile: number): Latency | undefined {
+  const latency = latencyOf(counts, quantile);
+  const bound = CLASSES.find(([, , toMs]) => latency?.kind === 'about' && latency.ms <= toMs);
+  return bound === undefined ? latency : { kind: 'about', ms: bound[2] };
+}

@@ -205,16 +205,16 @@ function TopPanel({ traffic: { top, total }, by, url, nameOf }: TopPanelProps) {
       title="Top accounts"
       id="top"
       isFlush
-      aside={FIGURES.map((figure) => (
-        <Link
-          key={figure}
-          to={`${withQuery(url, { by: figure })}#top`}
-          isCurrent={figure === by}
-          class="choice-link"
-        >
-          {`by ${figure}`}
-        </Link>
-      ))}
+      aside={
+        <Choices
+          label="Order"
+          choices={FIGURES.map((figure) => ({
+            label: `by ${figure}`,
+            to: `${withQuery(url, { by: figure })}#top`,
+            isCurrent: figure === by,
+          }))}
+        />
+      }
     >
       <PartTable label="Account" total={total} parts={parts} />
     </Panel>

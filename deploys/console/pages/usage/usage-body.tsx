@@ -1,0 +1,84 @@
+/** @jsxImportSource preact */
+import type { Hours } from '../../../usage/read-usage.ts';
+import type { UsageView } from '../../../usage/usage-view.ts';
+import { Link } from '../../page/link.tsx';
+import { withQuery } from '../../page/pager.tsx';
+import { Panel } from '../../page/panel.tsx';
+import type { AskedUsage } from './asked-usage.ts';
+import { Choices } from './choices.tsx';
+import { PERIODS } from './period.ts';
+import { UsageChart } from './usage-chart.tsx';
+import { UsageTable } from './usage-table.tsx';
+
+type Props = Readonly<{
+  view: UsageView;
+  asked: AskedUsage;
+  hours: Hours;
+  url: URL;
+  keyName(id: string): string;
+}>;
+
+const MEASURE_LABELS = {
+  calls: 'Requests',
+  credits: 'Credits',
+  errors: 'Errors',
+  refused: 'Refused',
+} as const;
+
+/** Usage as a chart and as a table; each row leads to what it is made of. */
+export function UsageBody({ view, asked: { period, by, measure }, hours, url, keyName }: Props) {
+  const { unit, label } = PERIODS[period];
+  const title = `${MEASURE_LABELS[measure]} by ${by}`;
+  const within = (name: string) =>
+    by === 'method' ? { method: name, by: 'key' } : { key: name, by: 'method' };
+  return (
+    <>
+      <Panel
+        title={`${title}, ${label}`}
+        aside={
+          <>
+            <Choices
+              label="What is shown"
+              choices={Object.entries(MEASURE_LABELS).map(([name, text]) => ({
+                label: text,
+                to: withQuery(url, { show: name }),
+                isCurrent: name === measure,
+              }))}
+            />
+            <Choices
+              label="By what"
+              choices={(['method', 'key'] as const).map((name) => ({
+                label: `by ${name}`,
+                to: withQuery(url, { by: name }),
+                isCurrent: name === by,
+              }))}
+            />
+          </>
+        }
+      >
+        <UsageChart
+          view={view}
+          hours={hours}
+          unit={unit}
+          measure={measure}
+          title={title}
+          labelOf={(name) => (by === 'key' ? keyName(name) : name)}
+        />
+      </Panel>
+      <UsageTable
+        parts={view.parts}
+        total={view.total}
+        head={by === 'method' ? 'Method' : 'Key'}
+        cellOf={(name) => (
+          <Link to={withQuery(url, within(name))}>
+            {by === 'method' ? <code>{name}</code> : keyName(name)}
+          </Link>
+        )}
+      />
+      <p class="soft">
+        p50 and p95: half and 95 of 100 answers began within this time for sure. Times are in UTC, and the{' '}
+        {unit} that is now is not over yet.
+      </p>
+    </>
+  );
+}
