@@ -4,6 +4,7 @@ import type { Minute } from '../../../usage/minutes.ts';
 import type { AskedByViewer, Page } from '../../asked.ts';
 import { Badge } from '../../page/badge.tsx';
 import { Chart } from '../../page/chart.tsx';
+import { Choices } from '../../page/choices.tsx';
 import { Empty } from '../../page/empty.tsx';
 import { Link } from '../../page/link.tsx';
 import { Live } from '../../page/live.tsx';

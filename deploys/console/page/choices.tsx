@@ -1,5 +1,5 @@
 /** @jsxImportSource preact */
-import { Link } from '../../page/link.tsx';
+import { Link } from './link.tsx';
 
 type Choice = Readonly<{ label: string; to: string; isCurrent: boolean }>;
 
