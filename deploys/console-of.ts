@@ -7,6 +7,7 @@ import type { PageDeps } from './console/page-deps.ts';
 import { createReveals } from './console/reveals.ts';
 import { routesOf } from './console/routes.ts';
 import type { DeploysDeps } from './deploys.ts';
+import { operatorOf, type Running } from './operator-of.ts';
 import { readUsage } from './usage/read-usage.ts';
 import { createUsageReport } from './usage/report.ts';
 import { createUsageGrid } from './usage/usage-grid.ts';
@@ -21,11 +22,16 @@ import { spentOf } from '../shared/ledger/spent.ts';
 export type TendedConsole = Readonly<{ console: Console; tend(signal: AbortSignal): Promise<void> }>;
 
 /** The console with the services that its pages stand on, where there is somebody who may log in. */
-export function consoleOf(deps: DeploysDeps, addressOf: AddressOf): TendedConsole | undefined {
+export function consoleOf(
+  deps: DeploysDeps,
+  addressOf: AddressOf,
+  running: Running,
+): TendedConsole | undefined {
   const { people: login, store, ledgerReader: ledger, clock, random, log, config } = deps;
   if (login === undefined) return undefined;
   const { origin } = config.publicUrl;
-  const { people, plans, rpcUrl } = login;
+  const { people, plans, rpcUrl, installation } = login;
+  const over = new AbortController();
   const { note } = createAudit(store);
   const minutes = createLiveMinutes({
     ledger,
@@ -51,6 +57,7 @@ export function consoleOf(deps: DeploysDeps, addressOf: AddressOf): TendedConsol
     reveals: createReveals(clock, random),
     clock,
     random,
+    operator: operatorOf(deps, installation, running, over.signal),
   };
   const console = createConsole(
     {
@@ -62,5 +69,11 @@ export function consoleOf(deps: DeploysDeps, addressOf: AddressOf): TendedConsol
     },
     routesOf(pageDeps),
   );
-  return { console, tend: minutes.run };
+  return {
+    console,
+    tend: async (signal) => {
+      signal.addEventListener('abort', () => over.abort(), { once: true });
+      await minutes.run(signal);
+    },
+  };
 }

@@ -14,6 +14,7 @@ import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, healthOf } from './health.ts';
 import { createMetrics } from './metrics.ts';
 import { createEnqueue, type Enqueue } from './outbox/enqueue.ts';
+import type { Installation } from './operator-of.ts';
 import { createOutbox } from './outbox/outbox.ts';
 import { tendUsage } from './usage/tend.ts';
 import { createClientAddresses } from './users/client-address.ts';
@@ -22,6 +23,7 @@ import { createAdmitBySession } from './users/session-admission.ts';
 import { createViewerOf } from './users/viewer-of.ts';
 import type { Fetch } from './watch/rpc.ts';
 import type { WatchedProgram } from './watch/watched.ts';
+import type { WatchState } from './watch/watcher.ts';
 import { createWatching } from './watching.ts';
 import type { Seal } from './webhooks/seal.ts';
 import { createWebhooks } from './webhooks/webhooks.ts';
@@ -51,6 +53,7 @@ export type DeploysDeps = Readonly<{
         plans: ReadonlyMap<string, Plan>;
         /** The gateway's RPC endpoint as its callers reach it. */
         rpcUrl: URL;
+        installation: Installation;
       }>
     | undefined;
 }>;
@@ -72,7 +75,11 @@ export function createDeploys(deps: DeploysDeps) {
   const wake = () => deliveries?.wake();
   const { watcher, timeOf } = createWatching({ ...deps, enqueue, outbox, metrics, wake });
   const addresses = createClientAddresses(deps.people?.clientAddressHeader);
-  const pages = consoleOf(deps, addresses.of);
+  const watcherHealth = () => healthOf(watcher.state(), config.pollMs, clock.now());
+  const pages = consoleOf(deps, addresses.of, {
+    watcher: () => ({ health: watcherHealth(), ...seenIn(watcher.state()) }),
+    deliveries: () => deliveries?.health(),
+  });
   const app = createApp({
     webhooks: webhookRoutesOf(deps, enqueue, keys.identify, wake),
     answerPrograms: createProgramsAnswer({
@@ -83,7 +90,7 @@ export function createDeploys(deps: DeploysDeps) {
       timeOf,
       clock,
     }),
-    health: () => bothHealths(healthOf(watcher.state(), config.pollMs, clock.now()), deliveries?.health()),
+    health: () => bothHealths(watcherHealth(), deliveries?.health()),
     noteAnswer: metrics.noteAnswer,
     noteBroken: (error) => log.error({ err: error }, 'a request broke'),
     publicUrl: config.publicUrl,
@@ -122,6 +129,14 @@ export function createDeploys(deps: DeploysDeps) {
   }
 
   return { answer, answerMetrics: metrics.answer, tend };
+}
+
+function seenIn({ latest }: WatchState) {
+  return {
+    checkedAtMs: latest?.checkedAtMs,
+    contextSlot: latest?.reading.contextSlot,
+    programs: latest?.reading.programs.size ?? 0,
+  };
 }
 
 function createQueue({ store, programs, random }: Pick<DeploysDeps, 'store' | 'programs' | 'random'>) {

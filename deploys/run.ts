@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
-import type { Config } from '../shared/config/config.ts';
+import type { Config, DeploysConfig, StorageConfig } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
@@ -16,7 +16,10 @@ import { createAccounts } from './accounts/accounts.ts';
 import { createAudit } from './audit/audit.ts';
 import { createDeploys } from './deploys.ts';
 import { listen } from './listen.ts';
+import type { Installation } from './operator-of.ts';
+import { createReadRedis } from './store/redis-seen.ts';
 import { DEPLOYS_MIGRATIONS } from './store/schema.ts';
+import { storeSize } from './store/size.ts';
 import { consoleComplaint } from './users/console-complaint.ts';
 import { createConsoleKeys } from './users/console-keys.ts';
 import { consoleUrlOf, firstOperatorLink, inviteFirstOperator } from './users/first-operator.ts';
@@ -98,7 +101,7 @@ export async function runDeploys(
 
 /** Who may log in; nobody where browsers would not keep the login. */
 function peopleDepsOf(
-  { gateway, deploys, plans }: Config,
+  { gateway, deploys, plans, storage }: Config,
   store: Store,
   secrets: readonly [Secret, ...Secret[]],
   random: (bytes: number) => Uint8Array,
@@ -123,7 +126,18 @@ function peopleDepsOf(
     clock: systemClock,
     random,
   });
-  return { people, clientAddressHeader: deploys.clientAddressHeader, plans, rpcUrl: gateway.publicUrl };
+  const { clientAddressHeader } = deploys;
+  const installation = installationOf(deploys, storage);
+  return { people, clientAddressHeader, plans, rpcUrl: gateway.publicUrl, installation };
+}
+
+/** What operators are told of this installation. */
+function installationOf({ gatewayUrls }: DeploysConfig, { dataDir, redisUrl }: StorageConfig): Installation {
+  return {
+    gatewayUrls,
+    storeSizes: () => [ACCOUNTS_FILE, LEDGER_FILE].map((name) => storeSize(name, join(dataDir, name))),
+    readRedis: redisUrl && createReadRedis(redisUrl, systemClock),
+  };
 }
 
 /** Prints the link that makes the first operator, while there is none. `bun start` shows one of its own. */

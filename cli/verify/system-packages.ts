@@ -1,4 +1,4 @@
-/** A program that the tests of later releases drive, the names it goes by and the Debian package that brings it. */
+/** A program that the tests drive, the names it goes by and the Debian package that brings it. */
 export type SystemProgram = Readonly<{ names: readonly string[]; package: string }>;
 
 export const SYSTEM_PROGRAMS: readonly SystemProgram[] = [

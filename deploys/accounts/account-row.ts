@@ -1,6 +1,7 @@
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { type Page, type PageWish, pageOf } from './page.ts';
+import { type AccountWish, createAccountList } from './account-list.ts';
+import type { Page } from './page.ts';
 
 /** One customer. Rate and credits are the account's, however many keys it has. */
 export type Account = Readonly<{
@@ -32,7 +33,7 @@ export type AccountRows = Readonly<{
   /** All of them, the oldest first. */
   list(): readonly Account[];
   /** The newest first; of those only whose name has `search` in it, in either case of A to Z. */
-  page(wish: PageWish<number>): Page<Account, number>;
+  page(wish: AccountWish): Page<Account, number>;
   /** The credits that a plan begins with; `undefined` when it has no credit limit. */
   allowanceOf(plan: string | undefined): number | undefined;
 }>;
@@ -49,9 +50,6 @@ export function createAccountRows({ store, plans, spentOf }: AccountRowDeps): Ac
   const byName = store.prepare<AccountRow, [string]>('SELECT * FROM accounts WHERE name = ?');
   const byId = store.prepare<AccountRow, [number]>('SELECT * FROM accounts WHERE id = ?');
   const all = store.prepare<AccountRow, []>('SELECT * FROM accounts ORDER BY id');
-  const some = store.prepare<AccountRow, [before: number, like: string, limit: number]>(
-    "SELECT * FROM accounts WHERE id < ? AND name LIKE ? ESCAPE '\\' ORDER BY id DESC LIMIT ?",
-  );
 
   function accountFrom({ id, name, plan, credits_granted, suspended, created_at_ms }: AccountRow): Account {
     const allowance = allowanceOf(plan ?? undefined);
@@ -77,11 +75,7 @@ export function createAccountRows({ store, plans, spentOf }: AccountRowDeps): Ac
     find: (name) => shown(byName.get(name)),
     findById: (id) => shown(byId.get(id)),
     list: () => all.all().map(accountFrom),
-    page: (wish) =>
-      pageOf(wish, {
-        read: (like, limit) => some.all(wish.before ?? Number.MAX_SAFE_INTEGER, like, limit).map(accountFrom),
-        placeOf: ({ id }) => id,
-      }),
+    page: createAccountList(store, accountFrom),
     allowanceOf,
   };
 }

@@ -18,14 +18,19 @@ export function pageOf<Item, Place>(
   { search = '', limit }: PageWish<Place>,
   { read, placeOf }: Source<Item, Place>,
 ): Page<Item, Place> {
-  const shown = Math.max(1, Math.min(limit, PAGE_MAX));
+  const shown = shownOf(limit);
   const found = read(likeOf(search), shown + 1);
   const items = found.slice(0, shown);
   const last = items.at(-1);
   return { items, next: found.length > shown && last !== undefined ? placeOf(last) : undefined };
 }
 
+/** How many items a page of this wish has at most. */
+export function shownOf(limit: number): number {
+  return Math.max(1, Math.min(limit, PAGE_MAX));
+}
+
 /** A LIKE pattern, escaped by a backslash, for texts with `search` in them. */
-function likeOf(search: string): string {
+export function likeOf(search: string): string {
   return `%${search.replaceAll(/[\\%_]/g, '\\$&')}%`;
 }

@@ -29,4 +29,8 @@ export const AUDIT_MIGRATIONS: Migrations = {
       WHEN old.at_ms > (SELECT max(at_ms) FROM audit) - ${AUDIT_KEPT_MS}
       BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
   `,
+  'audit-2': `
+    CREATE INDEX audit_of_actor ON audit (actor_id, id);
+    CREATE INDEX audit_of_action ON audit (action, id);
+  `,
 };

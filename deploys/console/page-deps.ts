@@ -8,6 +8,7 @@ import type { ReadUsageView } from '../usage/usage-view.ts';
 import type { LiveMinutes } from '../usage/watch-minutes.ts';
 import type { PersonPagesDeps } from '../users/person-pages.ts';
 import type { Webhook } from '../webhooks/webhook.ts';
+import type { OperatorDeps } from './pages/operator/operator-deps.ts';
 import type { Reveals } from './reveals.ts';
 
 /** What the console's pages read and change: the services that the command line and the API stand on too. */
@@ -29,6 +30,7 @@ export type PageDeps = PersonPagesDeps &
     /** The gateway's RPC endpoint as its callers reach it. */
     rpcUrl: URL;
     reveals: Reveals;
+    operator: OperatorDeps;
     clock: Clock;
     /** Gives n uniform bytes. */
     random(bytes: number): Uint8Array;

@@ -2,6 +2,7 @@ import { personPages } from '../users/person-pages.ts';
 import { forAnyone, type Route } from './routing/route.ts';
 import { accountPages } from './pages/account-pages.ts';
 import type { PageDeps } from './page-deps.ts';
+import { operatorPages } from './pages/operator/operator-pages.ts';
 import { createStartPage } from './start-page.ts';
 import { createThemeAction } from './theme-action.ts';
 
@@ -11,6 +12,7 @@ export function routesOf(deps: PageDeps): readonly Route[] {
     forAnyone('/', { get: createStartPage() }),
     forAnyone('/theme', { post: createThemeAction(deps.origin) }),
     ...accountPages(deps),
+    ...operatorPages(deps),
     // These look at the session by themselves: who has half a session is let into the second step alone.
     ...personPages(deps).map(({ path, ...answers }) => forAnyone(path, answers)),
   ];

@@ -123,4 +123,8 @@ export const OUTBOX_MIGRATIONS: Migrations = {
     CREATE INDEX events_old ON events (created_at_ms);
     CREATE INDEX webhooks_deleted ON webhooks (deleted_at_ms) WHERE deleted_at_ms IS NOT NULL;
   `,
+  'attempts-wrong-1': `
+    CREATE INDEX attempts_failed ON attempts (started_at_ms) WHERE state = 'failed';
+    CREATE INDEX attempts_blocked ON attempts (started_at_ms) WHERE state = 'blocked';
+  `,
 };

@@ -43,4 +43,9 @@ export const USERS_MIGRATIONS: Migrations = {
       expires_at_ms INTEGER NOT NULL
     ) STRICT;
   `,
+  'users-operators-1': `
+    CREATE INDEX users_operators ON users (created_at_ms, id) WHERE role = 'operator';
+    DROP INDEX users_of_account;
+    CREATE INDEX users_of_account ON users (account_id, created_at_ms, id);
+  `,
 };

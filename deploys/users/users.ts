@@ -40,6 +40,10 @@ export type Users = Readonly<{
   bySubject(subject: string): User | undefined;
   /** In order of their making. */
   list(): readonly User[];
+  /** Those of one account, in order of their making; at most `USERS_SHOWN_MAX`. */
+  ofAccount(accountId: number): readonly User[];
+  /** In order of their making; at most `USERS_SHOWN_MAX`. */
+  operators(): readonly User[];
   hasOperator(): boolean;
   /** Every session of the user ends but the one whose token's hash is kept. */
   setPassword(user: User, hash: string, actor: UserActor, keptSession?: Uint8Array): void;
@@ -60,6 +64,8 @@ type Row = {
   created_at_ms: number;
 };
 
+/** Users on one page: more than a team has. */
+export const USERS_SHOWN_MAX = 500;
 const ID_BYTES = 12;
 const SELECT = 'SELECT *, totp_secret IS NOT NULL AS has_second_factor FROM users';
 
@@ -72,6 +78,12 @@ export function createUsers(
   const byId = store.prepare<Row, [string]>(`${SELECT} WHERE id = ?`);
   const bySubject = store.prepare<Row, [string]>(`${SELECT} WHERE subject = ?`);
   const all = store.prepare<Row, []>(`${SELECT} ORDER BY created_at_ms, id`);
+  const ofAccount = store.prepare<Row, [number]>(
+    `${SELECT} WHERE account_id = ? ORDER BY created_at_ms, id LIMIT ${USERS_SHOWN_MAX}`,
+  );
+  const operators = store.prepare<Row, []>(
+    `${SELECT} WHERE role = 'operator' ORDER BY created_at_ms, id LIMIT ${USERS_SHOWN_MAX}`,
+  );
   const operator = store.prepare("SELECT 1 FROM users WHERE role = 'operator' LIMIT 1");
   const insert = store.prepare(`
     INSERT INTO users (id, email, role, account_id, password_hash, subject, created_at_ms)
@@ -129,6 +141,8 @@ export function createUsers(
     byId: (id) => found(byId.get(id)),
     bySubject: (subject) => found(bySubject.get(subject)),
     list: () => all.all().flatMap((row) => found(row) ?? []),
+    ofAccount: (accountId) => ofAccount.all(accountId).flatMap((row) => found(row) ?? []),
+    operators: () => operators.all().flatMap((row) => found(row) ?? []),
     hasOperator: () => operator.get() !== null,
     setPassword: setPassword.immediate,
     signOut: signOut.immediate,

@@ -8,7 +8,7 @@ export const ACCOUNTS_FILE = 'sluice.db';
  * not one. Instants are Unix milliseconds. `credits_granted` is every credit an
  * account was ever given, and null while that is simply its plan's allowance; what is left is it minus what the
  * gateway's ledger says was spent. `credits_added` has everything that was added to what an account had, under a name
- * that is added once. The indexes of keys serve lists: they hold what is searched, so that a search reads nothing else.
+ * that is added once. The indexes serve lists; those of keys hold what is searched, so that a search reads nothing else.
  */
 export const ACCOUNTS_MIGRATIONS: Migrations = {
   'accounts-1': `
@@ -59,5 +59,9 @@ export const ACCOUNTS_MIGRATIONS: Migrations = {
   'keys-once-1': `
     ALTER TABLE keys ADD COLUMN once TEXT;
     CREATE UNIQUE INDEX keys_once ON keys (account_id, once) WHERE once IS NOT NULL;
+  `,
+  'account-lists-1': `
+    CREATE INDEX accounts_on_plan ON accounts (plan, id);
+    CREATE INDEX accounts_suspended ON accounts (id) WHERE suspended = 1;
   `,
 };

@@ -183,6 +183,18 @@ describe('a session', () => {
   });
 });
 
+test('a session beside another cookie of its name is nobody’s: one of them was planted', async () => {
+  using started = startPeople();
+  started.made(ADA);
+  const visitor = started.visitor();
+  await logIn(visitor, ADA);
+  const own = `${SESSION_COOKIE}=${visitor.cookies.get(SESSION_COOKIE)}`;
+  const asked = (cookie: string) =>
+    started.viewerOf(new Request('https://console.example.com', { headers: { cookie } }));
+  expect(await asked(own)).toBeDefined();
+  expect(await asked(`${own}; ${SESSION_COOKIE}=planted`)).toBeUndefined();
+});
+
 describe('guesses', () => {
   test('at one account are slowed down wherever they come from, with a wait that is true', async () => {
     using started = startPeople();

@@ -192,6 +192,8 @@ describe('the second factor', () => {
     expect(await started.viewerOf(visitor.request())).toBeDefined();
     // Neither a new secret nor turning it off is to be had with the session alone.
     await visitor.post(SECOND_FACTOR_PATH);
+    const [user] = started.people.users.list();
+    expect(user && started.people.secondFactor.pending(user)).toBeUndefined();
     expect((await visitor.post(`${SECOND_FACTOR_PATH}/off`, { code: '000000' })).status).toBe(422);
     expect(started.people.users.list()[0]?.hasSecondFactor).toBe(true);
     const off = await visitor.post(`${SECOND_FACTOR_PATH}/off`, { code: codes[3] ?? '' });

@@ -1,0 +1,158 @@
+/** @jsxImportSource preact */
+import type { BackendStatus, GatewayStatus } from '../../../../shared/gateway-status.ts';
+import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
+import type { AskedByViewer, Page } from '../../asked.ts';
+import { Badge } from '../../page/badge.tsx';
+import { Empty } from '../../page/empty.tsx';
+import { Live } from '../../page/live.tsx';
+import { Notice } from '../../page/notice.tsx';
+import { countText, shareText } from '../../page/number.ts';
+import { withQuery } from '../../page/pager.tsx';
+import { Panel } from '../../page/panel.tsx';
+import { Stats } from '../../page/stats.tsx';
+import { Table } from '../../page/table.tsx';
+import type { PageDeps } from '../../page-deps.ts';
+
+type Seen = Extract<GatewaySeen, { kind: 'seen' }>;
+
+/** `GET /operator/backends`: how every gateway sees its backends, now. */
+export function createBackendsPage({ operator }: Pick<PageDeps, 'operator'>): Page<AskedByViewer> {
+  return async function backendsPage({ url, show }) {
+    const gateways = await operator.readGateways();
+    return show({
+      title: 'Backends',
+      aside: <Badge tone="waiting">live</Badge>,
+      body: (
+        <Live id="backends" from={withQuery(url, {})}>
+          <Figures gateways={gateways} />
+          {gateways.map((gateway) => (
+            <Gateway key={gateway.host} gateway={gateway} />
+          ))}
+          {gateways.length === 0 && (
+            <Empty title="No gateway is configured">
+              <p>
+                <code>deploys.gateways</code> lists the metrics addresses of those that are shown here.
+              </p>
+            </Empty>
+          )}
+        </Live>
+      ),
+    });
+  };
+}
+
+function Figures({ gateways }: Readonly<{ gateways: readonly GatewaySeen[] }>) {
+  const seen = gateways.filter((gateway): gateway is Seen => gateway.kind === 'seen');
+  const backends = seen.flatMap(({ status }) => status.backends);
+  const sum = (figure: 'in_flight' | 'recent_answered' | 'recent_failed') =>
+    backends.reduce((all, backend) => all + backend[figure], 0);
+  const [taking, slots] = [
+    backends.filter((backend) => backend.in).length,
+    backends.flatMap(({ slot }) => slot ?? []),
+  ];
+  return (
+    <Stats
+      stats={[
+        {
+          label: 'Gateways reached',
+          value: `${seen.length} of ${gateways.length}`,
+          tone: seen.length < gateways.length ? 'bad' : undefined,
+        },
+        {
+          label: 'Backends that take part',
+          value: `${taking} of ${backends.length}`,
+          tone: taking < backends.length ? 'warning' : undefined,
+        },
+        { label: 'Newest slot', value: slots.length === 0 ? 'unknown' : countText(Math.max(...slots)) },
+        { label: 'In flight', value: countText(sum('in_flight')) },
+        {
+          label: 'Failed just now',
+          value: errorText(sum('recent_answered'), sum('recent_failed')),
+          tone: sum('recent_failed') > 0 ? 'warning' : undefined,
+        },
+      ]}
+    />
+  );
+}
+
+function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
+  if (gateway.kind === 'cannot-be-reached')
+    return (
+      <Panel title={gateway.host} aside={<Badge tone="bad">cannot be reached</Badge>}>
+        <Notice tone="bad">
+          This gateway cannot be reached ({gateway.reason}), so nothing is known of its backends. It may serve
+          callers still: what was asked is its metrics address.
+        </Notice>
+      </Panel>
+    );
+  const { status, host } = gateway;
+  return (
+    <Panel title={host} isFlush aside={<GatewayNote status={status} />}>
+      <Table
+        caption={`Backends of ${host}`}
+        columns={[
+          { label: 'Backend', cell: ({ name }) => name, isRowHead: true },
+          { label: 'Standing', cell: (backend) => <Standing backend={backend} /> },
+          { label: 'Profile', cell: ({ profile }) => profile },
+          { label: 'Lanes', cell: ({ lanes }) => lanes.join(', ') },
+          { label: 'Slot', align: 'end', cell: ({ slot }) => known(slot) },
+          { label: 'Lag', align: 'end', cell: ({ lag_slots }) => known(lag_slots) },
+          {
+            label: 'In flight',
+            align: 'end',
+            cell: ({ in_flight, max_connections }) =>
+              `${countText(in_flight)} of ${countText(max_connections)}`,
+          },
+          {
+            label: `Failed, ${status.recent_seconds} s`,
+            align: 'end',
+            cell: ({ recent_answered, recent_failed }) => errorText(recent_answered, recent_failed),
+          },
+        ]}
+        rows={status.backends}
+        keyOf={({ name }) => name}
+        empty={<Empty title="This gateway has no backends" />}
+      />
+    </Panel>
+  );
+}
+
+function GatewayNote({ status: { processes, version } }: Readonly<{ status: GatewayStatus }>) {
+  return (
+    <>
+      <span>
+        {countText(processes)} {processes === 1 ? 'process' : 'processes'}
+      </span>
+      <span>version {version}</span>
+      <Badge tone="good">reached</Badge>
+    </>
+  );
+}
+
+/** Why it is left out stands beside it; of several processes, one that has it out is enough. */
+function Standing({ backend }: Readonly<{ backend: BackendStatus }>) {
+  if (!backend.in)
+    return (
+      <span class="standing">
+        <Badge tone="bad">left out</Badge> {backend.why ?? 'for a reason it does not tell'}
+      </span>
+    );
+  if (backend.why !== null)
+    return (
+      <span class="standing">
+        <Badge tone="warning">in</Badge> {backend.why}
+      </span>
+    );
+  return <Badge tone="good">in</Badge>;
+}
+
+function known(count: number | null): string {
+  return count === null ? 'unknown' : countText(count);
+}
+
+/** `3 of 120 (2.5 %)`; nothing was asked of it: `none asked`. */
+function errorText(answered: number, failed: number): string {
+  const all = answered + failed;
+  if (all === 0) return 'none asked';
+  return `${countText(failed)} of ${countText(all)} (${shareText(failed / all)})`;
+}

@@ -1,0 +1,248 @@
+/** @jsxImportSource preact */
+import manifest from '../../../../package.json' with { type: 'json' };
+import type { Plan } from '../../../../shared/config/plans.ts';
+import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
+import type { RedisSeen } from '../../../store/redis-seen.ts';
+import type { StoreSize } from '../../../store/size.ts';
+import type { User } from '../../../users/users.ts';
+import type { AskedByViewer, Page } from '../../asked.ts';
+import { Badge } from '../../page/badge.tsx';
+import { Empty } from '../../page/empty.tsx';
+import { Facts } from '../../page/facts.tsx';
+import { Link } from '../../page/link.tsx';
+import { Live } from '../../page/live.tsx';
+import { Notice } from '../../page/notice.tsx';
+import { bytesText, countText, latencyText } from '../../page/number.ts';
+import { withQuery } from '../../page/pager.tsx';
+import { Columns, Panel } from '../../page/panel.tsx';
+import { Table } from '../../page/table.tsx';
+import { Ago } from '../../page/time.tsx';
+import type { PageDeps } from '../../page-deps.ts';
+import type { OperatorDeps, WatcherSeen } from './operator-deps.ts';
+import { UserTable } from './users.tsx';
+
+type Deps = Pick<PageDeps, 'operator' | 'people' | 'plans'>;
+type State = Readonly<{
+  watcher: WatcherSeen;
+  deliveries: ReturnType<OperatorDeps['deliveries']>;
+  gateways: readonly GatewaySeen[];
+  redis: readonly RedisSeen[] | undefined;
+  operators: readonly User[];
+}>;
+
+/** `GET /operator/health`: whether everything does its work, and on what. */
+export function createHealthPage({ operator, people, plans }: Deps): Page<AskedByViewer> {
+  return async function healthPage({ url, nowMs, show }) {
+    const [gateways, redis] = await Promise.all([operator.readGateways(), operator.readRedis?.()]);
+    const operators = people.users.operators();
+    const state: State = {
+      watcher: operator.watcher(),
+      deliveries: operator.deliveries(),
+      gateways,
+      redis,
+      operators,
+    };
+    return show({
+      title: 'Health',
+      aside: <Badge tone="waiting">live</Badge>,
+      body: (
+        <>
+          <Live id="health" from={withQuery(url, {})} everySeconds={10}>
+            <Verdict troubles={troublesOf(state)} />
+            <Columns>
+              <WatcherPanel state={state} nowMs={nowMs} />
+              <PartsPanel state={state} />
+            </Columns>
+            <StorePanel sizes={operator.storeSizes()} redis={redis} />
+          </Live>
+          <Panel title="Operators" isFlush>
+            <UserTable users={operators} isRoleShown={false} empty={<Empty title="There is no operator" />} />
+          </Panel>
+          <PlanPanel plans={plans} />
+        </>
+      ),
+    });
+  };
+}
+
+/** What an operator should look at, a sentence each. */
+function troublesOf({ watcher, deliveries, gateways, redis, operators }: State): readonly string[] {
+  const without = operators.filter(({ hasSecondFactor }) => !hasSecondFactor).length;
+  const of = (count: number, one: string, many: string) => `${countText(count)} ${count === 1 ? one : many}`;
+  return [
+    ...(watcher.health.isWell ? [] : [watcher.health.sentence]),
+    ...(deliveries === undefined || deliveries.isWell ? [] : [deliveries.sentence]),
+    ...gateways.flatMap((gateway) =>
+      gateway.kind === 'seen'
+        ? []
+        : [`The gateway at ${gateway.host} cannot be reached (${gateway.reason}).`],
+    ),
+    ...(redis ?? []).flatMap((node) =>
+      node.kind === 'answers' ? [] : [`Redis at ${node.host} cannot be reached (${node.reason}).`],
+    ),
+    ...(without === 0 ? [] : [`${of(without, 'operator has', 'operators have')} no second factor.`]),
+  ];
+}
+
+function Verdict({ troubles }: Readonly<{ troubles: readonly string[] }>) {
+  if (troubles.length === 0)
+    return <Notice tone="good">Everything that can be seen from here does its work.</Notice>;
+  return (
+    <Notice tone="warning">
+      {troubles.map((sentence) => (
+        <p key={sentence}>{sentence}</p>
+      ))}
+    </Notice>
+  );
+}
+
+function WatcherPanel({ state: { watcher }, nowMs }: Readonly<{ state: State; nowMs: number }>) {
+  const { health, checkedAtMs, contextSlot, programs, pollMs, rpcHosts } = watcher;
+  return (
+    <Panel title="Watcher" aside={<WellBadge isWell={health.isWell} />}>
+      <Facts
+        facts={[
+          {
+            label: 'Last reading',
+            value: checkedAtMs === undefined ? 'none yet' : <Ago atMs={checkedAtMs} nowMs={nowMs} />,
+          },
+          {
+            label: 'At slot',
+            value: contextSlot === undefined ? 'unknown' : contextSlot.toLocaleString('en-US'),
+          },
+          { label: 'Programs', value: countText(programs) },
+          { label: 'Reads every', value: `${pollMs / 1_000} s` },
+          { label: 'Reads through', value: rpcHosts.map((host) => <code key={host}>{host}</code>) },
+        ]}
+      />
+      {!health.isWell && <p>{health.sentence}</p>}
+    </Panel>
+  );
+}
+
+function WellBadge({ isWell }: Readonly<{ isWell: boolean }>) {
+  return isWell ? <Badge tone="good">well</Badge> : <Badge tone="bad">not well</Badge>;
+}
+
+function PartsPanel({ state: { deliveries, gateways } }: Readonly<{ state: State }>) {
+  const versions = new Set(
+    gateways.flatMap((gateway) => (gateway.kind === 'seen' ? gateway.status.version : [])),
+  );
+  const isMixed = [...versions].some((version) => version !== manifest.version);
+  return (
+    <Panel title="Service" aside={isMixed && <Badge tone="warning">mixed versions</Badge>}>
+      <Facts
+        facts={[
+          { label: 'Version', value: manifest.version },
+          { label: 'Bun', value: Bun.version },
+          {
+            label: 'Deliveries',
+            value:
+              deliveries === undefined ? (
+                'not sent by this process'
+              ) : (
+                <>
+                  <WellBadge isWell={deliveries.isWell} /> <Link to="/operator/queue">Queue</Link>
+                </>
+              ),
+          },
+          ...gateways.map((gateway) => ({
+            label: `Gateway ${gateway.host}`,
+            value:
+              gateway.kind === 'seen' ? (
+                <>
+                  <Badge tone="good">reached</Badge> version {gateway.status.version}
+                </>
+              ) : (
+                <>
+                  <Badge tone="bad">cannot be reached</Badge> {gateway.reason}
+                </>
+              ),
+          })),
+          {
+            label: 'Backup',
+            value:
+              'Unknown. Sluice makes no backups and cannot see yours; copy the databases while they are in use with sqlite3 FILE ".backup COPY".',
+          },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+type StorePanelProps = Readonly<{ sizes: readonly StoreSize[]; redis: readonly RedisSeen[] | undefined }>;
+
+function StorePanel({ sizes, redis }: StorePanelProps) {
+  return (
+    <Panel title="Stores" isFlush>
+      <Table
+        caption="Stores"
+        columns={[
+          { label: 'Store', cell: ({ name }) => name, isRowHead: true },
+          { label: 'State', cell: ({ state }) => state },
+          { label: 'Size', align: 'end', cell: ({ size }) => size },
+          { label: 'Log (WAL)', align: 'end', cell: ({ wal }) => wal },
+        ]}
+        rows={[...sizes.map(storeRow), ...redisRows(redis)]}
+        keyOf={({ name }) => name}
+        empty={null}
+      />
+    </Panel>
+  );
+}
+
+/** A database that could not be read would have stopped the page: it is the one the page was made from. */
+function storeRow({ name, bytes, walBytes }: StoreSize) {
+  const state = bytes === 0 ? <Badge tone="warning">no file</Badge> : <Badge tone="good">in use</Badge>;
+  return { name, state, size: bytesText(bytes), wal: bytesText(walBytes) };
+}
+
+function redisRows(redis: readonly RedisSeen[] | undefined) {
+  if (redis === undefined)
+    return [{ name: 'Redis', state: 'not configured: limits hold per host', size: '–', wal: '–' }];
+  return redis.map((node) => ({
+    name: `Redis ${node.host}`,
+    state:
+      node.kind === 'answers' ? (
+        <>
+          <Badge tone="good">answers</Badge> in {latencyText(node.tookMs)}
+        </>
+      ) : (
+        <>
+          <Badge tone="bad">cannot be reached</Badge> {node.reason}
+        </>
+      ),
+    size: '–',
+    wal: '–',
+  }));
+}
+
+function PlanPanel({ plans }: Readonly<{ plans: ReadonlyMap<string, Plan> }>) {
+  return (
+    <Panel title="Plans, as configured" isFlush>
+      <Table
+        caption="Plans"
+        columns={[
+          { label: 'Plan', cell: ([name]) => name, isRowHead: true },
+          { label: 'Calls a second', align: 'end', cell: ([, { rps }]) => rateText(rps) },
+          { label: 'Burst', align: 'end', cell: ([, { burst }]) => countText(burst) },
+          {
+            label: 'Credits',
+            align: 'end',
+            cell: ([, { credits }]) => (credits === undefined ? 'no limit' : countText(credits)),
+          },
+          { label: 'Calls in a batch', align: 'end', cell: ([, { batchMax }]) => countText(batchMax) },
+          { label: 'Scans at once', align: 'end', cell: ([, { scans }]) => countText(scans) },
+        ]}
+        rows={[...plans]}
+        keyOf={([name]) => name}
+        empty={null}
+      />
+    </Panel>
+  );
+}
+
+/** A rate may be a part of one. */
+function rateText(rps: number): string {
+  return Number.isInteger(rps) ? countText(rps) : String(rps);
+}

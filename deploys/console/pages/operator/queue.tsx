@@ -1,0 +1,250 @@
+/** @jsxImportSource preact */
+import { SEND_TEXTS } from '../../../delivery/send-texts.ts';
+import type { Health } from '../../../health.ts';
+import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/queue-state.ts';
+import type { FailingPlace, FailingWebhook } from '../../../webhooks/failing.ts';
+import type { AskedByViewer, Page } from '../../asked.ts';
+import { Badge } from '../../page/badge.tsx';
+import { Empty } from '../../page/empty.tsx';
+import { Link } from '../../page/link.tsx';
+import { Live } from '../../page/live.tsx';
+import { Notice } from '../../page/notice.tsx';
+import { countText } from '../../page/number.ts';
+import { Pager, withQuery } from '../../page/pager.tsx';
+import { Columns, Panel } from '../../page/panel.tsx';
+import { Stats } from '../../page/stats.tsx';
+import { Table } from '../../page/table.tsx';
+import { Ago, Time } from '../../page/time.tsx';
+import type { PageDeps } from '../../page-deps.ts';
+
+const DAY_MS = 86_400_000;
+const FAILING_SHOWN = 25;
+const WRONG_SHOWN = 25;
+/** What is due for this long waits for something else than its turn. */
+const LATE_MS = 60_000;
+
+/** `GET /operator/queue`: what waits to be sent, and whose receivers do not take it. */
+export function createQueuePage({ operator }: Pick<PageDeps, 'operator'>): Page<AskedByViewer> {
+  const { queue, failing, deliveries } = operator;
+  return function queuePage({ url, nowMs, show }) {
+    const here = withQuery(url, {});
+    const found = failing(FAILING_SHOWN + 1, placeFrom(url.searchParams.get('after')));
+    const shown = found.slice(0, FAILING_SHOWN);
+    const last = found.length > FAILING_SHOWN ? shown.at(-1) : undefined;
+    const sinceMs = nowMs - DAY_MS;
+    return show({
+      title: 'Queue',
+      aside: <Badge tone="waiting">live</Badge>,
+      body: (
+        <>
+          <Live id="queue" from={here}>
+            <Trouble health={deliveries()} />
+            <Figures state={queue.state(nowMs)} nowMs={nowMs} />
+          </Live>
+          <Columns>
+            <HostPanel hosts={queue.failingHosts()} nowMs={nowMs} />
+            <ReasonPanel
+              title="Why attempts failed, 24 h"
+              reasons={queue.reasons('failed', sinceMs)}
+              nowMs={nowMs}
+            />
+            <ReasonPanel
+              title="Why attempts were blocked, 24 h"
+              reasons={queue.reasons('blocked', sinceMs)}
+              nowMs={nowMs}
+            />
+          </Columns>
+          <FailingPanel webhooks={shown} nowMs={nowMs} />
+          <Pager older={last && withQuery(url, { after: `${last.failingSinceMs}.${last.id}` })} />
+          <Live id="attempts" from={here}>
+            <AttemptPanel attempts={queue.wrongAttempts(WRONG_SHOWN)} />
+          </Live>
+        </>
+      ),
+    });
+  };
+}
+
+/** Where a page of failing webhooks goes on: the instant and the id of the last one. */
+function placeFrom(text: string | null): FailingPlace | undefined {
+  const read = /^(\d{1,15})\.([\w-]{1,64})$/.exec(text ?? '');
+  return read === null ? undefined : { failingSinceMs: Number(read[1]), id: read[2] ?? '' };
+}
+
+function Trouble({ health }: Readonly<{ health: Health | undefined }>) {
+  if (health === undefined) return <Notice tone="warning">This process sends no deliveries.</Notice>;
+  return health.isWell ? null : <Notice tone="bad">{health.sentence}</Notice>;
+}
+
+function Figures({ state, nowMs }: Readonly<{ state: QueueState; nowMs: number }>) {
+  const { due, oldestDueAtMs, later, nextDueAtMs, inFlight, eventsWaiting } = state;
+  const isLate = oldestDueAtMs !== undefined && nowMs - oldestDueAtMs > LATE_MS;
+  return (
+    <Stats
+      stats={[
+        { label: 'Due now', value: manyText(due), tone: isLate ? 'warning' : undefined },
+        {
+          label: 'Oldest due',
+          value: oldestDueAtMs === undefined ? 'none' : <Ago atMs={oldestDueAtMs} nowMs={nowMs} />,
+          tone: isLate ? 'warning' : undefined,
+        },
+        { label: 'In flight', value: manyText(inFlight) },
+        {
+          label: 'Due later',
+          value: manyText(later),
+          note: nextDueAtMs && (
+            <>
+              the next <Ago atMs={nextDueAtMs} nowMs={nowMs} />
+            </>
+          ),
+        },
+        {
+          label: 'Deploys without block time',
+          value: manyText(eventsWaiting),
+          note: 'sent once it is known',
+        },
+      ]}
+    />
+  );
+}
+
+function manyText(count: number): string {
+  return count >= COUNT_MAX ? `${countText(COUNT_MAX)} or more` : countText(count);
+}
+
+type HostPanelProps = Readonly<{
+  hosts: readonly Readonly<{ host: string; webhooks: number; sinceMs: number }>[];
+  nowMs: number;
+}>;
+
+function HostPanel({ hosts, nowMs }: HostPanelProps) {
+  return (
+    <Panel title="Failing receivers by host" isFlush>
+      <Table
+        caption="Failing receivers by host"
+        columns={[
+          { label: 'Host', cell: ({ host }) => host, isRowHead: true },
+          { label: 'Webhooks', align: 'end', cell: ({ webhooks }) => countText(webhooks) },
+          { label: 'Since', align: 'end', cell: ({ sinceMs }) => <Ago atMs={sinceMs} nowMs={nowMs} /> },
+        ]}
+        rows={hosts}
+        keyOf={({ host }) => host}
+        empty={<Empty title="Every receiver takes what it is sent" />}
+      />
+    </Panel>
+  );
+}
+
+type ReasonPanelProps = Readonly<{ title: string; reasons: readonly Reason[]; nowMs: number }>;
+
+function ReasonPanel({ title, reasons, nowMs }: ReasonPanelProps) {
+  return (
+    <Panel title={title} isFlush>
+      <Table
+        caption={title}
+        columns={[
+          { label: 'Reason', cell: ({ reason }) => reasonText(reason), isRowHead: true },
+          { label: 'Attempts', align: 'end', cell: ({ attempts }) => countText(attempts) },
+          { label: 'Last', align: 'end', cell: ({ lastAtMs }) => <Ago atMs={lastAtMs} nowMs={nowMs} /> },
+        ]}
+        rows={reasons}
+        keyOf={({ reason }) => reason}
+        empty={<Empty title="None" />}
+      />
+    </Panel>
+  );
+}
+
+/** An attempt's error in words. */
+export function reasonText(error: string): string {
+  const status = /^http_(\d{3})$/.exec(error)?.[1];
+  if (status !== undefined) return `The receiver answered ${status}`;
+  return Object.hasOwn(SEND_TEXTS, error) ? SEND_TEXTS[error as keyof typeof SEND_TEXTS] : error; // just looked up
+}
+
+function FailingPanel({ webhooks, nowMs }: Readonly<{ webhooks: readonly FailingWebhook[]; nowMs: number }>) {
+  if (webhooks.length === 0) return null;
+  return (
+    <Panel title="Failing webhooks, the longest first" isFlush>
+      <Table
+        caption="Failing webhooks"
+        columns={[
+          {
+            label: 'Receiver',
+            cell: ({ id, accountId, host }) => <Link to={webhookPath(accountId, id)}>{host}</Link>,
+            isRowHead: true,
+          },
+          { label: 'Account', cell: ({ accountId }) => <AccountLink id={accountId} /> },
+          { label: 'Failing since', cell: ({ failingSinceMs }) => <Time atMs={failingSinceMs} /> },
+          {
+            label: 'Failures in a row',
+            align: 'end',
+            cell: ({ consecutiveFailures }) => countText(consecutiveFailures),
+          },
+          {
+            label: 'Last success',
+            cell: ({ lastSuccessAtMs }) =>
+              lastSuccessAtMs === null ? 'never' : <Ago atMs={lastSuccessAtMs} nowMs={nowMs} />,
+          },
+          {
+            label: 'State',
+            cell: ({ isPaused }) =>
+              isPaused ? <Badge tone="quiet">paused</Badge> : <Badge tone="bad">failing</Badge>,
+          },
+        ]}
+        rows={webhooks}
+        keyOf={({ id }) => id}
+        empty={null}
+      />
+    </Panel>
+  );
+}
+
+function AttemptPanel({ attempts }: Readonly<{ attempts: readonly WrongAttempt[] }>) {
+  return (
+    <Panel title="Recent failures" isFlush>
+      <Table
+        caption="Recent failures"
+        columns={[
+          {
+            label: 'Attempt',
+            cell: ({ accountId, deliveryId, startedAtMs }) => (
+              <Link to={`/accounts/${accountId}/deliveries/${encodeURIComponent(deliveryId)}`}>
+                <Time atMs={startedAtMs} />
+              </Link>
+            ),
+            isRowHead: true,
+          },
+          {
+            label: 'Receiver',
+            cell: ({ accountId, webhookId, host }) => (
+              <Link to={webhookPath(accountId, webhookId)}>{host}</Link>
+            ),
+          },
+          { label: 'Account', cell: ({ accountId }) => <AccountLink id={accountId} /> },
+          { label: 'Number', cell: ({ number }) => (number === null ? 'by hand' : `${number} of 6`) },
+          { label: 'Reason', cell: ({ error }) => reasonText(error ?? 'unknown') },
+          {
+            label: 'Delivery',
+            cell: ({ state, deliveryState }) => (
+              <Badge tone={state === 'blocked' || deliveryState === 'failed' ? 'bad' : 'quiet'}>
+                {deliveryState.replaceAll('_', ' ')}
+              </Badge>
+            ),
+          },
+        ]}
+        rows={attempts}
+        keyOf={({ deliveryId, n }) => `${deliveryId} ${n}`}
+        empty={<Empty title="No attempt has failed" />}
+      />
+    </Panel>
+  );
+}
+
+function AccountLink({ id }: Readonly<{ id: number }>) {
+  return <Link to={`/operator/accounts/${id}`}>{String(id)}</Link>;
+}
+
+function webhookPath(accountId: number, webhookId: string): string {
+  return `/accounts/${accountId}/webhooks/${encodeURIComponent(webhookId)}`;
+}

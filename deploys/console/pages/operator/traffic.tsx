@@ -1,0 +1,226 @@
+/** @jsxImportSource preact */
+import type { Done, Traffic } from '../../../usage/traffic.ts';
+import type { Minute } from '../../../usage/minutes.ts';
+import type { AskedByViewer, Page } from '../../asked.ts';
+import { Badge } from '../../page/badge.tsx';
+import { Chart } from '../../page/chart.tsx';
+import { Empty } from '../../page/empty.tsx';
+import { Link } from '../../page/link.tsx';
+import { Live } from '../../page/live.tsx';
+import { countText, shareText } from '../../page/number.ts';
+import { withQuery } from '../../page/pager.tsx';
+import { Columns, Panel } from '../../page/panel.tsx';
+import { Stats } from '../../page/stats.tsx';
+import { type Column, Table } from '../../page/table.tsx';
+import { Tabs } from '../../page/tabs.tsx';
+import { Time } from '../../page/time.tsx';
+import type { PageDeps } from '../../page-deps.ts';
+import { accountPath } from './paths.ts';
+
+type Deps = Pick<PageDeps, 'operator' | 'minutes' | 'accounts'>;
+type Figure = 'calls' | 'credits' | 'refused';
+
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const FIGURES: readonly Figure[] = ['calls', 'credits', 'refused'];
+/** Methods that have a row; the others are few calls each. */
+const METHODS_SHOWN = 40;
+
+/** `GET /operator/traffic`: what all accounts do. */
+export function createTrafficPage({ operator, minutes, accounts }: Deps): Page<AskedByViewer> {
+  return async function trafficPage({ url, nowMs, show }) {
+    const hours = url.searchParams.get('hours') === '24' ? 24 : 1;
+    const by = FIGURES.find((figure) => figure === url.searchParams.get('by')) ?? 'calls';
+    const traffic = await operator.readTraffic(hours);
+    const fromMs = (Math.floor(traffic.atMs / HOUR_MS) + 1 - hours) * HOUR_MS;
+    return show({
+      title: 'Traffic',
+      aside: <Badge tone="waiting">live</Badge>,
+      body: (
+        <>
+          <Tabs
+            label="Period"
+            tabs={[
+              { label: 'This hour', to: withQuery(url, { hours: undefined }), isCurrent: hours === 1 },
+              { label: '24 hours', to: withQuery(url, { hours: '24' }), isCurrent: hours === 24 },
+            ]}
+          />
+          <Live id="figures" from={withQuery(url, {})} everySeconds={10}>
+            <Figures total={traffic.total} fromMs={fromMs} />
+          </Live>
+          <Live id="minutes" from={withQuery(url, {})} everySeconds={10}>
+            <Panel title="Last hour by minute">
+              <Minutes rows={minutes.recentTotals(nowMs)} sinceMs={minutes.sinceMs()} />
+            </Panel>
+          </Live>
+          <Columns>
+            <MethodPanel traffic={traffic} />
+            <div class="stack">
+              <PlanPanel traffic={traffic} />
+              <TopPanel
+                traffic={traffic}
+                by={by}
+                url={url}
+                nameOf={(id) => accounts.findById(id)?.name ?? `account ${id}, gone`}
+              />
+            </div>
+          </Columns>
+        </>
+      ),
+    });
+  };
+}
+
+function Figures({ total, fromMs }: Readonly<{ total: Done; fromMs: number }>) {
+  const { calls, credits, refused, errors } = total;
+  return (
+    <Stats
+      stats={[
+        {
+          label: 'Calls',
+          value: countText(calls),
+          note: (
+            <>
+              since <Time atMs={fromMs} />
+            </>
+          ),
+        },
+        { label: 'Credits', value: countText(credits), note: 'less what was given back' },
+        { label: 'Refused', value: countText(refused), note: partText(refused, calls + refused) },
+        { label: 'Errors', value: countText(errors), note: partText(errors, calls) },
+      ]}
+    />
+  );
+}
+
+function partText(part: number, all: number): string {
+  return all === 0 ? 'of none' : `${shareText(part / all)} of ${countText(all)}`;
+}
+
+function Minutes({ rows, sinceMs }: Readonly<{ rows: readonly Minute[]; sinceMs: number | undefined }>) {
+  const isCounted = ({ minute }: Minute) => sinceMs !== undefined && (minute + 1) * MINUTE_MS > sinceMs;
+  const valuesOf = (figure: 'calls' | 'refused' | 'errors') =>
+    rows.map((row) => (isCounted(row) ? row[figure] : null));
+  return (
+    <>
+      <Chart
+        id="traffic-minutes"
+        title="Calls, refusals and errors by minute"
+        kind="line"
+        timesMs={rows.map(({ minute }) => minute * MINUTE_MS)}
+        series={[
+          { label: 'Calls', values: valuesOf('calls') },
+          { label: 'Refused', values: valuesOf('refused'), tone: 'warning' },
+          { label: 'Errors', values: valuesOf('errors'), tone: 'bad' },
+        ]}
+        unit="a minute"
+      />
+      {!rows.every(isCounted) && (
+        <p class="field-hint">
+          {sinceMs === undefined ? (
+            'Minutes are not counted yet: the service has just started.'
+          ) : (
+            <>
+              Minutes are counted since the service started, <Time atMs={sinceMs} />.
+            </>
+          )}
+        </p>
+      )}
+    </>
+  );
+}
+
+type Part = Readonly<{ name: string; to?: string | undefined; done: Done }>;
+
+function PartTable({
+  label,
+  parts,
+  total,
+}: Readonly<{ label: string; parts: readonly Part[]; total: Done }>) {
+  const number = (name: string, figure: keyof Done): Column<Part> => ({
+    label: name,
+    align: 'end',
+    cell: ({ done }) => countText(done[figure]),
+  });
+  return (
+    <Table
+      caption={`Traffic by ${label.toLowerCase()}`}
+      columns={[
+        {
+          label,
+          cell: ({ name, to }) => (to === undefined ? name : <Link to={to}>{name}</Link>),
+          isRowHead: true,
+        },
+        number('Calls', 'calls'),
+        {
+          label: 'Share',
+          align: 'end',
+          cell: ({ done }) => (total.calls === 0 ? '–' : shareText(done.calls / total.calls)),
+        },
+        number('Credits', 'credits'),
+        number('Refused', 'refused'),
+        number('Errors', 'errors'),
+      ]}
+      rows={parts}
+      keyOf={({ name }) => name}
+      empty={<Empty title="No calls in this time" />}
+    />
+  );
+}
+
+function MethodPanel({ traffic: { byMethod, total } }: Readonly<{ traffic: Traffic }>) {
+  const shown = byMethod.slice(0, METHODS_SHOWN);
+  const left = byMethod.length - shown.length;
+  return (
+    <Panel title="By method" isFlush aside={left > 0 && <span>and {countText(left)} more</span>}>
+      <PartTable
+        label="Method"
+        total={total}
+        parts={shown.map(({ method, done }) => ({ name: method, done }))}
+      />
+    </Panel>
+  );
+}
+
+function PlanPanel({ traffic: { byPlan, total } }: Readonly<{ traffic: Traffic }>) {
+  const parts = byPlan.map(({ plan, done }) => ({ name: plan ?? 'none, or the account is gone', done }));
+  return (
+    <Panel title="By plan" isFlush>
+      <PartTable label="Plan" total={total} parts={parts} />
+    </Panel>
+  );
+}
+
+type TopPanelProps = Readonly<{
+  traffic: Traffic;
+  by: Figure;
+  url: URL;
+  nameOf: (accountId: number) => string;
+}>;
+
+function TopPanel({ traffic: { top, total }, by, url, nameOf }: TopPanelProps) {
+  const parts = top[by].map(({ accountId, done }) => ({
+    name: nameOf(accountId),
+    to: accountPath(accountId),
+    done,
+  }));
+  return (
+    <Panel
+      title="Top accounts"
+      id="top"
+      isFlush
+      aside={FIGURES.map((figure) => (
+        <Link
+          key={figure}
+          to={`${withQuery(url, { by: figure })}#top`}
+          isCurrent={figure === by}
+          class="choice-link"
+        >
+          {`by ${figure}`}
+        </Link>
+      ))}
+    >
+      <PartTable label="Account" total={total} parts={parts} />
+    </Panel>
+  );
+}

@@ -1,0 +1,56 @@
+import { createAudit } from './audit/audit.ts';
+import type { OperatorDeps, WatcherSeen } from './console/pages/operator/operator-deps.ts';
+import type { DeploysDeps } from './deploys.ts';
+import { createReadGateways } from './gateway-status/read-gateways.ts';
+import { createReadQueue } from './outbox/queue-state.ts';
+import type { ReadRedis } from './store/redis-seen.ts';
+import type { StoreSize } from './store/size.ts';
+import { createReadTraffic } from './usage/traffic.ts';
+import { resetSecondFactor } from './users/reset-second-factor.ts';
+import { createFailing } from './webhooks/failing.ts';
+import type { Health } from './health.ts';
+
+/** What operators are told of the installation, which only whoever starts the app knows. */
+export type Installation = Readonly<{
+  gatewayUrls: readonly URL[];
+  storeSizes(): readonly StoreSize[];
+  /** Absent: no Redis is configured. */
+  readRedis?: ReadRedis | undefined;
+}>;
+
+/** What runs in this process, as operators see it. */
+export type Running = Readonly<{
+  watcher(): Pick<WatcherSeen, 'health' | 'checkedAtMs' | 'contextSlot' | 'programs'>;
+  deliveries(): Health | undefined;
+}>;
+
+/** The services of the operators' pages. `signal` aborts when the app stops. */
+export function operatorOf(
+  { store, ledgerReader: ledger, clock, fetch, config }: DeploysDeps,
+  { gatewayUrls, storeSizes, readRedis }: Installation,
+  { watcher, deliveries }: Running,
+  signal: AbortSignal,
+): OperatorDeps {
+  const plan = store.prepare<{ plan: string | null }, [number]>('SELECT plan FROM accounts WHERE id = ?');
+  const planOf = (accountId: number) => plan.get(accountId)?.plan ?? undefined;
+  return {
+    audit: createAudit(store),
+    readGateways: createReadGateways({
+      urls: gatewayUrls,
+      fetch: (url, init) => fetch(url.href, init),
+      clock,
+    }),
+    readTraffic: createReadTraffic({ ledger, clock, planOf, signal }),
+    queue: createReadQueue(store),
+    failing: createFailing(store),
+    watcher: () => ({
+      ...watcher(),
+      pollMs: config.pollMs,
+      rpcHosts: config.rpcUrls.map(({ host }) => host),
+    }),
+    deliveries,
+    storeSizes,
+    readRedis,
+    resetSecondFactor: (user, by) => resetSecondFactor(store, user, by, clock.now()),
+  };
+}
