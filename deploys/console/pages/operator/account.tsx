@@ -68,7 +68,11 @@ export function showAccount(
           </Panel>
         </Columns>
         <Panel title="Users" isFlush={users.length > 0}>
-          <UserTable users={users} isRoleShown empty={<p>Nobody can sign in for this account yet.</p>} />
+          <UserTable
+            users={users}
+            isRoleShown
+            empty={<p>Nobody can sign in for this account yet.</p>}
+          />
         </Panel>
         <Columns>
           <Panel title="Add user" id="add-user">

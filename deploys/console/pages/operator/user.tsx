@@ -103,8 +103,8 @@ function showSecondFactor({ show }: AskedByViewer, { id, email }: User, errors?:
           errors={errors}
         >
           <p>
-            For somebody who lost the phone and the backup codes: make sure that it is them. The password
-            alone signs in then.
+            For somebody who lost the phone and the backup codes: make sure that it is them. The password alone signs
+            in then.
           </p>
         </ConfirmForm>
       </Panel>
