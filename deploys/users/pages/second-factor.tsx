@@ -16,6 +16,8 @@ const OFF_PATH = `${SECOND_FACTOR_PATH}/off`;
 /** What authenticator apps call the service. */
 const ISSUER = 'Sluice';
 
+const CRUMBS = [{ label: 'Settings', to: '/settings' }];
+
 const WRONG: FormRefusal = {
   sentence: 'This code is wrong, or its time is over. Try the next one.',
   status: 422,
@@ -60,6 +62,7 @@ function confirm(people: People, asked: Filled, self: Self): Response {
   if (codes === undefined) return show(people, asked, self, WRONG);
   return asked.show({
     title: 'The second factor is on',
+    crumbs: CRUMBS,
     body: (
       <Panel title="Backup codes">
         <p>
@@ -86,6 +89,7 @@ function show(people: People, asked: Asked, self: Self, refusal?: FormRefusal): 
   const next = nextOf(asked.url.searchParams.get('next'));
   const response = asked.show({
     title: 'Second factor',
+    crumbs: CRUMBS,
     ...(refusal && { status: refusal.status }),
     body: (
       <>
