@@ -11,8 +11,8 @@ export function routesOf(deps: PageDeps): readonly Route[] {
   return [
     forAnyone('/', { get: createStartPage() }),
     forAnyone('/theme', { post: createThemeAction(deps.origin) }),
-    ...operatorPages(deps),
     ...accountPages(deps),
+    ...operatorPages(deps),
     // These look at the session by themselves: who has half a session is let into the second step alone.
     ...personPages(deps).map(({ path, ...answers }) => forAnyone(path, answers)),
   ];

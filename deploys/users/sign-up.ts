@@ -13,8 +13,8 @@ export type Application = Readonly<{ email: string; password: string }>;
 
 export type SignUpResult =
   | { readonly kind: 'created'; readonly user: User }
-  /** `sentence` says what is wrong with what was typed. */
-  | { readonly kind: 'unfit'; readonly sentence: string }
+  /** `sentence` says what is wrong with what was typed as `of`. */
+  | { readonly kind: 'unfit'; readonly of: 'account' | 'email' | 'password'; readonly sentence: string }
   /** The link of the first operator was used, is over, or was never made. */
   | { readonly kind: 'no-invitation' }
   | TooMany
@@ -46,9 +46,10 @@ export function createSignUp({ store, users, hashing, openAccount, clock, random
   /** What was typed, with the password's hash. */
   async function checked({ email: typed, password }: Application) {
     const email = readEmail(typed);
-    if (email === undefined) return { kind: 'unfit', sentence: 'This is no e-mail address.' } as const;
+    if (email === undefined)
+      return { kind: 'unfit', of: 'email', sentence: 'This is no e-mail address.' } as const;
     const complaint = passwordComplaint(password, email);
-    if (complaint !== undefined) return { kind: 'unfit', sentence: complaint } as const;
+    if (complaint !== undefined) return { kind: 'unfit', of: 'password', sentence: complaint } as const;
     const hashed = await hashing.hash(password);
     return hashed.kind === 'busy' ? hashed : ({ kind: 'hashed', email, hash: hashed.hash } as const);
   }
@@ -69,7 +70,7 @@ export function createSignUp({ store, users, hashing, openAccount, clock, random
       if (users.find(email) !== undefined) return TAKEN;
       const id = users.newId();
       const opened = openAccount(account, id);
-      if (typeof opened === 'string') return { kind: 'unfit', sentence: opened };
+      if (typeof opened === 'string') return { kind: 'unfit', of: 'account', sentence: opened };
       const place = { role: 'customer', accountId: opened.id } as const;
       const created = users.create({ id, email, place, passwordHash, ...(subject && { subject }) });
       if (created.kind === 'email-taken') throw new Error('the e-mail was free inside this transaction');
@@ -105,4 +106,4 @@ export function createSignUp({ store, users, hashing, openAccount, clock, random
   };
 }
 
-const TAKEN = { kind: 'unfit', sentence: 'This e-mail address has a login already.' } as const;
+const TAKEN = { kind: 'unfit', of: 'email', sentence: 'This e-mail address has a login already.' } as const;

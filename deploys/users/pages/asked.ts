@@ -1,7 +1,14 @@
 import type { ComponentChildren } from 'preact';
+import type { Crumb } from '../../console/page/crumbs.tsx';
 
 /** What a page puts into the document; `status` is 200 unless told otherwise. */
-export type Content = Readonly<{ title: string; body: ComponentChildren; status?: number }>;
+export type Content = Readonly<{
+  title: string;
+  body: ComponentChildren;
+  status?: number;
+  /** The way here, without the page itself. */
+  crumbs?: readonly Crumb[];
+}>;
 
 /** What a page is asked with: the part of the console's own `Asked` that these pages need. */
 export type Asked = Readonly<{

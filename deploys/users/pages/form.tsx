@@ -1,14 +1,27 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
+import { TextField } from '../../console/page/field.tsx';
+import { type FormErrors, Hidden, PostForm, Submit } from '../../console/page/form.tsx';
+import { Icon } from '../../console/page/icon.tsx';
 import { PASSWORD_CHARACTERS } from '../password-rules.ts';
 
-/** What went wrong with a form, said aloud by screen readers. */
+/** What one comes to before one is signed in: a single form on a card. */
+export function Card({ children }: Readonly<{ children: ComponentChildren }>) {
+  return (
+    <div class="panel">
+      <div class="panel-body">{children}</div>
+    </div>
+  );
+}
+
+/** What went wrong with a form as a whole, said aloud by screen readers. */
 export function Complaint({ sentence }: Readonly<{ sentence: string | undefined }>) {
   if (sentence === undefined) return null;
   return (
-    <p class="complaint" role="alert">
-      {sentence}
-    </p>
+    <div class="notice tone-bad" role="alert">
+      <Icon name="cross" />
+      <div>{sentence}</div>
+    </div>
   );
 }
 
@@ -19,57 +32,53 @@ type FieldProps = Readonly<{
   autocomplete: string;
   value?: string;
   hint?: string;
+  /** What is wrong with what was typed. */
+  error?: string | undefined;
 }>;
 
 /** A labelled field that must be filled. */
-export function Field({ name, label, type = 'text', autocomplete, value = '', hint }: FieldProps) {
-  const hintId = hint === undefined ? undefined : `${name}-hint`;
-  return (
-    <div class="field">
-      <label for={name}>{label}</label>
-      <input
-        id={name}
-        name={name}
-        // The types know each kind of input apart and no union of them.
-        type={type as 'text'}
-        value={value}
-        autocomplete={autocomplete}
-        required
-        {...(hintId && { 'aria-describedby': hintId })}
-      />
-      {hintId && (
-        <p class="hint" id={hintId}>
-          {hint}
-        </p>
-      )}
-    </div>
-  );
+export function Field(props: FieldProps) {
+  return <TextField {...props} isRequired />;
 }
 
 /** The field of a password that is made here; the rule stands beside it. */
-export function NewPassword({ label = 'Password' }: Readonly<{ label?: string }>) {
+export function NewPassword({
+  label = 'Password',
+  error,
+}: Readonly<{ label?: string; error?: string | undefined }>) {
   const { min, max } = PASSWORD_CHARACTERS;
   const hint = `${min} to ${max} characters; a few words in a row are good.`;
-  return <Field name="new-password" label={label} type="password" autocomplete="new-password" hint={hint} />;
+  return (
+    <Field
+      name="new-password"
+      label={label}
+      type="password"
+      autocomplete="new-password"
+      hint={hint}
+      error={error}
+    />
+  );
 }
 
 type FormProps = Readonly<{
   action: string;
   button: string;
+  kind?: 'primary' | 'plain' | 'danger';
   children?: ComponentChildren;
   /** Fields that go along unseen. */
   hidden?: Readonly<Record<string, string>>;
+  errors?: FormErrors | undefined;
 }>;
 
 /** A form that is posted to a path of the console. */
-export function Form({ action, button, children, hidden = {} }: FormProps) {
+export function Form({ action, button, kind = 'primary', children, hidden = {}, errors }: FormProps) {
   return (
-    <form method="post" action={action} class="stack">
+    <PostForm action={action} errors={errors}>
       {Object.entries(hidden).map(([name, value]) => (
-        <input type="hidden" name={name} value={value} key={name} />
+        <Hidden name={name} value={value} key={name} />
       ))}
       {children}
-      <button type="submit">{button}</button>
-    </form>
+      <Submit kind={kind}>{button}</Submit>
+    </PostForm>
   );
 }

@@ -1,10 +1,11 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../shared/brand.ts';
+import { ButtonLink } from '../../console/page/form.tsx';
 import type { AddressOf } from '../client-address.ts';
 import { cookieOf, SESSION_COOKIE, setCookie } from '../cookie.ts';
 import type { People } from '../people.ts';
 import { type Asked, field, type Filled, type PersonPage } from './asked.ts';
-import { Complaint, Field, Form } from './form.tsx';
+import { Card, Complaint, Field, Form } from './form.tsx';
 import {
   LOGIN_PATH,
   moveIn,
@@ -46,7 +47,14 @@ export function loginPages(people: People, addressOf: AddressOf): readonly Perso
     {
       path: '/logout',
       get: (asked) =>
-        asked.show({ title: 'Sign out', body: <Form action="/logout" button="Sign out of this browser" /> }),
+        asked.show({
+          title: 'Sign out',
+          body: (
+            <Card>
+              <Form action="/logout" button="Sign out of this browser" />
+            </Card>
+          ),
+        }),
       post: ({ request }) => {
         const token = cookieOf(request.headers, SESSION_COOKIE);
         if (token !== undefined) people.sessions.end(token);
@@ -108,13 +116,15 @@ export function showLogin(
     body: (
       <>
         <Complaint sentence={refusal?.sentence} />
-        <Form action={LOGIN_PATH} button="Sign in" hidden={{ next }}>
-          <Field name="email" label="E-mail" type="email" autocomplete="username" value={email} />
-          <Field name="password" label="Password" type="password" autocomplete="current-password" />
-        </Form>
+        <Card>
+          <Form action={LOGIN_PATH} button="Sign in" hidden={{ next }}>
+            <Field name="email" label="E-mail" type="email" autocomplete="username" value={email} />
+            <Field name="password" label="Password" type="password" autocomplete="current-password" />
+          </Form>
+        </Card>
         {config.oidc && (
           <p>
-            <a href={withNext('/login/provider', next)}>Sign in with {config.oidc.name}</a>
+            <ButtonLink to={withNext('/login/provider', next)}>Sign in with {config.oidc.name}</ButtonLink>
           </p>
         )}
         {config.signUp && (
@@ -136,9 +146,11 @@ function showSecondStep(asked: Asked, next: string, refusal?: FormRefusal): Resp
     body: (
       <>
         <Complaint sentence={refusal?.sentence} />
-        <Form action={SECOND_STEP_PATH} button="Sign in" hidden={{ next }}>
-          <Field name="code" label="Code" autocomplete="one-time-code" hint={hint} />
-        </Form>
+        <Card>
+          <Form action={SECOND_STEP_PATH} button="Sign in" hidden={{ next }}>
+            <Field name="code" label="Code" autocomplete="one-time-code" hint={hint} />
+          </Form>
+        </Card>
         <p>
           <a href={withNext(LOGIN_PATH, next)}>Start again</a>
         </p>

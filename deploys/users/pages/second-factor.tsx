@@ -4,19 +4,24 @@ import { selfOf } from '../second-factor.ts';
 import { base32, totpUri } from '../totp.ts';
 import { type Asked, field, type Filled, type PersonPage } from './asked.ts';
 import { Complaint, Field, Form } from './form.tsx';
+import { ButtonLink, Buttons } from '../../console/page/form.tsx';
+import { Panel } from '../../console/page/panel.tsx';
 import { moveTo, nextOf, SECOND_FACTOR_PATH, withNext } from './moves.ts';
 import { ownPage, type Self } from './own-session.ts';
 import { QrCode } from './qr-code.tsx';
-import { type FormRefusal, notTried, refused } from './refusals.ts';
+import { errorAt, errorOfForm, type FormRefusal, notTried, refused } from './refusals.ts';
 
 const CONFIRM_PATH = `${SECOND_FACTOR_PATH}/confirm`;
 const OFF_PATH = `${SECOND_FACTOR_PATH}/off`;
 /** What authenticator apps call the service. */
 const ISSUER = 'Sluice';
 
+const CRUMBS = [{ label: 'Settings', to: '/settings' }];
+
 const WRONG: FormRefusal = {
   sentence: 'This code is wrong, or its time is over. Try the next one.',
   status: 422,
+  field: 'code',
 };
 
 /** `/settings/second-factor`: to set it up, and to turn it off. */
@@ -57,8 +62,9 @@ function confirm(people: People, asked: Filled, self: Self): Response {
   if (codes === undefined) return show(people, asked, self, WRONG);
   return asked.show({
     title: 'The second factor is on',
+    crumbs: CRUMBS,
     body: (
-      <>
+      <Panel title="Backup codes">
         <p>
           Keep these backup codes apart from your phone. Each lets you in once when the phone is lost. They
           are not shown again.
@@ -70,10 +76,10 @@ function confirm(people: People, asked: Filled, self: Self): Response {
             </li>
           ))}
         </ul>
-        <p>
-          <a href={nextOf(asked.form.get('next'))}>I have stored them</a>
-        </p>
-      </>
+        <ButtonLink to={nextOf(asked.form.get('next'))} kind="primary">
+          I have stored them
+        </ButtonLink>
+      </Panel>
     ),
   });
 }
@@ -83,54 +89,74 @@ function show(people: People, asked: Asked, self: Self, refusal?: FormRefusal): 
   const next = nextOf(asked.url.searchParams.get('next'));
   const response = asked.show({
     title: 'Second factor',
+    crumbs: CRUMBS,
     ...(refusal && { status: refusal.status }),
     body: (
       <>
-        <Complaint sentence={refusal?.sentence} />
-        {user.hasSecondFactor ? <TurnOff /> : <SetUp people={people} self={self} next={next} />}
+        <Complaint sentence={errorOfForm(refusal)} />
+        {user.hasSecondFactor ? (
+          <TurnOff refusal={refusal} />
+        ) : (
+          <SetUp people={people} self={self} next={next} refusal={refusal} />
+        )}
       </>
     ),
   });
   return refusal ? refused(response, refusal) : response;
 }
 
-function TurnOff() {
+type Refused = Readonly<{ refusal: FormRefusal | undefined }>;
+
+function TurnOff({ refusal }: Refused) {
   return (
-    <Form action={OFF_PATH} button="Turn the second factor off">
-      <Field name="code" label="Code" autocomplete="one-time-code" hint="Of the app, or a backup code." />
-    </Form>
+    <Panel title="Turn it off" isDanger>
+      <p>After that the password alone opens everything that you may see.</p>
+      <Form action={OFF_PATH} button="Turn the second factor off" kind="danger">
+        <Field
+          name="code"
+          label="Code"
+          autocomplete="one-time-code"
+          hint="Of the app, or a backup code."
+          error={errorAt(refusal, 'code')}
+        />
+      </Form>
+    </Panel>
   );
 }
 
-function SetUp({ people, self, next }: Readonly<{ people: People; self: Self; next: string }>) {
+type SetUpProps = Refused & Readonly<{ people: People; self: Self; next: string }>;
+
+function SetUp({ people, self, next, refusal }: SetUpProps) {
   const { user, session } = self;
   const secret = people.secondFactor.pending(user);
   if (secret === undefined) {
     return (
-      <>
+      <Panel title="Set it up">
         <p>
           A code of an app on your phone beside the password, so that a stolen password alone opens nothing.
           {people.mustEnrol(session) && ' Operators of this service need one.'}
         </p>
-        <Form action={SECOND_FACTOR_PATH} button="Set up the second factor" hidden={{ next }} />
-        {!people.mustEnrol(session) && (
-          <p>
-            <a href={next}>Not now</a>
-          </p>
-        )}
-      </>
+        <Buttons>
+          <Form action={SECOND_FACTOR_PATH} button="Set up the second factor" hidden={{ next }} />
+          {!people.mustEnrol(session) && (
+            <ButtonLink to={next} kind="quiet">
+              Not now
+            </ButtonLink>
+          )}
+        </Buttons>
+      </Panel>
     );
   }
   return (
-    <>
+    <Panel title="Set it up">
       <p>Scan this with an authenticator app, then type the code that it shows.</p>
       <QrCode text={totpUri(secret, user.email, ISSUER)} label="QR code of the key below" />
       <p>
         Without a camera, type this key: <code class="totp-key">{base32(secret)}</code>
       </p>
       <Form action={CONFIRM_PATH} button="Turn it on" hidden={{ next }}>
-        <Field name="code" label="Code" autocomplete="one-time-code" />
+        <Field name="code" label="Code" autocomplete="one-time-code" error={errorAt(refusal, 'code')} />
       </Form>
-    </>
+    </Panel>
   );
 }

@@ -1,13 +1,18 @@
 /** @jsxImportSource preact */
+import { Badge } from '../../console/page/badge.tsx';
+import { ButtonLink } from '../../console/page/form.tsx';
+import { Columns, Panel } from '../../console/page/panel.tsx';
+import { Table } from '../../console/page/table.tsx';
+import { Time } from '../../console/page/time.tsx';
 import { passwordComplaint } from '../password-rules.ts';
 import type { People } from '../people.ts';
 import { selfOf } from '../second-factor.ts';
 import type { SessionRow } from '../sessions.ts';
 import { type Asked, field, type Filled, type PersonPage } from './asked.ts';
-import { Complaint, Field, Form, NewPassword } from './form.tsx';
+import { Field, Form, NewPassword } from './form.tsx';
 import { moveTo, SECOND_FACTOR_PATH } from './moves.ts';
 import { ownPage, type Self } from './own-session.ts';
-import { type FormRefusal, notTried, refused } from './refusals.ts';
+import { errorAt, type FormRefusal, notTried, refused } from './refusals.ts';
 
 const SETTINGS_PATH = '/settings';
 const PASSWORD_PATH = '/settings/password';
@@ -36,10 +41,15 @@ async function changePassword(people: People, asked: Filled, self: Self): Promis
   if (confirmed.kind === 'too-many' || confirmed.kind === 'busy')
     return show(people, asked, self, notTried(confirmed));
   if (confirmed.kind === 'wrong')
-    return show(people, asked, self, { sentence: 'That is not your password.', status: 422 });
+    return show(people, asked, self, {
+      sentence: 'That is not your password.',
+      status: 422,
+      field: 'password',
+    });
   const wanted = field(asked.form, 'new-password');
   const complaint = passwordComplaint(wanted, user.email);
-  if (complaint !== undefined) return show(people, asked, self, { sentence: complaint, status: 422 });
+  if (complaint !== undefined)
+    return show(people, asked, self, { sentence: complaint, status: 422, field: 'new-password' });
   const hashed = await people.hashing.hash(wanted);
   if (hashed.kind === 'busy') return show(people, asked, self, notTried(hashed));
   people.users.setPassword(user, hashed.hash, selfOf(user), session.tokenHash);
@@ -47,77 +57,97 @@ async function changePassword(people: People, asked: Filled, self: Self): Promis
 }
 
 function show(people: People, asked: Asked, { user, session }: Self, refusal?: FormRefusal): Response {
+  const sessions = people.sessions.list(user.id, session.tokenHash);
   const response = asked.show({
     title: 'Settings',
     ...(refusal && { status: refusal.status }),
     body: (
       <>
         <p>
-          {user.email}, {user.role}
+          {user.email} <Badge tone="quiet">{user.role}</Badge>
         </p>
-        <section aria-labelledby="password-title">
-          <h2 id="password-title">Password</h2>
-          <Complaint sentence={refusal?.sentence} />
-          {user.passwordHash === undefined ? (
-            <p>You sign in through {people.config.oidc?.name ?? 'an identity provider'}.</p>
-          ) : (
-            <Form action={PASSWORD_PATH} button="Change the password">
-              <Field name="password" label="Password now" type="password" autocomplete="current-password" />
-              <NewPassword label="New password" />
-            </Form>
-          )}
-        </section>
-        <section aria-labelledby="factor-title">
-          <h2 id="factor-title">Second factor</h2>
-          <p>
-            {user.hasSecondFactor ? 'On. ' : 'Off. '}
-            <a href={SECOND_FACTOR_PATH}>{user.hasSecondFactor ? 'Turn it off' : 'Set it up'}</a>
-          </p>
-        </section>
-        <section aria-labelledby="sessions-title">
-          <h2 id="sessions-title">Where you are signed in</h2>
-          <SessionTable rows={people.sessions.list(user.id, session.tokenHash)} />
-          <Form action="/settings/sign-out-others" button="Sign out everywhere else" />
-        </section>
-        <Form action="/logout" button="Sign out" />
+        <Columns>
+          <PasswordPanel people={people} user={user} refusal={refusal} />
+          <FactorPanel isOn={user.hasSecondFactor} />
+        </Columns>
+        <Panel
+          title="Where you are signed in"
+          id="sessions"
+          isFlush
+          aside={
+            sessions.length > 1 && (
+              <Form action="/settings/sign-out-others" button="Sign out everywhere else" kind="plain" />
+            )
+          }
+        >
+          <SessionTable rows={sessions} />
+        </Panel>
       </>
     ),
   });
   return refusal ? refused(response, refusal) : response;
 }
 
-function SessionTable({ rows }: Readonly<{ rows: readonly SessionRow[] }>) {
+type PasswordProps = Readonly<{ people: People; user: Self['user']; refusal: FormRefusal | undefined }>;
+
+function PasswordPanel({ people, user, refusal }: PasswordProps) {
+  const errors = refusal && { [refusal.field ?? 'form']: refusal.sentence };
   return (
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Browser</th>
-          <th scope="col">Since</th>
-          <th scope="col">Last use</th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(({ userAgent, createdAtMs, usedAtMs, isThis }) => (
-          <tr key={createdAtMs}>
-            <td>
-              {userAgent === '' ? 'unknown' : userAgent}
-              {isThis && <strong> (this one)</strong>}
-            </td>
-            <td>
-              <Instant atMs={createdAtMs} />
-            </td>
-            <td>
-              <Instant atMs={usedAtMs} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Panel title="Password" id="password-panel">
+      {user.passwordHash === undefined ? (
+        <p>You sign in through {people.config.oidc?.name ?? 'an identity provider'}.</p>
+      ) : (
+        <Form action={PASSWORD_PATH} button="Change the password" errors={errors}>
+          <Field
+            name="password"
+            label="Password now"
+            type="password"
+            autocomplete="current-password"
+            error={errorAt(refusal, 'password')}
+          />
+          <NewPassword label="New password" error={errorAt(refusal, 'new-password')} />
+        </Form>
+      )}
+    </Panel>
   );
 }
 
-/** To the minute: a use is written down once a minute. */
-function Instant({ atMs }: Readonly<{ atMs: number }>) {
-  const text = new Date(atMs).toISOString();
-  return <time datetime={text}>{`${text.slice(0, 16).replace('T', ' ')} UTC`}</time>;
+function FactorPanel({ isOn }: Readonly<{ isOn: boolean }>) {
+  return (
+    <Panel
+      title="Second factor"
+      aside={isOn ? <Badge tone="good">On</Badge> : <Badge tone="quiet">Off</Badge>}
+    >
+      <p>
+        A code of an app on your phone beside the password, so that a stolen password alone opens nothing.
+      </p>
+      <ButtonLink to={SECOND_FACTOR_PATH}>{isOn ? 'Turn it off' : 'Set it up'}</ButtonLink>
+    </Panel>
+  );
+}
+
+function SessionTable({ rows }: Readonly<{ rows: readonly SessionRow[] }>) {
+  return (
+    <Table
+      caption="Where you are signed in"
+      columns={[
+        {
+          label: 'Browser',
+          isRowHead: true,
+          cell: ({ userAgent, isThis }) => (
+            <>
+              <span class="agent">{userAgent === '' ? 'unknown' : userAgent}</span>{' '}
+              {isThis && <Badge tone="accent">this one</Badge>}
+            </>
+          ),
+        },
+        { label: 'Since', cell: ({ createdAtMs }) => <Time atMs={createdAtMs} /> },
+        // A use is written down once a minute.
+        { label: 'Last use', cell: ({ usedAtMs }) => <Time atMs={usedAtMs} /> },
+      ]}
+      rows={rows}
+      keyOf={({ createdAtMs }) => createdAtMs}
+      empty={<p>Nowhere.</p>}
+    />
+  );
 }

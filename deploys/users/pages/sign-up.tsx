@@ -5,9 +5,9 @@ import { FIRST_OPERATOR_PATH } from '../first-operator.ts';
 import type { People } from '../people.ts';
 import type { SignUpResult } from '../sign-up.ts';
 import { type Asked, field, type Filled, type PersonPage } from './asked.ts';
-import { Complaint, Field, Form, NewPassword } from './form.tsx';
+import { Card, Complaint, Field, Form, NewPassword } from './form.tsx';
 import { moveIn } from './moves.ts';
-import { type FormRefusal, notTried, refused } from './refusals.ts';
+import { errorAt, errorOfForm, type FormRefusal, notTried, refused } from './refusals.ts';
 
 const SIGN_UP_PATH = '/sign-up';
 
@@ -56,7 +56,11 @@ function answered(
     case 'created':
       return moveIn(people, request, result.user, '/');
     case 'unfit':
-      return again({ sentence: result.sentence, status: 422 });
+      return again({
+        sentence: result.sentence,
+        status: 422,
+        field: result.of === 'password' ? 'new-password' : result.of,
+      });
     case 'no-invitation':
       return again({ sentence: NO_INVITATION, status: 410 });
     case 'too-many':
@@ -76,12 +80,14 @@ function showFirstOperator(asked: Asked, token: string, refusal?: FormRefusal): 
     ...(refusal && { status: refusal.status }),
     body: (
       <>
-        <Complaint sentence={refusal?.sentence} />
+        <Complaint sentence={errorOfForm(refusal)} />
         <p>An operator sees every account, and sets plans and credits.</p>
-        <Form action={FIRST_OPERATOR_PATH} button="Make the login" hidden={{ token }}>
-          <Field name="email" label="E-mail" type="email" autocomplete="username" value={keptEmail(asked)} />
-          <NewPassword />
-        </Form>
+        <Card>
+          <Form action={FIRST_OPERATOR_PATH} button="Make the login" hidden={{ token }}>
+            <EmailField asked={asked} refusal={refusal} />
+            <NewPassword error={errorAt(refusal, 'new-password')} />
+          </Form>
+        </Card>
       </>
     ),
   });
@@ -94,18 +100,21 @@ function showSignUp(asked: Asked, refusal?: FormRefusal): Response {
     ...(refusal && { status: refusal.status }),
     body: (
       <>
-        <Complaint sentence={refusal?.sentence} />
-        <Form action={SIGN_UP_PATH} button="Make the account">
-          <Field
-            name="account"
-            label="Account name"
-            autocomplete="organization"
-            value={kept(asked, 'account')}
-            hint="Of your company or project."
-          />
-          <Field name="email" label="E-mail" type="email" autocomplete="username" value={keptEmail(asked)} />
-          <NewPassword />
-        </Form>
+        <Complaint sentence={errorOfForm(refusal)} />
+        <Card>
+          <Form action={SIGN_UP_PATH} button="Make the account">
+            <Field
+              name="account"
+              label="Account name"
+              autocomplete="organization"
+              value={kept(asked, 'account')}
+              hint="Of your company or project."
+              error={errorAt(refusal, 'account')}
+            />
+            <EmailField asked={asked} refusal={refusal} />
+            <NewPassword error={errorAt(refusal, 'new-password')} />
+          </Form>
+        </Card>
         <p>
           <a href="/login">Sign in instead</a>
         </p>
@@ -115,7 +124,18 @@ function showSignUp(asked: Asked, refusal?: FormRefusal): Response {
   return refusal ? refused(response, refusal) : response;
 }
 
-const keptEmail = (asked: Asked) => kept(asked, 'email');
+function EmailField({ asked, refusal }: Readonly<{ asked: Asked; refusal: FormRefusal | undefined }>) {
+  return (
+    <Field
+      name="email"
+      label="E-mail"
+      type="email"
+      autocomplete="username"
+      value={kept(asked, 'email')}
+      error={errorAt(refusal, 'email')}
+    />
+  );
+}
 
 /** What was typed before, so that a refused form comes back filled; never a password. */
 function kept(asked: Asked, name: 'email' | 'account'): string {

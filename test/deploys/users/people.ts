@@ -104,6 +104,7 @@ export function startPeople(
     reasons,
     made,
     viewerOf: createViewerOf(people),
+    handle: (request: Request) => Promise.resolve(app.handle(request)),
     /** A browser without scripts: it keeps cookies and says where its forms come from. */
     visitor: (address = '192.0.2.1') =>
       createVisitor(ORIGIN, (request) => {

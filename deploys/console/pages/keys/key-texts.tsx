@@ -25,7 +25,7 @@ export function KeyBadge({ state }: Readonly<{ state: KeyState }>) {
 /** All that is kept of a key's text. */
 export function KeyEnds({ row: { prefix, last4 } }: Readonly<{ row: Pick<KeyRow, 'prefix' | 'last4'> }>) {
   return (
-    <code>
+    <code class="nowrap">
       {prefix}…{last4}
     </code>
   );

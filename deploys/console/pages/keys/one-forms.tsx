@@ -22,21 +22,19 @@ const GRACE_OPTIONS = [
 type Props = Readonly<{ path: string; row: KeyRow; errors: FormErrors | undefined }>;
 
 /** Another name. */
-export function RenamePanel({ path, row, errors }: Props) {
+export function RenameForm({ path, row, errors }: Props) {
   return (
-    <Panel title="Name">
-      <PostForm action={`${path}/rename`} errors={errors} isInline label="Rename">
-        <TextField
-          name="name"
-          label="Name"
-          value={row.name}
-          isRequired
-          maxLength={64}
-          error={errors?.['name']}
-        />
-        <Submit>Rename</Submit>
-      </PostForm>
-    </Panel>
+    <PostForm action={`${path}/rename`} errors={errors} isInline label="Rename">
+      <TextField
+        name="name"
+        label="Name"
+        value={row.name}
+        isRequired
+        maxLength={64}
+        error={errors?.['name']}
+      />
+      <Submit>Rename</Submit>
+    </PostForm>
   );
 }
 

@@ -16,7 +16,7 @@ import { Sparkline } from '../../page/sparkline.tsx';
 import { Stats } from '../../page/stats.tsx';
 import { Ago, Time } from '../../page/time.tsx';
 import { KeyBadge, KeyEnds } from './key-texts.tsx';
-import { RenamePanel, RevokePanel, RotatePanel } from './one-forms.tsx';
+import { RenameForm, RevokePanel, RotatePanel } from './one-forms.tsx';
 import { keyPath, keysPath } from './paths.ts';
 
 /** What the page of a key stands on. */
@@ -80,17 +80,17 @@ export function showKey(
         )}
         <KeyUse usage={usage} accountId={account.id} keyId={row.id} nowMs={nowMs} />
         <Columns>
-          <Panel title="Key">
+          <Panel
+            title="Key"
+            aside={<Link to={`/accounts/${account.id}/usage?key=${row.id}`}>Usage by method</Link>}
+          >
             <Known row={row} nowMs={nowMs} />
-            <p>
-              <Link to={`/accounts/${account.id}/usage?key=${row.id}`}>Usage of this key by method</Link>
-            </p>
+            {isWorking && <RenameForm path={path} row={row} errors={errors?.rename} />}
           </Panel>
-          {isWorking && <RenamePanel path={path} row={row} errors={errors?.rename} />}
+          {row.state === 'active' && (
+            <RotatePanel path={path} once={newFormId(random)} errors={errors?.rotate} />
+          )}
         </Columns>
-        {row.state === 'active' && (
-          <RotatePanel path={path} once={newFormId(random)} errors={errors?.rotate} />
-        )}
         {isWorking && <RevokePanel path={path} row={row} errors={errors?.revoke} />}
       </>
     ),

@@ -2,9 +2,9 @@
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
 import { type Forecast, forecastText } from '../../../usage/forecast.ts';
+import { boundOf } from '../../../usage/latency.ts';
 import type { Counts } from '../../../usage/report.ts';
-import { WithinText } from '../../page/latency.tsx';
-import { countText, shareText } from '../../page/number.ts';
+import { countText, latencyText, shareText } from '../../page/number.ts';
 import { type Stat, Stats } from '../../page/stats.tsx';
 
 type Props = Readonly<{
@@ -33,16 +33,8 @@ export function AccountStats({ account, plan, forecast, day }: Props) {
           value: countText(refused),
           note: calls + refused === 0 ? undefined : `${shareText(refused / (calls + refused))} of all`,
         },
-        {
-          label: 'Half of answers began',
-          value: <WithinText counts={day} quantile={0.5} />,
-          note: 'p50 of 24 hours',
-        },
-        {
-          label: '95 of 100 began',
-          value: <WithinText counts={day} quantile={0.95} />,
-          note: 'p95 of 24 hours',
-        },
+        latencyStat('p50', day, 0.5, 'half'),
+        latencyStat('p95', day, 0.95, '95 of 100'),
       ]}
     />
   );
@@ -64,4 +56,14 @@ function creditsStat(
     note: creditsLeft === 0 ? 'used up' : (lasts ?? 'none spent in 7 days'),
     tone,
   };
+}
+
+/** How soon answers began, as a bound that holds. */
+function latencyStat(name: string, day: Counts, quantile: number, share: string): Stat {
+  const bound = boundOf(day, quantile);
+  const label = `Latency ${name}, 24 hours`;
+  if (bound === undefined) return { label, value: '–', note: 'nothing was answered' };
+  if (bound.kind === 'over')
+    return { label, value: `> ${latencyText(bound.ms)}`, note: `not even ${share} within` };
+  return { label, value: latencyText(bound.ms), note: `${share} began within` };
 }

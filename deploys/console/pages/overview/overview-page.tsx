@@ -48,10 +48,8 @@ export function createOverviewPage(deps: OverviewDeps): Page<AskedOfAccount> {
       ),
       body: (
         <Live id="overview" from={url.pathname} everySeconds={5}>
-          <div class="stack">
-            {attentionOf(standing, nowMs).map((each) => (
-              <AttentionNotice key={each.sentence} attention={each} account={pageAccount} />
-            ))}
+          <div class="panel-stack">
+            <AttentionList found={attentionOf(standing, nowMs)} account={pageAccount} />
             <AccountStats
               account={account}
               plan={plan}
@@ -80,13 +78,18 @@ export function createOverviewPage(deps: OverviewDeps): Page<AskedOfAccount> {
   };
 }
 
-function AttentionNotice({
-  attention: { tone, sentence, link },
+function AttentionList({
+  found,
   account: { id },
-}: Readonly<{ attention: Attention; account: PageAccount }>) {
+}: Readonly<{ found: readonly Attention[]; account: PageAccount }>) {
+  if (found.length === 0) return null;
   return (
-    <Notice tone={tone}>
-      {sentence} {link && <Link to={`/accounts/${id}/${link.page}`}>{link.label}</Link>}
-    </Notice>
+    <section class="notices" aria-label="What needs attention">
+      {found.map(({ tone, sentence, link }) => (
+        <Notice key={sentence} tone={tone}>
+          {sentence} {link && <Link to={`/accounts/${id}/${link.page}`}>{link.label}</Link>}
+        </Notice>
+      ))}
+    </section>
   );
 }

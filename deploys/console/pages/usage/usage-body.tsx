@@ -62,7 +62,7 @@ export function UsageBody({ view, asked: { period, by, measure }, hours, url, ke
           unit={unit}
           measure={measure}
           title={title}
-          labelOf={(name) => (by === 'key' ? keyName(name) : name)}
+          labelOf={(name) => shortened(by === 'key' ? keyName(name) : name)}
         />
       </Panel>
       <UsageTable
@@ -81,4 +81,13 @@ export function UsageBody({ view, asked: { period, by, measure }, hours, url, ke
       </p>
     </>
   );
+}
+
+/** What fits into a line of the chart's legend on a phone. */
+const LEGEND_CHARACTERS = 32;
+
+/** The ends of a long name: the last of a key's name are those of the key. */
+function shortened(name: string): string {
+  if (name.length <= LEGEND_CHARACTERS) return name;
+  return `${name.slice(0, LEGEND_CHARACTERS - 9)}…${name.slice(-8)}`;
 }
