@@ -3,12 +3,14 @@ import { type Config, urlOf } from '../shared/config/config.ts';
 import type { BackendConfig } from '../shared/config/backends.ts';
 import { LANES_BY_DEFAULT } from '../shared/config/profiles.ts';
 import { createIdentify } from '../shared/keys/identify.ts';
+import type { GatewayStatus } from '../shared/gateway-status.ts';
 import type { Log } from '../shared/log.ts';
 import type { Store } from '../shared/store/open.ts';
 import { createAnswer, type Terms } from './answer.ts';
 import type { AnswerRequest, Health } from './app.ts';
 import { Backend } from './backend/backend.ts';
 import { createAttempt, type OnCut } from './backend/attempt.ts';
+import { TURN_SECONDS } from './backend/recent.ts';
 import { createForward, type ForwardEvents } from './backend/forward.ts';
 import { healthOf } from './health.ts';
 import { withHistory } from './history/history.ts';
@@ -19,6 +21,7 @@ import { limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
 import { createScanPermits } from './limits/scan-permits.ts';
 import { withPoolAnswers } from './methods/pool-answers.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
+import { statusOf } from './status.ts';
 import { withStatusRule } from './methods/signature-statuses.ts';
 import type { Gap } from './pool/history-gap.ts';
 import { createPool, type PoolOptions } from './pool/pool.ts';
@@ -48,6 +51,8 @@ export type Gateway = Readonly<{
   answer: AnswerRequest;
   health: Health;
   metrics: Metrics;
+  /** How its backends stand. */
+  status(): GatewayStatus;
   setTerms(terms: Terms): void;
   /** Learns how the backends stand, within a second or two, so that the first request finds it known. */
   look(signal: AbortSignal): Promise<void>;
@@ -69,6 +74,8 @@ type PoolEvents = Pick<PoolOptions, 'onChange' | 'onUnreachable' | 'onGap'>;
 
 /** How often changed keys, plans and accounts are noticed; revocation promises a second. */
 const TEND_MS = 250;
+/** Turns of the gateway's clock to one of a backend's recent calls. */
+const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 
 export function createGateway(deps: Deps): Gateway {
   const { node, sharing, config, accounts, ledger, clock, log, random } = deps;
@@ -145,6 +152,7 @@ export function createGateway(deps: Deps): Gateway {
       if (revision !== undefined) accountsRevision = revision.value + revision.config;
       if (journal.isFailing() !== failing) tellJournal((failing = journal.isFailing()));
       for (const { client } of backends) client.tick();
+      if (turn % RECENT_TURNS === 0) for (const { recent } of backends) recent.turn();
       limits.turn(turn);
       const config = revision?.config ?? seen;
       if (config !== seen) reload();
@@ -163,6 +171,7 @@ export function createGateway(deps: Deps): Gateway {
     answer,
     health: () => healthOf(backends, journal, clock),
     metrics,
+    status: () => statusOf(backends, clock),
     look,
     setTerms: (changed) => void (terms = changed),
     tend,

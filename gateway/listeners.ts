@@ -41,7 +41,7 @@ export async function openListeners(
 function openAlone(config: GatewayConfig, gateway: Gateway, clock: Clock): Opened {
   const rpc = listen(config, gateway, { clock, shared: false });
   if (rpc.kind === 'refused') return rpc;
-  const metrics = listenForMetrics(config.metrics, gateway.metrics);
+  const metrics = listenForMetrics(config.metrics, gateway.metrics, gateway.status);
   if (metrics.kind === 'refused') {
     void rpc.close(0, 0);
     return metrics;

@@ -57,7 +57,7 @@ export async function runGateway(run: Run): Promise<number> {
     const reload = () => reloadTerms(run, gateway, log);
     process.on('SIGHUP', reload);
     if (seat === undefined) announce(opened, run.supervised, log);
-    else seat.serve(gateway.metrics.values);
+    else seat.serve(gateway.metrics.values, gateway.status);
     const tending = gateway.tend(reload, stop);
     await fired(stop);
     log.info('draining');

@@ -62,6 +62,8 @@ export function createAccountDeliveries(store: Store) {
   const byId = store.prepare<AccountDelivery, { accountId: number; from: string; to: string; limit: number }>(
     `${FROM} AND d.id >= $from AND d.id < $to ORDER BY d.id LIMIT $limit`,
   );
+  const nextTry = store.prepare<{ at: number | null }, [string]>(`
+    SELECT min(next_attempt_at_ms) AS at FROM deliveries WHERE webhook_id = ? AND state = 'retry_scheduled'`);
 
   return {
     page(accountId: number, wish: DeliveryWish): DeliveryPage {
@@ -97,6 +99,8 @@ export function createAccountDeliveries(store: Store) {
     },
     find: (accountId: number, id: string): AccountDelivery | undefined =>
       byId.get({ accountId, from: id, to: `${id} `, limit: 1 }) ?? undefined,
+    /** When a delivery of this webhook that failed before is tried again, in Unix milliseconds. */
+    nextTryAtMs: (webhookId: string): number | undefined => nextTry.get(webhookId)?.at ?? undefined,
   };
 }
 

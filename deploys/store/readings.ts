@@ -1,5 +1,6 @@
 import { type Address, address } from '@solana/kit';
 import type { Store } from '../../shared/store/open.ts';
+import { createHistory } from '../programs/history.ts';
 import { createAbandon } from '../outbox/abandon.ts';
 import type { DeploySlots } from '../watch/change.ts';
 import { deploySlotOf } from '../watch/program-state.ts';
@@ -39,6 +40,7 @@ export function createReadings(store: Store): Readings {
   const putGenesis = store.prepare('INSERT OR REPLACE INTO chain VALUES (1, ?)');
   const clearTimes = store.prepare('DELETE FROM block_times');
   const abandon = createAbandon(store);
+  const history = createHistory(store);
 
   /** Whether the store was of another chain; it is of `genesisHash` then. */
   function moveTo(genesisHash: string, nowMs: number): boolean {
@@ -47,6 +49,7 @@ export function createReadings(store: Store): Readings {
     putGenesis.run(genesisHash);
     if (stored === undefined) return false;
     clearTimes.run();
+    history.forget();
     abandon(nowMs);
     return true;
   }
@@ -60,6 +63,7 @@ export function createReadings(store: Store): Readings {
       const upgradeAuthority = state.status === 'upgradeable' ? state.upgradeAuthority : null;
       put.run({ program, status: state.status, upgradeAuthority, deploySlot: deploySlotOf(state) ?? null });
     }
+    history.add(latest);
     if (isOther) return 'other-chain';
     enqueue?.();
     return 'same-chain';

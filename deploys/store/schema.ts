@@ -7,6 +7,8 @@ import { USERS_MIGRATIONS } from '../users/schema.ts';
  * What the watcher knows. `reading` has one row: the slot the last reading was taken at and when it began (Unix
  * milliseconds); `programs` is what it said. `block_times` are Unix seconds and never change once known.
  * `chain` has one row once a backend told the genesis hash (base58): all of the above is of that chain.
+ * `program_deploys` are the deploys that were seen, of programs that are watched or once were, and whether or not they
+ * made an event.
  * Webhooks and their deliveries follow, the log of who changed what, and who may use the console.
  */
 export const DEPLOYS_MIGRATIONS: Migrations = {
@@ -29,7 +31,22 @@ export const DEPLOYS_MIGRATIONS: Migrations = {
   'programs-2': `
     CREATE TABLE chain (one INTEGER PRIMARY KEY CHECK (one = 1), genesis_hash TEXT NOT NULL) STRICT;
   `,
+  'program-deploys-1': `
+    CREATE TABLE program_deploys (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      program_id TEXT NOT NULL,
+      deploy_slot INTEGER NOT NULL,
+      previous_slot INTEGER,
+      detected_at_ms INTEGER NOT NULL,
+      authority TEXT
+    ) STRICT;
+    CREATE INDEX program_deploys_of_program ON program_deploys (program_id, id);
+  `,
   ...OUTBOX_MIGRATIONS,
+  'webhooks-failing-1': `
+    CREATE INDEX webhooks_failing ON webhooks (failing_since_ms, id)
+      WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL;
+  `,
   ...AUDIT_MIGRATIONS,
   ...USERS_MIGRATIONS,
 };

@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { HOUR_MS } from './calendar.ts';
+import { createReadPortions } from './portions.ts';
 import { createMinutes, minuteAt, type Minute, type MinuteCounts } from './minutes.ts';
 
 /** What accounts do just now, at most ten seconds behind what gateways of this host have written. */
@@ -19,15 +20,9 @@ export type LiveMinutes = Readonly<{
 const LOOK_MS = 5_000;
 /** A long look is followed by a rest of ten times its length, so that a great many cells take no more than a tenth of a core. */
 const REST_FACTOR = 10;
-/** Rows summed at once: two or three milliseconds, in which everything else here waits. */
-const PORTION = 4_000;
-const PAUSE_MS = 1;
 
-type Place = Readonly<{ hour: number; accountId: number; keyId: string; method: string; node: string }>;
 type Sum = MinuteCounts & Readonly<{ hour: number; accountId: number }>;
 type Sums = Map<string, Sum>;
-
-const PLACE = '(hour, account_id, key_id, method, node)';
 
 type Deps = Readonly<{
   /** A connection to the ledger that reads. */
@@ -44,45 +39,22 @@ type Deps = Readonly<{
  */
 export function createLiveMinutes({ ledger, clock, noteBroken }: Deps): LiveMinutes {
   const minutes = createMinutes();
-  const endOf = ledger.prepare<Place, Place>(`
-    SELECT hour, account_id AS accountId, key_id AS keyId, method, node FROM usage_hours
-    WHERE ${PLACE} > ($hour, $accountId, $keyId, $method, $node)
-    ORDER BY hour, account_id, key_id, method, node LIMIT 1 OFFSET ${PORTION - 1}`);
-  const sumsOf = ledger.prepare<
-    Sum,
-    Place & { toHour: number; toAccountId: number; toKeyId: string; toMethod: string; toNode: string }
-  >(`
-    SELECT hour, account_id AS accountId, sum(calls) AS calls, sum(refused) AS refused, sum(errors) AS errors
-    FROM usage_hours WHERE ${PLACE} > ($hour, $accountId, $keyId, $method, $node)
-      AND ${PLACE} <= ($toHour, $toAccountId, $toKeyId, $toMethod, $toNode)
-    GROUP BY hour, account_id`);
+  const readPortions = createReadPortions<Sum>(ledger, clock, {
+    select: `hour, account_id AS accountId, sum(calls) AS calls, sum(refused) AS refused, sum(errors) AS errors`,
+    group: 'hour, account_id',
+  });
   let before: Readonly<{ sums: Sums; atMs: number }> | undefined;
   let sinceMs: number | undefined;
 
-  /** What every account counted in this hour and the one before; `undefined` when `signal` aborted. */
+  /** What every account counted in this hour and those after it; `undefined` when `signal` aborted. */
   async function readSums(fromHour: number, signal: AbortSignal): Promise<Sums | undefined> {
     const sums: Sums = new Map();
-    let place: Place = { ...LAST, hour: fromHour - 1 };
-    for (;;) {
-      const end = endOf.get(place);
-      const to = end ?? LAST;
-      const rows = sumsOf.all({
-        ...place,
-        toHour: to.hour,
-        toAccountId: to.accountId,
-        toKeyId: to.keyId,
-        toMethod: to.method,
-        toNode: to.node,
-      });
+    for await (const rows of readPortions({ fromHour, toHour: Number.MAX_SAFE_INTEGER }, signal))
       for (const row of rows) {
         const name = `${row.hour} ${row.accountId}`;
         sums.set(name, added(sums.get(name), row));
       }
-      if (end === null) return sums;
-      place = end;
-      await clock.sleep(PAUSE_MS, signal);
-      if (signal.aborted) return undefined;
-    }
+    return signal.aborted ? undefined : sums;
   }
 
   async function look(signal: AbortSignal): Promise<void> {
@@ -120,15 +92,6 @@ export function createLiveMinutes({ ledger, clock, noteBroken }: Deps): LiveMinu
 
   return { recentMinutes: minutes.of, recentTotals: minutes.totals, sinceMs: () => sinceMs, run };
 }
-
-/** Behind every place that there is. */
-const LAST: Place = {
-  hour: Number.MAX_SAFE_INTEGER,
-  accountId: Number.MAX_SAFE_INTEGER,
-  keyId: '\u{10FFFF}',
-  method: '',
-  node: '',
-};
 
 function added(sum: Sum | undefined, more: Sum): Sum {
   if (sum === undefined) return more;

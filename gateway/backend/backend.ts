@@ -3,6 +3,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { HttpClient } from '../http/client.ts';
 import { numberOf } from '../pool/preference.ts';
 import { type Standing, WELL } from '../pool/standing.ts';
+import { createRecent, type Recent } from './recent.ts';
 import { createTurns, type Turns } from './turns.ts';
 import { createView, type View } from './view.ts';
 
@@ -18,6 +19,8 @@ export class Backend {
   readonly number: number;
   /** Calls that wait for a place here. */
   readonly turns: Turns = createTurns();
+  /** What became of its calls lately. */
+  readonly recent: Recent = createRecent();
   /** What the probes say of it. */
   standing: Standing = WELL;
   #inFlight = 0;
@@ -61,6 +64,7 @@ export class Backend {
    */
   markFailed(clock: Clock): void {
     const nowMs = clock.monotonic();
+    this.recent.failed();
     this.endTrial();
     if (nowMs < this.#failedUntilMs) return; // calls that were under way with the first one
     this.#failedUntilMs = nowMs + Math.min(PENALTY_MS_MAX, PENALTY_MS * 2 ** this.#failures);
@@ -69,6 +73,7 @@ export class Backend {
 
   /** An answer began: it is as good as any other again. */
   markWell(): void {
+    this.recent.answered();
     this.#failures = 0;
     this.#failedUntilMs = 0;
     this.endTrial();

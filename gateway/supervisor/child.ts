@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import type { GatewayStatus } from '../../shared/gateway-status.ts';
 import type { Environment } from '../../shared/config/table.ts';
 import { type FromChild, messageFrom, type ToChild } from './messages.ts';
 import type { MetricJson } from './metric-json.ts';
@@ -16,6 +17,8 @@ export type Child = Readonly<{
   ended: Promise<Ending>;
   /** Its metrics; `undefined` when it does not answer in time. */
   count(): Promise<readonly MetricJson[] | undefined>;
+  /** How its backends stand; `undefined` when it does not answer in time. */
+  status(): Promise<GatewayStatus | undefined>;
   signal(name: 'SIGTERM' | 'SIGHUP' | 'SIGKILL'): void;
 }>;
 
@@ -27,6 +30,7 @@ export function unborn(error: unknown): Child {
     listening: Promise.resolve(false),
     ended: Promise.resolve({ how: 'not started', words }),
     count: () => Promise.resolve(undefined),
+    status: () => Promise.resolve(undefined),
     signal: () => undefined,
   };
 }
@@ -45,7 +49,7 @@ export type Launch = Readonly<{
 
 /** How long a process may take to come to listen. */
 const START_MS_MAX = 60_000;
-const COUNT_MS_MAX = 1_000;
+const ANSWER_MS_MAX = 1_000;
 
 /**
  * Starts a process in a seat. It stays in this process's group, so that whoever ends the group ends it too; and it
@@ -53,7 +57,7 @@ const COUNT_MS_MAX = 1_000;
  */
 export function launchChild({ slot, command, env, port, err, clock }: Launch): Child {
   const first = Promise.withResolvers<boolean>();
-  const asked = new Map<number, (metrics: readonly MetricJson[]) => void>();
+  const asked = new Map<number, (answer: FromChild) => void>();
   let asks = 0;
   const child = Bun.spawn([process.execPath, ...command], {
     env: { ...env, SLUICE_SUPERVISED: '1', [SLOT_VARIABLE]: String(slot) },
@@ -75,9 +79,9 @@ export function launchChild({ slot, command, env, port, err, clock }: Launch): C
   });
 
   function take(value: unknown): void {
-    const message = messageFrom<FromChild>(value, ['prepared', 'listening', 'counted']);
+    const message = messageFrom<FromChild>(value, ['prepared', 'listening', 'counted', 'told']);
     if (message?.kind === 'prepared') void port().then((mine) => say({ kind: 'listen', port: mine }));
-    if (message?.kind === 'counted') asked.get(message.ask)?.(message.metrics);
+    if (message?.kind === 'counted' || message?.kind === 'told') asked.get(message.ask)?.(message);
     if (message?.kind === 'listening') {
       over.abort();
       words.release();
@@ -93,21 +97,32 @@ export function launchChild({ slot, command, env, port, err, clock }: Launch): C
     }
   }
 
-  async function count(): Promise<readonly MetricJson[] | undefined> {
+  /** Asks the process; `undefined` when it does not answer in time. */
+  async function answerTo(kind: 'count' | 'tell'): Promise<FromChild | undefined> {
     const ask = asks++;
     const late = new AbortController();
-    const { promise, resolve } = Promise.withResolvers<readonly MetricJson[]>();
+    const { promise, resolve } = Promise.withResolvers<FromChild>();
     asked.set(ask, resolve);
-    say({ kind: 'count', ask });
-    const counted = await Promise.race([promise, clock.sleep(COUNT_MS_MAX, late.signal)]);
+    say({ kind, ask });
+    const answer = await Promise.race([promise, clock.sleep(ANSWER_MS_MAX, late.signal)]);
     late.abort();
     asked.delete(ask);
-    return counted ?? undefined;
+    return answer ?? undefined;
+  }
+
+  async function count(): Promise<readonly MetricJson[] | undefined> {
+    const answer = await answerTo('count');
+    return answer?.kind === 'counted' ? answer.metrics : undefined;
+  }
+
+  async function status(): Promise<GatewayStatus | undefined> {
+    const answer = await answerTo('tell');
+    return answer?.kind === 'told' ? answer.status : undefined;
   }
 
   function signal(name: 'SIGTERM' | 'SIGHUP' | 'SIGKILL'): void {
     child.kill(name);
   }
 
-  return { pid: child.pid, listening: first.promise, ended, count, signal };
+  return { pid: child.pid, listening: first.promise, ended, count, status, signal };
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import type { GatewayStatus } from '../../shared/gateway-status.ts';
 import type { Log } from '../../shared/log.ts';
 import { fired } from '../../shared/stop.ts';
 import { type Child, type Ending, unborn } from './child.ts';
@@ -20,6 +21,8 @@ export type Crew = Readonly<{
   reload(): void;
   /** Notes what every process that listens has counted. */
   count(): Promise<void>;
+  /** How the backends stand for every process that listens and answers. */
+  statuses(): Promise<readonly GatewayStatus[]>;
   /** Processes that listen now, and those started in the place of another. */
   listening(): number;
   restarts(): number;
@@ -134,10 +137,16 @@ export function createCrew({ size, launch, clock, log, tally }: Deps): Crew {
     await Promise.all(asking);
   }
 
+  async function statuses(): Promise<readonly GatewayStatus[]> {
+    const told = await Promise.all([...listening.values()].map((child) => child.status()));
+    return told.filter((status) => status !== undefined);
+  }
+
   return {
     run,
     reload: () => listening.forEach((child) => child.signal('SIGHUP')),
     count,
+    statuses,
     listening: () => listening.size,
     restarts: () => restarts,
   };

@@ -1,3 +1,4 @@
+import type { GatewayStatus } from '../../shared/gateway-status.ts';
 import { type FromChild, messageFrom, type ToChild } from './messages.ts';
 import type { MetricJson } from './metric-json.ts';
 
@@ -7,8 +8,8 @@ export type Seat = Readonly<{
   slot: number;
   /** Says that all else is ready; resolves to the port on which it may listen. */
   port(): Promise<number>;
-  /** Says that it listens, and answers from now on what it has counted. */
-  serve(count: () => Promise<readonly MetricJson[]>): void;
+  /** Says that it listens, and answers from now on what it has counted and how its backends stand. */
+  serve(count: () => Promise<readonly MetricJson[]>, status: () => GatewayStatus): void;
 }>;
 
 /** The end of the channel to the supervisor that a process holds; `send` is there only when a parent opened one. */
@@ -28,9 +29,12 @@ export function seatOf(slot: string | undefined, channel: Channel): Seat | undef
   if (slot === undefined || channel.send === undefined) return undefined;
   const port = Promise.withResolvers<number>();
   let count: () => Promise<readonly MetricJson[]> = () => Promise.resolve([]);
+  let status: (() => GatewayStatus) | undefined;
   channel.on('message', (value) => {
-    const message = messageFrom<ToChild>(value, ['listen', 'count']);
+    const message = messageFrom<ToChild>(value, ['listen', 'count', 'tell']);
     if (message?.kind === 'listen') port.resolve(message.port);
+    if (message?.kind === 'tell' && status !== undefined)
+      say({ kind: 'told', ask: message.ask, status: status() });
     if (message?.kind === 'count') void answer(message.ask);
   });
 
@@ -52,8 +56,9 @@ export function seatOf(slot: string | undefined, channel: Channel): Seat | undef
       say({ kind: 'prepared' });
       return port.promise;
     },
-    serve(counting) {
+    serve(counting, telling) {
       count = counting;
+      status = telling;
       say({ kind: 'listening' });
     },
   };

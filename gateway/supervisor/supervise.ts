@@ -7,6 +7,7 @@ import { createLog } from '../../shared/log.ts';
 import { stopSignal } from '../../shared/stop.ts';
 import { takeLock } from '../../shared/store/lock.ts';
 import { listenForMetrics } from '../metrics-listener.ts';
+import { togetherStatus } from '../status.ts';
 import type { Run } from '../run.ts';
 import { holdAddress } from './address.ts';
 import { launchChild } from './child.ts';
@@ -44,7 +45,9 @@ export async function superviseGateway(config: Config, run: Run, clock: Clock): 
     await crew.count();
     return tally.text(own);
   };
-  const metrics = listenForMetrics(metricsAddress, { text, contentType: own.contentType });
+  const metrics = listenForMetrics(metricsAddress, { text, contentType: own.contentType }, async () =>
+    togetherStatus(await crew.statuses()),
+  );
   if (metrics.kind === 'refused') return complain(metrics.sentence);
 
   process.on('SIGHUP', crew.reload);

@@ -41,6 +41,8 @@ export type DeploysConfig = Readonly<{
   /** What the watcher reads through, in order of preference. */
   rpcUrls: readonly URL[];
   rpcKey: Secret | undefined;
+  /** Metrics listeners of the gateways that the console shows. */
+  gatewayUrls: readonly URL[];
   /** A list of programs to watch instead of the built-in one. */
   programsPath: string | undefined;
   pollMs: number;
@@ -90,6 +92,7 @@ export function configFrom(document: unknown, env: Environment, unset: Unset = '
     deploys: deploysFrom(
       root.table('deploys'),
       backends.length === 0 ? urlOf(localnet.listen) : gatewayUrl(gateway),
+      urlOf(gateway.metrics),
     ),
     storage: storageFrom(root.table('storage')),
     localnet,
@@ -161,7 +164,7 @@ function tlsFrom(table: Table): GatewayConfig['tls'] {
   return certPath === undefined || keyPath === undefined ? undefined : { certPath, keyPath };
 }
 
-function deploysFrom(table: Table, rpcUrl: URL): DeploysConfig {
+function deploysFrom(table: Table, rpcUrl: URL, metricsUrl: URL): DeploysConfig {
   const address = table.takeOr('listen', listen, { hostname: '127.0.0.1', port: 8910 });
   const deploys: DeploysConfig = {
     listen: address,
@@ -169,6 +172,7 @@ function deploysFrom(table: Table, rpcUrl: URL): DeploysConfig {
     publicUrl: table.takeOr('public_url', httpUrl('"https://console.example.com"'), urlOf(address)),
     rpcUrls: table.takeOr('rpc_urls', httpUrls, [rpcUrl]),
     rpcKey: table.take('rpc_key', secret('"env:SLUICE_WATCHER_KEY"')),
+    gatewayUrls: table.takeOr('gateways', httpUrls, [metricsUrl]),
     programsPath: table.take('programs', text('"programs.json"')),
     pollMs: 1_000 * table.takeOr('poll_seconds', integer(1, 3_600, '60'), 60),
     signUp: table.takeOr('sign_up', flag, false),

@@ -92,6 +92,10 @@ export async function startCrew(options: CrewOptions) {
       const line = text.split('\n').find((each) => each.startsWith(`${name} `));
       return line === undefined ? undefined : Number(line.slice(name.length + 1));
     },
+    /** How the backends stand, as the metrics listener tells it. */
+    async status(): Promise<unknown> {
+      return (await fetch(`http://127.0.0.1:${metricsPort}/status.json`)).json();
+    },
     async [Symbol.asyncDispose]() {
       accounts.close();
       await started[Symbol.asyncDispose]();

@@ -36,6 +36,10 @@ test('all processes serve, and their metrics are one text that adds up', async (
   expect(await crew.metric('sluice_gateway_backend_in{backend="a"}')).toBe(1);
   for (const slot of [1, 2, 3])
     expect(await crew.metric(`process_resident_memory_bytes{process="${slot}"}`)).toBeGreaterThan(1e7);
+  expect(await crew.status()).toMatchObject({
+    processes: 3,
+    backends: [{ name: 'a', in: true, in_flight: 0, recent_answered: answered, recent_failed: 0 }],
+  });
 });
 
 test('kill -9 of one under load loses the requests that it had in flight and no other, and its place is filled', async () => {

@@ -85,7 +85,8 @@ describe('a rotated secret', () => {
     await webhooks.clock.advance(1);
     const first = webhooks.rotateSeen(byMe, webhooks.id, 'now', seenAtMs);
     const signed = webhooks.signedWith(webhooks.id);
-    expect([first.kind, signed[0]]).toEqual(['rotated', first.kind === 'rotated' && first.secret.reveal()]);
+    expect(first).toMatchObject({ kind: 'rotated' });
+    expect(signed).toEqual([first.kind === 'rotated' ? first.secret.reveal() : '', undefined]);
     expect(webhooks.rotateSeen(byMe, webhooks.id, 'now', seenAtMs)).toEqual({
       kind: 'changed-meanwhile',
     });

@@ -16,6 +16,7 @@ function scripted(slot: number) {
     listening: listening.promise,
     ended: ended.promise,
     count: () => Promise.resolve([]),
+    status: () => Promise.resolve(undefined),
     signal: (name) => void signals.push(name),
   };
   return {

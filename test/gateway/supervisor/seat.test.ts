@@ -2,6 +2,8 @@ import { expect, test } from 'bun:test';
 import type { FromChild } from '../../../gateway/supervisor/messages.ts';
 import { seatOf } from '../../../gateway/supervisor/seat.ts';
 
+const status = { version: '1', processes: 1, recent_seconds: 300, backends: [] };
+
 function channel() {
   const sent: FromChild[] = [];
   let deliver: (message: unknown) => void = () => undefined;
@@ -33,10 +35,25 @@ test('it answers what it has counted, under the number of the question', async (
   const { ends, sent, deliver } = channel();
   const seat = seatOf('1', ends);
   const metrics = [{ name: 'calls_total', type: 'counter', values: [] }];
-  seat?.serve(() => Promise.resolve(metrics));
+  seat?.serve(
+    () => Promise.resolve(metrics),
+    () => status,
+  );
   deliver({ kind: 'count', ask: 7 });
   await Promise.resolve();
   expect(sent).toEqual([{ kind: 'listening' }, { kind: 'counted', ask: 7, metrics }]);
+});
+
+test('it answers how its backends stand, once it listens', () => {
+  const { ends, sent, deliver } = channel();
+  const seat = seatOf('1', ends);
+  deliver({ kind: 'tell', ask: 1 });
+  seat?.serve(
+    () => Promise.resolve([]),
+    () => status,
+  );
+  deliver({ kind: 'tell', ask: 2 });
+  expect(sent).toEqual([{ kind: 'listening' }, { kind: 'told', ask: 2, status }]);
 });
 
 test('a supervisor that is gone is no error', () => {
@@ -44,5 +61,10 @@ test('a supervisor that is gone is no error', () => {
     throw new Error('the channel is closed');
   };
   const seat = seatOf('1', { send: broken, on: () => undefined });
-  expect(() => seat?.serve(() => Promise.resolve([]))).not.toThrow();
+  expect(() =>
+    seat?.serve(
+      () => Promise.resolve([]),
+      () => status,
+    ),
+  ).not.toThrow();
 });

@@ -1,0 +1,142 @@
+import { USAGE_COUNTER_NAMES, USAGE_COUNTERS, type UsageCounter } from '../../shared/ledger/counters.ts';
+import type { Store } from '../../shared/store/open.ts';
+import { HOUR_MS, monthOf, monthOfDay } from './calendar.ts';
+import type { Hours } from './read-usage.ts';
+
+/** What was counted; `refunded` is of `credits`, and the five from `within10Ms` to `slower` are how fast answers began. */
+export type Counts = Readonly<Record<UsageCounter, number>>;
+
+/** One account's, and of it only one key's or one method's when given. */
+export type Whose = Readonly<{ accountId: number; keyId?: string; method?: string }>;
+
+export type Unit = 'hour' | 'day' | 'month';
+
+/** Counts of an hour, day or month since 1970 (UTC), of a method or of a key. */
+export type Point = Readonly<{ at: number; counts: Counts }>;
+export type Part = Readonly<{ name: string; counts: Counts }>;
+
+/**
+ * What one account used, for charts and tables. An hour that is kept no finer than in its day or month counts with the
+ * whole of it, and not in a series by hour. Periods reach back `HOURS_MAX` at most; what is before is left out.
+ */
+export type UsageReport = Readonly<{
+  /** A point for every period that the hours touch, the oldest first; zeros where nothing was used. */
+  series(whose: Whose, hours: Hours, unit: Unit): readonly Point[];
+  /** The most calls first. */
+  byMethod(whose: Whose, hours: Hours): readonly Part[];
+  byKey(whose: Whose, hours: Hours): readonly Part[];
+  sum(whose: Whose, hours: Hours): Counts;
+  /** Credits taken from an allowance in hours that are kept as hours, less what was given back. */
+  spent(accountId: number, hours: Hours): number;
+}>;
+
+/** Ten years. */
+const HOURS_MAX = 24 * 3_660;
+
+type Named = Counts & Readonly<{ name: string | number }>;
+type Values = Readonly<{
+  from: number;
+  to: number;
+  accountId: number;
+  keyId: string | null;
+  method: string | null;
+}>;
+
+const TABLES = [
+  ['usage_hours', 'hour'],
+  ['usage_days', 'day'],
+  ['usage_months', 'month'],
+] as const;
+type Table = (typeof TABLES)[number];
+
+const SUMS = USAGE_COUNTER_NAMES.map((name) => `coalesce(sum(${USAGE_COUNTERS[name]}), 0) AS ${name}`).join(
+  ', ',
+);
+
+export function createUsageReport(ledger: Store): UsageReport {
+  const by = (expression: (period: string) => string) =>
+    TABLES.map((table) => ledger.prepare<Named, Values>(groupedSql(table, expression(table[1]))));
+  const [methods, keys, wholes] = [by(() => 'method'), by(() => 'key_id'), by(() => "''")];
+  const periods = by((period) => period);
+  const daysOfHours = ledger.prepare<Named, Values>(groupedSql(TABLES[0], 'hour / 24'));
+  const spentIn = ledger.prepare<{ spent: number | null }, Pick<Values, 'from' | 'to' | 'accountId'>>(
+    `${EACH} SELECT sum(charged - returned) AS spent FROM each CROSS JOIN usage_hours
+     ON hour = each.at AND account_id = $accountId`,
+  );
+
+  function read(statements: typeof methods, whose: Whose, hours: Hours): readonly Named[] {
+    return statements.flatMap((statement, i) => all(statement, whose, rangeIn(i, hours)));
+  }
+
+  function series(whose: Whose, hours: Hours, unit: Unit): readonly Point[] {
+    const [inHours, inDays, inMonths] = [0, 1, 2].map((i) => rangeIn(i, hours));
+    const [hourly, daily, monthly] = periods;
+    const sums = new Map<number, Counts>();
+    const put = (at: number, counts: Named) => sums.set(at, added(sums.get(at), counts));
+    if (unit === 'hour') {
+      for (const row of all(hourly, whose, inHours)) put(Number(row.name), row);
+      return filled(sums, inHours);
+    }
+    const days = [...all(daysOfHours, whose, inHours), ...all(daily, whose, inDays)];
+    for (const row of days) put(unit === 'day' ? Number(row.name) : monthOfDay(Number(row.name)), row);
+    if (unit === 'month') for (const row of all(monthly, whose, inMonths)) put(Number(row.name), row);
+    return filled(sums, unit === 'day' ? inDays : inMonths);
+  }
+
+  return {
+    series,
+    byMethod: (whose, hours) => merged(read(methods, whose, hours)),
+    byKey: (whose, hours) => merged(read(keys, whose, hours)),
+    sum: (whose, hours) => read(wholes, whose, hours).reduce<Counts>(added, NOTHING),
+    spent: (accountId, hours) => spentIn.get({ accountId, ...rangeIn(0, hours) })?.spent ?? 0,
+  };
+}
+
+type Range = Readonly<{ from: number; to: number }>;
+
+/** Every period from and without the last: with the account they are the beginning of the primary key. */
+const EACH =
+  'WITH RECURSIVE each(at) AS (SELECT $from WHERE $from < $to UNION ALL SELECT at + 1 FROM each WHERE at + 1 < $to)';
+
+function groupedSql([table, period]: Table, name: string): string {
+  return `${EACH} SELECT ${name} AS name, ${SUMS} FROM each CROSS JOIN ${table}
+    ON ${period} = each.at AND account_id = $accountId
+    WHERE key_id = coalesce($keyId, key_id) AND method = coalesce($method, method) GROUP BY name`;
+}
+
+function all(
+  statement: { all(values: Values): readonly Named[] } | undefined,
+  { accountId, keyId, method }: Whose,
+  range: Range | undefined,
+): readonly Named[] {
+  if (statement === undefined || range === undefined) return [];
+  return statement.all({ ...range, accountId, keyId: keyId ?? null, method: method ?? null });
+}
+
+/** The hours, days (1) or months (2) that the hours touch. */
+function rangeIn(table: number, { fromHour, toHour }: Hours): Range {
+  const from = Math.max(fromHour, toHour - HOURS_MAX);
+  if (table === 0 || from >= toHour) return { from, to: toHour };
+  const place = (hour: number) => (table === 1 ? Math.floor(hour / 24) : monthOf(hour * HOUR_MS).month);
+  return { from: place(from), to: place(toHour - 1) + 1 };
+}
+
+const NOTHING = Object.fromEntries(USAGE_COUNTER_NAMES.map((name) => [name, 0])) as Counts; // all of them
+
+function added(sum: Counts = NOTHING, more: Counts = NOTHING): Counts {
+  return Object.fromEntries(USAGE_COUNTER_NAMES.map((name) => [name, sum[name] + more[name]])) as Counts; // all of them
+}
+
+function merged(rows: readonly Named[]): readonly Part[] {
+  const parts = new Map<string, Counts>();
+  for (const row of rows) parts.set(String(row.name), added(parts.get(String(row.name)), row));
+  return [...parts]
+    .map(([name, counts]) => ({ name, counts }))
+    .sort((a, b) => b.counts.calls - a.counts.calls);
+}
+
+function filled(sums: ReadonlyMap<number, Counts>, range: Range | undefined): readonly Point[] {
+  const { from, to } = range ?? { from: 0, to: 0 };
+  const length = Math.max(0, to - from);
+  return Array.from({ length }, (_, i) => ({ at: from + i, counts: sums.get(from + i) ?? NOTHING }));
+}

@@ -1,0 +1,101 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Store } from '../../shared/store/open.ts';
+import { HOUR_MS } from './calendar.ts';
+import { createReadPortions } from './portions.ts';
+
+/** What was done in a time; `credits` less what was given back. */
+export type Done = Readonly<{ calls: number; credits: number; refused: number; errors: number }>;
+
+export type Traffic = Readonly<{
+  /** When it was read, in Unix milliseconds. */
+  atMs: number;
+  total: Done;
+  /** The most calls first. */
+  byMethod: readonly Readonly<{ method: string; done: Done }>[];
+  /** `plan` is the plan an account has now; `undefined`: none, or the account is gone. */
+  byPlan: readonly Readonly<{ plan: string | undefined; done: Done }>[];
+  /** The first twenty by each figure. */
+  top: Readonly<
+    Record<'calls' | 'credits' | 'refused', readonly Readonly<{ accountId: number; done: Done }>[]>
+  >;
+}>;
+
+/** Traffic of all accounts in the last hours, the one that is now included; the same for some time. Rejects when the ledger cannot be read. */
+export type ReadTraffic = (hours: 1 | 24) => Promise<Traffic>;
+
+const TOP = 20;
+/** How long an answer stands: a day of many cells takes a second or two of work. */
+const KEPT_MS = { 1: 10_000, 24: 60_000 } as const;
+
+type Row = Done & Readonly<{ accountId: number; method: string }>;
+type Deps = Readonly<{
+  ledger: Store;
+  clock: Clock;
+  planOf(accountId: number): string | undefined;
+  /** Aborts when the app stops. */
+  signal: AbortSignal;
+}>;
+
+/** Adds up the hours of all accounts, in portions; who asks while it is being added up waits for the same. */
+export function createReadTraffic({ ledger, clock, planOf, signal }: Deps): ReadTraffic {
+  const readPortions = createReadPortions<Row>(ledger, clock, {
+    select: `account_id AS accountId, method, sum(calls) AS calls, sum(credits - refunded) AS credits,
+      sum(refused) AS refused, sum(errors) AS errors`,
+    group: 'account_id, method',
+  });
+  const kept = new Map<number, Readonly<{ atMs: number; traffic: Promise<Traffic> }>>();
+
+  return function readTraffic(hours) {
+    const nowMs = clock.monotonic();
+    const last = kept.get(hours);
+    if (last !== undefined && nowMs - last.atMs < KEPT_MS[hours]) return last.traffic;
+    const traffic = addUp(hours);
+    kept.set(hours, { atMs: nowMs, traffic });
+    traffic.catch(() => kept.delete(hours));
+    return traffic;
+  };
+
+  async function addUp(hours: number): Promise<Traffic> {
+    const atMs = clock.now();
+    const toHour = Math.floor(atMs / HOUR_MS) + 1;
+    const [accounts, methods] = [new Map<number, Done>(), new Map<string, Done>()];
+    for await (const rows of readPortions({ fromHour: toHour - hours, toHour }, signal))
+      for (const { accountId, method, ...done } of rows) {
+        accounts.set(accountId, plus(accounts.get(accountId), done));
+        methods.set(method, plus(methods.get(method), done));
+      }
+    const plans = new Map<string | undefined, Done>();
+    for (const [accountId, done] of accounts) {
+      const plan = planOf(accountId);
+      plans.set(plan, plus(plans.get(plan), done));
+    }
+    const top = (figure: keyof Done) =>
+      [...accounts]
+        .filter(([, done]) => done[figure] > 0)
+        .sort(([, a], [, b]) => b[figure] - a[figure])
+        .slice(0, TOP)
+        .map(([accountId, done]) => ({ accountId, done }));
+    return {
+      atMs,
+      total: [...methods.values()].reduce(plus, NONE),
+      byMethod: byCalls([...methods].map(([method, done]) => ({ method, done }))),
+      byPlan: byCalls([...plans].map(([plan, done]) => ({ plan, done }))),
+      top: { calls: top('calls'), credits: top('credits'), refused: top('refused') },
+    };
+  }
+}
+
+const NONE: Done = { calls: 0, credits: 0, refused: 0, errors: 0 };
+
+function plus(a: Done = NONE, b: Done = NONE): Done {
+  return {
+    calls: a.calls + b.calls,
+    credits: a.credits + b.credits,
+    refused: a.refused + b.refused,
+    errors: a.errors + b.errors,
+  };
+}
+
+function byCalls<Part extends Readonly<{ done: Done }>>(parts: Part[]): readonly Part[] {
+  return parts.sort((a, b) => b.done.calls - a.done.calls);
+}

@@ -1,0 +1,87 @@
+import type { DeliveryState } from '../outbox/after-attempt.ts';
+import type { Store } from '../../shared/store/open.ts';
+
+/** How deliveries stand that were made in some time. `waiting`: they wait for an attempt or are in one. */
+export type DeliveryCounts = Readonly<{
+  delivered: number;
+  failed: number;
+  waiting: number;
+  /** The webhook was paused, or what they told of is no more. */
+  skipped: number;
+}>;
+
+/** The newest delivery: how it stands, and what its last attempt gave. */
+export type LastDelivery = Readonly<{
+  id: string;
+  state: DeliveryState;
+  atMs: number;
+  status: number | null;
+  error: string | null;
+}>;
+
+/** How a webhook fares. Deliveries count in the time in which they were made. */
+export type WebhookHealth = Readonly<{
+  last: LastDelivery | undefined;
+  /** The last 24 hours, the oldest first; the last of them is the one that is now. */
+  hours: readonly DeliveryCounts[];
+  day: DeliveryCounts;
+  week: DeliveryCounts;
+  /** How long attempts took that were answered, of the last `ATTEMPTS` of the week; `undefined`: there is none. */
+  latency: Readonly<{ p50Ms: number; p95Ms: number }> | undefined;
+}>;
+
+const HOUR_MS = 3_600_000;
+const DAY_HOURS = 24;
+const WEEK_HOURS = 7 * DAY_HOURS;
+/** Attempts that latency is told from. */
+const ATTEMPTS = 200;
+
+type HourRow = Readonly<{ hour: number; state: DeliveryState; n: number }>;
+
+/** Reads how the webhook with this id fares; whose it is, is for the caller to know. */
+export function createWebhookHealth(store: Store): (webhookId: string, nowMs: number) => WebhookHealth {
+  const last = store.prepare<LastDelivery, [string]>(`
+    SELECT id, state, created_at_ms AS atMs, last_status AS status, last_error AS error
+    FROM deliveries WHERE webhook_id = ? ORDER BY created_at_ms DESC, id LIMIT 1`);
+  const byHour = store.prepare<HourRow, [string, number]>(`
+    SELECT created_at_ms / ${HOUR_MS} AS hour, state, count(*) AS n
+    FROM deliveries WHERE webhook_id = ? AND created_at_ms >= ? GROUP BY hour, state`);
+  const times = store.prepare<{ ms: number }, [string, number]>(`
+    SELECT phases_json ->> '$.totalMs' AS ms FROM
+      (SELECT id FROM deliveries WHERE webhook_id = ? AND created_at_ms >= ? ORDER BY created_at_ms DESC, id LIMIT ${ATTEMPTS})
+      CROSS JOIN attempts ON delivery_id = id WHERE attempts.status IS NOT NULL LIMIT ${ATTEMPTS}`);
+
+  return function healthOf(webhookId, nowMs) {
+    const now = Math.floor(nowMs / HOUR_MS);
+    const fromMs = (now - WEEK_HOURS + 1) * HOUR_MS;
+    const rows = byHour.all(webhookId, fromMs);
+    const since = (hours: number) => countsOf(rows.filter(({ hour }) => hour > now - hours));
+    return {
+      last: last.get(webhookId) ?? undefined,
+      hours: Array.from({ length: DAY_HOURS }, (_, i) =>
+        countsOf(rows.filter(({ hour }) => hour === now - DAY_HOURS + 1 + i)),
+      ),
+      day: since(DAY_HOURS),
+      week: since(WEEK_HOURS),
+      latency: latencyOf(times.all(webhookId, fromMs).map(({ ms }) => ms)),
+    };
+  };
+}
+
+function countsOf(rows: readonly HourRow[]): DeliveryCounts {
+  const sumOf = (...states: readonly DeliveryState[]) =>
+    rows.reduce((sum, { state, n }) => (states.includes(state) ? sum + n : sum), 0);
+  return {
+    delivered: sumOf('delivered'),
+    failed: sumOf('failed'),
+    waiting: sumOf('queued', 'attempting', 'retry_scheduled'),
+    skipped: sumOf('skipped', 'cancelled'),
+  };
+}
+
+/** The smallest times that half and 95 of 100 stay within. */
+function latencyOf(times: readonly number[]): WebhookHealth['latency'] {
+  const sorted = times.toSorted((a, b) => a - b);
+  const at = (share: number) => Math.round(sorted[Math.ceil(share * sorted.length) - 1] ?? 0);
+  return sorted.length === 0 ? undefined : { p50Ms: at(0.5), p95Ms: at(0.95) };
+}

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'bun:test';
+import { statusOf, togetherStatus } from '../../gateway/status.ts';
+import { WELL } from '../../gateway/pool/standing.ts';
+import { type BackendStatus, gatewayStatusFrom } from '../../shared/gateway-status.ts';
+import { backendOf } from './backend/of.ts';
+import { createVirtualClock } from './virtual-clock.ts';
+
+const { clock } = createVirtualClock();
+const WHOLE: BackendStatus = {
+  name: 'a',
+  profile: 'agave',
+  lanes: ['state'],
+  in: true,
+  why: null,
+  slot: 100,
+  lag_slots: 0,
+  in_flight: 1,
+  max_connections: 512,
+  recent_answered: 10,
+  recent_failed: 1,
+};
+const statusWith = (...backends: Partial<BackendStatus>[]) => ({
+  version: '1',
+  processes: 1,
+  recent_seconds: 300,
+  backends: backends.map((backend) => ({ ...WHOLE, ...backend })),
+});
+
+describe('of one process, a backend', () => {
+  const only = (backend: ReturnType<typeof backendOf>) => statusOf([backend], clock).backends[0];
+
+  test('that is well is told with its slot, what is under way and what became of its calls', () => {
+    const backend = backendOf({ name: 'a' });
+    backend.standing = { ...WELL, tip: 314, lagSlots: 2 };
+    backend.enter();
+    backend.markWell();
+    backend.markWell();
+    expect(only(backend)).toMatchObject({
+      name: 'a',
+      in: true,
+      why: null,
+      slot: 314,
+      lag_slots: 2,
+      in_flight: 1,
+      max_connections: 512,
+      recent_answered: 2,
+      recent_failed: 0,
+    });
+  });
+  test('that nothing is known of has no slot and no lag', () => {
+    expect(only(backendOf())).toMatchObject({ slot: null, lag_slots: null });
+  });
+  test.each([
+    [{ out: 'lagging', lagSlots: 40 }, 'lagging'],
+    [{ out: 'unreachable', reason: 'ECONNREFUSED' }, 'unreachable: ECONNREFUSED'],
+  ] as const)('with the standing %j is out because it is %s', (standing, why) => {
+    const backend = backendOf();
+    backend.standing = { ...WELL, ...standing };
+    expect(only(backend)).toMatchObject({ in: false, why });
+  });
+  test('whose calls fail is in, and failing', () => {
+    const backend = backendOf();
+    backend.markFailed(clock);
+    backend.markFailed(clock);
+    expect(only(backend)).toMatchObject({ in: true, why: 'failing', recent_failed: 2 });
+  });
+  test('is told of its last five minutes', () => {
+    const backend = backendOf();
+    backend.markWell();
+    for (let turn = 1; turn <= 30; turn++) backend.recent.turn();
+    expect(only(backend)?.recent_answered).toBe(1);
+    backend.recent.turn();
+    expect(only(backend)?.recent_answered).toBe(0);
+  });
+});
+
+describe('of several processes, a backend', () => {
+  test('is in when all have it in, and why not is said by one that has it out', () => {
+    const out = { in: false, why: 'lagging' };
+    for (const pair of [
+      [{}, out],
+      [out, {}],
+      [{ why: 'failing' }, out],
+    ])
+      expect(togetherStatus(pair.map((one) => statusWith(one))).backends).toMatchObject([out]);
+    expect(togetherStatus([statusWith({}), statusWith({ why: 'failing' })]).backends[0]?.why).toBe('failing');
+  });
+  test('has its counts added up, and the newest slot with its lag', () => {
+    const other = { slot: 120, lag_slots: 3, in_flight: 4, recent_answered: 5, recent_failed: 6 };
+    expect(togetherStatus([statusWith({}), statusWith(other), statusWith({ slot: null })])).toMatchObject({
+      processes: 3,
+      backends: [
+        {
+          slot: 120,
+          lag_slots: 3,
+          in_flight: 6,
+          max_connections: 1_536,
+          recent_answered: 25,
+          recent_failed: 8,
+        },
+      ],
+    });
+  });
+  test('that only one of them has is told of too', () => {
+    const { backends } = togetherStatus([statusWith({}), statusWith({ name: 'b' })]);
+    expect(backends.map(({ name }) => name)).toEqual(['a', 'b']);
+  });
+});
+
+test('what is written is what is read, and nothing else is', () => {
+  const status = statusOf([backendOf()], clock);
+  expect(gatewayStatusFrom(JSON.parse(JSON.stringify(status)))).toEqual(status);
+  for (const wrong of [
+    null,
+    7,
+    {},
+    { ...status, backends: [{}] },
+    { ...status, version: 1 },
+    { ...status, backends: [{ ...WHOLE, slot: 'x' }] },
+  ])
+    expect(gatewayStatusFrom(wrong)).toBeUndefined();
+});
