@@ -15,8 +15,11 @@ import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
 import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, healthOf } from './health.ts';
 import { createMetrics } from './metrics.ts';
+import { createAccountDeliveries } from './outbox/account-deliveries.ts';
 import { createEnqueue, type Enqueue } from './outbox/enqueue.ts';
 import { createOutbox } from './outbox/outbox.ts';
+import { createHistory } from './programs/history.ts';
+import { createProgramList } from './programs/list.ts';
 import { tendUsage } from './usage/tend.ts';
 import { createClientAddresses, type AddressOf } from './users/client-address.ts';
 import type { People } from './users/people.ts';
@@ -26,7 +29,8 @@ import type { Fetch } from './watch/rpc.ts';
 import type { WatchedProgram } from './watch/watched.ts';
 import { createWatching } from './watching.ts';
 import type { Seal } from './webhooks/seal.ts';
-import { createWebhooks } from './webhooks/webhooks.ts';
+import { createWebhookHealth } from './webhooks/webhook-health.ts';
+import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts';
 
 export type DeploysDeps = Readonly<{
   config: Pick<DeploysConfig, 'publicUrl' | 'rpcUrls' | 'rpcKey' | 'pollMs'>;
@@ -65,9 +69,10 @@ export function createDeploys(deps: DeploysDeps) {
   const deliveries = deps.delivery && createDeliveries({ ...deps.delivery, ...sending });
   const wake = () => deliveries?.wake();
   const { watcher, timeOf } = createWatching({ ...deps, enqueue, outbox, metrics, wake });
+  const webhooks = webhooksOf(deps, enqueue, wake);
   const addresses = createClientAddresses(deps.people?.clientAddressHeader);
   const app = createApp({
-    webhooks: webhookRoutesOf(deps, enqueue, keys.identify, wake),
+    webhooks: webhooks && webhookRoutesOf(deps, webhooks, keys.identify),
     answerPrograms: createProgramsAnswer({
       identify: keys.identify,
       enter: createRequestLog(),
@@ -80,7 +85,7 @@ export function createDeploys(deps: DeploysDeps) {
     noteAnswer: metrics.noteAnswer,
     noteBroken: (error) => log.error({ err: error }, 'a request broke'),
     publicUrl: config.publicUrl,
-    console: consoleOf(deps, addresses.of),
+    console: consoleOf(deps, addresses.of, webhooks),
   });
 
   const accountName = store.prepare<{ name: string }, [number]>('SELECT name FROM accounts WHERE id = ?');
@@ -123,7 +128,8 @@ function createQueue({ store, programs, random }: Pick<DeploysDeps, 'store' | 'p
 }
 
 /** The console, where there is somebody who may log in. */
-function consoleOf({ people: login, store, clock, log, config }: DeploysDeps, addressOf: AddressOf) {
+function consoleOf(deps: DeploysDeps, addressOf: AddressOf, webhooks: Webhooks | undefined) {
+  const { people: login, programs, store, clock, log, config, random } = deps;
   if (login === undefined) return undefined;
   const { origin } = config.publicUrl;
   const { people } = login;
@@ -137,6 +143,16 @@ function consoleOf({ people: login, store, clock, log, config }: DeploysDeps, ad
     },
     routesOf({
       origin,
+      clock,
+      random,
+      webhookPages: webhooks && {
+        webhooks,
+        healthOf: createWebhookHealth(store),
+        deliveries: createAccountDeliveries(store),
+        programs: createProgramList(store, programs),
+        history: createHistory(store),
+        enter: createRequestLog<string>(),
+      },
       people,
       addressOf,
       noteUnavailable: (reason) => log.error({ reason }, 'the identity provider could not be used'),
@@ -144,13 +160,18 @@ function consoleOf({ people: login, store, clock, log, config }: DeploysDeps, ad
   );
 }
 
-/** The routes of webhooks, with a rate of their own beside that of the programs. */
-function webhookRoutesOf(deps: DeploysDeps, enqueue: Enqueue, identify: Identify, wake: () => void) {
+/** All that can be done with webhooks, for the API and the console alike. */
+function webhooksOf(deps: DeploysDeps, enqueue: Enqueue, wake: () => void): Webhooks | undefined {
   const { programs, store, clock, random } = deps;
   if (deps.webhooks === undefined) return undefined;
   const watched = new Set<string>(programs.map(({ address }) => address));
   const isWatched = (address: string) => watched.has(address);
-  const webhooks = createWebhooks({ ...deps.webhooks, store, clock, enqueue, wake, isWatched, random });
+  return createWebhooks({ ...deps.webhooks, store, clock, enqueue, wake, isWatched, random });
+}
+
+/** The routes of webhooks, with a rate of their own beside that of the programs. */
+function webhookRoutesOf(deps: DeploysDeps, webhooks: Webhooks, identify: Identify) {
+  const { clock } = deps;
   const bySession = deps.people && bySessionOf(deps.people.people, deps);
   const admit = createAdmit({ identify, enter: createRequestLog(), clock, ...(bySession && { bySession }) });
   return { admit, webhooks };

@@ -104,6 +104,8 @@ export function createAccountDeliveries(store: Store) {
   };
 }
 
+export type AccountDeliveries = ReturnType<typeof createAccountDeliveries>;
+
 /** `edge` is the last delivery that a page looks at; nothing when there are fewer. */
 function statementsBy(store: Store, owner: 'd.account_id' | 'd.webhook_id') {
   return {

@@ -25,6 +25,7 @@ const STYLES = [
   './layout.css',
   './parts.css',
   './forms.css',
+  './webhooks.css',
   './chart.css',
 ];
 /** One block of the served script each, so that their names do not meet. */
@@ -35,6 +36,7 @@ const SCRIPTS = [
   './live.js',
   './drawer.js',
   './focus.js',
+  './narrow.js',
   './chart.js',
 ];
 

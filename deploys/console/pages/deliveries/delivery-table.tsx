@@ -1,0 +1,81 @@
+/** @jsxImportSource preact */
+import { ATTEMPTS_MAX } from '../../../delivery/schedule.ts';
+import type { AccountDelivery } from '../../../outbox/account-deliveries.ts';
+import type { PageAccount } from '../../asked.ts';
+import { Empty } from '../../page/empty.tsx';
+import { DrawerLink } from '../../page/link.tsx';
+import { countText, latencyText } from '../../page/number.ts';
+import { type Column, Table } from '../../page/table.tsx';
+import { Ago, Time } from '../../page/time.tsx';
+import { DeliveryBadge, wordOf } from './outcome.tsx';
+import { deliveryPath } from './paths.ts';
+
+type DeliveryTableProps = Readonly<{
+  account: Pick<PageAccount, 'id'>;
+  rows: readonly AccountDelivery[];
+  nowMs: number;
+  /** All are of one webhook, which need not be named. */
+  isOfOneWebhook?: boolean;
+  /** Said in place of an empty table. */
+  empty: string;
+}>;
+
+/** Deliveries, each opening at the side. */
+export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, empty }: DeliveryTableProps) {
+  const webhook: Column<AccountDelivery> = { label: 'Webhook', cell: ({ url }) => new URL(url).host };
+  return (
+    <Table
+      caption="Deliveries"
+      columns={[
+        {
+          label: 'Created',
+          isRowHead: true,
+          cell: ({ id, createdAtMs }) => (
+            <DrawerLink to={deliveryPath(account, id)}>
+              <Time atMs={createdAtMs} />
+            </DrawerLink>
+          ),
+        },
+        { label: 'Event', cell: ({ eventKind }) => <code>{eventKind}</code> },
+        { label: 'Program', cell: ({ label }) => label ?? <span class="soft">–</span> },
+        {
+          label: 'Slot',
+          align: 'end',
+          cell: ({ deploySlot }) => (deploySlot === null ? '–' : countText(deploySlot)),
+        },
+        ...(isOfOneWebhook ? [] : [webhook]),
+        { label: 'State', cell: (row) => <State row={row} nowMs={nowMs} /> },
+        { label: 'Attempt', align: 'end', cell: ({ attempts }) => `${attempts}/${ATTEMPTS_MAX}` },
+        { label: 'Answer', cell: ({ lastStatus, lastError }) => answerText(lastStatus, lastError) },
+        {
+          label: 'Took',
+          align: 'end',
+          cell: ({ tookMs }) => (tookMs === null ? '–' : latencyText(Math.max(0, tookMs))),
+        },
+      ]}
+      rows={rows}
+      keyOf={({ id }) => id}
+      empty={<Empty title={empty} />}
+    />
+  );
+}
+
+function State({ row, nowMs }: Readonly<{ row: AccountDelivery; nowMs: number }>) {
+  const { state, nextAttemptAtMs, resendAtMs } = row;
+  return (
+    <span class="badges">
+      <DeliveryBadge state={state} />
+      {state === 'retry_scheduled' && nextAttemptAtMs !== null && (
+        <span class="soft">
+          {nextAttemptAtMs > nowMs ? <Ago atMs={nextAttemptAtMs} nowMs={nowMs} /> : 'now'}
+        </span>
+      )}
+      {resendAtMs !== null && <span class="soft">resend queued</span>}
+    </span>
+  );
+}
+
+function answerText(status: number | null, error: string | null): string {
+  if (status !== null) return String(status);
+  return error === null ? '–' : wordOf(error);
+}
