@@ -32,7 +32,7 @@ export async function startSeededWorld(viewer?: Viewer) {
   };
   webhooks.pause(byAccount(7), ids.paused);
   for (let hour = 0; hour < 26; hour++) {
-    for (let i = 0; i < hour % 4; i++) world.queue.enqueue.ping(ids.healthy, clock.now() + i);
+    for (let i = 0; i < hour % 4; i++) world.enqueue.ping(ids.healthy, clock.now() + i);
     upgrade(world, hour);
     const answerTo = (url: string): Sent => {
       if (!url.includes('trading')) return timed(200, '{"ok":true}', 38 + ((hour * 37) % 90));
@@ -53,13 +53,13 @@ export async function startSeededWorld(viewer?: Viewer) {
   return { ...world, ids, [Symbol.dispose]: world[Symbol.dispose] };
 }
 
-function upgrade({ queue, clock }: WebhookWorld, n: number) {
+function upgrade({ queue, enqueue, clock }: WebhookWorld, n: number) {
   const program = watchedPrograms()[n % 23]?.address ?? someAddresses(1)[0];
   const slot = 381_000_000 + n * 9_000;
   if (program === undefined) return;
   queue.times.save(BigInt(slot), Math.floor(clock.now() / 1_000) - 41);
   const deploy = { program: address(program), previousSlot: BigInt(slot - 90_000), deploySlot: BigInt(slot) };
-  queue.store.transaction(() => queue.enqueue.deploys([deploy], clock.now())).immediate();
+  queue.store.transaction(() => enqueue.deploys([deploy], clock.now())).immediate();
   while (queue.outbox.release(clock.now()) === 'more');
 }
 

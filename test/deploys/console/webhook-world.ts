@@ -9,6 +9,7 @@ import type { Viewer } from '../../../deploys/console/viewer.ts';
 import { attempt } from '../../../deploys/delivery/attempt.ts';
 import type { Sent } from '../../../deploys/delivery/send.ts';
 import { createAccountDeliveries } from '../../../deploys/outbox/account-deliveries.ts';
+import { createEnqueue } from '../../../deploys/outbox/enqueue.ts';
 import { createHistory } from '../../../deploys/programs/history.ts';
 import { createProgramList } from '../../../deploys/programs/list.ts';
 import { createReadings } from '../../../deploys/store/readings.ts';
@@ -41,7 +42,9 @@ export function startWebhookWorld(viewer: Viewer = CUSTOMER, programs = PROGRAMS
   const network = scriptedPolicy();
   const watched = new Set<string>(programs.map(({ address }) => address));
   const isWatched = (address: string) => watched.has(address);
-  const { enqueue, outbox } = queue;
+  const { outbox } = queue;
+  const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
+  const enqueue = createEnqueue(store, (program) => labels.get(program) ?? program, random);
   const made = { store, clock, seal: testSeal, policy: network.policy, isWatched, enqueue, random };
   const webhooks = createWebhooks({ ...made, wake: () => undefined });
   const secretsOf = createSecretsOf(store, testSeal);
@@ -93,6 +96,7 @@ export function startWebhookWorld(viewer: Viewer = CUSTOMER, programs = PROGRAMS
   return {
     ...startConsole(viewer, routes, { clock }),
     queue,
+    enqueue,
     store,
     clock,
     network,

@@ -36,22 +36,11 @@ export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, em
             </DrawerLink>
           ),
         },
-        { label: 'Event', cell: ({ eventKind }) => <code>{eventKind}</code> },
-        { label: 'Program', cell: ({ label }) => label ?? <span class="soft">–</span> },
-        {
-          label: 'Slot',
-          align: 'end',
-          cell: ({ deploySlot }) => (deploySlot === null ? '–' : countText(deploySlot)),
-        },
+        { label: 'Event', cell: (row) => <Event row={row} /> },
         ...(isOfOneWebhook ? [] : [webhook]),
         { label: 'State', cell: (row) => <State row={row} nowMs={nowMs} /> },
         { label: 'Attempt', align: 'end', cell: ({ attempts }) => `${attempts}/${ATTEMPTS_MAX}` },
-        { label: 'Answer', cell: ({ lastStatus, lastError }) => answerText(lastStatus, lastError) },
-        {
-          label: 'Took',
-          align: 'end',
-          cell: ({ tookMs }) => (tookMs === null ? '–' : latencyText(Math.max(0, tookMs))),
-        },
+        { label: 'Answer', align: 'end', cell: answerText },
       ]}
       rows={rows}
       keyOf={({ id }) => id}
@@ -75,7 +64,22 @@ function State({ row, nowMs }: Readonly<{ row: AccountDelivery; nowMs: number }>
   );
 }
 
-function answerText(status: number | null, error: string | null): string {
-  if (status !== null) return String(status);
-  return error === null ? '–' : wordOf(error);
+function Event({ row: { eventKind, label, deploySlot } }: Readonly<{ row: AccountDelivery }>) {
+  if (label === null) return <code>{eventKind}</code>;
+  return (
+    <span class="lines">
+      {label}
+      <span class="soft">
+        <code>{eventKind}</code>
+        {deploySlot !== null && ` ${countText(deploySlot)}`}
+      </span>
+    </span>
+  );
+}
+
+/** `503 in 240 ms`, `timeout in 10.0 s`. */
+function answerText({ lastStatus, lastError, tookMs }: AccountDelivery): string {
+  const word = lastStatus ?? (lastError === null ? undefined : wordOf(lastError));
+  if (word === undefined) return '–';
+  return tookMs === null ? String(word) : `${word} in ${latencyText(Math.max(0, tookMs))}`;
 }

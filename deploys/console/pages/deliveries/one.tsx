@@ -74,11 +74,10 @@ function showDelivery(deps: WebhookPageDeps, asked: AskedOfAccount, refusal?: Pa
   const path = deliveryPath(account, delivery.id);
   const isMoving = delivery.finishedAtMs === null || delivery.resendAtMs !== null;
   const timeline = (
-    <Panel title="Attempts">
+    <Panel title="Attempts" aside={<State delivery={delivery} />}>
       <Timeline delivery={delivery} nowMs={nowMs} isOperator={viewer.role === 'operator'} />
     </Panel>
   );
-  const status = <State delivery={delivery} />;
   return show({
     title: `Delivery ${delivery.id.slice(0, 8)}`,
     ...(refusal && { status: refusalStatus(refusal) }),
@@ -94,14 +93,10 @@ function showDelivery(deps: WebhookPageDeps, asked: AskedOfAccount, refusal?: Pa
         <About found={found} account={account} />
         {isMoving ? (
           <Live id="delivery" from={path} everySeconds={2}>
-            {status}
             {timeline}
           </Live>
         ) : (
-          <div id="delivery">
-            {status}
-            {timeline}
-          </div>
+          timeline
         )}
         <Envelope delivery={delivery} />
       </>
@@ -113,12 +108,12 @@ function State({
   delivery: { state, lastError, resendAtMs, finishedAtMs },
 }: Readonly<{ delivery: Delivery }>) {
   return (
-    <p class="badges delivery-state">
+    <span class="badges">
       <DeliveryBadge state={state} />
       {state !== 'delivered' && lastError !== null && <span>{wordOf(lastError)}</span>}
       {finishedAtMs !== null && <Time atMs={finishedAtMs} />}
       {resendAtMs !== null && <span class="soft">An attempt by hand is queued.</span>}
-    </p>
+    </span>
   );
 }
 

@@ -41,6 +41,13 @@ export function wordOf(word: string): string {
   return word.replace(/^http_/, '').replaceAll('_', ' ');
 }
 
+/** What an attempt came to, in a word or two. */
+export function attemptWord({ state, status, error }: AttemptRow): string {
+  if (status !== null) return String(status);
+  if (error !== null) return wordOf(error);
+  return state === 'started' ? 'under way' : state;
+}
+
 /** What an attempt came to, in a sentence. */
 export function attemptText({ state, status, error }: AttemptRow): string {
   if (state === 'started') return 'Under way';

@@ -10,7 +10,7 @@ import { Ago, Time } from '../../page/time.tsx';
 import type { Tone } from '../../page/tone.ts';
 import { AnswerBody } from './answer-body.tsx';
 import { sentHeaders } from './curl.ts';
-import { attemptText } from './outcome.tsx';
+import { attemptText, attemptWord } from './outcome.tsx';
 import { PhaseBars } from './phase-bars.tsx';
 
 const TONES: Readonly<Record<AttemptRow['state'], Tone>> = {
@@ -56,11 +56,12 @@ function Attempt({ attempt, delivery, isOpen, isOperator }: AttemptProps) {
     <details id={`attempt-${n}`} open={isOpen}>
       <summary>
         <span class="timeline-title">{titleOf(attempt)}</span>
-        <Badge tone={TONES[attempt.state]}>{attemptText(attempt)}</Badge>
+        <Badge tone={TONES[attempt.state]}>{attemptWord(attempt)}</Badge>
         <Time atMs={startedAtMs} />
       </summary>
       <Facts
         facts={[
+          { label: 'Outcome', value: attemptText(attempt) },
           { label: 'Trigger', value: triggerOf(attempt, delivery) },
           { label: 'URL', value: <code>{url}</code> },
           ...(remoteAddress === null

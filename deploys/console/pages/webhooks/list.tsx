@@ -44,8 +44,7 @@ export function webhookListPage(deps: WebhookPageDeps): Page<AskedOfAccount> {
                 { label: 'State', cell: ({ webhook }) => <WebhookState {...{ webhook, nowMs }} /> },
                 { label: 'Programs', cell: ({ webhook }) => programsText(webhook, labelOf) },
                 { label: 'Last delivery', cell: ({ health }) => <Last {...{ health, nowMs }} /> },
-                { label: '24 h', cell: ({ health }) => <FailureLine health={health} /> },
-                { label: 'Failed, 24 h', align: 'end', cell: ({ health }) => share(health) },
+                { label: 'Deliveries, 24 h', cell: ({ health }) => <Day health={health} /> },
               ]}
               rows={rows}
               keyOf={({ webhook }: Shown) => webhook.id}
@@ -79,9 +78,14 @@ function Last({ health: { last }, nowMs }: Readonly<{ health: WebhookHealth; now
   );
 }
 
-function share({ day }: WebhookHealth): string {
-  const value = failureShare(day);
-  return value === undefined ? '–' : shareText(value);
+function Day({ health }: Readonly<{ health: WebhookHealth }>) {
+  const share = failureShare(health.day);
+  return (
+    <span class="badges">
+      <FailureLine health={health} />
+      <span class="soft">{share === undefined ? 'none settled' : `${shareText(share)} failed`}</span>
+    </span>
+  );
 }
 
 function NoWebhooks({ path }: Readonly<{ path: string }>) {

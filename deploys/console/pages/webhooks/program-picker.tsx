@@ -16,6 +16,9 @@ export function ProgramPicker({ given, programs, error }: PickerProps) {
   const unwatched = given.programs.filter(
     (address) => !programs.some(({ programId }) => programId === address),
   );
+  const chosenFirst = programs.toSorted(
+    (a, b) => Number(chosen.has(b.programId)) - Number(chosen.has(a.programId)),
+  );
   return (
     <div class={error === undefined ? 'picker' : 'picker field-wrong'} id="programs" tabindex={-1}>
       <RadioFields
@@ -40,7 +43,7 @@ export function ProgramPicker({ given, programs, error }: PickerProps) {
         </div>
         <fieldset class="picker-list" id="picker-list">
           <legend class="hidden">Chosen programs</legend>
-          {programs.map(({ programId, label }) => (
+          {chosenFirst.map(({ programId, label }) => (
             <CheckField
               key={programId}
               name="program"

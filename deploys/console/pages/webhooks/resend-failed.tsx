@@ -85,11 +85,11 @@ function showChoice(deps: WebhookPageDeps, { account, nowMs, params, url, show, 
         )}
         {count > 0 ? (
           <PostForm action={`${path}/resend-failed`} label="Resend">
-            <input type="hidden" name="since" value={sinceMs} />
             <Buttons>
               <Submit kind="primary">{count === 1 ? 'Resend it' : `Resend all ${countText(count)}`}</Submit>
               <Link to={path}>Cancel</Link>
             </Buttons>
+            <input type="hidden" name="since" value={sinceMs} />
           </PostForm>
         ) : (
           <Link to={path}>Back to the webhook</Link>

@@ -42,7 +42,6 @@ export function SecretPanel({
   return (
     <Panel title="Signing secret" id="secret-panel">
       <PostForm action={`${path}/rotation`} label="Rotate the secret">
-        <input type="hidden" name="seen" value={webhook.updatedAtMs} />
         <RadioFields
           name="takes-over"
           legend="A new secret takes over"
@@ -56,6 +55,7 @@ export function SecretPanel({
         <Buttons>
           <Submit>Rotate the secret</Submit>
         </Buttons>
+        <input type="hidden" name="seen" value={webhook.updatedAtMs} />
       </PostForm>
     </Panel>
   );

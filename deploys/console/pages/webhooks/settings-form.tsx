@@ -26,7 +26,6 @@ export function SettingsForm(props: SettingsFormProps) {
   const { action, checkPath, given, errors, programs, once, button, back } = props;
   return (
     <PostForm action={action} errors={errors} label="Webhook">
-      {once !== undefined && <input type="hidden" name="once" value={once} />}
       <TextField
         name="url"
         label="URL"
@@ -53,6 +52,7 @@ export function SettingsForm(props: SettingsFormProps) {
         <Submit kind="primary">{button}</Submit>
         <Link to={back}>Cancel</Link>
       </Buttons>
+      {once !== undefined && <input type="hidden" name="once" value={once} />}
     </PostForm>
   );
 }

@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 export type Verifier = Readonly<{ language: string; code: string }>;
 
 const PAGE = '../../../../docs/webhooks.md';
-const SECTION = /^### (.+?)(?: \(.*\))?\n+(?:<!--.*?-->\n+)?```\w+\n([\s\S]*?)```/gm;
+/** A heading without what stands in brackets, and the first code below it. */
+const SECTION = /^### (.+?)(?: \(.*\))?\n(?:(?!###|```).*\n)*```\w+\n([\s\S]*?)```/gm;
 
 /** The verifiers of the page for receivers, whose code runs in the tests. */
 export function readVerifiers(): readonly Verifier[] {
