@@ -15,6 +15,21 @@ import { programsCheck } from './commands/programs.ts';
 import { start } from './commands/start.ts';
 import { usage } from './commands/usage.ts';
 import { verify } from './commands/verify.ts';
+import {
+  webhookCreate,
+  webhookDelete,
+  webhookEdit,
+  webhookList,
+  webhookPause,
+  webhookResume,
+} from './commands/webhook.ts';
+import { webhookCancelRotation, webhookRotate, webhookSwitchSecret } from './commands/webhook-secret.ts';
+import {
+  webhookDeliveries,
+  webhookResend,
+  webhookResendFailed,
+  webhookTest,
+} from './commands/webhook-send.ts';
 import { usageOf, usageOfCommand } from './usage.ts';
 
 const COMMANDS: readonly Command[] = [
@@ -31,6 +46,19 @@ const COMMANDS: readonly Command[] = [
   keyRename,
   keyRevoke,
   keyRotate,
+  webhookList,
+  webhookCreate,
+  webhookEdit,
+  webhookPause,
+  webhookResume,
+  webhookDelete,
+  webhookRotate,
+  webhookSwitchSecret,
+  webhookCancelRotation,
+  webhookTest,
+  webhookDeliveries,
+  webhookResendFailed,
+  webhookResend,
   usage,
   configCheck,
   configReload,

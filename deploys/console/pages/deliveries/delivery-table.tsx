@@ -22,7 +22,10 @@ type DeliveryTableProps = Readonly<{
 
 /** Deliveries, each opening at the side. */
 export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, empty }: DeliveryTableProps) {
-  const webhook: Column<AccountDelivery> = { label: 'Webhook', cell: ({ url }) => new URL(url).host };
+  const webhook: Column<AccountDelivery> = {
+    label: 'Webhook',
+    cell: ({ url }) => <span class="url">{new URL(url).host}</span>,
+  };
   return (
     <Table
       caption="Deliveries"
@@ -69,9 +72,8 @@ function Event({ row: { eventKind, label, deploySlot } }: Readonly<{ row: Accoun
   return (
     <span class="lines">
       {label}
-      <span class="soft">
-        <code>{eventKind}</code>
-        {deploySlot !== null && ` ${countText(deploySlot)}`}
+      <span class="soft nowrap">
+        {deploySlot === null ? eventKind : `upgraded, slot ${countText(deploySlot)}`}
       </span>
     </span>
   );

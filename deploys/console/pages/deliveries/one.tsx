@@ -72,7 +72,8 @@ function showDelivery(deps: WebhookPageDeps, asked: AskedOfAccount, refusal?: Pa
   if (found === undefined) return notFound();
   const { delivery } = found;
   const path = deliveryPath(account, delivery.id);
-  const isMoving = delivery.finishedAtMs === null || delivery.resendAtMs !== null;
+  const isUnderWay = delivery.tries.at(-1)?.endedAtMs === null;
+  const isMoving = delivery.finishedAtMs === null || delivery.resendAtMs !== null || isUnderWay;
   const timeline = (
     <Panel title="Attempts" aside={<State delivery={delivery} />}>
       <Timeline delivery={delivery} nowMs={nowMs} isOperator={viewer.role === 'operator'} />
@@ -96,7 +97,8 @@ function showDelivery(deps: WebhookPageDeps, asked: AskedOfAccount, refusal?: Pa
             {timeline}
           </Live>
         ) : (
-          timeline
+          // The same part without its refresh: the one before is replaced by it once all is over.
+          <div id="delivery">{timeline}</div>
         )}
         <Envelope delivery={delivery} />
       </>

@@ -9,7 +9,7 @@ import type { Tone } from '../../page/tone.ts';
 export const STATE_WORDS: Readonly<Record<DeliveryState, readonly [text: string, tone: Tone]>> = {
   queued: ['queued', 'waiting'],
   attempting: ['attempting', 'waiting'],
-  retry_scheduled: ['retry scheduled', 'warning'],
+  retry_scheduled: ['retrying', 'warning'],
   delivered: ['delivered', 'good'],
   failed: ['failed', 'bad'],
   skipped: ['skipped', 'quiet'],
