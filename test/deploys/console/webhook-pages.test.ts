@@ -216,7 +216,7 @@ describe('a webhook', () => {
     const sent = await post(`${path}/resend-failed`, { since: page.field('since') ?? '' });
     expect(sent.location).toBe(`/accounts/7/deliveries?webhook=${id}&done=deliveries-resent`);
     await world.attemptDue(() => answered(200));
-    expect((await get(`/deliveries?state=delivered`)).text.match(/delivered 6\/6/g)).toHaveLength(3);
+    expect((await get(`/deliveries?state=delivered`)).text.match(/attempt 6\/6/g)).toHaveLength(3);
     expect((await post(`${path}/resend-failed`, { since: 'x' })).status).toBe(404);
   });
 });
@@ -230,6 +230,19 @@ test('what an operator changes is noted as theirs', async () => {
     actorKind: 'operator',
     actorId: 'u2',
   });
+});
+
+test('webhooks are listed newest first, twenty at a time', async () => {
+  for (let i = 0; i < 21; i++) {
+    await world.addWebhook(7, { url: `https://h${i}.example.com/` });
+    await world.clock.advance(1);
+  }
+  const hostsOf = ({ html }: { html: string }) =>
+    [...html.matchAll(/<strong>(h\d+)\./g)].map(([, host]) => host);
+  const first = await get('/webhooks');
+  expect(hostsOf(first)).toEqual(Array.from({ length: 20 }, (_, i) => `h${20 - i}`));
+  const older = /href="\/accounts\/7([^"]*)"[^>]*>\s*Older/.exec(first.html)?.[1] ?? '';
+  expect(hostsOf(await get(older))).toEqual(['h0']);
 });
 
 test('without a webhook the list says how to get one', async () => {

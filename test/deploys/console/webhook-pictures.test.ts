@@ -9,6 +9,9 @@ import { startSeededWorld } from './webhook-seed.ts';
 
 /** Where the pictures go, to be looked at. */
 const PICTURES = join(tmpdir(), 'sluice-console');
+/** How many tables must be moved sideways to be read. */
+const WIDE_TABLES =
+  "[...document.querySelectorAll('.table-frame')].filter((each) => each.scrollWidth > each.clientWidth).length";
 const LONG_MS = 60_000;
 
 let world: Awaited<ReturnType<typeof startSeededWorld>>;
@@ -66,6 +69,7 @@ describe.each([
       await page.screenshot({ path: join(PICTURES, `${name}-${theme}-${width}.png`), fullPage: true });
       expect(await accessibilityFaults(page)).toEqual([]);
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width);
+      expect(await page.evaluate(WIDE_TABLES)).toBe(0);
       expect(faults).toEqual([]);
     },
     LONG_MS,

@@ -24,7 +24,7 @@ type DeliveryTableProps = Readonly<{
 export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, empty }: DeliveryTableProps) {
   const webhook: Column<AccountDelivery> = {
     label: 'Webhook',
-    cell: ({ url }) => <span class="url">{new URL(url).host}</span>,
+    cell: ({ url }) => <Host host={new URL(url).host} />,
   };
   return (
     <Table
@@ -42,13 +42,21 @@ export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, em
         { label: 'Event', cell: (row) => <Event row={row} /> },
         ...(isOfOneWebhook ? [] : [webhook]),
         { label: 'State', cell: (row) => <State row={row} nowMs={nowMs} /> },
-        { label: 'Attempt', align: 'end', cell: ({ attempts }) => `${attempts}/${ATTEMPTS_MAX}` },
-        { label: 'Answer', align: 'end', cell: answerText },
+        { label: 'Last answer', align: 'end', cell: (row) => <Answer row={row} /> },
       ]}
       rows={rows}
       keyOf={({ id }) => id}
       empty={<Empty title={empty} />}
     />
+  );
+}
+
+/** A host on one line; the whole of a long one is in its tooltip. */
+function Host({ host }: Readonly<{ host: string }>) {
+  return (
+    <span class="host" title={host}>
+      {host}
+    </span>
   );
 }
 
@@ -74,6 +82,17 @@ function Event({ row: { eventKind, label, deploySlot } }: Readonly<{ row: Accoun
       {label}
       <span class="soft nowrap">
         {deploySlot === null ? eventKind : `upgraded, slot ${countText(deploySlot)}`}
+      </span>
+    </span>
+  );
+}
+
+function Answer({ row }: Readonly<{ row: AccountDelivery }>) {
+  return (
+    <span class="lines">
+      {answerText(row)}
+      <span class="soft">
+        attempt {row.attempts}/{ATTEMPTS_MAX}
       </span>
     </span>
   );

@@ -7,6 +7,7 @@ import { ButtonLink } from '../../page/form.tsx';
 import { Link } from '../../page/link.tsx';
 import { Live } from '../../page/live.tsx';
 import { shareText } from '../../page/number.ts';
+import { Pager, withQuery } from '../../page/pager.tsx';
 import { Panel } from '../../page/panel.tsx';
 import { Table } from '../../page/table.tsx';
 import { Ago } from '../../page/time.tsx';
@@ -19,14 +20,16 @@ import { programsText, WebhookState, WebhookUrl } from './shown-webhook.tsx';
 
 type Shown = Readonly<{ webhook: Webhook; health: WebhookHealth }>;
 
+/** Webhooks on one page: how each fares is read from up to a thousand deliveries. */
+const PAGE_ROWS = 20;
+
 /** Every webhook of the account with how it fares. */
 export function webhookListPage(deps: WebhookPageDeps): Page<AskedOfAccount> {
   return function webhookList({ account, nowMs, url, show }) {
     const path = webhooksPath(account);
     const labelOf = labelsOf(deps.programs({}, nowMs));
-    const rows = deps.webhooks
-      .list(account.id)
-      .map((webhook) => ({ webhook, health: deps.healthOf(webhook.id, nowMs) }));
+    const { webhooks, older, isFirst } = pageOf(deps.webhooks.list(account.id), url);
+    const rows = webhooks.map((webhook) => ({ webhook, health: deps.healthOf(webhook.id, nowMs) }));
     return show({
       title: 'Webhooks',
       aside: rows.length > 0 && (
@@ -35,7 +38,7 @@ export function webhookListPage(deps: WebhookPageDeps): Page<AskedOfAccount> {
         </ButtonLink>
       ),
       body: (
-        <Live id="webhooks" from={url.pathname} everySeconds={10}>
+        <Live id="webhooks" from={withQuery(url, {})} everySeconds={10}>
           <Panel title="Every webhook" isFlush>
             <Table
               caption="Webhooks"
@@ -51,9 +54,24 @@ export function webhookListPage(deps: WebhookPageDeps): Page<AskedOfAccount> {
               empty={<NoWebhooks path={path} />}
             />
           </Panel>
+          <Pager newer={isFirst ? undefined : path} older={older} />
         </Live>
       ),
     });
+  };
+}
+
+/** The webhooks of one page, the newest first, behind the one that the address names. */
+function pageOf(all: readonly Webhook[], url: URL) {
+  const newest = all.toReversed();
+  const after = newest.findIndex(({ id }) => id === url.searchParams.get('after'));
+  const webhooks = newest.slice(after + 1, after + 1 + PAGE_ROWS);
+  const last = webhooks.at(-1);
+  const isMore = after + 1 + PAGE_ROWS < newest.length;
+  return {
+    webhooks,
+    isFirst: after === -1,
+    older: isMore && last !== undefined ? withQuery(url, { after: last.id }) : undefined,
   };
 }
 
