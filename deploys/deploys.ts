@@ -131,6 +131,7 @@ function createQueue({ store, programs, random }: Pick<DeploysDeps, 'store' | 'p
 function consoleOf(deps: DeploysDeps, addressOf: AddressOf, webhooks: Webhooks | undefined) {
   const { people: login, programs, store, clock, log, config, random } = deps;
   if (login === undefined) return undefined;
+  const lookUps = createRequestLog<string>();
   const { origin } = config.publicUrl;
   const { people } = login;
   return createConsole(
@@ -143,7 +144,6 @@ function consoleOf(deps: DeploysDeps, addressOf: AddressOf, webhooks: Webhooks |
     },
     routesOf({
       origin,
-      clock,
       random,
       webhookPages: webhooks && {
         webhooks,
@@ -151,7 +151,7 @@ function consoleOf(deps: DeploysDeps, addressOf: AddressOf, webhooks: Webhooks |
         deliveries: createAccountDeliveries(store),
         programs: createProgramList(store, programs),
         history: createHistory(store),
-        enter: createRequestLog<string>(),
+        enter: (userId) => lookUps(userId, clock.monotonic()),
       },
       people,
       addressOf,

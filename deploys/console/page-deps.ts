@@ -1,4 +1,3 @@
-import type { Clock } from '../../shared/clock.ts';
 import type { PersonPagesDeps } from '../users/person-pages.ts';
 import type { WebhookPageDeps } from './pages/webhook-page-deps.ts';
 
@@ -7,7 +6,6 @@ export type PageDeps = PersonPagesDeps &
   Readonly<{
     /** The console's own, such as `https://console.example.com`. */
     origin: string;
-    clock: Pick<Clock, 'monotonic'>;
     /** Gives n uniform bytes. */
     random(bytes: number): Uint8Array;
     /** Absent where no webhooks are kept. */

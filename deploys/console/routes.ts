@@ -9,13 +9,13 @@ import { createThemeAction } from './theme-action.ts';
 
 /** Every page of the console, one row each. A page's own file says what it shows. */
 export function routesOf(deps: PageDeps): readonly Route[] {
-  const { webhookPages: webhooks, clock, random } = deps;
+  const { webhookPages: webhooks, random } = deps;
   return [
     forAnyone('/', { get: createStartPage() }),
     forAnyone('/theme', { post: createThemeAction(deps.origin) }),
     ...(webhooks === undefined
       ? []
-      : [...programPages(webhooks), ...webhookPages(webhooks, clock, random), ...deliveryPages(webhooks)]),
+      : [...programPages(webhooks), ...webhookPages(webhooks, random), ...deliveryPages(webhooks)]),
     // These look at the session by themselves: who has half a session is let into the second step alone.
     ...personPages(deps).map(({ path, ...answers }) => forAnyone(path, answers)),
   ];

@@ -12,6 +12,6 @@ export type WebhookPageDeps = Readonly<{
   deliveries: AccountDeliveries;
   programs(wish: ProgramWish, nowMs: number): readonly ProgramShown[];
   history: Pick<History, 'of'>;
-  /** The rate of looking hosts up, by user. */
-  enter: Enter<string>;
+  /** The rate of looking hosts up: a user has that of a key. */
+  enter(userId: string): ReturnType<Enter<string>>;
 }>;

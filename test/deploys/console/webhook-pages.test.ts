@@ -95,6 +95,8 @@ describe('adding a webhook', () => {
     expect(world.network.asked).toEqual(['hooks.example.com']);
     for (let i = 1; i < 300; i++) await post('/webhooks/check', { url: URL_TEXT });
     expect((await post('/webhooks/check', { url: URL_TEXT })).page.text).toContain('Too many requests');
+    const made = await post('/webhooks/new', { url: URL_TEXT });
+    expect([made.status, made.page.text]).toEqual([422, expect.stringContaining('Too many requests')]);
   });
 
   test('takes chosen programs, the one that was clicked before them, and refuses none chosen', async () => {

@@ -48,15 +48,16 @@ export function startWebhookWorld(viewer: Viewer = CUSTOMER, programs = PROGRAMS
   const made = { store, clock, seal: testSeal, policy: network.policy, isWatched, enqueue, random };
   const webhooks = createWebhooks({ ...made, wake: () => undefined });
   const secretsOf = createSecretsOf(store, testSeal);
+  const lookUps = createRequestLog<string>();
   const deps: WebhookPageDeps = {
     webhooks,
     healthOf: createWebhookHealth(store),
     deliveries: createAccountDeliveries(store),
     programs: createProgramList(store, programs),
     history: createHistory(store),
-    enter: createRequestLog<string>(),
+    enter: (userId) => lookUps(userId, clock.monotonic()),
   };
-  const routes = [...programPages(deps), ...webhookPages(deps, clock, random), ...deliveryPages(deps)];
+  const routes = [...programPages(deps), ...webhookPages(deps, random), ...deliveryPages(deps)];
   const readings = createReadings(store);
 
   /** A webhook that must be made. */

@@ -27,10 +27,12 @@ export function createWebhookPage(
   };
 
   const post: Action<AskedOfAccount> = async (asked) => {
-    const { form, account, request } = asked;
+    const { form, account, request, viewer } = asked;
     const given = givenFrom(form);
     const once = form.get('once') ?? newForm();
     const again = (errors: FormErrors) => showForm(deps, asked, given, once, errors);
+    const entry = deps.enter(viewer.userId);
+    if (entry.kind === 'over-rate') return again({ form: refusalText(entry) });
     const created = await deps.webhooks.create(byOf(asked), { ...settingsOf(given), once }, request.signal);
     switch (created.kind) {
       case 'created':

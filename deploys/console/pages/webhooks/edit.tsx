@@ -9,6 +9,7 @@ import { seeOther } from '../../see-other.ts';
 import type { WebhookPageDeps } from '../webhook-page-deps.ts';
 import { type GivenSettings, givenFrom, settingsOf } from './given.ts';
 import { webhookPath, webhooksPath } from './paths.ts';
+import { refusalText } from './refusal-text.ts';
 import { SettingsForm } from './settings-form.tsx';
 import { hostOf } from './shown-webhook.tsx';
 
@@ -48,6 +49,8 @@ export function editWebhookPage(deps: WebhookPageDeps): Answers<AskedOfAccount> 
     post: async (asked) => {
       const id = asked.params['webhookId'] ?? '';
       const given = givenFrom(asked.form);
+      const entry = deps.enter(asked.viewer.userId);
+      if (entry.kind === 'over-rate') return showForm(asked, given, { form: refusalText(entry) });
       const edited = await deps.webhooks.edit(byOf(asked), id, settingsOf(given), asked.request.signal);
       switch (edited.kind) {
         case 'edited':

@@ -5,7 +5,6 @@ import type { Action, AskedOfAccount } from '../../asked.ts';
 import { ownPath } from '../../own-path.ts';
 import { Icon } from '../../page/icon.tsx';
 import type { Tone } from '../../page/tone.ts';
-import type { Clock } from '../../../../shared/clock.ts';
 import type { WebhookPageDeps } from '../webhook-page-deps.ts';
 import { refusalText } from './refusal-text.ts';
 
@@ -29,15 +28,12 @@ export function UrlCheck({ path }: Readonly<{ path: string }>) {
 }
 
 /** Checks a URL as the service does when a webhook is made, and makes nothing. POST, because a URL may hold a secret. */
-export function urlCheckAction(
-  { webhooks, enter }: WebhookPageDeps,
-  clock: Pick<Clock, 'monotonic'>,
-): Action<AskedOfAccount> {
+export function urlCheckAction({ webhooks, enter }: WebhookPageDeps): Action<AskedOfAccount> {
   return async function checkUrl({ form, viewer, request, show }) {
     const url = (form.get('url') ?? '').trim();
     const answer = async (): Promise<readonly [Tone, string] | undefined> => {
       if (url.length < LOOKED_AT_FROM) return undefined;
-      const entry = enter(viewer.userId, clock.monotonic());
+      const entry = enter(viewer.userId);
       if (entry.kind === 'over-rate') return ['warning', refusalText(entry)];
       return toldOf(await webhooks.check({ url }, request.signal));
     };

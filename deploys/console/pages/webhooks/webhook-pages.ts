@@ -1,4 +1,3 @@
-import type { Clock } from '../../../../shared/clock.ts';
 import { forAccount, type Route } from '../../routing/route.ts';
 import type { WebhookPageDeps } from '../webhook-page-deps.ts';
 import { deleteAction, toggleAction } from './change.ts';
@@ -12,16 +11,12 @@ import { testAction } from './send-test.ts';
 import { urlCheckAction } from './url-check.tsx';
 
 /** Every page on the webhooks of an account. `random` gives n uniform bytes. */
-export function webhookPages(
-  deps: WebhookPageDeps,
-  clock: Pick<Clock, 'monotonic'>,
-  random: (bytes: number) => Uint8Array,
-): readonly Route[] {
+export function webhookPages(deps: WebhookPageDeps, random: (bytes: number) => Uint8Array): readonly Route[] {
   const one = '/webhooks/:webhookId';
   return [
     forAccount('/webhooks', { get: webhookListPage(deps) }),
     forAccount('/webhooks/new', createWebhookPage(deps, random)),
-    forAccount('/webhooks/check', { post: urlCheckAction(deps, clock) }),
+    forAccount('/webhooks/check', { post: urlCheckAction(deps) }),
     forAccount(one, { get: webhookPage(deps) }),
     forAccount(`${one}/edit`, editWebhookPage(deps)),
     forAccount(`${one}/pause`, { post: toggleAction(deps, 'pause') }),
