@@ -35,6 +35,9 @@ export const LOOKED_AT_MAX = 5_000;
 export const ID_PART_MIN = 8;
 const LIMIT_MAX = 100;
 
+/** `nextTryAtMs` is absent when nothing waits to be tried again. */
+export type Trouble = Readonly<{ lastError: string | undefined; nextTryAtMs: number | undefined }>;
+
 type Bound = Readonly<{ owner: number | string; atMs: number; id: string }>;
 type Filter = Bound &
   Readonly<{
@@ -64,6 +67,10 @@ export function createAccountDeliveries(store: Store) {
   );
   const nextTry = store.prepare<{ at: number | null }, [string]>(`
     SELECT min(next_attempt_at_ms) AS at FROM deliveries WHERE webhook_id = ? AND state = 'retry_scheduled'`);
+  const lastError = store.prepare<{ error: string }, [string]>(`
+    SELECT last_error AS error FROM deliveries
+    WHERE webhook_id = ? AND last_error IS NOT NULL AND state IN ('failed', 'retry_scheduled')
+    ORDER BY created_at_ms DESC, id LIMIT 1`);
 
   return {
     page(accountId: number, wish: DeliveryWish): DeliveryPage {
@@ -99,8 +106,11 @@ export function createAccountDeliveries(store: Store) {
     },
     find: (accountId: number, id: string): AccountDelivery | undefined =>
       byId.get({ accountId, from: id, to: `${id} `, limit: 1 }) ?? undefined,
-    /** When a delivery of this webhook that failed before is tried again, in Unix milliseconds. */
-    nextTryAtMs: (webhookId: string): number | undefined => nextTry.get(webhookId)?.at ?? undefined,
+    /** What a webhook that fails last failed with, and when one of its deliveries is tried again (Unix milliseconds). */
+    trouble: (webhookId: string): Trouble => ({
+      lastError: lastError.get(webhookId)?.error,
+      nextTryAtMs: nextTry.get(webhookId)?.at ?? undefined,
+    }),
   };
 }
 

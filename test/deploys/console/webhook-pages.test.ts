@@ -199,6 +199,7 @@ describe('a webhook', () => {
   test('that fails says since when, the last error and the next try, on its page and in the list', async () => {
     await post(`${path}/test`, {});
     await world.attemptDue(() => answered(503));
+    await post(`${path}/test`, {});
     const { text } = await get(path);
     expect(text).toContain('Failing since');
     expect(text).toContain('last error: 503');

@@ -109,7 +109,7 @@ function Day({ health }: Readonly<{ health: WebhookHealth }>) {
 function NoWebhooks({ path }: Readonly<{ path: string }>) {
   return (
     <Empty title="No webhooks yet">
-      <p>A webhook is told within a minute or two when a program that you watch is deployed.</p>
+      <p>A webhook tells your own service when a watched program is deployed.</p>
       <ButtonLink to={`${path}/new`} kind="primary">
         Add webhook
       </ButtonLink>

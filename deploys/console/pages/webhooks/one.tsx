@@ -1,5 +1,4 @@
 /** @jsxImportSource preact */
-import type { WebhookHealth } from '../../../webhooks/webhook-health.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 import type { AskedOfAccount, Page } from '../../asked.ts';
 import { ConfirmForm } from '../../page/confirm-form.tsx';
@@ -60,7 +59,7 @@ export function showWebhook(
             <Notice tone="bad">{refusalText(refusal)}</Notice>
           </div>
         )}
-        <Failing deps={deps} webhook={webhook} health={health} nowMs={nowMs} />
+        <Failing deps={deps} webhook={webhook} nowMs={nowMs} />
         <WebhookStats health={health} />
         <Columns>
           <About webhook={webhook} nowMs={nowMs} labelOf={labelsOf(deps.programs({}, nowMs))} />
@@ -106,15 +105,13 @@ function Buttons({ webhook, path }: Readonly<{ webhook: Webhook; path: string }>
 type FailingProps = Readonly<{
   deps: WebhookPageDeps;
   webhook: Webhook;
-  health: WebhookHealth;
   nowMs: number;
 }>;
 
-function Failing({ deps, webhook, health, nowMs }: FailingProps) {
+function Failing({ deps, webhook, nowMs }: FailingProps) {
   const { failingSinceMs, consecutiveFailures } = webhook;
   if (failingSinceMs === null || webhook.pausedAtMs !== null) return null;
-  const nextTryAtMs = deps.deliveries.nextTryAtMs(webhook.id);
-  const error = health.last?.error;
+  const { lastError, nextTryAtMs } = deps.deliveries.trouble(webhook.id);
   return (
     <Notice tone="bad">
       <p>
@@ -122,7 +119,7 @@ function Failing({ deps, webhook, health, nowMs }: FailingProps) {
           Failing since <Time atMs={failingSinceMs} />
         </strong>
         , {consecutiveFailures === 1 ? 'one attempt' : `${consecutiveFailures} attempts`} in a row
-        {error !== undefined && error !== null && `; last error: ${wordOf(error)}`}.{' '}
+        {lastError !== undefined && `; last error: ${wordOf(lastError)}`}.{' '}
         {nextTryAtMs === undefined ? (
           'Nothing waits to be tried again.'
         ) : (
