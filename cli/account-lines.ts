@@ -61,6 +61,10 @@ function refusalOf(config: Config, name: string, result: Exclude<AccountResult, 
       return failed('An account name is 1 to 64 printable characters without a space at either end.');
     case 'name-taken':
       return failed(`An account named "${name}" exists already.`);
+    case 'reserved-name':
+      return failed(
+        'The accounts demo and sluice-watcher are known by their names, which no other can have.',
+      );
     case 'unknown-account':
       return failed(unknownAccount(name));
     case 'unknown-plan':

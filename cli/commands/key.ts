@@ -45,6 +45,8 @@ export const keyRename: Command = {
           return { kind: 'done', objects: [recordOf(result.row)], text: `Key ${id} is now named ${name}.\n` };
         case 'bad-name':
           return failed(BAD_NAME);
+        case 'reserved-name':
+          return failed('The keys of demo and sluice-watcher are known by their names.');
         case 'unknown-key':
           return failed(unknownKey(id));
         default:

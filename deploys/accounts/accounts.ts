@@ -11,6 +11,7 @@ import {
 import type { ChangeAction, NoteChange } from './change-note.ts';
 import { type Addition, CREDITS_MAX, createCreditsAdded, isReason } from './credits-added.ts';
 import { isLabel } from './label.ts';
+import { isReserved } from './reserved.ts';
 
 /** What `set` changes; an absent member stays. `plan: undefined` takes the plan away. */
 export type AccountChange = Readonly<{
@@ -22,6 +23,8 @@ export type AccountResult =
   | { readonly kind: 'account'; readonly account: Account }
   | { readonly kind: 'bad-name' }
   | { readonly kind: 'name-taken' }
+  /** The service itself knows the account by its name. */
+  | { readonly kind: 'reserved-name' }
   | { readonly kind: 'unknown-account' }
   | { readonly kind: 'unknown-plan'; readonly plan: string }
   /** Credits were to be set on an account whose plan has no credit limit, or which has no plan. */
@@ -94,6 +97,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     const row = rowOf(name);
     if (row === undefined) return { kind: 'unknown-account' };
     if (!isLabel(to)) return { kind: 'bad-name' };
+    if (isReserved(name) || isReserved(to)) return { kind: 'reserved-name' };
     if (to === name) return accountOf(name);
     if (rowOf(to) !== undefined) return { kind: 'name-taken' };
     put({ ...row, name: to });

@@ -6,6 +6,7 @@ import type { Detail } from '../audit/audit.ts';
 import type { ChangeAction, NoteChange } from './change-note.ts';
 import { createKeyRows, type KeyRow, type KeyRows } from './key-row.ts';
 import { isLabel } from './label.ts';
+import { isReserved } from './reserved.ts';
 
 /** A key just made: the only time that `key` can be read. */
 export type NewKey = Readonly<{ key: ApiKey; id: KeyId; account: string; name: string }>;
@@ -28,6 +29,8 @@ export type RevokeResult =
 
 export type RenameResult =
   | { readonly kind: 'renamed'; readonly row: KeyRow }
+  /** The service itself knows the keys of this account by their names. */
+  | { readonly kind: 'reserved-name' }
   | { readonly kind: 'unknown-key' }
   | { readonly kind: 'bad-name' };
 
@@ -76,6 +79,7 @@ export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
     const row = find(id, owner);
     if (row === undefined) return { kind: 'unknown-key' };
     if (!isLabel(name)) return { kind: 'bad-name' };
+    if (isReserved(row.account)) return { kind: 'reserved-name' };
     if (name !== row.name) {
       setName.run(name, id);
       tell('key.rename', id, row.accountId, by, { from: row.name, to: name });

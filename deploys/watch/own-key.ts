@@ -5,10 +5,9 @@ import { Secret } from '../../shared/secret.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { createAccounts } from '../accounts/accounts.ts';
 import { createKeys } from '../accounts/keys.ts';
+import { WATCHER } from '../accounts/reserved.ts';
 import type { Actor } from '../audit/actor.ts';
 
-/** The account the watcher reads as; its usage is counted like any other's. */
-const ACCOUNT = 'sluice-watcher';
 const KEY_NAME = 'issued at start';
 const STARTED: Actor = { kind: 'command-line' };
 
@@ -50,11 +49,11 @@ export function issueOwnKey({ store, plans, clock, random }: OwnKeyDeps): Secret
   const keys = createKeys({ store, clock, random, note });
   const issue = store.transaction((): Secret => {
     const plan = watcherPlan(plans);
-    const account = accounts.find(ACCOUNT);
-    if (account === undefined) accounts.create(ACCOUNT, plan, STARTED);
-    else if (account.plan !== plan) accounts.set(ACCOUNT, { plan: { name: plan } }, STARTED);
-    for (const { id, state } of keys.list(ACCOUNT)) if (state !== 'revoked') keys.revoke(id, STARTED);
-    const created = keys.create(ACCOUNT, KEY_NAME, STARTED);
+    const account = accounts.find(WATCHER);
+    if (account === undefined) accounts.create(WATCHER, plan, STARTED);
+    else if (account.plan !== plan) accounts.set(WATCHER, { plan: { name: plan } }, STARTED);
+    for (const { id, state } of keys.list(WATCHER)) if (state !== 'revoked') keys.revoke(id, STARTED);
+    const created = keys.create(WATCHER, KEY_NAME, STARTED);
     if (created.kind !== 'created') throw new Error(`the watcher's key could not be made: ${created.kind}`);
     return new Secret(created.made.key);
   });

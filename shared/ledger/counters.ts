@@ -1,17 +1,15 @@
-/**
- * The counters that usage is made of, each with its column: what every cell has, and what days and months add up.
- *
- * Of calls that were answered, each is in one of the five from `within10Ms` to `slower`, by the milliseconds from its
- * request, read whole, to the first byte of its own answer handed to the caller: up to and with 10, 50, 250, 1000, or
- * more. In a batch that is when its turn came, for that is what its caller waited for.
- */
-export const USAGE_COUNTERS = {
+const COUNTED = {
   calls: 'calls',
   credits: 'credits',
   refunded: 'refunded',
   errors: 'errors',
   bytesOut: 'bytes_out',
   refused: 'refused',
+} as const;
+
+const JOURNALLED = { charged: 'charged', returned: 'returned' } as const;
+
+const LATENCIES = {
   within10Ms: 'within_10ms',
   within50Ms: 'within_50ms',
   within250Ms: 'within_250ms',
@@ -19,8 +17,20 @@ export const USAGE_COUNTERS = {
   slower: 'slower',
 } as const;
 
-/** The counters of an hour's cell: those of usage, and what of its credits went through the journal. */
-export const CELL_COUNTERS = { ...USAGE_COUNTERS, charged: 'charged', returned: 'returned' } as const;
+/**
+ * The counters that usage is made of, each with its column: what every cell has, and what days and months add up.
+ *
+ * Of calls that were answered, each is in one of the five from `within10Ms` to `slower`, by the milliseconds from its
+ * request, read whole, to the first byte of its own answer handed to the caller: up to and with 10, 50, 250, 1000, or
+ * more. In a batch that is when its turn came, for that is what its caller waited for.
+ */
+export const USAGE_COUNTERS = { ...COUNTED, ...LATENCIES } as const;
+
+/**
+ * The counters of an hour's cell: those of usage, and what of its credits went through the journal. Their order is that
+ * of the columns in the ledger; a new counter comes last.
+ */
+export const CELL_COUNTERS = { ...COUNTED, ...JOURNALLED, ...LATENCIES } as const;
 
 export type UsageCounter = keyof typeof USAGE_COUNTERS;
 export type CellCounter = keyof typeof CELL_COUNTERS;

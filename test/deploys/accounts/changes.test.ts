@@ -138,6 +138,15 @@ describe('a new name', () => {
     expect(accounts.rename('c', 'd', BY)).toEqual({ kind: 'unknown-account' });
     expect(accounts.rename('a', 'a', BY)).toMatchObject({ kind: 'account', account: { name: 'a' } });
   });
+  test('is not given to an account that the service knows by its name, nor its name to another', () => {
+    for (const name of ['demo', 'sluice-watcher', 'a']) accounts.create(name, 'trial', BY);
+    const reserved = { kind: 'reserved-name' } as const;
+    expect(accounts.rename('demo', 'x', BY)).toEqual(reserved);
+    expect(accounts.rename('sluice-watcher', 'x', BY)).toEqual(reserved);
+    expect(keys.rename(newKey('demo', 'demo').id, 'x', BY)).toEqual(reserved);
+    store.run("DELETE FROM accounts WHERE name = 'sluice-watcher'");
+    expect(accounts.rename('a', 'sluice-watcher', BY)).toEqual(reserved);
+  });
   test('of a key is shown in its row', () => {
     accounts.create('a', 'trial', BY);
     const { id } = newKey('a');
