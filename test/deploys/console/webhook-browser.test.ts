@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { addressOf } from '../../fakes/chain.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { accessibilityFaults } from '../../started/accessibility.ts';
@@ -6,6 +8,8 @@ import { type StartedBrowser, startBrowser } from '../../started/browser.ts';
 import { ORIGIN } from './started.tsx';
 import { startWebhookWorld, type WebhookWorld } from './webhook-world.ts';
 
+/** Where the pictures go, to be looked at. */
+const PICTURES = join(tmpdir(), 'sluice-console');
 const LONG_MS = 60_000;
 
 let browser: StartedBrowser;
@@ -60,6 +64,7 @@ describe('in a browser', () => {
       await page.getByLabel(/^Program B/).check();
       expect(await accessibilityFaults(page)).toEqual([]);
       await page.getByRole('button', { name: 'Add webhook' }).click();
+      await page.screenshot({ path: join(PICTURES, 'webhook-secret.png'), fullPage: true });
       const secret = await page.locator('#secret').textContent();
       expect(secret?.trim()).toMatch(/^whsec_[0-9a-f]{64}$/);
       expect(await accessibilityFaults(page)).toEqual([]);
@@ -86,6 +91,7 @@ describe('in a browser', () => {
       await world.attemptDue(() => answered(200, '<b>thanks</b>'));
       await page.getByText('Test: Answered 200').waitFor();
       await page.getByText('<b>thanks</b>').waitFor();
+      await page.screenshot({ path: join(PICTURES, 'webhook-test.png') });
       expect(new URL(page.url()).pathname).toBe(`/accounts/7/webhooks/${id}`);
 
       await page.goto('/accounts/7/deliveries');
@@ -94,6 +100,7 @@ describe('in a browser', () => {
       await drawer.getByText('Attempt 1 of 6').waitFor();
       await drawer.getByText('"event": "ping"').waitFor();
       expect(await accessibilityFaults(page)).toEqual([]);
+      await page.screenshot({ path: join(PICTURES, 'delivery-drawer.png') });
       await drawer.getByRole('button', { name: 'Resend' }).click();
       await page.getByText('The delivery is queued to be sent again.').waitFor();
       await world.attemptDue(() => answered(204));
