@@ -24,6 +24,21 @@ import {
   userSignOut,
 } from './commands/user.ts';
 import { verify } from './commands/verify.ts';
+import {
+  webhookCreate,
+  webhookDelete,
+  webhookEdit,
+  webhookList,
+  webhookPause,
+  webhookResume,
+} from './commands/webhook.ts';
+import { webhookCancelRotation, webhookRotate, webhookSwitchSecret } from './commands/webhook-secret.ts';
+import {
+  webhookDeliveries,
+  webhookResend,
+  webhookResendFailed,
+  webhookTest,
+} from './commands/webhook-send.ts';
 import { usageOf, usageOfCommand } from './usage.ts';
 
 const COMMANDS: readonly Command[] = [
@@ -46,6 +61,19 @@ const COMMANDS: readonly Command[] = [
   userResetSecondFactor,
   userSignOut,
   userRemove,
+  webhookList,
+  webhookCreate,
+  webhookEdit,
+  webhookPause,
+  webhookResume,
+  webhookDelete,
+  webhookRotate,
+  webhookSwitchSecret,
+  webhookCancelRotation,
+  webhookTest,
+  webhookDeliveries,
+  webhookResendFailed,
+  webhookResend,
   usage,
   audit,
   configCheck,

@@ -26,7 +26,7 @@ import type { WatchedProgram } from './watch/watched.ts';
 import type { WatchState } from './watch/watcher.ts';
 import { createWatching } from './watching.ts';
 import type { Seal } from './webhooks/seal.ts';
-import { createWebhooks } from './webhooks/webhooks.ts';
+import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts';
 
 export type DeploysDeps = Readonly<{
   config: Pick<DeploysConfig, 'publicUrl' | 'rpcUrls' | 'rpcKey' | 'pollMs'>;
@@ -74,14 +74,16 @@ export function createDeploys(deps: DeploysDeps) {
   const deliveries = deps.delivery && createDeliveries({ ...deps.delivery, ...sending });
   const wake = () => deliveries?.wake();
   const { watcher, timeOf } = createWatching({ ...deps, enqueue, outbox, metrics, wake });
+  const webhooks = webhooksOf(deps, enqueue, wake);
   const addresses = createClientAddresses(deps.people?.clientAddressHeader);
   const watcherHealth = () => healthOf(watcher.state(), config.pollMs, clock.now());
   const pages = consoleOf(deps, addresses.of, {
     watcher: () => ({ health: watcherHealth(), ...seenIn(watcher.state()) }),
     deliveries: () => deliveries?.health(),
+    webhooks,
   });
   const app = createApp({
-    webhooks: webhookRoutesOf(deps, enqueue, keys.identify, wake),
+    webhooks: webhooks && webhookRoutesOf(deps, webhooks, keys.identify),
     answerPrograms: createProgramsAnswer({
       identify: keys.identify,
       enter: createRequestLog(),
@@ -145,13 +147,18 @@ function createQueue({ store, programs, random }: Pick<DeploysDeps, 'store' | 'p
   return { enqueue, outbox: createOutbox(store, random) };
 }
 
-/** The routes of webhooks, with a rate of their own beside that of the programs. */
-function webhookRoutesOf(deps: DeploysDeps, enqueue: Enqueue, identify: Identify, wake: () => void) {
+/** All that can be done with webhooks, for the API and the console alike. */
+function webhooksOf(deps: DeploysDeps, enqueue: Enqueue, wake: () => void): Webhooks | undefined {
   const { programs, store, clock, random } = deps;
   if (deps.webhooks === undefined) return undefined;
   const watched = new Set<string>(programs.map(({ address }) => address));
   const isWatched = (address: string) => watched.has(address);
-  const webhooks = createWebhooks({ ...deps.webhooks, store, clock, enqueue, wake, isWatched, random });
+  return createWebhooks({ ...deps.webhooks, store, clock, enqueue, wake, isWatched, random });
+}
+
+/** The routes of webhooks, with a rate of their own beside that of the programs. */
+function webhookRoutesOf(deps: DeploysDeps, webhooks: Webhooks, identify: Identify) {
+  const { clock } = deps;
   const bySession = deps.people && bySessionOf(deps.people.people, deps);
   const admit = createAdmit({ identify, enter: createRequestLog(), clock, ...(bySession && { bySession }) });
   return { admit, webhooks };

@@ -8,6 +8,7 @@ import type { ReadUsageView } from '../usage/usage-view.ts';
 import type { LiveMinutes } from '../usage/watch-minutes.ts';
 import type { PersonPagesDeps } from '../users/person-pages.ts';
 import type { OperatorDeps } from './pages/operator/operator-deps.ts';
+import type { WebhookPageDeps } from './pages/webhook-page-deps.ts';
 import type { Webhook } from '../webhooks/webhook.ts';
 import type { Reveals } from './reveals.ts';
 
@@ -34,4 +35,6 @@ export type PageDeps = PersonPagesDeps &
     clock: Clock;
     /** Gives n uniform bytes. */
     random(bytes: number): Uint8Array;
+    /** Absent where no webhooks are kept. */
+    webhookPages?: WebhookPageDeps | undefined;
   }>;

@@ -46,6 +46,10 @@ export function outcomeResponse(outcome: Outcome): Response {
       return jsonResponse({ deliveries: 1 }, 202);
     case 'too-many':
       return conflict(`The account has ${WEBHOOKS_MAX} webhooks, which is the most`);
+    case 'made-before':
+      return conflict('The webhook was made before');
+    case 'changed-meanwhile':
+      return conflict('The webhook was changed meanwhile');
     case 'rotation-pending':
       return conflict('A rotated secret is waiting: let it take over or cancel it first');
     case 'no-rotation':

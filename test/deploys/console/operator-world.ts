@@ -87,6 +87,7 @@ export function startOperatorWorld({ gateways = [], statusOf, installation, runn
         programs: 45,
       }),
       deliveries: () => ({ isWell: true, sentence: '0 deliveries are due.' }),
+      webhooks: undefined,
       ...running,
     },
   );
