@@ -10,6 +10,8 @@ export type Started = Readonly<{
   pid: number;
   exited: Promise<number>;
   stderr: Promise<string>;
+  /** Lines on its standard output so far: the ready line and its log. */
+  linesPrinted(): number;
   kill(signal: NodeJS.Signals): void;
   /** Ends its standard input, as the death of its parent does. */
   endInput(): void;
@@ -47,13 +49,15 @@ export async function startProcess(args: readonly string[], cwd: string): Promis
     stderr: 'pipe',
   });
   const stderr = child.stderr.text();
-  const url = await readyUrl(child.stdout);
+  const printed = { lines: 0 };
+  const url = await readyUrl(child.stdout, printed);
   if (url === undefined) throw new Error(`it did not start: ${await stderr}`);
   return {
     url: new URL(url),
     pid: child.pid,
     exited: child.exited,
     stderr,
+    linesPrinted: () => printed.lines,
     kill: (signal) => child.kill(signal),
     endInput: () => void child.stdin.end(),
     async [Symbol.asyncDispose]() {
@@ -63,13 +67,17 @@ export async function startProcess(args: readonly string[], cwd: string): Promis
   };
 }
 
-async function readyUrl(stdout: ReadableStream<Uint8Array>): Promise<string | undefined> {
+async function readyUrl(
+  stdout: ReadableStream<Uint8Array>,
+  printed: { lines: number },
+): Promise<string | undefined> {
   const decoder = new TextDecoder();
   let text = '';
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   // Read to the end in the background, so that the child never waits for its log to be taken.
   void (async () => {
     for await (const chunk of stdout) {
+      for (const byte of chunk) if (byte === 10) printed.lines++;
       if (text.length < 65_536) text += decoder.decode(chunk, { stream: true });
       const url = /\{"ready":"[a-z]+","url":"([^"]+)"\}/.exec(text)?.[1];
       if (url !== undefined) resolve(url);
