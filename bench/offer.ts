@@ -91,8 +91,11 @@ export async function offer(options: Offer, signal: AbortSignal): Promise<Float3
     lines.add(line);
     await connect(line);
   }
-  await systemClock.sleep(Math.max(0, (options.startMs ?? 0) - systemClock.now()), signal);
+  const waitMs = (options.startMs ?? 0) - systemClock.now();
+  await systemClock.sleep(Math.max(0, waitMs), signal);
   const firstMs = systemClock.monotonic();
+  // One that connected late still tells instants from when it was to begin.
+  const lateMs = options.startMs === undefined ? 0 : systemClock.now() - options.startMs;
   const endMs = firstMs + 1_000 * seconds;
   let [sent, skipped] = [0, 0];
   for (let nowMs = firstMs; nowMs < endMs && !signal.aborted; nowMs = systemClock.monotonic()) {
@@ -102,8 +105,8 @@ export async function offer(options: Offer, signal: AbortSignal): Promise<Float3
     skipped += Math.max(0, due - sendable - Math.ceil((perSecond * BEHIND_MS) / 1_000));
     await systemClock.sleep(TURN_MS, signal);
   }
-  const lateMs = systemClock.monotonic() + LATE_MS;
-  while ([...lines].some(({ body }) => body >= 0) && systemClock.monotonic() < lateMs)
+  const lastMs = systemClock.monotonic() + LATE_MS;
+  while ([...lines].some(({ body }) => body >= 0) && systemClock.monotonic() < lastMs)
     await systemClock.sleep(TURN_MS, signal);
   over.abort();
   for (const line of lines) {
@@ -111,7 +114,8 @@ export async function offer(options: Offer, signal: AbortSignal): Promise<Float3
     line.socket?.terminate();
   }
   // Instants count from the first request, not from the first connection.
-  return Float32Array.from(numbers, (n, i) => (i % ANSWER_FIELDS === 0 ? n - (firstMs - startMs) : n));
+  const beforeMs = firstMs - lateMs - startMs;
+  return Float32Array.from(numbers, (n, i) => (i % ANSWER_FIELDS === 0 ? n - beforeMs : n));
 }
 
 function requestOf({ url, key }: Offer, body: string): Buffer {

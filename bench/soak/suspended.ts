@@ -6,8 +6,8 @@ import { CALL, type Centre, startCentre, startSubject } from './subject.ts';
 
 const PROCESSES = 4;
 const RPS = 100;
-const QUIET_MS = 3_000;
-const AFTER_MS = 4_000;
+const QUIET_MS = 2_000;
+const AFTER_MS = 2_000;
 
 /** What was answered while one process stood still, and how long it did. */
 export type Suspended = Readonly<{ seen: Answers; seconds: number; fromMs: number; untilMs: number }>;
