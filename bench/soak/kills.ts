@@ -95,10 +95,9 @@ export function exactness(seen: Stormed): readonly Finding[] {
   const all = [...during, ...after];
   const answered = creditsOf(all, 'answered');
   const lost = creditsOf(all, 'lost');
-  const strange = (outcomes(all).strange ?? 0) + (outcomes(all)['key-unavailable'] ?? 0);
   return [
     said('kills', String(kills)),
-    said('answered, lost', `${outcomes(all).answered ?? 0}, ${outcomes(all).lost ?? 0}`),
+    said('all answers', JSON.stringify(outcomes(all))),
     between('credits spent, by the ledger', spent, credits, credits),
     between('credits spent, by usage', seen.inCells, credits, credits),
     between('accounts whose books differ', seen.mismatches, 0, 0),
@@ -106,7 +105,7 @@ export function exactness(seen: Stormed): readonly Finding[] {
     atMost('credits spent and not answered', spent - answered, lost),
     atMost('requests lost', outcomes(all).lost ?? 0, kills * connections),
     between('402 that came too early', earlyRefusals(all, credits), 0, 0),
-    between('answers that contradict themselves', strange, 0, 0),
+    between('answers that contradict themselves', outcomes(all).strange ?? 0, 0, 0),
   ];
 }
 

@@ -84,7 +84,7 @@ async function comeBack(kind: OutageKind, redis: StartedRedis, proxy: ReturnType
 }
 
 /** What a trial may be told while nobody can say how much it has left, or others hold it. */
-const FINE = ['credits-unavailable', 'over-rate'] as const;
+const FINE = ['credits-unavailable', 'key-unavailable', 'over-rate'] as const;
 
 function others(answers: Answers, ...fine: readonly Outcome[]): number {
   const counts = outcomes(answers);
@@ -133,6 +133,7 @@ export function smoothness(seen: Outage): readonly Finding[] {
     said('light: p99 ms before, in it', `${quietMs.toFixed(1)}, ${outMs.toFixed(1)}`),
     // Within noise: a ratio, or two milliseconds where both are short.
     atMost('light: p99 more in the outage, ms', outMs - quietMs, Math.max(2, 0.5 * quietMs), 1),
+    said('trial: all answers', JSON.stringify(outcomes(trial))),
     between('trial: neither answered nor 503', others(trial, 'answered', 'credits-unavailable'), 0, 0),
     between('trial: 503 before', others(within(trial, WARM_MS, fromMs), 'answered'), 0, 0),
     between(

@@ -13,7 +13,7 @@ beforeAll(() => {
 });
 
 test.each(OUTAGES)(
-  'L6 C6 while Redis is %s a plan keeps its rate, a trial is 503 and never 402, and all is well again without a restart',
+  'L6 C6 E4 while Redis is %s a plan keeps its rate, a trial is 503 and never 402, and all is well again without a restart',
   async (kind) => {
     const seen = await ended.get(kind);
     if (seen === undefined) throw new Error(`${kind} was not started`);

@@ -12,6 +12,8 @@ export type Started = Readonly<{
   stderr: Promise<string>;
   /** Lines on its standard output so far: the ready line and its log. */
   linesPrinted(): number;
+  /** The first 64 KB of them. */
+  printed(): string;
   kill(signal: NodeJS.Signals): void;
   /** Ends its standard input, as the death of its parent does. */
   endInput(): void;
@@ -49,7 +51,7 @@ export async function startProcess(args: readonly string[], cwd: string): Promis
     stderr: 'pipe',
   });
   const stderr = child.stderr.text();
-  const printed = { lines: 0 };
+  const printed = { lines: 0, text: '' };
   const url = await readyUrl(child.stdout, printed);
   if (url === undefined) throw new Error(`it did not start: ${await stderr}`);
   return {
@@ -58,6 +60,7 @@ export async function startProcess(args: readonly string[], cwd: string): Promis
     exited: child.exited,
     stderr,
     linesPrinted: () => printed.lines,
+    printed: () => printed.text,
     kill: (signal) => child.kill(signal),
     endInput: () => void child.stdin.end(),
     async [Symbol.asyncDispose]() {
@@ -69,17 +72,16 @@ export async function startProcess(args: readonly string[], cwd: string): Promis
 
 async function readyUrl(
   stdout: ReadableStream<Uint8Array>,
-  printed: { lines: number },
+  printed: { lines: number; text: string },
 ): Promise<string | undefined> {
   const decoder = new TextDecoder();
-  let text = '';
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   // Read to the end in the background, so that the child never waits for its log to be taken.
   void (async () => {
     for await (const chunk of stdout) {
       for (const byte of chunk) if (byte === 10) printed.lines++;
-      if (text.length < 65_536) text += decoder.decode(chunk, { stream: true });
-      const url = /\{"ready":"[a-z]+","url":"([^"]+)"\}/.exec(text)?.[1];
+      if (printed.text.length < 65_536) printed.text += decoder.decode(chunk, { stream: true });
+      const url = /\{"ready":"[a-z]+","url":"([^"]+)"\}/.exec(printed.text)?.[1];
       if (url !== undefined) resolve(url);
     }
     resolve(undefined);

@@ -24,7 +24,7 @@ afterAll(async () => {
   await backend[Symbol.asyncDispose]();
 });
 
-describe('D7 every method is metered', () => {
+describe('D7 D11 every method is metered, unknown ones too', () => {
   const names = [...METHODS.keys(), 'eth_call', 'getConfirmedBlock', 'accountSubscribe', '__proto__'];
 
   test('alone and in a batch, on plans with and without a credit limit, at the price that the answer names', async () => {
