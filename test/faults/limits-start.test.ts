@@ -22,7 +22,18 @@ test('C6 a gateway starts while its Redis is not there: paid plans are served, t
       id: 1,
     });
   }
+  // An operator is told, once a process.
+  const isOut = async () =>
+    (await crew.post(paid)).ok && (await crew.metric('sluice_gateway_store_out')) === 1;
+  await until(isOut);
+  const count = (line: string) => crew.printed().split(line).length - 1;
+  await until(async () => count('the store of shared limits does not answer') > 0);
+  expect(count('the store of shared limits does not answer')).toBeLessThanOrEqual(2);
+  expect(await crew.metric('sluice_gateway_store_messages_total{outcome="failed"}')).toBeGreaterThan(0);
+
   await using _redis = await startRedis([], port);
   await until(async () => (await crew.post(trial)).ok);
-  expect((await crew.post(paid)).status).toBe(200);
+  await until(async () => !(await isOut()));
+  await until(async () => count('the store of shared limits answers again') > 0);
+  expect(await crew.metric('sluice_gateway_store_messages_total{outcome="answered"}')).toBeGreaterThan(0);
 }, 30_000);
