@@ -8,7 +8,7 @@ const signal = AbortSignal.timeout(120_000);
 test.each(CENTRES)(
   'L7 D1 D2 after ten kill -9 under load ledger, journals and usage agree to the unit, and 402 comes at the last credit: %s',
   async (centre) => {
-    const load = { processes: 4, kills: 10, everyMs: 500, perSecond: 400, credits: 20_000 };
+    const load = { processes: 4, kills: 10, everyMs: 500, perSecond: 400, credits: 14_000 };
     const seen = await storm({ centre, ...load }, signal);
     expect(seen.kills).toBe(10);
     expect(exactness(seen).filter(({ holds }) => !holds)).toEqual([]);
