@@ -27,6 +27,8 @@ async function main(argv: readonly string[]): Promise<number> {
       const rows = await run(signal).catch((error: unknown) => [
         { what: String(error), bounds: '', measured: '', holds: false },
       ]);
+      // One that was stopped shows nothing.
+      if (signal.aborted) return;
       breaches += rows.filter(({ holds }) => !holds).length;
       const table = rows.map(({ what, bounds, measured, holds }) => [
         what,
