@@ -89,8 +89,9 @@ export function createGateway(deps: Deps): Gateway {
   const limits =
     sharing === undefined
       ? limitsAlone(node, journal, ledger, clock)
-      : limitsShared({ sharing, journal, ledger, clock, revision: () => accountsRevision });
+      : limitsShared({ sharing, journal, ledger, clock, revision: () => accountsRevision, onStoreOut });
   const { charging } = limits;
+  if (limits.link !== undefined) metrics.showStore(limits.link);
   const pool = createPool({ backends, clock, lagSlotsMax, ...poolEventsFor(metrics, log) });
   const { onCut, ...events } = eventsFor(metrics, log, clock);
   const attempt = createAttempt({ clock, idleMs, onCut });
@@ -117,6 +118,11 @@ export function createGateway(deps: Deps): Gateway {
     usage,
     onOutcome: metrics.outcome,
   });
+
+  function onStoreOut(is: boolean): void {
+    if (is) log.error('the store of shared limits does not answer');
+    else log.info('the store of shared limits answers again');
+  }
 
   async function watchBackends(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {

@@ -19,7 +19,7 @@ export function createSharedCharging({ leases, pump, journal, clock }: Deps): Ch
   function charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge> {
     const nowMs = clock.monotonic();
     const account = accountOf(caller, plan, nowMs);
-    if (account === undefined) return { kind: 'check-unavailable' };
+    if (account === undefined) return { kind: 'credits-unavailable' };
     leases.offer(account, caller, price, nowMs);
     const storeOut = pump.isOut();
     const decision = leases.decide(account, price, nowMs, { rate: true, credits: true, storeOut });
@@ -58,7 +58,7 @@ export function createSharedCharging({ leases, pump, journal, clock }: Deps): Ch
     } catch {
       leases.giveBack(account, price, clock.monotonic());
       price.bill?.giveBack();
-      return { kind: 'check-unavailable' };
+      return { kind: 'credits-unavailable' };
     }
   }
 

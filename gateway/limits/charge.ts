@@ -14,8 +14,7 @@ export type Charge =
   | { readonly kind: 'charged'; readonly rate: RateState; readonly creditsLeft: number | undefined }
   | { readonly kind: 'over-rate'; readonly rate: RateState; readonly waitMs: number }
   | { readonly kind: 'out-of-credits'; readonly rate: RateState }
-  | { readonly kind: 'check-unavailable' }
-  /** Whether the account has credits left cannot be known for now. */
+  /** What the account has left cannot be known for now, or a charge cannot be made to last. */
   | { readonly kind: 'credits-unavailable' };
 
 export type Charging = Readonly<{
@@ -58,7 +57,7 @@ export function createCharging(
       return { kind: 'charged', rate, creditsLeft: undefined };
     }
     const spending = spendingOf(caller.accountId);
-    if (spending === undefined) return { kind: 'check-unavailable' };
+    if (spending === undefined) return { kind: 'credits-unavailable' };
     // An allowance lowered below what is spent leaves none, not fewer: a free call still passes.
     const granted = caller.creditsGranted ?? plan.credits;
     const spent = spending.charged - spending.refunded + (elsewhere.get(caller.accountId) ?? 0);
@@ -87,7 +86,7 @@ export function createCharging(
       spending.refunded += price.credits;
       price.bill?.giveBack();
       giveBack(accountId, price.calls);
-      return { kind: 'check-unavailable' };
+      return { kind: 'credits-unavailable' };
     }
   }
 

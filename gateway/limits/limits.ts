@@ -4,6 +4,7 @@ import { createLeases } from '../lease/leases.ts';
 import type { LeaseStore } from '../lease/messages.ts';
 import { createPump } from '../lease/pump.ts';
 import { createSharedCharging } from '../lease/shared-charging.ts';
+import type { StoreLink } from '../store-gauges.ts';
 import type { NodeIdentity } from '../lease/store/node-identity.ts';
 import { createBucketStore } from './bucket-store.ts';
 import { type Charging, createCharging } from './charge.ts';
@@ -13,6 +14,8 @@ import type { Journal } from './journal.ts';
 /** Rates and credits of accounts, and what keeps them going. */
 export type Limits = Readonly<{
   charging: Charging;
+  /** The link to the store of shared limits; `undefined`: there is none. */
+  link: StoreLink | undefined;
   /** Keeps them fresh until `signal` aborts. */
   tend(signal: AbortSignal): Promise<void>;
   /** A turn of the gateway's own clock, `turn` counting from 1. */
@@ -36,6 +39,7 @@ export function limitsAlone(node: string, journal: Journal, ledger: Store, clock
   const charging = createCharging(journal, clock, createBucketStore(ledger, clock), elsewhere);
   return {
     charging,
+    link: undefined,
     tend: async () => undefined,
     turn(turn) {
       if (turn % SAVE_TURNS === 0) charging.save(SAVE_MAX);
@@ -64,14 +68,18 @@ type SharedDeps = Readonly<{
   clock: Clock;
   /** The revision of the accounts that callers were last read at. */
   revision(): number;
+  /** The store has stopped answering, or answers again. */
+  onStoreOut(is: boolean): void;
 }>;
 
 /** The limits of one of several processes: leases in memory, topped up from a centre behind the requests. */
-export function limitsShared({ sharing, journal, ledger, clock, revision }: SharedDeps): Limits {
+export function limitsShared(deps: SharedDeps): Limits {
+  const { sharing, journal, ledger, clock, revision, onStoreOut } = deps;
   const { node, share, formers } = sharing;
   const { spendingOf } = journal;
   const leases = createLeases({ spendingOf, revision, share });
   const over = new AbortController();
+  let out = false;
   const store = sharing.openCentre(tellAll);
   const { id, fence } = node;
   const pump = createPump({ leases, store, journal, clock, node: id, fence, soon: setImmediate });
@@ -84,11 +92,14 @@ export function limitsShared({ sharing, journal, ledger, clock, revision }: Shar
 
   return {
     charging: createSharedCharging({ leases, pump, journal, clock }),
+    link: pump,
     async tend(signal) {
       tellAll();
       await pump.run(signal);
     },
-    turn: () => undefined,
+    turn() {
+      if (pump.isOut() !== out) onStoreOut((out = pump.isOut()));
+    },
     flush: () => undefined,
     async close() {
       await pump.release();

@@ -132,7 +132,7 @@ describe('a paid plan', () => {
 });
 
 describe('a trial', () => {
-  test('is charged when its credits are durable, over all processes to the last one', async () => {
+  test('D9 is charged when its credits are durable, over all processes to the last one', async () => {
     using world = processes(2);
     const kinds: string[] = [];
     for (let i = 0; i < 12; i++) {
@@ -153,7 +153,7 @@ describe('a trial', () => {
     );
     world.first.setFull(true);
     expect((await world.settled(world.first.charge(caller(), TRIAL, price(1, 10)))).charge.kind).toBe(
-      'check-unavailable',
+      'credits-unavailable',
     );
     world.first.setFull(false);
     await world.pass(1_500);

@@ -136,7 +136,7 @@ describe.each(Object.entries(CENTRES).slice(1, 3))('%s', (_, start) => {
   }, 90_000);
 
   // The counters of plan messages must not be trusted to be small.
-  test('grants the largest plans without leaving the exact integers', async () => {
+  test('C9 grants the largest plans without leaving the exact integers', async () => {
     const large = rateAsk({ rps: 10_000_000, burst: 10_000_000, wanted: 10_000_000, weight: 10_000_000 });
     const steps: Step<RateAsk>[] = [
       { kind: 'say', node: 0, ask: large },

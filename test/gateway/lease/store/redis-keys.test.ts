@@ -32,7 +32,7 @@ async function keys(): Promise<string[]> {
   return found;
 }
 
-test('every key has the tag of its account; a rate ends when it says no more than a new one, credits never', async () => {
+test('L13 every key has the tag of its account; a rate ends when it says no more than a new one, credits never', async () => {
   const plans = [
     { rps: 5, burst: 10 },
     { rps: 1_000, burst: 200 },
@@ -111,7 +111,7 @@ test('a value of a later version is left alone', async () => {
   expect(await admin.getBuffer('{sluice:1}:rate')).toEqual(before);
 });
 
-test('what a node held that never came back is released once, and the ledger is told', async () => {
+test('L8 what a node held that never came back is released once, and the ledger is told', async () => {
   const SOON_MS = 50;
   const soon = CREDIT_SCRIPT.replaceAll(String(CREDIT_RELEASE_MS), String(SOON_MS));
   expect(soon).not.toBe(CREDIT_SCRIPT);
