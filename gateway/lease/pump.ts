@@ -1,8 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Journal } from '../limits/journal.ts';
 import type { Collected, Leases } from './leases.ts';
-import type { Answered, CreditAsk, LeaseStore, NodeId } from './messages.ts';
+import type { Answered, CreditAsk, LeaseStore, NodeId, ScanAsk } from './messages.ts';
 import { createBreaker } from './outage.ts';
+import type { ScanPlaces } from './scan-places.ts';
 import { settleCredits, settleRates } from './settle.ts';
 
 /** What the pump has done since it was made. */
@@ -14,7 +15,7 @@ export type Pump = Readonly<{
   kick(): void;
   /** Keeps leases fresh until `signal` aborts. */
   run(signal: AbortSignal): Promise<void>;
-  /** Gives all held credits back, when no request is under way any more; else they wait for this node for a day. */
+  /** Gives everything held back, when no request is under way any more; else credits wait for this node for a day. */
   release(): Promise<void>;
   /**
    * Tells the centre what this node has ever spent, as after it may have lost its state: `spent` are the node's rows of
@@ -30,6 +31,7 @@ export type SpentRow = Readonly<{ accountId: number; charged: number; refunded: 
 
 type Deps = Readonly<{
   leases: Leases;
+  scans: Pick<ScanPlaces, 'collect' | 'settle' | 'release'>;
   store: LeaseStore;
   journal: Journal;
   clock: Clock;
@@ -56,7 +58,7 @@ const TELL_AGAIN_MS = 200;
 
 const FORGET_A_TICK = 2_000;
 
-export function createPump({ leases, store, journal, clock, node, fence, soon }: Deps): Pump {
+export function createPump({ leases, scans, store, journal, clock, node, fence, soon }: Deps): Pump {
   const breaker = createBreaker();
   const counts = { messages: 0, asks: 0, failed: 0 };
   let seq = 0;
@@ -79,7 +81,9 @@ export function createPump({ leases, store, journal, clock, node, fence, soon }:
   function send(): void {
     const nowMs = clock.monotonic();
     if (underWay >= CALLS_MAX || !breaker.maySend(nowMs)) return;
-    dispatch(leases.collect(nowMs, aheadMs(), breaker.isOpen() ? TRIAL_ASKS : ASKS_MAX));
+    const most = breaker.isOpen() ? TRIAL_ASKS : ASKS_MAX;
+    dispatch(leases.collect(nowMs, aheadMs(), most));
+    void sendScans(scans.collect(nowMs, most));
   }
 
   /** What no request asks for, but time. */
@@ -114,6 +118,13 @@ export function createPump({ leases, store, journal, clock, node, fence, soon }:
       : [];
     settleCredits(due, answers, clock.monotonic());
     if (due.length === ASKS_MAX) kick();
+  }
+
+  async function sendScans(asks: readonly ScanAsk[]): Promise<void> {
+    if (asks.length === 0) return;
+    const answers = await told(asks.length, () => store.scans({ node, fence, seq: ++seq }, asks));
+    scans.settle(asks, answers, clock.monotonic());
+    if (asks.length === ASKS_MAX) kick();
   }
 
   /** The centre must never know of a charge that a crash could take from the journal. */
@@ -159,10 +170,12 @@ export function createPump({ leases, store, journal, clock, node, fence, soon }:
 
   async function release(): Promise<void> {
     for (;;) {
-      const due = leases.release(clock.monotonic(), ASKS_MAX);
-      if (due.length === 0) return;
+      const nowMs = clock.monotonic();
+      const due = leases.release(nowMs, ASKS_MAX);
+      const places = scans.release(nowMs, ASKS_MAX);
+      if (due.length === 0 && places.length === 0) return;
       const failedBefore = counts.failed;
-      await sendCredits(due);
+      await Promise.all([due.length > 0 ? sendCredits(due) : undefined, sendScans(places)]);
       if (counts.failed > failedBefore) return;
     }
   }

@@ -3,16 +3,19 @@ import type { Store } from '../../shared/store/open.ts';
 import { createLeases } from '../lease/leases.ts';
 import type { LeaseStore } from '../lease/messages.ts';
 import { createPump } from '../lease/pump.ts';
+import { createScanPlaces } from '../lease/scan-places.ts';
 import { createSharedCharging } from '../lease/shared-charging.ts';
 import type { NodeIdentity } from '../lease/store/node-identity.ts';
 import { createBucketStore } from './bucket-store.ts';
 import { type Charging, createCharging } from './charge.ts';
 import { speakFor, spentBy, spentElsewhere } from './former-nodes.ts';
 import type { Journal } from './journal.ts';
+import { createScanPermits, type ScanPermits } from './scan-permits.ts';
 
-/** Rates and credits of accounts, and what keeps them going. */
+/** Rates, credits and scans of accounts, and what keeps them going. */
 export type Limits = Readonly<{
   charging: Charging;
+  permits: ScanPermits;
   /** Keeps them fresh until `signal` aborts. */
   tend(signal: AbortSignal): Promise<void>;
   /** A turn of the gateway's own clock, `turn` counting from 1. */
@@ -36,6 +39,7 @@ export function limitsAlone(node: string, journal: Journal, ledger: Store, clock
   const charging = createCharging(journal, clock, createBucketStore(ledger, clock), elsewhere);
   return {
     charging,
+    permits: createScanPermits(),
     tend: async () => undefined,
     turn(turn) {
       if (turn % SAVE_TURNS === 0) charging.save(SAVE_MAX);
@@ -74,7 +78,13 @@ export function limitsShared({ sharing, journal, ledger, clock, revision }: Shar
   const over = new AbortController();
   const store = sharing.openCentre(tellAll);
   const { id, fence } = node;
-  const pump = createPump({ leases, store, journal, clock, node: id, fence, soon: setImmediate });
+  const scans = createScanPlaces({
+    monotonic: clock.monotonic,
+    revision,
+    isOut: () => pump.isOut(),
+    kick: () => pump.kick(),
+  });
+  const pump = createPump({ leases, scans, store, journal, clock, node: id, fence, soon: setImmediate });
 
   /** What a crash, or the loss of the centre, may have kept it from knowing. */
   function tellAll(): void {
@@ -83,6 +93,7 @@ export function limitsShared({ sharing, journal, ledger, clock, revision }: Shar
   }
 
   return {
+    permits: createScanPermits(scans),
     charging: createSharedCharging({ leases, pump, journal, clock }),
     async tend(signal) {
       tellAll();

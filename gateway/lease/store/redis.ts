@@ -8,11 +8,14 @@ import type {
   LeaseStore,
   RateAsk,
   RateGrant,
+  ScanAsk,
+  ScanGrant,
   Speaker,
 } from '../messages.ts';
 import { createAnsweredMessages } from './answered-messages.ts';
 import { openRedisLink, type RedisClient } from './redis-link.ts';
-import { creditReplyOf, creditWords, rateGrantOf, rateWords } from './redis-words.ts';
+import { creditReplyOf, creditWords, rateGrantOf, rateWords, scanGrantOf, scanWords } from './redis-words.ts';
+import { SCAN_SCRIPT } from './scan-script.ts';
 import { CREDIT_SCRIPT, LEARNING_MS, RATE_SCRIPT } from './scripts.ts';
 
 /** How long a call waits for its answer when nothing else is said, in milliseconds. */
@@ -35,7 +38,7 @@ export type RedisStoreOptions = Readonly<{
   /** Credits that a node, silent for a day, held and that are the account's again: for the ledger. */
   onReleased(accountId: number, released: Released): void;
   /** The Lua; only tests give others. */
-  scripts?: Readonly<{ rate: string; credit: string }>;
+  scripts?: Readonly<Partial<Record<'rate' | 'credit' | 'scans', string>>>;
 }>;
 
 export type OpenedRedis =
@@ -45,7 +48,10 @@ export type OpenedRedis =
 
 /** What `defineCommand` adds to the client: one command per script, with its key first. */
 type Scripted = RedisClient &
-  Record<'sluiceRate' | 'sluiceCredit', (key: string, ...words: readonly string[]) => Promise<unknown>>;
+  Record<
+    'sluiceRate' | 'sluiceCredit' | 'sluiceScans',
+    (key: string, ...words: readonly string[]) => Promise<unknown>
+  >;
 
 /**
  * The centre in a Redis or a Redis Cluster. It opens at once, whether the server is there or not: until it is, calls
@@ -83,6 +89,7 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     scripts: {
       sluiceRate: options.scripts?.rate ?? RATE_SCRIPT,
       sluiceCredit: options.scripts?.credit ?? CREDIT_SCRIPT,
+      sluiceScans: options.scripts?.scans ?? SCAN_SCRIPT,
     },
   });
   if (link === undefined) return { kind: 'unusable', sentence: 'storage.redis is not an address of Redis.' };
@@ -110,6 +117,16 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     return reply.grant;
   }
 
+  async function scans(client: Scripted, speaker: Speaker, ask: ScanAsk): Promise<ScanGrant> {
+    const learning = sinceStrangeMs() < LEARNING_MS;
+    const before = link?.strangers();
+    const words = scanWords(speaker, ask, learning);
+    const grant = scanGrantOf(await client.sluiceScans(`{sluice:${ask.accountId}}:scans`, ...words));
+    // Given by one who may not know who holds what.
+    if (link?.strangers() !== before) throw new Error('the places were granted by a stranger');
+    return grant;
+  }
+
   async function all<Ask, Grant>(
     asks: readonly Ask[],
     one: (client: Scripted, ask: Ask) => Promise<Grant>,
@@ -117,7 +134,7 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     const client = closing.signal.aborted ? undefined : link?.client();
     if (client === undefined || waiting + asks.length > WAITING_MAX)
       return asks.map(() => ({ kind: 'failed' }));
-    // The two commands are defined by the scripts that the link was opened with.
+    // The commands are defined by the scripts that the link was opened with.
     const scripted = client as Scripted;
     const answers: Answered<Grant>[] = asks.map(() => ({ kind: 'failed' }));
     waiting += asks.length;
@@ -153,6 +170,7 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
   const store: LeaseStore = {
     rates: (speaker, asks) => tracked(all(asks, (client, ask) => rate(client, speaker, ask))),
     credits: (speaker, asks) => tracked(all(asks, (client, ask) => credit(client, speaker, ask))),
+    scans: (speaker, asks) => tracked(all(asks, (client, ask) => scans(client, speaker, ask))),
     async close() {
       closing.abort();
       await Promise.all(calls);

@@ -45,8 +45,10 @@ function processes(count: number) {
     // The brand is the identity file's to give; here only names that differ matter.
     const node = `n${i}` as NodeId;
     const soon = (run: () => void) => queueMicrotask(run);
+    const scans = { collect: () => [], settle: () => undefined, release: () => [] };
     const pump = createPump({
       leases,
+      scans,
       store: centre.store,
       journal,
       clock: time.clock,
