@@ -30,8 +30,8 @@ export type Limits = Readonly<{
 const SAVE_TURNS = 4;
 const SAVE_MAX = 2_000;
 
-/** Buckets that are full again are forgotten once in so many turns. */
-const SWEEP_TURNS = 240;
+/** Buckets looked at in a turn, to be forgotten when they are full again; that takes about a millisecond. */
+const SWEEP_MAX = 20_000;
 
 /** The limits of a process that no other shares accounts with: arithmetic on its own memory. */
 export function limitsAlone(node: string, journal: Journal, ledger: Store, clock: Clock): Limits {
@@ -43,7 +43,7 @@ export function limitsAlone(node: string, journal: Journal, ledger: Store, clock
     tend: async () => undefined,
     turn(turn) {
       if (turn % SAVE_TURNS === 0) charging.save(SAVE_MAX);
-      if (turn % SWEEP_TURNS === 0) charging.sweep();
+      charging.sweep(SWEEP_MAX);
     },
     flush: () => void charging.save(Infinity),
     close: async () => undefined,
