@@ -15,8 +15,8 @@ const LIMIT_MS = 1_800_000;
 const CONNECTIONS = 64;
 const LOOK_MS = 100;
 const SETTLE_MS = 3_000;
-/** After the last call: leases end within seconds, what is kept of accounts, usage and Redis' keys within two minutes. */
-const IDLE_MS = 15_000;
+/** After the last call: leases end within seconds, accounts, cells of usage and the keys of such a plan in Redis within 65. */
+const IDLE_MS = 70_000;
 const WAYS: readonly Pick<Limited, 'centre' | 'processes'>[] = [
   { centre: 'alone', processes: 1 },
   { centre: 'ledger', processes: 2 },

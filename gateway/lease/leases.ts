@@ -67,6 +67,12 @@ export type Leases = Readonly<{
 
 type Due = { -readonly [K in keyof Collected]: Collected[K][number][] };
 
+/**
+ * Accounts that wait for their message: above it a further one must be asked for before its call is let in, or what
+ * callers send would pile up here as fast as they can send it. About 500 bytes each.
+ */
+const MARKED_MAX = 16_384;
+
 /** Every account that is watched is looked at once in so many turns of the pump. */
 const WATCH_TURNS = 10;
 
@@ -108,7 +114,8 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
     const { rate, plan } = account;
     const { storeOut } = patience;
     marked.add(account);
-    const calls = lookAtRate(rate, price.calls, nowMs, { mayWait: patience.rate, storeOut });
+    const crowded = marked.size > MARKED_MAX;
+    const calls = lookAtRate(rate, price.calls, nowMs, { mayWait: patience.rate, storeOut, crowded });
     if (calls.kind === 'short')
       return refused({ kind: 'over-rate', rate: stateOf(account, nowMs), waitMs: calls.waitMs });
     const credit = plan.credits === undefined ? undefined : account.credit;
