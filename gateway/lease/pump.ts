@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Journal } from '../limits/journal.ts';
-import type { Collected, Leases } from './leases.ts';
+import { type Collected, GATHER_MS, type Leases } from './leases.ts';
 import type { Answered, CreditAsk, LeaseStore, NodeId, ScanAsk } from './messages.ts';
 import { createBreaker } from './outage.ts';
 import type { ScanPlaces } from './scan-places.ts';
@@ -43,6 +43,9 @@ type Deps = Readonly<{
 
 const TICK_MS = 20;
 
+/** Turns in which messages that may wait gather, to be sent together. */
+const GATHER_TURNS = GATHER_MS / TICK_MS;
+
 /** Asks in one call of the store, and calls of each kind under way. More are sent when these are answered. */
 const ASKS_MAX = 256;
 const CALLS_MAX = 8;
@@ -74,15 +77,15 @@ export function createPump({ leases, scans, store, journal, clock, node, fence, 
     kicked = true;
     soon(() => {
       kicked = false;
-      send();
+      send(true);
     });
   }
 
-  function send(): void {
+  function send(hurried: boolean): void {
     const nowMs = clock.monotonic();
     if (underWay >= CALLS_MAX || !breaker.maySend(nowMs)) return;
     const most = breaker.isOpen() ? TRIAL_ASKS : ASKS_MAX;
-    dispatch(leases.collect(nowMs, aheadMs(), most));
+    dispatch(leases.collect(nowMs, aheadMs(), most, hurried));
     void sendScans(scans.collect(nowMs, most));
   }
 
@@ -104,11 +107,7 @@ export function createPump({ leases, scans, store, journal, clock, node, fence, 
     const asks = due.map(({ ask }) => ask);
     const answers = await told(asks.length, () => store.rates({ node, fence, seq: ++seq }, asks));
     settleRates(due, answers, clock.monotonic());
-    const owing = due.filter(
-      ({ account: { rate } }) => rate.spent > rate.granted && rate.outSinceMs === undefined,
-    );
-    for (const { account } of owing) leases.mark(account);
-    if (due.length === ASKS_MAX || owing.length > 0) kick();
+    if (due.length === ASKS_MAX) soon(() => send(false));
   }
 
   async function sendCredits(due: Collected['credits']): Promise<void> {
@@ -117,14 +116,14 @@ export function createPump({ leases, scans, store, journal, clock, node, fence, 
       ? await told(asks.length, () => store.credits({ node, fence, seq: ++seq }, asks))
       : [];
     settleCredits(due, answers, clock.monotonic());
-    if (due.length === ASKS_MAX) kick();
+    if (due.length === ASKS_MAX) soon(() => send(false));
   }
 
   async function sendScans(asks: readonly ScanAsk[]): Promise<void> {
     if (asks.length === 0) return;
     const answers = await told(asks.length, () => store.scans({ node, fence, seq: ++seq }, asks));
     scans.settle(asks, answers, clock.monotonic());
-    if (asks.length === ASKS_MAX) kick();
+    if (asks.length === ASKS_MAX) soon(() => send(false));
   }
 
   /** The centre must never know of a charge that a crash could take from the journal. */
@@ -160,10 +159,11 @@ export function createPump({ leases, scans, store, journal, clock, node, fence, 
   }
 
   async function run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
+    for (let turn = 1; !signal.aborted; turn++) {
       await clock.sleep(TICK_MS, signal);
-      send();
-      refresh();
+      const gathers = turn % GATHER_TURNS === 0;
+      send(!gathers);
+      if (gathers) refresh();
       leases.forgetIdle(clock.monotonic(), FORGET_A_TICK);
     }
   }

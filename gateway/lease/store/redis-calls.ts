@@ -12,8 +12,8 @@ type Waiting = Readonly<{ key: string; words: readonly string[] }> & PromiseWith
 type Scripted = RedisClient &
   Record<ScriptName, (keys: number, ...rest: readonly string[]) => Promise<unknown>>;
 
-/** Accounts in one command: for so many the server is busy with nothing else for about a millisecond. */
-const KEYS_MAX = 64;
+/** Accounts in one command: for so many the server does nothing else for a few milliseconds. */
+const KEYS_MAX = 256;
 
 /**
  * Calls a script for all accounts that `start` calls it for before it returns. A single server gets as few commands as
