@@ -16,7 +16,6 @@ import { createHttpClient, type HttpClient } from './http/client.ts';
 import { createFailedKeys } from './limits/failed-keys.ts';
 import { createJournal } from './limits/journal.ts';
 import { limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
-import { createScanPermits } from './limits/scan-permits.ts';
 import { withPoolAnswers } from './methods/pool-answers.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { withStatusRule } from './methods/signature-statuses.ts';
@@ -90,14 +89,13 @@ export function createGateway(deps: Deps): Gateway {
     sharing === undefined
       ? limitsAlone(node, journal, ledger, clock)
       : limitsShared({ sharing, journal, ledger, clock, revision: () => accountsRevision, onStoreOut });
-  const { charging } = limits;
+  const { charging, permits } = limits;
   if (limits.link !== undefined) metrics.showStore(limits.link);
   const pool = createPool({ backends, clock, lagSlotsMax, ...poolEventsFor(metrics, log) });
   const { onCut, ...events } = eventsFor(metrics, log, clock);
   const attempt = createAttempt({ clock, idleMs, onCut });
   const budget = createRetryBudget();
   const forward = createForward({ clock, idleMs, attempt, pool, budget, random, ...events });
-  const permits = createScanPermits();
   const respond = createRespond({
     forward: withPoolAnswers(withStatusRule(withHistory(forward, clock)), pool),
     charging,

@@ -22,8 +22,8 @@ export type Charging = Readonly<{
   charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge>;
   /** Gives back what was taken for calls that nobody answered: credits, and the rate of a request that was refused. */
   refund(caller: Caller, plan: Plan, price: Price): void;
-  /** Forgets accounts whose bucket is full again: a new one would be equal. */
-  sweep(): void;
+  /** Forgets accounts whose bucket is full again, for a new one would be equal; looks at `max` of all in turn. */
+  sweep(max?: number): void;
 }>;
 
 /** Charging of a process that is alone. */
@@ -45,6 +45,9 @@ export function createCharging(
 ): ChargingAlone {
   const held = buckets?.load() ?? new Map<number, Held>();
   const changed = new Set<number>();
+  /** Accounts that have a row, or may have one. */
+  const stored = new Set(held.keys());
+  let looking = held.entries();
 
   function charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge> {
     const nowMs = clock.monotonic();
@@ -118,19 +121,31 @@ export function createCharging(
     void journal.note(caller.accountId);
   }
 
-  function sweep(): void {
+  function sweep(max = held.size + 1): void {
     const nowMs = clock.monotonic();
-    for (const [accountId, { bucket, rate }] of held) {
+    for (let looked = 0; looked < max; looked++) {
+      const { value, done } = looking.next();
+      if (done === true) {
+        looking = held.entries();
+        return;
+      }
+      const [accountId, { bucket, rate }] = value;
       if (refilled(bucket, rate, nowMs).tokens < rate.burst) continue;
       held.delete(accountId);
-      if (buckets !== undefined) changed.add(accountId); // to be written as nothing
+      if (stored.has(accountId))
+        changed.add(accountId); // to be written as nothing
+      else changed.delete(accountId);
     }
   }
 
   function save(max: number): number {
     const part = changed.values().take(max).toArray();
     if (part.length > 0 && buckets?.save(part.map((id) => [id, held.get(id)] as const)) === true) {
-      for (const id of part) changed.delete(id);
+      for (const id of part) {
+        changed.delete(id);
+        if (held.has(id)) stored.add(id);
+        else stored.delete(id);
+      }
     }
     return changed.size;
   }

@@ -5,7 +5,7 @@ import { type RedisServer, serverFrom } from './redis-server.ts';
 
 export type RedisClient = Redis | Cluster;
 
-/** The Lua of a command under its name; each has one key. */
+/** The Lua of a command under its name; it is called with the number of its keys first. */
 export type RedisScripts = Readonly<Record<string, string>>;
 
 export type RedisLinkOptions = Readonly<{
@@ -173,8 +173,8 @@ function placeOf({ options: { host = '', port = 0 } }: Redis): string {
   return `${host}:${port}`;
 }
 
-function scriptsOf(scripts: RedisScripts): Record<string, { lua: string; numberOfKeys: number }> {
-  return Object.fromEntries(Object.entries(scripts).map(([name, lua]) => [name, { lua, numberOfKeys: 1 }]));
+function scriptsOf(scripts: RedisScripts): Record<string, { lua: string }> {
+  return Object.fromEntries(Object.entries(scripts).map(([name, lua]) => [name, { lua }]));
 }
 
 /** A connection that fails is an everyday event: it is seen by the calls that fail, and tried again. */
