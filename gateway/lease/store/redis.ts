@@ -11,7 +11,7 @@ import type {
   Speaker,
 } from '../messages.ts';
 import { createAnsweredMessages } from './answered-messages.ts';
-import { openRedisLink, type RedisClient } from './redis-link.ts';
+import { openRedisLink, type RedisClient } from '../../../shared/redis/link.ts';
 import { creditReplyOf, creditWords, rateGrantOf, rateWords } from './redis-words.ts';
 import { CREDIT_SCRIPT, LEARNING_MS, RATE_SCRIPT } from './scripts.ts';
 
@@ -22,7 +22,7 @@ export const REDIS_DEADLINE_MS = 100;
 const WAITING_MAX = 8_192;
 
 export type RedisStoreOptions = Readonly<{
-  /** As in `placesFrom` of redis-options.ts; one address of a cluster is enough. */
+  /** As in `placesFrom` of shared/redis/options.ts; one address of a cluster is enough. */
   url: string;
   clock: Clock;
   random: () => number;
@@ -81,8 +81,8 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
       noteLoss();
     },
     scripts: {
-      sluiceRate: options.scripts?.rate ?? RATE_SCRIPT,
-      sluiceCredit: options.scripts?.credit ?? CREDIT_SCRIPT,
+      sluiceRate: { lua: options.scripts?.rate ?? RATE_SCRIPT, keys: 1 },
+      sluiceCredit: { lua: options.scripts?.credit ?? CREDIT_SCRIPT, keys: 1 },
     },
   });
   if (link === undefined) return { kind: 'unusable', sentence: 'storage.redis is not an address of Redis.' };
