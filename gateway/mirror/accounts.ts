@@ -41,6 +41,8 @@ type Deps = Readonly<{
 /** How long a start waits for a Redis that does not answer, when nothing is known from earlier. */
 const SETTLE_MS = 2_000;
 const SETTLE_STEP_MS = 20;
+/** When Redis has not answered for so long, a key that is not in the mirror may be a new one. */
+const STALE_MS = 2_000;
 
 export function createSharedAccounts(deps: Deps): SharedAccounts {
   const { accounts, mirror, rows, clock, log } = deps;
@@ -52,12 +54,20 @@ export function createSharedAccounts(deps: Deps): SharedAccounts {
   let choice: Choice = 'unknown';
   let terms: PublishedTerms | undefined;
   let touched = -1;
+  let answeredMs = Number.NEGATIVE_INFINITY;
   decide();
 
   const source: KeySource = {
-    read: (hash) => sourceNow().read(hash),
-    // Below zero, so that no revision of one database is taken for one of the other.
-    revision: () => (sourceNow() === local ? local.revision() : -1 - (seen?.touched ?? 0)),
+    read(hash) {
+      const key = sourceNow().read(hash);
+      if (key === undefined && choice === 'mirror' && isStale())
+        throw new Error('a newer key would not be here');
+      return key;
+    },
+    // Below zero, so that no revision of one database is taken for one of the other; and another one when it becomes
+    // stale, so that a key that was not there a moment ago is not refused for it.
+    revision: () =>
+      sourceNow() === local ? local.revision() : -1 - 2 * (seen?.touched ?? 0) - (isStale() ? 1 : 0),
   };
   const uses: KeyUses = {
     note: (key, nowMs) => (choice === 'mirror' ? remoteUses : localUses).note(key, nowMs),
@@ -85,7 +95,12 @@ export function createSharedAccounts(deps: Deps): SharedAccounts {
     }
   }
 
-  function onLook(): void {
+  function isStale(): boolean {
+    return clock.monotonic() - answeredMs > STALE_MS;
+  }
+
+  function onLook(answered: boolean): void {
+    if (answered) answeredMs = clock.monotonic();
     decide();
     if (seen?.touched === touched) return;
     touched = seen?.touched ?? -1;

@@ -8,8 +8,8 @@ type Deps = Readonly<{
   rows: RedisRows;
   own: OwnAccounts;
   clock: Clock;
-  /** Called after every look that Redis answered, or when it may be known better where to read. */
-  onLook(): void;
+  /** Called after every look; `answered`: the mirror is as Redis had it then. */
+  onLook(answered: boolean): void;
 }>;
 
 /** How often Redis is asked when nobody has said that something changed: a revocation has a second in all. */
@@ -64,12 +64,12 @@ export function createFollowing({ mirror, rows, own, clock, onLook }: Deps): Fol
   async function run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       hurried = new AbortController();
-      try {
-        await look(signal);
-      } catch {
+      const answered = await look(signal).then(
+        () => true,
         // Redis or the file does not answer; what is known stands, and the next look asks again.
-      }
-      onLook();
+        () => false,
+      );
+      onLook(answered);
       await clock.sleep(hurried.signal.aborted ? 0 : LOOK_MS, AbortSignal.any([signal, hurried.signal]));
     }
   }

@@ -48,6 +48,7 @@ export const MIRROR_MIGRATIONS: Migrations = {
       terms_id TEXT,
       terms TEXT
     ) STRICT;
+    CREATE VIEW revision AS SELECT touched AS value, config FROM mirror;
     INSERT INTO mirror VALUES (1, NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL);
   `,
 };
