@@ -60,6 +60,16 @@ export function openHosts(deps: Deps): OpeningHosts {
   });
   noteUnsent(ledger);
   const push =
-    slot > 1 ? undefined : openPush({ outbox: createOutbox(ledger), url, clock, random, makeId, onWarning });
+    slot > 1
+      ? undefined
+      : openPush({
+          outbox: createOutbox(ledger),
+          isAway: () => shared.choice() === 'mirror',
+          url,
+          clock,
+          random,
+          makeId,
+          onWarning,
+        });
   return { kind: 'open', hosts: { accounts: shared, push } };
 }

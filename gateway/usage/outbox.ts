@@ -44,11 +44,20 @@ export type Outbox = Readonly<{
   again(hour: number): void;
   /** Has what this host's nodes spent sent again. */
   spentAgain(): void;
+  /**
+   * Drops some of what was counted before an hour and is sent, on a host where nobody rolls it up; gives whether there
+   * may be more. What it says of spendings is kept.
+   */
+  prune(beforeHour: number): boolean;
   /** The oldest hour that is in the ledger. */
   firstHour(): number | undefined;
 }>;
 
+/** Rows dropped in one transaction. */
+const PRUNED_MAX = 500;
+
 const PLACE = 'account_id, hour, key_id, method, node';
+const PLACE_OF_HOURS = 'hour, account_id, key_id, method, node';
 
 /**
  * Notes every write of cells and spendings that is made through `ledger`, in the write's own transaction. The triggers
@@ -64,6 +73,7 @@ export function noteUnsent(ledger: Store): void {
   }
 }
 
+type Pruned = Readonly<{ account_id: number; node: string; charged: number; returned: number }>;
 type Row = CellPlace &
   Readonly<Record<string, number | string | null>> &
   Readonly<{ version: number; charged_ever: number | null; refunded_ever: number | null }>;
@@ -83,6 +93,20 @@ export function createOutbox(ledger: Store): Outbox {
   });
   const lifeOf = ledger.prepare<{ life: string | null }, []>('SELECT life FROM outbox');
   const first = ledger.prepare<{ hour: number | null }, []>('SELECT min(hour) AS hour FROM usage_hours');
+  const old = ledger.prepare<Pruned, [number]>(`
+    DELETE FROM usage_hours WHERE (${PLACE_OF_HOURS}) IN (
+      SELECT ${PLACE_OF_HOURS} FROM usage_hours AS u WHERE hour < ? AND NOT EXISTS (
+        SELECT 1 FROM unsent AS n WHERE n.account_id = u.account_id AND n.hour = u.hour AND n.key_id = u.key_id
+          AND n.method = u.method AND n.node = u.node) LIMIT ${PRUNED_MAX}) RETURNING account_id, node, charged, returned`);
+  const settle = ledger.prepare<null, [number, string, number, number]>(`
+    INSERT INTO usage_settled VALUES (?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET charged = charged + excluded.charged, returned = returned + excluded.returned`);
+  const prune = ledger.transaction((beforeHour: number): boolean => {
+    const rows = old.all(beforeHour);
+    for (const { account_id, node, charged, returned } of rows)
+      if (charged > 0 || returned > 0) settle.run(account_id, node, charged, returned);
+    return rows.length === PRUNED_MAX;
+  });
   const own = 'node IN (SELECT node FROM nodes)';
 
   return {
@@ -98,6 +122,7 @@ export function createOutbox(ledger: Store): Outbox {
     spentAgain: () =>
       void ledger.run(`INSERT OR IGNORE INTO unsent
         SELECT account_id, ${NO_HOUR}, '', '', node, 1 FROM spent WHERE ${own}`),
+    prune: (beforeHour) => prune.immediate(beforeHour),
     firstHour: () => first.get()?.hour ?? undefined,
   };
 }

@@ -29,6 +29,8 @@ type Deps = Readonly<{
   random(): number;
   /** A UUID. */
   makeId(): string;
+  /** Whether deploys is on another host, and nobody rolls up what is counted here. */
+  isAway(): boolean;
   onWarning(sentence: string): void;
 }>;
 
@@ -38,6 +40,8 @@ const CELLS_AT_ONCE = 500;
 const PAUSE_MS = 5;
 const DEADLINE_MS = 1_000;
 const HOUR_MS = 3_600_000;
+/** What was counted here and sent is kept for 90 days, as deploys keeps its hours. */
+const KEPT_HOURS = 90 * 24;
 
 /**
  * Keys: spent, cells. Words: life in ms, how many nodes; a node with its counters each; a field with its counters each.
@@ -86,8 +90,9 @@ type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
 type Scripted = RedisClient & Record<'sluicePutCells' | 'sluiceNoteCells' | 'sluiceLive', Script>;
 
 /** Opens the way to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
-export function openPush({ outbox, url, clock, random, makeId, onWarning }: Deps): Push | undefined {
+export function openPush({ outbox, url, clock, random, makeId, isAway, onWarning }: Deps): Push | undefined {
   let mayBeLost = false;
+  let tidied = 0;
   const found = openRedisLink({
     url,
     deadlineMs: DEADLINE_MS,
@@ -148,9 +153,21 @@ export function openPush({ outbox, url, clock, random, makeId, onWarning }: Deps
     }
   }
 
+  async function tidy(signal: AbortSignal): Promise<void> {
+    const hour = Math.floor(clock.now() / HOUR_MS);
+    if (hour === tidied || !isAway()) return;
+    try {
+      while (outbox.prune(hour - KEPT_HOURS) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
+      tidied = hour;
+    } catch {
+      // The ledger is busy; the next round tries again.
+    }
+  }
+
   async function run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await round(signal);
+      await tidy(signal);
       await clock.sleep(PUSH_MS, signal);
     }
   }
