@@ -146,6 +146,12 @@ test('a backup that is put back is published as it is, and what came after it is
   await one.startDeploys();
   const lost = await one.key('lost', 'pro');
   await waited(async () => (await two.status(lost.key)) === 200);
+  const accounts = one.accounts();
+  for (let i = 0; i < 50; i++) accounts.run("UPDATE accounts SET suspended = 0 WHERE name = 'lost'");
+  const { value } = accounts.query<{ value: number }, []>('SELECT value FROM revision').get() ?? { value: 0 };
+  accounts.close();
+  const seq = async () => Number(await redis.cli('HGET', '{sluice:accounts}:head', 'seq'));
+  await waited(async () => (await seq()) === value);
   await stop(one.deploys());
   await Bun.$`rm -f ${join(one.folder, ACCOUNTS_FILE)}-wal ${join(one.folder, ACCOUNTS_FILE)}-shm`;
   copyAccounts(backup, one);
@@ -154,4 +160,7 @@ test('a backup that is put back is published as it is, and what came after it is
   await waited(async () => (await two.status(after.key)) === 200);
   await waited(async () => (await two.status(lost.key)) === 401);
   expect(await two.status(kept.key)).toBe(200);
+  // Limits know accounts by revisions too, and keep what the highest said.
+  await one.key('later', 'pro');
+  await waited(async () => (await seq()) > value, 2_000);
 }, 40_000);
