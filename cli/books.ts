@@ -1,7 +1,12 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Accounts, createAccounts } from '../deploys/accounts/accounts.ts';
 import { createKeys, type Keys } from '../deploys/accounts/keys.ts';
 import { LEDGER_MIGRATIONS, spentOf } from '../gateway/limits/ledger.ts';
+import { choiceOf } from '../gateway/mirror/choice.ts';
+import { createMirror } from '../gateway/mirror/mirror.ts';
+import { createOwnAccounts } from '../gateway/mirror/own-accounts.ts';
+import { MIRROR_FILE, MIRROR_MIGRATIONS } from '../gateway/mirror/schema.ts';
 import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
@@ -29,6 +34,27 @@ export function withBooks(
   const loaded = loadConfig(values.config, world.env, 'is-absent');
   if (loaded.kind === 'unusable') return failed(...loaded.lines);
   return withBooksOf(loaded.config, world, act);
+}
+
+/** The same as `withBooks` for accounts and keys, which may be kept on another host. */
+export function withAccounts(
+  invocation: Pick<Invocation, 'values' | 'world'>,
+  act: (books: Books) => Outcome,
+): Outcome {
+  return withBooks(invocation, (books) => (isMirror(books) ? failed(KEPT_ELSEWHERE) : act(books)));
+}
+
+const KEPT_ELSEWHERE = 'The accounts of this installation are kept on another host; run this command there.';
+
+/** Whether the gateways of this data directory read a copy of what another host publishes. */
+function isMirror({ config: { storage }, store }: Books): boolean {
+  const path = join(storage.dataDir, MIRROR_FILE);
+  if (storage.redisUrl === undefined || !existsSync(path)) return false;
+  const opened = openStore(path, MIRROR_MIGRATIONS);
+  if (opened.kind === 'unusable') return false;
+  const choice = choiceOf(createMirror(opened.store).state(), createOwnAccounts(store));
+  opened.store.close();
+  return choice === 'mirror';
 }
 
 /** The same for a config already read. */

@@ -10,11 +10,13 @@ import { type AdmitBySession, createAdmit } from './api/webhooks/admit.ts';
 import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
 import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, healthOf } from './health.ts';
-import { createMetrics } from './metrics.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
 import { createEnqueue, type Enqueue } from './outbox/enqueue.ts';
 import { createOutbox } from './outbox/outbox.ts';
 import { createBlockTimeStore } from './store/block-times.ts';
 import { createReadings } from './store/readings.ts';
+import { createPublication, type Publication, type PublicationDeps } from './publish/publication.ts';
+import { openRedisCells } from './usage/redis-cells.ts';
 import { tendUsage } from './usage/tend.ts';
 import { createBlockTimes } from './watch/block-time.ts';
 import { createRead } from './watch/failover.ts';
@@ -41,6 +43,8 @@ export type DeploysDeps = Readonly<{
   random(bytes: number): Uint8Array;
   /** How deliveries are sent. Absent, they are queued and wait. */
   delivery?: DeliveryDeps;
+  /** Where gateways on other hosts meet. Absent, there are none. */
+  redis?: Pick<PublicationDeps, 'url' | 'readTerms'>;
   /**
    * How webhooks are kept, where they may lead, and who may manage them without a key. Absent, the API has none, or
    * keys alone.
@@ -97,6 +101,8 @@ export function createDeploys(deps: DeploysDeps) {
   const { registry } = metrics;
   const deliveries =
     deps.delivery && createDeliveries({ ...deps.delivery, store, outbox, registry, clock, log });
+  const publication = deps.redis && createPublication({ ...deps, ...deps.redis, registry });
+  const parts = () => [deliveries?.health(), publication?.health()];
   const app = createApp({
     webhooks: webhookRoutesOf(deps, enqueue, keys.identify, () => deliveries?.wake()),
     answerPrograms: createProgramsAnswer({
@@ -107,20 +113,11 @@ export function createDeploys(deps: DeploysDeps) {
       timeOf: blockTimes.timeOf,
       clock,
     }),
-    health: () => bothHealths(healthOf(watcher.state(), config.pollMs, clock.now()), deliveries?.health()),
+    health: () => parts().reduce(bothHealths, healthOf(watcher.state(), config.pollMs, clock.now())),
     noteAnswer: metrics.noteAnswer,
     noteBroken: (error) => log.error({ err: error }, 'a request broke'),
     publicUrl: config.publicUrl,
   });
-
-  const accountName = store.prepare<{ name: string }, [number]>('SELECT name FROM accounts WHERE id = ?');
-
-  function lookAfterUsage(signal: AbortSignal): Promise<void> {
-    const { ledger, ledgerReader: reader } = deps;
-    const nameOf = (accountId: number) => accountName.get(accountId)?.name;
-    const { noteMismatch } = metrics;
-    return tendUsage({ ledger, reader, nameOf, noteMismatch, clock, log }, signal);
-  }
 
   async function refreshKeys(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -136,8 +133,9 @@ export function createDeploys(deps: DeploysDeps) {
       await Promise.all([
         watcher.run(signal),
         refreshKeys(signal),
-        lookAfterUsage(signal),
+        lookAfterUsage(deps, metrics, publication, signal),
         deliveries?.run(signal),
+        publication?.run(signal),
       ]);
     },
   };
@@ -147,6 +145,27 @@ function createQueue({ store, programs, random }: Pick<DeploysDeps, 'store' | 'p
   const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
   const enqueue = createEnqueue(store, (program) => labels.get(program) ?? program, random);
   return { enqueue, outbox: createOutbox(store, random) };
+}
+
+function lookAfterUsage(
+  deps: DeploysDeps,
+  { noteMismatch }: Metrics,
+  publication: Publication | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const { store, ledger, ledgerReader: reader, clock, log } = deps;
+  const accountName = store.prepare<{ name: string }, [number]>('SELECT name FROM accounts WHERE id = ?');
+  const nameOf = (accountId: number) => accountName.get(accountId)?.name;
+  const source = publication && cellsOf(deps, publication);
+  return tendUsage({ ledger, reader, nameOf, noteMismatch, clock, log, ...(source && { source }) }, signal);
+}
+
+/** What gateways on other hosts count, while they count for the accounts of this database. */
+function cellsOf({ redis, clock, random }: DeploysDeps, { isOwn }: Publication) {
+  if (redis === undefined) return undefined;
+  const fraction = () => Buffer.from(random(4)).readUInt32BE() / 2 ** 32;
+  // The publication warns of the server; here it would be said again.
+  return openRedisCells({ url: redis.url, clock, random: fraction, isOwn, onWarning: () => undefined });
 }
 
 /** The routes of webhooks, with a rate of their own beside that of the programs. */

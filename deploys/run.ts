@@ -6,6 +6,7 @@ import type { Environment } from '../shared/config/table.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { LEDGER_FILE, USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
 import { createLog, type Log } from '../shared/log.ts';
+import { NO_REDIS_ADDRESS, placesFrom } from '../shared/redis/options.ts';
 import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
@@ -52,6 +53,7 @@ export async function runDeploys(
   if (ledger.kind === 'unusable') return complain(ledger.sentence);
   const ledgerReader = openStore(join(dataDir, LEDGER_FILE), USAGE_MIGRATIONS);
   if (ledgerReader.kind === 'unusable') return complain(ledgerReader.sentence);
+  if (!isRedisAddress(config)) return complain(NO_REDIS_ADDRESS);
   const locking = takeLock(dataDir, 'deploys');
   if (locking.kind === 'refused') return complain(locking.sentence);
   const sealing = takeSealingKeys(config.storage.secret, dataDir, random);
@@ -68,6 +70,7 @@ export async function runDeploys(
     fetch,
     log,
     random,
+    ...redisDepsOf(config, path, env, log),
     ...webhookDepsOf(config, opened.store, createSeal(sealing.keys, random), log),
   });
   const listening = listen(config.deploys, deploys.answer, deploys.answerMetrics);
@@ -85,6 +88,22 @@ export async function runDeploys(
   locking.lock.release();
   log.info('stopped');
   return 0;
+}
+
+/** Where gateways on other hosts meet, and what is told to them of plans and prices when the config is to be read again. */
+function redisDepsOf({ storage }: Config, path: string | undefined, env: Environment, log: Log) {
+  if (storage.redisUrl === undefined) return {};
+  const readTerms = () => {
+    const loaded = loadConfig(path, env);
+    if (loaded.kind === 'loaded') return loaded.config;
+    log.error({ problems: loaded.lines }, 'plans and credits were not published anew');
+    return undefined;
+  };
+  return { redis: { url: storage.redisUrl.reveal(), readTerms } };
+}
+
+function isRedisAddress({ storage }: Config): boolean {
+  return storage.redisUrl === undefined || placesFrom(storage.redisUrl.reveal()) !== undefined;
 }
 
 /** How webhooks are kept and sent. Of the config, only the service's own name reaches the rules of where they may go. */

@@ -11,11 +11,12 @@ import { Backend } from './backend/backend.ts';
 import { createAttempt, type OnCut } from './backend/attempt.ts';
 import { createForward, type ForwardEvents } from './backend/forward.ts';
 import { healthOf } from './health.ts';
+import type { Hosts } from './hosts.ts';
 import { withHistory } from './history/history.ts';
 import { createHttpClient, type HttpClient } from './http/client.ts';
 import { createFailedKeys } from './limits/failed-keys.ts';
-import { createJournal } from './limits/journal.ts';
-import { limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
+import { createJournal, type Journal } from './limits/journal.ts';
+import { type Limits, limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
 import { withPoolAnswers } from './methods/pool-answers.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { withStatusRule } from './methods/signature-statuses.ts';
@@ -33,6 +34,8 @@ type Deps = Readonly<{
   node: string;
   /** What it shares accounts with; `undefined`: nobody. */
   sharing?: Sharing | undefined;
+  /** Deploys on another host; `undefined`: accounts and usage are this host's alone. */
+  hosts?: Hosts | undefined;
   config: Config;
   accounts: Store;
   ledger: Store;
@@ -70,7 +73,7 @@ type PoolEvents = Pick<PoolOptions, 'onChange' | 'onUnreachable' | 'onGap'>;
 const TEND_MS = 250;
 
 export function createGateway(deps: Deps): Gateway {
-  const { node, sharing, config, accounts, ledger, clock, log, random } = deps;
+  const { node, hosts, config, accounts, ledger, clock, log, random } = deps;
   const { idleMs, probeMs, lagSlotsMax } = config.gateway;
   const backends = backendsOf(config).map(
     (backend) => new Backend(backend, clientOf(backend, clock, idleMs)),
@@ -80,15 +83,13 @@ export function createGateway(deps: Deps): Gateway {
   let lookedAtMs = -Infinity;
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
-  const keys = createIdentify(accounts, clock);
+  const keys = hosts?.accounts.keys ?? createIdentify(accounts, clock);
   const routeOf = createRouter(backends);
   const methodLabel = createMethodLabel(routeOf);
   const usage = createUsage({ ledger, node, clock, methodLabel, ...usageEventsFor(log) });
   const journal = createJournal(ledger, node, setImmediate, usage.alongside);
-  const limits =
-    sharing === undefined
-      ? limitsAlone(node, journal, ledger, clock)
-      : limitsShared({ sharing, journal, ledger, clock, revision: () => accountsRevision, onStoreOut });
+  const revision = () => hosts?.accounts.revision() ?? accountsRevision;
+  const limits = limitsOf(deps, journal, revision);
   const { charging, permits } = limits;
   if (limits.link !== undefined) metrics.showStore(limits.link);
   const pool = createPool({ backends, clock, lagSlotsMax, ...poolEventsFor(metrics, log) });
@@ -107,7 +108,7 @@ export function createGateway(deps: Deps): Gateway {
   let terms: Terms = config;
   const answer = createAnswer({
     bodyBytesMax: config.gateway.bodyBytesMax,
-    terms: () => terms,
+    terms: () => hosts?.accounts.terms() ?? terms,
     identify: createIdentifyCaller(keys, createFailedKeys(clock)),
     routeOf,
     charging,
@@ -116,11 +117,6 @@ export function createGateway(deps: Deps): Gateway {
     usage,
     onOutcome: metrics.outcome,
   });
-
-  function onStoreOut(is: boolean): void {
-    if (is) log.error('the store of shared limits does not answer');
-    else log.info('the store of shared limits answers again');
-  }
 
   async function watchBackends(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -137,7 +133,8 @@ export function createGateway(deps: Deps): Gateway {
 
   async function tend(reload: () => void, signal: AbortSignal): Promise<void> {
     const asked = accounts.prepare<Revision, []>('SELECT value, config FROM revision');
-    const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal)];
+    const elsewhere = [hosts?.accounts.tend(signal), hosts?.push?.run(signal)];
+    const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal), ...elsewhere];
     let seen = revisionIn(asked)?.config;
     let failing = false;
     const tellJournal = (is: boolean) =>
@@ -165,7 +162,7 @@ export function createGateway(deps: Deps): Gateway {
 
   return {
     answer,
-    health: () => healthOf(backends, journal, clock),
+    health: () => healthOf(backends, journal, clock, hosts?.accounts.choice()),
     metrics,
     look,
     setTerms: (changed) => void (terms = changed),
@@ -176,8 +173,23 @@ export function createGateway(deps: Deps): Gateway {
       keys.refresh();
       flush();
       await limits.close();
+      await hosts?.push?.close();
+      await hosts?.accounts.close();
     },
   };
+}
+
+function limitsOf(
+  { node, sharing, ledger, clock, log }: Deps,
+  journal: Journal,
+  revision: () => number,
+): Limits {
+  if (sharing === undefined) return limitsAlone(node, journal, ledger, clock);
+  const onStoreOut = (is: boolean) => {
+    if (is) log.error('the store of shared limits does not answer');
+    else log.info('the store of shared limits answers again');
+  };
+  return limitsShared({ sharing, journal, ledger, clock, revision, onStoreOut });
 }
 
 /** Counts what happens on the way to backends. Logs one line a penalty, not one a call: a dead backend under load must not fill the disk. */

@@ -8,6 +8,7 @@ import { createLog, type Log } from '../shared/log.ts';
 import { fired, stopSignal } from '../shared/stop.ts';
 import { openStore } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './gateway.ts';
+import { openHosts } from './hosts.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './limits/ledger.ts';
 import { placeName, takePlace } from './limits/place.ts';
 import { openListeners } from './listeners.ts';
@@ -48,8 +49,12 @@ export async function runGateway(run: Run): Promise<number> {
   if (config.backends.length > 0 && retireDemoKeys(accounts.store, clock.now()) > 0)
     log.warn('the demo key of the embedded chain is revoked: backends are configured');
   const stores = { accounts: accounts.store, ledger: ledger.store };
-  const gateway = createGateway({ node, sharing, config, ...stores, clock, log, random });
-  await gateway.look(stop);
+  const { storage } = config;
+  const opening = openHosts({ ...stores, ...run, storage, slot, clock, log });
+  if (opening.kind === 'refused') return complain(opening.sentence);
+  const { hosts } = opening;
+  const gateway = createGateway({ node, sharing, hosts, config, ...stores, clock, log, random });
+  await Promise.all([gateway.look(stop), hosts?.accounts.settle(stop)]);
   const opened = await openListeners(config.gateway, gateway, { clock, seat, stop });
   if (opened.kind === 'refused') return complain(opened.sentence);
 

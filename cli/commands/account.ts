@@ -1,6 +1,6 @@
 import type { Account, AccountResult } from '../../deploys/accounts/accounts.ts';
 import { unreachable } from '../../shared/brand.ts';
-import { type Books, withBooks } from '../books.ts';
+import { type Books, withAccounts } from '../books.ts';
 import { type Command, failed, type Outcome } from '../command.ts';
 import { tableOf } from '../table.ts';
 
@@ -13,7 +13,7 @@ export const accountCreate: Command = {
   options: ['plan', 'config', 'json'],
   summary: 'Create an account, on plan trial unless told; --plan none is for the program API alone.',
   act: (invocation) =>
-    withBooks(invocation, (books) => {
+    withAccounts(invocation, (books) => {
       const { operands, values } = invocation;
       const plan = planFrom(values.plan ?? PLAN_BY_DEFAULT);
       return outcomeOf(books, operands[0] ?? '', books.accounts.create(operands[0] ?? '', plan));
@@ -26,7 +26,7 @@ export const accountSet: Command = {
   options: ['plan', 'credits', 'config', 'json'],
   summary: 'Change the plan of an account, or set the credits it has left.',
   act: (invocation) =>
-    withBooks(invocation, (books) => {
+    withAccounts(invocation, (books) => {
       const { operands, values } = invocation;
       if (values.plan === undefined && values.credits === undefined)
         return failed('account set needs --plan P or --credits N.');
@@ -47,7 +47,7 @@ export const accountList: Command = {
   options: ['config', 'json'],
   summary: 'List the accounts with their plan and the credits they have left.',
   act: (invocation) =>
-    withBooks(invocation, ({ accounts }) => {
+    withAccounts(invocation, ({ accounts }) => {
       const list = accounts.list();
       const rows = list.map(({ name, plan, creditsLeft }) => [
         name,

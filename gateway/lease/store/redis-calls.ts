@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import type { RedisClient } from './redis-link.ts';
+import type { RedisClient } from '../../../shared/redis/link.ts';
 
 export type ScriptName = 'sluiceRate' | 'sluiceCredit' | 'sluiceScans';
 

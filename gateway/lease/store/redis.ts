@@ -12,9 +12,9 @@ import type {
   Speaker,
 } from '../messages.ts';
 import { createAnsweredMessages } from './answered-messages.ts';
+import { openRedisLink } from '../../../shared/redis/link.ts';
 import { overMany } from './script-over-many.ts';
 import { callTogether, type CallScript, type ScriptName } from './redis-calls.ts';
-import { openRedisLink } from './redis-link.ts';
 import { creditReplyOf, creditWords, rateGrantOf, rateWords, scanGrantOf, scanWords } from './redis-words.ts';
 import { SCAN_SCRIPT } from './scan-script.ts';
 import { CREDIT_SCRIPT, LEARNING_MS, RATE_SCRIPT } from './scripts.ts';
@@ -26,7 +26,7 @@ export const REDIS_DEADLINE_MS = 100;
 const WAITING_MAX = 8_192;
 
 export type RedisStoreOptions = Readonly<{
-  /** As in `placesFrom` of redis-options.ts; one address of a cluster is enough. */
+  /** As in `placesFrom` of shared/redis/options.ts; one address of a cluster is enough. */
   url: string;
   clock: Clock;
   random: () => number;
@@ -81,9 +81,9 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
       noteLoss();
     },
     scripts: {
-      sluiceRate: overMany(options.scripts?.rate ?? RATE_SCRIPT),
-      sluiceCredit: overMany(options.scripts?.credit ?? CREDIT_SCRIPT),
-      sluiceScans: overMany(options.scripts?.scans ?? SCAN_SCRIPT),
+      sluiceRate: { lua: overMany(options.scripts?.rate ?? RATE_SCRIPT) },
+      sluiceCredit: { lua: overMany(options.scripts?.credit ?? CREDIT_SCRIPT) },
+      sluiceScans: { lua: overMany(options.scripts?.scans ?? SCAN_SCRIPT) },
     },
   });
   if (link === undefined) return { kind: 'unusable', sentence: 'storage.redis is not an address of Redis.' };

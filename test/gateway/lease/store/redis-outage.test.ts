@@ -146,7 +146,7 @@ describe('an operator is told', () => {
     await using other = await startRedis(['--requirepass', 'secret']);
     const said = Promise.withResolvers<string>();
     store = openedRedis({ url: other.url.replace('//', '//:wrong@'), onWarning: said.resolve });
-    expect(await said.promise).toContain('Redis refuses the gateway (WRONGPASS');
+    expect(await said.promise).toContain('Redis refuses a command (WRONGPASS');
     expect(await said.promise).not.toContain('wrong@');
     await store.close();
     store = openedRedis({ url: other.url.replace('//', '//:secret@') });
