@@ -5,6 +5,7 @@ import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { LEDGER_FILE, USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
+import { requestReload } from '../shared/keys/reload.ts';
 import { createLog, type Log } from '../shared/log.ts';
 import { NO_REDIS_ADDRESS, placesFrom } from '../shared/redis/options.ts';
 import type { Secret } from '../shared/secret.ts';
@@ -60,6 +61,7 @@ export async function runDeploys(
   if (sealing.kind === 'unusable') return complain(sealing.sentence);
 
   const log = createLog('deploys');
+  process.on('SIGHUP', () => askForReload(opened.store, log));
   const deploys = createDeploys({
     config: { ...config.deploys, rpcKey: rpcKeyOf(config, opened.store, random, log) },
     programs: watched.programs,
@@ -88,6 +90,16 @@ export async function runDeploys(
   locking.lock.release();
   log.info('stopped');
   return 0;
+}
+
+/** Plans and prices are the gateways': they read the config again, and those on other hosts are told what it says. */
+function askForReload(accounts: Store, log: Log): void {
+  try {
+    requestReload(accounts);
+    log.info('gateways are asked to read plans and credits again');
+  } catch (error) {
+    log.error({ err: error }, 'gateways could not be asked to read plans and credits again');
+  }
 }
 
 /** Where gateways on other hosts meet, and what is told to them of plans and prices when the config is to be read again. */

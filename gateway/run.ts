@@ -4,9 +4,10 @@ import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { retireDemoKeys } from '../shared/keys/demo.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
+import { requestReload } from '../shared/keys/reload.ts';
 import { createLog, type Log } from '../shared/log.ts';
 import { fired, stopSignal } from '../shared/stop.ts';
-import { openStore } from '../shared/store/open.ts';
+import { openStore, type Store } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './gateway.ts';
 import { openHosts } from './hosts.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './limits/ledger.ts';
@@ -60,7 +61,11 @@ export async function runGateway(run: Run): Promise<number> {
 
   if (opened.kind === 'open') {
     const reload = () => reloadTerms(run, gateway, log);
-    process.on('SIGHUP', reload);
+    process.on('SIGHUP', () => {
+      reload();
+      // Gateways of other hosts must have the same plans, and a newer revision to know them by.
+      if (hosts !== undefined) askForReload(accounts.store, log);
+    });
     if (seat === undefined) announce(opened, run.supervised, log);
     else seat.serve(gateway.metrics.values);
     const tending = gateway.tend(reload, stop);
@@ -82,6 +87,14 @@ type Open = Extract<Awaited<ReturnType<typeof openListeners>>, { kind: 'open' }>
 function announce({ url, metricsUrl }: Open, supervised: boolean, log: Log) {
   if (supervised) console.log(JSON.stringify({ ready: 'gateway', url: url.href }));
   log.info({ url: url.href, metrics: metricsUrl?.href }, 'listening');
+}
+
+function askForReload(accounts: Store, log: Log) {
+  try {
+    requestReload(accounts);
+  } catch (error) {
+    log.error({ err: error }, 'other apps could not be asked to read plans and credits again');
+  }
 }
 
 /** Takes plans and prices from the config again; a config that has become unusable changes nothing. */

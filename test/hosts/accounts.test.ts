@@ -70,6 +70,22 @@ describe('a gateway on a second host', () => {
     expect(await waited(async () => (await policy())?.includes('q=21;w=3') ?? false)).toBeLessThan(KNOWN_MS);
   }, 30_000);
 
+  test.each(['gateway', 'deploys'] as const)(
+    "has other plans a second after a SIGHUP to the first host's %s",
+    async (app) => {
+      await Promise.all([one.startGateway(), two.startGateway()]);
+      const { key } = await one.key('payer', 'starter');
+      await waited(async () => (await two.status(key)) === 200);
+      one.configure('[plans.starter]\nrps = 7\nburst = 21\n');
+      one[app]().kill('SIGHUP');
+      const follows = async (host: typeof one) =>
+        (await host.post(key)).headers.get('ratelimit-policy')?.includes('q=21;w=3') ?? false;
+      expect(await waited(async () => (await follows(one)) && (await follows(two)))).toBeLessThan(KNOWN_MS);
+      expect(await one.metric('deploys', 'deploys_accounts_published')).toBe(1);
+    },
+    30_000,
+  );
+
   test('revokes within a second though it is not told of changes', async () => {
     await redis.cli('ACL', 'SETUSER', 'default', 'resetchannels');
     await redis.cli('CLIENT', 'KILL', 'TYPE', 'pubsub');
