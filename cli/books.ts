@@ -46,6 +46,9 @@ export function withAccounts(
 
 const KEPT_ELSEWHERE = 'The accounts of this installation are kept on another host; run this command there.';
 
+const GATHERED_ELSEWHERE =
+  'The usage of this installation is gathered where its accounts are kept, on another host; run this command there.';
+
 /** Whether the gateways of this data directory read a copy of what another host publishes. */
 function isMirror({ config: { storage }, store }: Books): boolean {
   const path = join(storage.dataDir, MIRROR_FILE);
@@ -69,8 +72,8 @@ export function withBooksOf(
   return act(books);
 }
 
-/** The same as `withBooks` for what takes its time. */
-export async function withBooksAwaited(
+/** The same as `withBooks` for usage, which takes its time, and is gathered where the accounts are. */
+export async function withUsage(
   { values, world }: Pick<Invocation, 'values' | 'world'>,
   act: (books: Books) => Promise<Outcome>,
 ): Promise<Outcome> {
@@ -79,7 +82,7 @@ export async function withBooksAwaited(
   const opened = openBooks(loaded.config, world);
   if (opened.kind === 'failed') return opened;
   using books = opened.books;
-  return await act(books);
+  return isMirror(books) ? failed(GATHERED_ELSEWHERE) : await act(books);
 }
 
 function openBooks(config: Config, { clock, random }: Pick<World, 'clock' | 'random'>): Opened {

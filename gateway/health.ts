@@ -18,7 +18,8 @@ export function healthOf(
   if (choice === 'unknown')
     return {
       ok: false,
-      sentence: 'accounts and keys of the other host are not here yet: Redis must be reached once',
+      sentence:
+        'no accounts are known: none is kept here, and none that deploys on another host has published was read from Redis yet',
     };
   if (journal.isFailing())
     return { ok: false, sentence: 'charges cannot be written: trials are refused with 503' };

@@ -8,9 +8,11 @@ export function createOwnAccounts(store: Store): OwnAccounts {
     'SELECT token FROM publishers WHERE token = ?',
   );
   const any = store.prepare<{ token: string }, []>('SELECT token FROM publishers LIMIT 1');
+  const account = store.prepare<{ id: number }, []>('SELECT id FROM accounts LIMIT 1');
   return {
     origin: originOf.get()?.id ?? '',
     hasPublisher: (token) => publisher.get(token) !== null,
     wasPublished: () => any.get() !== null,
+    hasAccounts: () => account.get() !== null,
   };
 }

@@ -75,6 +75,17 @@ describe('one host alone', () => {
   }, 30_000);
 });
 
+test('a host without accounts calls no key invalid before any was published', async () => {
+  const [one, two] = [host(), host()];
+  await two.startGateway();
+  const { key } = await one.key('payer', 'pro');
+  expect(await two.status(key)).toBe(503);
+  const told = await fetch(new URL('/health', two.gateway().url));
+  expect([told.status, await told.text()]).toEqual([503, expect.stringContaining('no accounts are known')]);
+  await one.startDeploys();
+  await waited(async () => (await two.status(key)) === 200);
+}, 30_000);
+
 describe('a second deploys', () => {
   test('with accounts of its own publishes nothing, says so, and goes on', async () => {
     const [one, two] = [host(), host()];
@@ -94,6 +105,8 @@ describe('a second deploys', () => {
       ['key', 'list'],
     ])
       await expect(two.cli(...words)).rejects.toThrow('kept on another host');
+    // What this host counted is a part of it alone.
+    await expect(two.cli('usage')).rejects.toThrow('gathered where its accounts are kept');
     expect(await two.cli('config', 'check')).toMatchObject([{ ok: true }]);
   }, 30_000);
 

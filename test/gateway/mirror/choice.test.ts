@@ -22,12 +22,16 @@ const own = (...publishers: string[]): OwnAccounts => ({
   origin: 'here',
   hasPublisher: (token) => publishers.includes(token),
   wasPublished: () => publishers.length > 0,
+  hasAccounts: () => true,
 });
+const empty = (...publishers: string[]): OwnAccounts => ({ ...own(...publishers), hasAccounts: () => false });
 
 test.each([
   ['Redis was never reached, and nobody here ever published', {}, own(), 'unknown'],
   ['Redis was never reached, and deploys beside published', {}, own('t1'), 'local'],
   ['nobody publishes', { nobody: 1 }, own(), 'local'],
+  ['nobody publishes, and there is no account here', { nobody: 1 }, empty(), 'unknown'],
+  ['nobody publishes, and deploys beside did without an account', { nobody: 1 }, empty('t1'), 'local'],
   ['deploys beside publishes', { origin: 'here', holder: 't2' }, own('t1', 't2'), 'local'],
   [
     'deploys beside publishes, and a mirror of before is whole',
