@@ -1,3 +1,4 @@
+import { REVOKED_MAX } from '../../shared/publication/revoked.ts';
 import { type PublishedRow, rowText } from '../../shared/publication/row.ts';
 import type { Store } from '../../shared/store/open.ts';
 
@@ -20,6 +21,8 @@ export type Changes = Readonly<{
   origin: string;
   revision(): Readonly<{ value: number; config: number }>;
   after(seq: number): Portion;
+  /** Ids of keys that were revoked after `seq`, the newest first: at most `REVOKED_MAX` of the latest `LATEST` changes. */
+  revokedAfter(seq: number): readonly string[];
   publication(): Publication;
   /** Notes, before it is sent, that rows up to this revision may be in Redis soon. */
   intend(upTo: number): void;
@@ -37,6 +40,8 @@ export type Changes = Readonly<{
 
 /** Rows sent at once: a millisecond of Redis, and 75 KB. */
 export const PORTION = 500;
+/** Changes among which revocations are looked for: some tens of milliseconds. */
+const LATEST = 50_000;
 /** Starts of deploys that are remembered; a gateway that saw only older ones reads its mirror. */
 const PUBLISHERS_KEPT = 1_000;
 
@@ -65,6 +70,10 @@ export function createChanges(store: Store): Changes {
   const publication = store.prepare<Publication, []>(
     'SELECT epoch, building, published, intent FROM publication',
   );
+  const revoked = store.prepare<{ id: string }, [number]>(`
+    SELECT keys.id FROM (SELECT seq, subject, id FROM changes WHERE seq > ? ORDER BY seq DESC LIMIT ${LATEST}) AS latest
+    JOIN keys ON keys.id = latest.id WHERE latest.subject = 'key' AND keys.revoked_at_ms IS NOT NULL
+    ORDER BY latest.seq DESC LIMIT ${REVOKED_MAX}`);
   const mark = store.prepare<null, [number, number]>('UPDATE changes SET published = ? WHERE seq = ?');
 
   const raised = store.prepare<{ config: number }, [number]>(
@@ -117,6 +126,7 @@ export function createChanges(store: Store): Changes {
     origin: originOf(store),
     revision,
     after: (seq) => after(seq),
+    revokedAfter: (seq) => revoked.all(seq).map(({ id }) => id),
     publication: () => publication.get() ?? { epoch: null, building: null, published: 0, intent: 0 },
     intend: (upTo) => void store.run('UPDATE publication SET intent = ?1 WHERE intent < ?1', [upTo]),
     sent: (portion) => sent.immediate(portion),

@@ -2,6 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { type PublishedTerms, termsText } from '../../shared/publication/terms.ts';
 import type { Changes } from './changes.ts';
 import type { Claim, RedisHead } from './redis-head.ts';
+import { createRevocations } from './revocations.ts';
 import type { Standing } from './standing.ts';
 
 type Claimed = Extract<Claim, { kind: 'claimed' }>;
@@ -60,6 +61,7 @@ export async function runPublisher(deps: PublisherDeps, signal: AbortSignal): Pr
 
 function createTurn(deps: PublisherDeps): (signal: AbortSignal) => Promise<Standing> {
   const { changes, head, clock, holder, makeEpoch, readTerms } = deps;
+  const revocations = createRevocations(deps);
   let isNoted = false;
   let termsAt: number | undefined;
   let text: string | undefined;
@@ -98,12 +100,14 @@ function createTurn(deps: PublisherDeps): (signal: AbortSignal) => Promise<Stand
   }
 
   async function publishChanges({ epoch, seq }: Claimed, signal: AbortSignal): Promise<void> {
+    const { published } = changes.publication();
     for (let from = seq; !signal.aborted;) {
       const portion = changes.after(from);
-      if (portion.upTo === from) return;
+      if (portion.upTo === from) return tellRevoked(published);
       changes.intend(portion.upTo);
       if (!(await head.put(epoch, portion, false))) throw new LostClaim();
       changes.sent(portion);
+      await tellRevoked(published);
       if (portion.isLast) return;
       from = portion.upTo;
       await clock.sleep(PAUSE_MS, signal);
@@ -111,13 +115,16 @@ function createTurn(deps: PublisherDeps): (signal: AbortSignal) => Promise<Stand
   }
 
   async function publishAll({ epoch: before, seq }: Claimed, signal: AbortSignal): Promise<void> {
+    const { published } = changes.publication();
     const { epoch, from } = await epochToBuild(seq);
+    revocations.again();
     for (let at = from; !signal.aborted;) {
       const portion = changes.after(at);
       changes.intend(portion.upTo);
       if (!(await head.put(epoch, portion, true))) throw new LostClaim();
       changes.sent(portion);
       at = portion.upTo;
+      await tellRevoked(published);
       if (portion.isLast) {
         if (!(await head.finish(epoch, at, before))) throw new LostClaim();
         return changes.finish(at);
@@ -125,6 +132,10 @@ function createTurn(deps: PublisherDeps): (signal: AbortSignal) => Promise<Stand
       await renewed();
       await clock.sleep(PAUSE_MS, signal);
     }
+  }
+
+  async function tellRevoked(after: number): Promise<void> {
+    if (!(await revocations.tell(after))) throw new LostClaim();
   }
 
   let renewedMs = clock.monotonic();

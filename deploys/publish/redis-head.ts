@@ -25,6 +25,8 @@ export type RedisHead = Readonly<{
   put(epoch: string, portion: Portion, building: boolean): Promise<boolean>;
   finish(epoch: string, upTo: number, before: string): Promise<boolean>;
   terms(config: number, termsId: string, text: string): Promise<boolean>;
+  /** Tells which keys are revoked ahead of the rows that say so; `''`: none. */
+  revoked(text: string): Promise<boolean>;
   uses(most: number): Promise<readonly KeyUse[]>;
   dropUses(uses: readonly KeyUse[]): Promise<void>;
   /** Gives the right up, if it can be said at once, and ends the connection. */
@@ -124,6 +126,12 @@ function over(link: RedisLink, origin: string, holder: string): RedisHead {
       const now = client();
       const put = await done(now.sluiceTerms(HEAD, LEASE, holder, config, termsId, text));
       if (put) now.publish(CHANGED, 'terms').catch(() => undefined);
+      return put;
+    },
+    async revoked(text) {
+      const now = client();
+      const put = await done(now.sluiceRevoked(HEAD, LEASE, holder, text));
+      if (put) now.publish(CHANGED, 'revoked').catch(() => undefined);
       return put;
     },
     async uses(most) {

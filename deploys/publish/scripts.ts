@@ -62,6 +62,15 @@ redis.call('HSET', KEYS[1], 'config', ARGV[2], 'termsId', ARGV[3], 'terms', ARGV
 return 'put'`,
 };
 
+/** Keys: head, lease. Words: nonce, key ids or nothing. */
+const REVOKED: RedisScript = {
+  keys: 2,
+  lua: `
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 'lost' end
+if ARGV[2] == '' then redis.call('HDEL', KEYS[1], 'revoked') else redis.call('HSET', KEYS[1], 'revoked', ARGV[2]) end
+return 'put'`,
+};
+
 /** Keys: lease. Words: nonce. Lets the next one publish at once. */
 const LEAVE: RedisScript = {
   keys: 1,
@@ -90,6 +99,7 @@ export const PUBLISHER_SCRIPTS = {
   sluicePut: PUT,
   sluiceFinish: FINISH,
   sluiceTerms: TERMS,
+  sluiceRevoked: REVOKED,
   sluiceLeave: LEAVE,
   sluiceShowUses: SHOW_USES,
   sluiceDropUses: DROP_USES,

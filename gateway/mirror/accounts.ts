@@ -2,6 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { createIdentifier, type Identifier } from '../../shared/keys/identify.ts';
 import { createKeySource, type KeySource } from '../../shared/keys/source.ts';
 import { createKeyUses, type KeyUses } from '../../shared/keys/uses.ts';
+import { revokedFrom } from '../../shared/publication/revoked.ts';
 import { type PublishedTerms, termsFrom } from '../../shared/publication/terms.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Store } from '../../shared/store/open.ts';
@@ -54,6 +55,9 @@ export function createSharedAccounts(deps: Deps): SharedAccounts {
   let choice: Choice = 'unknown';
   let terms: PublishedTerms | undefined;
   let touched = -1;
+  let revoked: ReadonlySet<string> = new Set();
+  let revokedText: string | undefined;
+  let revocations = 0;
   let answeredMs = Number.NEGATIVE_INFINITY;
   decide();
 
@@ -62,19 +66,23 @@ export function createSharedAccounts(deps: Deps): SharedAccounts {
       const key = sourceNow().read(hash);
       if (key === undefined && choice === 'mirror' && isStale())
         throw new Error('a newer key would not be here');
+      if (key !== undefined && choice === 'mirror' && revoked.has(key.identity.caller.keyId))
+        return undefined;
       return key;
     },
     // Below zero, so that no revision of one database is taken for one of the other; and another one when it becomes
     // stale, so that a key that was not there a moment ago is not refused for it.
     revision: () =>
-      sourceNow() === local ? local.revision() : -1 - 2 * (seen?.touched ?? 0) - (isStale() ? 1 : 0),
+      sourceNow() === local
+        ? local.revision()
+        : -1 - 2 * ((seen?.touched ?? 0) + revocations) - (isStale() ? 1 : 0),
   };
   const uses: KeyUses = {
     note: (key, nowMs) => (choice === 'mirror' ? remoteUses : localUses).note(key, nowMs),
     write: localUses.write,
   };
   const keys = createIdentifier(source, uses, clock);
-  const following = createFollowing({ mirror, rows, own, clock, onLook });
+  const following = createFollowing({ mirror, rows, own, clock, onRevoked, onLook });
 
   function sourceNow(): KeySource {
     if (choice === 'unknown') throw new Error('it is not known yet whose accounts count');
@@ -97,6 +105,14 @@ export function createSharedAccounts(deps: Deps): SharedAccounts {
 
   function isStale(): boolean {
     return clock.monotonic() - answeredMs > STALE_MS;
+  }
+
+  function onRevoked(text: string | undefined): void {
+    if (text === revokedText) return;
+    revokedText = text;
+    revoked = revokedFrom(text);
+    revocations++;
+    keys.refresh();
   }
 
   function onLook(answered: boolean): void {

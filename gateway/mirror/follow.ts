@@ -8,7 +8,9 @@ type Deps = Readonly<{
   rows: RedisRows;
   own: OwnAccounts;
   clock: Clock;
-  /** Called after every look; `answered`: the mirror is as Redis had it then. */
+  /** Called with the keys that are revoked ahead of their rows, whenever the head was read. */
+  onRevoked(text: string | undefined): void;
+  /** Called after every look; `answered`: the mirror is as Redis had it then, which had all. */
   onLook(answered: boolean): void;
 }>;
 
@@ -25,18 +27,24 @@ export type Following = Readonly<{
   hurry(): void;
 }>;
 
-export function createFollowing({ mirror, rows, own, clock, onLook }: Deps): Following {
+export function createFollowing({ mirror, rows, own, clock, onRevoked, onLook }: Deps): Following {
   let hurried = new AbortController();
 
-  async function look(signal: AbortSignal): Promise<void> {
+  /** Gives whether all that counts is here. A Redis that was emptied has accounts again when they are published anew. */
+  async function look(signal: AbortSignal): Promise<boolean> {
     const head = await rows.head();
-    if (head === undefined) return mirror.noteNobody();
+    if (head === undefined) {
+      mirror.noteNobody();
+      return mirror.state().origin === null;
+    }
+    onRevoked(head.revoked);
     const { origin, holder } = mirror.state();
     if (origin !== head.origin || holder !== head.holder) mirror.noteHead(head.origin, head.holder);
     // The database beside this process is the one that is published: it is asked itself.
-    if (own.hasPublisher(head.holder)) return;
+    if (own.hasPublisher(head.holder)) return true;
     await takeTerms(head);
     await takeRows(head, signal);
+    return head.epoch !== undefined;
   }
 
   async function takeTerms({ termsId }: Head): Promise<void> {
@@ -49,14 +57,18 @@ export function createFollowing({ mirror, rows, own, clock, onLook }: Deps): Fol
     if (epoch === undefined) return;
     const before = mirror.state();
     if (before.epoch !== epoch || before.position > seq) mirror.begin(epoch, seq);
-    for (let isLast = false; !isLast && !signal.aborted;) {
+    for (let lookedMs = clock.monotonic(); !signal.aborted;) {
       const { position, loading, epoch: current } = mirror.state();
       if (current !== epoch || (position >= seq && loading === 0)) break;
       const read = await rows.after(epoch, position);
       if (read === undefined) return;
       mirror.take(read);
-      isLast = read.isLast;
-      if (!isLast) await clock.sleep(PAUSE_MS, signal);
+      if (read.isLast) break;
+      await clock.sleep(PAUSE_MS, signal);
+      // A revocation does not wait for the rows before it.
+      if (clock.monotonic() - lookedMs < LOOK_MS) continue;
+      lookedMs = clock.monotonic();
+      onRevoked((await rows.head())?.revoked);
     }
     while (!signal.aborted && mirror.sweep()) await clock.sleep(PAUSE_MS, signal);
   }
@@ -64,8 +76,7 @@ export function createFollowing({ mirror, rows, own, clock, onLook }: Deps): Fol
   async function run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       hurried = new AbortController();
-      const answered = await look(signal).then(
-        () => true,
+      const answered = await look(signal).catch(
         // Redis or the file does not answer; what is known stands, and the next look asks again.
         () => false,
       );

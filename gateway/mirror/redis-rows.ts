@@ -16,6 +16,8 @@ export type Head = Readonly<{
   epoch: string | undefined;
   seq: number;
   termsId: string | undefined;
+  /** Keys that are revoked ahead of their rows, as `revokedFrom` reads them. */
+  revoked: string | undefined;
 }>;
 
 /** The published rows in Redis, for a mirror. Everything rejects while Redis does not answer. */
@@ -95,15 +97,16 @@ function over(link: RedisLink): RedisRows {
 
   return {
     async head() {
-      const { origin, holder, epoch, seq, termsId } = await fields(
+      const { origin, holder, epoch, seq, termsId, revoked } = await fields(
         'origin',
         'holder',
         'epoch',
         'seq',
         'termsId',
+        'revoked',
       );
       if (origin === undefined || holder === undefined) return undefined;
-      return { origin, holder, epoch, seq: Number(seq ?? 0), termsId };
+      return { origin, holder, epoch, seq: Number(seq ?? 0), termsId, revoked };
     },
     async terms() {
       const { config, termsId, terms } = await fields('config', 'termsId', 'terms');

@@ -3,7 +3,8 @@
  * no key material: of a key its hash and id stand in values alone.
  *
  * `head` is a hash: `origin` (whose accounts), `holder` (the start of deploys that published last), `epoch`, `seq` (all
- * changes up to this revision are in the epoch's rows), and `config`, `terms`, `termsId` (plans and prices).
+ * changes up to this revision are in the epoch's rows), `config`, `terms`, `termsId` (plans and prices), and `revoked` (keys that
+ * are revoked and whose rows may still be on their way).
  */
 export const HEAD = '{sluice:accounts}:head';
 

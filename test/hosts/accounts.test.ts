@@ -96,6 +96,28 @@ describe('a gateway on a second host', () => {
     expect(await waited(async () => (await two.status(key)) === 401)).toBeLessThan(KNOWN_MS);
   }, 30_000);
 
+  test('refuses a key at once that is told to be revoked ahead of its row', async () => {
+    await two.startGateway();
+    const [kept, ended] = [await one.key('kept', 'pro'), await one.key('ended', 'pro')];
+    await waited(async () => (await two.status(kept.key)) === 200 && (await two.status(ended.key)) === 200);
+    // As deploys does while rows are on their way.
+    await redis.cli('HSET', '{sluice:accounts}:head', 'revoked', `k9 ${ended.id}`);
+    expect(await waited(async () => (await two.status(ended.key)) === 401)).toBeLessThan(KNOWN_MS);
+    expect(await two.status(kept.key)).toBe(200);
+  }, 30_000);
+
+  test('calls no key invalid while what is published is lost and not there again', async () => {
+    await two.startGateway();
+    const { key } = await one.key('payer', 'pro');
+    await waited(async () => (await two.status(key)) === 200);
+    one.deploys().kill('SIGKILL');
+    await one.deploys().exited;
+    await redis.cli('FLUSHALL');
+    const unseen = await one.key('unseen', 'pro');
+    await Bun.sleep(STALE_MS); // asking on the way would be guessing keys
+    expect([await two.status(key), await two.status(unseen.key)]).toEqual([200, 503]);
+  }, 30_000);
+
   test('goes on with known keys while Redis is away, also after a restart, and never calls one invalid that it has not seen', async () => {
     await two.startGateway();
     const { key } = await one.key('payer', 'pro');
