@@ -1,4 +1,5 @@
 import { demandAt } from './demand.ts';
+import { isWhole } from './local-share.ts';
 import type { RateAsk, RateGrant } from './messages.ts';
 import { noteSend } from './pace.ts';
 import {
@@ -57,12 +58,16 @@ export function wishOf(lease: RateLease, nowMs: number, aheadMs: number): 'now' 
   return held > 0 || target > held ? 'soon' : 'nothing';
 }
 
-/** Nothing is lost by forgetting it when nobody asked for it in `idleMs`; its next message but asks what it has spent. */
+/**
+ * Nothing is lost by forgetting it when nobody asked for it in `idleMs`; its next message but asks what it has spent. What
+ * it let in alone counts until its bucket is full again: a new one would begin full.
+ */
 export function mayForget(lease: RateLease, nowMs: number, idleMs: number): boolean {
   return (
     lease.sent === undefined &&
     lease.waiting === 0 &&
     heldTokens(lease, nowMs) === 0 &&
+    (lease.local === undefined || isWhole(lease.local, nowMs)) &&
     isIdle(lease, nowMs, idleMs)
   );
 }

@@ -61,6 +61,24 @@ describe('L6 a store that is away for ten seconds under ten times the load', () 
   });
 });
 
+test('a burst that was spent while the store is away is not there again after a rest', () => {
+  const world = createWorld({ plan: planOf(5, 200), nodes: 1 });
+  world.setStoreOut(true);
+  const burst = () => {
+    let admitted = 0;
+    for (let i = 0; i < 250; i++)
+      world.request(world.nodes[0] ?? never(), { calls: 1, credits: 0 }, ({ kind }) => {
+        if (kind === 'charged') admitted++;
+      });
+    return admitted;
+  };
+  expect(burst()).toBe(200);
+  world.run(20_000);
+  expect(burst()).toBe(100);
+  world.run(40_000);
+  expect(burst()).toBe(200);
+});
+
 describe('L11 C8 a wall clock of the centre that steps', () => {
   const steps = (ms: number) => {
     const world = createWorld({ plan: planOf(100), nodes: 4 });
@@ -186,3 +204,7 @@ test('L19 a plan that changes under load is everywhere in a second: 100, 10, 100
   expect(admittedIn(result, 21_100, 30_000)).toBeGreaterThanOrEqual(0.98 * 8_900);
   expect(admittedIn(result, 21_100, 30_000)).toBeLessThanOrEqual(1.01 * 8_900);
 });
+
+function never(): never {
+  throw new Error('there is no such node');
+}
