@@ -1,6 +1,6 @@
 import type { Store } from '../../shared/store/open.ts';
 import type { EventKind } from '../delivery/event.ts';
-import { createPlaces } from './places.ts';
+import { createPlaces, IN_FLIGHT_MAX } from './places.ts';
 
 /**
  * A delivery that is to be attempted, and the right to say how that ended. `number` is 1 to 6, or absent for an attempt
@@ -24,6 +24,8 @@ export type Claim = Readonly<{
 
 /** Longer than the 13 s that an attempt may take. */
 export const LEASE_MS = 30_000;
+/** How long nobody who holds less is looked for after none was left: it costs a walk over all that is due. */
+const LOOK_MS = 250;
 
 type DueRow = {
   id: string;
@@ -104,6 +106,8 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
     };
   }
 
+  let lookedAtMs = -Infinity;
+
   const claim = store.transaction((nowMs: number, underWay: Iterable<Claim>): Claim[] => {
     const places = createPlaces(underWay);
     const claims: Claim[] = [];
@@ -123,12 +127,11 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
       }
     }
 
-    let passedOver: string | undefined;
-    for (const share of places.shares()) {
-      // With the same accounts passed over as in the round before, nothing is left to be found.
-      if (places.full(share).accounts !== passedOver) claimUpTo(share);
-      passedOver = places.full(share).accounts;
+    if (Math.abs(nowMs - lookedAtMs) >= LOOK_MS) {
+      for (const share of places.shares()) claimUpTo(share);
+      if (places.free() > 0) lookedAtMs = nowMs;
     }
+    claimUpTo(IN_FLIGHT_MAX);
     return claims;
   });
   return (nowMs: number, underWay: Iterable<Claim>): Claim[] => claim.immediate(nowMs, underWay);

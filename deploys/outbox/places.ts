@@ -40,13 +40,13 @@ export function createPlaces(underWay: Iterable<Claim>) {
   return {
     free: () => Math.max(0, IN_FLIGHT_MAX - taken),
     /**
-     * What an account may hold, in three rounds: a place goes to who has less than a few, then to who has less than an
-     * even share, counting one account more than there are, then to anybody. So accounts whose receivers hang hold up
+     * What an account may hold before anybody may take the rest: a place goes to who has less than a few, then to who
+     * has less than an even share, counting one account more than there are. So accounts whose receivers hang hold up
      * nobody else, and one that is alone has every place.
      */
     shares: (): readonly number[] => {
       const even = Math.floor(IN_FLIGHT_MAX / (byAccount.size + 1));
-      return [PER_ACCOUNT_FIRST, Math.max(PER_ACCOUNT_FIRST, even), IN_FLIGHT_MAX];
+      return [PER_ACCOUNT_FIRST, Math.max(PER_ACCOUNT_FIRST, even)];
     },
     hasRoomForRetries: () => retries < RETRIES_MAX,
     /** What has no room left while an account may hold `share`, each as a JSON array. */

@@ -162,10 +162,15 @@ describe('places of accounts', () => {
   });
 
   /** Attempts end one by one, each as the longest under way; gives the accounts that had their places. */
-  function following(queue: ReturnType<typeof startQueue>, underWay: readonly Claim[], ends: number) {
+  function following(
+    queue: ReturnType<typeof startQueue>,
+    underWay: readonly Claim[],
+    ends: number,
+    fromMs = NOW_MS,
+  ) {
     const next: Claim[] = [];
     for (let ended = 1; ended <= ends; ended++)
-      next.push(...queue.outbox.claim(NOW_MS, [...underWay.slice(ended), ...next]));
+      next.push(...queue.outbox.claim(fromMs + 250 * ended, [...underWay.slice(ended), ...next]));
     return next.map(({ accountId }) => accountId);
   }
 
@@ -185,11 +190,21 @@ describe('places of accounts', () => {
     // From turn to turn those who hold more wait for those who hold less.
     for (let turn = 0; turn < 20; turn++) {
       const kept = underWay.slice(16);
-      underWay = [...kept, ...queue.outbox.claim(NOW_MS, kept)];
+      underWay = [...kept, ...queue.outbox.claim(NOW_MS + 250 * turn, kept)];
     }
     expect(underWay).toHaveLength(64);
     withBacklogs(queue, [11]);
-    expect(following(queue, underWay, 4)).toEqual([11, 11, 11, 11]);
+    expect(following(queue, underWay, 4, NOW_MS + 5_000)).toEqual([11, 11, 11, 11]);
+  });
+
+  test('go to the oldest for a quarter of a second after nobody waited, because looking costs', () => {
+    using queue = startQueue();
+    withBacklogs(queue, [1]);
+    const [, ...others] = queue.outbox.claim(NOW_MS, []);
+    const [, ...underWay] = [...others, ...queue.outbox.claim(NOW_MS, others)];
+    withBacklogs(queue, [2]);
+    expect(byAccount(queue.outbox.claim(NOW_MS + 249, underWay))).toEqual({ 1: 1 });
+    expect(byAccount(queue.outbox.claim(NOW_MS + 250, underWay))).toEqual({ 2: 1 });
   });
 
   test('are kept for first attempts of others beside the retries of one', () => {
