@@ -19,7 +19,7 @@ import { DEPLOYS_MIGRATIONS } from './store/schema.ts';
 import { issueOwnKey, needsOwnKey } from './watch/own-key.ts';
 import { readWatched } from './watch/watched-file.ts';
 import { createSeal, type Seal } from './webhooks/seal.ts';
-import { sealedElsewhere } from './webhooks/sealed-elsewhere.ts';
+import { countSealed, sealedElsewhere } from './webhooks/sealed-elsewhere.ts';
 import { takeSealingKeys } from './webhooks/sealing-key.ts';
 import { createSecretsOf } from './webhooks/secrets-of.ts';
 
@@ -57,7 +57,7 @@ export async function runDeploys(
   if (ledger.kind === 'unusable') return complain(ledger.sentence);
   const ledgerReader = openStore(join(dataDir, LEDGER_FILE), USAGE_MIGRATIONS);
   if (ledgerReader.kind === 'unusable') return complain(ledgerReader.sentence);
-  const sealing = takeSealingKeys(config.storage.secret, dataDir, random);
+  const sealing = takeSealingKeys(config.storage.secret, dataDir, random, countSealed(opened.store));
   if (sealing.kind === 'unusable') return complain(sealing.sentence);
 
   const log = createLog('deploys');

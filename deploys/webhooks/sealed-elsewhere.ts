@@ -16,6 +16,14 @@ export function sealedElsewhere(store: Store, { opens }: Pick<Seal, 'opens'>): n
     .reduce((sum, { n }) => sum + n, 0);
 }
 
+/** How many webhooks of `store` have a secret, under whatever key. */
+export function countSealed(store: Store): number {
+  const count = store.prepare<{ n: number }, []>(
+    'SELECT count(*) AS n FROM webhooks WHERE deleted_at_ms IS NULL',
+  );
+  return count.get()?.n ?? 0;
+}
+
 /** Shows in `registry` how many webhooks nothing can be sent to, until each of them has a secret under a key that is there. */
 export function gaugeSealedElsewhere(registry: Registry, store: Store, seal: Pick<Seal, 'opens'>) {
   new Gauge({
