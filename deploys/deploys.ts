@@ -1,3 +1,4 @@
+import type { Registry } from 'prom-client';
 import type { Clock } from '../shared/clock.ts';
 import type { DeploysConfig } from '../shared/config/config.ts';
 import { createIdentify, type Identify } from '../shared/keys/identify.ts';
@@ -25,6 +26,7 @@ import { createNotes } from './watch/notes.ts';
 import { createRpcBackend, type Fetch } from './watch/rpc.ts';
 import type { WatchedProgram } from './watch/watched.ts';
 import { createWatcher } from './watch/watcher.ts';
+import { gaugeSealedElsewhere } from './webhooks/sealed-elsewhere.ts';
 import type { Seal } from './webhooks/seal.ts';
 import { createWebhooks } from './webhooks/webhooks.ts';
 
@@ -104,7 +106,7 @@ export function createDeploys(deps: DeploysDeps) {
   const publication = deps.redis && createPublication({ ...deps, ...deps.redis, registry });
   const parts = () => [deliveries?.health(), publication?.health()];
   const app = createApp({
-    webhooks: webhookRoutesOf(deps, enqueue, keys.identify, () => deliveries?.wake()),
+    webhooks: webhookRoutesOf(deps, registry, enqueue, keys.identify, () => deliveries?.wake()),
     answerPrograms: createProgramsAnswer({
       identify: keys.identify,
       enter: createRequestLog(),
@@ -168,11 +170,18 @@ function cellsOf({ redis, clock, random }: DeploysDeps, { isOwn }: Publication) 
   return openRedisCells({ url: redis.url, clock, random: fraction, isOwn, onWarning: () => undefined });
 }
 
-/** The routes of webhooks, with a rate of their own beside that of the programs. */
-function webhookRoutesOf(deps: DeploysDeps, enqueue: Enqueue, identify: Identify, wake: () => void) {
+/** The routes of webhooks, with a rate of their own beside that of the programs, and their figures. */
+function webhookRoutesOf(
+  deps: DeploysDeps,
+  registry: Registry,
+  enqueue: Enqueue,
+  identify: Identify,
+  wake: () => void,
+) {
   const { programs, store, clock, random } = deps;
   if (deps.webhooks === undefined) return undefined;
   const { bySession, ...kept } = deps.webhooks;
+  gaugeSealedElsewhere(registry, store, kept.seal);
   const watched = new Set<string>(programs.map(({ address }) => address));
   const isWatched = (address: string) => watched.has(address);
   const webhooks = createWebhooks({ ...kept, store, clock, enqueue, wake, isWatched, random });

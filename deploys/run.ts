@@ -20,7 +20,7 @@ import { DEPLOYS_MIGRATIONS } from './store/schema.ts';
 import { issueOwnKey, needsOwnKey } from './watch/own-key.ts';
 import { readWatched } from './watch/watched-file.ts';
 import { createSeal, type Seal } from './webhooks/seal.ts';
-import { sealedElsewhere } from './webhooks/sealed-elsewhere.ts';
+import { countSealed, sealedElsewhere } from './webhooks/sealed-elsewhere.ts';
 import { takeSealingKeys } from './webhooks/sealing-key.ts';
 import { createSecretsOf } from './webhooks/secrets-of.ts';
 
@@ -44,8 +44,12 @@ export async function runDeploys(
   const { config } = loaded;
   const watched = readWatched(config.deploys.programsPath);
   if (watched.kind === 'problems') return complain(...watched.lines);
+  if (!isRedisAddress(config)) return complain(NO_REDIS_ADDRESS);
 
   const { dataDir } = config.storage;
+  // Before anything is opened: a later release must not migrate what an earlier one still runs on.
+  const locking = takeLock(dataDir, 'deploys');
+  if (locking.kind === 'refused') return complain(locking.sentence);
   const opened = openStore(join(dataDir, ACCOUNTS_FILE), { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
   if (opened.kind === 'unusable') return complain(opened.sentence);
   // Power loss must not take back a delivery that was recorded: the receiver would hear of it twice.
@@ -54,10 +58,7 @@ export async function runDeploys(
   if (ledger.kind === 'unusable') return complain(ledger.sentence);
   const ledgerReader = openStore(join(dataDir, LEDGER_FILE), USAGE_MIGRATIONS);
   if (ledgerReader.kind === 'unusable') return complain(ledgerReader.sentence);
-  if (!isRedisAddress(config)) return complain(NO_REDIS_ADDRESS);
-  const locking = takeLock(dataDir, 'deploys');
-  if (locking.kind === 'refused') return complain(locking.sentence);
-  const sealing = takeSealingKeys(config.storage.secret, dataDir, random);
+  const sealing = takeSealingKeys(config.storage.secret, dataDir, random, countSealed(opened.store));
   if (sealing.kind === 'unusable') return complain(sealing.sentence);
 
   const log = createLog('deploys');
