@@ -5,9 +5,10 @@ import { createEnqueue } from '../deploys/outbox/enqueue.ts';
 import { readWatched } from '../deploys/watch/watched-file.ts';
 import { createSeal } from '../deploys/webhooks/seal.ts';
 import { takeSealingKeys } from '../deploys/webhooks/sealing-key.ts';
+import { countSealed } from '../deploys/webhooks/sealed-elsewhere.ts';
 import { createWebhooks, type Webhooks } from '../deploys/webhooks/webhooks.ts';
 import { unknownAccount } from './account-lines.ts';
-import { COMMAND_LINE, withBooksAwaited } from './books.ts';
+import { COMMAND_LINE, withAccountsAwaited } from './books.ts';
 import { failed, type Invocation, type Outcome } from './command.ts';
 
 /** The webhooks of the account that a command names first, and who changes them. */
@@ -24,13 +25,18 @@ export function withWebhooks(
   act: (desk: WebhookDesk) => Outcome | Promise<Outcome>,
 ): Promise<Outcome> {
   const { clock, random } = invocation.world;
-  return withBooksAwaited(invocation, async ({ config, store, accounts }) => {
+  return withAccountsAwaited(invocation, async ({ config, store, accounts }) => {
     const name = invocation.operands[0] ?? '';
     const account = accounts.find(name);
     if (account === undefined) return failed(unknownAccount(name));
     const watched = readWatched(config.deploys.programsPath);
     if (watched.kind === 'problems') return failed(...watched.lines);
-    const sealing = takeSealingKeys(config.storage.secret, config.storage.dataDir, random);
+    const sealing = takeSealingKeys(
+      config.storage.secret,
+      config.storage.dataDir,
+      random,
+      countSealed(store),
+    );
     if (sealing.kind === 'unusable') return failed(sealing.sentence);
     const addresses = new Set<string>(watched.programs.map(({ address }) => address));
     const webhooks = createWebhooks({

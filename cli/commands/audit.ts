@@ -1,6 +1,6 @@
 import { createAudit, type Entry } from '../../deploys/audit/audit.ts';
 import { unknownAccount } from '../account-lines.ts';
-import { type Books, withBooks } from '../books.ts';
+import { type Books, withAccounts } from '../books.ts';
 import { type Command, failed } from '../command.ts';
 import { isoOf, tableOf } from '../table.ts';
 
@@ -13,7 +13,7 @@ export const audit: Command = {
   options: ['account', 'config', 'json'],
   summary: 'Print the last 100 changes, the newest first, with who made them; of one account with --account.',
   act: (invocation) =>
-    withBooks(invocation, (books) => {
+    withAccounts(invocation, (books) => {
       const { account } = invocation.values;
       const accountId = account === undefined ? undefined : books.accounts.find(account)?.id;
       if (account !== undefined && accountId === undefined) return failed(unknownAccount(account));

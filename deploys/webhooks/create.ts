@@ -9,6 +9,8 @@ import type { Webhook } from './webhook.ts';
 
 /** Webhooks an account may have. */
 export const WEBHOOKS_MAX = 100;
+/** Deleted ones beside them while their deliveries are kept, or making and deleting would fill the disk. */
+export const DELETED_MAX = 400;
 
 export type Created =
   /** The only time that the secret can be read. */
@@ -38,7 +40,8 @@ export function createCreate({ store, rows, clock, audit, seal, check, random }:
   const insert = store.transaction(
     ({ accountId, actor }: By, id: string, { href, hostname }: URL, more: Partial<Settings>): Created => {
       if (isThere.get(id) !== null) return { kind: 'made-before', webhookId: id };
-      if (rows.count(accountId) >= WEBHOOKS_MAX) return { kind: 'too-many' };
+      if (rows.count(accountId) >= WEBHOOKS_MAX || rows.countDeleted(accountId) >= DELETED_MAX)
+        return { kind: 'too-many' };
       const [secret, nowMs] = [makeWebhookSecret(random), clock.now()];
       const { ciphertext, keyId } = seal.seal(secret, { accountId, webhookId: id });
       const { description = '', programs } = more;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { WEBHOOKS_MAX } from '../../../deploys/webhooks/create.ts';
+import { createPrune } from '../../../deploys/outbox/prune.ts';
+import { DELETED_MAX, WEBHOOKS_MAX } from '../../../deploys/webhooks/create.ts';
 import type { Settings } from '../../../deploys/webhooks/settings.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
@@ -103,6 +104,21 @@ describe('a webhook that is made', () => {
     await webhooks.made(OTHER);
     webhooks.remove(byMe, webhooks.list(ME)[0]?.id ?? '');
     await webhooks.made(ME);
+  });
+
+  test('is refused when the account has deleted four hundred that were sent something, until that is forgotten', async () => {
+    using webhooks = startWebhooks();
+    for (let nth = 0; nth < DELETED_MAX; nth++) {
+      const { id } = await webhooks.made();
+      webhooks.sendTest(byMe, id);
+      webhooks.remove(byMe, id);
+    }
+    const again = () => webhooks.create(byMe, { url: URL_TEXT }, never);
+    expect(await again()).toEqual({ kind: 'too-many' });
+    await webhooks.made(OTHER);
+    const prune = createPrune(webhooks.queue.store);
+    while (prune(webhooks.clock.now() + 24 * HOUR_MS + 1));
+    expect((await again()).kind).toBe('created');
   });
 });
 

@@ -1,12 +1,17 @@
 import { Cluster, Redis } from 'ioredis';
-import type { Clock } from '../../../shared/clock.ts';
-import { clusterOptions, connectionOptions, placesFrom } from './redis-options.ts';
-import { type RedisServer, serverFrom } from './redis-server.ts';
+import type { Clock } from '../clock.ts';
+import { clusterOptions, connectionOptions, placesFrom } from './options.ts';
+import { type RedisServer, serverFrom } from './server.ts';
 
 export type RedisClient = Redis | Cluster;
 
-/** The Lua of a command under its name; each has one key. */
-export type RedisScripts = Readonly<Record<string, string>>;
+/**
+ * A command in Lua, and how many of its words are keys; without that it is called with their number first. All keys have
+ * one hash tag.
+ */
+export type RedisScript = Readonly<{ lua: string; keys?: number }>;
+/** Commands under their names. */
+export type RedisScripts = Readonly<Record<string, RedisScript>>;
 
 export type RedisLinkOptions = Readonly<{
   url: string;
@@ -142,7 +147,7 @@ export function openRedisLink(options: RedisLinkOptions): RedisLink | undefined 
     if (!(error instanceof Error) || !REFUSALS.test(error.message)) return;
     // What follows names the script, and would make one cause look like several.
     const [reason = ''] = error.message.split(/\.? script: /, 1);
-    warn(`Redis refuses the gateway (${reason.slice(0, REFUSAL_LENGTH_MAX)}).`);
+    warn(`Redis refuses a command (${reason.slice(0, REFUSAL_LENGTH_MAX)}).`);
   }
 
   return {
@@ -173,8 +178,13 @@ function placeOf({ options: { host = '', port = 0 } }: Redis): string {
   return `${host}:${port}`;
 }
 
-function scriptsOf(scripts: RedisScripts): Record<string, { lua: string; numberOfKeys: number }> {
-  return Object.fromEntries(Object.entries(scripts).map(([name, lua]) => [name, { lua, numberOfKeys: 1 }]));
+function scriptsOf(scripts: RedisScripts): Record<string, { lua: string; numberOfKeys?: number }> {
+  return Object.fromEntries(
+    Object.entries(scripts).map(([name, { lua, keys }]) => [
+      name,
+      keys === undefined ? { lua } : { lua, numberOfKeys: keys },
+    ]),
+  );
 }
 
 /** A connection that fails is an everyday event: it is seen by the calls that fail, and tried again. */

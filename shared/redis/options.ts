@@ -45,6 +45,10 @@ export function placesFrom(url: string): RedisPlaces | undefined {
   return { nodes: [nodeAt(first), ...nodes], options };
 }
 
+/** What an operator is told of an address that is none. */
+export const NO_REDIS_ADDRESS =
+  'storage.redis is no address of a Redis: redis://host:port, rediss://host:port, or several of a cluster after commas.';
+
 function nodeAt({ hostname, port }: URL): RedisPlace {
   return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: port === '' ? 6_379 : Number(port) };
 }

@@ -1,10 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import {
-  clusterOptions,
-  connectionOptions,
-  placesFrom,
-} from '../../../../gateway/lease/store/redis-options.ts';
-import { serverFrom } from '../../../../gateway/lease/store/redis-server.ts';
+import { clusterOptions, connectionOptions, placesFrom } from '../../../shared/redis/options.ts';
+import { serverFrom } from '../../../shared/redis/server.ts';
 
 describe('an address', () => {
   test.each([
