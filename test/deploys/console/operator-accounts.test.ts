@@ -204,9 +204,10 @@ describe('the users of an account', () => {
     expect(world.people.users.ofAccount(id)).toEqual([]);
   });
 
-  test('cannot be taken over by a form that names another user', async () => {
+  test.each(['acme', 'other'])('cannot be taken over by a form that names a user of %s', async (of) => {
     const [mine, other] = [world.account('acme'), world.account('other')];
-    const victim = world.made('victim@example.com', { role: 'customer', accountId: other.id });
+    const accountId = of === 'acme' ? mine.id : other.id;
+    const victim = world.made('victim@example.com', { role: 'customer', accountId });
     const fields = { email: 'new@example.com', user: victim.id };
     const { status } = await world.operator.post(`/operator/accounts/${mine.id}/users`, fields);
     expect(status).toBe(422);

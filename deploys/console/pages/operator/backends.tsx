@@ -4,6 +4,7 @@ import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
 import type { AskedByViewer, Page } from '../../asked.ts';
 import { Badge } from '../../page/badge.tsx';
 import { Empty } from '../../page/empty.tsx';
+import { spanText } from '../../page/instant.ts';
 import { Live } from '../../page/live.tsx';
 import { Notice } from '../../page/notice.tsx';
 import { countText, shareText } from '../../page/number.ts';
@@ -68,7 +69,7 @@ function Figures({ gateways }: Readonly<{ gateways: readonly GatewaySeen[] }>) {
         { label: 'Newest slot', value: slots.length === 0 ? 'unknown' : countText(Math.max(...slots)) },
         { label: 'In flight', value: countText(sum('in_flight')) },
         {
-          label: 'Failed just now',
+          label: 'Failed lately',
           value: errorShare(sum('recent_answered'), sum('recent_failed')),
           note: errorText(sum('recent_answered'), sum('recent_failed')),
           tone: sum('recent_failed') > 0 ? 'warning' : undefined,
@@ -107,7 +108,7 @@ function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
               `${countText(in_flight)} of ${countText(max_connections)}`,
           },
           {
-            label: `Failed, ${status.recent_seconds} s`,
+            label: `Failed, ${spanText(1_000 * status.recent_seconds)}`,
             align: 'end',
             cell: ({ recent_answered, recent_failed }) => errorText(recent_answered, recent_failed),
           },
