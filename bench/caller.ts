@@ -66,7 +66,8 @@ async function call({ url, key, connections, seconds, pauseMs }: Load): Promise<
   };
 }
 
-function isWhole(text: string): boolean {
+/** Whether `text` holds a whole HTTP answer with a Content-Length. */
+export function isWhole(text: string): boolean {
   const head = text.indexOf('\r\n\r\n');
   const [, length] = /\r\ncontent-length: *(\d+)\r\n/i.exec(text) ?? [];
   return head >= 0 && length !== undefined && text.length >= head + 4 + Number(length);

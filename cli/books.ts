@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Accounts, createAccounts } from '../deploys/accounts/accounts.ts';
 import { createKeys, type Keys } from '../deploys/accounts/keys.ts';
@@ -6,6 +7,10 @@ import { createAudit } from '../deploys/audit/audit.ts';
 import { DEPLOYS_MIGRATIONS } from '../deploys/store/schema.ts';
 import { createUsers, type Users } from '../deploys/users/users.ts';
 import { LEDGER_MIGRATIONS } from '../gateway/limits/ledger.ts';
+import { choiceOf } from '../gateway/mirror/choice.ts';
+import { createMirror } from '../gateway/mirror/mirror.ts';
+import { createOwnAccounts } from '../gateway/mirror/own-accounts.ts';
+import { MIRROR_FILE, MIRROR_MIGRATIONS } from '../gateway/mirror/schema.ts';
 import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
@@ -40,6 +45,30 @@ export function withBooks(
   return withBooksOf(loaded.config, world, act);
 }
 
+/** The same as `withBooks` for accounts and keys, which may be kept on another host. */
+export function withAccounts(
+  invocation: Pick<Invocation, 'values' | 'world'>,
+  act: (books: Books) => Outcome,
+): Outcome {
+  return withBooks(invocation, (books) => (isMirror(books) ? failed(KEPT_ELSEWHERE) : act(books)));
+}
+
+const KEPT_ELSEWHERE = 'The accounts of this installation are kept on another host; run this command there.';
+
+const GATHERED_ELSEWHERE =
+  'The usage of this installation is gathered where its accounts are kept, on another host; run this command there.';
+
+/** Whether the gateways of this data directory read a copy of what another host publishes. */
+function isMirror({ config: { storage }, store }: Books): boolean {
+  const path = join(storage.dataDir, MIRROR_FILE);
+  if (storage.redisUrl === undefined || !existsSync(path)) return false;
+  const opened = openStore(path, MIRROR_MIGRATIONS);
+  if (opened.kind === 'unusable') return false;
+  const choice = choiceOf(createMirror(opened.store).state(), createOwnAccounts(store));
+  opened.store.close();
+  return choice === 'mirror';
+}
+
 /** The same for a config already read. */
 export function withBooksOf(
   config: Config,
@@ -52,9 +81,25 @@ export function withBooksOf(
   return act(books);
 }
 
-/** The same as `withBooks` for what takes its time. */
-export async function withBooksAwaited(
+/** The same as `withAccounts` for what takes its time. */
+export function withAccountsAwaited(
+  invocation: Pick<Invocation, 'values' | 'world'>,
+  act: (books: Books) => Promise<Outcome>,
+): Promise<Outcome> {
+  return withBooksAwaited(invocation, KEPT_ELSEWHERE, act);
+}
+
+/** The same for usage, which is gathered where the accounts are. */
+export function withUsage(
+  invocation: Pick<Invocation, 'values' | 'world'>,
+  act: (books: Books) => Promise<Outcome>,
+): Promise<Outcome> {
+  return withBooksAwaited(invocation, GATHERED_ELSEWHERE, act);
+}
+
+async function withBooksAwaited(
   { values, world }: Pick<Invocation, 'values' | 'world'>,
+  elsewhere: string,
   act: (books: Books) => Promise<Outcome>,
 ): Promise<Outcome> {
   const loaded = loadConfig(values.config, world.env, 'is-absent');
@@ -62,7 +107,7 @@ export async function withBooksAwaited(
   const opened = openBooks(loaded.config, world);
   if (opened.kind === 'failed') return opened;
   using books = opened.books;
-  return await act(books);
+  return isMirror(books) ? failed(elsewhere) : await act(books);
 }
 
 function openBooks(config: Config, { clock, random }: Pick<World, 'clock' | 'random'>): Opened {

@@ -31,6 +31,11 @@ export const VALUES = {
   from: 'D',
   to: 'D',
   format: 'table|csv|ndjson',
+  url: 'URL',
+  programs: 'A,B|all',
+  description: 'TEXT',
+  'takes-over': 'now|1h|24h',
+  since: 'TIME',
 } as const;
 export type ValueOption = keyof typeof VALUES;
 /** Options that are there or not. */

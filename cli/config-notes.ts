@@ -19,7 +19,9 @@ const USUAL_LANES: readonly Lane[] = ['state', 'scan', 'archive', 'send'];
 export function notesOn({ storage, backends }: Config): readonly string[] {
   const notes: string[] = [];
   if (storage.redisUrl !== undefined)
-    notes.push('storage.redis holds limits; accounts and keys are read from this host in this version.');
+    notes.push(
+      'with storage.redis, accounts, plans and prices are those of the host on which deploys runs; run one deploys only.',
+    );
   if (backends.length > 0) notes.push(...notesOnBackends(backends));
   return notes;
 }

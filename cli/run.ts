@@ -8,6 +8,7 @@ import {
   accountResume,
   accountSuspend,
 } from './commands/account-changes.ts';
+import { audit } from './commands/audit.ts';
 import { configCheck, configReload } from './commands/config.ts';
 import { keyCreate, keyList, keyRename, keyRevoke, keyRotate } from './commands/key.ts';
 import { localnetUpgrade } from './commands/localnet.ts';
@@ -23,6 +24,21 @@ import {
   userSignOut,
 } from './commands/user.ts';
 import { verify } from './commands/verify.ts';
+import {
+  webhookCreate,
+  webhookDelete,
+  webhookEdit,
+  webhookList,
+  webhookPause,
+  webhookResume,
+} from './commands/webhook.ts';
+import { webhookCancelRotation, webhookRotate, webhookSwitchSecret } from './commands/webhook-secret.ts';
+import {
+  webhookDeliveries,
+  webhookResend,
+  webhookResendFailed,
+  webhookTest,
+} from './commands/webhook-send.ts';
 import { usageOf, usageOfCommand } from './usage.ts';
 
 const COMMANDS: readonly Command[] = [
@@ -45,7 +61,21 @@ const COMMANDS: readonly Command[] = [
   userResetSecondFactor,
   userSignOut,
   userRemove,
+  webhookList,
+  webhookCreate,
+  webhookEdit,
+  webhookPause,
+  webhookResume,
+  webhookDelete,
+  webhookRotate,
+  webhookSwitchSecret,
+  webhookCancelRotation,
+  webhookTest,
+  webhookDeliveries,
+  webhookResendFailed,
+  webhookResend,
   usage,
+  audit,
   configCheck,
   configReload,
   programsCheck,

@@ -1,3 +1,4 @@
+import { createRequestLog } from './api/request-log.ts';
 import { createAccounts } from './accounts/accounts.ts';
 import { createKeys } from './accounts/keys.ts';
 import { createAudit } from './audit/audit.ts';
@@ -8,6 +9,9 @@ import { createReveals } from './console/reveals.ts';
 import { routesOf } from './console/routes.ts';
 import type { DeploysDeps } from './deploys.ts';
 import { operatorOf, type Running } from './operator-of.ts';
+import { createAccountDeliveries } from './outbox/account-deliveries.ts';
+import { createHistory } from './programs/history.ts';
+import { createProgramList } from './programs/list.ts';
 import { readUsage } from './usage/read-usage.ts';
 import { createUsageReport } from './usage/report.ts';
 import { createUsageGrid } from './usage/usage-grid.ts';
@@ -16,6 +20,8 @@ import { createLiveMinutes } from './usage/watch-minutes.ts';
 import type { AddressOf } from './users/client-address.ts';
 import { createViewerOf } from './users/viewer-of.ts';
 import { createWebhookRows } from './webhooks/webhook.ts';
+import { createWebhookHealth } from './webhooks/webhook-health.ts';
+import type { Webhooks } from './webhooks/webhooks.ts';
 import { spentOf } from '../shared/ledger/spent.ts';
 
 /** The console, and what must run beside it until its signal aborts. */
@@ -53,6 +59,7 @@ export function consoleOf(
     webhooksOf: (accountId) => webhookRows.list(accountId, clock.now()),
     readUsed: (hours, accountId) => readUsage(ledger, hours, accountId),
     minutes,
+    webhookPages: webhookPagesOf(deps, running.webhooks),
     rpcUrl,
     reveals: createReveals(clock, random),
     clock,
@@ -75,5 +82,19 @@ export function consoleOf(
       signal.addEventListener('abort', () => over.abort(), { once: true });
       await minutes.run(signal);
     },
+  };
+}
+
+/** What the pages of programs, webhooks and deliveries stand on. Looking a host up for a form has the rate of a key. */
+function webhookPagesOf({ store, programs, clock }: DeploysDeps, webhooks: Webhooks | undefined) {
+  if (webhooks === undefined) return undefined;
+  const lookUps = createRequestLog<string>();
+  return {
+    webhooks,
+    healthOf: createWebhookHealth(store),
+    deliveries: createAccountDeliveries(store),
+    programs: createProgramList(store, programs),
+    history: createHistory(store),
+    enter: (userId: string) => lookUps(userId, clock.monotonic()),
   };
 }

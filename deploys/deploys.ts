@@ -1,3 +1,4 @@
+import type { Registry } from 'prom-client';
 import type { Clock } from '../shared/clock.ts';
 import type { DeploysConfig } from '../shared/config/config.ts';
 import type { Plan } from '../shared/config/plans.ts';
@@ -12,10 +13,12 @@ import { consoleOf } from './console-of.ts';
 import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
 import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, healthOf } from './health.ts';
-import { createMetrics } from './metrics.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
 import { createEnqueue, type Enqueue } from './outbox/enqueue.ts';
 import type { Installation } from './operator-of.ts';
 import { createOutbox } from './outbox/outbox.ts';
+import { createPublication, type Publication, type PublicationDeps } from './publish/publication.ts';
+import { openRedisCells } from './usage/redis-cells.ts';
 import { tendUsage } from './usage/tend.ts';
 import { createClientAddresses } from './users/client-address.ts';
 import type { People } from './users/people.ts';
@@ -25,8 +28,9 @@ import type { Fetch } from './watch/rpc.ts';
 import type { WatchedProgram } from './watch/watched.ts';
 import type { WatchState } from './watch/watcher.ts';
 import { createWatching } from './watching.ts';
+import { gaugeSealedElsewhere } from './webhooks/sealed-elsewhere.ts';
 import type { Seal } from './webhooks/seal.ts';
-import { createWebhooks } from './webhooks/webhooks.ts';
+import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts';
 
 export type DeploysDeps = Readonly<{
   config: Pick<DeploysConfig, 'publicUrl' | 'rpcUrls' | 'rpcKey' | 'pollMs'>;
@@ -56,6 +60,8 @@ export type DeploysDeps = Readonly<{
         installation: Installation;
       }>
     | undefined;
+  /** Where gateways on other hosts meet. Absent, there are none. */
+  redis?: Pick<PublicationDeps, 'url' | 'readTerms'>;
 }>;
 
 /** How long a revoked key may go on working. */
@@ -70,18 +76,21 @@ export function createDeploys(deps: DeploysDeps) {
     const { latest } = watcher.state();
     return latest === undefined ? undefined : clock.now() - latest.checkedAtMs;
   });
+  const publication = deps.redis && createPublication({ ...deps, ...deps.redis, registry: metrics.registry });
   const sending = { store, outbox, registry: metrics.registry, clock, log };
   const deliveries = deps.delivery && createDeliveries({ ...deps.delivery, ...sending });
   const wake = () => deliveries?.wake();
   const { watcher, timeOf } = createWatching({ ...deps, enqueue, outbox, metrics, wake });
+  const webhooks = webhooksOf(deps, metrics.registry, enqueue, wake);
   const addresses = createClientAddresses(deps.people?.clientAddressHeader);
   const watcherHealth = () => healthOf(watcher.state(), config.pollMs, clock.now());
   const pages = consoleOf(deps, addresses.of, {
     watcher: () => ({ health: watcherHealth(), ...seenIn(watcher.state()) }),
     deliveries: () => deliveries?.health(),
+    webhooks,
   });
   const app = createApp({
-    webhooks: webhookRoutesOf(deps, enqueue, keys.identify, wake),
+    webhooks: webhooks && webhookRoutesOf(deps, webhooks, keys.identify),
     answerPrograms: createProgramsAnswer({
       identify: keys.identify,
       enter: createRequestLog(),
@@ -90,21 +99,12 @@ export function createDeploys(deps: DeploysDeps) {
       timeOf,
       clock,
     }),
-    health: () => bothHealths(watcherHealth(), deliveries?.health()),
+    health: () => [deliveries?.health(), publication?.health()].reduce(bothHealths, watcherHealth()),
     noteAnswer: metrics.noteAnswer,
     noteBroken: (error) => log.error({ err: error }, 'a request broke'),
     publicUrl: config.publicUrl,
     console: pages?.console,
   });
-
-  const accountName = store.prepare<{ name: string }, [number]>('SELECT name FROM accounts WHERE id = ?');
-
-  function lookAfterUsage(signal: AbortSignal): Promise<void> {
-    const { ledger, ledgerReader: reader } = deps;
-    const nameOf = (accountId: number) => accountName.get(accountId)?.name;
-    const { noteMismatch } = metrics;
-    return tendUsage({ ledger, reader, nameOf, noteMismatch, clock, log }, signal);
-  }
 
   async function refreshKeys(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -122,9 +122,10 @@ export function createDeploys(deps: DeploysDeps) {
     await Promise.all([
       watcher.run(signal),
       refreshKeys(signal),
-      lookAfterUsage(signal),
+      lookAfterUsage(deps, metrics, publication, signal),
       deliveries?.run(signal),
       pages?.tend(signal),
+      publication?.run(signal),
     ]);
   }
 
@@ -145,13 +146,45 @@ function createQueue({ store, programs, random }: Pick<DeploysDeps, 'store' | 'p
   return { enqueue, outbox: createOutbox(store, random) };
 }
 
-/** The routes of webhooks, with a rate of their own beside that of the programs. */
-function webhookRoutesOf(deps: DeploysDeps, enqueue: Enqueue, identify: Identify, wake: () => void) {
+function lookAfterUsage(
+  deps: DeploysDeps,
+  { noteMismatch }: Metrics,
+  publication: Publication | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const { store, ledger, ledgerReader: reader, clock, log } = deps;
+  const accountName = store.prepare<{ name: string }, [number]>('SELECT name FROM accounts WHERE id = ?');
+  const nameOf = (accountId: number) => accountName.get(accountId)?.name;
+  const source = publication && cellsOf(deps, publication);
+  return tendUsage({ ledger, reader, nameOf, noteMismatch, clock, log, ...(source && { source }) }, signal);
+}
+
+/** What gateways on other hosts count, while they count for the accounts of this database. */
+function cellsOf({ redis, clock, random }: DeploysDeps, { isOwn }: Publication) {
+  if (redis === undefined) return undefined;
+  const fraction = () => Buffer.from(random(4)).readUInt32BE() / 2 ** 32;
+  // The publication warns of the server; here it would be said again.
+  return openRedisCells({ url: redis.url, clock, random: fraction, isOwn, onWarning: () => undefined });
+}
+
+/** All that can be done with webhooks, for the API and the console alike. */
+function webhooksOf(
+  deps: DeploysDeps,
+  registry: Registry,
+  enqueue: Enqueue,
+  wake: () => void,
+): Webhooks | undefined {
   const { programs, store, clock, random } = deps;
   if (deps.webhooks === undefined) return undefined;
+  gaugeSealedElsewhere(registry, store, deps.webhooks.seal);
   const watched = new Set<string>(programs.map(({ address }) => address));
   const isWatched = (address: string) => watched.has(address);
-  const webhooks = createWebhooks({ ...deps.webhooks, store, clock, enqueue, wake, isWatched, random });
+  return createWebhooks({ ...deps.webhooks, store, clock, enqueue, wake, isWatched, random });
+}
+
+/** The routes of webhooks, with a rate of their own beside that of the programs. */
+function webhookRoutesOf(deps: DeploysDeps, webhooks: Webhooks, identify: Identify) {
+  const { clock } = deps;
   const bySession = deps.people && bySessionOf(deps.people.people, deps);
   const admit = createAdmit({ identify, enter: createRequestLog(), clock, ...(bySession && { bySession }) });
   return { admit, webhooks };

@@ -8,6 +8,7 @@ import type { StoreSize } from './store/size.ts';
 import { createReadTraffic } from './usage/traffic.ts';
 import { resetSecondFactor } from './users/reset-second-factor.ts';
 import { createFailing } from './webhooks/failing.ts';
+import type { Webhooks } from './webhooks/webhooks.ts';
 import type { Health } from './health.ts';
 
 /** What operators are told of the installation, which only whoever starts the app knows. */
@@ -22,13 +23,15 @@ export type Installation = Readonly<{
 export type Running = Readonly<{
   watcher(): Pick<WatcherSeen, 'health' | 'checkedAtMs' | 'contextSlot' | 'programs'>;
   deliveries(): Health | undefined;
+  /** Absent where none are kept. */
+  webhooks: Webhooks | undefined;
 }>;
 
 /** The services of the operators' pages. `signal` aborts when the app stops. */
 export function operatorOf(
   { store, ledgerReader: ledger, clock, fetch, config }: DeploysDeps,
   { gatewayUrls, storeSizes, readRedis }: Installation,
-  { watcher, deliveries }: Running,
+  { watcher, deliveries }: Omit<Running, 'webhooks'>,
   signal: AbortSignal,
 ): OperatorDeps {
   const plan = store.prepare<{ plan: string | null }, [number]>('SELECT plan FROM accounts WHERE id = ?');

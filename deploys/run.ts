@@ -5,7 +5,9 @@ import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { LEDGER_FILE, USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
+import { requestReload } from '../shared/keys/reload.ts';
 import { createLog, type Log } from '../shared/log.ts';
+import { NO_REDIS_ADDRESS, placesFrom } from '../shared/redis/options.ts';
 import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
@@ -28,7 +30,7 @@ import { createPeople } from './users/people.ts';
 import { issueOwnKey, needsOwnKey } from './watch/own-key.ts';
 import { readWatched } from './watch/watched-file.ts';
 import { createSeal, type Seal } from './webhooks/seal.ts';
-import { sealedElsewhere } from './webhooks/sealed-elsewhere.ts';
+import { countSealed, sealedElsewhere } from './webhooks/sealed-elsewhere.ts';
 import { takeSealingKeys } from './webhooks/sealing-key.ts';
 import { createSecretsOf } from './webhooks/secrets-of.ts';
 
@@ -52,8 +54,12 @@ export async function runDeploys(
   const { config } = loaded;
   const watched = readWatched(config.deploys.programsPath);
   if (watched.kind === 'problems') return complain(...watched.lines);
+  if (!isRedisAddress(config)) return complain(NO_REDIS_ADDRESS);
 
   const { dataDir } = config.storage;
+  // Before anything is opened: a later release must not migrate what an earlier one still runs on.
+  const locking = takeLock(dataDir, 'deploys');
+  if (locking.kind === 'refused') return complain(locking.sentence);
   const opened = openStore(join(dataDir, ACCOUNTS_FILE), { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
   if (opened.kind === 'unusable') return complain(opened.sentence);
   // Power loss must not take back a delivery that was recorded: the receiver would hear of it twice.
@@ -62,12 +68,11 @@ export async function runDeploys(
   if (ledger.kind === 'unusable') return complain(ledger.sentence);
   const ledgerReader = openStore(join(dataDir, LEDGER_FILE), USAGE_MIGRATIONS);
   if (ledgerReader.kind === 'unusable') return complain(ledgerReader.sentence);
-  const locking = takeLock(dataDir, 'deploys');
-  if (locking.kind === 'refused') return complain(locking.sentence);
-  const sealing = takeSealingKeys(config.storage.secret, dataDir, random);
+  const sealing = takeSealingKeys(config.storage.secret, dataDir, random, countSealed(opened.store));
   if (sealing.kind === 'unusable') return complain(sealing.sentence);
 
   const log = createLog('deploys');
+  process.on('SIGHUP', () => askForReload(opened.store, log));
   const deploys = createDeploys({
     config: { ...config.deploys, rpcKey: rpcKeyOf(config, opened.store, random, log) },
     programs: watched.programs,
@@ -79,6 +84,7 @@ export async function runDeploys(
     log,
     random,
     people: peopleDepsOf(config, opened.store, sealing.keys, random, log),
+    ...redisDepsOf(config, path, env, log),
     ...webhookDepsOf(config, opened.store, createSeal(sealing.keys, random), log),
   });
   const listening = listen(config.deploys, deploys.answer, deploys.answerMetrics);
@@ -152,6 +158,32 @@ function inviteOperator(
   if (token === undefined) return;
   console.log(`There is no operator yet. This link makes one, once, within 24 hours:
 ${firstOperatorLink(consoleUrlOf(deploys.publicUrl, listenUrl), token)}`);
+}
+
+/** Plans and prices are the gateways': they read the config again, and those on other hosts are told what it says. */
+function askForReload(accounts: Store, log: Log): void {
+  try {
+    requestReload(accounts);
+    log.info('gateways are asked to read plans and credits again');
+  } catch (error) {
+    log.error({ err: error }, 'gateways could not be asked to read plans and credits again');
+  }
+}
+
+/** Where gateways on other hosts meet, and what is told to them of plans and prices when the config is to be read again. */
+function redisDepsOf({ storage }: Config, path: string | undefined, env: Environment, log: Log) {
+  if (storage.redisUrl === undefined) return {};
+  const readTerms = () => {
+    const loaded = loadConfig(path, env);
+    if (loaded.kind === 'loaded') return loaded.config;
+    log.error({ problems: loaded.lines }, 'plans and credits were not published anew');
+    return undefined;
+  };
+  return { redis: { url: storage.redisUrl.reveal(), readTerms } };
+}
+
+function isRedisAddress({ storage }: Config): boolean {
+  return storage.redisUrl === undefined || placesFrom(storage.redisUrl.reveal()) !== undefined;
 }
 
 /** How webhooks are kept and sent. Of the config, only the service's own name reaches the rules of where they may go. */

@@ -13,12 +13,12 @@ import { createAttempt, type OnCut } from './backend/attempt.ts';
 import { TURN_SECONDS } from './backend/recent.ts';
 import { createForward, type ForwardEvents } from './backend/forward.ts';
 import { healthOf } from './health.ts';
+import type { Hosts } from './hosts.ts';
 import { withHistory } from './history/history.ts';
 import { createHttpClient, type HttpClient } from './http/client.ts';
 import { createFailedKeys } from './limits/failed-keys.ts';
-import { createJournal } from './limits/journal.ts';
-import { limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
-import { createScanPermits } from './limits/scan-permits.ts';
+import { createJournal, type Journal } from './limits/journal.ts';
+import { type Limits, limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
 import { withPoolAnswers } from './methods/pool-answers.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { statusOf } from './status.ts';
@@ -37,6 +37,8 @@ type Deps = Readonly<{
   node: string;
   /** What it shares accounts with; `undefined`: nobody. */
   sharing?: Sharing | undefined;
+  /** Deploys on another host; `undefined`: accounts and usage are this host's alone. */
+  hosts?: Hosts | undefined;
   config: Config;
   accounts: Store;
   ledger: Store;
@@ -78,7 +80,7 @@ const TEND_MS = 250;
 const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 
 export function createGateway(deps: Deps): Gateway {
-  const { node, sharing, config, accounts, ledger, clock, log, random } = deps;
+  const { node, hosts, config, accounts, ledger, clock, log, random } = deps;
   const { idleMs, probeMs, lagSlotsMax } = config.gateway;
   const backends = backendsOf(config).map(
     (backend) => new Backend(backend, clientOf(backend, clock, idleMs)),
@@ -88,22 +90,20 @@ export function createGateway(deps: Deps): Gateway {
   let lookedAtMs = -Infinity;
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
-  const keys = createIdentify(accounts, clock);
+  const keys = hosts?.accounts.keys ?? createIdentify(accounts, clock);
   const routeOf = createRouter(backends);
   const methodLabel = createMethodLabel(routeOf);
   const usage = createUsage({ ledger, node, clock, methodLabel, ...usageEventsFor(log) });
   const journal = createJournal(ledger, node, setImmediate, usage.alongside);
-  const limits =
-    sharing === undefined
-      ? limitsAlone(node, journal, ledger, clock)
-      : limitsShared({ sharing, journal, ledger, clock, revision: () => accountsRevision });
-  const { charging } = limits;
+  const revision = () => hosts?.accounts.revision() ?? accountsRevision;
+  const limits = limitsOf(deps, journal, revision);
+  const { charging, permits } = limits;
+  if (limits.link !== undefined) metrics.showStore(limits.link);
   const pool = createPool({ backends, clock, lagSlotsMax, ...poolEventsFor(metrics, log) });
   const { onCut, ...events } = eventsFor(metrics, log, clock);
   const attempt = createAttempt({ clock, idleMs, onCut });
   const budget = createRetryBudget();
   const forward = createForward({ clock, idleMs, attempt, pool, budget, random, ...events });
-  const permits = createScanPermits();
   const respond = createRespond({
     forward: withPoolAnswers(withStatusRule(withHistory(forward, clock)), pool),
     charging,
@@ -115,7 +115,7 @@ export function createGateway(deps: Deps): Gateway {
   let terms: Terms = config;
   const answer = createAnswer({
     bodyBytesMax: config.gateway.bodyBytesMax,
-    terms: () => terms,
+    terms: () => hosts?.accounts.terms() ?? terms,
     identify: createIdentifyCaller(keys, createFailedKeys(clock)),
     routeOf,
     charging,
@@ -140,7 +140,8 @@ export function createGateway(deps: Deps): Gateway {
 
   async function tend(reload: () => void, signal: AbortSignal): Promise<void> {
     const asked = accounts.prepare<Revision, []>('SELECT value, config FROM revision');
-    const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal)];
+    const elsewhere = [hosts?.accounts.tend(signal), hosts?.push?.run(signal)];
+    const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal), ...elsewhere];
     let seen = revisionIn(asked)?.config;
     let failing = false;
     const tellJournal = (is: boolean) =>
@@ -169,7 +170,7 @@ export function createGateway(deps: Deps): Gateway {
 
   return {
     answer,
-    health: () => healthOf(backends, journal, clock),
+    health: () => healthOf(backends, journal, clock, hosts?.accounts.choice()),
     metrics,
     status: () => statusOf(backends, clock),
     look,
@@ -181,8 +182,23 @@ export function createGateway(deps: Deps): Gateway {
       keys.refresh();
       flush();
       await limits.close();
+      await hosts?.push?.close();
+      await hosts?.accounts.close();
     },
   };
+}
+
+function limitsOf(
+  { node, sharing, ledger, clock, log }: Deps,
+  journal: Journal,
+  revision: () => number,
+): Limits {
+  if (sharing === undefined) return limitsAlone(node, journal, ledger, clock);
+  const onStoreOut = (is: boolean) => {
+    if (is) log.error('the store of shared limits does not answer');
+    else log.info('the store of shared limits answers again');
+  };
+  return limitsShared({ sharing, journal, ledger, clock, revision, onStoreOut });
 }
 
 /** Counts what happens on the way to backends. Logs one line a penalty, not one a call: a dead backend under load must not fill the disk. */

@@ -3,12 +3,24 @@ import type { Health } from './app.ts';
 import type { Backend } from './backend/backend.ts';
 import { isLiveNode } from './backend/live-node.ts';
 import type { Journal } from './limits/journal.ts';
+import type { Choice } from './mirror/choice.ts';
 
 /**
  * Whether the gateway can serve, in a sentence that names the backends which do not. It cannot when none of those that
  * serve accounts is well, whatever archives and asset servers are; or none at all, where none serves accounts.
  */
-export function healthOf(backends: readonly Backend[], journal: Journal, clock: Clock): ReturnType<Health> {
+export function healthOf(
+  backends: readonly Backend[],
+  journal: Journal,
+  clock: Clock,
+  choice: Choice = 'local',
+): ReturnType<Health> {
+  if (choice === 'unknown')
+    return {
+      ok: false,
+      sentence:
+        'no accounts are known: none is kept here, and none that deploys on another host has published was read from Redis yet',
+    };
   if (journal.isFailing())
     return { ok: false, sentence: 'charges cannot be written: trials are refused with 503' };
   const troubled = backends.filter((backend) => troubleOf(backend, clock) !== undefined);

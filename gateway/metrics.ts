@@ -3,6 +3,7 @@ import type { Backend } from './backend/backend.ts';
 import type { Failure } from './backend/failure.ts';
 import { gaugeBackends } from './backend-gauges.ts';
 import type { MethodClass } from './route/methods.ts';
+import { gaugeStore, type StoreLink } from './store-gauges.ts';
 import { type MetricJson, metricsFrom } from './supervisor/metric-json.ts';
 
 /** What the gateway counts. Labels are the unions' own kinds and the methods of the table, so their number is bounded. */
@@ -13,6 +14,8 @@ export type Metrics = Readonly<{
   cut(backend: Backend, reason: string): void;
   retry(made: boolean): void;
   firstByte(kind: MethodClass, seconds: number): void;
+  /** Shows the store of shared limits too. */
+  showStore(link: StoreLink): void;
   /** The values of this process, for a supervisor that adds up those of several. */
   values(): Promise<readonly MetricJson[]>;
   text(): Promise<string>;
@@ -75,6 +78,7 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
     cut: ({ config }, reason) => cuts.inc({ backend: config.name, reason }),
     retry: (made) => retries.inc({ outcome: made ? 'made' : 'refused' }),
     firstByte: (kind, seconds) => head.observe({ class: kind }, seconds),
+    showStore: (link) => gaugeStore(registry, link),
     values: async () => metricsFrom(await registry.getMetricsAsJSON()),
     text: () => registry.metrics(),
     contentType: registry.contentType,

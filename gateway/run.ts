@@ -4,10 +4,12 @@ import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { retireDemoKeys } from '../shared/keys/demo.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
+import { requestReload } from '../shared/keys/reload.ts';
 import { createLog, type Log } from '../shared/log.ts';
 import { fired, stopSignal } from '../shared/stop.ts';
-import { openStore } from '../shared/store/open.ts';
+import { openStore, type Store } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './gateway.ts';
+import { openHosts } from './hosts.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './limits/ledger.ts';
 import { placeName, takePlace } from './limits/place.ts';
 import { openListeners } from './listeners.ts';
@@ -48,14 +50,22 @@ export async function runGateway(run: Run): Promise<number> {
   if (config.backends.length > 0 && retireDemoKeys(accounts.store, clock.now()) > 0)
     log.warn('the demo key of the embedded chain is revoked: backends are configured');
   const stores = { accounts: accounts.store, ledger: ledger.store };
-  const gateway = createGateway({ node, sharing, config, ...stores, clock, log, random });
-  await gateway.look(stop);
+  const { storage } = config;
+  const opening = openHosts({ ...stores, ...run, storage, slot, clock, log });
+  if (opening.kind === 'refused') return complain(opening.sentence);
+  const { hosts } = opening;
+  const gateway = createGateway({ node, sharing, hosts, config, ...stores, clock, log, random });
+  await Promise.all([gateway.look(stop), hosts?.accounts.settle(stop)]);
   const opened = await openListeners(config.gateway, gateway, { clock, seat, stop });
   if (opened.kind === 'refused') return complain(opened.sentence);
 
   if (opened.kind === 'open') {
     const reload = () => reloadTerms(run, gateway, log);
-    process.on('SIGHUP', reload);
+    process.on('SIGHUP', () => {
+      reload();
+      // Gateways of other hosts must have the same plans, and a newer revision to know them by.
+      if (hosts !== undefined) askForReload(accounts.store, log);
+    });
     if (seat === undefined) announce(opened, run.supervised, log);
     else seat.serve(gateway.metrics.values, gateway.status);
     const tending = gateway.tend(reload, stop);
@@ -77,6 +87,14 @@ type Open = Extract<Awaited<ReturnType<typeof openListeners>>, { kind: 'open' }>
 function announce({ url, metricsUrl }: Open, supervised: boolean, log: Log) {
   if (supervised) console.log(JSON.stringify({ ready: 'gateway', url: url.href }));
   log.info({ url: url.href, metrics: metricsUrl?.href }, 'listening');
+}
+
+function askForReload(accounts: Store, log: Log) {
+  try {
+    requestReload(accounts);
+  } catch (error) {
+    log.error({ err: error }, 'other apps could not be asked to read plans and credits again');
+  }
 }
 
 /** Takes plans and prices from the config again; a config that has become unusable changes nothing. */

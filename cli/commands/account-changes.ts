@@ -1,6 +1,6 @@
 import type { Accounts } from '../../deploys/accounts/accounts.ts';
 import { accountOutcome, creditsFrom, CREDITS_WANTED, fullRecordOf } from '../account-lines.ts';
-import { COMMAND_LINE, withBooks } from '../books.ts';
+import { COMMAND_LINE, withAccounts } from '../books.ts';
 import { type Command, failed } from '../command.ts';
 
 export const accountAddCredits: Command = {
@@ -9,7 +9,7 @@ export const accountAddCredits: Command = {
   options: ['reason', 'once', 'config', 'json'],
   summary: 'Add to the credits an account has left, and note why; the same --once adds only once.',
   act: (invocation) =>
-    withBooks(invocation, ({ config, accounts }) => {
+    withAccounts(invocation, ({ config, accounts }) => {
       const { operands, values, world } = invocation;
       const [name = '', number = ''] = operands;
       const credits = creditsFrom(number);
@@ -40,7 +40,7 @@ export const accountRename: Command = {
   options: ['config', 'json'],
   summary: 'Give an account another name; its keys, credits and usage stay.',
   act: (invocation) =>
-    withBooks(invocation, ({ config, accounts }) => {
+    withAccounts(invocation, ({ config, accounts }) => {
       const [name = '', to = ''] = invocation.operands;
       const result = accounts.rename(name, to, COMMAND_LINE);
       const meant = result.kind === 'name-taken' ? to : name;
@@ -55,7 +55,7 @@ function plain(words: string, summary: string, verb: keyof Pick<Accounts, 'suspe
     options: ['config', 'json'],
     summary,
     act: (invocation) =>
-      withBooks(invocation, ({ config, accounts }) => {
+      withAccounts(invocation, ({ config, accounts }) => {
         const name = invocation.operands[0] ?? '';
         return accountOutcome(config, name, accounts[verb](name, COMMAND_LINE), fullRecordOf);
       }),

@@ -1,5 +1,5 @@
 import { accountOutcome, CREDITS_WANTED, creditsFrom, fullRecordOf, rowOf } from '../account-lines.ts';
-import { COMMAND_LINE, withBooks } from '../books.ts';
+import { COMMAND_LINE, withAccounts } from '../books.ts';
 import { type Command, failed } from '../command.ts';
 import { tableOf } from '../table.ts';
 
@@ -12,7 +12,7 @@ export const accountCreate: Command = {
   options: ['plan', 'config', 'json'],
   summary: 'Create an account, on plan trial unless told; --plan none is for the program API alone.',
   act: (invocation) =>
-    withBooks(invocation, (books) => {
+    withAccounts(invocation, (books) => {
       const { operands, values } = invocation;
       const plan = planFrom(values.plan ?? PLAN_BY_DEFAULT);
       const name = operands[0] ?? '';
@@ -26,7 +26,7 @@ export const accountSet: Command = {
   options: ['plan', 'credits', 'config', 'json'],
   summary: 'Change the plan of an account, or set the credits it has left.',
   act: (invocation) =>
-    withBooks(invocation, (books) => {
+    withAccounts(invocation, (books) => {
       const { operands, values } = invocation;
       if (values.plan === undefined && values.credits === undefined)
         return failed('account set needs --plan P or --credits N.');
@@ -48,7 +48,7 @@ export const accountList: Command = {
   options: ['config', 'json'],
   summary: 'List the accounts with their plan, the credits they have left and whether they are suspended.',
   act: (invocation) =>
-    withBooks(invocation, ({ accounts }) => {
+    withAccounts(invocation, ({ accounts }) => {
       const list = accounts.list();
       const empty = 'No accounts yet; account create NAME makes one.';
       return {

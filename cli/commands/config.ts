@@ -1,4 +1,4 @@
-import { requestReload } from '../../deploys/accounts/reload.ts';
+import { requestReload } from '../../shared/keys/reload.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
 import { withBooks } from '../books.ts';

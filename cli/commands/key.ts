@@ -1,7 +1,7 @@
 import type { KeyRow } from '../../deploys/accounts/key-row.ts';
 import type { NewKey } from '../../deploys/accounts/keys.ts';
 import { unreachable } from '../../shared/brand.ts';
-import { COMMAND_LINE, withBooks } from '../books.ts';
+import { COMMAND_LINE, withAccounts } from '../books.ts';
 import { type Command, failed } from '../command.ts';
 import { graceMsFrom } from '../grace.ts';
 import { isoOf, tableOf } from '../table.ts';
@@ -15,7 +15,7 @@ export const keyCreate: Command = {
   options: ['name', 'config', 'json'],
   summary: 'Create a key of an account; it is shown this once.',
   act: (invocation) =>
-    withBooks(invocation, ({ keys }) => {
+    withAccounts(invocation, ({ keys }) => {
       const account = invocation.operands[0] ?? '';
       const result = keys.create(account, invocation.values.name ?? 'default', COMMAND_LINE);
       switch (result.kind) {
@@ -39,7 +39,7 @@ export const keyRename: Command = {
   options: ['config', 'json'],
   summary: 'Give a key another name.',
   act: (invocation) =>
-    withBooks(invocation, ({ keys }) => {
+    withAccounts(invocation, ({ keys }) => {
       const [id = '', name = ''] = invocation.operands;
       const result = keys.rename(id, name, COMMAND_LINE);
       switch (result.kind) {
@@ -63,7 +63,7 @@ export const keyRotate: Command = {
   options: ['grace', 'config', 'json'],
   summary: 'Make a new key in place of one that goes on working for --grace (default 24h; 0s, 15m, 7d).',
   act: (invocation) =>
-    withBooks(invocation, ({ keys }) => {
+    withAccounts(invocation, ({ keys }) => {
       const id = invocation.operands[0] ?? '';
       const grace = invocation.values.grace ?? '24h';
       const graceMs = graceMsFrom(grace);
@@ -94,7 +94,7 @@ export const keyRevoke: Command = {
   options: ['config', 'json'],
   summary: 'End a key at once; running apps refuse it within a second.',
   act: (invocation) =>
-    withBooks(invocation, ({ keys }) => {
+    withAccounts(invocation, ({ keys }) => {
       const id = invocation.operands[0] ?? '';
       const result = keys.revoke(id, COMMAND_LINE);
       switch (result.kind) {
@@ -116,7 +116,7 @@ export const keyList: Command = {
   options: ['config', 'json'],
   summary: 'List the keys, of one account or of all.',
   act: (invocation) =>
-    withBooks(invocation, ({ accounts, keys }) => {
+    withAccounts(invocation, ({ accounts, keys }) => {
       const [account] = invocation.operands;
       if (account !== undefined && accounts.find(account) === undefined)
         return failed(unknownAccount(account));

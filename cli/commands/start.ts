@@ -1,7 +1,7 @@
-import { requestReload } from '../../deploys/accounts/reload.ts';
 import { consoleComplaint } from '../../deploys/users/console-complaint.ts';
 import { consoleUrlOf, firstOperatorLink, inviteFirstOperator } from '../../deploys/users/first-operator.ts';
 import { LOGIN_PATH } from '../../deploys/users/pages/moves.ts';
+import { requestReload } from '../../shared/keys/reload.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
 import { retireDemoKeys } from '../../shared/keys/demo.ts';

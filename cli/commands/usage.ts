@@ -1,5 +1,5 @@
 import { readUsage } from '../../deploys/usage/read-usage.ts';
-import { type Books, withBooksAwaited } from '../books.ts';
+import { type Books, withUsage } from '../books.ts';
 import { type Command, failed, type Invocation, type Outcome } from '../command.ts';
 import { periodFrom } from '../period.ts';
 import { type Format, FORMATS, usageLines } from '../usage-lines.ts';
@@ -10,7 +10,7 @@ export const usage: Command = {
   operands: [],
   options: ['account', 'from', 'to', 'format', 'config', 'json'],
   summary: 'Print what was used by hour, account, key and method; of the last 24 hours unless told.',
-  act: (invocation) => withBooksAwaited(invocation, (books) => printUsage(books, invocation)),
+  act: (invocation) => withUsage(invocation, (books) => printUsage(books, invocation)),
 };
 
 async function printUsage(books: Books, { values, json, world }: Invocation): Promise<Outcome> {

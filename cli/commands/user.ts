@@ -3,7 +3,7 @@ import { createHashing } from '../../deploys/users/hashing.ts';
 import { passwordComplaint } from '../../deploys/users/password-rules.ts';
 import { resetSecondFactor } from '../../deploys/users/reset-second-factor.ts';
 import type { Place, User } from '../../deploys/users/users.ts';
-import { type Books, withBooks, withBooksAwaited } from '../books.ts';
+import { type Books, withAccounts, withAccountsAwaited } from '../books.ts';
 import { type Command, failed, type Invocation, type Outcome } from '../command.ts';
 import { tableOf } from '../table.ts';
 import { unknownAccount } from '../account-lines.ts';
@@ -16,7 +16,7 @@ export const userCreate: Command = {
   options: ['account', 'operator', 'config', 'json'],
   summary: 'Create a login for the console; the password is the first line of standard input.',
   act: (invocation) =>
-    withBooksAwaited(invocation, async (books) => {
+    withAccountsAwaited(invocation, async (books) => {
       const email = readEmail(invocation.operands[0] ?? '');
       if (email === undefined) return noEmail(invocation);
       const place = placeFrom(invocation, books);
@@ -36,7 +36,7 @@ export const userSetPassword: Command = {
   options: ['config', 'json'],
   summary: 'Give a login another password, the first line of standard input; all of its sessions end.',
   act: (invocation) =>
-    withBooksAwaited(invocation, async (books) => {
+    withAccountsAwaited(invocation, async (books) => {
       const user = userOf(invocation, books);
       if ('kind' in user) return user;
       const hashed = await hashFrom(invocation, user.email);
@@ -52,7 +52,7 @@ export const userList: Command = {
   options: ['config', 'json'],
   summary: 'List who may log in to the console.',
   act: (invocation) =>
-    withBooks(invocation, (books) => {
+    withAccounts(invocation, (books) => {
       const records = books.users.list().map((user) => recordOf(user, books));
       const rows = records.map(({ email, role, account, second_factor }) => [
         email,
@@ -109,7 +109,7 @@ function onUser(
     options: ['config', 'json'],
     summary,
     act: (invocation) =>
-      withBooks(invocation, (books) => {
+      withAccounts(invocation, (books) => {
         const user = userOf(invocation, books);
         if ('kind' in user) return user;
         const after = act(books, user, invocation.world.clock.now());

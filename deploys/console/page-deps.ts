@@ -7,8 +7,9 @@ import type { UsageReport } from '../usage/report.ts';
 import type { ReadUsageView } from '../usage/usage-view.ts';
 import type { LiveMinutes } from '../usage/watch-minutes.ts';
 import type { PersonPagesDeps } from '../users/person-pages.ts';
-import type { Webhook } from '../webhooks/webhook.ts';
 import type { OperatorDeps } from './pages/operator/operator-deps.ts';
+import type { WebhookPageDeps } from './pages/webhook-page-deps.ts';
+import type { Webhook } from '../webhooks/webhook.ts';
 import type { Reveals } from './reveals.ts';
 
 /** What the console's pages read and change: the services that the command line and the API stand on too. */
@@ -34,4 +35,6 @@ export type PageDeps = PersonPagesDeps &
     clock: Clock;
     /** Gives n uniform bytes. */
     random(bytes: number): Uint8Array;
+    /** Absent where no webhooks are kept. */
+    webhookPages?: WebhookPageDeps | undefined;
   }>;

@@ -33,6 +33,7 @@ export function createDeliveries({ store, outbox, registry, clock, log, send, se
   );
   const metrics = createDeliveryMetrics(registry, {
     backlog: outbox.backlog,
+    awaited: outbox.awaited,
     failingWebhooks: () => failing.get()?.n ?? 0,
     state: () => worker.state(),
     nowMs: clock.now,

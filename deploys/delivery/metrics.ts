@@ -15,6 +15,7 @@ const WAIT_BUCKETS = [0.5, 1, 2, 5, 10, 30, 60, 300, 3_600, 86_400];
 
 type Sources = Readonly<{
   backlog: Outbox['backlog'];
+  awaited: Outbox['awaited'];
   failingWebhooks(): number;
   state(): WorkerState;
   nowMs(): number;
@@ -78,7 +79,7 @@ export function createDeliveryMetrics(registry: Registry, sources: Sources): Del
   };
 }
 
-function addGauges(registry: Registry, { backlog, failingWebhooks, state, nowMs }: Sources) {
+function addGauges(registry: Registry, { backlog, awaited, failingWebhooks, state, nowMs }: Sources) {
   const gauge = (name: string, help: string, value: () => number) =>
     new Gauge({
       name,
@@ -93,6 +94,14 @@ function addGauges(registry: Registry, { backlog, failingWebhooks, state, nowMs 
     const at = nowMs();
     return Math.max(0, at - (backlog(at).oldestDueAtMs ?? at)) / 1_000;
   });
+  gauge(
+    'deploys_oldest_event_wait_seconds',
+    'How long the oldest event has waited for its block time',
+    () => {
+      const at = nowMs();
+      return Math.max(0, at - Math.min(at, ...awaited().map(({ sinceMs }) => sinceMs))) / 1_000;
+    },
+  );
   gauge('deploys_attempts_under_way', 'Attempts under way', () => state().underWay);
   gauge('deploys_webhooks_failing', 'Webhooks whose last attempt failed', failingWebhooks);
 }

@@ -1,6 +1,6 @@
 import type { Store } from '../../shared/store/open.ts';
 import type { EventKind } from '../delivery/event.ts';
-import { createPlaces } from './places.ts';
+import { createPlaces, IN_FLIGHT_MAX } from './places.ts';
 
 /**
  * A delivery that is to be attempted, and the right to say how that ended. `number` is 1 to 6, or absent for an attempt
@@ -8,6 +8,7 @@ import { createPlaces } from './places.ts';
  */
 export type Claim = Readonly<{
   deliveryId: string;
+  accountId: number;
   webhookId: string;
   eventKind: EventKind;
   url: string;
@@ -23,9 +24,12 @@ export type Claim = Readonly<{
 
 /** Longer than the 13 s that an attempt may take. */
 export const LEASE_MS = 30_000;
+/** How long nobody who holds less is looked for after none was left: it costs a walk over all that is due. */
+const LOOK_MS = 250;
 
 type DueRow = {
   id: string;
+  account_id: number;
   webhook_id: string;
   event_kind: EventKind;
   body: Uint8Array;
@@ -41,23 +45,27 @@ type DueRow = {
  * hundred thousand deliveries due, and nobody else is to wait for their rows.
  */
 export const DUE = `
-  SELECT d.id, d.webhook_id, d.event_kind, d.body, d.attempts, d.created_at_ms, d.next_attempt_at_ms, w.url, w.host
+  SELECT d.id, w.account_id, d.webhook_id, d.event_kind, d.body, d.attempts, d.created_at_ms, d.next_attempt_at_ms,
+    w.url, w.host
   FROM deliveries d INDEXED BY deliveries_due CROSS JOIN webhooks w ON w.id = d.webhook_id
   WHERE d.due_at_ms <= $nowMs
     AND ($again OR (d.attempts = 0 AND d.resend_at_ms IS NULL))
     AND w.paused_at_ms IS NULL AND w.deleted_at_ms IS NULL
     AND d.webhook_id NOT IN (SELECT value FROM json_each($webhooks)
-      UNION ALL SELECT id FROM webhooks WHERE host IN (SELECT value FROM json_each($hosts)))
+      UNION ALL SELECT id FROM webhooks WHERE host IN (SELECT value FROM json_each($hosts))
+      UNION ALL SELECT id FROM webhooks
+        WHERE account_id IN (SELECT value FROM json_each($accounts)) AND deleted_at_ms IS NULL)
   ORDER BY d.due_at_ms LIMIT $limit`;
 
 /**
- * Claims what is due, oldest first, as far as there is room beside what is `underWay`: lease, token and the attempt's
- * row are written in one IMMEDIATE transaction before anything is sent.
+ * Claims what is due as far as there is room beside what is `underWay`: oldest first, but what is of accounts that hold
+ * their share after all else. Lease, token and the attempt's row are written in one IMMEDIATE transaction before
+ * anything is sent.
  */
 export function createClaim(store: Store, random: (bytes: number) => Uint8Array) {
   const due = store.prepare<
     DueRow,
-    { nowMs: number; again: number; webhooks: string; hosts: string; limit: number }
+    { nowMs: number; again: number; accounts: string; webhooks: string; hosts: string; limit: number }
   >(DUE);
   const leaseAuto = store.prepare(`
     UPDATE deliveries SET state = 'attempting', attempts = attempts + 1, next_attempt_at_ms = NULL,
@@ -84,6 +92,7 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
     const begun = begin.get(row.id, number ?? null, trigger, row.url, nowMs, Math.floor(nowMs / 1_000));
     return {
       deliveryId: row.id,
+      accountId: row.account_id,
       webhookId: row.webhook_id,
       eventKind: row.event_kind,
       url: row.url,
@@ -97,22 +106,33 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
     };
   }
 
+  let lookedAtMs = -Infinity;
+
   const claim = store.transaction((nowMs: number, underWay: Iterable<Claim>): Claim[] => {
     const places = createPlaces(underWay);
     const claims: Claim[] = [];
-    for (;;) {
-      const limit = places.free();
-      if (limit === 0) return claims;
-      const full = places.full();
-      const rows = due.all({ nowMs, limit, again: Number(places.hasRoomForRetries()), ...full });
-      for (const row of rows) {
-        if (!places.hasRoomFor(row)) continue;
-        const claimed = take(row, nowMs);
-        places.fill(claimed);
-        claims.push(claimed);
+
+    /** Claims until there is no place, or nothing due of an account that holds less than its share. */
+    function claimUpTo(share: number) {
+      for (let limit = places.free(); limit > 0; limit = places.free()) {
+        const full = places.full(share);
+        const rows = due.all({ nowMs, limit, again: Number(places.hasRoomForRetries()), ...full });
+        for (const row of rows) {
+          if (!places.hasRoomFor(row, share)) continue;
+          const claimed = take(row, nowMs);
+          places.fill(claimed);
+          claims.push(claimed);
+        }
+        if (rows.length < limit) return;
       }
-      if (rows.length < limit) return claims;
     }
+
+    if (Math.abs(nowMs - lookedAtMs) >= LOOK_MS) {
+      for (const share of places.shares()) claimUpTo(share);
+      if (places.free() > 0) lookedAtMs = nowMs;
+    }
+    claimUpTo(IN_FLIGHT_MAX);
+    return claims;
   });
   return (nowMs: number, underWay: Iterable<Claim>): Claim[] => claim.immediate(nowMs, underWay);
 }

@@ -48,8 +48,8 @@ export function createEnqueue(
   const add = store.prepare(`
     INSERT INTO deliveries
       (id, webhook_id, event_id, event_kind, dedupe_key, body, state, last_error, next_attempt_at_ms, finished_at_ms,
-       created_at_ms)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (webhook_id, dedupe_key) DO NOTHING`);
+       created_at_ms, account_id)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, (SELECT account_id FROM webhooks WHERE id = ?2)) ON CONFLICT (webhook_id, dedupe_key) DO NOTHING`);
 
   function deliver(webhook: WebhookRow, delivery: NewDelivery): string {
     const id = uuidFrom(random);

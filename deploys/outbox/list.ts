@@ -51,11 +51,13 @@ export type Page = Readonly<{
   limit: number;
 }>;
 
-const COLUMNS = `
+/** What a `DeliveryRow` is made of, from deliveries as `d` and events as `e`. */
+export const DELIVERY_COLUMNS = `
   d.id, d.webhook_id AS webhookId, d.event_kind AS eventKind, d.state, d.attempts,
   d.next_attempt_at_ms AS nextAttemptAtMs, d.resend_at_ms AS resendAtMs, d.last_status AS lastStatus,
   d.last_error AS lastError, d.created_at_ms AS createdAtMs, d.finished_at_ms AS finishedAtMs,
-  e.program_id AS programId, e.label, e.deploy_slot AS deploySlot
+  e.program_id AS programId, e.label, e.deploy_slot AS deploySlot`;
+const COLUMNS = `${DELIVERY_COLUMNS}
   FROM deliveries d LEFT JOIN events e ON e.id = d.event_id`;
 const LIMIT_MAX = 100;
 

@@ -5,6 +5,8 @@ const DAY_MS = 86_400_000;
 /** How long the bodies of answers are kept, and deliveries with their attempts. */
 export const ANSWERS_KEPT_MS = 30 * DAY_MS;
 export const DELIVERIES_KEPT_MS = 90 * DAY_MS;
+/** How long those of a deleted webhook are, which nobody can look at. */
+export const DELETED_KEPT_MS = DAY_MS;
 /** Rows of each kind in one transaction. */
 const ROWS_MAX = 500;
 /** Webhooks looked at in one transaction: some milliseconds when each has as many deliveries as are kept. */
@@ -21,6 +23,9 @@ export const OLD = {
   deliveries: `
     DELETE FROM deliveries WHERE id IN
       (SELECT id FROM deliveries WHERE created_at_ms < ? AND ${SETTLED} LIMIT ${ROWS_MAX})`,
+  deliveriesOfDeleted: `
+    DELETE FROM deliveries WHERE id IN (SELECT d.id FROM webhooks w CROSS JOIN deliveries d ON d.webhook_id = w.id
+      WHERE w.deleted_at_ms < ? AND ${SETTLED} LIMIT ${ROWS_MAX})`,
   events: `
     DELETE FROM events WHERE id IN (SELECT id FROM events e WHERE created_at_ms < ?
       AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_id = e.id) LIMIT ${ROWS_MAX})`,
@@ -37,8 +42,9 @@ export function createPrune(store: Store): (nowMs: number) => boolean {
   const old = [
     { statement: store.prepare(OLD.answers), keptMs: ANSWERS_KEPT_MS },
     { statement: store.prepare(OLD.deliveries), keptMs: DELIVERIES_KEPT_MS },
+    { statement: store.prepare(OLD.deliveriesOfDeleted), keptMs: DELETED_KEPT_MS },
     { statement: store.prepare(OLD.events), keptMs: DELIVERIES_KEPT_MS },
-    { statement: store.prepare(OLD.webhooks), keptMs: DELIVERIES_KEPT_MS },
+    { statement: store.prepare(OLD.webhooks), keptMs: DELETED_KEPT_MS },
   ];
   const following = store.prepare<{ id: string }, [string]>(
     `SELECT id FROM webhooks WHERE id > ? ORDER BY id LIMIT ${WEBHOOKS_MAX}`,

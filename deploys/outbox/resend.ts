@@ -15,6 +15,12 @@ export type Resent =
 /** Attempts of a delivery in all, those asked for by hand included: each may keep 16 KiB of an answer. */
 export const ATTEMPTS_EVER_MAX = 20;
 
+/** Failed deliveries of the webhook ?1 that were made since ?2. */
+const RESENDABLE = `
+  webhook_id = (SELECT id FROM webhooks WHERE id = ?1 AND paused_at_ms IS NULL AND deleted_at_ms IS NULL)
+    AND created_at_ms >= ?2 AND state = 'failed' AND resend_at_ms IS NULL AND lease_token IS NULL
+    AND (SELECT max(n) FROM attempts WHERE delivery_id = deliveries.id) < ${ATTEMPTS_EVER_MAX}`;
+
 type Row = {
   state: DeliveryState;
   is_waiting: number;
@@ -33,11 +39,10 @@ export function createResend(store: Store) {
       (SELECT coalesce(max(n), 0) FROM attempts WHERE delivery_id = d.id) AS attempts_ever
     FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.id = ?`);
   const arm = store.prepare('UPDATE deliveries SET resend_at_ms = ? WHERE id = ?');
-  const armFailed = store.prepare(`
-    UPDATE deliveries SET resend_at_ms = ?1
-    WHERE webhook_id = (SELECT id FROM webhooks WHERE id = ?2 AND paused_at_ms IS NULL AND deleted_at_ms IS NULL)
-      AND created_at_ms >= ?3 AND state = 'failed' AND resend_at_ms IS NULL AND lease_token IS NULL
-      AND (SELECT max(n) FROM attempts WHERE delivery_id = deliveries.id) < ${ATTEMPTS_EVER_MAX}`);
+  const armFailed = store.prepare(`UPDATE deliveries SET resend_at_ms = ?3 WHERE ${RESENDABLE}`);
+  const countFailed = store.prepare<{ n: number }, [string, number]>(
+    `SELECT count(*) AS n FROM deliveries WHERE ${RESENDABLE}`,
+  );
 
   const resend = store.transaction((deliveryId: string, nowMs: number): Resent => {
     const row = find.get(deliveryId);
@@ -55,6 +60,8 @@ export function createResend(store: Store) {
     resend: (deliveryId: string, nowMs: number): Resent => resend.immediate(deliveryId, nowMs),
     /** Resends every failed delivery of a webhook that was made since `sinceMs`; gives how many. */
     resendFailed: (webhookId: string, sinceMs: number, nowMs: number): number =>
-      armFailed.run(nowMs, webhookId, sinceMs).changes,
+      armFailed.run(webhookId, sinceMs, nowMs).changes,
+    /** How many `resendFailed` would resend now. */
+    countFailed: (webhookId: string, sinceMs: number): number => countFailed.get(webhookId, sinceMs)?.n ?? 0,
   };
 }

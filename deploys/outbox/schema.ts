@@ -11,7 +11,7 @@ import type { Migrations } from '../../shared/store/open.ts';
  * `events`: a deploy that was seen. `created_at_ms` is when it was detected. It waits until `released_at_ms`: then its
  * block time is known and its deliveries have bodies.
  *
- * `deliveries`: the queue itself. `body` is the exact bytes of every attempt. `attempts` counts automatic attempts;
+ * `deliveries`: the queue itself. `account_id` is its webhook's, which never changes. `body` is the exact bytes of every attempt. `attempts` counts automatic attempts;
  * `next_attempt_at_ms` is when the next of them is due, `resend_at_ms` when one asked for by hand is. While an attempt
  * is under way the row is leased, and only who has `lease_token` may record how it ended. `due_at_ms` is when the row
  * wants an attempt of either kind.
@@ -126,5 +126,10 @@ export const OUTBOX_MIGRATIONS: Migrations = {
   'attempts-wrong-1': `
     CREATE INDEX attempts_failed ON attempts (started_at_ms) WHERE state = 'failed';
     CREATE INDEX attempts_blocked ON attempts (started_at_ms) WHERE state = 'blocked';
+  `,
+  'deliveries-of-account-1': `
+    ALTER TABLE deliveries ADD COLUMN account_id INTEGER NOT NULL DEFAULT 0;
+    UPDATE deliveries SET account_id = (SELECT account_id FROM webhooks WHERE id = webhook_id);
+    CREATE INDEX deliveries_of_account ON deliveries (account_id, created_at_ms DESC, id);
   `,
 };

@@ -23,6 +23,8 @@ type Deps = Readonly<{
 const PAUSE_MS = 50;
 /** Waiting for a gateway's write stops everything else here, and a ledger that is busy is tried again. */
 const BUSY_MS = 100;
+/** In this time what was on its way from other hosts has come. */
+const DRAINED_MS = 10_000;
 
 /**
  * Looks after usage at the start and once a day: rolls hours up, and compares cells with the journal. What could not be
@@ -44,8 +46,8 @@ export async function tendUsage(deps: Deps, signal: AbortSignal): Promise<void> 
 }
 
 async function reconcile(deps: Deps, signal: AbortSignal): Promise<void> {
-  const { reader, clock, log, nameOf, noteMismatch } = deps;
-  const mismatches = await findMismatches(reader, clock, signal);
+  const { log, nameOf, noteMismatch } = deps;
+  const mismatches = await lastingMismatches(deps, signal);
   if (mismatches === undefined) return;
   noteMismatch(mismatches.reduce((sum, mismatch) => sum + differenceOf(mismatch), 0));
   for (const mismatch of mismatches) {
@@ -55,6 +57,23 @@ async function reconcile(deps: Deps, signal: AbortSignal): Promise<void> {
       'usage and journal differ',
     );
   }
+}
+
+/**
+ * What is drained of other hosts comes in parts, and the books may differ between two of them: then, and only then, a
+ * difference counts that is the same a while later.
+ */
+async function lastingMismatches({ reader, clock, source }: Deps, signal: AbortSignal) {
+  const first = await findMismatches(reader, clock, signal);
+  if (first === undefined || first.length === 0 || source === undefined) return first;
+  await clock.sleep(DRAINED_MS, signal);
+  const second = await findMismatches(reader, clock, signal);
+  return second?.filter((now) => first.some((before) => isSame(now, before)));
+}
+
+function isSame(now: Mismatch, before: Mismatch): boolean {
+  const isOfSame = now.accountId === before.accountId && now.node === before.node;
+  return isOfSame && now.inCells - now.inJournal === before.inCells - before.inJournal;
 }
 
 function differenceOf({ inCells, inJournal }: Mismatch): number {

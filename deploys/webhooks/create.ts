@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Secret } from '../../shared/secret.ts';
 import type { By } from '../audit/actor.ts';
 import { uuidFrom } from '../outbox/uuid.ts';
@@ -8,16 +9,21 @@ import type { Webhook } from './webhook.ts';
 
 /** Webhooks an account may have. */
 export const WEBHOOKS_MAX = 100;
+/** Deleted ones beside them while their deliveries are kept, or making and deleting would fill the disk. */
+export const DELETED_MAX = 400;
 
 export type Created =
   /** The only time that the secret can be read. */
   | Readonly<{ kind: 'created'; webhook: Webhook; secret: Secret }>
   | Readonly<{ kind: 'too-many' }>
+  /** The form was sent before; what it made then, if it is there still. */
+  | Readonly<{ kind: 'made-before'; webhookId: string }>
   | Exclude<Check, { kind: 'checked' }>;
 
 type Deps = WebhookDeps &
   Readonly<{ seal: Seal; check: CheckSettings; random: (bytes: number) => Uint8Array }>;
-type Given = Pick<Settings, 'url'> & Partial<Settings>;
+/** `once` names the form that asks: the same one of an account makes one webhook, however often it is sent. */
+type Given = Pick<Settings, 'url'> & Partial<Settings> & Readonly<{ once?: string }>;
 
 /** Makes a webhook for an account. Its secret is sealed before it is stored, and is in no later answer. */
 export function createCreate({ store, rows, clock, audit, seal, check, random }: Deps) {
@@ -29,10 +35,14 @@ export function createCreate({ store, rows, clock, audit, seal, check, random }:
       created_at_ms, updated_at_ms)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)`);
 
+  const isThere = store.prepare<unknown, [string]>('SELECT 1 FROM webhooks WHERE id = ?');
+
   const insert = store.transaction(
-    ({ accountId, actor }: By, { href, hostname }: URL, more: Partial<Settings>): Created => {
-      if (rows.count(accountId) >= WEBHOOKS_MAX) return { kind: 'too-many' };
-      const [id, secret, nowMs] = [uuidFrom(random), makeWebhookSecret(random), clock.now()];
+    ({ accountId, actor }: By, id: string, { href, hostname }: URL, more: Partial<Settings>): Created => {
+      if (isThere.get(id) !== null) return { kind: 'made-before', webhookId: id };
+      if (rows.count(accountId) >= WEBHOOKS_MAX || rows.countDeleted(accountId) >= DELETED_MAX)
+        return { kind: 'too-many' };
+      const [secret, nowMs] = [makeWebhookSecret(random), clock.now()];
       const { ciphertext, keyId } = seal.seal(secret, { accountId, webhookId: id });
       const { description = '', programs } = more;
       const programsJson = programs ? JSON.stringify(programs) : null;
@@ -45,11 +55,22 @@ export function createCreate({ store, rows, clock, audit, seal, check, random }:
     },
   );
 
-  return async function create(by: By, given: Given, signal: AbortSignal): Promise<Created> {
+  return async function create(by: By, { once, ...given }: Given, signal: AbortSignal): Promise<Created> {
     const result = await check(given, signal);
     if (result.kind !== 'checked') return result;
     const { url, ...more } = result.checked;
     if (url === undefined) throw new Error('a webhook was checked without its URL');
-    return insert.immediate(by, url, more);
+    return insert.immediate(
+      by,
+      uuidFrom(once === undefined ? random : bytesOf(by.accountId, once)),
+      url,
+      more,
+    );
   };
+}
+
+/** The id that a form leads to: the same every time, and no other id can be aimed at. */
+function bytesOf(accountId: number, once: string) {
+  const digest = createHash('sha256').update(`webhook of ${accountId} by ${once}`).digest();
+  return (bytes: number) => digest.subarray(0, bytes);
 }

@@ -13,6 +13,8 @@ export type Rotated =
   | Readonly<{ kind: 'rotated'; webhook: Webhook; secret: Secret }>
   /** A new one waits already; it must take over or be cancelled first. */
   | Readonly<{ kind: 'rotation-pending' }>
+  /** It is no longer as whoever asks saw it. */
+  | Readonly<{ kind: 'changed-meanwhile' }>
   | NoWebhook;
 
 export type Settled = Readonly<{ kind: 'settled'; webhook: Webhook } | { kind: 'no-rotation' }> | NoWebhook;
@@ -36,10 +38,11 @@ export function createRotate({ store, rows, clock, audit, seal, random }: Deps) 
     return webhook;
   }
 
-  const rotate = store.transaction(({ accountId, actor }: By, id: string, takeover: Takeover): Rotated => {
-    const nowMs = clock.now();
+  const rotate = store.transaction((by: By, id: string, takeover: Takeover, seenAtMs?: number): Rotated => {
+    const [{ accountId, actor }, nowMs] = [by, clock.now()];
     const before = findSettled(accountId, id, nowMs);
     if (before === undefined) return NO_WEBHOOK;
+    if (seenAtMs !== undefined && seenAtMs !== before.updatedAtMs) return { kind: 'changed-meanwhile' };
     if (before.nextSecretAtMs !== null) return { kind: 'rotation-pending' };
     const secret = makeWebhookSecret(random);
     const { ciphertext, keyId } = seal.seal(secret, { accountId, webhookId: id });
@@ -65,7 +68,12 @@ export function createRotate({ store, rows, clock, audit, seal, random }: Deps) 
   );
 
   return {
-    rotate: (by: By, id: string, takeover: Takeover): Rotated => rotate.immediate(by, id, takeover),
+    /**
+     * With `seenAtMs`, only while the webhook was last changed then: a form that is sent twice must not make a second
+     * secret, which would put the first out of force.
+     */
+    rotate: (by: By, id: string, takeover: Takeover, seenAtMs?: number): Rotated =>
+      rotate.immediate(by, id, takeover, seenAtMs),
     /** The waiting secret takes over at once. */
     switchNow: (by: By, id: string): Settled => settle.immediate(by, id, 'switch'),
     /** The waiting secret is forgotten. */

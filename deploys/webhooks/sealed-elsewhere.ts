@@ -1,3 +1,4 @@
+import { Gauge, type Registry } from 'prom-client';
 import type { Store } from '../../shared/store/open.ts';
 import type { Seal } from './seal.ts';
 
@@ -13,4 +14,24 @@ export function sealedElsewhere(store: Store, { opens }: Pick<Seal, 'opens'>): n
   return rows
     .filter(({ current, next }) => !opens(current) || (next !== null && !opens(next)))
     .reduce((sum, { n }) => sum + n, 0);
+}
+
+/** How many webhooks of `store` have a secret, under whatever key. */
+export function countSealed(store: Store): number {
+  const count = store.prepare<{ n: number }, []>(
+    'SELECT count(*) AS n FROM webhooks WHERE deleted_at_ms IS NULL',
+  );
+  return count.get()?.n ?? 0;
+}
+
+/** Shows in `registry` how many webhooks nothing can be sent to, until each of them has a secret under a key that is there. */
+export function gaugeSealedElsewhere(registry: Registry, store: Store, seal: Pick<Seal, 'opens'>) {
+  new Gauge({
+    name: 'deploys_webhooks_unsignable',
+    help: 'Webhooks whose secret is sealed under another storage.secret; anything but 0 is an alarm',
+    registers: [registry],
+    collect() {
+      this.set(sealedElsewhere(store, seal));
+    },
+  });
 }

@@ -16,19 +16,22 @@ export type SealingKeys =
 
 /**
  * The keys that webhook secrets are sealed under: the config's, and the one kept in `dataDir`, so that a key moved
- * into the config later opens everything still. Without either, one is made and kept, for its owner alone to read. To be
- * called under the lock of the app. `random` gives n uniform bytes.
+ * into the config later opens everything still. Without either, one is made and kept, for its owner alone to read; but
+ * not while `sealed` webhooks are there already: their key was forgotten with the backup, and deliveries would fail for
+ * good before anybody sees it. To be called under the lock of the app. `random` gives n uniform bytes.
  */
 export function takeSealingKeys(
   configured: Secret | undefined,
   dataDir: string,
   random: (bytes: number) => Uint8Array,
+  sealed: number,
 ): SealingKeys {
   const path = join(dataDir, SEALING_KEY_FILE);
   try {
     const kept = readKept(path);
     if (kept === 'malformed') return { kind: 'unusable', sentence: malformed(path) };
     if (configured !== undefined) return { kind: 'keys', keys: kept ? [configured, kept] : [configured] };
+    if (kept === undefined && sealed > 0) return { kind: 'unusable', sentence: lost(path, sealed) };
     return { kind: 'keys', keys: [kept ?? keep(path, random)] };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -66,4 +69,8 @@ function keep(path: string, random: (bytes: number) => Uint8Array): Secret {
 
 function malformed(path: string): string {
   return `The file ${path} holds no ${sealingKey.wanted}; put a backup in its place, or move it away to make a new one, under which no webhook of before can be signed.`;
+}
+
+function lost(path: string, sealed: number): string {
+  return `The file ${path} is not there, and ${sealed} webhooks are sealed under what it held; put a backup in its place, or ${sealingKey.wanted} of your own, under which none of them can be signed until its secret is rotated.`;
 }

@@ -26,7 +26,7 @@ type Deps = WebhookDeps &
 
 /** Deliveries of an account's webhooks: looking at them, and sending on request. */
 export function createSendAgain({ store, rows, clock, audit, enqueue, list, wake }: Deps) {
-  const { resend, resendFailed } = createResend(store);
+  const { resend, resendFailed, countFailed } = createResend(store);
   const [waitSeconds, trim] = [createRecentTests(store), createTrim(store)];
 
   const test = store.transaction(({ accountId, actor }: By, id: string): Tested => {
@@ -96,6 +96,9 @@ export function createSendAgain({ store, rows, clock, audit, enqueue, list, wake
       const resent = failed.immediate(by, id, sinceMs);
       return woken(resent, resent.kind === 'due' && resent.deliveries > 0);
     },
+    /** How many `resendAllFailed` would send; none while the webhook is paused. */
+    failedSince: (accountId: number, id: string, sinceMs: number): number =>
+      rows.find(accountId, id, clock.now()) === undefined ? 0 : countFailed(id, sinceMs),
     /** Newest first; `undefined` when there is no such webhook. */
     deliveries: (accountId: number, page: Page): DeliveryRow[] | undefined =>
       rows.find(accountId, page.webhookId, clock.now()) && list.list(page),

@@ -17,14 +17,15 @@ export type Checked = Readonly<{
 
 export type Check =
   | Readonly<{ kind: 'checked'; checked: Checked }>
-  /** `text` is for the customer. */
-  | Readonly<{ kind: 'unfit'; text: string }>
+  /** `text` is for the customer, `field` the setting that it is about. */
+  | Readonly<{ kind: 'unfit'; field: keyof Settings; text: string }>
   /** Whether the URL's host is public cannot be known now. */
-  | Readonly<{ kind: 'unresolved'; text: string }>;
+  | Readonly<{ kind: 'unresolved'; field: 'url'; text: string }>;
 
 export type CheckSettings = (given: Partial<Settings>, signal: AbortSignal) => Promise<Check>;
 
-const DESCRIPTION_CHARACTERS_MAX = 200;
+/** Characters of a description. */
+export const DESCRIPTION_CHARACTERS_MAX = 200;
 
 type Deps = Readonly<{ policy: NetworkPolicy; vet: Vet; isWatched(address: string): boolean }>;
 
@@ -35,19 +36,19 @@ export function createCheckSettings({ policy, vet, isWatched }: Deps): CheckSett
     signal: AbortSignal,
   ): Promise<URL | Exclude<Check, { kind: 'checked' }>> {
     const read = readWebhookUrl(text, policy);
-    if (read.kind === 'refused') return unfit(URL_PROBLEM_TEXTS[read.problem]);
+    if (read.kind === 'refused') return unfit('url', URL_PROBLEM_TEXTS[read.problem]);
     const vetted = await vet(literalOf(read.url) ?? read.url.hostname, signal);
     switch (vetted.kind) {
       case 'public':
         return read.url;
       case 'not-public':
-        return unfit(SEND_TEXTS.blocked_address);
+        return unfit('url', SEND_TEXTS.blocked_address);
       case 'no-address':
-        return unfit('The host name has no address');
+        return unfit('url', 'The host name has no address');
       case 'unresolved':
-        return { kind: 'unresolved', text: SEND_TEXTS.dns_error };
+        return { kind: 'unresolved', field: 'url', text: SEND_TEXTS.dns_error };
       case 'timed-out':
-        return { kind: 'unresolved', text: SEND_TEXTS.dns_timeout };
+        return { kind: 'unresolved', field: 'url', text: SEND_TEXTS.dns_timeout };
       default:
         return unreachable(vetted);
     }
@@ -63,9 +64,12 @@ export function createCheckSettings({ policy, vet, isWatched }: Deps): CheckSett
 
   return async function checkSettings({ url, programs, description }, signal) {
     if (description !== undefined && !isDescription(description))
-      return unfit(`The description must be one line of at most ${DESCRIPTION_CHARACTERS_MAX} characters`);
+      return unfit(
+        'description',
+        `The description must be one line of at most ${DESCRIPTION_CHARACTERS_MAX} characters`,
+      );
     const problem = programs && programsProblem(programs);
-    if (typeof problem === 'string') return unfit(problem);
+    if (typeof problem === 'string') return unfit('programs', problem);
     const target = url === undefined ? undefined : await checkUrl(url, signal);
     if (target !== undefined && !(target instanceof URL)) return target;
     const checked = {
@@ -77,8 +81,8 @@ export function createCheckSettings({ policy, vet, isWatched }: Deps): CheckSett
   };
 }
 
-function unfit(text: string): Readonly<{ kind: 'unfit'; text: string }> {
-  return { kind: 'unfit', text };
+function unfit(field: keyof Settings, text: string): Extract<Check, { kind: 'unfit' }> {
+  return { kind: 'unfit', field, text };
 }
 
 function isDescription(text: string): boolean {

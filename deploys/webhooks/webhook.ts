@@ -39,6 +39,9 @@ export function createWebhookRows(store: Store) {
   const count = store.prepare<{ n: number }, [number]>(
     'SELECT count(*) AS n FROM webhooks WHERE deleted_at_ms IS NULL AND account_id = ?',
   );
+  const gone = store.prepare<{ n: number }, [number]>(
+    'SELECT count(*) AS n FROM webhooks WHERE deleted_at_ms IS NOT NULL AND account_id = ?',
+  );
   return {
     find: (accountId: number, id: string, nowMs: number): Webhook | undefined => {
       const row = one.get(accountId, id);
@@ -48,6 +51,8 @@ export function createWebhookRows(store: Store) {
     list: (accountId: number, nowMs: number): Webhook[] =>
       all.all(accountId).map((row) => webhookFrom(row, nowMs)),
     count: (accountId: number): number => count.get(accountId)?.n ?? 0,
+    /** Those that are deleted and whose deliveries are not forgotten yet. */
+    countDeleted: (accountId: number): number => gone.get(accountId)?.n ?? 0,
   };
 }
 

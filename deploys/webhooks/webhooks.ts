@@ -47,6 +47,8 @@ export function createWebhooks({
   return {
     list: (accountId: number): Webhook[] => rows.list(accountId, clock.now()),
     find: (accountId: number, id: string): Webhook | undefined => rows.find(accountId, id, clock.now()),
+    /** Whether a webhook could be made or edited so. */
+    check,
     create: createCreate({ ...deps, seal, check, random }),
     edit: createEdit({ ...deps, check }),
     remove: createRemove(deps),

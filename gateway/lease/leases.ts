@@ -20,8 +20,8 @@ import {
   wishOfCredits,
 } from './credit-lease.ts';
 import type { CreditAsk, RateAsk } from './messages.ts';
-import { giveBackRate, lookAtRate, offerCalls, takeRate } from './rate-lease.ts';
-import { askRate, mayForget, wishOf } from './rate-top-up.ts';
+import { giveBackRate, intervalOf, lookAtRate, offerCalls, takeRate } from './rate-lease.ts';
+import { askRate, IDLE_MS, mayForget, wishOf } from './rate-top-up.ts';
 
 /** What a request may still wait for. */
 export type Patience = Readonly<{ rate: boolean; credits: boolean; storeOut: boolean }>;
@@ -50,8 +50,11 @@ export type Leases = Readonly<{
   decide(account: Account, price: Price, nowMs: number, patience: Patience): Decision;
   /** Gives back what was taken for calls that nobody answered. The journal must be told of credits. */
   giveBack(account: Account, price: Price, nowMs: number): void;
-  /** Up to `max` messages of each kind that are due for accounts that were asked for since the last time. */
-  collect(nowMs: number, aheadMs: number, max: number): Collected;
+  /**
+   * Up to `max` messages of each kind that are due for accounts that were asked for since the last time; with
+   * `hurried` only for those whose bucket would stand full if they waited for the others.
+   */
+  collect(nowMs: number, aheadMs: number, max: number, hurried?: boolean): Collected;
   /** The same for a part of the accounts that hold something or will want it again; all have their turn in a few. */
   collectWatched(nowMs: number, aheadMs: number, max: number): Collected;
   /** Has the next `collect` look at the account. */
@@ -67,8 +70,25 @@ export type Leases = Readonly<{
 
 type Due = { -readonly [K in keyof Collected]: Collected[K][number][] };
 
-/** Every account that is watched is looked at once in so many turns of the pump. */
-const WATCH_TURNS = 10;
+/**
+ * Accounts that wait for their message: above it a further one must be asked for before its call is let in, or what
+ * callers send would pile up here as fast as they can send it. About 500 bytes each.
+ */
+const MARKED_MAX = 16_384;
+
+/** So many accounts on plans without credits are remembered for so long after their last call, which spares the centre a question each. */
+const REMEMBERED_MAX = 16_384;
+const REMEMBERED_MS = 15_000;
+
+/** Watched accounts looked at in a turn, at least: all of a few, so that they are told of together, else a part. */
+const WATCH_MIN = 4_096;
+const WATCH_TURNS = 4;
+
+/** An account with so long between its messages lets them wait for those of others, and leases for that time too. */
+const PATIENT_MS = 250;
+
+/** How long they wait at most, in milliseconds: fewer messages, each with more accounts. */
+export const GATHER_MS = 200;
 
 type Deps = Readonly<{
   spendingOf(accountId: number): Spending;
@@ -108,7 +128,8 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
     const { rate, plan } = account;
     const { storeOut } = patience;
     marked.add(account);
-    const calls = lookAtRate(rate, price.calls, nowMs, { mayWait: patience.rate, storeOut });
+    const crowded = marked.size > MARKED_MAX;
+    const calls = lookAtRate(rate, price.calls, nowMs, { mayWait: patience.rate, storeOut, crowded });
     if (calls.kind === 'short')
       return refused({ kind: 'over-rate', rate: stateOf(account, nowMs), waitMs: calls.waitMs });
     const credit = plan.credits === undefined ? undefined : account.credit;
@@ -142,9 +163,10 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
     if (credit !== undefined && plan.credits !== undefined) giveBackCredits(credit, credits);
   }
 
-  function collect(nowMs: number, aheadMs: number, max: number): Collected {
+  function collect(nowMs: number, aheadMs: number, max: number, hurried = false): Collected {
     const due: Due = { rates: [], credits: [] };
     for (const account of marked) {
+      if (hurried && !isHurried(account)) continue;
       if (due.rates.length >= max || due.credits.length >= max) break;
       const wish = gather(due, account, nowMs, aheadMs);
       if (wish === 'soon' && account.waiters !== undefined) continue;
@@ -156,7 +178,7 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
 
   function collectWatched(nowMs: number, aheadMs: number, max: number): Collected {
     const due: Due = { rates: [], credits: [] };
-    for (let looked = Math.ceil(watched.size / WATCH_TURNS); looked > 0; looked--) {
+    for (let looked = Math.max(WATCH_MIN, watched.size / WATCH_TURNS); looked > 0; looked--) {
       if (due.rates.length >= max || due.credits.length >= max) break;
       const next = watch.next();
       if (next.done === true) {
@@ -169,14 +191,20 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
   }
 
   /** Adds what the account has to say now; gives whether more will come by itself. */
-  function gather(due: Due, account: Account, nowMs: number, aheadMs: number): 'soon' | 'nothing' {
+  function gather(due: Due, account: Account, nowMs: number, soonMs: number): 'soon' | 'nothing' {
     const { id, rate, credit } = account;
+    const aheadMs = isHurried(account) ? soonMs : soonMs + GATHER_MS;
     const wish = wishOf(rate, nowMs, aheadMs);
     const wishCredits = credit === undefined ? 'nothing' : wishOfCredits(credit, nowMs);
     if (wish === 'now') due.rates.push({ account, ask: askRate(rate, id, revision(), nowMs, aheadMs) });
     if (wishCredits === 'now' && credit !== undefined)
       due.credits.push({ account, credit, ask: askCredits(credit, id, revision(), nowMs) });
     return wish === 'nothing' && wishCredits === 'nothing' ? 'nothing' : 'soon';
+  }
+
+  /** A plan with credits owes no call: whoever waits for one waits for its message. */
+  function isHurried({ plan, rate, waiters }: Account): boolean {
+    return waiters !== undefined || plan.credits !== undefined || intervalOf(rate.plan) < PATIENT_MS;
   }
 
   function tellAgain(accountId: number): boolean {
@@ -200,6 +228,7 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
   }
 
   function forgetIdle(nowMs: number, max: number): void {
+    const paidMs = accounts.size > REMEMBERED_MAX ? IDLE_MS : REMEMBERED_MS;
     for (let looked = 0; looked < max; looked++) {
       const next = sweep.next();
       if (next.done === true) {
@@ -207,7 +236,9 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
         return;
       }
       const { id, rate, credit } = next.value;
-      if (!mayForget(rate, nowMs) || (credit !== undefined && !mayForgetCredits(credit, nowMs))) continue;
+      const idleMs = credit === undefined ? paidMs : IDLE_MS;
+      if (!mayForget(rate, nowMs, idleMs) || (credit !== undefined && !mayForgetCredits(credit, nowMs)))
+        continue;
       accounts.delete(id);
       marked.delete(next.value);
       watched.delete(next.value);

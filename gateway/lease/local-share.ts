@@ -38,6 +38,11 @@ export function lookAtShare(local: LocalShare, calls: number, nowMs: number): Ta
   return take(local.bucket, local, calls, nowMs);
 }
 
+/** Whether a new bucket of an account at rest would hold no more. */
+export function isWhole(local: LocalShare, nowMs: number): boolean {
+  return refilled(local.bucket, local, nowMs).tokens >= local.burst;
+}
+
 /** Takes what a look has found. */
 export function takeOfShare(local: LocalShare, calls: number, nowMs: number): void {
   const { tokens, atMs } = refilled(local.bucket, local, nowMs);

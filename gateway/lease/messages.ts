@@ -82,17 +82,42 @@ export type CreditGrant = Readonly<{
   learning: boolean;
 }>;
 
+/** What a node says of one account's scans and asks for. */
+export type ScanAsk = Readonly<{
+  accountId: number;
+  revision: number;
+  /** Scans that the plan allows at once, at that revision. */
+  scans: number;
+  /** Places that are its own from this message on: those that scans run on, and those that it does not give back. */
+  kept: number;
+  /** Places it wants to hold, `kept` included. */
+  wanted: number;
+}>;
+
+export type ScanGrant = Readonly<{
+  /** Places that are the node's, `kept` included, for so many milliseconds from when the message was sent. */
+  held: number;
+  lifeMs: number;
+  /** Another node waits for places, or more are held than there are, as after an outage. */
+  others: boolean;
+  /** The part of each node that holds or wants places, rounded down. */
+  fair: number;
+  /** The centre may have lost who holds what and grants nothing until every node was heard. */
+  learning: boolean;
+}>;
+
 /** The answer to one ask; `failed`: the centre did not take it, or nobody knows whether it did. */
 export type Answered<Grant> =
   { readonly kind: 'granted'; readonly grant: Grant } | { readonly kind: 'failed' };
 
 /**
- * Where leases of all nodes meet. Every call is absolute and may be repeated. Both settle within `deadlineMs` of the
+ * Where leases of all nodes meet. Every call is absolute and may be repeated. All settle within `deadlineMs` of the
  * store's own options and never reject; answers are in the order of the asks.
  */
 export type LeaseStore = Readonly<{
   rates(speaker: Speaker, asks: readonly RateAsk[]): Promise<readonly Answered<RateGrant>[]>;
   credits(speaker: Speaker, asks: readonly CreditAsk[]): Promise<readonly Answered<CreditGrant>[]>;
+  scans(speaker: Speaker, asks: readonly ScanAsk[]): Promise<readonly Answered<ScanGrant>[]>;
   /** Resolves when the store is closed and no call is under way. */
   close(): Promise<void>;
 }>;

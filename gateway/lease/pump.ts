@@ -1,8 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Journal } from '../limits/journal.ts';
-import type { Collected, Leases } from './leases.ts';
-import type { Answered, CreditAsk, LeaseStore, NodeId } from './messages.ts';
+import { type Collected, GATHER_MS, type Leases } from './leases.ts';
+import type { Answered, CreditAsk, LeaseStore, NodeId, ScanAsk } from './messages.ts';
 import { createBreaker } from './outage.ts';
+import type { ScanPlaces } from './scan-places.ts';
 import { settleCredits, settleRates } from './settle.ts';
 
 /** What the pump has done since it was made. */
@@ -14,7 +15,7 @@ export type Pump = Readonly<{
   kick(): void;
   /** Keeps leases fresh until `signal` aborts. */
   run(signal: AbortSignal): Promise<void>;
-  /** Gives all held credits back, when no request is under way any more; else they wait for this node for a day. */
+  /** Gives everything held back, when no request is under way any more; else credits wait for this node for a day. */
   release(): Promise<void>;
   /**
    * Tells the centre what this node has ever spent, as after it may have lost its state: `spent` are the node's rows of
@@ -30,6 +31,7 @@ export type SpentRow = Readonly<{ accountId: number; charged: number; refunded: 
 
 type Deps = Readonly<{
   leases: Leases;
+  scans: Pick<ScanPlaces, 'collect' | 'settle' | 'release'>;
   store: LeaseStore;
   journal: Journal;
   clock: Clock;
@@ -40,6 +42,9 @@ type Deps = Readonly<{
 }>;
 
 const TICK_MS = 20;
+
+/** Turns in which messages that may wait gather, to be sent together. */
+const GATHER_TURNS = GATHER_MS / TICK_MS;
 
 /** Asks in one call of the store, and calls of each kind under way. More are sent when these are answered. */
 const ASKS_MAX = 256;
@@ -56,7 +61,7 @@ const TELL_AGAIN_MS = 200;
 
 const FORGET_A_TICK = 2_000;
 
-export function createPump({ leases, store, journal, clock, node, fence, soon }: Deps): Pump {
+export function createPump({ leases, scans, store, journal, clock, node, fence, soon }: Deps): Pump {
   const breaker = createBreaker();
   const counts = { messages: 0, asks: 0, failed: 0 };
   let seq = 0;
@@ -72,14 +77,16 @@ export function createPump({ leases, store, journal, clock, node, fence, soon }:
     kicked = true;
     soon(() => {
       kicked = false;
-      send();
+      send(true);
     });
   }
 
-  function send(): void {
+  function send(hurried: boolean): void {
     const nowMs = clock.monotonic();
     if (underWay >= CALLS_MAX || !breaker.maySend(nowMs)) return;
-    dispatch(leases.collect(nowMs, aheadMs(), breaker.isOpen() ? TRIAL_ASKS : ASKS_MAX));
+    const most = breaker.isOpen() ? TRIAL_ASKS : ASKS_MAX;
+    dispatch(leases.collect(nowMs, aheadMs(), most, hurried));
+    void sendScans(scans.collect(nowMs, most));
   }
 
   /** What no request asks for, but time. */
@@ -100,11 +107,7 @@ export function createPump({ leases, store, journal, clock, node, fence, soon }:
     const asks = due.map(({ ask }) => ask);
     const answers = await told(asks.length, () => store.rates({ node, fence, seq: ++seq }, asks));
     settleRates(due, answers, clock.monotonic());
-    const owing = due.filter(
-      ({ account: { rate } }) => rate.spent > rate.granted && rate.outSinceMs === undefined,
-    );
-    for (const { account } of owing) leases.mark(account);
-    if (due.length === ASKS_MAX || owing.length > 0) kick();
+    if (due.length === ASKS_MAX) soon(() => send(false));
   }
 
   async function sendCredits(due: Collected['credits']): Promise<void> {
@@ -113,7 +116,14 @@ export function createPump({ leases, store, journal, clock, node, fence, soon }:
       ? await told(asks.length, () => store.credits({ node, fence, seq: ++seq }, asks))
       : [];
     settleCredits(due, answers, clock.monotonic());
-    if (due.length === ASKS_MAX) kick();
+    if (due.length === ASKS_MAX) soon(() => send(false));
+  }
+
+  async function sendScans(asks: readonly ScanAsk[]): Promise<void> {
+    if (asks.length === 0) return;
+    const answers = await told(asks.length, () => store.scans({ node, fence, seq: ++seq }, asks));
+    scans.settle(asks, answers, clock.monotonic());
+    if (asks.length === ASKS_MAX) soon(() => send(false));
   }
 
   /** The centre must never know of a charge that a crash could take from the journal. */
@@ -149,20 +159,23 @@ export function createPump({ leases, store, journal, clock, node, fence, soon }:
   }
 
   async function run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
+    for (let turn = 1; !signal.aborted; turn++) {
       await clock.sleep(TICK_MS, signal);
-      send();
-      refresh();
+      const gathers = turn % GATHER_TURNS === 0;
+      send(!gathers);
+      if (gathers) refresh();
       leases.forgetIdle(clock.monotonic(), FORGET_A_TICK);
     }
   }
 
   async function release(): Promise<void> {
     for (;;) {
-      const due = leases.release(clock.monotonic(), ASKS_MAX);
-      if (due.length === 0) return;
+      const nowMs = clock.monotonic();
+      const due = leases.release(nowMs, ASKS_MAX);
+      const places = scans.release(nowMs, ASKS_MAX);
+      if (due.length === 0 && places.length === 0) return;
       const failedBefore = counts.failed;
-      await sendCredits(due);
+      await Promise.all([due.length > 0 ? sendCredits(due) : undefined, sendScans(places)]);
       if (counts.failed > failedBefore) return;
     }
   }

@@ -69,6 +69,8 @@ export type Patience = Readonly<{
   mayWait: boolean;
   /** The store is known not to answer. */
   storeOut: boolean;
+  /** So many accounts wait to tell the centre what they owe that no more may owe; absent: not so. */
+  crowded?: boolean;
 }>;
 
 /** Where all want more than there is, what comes in is divided so often. */
@@ -159,7 +161,7 @@ export function lookAtRate(
   lease: RateLease,
   calls: number,
   nowMs: number,
-  { mayWait, storeOut }: Patience,
+  { mayWait, storeOut, crowded = false }: Patience,
 ): RateLook {
   const { burst, debtMax } = lease.plan;
   const need = Math.min(calls, burst);
@@ -169,7 +171,7 @@ export function lookAtRate(
   if (storeOut || lease.outSinceMs !== undefined) return lookAlone(lease, calls, nowMs);
   const known = knownWait(lease, need, nowMs);
   if (known > 0) return short(lease, known);
-  if (calls - held <= debtMax) return { kind: 'enough', from: 'debt' };
+  if (calls - held <= debtMax && !(crowded && held === 0)) return { kind: 'enough', from: 'debt' };
   if (!mayWait) return lookAlone(lease, calls, nowMs);
   const sendMs = need > 1 ? lease.batchMs : sendableMs(lease, nowMs);
   if (lease.sent === undefined && sendMs > nowMs + UNCONTENDED_MS) {

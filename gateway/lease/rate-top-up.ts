@@ -1,4 +1,5 @@
 import { demandAt } from './demand.ts';
+import { isWhole } from './local-share.ts';
 import type { RateAsk, RateGrant } from './messages.ts';
 import { noteSend } from './pace.ts';
 import {
@@ -20,8 +21,8 @@ const RECOVERING_MS = 1_000;
 /** A request that was given tokens takes them in the turns of the event loop that follow, or has left. */
 const GIVEN_MS = 5;
 
-/** An account that nobody asked for in this time is forgotten. */
-const IDLE_MS = 2_000;
+/** An account that nobody asked for in this time is at rest. */
+export const IDLE_MS = 2_000;
 
 /** An account with fewer calls between two messages leases nothing ahead: what one process holds, others lack. */
 const AHEAD_MIN = 2;
@@ -57,15 +58,22 @@ export function wishOf(lease: RateLease, nowMs: number, aheadMs: number): 'now' 
   return held > 0 || target > held ? 'soon' : 'nothing';
 }
 
-/** Nothing is lost by forgetting it. */
-export function mayForget(lease: RateLease, nowMs: number): boolean {
+/**
+ * Nothing is lost by forgetting it when nobody asked for it in `idleMs`; its next message but asks what it has spent. What
+ * it let in alone counts until its bucket is full again: a new one would begin full.
+ */
+export function mayForget(lease: RateLease, nowMs: number, idleMs: number): boolean {
   return (
-    lease.sent === undefined && lease.waiting === 0 && heldTokens(lease, nowMs) === 0 && isIdle(lease, nowMs)
+    lease.sent === undefined &&
+    lease.waiting === 0 &&
+    heldTokens(lease, nowMs) === 0 &&
+    (lease.local === undefined || isWhole(lease.local, nowMs)) &&
+    isIdle(lease, nowMs, idleMs)
   );
 }
 
-function isIdle({ demand }: RateLease, nowMs: number): boolean {
-  return nowMs - demand.atMs >= IDLE_MS;
+function isIdle({ demand }: RateLease, nowMs: number, idleMs = IDLE_MS): boolean {
+  return nowMs - demand.atMs >= idleMs;
 }
 
 /**

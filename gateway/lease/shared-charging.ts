@@ -19,7 +19,7 @@ export function createSharedCharging({ leases, pump, journal, clock }: Deps): Ch
   function charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge> {
     const nowMs = clock.monotonic();
     const account = accountOf(caller, plan, nowMs);
-    if (account === undefined) return { kind: 'check-unavailable' };
+    if (account === undefined) return { kind: 'credits-unavailable' };
     leases.offer(account, caller, price, nowMs);
     const storeOut = pump.isOut();
     const decision = leases.decide(account, price, nowMs, { rate: true, credits: true, storeOut });
@@ -44,7 +44,6 @@ export function createSharedCharging({ leases, pump, journal, clock }: Deps): Ch
     decision: Exclude<Decision, Asked>,
   ): Charge | Promise<Charge> {
     const { charge } = decision;
-    if (charge.kind === 'charged' && account.rate.spent > account.rate.granted) pump.kick();
     if (charge.kind !== 'charged' || charge.creditsLeft === undefined || price.credits === 0) return charge;
     price.bill?.take();
     return durable(account, price, charge);
@@ -58,7 +57,7 @@ export function createSharedCharging({ leases, pump, journal, clock }: Deps): Ch
     } catch {
       leases.giveBack(account, price, clock.monotonic());
       price.bill?.giveBack();
-      return { kind: 'check-unavailable' };
+      return { kind: 'credits-unavailable' };
     }
   }
 

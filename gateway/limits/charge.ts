@@ -14,8 +14,7 @@ export type Charge =
   | { readonly kind: 'charged'; readonly rate: RateState; readonly creditsLeft: number | undefined }
   | { readonly kind: 'over-rate'; readonly rate: RateState; readonly waitMs: number }
   | { readonly kind: 'out-of-credits'; readonly rate: RateState }
-  | { readonly kind: 'check-unavailable' }
-  /** Whether the account has credits left cannot be known for now. */
+  /** What the account has left cannot be known for now, or a charge cannot be made to last. */
   | { readonly kind: 'credits-unavailable' };
 
 export type Charging = Readonly<{
@@ -23,8 +22,8 @@ export type Charging = Readonly<{
   charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge>;
   /** Gives back what was taken for calls that nobody answered: credits, and the rate of a request that was refused. */
   refund(caller: Caller, plan: Plan, price: Price): void;
-  /** Forgets accounts whose bucket is full again: a new one would be equal. */
-  sweep(): void;
+  /** Forgets accounts whose bucket is full again, for a new one would be equal; looks at `max` of all in turn. */
+  sweep(max?: number): void;
 }>;
 
 /** Charging of a process that is alone. */
@@ -46,6 +45,9 @@ export function createCharging(
 ): ChargingAlone {
   const held = buckets?.load() ?? new Map<number, Held>();
   const changed = new Set<number>();
+  /** Accounts that have a row, or may have one. */
+  const stored = new Set(held.keys());
+  let looking = held.entries();
 
   function charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge> {
     const nowMs = clock.monotonic();
@@ -58,7 +60,7 @@ export function createCharging(
       return { kind: 'charged', rate, creditsLeft: undefined };
     }
     const spending = spendingOf(caller.accountId);
-    if (spending === undefined) return { kind: 'check-unavailable' };
+    if (spending === undefined) return { kind: 'credits-unavailable' };
     // An allowance lowered below what is spent leaves none, not fewer: a free call still passes.
     const granted = caller.creditsGranted ?? plan.credits;
     const spent = spending.charged - spending.refunded + (elsewhere.get(caller.accountId) ?? 0);
@@ -87,7 +89,7 @@ export function createCharging(
       spending.refunded += price.credits;
       price.bill?.giveBack();
       giveBack(accountId, price.calls);
-      return { kind: 'check-unavailable' };
+      return { kind: 'credits-unavailable' };
     }
   }
 
@@ -119,19 +121,31 @@ export function createCharging(
     void journal.note(caller.accountId);
   }
 
-  function sweep(): void {
+  function sweep(max = held.size + 1): void {
     const nowMs = clock.monotonic();
-    for (const [accountId, { bucket, rate }] of held) {
+    for (let looked = 0; looked < max; looked++) {
+      const { value, done } = looking.next();
+      if (done === true) {
+        looking = held.entries();
+        return;
+      }
+      const [accountId, { bucket, rate }] = value;
       if (refilled(bucket, rate, nowMs).tokens < rate.burst) continue;
       held.delete(accountId);
-      if (buckets !== undefined) changed.add(accountId); // to be written as nothing
+      if (stored.has(accountId))
+        changed.add(accountId); // to be written as nothing
+      else changed.delete(accountId);
     }
   }
 
   function save(max: number): number {
     const part = changed.values().take(max).toArray();
     if (part.length > 0 && buckets?.save(part.map((id) => [id, held.get(id)] as const)) === true) {
-      for (const id of part) changed.delete(id);
+      for (const id of part) {
+        changed.delete(id);
+        if (held.has(id)) stored.add(id);
+        else stored.delete(id);
+      }
     }
     return changed.size;
   }

@@ -1,6 +1,7 @@
 import { USAGE_MIGRATIONS } from '../../shared/ledger/schema.ts';
 import type { Migrations } from '../../shared/store/open.ts';
 import { LEASE_MIGRATIONS } from '../lease/store/schema.ts';
+import { OUTBOX_MIGRATIONS } from '../usage/outbox.ts';
 import { BUCKET_MIGRATIONS } from './bucket-store.ts';
 
 export { LEDGER_FILE } from '../../shared/ledger/schema.ts';
@@ -11,4 +12,5 @@ export const LEDGER_MIGRATIONS: Migrations = {
   ...USAGE_MIGRATIONS,
   ...LEASE_MIGRATIONS,
   ...BUCKET_MIGRATIONS,
+  ...OUTBOX_MIGRATIONS,
 };

@@ -3,16 +3,22 @@ import type { Store } from '../../shared/store/open.ts';
 import { createLeases } from '../lease/leases.ts';
 import type { LeaseStore } from '../lease/messages.ts';
 import { createPump } from '../lease/pump.ts';
+import { createScanPlaces } from '../lease/scan-places.ts';
 import { createSharedCharging } from '../lease/shared-charging.ts';
+import type { StoreLink } from '../store-gauges.ts';
 import type { NodeIdentity } from '../lease/store/node-identity.ts';
 import { createBucketStore } from './bucket-store.ts';
 import { type Charging, createCharging } from './charge.ts';
 import { speakFor, spentBy, spentElsewhere } from './former-nodes.ts';
 import type { Journal } from './journal.ts';
+import { createScanPermits, type ScanPermits } from './scan-permits.ts';
 
-/** Rates and credits of accounts, and what keeps them going. */
+/** Rates, credits and scans of accounts, and what keeps them going. */
 export type Limits = Readonly<{
   charging: Charging;
+  /** The link to the store of shared limits; `undefined`: there is none. */
+  link: StoreLink | undefined;
+  permits: ScanPermits;
   /** Keeps them fresh until `signal` aborts. */
   tend(signal: AbortSignal): Promise<void>;
   /** A turn of the gateway's own clock, `turn` counting from 1. */
@@ -27,8 +33,8 @@ export type Limits = Readonly<{
 const SAVE_TURNS = 4;
 const SAVE_MAX = 2_000;
 
-/** Buckets that are full again are forgotten once in so many turns. */
-const SWEEP_TURNS = 240;
+/** Buckets looked at in a turn, to be forgotten when they are full again; that takes about a millisecond. */
+const SWEEP_MAX = 20_000;
 
 /** The limits of a process that no other shares accounts with: arithmetic on its own memory. */
 export function limitsAlone(node: string, journal: Journal, ledger: Store, clock: Clock): Limits {
@@ -36,10 +42,12 @@ export function limitsAlone(node: string, journal: Journal, ledger: Store, clock
   const charging = createCharging(journal, clock, createBucketStore(ledger, clock), elsewhere);
   return {
     charging,
+    link: undefined,
+    permits: createScanPermits(),
     tend: async () => undefined,
     turn(turn) {
       if (turn % SAVE_TURNS === 0) charging.save(SAVE_MAX);
-      if (turn % SWEEP_TURNS === 0) charging.sweep();
+      charging.sweep(SWEEP_MAX);
     },
     flush: () => void charging.save(Infinity),
     close: async () => undefined,
@@ -64,17 +72,27 @@ type SharedDeps = Readonly<{
   clock: Clock;
   /** The revision of the accounts that callers were last read at. */
   revision(): number;
+  /** The store has stopped answering, or answers again. */
+  onStoreOut(is: boolean): void;
 }>;
 
 /** The limits of one of several processes: leases in memory, topped up from a centre behind the requests. */
-export function limitsShared({ sharing, journal, ledger, clock, revision }: SharedDeps): Limits {
+export function limitsShared(deps: SharedDeps): Limits {
+  const { sharing, journal, ledger, clock, revision, onStoreOut } = deps;
   const { node, share, formers } = sharing;
   const { spendingOf } = journal;
   const leases = createLeases({ spendingOf, revision, share });
   const over = new AbortController();
+  let out = false;
   const store = sharing.openCentre(tellAll);
   const { id, fence } = node;
-  const pump = createPump({ leases, store, journal, clock, node: id, fence, soon: setImmediate });
+  const scans = createScanPlaces({
+    monotonic: clock.monotonic,
+    revision,
+    isOut: () => pump.isOut(),
+    kick: () => pump.kick(),
+  });
+  const pump = createPump({ leases, scans, store, journal, clock, node: id, fence, soon: setImmediate });
 
   /** What a crash, or the loss of the centre, may have kept it from knowing. */
   function tellAll(): void {
@@ -83,12 +101,16 @@ export function limitsShared({ sharing, journal, ledger, clock, revision }: Shar
   }
 
   return {
+    permits: createScanPermits(scans),
     charging: createSharedCharging({ leases, pump, journal, clock }),
+    link: pump,
     async tend(signal) {
       tellAll();
       await pump.run(signal);
     },
-    turn: () => undefined,
+    turn() {
+      if (pump.isOut() !== out) onStoreOut((out = pump.isOut()));
+    },
     flush: () => undefined,
     async close() {
       await pump.release();

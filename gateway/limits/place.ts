@@ -6,7 +6,7 @@ import { type Lock, takeLock } from '../../shared/store/lock.ts';
 import { openStore, type Store } from '../../shared/store/open.ts';
 import type { LeaseStore } from '../lease/messages.ts';
 import { openRedisStore } from '../lease/store/redis.ts';
-import { placesFrom } from '../lease/store/redis-options.ts';
+import { NO_REDIS_ADDRESS, placesFrom } from '../../shared/redis/options.ts';
 import { takeNode } from '../lease/store/node-identity.ts';
 import { createSqliteStore } from '../lease/store/sqlite.ts';
 import { formerNodes } from './former-nodes.ts';
@@ -67,9 +67,6 @@ export function takePlace(slot: number, deps: Deps): TakingPlace {
   const sharing = { node, openCentre, share: 1 / config.gateway.processes, formers };
   return { kind: 'taken', place: { node: node.id, sharing, lock: node.lock } };
 }
-
-const NO_REDIS_ADDRESS =
-  'storage.redis is no address of a Redis: redis://host:port, rediss://host:port, or several of a cluster after commas.';
 
 function isRedisAddress(url: string | undefined): boolean {
   return url === undefined || placesFrom(url) !== undefined;

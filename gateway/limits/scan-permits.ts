@@ -12,20 +12,37 @@ export type ScanPermits = Readonly<{
   take(accountId: number, max: number, signal: AbortSignal): (() => void) | Promise<() => void>;
 }>;
 
+/** Of the scans that an account may have under way, those that this process may. */
+export type Places = Readonly<{
+  /** How many of `max` may run here now; asked again whenever one begins or ends. */
+  limitOf(accountId: number, max: number): number;
+  /** Told how many run and how many wait, whenever that changes. */
+  note(accountId: number, max: number, running: number, waiting: number): void;
+  /** Takes who is to be told that the limit of an account may have changed. */
+  onChange(listener: (accountId: number) => void): void;
+}>;
+
+/** Those of a process that is alone: all. */
+const ALL: Places = { limitOf: (_, max) => max, note: () => undefined, onChange: () => undefined };
+
 /**
  * Scans that may wait for each that may run. Wallets ask for two token programs at once: on a plan with one scan the
  * second waits for the first instead of being refused.
  */
 const WAITING_PER_PERMIT = 2;
 
-type Account = { held: number; max: number; readonly waiting: (() => void)[] };
+type Account = { readonly id: number; held: number; max: number; readonly waiting: (() => void)[] };
 
 /**
  * A scan that waits in vain for one of its own batch is none of the permits' matter: a batch lets go of later scans
  * while an earlier one waits (`line.ts`).
  */
-export function createScanPermits(): ScanPermits {
+export function createScanPermits(places: Places = ALL): ScanPermits {
   const accounts = new Map<number, Account>();
+  places.onChange((accountId) => {
+    const account = accounts.get(accountId);
+    if (account !== undefined) serve(account);
+  });
 
   function hasRoom(accountId: number, max: number): boolean {
     const account = accounts.get(accountId);
@@ -33,44 +50,51 @@ export function createScanPermits(): ScanPermits {
   }
 
   function take(accountId: number, max: number, signal: AbortSignal): (() => void) | Promise<() => void> {
-    const account = accounts.get(accountId) ?? { held: 0, max, waiting: [] };
+    const account = accounts.get(accountId) ?? { id: accountId, held: 0, max, waiting: [] };
     account.max = max;
-    const isFree = account.held < max && account.waiting.length === 0;
+    const isFree = account.waiting.length === 0 && hasPlace(account);
     if (!isFree && signal.aborted) return () => undefined;
     accounts.set(accountId, account);
-    if (isFree) return hold(accountId, account);
+    if (isFree) return hold(account);
     const { promise, resolve } = Promise.withResolvers<() => void>();
     const grant = () => {
       signal.removeEventListener('abort', leave);
-      resolve(hold(accountId, account));
+      resolve(hold(account));
     };
     const leave = () => {
       account.waiting.splice(account.waiting.indexOf(grant), 1);
-      forgetIfIdle(accountId, account);
+      note(account);
       resolve(() => undefined);
     };
     account.waiting.push(grant);
     signal.addEventListener('abort', leave, { once: true });
+    note(account);
     return promise;
   }
 
-  function hold(accountId: number, account: Account): () => void {
+  function hasPlace({ id, held, max }: Account): boolean {
+    return held < Math.min(max, places.limitOf(id, max));
+  }
+
+  function hold(account: Account): () => void {
     account.held++;
-    return once(() => giveBack(accountId, account));
+    note(account);
+    return once(() => {
+      account.held--;
+      serve(account);
+      note(account);
+    });
   }
 
-  function giveBack(accountId: number, account: Account): void {
-    account.held--;
-    while (account.held < account.max) {
-      const next = account.waiting.shift();
-      if (next === undefined) break;
-      next();
-    }
-    forgetIfIdle(accountId, account);
+  /** Lets those run that wait, in the order of asking, as far as there are places. */
+  function serve(account: Account): void {
+    while (account.waiting.length > 0 && hasPlace(account)) account.waiting.shift()?.();
   }
 
-  function forgetIfIdle(accountId: number, { held, waiting }: Account): void {
-    if (held === 0 && waiting.length === 0) accounts.delete(accountId);
+  function note(account: Account): void {
+    const { id, max, held, waiting } = account;
+    if (held === 0 && waiting.length === 0) accounts.delete(id);
+    places.note(id, max, held, waiting.length);
   }
 
   return { hasRoom, take };

@@ -3,8 +3,8 @@ import type { Store } from '../store/open.ts';
 import { hashOf, type KeyId, readApiKey } from './api-key.ts';
 import type { Carried } from './carrier.ts';
 import { createKeyLookup } from './lookup.ts';
-import { createKeySource, type KnownKey } from './source.ts';
-import { createKeyUses } from './uses.ts';
+import { createKeySource, type KeySource, type KnownKey } from './source.ts';
+import { createKeyUses, type KeyUses } from './uses.ts';
 
 /** Who is calling. `plan` names the account's plan; an account without one reads only the program API. */
 export type Caller = Readonly<{
@@ -37,13 +37,17 @@ export type Identifier = Readonly<{
   refresh(): void;
 }>;
 
-/**
- * Identifies by SHA-256 in `store`, with a memory of known and unknown keys in front. Keys in memory go on working
- * when the store does not answer; others are then `check-unavailable`.
- */
+/** Identifies by the keys of `store`. */
 export function createIdentify(store: Store, clock: Clock): Identifier {
-  const lookup = createKeyLookup(createKeySource(store), clock);
-  const uses = createKeyUses(store, clock);
+  return createIdentifier(createKeySource(store), createKeyUses(store, clock), clock);
+}
+
+/**
+ * Identifies by SHA-256 in `source`, with a memory of known and unknown keys in front. Keys in memory go on working
+ * when the source does not answer; others are then `check-unavailable`.
+ */
+export function createIdentifier(source: KeySource, uses: KeyUses, clock: Clock): Identifier {
+  const lookup = createKeyLookup(source, clock);
 
   function identify(carried: Carried): Identity {
     if (carried.kind === 'none') return MISSING;

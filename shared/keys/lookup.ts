@@ -13,10 +13,10 @@ export type KeyLookup = Readonly<{
   refresh(): void;
 }>;
 
-/** Keys kept in memory; the oldest go first. About 400 bytes each. */
-const HELD_MAX = 100_000;
+/** Keys kept in memory; the oldest go first. About 400 bytes each; to read one again takes some 10 microseconds. */
+const HELD_MAX = 32_768;
 /** A key that was not used for this long is forgotten, in minutes. */
-const IDLE_MINUTES = 60;
+const IDLE_MINUTES = 10;
 /** After a read that waited in vain, the source is left alone for this long: all that is asked waits with it. */
 const REST_MS = 250;
 const WAITED_MS = 5;

@@ -9,6 +9,13 @@ export const ACCOUNTS_FILE = 'sluice.db';
  * account was ever given, and null while that is simply its plan's allowance; what is left is it minus what the
  * gateway's ledger says was spent. `credits_added` has everything that was added to what an account had, under a name
  * that is added once. The indexes serve lists; those of keys hold what is searched, so that a search reads nothing else.
+ *
+ * For gateways on other hosts: `origin` tells this database and its copies from every other. `changes` has one row per
+ * account and key with the revision of its latest change, also of one that is deleted; `published` is the revision
+ * under which it stands in Redis, or once stood. `publication` says what this database published last: all up to
+ * `published` is surely in Redis under `epoch`, nothing above `intent` is, and `building` is the epoch that a full
+ * publication under way will have. `publishers` are the starts of deploys on this very file that published it: the
+ * holder named in Redis is one of them, or the file is a copy that time has passed by.
  */
 export const ACCOUNTS_MIGRATIONS: Migrations = {
   'accounts-1': `
@@ -63,5 +70,62 @@ export const ACCOUNTS_MIGRATIONS: Migrations = {
   'account-lists-1': `
     CREATE INDEX accounts_on_plan ON accounts (plan, id);
     CREATE INDEX accounts_suspended ON accounts (id) WHERE suspended = 1;
+  `,
+  'accounts-2-publication': `
+    CREATE TABLE origin (one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL) STRICT;
+    INSERT INTO origin VALUES (1, lower(hex(randomblob(16))));
+    CREATE TABLE changes (
+      seq INTEGER PRIMARY KEY,
+      subject TEXT NOT NULL,
+      id TEXT NOT NULL,
+      published INTEGER NOT NULL DEFAULT 0,
+      UNIQUE (subject, id)
+    ) STRICT;
+    INSERT INTO changes (seq, subject, id) SELECT row_number() OVER (), subject, id FROM (
+      SELECT 'account' AS subject, CAST(id AS TEXT) AS id FROM accounts UNION ALL SELECT 'key', id FROM keys);
+    UPDATE revision SET value = max(value, (SELECT count(*) FROM changes));
+    CREATE TABLE publication (
+      one INTEGER PRIMARY KEY CHECK (one = 1),
+      epoch TEXT,
+      building TEXT,
+      published INTEGER NOT NULL,
+      intent INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO publication VALUES (1, NULL, NULL, 0, 0);
+    CREATE TABLE publishers (token TEXT PRIMARY KEY, at_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    DROP TRIGGER account_made;
+    DROP TRIGGER account_changed;
+    DROP TRIGGER key_made;
+    DROP TRIGGER key_changed;
+    CREATE TRIGGER account_made AFTER INSERT ON accounts BEGIN
+      UPDATE revision SET value = value + 1;
+      INSERT INTO changes (seq, subject, id) VALUES ((SELECT value FROM revision), 'account', new.id)
+        ON CONFLICT (subject, id) DO UPDATE SET seq = excluded.seq;
+    END;
+    CREATE TRIGGER account_changed AFTER UPDATE ON accounts BEGIN
+      UPDATE revision SET value = value + 1;
+      INSERT INTO changes (seq, subject, id) VALUES ((SELECT value FROM revision), 'account', new.id)
+        ON CONFLICT (subject, id) DO UPDATE SET seq = excluded.seq;
+    END;
+    CREATE TRIGGER account_gone AFTER DELETE ON accounts BEGIN
+      UPDATE revision SET value = value + 1;
+      INSERT INTO changes (seq, subject, id) VALUES ((SELECT value FROM revision), 'account', old.id)
+        ON CONFLICT (subject, id) DO UPDATE SET seq = excluded.seq;
+    END;
+    CREATE TRIGGER key_made AFTER INSERT ON keys BEGIN
+      UPDATE revision SET value = value + 1;
+      INSERT INTO changes (seq, subject, id) VALUES ((SELECT value FROM revision), 'key', new.id)
+        ON CONFLICT (subject, id) DO UPDATE SET seq = excluded.seq;
+    END;
+    CREATE TRIGGER key_changed AFTER UPDATE OF account_id, hash, expires_at_ms, revoked_at_ms ON keys BEGIN
+      UPDATE revision SET value = value + 1;
+      INSERT INTO changes (seq, subject, id) VALUES ((SELECT value FROM revision), 'key', new.id)
+        ON CONFLICT (subject, id) DO UPDATE SET seq = excluded.seq;
+    END;
+    CREATE TRIGGER key_gone AFTER DELETE ON keys BEGIN
+      UPDATE revision SET value = value + 1;
+      INSERT INTO changes (seq, subject, id) VALUES ((SELECT value FROM revision), 'key', old.id)
+        ON CONFLICT (subject, id) DO UPDATE SET seq = excluded.seq;
+    END;
   `,
 };

@@ -16,7 +16,7 @@ const ROWS_MAX = 100;
 /** After a write that failed there is none for this long: a database that another process writes to is waited for. */
 const REST_MS = 5_000;
 /** Uses that wait to be written; further ones are not noted until there is room. */
-const WAITING_MAX = 100_000;
+const WAITING_MAX = 25_000;
 
 /**
  * Notes uses for `last_used_at_ms` of `store`. A key's row is written at most once a minute, by however many processes

@@ -48,7 +48,7 @@ describe('config check', () => {
     const { code, out } = await run('config', 'check', '--config', path);
     expect(code).toBe(0);
     expect(out.match(/^Note: .*$/gm)).toEqual([
-      'Note: storage.redis holds limits; accounts and keys are read from this host in this version.',
+      'Note: with storage.redis, accounts, plans and prices are those of the host on which deploys runs; run one deploys only.',
     ]);
     expect(objectsOf(await run('config', 'check', path, '--json'))).toMatchObject([
       { ok: true, source: path },

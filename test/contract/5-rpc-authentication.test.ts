@@ -120,7 +120,7 @@ test('an expired key is inactive, and one that expires later is not', async () =
   expect((await gateway.post(CALL, later)).status).toBe(200);
 });
 
-test('no key reaches a backend, whichever way it came', async () => {
+test('E2 no key reaches a backend, whichever way it came', async () => {
   await send({ headers: { 'x-token': key, authorization: `Bearer ${key}` }, query: `?api-key=${key}` });
   const { request, text } = backend.seen.at(-1) ?? { request: new Request('http://none'), text: '' };
   expect([...request.headers.entries(), request.url, text].join()).not.toContain(key);

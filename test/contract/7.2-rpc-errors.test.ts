@@ -22,7 +22,7 @@ afterAll(async () => {
 });
 
 describe('402: a trial whose credits are used up (spec 7.2)', () => {
-  test('with 50 calls in flight exactly as many pass as there are credits, and none reaches a backend unpaid', async () => {
+  test('D10 with 50 calls in flight exactly as many pass as there are credits, and none reaches a backend unpaid', async () => {
     const key = gateway.key('trial', 17);
     const before = backend.seen.length;
     const answers = await Promise.all(Array.from({ length: 50 }, () => gateway.post(CALL, key)));
@@ -61,7 +61,7 @@ describe('402: a trial whose credits are used up (spec 7.2)', () => {
     expect([scan.status, scan.headers.get('x-credits-left')]).toEqual([200, '0']);
   });
 
-  test('credits added while the gateway runs are noticed', async () => {
+  test('D10 credits added while the gateway runs are noticed', async () => {
     const key = gateway.key('trial', 0);
     expect((await gateway.post(CALL, key)).status).toBe(402);
     gateway.accounts.run(
@@ -81,7 +81,7 @@ describe('402: a trial whose credits are used up (spec 7.2)', () => {
 });
 
 describe("429: above the plan's rate (spec 7.2, 8)", () => {
-  test('the body, the code and the headers are exact, and waiting Retry-After is enough', async () => {
+  test('C7 the body, the code and the headers are exact, and waiting Retry-After is enough', async () => {
     const key = gateway.key('slow');
     expect((await gateway.post([CALL, CALL], key)).status).toBe(200);
     const refused = await gateway.post(CALL, key);
@@ -120,7 +120,7 @@ describe("429: above the plan's rate (spec 7.2, 8)", () => {
     ]);
   });
 
-  test('the keys of one account share its rate', async () => {
+  test('C4 the keys of one account share its rate', async () => {
     const [first, second] = [gateway.key('slow'), gateway.key('slow')];
     gateway.accounts.run(
       `UPDATE keys SET account_id = (SELECT account_id FROM keys WHERE last4 = ?) WHERE last4 = ?`,

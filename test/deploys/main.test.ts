@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
+import { takeLock } from '../../shared/store/lock.ts';
 import { addressOf, startChain } from '../fakes/chain.ts';
 import { addKey, opened, temporaryFolder } from '../started/gateway.ts';
 import { childEnv, ROOT, runToEnd, startProcess } from '../started/process.ts';
@@ -114,6 +115,14 @@ describe('it refuses to start with one sentence and exit code 1', () => {
       `Another deploys is running on the data directory ${folder.dataDir}.\n`,
     ]);
   });
+});
+
+test('it changes no schema before it is alone: another release may run on the database', async () => {
+  using folder = folderWith('');
+  const locking = takeLock(folder.dataDir, 'deploys');
+  const { code } = await runToEnd(folder.args, folder.path);
+  expect([code, existsSync(join(folder.dataDir, ACCOUNTS_FILE))]).toEqual([1, false]);
+  if (locking.kind === 'locked') locking.lock.release();
 });
 
 describe('it stops when it is asked to, with exit code 0', () => {

@@ -1,5 +1,6 @@
 import { type CreditState, topUpCredits } from '../../gateway/lease/centre-credit.ts';
 import { type RateState, topUpRate } from '../../gateway/lease/centre-rate.ts';
+import { type ScanState, topUpScans } from '../../gateway/lease/centre-scans.ts';
 import type { Answered, LeaseStore } from '../../gateway/lease/messages.ts';
 import type { Clock } from '../../shared/clock.ts';
 
@@ -12,6 +13,7 @@ const DEADLINE_MS = 100;
 export function createLeaseCentre(clock: Clock, wayMs = 1) {
   const rates = new Map<number, RateState>();
   const credits = new Map<number, CreditState>();
+  const scans = new Map<number, ScanState>();
   const never = new AbortController().signal;
   const counts = { calls: 0, closed: false };
   let conduct: Conduct = 'answers';
@@ -43,6 +45,13 @@ export function createLeaseCentre(clock: Clock, wayMs = 1) {
         const nowMs = Math.floor(clock.now());
         const { state, grant } = topUpCredits(credits.get(ask.accountId), speaker, ask, nowMs, false);
         credits.set(ask.accountId, state);
+        return grant;
+      }),
+    scans: (speaker, asks) =>
+      answered(asks, (ask) => {
+        const nowMs = Math.floor(clock.now());
+        const { state, grant } = topUpScans(scans.get(ask.accountId), speaker, ask, nowMs, false);
+        scans.set(ask.accountId, state);
         return grant;
       }),
     async close() {

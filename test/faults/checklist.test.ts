@@ -1,40 +1,54 @@
 import { describe, expect, test } from 'bun:test';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { scenarios } from '../../bench/soak/scenarios.ts';
 
 /** Rows in each group of the checklist that this page answers for. */
-const ROWS = { A: 15, B: 11, F: 10, G: 12, H: 6 };
+const ROWS = { A: 15, B: 11, C: 12, D: 11, E: 7, F: 10, G: 12, H: 6, L: 19 };
 
 const page = readFileSync(join(import.meta.dir, 'README.md'), 'utf8');
-const files = readdirSync(import.meta.dir).filter((name) => name.endsWith('.test.ts'));
+const tests = dirname(import.meta.dir);
+const files = [...new Bun.Glob('**/*.test.ts').scanSync({ cwd: tests })];
 
-/** Ids at the beginning of the names of tests, by file. */
+/** Ids at the beginning of the names of tests, by file: those of this folder by their name, others by their path. */
 const tested = new Map(
-  files.map((name) => {
-    const text = readFileSync(join(import.meta.dir, name), 'utf8');
-    const ids = [...text.matchAll(/['"`]([A-H]\d{1,2}) /g)].map(([, id]) => id ?? '');
-    return [name.replace('.test.ts', ''), new Set(ids)];
+  files.map((path) => {
+    const text = readFileSync(join(tests, path), 'utf8');
+    const ids = [...text.matchAll(/['"`]((?:[A-HL]\d{1,2} )+)/g)].flatMap(([, all = '']) =>
+      all.trim().split(' '),
+    );
+    return [path.replace(/^faults\//, '').replace('.test.ts', ''), new Set(ids)];
   }),
 );
 
-/** The page's rows: the id, and the files that it names for it. */
-const listed = new Map(
-  [...page.matchAll(/^\| ([A-H]\d+) +\|.*\|([^|]+)\|$/gm)].map(([, id, where]) => [
-    id ?? '',
-    [...(where ?? '').matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? ''),
-  ]),
+const namesIn = (cell = '') => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? '');
+
+/** The page's rows: the id, the files that it names for it, and the scenarios of the soak. */
+const listed = [...page.matchAll(/^\| ([A-HL]\d+) +\|[^|]*\|([^|]+)\|(?:([^|]+)\|)?$/gm)].map(
+  ([, id = '', where, soaked]) => ({ id, where: namesIn(where), soaked: namesIn(soaked) }),
 );
 
 describe('the page of faults', () => {
   test.each(Object.entries(ROWS))('lists every row of group %s', (group, rows) => {
     const ids = Array.from({ length: rows }, (_, i) => `${group}${i + 1}`);
-    expect([...listed.keys()].filter((id) => id.startsWith(group))).toEqual(ids);
+    expect(listed.map(({ id }) => id).filter((id) => id.startsWith(group))).toEqual(ids);
   });
 
   test('names for each row exactly the files that have a test of it', () => {
-    for (const [id, names] of listed) {
+    for (const { id, where } of listed) {
       const having = [...tested].filter(([, ids]) => ids.has(id)).map(([name]) => name);
-      expect([id, ...names.toSorted()]).toEqual([id, ...having.toSorted()]);
+      expect([id, ...where.toSorted()]).toEqual([id, ...having.toSorted()]);
     }
+  });
+
+  test('has no row without a test', () => {
+    expect(listed.filter(({ where }) => where.length === 0).map(({ id }) => id)).toEqual([]);
+  });
+
+  test('names every scenario of the soak by its beginning, and no other', () => {
+    const names = scenarios(30).map(({ name }) => name);
+    const beginnings = listed.flatMap(({ soaked }) => soaked);
+    expect(beginnings.filter((beginning) => !names.some((name) => name.startsWith(beginning)))).toEqual([]);
+    expect(names.filter((name) => !beginnings.some((beginning) => name.startsWith(beginning)))).toEqual([]);
   });
 });

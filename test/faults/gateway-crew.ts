@@ -51,6 +51,10 @@ export async function startCrew(options: CrewOptions) {
     return bySlot;
   }
 
+  async function metricsText(): Promise<string> {
+    return (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+  }
+
   function chargedIn(slot: number, byNode: ReadonlyMap<string, number>): [number, number][] {
     const charged = byNode.get(readFileSync(join(folder.path, `gateway-${slot}.node`), 'utf8').trim());
     return charged === undefined ? [] : [[slot, charged]];
@@ -66,6 +70,7 @@ export async function startCrew(options: CrewOptions) {
       if (pid === undefined) throw new Error(`no process sits in slot ${slot}`);
       return pid;
     },
+    metricsText,
     key: (plan: string, credits = 0) => addKey(accounts, plan, credits),
     /** One request on a connection of its own, which the system gives to any of the processes. */
     post: (key: string, body = CALL, init: RequestInit = {}) =>
@@ -88,8 +93,7 @@ export async function startCrew(options: CrewOptions) {
     },
     /** The value of a metric by its whole name, labels included; `undefined` when it is not there. */
     async metric(name: string): Promise<number | undefined> {
-      const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-      const line = text.split('\n').find((each) => each.startsWith(`${name} `));
+      const line = (await metricsText()).split('\n').find((each) => each.startsWith(`${name} `));
       return line === undefined ? undefined : Number(line.slice(name.length + 1));
     },
     /** How the backends stand, as the metrics listener tells it. */

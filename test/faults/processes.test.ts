@@ -102,7 +102,7 @@ test('SIGHUP reaches all of them', async () => {
   });
 });
 
-test('revocation and a change of plan are in force within a second in every process', async () => {
+test('L17 L19 revocation and a change of plan are in force within a second in every process', async () => {
   await using crew = await start();
   const [revoked, changed] = [crew.key('prepaid', 1_000), crew.key('tiny')];
   await serveFromAll(crew, revoked);

@@ -42,6 +42,26 @@ describe('the metrics text', () => {
     expect(Number(valueOf(text, 'process_resident_memory_bytes'))).toBeGreaterThan(1e6);
   });
 
+  test('shows the store of shared limits as it is when it is asked', async () => {
+    const metrics = createMetrics([]);
+    const link = { out: true, counted: { messages: 7, asks: 30, failed: 2 } };
+    metrics.showStore({ isOut: () => link.out, counts: () => link.counted });
+    const shown = async () => {
+      const text = await metrics.text();
+      const names = [
+        'out',
+        'messages_total{outcome="answered"}',
+        'messages_total{outcome="failed"}',
+        'asks_total',
+      ];
+      return names.map((name) => valueOf(text, `sluice_gateway_store_${name}`));
+    };
+    expect(await shown()).toEqual(['1', '5', '2', '30']);
+    Object.assign(link, { out: false, counted: { messages: 8, asks: 31, failed: 2 } });
+    expect(await shown()).toEqual(['0', '6', '2', '31']);
+    expect(valueOf(await createMetrics([]).text(), 'sluice_gateway_store_out')).toBeUndefined();
+  });
+
   test('follows what is waiting down again', async () => {
     const backend = backendOf({ name: 'a' });
     const metrics = createMetrics([backend]);

@@ -10,6 +10,10 @@ export type Started = Readonly<{
   pid: number;
   exited: Promise<number>;
   stderr: Promise<string>;
+  /** Lines on its standard output so far: the ready line and its log. */
+  linesPrinted(): number;
+  /** The first 64 KB of them. */
+  printed(): string;
   kill(signal: NodeJS.Signals): void;
   /** Ends its standard input, as the death of its parent does. */
   endInput(): void;
@@ -54,13 +58,16 @@ export async function startProcess(
     stderr: 'pipe',
   });
   const stderr = child.stderr.text();
-  const url = await readyUrl(child.stdout);
+  const printed = { lines: 0, text: '' };
+  const url = await readyUrl(child.stdout, printed);
   if (url === undefined) throw new Error(`it did not start: ${await stderr}`);
   return {
     url: new URL(url),
     pid: child.pid,
     exited: child.exited,
     stderr,
+    linesPrinted: () => printed.lines,
+    printed: () => printed.text,
     kill: (signal) => child.kill(signal),
     endInput: () => void child.stdin.end(),
     async [Symbol.asyncDispose]() {
@@ -70,15 +77,18 @@ export async function startProcess(
   };
 }
 
-async function readyUrl(stdout: ReadableStream<Uint8Array>): Promise<string | undefined> {
+async function readyUrl(
+  stdout: ReadableStream<Uint8Array>,
+  printed: { lines: number; text: string },
+): Promise<string | undefined> {
   const decoder = new TextDecoder();
-  let text = '';
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   // Read to the end in the background, so that the child never waits for its log to be taken.
   void (async () => {
     for await (const chunk of stdout) {
-      if (text.length < 65_536) text += decoder.decode(chunk, { stream: true });
-      const url = /\{"ready":"[a-z]+","url":"([^"]+)"\}/.exec(text)?.[1];
+      for (const byte of chunk) if (byte === 10) printed.lines++;
+      if (printed.text.length < 65_536) printed.text += decoder.decode(chunk, { stream: true });
+      const url = /\{"ready":"[a-z]+","url":"([^"]+)"\}/.exec(printed.text)?.[1];
       if (url !== undefined) resolve(url);
     }
     resolve(undefined);

@@ -1,6 +1,6 @@
 import { unreachable } from '../../../shared/brand.ts';
 import { ATTEMPTS_EVER_MAX, type Resent } from '../../outbox/resend.ts';
-import { type Created, WEBHOOKS_MAX } from '../../webhooks/create.ts';
+import { type Created, DELETED_MAX, WEBHOOKS_MAX } from '../../webhooks/create.ts';
 import type { Edited } from '../../webhooks/edit.ts';
 import type { Toggled } from '../../webhooks/pause.ts';
 import type { Removed } from '../../webhooks/remove.ts';
@@ -45,7 +45,13 @@ export function outcomeResponse(outcome: Outcome): Response {
     case 'already-due':
       return jsonResponse({ deliveries: 1 }, 202);
     case 'too-many':
-      return conflict(`The account has ${WEBHOOKS_MAX} webhooks, which is the most`);
+      return conflict(
+        `The account has ${WEBHOOKS_MAX} webhooks, or has deleted ${DELETED_MAX} since yesterday, which is the most`,
+      );
+    case 'made-before':
+      return conflict('The webhook was made before');
+    case 'changed-meanwhile':
+      return conflict('The webhook was changed meanwhile');
     case 'rotation-pending':
       return conflict('A rotated secret is waiting: let it take over or cancel it first');
     case 'no-rotation':

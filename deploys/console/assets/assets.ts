@@ -25,6 +25,7 @@ const STYLES = [
   './layout.css',
   './parts.css',
   './forms.css',
+  './webhooks.css',
   './chart.css',
 ];
 /** One block of the served script each, so that their names do not meet. */
@@ -36,6 +37,7 @@ const SCRIPTS = [
   './drawer.js',
   './focus.js',
   './navigation.js',
+  './narrow.js',
   './chart.js',
 ];
 

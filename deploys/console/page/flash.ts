@@ -24,6 +24,10 @@ export const FLASHES = {
   'rotation-completed': 'The new secret is in force.',
   'rotation-cancelled': 'The rotation was cancelled.',
   'delivery-resent': 'The delivery is queued to be sent again.',
+  'deliveries-resent': 'The failed deliveries are queued to be sent again.',
+  'test-queued': 'The test is queued. This page shows how it ends.',
+  'webhook-made-before':
+    'This form was sent before, and nothing was done again. Its secret is not shown a second time.',
   'password-changed': 'The password was changed. Every other session has ended.',
   'sessions-ended': 'Every other session has ended.',
   'second-factor-on': 'The second factor is on.',

@@ -1,5 +1,14 @@
 import type { Released } from '../centre-credit.ts';
-import type { CreditAsk, CreditGrant, NodeId, RateAsk, RateGrant, Speaker } from '../messages.ts';
+import type {
+  CreditAsk,
+  CreditGrant,
+  NodeId,
+  RateAsk,
+  RateGrant,
+  ScanAsk,
+  ScanGrant,
+  Speaker,
+} from '../messages.ts';
 
 /** The arguments of the rate script, in its order (scripts.ts). */
 export function rateWords({ node, fence, seq }: Speaker, ask: RateAsk, strange: boolean): readonly string[] {
@@ -51,6 +60,18 @@ export function creditReplyOf(reply: unknown): CreditReply {
     lost: at(6) === 1,
     released,
   };
+}
+
+/** The arguments of the scan script, in its order. */
+export function scanWords({ node, fence, seq }: Speaker, ask: ScanAsk, learning: boolean): readonly string[] {
+  const { revision, scans, kept, wanted } = ask;
+  return [node, ...[fence, seq, revision, scans, kept, wanted].map(String), flag(learning)];
+}
+
+/** Reads the scan script's reply; throws when it is none. */
+export function scanGrantOf(reply: unknown): ScanGrant {
+  const at = numbersIn(wordsOf(reply));
+  return { held: at(0), lifeMs: at(1), others: at(2) === 1, fair: at(3), learning: at(4) === 1 };
 }
 
 function wordsOf(reply: unknown): readonly string[] {

@@ -1,4 +1,3 @@
-import { Redis } from 'ioredis';
 import type { Clock } from '../../../shared/clock.ts';
 import type { Released } from '../centre-credit.ts';
 import type {
@@ -8,11 +7,16 @@ import type {
   LeaseStore,
   RateAsk,
   RateGrant,
+  ScanAsk,
+  ScanGrant,
   Speaker,
 } from '../messages.ts';
 import { createAnsweredMessages } from './answered-messages.ts';
-import { openRedisLink, type RedisClient } from './redis-link.ts';
-import { creditReplyOf, creditWords, rateGrantOf, rateWords } from './redis-words.ts';
+import { openRedisLink } from '../../../shared/redis/link.ts';
+import { overMany } from './script-over-many.ts';
+import { callTogether, type CallScript, type ScriptName } from './redis-calls.ts';
+import { creditReplyOf, creditWords, rateGrantOf, rateWords, scanGrantOf, scanWords } from './redis-words.ts';
+import { SCAN_SCRIPT } from './scan-script.ts';
 import { CREDIT_SCRIPT, LEARNING_MS, RATE_SCRIPT } from './scripts.ts';
 
 /** How long a call waits for its answer when nothing else is said, in milliseconds. */
@@ -22,7 +26,7 @@ export const REDIS_DEADLINE_MS = 100;
 const WAITING_MAX = 8_192;
 
 export type RedisStoreOptions = Readonly<{
-  /** As in `placesFrom` of redis-options.ts; one address of a cluster is enough. */
+  /** As in `placesFrom` of shared/redis/options.ts; one address of a cluster is enough. */
   url: string;
   clock: Clock;
   random: () => number;
@@ -35,7 +39,7 @@ export type RedisStoreOptions = Readonly<{
   /** Credits that a node, silent for a day, held and that are the account's again: for the ledger. */
   onReleased(accountId: number, released: Released): void;
   /** The Lua; only tests give others. */
-  scripts?: Readonly<{ rate: string; credit: string }>;
+  scripts?: Readonly<Partial<Record<'rate' | 'credit' | 'scans', string>>>;
 }>;
 
 export type OpenedRedis =
@@ -43,13 +47,9 @@ export type OpenedRedis =
   /** `sentence` tells the operator what is wrong with the address. */
   | { readonly kind: 'unusable'; readonly sentence: string };
 
-/** What `defineCommand` adds to the client: one command per script, with its key first. */
-type Scripted = RedisClient &
-  Record<'sluiceRate' | 'sluiceCredit', (key: string, ...words: readonly string[]) => Promise<unknown>>;
-
 /**
  * The centre in a Redis or a Redis Cluster. It opens at once, whether the server is there or not: until it is, calls
- * fail at once, and when it comes (back) they succeed without a restart. Every ask is one EVALSHA on the account's key.
+ * fail at once, and when it comes (back) they succeed without a restart. Asks that come together are one EVALSHA, in a cluster one each.
  */
 export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
   const { clock, deadlineMs = REDIS_DEADLINE_MS, random, onWarning, onLoss, onReleased } = options;
@@ -81,27 +81,26 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
       noteLoss();
     },
     scripts: {
-      sluiceRate: options.scripts?.rate ?? RATE_SCRIPT,
-      sluiceCredit: options.scripts?.credit ?? CREDIT_SCRIPT,
+      sluiceRate: { lua: overMany(options.scripts?.rate ?? RATE_SCRIPT) },
+      sluiceCredit: { lua: overMany(options.scripts?.credit ?? CREDIT_SCRIPT) },
+      sluiceScans: { lua: overMany(options.scripts?.scans ?? SCAN_SCRIPT) },
     },
   });
   if (link === undefined) return { kind: 'unusable', sentence: 'storage.redis is not an address of Redis.' };
 
   const sinceStrangeMs = () => clock.monotonic() - strangeAtMs;
 
-  async function rate(client: Scripted, speaker: Speaker, ask: RateAsk): Promise<RateGrant> {
+  async function rate(call: CallScript, speaker: Speaker, ask: RateAsk): Promise<RateGrant> {
     // A bucket that is missing may have been lost until it would have filled up by itself.
     const strange = sinceStrangeMs() < (1_000 * ask.burst) / ask.rps;
-    return rateGrantOf(
-      await client.sluiceRate(`{sluice:${ask.accountId}}:rate`, ...rateWords(speaker, ask, strange)),
-    );
+    return rateGrantOf(await call(`{sluice:${ask.accountId}}:rate`, rateWords(speaker, ask, strange)));
   }
 
-  async function credit(client: Scripted, speaker: Speaker, ask: CreditAsk): Promise<CreditGrant> {
+  async function credit(call: CallScript, speaker: Speaker, ask: CreditAsk): Promise<CreditGrant> {
     const learning = sinceStrangeMs() < LEARNING_MS;
     const words = creditWords(speaker, ask, learning, answered.last(speaker, ask.accountId));
     const before = link?.strangers();
-    const reply = creditReplyOf(await client.sluiceCredit(`{sluice:${ask.accountId}}:credit`, ...words));
+    const reply = creditReplyOf(await call(`{sluice:${ask.accountId}}:credit`, words));
     // Given by one who may not know of others' grants; as it was not taken, the next message gives it back.
     if (link?.strangers() !== before) throw new Error('the lease was granted by a stranger');
     answered.note(speaker, ask.accountId);
@@ -110,21 +109,30 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     return reply.grant;
   }
 
+  async function scans(call: CallScript, speaker: Speaker, ask: ScanAsk): Promise<ScanGrant> {
+    const learning = sinceStrangeMs() < LEARNING_MS;
+    const before = link?.strangers();
+    const words = scanWords(speaker, ask, learning);
+    const grant = scanGrantOf(await call(`{sluice:${ask.accountId}}:scans`, words));
+    // Given by one who may not know who holds what.
+    if (link?.strangers() !== before) throw new Error('the places were granted by a stranger');
+    return grant;
+  }
+
   async function all<Ask, Grant>(
+    name: ScriptName,
     asks: readonly Ask[],
-    one: (client: Scripted, ask: Ask) => Promise<Grant>,
+    one: (call: CallScript, ask: Ask) => Promise<Grant>,
   ): Promise<readonly Answered<Grant>[]> {
     const client = closing.signal.aborted ? undefined : link?.client();
     if (client === undefined || waiting + asks.length > WAITING_MAX)
       return asks.map(() => ({ kind: 'failed' }));
-    // The two commands are defined by the scripts that the link was opened with.
-    const scripted = client as Scripted;
     const answers: Answered<Grant>[] = asks.map(() => ({ kind: 'failed' }));
     waiting += asks.length;
-    const sent = together(client, () =>
+    const sent = callTogether(client, name, (call) =>
       asks.map(async (ask, index) => {
         try {
-          answers[index] = { kind: 'granted', grant: await one(scripted, ask) };
+          answers[index] = { kind: 'granted', grant: await one(call, ask) };
         } catch (error) {
           // It stays `failed`: whether Redis took it is not known, and need not be.
           link?.refused(error);
@@ -151,8 +159,9 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
   }
 
   const store: LeaseStore = {
-    rates: (speaker, asks) => tracked(all(asks, (client, ask) => rate(client, speaker, ask))),
-    credits: (speaker, asks) => tracked(all(asks, (client, ask) => credit(client, speaker, ask))),
+    rates: (speaker, asks) => tracked(all('sluiceRate', asks, (call, ask) => rate(call, speaker, ask))),
+    credits: (speaker, asks) => tracked(all('sluiceCredit', asks, (call, ask) => credit(call, speaker, ask))),
+    scans: (speaker, asks) => tracked(all('sluiceScans', asks, (call, ask) => scans(call, speaker, ask))),
     async close() {
       closing.abort();
       await Promise.all(calls);
@@ -160,15 +169,4 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     },
   };
   return { kind: 'open', store };
-}
-
-/** What `send` says to each server goes there in one write and not in one per command, which costs twice as much. */
-function together<T>(client: RedisClient, send: () => T): T {
-  const servers = client instanceof Redis ? [client] : client.nodes('master');
-  for (const { stream } of servers) stream?.cork();
-  try {
-    return send();
-  } finally {
-    for (const { stream } of servers) stream?.uncork();
-  }
 }

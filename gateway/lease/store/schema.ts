@@ -6,7 +6,7 @@ import type { Migrations } from '../../../shared/store/open.ts';
  * `nodes`: the gateway processes of this data directory, each with the number of its latest start.
  *
  * The others are the centre where leases meet while there is no Redis. `rates`: one state per account, for its centre
- * alone, worth keeping until `until_ms`. `credits` and `credit_holdings`: the account's total, and per node four
+ * alone, worth keeping until `until_ms`; `scans` is the same for its scans. `credits` and `credit_holdings`: the account's total, and per node four
  * counters that only grow; total - sum(granted - returned) is what nobody holds, and always granted - returned >=
  * charged - refunded. `credit_releases`: what nodes held that never came back, given back to the account.
  */
@@ -50,5 +50,13 @@ export const LEASE_MIGRATIONS: Migrations = {
       credits INTEGER NOT NULL,
       at_ms INTEGER NOT NULL
     ) STRICT;
+  `,
+  'ledger-5-scans': `
+    CREATE TABLE scans (
+      account_id INTEGER PRIMARY KEY,
+      state TEXT NOT NULL,
+      until_ms INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX scans_by_end ON scans (until_ms);
   `,
 };

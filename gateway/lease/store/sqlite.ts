@@ -1,7 +1,8 @@
 import type { Clock } from '../../../shared/clock.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { type Released, topUpCredits } from '../centre-credit.ts';
-import { topUpRate } from '../centre-rate.ts';
+import { rateStateLifeMs, type RateState, topUpRate } from '../centre-rate.ts';
+import { SCAN_STATE_LIFE_MS, type ScanState, topUpScans } from '../centre-scans.ts';
 import type {
   Answered,
   CreditAsk,
@@ -9,10 +10,12 @@ import type {
   LeaseStore,
   RateAsk,
   RateGrant,
+  ScanAsk,
+  ScanGrant,
   Speaker,
 } from '../messages.ts';
 import { createCreditRows } from './credit-rows.ts';
-import { createRateRows } from './rate-rows.ts';
+import { createPassingRows } from './passing-rows.ts';
 
 export type SqliteStoreOptions = Readonly<{
   /** A connection to the ledger of this store alone: it is told not to wait for other processes. */
@@ -42,7 +45,8 @@ export function createSqliteStore(options: SqliteStoreOptions): LeaseStore {
   const { ledger, clock, deadlineMs = SQLITE_DEADLINE_MS, onReleased } = options;
   // A wait inside SQLite stops every request of the process; this store waits outside of it.
   ledger.run('PRAGMA busy_timeout = 0');
-  const rates = createRateRows(ledger);
+  const rates = createPassingRows<RateState>(ledger, 'rates', rateStateLifeMs);
+  const scans = createPassingRows<ScanState>(ledger, 'scans', () => SCAN_STATE_LIFE_MS);
   const credits = createCreditRows(ledger);
   const closing = new AbortController();
   const calls = new Set<Promise<unknown>>();
@@ -73,10 +77,22 @@ export function createSqliteStore(options: SqliteStoreOptions): LeaseStore {
     });
   });
 
+  const tellScans = ledger.transaction((speaker: Speaker, asks: readonly ScanAsk[]): ScanGrant[] => {
+    const atMs = nowMs();
+    sweep(atMs);
+    return asks.map((ask) => {
+      const before = scans.read(ask.accountId);
+      const { state, grant } = topUpScans(before, speaker, ask, atMs, false);
+      if (state !== before) scans.write(ask.accountId, state);
+      return grant;
+    });
+  });
+
   function sweep(atMs: number): void {
     if (clock.monotonic() - sweptMs < SWEEP_MS) return;
     sweptMs = clock.monotonic();
     rates.sweep(atMs, SWEEP_ROWS_MAX);
+    scans.sweep(atMs, SWEEP_ROWS_MAX);
   }
 
   /** Runs `tell` in turns over a few asks each; what cannot be told until the deadline is `failed`. */
@@ -120,6 +136,7 @@ export function createSqliteStore(options: SqliteStoreOptions): LeaseStore {
 
   return {
     rates: (speaker, asks) => tracked(all(asks, (some) => tellRates.immediate(speaker, some))),
+    scans: (speaker, asks) => tracked(all(asks, (some) => tellScans.immediate(speaker, some))),
     credits: (speaker, asks) =>
       tracked(
         all<CreditAsk, CreditGrant>(asks, (some) => {

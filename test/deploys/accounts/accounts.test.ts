@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type AccountResult, createAccounts } from '../../../deploys/accounts/accounts.ts';
 import type { ChangeNote } from '../../../deploys/accounts/change-note.ts';
 import { isLabel } from '../../../deploys/accounts/label.ts';
-import { requestReload } from '../../../deploys/accounts/reload.ts';
+import { requestReload } from '../../../shared/keys/reload.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';

@@ -4,6 +4,7 @@ import { type Action, createAudit } from '../../../deploys/audit/audit.ts';
 import { AUDIT_KEPT_MS, AUDIT_MIGRATIONS } from '../../../deploys/audit/schema.ts';
 import type { KeyId } from '../../../shared/keys/api-key.ts';
 import { opened } from '../../started/gateway.ts';
+import { explained } from '../explained.ts';
 
 const key: Actor = { kind: 'key', keyId: 'k1' as KeyId }; // any text will do here
 
@@ -114,5 +115,43 @@ describe('the audit log', () => {
     const plan = JSON.stringify(audit.store.query(`EXPLAIN QUERY PLAN ${sql}`).all());
     expect(plan).toContain(`INDEX ${index}`);
     expect(plan).not.toContain('TEMP B-TREE');
+  });
+});
+
+describe('the audit log is filtered', () => {
+  test('by account, actor and action, alone and together', () => {
+    using audit = started();
+    const ann: Actor = { kind: 'user', userId: 'ann' };
+    audit.note(1, 'key.create', 1);
+    audit.note(2, 'key.create', 2, ann);
+    audit.note(3, 'key.revoke', 2, ann);
+    audit.note(4, 'key.create', 2, { kind: 'command-line' });
+    const ids = (page: Omit<Parameters<typeof audit.list>[0], 'limit'>) =>
+      audit.list({ ...page, limit: 9 }).map(({ id }) => id);
+    expect(ids({ actorId: 'ann' })).toEqual([3, 2]);
+    expect(ids({ actorId: null })).toEqual([4]);
+    expect(ids({ action: 'key.create' })).toEqual([4, 2, 1]);
+    expect(ids({ action: 'key.create', actorId: 'ann' })).toEqual([2]);
+    expect(ids({ accountId: 2, action: 'key.create' })).toEqual([4, 2]);
+    expect(ids({ accountId: 2, action: 'key.create', actorId: 'ann' })).toEqual([2]);
+    expect(ids({ accountId: 2, actorId: 'ann', before: 3 })).toEqual([2]);
+  });
+
+  test('by actions that were ever noted', () => {
+    using audit = started();
+    expect(audit.actions()).toEqual([]);
+    for (const action of ['key.revoke', 'key.create', 'key.revoke', 'account.plan'] as const)
+      audit.note(1, action);
+    expect(audit.actions()).toEqual(['account.plan', 'key.create', 'key.revoke']);
+  });
+
+  test('by indexes alone, however the filters are combined', () => {
+    using audit = started();
+    const statements = explained(audit.store, createAudit);
+    expect(statements).toHaveLength(9);
+    for (const { steps } of statements) {
+      expect(steps.join()).not.toContain('TEMP B-TREE');
+      expect(steps.filter((step) => /^SCAN audit$/.test(step))).toEqual([]);
+    }
   });
 });

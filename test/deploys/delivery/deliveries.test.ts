@@ -74,6 +74,22 @@ describe('figures', () => {
     });
   });
 
+  test('tell how long an event has waited for its block time, which nothing is sent without', async () => {
+    await using work = start(() => answered(200));
+    work.addWebhook('one');
+    expect(await work.figures()).toMatchObject({ deploys_oldest_event_wait_seconds: 0 });
+    work.upgrade('A', 7, work.clock.now(), false);
+    await work.clock.advance(60_000);
+    work.upgrade('B', 8, work.clock.now(), false);
+    expect(await work.figures()).toMatchObject({
+      deploys_oldest_event_wait_seconds: 60,
+      deploys_deliveries_due: 0,
+    });
+    for (const slot of [7n, 8n]) work.times.save(slot, 1);
+    await work.clock.advance(2_000);
+    expect(await work.figures()).toMatchObject({ deploys_oldest_event_wait_seconds: 0 });
+  });
+
   test('tell how long what has no place has been due', async () => {
     await using work = start(() => undefined);
     work.addWebhook('one');

@@ -177,6 +177,25 @@ describe('isolation', () => {
     expect(work.network.open()).toBe(4);
   });
 
+  test('an account whose hundred receivers hang, resent for ever, keeps no other waiting longer than an attempt', async () => {
+    await using work = startWorker(({ post }) =>
+      post.url.hostname.startsWith('hung') ? undefined : answered(200),
+    );
+    for (let i = 0; i < 100; i++) work.addWebhook(`hung ${i}`);
+    for (let slot = 1; slot <= 10; slot++) work.upgradeNow('A', slot);
+    await work.advance(SOON);
+    expect(work.network.open()).toBe(64);
+    for (let i = 0; i < 50; i++) work.addWebhook(`other ${i}`, { account: 2 });
+    work.upgradeNow('B', 20);
+    for (const post of work.network.posts) post.end(failedWith('timeout'));
+    await work.advance(SECOND);
+    const rows = work.values(
+      "SELECT state, count(*) FROM deliveries WHERE webhook_id LIKE 'other%' GROUP BY state",
+    );
+    expect(rows).toEqual([['delivered', 50]]);
+    expect(work.network.open()).toBe(64);
+  });
+
   test('retries that all hang leave places for first attempts', async () => {
     let isDown = true;
     await using work = startWorker(({ post }) => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { type Claim, DUE } from '../../../deploys/outbox/claim.ts';
+import { addressOf } from '../../fakes/chain.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { startQueue } from './queue.ts';
@@ -71,13 +72,14 @@ describe('a claim', () => {
 
 test('who has no room left is passed over by index alone', () => {
   using queue = startQueue();
-  const given = { nowMs: 1, again: 1, webhooks: '["a"]', hosts: '["b"]', limit: 1 };
+  const given = { nowMs: 1, again: 1, accounts: '[7]', webhooks: '["a"]', hosts: '["b"]', limit: 1 };
   const plan = queue.store
     .query<{ detail: string }, typeof given>(`EXPLAIN QUERY PLAN ${DUE}`)
     .all(given)
     .map(({ detail }) => detail);
   expect(plan[0]).toBe('SEARCH d USING INDEX deliveries_due (due_at_ms<?)');
   expect(plan).toContain('SEARCH webhooks USING COVERING INDEX webhooks_on_host (host=?)');
+  expect(plan).toContain('SEARCH webhooks USING INDEX webhooks_of_account (account_id=?)');
   expect(plan.filter((step) => step.startsWith('SCAN') && !step.includes('json_each'))).toEqual([]);
   expect(queue.values("SELECT name FROM pragma_index_info('deliveries_due')").flat()).toContain('webhook_id');
 });
@@ -138,5 +140,84 @@ describe('places', () => {
     for (let i = 0; i < 64; i++) queue.addWebhook(`webhook ${i}`);
     queue.upgrade('A', 7);
     expect(queue.outbox.claim(START_MS, [])).toHaveLength(64);
+  });
+});
+
+describe('places of accounts', () => {
+  /** 300 deliveries of each account, due one after the other: the first account's are the oldest. */
+  function withBacklogs(queue: ReturnType<typeof startQueue>, accounts: readonly number[]) {
+    for (const account of accounts)
+      for (let i = 0; i < 100; i++)
+        queue.addWebhook(`${account}-${i}`, { account, programs: [addressOf(`of ${account}`)] });
+    for (const account of accounts)
+      for (let slot = 1; slot <= 3; slot++) queue.upgrade(`of ${account}`, slot, START_MS + account);
+  }
+  const byAccount = (claims: readonly Claim[]) => counted(claims, ({ accountId }) => `${accountId}`);
+  const NOW_MS = START_MS + 1_000;
+
+  test('are all of one that is alone', () => {
+    using queue = startQueue();
+    withBacklogs(queue, [1]);
+    expect(byAccount(queue.outbox.claim(NOW_MS, []))).toEqual({ 1: 64 });
+  });
+
+  /** Attempts end one by one, each as the longest under way; gives the accounts that had their places. */
+  function following(
+    queue: ReturnType<typeof startQueue>,
+    underWay: readonly Claim[],
+    ends: number,
+    fromMs = NOW_MS,
+  ) {
+    const next: Claim[] = [];
+    for (let ended = 1; ended <= ends; ended++)
+      next.push(...queue.outbox.claim(fromMs + 250 * ended, [...underWay.slice(ended), ...next]));
+    return next.map(({ accountId }) => accountId);
+  }
+
+  test('become free for who waits, up to an even share, whatever is older', () => {
+    using queue = startQueue();
+    withBacklogs(queue, [1]);
+    const underWay = queue.outbox.claim(NOW_MS, []);
+    withBacklogs(queue, [2]);
+    const accounts = following(queue, underWay, 22);
+    expect(accounts).toEqual([...Array.from({ length: 21 }, () => 2), 1]);
+  });
+
+  test('become free for who waits beside ten that would take them all', () => {
+    using queue = startQueue();
+    withBacklogs(queue, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    let underWay: readonly Claim[] = [];
+    // From turn to turn those who hold more wait for those who hold less.
+    for (let turn = 0; turn < 20; turn++) {
+      const kept = underWay.slice(16);
+      underWay = [...kept, ...queue.outbox.claim(NOW_MS + 250 * turn, kept)];
+    }
+    expect(underWay).toHaveLength(64);
+    withBacklogs(queue, [11]);
+    expect(following(queue, underWay, 4, NOW_MS + 5_000)).toEqual([11, 11, 11, 11]);
+  });
+
+  test('go to the oldest for a quarter of a second after nobody waited, because looking costs', () => {
+    using queue = startQueue();
+    withBacklogs(queue, [1]);
+    const [, ...others] = queue.outbox.claim(NOW_MS, []);
+    const [, ...underWay] = [...others, ...queue.outbox.claim(NOW_MS, others)];
+    withBacklogs(queue, [2]);
+    expect(byAccount(queue.outbox.claim(NOW_MS + 249, underWay))).toEqual({ 1: 1 });
+    expect(byAccount(queue.outbox.claim(NOW_MS + 250, underWay))).toEqual({ 2: 1 });
+  });
+
+  test('are kept for first attempts of others beside the retries of one', () => {
+    using queue = startQueue();
+    withBacklogs(queue, [1]);
+    queue.store.run("UPDATE deliveries SET state = 'retry_scheduled', attempts = 1");
+    const claims = queue.outbox.claim(NOW_MS, []);
+    withBacklogs(queue, [9]);
+    queue.store.run(
+      "UPDATE deliveries SET state = 'retry_scheduled', attempts = 1 WHERE state = 'queued' AND webhook_id = '9-0'",
+    );
+    expect(byAccount(claims)).toEqual({ 1: 48 });
+    const next = queue.outbox.claim(NOW_MS, claims);
+    expect([byAccount(next), new Set(next.map(({ number }) => number))]).toEqual([{ 9: 16 }, new Set([1])]);
   });
 });

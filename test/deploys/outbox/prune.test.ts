@@ -35,13 +35,25 @@ describe('retention', () => {
     expect(queue.values(COUNTS)).toEqual([counts]);
   });
 
-  test('lets a deleted webhook go with its last delivery', () => {
+  test('lets a deleted webhook go a day later, with all it was sent', () => {
     using queue = start();
     queue.drop('one', START_MS + DAY);
-    queue.prune(START_MS + 90 * DAY + 1);
-    expect(queue.values(COUNTS)).toEqual([[1, 0, 0, 0, 0]]);
-    queue.prune(START_MS + 91 * DAY + 1);
-    expect(queue.values(COUNTS)).toEqual([[0, 0, 0, 0, 0]]);
+    queue.prune(START_MS + 2 * DAY);
+    expect(queue.values(COUNTS)).toEqual([[1, 1, 1, 1, 1]]);
+    queue.prune(START_MS + 2 * DAY + 1);
+    expect(queue.values(COUNTS)).toEqual([[0, 1, 0, 0, 0]]);
+  });
+
+  test('keeps a deleted webhook while it is being attempted', () => {
+    using queue = start();
+    queue.upgrade('B', 8);
+    const [claim] = queue.outbox.claim(START_MS, []);
+    queue.drop('one', START_MS);
+    queue.prune(START_MS + 2 * DAY);
+    expect(queue.end(claim, answered(500), START_MS + 2 * DAY)).toBe('recorded');
+    expect(queue.states()).toEqual(['cancelled']);
+    queue.prune(START_MS + 2 * DAY);
+    expect(queue.values(COUNTS)).toEqual([[0, 2, 0, 0, 0]]);
   });
 
   test('takes nothing away that is being attempted', () => {
@@ -163,6 +175,7 @@ describe('retention by number', () => {
 test.each([
   [OLD.answers, 'attempts_kept'],
   [OLD.deliveries, 'deliveries_old'],
+  [OLD.deliveriesOfDeleted, 'webhooks_deleted'],
   [OLD.events, 'events_old'],
   [OLD.webhooks, 'webhooks_deleted'],
 ])('what is old is found by index: %s', (sql, index) => {

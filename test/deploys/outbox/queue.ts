@@ -28,14 +28,17 @@ export function queueOver(store: Store) {
   const times = createBlockTimeStore(store);
   const withdraw = createWithdraw(store);
 
-  function addWebhook(id: string, more: { host?: string; programs?: readonly string[] } = {}) {
+  function addWebhook(
+    id: string,
+    more: { host?: string; programs?: readonly string[]; account?: number } = {},
+  ) {
     const host = more.host ?? `${id.replaceAll(' ', '-')}.example.com`;
     const programs = more.programs === undefined ? null : JSON.stringify(more.programs);
     store.run(
       `INSERT INTO webhooks
          (id, account_id, url, host, programs_json, secret_ct, secret_kid, created_at_ms, updated_at_ms)
-       VALUES (?, 1, ?, ?, ?, x'00', 1, 0, 0)`,
-      [id, `https://${host}/hook`, host, programs],
+       VALUES (?, ?, ?, ?, ?, x'00', 1, 0, 0)`,
+      [id, more.account ?? 1, `https://${host}/hook`, host, programs],
     );
   }
 

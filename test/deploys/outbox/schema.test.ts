@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
+import { createAccountDeliveries } from '../../../deploys/outbox/account-deliveries.ts';
 import { createReadings } from '../../../deploys/store/readings.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
@@ -62,6 +63,21 @@ test('a database of the first release with deliveries in every open state migrat
     'succeeded',
   ]);
   await work.stop();
+});
+
+test('deliveries from before they were listed by account get their account', () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, 'sluice.db');
+  const before = Object.entries(DEPLOYS_MIGRATIONS).filter(([name]) => name !== 'deliveries-of-account-1');
+  const old = opened(path, Object.fromEntries(before));
+  old.run(`INSERT INTO webhooks (id, account_id, url, host, secret_ct, secret_kid, created_at_ms, updated_at_ms)
+    VALUES ('w', 7, 'https://h.example.com/', 'h.example.com', x'00', 1, 0, 0)`);
+  old.run(`INSERT INTO deliveries (id, webhook_id, event_kind, dedupe_key, state, created_at_ms, finished_at_ms)
+    VALUES ('d', 'w', 'ping', 'd', 'delivered', 1, 1)`);
+  old.close();
+  using queue = startQueue(path);
+  const { page } = createAccountDeliveries(queue.store);
+  expect([7, 8].map((account) => page(account, { limit: 9 }).rows.map(({ id }) => id))).toEqual([['d'], []]);
 });
 
 test.each([

@@ -5,7 +5,7 @@ import { CELL_COLUMNS, CELL_COUNTER_NAMES } from '../../../shared/ledger/counter
 import { systemClock } from '../../../shared/clock.ts';
 import { cellOf, startLedger, createTakeCells } from './ledger.ts';
 
-test('a cell that comes twice, late or out of order changes nothing, and one that is newer replaces it', () => {
+test('L18 a cell that comes twice, late or out of order changes nothing, and one that is newer replaces it', () => {
   using books = startLedger();
   const take = createTakeCells(books.ledger);
   const all: HourCell[] = Array.from({ length: 20 }, (_, i) =>

@@ -69,7 +69,7 @@ test('a difference of one credit is found and said with the account and the node
 });
 
 /** The daily work over a ledger, on a clock that stands still. */
-function tended() {
+function tended(source?: CellSource) {
   const books = startLedger();
   const clock = createVirtualClock();
   const lines: unknown[] = [];
@@ -83,6 +83,7 @@ function tended() {
       noteMismatch: (credits) => void noted.push(credits),
       clock,
       log: silentLog(lines),
+      ...(source && { source }),
     },
     over.signal,
   );
@@ -112,6 +113,17 @@ describe('every day', () => {
     usage.ledger.run('DELETE FROM spent');
     await usage.clock.advance(DAY_MS);
     expect(usage.noted).toEqual([0, 4, 0]);
+  });
+
+  test('with other hosts only a difference counts that is the same ten seconds later', async () => {
+    await using usage = tended({ run: async () => undefined });
+    await usage.clock.advance(1);
+    usage.ledger.run("INSERT INTO spent VALUES (1, 'n1', 3, 0), (1, 'n2', 5, 0)");
+    await usage.clock.advance(DAY_MS);
+    expect(usage.noted).toEqual([0]);
+    usage.ledger.run("UPDATE spent SET charged = 9 WHERE node = 'n2'");
+    await usage.clock.advance(10_000);
+    expect(usage.noted).toEqual([0, 3]);
   });
 
   test('old hours are rolled up', async () => {

@@ -47,7 +47,7 @@ beforeAll(async () => {
     async fetch(request) {
       const { pathname, search } = new URL(request.url);
       const headers = new Headers(request.headers);
-      if (/^\/settings/.test(pathname)) headers.set('cookie', cookie);
+      if (pathname.startsWith('/settings')) headers.set('cookie', cookie);
       const body = request.method === 'POST' ? await request.text() : null;
       return people.handle(
         new Request(`${ORIGIN}${pathname}${search}`, { method: request.method, headers, body }),

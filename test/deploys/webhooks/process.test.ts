@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { WEBHOOKS_PATH } from '../../../deploys/api/webhooks/routes.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { addKey, opened, temporaryFolder } from '../../started/gateway.ts';
-import { ROOT, startProcess } from '../../started/process.ts';
+import { ROOT, runToEnd, startProcess } from '../../started/process.ts';
 
 const PUBLIC_ADDRESS = 'https://93.184.215.14/hook';
 
@@ -17,9 +17,11 @@ function prepared() {
   const store = opened(join(dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   const headers = { 'x-token': addKey(store, null) };
   store.close();
+  const args = [join(ROOT, 'deploys/main.ts'), '--config', config];
   return {
     dataDir,
-    start: () => startProcess([join(ROOT, 'deploys/main.ts'), '--config', config], folder.path),
+    start: () => startProcess(args, folder.path),
+    refused: () => runToEnd(args, folder.path),
     ask: async (base: URL, method: string, body?: string) => {
       const init = { method, headers, ...(body !== undefined && { body }) };
       const response = await fetch(new URL(WEBHOOKS_PATH, base), init);
@@ -47,6 +49,21 @@ test('the app as it is started keeps webhooks, their secrets only sealed, and it
     status: 200,
     text: JSON.stringify({ webhooks: [webhook] }),
   });
+});
+
+test('a backup without its sealing key is not started on, and is once the key is there', async () => {
+  using place = prepared();
+  const secretPath = join(place.dataDir, 'secret');
+  {
+    await using app = await place.start();
+    expect((await place.ask(app.url, 'POST', JSON.stringify({ url: PUBLIC_ADDRESS }))).status).toBe(201);
+  }
+  renameSync(secretPath, `${secretPath}.elsewhere`);
+  const { code, stderr } = await place.refused();
+  expect([code, stderr]).toEqual([1, expect.stringContaining('1 webhooks are sealed under what it held')]);
+  renameSync(`${secretPath}.elsewhere`, secretPath);
+  await using again = await place.start();
+  expect((await place.ask(again.url, 'GET')).status).toBe(200);
 });
 
 test('the app as it is started takes no URL that leads inward, and no endless body', async () => {

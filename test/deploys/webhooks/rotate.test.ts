@@ -10,7 +10,7 @@ async function started() {
     const rotated = webhooks.rotate(byMe, id, takeover);
     return rotated.kind === 'rotated' ? rotated.secret.reveal() : rotated.kind;
   };
-  return { ...webhooks, id, old, rotate };
+  return { ...webhooks, id, old, rotate, rotateSeen: webhooks.rotate };
 }
 
 describe('a rotated secret', () => {
@@ -77,5 +77,19 @@ describe('a rotated secret', () => {
     expect(webhooks.signedWith(webhooks.id)).toEqual([second, third]);
     webhooks.cancelRotation(byMe, webhooks.id);
     expect(webhooks.signedWith(webhooks.id)).toEqual([second, undefined]);
+  });
+
+  test('is not begun again by a form that is sent twice', async () => {
+    using webhooks = await started();
+    const seenAtMs = webhooks.find(ME, webhooks.id)?.updatedAtMs ?? 0;
+    await webhooks.clock.advance(1);
+    const first = webhooks.rotateSeen(byMe, webhooks.id, 'now', seenAtMs);
+    const signed = webhooks.signedWith(webhooks.id);
+    expect(first).toMatchObject({ kind: 'rotated' });
+    expect(signed).toEqual([first.kind === 'rotated' ? first.secret.reveal() : '', undefined]);
+    expect(webhooks.rotateSeen(byMe, webhooks.id, 'now', seenAtMs)).toEqual({
+      kind: 'changed-meanwhile',
+    });
+    expect(webhooks.signedWith(webhooks.id)).toEqual(signed);
   });
 });

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import { WEBHOOKS_MAX } from '../../../deploys/webhooks/create.ts';
+import { createPrune } from '../../../deploys/outbox/prune.ts';
+import { DELETED_MAX, WEBHOOKS_MAX } from '../../../deploys/webhooks/create.ts';
+import type { Settings } from '../../../deploys/webhooks/settings.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
-import { byMe, HOUR_MS, ME, never, OTHER, startWebhooks, URL_TEXT } from './started.ts';
+import { byAccount, byMe, HOUR_MS, ME, never, OTHER, startWebhooks, URL_TEXT } from './started.ts';
 
 const [A, B, C] = [addressOf('A'), addressOf('B'), addressOf('C')];
 const problem = (code: string) => Object.assign(new Error(code), { code });
@@ -55,8 +57,10 @@ describe('a webhook that is made', () => {
     using webhooks = startWebhooks();
     webhooks.names.set('inside.example.com', ['93.184.215.14', '192.168.0.1']);
     webhooks.names.set('nothing.example.com', []);
+    const [field = 'url'] = Object.keys(given) as (keyof Settings)[]; // the rows above
     const refused = {
       kind: 'unfit' as const,
+      field,
       text: typeof text === 'string' ? text : expect.stringMatching(text),
     };
     expect(await webhooks.create(byMe, { url: URL_TEXT, ...given }, never)).toEqual(refused);
@@ -65,11 +69,28 @@ describe('a webhook that is made', () => {
     expect(webhooks.list(ME)).toMatchObject([{ id, url: URL_TEXT, programs: null, description: '' }]);
   });
 
+  test('is made once by a form that is sent twice, and by the same form of another account again', async () => {
+    using webhooks = startWebhooks();
+    const make = (accountId: number, once: string) =>
+      webhooks.create(byAccount(accountId), { url: URL_TEXT, once }, never);
+    const first = await make(ME, 'form');
+    const id = first.kind === 'created' ? first.webhook.id : '';
+    expect(await make(ME, 'form')).toEqual({ kind: 'made-before', webhookId: id });
+    for (const again of [await make(OTHER, 'form'), await make(ME, 'another')])
+      expect(again.kind).toBe('created');
+    webhooks.remove(byMe, id);
+    expect([ME, OTHER].map((account) => webhooks.list(account).length)).toEqual([1, 1]);
+  });
+
   test('is neither made nor refused when its host cannot be looked up', async () => {
     using webhooks = startWebhooks();
     webhooks.names.set('hooks.example.com', problem('ESERVFAIL'));
     const text = 'The host name could not be resolved';
-    expect(await webhooks.create(byMe, { url: URL_TEXT }, never)).toEqual({ kind: 'unresolved', text });
+    expect(await webhooks.create(byMe, { url: URL_TEXT }, never)).toEqual({
+      kind: 'unresolved',
+      field: 'url',
+      text,
+    });
     expect(webhooks.list(ME)).toEqual([]);
   });
 
@@ -83,6 +104,21 @@ describe('a webhook that is made', () => {
     await webhooks.made(OTHER);
     webhooks.remove(byMe, webhooks.list(ME)[0]?.id ?? '');
     await webhooks.made(ME);
+  });
+
+  test('is refused when the account has deleted four hundred that were sent something, until that is forgotten', async () => {
+    using webhooks = startWebhooks();
+    for (let nth = 0; nth < DELETED_MAX; nth++) {
+      const { id } = await webhooks.made();
+      webhooks.sendTest(byMe, id);
+      webhooks.remove(byMe, id);
+    }
+    const again = () => webhooks.create(byMe, { url: URL_TEXT }, never);
+    expect(await again()).toEqual({ kind: 'too-many' });
+    await webhooks.made(OTHER);
+    const prune = createPrune(webhooks.queue.store);
+    while (prune(webhooks.clock.now() + 24 * HOUR_MS + 1));
+    expect((await again()).kind).toBe('created');
   });
 });
 

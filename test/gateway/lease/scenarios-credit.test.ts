@@ -57,7 +57,7 @@ describe('a trial on four processes', () => {
     },
   );
 
-  test('with calls of 1, 10 and 50 credits is told 402 only of what nobody has', () => {
+  test('D1 with calls of 1, 10 and 50 credits is told 402 only of what nobody has', () => {
     const run = spend({ total: 30_000 }, [1, 10, 50], 1_000, 6);
     run.run();
     for (const { kind, cost, left } of run.answers)
@@ -74,7 +74,7 @@ describe('a trial on four processes', () => {
   });
 });
 
-describe('processes that are killed each half second', () => {
+describe('L7 L8 processes that are killed each half second', () => {
   test('on their disks lose no charge and spend no credit twice', () => {
     const run = spend({ total: 100_000 }, [1, 10, 50], 2_000, 60);
     killEach(run, 500, 60, () => true);
@@ -122,7 +122,7 @@ describe('processes that are killed each half second', () => {
   }
 });
 
-test('a centre that lost its tail twenty times overspends nothing', () => {
+test('L9 a centre that lost its tail twenty times overspends nothing', () => {
   const total = 50_000;
   const run = spend({ total }, [1, 10, 50], 1_000, 70);
   const states = [run.world.centreState()];

@@ -35,7 +35,7 @@ function outage(rps: number, how: 'dead' | 'silent' | 'lossy', known: boolean) {
   return { result, world };
 }
 
-describe('a store that is away for ten seconds under ten times the load', () => {
+describe('L6 a store that is away for ten seconds under ten times the load', () => {
   test.each([
     [100, 'dead', true],
     [100, 'dead', false],
@@ -61,7 +61,25 @@ describe('a store that is away for ten seconds under ten times the load', () => 
   });
 });
 
-describe('a wall clock of the centre that steps', () => {
+test('a burst that was spent while the store is away is not there again after a rest', () => {
+  const world = createWorld({ plan: planOf(5, 200), nodes: 1 });
+  world.setStoreOut(true);
+  const burst = () => {
+    let admitted = 0;
+    for (let i = 0; i < 250; i++)
+      world.request(world.nodes[0] ?? never(), { calls: 1, credits: 0 }, ({ kind }) => {
+        if (kind === 'charged') admitted++;
+      });
+    return admitted;
+  };
+  expect(burst()).toBe(200);
+  world.run(20_000);
+  expect(burst()).toBe(100);
+  world.run(40_000);
+  expect(burst()).toBe(200);
+});
+
+describe('L11 C8 a wall clock of the centre that steps', () => {
   const steps = (ms: number) => {
     const world = createWorld({ plan: planOf(100), nodes: 4 });
     const random = seeded(6);
@@ -87,7 +105,7 @@ describe('a wall clock of the centre that steps', () => {
   });
 });
 
-describe('a refused request', () => {
+describe('L15 C7 a refused request', () => {
   test.each([
     [1, 5, 5],
     [1, 100, 200],
@@ -129,7 +147,7 @@ describe('a refused request', () => {
   );
 });
 
-describe('a batch', () => {
+describe('L16 a batch', () => {
   test('of half the burst gets through within two seconds beside a hundred small callers', () => {
     const world = createWorld({ plan: planOf(100), nodes: 4 });
     const random = seeded(9);
@@ -153,7 +171,7 @@ describe('a batch', () => {
     expect(Math.max(...delays)).toBeLessThanOrEqual(2_100);
   });
 
-  test('refused by one limit takes nothing from the other', () => {
+  test('C3 refused by one limit takes nothing from the other', () => {
     const world = createWorld({ plan: planOf(10, 10, 100), nodes: 1, total: 100 });
     const kinds: string[] = [];
     const ask = (calls: number, credits: number) => {
@@ -172,7 +190,7 @@ describe('a batch', () => {
   });
 });
 
-test('a plan that changes under load is everywhere in a second: 100, 10, 1000', () => {
+test('L19 a plan that changes under load is everywhere in a second: 100, 10, 1000', () => {
   const world = createWorld({ plan: planOf(100), nodes: 4 });
   const random = seeded(10);
   const nodeOf = () => world.nodes[Math.floor(random() * 4)];
@@ -186,3 +204,7 @@ test('a plan that changes under load is everywhere in a second: 100, 10, 1000', 
   expect(admittedIn(result, 21_100, 30_000)).toBeGreaterThanOrEqual(0.98 * 8_900);
   expect(admittedIn(result, 21_100, 30_000)).toBeLessThanOrEqual(1.01 * 8_900);
 });
+
+function never(): never {
+  throw new Error('there is no such node');
+}

@@ -39,7 +39,7 @@ function expectSteady(result: Result, rps: number, seconds = 30) {
   expect(admittedIn(result, 2_000, seconds * 1_000)).toBeLessThanOrEqual(1.01 * rps * whole);
 }
 
-describe('ten times the rate for 30 s on four processes', () => {
+describe('L1 L3 C1 ten times the rate for 30 s on four processes', () => {
   test.each([
     [5, 147, 159],
     [100, 2_940, 3_108],
@@ -72,7 +72,7 @@ describe('ten times the rate for 30 s on four processes', () => {
     expect(mostIn(result, 1_000, 2_000)).toBeLessThanOrEqual(110);
   });
 
-  test.each([[20], [90]])('a round trip of %p ms changes nothing, and no admitted call waits', (ms) => {
+  test.each([[20], [90]])('L5 a round trip of %p ms changes nothing, and no admitted call waits', (ms) => {
     const { result } = run({ plan: planOf(100), nodes: 4, fate: roundTrip(ms) }, () => ({}));
     expect(admittedIn(result, 0, 30_000)).toBeGreaterThanOrEqual(2_940);
     expect(admittedIn(result, 0, 30_000)).toBeLessThanOrEqual(3_108);
@@ -88,7 +88,7 @@ describe('ten times the rate for 30 s on four processes', () => {
     expect(admittedIn(result, 0, 30_000)).toBeLessThanOrEqual(3_108);
   });
 
-  test('97 in 100 calls at one process, and later at another, get the same', () => {
+  test('L2 97 in 100 calls at one process, and later at another, get the same', () => {
     const { result } = run({ plan: planOf(100), nodes: 4 }, (world, random) => ({
       nodeOf: (ms) => {
         const hot = ms < 15_000 ? 0 : 2;
@@ -108,7 +108,7 @@ describe('ten times the rate for 30 s on four processes', () => {
   });
 });
 
-describe('below the rate', () => {
+describe('L4 below the rate', () => {
   test.each([
     [5, 1],
     [5, 4],
@@ -152,7 +152,7 @@ describe('below the rate', () => {
   );
 });
 
-test('a call at rest takes one message, and a flood of refused ones five a second and process', () => {
+test('L14 a call at rest takes one message, and a flood of refused ones five a second and process', () => {
   const quiet = run({ plan: planOf(100), nodes: 1 }, () => ({ perSecond: () => 1, seconds: 10 }));
   expect(quiet.world.counts.messages).toBeLessThanOrEqual(20);
   const flood = run({ plan: planOf(100), nodes: 4 }, () => ({ perSecond: () => 20_000, seconds: 5 }));

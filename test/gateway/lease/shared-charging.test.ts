@@ -45,8 +45,10 @@ function processes(count: number) {
     // The brand is the identity file's to give; here only names that differ matter.
     const node = `n${i}` as NodeId;
     const soon = (run: () => void) => queueMicrotask(run);
+    const scans = { collect: () => [], settle: () => undefined, release: () => [] };
     const pump = createPump({
       leases,
+      scans,
       store: centre.store,
       journal,
       clock: time.clock,
@@ -95,6 +97,24 @@ describe('a paid plan', () => {
     expect(world.first.charge(caller(), PAID, price(1))).not.toBeInstanceOf(Promise);
   });
 
+  test('costs the centre no more messages when more accounts call, each now and then', async () => {
+    using world = processes(1);
+    const messages = async (accounts: number) => {
+      const before = world.centre.counts.calls;
+      for (let ms = 0; ms < 2_000; ms += 10) {
+        for (let i = 0; i < accounts / 100; i++) {
+          const accountId = 1 + ((ms / 10) % 100) * (accounts / 100) + i;
+          const charge = world.first.charge({ ...caller(), accountId }, PAID, price(1));
+          expect((await world.settled(charge)).charge.kind).toBe('charged');
+        }
+        await world.pass(10);
+      }
+      return world.centre.counts.calls - before;
+    };
+    expect(await messages(100)).toBeLessThanOrEqual(20);
+    expect(await messages(1_000)).toBeLessThanOrEqual(20);
+  });
+
   test('is admitted over all processes no more than its burst and what its debts are', async () => {
     using world = processes(4);
     const charges = world.nodes.flatMap((node) =>
@@ -132,7 +152,7 @@ describe('a paid plan', () => {
 });
 
 describe('a trial', () => {
-  test('is charged when its credits are durable, over all processes to the last one', async () => {
+  test('D9 is charged when its credits are durable, over all processes to the last one', async () => {
     using world = processes(2);
     const kinds: string[] = [];
     for (let i = 0; i < 12; i++) {
@@ -153,7 +173,7 @@ describe('a trial', () => {
     );
     world.first.setFull(true);
     expect((await world.settled(world.first.charge(caller(), TRIAL, price(1, 10)))).charge.kind).toBe(
-      'check-unavailable',
+      'credits-unavailable',
     );
     world.first.setFull(false);
     await world.pass(1_500);

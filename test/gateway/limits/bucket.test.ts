@@ -56,7 +56,7 @@ describe('one call after the other', () => {
   });
 });
 
-describe('a batch is taken all or not at all (DESIGN 3.3)', () => {
+describe('L16 a batch is taken all or not at all (DESIGN 3.3)', () => {
   test('up to the burst it needs all of its tokens', () => {
     expect(takes(RATE, [0, 1], [0, 10]).kinds).toEqual(['taken', 'short']);
     expect(takes(RATE, [0, 1], [0, 9], [0, 1]).kinds).toEqual(['taken', 'taken', 'short']);
@@ -81,7 +81,7 @@ describe('a batch is taken all or not at all (DESIGN 3.3)', () => {
 });
 
 describe('time and terms that change', () => {
-  test('a clock that steps back mints nothing, then or when it is right again', () => {
+  test('C8 a clock that steps back mints nothing, then or when it is right again', () => {
     expect(takes(RATE, [1_000, 10], [0, 1], [500, 1], [1_000, 1], [1_199, 1], [1_200, 1]).kinds).toEqual([
       'taken',
       'short',
@@ -114,7 +114,7 @@ describe('over any sequence of calls', () => {
   });
   const steps = fc.array(step, { minLength: 1, maxLength: 60 });
 
-  test('what is let in from any instant on is at most burst + rps × time, and one batch above the burst', () => {
+  test('C2 what is let in from any instant on is at most burst + rps × time, and one batch above the burst', () => {
     fc.assert(
       fc.property(rate, steps, (terms, sequence) => {
         let [bucket, nowMs, latestMs] = [full(terms, 1e6), 1e6, 1e6];
@@ -139,7 +139,7 @@ describe('over any sequence of calls', () => {
     );
   });
 
-  test('nobody is refused what the rate allows: after exactly waitMs, and after the Retry-After, the same call passes', () => {
+  test('C7 L15 nobody is refused what the rate allows: after exactly waitMs, and after the Retry-After, the same call passes', () => {
     let refused = 0;
     fc.assert(
       fc.property(rate, steps, (terms, sequence) => {

@@ -218,7 +218,7 @@ describe('credits', () => {
   });
 });
 
-describe('rate and credits are taken together or not at all (DESIGN 3.3)', () => {
+describe('C3 L16 rate and credits are taken together or not at all (DESIGN 3.3)', () => {
   test('a refusal by credits takes no tokens', async () => {
     using limits = started();
     for (let i = 0; i < 20; i++) {
@@ -290,7 +290,7 @@ describe('a journal that fails', () => {
     const charges = await Promise.all(
       Array.from({ length: 10 }, () => limits.charge(caller(), TRIAL, price(10))),
     );
-    expect(kindsOf(charges)).toEqual({ 'check-unavailable': 10 });
+    expect(kindsOf(charges)).toEqual({ 'credits-unavailable': 10 });
     mend();
     expect(await limits.charge(caller(), TRIAL, price(100, 10))).toMatchObject({
       kind: 'charged',
@@ -304,7 +304,7 @@ describe('a journal that fails', () => {
     using limits = started();
     await limits.charge(caller(), TRIAL, price(1, 6));
     const mend = broken(limits);
-    expect((await limits.charge(caller(), TRIAL, price(1, 3))).kind).toBe('check-unavailable');
+    expect((await limits.charge(caller(), TRIAL, price(1, 3))).kind).toBe('credits-unavailable');
     mend();
     expect((await limits.charge(caller(), TRIAL, price(1, 5))).kind).toBe('over-rate');
     expect(await limits.charge(caller(), TRIAL, price(1, 4))).toMatchObject({
@@ -324,7 +324,7 @@ describe('a journal that fails', () => {
     const journal = createJournal(limits.store, 'gateway', setImmediate);
     const { charge } = createCharging(journal, createVirtualClock().clock);
     limits.store.run('ALTER TABLE spent RENAME TO away');
-    expect((await charge(caller(), TRIAL, price(1, 10))).kind).toBe('check-unavailable');
+    expect((await charge(caller(), TRIAL, price(1, 10))).kind).toBe('credits-unavailable');
     limits.store.run('ALTER TABLE away RENAME TO spent');
     expect(await charge(caller(), TRIAL, price(1, 10))).toMatchObject({ kind: 'charged', creditsLeft: 99 });
   });

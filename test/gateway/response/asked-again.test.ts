@@ -37,7 +37,7 @@ async function withAgain(again: Reply) {
   const respond = createRespond({
     forward,
     charging: {
-      charge: () => ({ kind: 'check-unavailable' }),
+      charge: () => ({ kind: 'credits-unavailable' }),
       refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`),
       sweep: () => undefined,
     },

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { refundsOf } from '../../../gateway/response/refunds.ts';
 import { callerOf, LIMITED, startUsage } from '../usage/started.ts';
 
-test("a call's price goes back to its account and out of its usage together, and once only", async () => {
+test("D2 a call's price goes back to its account and out of its usage together, and once only", async () => {
   using started = startUsage();
   const { charging, journal, usage, spent, rows } = started;
   const { tally, charge } = started.charge(LIMITED, 'getSlot', 'getBalance');

@@ -53,7 +53,7 @@ async function answered(
     return replyTo(call.method);
   };
   const charging: Charging = {
-    charge: () => ({ kind: 'check-unavailable' }),
+    charge: () => ({ kind: 'credits-unavailable' }),
     refund: (caller, plan, price) => {
       if (price.calls > 0) rate.push(price.calls);
       else refunds.push(caller.accountId * price.credits * (plan === PLAN ? 1 : -1));

@@ -26,7 +26,7 @@ async function killedAfter(afterMs: number, folder: string, keys: readonly strin
 
 type Sums = { calls: number; charged: number; refunded: number };
 
-test('after each of 20 kill -9 the cells say to the unit what the journal says, and never go back', async () => {
+test('L18 after each of 20 kill -9 the cells say to the unit what the journal says, and never go back', async () => {
   using folder = temporaryFolder();
   using accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   const keys = [addKey(accounts, 'trial', 1e9), addKey(accounts, 'scale'), addKey(accounts, 'trial', 1e9)];

@@ -51,7 +51,7 @@ test('what several processes counted adds up to what was answered', async () => 
   expect(nodes).toBeGreaterThan(1);
 }, 20_000);
 
-test('usage and journals agree to the unit when processes are killed under load', async () => {
+test('L18 usage and journals agree to the unit when processes are killed under load', async () => {
   await using crew = await start();
   const key = crew.key('prepaid', 10_000);
   let answered = 0;

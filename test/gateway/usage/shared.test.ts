@@ -61,7 +61,7 @@ test('charges from leases are counted with the journal, and once', async () => {
 test('charges from leases that cannot be written are given back in usage too', async () => {
   using usage = startShared();
   const mend = usage.break('spent');
-  expect((await usage.charge().charge).kind).toBe('check-unavailable');
+  expect((await usage.charge().charge).kind).toBe('credits-unavailable');
   mend();
   usage.journal.flush();
   expect(usage.spent()).toBe(0);

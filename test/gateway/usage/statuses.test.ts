@@ -24,7 +24,7 @@ afterAll(async () => {
   await backend[Symbol.asyncDispose]();
 });
 
-describe('D7 every method is metered', () => {
+describe('D7 D11 every method is metered, unknown ones too', () => {
   const names = [...METHODS.keys(), 'eth_call', 'getConfirmedBlock', 'accountSubscribe', '__proto__'];
 
   test('alone and in a batch, on plans with and without a credit limit, at the price that the answer names', async () => {
@@ -131,7 +131,9 @@ describe('D5 what is refused costs nothing, and is counted', () => {
     gateway.ledger.run(
       "CREATE TRIGGER broken BEFORE INSERT ON spent BEGIN SELECT RAISE(FAIL, 'disk full'); END",
     );
-    expect(await post(call('getSlot'), key)).toBe(503);
+    const refused = await gateway.post(call('getSlot'), key);
+    expect(refused.status).toBe(503);
+    expect(await refused.json()).toMatchObject({ error: { message: 'Credit check unavailable' } });
     gateway.ledger.run('DROP TRIGGER broken');
     expect(countedOf(gateway, key)).toEqual({ getSlot: counted({ refused: 1 }) });
     expect(await post(call('getSlot'), key)).toBe(200);

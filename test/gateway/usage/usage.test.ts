@@ -137,7 +137,7 @@ describe('on a plan with a credit limit', () => {
       const mend = usage.break(table);
       const { charge } = usage.charge(LIMITED, 'getSlot');
       usage.endTurn();
-      expect(await charge).toEqual({ kind: 'check-unavailable' });
+      expect(await charge).toEqual({ kind: 'credits-unavailable' });
       usage.usage.refused(CALLER, { kind: 'single', element: callOf('getSlot') });
       expect([usage.rows(), usage.spent()]).toEqual([[], null] as never); // SQL's sum of nothing is null
       mend();

@@ -63,7 +63,6 @@ export function CreditsForm({
     return <p>This plan has no credit limit, so there is nothing to add to.</p>;
   return (
     <PostForm action={`${accountPath(id)}/credits`} errors={errors} label="Add credits">
-      <Hidden name="once" value={sent('once') ?? Buffer.from(random(ONCE_BYTES)).toString('hex')} />
       <TextField
         name="credits"
         label="Credits"
@@ -86,6 +85,7 @@ export function CreditsForm({
       <Buttons>
         <Submit>Add credits</Submit>
       </Buttons>
+      <Hidden name="once" value={sent('once') ?? Buffer.from(random(ONCE_BYTES)).toString('hex')} />
     </PostForm>
   );
 }

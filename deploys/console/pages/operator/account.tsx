@@ -8,7 +8,7 @@ import { countText } from '../../page/number.ts';
 import { Columns, Panel } from '../../page/panel.tsx';
 import { Stats } from '../../page/stats.tsx';
 import { Tabs } from '../../page/tabs.tsx';
-import { Time } from '../../page/time.tsx';
+import { Ago } from '../../page/time.tsx';
 import type { PageDeps } from '../../page-deps.ts';
 import { CreditsForm, type Filling, NameForm, PlanForm } from './account-forms.tsx';
 import { AccountBadge } from './accounts.tsx';
@@ -60,35 +60,31 @@ export function showAccount(
         <Attention account={account} deps={deps} />
         <AccountFigures account={account} deps={deps} nowMs={asked.nowMs} userCount={users.length} />
         <Columns>
-          <Panel title="Plan">
-            <PlanForm account={account} plans={deps.plans} filling={filling} />
-          </Panel>
-          <Panel title="Add credits">
-            <CreditsForm account={account} random={deps.random} filling={filling} />
-          </Panel>
-        </Columns>
-        <Panel title="Users" isFlush={users.length > 0}>
-          <UserTable
-            users={users}
-            isRoleShown
-            empty={<p>Nobody can sign in for this account yet.</p>}
-          />
-        </Panel>
-        <Columns>
-          <Panel title="Add user" id="add-user">
-            <AddUserForm
-              action={`${accountPath(id)}/users`}
-              newId={deps.people.users.newId()}
-              filling={filling}
-            />
-          </Panel>
-          <div class="stack">
+          <div class="panel-stack">
+            <Panel title="Plan">
+              <PlanForm account={account} plans={deps.plans} filling={filling} />
+            </Panel>
             <Panel title="Name">
               <NameForm account={account} filling={filling} />
+            </Panel>
+          </div>
+          <div class="panel-stack">
+            <Panel title="Add credits">
+              <CreditsForm account={account} random={deps.random} filling={filling} />
             </Panel>
             <SuspendPanel account={account} />
           </div>
         </Columns>
+        <Panel title="Users" isFlush={users.length > 0}>
+          <UserTable users={users} isRoleShown empty={<p>Nobody can sign in for this account yet.</p>} />
+        </Panel>
+        <Panel title="Add user" id="add-user">
+          <AddUserForm
+            action={`${accountPath(id)}/users`}
+            newId={deps.people.users.newId()}
+            filling={filling}
+          />
+        </Panel>
         <Panel
           title="Changes"
           isFlush={entries.length > 0}
@@ -158,14 +154,10 @@ function AccountFigures({ account, deps, nowMs, userCount }: FiguresProps) {
           note: refused > 0 ? `${countText(refused)} refused` : 'none refused',
         },
         { label: 'Users', value: countText(userCount) },
-        { label: 'Since', value: <Day atMs={createdAtMs} />, note: <Time atMs={createdAtMs} /> },
+        { label: 'Made', value: <Ago atMs={createdAtMs} nowMs={nowMs} /> },
       ]}
     />
   );
-}
-
-function Day({ atMs }: Readonly<{ atMs: number }>) {
-  return <>{new Date(atMs).toISOString().slice(0, 10)}</>;
 }
 
 function SuspendPanel({ account: { id, isSuspended } }: Readonly<{ account: Account }>) {

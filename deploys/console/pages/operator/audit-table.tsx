@@ -6,7 +6,7 @@ import { Link } from '../../page/link.tsx';
 import { countText } from '../../page/number.ts';
 import { Table } from '../../page/table.tsx';
 import { Time } from '../../page/time.tsx';
-import { accountPath, AUDIT_PATH, userPath } from './paths.ts';
+import { accountPath, userPath } from './paths.ts';
 import type { WhoOf } from './who.ts';
 
 type AuditTableProps = Readonly<{
@@ -35,9 +35,8 @@ export function AuditTable({ entries, whoOf, isAccountShown, accountName, empty 
       columns={[
         { label: 'When', cell: ({ atMs }) => <Time atMs={atMs} />, isRowHead: true },
         { label: 'Who', cell: (entry) => <WhoCell entry={entry} whoOf={whoOf} /> },
-        { label: 'What', cell: ({ action }) => wordsOf(action) },
+        { label: 'What', cell: (entry) => <WhatCell entry={entry} /> },
         ...(isAccountShown ? [account] : []),
-        { label: 'Of', cell: (entry) => <Subject entry={entry} /> },
         { label: 'Detail', cell: ({ detail }) => <span class="detail">{detailText(detail)}</span> },
       ]}
       rows={entries}
@@ -55,38 +54,34 @@ export function wordsOf(action: string): string {
 
 function WhoCell({ entry, whoOf }: Readonly<{ entry: Entry; whoOf: WhoOf }>) {
   const { text, note, to } = whoOf(entry);
-  const actor = entry.actorId ?? 'command-line';
   return (
-    <span class="who">
-      {to === undefined ? text : <Link to={to}>{text}</Link>}{' '}
-      <Link
-        to={`${AUDIT_PATH}?actor=${encodeURIComponent(actor)}`}
-        class="soft"
-        label={`All changes by ${text}`}
-      >
-        {note ?? 'all'}
-      </Link>
+    <span>
+      {to === undefined ? text : <Link to={to}>{text}</Link>}
+      {note !== undefined && <span class="soft"> {note}</span>}
     </span>
   );
 }
 
-/** What was changed, with the way to it where it has a page. */
-function Subject({ entry: { action, subject, accountId } }: Readonly<{ entry: Entry }>) {
+/** The action and what it was done to, with the way there where that has a page; an account stands in its own column. */
+function WhatCell({ entry: { action, subject, accountId } }: Readonly<{ entry: Entry }>) {
   const noun = action.split('.', 1)[0];
-  if (noun === 'account') return <>{`account ${subject}`}</>;
-  if (noun === 'user')
-    return (
-      <Link to={userPath(subject)}>
-        <code>{subject.slice(0, 8)}</code>
-      </Link>
-    );
-  if (noun === 'webhook' && accountId !== null)
-    return (
-      <Link to={`/accounts/${accountId}/webhooks/${encodeURIComponent(subject)}`}>
-        <code>{subject.slice(0, 12)}</code>
-      </Link>
-    );
-  return <code>{subject.length > 16 ? `${subject.slice(0, 16)}…` : subject}</code>;
+  const short = <code>{subject.length > SHOWN ? `${subject.slice(0, SHOWN)}…` : subject}</code>;
+  const to = pathOf(noun, subject, accountId);
+  return (
+    <span>
+      {wordsOf(action)} {noun === 'account' ? null : to === undefined ? short : <Link to={to}>{short}</Link>}
+    </span>
+  );
+}
+
+/** Characters of an id: enough to tell two of them apart. */
+const SHOWN = 8;
+
+function pathOf(noun: string | undefined, subject: string, accountId: number | null): string | undefined {
+  if (noun === 'user') return userPath(subject);
+  if (accountId === null) return undefined;
+  if (noun === 'webhook') return `/accounts/${accountId}/webhooks/${encodeURIComponent(subject)}`;
+  return noun === 'key' ? `/accounts/${accountId}/keys` : undefined;
 }
 
 /** `from trial, to pro`; instants, whose names end so, in UTC. */

@@ -24,17 +24,19 @@ export function createBackendsPage({ operator }: Pick<PageDeps, 'operator'>): Pa
       aside: <Badge tone="waiting">live</Badge>,
       body: (
         <Live id="backends" from={withQuery(url, {})}>
-          <Figures gateways={gateways} />
-          {gateways.map((gateway) => (
-            <Gateway key={gateway.host} gateway={gateway} />
-          ))}
-          {gateways.length === 0 && (
-            <Empty title="No gateway is configured">
-              <p>
-                <code>deploys.gateways</code> lists the metrics addresses of those that are shown here.
-              </p>
-            </Empty>
-          )}
+          <div class="panel-stack">
+            <Figures gateways={gateways} />
+            {gateways.map((gateway) => (
+              <Gateway key={gateway.host} gateway={gateway} />
+            ))}
+            {gateways.length === 0 && (
+              <Empty title="No gateway is configured">
+                <p>
+                  <code>deploys.gateways</code> lists the metrics addresses of those that are shown here.
+                </p>
+              </Empty>
+            )}
+          </div>
         </Live>
       ),
     });
@@ -67,7 +69,8 @@ function Figures({ gateways }: Readonly<{ gateways: readonly GatewaySeen[] }>) {
         { label: 'In flight', value: countText(sum('in_flight')) },
         {
           label: 'Failed just now',
-          value: errorText(sum('recent_answered'), sum('recent_failed')),
+          value: errorShare(sum('recent_answered'), sum('recent_failed')),
+          note: errorText(sum('recent_answered'), sum('recent_failed')),
           tone: sum('recent_failed') > 0 ? 'warning' : undefined,
         },
       ]}
@@ -107,6 +110,11 @@ function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
             label: `Failed, ${status.recent_seconds} s`,
             align: 'end',
             cell: ({ recent_answered, recent_failed }) => errorText(recent_answered, recent_failed),
+          },
+          {
+            label: 'Error rate',
+            align: 'end',
+            cell: ({ recent_answered, recent_failed }) => errorShare(recent_answered, recent_failed),
           },
         ]}
         rows={status.backends}
@@ -150,9 +158,13 @@ function known(count: number | null): string {
   return count === null ? 'unknown' : countText(count);
 }
 
-/** `3 of 120 (2.5 %)`; nothing was asked of it: `none asked`. */
+/** `3 of 120`; nothing was asked of it: `none asked`. */
 function errorText(answered: number, failed: number): string {
   const all = answered + failed;
-  if (all === 0) return 'none asked';
-  return `${countText(failed)} of ${countText(all)} (${shareText(failed / all)})`;
+  return all === 0 ? 'none asked' : `${countText(failed)} of ${countText(all)}`;
+}
+
+function errorShare(answered: number, failed: number): string {
+  const all = answered + failed;
+  return all === 0 ? '–' : shareText(failed / all);
 }

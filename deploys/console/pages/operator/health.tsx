@@ -48,12 +48,14 @@ export function createHealthPage({ operator, people, plans }: Deps): Page<AskedB
       body: (
         <>
           <Live id="health" from={withQuery(url, {})} everySeconds={10}>
-            <Verdict troubles={troublesOf(state)} />
-            <Columns>
-              <WatcherPanel state={state} nowMs={nowMs} />
-              <PartsPanel state={state} />
-            </Columns>
-            <StorePanel sizes={operator.storeSizes()} redis={redis} />
+            <div class="panel-stack">
+              <Verdict troubles={troublesOf(state)} />
+              <Columns>
+                <WatcherPanel state={state} nowMs={nowMs} />
+                <PartsPanel state={state} />
+              </Columns>
+              <StorePanel sizes={operator.storeSizes()} redis={redis} />
+            </div>
           </Live>
           <Panel title="Operators" isFlush>
             <UserTable users={operators} isRoleShown={false} empty={<Empty title="There is no operator" />} />
@@ -161,8 +163,7 @@ function PartsPanel({ state: { deliveries, gateways } }: Readonly<{ state: State
           })),
           {
             label: 'Backup',
-            value:
-              'Unknown. Sluice makes no backups and cannot see yours; copy the databases while they are in use with sqlite3 FILE ".backup COPY".',
+            value: 'Unknown: Sluice makes none and cannot see yours. Use VACUUM INTO, not a plain copy.',
           },
         ]}
       />

@@ -10,6 +10,7 @@ import {
 } from './account-actions.tsx';
 import { createAccountPage } from './account.tsx';
 import { createAccountsPage, createAddAccount, createNewAccountPage } from './accounts.tsx';
+import { createAddUser } from './add-user.ts';
 import { createAuditPage } from './audit.tsx';
 import { createBackendsPage } from './backends.tsx';
 import { createHealthPage } from './health.tsx';
@@ -23,7 +24,6 @@ import {
   createSignOut,
   createUserPage,
 } from './user.tsx';
-import { createAddUser } from './users.tsx';
 
 /** The pages under `/operator`; for customers none of them is there. */
 export function operatorPages(deps: PageDeps): readonly Route[] {

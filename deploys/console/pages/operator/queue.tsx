@@ -16,6 +16,7 @@ import { Stats } from '../../page/stats.tsx';
 import { Table } from '../../page/table.tsx';
 import { Ago, Time } from '../../page/time.tsx';
 import type { PageDeps } from '../../page-deps.ts';
+import { accountPath } from './paths.ts';
 
 const DAY_MS = 86_400_000;
 const FAILING_SHOWN = 25;
@@ -24,8 +25,12 @@ const WRONG_SHOWN = 25;
 const LATE_MS = 60_000;
 
 /** `GET /operator/queue`: what waits to be sent, and whose receivers do not take it. */
-export function createQueuePage({ operator }: Pick<PageDeps, 'operator'>): Page<AskedByViewer> {
+export function createQueuePage({
+  operator,
+  accounts,
+}: Pick<PageDeps, 'operator' | 'accounts'>): Page<AskedByViewer> {
   const { queue, failing, deliveries } = operator;
+  const nameOf = (accountId: number) => accounts.findById(accountId)?.name ?? String(accountId);
   return function queuePage({ url, nowMs, show }) {
     const here = withQuery(url, {});
     const found = failing(FAILING_SHOWN + 1, placeFrom(url.searchParams.get('after')));
@@ -38,26 +43,30 @@ export function createQueuePage({ operator }: Pick<PageDeps, 'operator'>): Page<
       body: (
         <>
           <Live id="queue" from={here}>
-            <Trouble health={deliveries()} />
-            <Figures state={queue.state(nowMs)} nowMs={nowMs} />
+            <div class="panel-stack">
+              <Trouble health={deliveries()} />
+              <Figures state={queue.state(nowMs)} nowMs={nowMs} />
+            </div>
           </Live>
           <Columns>
             <HostPanel hosts={queue.failingHosts()} nowMs={nowMs} />
-            <ReasonPanel
-              title="Why attempts failed, 24 h"
-              reasons={queue.reasons('failed', sinceMs)}
-              nowMs={nowMs}
-            />
-            <ReasonPanel
-              title="Why attempts were blocked, 24 h"
-              reasons={queue.reasons('blocked', sinceMs)}
-              nowMs={nowMs}
-            />
+            <div class="panel-stack">
+              <ReasonPanel
+                title="Why attempts failed, 24 h"
+                reasons={queue.reasons('failed', sinceMs)}
+                nowMs={nowMs}
+              />
+              <ReasonPanel
+                title="Why attempts were blocked, 24 h"
+                reasons={queue.reasons('blocked', sinceMs)}
+                nowMs={nowMs}
+              />
+            </div>
           </Columns>
-          <FailingPanel webhooks={shown} nowMs={nowMs} />
+          <FailingPanel webhooks={shown} nowMs={nowMs} nameOf={nameOf} />
           <Pager older={last && withQuery(url, { after: `${last.failingSinceMs}.${last.id}` })} />
           <Live id="attempts" from={here}>
-            <AttemptPanel attempts={queue.wrongAttempts(WRONG_SHOWN)} />
+            <AttemptPanel attempts={queue.wrongAttempts(WRONG_SHOWN)} nameOf={nameOf} />
           </Live>
         </>
       ),
@@ -99,9 +108,9 @@ function Figures({ state, nowMs }: Readonly<{ state: QueueState; nowMs: number }
           ),
         },
         {
-          label: 'Deploys without block time',
+          label: 'Awaiting block time',
           value: manyText(eventsWaiting),
-          note: 'sent once it is known',
+          note: 'deploys, sent once it is known',
         },
       ]}
     />
@@ -162,7 +171,10 @@ export function reasonText(error: string): string {
   return Object.hasOwn(SEND_TEXTS, error) ? SEND_TEXTS[error as keyof typeof SEND_TEXTS] : error; // just looked up
 }
 
-function FailingPanel({ webhooks, nowMs }: Readonly<{ webhooks: readonly FailingWebhook[]; nowMs: number }>) {
+type Named = Readonly<{ nameOf: (accountId: number) => string }>;
+type FailingPanelProps = Named & Readonly<{ webhooks: readonly FailingWebhook[]; nowMs: number }>;
+
+function FailingPanel({ webhooks, nowMs, nameOf }: FailingPanelProps) {
   if (webhooks.length === 0) return null;
   return (
     <Panel title="Failing webhooks, the longest first" isFlush>
@@ -174,7 +186,10 @@ function FailingPanel({ webhooks, nowMs }: Readonly<{ webhooks: readonly Failing
             cell: ({ id, accountId, host }) => <Link to={webhookPath(accountId, id)}>{host}</Link>,
             isRowHead: true,
           },
-          { label: 'Account', cell: ({ accountId }) => <AccountLink id={accountId} /> },
+          {
+            label: 'Account',
+            cell: ({ accountId }) => <Link to={accountPath(accountId)}>{nameOf(accountId)}</Link>,
+          },
           { label: 'Failing since', cell: ({ failingSinceMs }) => <Time atMs={failingSinceMs} /> },
           {
             label: 'Failures in a row',
@@ -200,7 +215,7 @@ function FailingPanel({ webhooks, nowMs }: Readonly<{ webhooks: readonly Failing
   );
 }
 
-function AttemptPanel({ attempts }: Readonly<{ attempts: readonly WrongAttempt[] }>) {
+function AttemptPanel({ attempts, nameOf }: Named & Readonly<{ attempts: readonly WrongAttempt[] }>) {
   return (
     <Panel title="Recent failures" isFlush>
       <Table
@@ -221,13 +236,16 @@ function AttemptPanel({ attempts }: Readonly<{ attempts: readonly WrongAttempt[]
               <Link to={webhookPath(accountId, webhookId)}>{host}</Link>
             ),
           },
-          { label: 'Account', cell: ({ accountId }) => <AccountLink id={accountId} /> },
+          {
+            label: 'Account',
+            cell: ({ accountId }) => <Link to={accountPath(accountId)}>{nameOf(accountId)}</Link>,
+          },
           { label: 'Number', cell: ({ number }) => (number === null ? 'by hand' : `${number} of 6`) },
           { label: 'Reason', cell: ({ error }) => reasonText(error ?? 'unknown') },
           {
             label: 'Delivery',
             cell: ({ state, deliveryState }) => (
-              <Badge tone={state === 'blocked' || deliveryState === 'failed' ? 'bad' : 'quiet'}>
+              <Badge tone={deliveryState === 'failed' ? 'bad' : state === 'blocked' ? 'warning' : 'quiet'}>
                 {deliveryState.replaceAll('_', ' ')}
               </Badge>
             ),
@@ -239,10 +257,6 @@ function AttemptPanel({ attempts }: Readonly<{ attempts: readonly WrongAttempt[]
       />
     </Panel>
   );
-}
-
-function AccountLink({ id }: Readonly<{ id: number }>) {
-  return <Link to={`/operator/accounts/${id}`}>{String(id)}</Link>;
 }
 
 function webhookPath(accountId: number, webhookId: string): string {

@@ -4,12 +4,13 @@ import type { Minute } from '../../../usage/minutes.ts';
 import type { AskedByViewer, Page } from '../../asked.ts';
 import { Badge } from '../../page/badge.tsx';
 import { Chart } from '../../page/chart.tsx';
+import { Choices } from '../../page/choices.tsx';
 import { Empty } from '../../page/empty.tsx';
 import { Link } from '../../page/link.tsx';
 import { Live } from '../../page/live.tsx';
 import { countText, shareText } from '../../page/number.ts';
 import { withQuery } from '../../page/pager.tsx';
-import { Columns, Panel } from '../../page/panel.tsx';
+import { Panel } from '../../page/panel.tsx';
 import { Stats } from '../../page/stats.tsx';
 import { type Column, Table } from '../../page/table.tsx';
 import { Tabs } from '../../page/tabs.tsx';
@@ -53,18 +54,14 @@ export function createTrafficPage({ operator, minutes, accounts }: Deps): Page<A
               <Minutes rows={minutes.recentTotals(nowMs)} sinceMs={minutes.sinceMs()} />
             </Panel>
           </Live>
-          <Columns>
-            <MethodPanel traffic={traffic} />
-            <div class="stack">
-              <PlanPanel traffic={traffic} />
-              <TopPanel
-                traffic={traffic}
-                by={by}
-                url={url}
-                nameOf={(id) => accounts.findById(id)?.name ?? `account ${id}, gone`}
-              />
-            </div>
-          </Columns>
+          <MethodPanel traffic={traffic} />
+          <PlanPanel traffic={traffic} />
+          <TopPanel
+            traffic={traffic}
+            by={by}
+            url={url}
+            nameOf={(id) => accounts.findById(id)?.name ?? `account ${id}, gone`}
+          />
         </>
       ),
     });
@@ -209,16 +206,16 @@ function TopPanel({ traffic: { top, total }, by, url, nameOf }: TopPanelProps) {
       title="Top accounts"
       id="top"
       isFlush
-      aside={FIGURES.map((figure) => (
-        <Link
-          key={figure}
-          to={`${withQuery(url, { by: figure })}#top`}
-          isCurrent={figure === by}
-          class="choice-link"
-        >
-          {`by ${figure}`}
-        </Link>
-      ))}
+      aside={
+        <Choices
+          label="Order"
+          choices={FIGURES.map((figure) => ({
+            label: `by ${figure}`,
+            to: `${withQuery(url, { by: figure })}#top`,
+            isCurrent: figure === by,
+          }))}
+        />
+      }
     >
       <PartTable label="Account" total={total} parts={parts} />
     </Panel>

@@ -103,8 +103,8 @@ function showSecondFactor({ show }: AskedByViewer, { id, email }: User, errors?:
           errors={errors}
         >
           <p>
-            For somebody who lost the phone and the backup codes: make sure that it is them. The password alone signs
-            in then.
+            For somebody who lost the phone and the backup codes: make sure that it is them. The password
+            alone signs in then.
           </p>
         </ConfirmForm>
       </Panel>
@@ -141,23 +141,24 @@ function showUser(deps: Deps, asked: AskedByViewer, user: User, errors?: FormErr
       <>
         {password !== undefined && <SecretBox name="password" secret={password} />}
         {errors?.['form'] && <Notice tone="bad">{errors['form']}</Notice>}
-        <Panel title="Login">
-          <UserFacts deps={deps} user={user} nowMs={asked.nowMs} accountName={account?.name} />
-        </Panel>
-        {isOwn ? (
+        {isOwn && (
           <Notice tone="accent">
             This is your own login. It is changed under <Link to="/settings">Settings</Link>.
           </Notice>
-        ) : (
-          <>
-            <Columns>
+        )}
+        <Columns>
+          <Panel title="Login">
+            <UserFacts deps={deps} user={user} nowMs={asked.nowMs} accountName={account?.name} />
+          </Panel>
+          {!isOwn && (
+            <div class="panel-stack">
               <NewPasswordPanel user={user} />
               <SessionsPanel user={user} />
               {user.hasSecondFactor && <SecondFactorPanel user={user} />}
-            </Columns>
-            <RemovePanel user={user} errors={errors} />
-          </>
-        )}
+            </div>
+          )}
+        </Columns>
+        {!isOwn && <RemovePanel user={user} errors={errors} />}
       </>
     ),
   });

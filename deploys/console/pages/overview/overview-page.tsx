@@ -48,7 +48,7 @@ export function createOverviewPage(deps: OverviewDeps): Page<AskedOfAccount> {
       ),
       body: (
         <Live id="overview" from={url.pathname} everySeconds={5}>
-          <div class="stack">
+          <div class="panel-stack">
             <AttentionList found={attentionOf(standing, nowMs)} account={pageAccount} />
             <AccountStats
               account={account}

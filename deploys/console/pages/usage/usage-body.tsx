@@ -5,7 +5,7 @@ import { Link } from '../../page/link.tsx';
 import { withQuery } from '../../page/pager.tsx';
 import { Panel } from '../../page/panel.tsx';
 import type { AskedUsage } from './asked-usage.ts';
-import { Choices } from './choices.tsx';
+import { Choices } from '../../page/choices.tsx';
 import { PERIODS } from './period.ts';
 import { UsageChart } from './usage-chart.tsx';
 import { UsageTable } from './usage-table.tsx';

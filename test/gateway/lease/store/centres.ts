@@ -3,8 +3,10 @@ import { Cluster, Redis } from 'ioredis';
 import type { CreditState, Released } from '../../../../gateway/lease/centre-credit.ts';
 import { topUpCredits } from '../../../../gateway/lease/centre-credit.ts';
 import { type RateState, topUpRate } from '../../../../gateway/lease/centre-rate.ts';
+import { type ScanState, topUpScans } from '../../../../gateway/lease/centre-scans.ts';
 import type { LeaseStore, NodeId, Speaker } from '../../../../gateway/lease/messages.ts';
 import { openRedisStore, type RedisStoreOptions } from '../../../../gateway/lease/store/redis.ts';
+import { SCAN_SCRIPT } from '../../../../gateway/lease/store/scan-script.ts';
 import { CREDIT_SCRIPT, RATE_SCRIPT } from '../../../../gateway/lease/store/scripts.ts';
 import { createSqliteStore } from '../../../../gateway/lease/store/sqlite.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../../gateway/limits/ledger.ts';
@@ -38,6 +40,7 @@ export const CENTRES: Readonly<Record<string, () => Promise<Centre>>> = {
 export async function memoryCentre(): Promise<Centre> {
   const rates = new Map<number, RateState>();
   const credits = new Map<number, CreditState>();
+  const scans = new Map<number, ScanState>();
   const released: (Released & { accountId: number })[] = [];
   let nowMs = 0;
   let learning = false;
@@ -56,6 +59,12 @@ export async function memoryCentre(): Promise<Centre> {
         released.push(...done.released.map((each) => ({ ...each, accountId })));
         return { kind: 'granted', grant: done.grant };
       }),
+    scans: async (speaker, asks) =>
+      asks.map((ask) => {
+        const { state, grant } = topUpScans(scans.get(ask.accountId), speaker, ask, nowMs, learning);
+        scans.set(ask.accountId, state);
+        return { kind: 'granted', grant };
+      }),
     close: async () => undefined,
   };
   return {
@@ -66,6 +75,7 @@ export async function memoryCentre(): Promise<Centre> {
     async forget() {
       rates.clear();
       credits.clear();
+      scans.clear();
     },
     [Symbol.asyncDispose]: async () => undefined,
   };
@@ -94,7 +104,8 @@ async function sqliteCentre(): Promise<Centre> {
     released,
     setLearning: undefined,
     async forget() {
-      for (const table of ['rates', 'credits', 'credit_holdings']) ledgers[0]?.run(`DELETE FROM ${table}`);
+      for (const table of ['rates', 'scans', 'credits', 'credit_holdings'])
+        ledgers[0]?.run(`DELETE FROM ${table}`);
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(stores.map((store) => store.close()));
@@ -109,7 +120,11 @@ const ACCOUNTS = 4;
 const LONG_MS = 1e12;
 
 /** The scripts with their one look at the server's clock turned to a key beside the account's. */
-export const SCRIPTS_ON_TEST_CLOCK = { rate: onTestClock(RATE_SCRIPT), credit: onTestClock(CREDIT_SCRIPT) };
+export const SCRIPTS_ON_TEST_CLOCK = {
+  rate: onTestClock(RATE_SCRIPT),
+  credit: onTestClock(CREDIT_SCRIPT),
+  scans: onTestClock(SCAN_SCRIPT),
+};
 
 function onTestClock(script: string): string {
   const parts = script.split("redis.call('TIME')");
@@ -206,4 +221,8 @@ export function rateAsk(part: Partial<Parameters<LeaseStore['rates']>[1][number]
 export function creditAsk(part: Partial<Parameters<LeaseStore['credits']>[1][number]> = {}) {
   const account = { accountId: 1, revision: 1, total: 1_000 };
   return { ...account, charged: 0, refunded: 0, held: 0, wanted: 0, needed: 0, ...part };
+}
+
+export function scanAsk(part: Partial<Parameters<LeaseStore['scans']>[1][number]> = {}) {
+  return { accountId: 1, revision: 1, scans: 4, kept: 0, wanted: 0, ...part };
 }

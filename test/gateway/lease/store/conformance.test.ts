@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import type { CreditGrant, LeaseStore, RateGrant } from '../../../../gateway/lease/messages.ts';
-import { CENTRES, type Centre, creditAsk, rateAsk, speaker } from './centres.ts';
+import type { CreditGrant, LeaseStore, RateGrant, ScanGrant } from '../../../../gateway/lease/messages.ts';
+import { CENTRES, type Centre, creditAsk, rateAsk, scanAsk, speaker } from './centres.ts';
 
 /** What every centre promises, whichever store it lives in: two processes meet there. */
 describe.each(Object.entries(CENTRES))('%s', (_, start) => {
@@ -44,6 +44,16 @@ describe.each(Object.entries(CENTRES))('%s', (_, start) => {
     const [answer] = (await (name === 'a' ? a : b)?.credits(by, [creditAsk(part)])) ?? [];
     if (answer?.kind !== 'granted') throw new Error('the store failed');
     return answer.grant satisfies CreditGrant;
+  }
+
+  async function scan(
+    name: 'a' | 'b',
+    part: Parameters<typeof scanAsk>[0],
+    by = speaker(name, ++seq, fence),
+  ) {
+    const [answer] = (await (name === 'a' ? a : b)?.scans(by, [scanAsk(part)])) ?? [];
+    if (answer?.kind !== 'granted') throw new Error('the store failed');
+    return answer.grant satisfies ScanGrant;
   }
 
   test('what one process holds of a burst the other cannot have, until it gives it back', async () => {
@@ -99,6 +109,37 @@ describe.each(Object.entries(CENTRES))('%s', (_, start) => {
     expect(await credit('a', { total: 500, charged: 100, wanted: 400 })).toMatchObject({ recalled: true });
     expect(await credit('a', { total: 500, charged: 100, wanted: 0 })).toMatchObject({ allowance: 0 });
     expect(await credit('b', { total: 500, wanted: 10, needed: 10 })).toMatchObject({ allowance: 10 });
+  });
+
+  test('places for scans are given once, to those that wait longest, and come back when they are given back', async () => {
+    expect(await scan('a', { wanted: 3 })).toMatchObject({ held: 3, lifeMs: 5_000, others: false, fair: 4 });
+    await wait(10);
+    expect(await scan('b', { wanted: 4 })).toMatchObject({ held: 1, fair: 2 });
+    await wait(10);
+    expect(await scan('a', { kept: 2, wanted: 4 })).toMatchObject({ held: 2, others: true, fair: 2 });
+    expect(await scan('b', { kept: 1, wanted: 4 })).toMatchObject({ held: 2, others: true });
+    await wait(1_100);
+    expect(await scan('b', { kept: 0, wanted: 0 })).toMatchObject({ held: 0, others: false });
+    expect(await scan('a', { kept: 2, wanted: 9 })).toMatchObject({ held: 4 });
+  });
+
+  test('places of a process that says nothing come back after five seconds', async () => {
+    await scan('a', { wanted: 4 });
+    await wait(4_999);
+    expect(await scan('b', { wanted: 4 })).toMatchObject({ held: 0 });
+    await wait(1);
+    expect(await scan('b', { wanted: 4 })).toMatchObject({ held: 4 });
+    expect(await scan('a', { kept: 1, wanted: 1 })).toMatchObject({ held: 1, others: true });
+    expect(await scan('b', { kept: 4, wanted: 4 })).toMatchObject({ held: 4, others: true });
+  });
+
+  test('a message about scans that comes twice or late changes nothing', async () => {
+    const first = speaker('a', ++seq, fence);
+    const once = await scan('a', { wanted: 2 }, first);
+    expect(await scan('a', { wanted: 2 }, first)).toEqual(once);
+    await scan('a', { kept: 0, wanted: 0 });
+    expect(await scan('a', { wanted: 2 }, first)).toMatchObject({ held: 0 });
+    expect(await scan('b', { wanted: 4 })).toMatchObject({ held: 4 });
   });
 
   test('the newer plan and the newer total count, and an older word does not bring them back', async () => {

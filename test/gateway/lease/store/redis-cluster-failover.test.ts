@@ -34,7 +34,7 @@ async function joined(): Promise<LeaseStore> {
 
 let seq = 0;
 
-test('a replica that takes over without the last grants does not grant them again', async () => {
+test('L9 a replica that takes over without the last grants does not grant them again', async () => {
   const admin = new Cluster([cluster.url], { redisOptions: { maxRetriesPerRequest: null } });
   const accountId = await accountOn(admin, second().port);
   const key = `{sluice:${accountId}}:credit`;

@@ -119,7 +119,7 @@ test('an account that was never charged is granted at once', async () => {
   expect(await told('a', { wanted: 400 })).toMatchObject({ allowance: 400, learning: false });
 });
 
-test('a replica that takes over without the last grants does not grant them again', async () => {
+test('L9 a replica that takes over without the last grants does not grant them again', async () => {
   await using replica = await startRedis();
   using replication = startTcpProxy(server.port);
   await Promise.all([join('a'), join('b')]);
@@ -141,7 +141,7 @@ test('a replica that takes over without the last grants does not grant them agai
   expect(grant).toMatchObject({ learning: false, allowance: 550, available: 0 });
 }, 15_000);
 
-test('what is cut between its execution and its reply is neither granted nor charged twice', async () => {
+test('L10 what is cut between its execution and its reply is neither granted nor charged twice', async () => {
   await Promise.all([join('a'), join('b')]);
   const charged = { a: 0, b: 0 };
   let slowestMs = 0;

@@ -96,7 +96,7 @@ test('what is said to a store that answers nothing is bounded', async () => {
   expect(await backAfterMs(to)).toBeLessThan(BACK_MS);
 });
 
-test('a store whose server is not there yet fails at once, and answers when it has come', async () => {
+test('C6 a store whose server is not there yet fails at once, and answers when it has come', async () => {
   const port = freePort();
   store = openedRedis({ url: `redis://127.0.0.1:${port}` });
   const { tookMs, kinds } = await tell(store);
@@ -146,7 +146,7 @@ describe('an operator is told', () => {
     await using other = await startRedis(['--requirepass', 'secret']);
     const said = Promise.withResolvers<string>();
     store = openedRedis({ url: other.url.replace('//', '//:wrong@'), onWarning: said.resolve });
-    expect(await said.promise).toContain('Redis refuses the gateway (WRONGPASS');
+    expect(await said.promise).toContain('Redis refuses a command (WRONGPASS');
     expect(await said.promise).not.toContain('wrong@');
     await store.close();
     store = openedRedis({ url: other.url.replace('//', '//:secret@') });

@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/limits/ledger.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { opened } from '../../test/started/gateway.ts';
+import { startRedis } from '../../test/started/redis.ts';
+import { admitted, type Answers } from '../answers.ts';
+import { offering } from '../offering.ts';
+import { atMost, type Finding, said } from './finding.ts';
+import { CALL, startSubject } from './subject.ts';
+
+/** A flood of one key, and what the processes made of it. */
+export type Flooded = Readonly<{
+  seconds: number;
+  seen: Answers;
+  /** Scripts that Redis ran meanwhile, with those of the second after. */
+  scripts: number;
+  /** Of each process: calls let in and refused, as its usage says. */
+  processes: readonly Readonly<{ calls: number; refused: number }>[];
+}>;
+
+const PROCESSES = 4;
+const RPS = 100;
+/** Messages of one contended account a second and process: one in 200 ms, and a few at once after a rest. */
+const MESSAGES = 5;
+const AT_ONCE = 6;
+const SETTLE_MS = 1_000;
+
+/** As many calls of one key as the machine takes, far above its rate (limits.md 5, rows 12 and 14). */
+export async function flood(perSecond: number, seconds: number, signal: AbortSignal): Promise<Flooded> {
+  await using redis = await startRedis();
+  const extra = `[plans.flooded]\nrps = ${RPS}\nburst = ${RPS}\n`;
+  await using subject = await startSubject({ processes: PROCESSES, extra, redisUrl: redis.url });
+  const { crew } = subject;
+  const to = { url: crew.url.href, key: crew.key('flooded'), bodies: [CALL], connections: 128 };
+  const before = await scriptsOf(redis.cli);
+  const seen = await offering({ ...to, perSecond, seconds }, signal);
+  await systemClock.sleep(SETTLE_MS, signal);
+  const scripts = (await scriptsOf(redis.cli)) - before;
+  crew.kill('SIGTERM');
+  await crew.exited;
+  using ledger = opened(join(crew.folder, LEDGER_FILE), LEDGER_MIGRATIONS);
+  const processes = ledger
+    .query<{ calls: number; refused: number }, []>(
+      'SELECT sum(calls) AS calls, sum(refused) AS refused FROM usage_hours GROUP BY node',
+    )
+    .all();
+  return { seconds, seen, scripts, processes };
+}
+
+async function scriptsOf(cli: (...words: readonly string[]) => Promise<string>): Promise<number> {
+  const stats = await cli('INFO', 'commandstats');
+  return [...stats.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+)/gm)].reduce(
+    (sum, [, n]) => sum + Number(n),
+    0,
+  );
+}
+
+/** That refusing costs the centre next to nothing, however many are refused. */
+export function cheapness({ seconds, seen, scripts }: Flooded): readonly Finding[] {
+  const most = PROCESSES * (MESSAGES * (seconds + SETTLE_MS / 1_000) + AT_ONCE);
+  return [
+    said('offered a second', (seen.length / seconds).toFixed(0)),
+    atMost('admitted', admitted(seen), RPS * (seconds + 1) + PROCESSES * Math.ceil(0.02 * RPS)),
+    atMost('scripts that Redis ran', scripts, most),
+    atMost('scripts a call', scripts / seen.length, 0.01, 4),
+  ];
+}
+
+/** That a caller is let in as often whichever process has its connection: shares go by what is offered. `most`: how far from equal. */
+export function fairness({ processes }: Flooded, most: number): readonly Finding[] {
+  const chances = processes.map(({ calls, refused }) => calls / (calls + refused));
+  const calls = processes.reduce((sum, each) => sum + each.calls, 0);
+  const offered = processes.reduce((sum, each) => sum + each.calls + each.refused, 0);
+  const furthest = Math.max(...chances.map((chance) => Math.abs((chance * offered) / calls - 1)));
+  // The first burst is for who asks first.
+  return [atMost('furthest from an equal chance', furthest, most + RPS / calls, 3)];
+}

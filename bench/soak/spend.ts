@@ -1,0 +1,23 @@
+import { type Answers, outcomes } from '../answers.ts';
+import type { Offer } from '../offer.ts';
+import { offering, soonMs } from '../offering.ts';
+
+const ROUND_SECONDS = 2;
+const ROUNDS_MAX = 60;
+
+/** Offers in rounds until nobody has a credit left; gives all answers on the clock that began at `sinceMs` of the wall's. */
+export async function spendRest(
+  to: Omit<Offer, 'seconds' | 'startMs'>,
+  sinceMs: number,
+  signal: AbortSignal,
+): Promise<Answers> {
+  const all: Answers[] = [];
+  for (let round = 0; round < ROUNDS_MAX && !signal.aborted; round++) {
+    const startMs = soonMs();
+    const answers = await offering({ ...to, seconds: ROUND_SECONDS, startMs }, signal);
+    all.push(answers.map((answer) => ({ ...answer, sentMs: answer.sentMs + startMs - sinceMs })));
+    // The last credits may lie with a process that gives them back within a second: till then it is 429.
+    if ((outcomes(answers)['out-of-credits'] ?? 0) === answers.length) break;
+  }
+  return all.flat();
+}

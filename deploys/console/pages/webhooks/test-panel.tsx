@@ -1,0 +1,81 @@
+/** @jsxImportSource preact */
+import type { Delivery } from '../../../webhooks/send-again.ts';
+import type { PageAccount } from '../../asked.ts';
+import { ownPath } from '../../own-path.ts';
+import { Link } from '../../page/link.tsx';
+import { Notice } from '../../page/notice.tsx';
+import { latencyText } from '../../page/number.ts';
+import { Submit } from '../../page/form.tsx';
+import { AnswerBody } from '../deliveries/answer-body.tsx';
+import { attemptText } from '../deliveries/outcome.tsx';
+import { deliveryPath } from '../deliveries/paths.ts';
+
+/** How long the page waits for the attempt of a test; an attempt takes 13 s at most. */
+const WAITED_MS = 13_000;
+
+/** The button that sends a test; with JavaScript its result comes into `TestResult` beside it. */
+export function TestForm({ path }: Readonly<{ path: string }>) {
+  return (
+    <form
+      method="post"
+      action={ownPath(`${path}/test`)}
+      hx-post={ownPath(`${path}/test`)}
+      hx-target="#test-result"
+      hx-select="#test-result"
+      hx-swap="outerHTML"
+      hx-disabled-elt="find button"
+    >
+      <Submit>Send test</Submit>
+    </form>
+  );
+}
+
+type ResultProps = Readonly<{
+  path: string;
+  account: PageAccount;
+  delivery: Delivery | undefined;
+  nowMs: number;
+}>;
+
+/** How a test ended. While it has not, the page asks again every second. */
+export function TestResult({ path, account, delivery, nowMs }: ResultProps) {
+  if (delivery === undefined) return <div id="test-result" />;
+  const attempt = delivery.tries.at(-1);
+  const link = <Link to={deliveryPath(account, delivery.id)}>See the delivery</Link>;
+  if (attempt !== undefined && attempt.endedAtMs !== null)
+    return (
+      <div id="test-result" role="status">
+        <Notice tone={attempt.state === 'succeeded' ? 'good' : 'bad'}>
+          <p>
+            <strong>Test: {attemptText(attempt)}</strong> in{' '}
+            {latencyText(attempt.endedAtMs - attempt.startedAtMs)}. {link}
+          </p>
+        </Notice>
+        {attempt.answerBody !== null && attempt.answerBody.length > 0 && (
+          <AnswerBody id="test-answer" attempt={attempt} />
+        )}
+      </div>
+    );
+  if (nowMs - delivery.createdAtMs > WAITED_MS)
+    return (
+      <div id="test-result" role="status">
+        <Notice tone="waiting">
+          <p>The test waits for its turn still. {link}</p>
+        </Notice>
+      </div>
+    );
+  return (
+    <div
+      id="test-result"
+      role="status"
+      hx-get={ownPath(`${path}?test=${delivery.id}`)}
+      hx-trigger="load delay:1s"
+      hx-select="#test-result"
+      hx-swap="outerHTML"
+    >
+      <Notice tone="waiting">
+        <p>Test sent. Waiting for the answer, at most 13 seconds … {link}</p>
+      </Notice>
+    </div>
+  );
+}

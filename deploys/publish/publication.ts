@@ -1,0 +1,96 @@
+import { Gauge, type Registry } from 'prom-client';
+import type { Clock } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
+import type { PublishedTerms } from '../../shared/publication/terms.ts';
+import type { Store } from '../../shared/store/open.ts';
+import type { Health } from '../health.ts';
+import { createChanges } from './changes.ts';
+import { takeLastUses } from './last-uses.ts';
+import { runPublisher } from './publish.ts';
+import { LEASE_MS, openRedisHead } from './redis-head.ts';
+import { complaintOf, healthOfPublication, type Standing } from './standing.ts';
+
+/** The publication of accounts, keys, plans and prices to the gateways of other hosts. */
+export type Publication = Readonly<{
+  /** Publishes until `signal` aborts. Never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+  health(): Health;
+  /** Whether what gateways on other hosts count is of this database's accounts. */
+  isOwn(): boolean;
+}>;
+
+export type PublicationDeps = Readonly<{
+  /** The accounts database. */
+  store: Store;
+  url: string;
+  clock: Clock;
+  log: Log;
+  registry: Registry;
+  /** Gives n uniform bytes. */
+  random(bytes: number): Uint8Array;
+  /** Plans and prices as the config has them now; `undefined` when it is unusable. */
+  readTerms(): PublishedTerms | undefined;
+}>;
+
+/** The claim of a deploys that was just killed is waited for without a word. */
+const HELD_QUIETLY_MS = LEASE_MS + 2_000;
+
+/** `undefined` when `url` is no address of a Redis. */
+export function createPublication(deps: PublicationDeps): Publication | undefined {
+  const { store, url, clock, log, random, registry, readTerms } = deps;
+  const name = () => Buffer.from(random(16)).toString('hex');
+  const holder = name();
+  const changes = createChanges(store);
+  const head = openRedisHead({
+    url,
+    origin: changes.origin,
+    holder,
+    clock,
+    random: () => Buffer.from(random(4)).readUInt32BE() / 2 ** 32,
+    onWarning: (warning) => log.warn({ warning }, 'redis'),
+  });
+  if (head === undefined) return undefined;
+  const gauge = gaugeOf(registry);
+  let standing: Standing = { kind: 'away' };
+  let told: Standing['kind'] = 'away';
+  let sinceMs = clock.monotonic();
+  let claimedMs = Number.NEGATIVE_INFINITY;
+
+  function noteStanding(now: Standing): void {
+    if (now.kind !== standing.kind) sinceMs = clock.monotonic();
+    standing = now;
+    gauge.set(now.kind === 'publishing' ? 1 : 0);
+    if (now.kind === 'publishing') claimedMs = clock.monotonic();
+    if (now.kind === told || isQuiet()) return;
+    told = now.kind;
+    const complaint = complaintOf(now);
+    if (complaint !== undefined) log.error(complaint);
+    else if (now.kind === 'away') log.warn('Redis does not answer: changes of accounts and keys wait');
+    else log.info('accounts and keys are published');
+  }
+
+  function isQuiet(): boolean {
+    return standing.kind === 'held' && clock.monotonic() - sinceMs < HELD_QUIETLY_MS;
+  }
+
+  const isOwn = () => clock.monotonic() - claimedMs < LEASE_MS;
+  return {
+    async run(signal) {
+      const publisher = { changes, head, holder, clock, makeEpoch: name, readTerms, noteStanding };
+      await Promise.all([
+        runPublisher(publisher, signal),
+        takeLastUses({ store, head, isOwn, clock }, signal),
+      ]);
+    },
+    health: () => (isQuiet() ? { isWell: true, sentence: 'ok' } : healthOfPublication(standing)),
+    isOwn,
+  };
+}
+
+function gaugeOf(registry: Registry): Gauge {
+  return new Gauge({
+    name: 'deploys_accounts_published',
+    help: 'With storage.redis: 1 while this deploys publishes accounts and keys to gateways on other hosts, else 0',
+    registers: [registry],
+  });
+}

@@ -1,0 +1,139 @@
+import { CELL_COUNTER_NAMES, CELL_COUNTERS } from '../../shared/ledger/counters.ts';
+import { type CellPlace, NO_HOUR } from '../../shared/ledger/shared-usage.ts';
+import type { Migrations, Store } from '../../shared/store/open.ts';
+
+/**
+ * `unsent`: cells, and with hour -1 spendings, of this host's nodes that were written since another host was last told
+ * of them; `version` grows with every write. `outbox`: the life of Redis in which all before was sent.
+ */
+export const OUTBOX_MIGRATIONS: Migrations = {
+  'ledger-5-outbox': `
+    CREATE TABLE unsent (
+      account_id INTEGER NOT NULL,
+      hour INTEGER NOT NULL,
+      key_id TEXT NOT NULL,
+      method TEXT NOT NULL,
+      node TEXT NOT NULL,
+      version INTEGER NOT NULL,
+      PRIMARY KEY (account_id, hour, key_id, method, node)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE outbox (one INTEGER PRIMARY KEY CHECK (one = 1), life TEXT) STRICT;
+    INSERT INTO outbox VALUES (1, NULL);
+  `,
+};
+
+/** A cell as it is to be sent, with what its node has spent of the account at the same instant. */
+export type Unsent = CellPlace &
+  Readonly<{
+    version: number;
+    /** `undefined`: there is no such cell, only what was spent. */
+    counters: readonly number[] | undefined;
+    charged: number;
+    refunded: number;
+  }>;
+
+/** What is still to be told to deploys. All of it throws when the ledger does not answer. */
+export type Outbox = Readonly<{
+  /** What waits, an account's together; one instant of the ledger. */
+  some(most: number): readonly Unsent[];
+  /** Forgets what was sent, unless it was written again meanwhile. */
+  sent(rows: readonly Unsent[]): void;
+  /** The life of Redis in which all was sent; `null`: none. */
+  life(): string | null;
+  setLife(life: string): void;
+  /** Has what this host's nodes counted in an hour sent again. */
+  again(hour: number): void;
+  /** Has what this host's nodes spent sent again. */
+  spentAgain(): void;
+  /**
+   * Drops some of what was counted before an hour and is sent, on a host where nobody rolls it up; gives whether there
+   * may be more. What it says of spendings is kept.
+   */
+  prune(beforeHour: number): boolean;
+  /** The oldest hour that is in the ledger. */
+  firstHour(): number | undefined;
+}>;
+
+/** Rows dropped in one transaction. */
+const PRUNED_MAX = 500;
+
+/** What is sent of a cell, in this order; what an older version did not send is 0. */
+const COLUMNS = CELL_COUNTER_NAMES.map((name) => CELL_COUNTERS[name]);
+
+const PLACE = 'account_id, hour, key_id, method, node';
+const PLACE_OF_HOURS = 'hour, account_id, key_id, method, node';
+
+/**
+ * Notes every write of cells and spendings that is made through `ledger`, in the write's own transaction. The triggers
+ * are this connection's alone: what deploys writes into the same file comes from elsewhere, and is not sent back.
+ */
+export function noteUnsent(ledger: Store): void {
+  const again = 'ON CONFLICT DO UPDATE SET version = version + 1';
+  for (const event of ['INSERT', 'UPDATE']) {
+    ledger.run(`CREATE TEMP TRIGGER IF NOT EXISTS cell_${event} AFTER ${event} ON main.usage_hours BEGIN
+      INSERT INTO unsent VALUES (new.account_id, new.hour, new.key_id, new.method, new.node, 1) ${again}; END`);
+    ledger.run(`CREATE TEMP TRIGGER IF NOT EXISTS spent_${event} AFTER ${event} ON main.spent BEGIN
+      INSERT INTO unsent VALUES (new.account_id, ${NO_HOUR}, '', '', new.node, 1) ${again}; END`);
+  }
+}
+
+type Pruned = Readonly<{ account_id: number; node: string; charged: number; returned: number }>;
+type Row = CellPlace &
+  Readonly<Record<string, number | string | null>> &
+  Readonly<{ version: number; charged_ever: number | null; refunded_ever: number | null }>;
+
+export function createOutbox(ledger: Store): Outbox {
+  const columns = COLUMNS.map((column) => `u.${column}`).join(', ');
+  const some = ledger.prepare<Row, [number]>(`
+    SELECT n.account_id AS accountId, n.hour, n.key_id AS keyId, n.method, n.node, n.version, ${columns},
+      s.charged AS charged_ever, s.refunded AS refunded_ever
+    FROM (SELECT * FROM unsent ORDER BY ${PLACE} LIMIT ?) AS n
+    LEFT JOIN usage_hours AS u USING (${PLACE}) LEFT JOIN spent AS s USING (account_id, node)`);
+  const drop = ledger.prepare<null, [number, number, string, string, string, number]>(`
+    DELETE FROM unsent WHERE account_id = ? AND hour = ? AND key_id = ? AND method = ? AND node = ? AND version = ?`);
+  const sent = ledger.transaction((rows: readonly Unsent[]) => {
+    for (const { accountId, hour, keyId, method, node, version } of rows)
+      drop.run(accountId, hour, keyId, method, node, version);
+  });
+  const lifeOf = ledger.prepare<{ life: string | null }, []>('SELECT life FROM outbox');
+  const first = ledger.prepare<{ hour: number | null }, []>('SELECT min(hour) AS hour FROM usage_hours');
+  const old = ledger.prepare<Pruned, [number]>(`
+    DELETE FROM usage_hours WHERE (${PLACE_OF_HOURS}) IN (
+      SELECT ${PLACE_OF_HOURS} FROM usage_hours AS u WHERE hour < ? AND NOT EXISTS (
+        SELECT 1 FROM unsent AS n WHERE n.account_id = u.account_id AND n.hour = u.hour AND n.key_id = u.key_id
+          AND n.method = u.method AND n.node = u.node) LIMIT ${PRUNED_MAX}) RETURNING account_id, node, charged, returned`);
+  const settle = ledger.prepare<null, [number, string, number, number]>(`
+    INSERT INTO usage_settled VALUES (?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET charged = charged + excluded.charged, returned = returned + excluded.returned`);
+  const prune = ledger.transaction((beforeHour: number): boolean => {
+    const rows = old.all(beforeHour);
+    for (const { account_id, node, charged, returned } of rows)
+      if (charged > 0 || returned > 0) settle.run(account_id, node, charged, returned);
+    return rows.length === PRUNED_MAX;
+  });
+  const own = 'node IN (SELECT node FROM nodes)';
+
+  return {
+    some: (most) => some.all(most).map(unsentFrom),
+    sent: (rows) => sent.immediate(rows),
+    life: () => lifeOf.get()?.life ?? null,
+    setLife: (life) => void ledger.run('UPDATE outbox SET life = ?', [life]),
+    again: (hour) =>
+      void ledger.run(
+        `INSERT OR IGNORE INTO unsent SELECT ${PLACE}, 1 FROM usage_hours WHERE hour = ? AND ${own}`,
+        [hour],
+      ),
+    spentAgain: () =>
+      void ledger.run(`INSERT OR IGNORE INTO unsent
+        SELECT account_id, ${NO_HOUR}, '', '', node, 1 FROM spent WHERE ${own}`),
+    prune: (beforeHour) => prune.immediate(beforeHour),
+    firstHour: () => first.get()?.hour ?? undefined,
+  };
+}
+
+function unsentFrom(row: Row): Unsent {
+  const { accountId, hour, keyId, method, node, version, charged_ever, refunded_ever } = row;
+  const counters = row['calls'] === null ? undefined : COLUMNS.map((column) => Number(row[column]));
+  const spent = { charged: charged_ever ?? 0, refunded: refunded_ever ?? 0 };
+  return { accountId, hour, keyId, method, node, version, counters, ...spent };
+}

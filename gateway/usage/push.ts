@@ -1,0 +1,199 @@
+import type { Clock } from '../../shared/clock.ts';
+import {
+  CELLS_CLOCK,
+  cellField,
+  cellsKey,
+  CHANGED_CELLS,
+  countersText,
+  placeText,
+  SHARED_USAGE_LIFE_MS,
+  spentKey,
+  USAGE_LIFE,
+} from '../../shared/ledger/shared-usage.ts';
+import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
+import type { Outbox, Unsent } from './outbox.ts';
+
+/** Tells deploys on another host what this host's processes counted. */
+export type Push = Readonly<{
+  /** Sends what waits, again and again until `signal` aborts. Never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Sends what waits once more and ends the connection. */
+  close(): Promise<void>;
+}>;
+
+type Deps = Readonly<{
+  outbox: Outbox;
+  url: string;
+  clock: Clock;
+  /** A number from 0 up to 1. */
+  random(): number;
+  /** A UUID. */
+  makeId(): string;
+  /** Whether deploys is on another host, and nobody rolls up what is counted here. */
+  isAway(): boolean;
+  onWarning(sentence: string): void;
+}>;
+
+const PUSH_MS = 1_000;
+/** Cells in one round: a few milliseconds of SQLite and of Redis. */
+const CELLS_AT_ONCE = 500;
+const PAUSE_MS = 5;
+const DEADLINE_MS = 1_000;
+const HOUR_MS = 3_600_000;
+/** What was counted here and sent is kept for 90 days, as deploys keeps its hours. */
+const KEPT_HOURS = 90 * 24;
+
+/**
+ * Keys: spent, cells. Words: life in ms, how many nodes; a node with its counters each; a field with its counters each.
+ * The larger of two numbers stands, so that what comes twice or late changes nothing.
+ */
+const PUT_CELLS: RedisScript = {
+  keys: 2,
+  lua: `
+local function put(key, field, new)
+  local old, was, now = redis.call('HGET', key, field), {}, {}
+  if old then for n in string.gmatch(old, '%d+') do was[#was + 1] = n end end
+  for n in string.gmatch(new, '%d+') do
+    local before = was[#now + 1]
+    now[#now + 1] = (before and tonumber(before) > tonumber(n)) and before or n
+  end
+  for i = #now + 1, #was do now[i] = was[i] end
+  redis.call('HSET', key, field, table.concat(now, ','))
+  redis.call('PEXPIRE', key, ARGV[1])
+end
+local nodes = tonumber(ARGV[2])
+for i = 3, #ARGV, 2 do put(i < 3 + 2 * nodes and KEYS[1] or KEYS[2], ARGV[i], ARGV[i + 1]) end
+return 'put'`,
+};
+
+/** Keys: changed, clock. Words: life in ms, then places. They are taken after all that changed before. */
+const NOTE_CELLS: RedisScript = {
+  keys: 2,
+  lua: `
+local at = redis.call('INCR', KEYS[2])
+for i = 2, #ARGV do redis.call('ZADD', KEYS[1], at, ARGV[i]) end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+redis.call('PEXPIRE', KEYS[2], ARGV[1])
+return 'put'`,
+};
+
+/** Keys: life. Words: a new name, its life in ms. Replies the name that stands. */
+const LIVE: RedisScript = {
+  keys: 1,
+  lua: `
+redis.call('SET', KEYS[1], ARGV[1], 'NX')
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return redis.call('GET', KEYS[1])`,
+};
+
+type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
+type Scripted = RedisClient & Record<'sluicePutCells' | 'sluiceNoteCells' | 'sluiceLive', Script>;
+
+/** Opens the way to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
+export function openPush({ outbox, url, clock, random, makeId, isAway, onWarning }: Deps): Push | undefined {
+  let mayBeLost = false;
+  let tidied = 0;
+  const found = openRedisLink({
+    url,
+    deadlineMs: DEADLINE_MS,
+    scripts: { sluicePutCells: PUT_CELLS, sluiceNoteCells: NOTE_CELLS, sluiceLive: LIVE },
+    clock,
+    random,
+    onWarning,
+    onStranger: () => void (mayBeLost = true),
+  });
+  if (found === undefined) return undefined;
+  const link = found;
+
+  async function round(signal: AbortSignal): Promise<void> {
+    const client = link.client();
+    if (client === undefined) return;
+    const scripted = client as Scripted; // the link was opened with these scripts
+    try {
+      await remember(scripted, signal);
+      for (;;) {
+        const rows = outbox.some(CELLS_AT_ONCE);
+        if (rows.length === 0) return;
+        for (const group of grouped(rows)) await scripted.sluicePutCells(...wordsOf(group));
+        await scripted.sluiceNoteCells(
+          CHANGED_CELLS,
+          CELLS_CLOCK,
+          SHARED_USAGE_LIFE_MS,
+          ...rows.map(placeText),
+        );
+        outbox.sent(rows);
+        if (rows.length < CELLS_AT_ONCE || signal.aborted) return;
+        await clock.sleep(PAUSE_MS, signal);
+      }
+    } catch (error) {
+      // Redis or the ledger does not answer; what waits goes on waiting, on disk.
+      link.refused(error);
+    }
+  }
+
+  /** Has what a Redis may have lost, or never knew, sent again: as far back as it would have kept it. */
+  async function remember(client: Scripted, signal: AbortSignal): Promise<void> {
+    const life = String(await client.sluiceLive(USAGE_LIFE, makeId(), SHARED_USAGE_LIFE_MS));
+    const known = outbox.life();
+    if (life === known && !mayBeLost) return;
+    mayBeLost = false;
+    try {
+      const now = Math.floor(clock.now() / HOUR_MS);
+      const kept = known === null ? 0 : now - SHARED_USAGE_LIFE_MS / HOUR_MS;
+      outbox.spentAgain();
+      for (let hour = Math.max(kept, outbox.firstHour() ?? now); hour <= now; hour++) {
+        outbox.again(hour);
+        if (signal.aborted) throw new Error('stopped on the way');
+        await clock.sleep(PAUSE_MS, signal);
+      }
+      outbox.setLife(life);
+    } catch (error) {
+      mayBeLost = true;
+      throw error;
+    }
+  }
+
+  async function tidy(signal: AbortSignal): Promise<void> {
+    const hour = Math.floor(clock.now() / HOUR_MS);
+    if (hour === tidied || !isAway()) return;
+    try {
+      while (outbox.prune(hour - KEPT_HOURS) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
+      tidied = hour;
+    } catch {
+      // The ledger is busy; the next round tries again.
+    }
+  }
+
+  async function run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await round(signal);
+      await tidy(signal);
+      await clock.sleep(PUSH_MS, signal);
+    }
+  }
+
+  return {
+    run,
+    async close() {
+      await round(new AbortController().signal);
+      await link.close();
+    },
+  };
+}
+
+/** Those of one account and hour together, for they are in one place of Redis. */
+function grouped(rows: readonly Unsent[]): Iterable<readonly Unsent[]> {
+  return Map.groupBy(rows, ({ accountId, hour }) => `${accountId} ${hour}`).values();
+}
+
+function wordsOf(group: readonly Unsent[]): (string | number)[] {
+  const [{ accountId, hour }] = group as readonly [Unsent]; // no group is empty
+  const spent = new Map(
+    group.map(({ node, charged, refunded }) => [node, countersText([charged, refunded])]),
+  );
+  const cells = group.flatMap((cell) =>
+    cell.counters === undefined ? [] : [cellField(cell), countersText(cell.counters)],
+  );
+  const keys = [spentKey(accountId), cellsKey(accountId, hour)];
+  return [...keys, SHARED_USAGE_LIFE_MS, spent.size, ...[...spent].flat(), ...cells];
+}

@@ -1,0 +1,36 @@
+import { expect, test } from 'bun:test';
+import { createLeases } from '../../../gateway/lease/leases.ts';
+import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
+
+const PLAN = { rps: 100, burst: 100, credits: undefined, batchMax: 1, scans: 1 };
+const PRICE = { calls: 1, credits: 0 };
+const KEY_ID = keyIdOf(hashOf(makeApiKey((bytes) => new Uint8Array(bytes))));
+const PATIENCE = { rate: true, credits: true, storeOut: false };
+
+test('when more new accounts come than the centre can be told of, the rest waits for it and memory is bounded', () => {
+  const leases = createLeases({
+    spendingOf: () => ({ charged: 0, refunded: 0 }),
+    revision: () => 1,
+    share: 0.5,
+  });
+  const decide = (accountId: number, nowMs: number) => {
+    const caller = { keyId: KEY_ID, accountId, plan: 'p', creditsGranted: undefined };
+    const account = leases.accountOf(caller, PLAN, nowMs);
+    leases.offer(account, caller, PRICE, nowMs);
+    return leases.decide(account, PRICE, nowMs, PATIENCE).kind;
+  };
+  const CALLS = 50_000;
+  const kinds = new Map<string, number>();
+  for (let id = 0; id < CALLS; id++) {
+    const kind = decide(id, 1_000);
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+  }
+  expect(kinds.get('taken')).toBeLessThanOrEqual(16_384);
+  expect(kinds.get('ask')).toBe(CALLS - (kinds.get('taken') ?? 0));
+  // Those that were refused in the end owe nothing: at rest they leave memory, and only those that owe stay.
+  for (let turn = 0; turn < 2; turn++) leases.forgetIdle(20_000, CALLS + 1);
+  expect(leases.size).toBe(kinds.get('taken') ?? 0);
+  // The centre was told of all: there is room again.
+  while (leases.collect(20_100, 60, 256).rates.length > 0);
+  expect(decide(CALLS, 20_200)).toBe('taken');
+});

@@ -1,0 +1,225 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { Redis } from 'ioredis';
+import { type ApiKey, hashOf } from '../../shared/keys/api-key.ts';
+import { startBackend } from '../fakes/backend.ts';
+import { createHost, waited } from '../started/host.ts';
+import { type StartedRedis, startRedis } from '../started/redis.ts';
+
+/** A second host that has nothing but Redis (limits.md 5, rows 17 and 19). */
+let backend: ReturnType<typeof startBackend>;
+let redis: StartedRedis;
+let one: ReturnType<typeof createHost>;
+let two: ReturnType<typeof createHost>;
+
+beforeAll(() => void (backend = startBackend()));
+afterAll(() => backend[Symbol.asyncDispose]());
+beforeEach(async () => {
+  redis = await startRedis(QUICK_REPLICAS);
+  const options = { redisUrl: redis.url, backendUrl: backend.url };
+  [one, two] = [createHost(options), createHost(options)];
+  await one.startDeploys();
+  await waited(async () => (await one.metric('deploys', 'deploys_accounts_published')) === 1);
+});
+afterEach(async () => {
+  await Promise.all([one[Symbol.asyncDispose](), two[Symbol.asyncDispose]()]);
+  await redis[Symbol.asyncDispose]();
+});
+
+const QUICK_REPLICAS = ['--repl-diskless-sync-delay', '0'];
+
+/** What a change may take to be known on the other host, in milliseconds. */
+const KNOWN_MS = 1_000;
+/** When a gateway has noticed that Redis is away: two seconds and a look. */
+const STALE_MS = 2_600;
+
+describe('a gateway on a second host', () => {
+  test('knows keys a second after they are made, and refuses them a second after they are revoked', async () => {
+    await two.startGateway();
+    const { key, id } = await one.key('payer', 'pro');
+    expect(await waited(async () => (await two.status(key)) === 200)).toBeLessThan(KNOWN_MS);
+    await one.cli('key', 'revoke', id);
+    expect(await waited(async () => (await two.status(key)) === 401)).toBeLessThan(KNOWN_MS);
+    expect(await two.status('sluice_nonsense')).toBe(401);
+  }, 30_000);
+
+  test('follows a rotation with its grace, a suspension, another plan and new plans', async () => {
+    await two.startGateway();
+    const { key, id } = await one.key('payer', 'pro');
+    await waited(async () => (await two.status(key)) === 200);
+    const [heir] = await one.cli('key', 'rotate', id, '--grace', '2s');
+    const untilMs = performance.now() + 2_000;
+    const next = heir?.['key'] ?? '';
+    expect(await waited(async () => (await two.status(next)) === 200)).toBeLessThan(KNOWN_MS);
+    expect(await two.status(key)).toBe(200);
+    await waited(() => performance.now() > untilMs);
+    expect(await two.status(key)).toBe(401);
+
+    const accounts = one.accounts();
+    accounts.run("UPDATE accounts SET suspended = 1 WHERE name = 'payer'");
+    expect(await waited(async () => (await two.status(next)) === 401)).toBeLessThan(KNOWN_MS);
+    accounts.run("UPDATE accounts SET suspended = 0 WHERE name = 'payer'");
+    accounts.close();
+    await waited(async () => (await two.status(next)) === 200);
+
+    const policy = async () => (await two.post(next)).headers.get('ratelimit-policy');
+    expect(await policy()).toContain('q=200;w=2');
+    await one.cli('account', 'set', 'payer', '--plan', 'starter');
+    expect(await waited(async () => (await policy())?.includes('q=50;w=2') ?? false)).toBeLessThan(KNOWN_MS);
+    one.configure('[plans.starter]\nrps = 7\nburst = 21\n');
+    await one.cli('config', 'reload');
+    expect(await waited(async () => (await policy())?.includes('q=21;w=3') ?? false)).toBeLessThan(KNOWN_MS);
+  }, 30_000);
+
+  test.each(['gateway', 'deploys'] as const)(
+    "has other plans a second after a SIGHUP to the first host's %s",
+    async (app) => {
+      await Promise.all([one.startGateway(), two.startGateway()]);
+      const { key } = await one.key('payer', 'starter');
+      await waited(async () => (await two.status(key)) === 200);
+      one.configure('[plans.starter]\nrps = 7\nburst = 21\n');
+      one[app]().kill('SIGHUP');
+      const follows = async (host: typeof one) =>
+        (await host.post(key)).headers.get('ratelimit-policy')?.includes('q=21;w=3') ?? false;
+      expect(await waited(async () => (await follows(one)) && (await follows(two)))).toBeLessThan(KNOWN_MS);
+      expect(await one.metric('deploys', 'deploys_accounts_published')).toBe(1);
+    },
+    30_000,
+  );
+
+  test('revokes within a second though it is not told of changes', async () => {
+    await redis.cli('ACL', 'SETUSER', 'default', 'resetchannels');
+    await redis.cli('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await two.startGateway();
+    const { key, id } = await one.key('payer', 'pro');
+    await waited(async () => (await two.status(key)) === 200);
+    await one.cli('key', 'revoke', id);
+    expect(await waited(async () => (await two.status(key)) === 401)).toBeLessThan(KNOWN_MS);
+  }, 30_000);
+
+  test('refuses a key at once that is told to be revoked ahead of its row', async () => {
+    await two.startGateway();
+    const [kept, ended] = [await one.key('kept', 'pro'), await one.key('ended', 'pro')];
+    await waited(async () => (await two.status(kept.key)) === 200 && (await two.status(ended.key)) === 200);
+    // As deploys does while rows are on their way.
+    await redis.cli('HSET', '{sluice:accounts}:head', 'revoked', `k9 ${ended.id}`);
+    expect(await waited(async () => (await two.status(ended.key)) === 401)).toBeLessThan(KNOWN_MS);
+    expect(await two.status(kept.key)).toBe(200);
+  }, 30_000);
+
+  test('calls no key invalid while what is published is lost and not there again', async () => {
+    await two.startGateway();
+    const { key } = await one.key('payer', 'pro');
+    await waited(async () => (await two.status(key)) === 200);
+    one.deploys().kill('SIGKILL');
+    await one.deploys().exited;
+    await redis.cli('FLUSHALL');
+    const unseen = await one.key('unseen', 'pro');
+    await Bun.sleep(STALE_MS); // asking on the way would be guessing keys
+    expect([await two.status(key), await two.status(unseen.key)]).toEqual([200, 503]);
+  }, 30_000);
+
+  test('goes on with known keys while Redis is away, also after a restart, and never calls one invalid that it has not seen', async () => {
+    await two.startGateway();
+    const { key } = await one.key('payer', 'pro');
+    await waited(async () => (await two.status(key)) === 200);
+    await redis.die();
+    expect(await two.status(key)).toBe(200);
+    const unseen = await one.key('unseen', 'pro');
+    await two.status(unseen.key); // may still be unknown, for Redis was there a moment ago
+    await Bun.sleep(STALE_MS); // asking on the way would be guessing keys
+    expect(await two.status(unseen.key)).toBe(503);
+    two.gateway().kill('SIGKILL');
+    await two.gateway().exited;
+    await two.startGateway();
+    expect(await two.status(key)).toBe(200);
+    await redis.restart('empty');
+    const later = await one.key('later', 'pro');
+    await waited(async () => (await two.status(later.key)) === 200);
+    expect(await two.status(key)).toBe(200);
+  }, 30_000);
+
+  test('says 503 and not 401 when it was started without Redis and has never seen one', async () => {
+    const { key } = await one.key('payer', 'pro');
+    await redis.die();
+    await two.startGateway();
+    const answer = await two.post(key);
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1']);
+    expect(await answer.text()).toContain('Key check unavailable');
+    expect((await fetch(new URL('/health', two.gateway().url))).status).toBe(503);
+    await redis.restart('with its data');
+    await waited(async () => (await two.status(key)) === 200);
+  }, 30_000);
+
+  test('has keys that were made while Redis had gone back to an older state', async () => {
+    await two.startGateway();
+    const before = await one.key('before', 'pro');
+    await waited(async () => (await two.status(before.key)) === 200);
+    const older = await startRedis(QUICK_REPLICAS);
+    await older.cli('REPLICAOF', '127.0.0.1', String(redis.port));
+    await waited(async () => (await older.cli('INFO', 'replication')).includes('master_link_status:up'));
+    await older.cli('REPLICAOF', 'NO', 'ONE');
+    // What comes now is lost with the primary.
+    const lost = await one.key('lost', 'pro');
+    await one.cli('key', 'revoke', before.id);
+    await waited(async () => (await two.status(lost.key)) === 200 && (await two.status(before.key)) === 401);
+    const dump = await older.cli('HGETALL', '{sluice:accounts}:head');
+    await redis.cli('FLUSHALL');
+    await redis.cli('REPLICAOF', '127.0.0.1', String(older.port));
+    await waited(async () => (await redis.cli('INFO', 'replication')).includes('master_link_status:up'));
+    await redis.cli('REPLICAOF', 'NO', 'ONE');
+    expect(dump).toContain('epoch');
+    const after = await one.key('after', 'pro');
+    expect(await waited(async () => (await two.status(after.key)) === 200)).toBeLessThan(15_000);
+    expect([await two.status(lost.key), await two.status(before.key)]).toEqual([200, 401]);
+    await older[Symbol.asyncDispose]();
+  }, 40_000);
+
+  test("tells the first host when its keys were used, and no key's material is anywhere in Redis", async () => {
+    await two.startGateway();
+    const { key, id } = await one.key('payer', 'pro');
+    await waited(async () => (await two.status(key)) === 200);
+    const lastUse = async () =>
+      (await one.cli('key', 'list')).find((row) => row['key_id'] === id)?.['last_used_at'];
+    await waited(async () => typeof (await lastUse()) === 'string');
+    expect(Date.parse((await lastUse()) ?? '')).toBeWithin(Date.now() - 15_000, Date.now() + 1);
+    const material = key.slice('sluice_'.length);
+    const all = await everythingIn(redis);
+    expect(all).toContain(id);
+    expect(all).not.toContain(material.slice(0, 12));
+    expect(all).not.toContain(material.slice(-12));
+    const names = await redis.cli('--scan');
+    expect(names).not.toContain(id);
+    expect(names).not.toContain(hashOf(key as ApiKey).toString('hex')); // made by the command line
+  }, 30_000);
+
+  test('with several processes has every one of them follow', async () => {
+    const many = createHost({ redisUrl: redis.url, backendUrl: backend.url, processes: 3 });
+    await many.startGateway();
+    const { key, id } = await one.key('payer', 'scale');
+    const statuses = async () =>
+      new Set(await Promise.all(Array.from({ length: 30 }, () => many.status(key))));
+    await Bun.sleep(KNOWN_MS); // the promise is a second; asking on the way would be guessing keys
+    expect(await statuses()).toEqual(new Set([200]));
+    await one.cli('key', 'revoke', id);
+    await Bun.sleep(KNOWN_MS);
+    expect(await statuses()).toEqual(new Set([401]));
+    await many[Symbol.asyncDispose]();
+  }, 30_000);
+});
+
+/** Every key and value of a server, as text. */
+async function everythingIn({ port }: StartedRedis): Promise<string> {
+  const client = new Redis(port);
+  const parts: unknown[] = [];
+  for await (const names of client.scanStream({ count: 1_000 })) {
+    for (const name of names as string[]) {
+      const type = await client.type(name);
+      if (type === 'hash') parts.push(name, await client.hgetall(name));
+      else if (type === 'stream') parts.push(name, await client.xrange(name, '-', '+'));
+      else if (type === 'zset') parts.push(name, await client.zrange(name, '0', '-1'));
+      else parts.push(name, String(await client.get(name)));
+    }
+  }
+  client.disconnect();
+  return JSON.stringify(parts);
+}

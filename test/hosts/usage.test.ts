@@ -1,0 +1,154 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { findMismatches } from '../../deploys/usage/reconcile.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { startBackend } from '../fakes/backend.ts';
+import { createHost, waited } from '../started/host.ts';
+import { type StartedRedis, startRedis } from '../started/redis.ts';
+
+/** Usage of all hosts in one ledger (limits.md 4 and 5, rows 7 and 18). */
+let backend: ReturnType<typeof startBackend>;
+let redis: StartedRedis;
+let one: ReturnType<typeof createHost>;
+let two: ReturnType<typeof createHost>;
+
+beforeAll(() => void (backend = startBackend()));
+afterAll(() => backend[Symbol.asyncDispose]());
+beforeEach(async () => {
+  redis = await startRedis();
+  const options = {
+    redisUrl: redis.url,
+    backendUrl: backend.url,
+    extra: '[plans.trial]\nrps = 1_000_000\nburst = 1_000_000\n',
+  };
+  [one, two] = [createHost(options), createHost(options)];
+  await one.startDeploys();
+  await waited(async () => (await one.metric('deploys', 'deploys_accounts_published')) === 1);
+  await Promise.all([one.startGateway(), two.startGateway()]);
+});
+afterEach(async () => {
+  await Promise.all([one[Symbol.asyncDispose](), two[Symbol.asyncDispose]()]);
+  await redis[Symbol.asyncDispose]();
+});
+
+type Host = typeof one;
+
+const COUNTED = `SELECT hour, account_id, key_id, method, node, calls, credits, refunded, errors, bytes_out, refused,
+  charged, returned FROM usage_hours ORDER BY node, hour, account_id, key_id, method`;
+
+/** Every cell and every spending that a host's ledger has. */
+function booksOf(host: Host) {
+  const ledger = host.ledger();
+  const [cells, spent] = [COUNTED, 'SELECT * FROM spent ORDER BY node, account_id'].map((sql) =>
+    ledger.query(sql).values(),
+  );
+  ledger.close();
+  return { cells, spent };
+}
+
+/** Whether the first host's ledger has all that another's has, as it is there. */
+function has(all: ReturnType<typeof booksOf>, part: ReturnType<typeof booksOf>): boolean {
+  const holds = (rows: unknown[] | undefined, some: unknown[] | undefined) =>
+    (some ?? []).every((row) => rows?.some((other) => Bun.deepEquals(row, other)));
+  return holds(all.cells, part.cells) && holds(all.spent, part.spent);
+}
+
+const callsIn = (books: ReturnType<typeof booksOf>) =>
+  (books.cells ?? []).reduce((sum: number, row) => sum + Number((row as unknown[])[5]), 0);
+
+/** Calls one after another; gives how many were answered with 200. */
+async function call(host: Host, key: string, times: number): Promise<number> {
+  let answered = 0;
+  for (let i = 0; i < times; i++) {
+    const status = await host.status(key).catch(() => 0);
+    if (status === 200) answered++;
+  }
+  return answered;
+}
+
+describe('usage of two hosts', () => {
+  test('adds up in the first to the unit after the second was killed and started again, and is counted once', async () => {
+    const { key } = await one.key('payer', 'trial');
+    await waited(async () => (await two.status(key)) === 200);
+    await waited(async () => (await one.status(key)) === 200);
+    const own = 1 + (await call(one, key, 40));
+    const [answered] = await Promise.all([
+      call(two, key, 200),
+      Bun.sleep(300).then(() => two.gateway().kill('SIGKILL')), // in the middle of the calls
+    ]);
+    await two.gateway().exited;
+    await two.startGateway();
+    // A trial is let in when the limits of the new process have found Redis.
+    await waited(async () => (await two.status(key)) === 200);
+    const later = 1 + (await call(two, key, 25));
+    expect(later).toBe(26);
+    // Usage is flushed once a second; the journal and what belongs to it at once.
+    await waited(() => callsIn(booksOf(two)) >= 1 + answered + later);
+    await waited(() => has(booksOf(one), booksOf(two)));
+    const [first, second] = [booksOf(one), booksOf(two)];
+    expect(callsIn(second)).toBeWithin(1 + answered + later, 1 + answered + later + 2);
+    expect(callsIn(first)).toBe(own + callsIn(second));
+    const rows = (await one.cli('usage', '--account', 'payer')) as unknown as {
+      calls: number;
+      credits: number;
+    }[];
+    expect(rows.reduce((sum, { calls }) => sum + calls, 0)).toBe(callsIn(first));
+    expect(rows.reduce((sum, { credits }) => sum + credits, 0)).toBe(callsIn(first));
+    const ledger = one.ledger();
+    expect(await findMismatches(ledger, systemClock, new AbortController().signal)).toEqual([]);
+    ledger.close();
+    const account = (await one.cli('account', 'list')).find((row) => row['account'] === 'payer');
+    expect(Number(account?.['credits_left'])).toBe(250_000 - callsIn(first));
+  }, 60_000);
+
+  test('is not lost when Redis is away or begins with nothing before it was taken', async () => {
+    const { key } = await one.key('payer', 'trial');
+    await waited(async () => (await two.status(key)) === 200);
+    one.deploys().kill('SIGKILL');
+    await one.deploys().exited;
+    await call(two, key, 20);
+    // It is in Redis, and nobody takes it.
+    await waited(async () => Number(await redis.cli('ZCARD', '{sluice:usage}:changed')) > 0);
+    const unsent = () => {
+      const ledger = two.ledger();
+      const rows = ledger.query('SELECT * FROM unsent').values().length;
+      ledger.close();
+      return rows;
+    };
+    await waited(() => unsent() === 0);
+    await redis.restart('empty');
+    await waited(async () => (await two.status(key)) === 200);
+    await one.startDeploys();
+    await waited(() => callsIn(booksOf(two)) >= 22 && has(booksOf(one), booksOf(two)), 25_000);
+    expect(callsIn(booksOf(one))).toBe(callsIn(booksOf(two)));
+  }, 60_000);
+
+  test('a trial spends its credits once', async () => {
+    const { key } = await one.key('payer', 'trial');
+    await one.cli('account', 'set', 'payer', '--credits', '60');
+    const statuses: number[] = [];
+    for (let i = 0; i < 400 && statuses.slice(-4).filter((status) => status === 402).length < 4; i++) {
+      const status = await (i % 2 === 0 ? one : two).status(key);
+      statuses.push(status);
+      if (status === 401) await Bun.sleep(100); // the second host does not have the key yet
+      if (status === 429 || status === 503) await Bun.sleep(1_000); // what its Retry-After says
+    }
+    expect(statuses.slice(-4)).toEqual([402, 402, 402, 402]);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(60);
+  }, 60_000);
+});
+
+test('usage stays in Redis for three days at most, and what says so has no end of its own', async () => {
+  const { key } = await one.key('payer', 'trial');
+  await waited(async () => (await two.status(key)) === 200);
+  await waited(async () => (await redis.cli('--scan', '--pattern', '{sluice:*}:usage:*')) !== '');
+  const names = (await redis.cli('--scan')).split('\n');
+  const ends = new Map<string, number>();
+  for (const name of names) ends.set(name, Number(await redis.cli('PTTL', name)));
+  const endless = [...ends].filter(([, ttl]) => ttl === -1).map(([name]) => name.replace(/rows:.*/, 'rows'));
+  expect(endless.toSorted()).toEqual([
+    '{sluice:2}:credit',
+    '{sluice:accounts}:head',
+    '{sluice:accounts}:rows',
+  ]);
+  for (const [name, ttl] of ends) if (/usage|spent/.test(name)) expect(ttl).toBeWithin(1, 72 * 3_600_000 + 1);
+}, 30_000);
