@@ -26,8 +26,8 @@ type Deps = Readonly<{
   clock: Clock;
 }>;
 
-/** What may be read at once: about 30 ms of an account with very much usage, in which everything else here waits. */
-const AT_ONCE_HOURS = 31 * 24;
+/** What is read at once: some ms of an account with very much usage, in which everything else here waits. */
+const AT_ONCE_DAYS = 3;
 const PAUSE_MS = 1;
 
 /** Reads what is long in parts, with a pause between them. Rejects when the ledger cannot be read. */
@@ -53,12 +53,14 @@ export function createReadUsageView({ usage, grid, clock }: Deps): ReadUsageView
   };
 }
 
-/** Cut where months begin, since what is kept no finer than by day or month must not be in two slices. */
+/**
+ * Cut where days begin, since a day that is kept whole must not be in two slices. Months that are kept whole are more
+ * than two years ago: `hours` must not reach that far.
+ */
 export function slicesOf({ fromHour, toHour }: Hours): readonly Hours[] {
-  if (toHour - fromHour <= AT_ONCE_HOURS) return [{ fromHour, toHour }];
   const slices: Hours[] = [];
   for (let from = fromHour; from < toHour;) {
-    const next = monthStartMs(monthOf(from * HOUR_MS).month + 1) / HOUR_MS;
+    const next = 24 * (Math.floor(from / 24) + AT_ONCE_DAYS);
     slices.push({ fromHour: from, toHour: Math.min(next, toHour) });
     from = next;
   }

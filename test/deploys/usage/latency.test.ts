@@ -1,5 +1,5 @@
-import { expect, test } from 'bun:test';
-import { latencyOf } from '../../../deploys/usage/latency.ts';
+import { describe, expect, test } from 'bun:test';
+import { boundOf, latencyOf } from '../../../deploys/usage/latency.ts';
 
 const none = { within10Ms: 0, within50Ms: 0, within250Ms: 0, within1S: 0, slower: 0 };
 
@@ -17,3 +17,17 @@ test.each([
   expect(latencyOf({ ...none, ...counts }, quantile)).toEqual(latency);
 });
 test('where nothing was answered there is none', () => expect(latencyOf(none, 0.5)).toBeUndefined());
+
+describe('a bound that holds', () => {
+  const none = { within10Ms: 0, within50Ms: 0, within250Ms: 0, within1S: 0, slower: 0 };
+  test.each([
+    [{ within10Ms: 1 }, 1, { kind: 'about', ms: 10 }],
+    [{ within10Ms: 50, within50Ms: 50 }, 0.5, { kind: 'about', ms: 10 }],
+    [{ within10Ms: 49, within50Ms: 51 }, 0.5, { kind: 'about', ms: 50 }],
+    [{ within1S: 1, slower: 1 }, 0.5, { kind: 'about', ms: 1_000 }],
+    [{ slower: 1 }, 0.5, { kind: 'over', ms: 1_000 }],
+    [{}, 0.5, undefined],
+  ] as const)('of %p at %p is %p', (counts, quantile, bound) => {
+    expect(boundOf({ ...none, ...counts }, quantile)).toEqual(bound);
+  });
+});

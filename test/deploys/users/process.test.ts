@@ -51,6 +51,17 @@ describe('the app as it is started', () => {
     expect((await change({ 'sec-fetch-site': 'same-origin' })).status).toBe(422);
   });
 
+  test('has the pages of the login’s account, and makes a key of it', async () => {
+    const { id } = store.query<{ id: number }, []>('SELECT id FROM accounts').get() ?? { id: 0 };
+    const text = async (page: string) => (await visitor.get(`/accounts/${id}/${page}`)).text();
+    expect(await text('overview')).toContain('Plan trial');
+    expect(await text('usage')).toContain('Nothing was used in this time.');
+    expect(await text('quick-start')).toContain('http://127.0.0.1:8899/');
+    const [, once = ''] = /name="once" value="([^"]+)"/.exec(await text('keys/new')) ?? [];
+    const made = await visitor.post(`/accounts/${id}/keys/new`, { name: 'first', once });
+    expect(await (await visitor.get(made.headers.get('location') ?? '')).text()).toMatch(/sluice_[\w-]{20,}/);
+  });
+
   test('does not make a wrong key good by a login', async () => {
     const answer = await visitor.get(WEBHOOKS_PATH, { 'x-token': 'sluice_wrong' });
     expect(await answer.json()).toEqual({ error: 'Invalid or inactive API key' });

@@ -61,9 +61,9 @@ function creditsStat(
 /** How soon answers began, as a bound that holds. */
 function latencyStat(name: string, day: Counts, quantile: number, share: string): Stat {
   const bound = boundOf(day, quantile);
-  const label = `Latency ${name}, 24 hours`;
+  const label = `Latency ${name}`;
   if (bound === undefined) return { label, value: '–', note: 'nothing was answered' };
   if (bound.kind === 'over')
-    return { label, value: `> ${latencyText(bound.ms)}`, note: `not even ${share} within` };
-  return { label, value: latencyText(bound.ms), note: `${share} began within` };
+    return { label, value: `> ${latencyText(bound.ms)}`, note: `not ${share} within, 24 hours` };
+  return { label, value: latencyText(bound.ms), note: `${share} within, 24 hours` };
 }
