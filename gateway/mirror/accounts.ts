@@ -85,6 +85,8 @@ export function createSharedAccounts(deps: Deps): SharedAccounts {
   const following = createFollowing({ mirror, rows, own, clock, onRevoked, onLook });
 
   function sourceNow(): KeySource {
+    // A first account that was made a moment ago settles it.
+    if (choice === 'unknown') decide();
     if (choice === 'unknown') throw new Error('it is not known yet whose accounts count');
     return choice === 'local' ? local : mirrored;
   }

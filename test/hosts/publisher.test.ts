@@ -3,6 +3,7 @@ import { copyFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
 import { startBackend } from '../fakes/backend.ts';
+import { addKey } from '../started/gateway.ts';
 import { createHost, waited } from '../started/host.ts';
 import { type StartedRedis, startRedis } from '../started/redis.ts';
 
@@ -74,6 +75,15 @@ describe('one host alone', () => {
     await waited(async () => (await two.status(key)) === 200);
   }, 30_000);
 });
+
+test('the first key of a host that was started without one works at once', async () => {
+  const one = host();
+  await one.startGateway();
+  const accounts = one.accounts();
+  const key = addKey(accounts, 'pro');
+  accounts.close();
+  expect(await one.status(key)).toBe(200);
+}, 30_000);
 
 test('a host without accounts calls no key invalid before any was published', async () => {
   const [one, two] = [host(), host()];

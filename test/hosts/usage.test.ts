@@ -122,6 +122,22 @@ describe('usage of two hosts', () => {
     expect(callsIn(booksOf(one))).toBe(callsIn(booksOf(two)));
   }, 60_000);
 
+  test('is sent again to a ledger that was put back from a backup when its life in Redis is ended', async () => {
+    const { key } = await one.key('payer', 'trial');
+    await waited(async () => (await two.status(key)) === 200);
+    await call(two, key, 20);
+    await waited(() => callsIn(booksOf(two)) >= 21 && has(booksOf(one), booksOf(two)));
+    one.deploys().kill('SIGTERM');
+    await one.deploys().exited;
+    const ledger = one.ledger();
+    for (const table of ['usage_hours', 'spent']) ledger.run(`DELETE FROM ${table}`);
+    ledger.close();
+    await one.startDeploys();
+    await redis.cli('DEL', '{sluice:usage}:life');
+    await waited(() => has(booksOf(one), booksOf(two)));
+    expect(callsIn(booksOf(one))).toBe(callsIn(booksOf(two)));
+  }, 60_000);
+
   test('a trial spends its credits once', async () => {
     const { key } = await one.key('payer', 'trial');
     await one.cli('account', 'set', 'payer', '--credits', '60');
