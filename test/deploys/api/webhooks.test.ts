@@ -1,7 +1,5 @@
 import { Value } from '@sinclair/typebox/value';
 import { describe, expect, test } from 'bun:test';
-import { createAudit } from '../../../deploys/audit/audit.ts';
-import type { AdmitBySession } from '../../../deploys/api/webhooks/admit.ts';
 import { REQUESTS_MAX } from '../../../deploys/api/request-log.ts';
 import {
   DeliveriesAnswer,
@@ -92,27 +90,6 @@ describe('webhooks over HTTP', () => {
     const init = { method: 'POST', headers: { 'x-token': api.key } };
     const refused = await api.answer(new Request(`http://localhost${WEBHOOKS_PATH}/${id}/test`, init));
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60']);
-  });
-
-  test('are managed by whom a session says, in his own name, where no key is carried', async () => {
-    const bySession: AdmitBySession = async ({ headers }) =>
-      headers.get('cookie') === 'good'
-        ? { kind: 'admitted', by: { accountId: 77, actor: { kind: 'user', userId: 'u9' } } }
-        : undefined;
-    await using api = startWebhookApi(answered(200), bySession);
-    const ask = (headers: Record<string, string>) => {
-      const init = { method: 'POST', headers, body: JSON.stringify({ url: URL_TEXT }) };
-      return api.answer(new Request(`http://localhost${WEBHOOKS_PATH}`, init));
-    };
-    expect((await ask({ cookie: 'good' })).status).toBe(201);
-    expect((await ask({ cookie: 'bad' })).status).toBe(401);
-    expect((await ask({ cookie: 'good', 'x-token': 'wrong' })).status).toBe(401);
-    await api.made();
-    const entries = createAudit(api.store).list({ limit: 9 });
-    expect(entries.map(({ actorKind, actorId, accountId }) => [actorKind, actorId, accountId])).toEqual([
-      ['key', expect.stringMatching(/^[0-9a-f]{16}$/), expect.any(Number)],
-      ['user', 'u9', 77],
-    ]);
   });
 
   test('are paused and resumed', async () => {

@@ -1,4 +1,3 @@
-import type { AdmitBySession } from '../../../deploys/api/webhooks/admit.ts';
 import { WEBHOOKS_PATH } from '../../../deploys/api/webhooks/routes.ts';
 import { createSecretsOf } from '../../../deploys/webhooks/secrets-of.ts';
 import { startChain } from '../../fakes/chain.ts';
@@ -11,12 +10,12 @@ type Parsed = any;
 type Document = { paths: Record<string, Record<string, unknown>>; components: { schemas: object } };
 
 /** The whole app with webhooks, over a scripted network, for two accounts. All attempts end as `sent`. */
-export function startWebhookApi(sent = answered(200), bySession?: AdmitBySession) {
+export function startWebhookApi(sent = answered(200)) {
   const { policy, names } = scriptedPolicy();
   names.set('away.example.com', Object.assign(new Error('away'), { code: 'ESERVFAIL' }));
   const send = createScriptedSend(() => sent);
   const deploys = startDeploys(watchedOf('A'), [startChain()], ':memory:', send, (store) => ({
-    webhooks: { seal: testSeal, policy, ...(bySession && { bySession }) },
+    webhooks: { seal: testSeal, policy },
     secretsOf: createSecretsOf(store, testSeal),
   }));
   const otherKey = deploys.addKey();
