@@ -4,6 +4,8 @@ import type { Clock } from '../../shared/clock.ts';
 export type FailedKeys = Readonly<{
   /** Until the address may try another key, in milliseconds; `undefined`: now. */
   waitMs(address: string): number | undefined;
+  /** Whether a key from a barred address may be looked up all the same: behind one address there may be many callers. */
+  mayLook(address: string): boolean;
   /** A request from the address had a key that failed. */
   note(address: string): void;
 }>;
@@ -12,12 +14,16 @@ export type FailedKeys = Readonly<{
 const FAILURES_MAX = 100;
 const WINDOW_MS = 10_000;
 
+/** Between two look-ups for a barred address: a hundred a second. */
+const LOOK_MS = 10;
+
 /** Addresses remembered; the one that failed longest ago goes first. At most about 1 KB each. */
 const ADDRESSES_MAX = 10_000;
 
 /** Counts over any ten seconds, exactly: every failure is kept with its instant until it is that old. */
 export function createFailedKeys(clock: Clock): FailedKeys {
   const failures = new Map<string, number[]>();
+  const looks = new Map<string, number>();
 
   function waitMs(address: string): number | undefined {
     const instants = failures.get(neighbourhoodOf(address));
@@ -28,6 +34,16 @@ export function createFailedKeys(clock: Clock): FailedKeys {
     return oldest === undefined || instants.length < FAILURES_MAX ? undefined : oldest + WINDOW_MS - nowMs;
   }
 
+  function mayLook(address: string): boolean {
+    const name = neighbourhoodOf(address);
+    const nowMs = clock.monotonic();
+    if (nowMs < (looks.get(name) ?? -Infinity) + LOOK_MS) return false;
+    looks.delete(name);
+    makeRoom(looks);
+    looks.set(name, nowMs);
+    return true;
+  }
+
   function note(address: string): void {
     const name = neighbourhoodOf(address);
     const nowMs = clock.monotonic();
@@ -36,16 +52,17 @@ export function createFailedKeys(clock: Clock): FailedKeys {
     // One that is barred is not noted again, so the list does not grow beyond what bars it.
     if (instants.length < FAILURES_MAX) instants.push(nowMs);
     failures.delete(name);
-    makeRoom();
+    makeRoom(failures);
     failures.set(name, instants); // now the last to go
   }
 
-  function makeRoom(): void {
-    if (failures.size < ADDRESSES_MAX) return;
-    for (const oldest of failures.keys()) return void failures.delete(oldest);
-  }
+  return { waitMs, mayLook, note };
+}
 
-  return { waitMs, note };
+/** The first of a map went in longest ago. */
+function makeRoom(addresses: Map<string, unknown>): void {
+  if (addresses.size < ADDRESSES_MAX) return;
+  for (const oldest of addresses.keys()) return void addresses.delete(oldest);
 }
 
 function forgetOld(instants: number[], nowMs: number): void {

@@ -12,8 +12,9 @@ export type Barred = { readonly kind: 'too-many-failed-keys'; readonly waitMs: n
 export type IdentifyCaller = (carried: Carried, request: Request, peers: Peers) => Identity | Barred;
 
 /**
- * Identifies as `identify`, and bars addresses that try many keys. A key in memory is good from anywhere, and costs no
- * look at the address; which address it is, only the connection says, and no header.
+ * Identifies as `identify`, and bars addresses that try many keys: from those, only good keys pass, and of keys that are
+ * not in memory a few a second are looked up. A key in memory is good from anywhere, and costs no look at the address;
+ * which address it is, only the connection says, and no header.
  */
 export function createIdentifyCaller(
   { identify, recall }: Pick<Identifier, 'identify' | 'recall'>,
@@ -25,7 +26,10 @@ export function createIdentifyCaller(
     const address = peers.requestIP(request)?.address;
     if (address === undefined) return identify(carried);
     const waitMs = failed.waitMs(address);
-    if (waitMs !== undefined) return { kind: 'too-many-failed-keys', waitMs };
+    if (waitMs !== undefined) {
+      const found = failed.mayLook(address) ? identify(carried) : undefined;
+      return found?.kind === 'known' ? found : { kind: 'too-many-failed-keys', waitMs };
+    }
     const identity = identify(carried);
     if (identity.kind === 'invalid-key') failed.note(address);
     return identity;
