@@ -42,7 +42,9 @@ async function measure(signal: AbortSignal): Promise<void> {
           'after',
           'idle',
           'peak - base',
+          'a process',
           'idle - base',
+          'a process',
           'Redis base',
           'peak',
           'idle',
@@ -79,7 +81,8 @@ async function rowOf(way: (typeof WAYS)[number], signal: AbortSignal): Promise<s
   await systemClock.sleep(IDLE_MS, signal);
   const idle = resident();
   const answered = statuses['200'] ?? 0;
-  const bytes = [base, peak, after, idle, peak - base, idle - base];
+  const grown = [peak - base, idle - base].flatMap((all) => [all, all / pids.length]);
+  const bytes = [base, peak, after, idle, ...grown];
   const usedBytes = redis === undefined ? [] : [usedBase, usedPeak, await used()];
   const mb = [...bytes, ...usedBytes].map((each) => (each / 1e6).toFixed(0));
   return [way.centre, String(pids.length), (KEYS / seconds).toFixed(0), String(KEYS - answered), ...mb];

@@ -1,3 +1,4 @@
+import { heapSize } from 'bun:jsc';
 import type { Clock } from '../shared/clock.ts';
 import { type Config, urlOf } from '../shared/config/config.ts';
 import type { BackendConfig } from '../shared/config/backends.ts';
@@ -12,6 +13,7 @@ import { Backend } from './backend/backend.ts';
 import { createAttempt, type OnCut } from './backend/attempt.ts';
 import { TURN_SECONDS } from './backend/recent.ts';
 import { createForward, type ForwardEvents } from './backend/forward.ts';
+import { createGarbageWatch } from './garbage.ts';
 import { healthOf } from './health.ts';
 import type { Hosts } from './hosts.ts';
 import { withHistory } from './history/history.ts';
@@ -143,6 +145,7 @@ export function createGateway(deps: Deps): Gateway {
     const elsewhere = [hosts?.accounts.tend(signal), hosts?.push?.run(signal)];
     const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal), ...elsewhere];
     let seen = revisionIn(asked)?.config;
+    const lookAtGarbage = createGarbageWatch({ bytes: heapSize, collect: () => Bun.gc(false) });
     let failing = false;
     const tellJournal = (is: boolean) =>
       is ? log.error('charges cannot be written to the ledger') : log.info('charges are written again');
@@ -155,6 +158,7 @@ export function createGateway(deps: Deps): Gateway {
       for (const { client } of backends) client.tick();
       if (turn % RECENT_TURNS === 0) for (const { recent } of backends) recent.turn();
       limits.turn(turn);
+      lookAtGarbage();
       const config = revision?.config ?? seen;
       if (config !== seen) reload();
       seen = config;

@@ -80,6 +80,9 @@ const MARKED_MAX = 16_384;
 const REMEMBERED_MAX = 16_384;
 const REMEMBERED_MS = 15_000;
 
+/** Above so many, one that was asked for once in minutes is not remembered: most of many do not come again. */
+const ONCE_REMEMBERED_MAX = 2_048;
+
 /** Watched accounts looked at in a turn, at least: all of a few, so that they are told of together, else a part. */
 const WATCH_MIN = 4_096;
 const WATCH_TURNS = 4;
@@ -88,7 +91,7 @@ const WATCH_TURNS = 4;
 const PATIENT_MS = 250;
 
 /** How long they wait at most, in milliseconds: fewer messages, each with more accounts. */
-export const GATHER_MS = 200;
+export const GATHER_MS = 240;
 
 type Deps = Readonly<{
   spendingOf(accountId: number): Spending;
@@ -236,7 +239,8 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
         return;
       }
       const { id, rate, credit } = next.value;
-      const idleMs = credit === undefined ? paidMs : IDLE_MS;
+      const wasOnce = accounts.size > ONCE_REMEMBERED_MAX && rate.spent <= 1;
+      const idleMs = credit === undefined && !wasOnce ? paidMs : IDLE_MS;
       if (!mayForget(rate, nowMs, idleMs) || (credit !== undefined && !mayForgetCredits(credit, nowMs)))
         continue;
       accounts.delete(id);

@@ -85,11 +85,20 @@ export function createPump({ leases, scans, store, journal, clock, node, fence, 
     const nowMs = clock.monotonic();
     if (underWay >= CALLS_MAX || !breaker.maySend(nowMs)) return;
     const most = breaker.isOpen() ? TRIAL_ASKS : ASKS_MAX;
-    dispatch(leases.collect(nowMs, aheadMs(), most, hurried));
+    const due = leases.collect(nowMs, aheadMs(), most, hurried);
+    if (hurried || breaker.isOpen()) dispatch(due);
+    else dispatchWithWatched(due);
     void sendScans(scans.collect(nowMs, most));
   }
 
-  /** What no request asks for, but time. */
+  /** Adds what no request asks for, but time: as far as there is room in the same messages, and then in more of them. */
+  function dispatchWithWatched({ rates, credits }: Collected): void {
+    const room = ASKS_MAX - Math.max(rates.length, credits.length);
+    const more = leases.collectWatched(clock.monotonic(), aheadMs(), room);
+    dispatch({ rates: [...rates, ...more.rates], credits: [...credits, ...more.credits] });
+    if (more.rates.length === room || more.credits.length === room) refresh();
+  }
+
   function refresh(): void {
     for (let round = 0; round < REFRESH_ROUNDS && underWay < CALLS_MAX && !breaker.isOpen(); round++) {
       const due = leases.collectWatched(clock.monotonic(), aheadMs(), ASKS_MAX);
@@ -161,9 +170,7 @@ export function createPump({ leases, scans, store, journal, clock, node, fence, 
   async function run(signal: AbortSignal): Promise<void> {
     for (let turn = 1; !signal.aborted; turn++) {
       await clock.sleep(TICK_MS, signal);
-      const gathers = turn % GATHER_TURNS === 0;
-      send(!gathers);
-      if (gathers) refresh();
+      send(turn % GATHER_TURNS !== 0);
       leases.forgetIdle(clock.monotonic(), FORGET_A_TICK);
     }
   }

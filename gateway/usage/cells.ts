@@ -25,6 +25,8 @@ const IDLE_TURNS = 60;
 const LOOKED_AT = 10_000;
 /** Keys that stay in memory though they are not idle; above it what is written is dropped at once. About 400 bytes each. */
 const KEYS_KEPT = 20_000;
+/** Above so many keys, one that was called for once leaves as soon as it is written: most of many do not come again. */
+const ONCE_KEPT = 2_048;
 /** Keys that may wait for a ledger that takes no writes. */
 const KEYS_MAX = 200_000;
 
@@ -81,7 +83,8 @@ export function createCells(): Cells {
         return;
       }
       const [hour, keys, keyId, cells] = value;
-      const idleSince = keysHeld > KEYS_KEPT ? turn : turn - IDLE_TURNS;
+      const leaves = keysHeld > KEYS_KEPT || (keysHeld > ONCE_KEPT && cells.every(isUsedOnce));
+      const idleSince = leaves ? turn : turn - IDLE_TURNS;
       if (cells.some((cell) => cell.isDirty || cell.turn >= idleSince)) continue;
       for (const cell of cells) cell.isGone = true;
       keys.delete(keyId);
@@ -91,4 +94,8 @@ export function createCells(): Cells {
   }
 
   return { of, touch, touchWithJournal, dirty, withJournal, sweep, lost: () => lost };
+}
+
+function isUsedOnce({ calls, refused }: Cell): boolean {
+  return calls + refused <= 1;
 }

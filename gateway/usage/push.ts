@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis';
 import type { Clock } from '../../shared/clock.ts';
 import {
   CELLS_CLOCK,
@@ -44,13 +45,15 @@ const HOUR_MS = 3_600_000;
 const KEPT_HOURS = 90 * 24;
 
 /**
- * Keys: spent, cells. Words: life in ms, how many nodes; a node with its counters each; a field with its counters each.
- * The larger of two numbers stands, so that what comes twice or late changes nothing.
+ * Keys: spent and cells, of one account and hour after the other. Words: life in ms; then of each two keys how many
+ * nodes and how many fields, a node with its counters each, a field with its counters each. The larger of two numbers
+ * stands, so that what comes twice or late changes nothing.
  */
 const PUT_CELLS: RedisScript = {
-  keys: 2,
   lua: `
-local function put(key, field, new)
+local at = 2
+local function put(key)
+  local field, new = ARGV[at], ARGV[at + 1]
   local old, was, now = redis.call('HGET', key, field), {}, {}
   if old then for n in string.gmatch(old, '%d+') do was[#was + 1] = n end end
   for n in string.gmatch(new, '%d+') do
@@ -60,9 +63,14 @@ local function put(key, field, new)
   for i = #now + 1, #was do now[i] = was[i] end
   redis.call('HSET', key, field, table.concat(now, ','))
   redis.call('PEXPIRE', key, ARGV[1])
+  at = at + 2
 end
-local nodes = tonumber(ARGV[2])
-for i = 3, #ARGV, 2 do put(i < 3 + 2 * nodes and KEYS[1] or KEYS[2], ARGV[i], ARGV[i + 1]) end
+for pair = 1, #KEYS, 2 do
+  local nodes, fields = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  at = at + 2
+  for _ = 1, nodes do put(KEYS[pair]) end
+  for _ = 1, fields do put(KEYS[pair + 1]) end
+end
 return 'put'`,
 };
 
@@ -114,7 +122,8 @@ export function openPush({ outbox, url, clock, random, makeId, isAway, onWarning
       for (;;) {
         const rows = outbox.some(CELLS_AT_ONCE);
         if (rows.length === 0) return;
-        for (const group of grouped(rows)) await scripted.sluicePutCells(...wordsOf(group));
+        for (const groups of inOneCommand(client, grouped(rows)))
+          await scripted.sluicePutCells(...wordsOfAll(groups));
         await scripted.sluiceNoteCells(
           CHANGED_CELLS,
           CELLS_CLOCK,
@@ -182,11 +191,22 @@ export function openPush({ outbox, url, clock, random, makeId, isAway, onWarning
 }
 
 /** Those of one account and hour together, for they are in one place of Redis. */
-function grouped(rows: readonly Unsent[]): Iterable<readonly Unsent[]> {
-  return Map.groupBy(rows, ({ accountId, hour }) => `${accountId} ${hour}`).values();
+function grouped(rows: readonly Unsent[]): readonly (readonly Unsent[])[] {
+  return [...Map.groupBy(rows, ({ accountId, hour }) => `${accountId} ${hour}`).values()];
 }
 
-function wordsOf(group: readonly Unsent[]): (string | number)[] {
+/** A single server is told of all at once; in a cluster every account may be elsewhere. */
+function inOneCommand<Group>(client: RedisClient, groups: readonly Group[]): readonly (readonly Group[])[] {
+  return client instanceof Redis ? [groups] : groups.map((group) => [group]);
+}
+
+function wordsOfAll(groups: readonly (readonly Unsent[])[]): (string | number)[] {
+  const all = groups.map(wordsOf);
+  const keys = all.flatMap((one) => one.keys);
+  return [keys.length, ...keys, SHARED_USAGE_LIFE_MS, ...all.flatMap(({ words }) => words)];
+}
+
+function wordsOf(group: readonly Unsent[]): Readonly<{ keys: string[]; words: (string | number)[] }> {
   const [{ accountId, hour }] = group as readonly [Unsent]; // no group is empty
   const spent = new Map(
     group.map(({ node, charged, refunded }) => [node, countersText([charged, refunded])]),
@@ -194,6 +214,8 @@ function wordsOf(group: readonly Unsent[]): (string | number)[] {
   const cells = group.flatMap((cell) =>
     cell.counters === undefined ? [] : [cellField(cell), countersText(cell.counters)],
   );
-  const keys = [spentKey(accountId), cellsKey(accountId, hour)];
-  return [...keys, SHARED_USAGE_LIFE_MS, spent.size, ...[...spent].flat(), ...cells];
+  return {
+    keys: [spentKey(accountId), cellsKey(accountId, hour)],
+    words: [spent.size, cells.length / 2, ...[...spent].flat(), ...cells],
+  };
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import { createHeldKeys } from './held-keys.ts';
 import type { KeySource, KnownKey } from './source.ts';
 import { createUnknownKeys } from './unknown-keys.ts';
 
@@ -13,8 +14,6 @@ export type KeyLookup = Readonly<{
   refresh(): void;
 }>;
 
-/** Keys kept in memory; the oldest go first. About 400 bytes each; to read one again takes some 10 microseconds. */
-const HELD_MAX = 32_768;
 /** A key that was not used for this long is forgotten, in minutes. */
 const IDLE_MINUTES = 10;
 /** After a read that waited in vain, the source is left alone for this long: all that is asked waits with it. */
@@ -27,7 +26,7 @@ const MINUTE_MS = 60_000;
  * being found while the source does not answer.
  */
 export function createKeyLookup(source: KeySource, clock: Clock): KeyLookup {
-  const held = new Map<string, HeldKey>();
+  const held = createHeldKeys<HeldKey>();
   const unknown = createUnknownKeys(clock);
   let revision: number | undefined;
   let restsUntilMs = Number.NEGATIVE_INFINITY;
@@ -63,15 +62,9 @@ export function createKeyLookup(source: KeySource, clock: Clock): KeyLookup {
       unknown.add(name);
       return 'unknown';
     }
-    if (before === undefined) makeRoom();
     const now: HeldKey = { ...key, revision, usedMinute: before?.usedMinute ?? 0 };
-    held.set(name, now);
+    held.set(name, hash, now);
     return now;
-  }
-
-  function makeRoom(): void {
-    if (held.size < HELD_MAX) return;
-    for (const oldest of held.keys()) return void held.delete(oldest);
   }
 
   function refresh(): void {
@@ -85,11 +78,9 @@ export function createKeyLookup(source: KeySource, clock: Clock): KeyLookup {
       return restIfWaited(sinceMs); // what is in memory stands until the store answers
     }
     const minute = minuteOf(clock.now());
-    if (minute !== sweptMinute) forgetIdle((sweptMinute = minute));
-  }
-
-  function forgetIdle(minute: number): void {
-    for (const [name, { usedMinute }] of held) if (usedMinute < minute - IDLE_MINUTES) held.delete(name);
+    if (minute === sweptMinute) return;
+    sweptMinute = minute;
+    held.forget(({ usedMinute }) => usedMinute < minute - IDLE_MINUTES);
   }
 
   function restIfWaited(sinceMs: number): void {

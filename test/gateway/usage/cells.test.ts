@@ -40,12 +40,33 @@ test('a key that is not used for a minute leaves memory, one that is used or not
 test('above 20,000 keys whatever is written leaves memory at once', () => {
   const cells = createCells();
   const all = Array.from({ length: 30_000 }, (_, id) => cells.of(1, callerOf(id), 'getSlot'));
-  for (const cell of all) cells.touch(cell);
+  for (const cell of all) {
+    cell.calls = 2;
+    cells.touch(cell);
+  }
   cells.sweep();
   expect(all.filter(({ isGone }) => isGone)).toEqual([]);
   written(cells, ...all);
   for (let turn = 0; turn < 3; turn++) cells.sweep();
   expect(all.filter(({ isGone }) => !isGone).length).toBe(20_000);
+});
+
+test('above 2,048 keys one that was called for once leaves memory as soon as it is written', () => {
+  const cells = createCells();
+  const [once, twice, few] = [0, 1, 2].map((part) =>
+    Array.from({ length: 2_000 }, (_, id) => cells.of(1, callerOf(part * 10_000 + id), 'getSlot')),
+  );
+  if (once === undefined || twice === undefined || few === undefined) throw new Error('unreachable');
+  for (const [at, part] of [once, twice, few].entries()) {
+    for (const cell of part) {
+      cell.calls = at === 1 ? 2 : 1;
+      cells.touch(cell);
+    }
+  }
+  written(cells, ...once, ...twice);
+  for (let turn = 0; turn < 3; turn++) cells.sweep();
+  const left = [once, twice, few].map((part) => part.filter(({ isGone }) => isGone).length);
+  expect(left).toEqual([2_000, 0, 0]);
 });
 
 test('when the ledger takes no writes for very long, memory is bounded and what is lost is known', () => {

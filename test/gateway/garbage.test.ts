@@ -1,0 +1,68 @@
+import { expect, test } from 'bun:test';
+import { createGarbageWatch } from '../../gateway/garbage.ts';
+
+const MB = 1_024 * 1_024;
+
+/** A heap of `state.mb`, of which a collection leaves `left`. */
+function watching(left = 10) {
+  const state = { mb: left, collections: 0 };
+  const look = createGarbageWatch({
+    bytes: () => state.mb * MB,
+    collect() {
+      state.collections++;
+      state.mb = left;
+    },
+  });
+  return {
+    state,
+    /** Looks so often, while the heap grows by so much each time; gives the collections. */
+    looks(times: number, growthMb = 0) {
+      const before = state.collections;
+      for (let i = 0; i < times; i++) {
+        state.mb += growthMb;
+        look();
+      }
+      return state.collections - before;
+    },
+  };
+}
+
+test('a heap that grows is collected when it has grown by 16 MB to more than 32', () => {
+  const { looks } = watching();
+  expect(looks(10, 2)).toBe(0);
+  expect(looks(1, 2)).toBe(1);
+});
+
+test('however fast it grows, it is collected once in four looks at most', () => {
+  const { looks } = watching();
+  expect(looks(100, 50)).toBe(25);
+});
+
+test('what does not shrink is not collected again until it has grown again', () => {
+  const { looks, state } = watching(200);
+  state.mb = 150;
+  looks(1);
+  state.mb = 200;
+  expect(looks(3)).toBe(1);
+  expect(looks(15, 1)).toBe(0);
+  expect(looks(5, 1)).toBe(1);
+});
+
+test('a heap below 32 MB that goes up and down is left alone', () => {
+  const { looks, state } = watching();
+  let collections = 0;
+  for (let turn = 0; turn < 100; turn++) {
+    state.mb = 10;
+    collections += looks(8, 2.5);
+  }
+  expect(collections).toBe(0);
+});
+
+test('at rest it is collected after 5, 10, 20 seconds and so on to a few minutes, and again after the next use', () => {
+  const { looks } = watching();
+  const seconds: number[] = [];
+  for (let second = 1; second <= 3_600; second++) if (looks(4) > 0) seconds.push(second);
+  expect(seconds).toEqual([5, 10, 20, 40, 80, 160, 320]);
+  expect(looks(20, 0.5)).toBe(0);
+  expect(looks(20)).toBe(1);
+});
