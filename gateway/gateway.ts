@@ -145,7 +145,11 @@ export function createGateway(deps: Deps): Gateway {
     const elsewhere = [hosts?.accounts.tend(signal), hosts?.push?.run(signal)];
     const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal), ...elsewhere];
     let seen = revisionIn(asked)?.config;
-    const lookAtGarbage = createGarbageWatch({ bytes: heapSize, collect: () => Bun.gc(false) });
+    const lookAtGarbage = createGarbageWatch({
+      bytes: heapSize,
+      collect: () => Bun.gc(false),
+      compact: () => Bun.gc(true),
+    });
     let failing = false;
     const tellJournal = (is: boolean) =>
       is ? log.error('charges cannot be written to the ledger') : log.info('charges are written again');

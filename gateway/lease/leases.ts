@@ -91,7 +91,7 @@ const WATCH_TURNS = 4;
 const PATIENT_MS = 250;
 
 /** How long they wait at most, in milliseconds: fewer messages, each with more accounts. */
-export const GATHER_MS = 240;
+export const GATHER_MS = 280;
 
 type Deps = Readonly<{
   spendingOf(accountId: number): Spending;

@@ -3,14 +3,19 @@ import { createGarbageWatch } from '../../gateway/garbage.ts';
 
 const MB = 1_024 * 1_024;
 
-/** A heap of `state.mb`, of which a collection leaves `left`. */
+/** A heap of `state.mb`, of which a collection or compaction leaves `left`. */
 function watching(left = 10) {
-  const state = { mb: left, collections: 0 };
+  const state = { mb: left, collections: 0, compactions: 0 };
+  const shrink = () => void (state.mb = left);
   const look = createGarbageWatch({
     bytes: () => state.mb * MB,
     collect() {
       state.collections++;
-      state.mb = left;
+      shrink();
+    },
+    compact() {
+      state.compactions++;
+      shrink();
     },
   });
   return {
@@ -33,9 +38,9 @@ test('a heap that grows is collected when it has grown by 16 MB to more than 32'
   expect(looks(1, 2)).toBe(1);
 });
 
-test('however fast it grows, it is collected once in four looks at most', () => {
+test('however fast it grows, it is collected at every second look at most', () => {
   const { looks } = watching();
-  expect(looks(100, 50)).toBe(25);
+  expect(looks(100, 50)).toBe(50);
 });
 
 test('what does not shrink is not collected again until it has grown again', () => {
@@ -59,10 +64,16 @@ test('a heap below 32 MB that goes up and down is left alone', () => {
 });
 
 test('at rest it is collected after 5, 10, 20 seconds and so on to a few minutes, and again after the next use', () => {
-  const { looks } = watching();
-  const seconds: number[] = [];
-  for (let second = 1; second <= 3_600; second++) if (looks(4) > 0) seconds.push(second);
-  expect(seconds).toEqual([5, 10, 20, 40, 80, 160, 320]);
+  const { looks, state } = watching();
+  const collected: number[] = [];
+  const compacted: number[] = [];
+  for (let second = 1; second <= 3_600; second++) {
+    const before = state.compactions;
+    if (looks(4) > 0) collected.push(second);
+    if (state.compactions > before) compacted.push(second);
+  }
+  expect(collected).toEqual([5, 10, 20]);
+  expect(compacted).toEqual([40, 80, 160, 320]);
   expect(looks(20, 0.5)).toBe(0);
   expect(looks(20)).toBe(1);
 });

@@ -34,3 +34,30 @@ test('when more new accounts come than the centre can be told of, the rest waits
   while (leases.collect(20_100, 60, 256).rates.length > 0);
   expect(decide(CALLS, 20_200)).toBe('taken');
 });
+
+test('of more than 2,048 accounts, those asked for once are forgotten in two seconds, those that come again stay', () => {
+  const leases = createLeases({
+    spendingOf: () => ({ charged: 0, refunded: 0 }),
+    revision: () => 1,
+    share: 1,
+  });
+  const caller = (accountId: number) => ({ keyId: KEY_ID, accountId, plan: 'p', creditsGranted: undefined });
+  const remembered = (accounts: number, calls: (id: number) => number) => {
+    for (let id = 0; id < accounts; id++) {
+      const account = leases.accountOf(caller(id), PLAN, 0);
+      for (let call = 0; call < calls(id); call++) {
+        leases.offer(account, caller(id), PRICE, 0);
+        leases.decide(account, PRICE, 0, PATIENCE);
+      }
+      account.rate.granted = account.rate.spent; // the centre was told, and nothing is held
+    }
+    leases.forgetIdle(2_000, accounts + 1);
+    const { size } = leases;
+    for (let turn = 0; turn < 2; turn++) leases.forgetIdle(15_000, accounts + 1);
+    expect(leases.size).toBe(0);
+    return size;
+  };
+  expect(remembered(2_000, () => 1)).toBe(2_000);
+  expect(remembered(10_000, (id) => (id % 10 === 0 ? 2 : 1))).toBeWithin(2_048, 2_100);
+  expect(remembered(5_000, () => 2)).toBe(5_000);
+});
