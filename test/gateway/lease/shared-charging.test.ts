@@ -158,7 +158,7 @@ test('a store that is back is found within its trial by accounts whose messages 
     await world.settled(first.charge(caller(), PAID, price(1)));
     await world.pass(10);
   };
-  centre.conduct('fails');
+  centre.conduct('is silent');
   for (let i = 0; i < 1_000 && !first.pump.isOut(); i++) await call();
   expect(first.pump.isOut()).toBe(true);
   centre.conduct('answers');
