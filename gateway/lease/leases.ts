@@ -19,8 +19,9 @@ import {
   takeCredits,
   wishOfCredits,
 } from './credit-lease.ts';
+import { demandAt } from './demand.ts';
 import type { CreditAsk, RateAsk } from './messages.ts';
-import { giveBackRate, intervalOf, lookAtRate, offerCalls, takeRate } from './rate-lease.ts';
+import { giveBackRate, heldTokens, intervalOf, lookAtRate, offerCalls, takeRate } from './rate-lease.ts';
 import { askRate, IDLE_MS, mayForget, wishOf } from './rate-top-up.ts';
 
 /** What a request may still wait for. */
@@ -57,6 +58,8 @@ export type Leases = Readonly<{
   collect(nowMs: number, aheadMs: number, max: number, hurried?: boolean): Collected;
   /** The same for a part of the accounts that hold something or will want it again; all have their turn in a few. */
   collectWatched(nowMs: number, aheadMs: number, max: number): Collected;
+  /** The account owes calls that cannot wait for the messages of others. */
+  isPressed(account: Account, nowMs: number): boolean;
   /** Has the next `collect` look at the account. */
   mark(account: Account): void;
   /** Has the account's counters told again, as the centre may have lost them; `false`: they are not in memory. */
@@ -89,6 +92,9 @@ const WATCH_TURNS = 4;
 
 /** An account with so long between its messages lets them wait for those of others, and leases for that time too. */
 const PATIENT_MS = 250;
+
+/** So small a part of the rate is few calls. */
+const FEW = 0.05;
 
 /** How long they wait at most, in milliseconds: fewer messages, each with more accounts. */
 export const GATHER_MS = 280;
@@ -169,7 +175,7 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
   function collect(nowMs: number, aheadMs: number, max: number, hurried = false): Collected {
     const due: Due = { rates: [], credits: [] };
     for (const account of marked) {
-      if (hurried && !isHurried(account)) continue;
+      if (hurried && !isHurried(account, nowMs)) continue;
       if (due.rates.length >= max || due.credits.length >= max) break;
       const wish = gather(due, account, nowMs, aheadMs);
       if (wish === 'soon' && account.waiters !== undefined) continue;
@@ -196,7 +202,7 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
   /** Adds what the account has to say now; gives whether more will come by itself. */
   function gather(due: Due, account: Account, nowMs: number, soonMs: number): 'soon' | 'nothing' {
     const { id, rate, credit } = account;
-    const aheadMs = isHurried(account) ? soonMs : soonMs + GATHER_MS;
+    const aheadMs = isHurried(account, nowMs) ? soonMs : soonMs + GATHER_MS;
     const wish = wishOf(rate, nowMs, aheadMs);
     const wishCredits = credit === undefined ? 'nothing' : wishOfCredits(credit, nowMs);
     if (wish === 'now') due.rates.push({ account, ask: askRate(rate, id, revision(), nowMs, aheadMs) });
@@ -206,8 +212,16 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
   }
 
   /** A plan with credits owes no call: whoever waits for one waits for its message. */
-  function isHurried({ plan, rate, waiters }: Account): boolean {
-    return waiters !== undefined || plan.credits !== undefined || intervalOf(rate.plan) < PATIENT_MS;
+  function isHurried(account: Account, nowMs: number): boolean {
+    const { plan, rate, waiters } = account;
+    if (waiters !== undefined || plan.credits !== undefined) return true;
+    return intervalOf(rate.plan) < PATIENT_MS || isPressed(account, nowMs);
+  }
+
+  /** A full bucket refills nothing until it is told of a call: what is lost by that is small while calls are few. */
+  function isPressed({ plan, rate }: Account, nowMs: number): boolean {
+    const owes = rate.outSinceMs === undefined && heldTokens(rate, nowMs) < 0;
+    return owes && demandAt(rate.demand, nowMs) > FEW * plan.rps;
   }
 
   function tellAgain(accountId: number): boolean {
@@ -254,6 +268,7 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
     offer: offerRequest,
     decide,
     giveBack,
+    isPressed,
     mark: (account) => void marked.add(account),
     collect,
     collectWatched,

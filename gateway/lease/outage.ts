@@ -8,6 +8,8 @@ export type Breaker = Readonly<{
   isOpen(): boolean;
   /** Whether a message may be sent now; while open, only the one trial. */
   maySend(nowMs: number): boolean;
+  /** Notes that one was sent: a turn in which nothing was due is no trial. */
+  sent(nowMs: number): void;
 }>;
 
 const SPAN_MS = 5_000;
@@ -66,11 +68,12 @@ export function createBreaker(): Breaker {
   }
 
   function maySend(nowMs: number): boolean {
-    if (!open) return true;
-    if (nowMs < trialMs) return false;
-    trialMs = nowMs + TRIAL_MS;
-    return true;
+    return !open || nowMs >= trialMs;
   }
 
-  return { note, isOpen: () => open, maySend };
+  function sent(nowMs: number): void {
+    if (open) trialMs = nowMs + TRIAL_MS;
+  }
+
+  return { note, isOpen: () => open, maySend, sent };
 }

@@ -43,9 +43,6 @@ type Deps = Readonly<{
 
 const TICK_MS = 20;
 
-/** Turns in which messages that may wait gather, to be sent together. */
-const GATHER_TURNS = GATHER_MS / TICK_MS;
-
 /** Asks in one call of the store, and calls of each kind under way. More are sent when these are answered. */
 const ASKS_MAX = 256;
 const CALLS_MAX = 8;
@@ -84,11 +81,15 @@ export function createPump({ leases, scans, store, journal, clock, node, fence, 
   function send(hurried: boolean): void {
     const nowMs = clock.monotonic();
     if (underWay >= CALLS_MAX || !breaker.maySend(nowMs)) return;
-    const most = breaker.isOpen() ? TRIAL_ASKS : ASKS_MAX;
-    const due = leases.collect(nowMs, aheadMs(), most, hurried);
-    if (hurried || breaker.isOpen()) dispatch(due);
+    const isTrial = breaker.isOpen();
+    const most = isTrial ? TRIAL_ASKS : ASKS_MAX;
+    // A store that is back is found by whoever has something to say, patient or not.
+    const due = leases.collect(nowMs, aheadMs(), most, hurried && !isTrial);
+    const places = scans.collect(nowMs, most);
+    if (due.rates.length + due.credits.length + places.length > 0) breaker.sent(nowMs);
+    if (hurried || isTrial) dispatch(due);
     else dispatchWithWatched(due);
-    void sendScans(scans.collect(nowMs, most));
+    void sendScans(places);
   }
 
   /** Adds what no request asks for, but time: as far as there is room in the same messages, and then in more of them. */
@@ -168,9 +169,14 @@ export function createPump({ leases, scans, store, journal, clock, node, fence, 
   }
 
   async function run(signal: AbortSignal): Promise<void> {
-    for (let turn = 1; !signal.aborted; turn++) {
+    let gatheredMs = clock.monotonic();
+    while (!signal.aborted) {
       await clock.sleep(TICK_MS, signal);
-      send(turn % GATHER_TURNS !== 0);
+      const nowMs = clock.monotonic();
+      // By the clock, as turns are late on a busy machine.
+      const gathers = nowMs - gatheredMs >= GATHER_MS;
+      send(!gathers);
+      if (gathers) gatheredMs = nowMs;
       leases.forgetIdle(clock.monotonic(), FORGET_A_TICK);
     }
   }

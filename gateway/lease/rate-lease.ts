@@ -30,9 +30,11 @@ export type RateLease = {
   contendedUntilMs: number;
   refused: number;
   refusedUntilMs: number;
-  /** This process's part of all offered calls, and the nodes that share the account, as last told. */
+  /** This process's part of all offered calls, and the nodes that share the account, as told when all had spoken. */
   share: number;
   nodes: number;
+  /** Since when the centre has answered without a miss; `undefined` before its first answer. */
+  heardSinceMs: number | undefined;
   readonly demand: Demand;
   readonly pace: Pace;
   /** When a batch may next be asked for out of turn. */
@@ -101,6 +103,7 @@ export function newRateLease(plan: RatePlan, share: number, nowMs: number): Rate
     refusedUntilMs: 0,
     share,
     nodes: 1,
+    heardSinceMs: undefined,
     demand: { perSecond: 0, atMs: nowMs },
     pace: newPace(),
     batchMs: 0,
@@ -206,7 +209,8 @@ function lookAlone(lease: RateLease, calls: number, nowMs: number): RateLook {
 }
 
 function aloneOf(lease: RateLease, nowMs: number): LocalShare {
-  lease.local ??= localShare(lease.plan, lease.share, !lease.known, nowMs);
+  if (lease.local?.ended !== false)
+    lease.local = localShare(lease.plan, lease.share, !lease.known, nowMs, lease.local);
   return lease.local;
 }
 

@@ -1,5 +1,6 @@
 import { demandAt } from './demand.ts';
-import { isWhole } from './local-share.ts';
+import { RATE_LIFE_MS } from './centre-rate.ts';
+import { endShare, isWhole } from './local-share.ts';
 import type { RateAsk, RateGrant } from './messages.ts';
 import { noteSend } from './pace.ts';
 import {
@@ -15,8 +16,17 @@ import {
 /** A lease is renewed, or its rest given back, so long before it ends. */
 const RENEW_MS = 400;
 
-/** What an account let in without the centre for longer than a lease lives is a debt that is not paid off. */
+/**
+ * What an account let in without the centre for so much longer than its bucket takes to fill is a debt that is not paid
+ * off; what was let in for less is, as the bucket kept all that came in meanwhile.
+ */
 const RECOVERING_MS = 1_000;
+
+/**
+ * Nodes come back to a centre one after the other. So long after its first answer each has spoken of what it still
+ * uses, or never will; until then its word on who shares an account is only about those that came first.
+ */
+const HEARD_MS = 2_000;
 
 /** A request that was given tokens takes them in the turns of the event loop that follow, or has left. */
 const GIVEN_MS = 5;
@@ -88,12 +98,17 @@ export function askRate(
   aheadMs: number,
 ): RateAsk {
   const held = heldTokens(lease, nowMs);
-  const wanted = Math.max(0, targetOf(lease, nowMs, aheadMs) + lease.waiting - lease.waitingMost);
+  const aloneMs = aloneForMs(lease, nowMs);
+  // Who was away for longer than leases live first asks who else is back.
+  const target = aloneMs > RATE_LIFE_MS ? 0 : targetOf(lease, nowMs, aheadMs);
+  const wanted = Math.max(0, target + lease.waiting - lease.waitingMost);
   const needed = lease.waitingMost;
   if (held > wanted) lease.granted = Math.min(lease.granted, lease.spent + wanted);
-  const aloneSinceMs = Math.min(lease.outSinceMs ?? nowMs, lease.local?.sinceMs ?? nowMs);
-  const recovering = (lease.local?.spent ?? 0) > 0 && nowMs - aloneSinceMs > RECOVERING_MS;
-  const local = lease.known || recovering ? (lease.local?.spent ?? 0) : 0;
+  const alone = aloneSpent(lease);
+  const fillMs = (1_000 * lease.plan.burst) / lease.plan.rps;
+  const untoldMs = Math.min(aloneMs, nowMs - lease.leftAtMs);
+  const recovering = alone > 0 && untoldMs > fillMs + RECOVERING_MS;
+  const local = lease.known || recovering ? alone : 0;
   const spent = lease.known ? lease.spent : 0;
   lease.sent = { atMs: nowMs, spent, local, wanted, needed };
   lease.unmet = false;
@@ -112,7 +127,21 @@ export function askRate(
   };
 }
 
-/** Takes in the answer to the message under way. */
+/** Milliseconds that the account has done without the centre; 0 while it has not. */
+function aloneForMs({ outSinceMs, local }: RateLease, nowMs: number): number {
+  const localMs = local?.ended === false ? local.sinceMs : nowMs;
+  return nowMs - Math.min(outSinceMs ?? nowMs, localMs);
+}
+
+/** Calls let in without the centre and not yet told. */
+function aloneSpent({ local }: RateLease): number {
+  return local?.ended === false ? local.spent : 0;
+}
+
+/**
+ * Takes in the answer to the message under way. After an outage the account goes on with its share until all that had
+ * a part in it are back: the first would else be given what the others still let in alone.
+ */
 export function takeGrant(lease: RateLease, grant: RateGrant, nowMs: number): void {
   const { sent } = lease;
   if (sent === undefined) return;
@@ -121,8 +150,8 @@ export function takeGrant(lease: RateLease, grant: RateGrant, nowMs: number): vo
   lease.granted = grant.granted;
   lease.known = true;
   lease.expiresMs = sent.atMs + grant.lifeMs;
-  lease.nodes = Math.max(1, grant.nodes);
-  lease.share = Math.min(1, Math.max(1, demandAt(lease.demand, nowMs)) / Math.max(1, grant.weights));
+  const haveSpoken = hear(lease, grant, nowMs);
+  const aloneMs = aloneForMs(lease, nowMs);
   lease.left = grant.left;
   lease.leftAtMs = nowMs;
   const got = grant.granted - grant.spent;
@@ -135,11 +164,26 @@ export function takeGrant(lease: RateLease, grant: RateGrant, nowMs: number): vo
   const oneMs = Math.ceil(((1 - grant.left) * 1_000) / lease.plan.rps);
   lease.emptyUntilMs = isEmpty ? nowMs + Math.min(grant.waitMs, oneMs) : 0;
   lease.contendedUntilMs = got < sent.wanted ? nowMs + 2 * intervalOf(lease.plan) : 0;
-  lease.outSinceMs = undefined;
-  const since = (lease.local?.spent ?? 0) - sent.local;
+  if (aloneMs > RATE_LIFE_MS && !haveSpoken) {
+    lease.outSinceMs = nowMs - aloneMs;
+    if (lease.local !== undefined) lease.local.spent -= sent.local;
+    return;
+  }
   // What was let in alone while this answer was on its way is spent like all else.
-  lease.spent += since;
-  lease.local = undefined;
+  lease.spent += aloneSpent(lease) - sent.local;
+  lease.outSinceMs = undefined;
+  if (lease.local !== undefined) endShare(lease.local);
+}
+
+/** Notes who shares the account; whether all that did before the last outage have spoken since. */
+function hear(lease: RateLease, { nodes, weights }: RateGrant, nowMs: number): boolean {
+  if (lease.heardSinceMs === undefined || nowMs - lease.leftAtMs > HEARD_MS) lease.heardSinceMs = nowMs;
+  const haveSpoken = nowMs - lease.heardSinceMs >= HEARD_MS;
+  if (!haveSpoken && nodes < lease.nodes) return false;
+  lease.nodes = Math.max(1, nodes);
+  if (haveSpoken)
+    lease.share = Math.min(1, Math.max(1, demandAt(lease.demand, nowMs)) / Math.max(1, weights));
+  return true;
 }
 
 /** Nobody knows whether the message under way was heard. */
@@ -147,5 +191,6 @@ export function missGrant(lease: RateLease): void {
   const { sent } = lease;
   if (sent === undefined) return;
   lease.sent = undefined;
+  lease.heardSinceMs = undefined;
   lease.outSinceMs ??= sent.atMs;
 }

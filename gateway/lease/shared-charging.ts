@@ -44,6 +44,7 @@ export function createSharedCharging({ leases, pump, journal, clock }: Deps): Ch
     decision: Exclude<Decision, Asked>,
   ): Charge | Promise<Charge> {
     const { charge } = decision;
+    if (charge.kind === 'charged' && leases.isPressed(account, clock.monotonic())) pump.kick();
     if (charge.kind !== 'charged' || charge.creditsLeft === undefined || price.credits === 0) return charge;
     price.bill?.take();
     return durable(account, price, charge);

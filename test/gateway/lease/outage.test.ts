@@ -29,6 +29,7 @@ test('while open one message a second is the trial, and the first answer closes 
   for (let ms = 10_000; ms <= 13_000; ms += 100) {
     if (!breaker.maySend(ms)) continue;
     sent.push(ms);
+    breaker.sent(ms);
     breaker.note(false, ms);
   }
   expect(sent).toEqual([11_000, 12_000, 13_000]);
@@ -37,4 +38,13 @@ test('while open one message a second is the trial, and the first answer closes 
   expect(breaker.isOpen()).toBe(false);
   expect(breaker.maySend(13_060)).toBe(true);
   expect(noted(times(19, false), breaker, 13_100).isOpen()).toBe(false);
+});
+
+test('a turn in which nothing is due does not cost the trial', () => {
+  const breaker = noted(times(20, false));
+  expect(breaker.maySend(11_000)).toBe(true);
+  expect(breaker.maySend(11_020)).toBe(true);
+  breaker.sent(11_020);
+  expect(breaker.maySend(12_010)).toBe(false);
+  expect(breaker.maySend(12_020)).toBe(true);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { admittedIn, mostIn, put, seeded } from './load.ts';
-import { createWorld } from './world.ts';
+import { admittedIn, mostIn, put, type Result, seeded } from './load.ts';
+import { createWorld, type World } from './world.ts';
 
 // Scenarios 6, 11, 15, 16 and 19 of limits.md 5 on the virtual clock.
 
@@ -77,6 +77,40 @@ test('a burst that was spent while the store is away is not there again after a 
   expect(burst()).toBe(100);
   world.run(40_000);
   expect(burst()).toBe(200);
+});
+
+describe('L6 a store that answers now and then', () => {
+  /** Ten times the rate at four processes for 30 s; messages of a process are lost on their way so often. */
+  function lossy(lossOf: (node: number, ms: number) => number, seed: number): Result {
+    const random = seeded(seed);
+    const world: World = createWorld({
+      plan: planOf(100),
+      nodes: 4,
+      fate(from) {
+        const isLost = random() < lossOf(world.nodes.indexOf(from), world.now());
+        return isLost ? { thereMs: undefined, backMs: undefined } : { thereMs: 1, backMs: 1 };
+      },
+    });
+    const nodeOf = () => world.nodes[Math.floor(random() * 4)];
+    const result = put(world, { perSecond: () => 1_000, seconds: 30, nodeOf, spacing: 'even', random });
+    world.run(31_000);
+    return result;
+  }
+
+  test.each([6, 7, 8, 9, 10])('lets in what one does that always answers (%p)', (seed) => {
+    const result = lossy(() => 0.4, seed);
+    expect(admittedIn(result, 0, 30_000)).toBeLessThanOrEqual(3_108);
+    expect(admittedIn(result, 0, 30_000)).toBeGreaterThanOrEqual(2_940);
+  });
+
+  test.each([1, 2, 3, 4, 5])(
+    'and is found again by one process after the other lets in no more (%p)',
+    (seed) => {
+      const result = lossy((node, ms) => (ms > 11_000 && ms < 14_000 + 900 * node ? 1 : 0), seed);
+      expect(admittedIn(result, 13_000, 17_000)).toBeLessThanOrEqual(400 + 60);
+      expect(admittedIn(result, 18_000, 28_000)).toBeGreaterThanOrEqual(0.98 * 1_000);
+    },
+  );
 });
 
 describe('L11 C8 a wall clock of the centre that steps', () => {

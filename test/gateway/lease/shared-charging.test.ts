@@ -152,6 +152,23 @@ describe('a paid plan', () => {
   });
 });
 
+test('a store that is back is found within its trial by accounts whose messages may wait', async () => {
+  using world = processes(1);
+  const { first, centre } = world;
+  const call = async () => {
+    await world.settled(first.charge(caller(), PAID, price(1)));
+    await world.pass(10);
+  };
+  centre.conduct('is silent');
+  for (let i = 0; i < 1_000 && !first.pump.isOut(); i++) await call();
+  expect(first.pump.isOut()).toBe(true);
+  centre.conduct('answers');
+  const backMs = world.clock.monotonic();
+  for (let i = 0; i < 200 && first.pump.isOut(); i++) await call();
+  expect(first.pump.isOut()).toBe(false);
+  expect(world.clock.monotonic() - backMs).toBeLessThanOrEqual(1_000 + 50);
+});
+
 describe('a trial', () => {
   test('D9 is charged when its credits are durable, over all processes to the last one', async () => {
     using world = processes(2);

@@ -1,7 +1,13 @@
 import { join } from '../../../gateway/lease/account.ts';
 import { type CreditState, topUpCredits } from '../../../gateway/lease/centre-credit.ts';
 import { rateStateLifeMs, type RateState, topUpRate } from '../../../gateway/lease/centre-rate.ts';
-import { type Collected, createLeases, type Decision, type Leases } from '../../../gateway/lease/leases.ts';
+import {
+  type Collected,
+  createLeases,
+  type Decision,
+  GATHER_MS,
+  type Leases,
+} from '../../../gateway/lease/leases.ts';
 import type {
   Answered,
   CreditAsk,
@@ -34,7 +40,7 @@ export type WorldOptions = Readonly<{
   plan: Plan;
   nodes: number;
   centre?: Centre;
-  fate?: () => Fate;
+  fate?: (from: Node) => Fate;
   /** Credits ever given, when they are not the plan's. */
   total?: number;
 }>;
@@ -58,6 +64,8 @@ type Node = {
   leases: Leases;
   alive: boolean;
   born: number;
+  /** Turns of its pump so far. */
+  turn: number;
 };
 
 const KEY_ID = keyIdOf(hashOf(makeApiKey((bytes) => new Uint8Array(bytes))));
@@ -85,20 +93,21 @@ export function createWorld({ plan: firstPlan, nodes: count, centre = CENTRE, fa
     const share = 1 / count;
     const leases = createLeases({ spendingOf: () => memory, revision: () => revision, share });
     // The brand is the identity file's to give; here only names that differ matter.
-    return { id: name as NodeId, fence, seq: 0, disk, memory, leases, alive: true, born: born++ };
+    return { id: name as NodeId, fence, seq: 0, disk, memory, leases, alive: true, born, turn: 3 * born++ };
   }
 
   function tick(node: Node, since: number): void {
     if (!node.alive || node.born !== since) return;
-    send(node);
-    if (!storeOut) dispatch(node, node.leases.collectWatched(nowMs, 60, 256));
+    const gathers = ++node.turn % (GATHER_MS / TICK_MS) === 0;
+    send(node, !gathers);
+    if (gathers && !storeOut) dispatch(node, node.leases.collectWatched(nowMs, 60, 256));
     node.leases.forgetIdle(nowMs, 100);
     agenda.at(nowMs + TICK_MS, () => tick(node, since));
   }
 
-  function send(node: Node): void {
+  function send(node: Node, hurried: boolean): void {
     if (storeOut) return;
-    dispatch(node, node.leases.collect(nowMs, 60, 256));
+    dispatch(node, node.leases.collect(nowMs, 60, 256, hurried));
   }
 
   function dispatch(node: Node, due: Collected): void {
@@ -124,7 +133,7 @@ export function createWorld({ plan: firstPlan, nodes: count, centre = CENTRE, fa
     execute: (by: Speaker) => Grant | undefined,
     settle: (answer: Answered<Grant>) => void,
   ): void {
-    const { thereMs, backMs, again } = fate?.() ?? { thereMs: 0.5, backMs: 0.5 };
+    const { thereMs, backMs, again } = fate?.(node) ?? { thereMs: 0.5, backMs: 0.5 };
     const by = { node: node.id, fence: node.fence, seq: ++node.seq };
     const since = node.born;
     let settled = false;
@@ -190,7 +199,7 @@ export function createWorld({ plan: firstPlan, nodes: count, centre = CENTRE, fa
       if (decision.kind === 'taken') node.disk = { ...node.memory };
       const from = (account.rate.local?.spent ?? 0) > alone ? 'local' : 'shared';
       answer(decision.charge, nowMs - sinceMs, from);
-      if (account.rate.spent > account.rate.granted) send(node);
+      if (decision.kind === 'taken' && node.leases.isPressed(account, nowMs)) send(node, true);
     };
     const wait = (asked: Extract<Decision, { kind: 'ask' }>) => {
       let woken = false;
@@ -202,7 +211,7 @@ export function createWorld({ plan: firstPlan, nodes: count, centre = CENTRE, fa
       };
       const leave = join(account, price, asked, wake);
       agenda.at(sinceMs + (asked.credits ? CREDITS_WAIT_MS : RATE_WAIT_MS), wake);
-      send(node);
+      send(node, true);
     };
     look();
   }
