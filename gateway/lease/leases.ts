@@ -218,10 +218,13 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
     return intervalOf(rate.plan) < PATIENT_MS || isPressed(account, nowMs);
   }
 
-  /** A full bucket refills nothing until it is told of a call: what is lost by that is small while calls are few. */
+  /**
+   * A full bucket refills nothing until it is told of a call, and what was refused gets its rate in small parts: both
+   * matter little while calls are few.
+   */
   function isPressed({ plan, rate }: Account, nowMs: number): boolean {
     const owes = rate.outSinceMs === undefined && heldTokens(rate, nowMs) < 0;
-    return owes && demandAt(rate.demand, nowMs) > FEW * plan.rps;
+    return (owes || rate.unmet) && demandAt(rate.demand, nowMs) > FEW * plan.rps;
   }
 
   function tellAgain(accountId: number): boolean {

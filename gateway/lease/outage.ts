@@ -12,8 +12,8 @@ export type Breaker = Readonly<{
   sent(nowMs: number): void;
 }>;
 
-const SPAN_MS = 5_000;
-const SLOTS = 10;
+const SPAN_MS = 6_000;
+const SLOTS = 12;
 const SLOT_MS = SPAN_MS / SLOTS;
 const MESSAGES_MIN = 20;
 const FAILED_RATIO = 0.5;

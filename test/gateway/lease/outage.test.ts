@@ -13,13 +13,13 @@ test.each([
   [10, 10, true],
   [10, 11, false],
   [400, 600, false],
-])('%p failed messages beside %p answered ones in five seconds: open is %p', (failed, answered, open) => {
+])('%p failed messages beside %p answered ones in six seconds: open is %p', (failed, answered, open) => {
   expect(noted([...times(answered, true), ...times(failed, false)]).isOpen()).toBe(open);
 });
 
-test('what failed more than five seconds ago does not count', () => {
+test('what failed more than six seconds ago does not count', () => {
   const breaker = noted(times(19, false));
-  noted([false], breaker, 15_600);
+  noted([false], breaker, 16_600);
   expect(breaker.isOpen()).toBe(false);
 });
 
