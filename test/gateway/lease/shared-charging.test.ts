@@ -160,7 +160,10 @@ test('a store that is back is found within its trial by accounts whose messages 
     await world.pass(10);
   };
   centre.conduct('is silent');
-  for (let i = 0; i < 1_000 && !first.pump.isOut(); i++) await call();
+  for (let i = 0; i < 1_000 && !first.pump.isOut(); i++) {
+    void first.charge(caller(2), TRIAL, price(1, 1));
+    await call();
+  }
   expect(first.pump.isOut()).toBe(true);
   centre.conduct('answers');
   const backMs = world.clock.monotonic();
