@@ -7,6 +7,7 @@ import { type StartedBrowser, startBrowser, type WatchedPage } from '../started/
 import { becomeOperator, signIn } from './people.ts';
 import { lookAt } from './look-at.ts';
 import { eventually } from './eventually.ts';
+import { PAGES } from './pages.ts';
 import { HOOKS } from './world/place.ts';
 import { type StartedWorld, startWorld, TRIAL_CREDITS } from './world/start.ts';
 
@@ -39,12 +40,16 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
   /** The operator's and the customer's page, which stay open from test to test. */
   let ada: WatchedPage;
   let ann: WatchedPage;
+  let anybody: WatchedPage;
   let operator: Page;
   let customer: Page;
   /** What the tests before have made. */
-  let [account, password, key, secret, webhook, programId] = ['', '', '', '', '', ''];
+  let [password, key, secret] = ['', '', ''];
+  const named = { account: '', user: '', key: '', program: '', webhook: '', delivery: '' };
 
   const main = (page: Page) => page.locator('main');
+  /** The last name in a page's address. */
+  const lastOf = (page: Page) => new URL(page.url()).pathname.split('/').at(-1) ?? '';
   const shown = async (page: Page) => ((await page.textContent('#secret')) ?? '').trim();
   const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
   /** Follows an entry of the navigation. */
@@ -57,6 +62,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     [world, browser] = await Promise.all([startWorld(namespace), startBrowser()]);
     const { origin } = world;
     [ada, ann] = [await browser.open({ origin }), await browser.open({ origin })];
+    anybody = await browser.open({ origin });
     [operator, customer] = [ada.page, ann.page];
   });
   afterAll(async () => {
@@ -77,11 +83,12 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await operator.getByLabel('Name').fill('Acme');
     await button(operator, 'Add account').click();
     await operator.getByText('The account was created.').waitFor();
-    account = /\d+$/.exec(new URL(operator.url()).pathname)?.[0] ?? '';
+    named.account = lastOf(operator);
     await operator.getByLabel('E-mail').fill(ANN);
     await button(operator, 'Add user').click();
     await operator.getByText('The user was added.').waitFor();
     password = await shown(operator);
+    named.user = lastOf(operator);
     expect(await lookAt(operator, 'user-made')).toEqual([]);
     await operator.reload();
     expect(await operator.content()).not.toContain(password);
@@ -99,6 +106,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await button(customer, 'Create the key').click();
     await customer.getByText('The key was created.').waitFor();
     key = await shown(customer);
+    named.key = lastOf(customer);
     expect(key).toMatch(/^sluice_[0-9A-Za-z]{38}$/);
     expect(await lookAt(customer, 'key-made')).toEqual([]);
     await customer.reload();
@@ -131,7 +139,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await customer.getByLabel('Search').fill(PROGRAM);
     await button(customer, 'Filter').click();
     await main(customer).getByRole('link', { name: PROGRAM, exact: true }).click();
-    programId = new URL(customer.url()).pathname.split('/').at(-1) ?? '';
+    named.program = lastOf(customer);
     await customer.getByRole('link', { name: 'Watch by webhook' }).click();
     await customer.getByLabel('URL').fill(`https://${HOOKS}/in?a=b`);
     await customer.getByText('every address is public').waitFor();
@@ -141,12 +149,14 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     expect(secret).toMatch(/^whsec_[0-9a-f]{64}$/);
     expect(await lookAt(customer, 'webhook-made')).toEqual([]);
     await customer.getByRole('link', { name: 'I have stored it' }).click();
-    webhook = new URL(customer.url()).pathname;
+    named.webhook = lastOf(customer);
     expect(await customer.content()).not.toContain(secret);
 
     await button(customer, 'Send test').click();
     await customer.getByText('Test: Answered 200').waitFor();
-    expect(new URL(customer.url()).pathname).toBe(webhook);
+    const recent = customer.locator('.panel', { hasText: 'Recent deliveries' });
+    await recent.getByText('delivered').waitFor();
+    expect(lastOf(customer)).toBe(named.webhook);
     expect(await lookAt(customer, 'webhook-tested')).toEqual([]);
     const [visited] = (await world.visits()).map(arrived);
     expect(visited?.event.event).toBe('ping');
@@ -155,7 +165,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
 
   test('a real upgrade arrives, and is seen by itself in the list and in the drawer', async () => {
     await visit(customer, 'Deliveries');
-    const slot = await world.upgrade(programId);
+    const slot = await world.upgrade(named.program);
     const text = `upgraded, slot ${slot.toLocaleString('en-US')}`;
     const row = main(customer).getByRole('row').filter({ hasText: text });
     await row.getByText('delivered').waitFor({ timeout: 60_000 });
@@ -163,7 +173,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     const visited = (await world.visits()).map(arrived).at(-1);
     expect(visited?.event).toMatchObject({
       event: 'program.upgraded',
-      data: { program_id: programId, deploy_slot: slot },
+      data: { program_id: named.program, deploy_slot: slot },
     });
     expect(visited?.signedBy(secret)).toBe(true);
 
@@ -175,7 +185,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await button(customer, 'Close').click();
     await drawer.waitFor({ state: 'hidden' });
     await visit(customer, 'Programs');
-    await customer.goto(`/accounts/${account}/programs/${programId}`);
+    await customer.goto(`/accounts/${named.account}/programs/${named.program}`);
     await main(customer)
       .getByRole('rowheader', { name: slot.toLocaleString('en-US') })
       .waitFor();
@@ -191,12 +201,13 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
       const ids = (await world.visits()).map((text) => arrived(text).delivery);
       return ids.length === 3 && ids;
     });
-    expect(deliveries[2]).toBe(deliveries[1] ?? '');
+    named.delivery = deliveries[1] ?? '';
+    expect(deliveries[2]).toBe(named.delivery);
     expect(await lookAt(customer, 'delivery-resent')).toEqual([]);
   });
 
   test('a secret is rotated in stages: both sign, then the new one alone', async () => {
-    await customer.goto(webhook);
+    await customer.goto(`/accounts/${named.account}/webhooks/${named.webhook}`);
     await customer.getByRole('radio', { name: 'In 24 hours' }).check();
     await button(customer, 'Rotate the secret').click();
     const next = await shown(customer);
@@ -223,14 +234,14 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     while ((await status()) === 200) answered++;
     expect(answered).toBe(TRIAL_CREDITS - 9);
     expect(await status()).toBe(402);
-    await customer.goto(`/accounts/${account}/overview`);
+    await customer.goto(`/accounts/${named.account}/overview`);
     await main(customer)
       .getByText(/used up/)
       .first()
       .waitFor({ timeout: 60_000 });
     expect(await lookAt(customer, 'overview-used-up')).toEqual([]);
 
-    await operator.goto(`/operator/accounts/${account}`);
+    await operator.goto(`/operator/accounts/${named.account}`);
     await operator.getByText('Out of credits:').waitFor();
     expect(await lookAt(operator, 'account-used-up')).toEqual([]);
     await operator.getByRole('textbox', { name: 'Credits' }).fill('1,000');
@@ -253,7 +264,16 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     expect(await lookAt(customer, 'key-revoked')).toEqual([]);
   });
 
+  test.each(Object.keys(PAGES))('%s is without a fault', async (route) => {
+    const visit = PAGES[route];
+    if (visit === undefined) throw new Error('unreachable: its own list');
+    const { page } = { nobody: anybody, operator: ada, customer: ann }[visit.as];
+    const answer = await page.goto(visit.to(named));
+    expect(answer?.status()).toBe(200);
+    expect(await lookAt(page, `page${route.replaceAll(/[/:]+/g, '-')}`)).toEqual([]);
+  });
+
   test('nothing went wrong in any page, and nobody else was asked for anything', () => {
-    expect([ada.faults, ann.faults]).toEqual([[], []]);
+    expect([ada.faults, ann.faults, anybody.faults]).toEqual([[], [], []]);
   });
 });

@@ -93,6 +93,7 @@ listen = "127.0.0.1:${deploys}"
 metrics = "127.0.0.1:0"
 rpc_urls = ["http://127.0.0.1:${chain}"]
 poll_seconds = 1
+sign_up = true
 [[backends]]
 name = "localnet"
 url = "http://127.0.0.1:${chain}"
