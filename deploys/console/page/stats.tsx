@@ -12,9 +12,9 @@ export type Stat = Readonly<{
 }>;
 
 /** A row of numbers at the head of a page. */
-export function Stats({ stats }: Readonly<{ stats: readonly Stat[] }>) {
+export function Stats({ stats, id }: Readonly<{ stats: readonly Stat[]; id?: string | undefined }>) {
   return (
-    <dl class="stats">
+    <dl class="stats" id={id}>
       {stats.map(({ label, value, note, tone }) => (
         <div key={label} class={tone && `tone-${tone}`}>
           <dt>{label}</dt>

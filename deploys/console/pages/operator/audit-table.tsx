@@ -37,7 +37,13 @@ export function AuditTable({ entries, whoOf, isAccountShown, accountName, empty 
         { label: 'Who', cell: (entry) => <WhoCell entry={entry} whoOf={whoOf} /> },
         { label: 'What', cell: (entry) => <WhatCell entry={entry} /> },
         ...(isAccountShown ? [account] : []),
-        { label: 'Detail', cell: ({ detail }) => <span class="detail">{detailText(detail)}</span> },
+        {
+          label: 'Detail',
+          cell: ({ detail }) => {
+            const text = detailText(detail);
+            return text === '' ? null : <span class="detail">{text}</span>;
+          },
+        },
       ]}
       rows={entries}
       keyOf={({ id }) => id}

@@ -17,7 +17,7 @@ import { webhookPath, webhooksPath } from './paths.ts';
 import { type PageRefusal, refusalStatus, refusalText } from './refusal-text.ts';
 import { SecretPanel } from './secret-panel.tsx';
 import { hostOf, WebhookState, WebhookUrl } from './shown-webhook.tsx';
-import { TestForm, TestResult } from './test-panel.tsx';
+import { PARTS_OF_TEST, TestForm, TestResult } from './test-panel.tsx';
 import { WebhookStats } from './webhook-stats.tsx';
 
 const RECENT = 8;
@@ -137,7 +137,7 @@ type AboutProps = Readonly<{ webhook: Webhook; nowMs: number; labelOf: (address:
 function About({ webhook, nowMs, labelOf }: AboutProps) {
   const { programs, description, lastSuccessAtMs } = webhook;
   return (
-    <Panel title="About">
+    <Panel title="About" id={PARTS_OF_TEST.about}>
       <Facts
         facts={[
           { label: 'State', value: <WebhookState webhook={webhook} nowMs={nowMs} /> },
@@ -186,6 +186,7 @@ function Recent({
   return (
     <Panel
       title="Recent deliveries"
+      id={PARTS_OF_TEST.recent}
       isFlush
       aside={
         <>

@@ -9,9 +9,14 @@ import { Submit } from '../../page/form.tsx';
 import { AnswerBody } from '../deliveries/answer-body.tsx';
 import { attemptText } from '../deliveries/outcome.tsx';
 import { deliveryPath } from '../deliveries/paths.ts';
+import { WEBHOOK_STATS_ID } from './webhook-stats.tsx';
 
 /** How long the page waits for the attempt of a test; an attempt takes 13 s at most. */
 const WAITED_MS = 13_000;
+
+/** The parts of a webhook's page that tell of its deliveries: they come along with each answer on the test. */
+export const PARTS_OF_TEST = { about: 'webhook-about', recent: 'webhook-recent' } as const;
+const COMES_ALONG = [WEBHOOK_STATS_ID, ...Object.values(PARTS_OF_TEST)].map((id) => `#${id}`).join(',');
 
 /** The button that sends a test; with JavaScript its result comes into `TestResult` beside it. */
 export function TestForm({ path }: Readonly<{ path: string }>) {
@@ -71,6 +76,7 @@ export function TestResult({ path, account, delivery, nowMs }: ResultProps) {
       hx-get={ownPath(`${path}?test=${delivery.id}`)}
       hx-trigger="load delay:1s"
       hx-select="#test-result"
+      hx-select-oob={COMES_ALONG}
       hx-swap="outerHTML"
     >
       <Notice tone="waiting">

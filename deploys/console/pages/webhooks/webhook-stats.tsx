@@ -4,11 +4,15 @@ import { countText, latencyText, shareText } from '../../page/number.ts';
 import { type Stat, Stats } from '../../page/stats.tsx';
 import { FailureLine, failureShare } from './failure-line.tsx';
 
+/** Where the numbers stand in a page. */
+export const WEBHOOK_STATS_ID = 'webhook-stats';
+
 /** A webhook's day and week in numbers. */
 export function WebhookStats({ health }: Readonly<{ health: WebhookHealth }>) {
   const { day, week, latency } = health;
   return (
     <Stats
+      id={WEBHOOK_STATS_ID}
       stats={[
         { label: 'Delivered, 24 h', value: countText(day.delivered), note: <FailureLine health={health} /> },
         failedStat('Failed, 24 h', day),

@@ -1,0 +1,40 @@
+import { mkdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { accessibilityFaults } from '../started/accessibility.ts';
+
+/** Where the pictures go, to be looked at. */
+const PICTURES = join(tmpdir(), 'sluice-console');
+
+/** A window of a desk, in which the pages of these tests are. */
+export const DESK = { width: 1_280, height: 800 } as const;
+const PHONE = { width: 360, height: 800 } as const;
+
+/** How a page is looked at: both themes, and the narrowest window that is promised. */
+const VIEWS = [
+  ['light', DESK],
+  ['dark', DESK],
+  ['dark', PHONE],
+] as const;
+
+/**
+ * Takes pictures of the page as it stands, under `name`, and gives what is wrong with it, a line each: what axe-core
+ * finds, and what stands out of the window. The window is the desk's again afterwards.
+ */
+export async function lookAt(page: Page, name: string): Promise<readonly string[]> {
+  mkdirSync(PICTURES, { recursive: true });
+  const faults: string[] = [];
+  for (const [theme, size] of VIEWS) {
+    await page.emulateMedia({ colorScheme: theme });
+    await page.setViewportSize(size);
+    const view = `${theme}-${size.width}`;
+    await page.screenshot({ path: join(PICTURES, `whole-${name}-${view}.png`), fullPage: true });
+    for (const fault of await accessibilityFaults(page)) faults.push(`${name}, ${view}: ${fault}`);
+    const width = Number(await page.evaluate('document.documentElement.scrollWidth'));
+    if (width > size.width) faults.push(`${name}, ${view}: ${width} pixels wide`);
+  }
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize(DESK);
+  return faults;
+}

@@ -1,0 +1,19 @@
+import { expect, test } from 'bun:test';
+import type { PageDeps } from '../../deploys/console/page-deps.ts';
+import { routesOf } from '../../deploys/console/routes.ts';
+import { NOT_PAGES, PAGES } from './pages.ts';
+
+test('every route that answers GET is a page of the list, or is named as none', () => {
+  // Enough to make the table with everything that a config can allow; nothing in it is asked.
+  const deps = {
+    origin: 'https://console.example.com',
+    rpcUrl: new URL('https://rpc.example.com'),
+    people: { config: { signUp: true, oidc: {} }, providerLogin: {} },
+    webhookPages: { webhooks: {} },
+    operator: {},
+  } as unknown as PageDeps;
+  const shown = routesOf(deps).filter(({ answers }) => answers.get !== undefined);
+  const paths = shown.map(({ path }) => path);
+  expect(paths.length).toBeGreaterThan(30);
+  expect([...Object.keys(PAGES), ...Object.keys(NOT_PAGES)].toSorted()).toEqual(paths.toSorted());
+});
