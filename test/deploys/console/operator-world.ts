@@ -26,7 +26,8 @@ import { pageOf } from './page-text.ts';
 /** The status of a gateway as `/status.json` says it. */
 export type StatusOf = (host: string) => Response | Promise<Response>;
 
-type Options = Readonly<{
+/** What differs from an installation of one gateway that answers nothing. */
+export type Options = Readonly<{
   gateways?: readonly string[];
   statusOf?: StatusOf;
   installation?: Partial<Installation>;

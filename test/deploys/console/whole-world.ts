@@ -11,7 +11,7 @@ import { addressOf } from '../../fakes/chain.ts';
 import { answered, createScriptedSend } from '../../fakes/scripted-send.ts';
 import { random } from '../users/people.ts';
 import { never, scriptedPolicy, testSeal } from '../webhooks/started.ts';
-import { startOperatorWorld } from './operator-world.ts';
+import { type Options, startOperatorWorld } from './operator-world.ts';
 
 const [A, B] = [addressOf('A'), addressOf('B')];
 
@@ -55,7 +55,7 @@ export const plainTexts = (name: string): Texts => ({
 });
 
 /** Every page of the console as deploys serves it, with webhooks kept and signing up allowed. */
-export function startWholeWorld(label = 'Program A') {
+export function startWholeWorld(label = 'Program A', more: Pick<Options, 'gateways' | 'statusOf'> = {}) {
   let webhooks: Webhooks | undefined;
   const programs = [
     { address: A, label },
@@ -63,6 +63,7 @@ export function startWholeWorld(label = 'Program A') {
   ];
   const labelOf = (program: string) => programs.find(({ address }) => address === program)?.label ?? program;
   const world = startOperatorWorld({
+    ...more,
     programs,
     signUp: true,
     webhooksIn: (store, clock) => {
