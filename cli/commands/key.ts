@@ -1,5 +1,5 @@
 import type { KeyRow } from '../../deploys/accounts/key-row.ts';
-import type { NewKey } from '../../deploys/accounts/keys.ts';
+import { type NewKey, TOO_MANY_KEYS } from '../../deploys/accounts/keys.ts';
 import { unreachable } from '../../shared/brand.ts';
 import { COMMAND_LINE, withAccounts } from '../books.ts';
 import { type Command, failed } from '../command.ts';
@@ -27,6 +27,8 @@ export const keyCreate: Command = {
           return failed(BAD_NAME);
         case 'made-before':
           return failed(madeBefore(result.id));
+        case 'too-many':
+          return failed(TOO_MANY_KEYS);
         default:
           return unreachable(result);
       }
@@ -82,6 +84,8 @@ export const keyRotate: Command = {
           return failed(`Key ${id} is ${result.state}; make a new one with key create.`);
         case 'made-before':
           return failed(madeBefore(result.id));
+        case 'too-many':
+          return failed(TOO_MANY_KEYS);
         default:
           return unreachable(result);
       }

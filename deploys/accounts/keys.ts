@@ -14,9 +14,19 @@ export type NewKey = Readonly<{ key: ApiKey; id: KeyId; account: string; name: s
 /** Under the same `once` a key was made before: none is made now. */
 export type MadeBefore = Readonly<{ kind: 'made-before'; id: string }>;
 
+/** Keys of an account that may work at once, and that it may make in any 24 hours: each stays as a row. */
+export const KEYS_MAX = 1_000;
+const DAY_MS = 86_400_000;
+
+/** The account has as many as it may have, or made as many as it may. */
+export type TooManyKeys = Readonly<{ kind: 'too-many' }>;
+/** The same in a sentence for whoever asked. */
+export const TOO_MANY_KEYS = `An account has at most ${KEYS_MAX} keys that work, and makes at most ${KEYS_MAX} in 24 hours. Revoke some that are not used, or wait.`;
+
 export type CreateResult =
   | { readonly kind: 'created'; readonly made: NewKey }
   | MadeBefore
+  | TooManyKeys
   | { readonly kind: 'unknown-account' }
   | { readonly kind: 'bad-name' };
 
@@ -24,6 +34,7 @@ export type RotateResult =
   /** `oldExpiresAtMs` is when the old key ends: after the grace, or earlier when its end was already set. */
   | { readonly kind: 'rotated'; readonly made: NewKey; readonly oldExpiresAtMs: number }
   | MadeBefore
+  | TooManyKeys
   | { readonly kind: 'unknown-key' }
   | { readonly kind: 'ended'; readonly state: 'expired' | 'revoked' };
 
@@ -70,6 +81,11 @@ export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
   const byForm = store.prepare<{ id: string }, [number, string]>(
     'SELECT id FROM keys WHERE account_id = ? AND once = ?',
   );
+  const working = store.prepare<{ n: number }, [number, number]>(`
+    SELECT count(*) AS n FROM keys INDEXED BY keys_working
+    WHERE account_id = ? AND revoked_at_ms IS NULL AND coalesce(expires_at_ms, 9e15) > ?`);
+  const recent = store.prepare<{ n: number }, [number, number]>(`
+    SELECT count(*) AS n FROM keys INDEXED BY keys_of_account_by_age WHERE account_id = ? AND created_at_ms > ?`);
   const expire = store.prepare('UPDATE keys SET expires_at_ms = ? WHERE id = ?');
   const end = store.prepare('UPDATE keys SET revoked_at_ms = ? WHERE id = ?');
 
@@ -82,6 +98,7 @@ export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
       if (owner === null) return { kind: 'unknown-account' };
       const before = madeBefore(owner.id, once);
       if (before !== undefined) return before;
+      if (isFull(account, owner.id)) return { kind: 'too-many' };
       const made = make(account, owner.id, name, once);
       tell('key.create', made.id, owner.id, by, { name });
       return { kind: 'created', made };
@@ -107,6 +124,7 @@ export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
       const before = madeBefore(old.accountId, once);
       if (before !== undefined) return before;
       if (old.state === 'expired' || old.state === 'revoked') return { kind: 'ended', state: old.state };
+      if (isFull(old.account, old.accountId)) return { kind: 'too-many' };
       const oldExpiresAtMs = Math.min(clock.now() + graceMs, old.expiresAtMs ?? Number.POSITIVE_INFINITY);
       const made = make(old.account, old.accountId, old.name, once);
       expire.run(oldExpiresAtMs, id);
@@ -127,6 +145,13 @@ export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
   function madeBefore(owner: number, once: string | undefined): MadeBefore | undefined {
     const row = once === undefined ? null : byForm.get(owner, once);
     return row === null ? undefined : { kind: 'made-before', id: row.id };
+  }
+
+  /** The service makes its own keys at every start. */
+  function isFull(account: string, owner: number): boolean {
+    if (isReserved(account)) return false;
+    const counts = [working.get(owner, clock.now())?.n ?? 0, recent.get(owner, clock.now() - DAY_MS)?.n ?? 0];
+    return Math.max(...counts) >= KEYS_MAX;
   }
 
   function make(account: string, owner: number, name: string, once: string | undefined): NewKey {

@@ -1,8 +1,10 @@
-/** No browser takes these in a path for what they look like: a backslash becomes a slash, a tab or newline vanishes. */
-// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
-const MISLEADING = /[\\\u0000-\u0020\u007f]/;
+/**
+ * A backslash becomes a slash in a browser, a tab or newline vanishes, and beyond ASCII a header carries no text: whoever
+ * means such a character writes it as `%…`.
+ */
+const MISLEADING = /[^!-~]|\\/;
 
-/** `text` when it is a path on this origin, with its query; never another host, a scheme or a relative path. */
+/** `text` when it is a path on this origin, with its query, in printable ASCII; never another host, a scheme or a relative path. */
 export function ownPath(text: string | null | undefined): string | undefined {
   if (!text?.startsWith('/') || text.startsWith('//') || MISLEADING.test(text)) return undefined;
   return text;

@@ -25,11 +25,12 @@ export function inviteFirstOperator({ store, clock, random }: Deps): string | un
   return invite.immediate();
 }
 
-/** Whether a link is good. */
+/** Whether a link is good: its time is not over, and nobody became an operator by another way since. */
 export function isInvited({ store, clock }: Pick<Deps, 'store' | 'clock'>, token: string): boolean {
   const row = store
     .query<object, [Uint8Array, number]>(
-      'SELECT 1 FROM first_operator WHERE token_hash = ? AND expires_at_ms > ?',
+      `SELECT 1 FROM first_operator WHERE token_hash = ? AND expires_at_ms > ?
+       AND NOT EXISTS (SELECT 1 FROM users WHERE role = 'operator')`,
     )
     .get(hashOf(token), clock.now());
   return row !== null;

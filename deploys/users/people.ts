@@ -54,9 +54,9 @@ export function createPeople(deps: PeopleDeps) {
     });
 
   /** The session of a request, also one that must set up its second factor before it may see anything. */
-  function sessionOf({ headers }: Request): Session | undefined {
-    const token = cookieOf(headers, SESSION_COOKIE);
-    return token === undefined ? undefined : sessions.find(token);
+  function sessionOf(request: Request): Session | undefined {
+    const token = cookieOf(request.headers, SESSION_COOKIE);
+    return token === undefined ? undefined : sessions.find(token, !isRefresh(request));
   }
 
   function mustEnrol({ role, hasSecondFactor }: Pick<Session, 'role' | 'hasSecondFactor'>): boolean {
@@ -76,4 +76,9 @@ export function createPeople(deps: PeopleDeps) {
     sessionOf,
     mustEnrol,
   };
+}
+
+/** Whether a page that stands open asks by itself for a part of it again: nobody needs to be there for that. */
+function isRefresh({ method, headers }: Request): boolean {
+  return method === 'GET' && headers.get('hx-request') === 'true';
 }

@@ -28,8 +28,8 @@ export type SessionRow = Readonly<{
 export type Sessions = Readonly<{
   /** Gives the new session's token; `former` is what the browser had before, which ends. */
   begin(userId: string, userAgent: string | null, former: string | undefined): string;
-  /** The session of a token, which is thereby used; `undefined`: there is none, or it is over. */
-  find(token: string): Session | undefined;
+  /** The session of a token, which is thereby used unless `isUse` says no; `undefined`: there is none, or it is over. */
+  find(token: string, isUse?: boolean): Session | undefined;
   end(token: string): void;
   /** Used last first. */
   list(userId: string, current: Uint8Array): readonly SessionRow[];
@@ -80,12 +80,12 @@ export function createSessions(
 
   return {
     begin: begin.immediate,
-    find(token) {
+    find(token, isUse = true) {
       const tokenHash = hashOf(token);
       const row = select.get(tokenHash, ...bounds());
       if (row === null) return undefined;
       const nowMs = clock.now();
-      if (nowMs - row.used_at_ms >= TOUCH_MS) touch.run(nowMs, tokenHash);
+      if (isUse && nowMs - row.used_at_ms >= TOUCH_MS) touch.run(nowMs, tokenHash);
       const { user_id: userId, email } = row;
       const place = placeFrom(row.role, row.account_id);
       return { ...place, userId, email, hasSecondFactor: row.has_second_factor === 1, tokenHash };

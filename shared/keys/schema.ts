@@ -8,7 +8,8 @@ export const ACCOUNTS_FILE = 'sluice.db';
  * not one. Instants are Unix milliseconds. `credits_granted` is every credit an
  * account was ever given, and null while that is simply its plan's allowance; what is left is it minus what the
  * gateway's ledger says was spent. `credits_added` has everything that was added to what an account had, under a name
- * that is added once. The indexes serve lists; those of keys hold what is searched, so that a search reads nothing else.
+ * that is added once. The indexes serve lists; those of keys hold what is searched, so that a search reads nothing
+ * else; `keys_working` serves the bound of how many an account has.
  *
  * For gateways on other hosts: `origin` tells this database and its copies from every other. `changes` has one row per
  * account and key with the revision of its latest change, also of one that is deleted; `published` is the revision
@@ -127,5 +128,8 @@ export const ACCOUNTS_MIGRATIONS: Migrations = {
       INSERT INTO changes (seq, subject, id) VALUES ((SELECT value FROM revision), 'key', old.id)
         ON CONFLICT (subject, id) DO UPDATE SET seq = excluded.seq;
     END;
+  `,
+  'keys-working-1': `
+    CREATE INDEX keys_working ON keys (account_id, expires_at_ms, revoked_at_ms) WHERE revoked_at_ms IS NULL;
   `,
 };

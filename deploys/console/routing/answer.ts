@@ -5,7 +5,7 @@ import { isSameOrigin } from '../same-origin.ts';
 import { seeOther } from '../see-other.ts';
 import type { Viewer, ViewerOf } from '../viewer.ts';
 import { type AccountOf, admit } from './admit.ts';
-import { formFrom } from './form-body.ts';
+import { type FormBody, formFrom } from './form-body.ts';
 import { refusalContent, type RouteRefusal, statusOf } from './refusal.tsx';
 import type { Answers, Route } from './route.ts';
 
@@ -19,7 +19,7 @@ export type RouteDeps = Readonly<{
   viewerOf: ViewerOf;
   accountOf: AccountOf;
   show: Show;
-  clock: Pick<Clock, 'now'>;
+  clock: Pick<Clock, 'now' | 'sleep'>;
   /** What a changing request's `Origin` must be, such as `https://console.example.com`. */
   origin: string;
   /** Hears of what should not have happened. */
@@ -42,9 +42,11 @@ export function createAnswer(deps: RouteDeps) {
     const url = new URL(request.url);
     let viewer: Viewer | undefined;
     try {
+      // Before anybody asks who it is: a form that comes slowly must not outlive the session that it began with.
+      const body = takesForm(request, route) ? await formFrom(request, clock) : undefined;
       viewer = await viewerOf(request);
       const place = { request, url, viewer };
-      const reached = await reach(place, params, route);
+      const reached = await reach(place, params, route, body);
       return secured(reached instanceof Response ? reached : refuse(reached, place));
     } catch (error) {
       noteBroken(error);
@@ -56,6 +58,7 @@ export function createAnswer(deps: RouteDeps) {
     place: Place,
     params: Params,
     route: Route | undefined,
+    body: FormBody | undefined,
   ): Promise<Response | RouteRefusal> {
     const { request, url, viewer } = place;
     if (route === undefined) return { kind: 'not-found' };
@@ -69,9 +72,13 @@ export function createAnswer(deps: RouteDeps) {
     if (isReading(request) && answers.get !== undefined) return answers.get(asked);
     if (request.method !== 'POST' || answers.post === undefined)
       return { kind: 'wrong-method', allow: allowOf(answers) };
-    if (!isSameOrigin(request, origin)) return { kind: 'other-origin' };
-    const form = await formFrom(request);
-    return form === undefined ? { kind: 'no-form' } : answers.post({ ...asked, form });
+    if (body === undefined) return { kind: 'other-origin' };
+    return body.kind === 'form' ? answers.post({ ...asked, form: body.form }) : body;
+  }
+
+  /** Whether there is a form to read: nothing is read of what another site sent. */
+  function takesForm(request: Request, route: Route | undefined): boolean {
+    return request.method === 'POST' && route?.answers.post !== undefined && isSameOrigin(request, origin);
   }
 
   function askedAt(place: Place & Pick<Asked, 'account'>, params: Params): Asked {

@@ -10,6 +10,7 @@ export type RouteRefusal =
   | { readonly kind: 'wrong-method'; readonly allow: string }
   | { readonly kind: 'other-origin' }
   | { readonly kind: 'no-form' }
+  | { readonly kind: 'too-slow' }
   | { readonly kind: 'broken' };
 
 /** HTTP status of a refusal. */
@@ -23,6 +24,8 @@ export function statusOf(refusal: RouteRefusal): number {
       return 403;
     case 'no-form':
       return 415;
+    case 'too-slow':
+      return 408;
     case 'broken':
       return 500;
     default:
@@ -57,6 +60,8 @@ function wordsOf(refusal: RouteRefusal): readonly [title: string, sentence: stri
       ];
     case 'no-form':
       return ['Refused', 'This address takes forms only. Nothing was changed.'];
+    case 'too-slow':
+      return ['Not received', 'The form took too long to arrive. Nothing was changed. Send it again.'];
     case 'broken':
       return [
         'Something went wrong',

@@ -3,11 +3,12 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ChangeNote } from '../../../deploys/accounts/change-note.ts';
-import { createKeys } from '../../../deploys/accounts/keys.ts';
+import { createKeys, KEYS_MAX } from '../../../deploys/accounts/keys.ts';
 import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
+import { explained } from '../explained.ts';
 
 const BY = { kind: 'command-line' } as const;
 
@@ -44,6 +45,55 @@ function rotated(id: string, graceMs: number) {
 }
 
 const stateOf = (id: string) => keys.find(id)?.state;
+
+describe('the keys of an account are bounded', () => {
+  const HOURS_25_MS = 25 * HOUR_MS;
+  const add = (count: number) =>
+    store.run(
+      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+       INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms)
+       SELECT 'k' || i, 1, 'n', CAST(i AS BLOB), 'p', 'abcd', ${START_MS} FROM n`,
+    );
+
+  test('those that work, until one is revoked or a grace is over', async () => {
+    add(KEYS_MAX - 1);
+    await clock.advance(HOURS_25_MS);
+    const { id } = made();
+    expect(keys.create('a', 'one more', BY)).toEqual({ kind: 'too-many' });
+    expect(keys.rotate(id, HOUR_MS, BY)).toEqual({ kind: 'too-many' });
+    expect(stateOf(id)).toBe('active');
+    expect(made('b').account).toBe('b');
+    keys.revoke('k1', BY);
+    rotated(id, HOUR_MS);
+    expect(keys.create('a', 'one more', BY)).toEqual({ kind: 'too-many' });
+    await clock.advance(HOUR_MS);
+    expect(made().account).toBe('a');
+  });
+
+  test('those that are made in 24 hours, revoked or not', async () => {
+    add(KEYS_MAX);
+    store.run('UPDATE keys SET revoked_at_ms = 1');
+    expect(keys.create('a', 'one more', BY)).toEqual({ kind: 'too-many' });
+    await clock.advance(HOURS_25_MS);
+    expect(made().account).toBe('a');
+  });
+
+  test('not of the account that the service makes a key for at each of its starts', () => {
+    store.run("UPDATE accounts SET name = 'sluice-watcher' WHERE id = 1");
+    add(KEYS_MAX);
+    expect(made('sluice-watcher').account).toBe('sluice-watcher');
+  });
+
+  test('and counted by index', () => {
+    const counts = explained(store, (listening) =>
+      createKeys({ store: listening, clock, random: randomBytes, note: () => undefined }),
+    ).filter(({ sql }) => sql.includes('count(*)'));
+    expect(counts.map(({ steps }) => steps)).toEqual([
+      [expect.stringMatching(/^SEARCH keys USING COVERING INDEX keys_working /)],
+      [expect.stringMatching(/^SEARCH keys USING COVERING INDEX keys_of_account_by_age /)],
+    ]);
+  });
+});
 
 describe('a form that is sent twice', () => {
   test('makes one key, and says which', () => {

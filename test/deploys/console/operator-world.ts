@@ -5,6 +5,10 @@ import { createAudit } from '../../../deploys/audit/audit.ts';
 import { consoleOf } from '../../../deploys/console-of.ts';
 import type { Installation, Running } from '../../../deploys/operator-of.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
+import type { WatchedProgram } from '../../../deploys/watch/watched.ts';
+import type { Webhooks } from '../../../deploys/webhooks/webhooks.ts';
+import type { Clock } from '../../../shared/clock.ts';
+import type { Store } from '../../../shared/store/open.ts';
 import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
 import { readEmail } from '../../../deploys/users/email.ts';
 import { createHashing } from '../../../deploys/users/hashing.ts';
@@ -22,18 +26,24 @@ import { pageOf } from './page-text.ts';
 /** The status of a gateway as `/status.json` says it. */
 export type StatusOf = (host: string) => Response | Promise<Response>;
 
-type Options = Readonly<{
+/** What differs from an installation of one gateway that answers nothing. */
+export type Options = Readonly<{
   gateways?: readonly string[];
   statusOf?: StatusOf;
   installation?: Partial<Installation>;
   running?: Partial<Running>;
+  programs?: readonly WatchedProgram[];
+  signUp?: boolean;
+  /** Absent, no webhooks are kept. */
+  webhooksIn?: (store: Store, clock: Clock) => Webhooks;
 }>;
 
 /**
  * The console with all of its services, as deploys makes it, over stores in memory and a clock that stands still. Who
  * asks has a session; `op@example.com` is an operator.
  */
-export function startOperatorWorld({ gateways = [], statusOf, installation, running }: Options = {}) {
+export function startOperatorWorld(options: Options = {}) {
+  const { gateways = [], statusOf, installation, running, programs = [], signUp = false } = options;
   const clock = createVirtualClock();
   const store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
   const ledger = opened(':memory:', USAGE_MIGRATIONS);
@@ -46,7 +56,7 @@ export function startOperatorWorld({ gateways = [], statusOf, installation, runn
   const publicUrl = new URL(ORIGIN);
   const people = createPeople({
     store,
-    config: { ...deploys, publicUrl },
+    config: { ...deploys, publicUrl, signUp },
     keys: testKeys,
     note,
     openAccount: createOpenAccount(accounts),
@@ -55,14 +65,16 @@ export function startOperatorWorld({ gateways = [], statusOf, installation, runn
     random,
     hashing: createHashing(plainWork),
   });
+  /** The pauses in what is read in parts pass at once; what has a deadline waits for the clock. */
+  const sleep: Clock['sleep'] = (ms, signal) => (ms > 1 ? clock.sleep(ms, signal) : Promise.resolve());
   const tended = consoleOf(
     {
       config: { ...deploys, publicUrl },
-      programs: [],
+      programs,
       store,
       ledger,
       ledgerReader: ledger,
-      clock,
+      clock: { ...clock, sleep },
       fetch: (url) => Promise.resolve(statusOf?.(new URL(url).host) ?? new Response('', { status: 404 })),
       log: silentLog(lines),
       random,
@@ -87,7 +99,7 @@ export function startOperatorWorld({ gateways = [], statusOf, installation, runn
         programs: 45,
       }),
       deliveries: () => ({ isWell: true, sentence: '0 deliveries are due.' }),
-      webhooks: undefined,
+      webhooks: options.webhooksIn?.(store, clock),
       ...running,
     },
   );

@@ -9,6 +9,7 @@ import {
   forViewer,
   type Route,
 } from '../../../deploys/console/routing/route.ts';
+import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { CUSTOMER, OPERATOR, ORIGIN, startConsole } from './started.tsx';
 
 const ROUTES: readonly Route[] = [
@@ -112,6 +113,49 @@ describe('changes', () => {
     const response = await startConsole(CUSTOMER, ROUTES).post('/accounts/8/keys', { name: 'a' });
     expect(response.status).toBe(404);
   });
+});
+
+/** A form whose last byte comes when `end` is called. */
+function slowForm() {
+  let end = () => undefined as void;
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(Buffer.from('name='));
+      end = () => {
+        controller.enqueue(Buffer.from('a'));
+        controller.close();
+      };
+    },
+  });
+  const headers = {
+    'sec-fetch-site': 'same-origin',
+    'content-type': 'application/x-www-form-urlencoded',
+  };
+  return { init: { method: 'POST', body, headers }, end: () => end() };
+}
+
+test('a form that came while its session ended is not acted on', async () => {
+  let viewer: typeof CUSTOMER | undefined = CUSTOMER;
+  let done = 0;
+  const change = forAccount('/change', { post: () => new Response(String(++done)) });
+  const deps = { viewerOf: () => Promise.resolve(viewer) };
+  const { ask } = startConsole(undefined, [change], deps);
+  const { init, end } = slowForm();
+  const answer = ask('/accounts/7/change', init);
+  await new Promise((resolve) => setImmediate(resolve));
+  viewer = undefined;
+  end();
+  expect((await answer).headers.get('location')).toBe('/login');
+  expect(done).toBe(0);
+});
+
+test('a form that does not end in time is a 408 and changes nothing', async () => {
+  const clock = createVirtualClock();
+  const { ask } = startConsole(CUSTOMER, ROUTES, { clock });
+  const answer = ask('/accounts/7/keys', slowForm().init);
+  await new Promise((resolve) => setImmediate(resolve));
+  await clock.advance(15_000);
+  expect((await answer).status).toBe(408);
 });
 
 describe('methods', () => {

@@ -38,7 +38,7 @@ export function startConsole(
     {
       viewerOf: () => Promise.resolve(viewer),
       accountOf: (id) => ACCOUNTS.get(id),
-      clock: { now: () => Date.UTC(2026, 10, 21, 22, 5, 9) },
+      clock: { now: () => Date.UTC(2026, 10, 21, 22, 5, 9), sleep: () => new Promise(() => undefined) },
       origin: ORIGIN,
       noteBroken: (error) => broken.push(error),
       ...deps,

@@ -123,6 +123,20 @@ describe('a session', () => {
     expect(await started.viewerOf(visitor.request())).toBeUndefined();
   });
 
+  test('is not used by a page that stands open and refreshes itself, but by a form on it', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const visitor = started.visitor();
+    await logIn(visitor, ADA);
+    const part = { headers: { 'hx-request': 'true' } };
+    await started.clock.advance(SESSION_MS.idle - 1);
+    expect(await started.viewerOf(visitor.request('/', { ...part, method: 'POST' }))).toBeDefined();
+    await started.clock.advance(SESSION_MS.idle - 1);
+    expect(await started.viewerOf(visitor.request('/', part))).toBeDefined();
+    await started.clock.advance(1);
+    expect(await started.viewerOf(visitor.request('/', part))).toBeUndefined();
+  });
+
   test('ends after 30 days however much it is used', async () => {
     using started = startPeople();
     started.made(ADA);

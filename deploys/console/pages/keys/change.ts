@@ -1,4 +1,5 @@
 import { unreachable } from '../../../../shared/brand.ts';
+import { TOO_MANY_KEYS } from '../../../accounts/keys.ts';
 import type { Action, AskedOfAccount } from '../../asked.ts';
 import { byOf } from '../../by.ts';
 import { formIdFrom } from '../../form-id.ts';
@@ -45,6 +46,8 @@ export function createRotateAction(deps: KeyPageDeps): Action<AskedOfAccount> {
         return seeOther(`${keyPath(account, result.made.id)}?shown=${once}`, 'key-rotated');
       case 'made-before':
         return seeOther(`${keyPath(account, result.id)}?shown=${once}`);
+      case 'too-many':
+        return showKey(deps, asked, { rotate: { form: TOO_MANY_KEYS } });
       case 'ended':
         return showKey(deps, asked, { rotate: { form: `The key is ${result.state}.` } });
       case 'unknown-key':

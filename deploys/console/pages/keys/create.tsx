@@ -1,5 +1,6 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
+import { TOO_MANY_KEYS } from '../../../accounts/keys.ts';
 import type { AskedOfAccount } from '../../asked.ts';
 import { byOf } from '../../by.ts';
 import { FORM_ID_FIELD, formIdFrom, newFormId } from '../../form-id.ts';
@@ -32,6 +33,8 @@ export function createNewKeyPage({ keys, reveals, random }: Deps): Answers<Asked
           return seeOther(`${keyPath(account, result.id)}?shown=${once}`);
         case 'bad-name':
           return form(asked, once, name, { name: BAD_KEY_NAME });
+        case 'too-many':
+          return form(asked, once, name, { form: TOO_MANY_KEYS });
         case 'unknown-account':
           return asked.notFound();
         default:

@@ -85,6 +85,11 @@ test('an own path is kept as it is', () => {
   expect(ownPath('/accounts/7/keys?cursor=a%20b')).toBe('/accounts/7/keys?cursor=a%20b');
 });
 
+test.each(['/a\u2028', '/é', '/a b', '/\u{1f600}', '/a\u007f', '/a\r\nset-cookie: x=1'])(
+  'a path that no header carries as it is, %j, sends to the first page',
+  (path) => expect(seeOther(path).headers.get('location')).toBe('/'),
+);
+
 test('a list keeps its filters from page to page, and no message', () => {
   const url = new URL('https://x.example.com/a?q=b+c&after=1&done=saved');
   expect(withQuery(url, { after: '2' })).toBe('/a?q=b+c&after=2');

@@ -1,0 +1,139 @@
+import { expect, test } from 'bun:test';
+import { filled, goodForm, methodsOf, type Texts, startWholeWorld, type WholeWorld } from './whole-world.ts';
+import { seededStatus } from './operator-seed.ts';
+
+/** Leaves an attribute, then begins an element; as it stands it is in no page that escapes. */
+const HOSTILE = `" onx=1 '><b>javascript:&quot;`;
+const RAW = /" onx=|<b>|javascript:&quot;/;
+
+const TEXTS: Texts = {
+  account: `a ${HOSTILE}`,
+  email: `o'x&lt;b&gt;@evil.example`,
+  key: `k ${HOSTILE}`,
+  host: 'hooks.example.com',
+  path: `/javascript:alert(1)?q=${HOSTILE.replaceAll(' ', '+')}`,
+  description: `d ${HOSTILE}`,
+  agent: `u ${HOSTILE}`,
+  answer: `<script>alert(1)</script>${HOSTILE}`,
+  answerHeaders: [
+    ['X-Answer', HOSTILE],
+    ['Content-Type', `text/html;${HOSTILE}`],
+    ['Location', 'javascript:alert(1)'],
+  ],
+};
+
+const QUERY = new URLSearchParams({
+  q: HOSTILE,
+  key: HOSTILE,
+  method: HOSTILE,
+  next: `javascript:alert(1)//${HOSTILE}`,
+  token: HOSTILE,
+  done: HOSTILE,
+  shown: HOSTILE,
+  webhook: HOSTILE,
+  program: HOSTILE,
+  actor: HOSTILE,
+  action: HOSTILE,
+  since: HOSTILE,
+  test: HOSTILE,
+});
+
+async function startHostile() {
+  const [good] = seededStatus().backends;
+  if (good === undefined) throw new Error('the seed has backends');
+  const backend = { ...good, name: HOSTILE, why: HOSTILE, profile: HOSTILE, lanes: [HOSTILE] };
+  const world = startWholeWorld(`p ${HOSTILE}`, {
+    gateways: ['10.0.0.2:9464'],
+    statusOf: () => Response.json({ ...seededStatus(), version: HOSTILE, backends: [backend] }),
+  });
+  const owner = await world.own(TEXTS);
+  const by = { kind: 'operator', userId: world.operator.user.id } as const;
+  world.accounts.addCredits(owner.account.name, { credits: 1, reason: HOSTILE, once: 'a' }, by);
+  world.note({
+    atMs: world.clock.now(),
+    actor: by,
+    action: 'user.odd',
+    subject: HOSTILE,
+    detail: { [HOSTILE]: HOSTILE },
+  });
+  world.ledger.run(
+    `INSERT INTO usage_hours
+       (hour, account_id, key_id, method, node, calls, credits, refunded, errors, bytes_out, refused, charged, returned)
+     VALUES (?, ?, ?, ?, 'n1', 1, 1, 0, 0, 1, 1, 1, 0)`,
+    [Math.floor(world.clock.now() / 3_600_000), owner.account.id, HOSTILE, HOSTILE],
+  );
+  return { world, owner };
+}
+
+/** Everything in a page that a browser would take for markup must be the console's own. */
+function expectCalm(where: string, html: string) {
+  expect([where, RAW.exec(html)?.[0]]).toEqual([where, undefined]);
+  expect([where, html.includes("o'x&lt;b&gt;@evil")]).toEqual([where, false]);
+  const tags = html.match(/<[a-z][^\s>]*(?:"[^"]*"|[^">])*>/gi) ?? [];
+  for (const tag of tags) {
+    const names = [...tag.matchAll(/\s([^\s=>"]+)(?:="[^"]*")?/g)].map(([, name = '']) => name.toLowerCase());
+    expect([where, tag, names.filter((name) => name.startsWith('on') || name === 'style')]).toEqual([
+      where,
+      tag,
+      [],
+    ]);
+    const to = /\s(?:href|src|action|formaction|hx-get)="([^"]*)"/.exec(tag)?.[1];
+    if (to !== undefined)
+      expect([where, tag, /^(?:\/(?!\/)|#|https:\/\/)/.test(to)]).toEqual([where, tag, true]);
+  }
+}
+
+const askerOf = (world: WholeWorld, owner: Awaited<ReturnType<WholeWorld['own']>>, path: string) =>
+  path.startsWith('/operator/') ? world.operator : owner.session;
+
+test('what others chose is text on every page, and leads nowhere', async () => {
+  const { world, owner } = await startHostile();
+  let seen = '';
+  for (const path of world.paths())
+    for (const query of ['', `?${QUERY}`]) {
+      const { ask, cookie } = askerOf(world, owner, path);
+      const answer = await ask(`${filled(path, owner)}${query}`, { headers: { cookie } });
+      if (answer.headers.get('content-type')?.startsWith('text/html') !== true) continue;
+      const html = await answer.text();
+      expectCalm(`${path}${query}`, html);
+      seen += html;
+    }
+  // All of it was on some page: what is not there would not have been tested.
+  for (const text of [
+    'a &quot; onx',
+    'k &quot; onx',
+    'd &quot; onx',
+    'u &quot; onx',
+    'p &quot; onx',
+    '&lt;script>alert(1)',
+    "o'x&amp;lt;b",
+  ])
+    expect([text, seen.includes(text)]).toEqual([text, true]);
+  world[Symbol.dispose]();
+}, 30_000);
+
+test('what comes back with a refused form is text on every page', async () => {
+  const { world, owner } = await startHostile();
+  for (const path of world.paths()) {
+    if (!(await methodsOf(world, path, owner)).includes('POST')) continue;
+    const { ask, cookie } = askerOf(world, owner, path);
+    const body = new URLSearchParams(goodForm(path, owner));
+    for (const name of body.keys()) body.set(name, HOSTILE);
+    if (path.endsWith('/pause') || path.endsWith('/logout')) continue;
+    const answer = await ask(filled(path, owner), { method: 'POST', headers: { cookie }, body });
+    if (answer.status !== 303) expectCalm(path, await answer.text());
+    else expect(answer.headers.get('location')).toStartWith('/');
+  }
+  world[Symbol.dispose]();
+}, 30_000);
+
+test('the walk notices a text that is not escaped, and a link that leads to a script', () => {
+  const pages = [
+    `<p>${HOSTILE}</p>`,
+    `<input value="${HOSTILE}"/>`,
+    '<a href="javascript:x">',
+    '<a href="//x">',
+    '<p style="a">',
+  ];
+  for (const page of pages) expect(() => expectCalm('', page)).toThrow();
+});
