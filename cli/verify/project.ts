@@ -31,7 +31,7 @@ async function runTests(
   world: Pick<World, 'root' | 'env' | 'out'>,
 ): Promise<Readonly<{ passed: number; failed: number }>> {
   let summary: TestSummary | undefined;
-  const step = { title: 'tests', command: [process.execPath, 'test', '--coverage'], msMax: 12 * MINUTE };
+  const step = { title: 'tests', command: [process.execPath, 'test', '--coverage'], msMax: 16 * MINUTE };
   const { code } = await runStep(step, world, (line) => {
     summary = summaryAfter(summary, line);
   });
