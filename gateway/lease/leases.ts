@@ -19,7 +19,6 @@ import {
   takeCredits,
   wishOfCredits,
 } from './credit-lease.ts';
-import { demandAt } from './demand.ts';
 import type { CreditAsk, RateAsk } from './messages.ts';
 import { giveBackRate, heldTokens, intervalOf, lookAtRate, offerCalls, takeRate } from './rate-lease.ts';
 import { askRate, IDLE_MS, mayForget, wishOf } from './rate-top-up.ts';
@@ -90,8 +89,8 @@ const WATCH_TURNS = 4;
 /** An account with so long between its messages lets them wait for those of others, and leases for that time too. */
 const PATIENT_MS = 250;
 
-/** So small a part of the rate is few calls. */
-const FEW = 0.05;
+/** At up to so many calls a second what an account owes is told at once. */
+const SLOW_RPS = 10;
 
 /** How long they wait at most, in milliseconds: fewer messages, each with more accounts. */
 export const GATHER_MS = 200;
@@ -215,10 +214,9 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
     return intervalOf(rate.plan) < PATIENT_MS || isPressed(account, nowMs);
   }
 
-  /** A full bucket refills nothing until it is told of a call: what is lost by that is small while calls are few. */
+  /** A full bucket refills nothing until it is told of a call, and waits are untrue until then: by more where calls are few. */
   function isPressed({ plan, rate }: Account, nowMs: number): boolean {
-    const owes = rate.outSinceMs === undefined && heldTokens(rate, nowMs) < 0;
-    return owes && demandAt(rate.demand, nowMs) > FEW * plan.rps;
+    return plan.rps <= SLOW_RPS && rate.outSinceMs === undefined && heldTokens(rate, nowMs) < 0;
   }
 
   function tellAgain(accountId: number): boolean {
