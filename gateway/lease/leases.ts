@@ -96,6 +96,9 @@ const PATIENT_MS = 250;
 /** So small a part of the rate is few calls. */
 const FEW = 0.05;
 
+/** At up to so many calls a second what an account owes is told at once. */
+const SLOW_RPS = 10;
+
 /** How long they wait at most, in milliseconds: fewer messages, each with more accounts. */
 export const GATHER_MS = 280;
 
@@ -219,12 +222,12 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
   }
 
   /**
-   * A full bucket refills nothing until it is told of a call, and what was refused gets its rate in small parts: both
-   * matter little while calls are few.
+   * A full bucket refills nothing until it is told of a call, and waits are untrue until then: by more where a plan is
+   * slow. Who asks for more than there is gets it in smaller parts.
    */
   function isPressed({ plan, rate }: Account, nowMs: number): boolean {
     const owes = rate.outSinceMs === undefined && heldTokens(rate, nowMs) < 0;
-    return (owes || rate.unmet) && demandAt(rate.demand, nowMs) > FEW * plan.rps;
+    return (owes && plan.rps <= SLOW_RPS) || (rate.unmet && demandAt(rate.demand, nowMs) > FEW * plan.rps);
   }
 
   function tellAgain(accountId: number): boolean {

