@@ -1,18 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Page } from 'playwright-core';
 import { DEPLOYS_MIGRATIONS } from '../../deploys/store/schema.ts';
 import { firstOperatorLink, inviteFirstOperator } from '../../deploys/users/first-operator.ts';
 import { codeOf, stepAt } from '../../deploys/users/totp.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { type StartedBrowser, startBrowser } from '../started/browser.ts';
+import { bytesOf, PASSWORD, signIn } from './people.ts';
 import { opened, temporaryFolder } from '../started/gateway.ts';
 import { ROOT, type Started, startProcess } from '../started/process.ts';
 
 const EMAIL = 'ada@example.com';
-const PASSWORD = 'four plain words together';
 const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
 
 let browser: StartedBrowser;
@@ -44,20 +43,6 @@ function link(): string {
   store.close();
   if (token === undefined) throw new Error('there is an operator already');
   return firstOperatorLink(deploys.url, token);
-}
-
-/** Types the password and sends the form. */
-async function signIn(page: Page) {
-  await page.getByLabel('E-mail').fill(EMAIL);
-  await page.getByLabel('Password').fill(PASSWORD);
-  await page.getByRole('button', { name: 'Sign in' }).click();
-}
-
-function bytesOf(base32: string): Uint8Array {
-  const bits = [...base32]
-    .map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0'))
-    .join('');
-  return Uint8Array.from(bits.match(/.{8}/g) ?? [], (byte) => Number.parseInt(byte, 2));
 }
 
 describe('in a browser, without scripts', () => {
@@ -99,7 +84,7 @@ describe('in a browser, without scripts', () => {
       await using ada = await browser.open({ origin: url.origin, javaScript: false });
       await ada.page.goto('/settings');
       expect(new URL(ada.page.url()).pathname).toBe('/login');
-      await signIn(ada.page);
+      await signIn(ada.page, EMAIL, PASSWORD);
       expect(await ada.page.textContent('h1')).toBe('Second step');
       // A code of the step after now is taken too, so that each of these tests has one of its own.
       const step = stepAt(Date.now()) + 1;

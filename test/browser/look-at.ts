@@ -18,6 +18,17 @@ const VIEWS = [
   ['dark', PHONE],
 ] as const;
 
+/** Resolves when the page is drawn in its new size and colours, its charts too. */
+const SETTLED = `new Promise((resolve) => {
+  let frames = 4;
+  const next = () => (frames-- > 0 ? requestAnimationFrame(next) : resolve());
+  next();
+})`;
+
+/** How many texts of the head of a page reach out of the places that they stand in. */
+const TEXTS_OUTSIDE =
+  "[...document.querySelectorAll('.stats > div')].filter((each) => each.scrollWidth > each.clientWidth).length";
+
 /**
  * Takes pictures of the page as it stands, under `name`, and gives what is wrong with it, a line each: what axe-core
  * finds, and what stands out of the window. The window is the desk's again afterwards.
@@ -28,10 +39,13 @@ export async function lookAt(page: Page, name: string): Promise<readonly string[
   for (const [theme, size] of VIEWS) {
     await page.emulateMedia({ colorScheme: theme });
     await page.setViewportSize(size);
+    await page.evaluate(SETTLED);
     const view = `${theme}-${size.width}`;
     await page.screenshot({ path: join(PICTURES, `whole-${name}-${view}.png`), fullPage: true });
     for (const fault of await accessibilityFaults(page)) faults.push(`${name}, ${view}: ${fault}`);
     const width = Number(await page.evaluate('document.documentElement.scrollWidth'));
+    const outside = Number(await page.evaluate(TEXTS_OUTSIDE));
+    if (outside > 0) faults.push(`${name}, ${view}: ${outside} numbers reach into their neighbours`);
     if (width > size.width) faults.push(`${name}, ${view}: ${width} pixels wide`);
   }
   await page.emulateMedia({ colorScheme: 'light' });

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 
-/** The listeners of the three apps; the same numbers inside the namespace and outside. */
-export type Ports = Readonly<{ chain: number; gateway: number; deploys: number }>;
+/** The listeners of the three apps and the gateway's metrics; the same numbers inside the namespace and outside. */
+export type Ports = Readonly<{ chain: number; gateway: number; deploys: number; metrics: number }>;
 
 /** The receiver's name in the namespace. */
 export const HOOKS = 'hooks.example.com';

@@ -18,7 +18,7 @@ export const TRIAL_CREDITS = 30;
 export async function startWorld(namespace: ReturnType<typeof createNamespace>) {
   const stack = new AsyncDisposableStack();
   const folder = stack.use(temporaryFolder());
-  const ports: Ports = { chain: freePort(), gateway: freePort(), deploys: freePort() };
+  const ports: Ports = { chain: freePort(), gateway: freePort(), deploys: freePort(), metrics: freePort() };
   const config = join(folder.path, 'sluice.toml');
   writeFileSync(config, configOf(folder.path, ports));
   const main = join(import.meta.dir, 'main.ts');
@@ -53,6 +53,16 @@ export async function startWorld(namespace: ReturnType<typeof createNamespace>) 
       const answer = await fetch('http://control/', { unix: socketOf(folder.path, CONTROL) });
       return (await answer.json()) as readonly string[]; // main.ts gives texts
     },
+    /** An account with a login, by the command line. */
+    async addCustomer(account: string, email: string, password: string): Promise<void> {
+      for (const [line, input] of [
+        [`account create ${account} --plan trial`, undefined],
+        [`user create ${email} --account ${account}`, `${password}\n`],
+      ] as const) {
+        const { code, err } = await sluice(folder.path, [...line.split(' '), '--config', config], {}, input);
+        if (code !== 0) throw new Error(err);
+      }
+    },
     /** Redeploys a program of the chain with real loader transactions; gives its new slot. */
     async upgrade(programId: string): Promise<number> {
       const { code, out, err } = await sluice(
@@ -78,7 +88,7 @@ function inviteOperator(path: string, origin: string): string {
 
 const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
 
-function configOf(folder: string, { chain, gateway, deploys }: Ports): string {
+function configOf(folder: string, { chain, gateway, deploys, metrics }: Ports): string {
   return `[storage]
 data_dir = "${join(folder, 'data')}"
 [localnet]
@@ -87,7 +97,7 @@ slot_ms = 100
 rooted_lag = 4
 [gateway]
 listen = "127.0.0.1:${gateway}"
-metrics = "127.0.0.1:0"
+metrics = "127.0.0.1:${metrics}"
 [deploys]
 listen = "127.0.0.1:${deploys}"
 metrics = "127.0.0.1:0"

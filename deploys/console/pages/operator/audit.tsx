@@ -57,7 +57,7 @@ export function createAuditPage(deps: Deps): Page<AskedByViewer> {
               name="actor"
               label="Who"
               value={actor}
-              placeholder="E-mail, id, command-line"
+              placeholder="E-mail or id"
               error={actorId?.id === 'unknown' ? 'Nobody has this e-mail.' : undefined}
             />
             <SelectField

@@ -18,7 +18,10 @@ const WAITED_MS = 13_000;
 export const PARTS_OF_TEST = { about: 'webhook-about', recent: 'webhook-recent' } as const;
 const COMES_ALONG = [WEBHOOK_STATS_ID, ...Object.values(PARTS_OF_TEST)].map((id) => `#${id}`).join(',');
 
-/** The button that sends a test; with JavaScript its result comes into `TestResult` beside it. */
+/**
+ * The button that sends a test; with JavaScript its result comes into `TestResult` beside it. A second press meanwhile
+ * is dropped; the button is not disabled, because the focus of whoever uses the keyboard would be lost.
+ */
 export function TestForm({ path }: Readonly<{ path: string }>) {
   return (
     <form
@@ -28,7 +31,7 @@ export function TestForm({ path }: Readonly<{ path: string }>) {
       hx-target="#test-result"
       hx-select="#test-result"
       hx-swap="outerHTML"
-      hx-disabled-elt="find button"
+      hx-sync="this:drop"
     >
       <Submit>Send test</Submit>
     </form>
