@@ -20,7 +20,7 @@ import { createLiveMinutes } from './usage/watch-minutes.ts';
 import type { AddressOf } from './users/client-address.ts';
 import { createViewerOf } from './users/viewer-of.ts';
 import { createWebhookRows } from './webhooks/webhook.ts';
-import { createWebhookHealth } from './webhooks/webhook-health.ts';
+import { createWebhookDay, createWebhookHealth } from './webhooks/webhook-health.ts';
 import type { Webhooks } from './webhooks/webhooks.ts';
 import { spentOf } from '../shared/ledger/spent.ts';
 
@@ -92,6 +92,7 @@ function webhookPagesOf({ store, programs, clock }: DeploysDeps, webhooks: Webho
   return {
     webhooks,
     healthOf: createWebhookHealth(store),
+    dayOf: createWebhookDay(store),
     deliveries: createAccountDeliveries(store),
     programs: createProgramList(store, programs),
     history: createHistory(store),

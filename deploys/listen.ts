@@ -49,12 +49,19 @@ export function listen(
   };
 }
 
+/** Stands in the address of a request that names no host. */
+const NO_HOST = 'http://localhost';
+
 function serve(key: string, { hostname, port }: Listen, fetch: Answer): Bun.Server<undefined> | string {
   try {
     return Bun.serve({
       hostname,
       port,
-      fetch: (request, server) => fetch(request, server.requestIP(request)?.address),
+      fetch: (request, server) => {
+        const whole = withWholeUrl(request);
+        if (whole === undefined) return Response.json({ error: 'Invalid Host header' }, { status: 400 });
+        return fetch(whole, server.requestIP(request)?.address);
+      },
       reusePort: false, // a second process must fail here, not share the port unseen
       development: false, // its error page shows source to the caller
       idleTimeout: IDLE_SECONDS,
@@ -64,4 +71,12 @@ function serve(key: string, { hostname, port }: Listen, fetch: Answer): Bun.Serv
   } catch (error) {
     return listenComplaint(key, { hostname, port }, error);
   }
+}
+
+/** The request with an address that can be read; probes of HTTP/1.0 name no host. `undefined`: its host can be none. */
+function withWholeUrl(request: Request): Request | undefined {
+  if (URL.canParse(request.url)) return request;
+  const isNamed = (request.headers.get('host') ?? '') !== '';
+  if (isNamed || !URL.canParse(request.url, NO_HOST)) return undefined;
+  return new Request(new URL(request.url, NO_HOST).href, request);
 }

@@ -132,4 +132,8 @@ export const OUTBOX_MIGRATIONS: Migrations = {
     UPDATE deliveries SET account_id = (SELECT account_id FROM webhooks WHERE id = webhook_id);
     CREATE INDEX deliveries_of_account ON deliveries (account_id, created_at_ms DESC, id);
   `,
+  'deliveries-recent-2': `
+    DROP INDEX deliveries_recent;
+    CREATE INDEX deliveries_recent ON deliveries (webhook_id, created_at_ms DESC, id, state);
+  `,
 };

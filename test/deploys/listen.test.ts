@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { listen, type Listening } from '../../deploys/listen.ts';
 
 const ANY = { hostname: '127.0.0.1', port: 0 };
@@ -30,6 +30,41 @@ test('an answer is given the address of the connection’s other end', async () 
   await fetch(url, { headers: { 'x-forwarded-for': '6.6.6.6' } });
   expect(seen).toEqual(['127.0.0.1']);
   await close(1_000);
+});
+
+/** What is answered to a request that no client of ours would send. */
+async function asked(port: string, lines: string): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  let text = '';
+  await Bun.connect({
+    hostname: '127.0.0.1',
+    port: Number(port),
+    socket: {
+      open: (socket) => void socket.write(`${lines}\r\nConnection: close\r\n\r\n`),
+      data: (_, bytes) => void (text += bytes),
+      close: () => resolve(text),
+    },
+  });
+  return promise;
+}
+
+describe('a request', () => {
+  const path = (request: Request) => new Response(new URL(request.url).pathname);
+
+  test.each(['[', 'a b', 'x:99999', 'example.com/@', '%00'])('to the host %p is a 400', async (host) => {
+    const { url, close } = listening(listen({ listen: ANY, metrics: ANY }, path, text('m')));
+    expect(await asked(url.port, `GET /a HTTP/1.1\r\nHost: ${host}`)).toStartWith('HTTP/1.1 400 ');
+    await close(1_000);
+  });
+
+  test.each(['GET /a HTTP/1.1\r\nHost:', 'GET /a HTTP/1.0\r\nAccept: */*'])(
+    'that names no host is answered by its path: %j',
+    async (lines) => {
+      const { url, close } = listening(listen({ listen: ANY, metrics: ANY }, path, text('m')));
+      expect(await asked(url.port, lines)).toEndWith('/a');
+      await close(1_000);
+    },
+  );
 });
 
 test.each(['listen', 'metrics'] as const)(

@@ -16,7 +16,7 @@ import { createReadings } from '../../../deploys/store/readings.ts';
 import type { ProgramState } from '../../../deploys/watch/program-state.ts';
 import type { WatchedProgram } from '../../../deploys/watch/watched.ts';
 import { createSecretsOf } from '../../../deploys/webhooks/secrets-of.ts';
-import { createWebhookHealth } from '../../../deploys/webhooks/webhook-health.ts';
+import { createWebhookDay, createWebhookHealth } from '../../../deploys/webhooks/webhook-health.ts';
 import { createWebhooks } from '../../../deploys/webhooks/webhooks.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
@@ -52,6 +52,7 @@ export function startWebhookWorld(viewer: Viewer = CUSTOMER, programs = PROGRAMS
   const deps: WebhookPageDeps = {
     webhooks,
     healthOf: createWebhookHealth(store),
+    dayOf: createWebhookDay(store),
     deliveries: createAccountDeliveries(store),
     programs: createProgramList(store, programs),
     history: createHistory(store),

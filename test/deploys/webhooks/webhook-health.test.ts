@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createWebhookHealth } from '../../../deploys/webhooks/webhook-health.ts';
+import { createWebhookDay, createWebhookHealth } from '../../../deploys/webhooks/webhook-health.ts';
 import { explained } from '../explained.ts';
 import { startQueue } from '../outbox/queue.ts';
 
@@ -105,4 +105,26 @@ test('everything is found by an index', () => {
     );
   }
   expect(found.at(-1)?.steps.join()).toContain('SEARCH attempts USING PRIMARY KEY (delivery_id=?)');
+});
+
+describe('the day alone', () => {
+  test('says of the last 24 hours and of the newest delivery what the whole says', () => {
+    for (const [state, hoursAgo] of [
+      ['delivered', 0],
+      ['failed', 3],
+      ['delivered', 23],
+      ['failed', 24],
+      ['queued', 100],
+    ] as const)
+      deliver(state, hoursAgo, 5);
+    const { last, hours, day } = createWebhookHealth(queue.store)('w', NOW_MS);
+    expect(createWebhookDay(queue.store)('w', NOW_MS)).toEqual({ last, hours, day });
+    expect([day.delivered, day.failed]).toEqual([2, 1]);
+    expect(createWebhookDay(queue.store)('other', NOW_MS).last).toBeUndefined();
+  });
+
+  test('is counted from an index, without a look at the deliveries themselves', () => {
+    const [, counted] = explained(queue.store, createWebhookDay);
+    expect(counted?.steps[0]).toMatch(/^SEARCH deliveries USING COVERING INDEX deliveries_recent /);
+  });
 });

@@ -1,5 +1,5 @@
 /** @jsxImportSource preact */
-import type { DeliveryCounts, WebhookHealth } from '../../../webhooks/webhook-health.ts';
+import type { DeliveryCounts, WebhookDay } from '../../../webhooks/webhook-health.ts';
 import { Sparkline } from '../../page/sparkline.tsx';
 
 /** The share of settled deliveries that failed; `undefined` when none is settled. */
@@ -9,7 +9,7 @@ export function failureShare({ delivered, failed }: DeliveryCounts): number | un
 }
 
 /** Deliveries of the last 24 hours by hour; red when some of them failed. */
-export function FailureLine({ health: { hours, day } }: Readonly<{ health: WebhookHealth }>) {
+export function FailureLine({ health: { hours, day } }: Readonly<{ health: WebhookDay }>) {
   const totals = hours.map(
     ({ delivered, failed, waiting, skipped }) => delivered + failed + waiting + skipped,
   );

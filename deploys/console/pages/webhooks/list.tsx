@@ -1,5 +1,5 @@
 /** @jsxImportSource preact */
-import type { WebhookHealth } from '../../../webhooks/webhook-health.ts';
+import type { WebhookDay } from '../../../webhooks/webhook-health.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 import type { AskedOfAccount, Page } from '../../asked.ts';
 import { Empty } from '../../page/empty.tsx';
@@ -18,9 +18,9 @@ import { FailureLine, failureShare } from './failure-line.tsx';
 import { webhookPath, webhooksPath } from './paths.ts';
 import { programsText, WebhookState, WebhookUrl } from './shown-webhook.tsx';
 
-type Shown = Readonly<{ webhook: Webhook; health: WebhookHealth }>;
+type Shown = Readonly<{ webhook: Webhook; health: WebhookDay }>;
 
-/** Webhooks on one page: how each fares is read from up to a thousand deliveries. */
+/** Webhooks on one page: how each fares is counted from up to a thousand deliveries. */
 const PAGE_ROWS = 20;
 
 /** Every webhook of the account with how it fares. */
@@ -29,7 +29,7 @@ export function webhookListPage(deps: WebhookPageDeps): Page<AskedOfAccount> {
     const path = webhooksPath(account);
     const labelOf = labelsOf(deps.programs({}, nowMs));
     const { webhooks, older, isFirst } = pageOf(deps.webhooks.list(account.id), url);
-    const rows = webhooks.map((webhook) => ({ webhook, health: deps.healthOf(webhook.id, nowMs) }));
+    const rows = webhooks.map((webhook) => ({ webhook, health: deps.dayOf(webhook.id, nowMs) }));
     return show({
       title: 'Webhooks',
       aside: rows.length > 0 && (
@@ -86,7 +86,7 @@ function Name({ account, webhook }: Readonly<{ account: AskedOfAccount['account'
   );
 }
 
-function Last({ health: { last }, nowMs }: Readonly<{ health: WebhookHealth; nowMs: number }>) {
+function Last({ health: { last }, nowMs }: Readonly<{ health: WebhookDay; nowMs: number }>) {
   if (last === undefined) return <span class="soft">none yet</span>;
   return (
     <span class="badges">
@@ -96,7 +96,7 @@ function Last({ health: { last }, nowMs }: Readonly<{ health: WebhookHealth; now
   );
 }
 
-function Day({ health }: Readonly<{ health: WebhookHealth }>) {
+function Day({ health }: Readonly<{ health: WebhookDay }>) {
   const share = failureShare(health.day);
   return (
     <span class="badges">
