@@ -148,8 +148,11 @@ function reported(
   const expiresMs = state.clockMs + RATE_LIFE_MS;
   const mine: RateHolding = { fence, seq, granted: grants, spent, expiresMs, wanted, weight };
   const paid = state.micro - debt * MICRO;
+  const low = Math.min(state.micro, startingMicro(state));
   // Whoever had to do without the centre leaves the bucket near empty at worst: that debt is not paid off for seconds.
-  const micro = recovering ? Math.max(paid, Math.min(state.micro, startingMicro(state))) : paid;
+  // Of one that is not known nobody can tell how much it owes.
+  const least = known === undefined ? low : Math.max(paid, low);
+  const micro = recovering ? least : paid;
   return { ...state, micro, nodes: new Map(state.nodes).set(node, mine) };
 }
 

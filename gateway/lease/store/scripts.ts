@@ -75,6 +75,7 @@ if not stale then
   local spent = max(said, same and mine[5] or 0)
   local debt = max(0, spent - (same and mine[4] or said))
   local grants = same and mine[6] > clock and mine[4] + debt or spent
+  local known = mine
   if not mine then
     mine = {}
     nodes[#nodes + 1] = mine
@@ -82,7 +83,8 @@ if not stale then
   mine[1], mine[2], mine[3], mine[4], mine[5] = node, fence, seq, grants, spent
   mine[6], mine[7], mine[8] = clock + ${RATE_LIFE_MS}, wanted, weight
   local paid = micro - debt * 1e6
-  micro = recovering and max(paid, min(micro, burst * 1e6, perMs * ${RATE_START_MS})) or paid
+  local low = min(micro, burst * 1e6, perMs * ${RATE_START_MS})
+  micro = recovering and (known and max(paid, low) or low) or paid
   local has = mine[4] - mine[5]
   local left = max(0, floor(micro / 1e6) - (reserved > 0 and needed < reserved and reserved or 0))
   local serves = needed > 0 and has + left >= needed

@@ -155,6 +155,14 @@ describe('the bucket', () => {
     expect(centre.say('a', { spent: 5_000, recovering: true }).left).toBe(10);
     expect(centre.say('a', { spent: 9_000, recovering: true }).left).toBe(10);
   });
+
+  test('is near empty at a node that did without the centre and is not known to it: what it owes was lost', () => {
+    const centre = started();
+    centre.say('a', {});
+    expect(centre.say('b', { spent: 75, recovering: false }).left).toBe(100);
+    expect(centre.say('c', { spent: 75, recovering: true }).left).toBe(10);
+  });
+
   test('refills fractions of a call a second exactly', () => {
     const centre = started({ rps: 0.5, burst: 1 });
     expect(centre.say('a', { needed: 1 }).granted).toBe(1);

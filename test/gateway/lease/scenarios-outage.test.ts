@@ -81,7 +81,11 @@ test('a burst that was spent while the store is away is not there again after a 
 
 describe('L6 a store that answers now and then', () => {
   /** Ten times the rate at four processes for 30 s; messages of a process are lost on their way so often. */
-  function lossy(lossOf: (node: number, ms: number) => number, seed: number): Result {
+  function lossy(
+    lossOf: (node: number, ms: number) => number,
+    seed: number,
+    prepare: (world: World) => void = () => undefined,
+  ): Result {
     const random = seeded(seed);
     const world: World = createWorld({
       plan: planOf(100),
@@ -91,6 +95,7 @@ describe('L6 a store that answers now and then', () => {
         return isLost ? { thereMs: undefined, backMs: undefined } : { thereMs: 1, backMs: 1 };
       },
     });
+    prepare(world);
     const nodeOf = () => world.nodes[Math.floor(random() * 4)];
     const result = put(world, { perSecond: () => 1_000, seconds: 30, nodeOf, spacing: 'even', random });
     world.run(31_000);
@@ -121,6 +126,16 @@ describe('L6 a store that answers now and then', () => {
       expect(admittedIn(result, 18_000, 28_000)).toBeGreaterThanOrEqual(0.98 * 1_000);
     },
   );
+
+  test.each([1, 2, 3, 4, 5])('nor when it has forgotten everything (%p)', (seed) => {
+    const result = lossy(
+      (node, ms) => (ms > 11_000 && ms < 14_000 + 400 * node ? 1 : 0),
+      seed,
+      (world) => world.at(14_000, () => world.restoreCentre({ rate: undefined, credit: undefined }, 0)),
+    );
+    expect(admittedIn(result, 13_000, 15_000)).toBeLessThanOrEqual(200 + 30);
+    expect(admittedIn(result, 16_000, 26_000)).toBeGreaterThanOrEqual(0.98 * 1_000);
+  });
 });
 
 describe('L11 C8 a wall clock of the centre that steps', () => {
