@@ -11,9 +11,10 @@ function startShared() {
   const usage = startUsage();
   const { journal, clock } = usage;
   const spending = () => journal.spendingOf(CALLER.accountId);
-  const leases: Pick<Leases, 'accountOf' | 'offer' | 'decide' | 'giveBack'> = {
+  const leases: Pick<Leases, 'accountOf' | 'offer' | 'decide' | 'giveBack' | 'isPressed'> = {
     accountOf: () => ({ id: CALLER.accountId, rate: { spent: 0, granted: 0 } }) as Account, // nothing else of it is looked at
     offer: () => undefined,
+    isPressed: () => false,
     decide(_account, { credits }) {
       spending().charged += credits;
       return {
