@@ -2,6 +2,7 @@ import { type Takeover, TAKEOVERS } from '../../deploys/webhooks/rotate.ts';
 import { type Command, failed } from '../command.ts';
 import { webhookOutcome } from '../webhook-lines.ts';
 import { withWebhooks } from '../with-webhooks.ts';
+import { webhookVerb } from './webhook-verb.ts';
 
 const NAMES = Object.keys(TAKEOVERS) as readonly Takeover[]; // Object.keys forgets the keys' type
 
@@ -20,27 +21,13 @@ export const webhookRotate: Command = {
     }),
 };
 
-export const webhookSwitchSecret = settling(
+export const webhookSwitchSecret = webhookVerb(
   'switchNow',
-  'switch-secret',
   'Let a waiting secret take over now.',
+  'switch-secret',
 );
-export const webhookCancelRotation = settling(
+export const webhookCancelRotation = webhookVerb(
   'cancelRotation',
-  'cancel-rotation',
   'Forget a waiting secret; the old one stays.',
+  'cancel-rotation',
 );
-
-function settling(verb: 'switchNow' | 'cancelRotation', word: string, summary: string): Command {
-  return {
-    words: `webhook ${word}`,
-    operands: ['ACCOUNT', 'WEBHOOK_ID'],
-    options: ['config', 'json'],
-    summary,
-    act: (invocation) =>
-      withWebhooks(invocation, ({ webhooks, by }) => {
-        const id = invocation.operands[1] ?? '';
-        return webhookOutcome(webhooks[verb](by, id), id);
-      }),
-  };
-}

@@ -5,6 +5,7 @@ import { type Command, failed, type Invocation } from '../command.ts';
 import { isoOf, tableOf } from '../table.ts';
 import { webhookOutcome } from '../webhook-lines.ts';
 import { withWebhooks } from '../with-webhooks.ts';
+import { webhookVerb } from './webhook-verb.ts';
 
 /** Nobody gives up on a command but by ending it. */
 const NEVER = new AbortController().signal;
@@ -51,23 +52,13 @@ export const webhookEdit: Command = {
     }),
 };
 
-export const webhookPause = plain('pause', 'Pause a webhook: open and new deliveries are skipped.');
-export const webhookResume = plain('resume', 'Make a paused webhook active again.');
-export const webhookDelete = plain('remove', 'Delete a webhook and cancel what waits to be sent.', 'delete');
-
-function plain(verb: 'pause' | 'resume' | 'remove', summary: string, word: string = verb): Command {
-  return {
-    words: `webhook ${word}`,
-    operands: ['ACCOUNT', 'WEBHOOK_ID'],
-    options: ['config', 'json'],
-    summary,
-    act: (invocation) =>
-      withWebhooks(invocation, ({ webhooks, by }) => {
-        const id = invocation.operands[1] ?? '';
-        return webhookOutcome(webhooks[verb](by, id), id);
-      }),
-  };
-}
+export const webhookPause = webhookVerb('pause', 'Pause a webhook: open and new deliveries are skipped.');
+export const webhookResume = webhookVerb('resume', 'Make a paused webhook active again.');
+export const webhookDelete = webhookVerb(
+  'remove',
+  'Delete a webhook and cancel what waits to be sent.',
+  'delete',
+);
 
 function settingsFrom({ values }: Invocation): Partial<Settings> {
   const { url, programs, description } = values;

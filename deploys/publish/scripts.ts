@@ -1,3 +1,4 @@
+import { DROP_MEMBERS, SHOW_MEMBERS } from '../store/taken-members.ts';
 import type { RedisScript } from '../../shared/redis/link.ts';
 
 /**
@@ -77,22 +78,6 @@ const LEAVE: RedisScript = {
   lua: `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
 };
 
-/** Keys: uses. Words: how many. Replies key ids, each with its instant. */
-const SHOW_USES: RedisScript = {
-  keys: 1,
-  lua: `return redis.call('ZRANGE', KEYS[1], 0, ARGV[1] - 1, 'WITHSCORES')`,
-};
-
-/** Keys: uses. Words: key ids, each with the instant that was taken. One that was used again meanwhile stays. */
-const DROP_USES: RedisScript = {
-  keys: 1,
-  lua: `
-for i = 1, #ARGV, 2 do
-  if redis.call('ZSCORE', KEYS[1], ARGV[i]) == ARGV[i + 1] then redis.call('ZREM', KEYS[1], ARGV[i]) end
-end
-return 'put'`,
-};
-
 /** What a publisher says to Redis. */
 export const PUBLISHER_SCRIPTS = {
   sluiceClaim: CLAIM,
@@ -101,6 +86,6 @@ export const PUBLISHER_SCRIPTS = {
   sluiceTerms: TERMS,
   sluiceRevoked: REVOKED,
   sluiceLeave: LEAVE,
-  sluiceShowUses: SHOW_USES,
-  sluiceDropUses: DROP_USES,
+  sluiceShowUses: SHOW_MEMBERS,
+  sluiceDropUses: DROP_MEMBERS,
 } as const;

@@ -1,3 +1,4 @@
+import { DROP_MEMBERS, SHOW_MEMBERS } from '../store/taken-members.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { type CellCounter, CELL_COUNTER_NAMES } from '../../shared/ledger/counters.ts';
 import {
@@ -29,22 +30,6 @@ const CELLS_AT_ONCE = 500;
 const PAUSE_MS = 20;
 const DEADLINE_MS = 1_000;
 
-/** Keys: changed. Words: how many. Replies places, each with the number of its message. */
-const SHOW_CELLS: RedisScript = {
-  keys: 1,
-  lua: `return redis.call('ZRANGE', KEYS[1], 0, ARGV[1] - 1, 'WITHSCORES')`,
-};
-
-/** Keys: changed. Words: places with their numbers. One that has changed since stays. */
-const DROP_CELLS: RedisScript = {
-  keys: 1,
-  lua: `
-for i = 1, #ARGV, 2 do
-  if redis.call('ZSCORE', KEYS[1], ARGV[i]) == ARGV[i + 1] then redis.call('ZREM', KEYS[1], ARGV[i]) end
-end
-return 'put'`,
-};
-
 /** Keys: spent, cells. Words: how many nodes, nodes, fields. Replies the values, nothing for what is not there; one instant. */
 const READ_CELLS: RedisScript = {
   keys: 2,
@@ -62,7 +47,7 @@ export function openRedisCells({ url, clock, random, isOwn, onWarning }: Deps): 
   const found = openRedisLink({
     url,
     deadlineMs: DEADLINE_MS,
-    scripts: { sluiceShowCells: SHOW_CELLS, sluiceDropCells: DROP_CELLS, sluiceReadCells: READ_CELLS },
+    scripts: { sluiceShowCells: SHOW_MEMBERS, sluiceDropCells: DROP_MEMBERS, sluiceReadCells: READ_CELLS },
     clock,
     random,
     onWarning,

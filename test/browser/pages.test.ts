@@ -11,7 +11,7 @@ test('every route that answers GET is a page of the list, or is named as none', 
     people: { config: { signUp: true, oidc: {} }, providerLogin: {} },
     webhookPages: { webhooks: {} },
     operator: {},
-  } as unknown as PageDeps;
+  } as unknown as PageDeps; // nothing of it is used before a page is asked for
   const shown = routesOf(deps).filter(({ answers }) => answers.get !== undefined);
   const paths = shown.map(({ path }) => path);
   expect(paths.length).toBeGreaterThan(30);

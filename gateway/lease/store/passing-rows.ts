@@ -33,8 +33,7 @@ export function createPassingRows<State extends Passing<unknown>>(
       const row = select.get(accountId);
       if (row === null) return undefined;
       const stored: Stored<State> = JSON.parse(row.state);
-      // What `write` has written: a State whose nodes are entries.
-      return { ...stored, nodes: new Map(stored.nodes) } as unknown as State;
+      return { ...stored, nodes: new Map(stored.nodes) } as unknown as State; // a State, as `write` wrote it
     },
     write(accountId, state) {
       const text = JSON.stringify({ ...state, nodes: [...state.nodes] });
