@@ -33,8 +33,7 @@ async function serve(caPath: string, delayMs: number, hanging: number): Promise<
       if (request.method === 'GET') return Response.json(posts);
       const atMs = systemClock.now();
       const n = numberOf(request.headers.get('host') ?? '') ?? -1;
-      // oxlint-disable-next-line no-explicit-any -- what the app under test sends
-      const { id, data } = (await request.json()) as any;
+      const { id, data } = (await request.json()) as any; // oxlint-disable-line no-explicit-any -- what the app under test sends
       posts.push({ n, id, about: `${data.program_id} ${data.deploy_slot}`, atMs });
       await systemClock.sleep(n < hanging ? 60_000 : delayMs, request.signal);
       return new Response(null, { status: 204 });

@@ -3,6 +3,15 @@ import type { Migrations } from '../store/open.ts';
 /** The file that holds accounts and keys, inside `storage.data_dir`. */
 export const ACCOUNTS_FILE = 'sluice.db';
 
+/** A trigger that notes a change of an account or a key under a revision of its own. */
+function noting(name: string, event: string, subject: 'account' | 'key', row: 'new' | 'old'): string {
+  return `CREATE TRIGGER ${name} AFTER ${event} BEGIN
+      UPDATE revision SET value = value + 1;
+      INSERT INTO changes (seq, subject, id) VALUES ((SELECT value FROM revision), '${subject}', ${row}.id)
+        ON CONFLICT (subject, id) DO UPDATE SET seq = excluded.seq;
+    END;`;
+}
+
 /**
  * Accounts and keys. `revision` grows with every change that a running app must notice; a key's last use is
  * not one. Instants are Unix milliseconds. `credits_granted` is every credit an
@@ -98,36 +107,12 @@ export const ACCOUNTS_MIGRATIONS: Migrations = {
     DROP TRIGGER account_changed;
     DROP TRIGGER key_made;
     DROP TRIGGER key_changed;
-    CREATE TRIGGER account_made AFTER INSERT ON accounts BEGIN
-      UPDATE revision SET value = value + 1;
-      INSERT INTO changes (seq, subject, id) VALUES ((SELECT value FROM revision), 'account', new.id)
-        ON CONFLICT (subject, id) DO UPDATE SET seq = excluded.seq;
-    END;
-    CREATE TRIGGER account_changed AFTER UPDATE ON accounts BEGIN
-      UPDATE revision SET value = value + 1;
-      INSERT INTO changes (seq, subject, id) VALUES ((SELECT value FROM revision), 'account', new.id)
-        ON CONFLICT (subject, id) DO UPDATE SET seq = excluded.seq;
-    END;
-    CREATE TRIGGER account_gone AFTER DELETE ON accounts BEGIN
-      UPDATE revision SET value = value + 1;
-      INSERT INTO changes (seq, subject, id) VALUES ((SELECT value FROM revision), 'account', old.id)
-        ON CONFLICT (subject, id) DO UPDATE SET seq = excluded.seq;
-    END;
-    CREATE TRIGGER key_made AFTER INSERT ON keys BEGIN
-      UPDATE revision SET value = value + 1;
-      INSERT INTO changes (seq, subject, id) VALUES ((SELECT value FROM revision), 'key', new.id)
-        ON CONFLICT (subject, id) DO UPDATE SET seq = excluded.seq;
-    END;
-    CREATE TRIGGER key_changed AFTER UPDATE OF account_id, hash, expires_at_ms, revoked_at_ms ON keys BEGIN
-      UPDATE revision SET value = value + 1;
-      INSERT INTO changes (seq, subject, id) VALUES ((SELECT value FROM revision), 'key', new.id)
-        ON CONFLICT (subject, id) DO UPDATE SET seq = excluded.seq;
-    END;
-    CREATE TRIGGER key_gone AFTER DELETE ON keys BEGIN
-      UPDATE revision SET value = value + 1;
-      INSERT INTO changes (seq, subject, id) VALUES ((SELECT value FROM revision), 'key', old.id)
-        ON CONFLICT (subject, id) DO UPDATE SET seq = excluded.seq;
-    END;
+    ${noting('account_made', 'INSERT ON accounts', 'account', 'new')}
+    ${noting('account_changed', 'UPDATE ON accounts', 'account', 'new')}
+    ${noting('account_gone', 'DELETE ON accounts', 'account', 'old')}
+    ${noting('key_made', 'INSERT ON keys', 'key', 'new')}
+    ${noting('key_changed', 'UPDATE OF account_id, hash, expires_at_ms, revoked_at_ms ON keys', 'key', 'new')}
+    ${noting('key_gone', 'DELETE ON keys', 'key', 'old')}
   `,
   'keys-working-1': `
     CREATE INDEX keys_working ON keys (account_id, expires_at_ms, revoked_at_ms) WHERE revoked_at_ms IS NULL;

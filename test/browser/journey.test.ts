@@ -30,8 +30,7 @@ function arrived(text: string) {
   const timestamp = field('x-service-timestamp');
   const signedBy = (secret: string, header = 'x-service-signature') =>
     isSigned(new Secret(secret), { timestamp, signature: field(header) }, body, Date.now() / 1_000);
-  // oxlint-disable-next-line no-explicit-any -- compared member by member below
-  return { event: JSON.parse(body.toString()) as any, delivery: field('x-service-delivery'), signedBy };
+  return { event: JSON.parse(body.toString()) as any, delivery: field('x-service-delivery'), signedBy }; // oxlint-disable-line no-explicit-any -- compared member by member below
 }
 
 describe.skipIf(reason !== undefined)('an operator and a customer, in a browser', () => {

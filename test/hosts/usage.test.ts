@@ -88,6 +88,7 @@ describe('usage of two hosts', () => {
     expect(callsIn(second)).toBeWithin(1 + answered + later, 1 + answered + later + 2);
     expect(callsIn(first)).toBe(own + callsIn(second));
     const rows = (await one.cli('usage', '--account', 'payer')) as unknown as {
+      // the shape of `usage --json`, read member by member
       calls: number;
       credits: number;
     }[];

@@ -1,37 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { mkdirSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { accessibilityFaults } from '../../started/accessibility.ts';
-import { type StartedBrowser, startBrowser } from '../../started/browser.ts';
 import { startSeededAccount } from './account-seed.ts';
-import { ORIGIN } from './started.tsx';
+import { PICTURES, startPictured } from './pictured.ts';
 
-/** Where the pictures go, to be looked at. */
-const PICTURES = join(tmpdir(), 'sluice-console');
 const LONG_MS = 60_000;
 
 let world: ReturnType<typeof startSeededAccount>;
-let browser: StartedBrowser;
-let server: Bun.Server<undefined>;
+let pictured: Awaited<ReturnType<typeof startPictured>>;
 
 beforeAll(async () => {
-  mkdirSync(PICTURES, { recursive: true });
   world = startSeededAccount();
-  browser = await startBrowser();
-  server = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    reusePort: false,
-    fetch: (request) =>
-      world.app.handle(new Request(request.url.replace(/^http:\/\/[^/]+/, ORIGIN), request)),
-  });
+  pictured = await startPictured(world);
 }, LONG_MS);
-afterAll(async () => {
-  await browser[Symbol.asyncDispose]();
-  await server.stop(true);
-  world[Symbol.dispose]();
-});
+afterAll(() => pictured[Symbol.asyncDispose]());
 
 const PAGES: Readonly<Record<string, () => string>> = {
   overview: () => '/overview',
@@ -51,7 +33,12 @@ describe.each(['light', 'dark'] as const)('in %s colours', (theme) => {
     test.each(Object.keys(PAGES))(
       '%s is without a fault, and nothing is cut off',
       async (name) => {
-        await using opened = await browser.open({ origin: server.url.origin, theme, width, height: 900 });
+        await using opened = await pictured.browser.open({
+          origin: pictured.origin,
+          theme,
+          width,
+          height: 900,
+        });
         const { page, faults } = opened;
         await page.goto(`/accounts/7${PAGES[name]?.() ?? ''}`);
         if ((await page.locator('[data-chart]').count()) > 0) await page.waitForSelector('.uplot');
@@ -68,7 +55,7 @@ describe.each(['light', 'dark'] as const)('in %s colours', (theme) => {
 test(
   'a new key is seen in the browser once, and copied whole',
   async () => {
-    await using opened = await browser.open({ origin: server.url.origin });
+    await using opened = await pictured.browser.open({ origin: pictured.origin });
     const { page, faults } = opened;
     await page.goto('/accounts/7/keys/new');
     await page.fill('#name', 'from a browser');

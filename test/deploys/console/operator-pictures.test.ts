@@ -1,40 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { mkdirSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { accessibilityFaults } from '../../started/accessibility.ts';
-import { type StartedBrowser, startBrowser } from '../../started/browser.ts';
-import { ORIGIN } from './started.tsx';
+import { PICTURES, startPictured } from './pictured.ts';
 import { startSeededOperatorWorld } from './operator-seed.ts';
 
-/** Where the pictures go, to be looked at. */
-const PICTURES = join(tmpdir(), 'sluice-console');
 const LONG_MS = 60_000;
 
 let world: ReturnType<typeof startSeededOperatorWorld>;
-let browser: StartedBrowser;
-let server: Bun.Server<undefined>;
+let pictured: Awaited<ReturnType<typeof startPictured>>;
 
 beforeAll(async () => {
-  mkdirSync(PICTURES, { recursive: true });
   world = startSeededOperatorWorld();
-  browser = await startBrowser();
-  server = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    reusePort: false,
-    fetch: (request) => {
-      const asked = new Request(request.url.replace(/^http:\/\/[^/]+/, ORIGIN), request);
-      asked.headers.set('cookie', world.operator.cookie);
-      return world.app.handle(asked);
-    },
-  });
+  pictured = await startPictured(world, world.operator.cookie);
 }, LONG_MS);
-afterAll(async () => {
-  await browser[Symbol.asyncDispose]();
-  await server.stop(true);
-  world[Symbol.dispose]();
-});
+afterAll(() => pictured[Symbol.asyncDispose]());
 
 const PAGES: Readonly<Record<string, () => string>> = {
   accounts: () => '/accounts',
@@ -60,7 +39,12 @@ describe.each([
   test.each(Object.keys(PAGES))(
     '%s is without a fault, and nothing is cut off',
     async (name) => {
-      await using opened = await browser.open({ origin: server.url.origin, theme, width, height: 900 });
+      await using opened = await pictured.browser.open({
+        origin: pictured.origin,
+        theme,
+        width,
+        height: 900,
+      });
       const { page, faults } = opened;
       await page.goto(`/operator${PAGES[name]?.() ?? ''}`);
       await page.screenshot({

@@ -1,40 +1,22 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { mkdirSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { accessibilityFaults } from '../../started/accessibility.ts';
-import { type StartedBrowser, startBrowser } from '../../started/browser.ts';
-import { ORIGIN } from './started.tsx';
+import { PICTURES, startPictured } from './pictured.ts';
 import { startSeededWorld } from './webhook-seed.ts';
 
-/** Where the pictures go, to be looked at. */
-const PICTURES = join(tmpdir(), 'sluice-console');
 /** How many tables must be moved sideways to be read. */
 const WIDE_TABLES =
   "[...document.querySelectorAll('.table-frame')].filter((each) => each.scrollWidth > each.clientWidth).length";
 const LONG_MS = 60_000;
 
 let world: Awaited<ReturnType<typeof startSeededWorld>>;
-let browser: StartedBrowser;
-let server: Bun.Server<undefined>;
+let pictured: Awaited<ReturnType<typeof startPictured>>;
 
 beforeAll(async () => {
-  mkdirSync(PICTURES, { recursive: true });
   world = await startSeededWorld();
-  browser = await startBrowser();
-  server = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    reusePort: false,
-    fetch: (request) =>
-      world.app.handle(new Request(request.url.replace(/^http:\/\/[^/]+/, ORIGIN), request)),
-  });
+  pictured = await startPictured(world);
 }, LONG_MS);
-afterAll(async () => {
-  await browser[Symbol.asyncDispose]();
-  await server.stop(true);
-  world[Symbol.dispose]();
-});
+afterAll(() => pictured[Symbol.asyncDispose]());
 
 const delivery = (state: string) =>
   world.queue.store
@@ -63,7 +45,12 @@ describe.each([
   test.each(Object.keys(PAGES))(
     '%s is without a fault, and nothing is cut off',
     async (name) => {
-      await using opened = await browser.open({ origin: server.url.origin, theme, width, height: 900 });
+      await using opened = await pictured.browser.open({
+        origin: pictured.origin,
+        theme,
+        width,
+        height: 900,
+      });
       const { page, faults } = opened;
       await page.goto(`/accounts/7${PAGES[name]?.() ?? ''}`);
       await page.screenshot({ path: join(PICTURES, `${name}-${theme}-${width}.png`), fullPage: true });

@@ -100,14 +100,12 @@ async function ask(method: string, path: string, body?: object) {
   const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
   const response = await fetch(new URL(path, base), init);
   const text = await response.text();
-  // oxlint-disable-next-line no-explicit-any -- read member by member below, and the report shows what is not there
-  return { status: response.status, json: (text === '' ? {} : JSON.parse(text)) as any };
+  return { status: response.status, json: (text === '' ? {} : JSON.parse(text)) as any }; // oxlint-disable-line no-explicit-any -- read member by member below, and the report shows what is not there
 }
 async function programs() {
   const headers = { 'x-token': keys[1 + (questions++ % 2)] ?? '' };
   const response = await fetch(new URL(PROGRAMS_PATH, base), { headers });
-  // oxlint-disable-next-line no-explicit-any -- held to the schema in test/contract
-  return response.status === 200 ? ((await response.json()) as any) : undefined;
+  return response.status === 200 ? ((await response.json()) as any) : undefined; // oxlint-disable-line no-explicit-any -- held to the schema in test/contract
 }
 async function make(url: string) {
   const made = await ask('POST', WEBHOOKS_PATH, { url });
