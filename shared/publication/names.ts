@@ -24,6 +24,3 @@ export const CHANGED = '{sluice:accounts}:changed';
 export function rowsOf(epoch: string): string {
   return `{sluice:accounts}:rows:${epoch}`;
 }
-
-/** The field of an entry that holds the row. */
-export const ROW = 'r';

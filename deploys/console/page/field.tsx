@@ -70,20 +70,6 @@ export function SelectField({ name, label, hint, error, value, options }: Select
   );
 }
 
-type TextAreaProps = Shared &
-  Readonly<{ value?: string | undefined; rows?: number | undefined; maxLength?: number }>;
-
-/** Lines of text. */
-export function TextArea({ name, label, hint, error, value, rows = 4, maxLength }: TextAreaProps) {
-  return (
-    <Field name={name} label={label} hint={hint} error={error}>
-      <textarea {...described(name, hint, error)} name={name} rows={rows} maxLength={maxLength}>
-        {value}
-      </textarea>
-    </Field>
-  );
-}
-
 function Field({ name, label, hint, error, children }: Shared & Readonly<{ children: ComponentChildren }>) {
   return (
     <div class={error === undefined ? 'field' : 'field field-wrong'}>

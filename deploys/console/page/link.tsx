@@ -32,13 +32,3 @@ export function DrawerLink({ to, class: name, children }: LinkProps) {
     </a>
   );
 }
-
-/** A link to another site that has been read as a URL; only http and https become links, and they learn nothing of us. */
-export function OutwardLink({ url, children }: Readonly<{ url: URL; children: ComponentChildren }>) {
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return <span>{children}</span>;
-  return (
-    <a href={url.href} rel="noopener noreferrer" target="_blank">
-      {children}
-    </a>
-  );
-}

@@ -1,15 +1,9 @@
 // Made once: a formatter per number was most of a long table's time.
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
-const compact = new Intl.NumberFormat('en-US', { notation: 'compact', maximumSignificantDigits: 3 });
 
 /** `1,234,567`. */
 export function countText(count: number): string {
   return whole.format(count);
-}
-
-/** Three digits and a letter: `987`, `1.23K`, `45.6M`. For narrow places; the whole number belongs beside it. */
-export function shortText(count: number): string {
-  return compact.format(count);
 }
 
 /** A share of one in per cent: `0 %`, `0.4 %`, `12 %`, and never a rounded 0 or 100. */

@@ -31,8 +31,6 @@ type Deps = Readonly<{
   random(bytes: number): Uint8Array;
 }>;
 
-export type ProviderLogin = ReturnType<typeof createProviderLogin>;
-
 /** Login through an identity provider. What the browser must bring back is in a ticket of its own cookie. */
 export function createProviderLogin({ provider, users, signUp, keys, clock, random }: Deps) {
   const tickets = createTickets(keys, 'provider', AT_PROVIDER_MS);

@@ -7,10 +7,10 @@ import { CodeBlock, ShortAddress } from '../../../deploys/console/page/code.tsx'
 import { ConfirmForm } from '../../../deploys/console/page/confirm-form.tsx';
 import { Empty } from '../../../deploys/console/page/empty.tsx';
 import { Facts } from '../../../deploys/console/page/facts.tsx';
-import { SelectField, TextArea, TextField } from '../../../deploys/console/page/field.tsx';
+import { SelectField, TextField } from '../../../deploys/console/page/field.tsx';
 import { Filters } from '../../../deploys/console/page/filters.tsx';
 import { ButtonLink, Buttons, PostForm, Submit } from '../../../deploys/console/page/form.tsx';
-import { DrawerLink, Link, OutwardLink } from '../../../deploys/console/page/link.tsx';
+import { DrawerLink, Link } from '../../../deploys/console/page/link.tsx';
 import { Live } from '../../../deploys/console/page/live.tsx';
 import { Notice } from '../../../deploys/console/page/notice.tsx';
 import { countText } from '../../../deploys/console/page/number.ts';
@@ -235,7 +235,6 @@ function Forms() {
           hint="Reachable from the public internet."
           error="The URL must begin with https://."
         />
-        <TextArea name="description" label="Description" />
         <RadioFields
           name="programs"
           legend="Programs"
@@ -265,12 +264,6 @@ function Texts({ nowMs }: Readonly<{ nowMs: number }>) {
       <Facts
         facts={[
           { label: 'Created', value: <Time atMs={nowMs} /> },
-          {
-            label: 'Receiver',
-            value: (
-              <OutwardLink url={new URL('https://hooks.example.com/solana')}>hooks.example.com</OutwardLink>
-            ),
-          },
           { label: 'State', value: TONES.map((tone) => <Badge tone={tone}>{tone}</Badge>) },
         ]}
       />

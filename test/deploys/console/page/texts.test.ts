@@ -4,13 +4,7 @@ import { shortened } from '../../../../deploys/console/page/code.tsx';
 import { isConfirmed } from '../../../../deploys/console/page/confirm-form.tsx';
 import { flashOf } from '../../../../deploys/console/page/flash.ts';
 import { distanceText, spanText, utcText } from '../../../../deploys/console/page/instant.ts';
-import {
-  bytesText,
-  countText,
-  latencyText,
-  shareText,
-  shortText,
-} from '../../../../deploys/console/page/number.ts';
+import { bytesText, countText, latencyText, shareText } from '../../../../deploys/console/page/number.ts';
 import { withQuery } from '../../../../deploys/console/page/pager.tsx';
 import { pointsOf } from '../../../../deploys/console/page/sparkline.tsx';
 import { themeCookie, themeOf } from '../../../../deploys/console/page/theme.ts';
@@ -38,9 +32,6 @@ describe('instants', () => {
 describe('numbers', () => {
   test.each([
     [countText, 1_234_567, '1,234,567'],
-    [shortText, 987, '987'],
-    [shortText, 1_234, '1.23K'],
-    [shortText, 45_600_000, '45.6M'],
     [shareText, 0, '0 %'],
     [shareText, 0.000_1, '< 0.1 %'],
     [shareText, 0.004, '0.4 %'],
