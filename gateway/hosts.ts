@@ -64,7 +64,7 @@ export function openHosts(deps: Deps): OpeningHosts {
       ? undefined
       : openPush({
           outbox: createOutbox(ledger),
-          isAway: () => shared.choice() === 'mirror',
+          choice: shared.choice,
           url,
           clock,
           random,

@@ -4,7 +4,8 @@ import type { Migrations, Store } from '../../shared/store/open.ts';
 
 /**
  * `unsent`: cells, and with hour -1 spendings, of this host's nodes that were written since another host was last told
- * of them; `version` grows with every write. `outbox`: the life of Redis in which all before was sent.
+ * of them; `version` grows with every write. `outbox`: the life of Redis in which all before was sent; nothing: none
+ * was; KEPT_HERE: nothing is noted, since deploys reads this ledger itself.
  */
 export const OUTBOX_MIGRATIONS: Migrations = {
   'ledger-5-outbox': `
@@ -21,6 +22,11 @@ export const OUTBOX_MIGRATIONS: Migrations = {
     INSERT INTO outbox VALUES (1, NULL);
   `,
 };
+
+/** Instead of a life of Redis. */
+const KEPT_HERE = '';
+/** The life of no Redis: what was counted meanwhile is sent when one is known. */
+const LEFT = 'left';
 
 /** A cell as it is to be sent, with what its node has spent of the account at the same instant. */
 export type Unsent = CellPlace &
@@ -41,6 +47,13 @@ export type Outbox = Readonly<{
   /** The life of Redis in which all was sent; `null`: none. */
   life(): string | null;
   setLife(life: string): void;
+  /** Whether writes are noted; they are until deploys is known to be on this host. */
+  isNoting(): boolean;
+  /** From now on writes of all processes are noted; what was written before comes from its hours, by `again`. */
+  note(): void;
+  stopNoting(): void;
+  /** Drops some of what waits; gives whether there may be more. */
+  forget(most: number): boolean;
   /** Has what this host's nodes counted in an hour sent again. */
   again(hour: number): void;
   /** Has what this host's nodes spent sent again. */
@@ -69,10 +82,11 @@ const PLACE_OF_HOURS = 'hour, account_id, key_id, method, node';
  */
 export function noteUnsent(ledger: Store): void {
   const again = 'ON CONFLICT DO UPDATE SET version = version + 1';
+  const noting = `WHEN (SELECT life FROM main.outbox) IS NOT '${KEPT_HERE}'`;
   for (const event of ['INSERT', 'UPDATE']) {
-    ledger.run(`CREATE TEMP TRIGGER IF NOT EXISTS cell_${event} AFTER ${event} ON main.usage_hours BEGIN
+    ledger.run(`CREATE TEMP TRIGGER IF NOT EXISTS cell_${event} AFTER ${event} ON main.usage_hours ${noting} BEGIN
       INSERT INTO unsent VALUES (new.account_id, new.hour, new.key_id, new.method, new.node, 1) ${again}; END`);
-    ledger.run(`CREATE TEMP TRIGGER IF NOT EXISTS spent_${event} AFTER ${event} ON main.spent BEGIN
+    ledger.run(`CREATE TEMP TRIGGER IF NOT EXISTS spent_${event} AFTER ${event} ON main.spent ${noting} BEGIN
       INSERT INTO unsent VALUES (new.account_id, ${NO_HOUR}, '', '', new.node, 1) ${again}; END`);
   }
 }
@@ -96,6 +110,11 @@ export function createOutbox(ledger: Store): Outbox {
       drop.run(accountId, hour, keyId, method, node, version);
   });
   const lifeOf = ledger.prepare<{ life: string | null }, []>('SELECT life FROM outbox');
+  const any = ledger.prepare('SELECT 1 FROM unsent LIMIT 1');
+  const forgetSome = ledger.prepare<null, [number]>(
+    `DELETE FROM unsent WHERE (${PLACE}) IN (SELECT ${PLACE} FROM unsent LIMIT ?)`,
+  );
+  const setLife = (life: string) => void ledger.run('UPDATE outbox SET life = ?', [life]);
   const first = ledger.prepare<{ hour: number | null }, []>('SELECT min(hour) AS hour FROM usage_hours');
   const old = ledger.prepare<Pruned, [number]>(`
     DELETE FROM usage_hours WHERE (${PLACE_OF_HOURS}) IN (
@@ -117,7 +136,12 @@ export function createOutbox(ledger: Store): Outbox {
     some: (most) => some.all(most).map(unsentFrom),
     sent: (rows) => sent.immediate(rows),
     life: () => lifeOf.get()?.life ?? null,
-    setLife: (life) => void ledger.run('UPDATE outbox SET life = ?', [life]),
+    setLife,
+    isNoting: () => lifeOf.get()?.life !== KEPT_HERE,
+    note: () => setLife(LEFT),
+    stopNoting: () => setLife(KEPT_HERE),
+    // What is empty is left alone: a DELETE would take the writers' turn for nothing.
+    forget: (most) => any.get() !== null && forgetSome.run(most).changes === most,
     again: (hour) =>
       void ledger.run(
         `INSERT OR IGNORE INTO unsent SELECT ${PLACE}, 1 FROM usage_hours WHERE hour = ? AND ${own}`,

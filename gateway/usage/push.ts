@@ -1,4 +1,3 @@
-import { Redis } from 'ioredis';
 import type { Clock } from '../../shared/clock.ts';
 import {
   CELLS_CLOCK,
@@ -11,8 +10,11 @@ import {
   spentKey,
   USAGE_LIFE,
 } from '../../shared/ledger/shared-usage.ts';
-import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
+import { inOneCommand } from '../../shared/redis/in-one-command.ts';
+import { openRedisLink, type RedisClient } from '../../shared/redis/link.ts';
+import type { Choice } from '../mirror/choice.ts';
 import type { Outbox, Unsent } from './outbox.ts';
+import { LIVE, NOTE_CELLS, PUT_CELLS } from './push-scripts.ts';
 
 /** Tells deploys on another host what this host's processes counted. */
 export type Push = Readonly<{
@@ -30,8 +32,8 @@ type Deps = Readonly<{
   random(): number;
   /** A UUID. */
   makeId(): string;
-  /** Whether deploys is on another host, and nobody rolls up what is counted here. */
-  isAway(): boolean;
+  /** Whether deploys reads this host's ledger itself; with `mirror` it is on another host, and must be told. */
+  choice(): Choice;
   onWarning(sentence: string): void;
 }>;
 
@@ -44,61 +46,11 @@ const HOUR_MS = 3_600_000;
 /** What was counted here and sent is kept for 90 days, as deploys keeps its hours. */
 const KEPT_HOURS = 90 * 24;
 
-/**
- * Keys: spent and cells, of one account and hour after the other. Words: life in ms; then of each two keys how many
- * nodes and how many fields, a node with its counters each, a field with its counters each. The larger of two numbers
- * stands, so that what comes twice or late changes nothing.
- */
-const PUT_CELLS: RedisScript = {
-  lua: `
-local at = 2
-local function put(key)
-  local field, new = ARGV[at], ARGV[at + 1]
-  local old, was, now = redis.call('HGET', key, field), {}, {}
-  if old then for n in string.gmatch(old, '%d+') do was[#was + 1] = n end end
-  for n in string.gmatch(new, '%d+') do
-    local before = was[#now + 1]
-    now[#now + 1] = (before and tonumber(before) > tonumber(n)) and before or n
-  end
-  for i = #now + 1, #was do now[i] = was[i] end
-  redis.call('HSET', key, field, table.concat(now, ','))
-  redis.call('PEXPIRE', key, ARGV[1])
-  at = at + 2
-end
-for pair = 1, #KEYS, 2 do
-  local nodes, fields = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-  at = at + 2
-  for _ = 1, nodes do put(KEYS[pair]) end
-  for _ = 1, fields do put(KEYS[pair + 1]) end
-end
-return 'put'`,
-};
-
-/** Keys: changed, clock. Words: life in ms, then places. They are taken after all that changed before. */
-const NOTE_CELLS: RedisScript = {
-  keys: 2,
-  lua: `
-local at = redis.call('INCR', KEYS[2])
-for i = 2, #ARGV do redis.call('ZADD', KEYS[1], at, ARGV[i]) end
-redis.call('PEXPIRE', KEYS[1], ARGV[1])
-redis.call('PEXPIRE', KEYS[2], ARGV[1])
-return 'put'`,
-};
-
-/** Keys: life. Words: a new name, its life in ms. Replies the name that stands. */
-const LIVE: RedisScript = {
-  keys: 1,
-  lua: `
-redis.call('SET', KEYS[1], ARGV[1], 'NX')
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return redis.call('GET', KEYS[1])`,
-};
-
 type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
 type Scripted = RedisClient & Record<'sluicePutCells' | 'sluiceNoteCells' | 'sluiceLive', Script>;
 
 /** Opens the way to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
-export function openPush({ outbox, url, clock, random, makeId, isAway, onWarning }: Deps): Push | undefined {
+export function openPush({ outbox, url, clock, random, makeId, choice, onWarning }: Deps): Push | undefined {
   let mayBeLost = false;
   let tidied = 0;
   const found = openRedisLink({
@@ -114,10 +66,35 @@ export function openPush({ outbox, url, clock, random, makeId, isAway, onWarning
   const link = found;
 
   async function round(signal: AbortSignal): Promise<void> {
+    const place = choice();
+    switch (place) {
+      case 'unknown':
+        return;
+      case 'local':
+        return keepHere(signal);
+      case 'mirror':
+        return send(signal);
+      default:
+        throw new Error(`no such place: ${place satisfies never}`);
+    }
+  }
+
+  /** Deploys reads the ledger itself: nothing waits, and nothing is noted until it is elsewhere. */
+  async function keepHere(signal: AbortSignal): Promise<void> {
+    try {
+      if (outbox.isNoting()) outbox.stopNoting();
+      while (outbox.forget(CELLS_AT_ONCE) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
+    } catch {
+      // The ledger is busy; the next round tries again.
+    }
+  }
+
+  async function send(signal: AbortSignal): Promise<void> {
     const client = link.client();
     if (client === undefined) return;
     const scripted = client as Scripted; // the link was opened with these scripts
     try {
+      if (!outbox.isNoting()) outbox.note();
       await remember(scripted, signal);
       for (;;) {
         const rows = outbox.some(CELLS_AT_ONCE);
@@ -164,7 +141,7 @@ export function openPush({ outbox, url, clock, random, makeId, isAway, onWarning
 
   async function tidy(signal: AbortSignal): Promise<void> {
     const hour = Math.floor(clock.now() / HOUR_MS);
-    if (hour === tidied || !isAway()) return;
+    if (hour === tidied || choice() !== 'mirror') return;
     try {
       while (outbox.prune(hour - KEPT_HOURS) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
       tidied = hour;
@@ -193,11 +170,6 @@ export function openPush({ outbox, url, clock, random, makeId, isAway, onWarning
 /** Those of one account and hour together, for they are in one place of Redis. */
 function grouped(rows: readonly Unsent[]): readonly (readonly Unsent[])[] {
   return [...Map.groupBy(rows, ({ accountId, hour }) => `${accountId} ${hour}`).values()];
-}
-
-/** A single server is told of all at once; in a cluster every account may be elsewhere. */
-function inOneCommand<Group>(client: RedisClient, groups: readonly Group[]): readonly (readonly Group[])[] {
-  return client instanceof Redis ? [groups] : groups.map((group) => [group]);
 }
 
 function wordsOfAll(groups: readonly (readonly Unsent[])[]): (string | number)[] {

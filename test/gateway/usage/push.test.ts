@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import type { Choice } from '../../../gateway/mirror/choice.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
 import { createOutbox, noteUnsent } from '../../../gateway/usage/outbox.ts';
 import { openPush } from '../../../gateway/usage/push.ts';
@@ -31,7 +32,7 @@ test('what many accounts counted goes to a single Redis in commands that do not 
     clock: systemClock,
     random: () => 0.5,
     makeId: randomUUID,
-    isAway: () => false,
+    choice: () => 'mirror',
     onWarning: () => undefined,
   });
   if (push === undefined) throw new Error('the address is one');
@@ -53,3 +54,87 @@ test('what many accounts counted goes to a single Redis in commands that do not 
   expect(commands.reduce((sum, [, calls]) => sum + Number(calls), 0)).toBeWithin(3, 10);
   ledger.close();
 });
+
+/** A ledger with one node's cells, and a push of it while deploys is where `choice` says. */
+async function pushing(redisUrl: string) {
+  const folder = temporaryFolder();
+  const open = () => opened(join(folder.path, 'ledger.db'), LEDGER_MIGRATIONS);
+  const [ledger, other] = [open(), open()]; // two processes of one host
+  ledger.run("INSERT INTO nodes VALUES ('n', 1)");
+  for (const each of [ledger, other]) noteUnsent(each);
+  const outbox = createOutbox(ledger);
+  let choice: Choice = 'unknown';
+  const push = openPush({
+    outbox,
+    url: redisUrl,
+    clock: systemClock,
+    random: () => 0.5,
+    makeId: randomUUID,
+    choice: () => choice,
+    onWarning: () => undefined,
+  });
+  if (push === undefined) throw new Error('the address is one');
+  const over = new AbortController();
+  const running = push.run(over.signal);
+  return {
+    outbox,
+    choose: (next: Choice) => void (choice = next),
+    count(calls: number, hour = HOUR, from = ledger) {
+      from.run(
+        `INSERT INTO usage_hours (hour, account_id, key_id, method, node, calls, credits, refunded, errors, bytes_out, refused, charged, returned)
+         VALUES (?1, 7, 'k', 'getSlot', 'n', ?2, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT DO UPDATE SET calls = excluded.calls`,
+        [hour, calls],
+      );
+    },
+    other,
+    async [Symbol.asyncDispose]() {
+      over.abort();
+      await running;
+      await push.close();
+      for (const each of [ledger, other]) each.close();
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+test('beside its deploys a host sends nothing and has nothing wait, whoever of its processes counts', async () => {
+  await using redis = await startRedis();
+  await using host = await pushing(redis.url);
+  host.count(1);
+  expect(host.outbox.some(10)).toHaveLength(1);
+  host.choose('local');
+  await waited(() => host.outbox.some(10).length === 0);
+  host.count(2);
+  host.count(3, HOUR, host.other);
+  expect(host.outbox.some(10)).toEqual([]);
+  expect(await redis.cli('dbsize')).toBe('0');
+}, 15_000);
+
+test('what was counted beside deploys in the last three days is sent when deploys goes elsewhere', async () => {
+  await using redis = await startRedis();
+  await using host = await pushing(redis.url);
+  host.choose('local');
+  await waited(() => !host.outbox.isNoting());
+  host.count(4, HOUR - 73);
+  host.count(5, HOUR - 70);
+  host.count(6);
+  host.choose('mirror');
+  await waited(async () => (await redis.cli('hvals', cellsKey(7, HOUR))).startsWith('6,'));
+  await waited(() => host.outbox.some(10).length === 0);
+  expect(await redis.cli('hvals', cellsKey(7, HOUR - 70))).toStartWith('5,');
+  expect(await redis.cli('exists', cellsKey(7, HOUR - 73))).toBe('0');
+  host.count(8, HOUR, host.other);
+  await waited(async () => (await redis.cli('hvals', cellsKey(7, HOUR))).startsWith('8,'));
+}, 15_000);
+
+test('what waits for a deploys elsewhere is sent after it was taken to be here for a while', async () => {
+  await using redis = await startRedis();
+  await using host = await pushing(redis.url);
+  host.choose('mirror');
+  await waited(async () => (await redis.cli('exists', '{sluice:usage}:life')) === '1');
+  host.choose('local');
+  await waited(() => !host.outbox.isNoting());
+  host.count(9);
+  host.choose('mirror');
+  await waited(async () => (await redis.cli('hvals', cellsKey(7, HOUR))).startsWith('9,'));
+}, 15_000);

@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'bun:test';
+import type { Drained } from '../../../deploys/usage/cell-source.ts';
+import { openRedisCells } from '../../../deploys/usage/redis-cells.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { CELL_COUNTER_NAMES } from '../../../shared/ledger/counters.ts';
+import {
+  cellField,
+  type CellPlace,
+  cellsKey,
+  CHANGED_CELLS,
+  countersText,
+  NO_HOUR,
+  placeText,
+  spentKey,
+} from '../../../shared/ledger/shared-usage.ts';
+import { waited } from '../../started/host.ts';
+import { startRedis } from '../../started/redis.ts';
+import { startRedisCluster } from '../../started/redis-cluster.ts';
+
+/** What gateways on other hosts counted is taken from Redis once, and forgotten there (limits.md 4). */
+const place = (accountId: number, method = 'getSlot', hour = 500_000): CellPlace => ({
+  accountId,
+  hour,
+  keyId: 'k',
+  method,
+  node: 'n',
+});
+const counted = (calls: number) =>
+  countersText(CELL_COUNTER_NAMES.map((name) => (name === 'calls' ? calls : 0)));
+
+type Cli = (...args: readonly string[]) => Promise<string>;
+
+async function tell(cli: Cli, at: CellPlace, calls: number): Promise<void> {
+  await cli('hset', spentKey(at.accountId), at.node, `${calls},0`);
+  if (at.hour !== NO_HOUR) await cli('hset', cellsKey(at.accountId, at.hour), cellField(at), counted(calls));
+  await cli('zadd', CHANGED_CELLS, String(calls), placeText(at));
+}
+
+function taking(url: string, take: (drained: Drained) => void) {
+  const source = openRedisCells({
+    url,
+    clock: systemClock,
+    random: () => 0.5,
+    isOwn: () => true,
+    onWarning: () => undefined,
+  });
+  if (source === undefined) throw new Error('the address is one');
+  const over = new AbortController();
+  const running = source.run(take, over.signal);
+  return {
+    async [Symbol.asyncDispose]() {
+      over.abort();
+      await running;
+    },
+  };
+}
+
+const callsOf = ({ cells }: Drained) =>
+  cells.map(({ accountId, method, calls }) => [accountId, method, calls]);
+
+describe('cells of other hosts', () => {
+  test('of many accounts are taken and forgotten in commands that do not grow with them', async () => {
+    await using redis = await startRedis();
+    const accounts = Array.from({ length: 300 }, (_, id) => id + 1);
+    // One command of redis-cli for each would take longer than the test.
+    const lua = `for i = 1, 300 do
+      redis.call('HSET', '{sluice:' .. i .. '}:spent', 'n', i .. ',0')
+      redis.call('HSET', '{sluice:' .. i .. '}:usage:500000', ARGV[1], i .. ',0')
+      redis.call('ZADD', '${CHANGED_CELLS}', i, '[' .. i .. ',500000,"k","getSlot","n"]')
+    end`;
+    await redis.cli('eval', lua, '0', cellField(place(1)));
+    await tell(redis.cli, place(8, 'getBlock'), 1_000);
+    await tell(redis.cli, place(400, '', NO_HOUR), 44);
+    await redis.cli('config', 'resetstat');
+    const all: Drained[] = [];
+    await using _ = taking(redis.url, (drained) => void all.push(drained));
+    await waited(async () => (await redis.cli('dbsize')) === '0');
+    const [first, ...more] = all;
+    expect(more).toEqual([]);
+    expect(new Set(first?.cells.map(({ accountId }) => accountId))).toEqual(new Set(accounts));
+    expect(first?.cells.filter(({ accountId }) => accountId === 8).map(({ calls }) => calls)).toEqual([
+      8, 1_000,
+    ]);
+    expect(first?.spent).toContainEqual({ accountId: 400, node: 'n', charged: 44, refunded: 0 });
+    const stats = await redis.cli('info', 'commandstats');
+    const commands = [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)];
+    expect(commands.reduce((sum, [, calls]) => sum + Number(calls), 0)).toBeWithin(4, 12);
+  }, 15_000);
+
+  test('that are told again while they are taken stay, and are taken again', async () => {
+    await using redis = await startRedis();
+    await tell(redis.cli, place(1), 1);
+    await tell(redis.cli, place(2), 2);
+    const all: Drained[] = [];
+    await using _ = taking(redis.url, (drained) => {
+      if (all.push(drained) > 1) return;
+      const again = [
+        ['hset', cellsKey(1, 500_000), cellField(place(1)), counted(9)],
+        ['zadd', CHANGED_CELLS, '9', placeText(place(1))],
+      ];
+      // It must be there before the first one is forgotten, and `take` does not wait.
+      for (const args of again) Bun.spawnSync(['redis-cli', '-p', String(redis.port), ...args]);
+    });
+    await waited(async () => (await redis.cli('dbsize')) === '0');
+    expect(all.map(callsOf)).toEqual([
+      [
+        [1, 'getSlot', 1],
+        [2, 'getSlot', 2],
+      ],
+      [[1, 'getSlot', 9]],
+    ]);
+  }, 15_000);
+
+  test('that could not be written stay, and come again', async () => {
+    await using redis = await startRedis();
+    await tell(redis.cli, place(1), 5);
+    const all: Drained[] = [];
+    await using _ = taking(redis.url, (drained) => {
+      if (all.push(drained) === 1) throw new Error('the ledger is busy');
+    });
+    await waited(async () => (await redis.cli('dbsize')) === '0');
+    expect(all.map(callsOf)).toEqual([[[1, 'getSlot', 5]], [[1, 'getSlot', 5]]]);
+  }, 15_000);
+
+  test('are taken from every node of a cluster', async () => {
+    await using cluster = await startRedisCluster();
+    const [first] = cluster.nodes;
+    if (first === undefined) throw new Error('no node was started');
+    const cli: Cli = (...args) => first.cli('-c', ...args);
+    for (const id of [1, 2, 3, 4, 5, 6]) await tell(cli, place(id), id);
+    const taken = new Set<number>();
+    await using _ = taking(cluster.url, ({ cells }) => {
+      for (const { accountId } of cells) taken.add(accountId);
+    });
+    await waited(async () =>
+      (await Promise.all(cluster.nodes.map((node) => node.cli('dbsize')))).every((size) => size === '0'),
+    );
+    expect(taken).toEqual(new Set([1, 2, 3, 4, 5, 6]));
+  }, 30_000);
+});
