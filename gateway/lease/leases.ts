@@ -227,7 +227,7 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
    */
   function isPressed({ plan, rate }: Account, nowMs: number): boolean {
     const owes = rate.outSinceMs === undefined && heldTokens(rate, nowMs) < 0;
-    return (owes && plan.rps <= SLOW_RPS) || (rate.unmet && demandAt(rate.demand, nowMs) > FEW * plan.rps);
+    return (owes && plan.rps <= SLOW_RPS) || (rate.starved && demandAt(rate.demand, nowMs) > FEW * plan.rps);
   }
 
   function tellAgain(accountId: number): boolean {

@@ -42,8 +42,9 @@ export type RateLease = {
   /** Tokens that requests wait for, and the most that one of them needs. */
   waiting: number;
   waitingMost: number;
-  /** Something was refused since the last message. */
+  /** Something found less than it needed since the last message, and something could not owe it either. */
   unmet: boolean;
+  starved: boolean;
   /** The message under way: when it was sent, and what of the counters it said. */
   sent: SentRate | undefined;
   /** Since when the centre has not answered; `undefined` while it does. */
@@ -110,6 +111,7 @@ export function newRateLease(plan: RatePlan, share: number, nowMs: number): Rate
     waiting: 0,
     waitingMost: 0,
     unmet: false,
+    starved: false,
     sent: undefined,
     outSinceMs: undefined,
     local: undefined,
@@ -171,10 +173,15 @@ export function lookAtRate(
   const held = heldTokens(lease, nowMs);
   if (held >= need) return { kind: 'enough', from: 'lease' };
   lease.unmet = true;
-  if (storeOut || lease.outSinceMs !== undefined) return lookAlone(lease, calls, nowMs);
+  if (storeOut || lease.outSinceMs !== undefined) {
+    lease.starved = true;
+    return lookAlone(lease, calls, nowMs);
+  }
   const known = knownWait(lease, need, nowMs);
+  const mayOwe = known === 0 && calls - held <= debtMax && !(crowded && held === 0);
+  if (mayOwe) return { kind: 'enough', from: 'debt' };
+  lease.starved = true;
   if (known > 0) return short(lease, known);
-  if (calls - held <= debtMax && !(crowded && held === 0)) return { kind: 'enough', from: 'debt' };
   if (!mayWait) return lookAlone(lease, calls, nowMs);
   const sendMs = need > 1 ? lease.batchMs : sendableMs(lease, nowMs);
   if (lease.sent === undefined && sendMs > nowMs + UNCONTENDED_MS) {

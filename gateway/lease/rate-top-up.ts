@@ -112,6 +112,7 @@ export function askRate(
   const spent = lease.known ? lease.spent : 0;
   lease.sent = { atMs: nowMs, spent, local, wanted, needed };
   lease.unmet = false;
+  lease.starved = false;
   if (needed > 1) lease.batchMs = nowMs + BATCH_GAP_MS;
   noteSend(lease.pace, gapOf(lease, nowMs), nowMs);
   return {
