@@ -70,9 +70,9 @@ async function run(
     calls,
     refused: statuses['429'] ?? 0,
     microseconds: microseconds / calls,
-    // Leases and usage are scripts, and `set` is what those of leases write inside the server; nothing else grows with calls.
+    // Leases and usage are scripts, looks for changes are HMGET, and `set` is what leases write inside the server.
     ...(stats !== undefined && {
-      commands: count(/^eval(?:sha)?$/) / calls,
+      commands: count(/^(?:eval(?:sha)?|hmget)$/) / calls,
       states: count(/^set$/) / calls,
     }),
   };

@@ -17,6 +17,7 @@ import { createUsageReport } from './usage/report.ts';
 import { createUsageGrid } from './usage/usage-grid.ts';
 import { createReadUsageView } from './usage/usage-view.ts';
 import { createLiveMinutes } from './usage/watch-minutes.ts';
+import { createAttempts, type Pace } from './users/attempts.ts';
 import type { AddressOf } from './users/client-address.ts';
 import { createViewerOf } from './users/viewer-of.ts';
 import { createWebhookRows } from './webhooks/webhook.ts';
@@ -26,6 +27,9 @@ import { spentOf } from '../shared/ledger/spent.ts';
 
 /** The console, and what must run beside it until its signal aborts. */
 export type TendedConsole = Readonly<{ console: Console; tend(signal: AbortSignal): Promise<void> }>;
+
+/** Changes of one user: more than anybody makes by hand, and far fewer than would fill the audit log. */
+const CHANGES: Pace = { burst: 120, refillMs: 1_000 };
 
 /** The console with the services that its pages stand on, where there is somebody who may log in. */
 export function consoleOf(
@@ -66,12 +70,14 @@ export function consoleOf(
     random,
     operator: operatorOf(deps, installation, running, over.signal),
   };
+  const changes = createAttempts(CHANGES, random);
   const console = createConsole(
     {
       viewerOf: createViewerOf(people),
       accountOf: createAccountOf(store),
       clock,
       origin,
+      takeChange: (userId, nowMs) => changes.take([userId], nowMs),
       noteBroken: (error) => log.error({ err: error }, 'a page of the console broke'),
     },
     routesOf(pageDeps),

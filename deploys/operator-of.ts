@@ -3,6 +3,7 @@ import type { OperatorDeps, WatcherSeen } from './console/pages/operator/operato
 import type { DeploysDeps } from './deploys.ts';
 import { createReadGateways } from './gateway-status/read-gateways.ts';
 import { createReadQueue } from './outbox/queue-state.ts';
+import type { Standing } from './publish/standing.ts';
 import type { ReadRedis } from './store/redis-seen.ts';
 import type { StoreSize } from './store/size.ts';
 import { createReadTraffic } from './usage/traffic.ts';
@@ -23,6 +24,8 @@ export type Installation = Readonly<{
 export type Running = Readonly<{
   watcher(): Pick<WatcherSeen, 'health' | 'checkedAtMs' | 'contextSlot' | 'programs'>;
   deliveries(): Health | undefined;
+  /** `undefined`: no Redis is configured, and there are no other hosts. */
+  publication(): Standing | undefined;
   /** Absent where none are kept. */
   webhooks: Webhooks | undefined;
 }>;
@@ -31,7 +34,7 @@ export type Running = Readonly<{
 export function operatorOf(
   { store, ledgerReader: ledger, clock, fetch, config }: DeploysDeps,
   { gatewayUrls, storeSizes, readRedis }: Installation,
-  { watcher, deliveries }: Omit<Running, 'webhooks'>,
+  { watcher, deliveries, publication }: Omit<Running, 'webhooks'>,
   signal: AbortSignal,
 ): OperatorDeps {
   const plan = store.prepare<{ plan: string | null }, [number]>('SELECT plan FROM accounts WHERE id = ?');
@@ -52,6 +55,7 @@ export function operatorOf(
       rpcHosts: config.rpcUrls.map(({ host }) => host),
     }),
     deliveries,
+    publication,
     storeSizes,
     readRedis,
     resetSecondFactor: (user, by) => resetSecondFactor(store, user, by, clock.now()),

@@ -15,6 +15,7 @@ export type Publication = Readonly<{
   /** Publishes until `signal` aborts. Never rejects. */
   run(signal: AbortSignal): Promise<void>;
   health(): Health;
+  standing(): Standing;
   /** Whether what gateways on other hosts count is of this database's accounts. */
   isOwn(): boolean;
 }>;
@@ -83,6 +84,7 @@ export function createPublication(deps: PublicationDeps): Publication | undefine
       ]);
     },
     health: () => (isQuiet() ? { isWell: true, sentence: 'ok' } : healthOfPublication(standing)),
+    standing: () => standing,
     isOwn,
   };
 }

@@ -39,7 +39,12 @@ export function usageCells(used: Used, account: string): string[] {
 
 /** A row as a line of CSV. */
 export function csvLine(used: Used, account: string): string {
-  return `${usageCells(used, account).map(quoted).join(',')}\n`;
+  return `${usageCells(used, harmless(account)).map(quoted).join(',')}\n`;
+}
+
+/** Customers name their accounts: a spreadsheet would take a name that begins like this for a formula. */
+function harmless(name: string): string {
+  return /^[=+\-@]/.test(name) ? `'${name}` : name;
 }
 
 /** RFC 4180. */

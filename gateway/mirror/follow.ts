@@ -15,7 +15,9 @@ type Deps = Readonly<{
 }>;
 
 /** How often Redis is asked when nobody has said that something changed: a revocation has a second in all. */
-const LOOK_MS = 300;
+const LOOK_MS = 500;
+/** The same where this host's own database counts: only that another one is published is to be found out. */
+const HOME_LOOK_MS = 2_000;
 /** Milliseconds between two portions of rows: requests have their turn then. */
 const PAUSE_MS = 1;
 
@@ -29,10 +31,13 @@ export type Following = Readonly<{
 
 export function createFollowing({ mirror, rows, own, clock, onRevoked, onLook }: Deps): Following {
   let hurried = new AbortController();
+  let restMs = LOOK_MS;
 
   /** Gives whether all that counts is here. A Redis that was emptied has accounts again when they are published anew. */
   async function look(signal: AbortSignal): Promise<boolean> {
+    restMs = LOOK_MS;
     const head = await rows.head();
+    if (isHome(head)) restMs = HOME_LOOK_MS;
     if (head === undefined) {
       mirror.noteNobody();
       return mirror.state().origin === null;
@@ -40,11 +45,16 @@ export function createFollowing({ mirror, rows, own, clock, onRevoked, onLook }:
     onRevoked(head.revoked);
     const { origin, holder } = mirror.state();
     if (origin !== head.origin || holder !== head.holder) mirror.noteHead(head.origin, head.holder);
-    // The database beside this process is the one that is published: it is asked itself.
-    if (own.hasPublisher(head.holder)) return true;
+    if (isHome(head)) return true; // it is asked itself
     await takeTerms(head);
     await takeRows(head, signal);
     return head.epoch !== undefined;
+  }
+
+  /** Whether the database beside this process is the one that is published, or nobody ever published any. */
+  function isHome(head: Head | undefined): boolean {
+    if (head !== undefined) return own.hasPublisher(head.holder);
+    return mirror.state().holder === null && own.hasAccounts();
   }
 
   async function takeTerms({ termsId }: Head): Promise<void> {
@@ -81,7 +91,7 @@ export function createFollowing({ mirror, rows, own, clock, onRevoked, onLook }:
         () => false,
       );
       onLook(answered);
-      await clock.sleep(hurried.signal.aborted ? 0 : LOOK_MS, AbortSignal.any([signal, hurried.signal]));
+      await clock.sleep(hurried.signal.aborted ? 0 : restMs, AbortSignal.any([signal, hurried.signal]));
     }
   }
 

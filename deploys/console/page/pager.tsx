@@ -1,19 +1,19 @@
 /** @jsxImportSource preact */
 import { Link } from './link.tsx';
 
-/** The pages before and after, by cursor; a side without one is not shown. */
+/** The way to the first page and to the next, by cursor; a side without one is not shown. */
 export function Pager({
-  newer,
+  first,
   older,
-}: Readonly<{ newer?: string | undefined; older?: string | undefined }>) {
-  if (newer === undefined && older === undefined) return null;
+}: Readonly<{ first?: string | undefined; older?: string | undefined }>) {
+  if (first === undefined && older === undefined) return null;
   return (
     <nav class="pager" aria-label="Pages">
-      {newer === undefined ? (
+      {first === undefined ? (
         <span />
       ) : (
-        <Link to={newer} class="button">
-          ← Newer
+        <Link to={first} class="button">
+          ← First page
         </Link>
       )}
       {older !== undefined && (

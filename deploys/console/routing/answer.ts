@@ -1,4 +1,5 @@
 import type { Clock } from '../../../shared/clock.ts';
+import type { Attempt } from '../../users/attempts.ts';
 import type { Asked, Content } from '../asked.ts';
 import { secured } from '../security-headers.ts';
 import { isSameOrigin } from '../same-origin.ts';
@@ -22,6 +23,8 @@ export type RouteDeps = Readonly<{
   clock: Pick<Clock, 'now' | 'sleep'>;
   /** What a changing request's `Origin` must be, such as `https://console.example.com`. */
   origin: string;
+  /** Counts a change that a user is about to make. */
+  takeChange(userId: string, nowMs: number): Attempt;
   /** Hears of what should not have happened. */
   noteBroken(error: unknown): void;
 }>;
@@ -31,7 +34,7 @@ type Place = Readonly<{ request: Request; url: URL; viewer: Viewer | undefined }
 
 /** The way of every request to the console: who asks, whether they may, what the page says. Never rejects. */
 export function createAnswer(deps: RouteDeps) {
-  const { viewerOf, accountOf, show, clock, origin, noteBroken } = deps;
+  const { viewerOf, accountOf, show, clock, origin, takeChange, noteBroken } = deps;
 
   /** Answers for `route`; without one there is nothing at this address. */
   return async function answer(
@@ -73,7 +76,15 @@ export function createAnswer(deps: RouteDeps) {
     if (request.method !== 'POST' || answers.post === undefined)
       return { kind: 'wrong-method', allow: allowOf(answers) };
     if (body === undefined) return { kind: 'other-origin' };
-    return body.kind === 'form' ? answers.post({ ...asked, form: body.form }) : body;
+    if (body.kind !== 'form') return body;
+    const pace = paceOf(route, viewer, asked.nowMs);
+    return pace.kind === 'allowed' ? answers.post({ ...asked, form: body.form }) : pace;
+  }
+
+  /** Every change is an entry of the audit log for 400 days. Logging in and out has limits of its own. */
+  function paceOf({ audience }: Route, viewer: Viewer | undefined, nowMs: number): Attempt {
+    if (viewer === undefined || audience === 'anyone') return { kind: 'allowed' };
+    return takeChange(viewer.userId, nowMs);
   }
 
   /** Whether there is a form to read: nothing is read of what another site sent. */
@@ -94,6 +105,7 @@ export function createAnswer(deps: RouteDeps) {
   function refuse(refusal: RouteRefusal, place: Place): Response {
     const response = show(refusalContent(refusal), place);
     if (refusal.kind === 'wrong-method') response.headers.set('allow', refusal.allow);
+    if (refusal.kind === 'too-many') response.headers.set('retry-after', String(refusal.retryAfterSeconds));
     return response;
   }
 }

@@ -11,6 +11,8 @@ export type RouteRefusal =
   | { readonly kind: 'other-origin' }
   | { readonly kind: 'no-form' }
   | { readonly kind: 'too-slow' }
+  /** Too many changes by one user. */
+  | { readonly kind: 'too-many'; readonly retryAfterSeconds: number }
   | { readonly kind: 'broken' };
 
 /** HTTP status of a refusal. */
@@ -26,6 +28,8 @@ export function statusOf(refusal: RouteRefusal): number {
       return 415;
     case 'too-slow':
       return 408;
+    case 'too-many':
+      return 429;
     case 'broken':
       return 500;
     default:
@@ -62,6 +66,11 @@ function wordsOf(refusal: RouteRefusal): readonly [title: string, sentence: stri
       return ['Refused', 'This address takes forms only. Nothing was changed.'];
     case 'too-slow':
       return ['Not received', 'The form took too long to arrive. Nothing was changed. Send it again.'];
+    case 'too-many':
+      return [
+        'Too many changes',
+        `You changed much in a short time, so nothing was changed now. Send the form again in ${refusal.retryAfterSeconds} s.`,
+      ];
     case 'broken':
       return [
         'Something went wrong',

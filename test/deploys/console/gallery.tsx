@@ -166,7 +166,7 @@ function Lists({ nowMs, here }: Readonly<{ nowMs: number; here: string }>) {
           />
         </Panel>
       </Live>
-      <Pager newer={`${here}?before=2`} older={`${here}?after=9`} />
+      <Pager first={`${here}?before=2`} older={`${here}?after=9`} />
       <Panel title="Deliveries" isFlush>
         <Table
           caption="Deliveries"

@@ -99,6 +99,7 @@ export function startOperatorWorld(options: Options = {}) {
         programs: 45,
       }),
       deliveries: () => ({ isWell: true, sentence: '0 deliveries are due.' }),
+      publication: () => undefined,
       webhooks: options.webhooksIn?.(store, clock),
       ...running,
     },

@@ -40,6 +40,7 @@ export function startConsole(
       accountOf: (id) => ACCOUNTS.get(id),
       clock: { now: () => Date.UTC(2026, 10, 21, 22, 5, 9), sleep: () => new Promise(() => undefined) },
       origin: ORIGIN,
+      takeChange: () => ({ kind: 'allowed' }),
       noteBroken: (error) => broken.push(error),
       ...deps,
     },

@@ -79,6 +79,7 @@ export function startPeople(
       accountOf: createAccountOf(store),
       clock,
       origin: ORIGIN,
+      takeChange: () => ({ kind: 'allowed' }),
       noteBroken: (error) => {
         throw error;
       },

@@ -45,7 +45,7 @@ export function deliveryListPage(deps: WebhookPageDeps): Page<AskedOfAccount> {
             table
           )}
           <Pager
-            newer={isFirst ? undefined : withQuery(url, { after: undefined })}
+            first={isFirst ? undefined : withQuery(url, { after: undefined })}
             older={next && withQuery(url, { after: cursorOf(next) })}
           />
         </>

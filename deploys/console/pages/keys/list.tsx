@@ -62,7 +62,7 @@ export function createKeyListPage({ keys, usage }: Pick<PageDeps, 'keys' | 'usag
             empty={isNarrowed ? <Empty title="No key is like that." /> : <NoKeys path={path} />}
           />
           <Pager
-            newer={before && withQuery(url, { before: undefined })}
+            first={before && withQuery(url, { before: undefined })}
             older={next && withQuery(url, { before: `${next.createdAtMs}.${next.id}` })}
           />
         </>

@@ -64,7 +64,10 @@ export function createAccountsPage({ accounts, plans }: Deps): Page<AskedByViewe
             <SelectField name="state" label="State" value={state} options={STATES} />
           </Filters>
           <AccountTable accounts={items} isFiltered={isFiltered} isLast={next === undefined} />
-          <Pager older={next === undefined ? undefined : withQuery(url, { before: String(next) })} />
+          <Pager
+            first={searchParams.has('before') ? withQuery(url, { before: undefined }) : undefined}
+            older={next === undefined ? undefined : withQuery(url, { before: String(next) })}
+          />
         </>
       ),
     });

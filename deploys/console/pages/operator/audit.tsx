@@ -81,7 +81,10 @@ export function createAuditPage(deps: Deps): Page<AskedByViewer> {
               </Empty>
             }
           />
-          <Pager older={last && withQuery(url, { before: String(last.id) })} />
+          <Pager
+            first={url.searchParams.has('before') ? withQuery(url, { before: undefined }) : undefined}
+            older={last && withQuery(url, { before: String(last.id) })}
+          />
         </>
       ),
     });

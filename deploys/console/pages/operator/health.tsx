@@ -1,30 +1,31 @@
 /** @jsxImportSource preact */
-import manifest from '../../../../package.json' with { type: 'json' };
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
+import { complaintOf } from '../../../publish/standing.ts';
 import type { RedisSeen } from '../../../store/redis-seen.ts';
-import type { StoreSize } from '../../../store/size.ts';
 import type { User } from '../../../users/users.ts';
 import type { AskedByViewer, Page } from '../../asked.ts';
 import { Badge } from '../../page/badge.tsx';
 import { Empty } from '../../page/empty.tsx';
 import { Facts } from '../../page/facts.tsx';
-import { Link } from '../../page/link.tsx';
 import { Live } from '../../page/live.tsx';
 import { Notice } from '../../page/notice.tsx';
-import { bytesText, countText, latencyText } from '../../page/number.ts';
+import { countText } from '../../page/number.ts';
 import { withQuery } from '../../page/pager.tsx';
 import { Columns, Panel } from '../../page/panel.tsx';
 import { Table } from '../../page/table.tsx';
 import { Ago } from '../../page/time.tsx';
 import type { PageDeps } from '../../page-deps.ts';
 import type { OperatorDeps, WatcherSeen } from './operator-deps.ts';
+import { ServicePanel, WellBadge } from './service-panel.tsx';
+import { StorePanel } from './store-panel.tsx';
 import { UserTable } from './users.tsx';
 
 type Deps = Pick<PageDeps, 'operator' | 'people' | 'plans'>;
 type State = Readonly<{
   watcher: WatcherSeen;
   deliveries: ReturnType<OperatorDeps['deliveries']>;
+  publication: ReturnType<OperatorDeps['publication']>;
   gateways: readonly GatewaySeen[];
   redis: readonly RedisSeen[] | undefined;
   operators: readonly User[];
@@ -38,6 +39,7 @@ export function createHealthPage({ operator, people, plans }: Deps): Page<AskedB
     const state: State = {
       watcher: operator.watcher(),
       deliveries: operator.deliveries(),
+      publication: operator.publication(),
       gateways,
       redis,
       operators,
@@ -52,7 +54,7 @@ export function createHealthPage({ operator, people, plans }: Deps): Page<AskedB
               <Verdict troubles={troublesOf(state)} />
               <Columns>
                 <WatcherPanel state={state} nowMs={nowMs} />
-                <PartsPanel state={state} />
+                <ServicePanel {...state} />
               </Columns>
               <StorePanel sizes={operator.storeSizes()} redis={redis} />
             </div>
@@ -68,12 +70,15 @@ export function createHealthPage({ operator, people, plans }: Deps): Page<AskedB
 }
 
 /** What an operator should look at, a sentence each. */
-function troublesOf({ watcher, deliveries, gateways, redis, operators }: State): readonly string[] {
+function troublesOf(state: State): readonly string[] {
+  const { watcher, deliveries, publication, gateways, redis, operators } = state;
+  const unpublished = publication && complaintOf(publication);
   const without = operators.filter(({ hasSecondFactor }) => !hasSecondFactor).length;
   const of = (count: number, one: string, many: string) => `${countText(count)} ${count === 1 ? one : many}`;
   return [
     ...(watcher.health.isWell ? [] : [watcher.health.sentence]),
     ...(deliveries === undefined || deliveries.isWell ? [] : [deliveries.sentence]),
+    ...(unpublished === undefined ? [] : [unpublished]),
     ...gateways.flatMap((gateway) =>
       gateway.kind === 'seen'
         ? []
@@ -120,102 +125,6 @@ function WatcherPanel({ state: { watcher }, nowMs }: Readonly<{ state: State; no
       {!health.isWell && <p>{health.sentence}</p>}
     </Panel>
   );
-}
-
-function WellBadge({ isWell }: Readonly<{ isWell: boolean }>) {
-  return isWell ? <Badge tone="good">well</Badge> : <Badge tone="bad">not well</Badge>;
-}
-
-function PartsPanel({ state: { deliveries, gateways } }: Readonly<{ state: State }>) {
-  const versions = new Set(
-    gateways.flatMap((gateway) => (gateway.kind === 'seen' ? gateway.status.version : [])),
-  );
-  const isMixed = [...versions].some((version) => version !== manifest.version);
-  return (
-    <Panel title="Service" aside={isMixed && <Badge tone="warning">mixed versions</Badge>}>
-      <Facts
-        facts={[
-          { label: 'Version', value: manifest.version },
-          { label: 'Bun', value: Bun.version },
-          {
-            label: 'Deliveries',
-            value:
-              deliveries === undefined ? (
-                'not sent by this process'
-              ) : (
-                <>
-                  <WellBadge isWell={deliveries.isWell} /> <Link to="/operator/queue">Queue</Link>
-                </>
-              ),
-          },
-          ...gateways.map((gateway) => ({
-            label: `Gateway ${gateway.host}`,
-            value:
-              gateway.kind === 'seen' ? (
-                <>
-                  <Badge tone="good">reached</Badge> version {gateway.status.version}
-                </>
-              ) : (
-                <>
-                  <Badge tone="bad">cannot be reached</Badge> {gateway.reason}
-                </>
-              ),
-          })),
-          {
-            label: 'Backup',
-            value: 'Unknown: Sluice makes none and cannot see yours. Use VACUUM INTO, not a plain copy.',
-          },
-        ]}
-      />
-    </Panel>
-  );
-}
-
-type StorePanelProps = Readonly<{ sizes: readonly StoreSize[]; redis: readonly RedisSeen[] | undefined }>;
-
-function StorePanel({ sizes, redis }: StorePanelProps) {
-  return (
-    <Panel title="Stores" isFlush>
-      <Table
-        caption="Stores"
-        columns={[
-          { label: 'Store', cell: ({ name }) => name, isRowHead: true },
-          { label: 'State', cell: ({ state }) => state },
-          { label: 'Size', align: 'end', cell: ({ size }) => size },
-          { label: 'Log (WAL)', align: 'end', cell: ({ wal }) => wal },
-        ]}
-        rows={[...sizes.map(storeRow), ...redisRows(redis)]}
-        keyOf={({ name }) => name}
-        empty={null}
-      />
-    </Panel>
-  );
-}
-
-/** A database that could not be read would have stopped the page: it is the one the page was made from. */
-function storeRow({ name, bytes, walBytes }: StoreSize) {
-  const state = bytes === 0 ? <Badge tone="warning">no file</Badge> : <Badge tone="good">in use</Badge>;
-  return { name, state, size: bytesText(bytes), wal: bytesText(walBytes) };
-}
-
-function redisRows(redis: readonly RedisSeen[] | undefined) {
-  if (redis === undefined)
-    return [{ name: 'Redis', state: 'not configured: limits hold per host', size: '–', wal: '–' }];
-  return redis.map((node) => ({
-    name: `Redis ${node.host}`,
-    state:
-      node.kind === 'answers' ? (
-        <>
-          <Badge tone="good">answers</Badge> in {latencyText(node.tookMs)}
-        </>
-      ) : (
-        <>
-          <Badge tone="bad">cannot be reached</Badge> {node.reason}
-        </>
-      ),
-    size: '–',
-    wal: '–',
-  }));
 }
 
 function PlanPanel({ plans }: Readonly<{ plans: ReadonlyMap<string, Plan> }>) {

@@ -64,7 +64,10 @@ export function createQueuePage({
             </div>
           </Columns>
           <FailingPanel webhooks={shown} nowMs={nowMs} nameOf={nameOf} />
-          <Pager older={last && withQuery(url, { after: `${last.failingSinceMs}.${last.id}` })} />
+          <Pager
+            first={url.searchParams.has('after') ? withQuery(url, { after: undefined }) : undefined}
+            older={last && withQuery(url, { after: `${last.failingSinceMs}.${last.id}` })}
+          />
           <Live id="attempts" from={here}>
             <AttemptPanel attempts={queue.wrongAttempts(WRONG_SHOWN)} nameOf={nameOf} />
           </Live>

@@ -38,7 +38,9 @@ function onOther(
 ): Action<AskedByViewer> {
   return (asked) => {
     const user = userIn(deps, asked);
-    if (user === undefined) return asked.notFound();
+    // Two who remove each other at once must not both be gone: who was removed a moment ago changes nothing.
+    const isGone = deps.people.users.byId(asked.viewer.userId) === undefined;
+    if (user === undefined || isGone) return asked.notFound();
     if (user.id === asked.viewer.userId) return showUser(deps, asked, user, { form: OWN });
     return act(user, asked, operatorActor(asked));
   };

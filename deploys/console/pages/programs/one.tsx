@@ -69,7 +69,7 @@ export function programPage({ programs, history }: WebhookPageDeps): Page<AskedO
             <DeployTable deploys={deploys} />
           </Panel>
           <Pager
-            newer={before === undefined ? undefined : withQuery(url, { before: undefined })}
+            first={before === undefined ? undefined : withQuery(url, { before: undefined })}
             older={last && withQuery(url, { before: String(last.id) })}
           />
         </>

@@ -54,7 +54,7 @@ export function webhookListPage(deps: WebhookPageDeps): Page<AskedOfAccount> {
               empty={<NoWebhooks path={path} />}
             />
           </Panel>
-          <Pager newer={isFirst ? undefined : path} older={older} />
+          <Pager first={isFirst ? undefined : path} older={older} />
         </Live>
       ),
     });

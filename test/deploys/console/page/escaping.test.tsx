@@ -117,7 +117,7 @@ describe('an address that leads elsewhere', () => {
       <div>
         <Link to={to}>a</Link>
         <DrawerLink to={to}>b</DrawerLink>
-        <Pager newer={to} older={to} />
+        <Pager first={to} older={to} />
         <PostForm action={to}>c</PostForm>
         <Filters path={to} isFiltered>
           d

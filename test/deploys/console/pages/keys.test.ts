@@ -103,7 +103,7 @@ describe('the list of keys', () => {
     const idsIn = (page: string) => [...page.matchAll(/keys\/([0-9a-f]{16})"/g)].map(([, id]) => id);
     expect(idsIn(first)).toHaveLength(50);
     expect(new Set([...idsIn(first), ...idsIn(second)]).size).toBe(60);
-    expect(second).toContain('← Newer');
+    expect(second).toContain('← First page');
     expect(await world.page(`${PATH}?before=nonsense`)).toContain('Older');
   });
 
