@@ -85,6 +85,7 @@ const REMEMBERED_MS = 15_000;
 
 /** Above so many, one that was asked for once in minutes is not remembered: most of many do not come again. */
 const ONCE_REMEMBERED_MAX = 2_048;
+const ONCE_REMEMBERED_MS = 250;
 
 /** Watched accounts looked at in a turn, at least: all of a few, so that they are told of together, else a part. */
 const WATCH_MIN = 4_096;
@@ -260,7 +261,7 @@ export function createLeases({ spendingOf, revision, share }: Deps): Leases {
       }
       const { id, rate, credit } = next.value;
       const wasOnce = accounts.size > ONCE_REMEMBERED_MAX && rate.spent <= 1;
-      const idleMs = credit === undefined && !wasOnce ? paidMs : IDLE_MS;
+      const idleMs = credit !== undefined ? IDLE_MS : wasOnce ? ONCE_REMEMBERED_MS : paidMs;
       if (!mayForget(rate, nowMs, idleMs) || (credit !== undefined && !mayForgetCredits(credit, nowMs)))
         continue;
       accounts.delete(id);

@@ -3,10 +3,16 @@ import type { RedisClient } from '../../../shared/redis/link.ts';
 
 export type ScriptName = 'sluiceRate' | 'sluiceCredit' | 'sluiceScans';
 
-/** Calls the script for one account's key; rejects with the server's refusal. */
-export type CallScript = (key: string, words: readonly string[]) => Promise<unknown>;
+/** One account's key, and what the script is told of it. */
+export type Asked = Readonly<{ key: string; words: readonly string[] }>;
 
-type Waiting = Readonly<{ key: string; words: readonly string[] }> & PromiseWithResolvers<unknown>;
+/** The call of a script for `count` accounts, the first of which has the place `from` among all. */
+export type ScriptCall = Readonly<{
+  from: number;
+  count: number;
+  /** A reply for each; rejects with the server's refusal. */
+  replies: Promise<unknown>;
+}>;
 
 /** What a link's scripts add to its client: the number of keys, the keys, and the words of each. */
 type Scripted = RedisClient &
@@ -16,38 +22,28 @@ type Scripted = RedisClient &
 const KEYS_MAX = 256;
 
 /**
- * Calls a script for all accounts that `start` calls it for before it returns. A single server gets as few commands as
- * can be; in a cluster, where every account may be elsewhere, each has its own. What goes to one server goes in one write.
+ * Calls a script for all accounts. A single server gets as few commands as can be; in a cluster, where every account may
+ * be elsewhere, each has its own. What goes to one server goes in one write. Nothing is made for an account by itself but
+ * its words: of many that are asked for once each, whatever is made stays until the next collection.
  */
-export function callTogether<T>(client: RedisClient, name: ScriptName, start: (call: CallScript) => T): T {
-  const calls: Waiting[] = [];
-  const started = start((key, words) => {
-    const call = { key, words, ...Promise.withResolvers<unknown>() };
-    calls.push(call);
-    return call.promise;
-  });
+export function callTogether(
+  client: RedisClient,
+  name: ScriptName,
+  asked: readonly Asked[],
+): readonly ScriptCall[] {
   const isSingle = client instanceof Redis;
   const size = isSingle ? KEYS_MAX : 1;
   const servers = isSingle ? [client] : client.nodes('master');
+  const calls: ScriptCall[] = [];
   for (const { stream } of servers) stream?.cork();
-  for (let from = 0; from < calls.length; from += size)
+  for (let from = 0; from < asked.length; from += size) {
+    const some = asked.slice(from, from + size);
+    const words = some.map(({ key }) => key);
+    for (const each of some) words.push(...each.words);
     // The commands are defined by the scripts that the link was opened with.
-    void send(client as Scripted, name, calls.slice(from, from + size));
-  for (const { stream } of servers) stream?.uncork();
-  return started;
-}
-
-async function send(client: Scripted, name: ScriptName, calls: readonly Waiting[]): Promise<void> {
-  try {
-    const keys = calls.map(({ key }) => key);
-    const replies = await client[name](calls.length, ...keys, ...calls.flatMap(({ words }) => words));
-    for (const [at, call] of calls.entries()) {
-      const reply: unknown = Array.isArray(replies) ? replies[at] : undefined;
-      // A grant begins with a number; what begins otherwise is the script's refusal of this one account.
-      if (typeof reply === 'string' && /^[-\d]/.test(reply)) call.resolve(reply);
-      else call.reject(new Error(String(reply)));
-    }
-  } catch (error) {
-    for (const call of calls) call.reject(error);
+    const replies = (client as Scripted)[name](some.length, ...words);
+    calls.push({ from, count: some.length, replies });
   }
+  for (const { stream } of servers) stream?.uncork();
+  return calls;
 }

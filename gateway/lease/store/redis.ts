@@ -1,20 +1,10 @@
 import type { Clock } from '../../../shared/clock.ts';
 import type { Released } from '../centre-credit.ts';
-import type {
-  Answered,
-  CreditAsk,
-  CreditGrant,
-  LeaseStore,
-  RateAsk,
-  RateGrant,
-  ScanAsk,
-  ScanGrant,
-  Speaker,
-} from '../messages.ts';
+import type { Answered, CreditAsk, LeaseStore, RateAsk, ScanAsk, Speaker } from '../messages.ts';
 import { createAnsweredMessages } from './answered-messages.ts';
 import { openRedisLink } from '../../../shared/redis/link.ts';
 import { overMany } from './script-over-many.ts';
-import { callTogether, type CallScript, type ScriptName } from './redis-calls.ts';
+import { type Asked, callTogether, type ScriptCall, type ScriptName } from './redis-calls.ts';
 import { creditReplyOf, creditWords, rateGrantOf, rateWords, scanGrantOf, scanWords } from './redis-words.ts';
 import { SCAN_SCRIPT } from './scan-script.ts';
 import { CREDIT_SCRIPT, LEARNING_MS, RATE_SCRIPT } from './scripts.ts';
@@ -46,6 +36,14 @@ export type OpenedRedis =
   | { readonly kind: 'open'; readonly store: LeaseStore }
   /** `sentence` tells the operator what is wrong with the address. */
   | { readonly kind: 'unusable'; readonly sentence: string };
+
+/** How an ask is written, and its reply read; `grant` throws when it is none. `isStranger`: the server may have lost something meanwhile. */
+type Ways<Ask, Grant> = Readonly<{
+  asked(ask: Ask): Asked;
+  grant(ask: Ask, reply: string, isStranger: boolean): Grant;
+}>;
+
+const FAILED = { kind: 'failed' } as const;
 
 /**
  * The centre in a Redis or a Redis Cluster. It opens at once, whether the server is there or not: until it is, calls
@@ -88,60 +86,92 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
   });
   if (link === undefined) return { kind: 'unusable', sentence: 'storage.redis is not an address of Redis.' };
 
+  // Asked when the words are written, after the link has looked who serves now.
   const sinceStrangeMs = () => clock.monotonic() - strangeAtMs;
+  const isLearning = () => sinceStrangeMs() < LEARNING_MS;
 
-  async function rate(call: CallScript, speaker: Speaker, ask: RateAsk): Promise<RateGrant> {
-    // A bucket that is missing may have been lost until it would have filled up by itself.
-    const strange = sinceStrangeMs() < (1_000 * ask.burst) / ask.rps;
-    return rateGrantOf(await call(`{sluice:${ask.accountId}}:rate`, rateWords(speaker, ask, strange)));
+  function rates(speaker: Speaker, asks: readonly RateAsk[]) {
+    return all('sluiceRate', asks, {
+      asked: (ask) => ({
+        key: `{sluice:${ask.accountId}}:rate`,
+        // A bucket that is missing may have been lost until it would have filled up by itself.
+        words: rateWords(speaker, ask, sinceStrangeMs() < (1_000 * ask.burst) / ask.rps),
+      }),
+      grant: (_, reply) => rateGrantOf(reply),
+    });
   }
 
-  async function credit(call: CallScript, speaker: Speaker, ask: CreditAsk): Promise<CreditGrant> {
-    const learning = sinceStrangeMs() < LEARNING_MS;
-    const words = creditWords(speaker, ask, learning, answered.last(speaker, ask.accountId));
-    const before = link?.strangers();
-    const reply = creditReplyOf(await call(`{sluice:${ask.accountId}}:credit`, words));
-    // Given by one who may not know of others' grants; as it was not taken, the next message gives it back.
-    if (link?.strangers() !== before) throw new Error('the lease was granted by a stranger');
-    answered.note(speaker, ask.accountId);
-    if (reply.lost) noteLoss();
-    for (const released of reply.released) onReleased(ask.accountId, released);
-    return reply.grant;
+  function credits(speaker: Speaker, asks: readonly CreditAsk[]) {
+    return all('sluiceCredit', asks, {
+      asked: (ask) => ({
+        key: `{sluice:${ask.accountId}}:credit`,
+        words: creditWords(speaker, ask, isLearning(), answered.last(speaker, ask.accountId)),
+      }),
+      grant({ accountId }, text, isStranger) {
+        const reply = creditReplyOf(text);
+        // Given by one who may not know of others' grants; as it was not taken, the next message gives it back.
+        if (isStranger) throw new Error('the lease was granted by a stranger');
+        answered.note(speaker, accountId);
+        if (reply.lost) noteLoss();
+        for (const released of reply.released) onReleased(accountId, released);
+        return reply.grant;
+      },
+    });
   }
 
-  async function scans(call: CallScript, speaker: Speaker, ask: ScanAsk): Promise<ScanGrant> {
-    const learning = sinceStrangeMs() < LEARNING_MS;
-    const before = link?.strangers();
-    const words = scanWords(speaker, ask, learning);
-    const grant = scanGrantOf(await call(`{sluice:${ask.accountId}}:scans`, words));
-    // Given by one who may not know who holds what.
-    if (link?.strangers() !== before) throw new Error('the places were granted by a stranger');
-    return grant;
+  function scans(speaker: Speaker, asks: readonly ScanAsk[]) {
+    return all('sluiceScans', asks, {
+      asked: (ask) => ({
+        key: `{sluice:${ask.accountId}}:scans`,
+        words: scanWords(speaker, ask, isLearning()),
+      }),
+      grant(_, reply, isStranger) {
+        const grant = scanGrantOf(reply);
+        // Given by one who may not know who holds what.
+        if (isStranger) throw new Error('the places were granted by a stranger');
+        return grant;
+      },
+    });
   }
 
   async function all<Ask, Grant>(
     name: ScriptName,
     asks: readonly Ask[],
-    one: (call: CallScript, ask: Ask) => Promise<Grant>,
+    ways: Ways<Ask, Grant>,
   ): Promise<readonly Answered<Grant>[]> {
     const client = closing.signal.aborted ? undefined : link?.client();
-    if (client === undefined || waiting + asks.length > WAITING_MAX)
-      return asks.map(() => ({ kind: 'failed' }));
-    const answers: Answered<Grant>[] = asks.map(() => ({ kind: 'failed' }));
+    if (client === undefined || waiting + asks.length > WAITING_MAX) return asks.map(() => FAILED);
+    const answers: Answered<Grant>[] = asks.map(() => FAILED);
     waiting += asks.length;
-    const sent = callTogether(client, name, (call) =>
-      asks.map(async (ask, index) => {
-        try {
-          answers[index] = { kind: 'granted', grant: await one(call, ask) };
-        } catch (error) {
-          // It stays `failed`: whether Redis took it is not known, and need not be.
-          link?.refused(error);
-        } finally {
-          waiting--;
-        }
-      }),
-    );
-    await withinDeadline(Promise.all(sent));
+    const before = link?.strangers();
+    const calls = callTogether(client, name, asks.map(ways.asked));
+
+    async function take({ from, count, replies }: ScriptCall): Promise<void> {
+      try {
+        const texts: unknown = await replies;
+        const isStranger = link?.strangers() !== before;
+        for (const [at, ask] of asks.slice(from, from + count).entries())
+          answers[from + at] = answerTo(ask, Array.isArray(texts) ? texts[at] : undefined, isStranger);
+      } catch (error) {
+        // They stay `failed`: whether Redis took them is not known, and need not be.
+        link?.refused(error);
+      } finally {
+        waiting -= count;
+      }
+    }
+
+    function answerTo(ask: Ask, reply: unknown, isStranger: boolean): Answered<Grant> {
+      try {
+        // A grant begins with a number; what begins otherwise is the script's refusal of this one account.
+        if (typeof reply !== 'string' || !/^[-\d]/.test(reply)) throw new Error(String(reply));
+        return { kind: 'granted', grant: ways.grant(ask, reply, isStranger) };
+      } catch (error) {
+        link?.refused(error);
+        return FAILED;
+      }
+    }
+
+    await withinDeadline(Promise.all(calls.map(take)));
     return [...answers];
   }
 
@@ -159,9 +189,9 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
   }
 
   const store: LeaseStore = {
-    rates: (speaker, asks) => tracked(all('sluiceRate', asks, (call, ask) => rate(call, speaker, ask))),
-    credits: (speaker, asks) => tracked(all('sluiceCredit', asks, (call, ask) => credit(call, speaker, ask))),
-    scans: (speaker, asks) => tracked(all('sluiceScans', asks, (call, ask) => scans(call, speaker, ask))),
+    rates: (speaker, asks) => tracked(rates(speaker, asks)),
+    credits: (speaker, asks) => tracked(credits(speaker, asks)),
+    scans: (speaker, asks) => tracked(scans(speaker, asks)),
     async close() {
       closing.abort();
       await Promise.all(calls);
