@@ -4,6 +4,8 @@ export type Heap = Readonly<{
   bytes(): number;
   /** Begins a collection of everything beside what the process does; returns at once. */
   collect(): void;
+  /** Collects everything at once; takes some 25 ms. */
+  collectNow(): void;
   /** Collects everything at once, with code that can be made again, and gives memory back; takes some 50 ms. */
   compact(): void;
 }>;
@@ -13,6 +15,9 @@ const BYTES_MIN = 32 * 1_024 * 1_024;
 
 /** A heap that has grown by so much since it was last small is collected. */
 const GROWTH_BYTES = 16 * 1_024 * 1_024;
+
+/** One that grew by so much although it was collected grows faster than that is done beside the process. */
+const GROWTH_NOW_BYTES = 48 * 1_024 * 1_024;
 
 /** At most one collection in so many looks: it takes some 20 ms of another core's time. */
 const LOOKS_BETWEEN = 1;
@@ -32,8 +37,9 @@ const REST_TURNS_MAX = 64;
  * doubled, and a crowd of accounts that come once each lives just long enough to be taken for lasting: memory that was
  * touched once would stay resident. Gives what is to be called four times a second.
  */
-export function createGarbageWatch({ bytes, collect, compact }: Heap): () => void {
+export function createGarbageWatch({ bytes, collect, collectNow, compact }: Heap): () => void {
   let least = Infinity;
+  let leftAtLast = Infinity;
   let sinceCollected = 0;
   let looks = 0;
   let last = Infinity;
@@ -43,11 +49,18 @@ export function createGarbageWatch({ bytes, collect, compact }: Heap): () => voi
   return function look() {
     const now = bytes();
     least = Math.min(least, now);
+    leftAtLast = Math.min(leftAtLast, now);
     grown += Math.max(0, now - last);
     last = now;
     sinceCollected++;
     const isRested = ++looks % REST_LOOKS === 0 && isDueAtRest();
     const hasGrown = now >= BYTES_MIN && now - least >= GROWTH_BYTES && sinceCollected > LOOKS_BETWEEN;
+    if (now - leftAtLast >= GROWTH_NOW_BYTES) {
+      collectNow();
+      least = leftAtLast = bytes();
+      sinceCollected = 0;
+      return;
+    }
     if (!isRested && !hasGrown) return;
     if (isRested && restTurns >= COMPACT_TURNS) compact();
     else collect();

@@ -1,4 +1,4 @@
-import { heapSize } from 'bun:jsc';
+import { fullGC, heapSize } from 'bun:jsc';
 import type { Clock } from '../shared/clock.ts';
 import { type Config, urlOf } from '../shared/config/config.ts';
 import type { BackendConfig } from '../shared/config/backends.ts';
@@ -148,6 +148,7 @@ export function createGateway(deps: Deps): Gateway {
     const lookAtGarbage = createGarbageWatch({
       bytes: heapSize,
       collect: () => Bun.gc(false),
+      collectNow: fullGC,
       compact: () => Bun.gc(true),
     });
     let failing = false;

@@ -3,14 +3,18 @@ import { createGarbageWatch } from '../../gateway/garbage.ts';
 
 const MB = 1_024 * 1_024;
 
-/** A heap of `state.mb`, of which a collection or compaction leaves `left`. */
-function watching(left = 10) {
-  const state = { mb: left, collections: 0, compactions: 0 };
+/** A heap of `state.mb`, of which a collection or compaction leaves `left`; with `isSlow` a collection beside the process leaves all. */
+function watching(left = 10, isSlow = false) {
+  const state = { mb: left, collections: 0, atOnce: 0, compactions: 0 };
   const shrink = () => void (state.mb = left);
   const look = createGarbageWatch({
     bytes: () => state.mb * MB,
     collect() {
       state.collections++;
+      if (!isSlow) shrink();
+    },
+    collectNow() {
+      state.atOnce++;
       shrink();
     },
     compact() {
@@ -39,13 +43,36 @@ test('a heap that grows is collected when it has grown by 16 MB to more than 32'
 });
 
 test('however fast it grows, it is collected at every second look at most', () => {
-  const { looks } = watching();
-  expect(looks(100, 50)).toBe(50);
+  const { looks, state } = watching();
+  expect(looks(100, 20)).toBe(50);
+  expect(state.atOnce).toBe(0);
+});
+
+test('a heap that grows although it is collected is collected at once when it has grown by 48 MB', () => {
+  const { looks, state } = watching(10, true);
+  looks(1);
+  looks(9, 5);
+  expect(state.atOnce).toBe(0);
+  looks(1, 5);
+  expect(state.atOnce).toBe(1);
+  looks(9, 5);
+  expect(state.atOnce).toBe(1);
+});
+
+test('one that needs much is not collected at once again until it has grown by 48 MB again', () => {
+  const { looks, state } = watching(200);
+  state.mb = 150;
+  looks(1);
+  state.mb = 200;
+  looks(20);
+  expect(state.atOnce).toBe(1);
+  looks(1, 47);
+  expect(state.atOnce).toBe(1);
 });
 
 test('what does not shrink is not collected again until it has grown again', () => {
   const { looks, state } = watching(200);
-  state.mb = 150;
+  state.mb = 180;
   looks(1);
   state.mb = 200;
   expect(looks(3)).toBe(1);
