@@ -13,6 +13,7 @@ import { createAccountDeliveries } from './outbox/account-deliveries.ts';
 import { createHistory } from './programs/history.ts';
 import { createProgramList } from './programs/list.ts';
 import { readUsage } from './usage/read-usage.ts';
+import { createReadingTurns } from './usage/reading-turns.ts';
 import { createUsageReport } from './usage/report.ts';
 import { createUsageGrid } from './usage/usage-grid.ts';
 import { createReadUsageView } from './usage/usage-view.ts';
@@ -49,6 +50,7 @@ export function consoleOf(
     noteBroken: (error) => log.error({ err: error }, 'looking at the last minutes broke'),
   });
   const usage = createUsageReport(ledger);
+  const turns = createReadingTurns(clock);
   const webhookRows = createWebhookRows(store);
   const pageDeps: PageDeps = {
     origin,
@@ -59,7 +61,8 @@ export function consoleOf(
     keys: createKeys({ store, clock, random, note }),
     plans,
     usage,
-    readUsageView: createReadUsageView({ usage, grid: createUsageGrid(ledger), clock }),
+    turns,
+    readUsageView: createReadUsageView({ usage, grid: createUsageGrid(ledger), turns }),
     webhooksOf: (accountId) => webhookRows.list(accountId, clock.now()),
     readUsed: (hours, accountId) => readUsage(ledger, hours, accountId),
     minutes,

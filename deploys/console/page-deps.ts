@@ -3,6 +3,7 @@ import type { Plan } from '../../shared/config/plans.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { Keys } from '../accounts/keys.ts';
 import type { Hours, Used } from '../usage/read-usage.ts';
+import type { ReadingTurns } from '../usage/reading-turns.ts';
 import type { UsageReport } from '../usage/report.ts';
 import type { ReadUsageView } from '../usage/usage-view.ts';
 import type { LiveMinutes } from '../usage/watch-minutes.ts';
@@ -23,6 +24,8 @@ export type PageDeps = PersonPagesDeps &
     usage: UsageReport;
     /** Every row of an account's usage, a page at a time. */
     readUsed(hours: Hours, accountId: number): Generator<readonly Used[]>;
+    /** Whoever reads much of it takes turns. */
+    turns: ReadingTurns;
     /** What the page of usage shows. */
     readUsageView: ReadUsageView;
     /** The webhooks of an account, the oldest first. */

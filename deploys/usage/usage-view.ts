@@ -1,6 +1,6 @@
-import type { Clock } from '../../shared/clock.ts';
 import { DAY_MS, HOUR_MS, monthOf, monthStartMs } from './calendar.ts';
 import type { Hours } from './read-usage.ts';
+import type { Reader, ReadingTurns } from './reading-turns.ts';
 import { type Counts, type Part, sumOf, type Unit, type UsageReport, type Whose } from './report.ts';
 import type { Dimension, GridCell, createUsageGrid } from './usage-grid.ts';
 
@@ -18,27 +18,46 @@ export type UsageView = Readonly<{
   cells: readonly GridCell[];
 }>;
 
-export type ReadUsageView = (wish: ViewWish, signal: AbortSignal) => Promise<UsageView>;
+export type UsageReading =
+  | { readonly kind: 'read'; readonly view: UsageView }
+  /** As many as there may be read this account's usage; or nobody waits for this any more. */
+  | { readonly kind: 'busy' };
+
+export type ReadUsageView = (wish: ViewWish, signal: AbortSignal) => Promise<UsageReading>;
 
 type Deps = Readonly<{
   usage: Pick<UsageReport, 'byMethod' | 'byKey'>;
   grid: ReturnType<typeof createUsageGrid>;
-  clock: Clock;
+  turns: ReadingTurns;
 }>;
 
 /** What is read at once: some ms of an account with very much usage, in which everything else here waits. */
 const AT_ONCE_DAYS = 3;
-const PAUSE_MS = 1;
 
-/** Reads what is long in parts, with a pause between them. Rejects when the ledger cannot be read. */
-export function createReadUsageView({ usage, grid, clock }: Deps): ReadUsageView {
-  return async function readUsageView({ whose, hours, unit, by, named }, signal) {
+/** Reads in parts, each in its turn. Rejects when the ledger cannot be read. */
+export function createReadUsageView({ usage, grid, turns }: Deps): ReadUsageView {
+  return async function readUsageView(wish, signal) {
+    const reader = turns.enter(wish.whose.accountId);
+    if (reader === undefined) return { kind: 'busy' };
+    try {
+      return await read(wish, reader, signal);
+    } finally {
+      reader.leave();
+    }
+  };
+
+  async function read(
+    { whose, hours, unit, by, named }: ViewWish,
+    reader: Reader,
+    signal: AbortSignal,
+  ): Promise<UsageReading> {
     const slices = slicesOf(hours);
-    const read = by === 'method' ? usage.byMethod : usage.byKey;
+    const partsOf = by === 'method' ? usage.byMethod : usage.byKey;
     const parts = new Map<string, Counts>();
     for (const slice of slices) {
-      for (const { name, counts } of read(whose, slice)) parts.set(name, sumOf([parts.get(name), counts]));
-      if (slices.length > 1) await clock.sleep(PAUSE_MS, signal);
+      await reader.turn(signal);
+      if (signal.aborted) return { kind: 'busy' };
+      for (const { name, counts } of partsOf(whose, slice)) parts.set(name, sumOf([parts.get(name), counts]));
     }
     const sorted = [...parts]
       .map(([name, counts]) => ({ name, counts }))
@@ -46,11 +65,12 @@ export function createReadUsageView({ usage, grid, clock }: Deps): ReadUsageView
     const names = sorted.slice(0, named).map(({ name }) => name);
     const cells: GridCell[] = [];
     for (const slice of slices) {
+      await reader.turn(signal);
+      if (signal.aborted) return { kind: 'busy' };
       cells.push(...grid({ whose, hours: slice, unit, by, names }));
-      if (slices.length > 1) await clock.sleep(PAUSE_MS, signal);
     }
-    return { total: sumOf([...parts.values()]), parts: sorted, names, cells };
-  };
+    return { kind: 'read', view: { total: sumOf([...parts.values()]), parts: sorted, names, cells } };
+  }
 }
 
 /**

@@ -14,6 +14,7 @@ export type AccountPageDeps = Pick<
   | 'keys'
   | 'plans'
   | 'usage'
+  | 'turns'
   | 'readUsageView'
   | 'readUsed'
   | 'webhooksOf'

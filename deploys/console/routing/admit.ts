@@ -22,8 +22,6 @@ export function admit(
   if (audience === 'anyone') return { kind: 'admitted', viewer };
   if (viewer === undefined) return { kind: 'sign-in-first' };
   switch (audience) {
-    case 'viewer':
-      return { kind: 'admitted', viewer };
     case 'operator':
       return viewer.role === 'operator' ? { kind: 'admitted', viewer } : { kind: 'not-found' };
     case 'account': {

@@ -1,7 +1,7 @@
 import type { Action, Asked, AskedByViewer, AskedOfAccount, Page } from '../asked.ts';
 
 /** Who may see a route. */
-export type Audience = 'anyone' | 'viewer' | 'account' | 'operator';
+export type Audience = 'anyone' | 'account' | 'operator';
 
 /** What a route answers; a method without a function is a 405. */
 export type Answers<A extends Asked> = Readonly<{
@@ -12,17 +12,12 @@ export type Answers<A extends Asked> = Readonly<{
 /** One row of the console's table. */
 export type Route =
   | Readonly<{ path: string; audience: 'anyone'; answers: Answers<Asked> }>
-  | Readonly<{ path: string; audience: 'viewer' | 'operator'; answers: Answers<AskedByViewer> }>
+  | Readonly<{ path: string; audience: 'operator'; answers: Answers<AskedByViewer> }>
   | Readonly<{ path: string; audience: 'account'; answers: Answers<AskedOfAccount> }>;
 
 /** A page for everybody, signed in or not. */
 export function forAnyone(path: string, answers: Answers<Asked>): Route {
   return { path, audience: 'anyone', answers };
-}
-
-/** A page for whoever is signed in. */
-export function forViewer(path: string, answers: Answers<AskedByViewer>): Route {
-  return { path, audience: 'viewer', answers };
 }
 
 /** A page about an account, under `/accounts/:accountId`: its own users and every operator see it. */

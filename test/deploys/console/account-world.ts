@@ -9,6 +9,7 @@ import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import { createTakeDrained, type HourCell } from '../../../deploys/usage/cell-source.ts';
 import { createMinutes } from '../../../deploys/usage/minutes.ts';
 import { readUsage } from '../../../deploys/usage/read-usage.ts';
+import { createReadingTurns } from '../../../deploys/usage/reading-turns.ts';
 import { createUsageReport } from '../../../deploys/usage/report.ts';
 import { createUsageGrid } from '../../../deploys/usage/usage-grid.ts';
 import { createReadUsageView } from '../../../deploys/usage/usage-view.ts';
@@ -59,6 +60,8 @@ export function startAccountWorld(viewer: Viewer = CUSTOMER) {
   });
   const keys = createKeys({ store, clock, random, note: audit.note });
   const usage = createUsageReport(ledger);
+  // Pauses are of a clock that stands still here.
+  const turns = createReadingTurns({ sleep: () => Promise.resolve() });
   const webhooks = createWebhookRows(store);
   const minutes = createMinutes();
   const take = createTakeDrained(ledger);
@@ -70,12 +73,8 @@ export function startAccountWorld(viewer: Viewer = CUSTOMER) {
     keys,
     plans,
     usage,
-    // Pauses are of a clock that stands still here.
-    readUsageView: createReadUsageView({
-      usage,
-      grid: createUsageGrid(ledger),
-      clock: { ...clock, sleep: () => Promise.resolve() },
-    }),
+    turns,
+    readUsageView: createReadUsageView({ usage, grid: createUsageGrid(ledger), turns }),
     readUsed: (hours, accountId) => readUsage(ledger, hours, accountId),
     webhooksOf: (accountId) => webhooks.list(accountId, clock.now()),
     minutes: { recentMinutes: minutes.of, recentTotals: minutes.totals, sinceMs: () => since.ms },
@@ -127,6 +126,7 @@ export function startAccountWorld(viewer: Viewer = CUSTOMER) {
     accounts,
     keys,
     minutes,
+    turns,
     since,
     addKey,
     count,

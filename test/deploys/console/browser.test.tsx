@@ -6,7 +6,7 @@ import { SecretBox } from '../../../deploys/console/page/secret-box.tsx';
 import { TextField } from '../../../deploys/console/page/field.tsx';
 import { PostForm, Submit } from '../../../deploys/console/page/form.tsx';
 import { Time } from '../../../deploys/console/page/time.tsx';
-import { forAnyone, forViewer, type Route } from '../../../deploys/console/routing/route.ts';
+import { forAnyone, type Route } from '../../../deploys/console/routing/route.ts';
 import { createThemeAction } from '../../../deploys/console/theme-action.ts';
 import { type PageOptions, type StartedBrowser, startBrowser } from '../../started/browser.ts';
 import { CUSTOMER, serveConsole } from './started.tsx';
@@ -16,7 +16,7 @@ const asked = { live: 0 };
 
 const ROUTES: readonly Route[] = [
   forAnyone('/theme', { post: createThemeAction('http://127.0.0.1') }),
-  forViewer('/live', {
+  forAnyone('/live', {
     get: ({ show }) => {
       asked.live += 1;
       return show({
@@ -39,7 +39,7 @@ const ROUTES: readonly Route[] = [
       });
     },
   }),
-  forViewer('/plain', {
+  forAnyone('/plain', {
     get: ({ show, nowMs }) =>
       show({
         title: 'Plain',
@@ -56,7 +56,7 @@ const ROUTES: readonly Route[] = [
         ),
       }),
   }),
-  forViewer('/detail', {
+  forAnyone('/detail', {
     get: ({ show }) =>
       show({
         title: 'Detail',
@@ -68,8 +68,8 @@ const ROUTES: readonly Route[] = [
         ),
       }),
   }),
-  forViewer('/detail/next', { get: ({ show }) => show({ title: 'Next one', body: <p>more</p> }) }),
-  forViewer('/form', {
+  forAnyone('/detail/next', { get: ({ show }) => show({ title: 'Next one', body: <p>more</p> }) }),
+  forAnyone('/form', {
     post: ({ show }) =>
       show({
         title: 'Form',

@@ -248,6 +248,16 @@ describe('the users of an account', () => {
     expect(actionsOf(id)[0]?.[0]).toBe('user.second-factor-off');
   });
 
+  test('who are operators and remove each other at once are not both gone', async () => {
+    const other = world.session(world.made('second@example.com', { role: 'operator', accountId: undefined }));
+    const [own, theirs] = [world.operator.user, other.user];
+    await Promise.all([
+      world.operator.post(`/operator/users/${theirs.id}/remove`, { confirm: theirs.email }),
+      other.post(`/operator/users/${own.id}/remove`, { confirm: own.email }),
+    ]);
+    expect(world.people.users.operators()).toHaveLength(1);
+  });
+
   test('are not changed here by themselves', async () => {
     const own = `/operator/users/${world.operator.user.id}`;
     for (const verb of ['password', 'sign-out', 'second-factor', 'remove'])

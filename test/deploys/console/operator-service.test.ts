@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test';
+import type { Standing } from '../../../deploys/publish/standing.ts';
 import { seededStatus, startSeededOperatorWorld } from './operator-seed.ts';
 import { type OperatorWorld, startOperatorWorld } from './operator-world.ts';
 
@@ -244,6 +245,17 @@ describe('health', () => {
     const { text } = await world.operator.get('/operator/health');
     expect(text).toContain('Everything that can be seen from here does its work.');
     expect(text).toContain('Redis not configured: limits hold per host');
+  });
+
+  test('says how accounts come to other hosts, and what to do when they do not', async () => {
+    const told = async (publication: () => Standing) =>
+      (await kept(startOperatorWorld({ running: { publication } })).operator.get('/operator/health')).text;
+    expect(await told(() => ({ kind: 'publishing' }))).toContain('Accounts and keys published');
+    expect(await told(() => ({ kind: 'building' }))).toContain('Accounts and keys being published');
+    expect(await told(() => ({ kind: 'away' }))).toContain('Accounts and keys Redis does not answer');
+    const held = await told(() => ({ kind: 'held' }));
+    expect(held).toContain('Accounts and keys not published');
+    expect(held).toContain('Stop one of the two.');
   });
 
   test('says what the watcher lacks', async () => {

@@ -2,19 +2,12 @@
 import { describe, expect, test } from 'bun:test';
 import { CONTENT_SECURITY_POLICY } from '../../../deploys/console/security-headers.ts';
 import { seeOther } from '../../../deploys/console/see-other.ts';
-import {
-  forAccount,
-  forAnyone,
-  forOperator,
-  forViewer,
-  type Route,
-} from '../../../deploys/console/routing/route.ts';
+import { forAccount, forAnyone, forOperator, type Route } from '../../../deploys/console/routing/route.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { CUSTOMER, OPERATOR, ORIGIN, startConsole } from './started.tsx';
 
 const ROUTES: readonly Route[] = [
   forAnyone('/open', { get: ({ show }) => show({ title: 'Open', body: <p>for all</p> }) }),
-  forViewer('/mine', { get: ({ viewer, show }) => show({ title: 'Mine', body: <p>{viewer.email}</p> }) }),
   forAccount('/keys', {
     get: ({ account, show }) => show({ title: 'Keys', body: <p>{`of ${account.name}`}</p> }),
     post: ({ account, form }) =>
@@ -37,7 +30,6 @@ describe('who may see what', () => {
   test.each([
     [undefined, '/open', 200],
     [CUSTOMER, '/open', 200],
-    [CUSTOMER, '/mine', 200],
     [CUSTOMER, '/accounts/7/keys', 200],
     [CUSTOMER, '/accounts/8/keys', 404],
     [CUSTOMER, '/accounts/9/keys', 404],
@@ -62,7 +54,7 @@ describe('who may see what', () => {
     expect((await foreign.text()).replaceAll('/accounts/8/', '/accounts/9/')).toBe(await absent.text());
   });
 
-  test.each(['/mine', '/accounts/7/keys?cursor=a%26b', '/operator/queue'])(
+  test.each(['/accounts/7/keys', '/accounts/7/keys?cursor=a%26b', '/operator/queue'])(
     'nobody is sent from %s to the login, and comes back',
     async (path) => {
       const response = await startConsole(undefined, ROUTES).ask(path);
@@ -107,6 +99,27 @@ describe('changes', () => {
       headers,
     });
     expect(response.status).toBe(415);
+  });
+
+  test('more changes than a user may make at once are refused, with the time to wait, and log in and out go on', async () => {
+    const taken: string[] = [];
+    let left = 2;
+    const { post, ask } = startConsole(CUSTOMER, ROUTES, {
+      takeChange(userId) {
+        taken.push(userId);
+        return left-- > 0 ? { kind: 'allowed' } : { kind: 'too-many', retryAfterSeconds: 7 };
+      },
+    });
+    const statuses: number[] = [];
+    for (let i = 0; i < 3; i++) statuses.push((await post('/accounts/7/keys', { name: 'a' })).status);
+    expect(statuses).toEqual([303, 303, 429]);
+    const refused = await post('/accounts/7/keys', { name: 'a' });
+    expect(refused.headers.get('retry-after')).toBe('7');
+    expect(await refused.text()).toContain('again in 7 s');
+    expect((await post('/act', {})).status).toBe(303);
+    expect((await post('/accounts/8/keys', { name: 'a' })).status).toBe(404);
+    expect((await ask('/accounts/7/keys')).status).toBe(200);
+    expect(taken).toEqual(['u1', 'u1', 'u1', 'u1']);
   });
 
   test("another account's form changes nothing", async () => {
@@ -186,7 +199,7 @@ test('a page that breaks is a calm 500 that tells the log and not the viewer', a
 test('a session that cannot be looked up is a 500 too', async () => {
   const viewerOf = () => Promise.reject(new Error('database is gone'));
   const { ask, broken } = startConsole(undefined, ROUTES, { viewerOf });
-  expect((await ask('/mine')).status).toBe(500);
+  expect((await ask('/accounts/7/keys')).status).toBe(500);
   expect(broken).toHaveLength(1);
 });
 
@@ -202,7 +215,7 @@ test('every answer carries the policy and is kept by no cache', async () => {
     ask('/assets/nothing.js'),
     ask('/operator/file.csv'),
     post('/act', {}),
-    startConsole(undefined, ROUTES).ask('/mine'),
+    startConsole(undefined, ROUTES).ask('/accounts/7/keys'),
     startConsole(CUSTOMER).ask('/'),
   ]);
   for (const { headers } of answers) {

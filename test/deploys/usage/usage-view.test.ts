@@ -1,9 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { createReadingTurns } from '../../../deploys/usage/reading-turns.ts';
 import { createUsageReport, type Unit } from '../../../deploys/usage/report.ts';
 import { readUsage } from '../../../deploys/usage/read-usage.ts';
 import { createRollUp } from '../../../deploys/usage/roll-up.ts';
 import { createUsageGrid } from '../../../deploys/usage/usage-grid.ts';
-import { createReadUsageView, slicesOf, startsOf } from '../../../deploys/usage/usage-view.ts';
+import {
+  createReadUsageView,
+  slicesOf,
+  startsOf,
+  type UsageView,
+  type ViewWish,
+} from '../../../deploys/usage/usage-view.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { explained } from '../explained.ts';
 import { cellOf, createTakeCells, HOUR_MS, startLedger } from './ledger.ts';
@@ -15,7 +22,7 @@ const YEAR = { fromHour: Date.UTC(2025, 11) / HOUR_MS, toHour: NOW + 1 };
 const never = new AbortController().signal;
 
 let books: ReturnType<typeof startLedger>;
-let view: ReturnType<typeof createReadUsageView>;
+let view: (wish: ViewWish, signal: AbortSignal) => Promise<UsageView>;
 
 beforeEach(() => {
   books = startLedger();
@@ -33,7 +40,13 @@ beforeEach(() => {
   const rollUp = createRollUp(books.ledger);
   while (rollUp(NOW_MS));
   const usage = createUsageReport(books.ledger);
-  view = createReadUsageView({ usage, grid: createUsageGrid(books.ledger), clock: systemClock });
+  const turns = createReadingTurns(systemClock);
+  const read = createReadUsageView({ usage, grid: createUsageGrid(books.ledger), turns });
+  view = async (wish, signal) => {
+    const reading = await read(wish, signal);
+    if (reading.kind !== 'read') throw new Error(reading.kind);
+    return reading.view;
+  };
 });
 afterEach(() => books[Symbol.dispose]());
 

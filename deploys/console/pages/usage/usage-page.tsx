@@ -7,6 +7,7 @@ import { Link } from '../../page/link.tsx';
 import { withQuery } from '../../page/pager.tsx';
 import { Tabs } from '../../page/tabs.tsx';
 import { type AskedUsage, askedUsage } from './asked-usage.ts';
+import { showBusy } from './busy.tsx';
 import { hoursOf, PERIOD_NAMES, PERIODS } from './period.ts';
 import { UsageBody } from './usage-body.tsx';
 import { UsageTotals } from './usage-totals.tsx';
@@ -19,13 +20,16 @@ export function createUsagePage({
   keys,
   readUsageView,
 }: Pick<PageDeps, 'keys' | 'readUsageView'>): Page<AskedOfAccount> {
-  return async function usagePage({ request, account, url, nowMs, show }) {
+  return async function usagePage(page) {
+    const { request, account, url, nowMs, show } = page;
     const asked = askedUsage(url);
     const { period, by, keyId, method } = asked;
     const { unit } = PERIODS[period];
     const hours = hoursOf(period, nowMs);
     const whose = { accountId: account.id, ...(keyId && { keyId }), ...(method && { method }) };
-    const view = await readUsageView({ whose, hours, unit, by, named: NAMED }, request.signal);
+    const reading = await readUsageView({ whose, hours, unit, by, named: NAMED }, request.signal);
+    if (reading.kind === 'busy') return showBusy(page);
+    const { view } = reading;
     const keyName = (id: string) => {
       const row = keys.find(id, account.id);
       return row === undefined ? id : `${row.name} (…${row.last4})`;

@@ -125,6 +125,21 @@ describe('the file of usage', () => {
     expect(await lines('?period=30d&method=getSlot')).toHaveLength(2);
   });
 
+  test('is refused with the page while eight read it, and read when one has left', async () => {
+    const readers = Array.from({ length: 8 }, () => world.turns.enter(7));
+    for (const path of [PATH, `${PATH}.csv`]) {
+      const response = await world.ask(path);
+      expect(response.status).toBe(503);
+      expect(await response.text()).toContain('Reload this one in a moment.');
+    }
+    readers[0]?.leave();
+    expect(await lines()).not.toEqual([]);
+    // Read to its end or not, it leaves room for the next.
+    const unread = await world.ask(`${PATH}.csv`);
+    await unread.body?.cancel();
+    expect((await world.ask(PATH)).status).toBe(200);
+  });
+
   test('is linked from the page with what it is narrowed to', async () => {
     const html = await world.page(`${PATH}?period=30d&key=${keyId}&show=credits`);
     expect(html).toContain(`href="${PATH}.csv?period=30d&amp;key=${keyId}"`);
