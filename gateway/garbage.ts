@@ -17,7 +17,7 @@ const BYTES_MIN = 32 * 1_024 * 1_024;
 const GROWTH_BYTES = 16 * 1_024 * 1_024;
 
 /** One that grew by so much although it was collected grows faster than that is done beside the process. */
-const GROWTH_NOW_BYTES = 48 * 1_024 * 1_024;
+const GROWTH_NOW_BYTES = 32 * 1_024 * 1_024;
 
 /** At most one collection in so many looks: it takes some 20 ms of another core's time. */
 const LOOKS_BETWEEN = 1;

@@ -44,35 +44,35 @@ test('a heap that grows is collected when it has grown by 16 MB to more than 32'
 
 test('however fast it grows, it is collected at every second look at most', () => {
   const { looks, state } = watching();
-  expect(looks(100, 20)).toBe(50);
+  expect(looks(100, 16.5)).toBe(50);
   expect(state.atOnce).toBe(0);
 });
 
-test('a heap that grows although it is collected is collected at once when it has grown by 48 MB', () => {
+test('a heap that grows although it is collected is collected at once when it has grown by 32 MB', () => {
   const { looks, state } = watching(10, true);
   looks(1);
-  looks(9, 5);
+  looks(6, 5);
   expect(state.atOnce).toBe(0);
   looks(1, 5);
   expect(state.atOnce).toBe(1);
-  looks(9, 5);
+  looks(6, 5);
   expect(state.atOnce).toBe(1);
 });
 
-test('one that needs much is not collected at once again until it has grown by 48 MB again', () => {
+test('one that needs much is not collected at once again until it has grown by 32 MB again', () => {
   const { looks, state } = watching(200);
   state.mb = 150;
   looks(1);
   state.mb = 200;
   looks(20);
   expect(state.atOnce).toBe(1);
-  looks(1, 47);
+  looks(1, 31);
   expect(state.atOnce).toBe(1);
 });
 
 test('what does not shrink is not collected again until it has grown again', () => {
   const { looks, state } = watching(200);
-  state.mb = 180;
+  state.mb = 184;
   looks(1);
   state.mb = 200;
   expect(looks(3)).toBe(1);
