@@ -23,8 +23,6 @@ const RPS = 100;
 /** Messages of one contended account a second and process: one in 200 ms, and a few at once after a rest. */
 const MESSAGES = 5;
 const AT_ONCE = 6;
-/** Scripts that a process sends its usage with, a second. */
-const USAGE = 3;
 const SETTLE_MS = 1_000;
 
 /** As many calls of one key as the machine takes, far above its rate (limits.md 5, rows 12 and 14). */
@@ -59,7 +57,7 @@ async function scriptsOf(cli: (...words: readonly string[]) => Promise<string>):
 
 /** That refusing costs the centre next to nothing, however many are refused. */
 export function cheapness({ seconds, seen, scripts }: Flooded): readonly Finding[] {
-  const most = PROCESSES * ((MESSAGES + USAGE) * (seconds + SETTLE_MS / 1_000) + AT_ONCE);
+  const most = PROCESSES * (MESSAGES * (seconds + SETTLE_MS / 1_000) + AT_ONCE);
   return [
     said('offered a second', (seen.length / seconds).toFixed(0)),
     atMost('admitted', admitted(seen), RPS * (seconds + 1) + PROCESSES * Math.ceil(0.02 * RPS)),
