@@ -73,7 +73,7 @@ export function topUpRate(
     return { state: start, grant: grantOf(settled, mine, ask, 0) };
   }
   const heard = reported(withPlan(settled, ask), known, speaker, ask);
-  const { state, given } = granted(heard, speaker.node, ask, silentMs(known, settled.clockMs));
+  const { state, given } = granted(heard, speaker.node, ask);
   return { state, grant: grantOf(state, holdingOf(state, speaker.node), ask, given) };
 }
 
@@ -156,11 +156,6 @@ function reported(
   return { ...state, micro, nodes: new Map(state.nodes).set(node, mine) };
 }
 
-/** How long ago a node that is still one of those that share spoke last. */
-function silentMs(known: RateHolding | undefined, clockMs: number): number {
-  return known === undefined || known.expiresMs <= clockMs ? 0 : clockMs - (known.expiresMs - RATE_LIFE_MS);
-}
-
 /** Tokens in live leases, as far as the centre was told. */
 function outstanding({ nodes }: RateState, aliveMs: number): number {
   let sum = 0;
@@ -180,7 +175,6 @@ function granted(
   state: RateState,
   node: NodeId,
   { wanted, needed: need }: RateAsk,
-  sinceMs: number,
 ): Readonly<{ state: RateState; given: number }> {
   const needed = Math.min(need, state.burst);
   const mine = holdingOf(state, node);
@@ -191,18 +185,15 @@ function granted(
   const serves = needed > 0 && held + left >= needed;
   const given = serves ? Math.max(0, needed - held) : 0;
   const goal = Math.min(state.burst, wanted + (serves ? needed - given : 0));
-  const target = goal <= held ? goal : held + fairShare(state, node, goal - held, left - given, sinceMs);
+  const target = goal <= held ? goal : held + fairShare(state, node, goal - held, left - given);
   const micro = state.micro - (target - held + given) * MICRO;
   const spent = mine.spent + given;
   const nodes = new Map(state.nodes).set(node, { ...mine, spent, granted: spent + target });
   return { state: withReservation({ ...state, micro, nodes }, needed, serves), given };
 }
 
-/**
- * All that is missing when there is enough for everyone, else a share by weight, and never nothing of something: of what
- * there is, or of what came in since the node last spoke, so that who speaks right after others has no less than they.
- */
-function fairShare(state: RateState, node: NodeId, missing: number, left: number, sinceMs: number): number {
+/** All that is missing when there is enough for everyone, else a share by weight, and never nothing of something. */
+function fairShare(state: RateState, node: NodeId, missing: number, left: number): number {
   let missed = missing;
   let weights = 0;
   for (const [id, { wanted, weight, granted, spent, expiresMs }] of state.nodes) {
@@ -213,8 +204,7 @@ function fairShare(state: RateState, node: NodeId, missing: number, left: number
   if (missed <= left) return missing;
   const { weight } = holdingOf(state, node);
   const share = Math.floor((left * weight) / Math.max(1, weights));
-  const cameIn = Math.floor((state.perMs * sinceMs * weight) / (Math.max(1, weights) * MICRO));
-  return Math.min(missing, left, Math.max(1, share, cameIn));
+  return Math.min(missing, left, Math.max(1, share));
 }
 
 /** A refused batch has its tokens kept until it may come again; else calls one by one would starve it for ever. */

@@ -76,7 +76,6 @@ if not stale then
   local debt = max(0, spent - (same and mine[4] or said))
   local grants = same and mine[6] > clock and mine[4] + debt or spent
   local known = mine
-  local since = mine and mine[6] > clock and clock - (mine[6] - ${RATE_LIFE_MS}) or 0
   if not mine then
     mine = {}
     nodes[#nodes + 1] = mine
@@ -103,8 +102,7 @@ if not stale then
     end
     local share = missing
     if missed > left then
-      local came = floor(perMs * since * weight / (max(1, weights) * 1e6))
-      share = min(missing, left, max(1, floor(left * weight / max(1, weights)), came))
+      share = min(missing, left, max(1, floor(left * weight / max(1, weights))))
     end
     target = has + share
   end
