@@ -16,10 +16,14 @@ const BYTES_MIN = 32 * 1_024 * 1_024;
 /** A heap that has grown by so much since it was last small is collected. */
 const GROWTH_BYTES = 16 * 1_024 * 1_024;
 
-/** One that grew by so much although it was collected grows faster than that is done beside the process. */
+/**
+ * One that grew by so much, or by half of what was left of it, although it was collected grows faster than that is done
+ * beside the process. At most once in so many looks.
+ */
 const GROWTH_NOW_BYTES = 32 * 1_024 * 1_024;
+const LOOKS_BETWEEN_NOW = 8;
 
-/** At most one collection in so many looks: it takes some 20 ms of another core's time. */
+/** At most one collection beside the process in so many looks: it takes some 20 ms of another core's time. */
 const LOOKS_BETWEEN = 1;
 
 /** A heap that grows by less than this in all of so many looks is at rest. */
@@ -35,12 +39,13 @@ const REST_TURNS_MAX = 64;
 /**
  * Has garbage collected while there is little of it, and again when little is done. The runtime waits until the heap has
  * doubled, and a crowd of accounts that come once each lives just long enough to be taken for lasting: memory that was
- * touched once would stay resident. Gives what is to be called four times a second.
+ * touched once would stay resident. A heap that runs away from that is collected at once. Gives what is to be called four times a second.
  */
 export function createGarbageWatch({ bytes, collect, collectNow, compact }: Heap): () => void {
   let least = Infinity;
   let leftAtLast = Infinity;
   let sinceCollected = 0;
+  let sinceNow = 0;
   let looks = 0;
   let last = Infinity;
   let grown = 0;
@@ -53,12 +58,13 @@ export function createGarbageWatch({ bytes, collect, collectNow, compact }: Heap
     grown += Math.max(0, now - last);
     last = now;
     sinceCollected++;
+    sinceNow++;
     const isRested = ++looks % REST_LOOKS === 0 && isDueAtRest();
     const hasGrown = now >= BYTES_MIN && now - least >= GROWTH_BYTES && sinceCollected > LOOKS_BETWEEN;
-    if (now - leftAtLast >= GROWTH_NOW_BYTES) {
+    if (hasRunAway(now)) {
       collectNow();
       least = leftAtLast = bytes();
-      sinceCollected = 0;
+      sinceCollected = sinceNow = 0;
       return;
     }
     if (!isRested && !hasGrown) return;
@@ -68,6 +74,10 @@ export function createGarbageWatch({ bytes, collect, collectNow, compact }: Heap
     least = now;
     sinceCollected = 0;
   };
+
+  function hasRunAway(now: number): boolean {
+    return sinceNow > LOOKS_BETWEEN_NOW && now - leftAtLast >= Math.max(GROWTH_NOW_BYTES, leftAtLast / 2);
+  }
 
   /** At rest at the first turn, the second, the fourth, and so on. */
   function isDueAtRest(): boolean {

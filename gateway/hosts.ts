@@ -64,7 +64,7 @@ export function openHosts(deps: Deps): OpeningHosts {
       ? undefined
       : openPush({
           outbox: createOutbox(ledger),
-          choice: shared.choice,
+          deploysAt: shared.deploysAt,
           url,
           clock,
           random,

@@ -6,7 +6,7 @@ import { revokedFrom } from '../../shared/publication/revoked.ts';
 import { type PublishedTerms, termsFrom } from '../../shared/publication/terms.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { type Choice, choiceOf } from './choice.ts';
+import { type Choice, choiceOf, type DeploysAt, deploysAt } from './choice.ts';
 import { createFollowing } from './follow.ts';
 import type { Mirror, MirrorState } from './mirror.ts';
 import { createOwnAccounts } from './own-accounts.ts';
@@ -17,6 +17,7 @@ import { createRemoteUses } from './uses.ts';
 export type SharedAccounts = Readonly<{
   keys: Identifier;
   choice(): Choice;
+  deploysAt(): DeploysAt;
   /** A number that grows with every change of accounts and of plans, the same on all hosts; `undefined`: the own database's counts. */
   revision(): number | undefined;
   /** Plans and prices as they were published; `undefined`: the own config's count. */
@@ -147,6 +148,7 @@ export function createSharedAccounts(deps: Deps): SharedAccounts {
       },
     },
     choice: () => choice,
+    deploysAt: () => deploysAt(choice, seen, own),
     revision: () => (choice === 'mirror' && seen !== undefined ? seen.revision + seen.config : undefined),
     terms: () => (choice === 'mirror' ? terms : undefined),
     settle,

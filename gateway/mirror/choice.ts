@@ -3,6 +3,16 @@ import type { MirrorState } from './mirror.ts';
 /** Where this host's gateways read accounts and keys. `unknown`: it cannot be said yet, and no key is refused on it. */
 export type Choice = 'local' | 'mirror' | 'unknown';
 
+/** Where deploys is: beside this process, on another host, or that is not known for sure. */
+export type DeploysAt = 'here' | 'elsewhere' | 'unknown';
+
+/** Only a Redis that named this very database can tell that deploys reads it; the own one is also chosen for want of another. */
+export function deploysAt(choice: Choice, seen: MirrorState | undefined, own: OwnAccounts): DeploysAt {
+  if (choice === 'mirror') return 'elsewhere';
+  const holder = seen?.holder ?? null;
+  return choice === 'local' && holder !== null && own.hasPublisher(holder) ? 'here' : 'unknown';
+}
+
 /** What this host's own accounts database says of itself. */
 export type OwnAccounts = Readonly<{
   origin: string;

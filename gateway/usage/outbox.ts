@@ -5,7 +5,7 @@ import type { Migrations, Store } from '../../shared/store/open.ts';
 /**
  * `unsent`: cells, and with hour -1 spendings, of this host's nodes that were written since another host was last told
  * of them; `version` grows with every write. `outbox`: the life of Redis in which all before was sent; nothing: none
- * was; KEPT_HERE: nothing is noted, since deploys reads this ledger itself.
+ * was; KEPT_HERE: nothing is noted, since deploys is known to read this ledger itself.
  */
 export const OUTBOX_MIGRATIONS: Migrations = {
   'ledger-5-outbox': `

@@ -1,3 +1,4 @@
+import { unreachable } from '../../shared/brand.ts';
 import type { Clock } from '../../shared/clock.ts';
 import {
   CELLS_CLOCK,
@@ -12,7 +13,7 @@ import {
 } from '../../shared/ledger/shared-usage.ts';
 import { inOneCommand } from '../../shared/redis/in-one-command.ts';
 import { openRedisLink, type RedisClient } from '../../shared/redis/link.ts';
-import type { Choice } from '../mirror/choice.ts';
+import type { DeploysAt } from '../mirror/choice.ts';
 import type { Outbox, Unsent } from './outbox.ts';
 import { LIVE, NOTE_CELLS, PUT_CELLS } from './push-scripts.ts';
 
@@ -32,8 +33,8 @@ type Deps = Readonly<{
   random(): number;
   /** A UUID. */
   makeId(): string;
-  /** Whether deploys reads this host's ledger itself; with `mirror` it is on another host, and must be told. */
-  choice(): Choice;
+  /** Where deploys is: beside this ledger, which it reads itself; elsewhere, where it must be told; or not known for sure. */
+  deploysAt(): DeploysAt;
   onWarning(sentence: string): void;
 }>;
 
@@ -43,6 +44,7 @@ const CELLS_AT_ONCE = 500;
 const PAUSE_MS = 5;
 const DEADLINE_MS = 1_000;
 const HOUR_MS = 3_600_000;
+const KEPT_IN_REDIS_HOURS = SHARED_USAGE_LIFE_MS / HOUR_MS;
 /** What was counted here and sent is kept for 90 days, as deploys keeps its hours. */
 const KEPT_HOURS = 90 * 24;
 
@@ -50,7 +52,15 @@ type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
 type Scripted = RedisClient & Record<'sluicePutCells' | 'sluiceNoteCells' | 'sluiceLive', Script>;
 
 /** Opens the way to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
-export function openPush({ outbox, url, clock, random, makeId, choice, onWarning }: Deps): Push | undefined {
+export function openPush({
+  outbox,
+  url,
+  clock,
+  random,
+  makeId,
+  deploysAt,
+  onWarning,
+}: Deps): Push | undefined {
   let mayBeLost = false;
   let tidied = 0;
   const found = openRedisLink({
@@ -66,16 +76,16 @@ export function openPush({ outbox, url, clock, random, makeId, choice, onWarning
   const link = found;
 
   async function round(signal: AbortSignal): Promise<void> {
-    const place = choice();
+    const place = deploysAt();
     switch (place) {
       case 'unknown':
         return;
-      case 'local':
+      case 'here':
         return keepHere(signal);
-      case 'mirror':
+      case 'elsewhere':
         return send(signal);
       default:
-        throw new Error(`no such place: ${place satisfies never}`);
+        return unreachable(place);
     }
   }
 
@@ -90,11 +100,12 @@ export function openPush({ outbox, url, clock, random, makeId, choice, onWarning
   }
 
   async function send(signal: AbortSignal): Promise<void> {
-    const client = link.client();
-    if (client === undefined) return;
-    const scripted = client as Scripted; // the link was opened with these scripts
     try {
-      if (!outbox.isNoting()) outbox.note();
+      // At once, whether Redis answers or not: later would be too late for what was counted last.
+      if (!outbox.isNoting()) await beginNoting(signal);
+      const client = link.client();
+      if (client === undefined) return;
+      const scripted = client as Scripted; // the link was opened with these scripts
       await remember(scripted, signal);
       for (;;) {
         const rows = outbox.some(CELLS_AT_ONCE);
@@ -124,14 +135,7 @@ export function openPush({ outbox, url, clock, random, makeId, choice, onWarning
     if (life === known && !mayBeLost) return;
     mayBeLost = false;
     try {
-      const now = Math.floor(clock.now() / HOUR_MS);
-      const kept = known === null ? 0 : now - SHARED_USAGE_LIFE_MS / HOUR_MS;
-      outbox.spentAgain();
-      for (let hour = Math.max(kept, outbox.firstHour() ?? now); hour <= now; hour++) {
-        outbox.again(hour);
-        if (signal.aborted) throw new Error('stopped on the way');
-        await clock.sleep(PAUSE_MS, signal);
-      }
+      await waitAgain(known === null ? 0 : hourNow() - KEPT_IN_REDIS_HOURS, signal);
       outbox.setLife(life);
     } catch (error) {
       mayBeLost = true;
@@ -139,9 +143,27 @@ export function openPush({ outbox, url, clock, random, makeId, choice, onWarning
     }
   }
 
+  /** Deploys has gone elsewhere: it knows this ledger as it was copied, a while ago. */
+  async function beginNoting(signal: AbortSignal): Promise<void> {
+    outbox.note();
+    await waitAgain(hourNow() - KEPT_IN_REDIS_HOURS, signal);
+  }
+
+  /** Has what was counted from an hour on, and everything spent, wait to be sent again. */
+  async function waitAgain(fromHour: number, signal: AbortSignal): Promise<void> {
+    outbox.spentAgain();
+    for (let hour = Math.max(fromHour, outbox.firstHour() ?? hourNow()); hour <= hourNow(); hour++) {
+      outbox.again(hour);
+      if (signal.aborted) throw new Error('stopped on the way');
+      await clock.sleep(PAUSE_MS, signal);
+    }
+  }
+
+  const hourNow = () => Math.floor(clock.now() / HOUR_MS);
+
   async function tidy(signal: AbortSignal): Promise<void> {
-    const hour = Math.floor(clock.now() / HOUR_MS);
-    if (hour === tidied || choice() !== 'mirror') return;
+    const hour = hourNow();
+    if (hour === tidied || deploysAt() !== 'elsewhere') return;
     try {
       while (outbox.prune(hour - KEPT_HOURS) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
       tidied = hour;

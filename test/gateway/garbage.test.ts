@@ -42,7 +42,7 @@ test('a heap that grows is collected when it has grown by 16 MB to more than 32'
   expect(looks(1, 2)).toBe(1);
 });
 
-test('however fast it grows, it is collected at every second look at most', () => {
+test('a heap that keeps growing is collected beside the process at every second look at most', () => {
   const { looks, state } = watching();
   expect(looks(100, 16.5)).toBe(50);
   expect(state.atOnce).toBe(0);
@@ -50,7 +50,7 @@ test('however fast it grows, it is collected at every second look at most', () =
 
 test('a heap that grows although it is collected is collected at once when it has grown by 32 MB', () => {
   const { looks, state } = watching(10, true);
-  looks(1);
+  looks(9);
   looks(6, 5);
   expect(state.atOnce).toBe(0);
   looks(1, 5);
@@ -59,14 +59,19 @@ test('a heap that grows although it is collected is collected at once when it ha
   expect(state.atOnce).toBe(1);
 });
 
-test('one that needs much is not collected at once again until it has grown by 32 MB again', () => {
-  const { looks, state } = watching(200);
-  state.mb = 150;
-  looks(1);
-  state.mb = 200;
+test('however fast it grows, it is collected at once at every ninth look at most', () => {
+  const { looks, state } = watching(10, true);
+  looks(90, 50);
+  expect(state.atOnce).toBe(10);
+});
+
+test('one that needs much is collected at once when it has grown by half of that', () => {
+  const { looks, state } = watching(200, true);
   looks(20);
-  expect(state.atOnce).toBe(1);
-  looks(1, 31);
+  expect(state.atOnce).toBe(0);
+  looks(1, 99);
+  expect(state.atOnce).toBe(0);
+  looks(1, 1);
   expect(state.atOnce).toBe(1);
 });
 

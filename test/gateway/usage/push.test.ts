@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { Choice } from '../../../gateway/mirror/choice.ts';
+import type { DeploysAt } from '../../../gateway/mirror/choice.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
 import { createOutbox, noteUnsent } from '../../../gateway/usage/outbox.ts';
 import { openPush } from '../../../gateway/usage/push.ts';
@@ -32,7 +32,7 @@ test('what many accounts counted goes to a single Redis in commands that do not 
     clock: systemClock,
     random: () => 0.5,
     makeId: randomUUID,
-    choice: () => 'mirror',
+    deploysAt: () => 'elsewhere',
     onWarning: () => undefined,
   });
   if (push === undefined) throw new Error('the address is one');
@@ -55,7 +55,7 @@ test('what many accounts counted goes to a single Redis in commands that do not 
   ledger.close();
 });
 
-/** A ledger with one node's cells, and a push of it while deploys is where `choice` says. */
+/** A ledger with one node's cells, and a push of it while deploys is where it was put. */
 async function pushing(redisUrl: string) {
   const folder = temporaryFolder();
   const open = () => opened(join(folder.path, 'ledger.db'), LEDGER_MIGRATIONS);
@@ -63,14 +63,14 @@ async function pushing(redisUrl: string) {
   ledger.run("INSERT INTO nodes VALUES ('n', 1)");
   for (const each of [ledger, other]) noteUnsent(each);
   const outbox = createOutbox(ledger);
-  let choice: Choice = 'unknown';
+  let place: DeploysAt = 'unknown';
   const push = openPush({
     outbox,
     url: redisUrl,
     clock: systemClock,
     random: () => 0.5,
     makeId: randomUUID,
-    choice: () => choice,
+    deploysAt: () => place,
     onWarning: () => undefined,
   });
   if (push === undefined) throw new Error('the address is one');
@@ -78,7 +78,7 @@ async function pushing(redisUrl: string) {
   const running = push.run(over.signal);
   return {
     outbox,
-    choose: (next: Choice) => void (choice = next),
+    putDeploys: (where: DeploysAt) => void (place = where),
     count(calls: number, hour = HOUR, from = ledger) {
       from.run(
         `INSERT INTO usage_hours (hour, account_id, key_id, method, node, calls, credits, refunded, errors, bytes_out, refused, charged, returned)
@@ -102,7 +102,7 @@ test('beside its deploys a host sends nothing and has nothing wait, whoever of i
   await using host = await pushing(redis.url);
   host.count(1);
   expect(host.outbox.some(10)).toHaveLength(1);
-  host.choose('local');
+  host.putDeploys('here');
   await waited(() => host.outbox.some(10).length === 0);
   host.count(2);
   host.count(3, HOUR, host.other);
@@ -113,12 +113,12 @@ test('beside its deploys a host sends nothing and has nothing wait, whoever of i
 test('what was counted beside deploys in the last three days is sent when deploys goes elsewhere', async () => {
   await using redis = await startRedis();
   await using host = await pushing(redis.url);
-  host.choose('local');
+  host.putDeploys('here');
   await waited(() => !host.outbox.isNoting());
   host.count(4, HOUR - 73);
   host.count(5, HOUR - 70);
   host.count(6);
-  host.choose('mirror');
+  host.putDeploys('elsewhere');
   await waited(async () => (await redis.cli('hvals', cellsKey(7, HOUR))).startsWith('6,'));
   await waited(() => host.outbox.some(10).length === 0);
   expect(await redis.cli('hvals', cellsKey(7, HOUR - 70))).toStartWith('5,');
@@ -130,11 +130,39 @@ test('what was counted beside deploys in the last three days is sent when deploy
 test('what waits for a deploys elsewhere is sent after it was taken to be here for a while', async () => {
   await using redis = await startRedis();
   await using host = await pushing(redis.url);
-  host.choose('mirror');
+  host.putDeploys('elsewhere');
   await waited(async () => (await redis.cli('exists', '{sluice:usage}:life')) === '1');
-  host.choose('local');
+  host.putDeploys('here');
   await waited(() => !host.outbox.isNoting());
   host.count(9);
-  host.choose('mirror');
+  host.putDeploys('elsewhere');
   await waited(async () => (await redis.cli('hvals', cellsKey(7, HOUR))).startsWith('9,'));
+}, 15_000);
+
+test('what was counted beside deploys waits from the moment that it goes elsewhere, with Redis away', async () => {
+  await using redis = await startRedis();
+  await redis.die();
+  await using host = await pushing(redis.url);
+  host.putDeploys('here');
+  await waited(() => !host.outbox.isNoting());
+  host.count(5, HOUR - 70);
+  host.putDeploys('elsewhere');
+  await waited(() => host.outbox.some(10).length === 1);
+  host.count(6);
+  expect(host.outbox.some(10)).toHaveLength(2);
+}, 15_000);
+
+test('what waits is kept while it is not known where deploys is, however old it is', async () => {
+  await using redis = await startRedis();
+  await using host = await pushing(redis.url);
+  host.count(5, HOUR - 200);
+  host.putDeploys('elsewhere');
+  await redis.die();
+  host.putDeploys('unknown');
+  await Bun.sleep(2_500); // two rounds
+  host.count(6);
+  expect(host.outbox.isNoting()).toBe(true);
+  await redis.restart('empty');
+  host.putDeploys('elsewhere');
+  await waited(async () => (await redis.cli('hvals', cellsKey(7, HOUR))).startsWith('6,'));
 }, 15_000);
