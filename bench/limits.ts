@@ -70,7 +70,7 @@ async function run(
     calls,
     refused: statuses['429'] ?? 0,
     microseconds: microseconds / calls,
-    // Leases and usage are scripts, looks for changes are HMGET, and `set` is what leases write inside the server.
+    // Leases are scripts, looks for changes are HMGET, and `set` is what leases write inside the server.
     ...(stats !== undefined && {
       commands: count(/^(?:eval(?:sha)?|hmget)$/) / calls,
       states: count(/^set$/) / calls,

@@ -84,7 +84,7 @@ export function createPublication(deps: PublicationDeps): Publication | undefine
       ]);
     },
     health: () => (isQuiet() ? { isWell: true, sentence: 'ok' } : healthOfPublication(standing)),
-    standing: () => standing,
+    standing: () => (isQuiet() ? { kind: 'building' } : standing),
     isOwn,
   };
 }

@@ -9,53 +9,56 @@ export type Reader = Readonly<{
 }>;
 
 /**
- * Has those who read much take turns: one part of one reader at a time, and each account in its turn. So whoever looks at
- * a year of usage a hundred times at once makes nobody wait for more than one part of theirs.
+ * Has those who read much take turns: one part at a time, and each user in their turn. So whoever looks at a year of usage
+ * a hundred times at once makes nobody wait for more than one part of theirs.
  */
 export type ReadingTurns = Readonly<{
-  /** A reader of an account's usage; `undefined` while as many as there may be read it. */
-  enter(accountId: number): Reader | undefined;
+  /** `undefined` while the user reads in as many places as there may be. */
+  enter(userId: string): Reader | undefined;
 }>;
 
-/** Readers of one account at once: its users in a few windows each. */
+/** Of one user at once: a few windows and files. */
 const READERS_MAX = 8;
 const PAUSE_MS = 1;
 
 export function createReadingTurns(clock: Pick<Clock, 'sleep'>): ReadingTurns {
-  const readers = new Map<number, number>();
-  /** Who waits, in the order of the accounts' turns. */
-  const lines = new Map<number, Set<() => void>>();
+  const readers = new Map<string, number>();
+  /** Who waits, in the order of the users' turns. */
+  const lines = new Map<string, Set<() => void>>();
   const always = new AbortController().signal;
   let serving = false;
 
   async function serve(): Promise<void> {
     if (serving) return;
     serving = true;
-    for (let next = takeNext(); next !== undefined; next = takeNext()) {
-      next();
-      await clock.sleep(PAUSE_MS, always);
+    try {
+      for (let next = takeNext(); next !== undefined; next = takeNext()) {
+        next();
+        await clock.sleep(PAUSE_MS, always);
+      }
+    } finally {
+      serving = false;
     }
-    serving = false;
   }
 
   function takeNext(): (() => void) | undefined {
-    for (const [accountId, line] of lines) {
-      lines.delete(accountId);
+    for (const [userId, line] of lines) {
+      lines.delete(userId);
       const [first] = line;
       if (first === undefined) continue;
       line.delete(first);
-      if (line.size > 0) lines.set(accountId, line);
+      if (line.size > 0) lines.set(userId, line);
       return first;
     }
     return undefined;
   }
 
-  function turn(accountId: number, signal: AbortSignal): Promise<void> {
+  function turn(userId: string, signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const line = lines.get(accountId) ?? new Set();
-    lines.set(accountId, line.add(resolve));
+    const line = lines.get(userId) ?? new Set();
+    lines.set(userId, line.add(resolve));
     const stop = () => {
-      lines.get(accountId)?.delete(resolve);
+      lines.get(userId)?.delete(resolve);
       resolve();
     };
     if (signal.aborted) stop();
@@ -65,16 +68,16 @@ export function createReadingTurns(clock: Pick<Clock, 'sleep'>): ReadingTurns {
   }
 
   return {
-    enter(accountId) {
-      const reading = readers.get(accountId) ?? 0;
+    enter(userId) {
+      const reading = readers.get(userId) ?? 0;
       if (reading >= READERS_MAX) return undefined;
-      readers.set(accountId, reading + 1);
+      readers.set(userId, reading + 1);
       return {
-        turn: (signal) => turn(accountId, signal),
+        turn: (signal) => turn(userId, signal),
         leave() {
-          const left = (readers.get(accountId) ?? 1) - 1;
-          if (left === 0) readers.delete(accountId);
-          else readers.set(accountId, left);
+          const left = (readers.get(userId) ?? 1) - 1;
+          if (left === 0) readers.delete(userId);
+          else readers.set(userId, left);
         },
       };
     },

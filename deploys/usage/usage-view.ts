@@ -20,10 +20,11 @@ export type UsageView = Readonly<{
 
 export type UsageReading =
   | { readonly kind: 'read'; readonly view: UsageView }
-  /** As many as there may be read this account's usage; or nobody waits for this any more. */
+  /** The user reads in as many places as there may be, or does not wait for this any more. */
   | { readonly kind: 'busy' };
 
-export type ReadUsageView = (wish: ViewWish, signal: AbortSignal) => Promise<UsageReading>;
+/** For a user, whose turn it must be. */
+export type ReadUsageView = (wish: ViewWish, userId: string, signal: AbortSignal) => Promise<UsageReading>;
 
 type Deps = Readonly<{
   usage: Pick<UsageReport, 'byMethod' | 'byKey'>;
@@ -36,8 +37,8 @@ const AT_ONCE_DAYS = 3;
 
 /** Reads in parts, each in its turn. Rejects when the ledger cannot be read. */
 export function createReadUsageView({ usage, grid, turns }: Deps): ReadUsageView {
-  return async function readUsageView(wish, signal) {
-    const reader = turns.enter(wish.whose.accountId);
+  return async function readUsageView(wish, userId, signal) {
+    const reader = turns.enter(userId);
     if (reader === undefined) return { kind: 'busy' };
     try {
       return await read(wish, reader, signal);

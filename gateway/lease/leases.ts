@@ -85,6 +85,7 @@ const REMEMBERED_MS = 15_000;
 
 /** Above so many, one that was asked for once in minutes is not remembered: most of many do not come again. */
 const ONCE_REMEMBERED_MAX = 2_048;
+/** Then it is forgotten so long after its call: no longer than its message takes. */
 const ONCE_REMEMBERED_MS = 250;
 
 /** Watched accounts looked at in a turn, at least: all of a few, so that they are told of together, else a part. */

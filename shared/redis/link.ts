@@ -6,8 +6,8 @@ import { type RedisServer, serverFrom } from './server.ts';
 export type RedisClient = Redis | Cluster;
 
 /**
- * A command in Lua, and how many of its words are keys; without that it is called with their number first. All keys have
- * one hash tag.
+ * A command in Lua, and how many of its words are keys; without that it is called with their number first. In a
+ * cluster all keys of a call have one hash tag.
  */
 export type RedisScript = Readonly<{ lua: string; keys?: number }>;
 /** Commands under their names. */

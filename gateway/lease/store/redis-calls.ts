@@ -23,8 +23,9 @@ const KEYS_MAX = 256;
 
 /**
  * Calls a script for all accounts. A single server gets as few commands as can be; in a cluster, where every account may
- * be elsewhere, each has its own. What goes to one server goes in one write. Nothing is made for an account by itself but
- * its words: of many that are asked for once each, whatever is made stays until the next collection.
+ * be elsewhere, each has its own. What goes to one server goes in one write. On a single server
+ * nothing is made for an account by itself but its words: of many that are asked for once each, whatever is made stays
+ * until the next collection.
  */
 export function callTogether(
   client: RedisClient,
@@ -36,14 +37,17 @@ export function callTogether(
   const servers = isSingle ? [client] : client.nodes('master');
   const calls: ScriptCall[] = [];
   for (const { stream } of servers) stream?.cork();
-  for (let from = 0; from < asked.length; from += size) {
-    const some = asked.slice(from, from + size);
-    const words = some.map(({ key }) => key);
-    for (const each of some) words.push(...each.words);
-    // The commands are defined by the scripts that the link was opened with.
-    const replies = (client as Scripted)[name](some.length, ...words);
-    calls.push({ from, count: some.length, replies });
+  try {
+    for (let from = 0; from < asked.length; from += size) {
+      const some = asked.slice(from, from + size);
+      const words = some.map(({ key }) => key);
+      for (const each of some) words.push(...each.words);
+      // The commands are defined by the scripts that the link was opened with.
+      const replies = (client as Scripted)[name](some.length, ...words);
+      calls.push({ from, count: some.length, replies });
+    }
+  } finally {
+    for (const { stream } of servers) stream?.uncork();
   }
-  for (const { stream } of servers) stream?.uncork();
   return calls;
 }

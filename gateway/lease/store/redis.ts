@@ -142,9 +142,9 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     const client = closing.signal.aborted ? undefined : link?.client();
     if (client === undefined || waiting + asks.length > WAITING_MAX) return asks.map(() => FAILED);
     const answers: Answered<Grant>[] = asks.map(() => FAILED);
-    waiting += asks.length;
     const before = link?.strangers();
     const calls = callTogether(client, name, asks.map(ways.asked));
+    waiting += asks.length;
 
     async function take({ from, count, replies }: ScriptCall): Promise<void> {
       try {

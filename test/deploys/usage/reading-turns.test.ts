@@ -12,8 +12,8 @@ function paused() {
   });
   return {
     turns,
-    enter(accountId: number): Reader {
-      const reader = turns.enter(accountId);
+    enter(userId: string): Reader {
+      const reader = turns.enter(userId);
       if (reader === undefined) throw new Error('there is no room');
       return reader;
     },
@@ -27,7 +27,7 @@ function paused() {
 
 test('the first part is read at once, and the next after a pause', async () => {
   const { enter, pass } = paused();
-  const reader = enter(1);
+  const reader = enter('a');
   await reader.turn(never);
   let second = false;
   void reader.turn(never).then(() => (second = true));
@@ -37,40 +37,40 @@ test('the first part is read at once, and the next after a pause', async () => {
   expect(second).toBe(true);
 });
 
-test('one account with many readers keeps another waiting for one part', async () => {
+test('one user with many windows keeps another waiting for one part', async () => {
   const { enter, pass } = paused();
-  const order: number[] = [];
-  for (const accountId of [1, 1, 1, 1, 2])
-    void enter(accountId)
+  const order: string[] = [];
+  for (const userId of ['a', 'a', 'a', 'a', 'b'])
+    void enter(userId)
       .turn(never)
-      .then(() => order.push(accountId));
+      .then(() => order.push(userId));
   for (let i = 0; i < 6; i++) await pass();
-  expect(order).toEqual([1, 1, 2, 1, 1]);
+  expect(order).toEqual(['a', 'a', 'b', 'a', 'a']);
 });
 
-test('eight read one account at once; there is room again when one leaves, and always for another account', () => {
+test('one user reads in eight places at once; there is room again when one is left, and always for another user', () => {
   const { turns } = paused();
-  const readers = Array.from({ length: 8 }, () => turns.enter(1));
+  const readers = Array.from({ length: 8 }, () => turns.enter('a'));
   expect(readers.every((reader) => reader !== undefined)).toBe(true);
-  expect(turns.enter(1)).toBeUndefined();
-  expect(turns.enter(2)).toBeDefined();
+  expect(turns.enter('a')).toBeUndefined();
+  expect(turns.enter('b')).toBeDefined();
   readers[3]?.leave();
-  expect(turns.enter(1)).toBeDefined();
-  expect(turns.enter(1)).toBeUndefined();
+  expect(turns.enter('a')).toBeDefined();
+  expect(turns.enter('a')).toBeUndefined();
 });
 
 test('who does not wait any more is let go at once, and takes nobody’s turn', async () => {
   const { enter, pass } = paused();
-  await enter(1).turn(never);
+  await enter('a').turn(never);
   const gone = new AbortController();
-  const leaving = enter(1).turn(gone.signal);
+  const leaving = enter('a').turn(gone.signal);
   let other = false;
-  void enter(1)
+  void enter('a')
     .turn(never)
     .then(() => (other = true));
   gone.abort();
   await leaving;
-  await enter(1).turn(AbortSignal.abort());
+  await enter('a').turn(AbortSignal.abort());
   expect(other).toBe(false);
   await pass();
   expect(other).toBe(true);

@@ -43,7 +43,7 @@ beforeEach(() => {
   const turns = createReadingTurns(systemClock);
   const read = createReadUsageView({ usage, grid: createUsageGrid(books.ledger), turns });
   view = async (wish, signal) => {
-    const reading = await read(wish, signal);
+    const reading = await read(wish, 'u1', signal);
     if (reading.kind !== 'read') throw new Error(reading.kind);
     return reading.view;
   };

@@ -35,7 +35,7 @@ test('when more new accounts come than the centre can be told of, the rest waits
   expect(decide(CALLS, 20_200)).toBe('taken');
 });
 
-test('of more than 2,048 accounts, those asked for once are forgotten in two seconds, those that come again stay', () => {
+test('of more than 2,048 accounts, those asked for once are forgotten in a quarter of a second, those that come again stay', () => {
   const leases = createLeases({
     spendingOf: () => ({ charged: 0, refunded: 0 }),
     revision: () => 1,
@@ -51,7 +51,9 @@ test('of more than 2,048 accounts, those asked for once are forgotten in two sec
       }
       account.rate.granted = account.rate.spent; // the centre was told, and nothing is held
     }
-    leases.forgetIdle(2_000, accounts + 1);
+    for (let turn = 0; turn < 2; turn++) leases.forgetIdle(249, accounts + 1);
+    expect(leases.size).toBe(accounts);
+    for (let turn = 0; turn < 2; turn++) leases.forgetIdle(250, accounts + 1);
     const { size } = leases;
     for (let turn = 0; turn < 2; turn++) leases.forgetIdle(15_000, accounts + 1);
     expect(leases.size).toBe(0);
@@ -60,4 +62,26 @@ test('of more than 2,048 accounts, those asked for once are forgotten in two sec
   expect(remembered(2_000, () => 1)).toBe(2_000);
   expect(remembered(10_000, (id) => (id % 10 === 0 ? 2 : 1))).toBeWithin(2_048, 2_100);
   expect(remembered(5_000, () => 2)).toBe(5_000);
+});
+
+test('an account whose calls are let in waits for the messages of others, and one whose calls are refused does not', () => {
+  const leases = createLeases({
+    spendingOf: () => ({ charged: 0, refunded: 0 }),
+    revision: () => 1,
+    share: 1,
+  });
+  const caller = { keyId: KEY_ID, accountId: 1, plan: 'p', creditsGranted: undefined };
+  const account = leases.accountOf(caller, PLAN, 0);
+  const call = (nowMs: number) => {
+    leases.offer(account, caller, PRICE, nowMs);
+    return leases.decide(account, PRICE, nowMs, PATIENCE).kind;
+  };
+  for (let nowMs = 0; nowMs < 500; nowMs += 10) {
+    account.rate.granted = account.rate.spent; // nothing is held: every call is let in on debt
+    expect(call(nowMs)).toBe('taken');
+    expect(leases.isPressed(account, nowMs)).toBe(false);
+  }
+  account.rate.emptyUntilMs = 600;
+  expect(call(500)).toBe('refused');
+  expect(leases.isPressed(account, 500)).toBe(true);
 });

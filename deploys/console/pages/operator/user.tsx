@@ -38,12 +38,16 @@ function onOther(
 ): Action<AskedByViewer> {
   return (asked) => {
     const user = userIn(deps, asked);
-    // Two who remove each other at once must not both be gone: who was removed a moment ago changes nothing.
-    const isGone = deps.people.users.byId(asked.viewer.userId) === undefined;
-    if (user === undefined || isGone) return asked.notFound();
+    // Two who remove each other at once must not both be gone.
+    if (user === undefined || isGone(deps, asked)) return asked.notFound();
     if (user.id === asked.viewer.userId) return showUser(deps, asked, user, { form: OWN });
     return act(user, asked, operatorActor(asked));
   };
+}
+
+/** Whether the operator was removed a moment ago. */
+function isGone({ people }: Deps, { viewer }: AskedByViewer): boolean {
+  return people.users.byId(viewer.userId) === undefined;
 }
 
 const OWN = 'This is your own login. It is changed under Settings.';
@@ -56,6 +60,8 @@ export function createNewPassword(deps: Deps): Action<AskedByViewer> {
     const hashed = await people.hashing.hash(password);
     if (hashed.kind === 'busy')
       return showUser(deps, asked, user, { form: 'Too many logins are being checked. Try again.' });
+    // Whoever was removed meanwhile changes nothing any more, and has nothing changed.
+    if (isGone(deps, asked) || people.users.byId(user.id) === undefined) return asked.notFound();
     people.users.setPassword(user, hashed.hash, by);
     const shown = reveals.put(asked.viewer.userId, password);
     return seeOther(`${userPath(user.id)}?shown=${shown}`, 'user-password');

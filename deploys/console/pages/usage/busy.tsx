@@ -2,15 +2,19 @@
 import type { Asked } from '../../asked.ts';
 import { Notice } from '../../page/notice.tsx';
 
-/** Said instead of usage while as many as there may be read it. */
+const RETRY_SECONDS = 2;
+
+/** Said instead of usage to a user who reads it in as many places as there may be. */
 export function showBusy({ show }: Pick<Asked, 'show'>): Response {
-  return show({
+  const response = show({
     title: 'Usage',
     status: 503,
     body: (
       <Notice tone="warning">
-        The usage of this account is being read in many windows at once. Reload this one in a moment.
+        You are reading usage in many windows at once. Reload this one in a moment.
       </Notice>
     ),
   });
+  response.headers.set('retry-after', String(RETRY_SECONDS));
+  return response;
 }

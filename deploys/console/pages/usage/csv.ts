@@ -14,7 +14,7 @@ export function createUsageCsv({
   turns,
 }: Pick<PageDeps, 'readUsed' | 'turns'>): Page<AskedOfAccount> {
   return function usageCsv(page) {
-    const { account, url, nowMs, request } = page;
+    const { account, viewer, url, nowMs, request } = page;
     const { period, keyId, method } = askedUsage(url);
     const hours = hoursOf(period, nowMs);
     const isWanted = (used: Used) =>
@@ -26,7 +26,7 @@ export function createUsageCsv({
       'content-disposition': `attachment; filename="${file}"`,
     };
     if (request.method === 'HEAD') return new Response(null, { headers });
-    const reader = turns.enter(account.id);
+    const reader = turns.enter(viewer.userId);
     if (reader === undefined) return showBusy(page);
     return new Response(streamed(lines, reader, request.signal), { headers });
   };
@@ -53,7 +53,8 @@ function streamed(lines: Generator<string>, reader: Reader, signal: AbortSignal)
     if (!isOver) reader.leave();
     isOver = true;
   };
-  signal.addEventListener('abort', end, { once: true });
+  if (signal.aborted) end();
+  else signal.addEventListener('abort', end, { once: true });
   return new ReadableStream({
     async pull(controller) {
       try {

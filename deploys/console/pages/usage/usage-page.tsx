@@ -21,13 +21,14 @@ export function createUsagePage({
   readUsageView,
 }: Pick<PageDeps, 'keys' | 'readUsageView'>): Page<AskedOfAccount> {
   return async function usagePage(page) {
-    const { request, account, url, nowMs, show } = page;
+    const { request, account, viewer, url, nowMs, show } = page;
     const asked = askedUsage(url);
     const { period, by, keyId, method } = asked;
     const { unit } = PERIODS[period];
     const hours = hoursOf(period, nowMs);
     const whose = { accountId: account.id, ...(keyId && { keyId }), ...(method && { method }) };
-    const reading = await readUsageView({ whose, hours, unit, by, named: NAMED }, request.signal);
+    const wish = { whose, hours, unit, by, named: NAMED };
+    const reading = await readUsageView(wish, viewer.userId, request.signal);
     if (reading.kind === 'busy') return showBusy(page);
     const { view } = reading;
     const keyName = (id: string) => {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { type AccountWorld, startAccountWorld } from '../account-world.ts';
+import { CUSTOMER } from '../started.tsx';
 
 let world: AccountWorld;
 let keyId: string;
@@ -125,11 +126,12 @@ describe('the file of usage', () => {
     expect(await lines('?period=30d&method=getSlot')).toHaveLength(2);
   });
 
-  test('is refused with the page while eight read it, and read when one has left', async () => {
-    const readers = Array.from({ length: 8 }, () => world.turns.enter(7));
+  test('is refused with the page while its user reads in eight places, and read when one was left', async () => {
+    const readers = Array.from({ length: 8 }, () => world.turns.enter(CUSTOMER.userId));
     for (const path of [PATH, `${PATH}.csv`]) {
       const response = await world.ask(path);
       expect(response.status).toBe(503);
+      expect(response.headers.get('retry-after')).toBe('2');
       expect(await response.text()).toContain('Reload this one in a moment.');
     }
     readers[0]?.leave();
