@@ -31,6 +31,9 @@ export type RateState = Readonly<{
   nodes: ReadonlyMap<NodeId, RateHolding>;
 }>;
 
+/** What came into the bucket in some time, in micro-tokens, and what a node took of it unasked, in tokens. */
+type CameIn = Readonly<{ micro: number; debt: number }>;
+
 /** How long a grant lives. */
 export const RATE_LIFE_MS = 1_000;
 
@@ -73,7 +76,7 @@ export function topUpRate(
     return { state: start, grant: grantOf(settled, mine, ask, 0) };
   }
   const heard = reported(withPlan(settled, ask), known, speaker, ask);
-  const { state, given } = granted(heard, speaker.node, ask);
+  const { state, given } = granted(heard, speaker.node, ask, cameIn(known, speaker, ask, heard));
   return { state, grant: grantOf(state, holdingOf(state, speaker.node), ask, given) };
 }
 
@@ -156,6 +159,18 @@ function reported(
   return { ...state, micro, nodes: new Map(state.nodes).set(node, mine) };
 }
 
+/** What came in since the node last spoke: who speaks right after others has about as much as they. `undefined`: it did not share. */
+function cameIn(
+  known: RateHolding | undefined,
+  { fence }: Speaker,
+  { spent }: RateAsk,
+  { clockMs, perMs }: RateState,
+): CameIn | undefined {
+  if (known === undefined || known.fence !== fence || known.expiresMs <= clockMs) return undefined;
+  const micro = perMs * (clockMs - (known.expiresMs - RATE_LIFE_MS));
+  return { micro, debt: Math.max(0, spent - known.granted) };
+}
+
 /** Tokens in live leases, as far as the centre was told. */
 function outstanding({ nodes }: RateState, aliveMs: number): number {
   let sum = 0;
@@ -175,25 +190,34 @@ function granted(
   state: RateState,
   node: NodeId,
   { wanted, needed: need }: RateAsk,
+  came: CameIn | undefined,
 ): Readonly<{ state: RateState; given: number }> {
   const needed = Math.min(need, state.burst);
   const mine = holdingOf(state, node);
-  const held = mine.granted - mine.spent;
-  const free = Math.floor(state.micro / MICRO);
+  const [held, free] = [mine.granted - mine.spent, Math.floor(state.micro / MICRO)];
   const kept = state.reserved > 0 && needed < state.reserved ? state.reserved : 0;
   const left = Math.max(0, free - kept);
   const serves = needed > 0 && held + left >= needed;
   const given = serves ? Math.max(0, needed - held) : 0;
   const goal = Math.min(state.burst, wanted + (serves ? needed - given : 0));
-  const target = goal <= held ? goal : held + fairShare(state, node, goal - held, left - given);
+  const target = goal <= held ? goal : held + fairShare(state, node, goal - held, left - given, came);
   const micro = state.micro - (target - held + given) * MICRO;
   const spent = mine.spent + given;
   const nodes = new Map(state.nodes).set(node, { ...mine, spent, granted: spent + target });
   return { state: withReservation({ ...state, micro, nodes }, needed, serves), given };
 }
 
-/** All that is missing when there is enough for everyone, else a share by weight, and never nothing of something. */
-function fairShare(state: RateState, node: NodeId, missing: number, left: number): number {
+/**
+ * All that is missing when there is enough for everyone, else a share by weight, and never nothing of something: a
+ * quarter of it of what there is, the rest of what came in.
+ */
+function fairShare(
+  state: RateState,
+  node: NodeId,
+  missing: number,
+  left: number,
+  came: CameIn | undefined,
+): number {
   let missed = missing;
   let weights = 0;
   for (const [id, { wanted, weight, granted, spent, expiresMs }] of state.nodes) {
@@ -203,8 +227,11 @@ function fairShare(state: RateState, node: NodeId, missing: number, left: number
   }
   if (missed <= left) return missing;
   const { weight } = holdingOf(state, node);
-  const share = Math.floor((left * weight) / Math.max(1, weights));
-  return Math.min(missing, left, Math.max(1, share));
+  const there = (left * weight) / Math.max(1, weights);
+  if (came === undefined || weights === weight)
+    return Math.min(missing, left, Math.max(1, Math.floor(there)));
+  const part = (came.micro * weight) / (Math.max(1, weights) * MICRO) - came.debt;
+  return Math.min(missing, left, Math.max(1, Math.floor(0.25 * there + 0.75 * part)));
 }
 
 /** A refused batch has its tokens kept until it may come again; else calls one by one would starve it for ever. */

@@ -76,6 +76,7 @@ if not stale then
   local debt = max(0, spent - (same and mine[4] or said))
   local grants = same and mine[6] > clock and mine[4] + debt or spent
   local known = mine
+  local came = same and mine[6] > clock and perMs * (clock - (mine[6] - ${RATE_LIFE_MS}))
   if not mine then
     mine = {}
     nodes[#nodes + 1] = mine
@@ -102,7 +103,9 @@ if not stale then
     end
     local share = missing
     if missed > left then
-      share = min(missing, left, max(1, floor(left * weight / max(1, weights))))
+      local part = left * weight / max(1, weights)
+      if came and weights ~= weight then part = 0.25 * part + 0.75 * (came * weight / (max(1, weights) * 1e6) - debt) end
+      share = min(missing, left, max(1, floor(part)))
     end
     target = has + share
   end

@@ -78,6 +78,28 @@ describe('a grant', () => {
     expect(centre.say('b', { wanted: 60, weight: 9 }).granted).toBe(9);
   });
 
+  test.each([
+    ['nothing', 0],
+    ['two calls a message', 2],
+  ])('is as much for who speaks right after others, when each owes %s', (_, debt) => {
+    const centre = started();
+    // Three speak one after the other, and one by itself: what there is differs by three times.
+    const phases = { a: 0, b: 5, c: 10, d: 150 };
+    const granted = new Map(Object.keys(phases).map((node) => [node, 0]));
+    for (let ms = 0; ms < 30_000; ms += 5) {
+      centre.wait(5);
+      for (const [node, phase] of Object.entries(phases)) {
+        if (ms % 200 !== phase) continue;
+        const spent = (granted.get(node) ?? 0) + (ms < 200 ? 0 : debt);
+        granted.set(node, centre.say(node, { spent, wanted: 60, weight: 250 }).granted);
+      }
+    }
+    const all = [...granted.values()];
+    const sum = all.reduce((a, b) => a + b, 0);
+    expect(sum).toBeWithin(3_000, 3_101);
+    for (const each of all) expect(each / (sum / 4)).toBeWithin(0.9, 1.1);
+  });
+
   test('is one token at least when there is one', () => {
     const centre = started({ rps: 5, burst: 5 });
     centre.say('a', { wanted: 4, weight: 1_000 });
