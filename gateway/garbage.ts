@@ -21,7 +21,7 @@ const GROWTH_BYTES = 16 * 1_024 * 1_024;
  * beside the process. At most once in so many looks.
  */
 const GROWTH_NOW_BYTES = 32 * 1_024 * 1_024;
-const LOOKS_BETWEEN_NOW = 8;
+const LOOKS_BETWEEN_NOW = 4;
 
 /** At most one collection beside the process in so many looks: it takes some 20 ms of another core's time. */
 const LOOKS_BETWEEN = 1;

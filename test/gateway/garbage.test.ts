@@ -59,10 +59,10 @@ test('a heap that grows although it is collected is collected at once when it ha
   expect(state.atOnce).toBe(1);
 });
 
-test('however fast it grows, it is collected at once at every ninth look at most', () => {
+test('however fast it grows, it is collected at once at every fifth look at most', () => {
   const { looks, state } = watching(10, true);
   looks(90, 50);
-  expect(state.atOnce).toBe(10);
+  expect(state.atOnce).toBe(18);
 });
 
 test('one that needs much is collected at once when it has grown by half of that', () => {
