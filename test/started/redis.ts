@@ -98,5 +98,10 @@ export function freePort(): number {
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } });
   const { port } = listener;
   listener.stop(true);
+  if (given.has(port)) return freePort();
+  given.add(port);
   return port;
 }
+
+/** A port that was free a moment ago may be found again, and one config must not have it twice. */
+const given = new Set<number>();
