@@ -62,7 +62,7 @@ export function consoleOf(
     plans,
     usage,
     turns,
-    readUsageView: createReadUsageView({ usage, grid: createUsageGrid(ledger), turns }),
+    readUsageView: createReadUsageView({ usage, grid: createUsageGrid(ledger), turns, clock }),
     webhooksOf: (accountId) => webhookRows.list(accountId, clock.now()),
     readUsed: (hours, accountId) => readUsage(ledger, hours, accountId),
     minutes,

@@ -1,3 +1,4 @@
+import type { Clock } from '../../shared/clock.ts';
 import { DAY_MS, HOUR_MS, monthOf, monthStartMs } from './calendar.ts';
 import type { Hours } from './read-usage.ts';
 import type { Reader, ReadingTurns } from './reading-turns.ts';
@@ -30,13 +31,16 @@ type Deps = Readonly<{
   usage: Pick<UsageReport, 'byMethod' | 'byKey'>;
   grid: ReturnType<typeof createUsageGrid>;
   turns: ReadingTurns;
+  clock: Pick<Clock, 'monotonic'>;
 }>;
 
 /** What is read at once: some ms of an account with very much usage, in which everything else here waits. */
 const AT_ONCE_DAYS = 3;
+/** What was read for less than this waits for no further turn: of an account with little usage, a year. */
+const TURN_MS = 4;
 
 /** Reads in parts, each in its turn. Rejects when the ledger cannot be read. */
-export function createReadUsageView({ usage, grid, turns }: Deps): ReadUsageView {
+export function createReadUsageView({ usage, grid, turns, clock }: Deps): ReadUsageView {
   return async function readUsageView(wish, userId, signal) {
     const reader = turns.enter(userId);
     if (reader === undefined) return { kind: 'busy' };
@@ -55,8 +59,14 @@ export function createReadUsageView({ usage, grid, turns }: Deps): ReadUsageView
     const slices = slicesOf(hours);
     const partsOf = by === 'method' ? usage.byMethod : usage.byKey;
     const parts = new Map<string, Counts>();
-    for (const slice of slices) {
+    let untilMs = Number.NEGATIVE_INFINITY;
+    const turn = async () => {
+      if (clock.monotonic() < untilMs) return;
       await reader.turn(signal);
+      untilMs = clock.monotonic() + TURN_MS;
+    };
+    for (const slice of slices) {
+      await turn();
       if (signal.aborted) return { kind: 'busy' };
       for (const { name, counts } of partsOf(whose, slice)) parts.set(name, sumOf([parts.get(name), counts]));
     }
@@ -66,7 +76,7 @@ export function createReadUsageView({ usage, grid, turns }: Deps): ReadUsageView
     const names = sorted.slice(0, named).map(({ name }) => name);
     const cells: GridCell[] = [];
     for (const slice of slices) {
-      await reader.turn(signal);
+      await turn();
       if (signal.aborted) return { kind: 'busy' };
       cells.push(...grid({ whose, hours: slice, unit, by, names }));
     }

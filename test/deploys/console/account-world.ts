@@ -74,7 +74,7 @@ export function startAccountWorld(viewer: Viewer = CUSTOMER) {
     plans,
     usage,
     turns,
-    readUsageView: createReadUsageView({ usage, grid: createUsageGrid(ledger), turns }),
+    readUsageView: createReadUsageView({ usage, grid: createUsageGrid(ledger), turns, clock }),
     readUsed: (hours, accountId) => readUsage(ledger, hours, accountId),
     webhooksOf: (accountId) => webhooks.list(accountId, clock.now()),
     minutes: { recentMinutes: minutes.of, recentTotals: minutes.totals, sinceMs: () => since.ms },

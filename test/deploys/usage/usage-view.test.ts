@@ -41,7 +41,7 @@ beforeEach(() => {
   while (rollUp(NOW_MS));
   const usage = createUsageReport(books.ledger);
   const turns = createReadingTurns(systemClock);
-  const read = createReadUsageView({ usage, grid: createUsageGrid(books.ledger), turns });
+  const read = createReadUsageView({ usage, grid: createUsageGrid(books.ledger), turns, clock: systemClock });
   view = async (wish, signal) => {
     const reading = await read(wish, 'u1', signal);
     if (reading.kind !== 'read') throw new Error(reading.kind);
@@ -68,6 +68,22 @@ describe('usage of a year', () => {
     expect(names).toEqual(['getBlock', 'getSlot']);
     expect(cells.reduce((sum, { calls }) => sum + calls, 0)).toBe(127);
     expect(cells.filter(({ name }) => name === '').map(({ calls }) => calls)).toEqual([16]);
+  });
+  test.each([
+    ['in one turn when it is read in no time', 0, 1],
+    ['in a turn for each part when a part takes its time', 4, 2 * 119],
+  ])('is read %s', async (_, partMs, most) => {
+    let [nowMs, turns] = [0, 0];
+    const read = createReadUsageView({
+      usage: createUsageReport(books.ledger),
+      grid: createUsageGrid(books.ledger),
+      turns: {
+        enter: () => ({ turn: () => Promise.resolve(void turns++), leave: () => undefined }),
+      },
+      clock: { monotonic: () => (nowMs += partMs) },
+    });
+    await read({ whose, hours: YEAR, unit, by: 'method', named: 2 }, 'u1', never);
+    expect(turns).toBe(most);
   });
   test('is the same by key', async () => {
     const { parts } = await view({ whose, hours: YEAR, unit, by: 'key', named: 2 }, never);
