@@ -36,6 +36,9 @@ type Deps = Readonly<{
 
 /** What is read at once: some ms of an account with very much usage, in which everything else here waits. */
 const AT_ONCE_DAYS = 3;
+/** The same of what is kept by day. */
+const OLD_AT_ONCE_DAYS = 30;
+const HOURS_KEPT = 24 * 90;
 /** What was read for less than this waits for no further turn: of an account with little usage, a year. */
 const TURN_MS = 4;
 
@@ -90,8 +93,11 @@ export function createReadUsageView({ usage, grid, turns, clock }: Deps): ReadUs
  */
 export function slicesOf({ fromHour, toHour }: Hours): readonly Hours[] {
   const slices: Hours[] = [];
+  const firstHour = 24 * Math.floor((toHour - HOURS_KEPT) / 24);
   for (let from = fromHour; from < toHour;) {
-    const next = 24 * (Math.floor(from / 24) + AT_ONCE_DAYS);
+    const day = Math.floor(from / 24);
+    const next =
+      24 * (from < firstHour ? Math.min(day + OLD_AT_ONCE_DAYS, firstHour / 24) : day + AT_ONCE_DAYS);
     slices.push({ fromHour: from, toHour: Math.min(next, toHour) });
     from = next;
   }

@@ -71,7 +71,7 @@ describe('usage of a year', () => {
   });
   test.each([
     ['in one turn when it is read in no time', 0, 1],
-    ['in a turn for each part when a part takes its time', 4, 2 * 119],
+    ['in a turn for each part when a part takes its time', 4, 2 * slicesOf(YEAR).length],
   ])('is read %s', async (_, partMs, most) => {
     let [nowMs, turns] = [0, 0];
     const read = createReadUsageView({
@@ -112,13 +112,14 @@ test('credits are what was charged less what was given back', async () => {
   expect(cells).toMatchObject([{ at: NOW, name: 'getSlot', calls: 7, credits: 9, refused: 3 }]);
 });
 
-test('what is long is cut where days begin, three days at once', () => {
+test.each([200, 24 * 365])('%p hours are cut where days begin, three days at once', (hours) => {
   expect(slicesOf({ fromHour: NOW - 24, toHour: NOW })).toEqual([{ fromHour: NOW - 24, toHour: NOW }]);
-  const slices = slicesOf({ fromHour: NOW - 200, toHour: NOW });
-  expect([slices[0]?.fromHour, slices.at(-1)?.toHour]).toEqual([NOW - 200, NOW]);
+  const slices = slicesOf({ fromHour: NOW - hours, toHour: NOW });
+  expect([slices[0]?.fromHour, slices.at(-1)?.toHour]).toEqual([NOW - hours, NOW]);
   for (const [i, { fromHour, toHour }] of slices.entries()) {
     if (i > 0) expect([fromHour, fromHour % 24]).toEqual([slices[i - 1]?.toHour ?? 0, 0]);
-    expect(toHour - fromHour).toBeLessThanOrEqual(72);
+    // Hours are kept for 90 days, and what is older has a row a day.
+    expect(toHour - fromHour).toBeLessThanOrEqual(toHour > NOW - 90 * 24 ? 72 : 720);
   }
 });
 
