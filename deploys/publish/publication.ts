@@ -74,6 +74,10 @@ export function createPublication(deps: PublicationDeps): Publication | undefine
     return standing.kind === 'held' && clock.monotonic() - sinceMs < HELD_QUIETLY_MS;
   }
 
+  function standingTold(): Standing {
+    return isQuiet() ? { kind: 'building' } : standing;
+  }
+
   const isOwn = () => clock.monotonic() - claimedMs < LEASE_MS;
   return {
     async run(signal) {
@@ -83,8 +87,8 @@ export function createPublication(deps: PublicationDeps): Publication | undefine
         takeLastUses({ store, head, isOwn, clock }, signal),
       ]);
     },
-    health: () => (isQuiet() ? { isWell: true, sentence: 'ok' } : healthOfPublication(standing)),
-    standing: () => (isQuiet() ? { kind: 'building' } : standing),
+    health: () => healthOfPublication(standingTold()),
+    standing: standingTold,
     isOwn,
   };
 }

@@ -7,47 +7,24 @@ import {
   NO_HOUR,
   spentKey,
 } from '../../shared/ledger/shared-usage.ts';
+import { overCells } from '../../shared/ledger/over-cells.ts';
 import type { RedisScript } from '../../shared/redis/link.ts';
 import type { HourCell, NodeSpent } from './cell-source.ts';
 
-/**
- * Keys: spent and cells, of one account and hour after the other. Words: of each two keys how many nodes and how many
- * fields, and their names. Replies the values, nothing for what is not there; one instant.
- */
+/** Replies the values of nodes and fields, nothing for what is not there; one instant. */
 export const READ_CELLS: RedisScript = {
-  lua: `
-local values, at = {}, 1
-local function read(key)
-  values[#values + 1] = redis.call('HGET', key, ARGV[at]) or ''
-  at = at + 1
-end
-for pair = 1, #KEYS, 2 do
-  local nodes, fields = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-  at = at + 2
-  for _ = 1, nodes do read(KEYS[pair]) end
-  for _ = 1, fields do read(KEYS[pair + 1]) end
-end
-return values`,
+  lua: overCells(1, `values[#values + 1] = redis.call('HGET', key, ARGV[at]) or ''`),
 };
 
 /**
- * Keys and words as before, and after each name the value that was taken: nobody asks for it again, and what is told
- * later is told whole. What was told meanwhile stays.
+ * Of each the value that was taken: nobody asks for it again, and what is told later is told whole. What was told
+ * meanwhile stays.
  */
 export const FORGET_CELLS: RedisScript = {
-  lua: `
-local at = 1
-local function forget(key)
-  if redis.call('HGET', key, ARGV[at]) == ARGV[at + 1] then redis.call('HDEL', key, ARGV[at]) end
-  at = at + 2
-end
-for pair = 1, #KEYS, 2 do
-  local nodes, fields = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-  at = at + 2
-  for _ = 1, nodes do forget(KEYS[pair]) end
-  for _ = 1, fields do forget(KEYS[pair + 1]) end
-end
-return 'put'`,
+  lua: overCells(
+    2,
+    `if redis.call('HGET', key, ARGV[at]) == ARGV[at + 1] then redis.call('HDEL', key, ARGV[at]) end`,
+  ),
 };
 
 type Script = (...words: readonly (string | number)[]) => Promise<unknown>;

@@ -1,14 +1,14 @@
+import { overCells } from '../../shared/ledger/over-cells.ts';
 import type { RedisScript } from '../../shared/redis/link.ts';
 
 /**
- * Keys: spent and cells, of one account and hour after the other. Words: life in ms; then of each two keys how many
- * nodes and how many fields, a node with its counters each, a field with its counters each. The larger of two numbers
- * stands, so that what comes twice or late changes nothing.
+ * Of each its counters, and at the end the life in ms. The larger of two numbers stands, so that what comes twice or late
+ * changes nothing.
  */
 export const PUT_CELLS: RedisScript = {
-  lua: `
-local at = 2
-local function put(key)
+  lua: overCells(
+    2,
+    `
   local field, new = ARGV[at], ARGV[at + 1]
   local old, was, now = redis.call('HGET', key, field), {}, {}
   if old then for n in string.gmatch(old, '%d+') do was[#was + 1] = n end end
@@ -18,16 +18,8 @@ local function put(key)
   end
   for i = #now + 1, #was do now[i] = was[i] end
   redis.call('HSET', key, field, table.concat(now, ','))
-  redis.call('PEXPIRE', key, ARGV[1])
-  at = at + 2
-end
-for pair = 1, #KEYS, 2 do
-  local nodes, fields = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-  at = at + 2
-  for _ = 1, nodes do put(KEYS[pair]) end
-  for _ = 1, fields do put(KEYS[pair + 1]) end
-end
-return 'put'`,
+  redis.call('PEXPIRE', key, ARGV[#ARGV])`,
+  ),
 };
 
 /** Keys: changed, clock. Words: life in ms, then places. They are taken after all that changed before. */

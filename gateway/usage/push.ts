@@ -197,7 +197,7 @@ function grouped(rows: readonly Unsent[]): readonly (readonly Unsent[])[] {
 function wordsOfAll(groups: readonly (readonly Unsent[])[]): (string | number)[] {
   const all = groups.map(wordsOf);
   const keys = all.flatMap((one) => one.keys);
-  return [keys.length, ...keys, SHARED_USAGE_LIFE_MS, ...all.flatMap(({ words }) => words)];
+  return [keys.length, ...keys, ...all.flatMap(({ words }) => words), SHARED_USAGE_LIFE_MS];
 }
 
 function wordsOf(group: readonly Unsent[]): Readonly<{ keys: string[]; words: (string | number)[] }> {

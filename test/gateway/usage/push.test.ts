@@ -63,14 +63,17 @@ async function pushing(redisUrl: string) {
   ledger.run("INSERT INTO nodes VALUES ('n', 1)");
   for (const each of [ledger, other]) noteUnsent(each);
   const outbox = createOutbox(ledger);
-  let place: DeploysAt = 'unknown';
+  let [place, rounds]: [DeploysAt, number] = ['unknown', 0];
   const push = openPush({
     outbox,
     url: redisUrl,
     clock: systemClock,
     random: () => 0.5,
     makeId: randomUUID,
-    deploysAt: () => place,
+    deploysAt() {
+      rounds++;
+      return place;
+    },
     onWarning: () => undefined,
   });
   if (push === undefined) throw new Error('the address is one');
@@ -87,6 +90,7 @@ async function pushing(redisUrl: string) {
       );
     },
     other,
+    rounds: () => rounds,
     async [Symbol.asyncDispose]() {
       over.abort();
       await running;
@@ -159,7 +163,8 @@ test('what waits is kept while it is not known where deploys is, however old it 
   host.putDeploys('elsewhere');
   await redis.die();
   host.putDeploys('unknown');
-  await Bun.sleep(2_500); // two rounds
+  const before = host.rounds();
+  await waited(() => host.rounds() >= before + 4);
   host.count(6);
   expect(host.outbox.isNoting()).toBe(true);
   await redis.restart('empty');
