@@ -1,4 +1,5 @@
 /** @jsxImportSource preact */
+import { LOGOUT_PATH } from '../../users/logout-path.ts';
 import type { Viewer } from '../viewer.ts';
 import { Icon } from './icon.tsx';
 import { Link } from './link.tsx';
@@ -37,7 +38,7 @@ export function TopBar({ viewer, theme, here }: TopBarProps) {
               <Icon name="sliders" />
               <span class="viewer-email fold">{viewer.email}</span>
             </Link>
-            <form method="post" action="/logout">
+            <form method="post" action={LOGOUT_PATH}>
               <button type="submit" class="quiet">
                 <Icon name="out" />
                 <span class="fold">Sign out</span>

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../shared/clock.ts';
 import type { Attempt } from '../../users/attempts.ts';
+import { LOGOUT_PATH } from '../../users/logout-path.ts';
 import type { Asked, Content } from '../asked.ts';
 import { secured } from '../security-headers.ts';
 import { isSameOrigin } from '../same-origin.ts';
@@ -28,8 +29,6 @@ export type RouteDeps = Readonly<{
   /** Hears of what should not have happened. */
   noteBroken(error: unknown): void;
 }>;
-
-const LOGOUT_PATH = '/logout';
 
 type Params = Readonly<Record<string, string>>;
 type Place = Readonly<{ request: Request; url: URL; viewer: Viewer | undefined }>;

@@ -1,4 +1,5 @@
 /** @jsxImportSource preact */
+import { LOGOUT_PATH } from '../logout-path.ts';
 import { unreachable } from '../../../shared/brand.ts';
 import { ButtonLink } from '../../console/page/form.tsx';
 import type { AddressOf } from '../client-address.ts';
@@ -45,13 +46,13 @@ export function loginPages(people: People, addressOf: AddressOf): readonly Perso
       post: (asked) => enterCode(people, asked),
     },
     {
-      path: '/logout',
+      path: LOGOUT_PATH,
       get: (asked) =>
         asked.show({
           title: 'Sign out',
           body: (
             <Card>
-              <Form action="/logout" button="Sign out of this browser" />
+              <Form action={LOGOUT_PATH} button="Sign out of this browser" />
             </Card>
           ),
         }),

@@ -1,0 +1,2 @@
+/** Where a login is ended. */
+export const LOGOUT_PATH = '/logout';
