@@ -258,6 +258,24 @@ describe('the users of an account', () => {
     expect(world.people.users.operators()).toHaveLength(1);
   });
 
+  test('keep their password when the operator who changes it is removed while it is hashed', async () => {
+    const [begun, hashed] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
+    const hash = () => {
+      begun.resolve();
+      return hashed.promise;
+    };
+    using slow = startOperatorWorld({ hashWork: { hash, verify: () => Promise.resolve(true) } });
+    const other = slow.session(slow.made('second@example.com', { role: 'operator', accountId: undefined }));
+    const [own, theirs] = [slow.operator.user, other.user];
+    const changing = slow.operator.post(`/operator/users/${theirs.id}/password`);
+    await begun.promise;
+    await other.post(`/operator/users/${own.id}/remove`, { confirm: own.email });
+    hashed.resolve('new');
+    expect((await changing).status).toBe(404);
+    expect(slow.people.users.byId(theirs.id)?.passwordHash).toBe(theirs.passwordHash);
+    expect((await other.ask('/settings')).status).toBe(200);
+  });
+
   test('are not changed here by themselves', async () => {
     const own = `/operator/users/${world.operator.user.id}`;
     for (const verb of ['password', 'sign-out', 'second-factor', 'remove'])

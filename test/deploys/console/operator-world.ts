@@ -11,7 +11,7 @@ import type { Clock } from '../../../shared/clock.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
 import { readEmail } from '../../../deploys/users/email.ts';
-import { createHashing } from '../../../deploys/users/hashing.ts';
+import { createHashing, type HashWork } from '../../../deploys/users/hashing.ts';
 import { createOpenAccount } from '../../../deploys/users/open-account.ts';
 import { createPeople } from '../../../deploys/users/people.ts';
 import { configFrom } from '../../../shared/config/config.ts';
@@ -34,6 +34,8 @@ export type Options = Readonly<{
   running?: Partial<Running>;
   programs?: readonly WatchedProgram[];
   signUp?: boolean;
+  /** Hashes passwords; at once and in plain text unless told otherwise. */
+  hashWork?: HashWork;
   /** Absent, no webhooks are kept. */
   webhooksIn?: (store: Store, clock: Clock) => Webhooks;
 }>;
@@ -63,7 +65,7 @@ export function startOperatorWorld(options: Options = {}) {
     fetch: () => Promise.reject(new Error('nothing may be asked')),
     clock,
     random,
-    hashing: createHashing(plainWork),
+    hashing: createHashing(options.hashWork ?? plainWork),
   });
   /** The pauses in what is read in parts pass at once; what has a deadline waits for the clock. */
   const sleep: Clock['sleep'] = (ms, signal) => (ms > 1 ? clock.sleep(ms, signal) : Promise.resolve());
