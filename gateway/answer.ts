@@ -16,6 +16,9 @@ import { isScan, workFor } from './response/work.ts';
 import type { RouteOf } from './route/router.ts';
 import type { Usage } from './usage/usage.ts';
 
+/** Answers one RPC request with a finished Response. */
+export type AnswerRequest = (request: Request, peers: Peers) => Promise<Response>;
+
 /** What may change while the gateway runs: plans and prices, reloaded from the config. */
 export type Terms = Readonly<{ plans: ReadonlyMap<string, Plan>; prices: Prices }>;
 

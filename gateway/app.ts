@@ -1,13 +1,8 @@
 import { Elysia } from 'elysia';
 import type { GatewayConfig } from '../shared/config/config.ts';
+import type { AnswerRequest } from './answer.ts';
+import type { Health } from './health.ts';
 import type { Leaving } from './leaving.ts';
-import type { Peers } from './request/caller.ts';
-
-/** Answers one RPC request with a finished Response. */
-export type AnswerRequest = (request: Request, peers: Peers) => Promise<Response>;
-
-/** Says in a sentence whether the gateway can serve. */
-export type Health = () => Readonly<{ ok: boolean; sentence: string }>;
 
 /** `shared`: other processes of ours listen on the same address, and the system spreads connections over all. */
 export type AppOptions = Readonly<{ shared: boolean; leaving: Leaving }>;

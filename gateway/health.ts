@@ -1,9 +1,11 @@
 import type { Clock } from '../shared/clock.ts';
-import type { Health } from './app.ts';
 import type { Backend } from './backend/backend.ts';
 import { isLiveNode } from './backend/live-node.ts';
 import type { Journal } from './limits/journal.ts';
 import type { Choice } from './mirror/choice.ts';
+
+/** Says in a sentence whether the gateway can serve. */
+export type Health = () => Readonly<{ ok: boolean; sentence: string }>;
 
 /**
  * Whether the gateway can serve, in a sentence that names the backends which do not. It cannot when none of those that

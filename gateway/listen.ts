@@ -18,7 +18,7 @@ export type Listening =
     }
   | { readonly kind: 'refused'; readonly sentence: string };
 
-type Options = Readonly<{
+type ListenOptions = Readonly<{
   clock: Clock;
   /** Other processes of ours listen on the same address; whether a stranger has it is then not noticed here. */
   shared: boolean;
@@ -28,7 +28,7 @@ type Options = Readonly<{
 export function listen(
   config: GatewayConfig,
   { answer, health }: Pick<Gateway, 'answer' | 'health'>,
-  { clock, shared }: Options,
+  { clock, shared }: ListenOptions,
 ): Listening {
   const unreadable = unreadableTls(config.tls);
   if (unreadable !== undefined) return { kind: 'refused', sentence: unreadable };

@@ -25,13 +25,13 @@ export type Opened =
   /** A stop was asked for before it could listen. */
   | { readonly kind: 'stopped' };
 
-type Options = Readonly<{ clock: Clock; seat: Seat | undefined; stop: AbortSignal }>;
+type OpeningOptions = Readonly<{ clock: Clock; seat: Seat | undefined; stop: AbortSignal }>;
 
 /** Opens what a gateway process listens on: alone, both listeners; in a seat, the RPC listener on the port it is given. */
 export async function openListeners(
   config: GatewayConfig,
   gateway: Gateway,
-  { clock, seat, stop }: Options,
+  { clock, seat, stop }: OpeningOptions,
 ): Promise<Opened> {
   return seat === undefined
     ? openAlone(config, gateway, clock)

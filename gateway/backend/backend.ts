@@ -2,7 +2,7 @@ import type { BackendConfig } from '../../shared/config/backends.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { HttpClient } from '../http/client.ts';
 import { numberOf } from '../pool/preference.ts';
-import { type Standing, WELL } from '../pool/standing.ts';
+import { type Standing, WELL } from '../pool/standing-state.ts';
 import { createRecent, type Recent } from './recent.ts';
 import { createTurns, type Turns } from './turns.ts';
 import { createView, type View } from './view.ts';

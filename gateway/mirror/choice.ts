@@ -1,10 +1,8 @@
+import type { DeploysAt } from '../usage/push.ts';
 import type { MirrorState } from './mirror.ts';
 
 /** Where this host's gateways read accounts and keys. `unknown`: it cannot be said yet, and no key is refused on it. */
 export type Choice = 'local' | 'mirror' | 'unknown';
-
-/** Where deploys is: beside this process, on another host, or that is not known for sure. */
-export type DeploysAt = 'here' | 'elsewhere' | 'unknown';
 
 /** Only a Redis that named this very database can tell that deploys reads it; the own one is also chosen for want of another. */
 export function deploysAt(choice: Choice, seen: MirrorState | undefined, own: OwnAccounts): DeploysAt {

@@ -3,7 +3,7 @@ import type { OwnAccounts } from './choice.ts';
 import type { Mirror } from './mirror.ts';
 import type { Head, RedisRows } from './redis-rows.ts';
 
-type Deps = Readonly<{
+type FollowDeps = Readonly<{
   mirror: Mirror;
   rows: RedisRows;
   own: OwnAccounts;
@@ -29,7 +29,7 @@ export type Following = Readonly<{
   hurry(): void;
 }>;
 
-export function createFollowing({ mirror, rows, own, clock, onRevoked, onLook }: Deps): Following {
+export function createFollowing({ mirror, rows, own, clock, onRevoked, onLook }: FollowDeps): Following {
   let hurried = new AbortController();
   let restMs = LOOK_MS;
 

@@ -1,8 +1,6 @@
 import type { Backend } from '../backend/backend.ts';
 import { reachOf, tiersOf, topOf } from '../history/tiers.ts';
-
-/** Slots that no backend has, both ends included. */
-export type Gap = Readonly<{ from: number; to: number }>;
+import type { Gap } from './pool.ts';
 
 /**
  * The lowest slots, above the first that any archive has and below the live nodes, that no call will find anywhere;

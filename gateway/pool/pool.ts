@@ -1,10 +1,12 @@
 import type { Backend } from '../backend/backend.ts';
 import { isLiveNode } from '../backend/live-node.ts';
-import { type Gap, historyGap } from './history-gap.ts';
 import { inOrder } from './order.ts';
 import { createSeen } from './seen.ts';
 import { createWatch, type WatchOptions } from './watch.ts';
 import type { Wish } from './wish.ts';
+
+/** Slots that no backend has, both ends included. */
+export type Gap = Readonly<{ from: number; to: number }>;
 
 /** All backends together: which one a call should ask, and how they stand. */
 export type Pool = Readonly<{
@@ -24,11 +26,13 @@ export type Pool = Readonly<{
 
 export type PoolOptions = WatchOptions &
   Readonly<{
+    /** The lowest slots that no backend has; `undefined`: there are none, or not enough is known. */
+    historyGap(backends: readonly Backend[]): Gap | undefined;
     /** Told when slots are found that no backend has, or when there are none any more. */
     onGap(gap: Gap | undefined): void;
   }>;
 
-export function createPool({ backends, clock, onGap, ...options }: PoolOptions): Pool {
+export function createPool({ backends, clock, historyGap, onGap, ...options }: PoolOptions): Pool {
   const seen = createSeen(clock);
   const watch = createWatch({ backends, clock, ...options });
   let hasGap = false;

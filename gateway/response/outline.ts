@@ -31,7 +31,7 @@ const DIGIT_9 = 0x39;
 const TEXT_MAX = 20;
 /** The members that matter lie this deep at most: `result.context.slot`. */
 const DEPTH_MAX = 3;
-const SPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
+const WHITESPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 export function createOutline(): Outline {
   /** The name of the member under way in each open object, from depth 1 on; empty in an array. */
@@ -48,7 +48,7 @@ export function createOutline(): Outline {
     for (let i = from; i < bytes.length; i++) {
       const byte = bytes[i] ?? 0;
       if (inString) inText(byte);
-      else if (depth === 0 && !SPACE.has(byte) && (ended || byte !== OPEN_OBJECT)) return -1;
+      else if (depth === 0 && !WHITESPACE.has(byte) && (ended || byte !== OPEN_OBJECT)) return -1;
       else if (byte === OPEN_ARRAY && !found && isAccounts()) {
         found = true;
         open();

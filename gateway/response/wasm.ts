@@ -17,7 +17,7 @@ const TYPE: Record<ValueType, number> = { i32: 0x7f, i64: 0x7e, v128: 0x7b };
 
 /** The magic number and version 1. */
 const PREAMBLE: Code = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
-const END = 0x0b;
+const END_OPCODE = 0x0b;
 const EMPTY_BLOCK = 0x40;
 const SIMD = 0xfd;
 
@@ -28,7 +28,7 @@ export function moduleOf({ params, results, locals, body }: Kernel): Uint8Array<
     ...vector(params.map((each) => [TYPE[each]])),
     ...vector(results.map((each) => [TYPE[each]])),
   ];
-  const code = [...vector(locals.map((each) => [1, TYPE[each]])), ...body, END];
+  const code = [...vector(locals.map((each) => [1, TYPE[each]])), ...body, END_OPCODE];
   return Uint8Array.from([
     ...PREAMBLE,
     ...section(1, [type]),
@@ -76,14 +76,14 @@ const binary =
 export const get = (local: number): Code => [0x20, ...unsigned(local)];
 export const set = (local: number, value: Code): Code => [...value, 0x21, ...unsigned(local)];
 
-export const block = (...body: readonly Code[]): Code => [0x02, EMPTY_BLOCK, ...body.flat(), END];
-export const loop = (...body: readonly Code[]): Code => [0x03, EMPTY_BLOCK, ...body.flat(), END];
+export const block = (...body: readonly Code[]): Code => [0x02, EMPTY_BLOCK, ...body.flat(), END_OPCODE];
+export const loop = (...body: readonly Code[]): Code => [0x03, EMPTY_BLOCK, ...body.flat(), END_OPCODE];
 export const when = (condition: Code, ...then: readonly Code[]): Code => [
   ...condition,
   0x04,
   EMPTY_BLOCK,
   ...then.flat(),
-  END,
+  END_OPCODE,
 ];
 /** Goes to the end of the block, or the start of the loop, that is `depth` levels out. */
 export const branch = (depth: number): Code => [0x0c, ...unsigned(depth)];

@@ -2,9 +2,9 @@
 export type Life = Readonly<{ listened: boolean; livedMs: number }>;
 
 /** What is remembered of a seat between two processes: deaths in a row that came soon, and those before it listened. */
-export type Record = Readonly<{ soon: number; stillborn: number }>;
+export type DeathRecord = Readonly<{ soon: number; stillborn: number }>;
 
-export const CLEAN: Record = { soon: 0, stillborn: 0 };
+export const CLEAN: DeathRecord = { soon: 0, stillborn: 0 };
 
 /** A process that has listened for this long has shown that it can: its death is a new story. */
 const PROVEN_MS = 10_000;
@@ -16,11 +16,11 @@ const WAIT_MS_MAX = 10_000;
 export const STILLBORN_MAX = 5;
 
 /** The record after a death. */
-export function afterDeath({ soon, stillborn }: Record, { listened, livedMs }: Life): Record {
+export function afterDeath({ soon, stillborn }: DeathRecord, { listened, livedMs }: Life): DeathRecord {
   return { soon: listened && livedMs >= PROVEN_MS ? 1 : soon + 1, stillborn: listened ? 0 : stillborn + 1 };
 }
 
 /** How long a seat stays empty after its latest death: not at all after the first, then twice as long each time. */
-export function waitMsAfter({ soon }: Record): number {
+export function waitMsAfter({ soon }: DeathRecord): number {
   return soon <= 1 ? 0 : Math.min(WAIT_MS_MAX, WAIT_MS * 2 ** (soon - 2));
 }

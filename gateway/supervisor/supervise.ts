@@ -3,16 +3,19 @@ import { Counter, Gauge, Registry } from 'prom-client';
 import { unreachable } from '../../shared/brand.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { type Config, gatewayUrl } from '../../shared/config/config.ts';
+import type { Environment } from '../../shared/config/table.ts';
 import { createLog } from '../../shared/log.ts';
 import { stopSignal } from '../../shared/stop.ts';
 import { takeLock } from '../../shared/store/lock.ts';
 import { listenForMetrics } from '../metrics-listener.ts';
 import { togetherStatus } from '../status.ts';
-import type { Run } from '../run.ts';
 import { holdAddress } from './address.ts';
 import { launchChild } from './child.ts';
 import { createCrew, type Crew, type CrewEnd } from './crew.ts';
 import { createTally } from './tally.ts';
+
+/** How the supervisor was started; its processes are started with the same. */
+type Started = Readonly<{ configPath: string | undefined; env: Environment; supervised: boolean }>;
 
 const MAIN = join(import.meta.dir, '../main.ts');
 
@@ -20,7 +23,7 @@ const MAIN = join(import.meta.dir, '../main.ts');
  * Runs `gateway.processes` gateway processes on one port until a stop is asked for; gives the exit code. It serves
  * nothing itself: it holds the data directory and the metrics listener, and fills the place of a process that ends.
  */
-export async function superviseGateway(config: Config, run: Run, clock: Clock): Promise<number> {
+export async function superviseGateway(config: Config, run: Started, clock: Clock): Promise<number> {
   const stop = stopSignal(run.supervised);
   const { listen, metrics: metricsAddress, processes } = config.gateway;
   const locking = takeLock(config.storage.dataDir, 'gateway');

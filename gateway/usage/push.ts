@@ -13,9 +13,11 @@ import {
 } from '../../shared/ledger/shared-usage.ts';
 import { inOneCommand } from '../../shared/redis/in-one-command.ts';
 import { openRedisLink, type RedisClient } from '../../shared/redis/link.ts';
-import type { DeploysAt } from '../mirror/choice.ts';
 import type { Outbox, Unsent } from './outbox.ts';
 import { LIVE, NOTE_CELLS, PUT_CELLS } from './push-scripts.ts';
+
+/** Where deploys is: beside this process, on another host, or that is not known for sure. */
+export type DeploysAt = 'here' | 'elsewhere' | 'unknown';
 
 /** Tells deploys on another host what this host's processes counted. */
 export type Push = Readonly<{

@@ -2,6 +2,7 @@ import { createAttempt, type OnCut } from '../../../gateway/backend/attempt.ts';
 import { Backend } from '../../../gateway/backend/backend.ts';
 import { createForward, type ForwardEvents } from '../../../gateway/backend/forward.ts';
 import { createHttpClient } from '../../../gateway/http/client.ts';
+import { historyGap } from '../../../gateway/pool/history-gap.ts';
 import { createPool } from '../../../gateway/pool/pool.ts';
 import { numberOf, preference } from '../../../gateway/pool/preference.ts';
 import { createRetryBudget } from '../../../gateway/pool/retry-budget.ts';
@@ -41,6 +42,7 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     backends,
     clock,
     lagSlotsMax,
+    historyGap,
     onChange: nothing,
     onGap: nothing,
     onUnreachable: nothing,

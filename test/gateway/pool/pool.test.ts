@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { Backend } from '../../../gateway/backend/backend.ts';
+import { historyGap } from '../../../gateway/pool/history-gap.ts';
 import { createPool } from '../../../gateway/pool/pool.ts';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
 import { failure } from '../../fakes/backend.ts';
@@ -21,6 +22,7 @@ async function pooled(...given: readonly Node[]) {
     backends,
     clock: clock.clock,
     lagSlotsMax: 16,
+    historyGap,
     onChange: ({ config, standing }) => void changes.push(`${config.name}: ${standing.out ?? 'back'}`),
     onUnreachable: () => undefined,
     onGap: (gap) => void changes.push(gap === undefined ? 'no gap' : `gap: ${gap.from} to ${gap.to}`),

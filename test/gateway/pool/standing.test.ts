@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { Reading } from '../../../gateway/pool/probe.ts';
-import {
-  type Measure,
-  shareBack,
-  type Standing,
-  standingAfter,
-  WELL,
-} from '../../../gateway/pool/standing.ts';
+import { type Measure, shareBack, standingAfter } from '../../../gateway/pool/standing.ts';
+import { type Standing, WELL } from '../../../gateway/pool/standing-state.ts';
 
 const reading = (tip: number, rows: Partial<Extract<Reading, { kind: 'reading' }>> = {}): Reading => ({
   kind: 'reading',

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { DeploysAt } from '../../../gateway/mirror/choice.ts';
+import type { DeploysAt } from '../../../gateway/usage/push.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
 import { createOutbox, noteUnsent } from '../../../gateway/usage/outbox.ts';
 import { openPush } from '../../../gateway/usage/push.ts';
