@@ -1,4 +1,4 @@
-import { createStructure, type Structure } from '../gateway/response/structure.ts';
+import { createStructure, type Structure } from '../gateway/json/structure.ts';
 import { systemClock } from '../shared/clock.ts';
 import { programAccounts } from './program-accounts.ts';
 import { runBench, tableOf } from './report.ts';

@@ -1,5 +1,5 @@
 import { readWatched } from '../deploys/watch/watched-file.ts';
-import { METHODS } from '../gateway/route/methods.ts';
+import { METHODS } from '../gateway/methods/table.ts';
 import type { BackendConfig } from '../shared/config/backends.ts';
 import type { Config } from '../shared/config/config.ts';
 import type { Lane } from '../shared/config/profiles.ts';

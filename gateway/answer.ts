@@ -5,15 +5,12 @@ import type { Caller } from '../shared/keys/identify.ts';
 import type { Charging } from './limits/charge.ts';
 import { priceOf } from './limits/price.ts';
 import type { ScanPermits } from './limits/scan-permits.ts';
-import { readBody } from './request/body.ts';
-import type { IdentifyCaller, Peers } from './request/caller.ts';
+import { corsFields, preflight, readBody, refusalOfHead } from './request/http.ts';
+import type { IdentifyCaller, Peers } from './request/auth.ts';
 import { type Envelope, type Malformed, readEnvelope } from './request/envelope.ts';
-import { refusalOfHead } from './request/http-head.ts';
-import { corsFields, preflight } from './response/cors.ts';
-import type { Respond } from './response/respond.ts';
-import { type Refusal, refuse } from './response/refusal.ts';
-import { isScan, workFor } from './response/work.ts';
-import type { RouteOf } from './route/router.ts';
+import { isScan, type Respond, workFor } from './respond/respond.ts';
+import { type Refusal, refuse } from './respond/refusal.ts';
+import type { RouteOf } from './upstream/router.ts';
 import type { Usage } from './usage/usage.ts';
 
 /** Answers one RPC request with a finished Response. */

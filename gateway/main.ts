@@ -8,8 +8,8 @@ const at = configPathFrom(process.argv.slice(2), 'gateway');
 if (at.kind === 'unusable') refuse(...at.lines);
 
 const { env } = process;
-const { startGateway } = await import('./start.ts');
-const { SLOT_VARIABLE, seatOf } = await import('./supervisor/seat.ts');
+const { startGateway } = await import('./run.ts');
+const { SLOT_VARIABLE, seatOf } = await import('./workers.ts');
 process.exit(
   await startGateway({
     configPath: at.path,

@@ -1,10 +1,92 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { Backend } from './backend/backend.ts';
-import type { Failure } from './backend/failure.ts';
-import { gaugeBackends } from './backend-gauges.ts';
-import type { MethodClass } from './route/methods.ts';
-import { gaugeStore, type StoreLink } from './store-gauges.ts';
-import { type MetricJson, metricsFrom } from './supervisor/metric-json.ts';
+import { urlOf } from '../shared/config/config.ts';
+import type { Listen } from '../shared/config/kinds.ts';
+import type { GatewayStatus } from '../shared/gateway-status.ts';
+import { listenComplaint } from '../shared/listen-complaint.ts';
+import type { Pump } from './lease/pump.ts';
+import type { MethodClass } from './methods/table.ts';
+import { type Backend, COMMITMENTS } from './upstream/backend.ts';
+import type { Failure } from './upstream/failure.ts';
+import { type MetricJson, metricsFrom } from './workers.ts';
+
+/**
+ * Adds what the registry shows of each backend whenever it is asked. Of several processes, a backend is in when all of
+ * them have it in, and its slot is the newest that one of them has seen.
+ */
+function gaugeBackends(registry: Registry, backends: readonly Backend[]): void {
+  const registers = [registry];
+  new Gauge({
+    name: 'sluice_gateway_backend_calls_in_flight',
+    help: 'Calls at a backend, to the last byte of their answers.',
+    labelNames: ['backend'],
+    registers,
+    collect() {
+      for (const { config, inFlight } of backends) this.set({ backend: config.name }, inFlight);
+    },
+  });
+  new Gauge({
+    name: 'sluice_gateway_backend_in',
+    help: '1 while a backend takes part, 0 while probes leave it out.',
+    labelNames: ['backend'],
+    aggregator: 'min',
+    registers,
+    collect() {
+      for (const { config, standing } of backends)
+        this.set({ backend: config.name }, standing.out === undefined ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: 'sluice_gateway_backend_slot',
+    help: 'Newest slot that a backend has shown, by commitment.',
+    labelNames: ['backend', 'commitment'],
+    aggregator: 'max',
+    registers,
+    collect() {
+      for (const { config, view } of backends)
+        for (const commitment of COMMITMENTS)
+          // A slot that is not known is no slot 0, which would look like a lag.
+          if (view.tip[commitment] > 0) this.set({ backend: config.name, commitment }, view.tip[commitment]);
+    },
+  });
+}
+
+/** What can be seen of the link between a process and the store that it shares limits by. */
+export type StoreLink = Pick<Pump, 'isOut' | 'counts'>;
+
+/** Adds what the registry shows of the store of shared limits. Of several processes, it is out when one of them finds it so. */
+function gaugeStore(registry: Registry, link: StoreLink): void {
+  const registers = [registry];
+  new Gauge({
+    name: 'sluice_gateway_store_out',
+    help: '1 while the store of shared limits does not answer.',
+    aggregator: 'max',
+    registers,
+    collect() {
+      this.set(link.isOut() ? 1 : 0);
+    },
+  });
+  new Counter({
+    name: 'sluice_gateway_store_messages_total',
+    help: 'Messages to the store of shared limits, by outcome.',
+    labelNames: ['outcome'],
+    registers,
+    collect() {
+      const { messages, failed } = link.counts();
+      this.reset();
+      this.inc({ outcome: 'answered' }, messages - failed);
+      this.inc({ outcome: 'failed' }, failed);
+    },
+  });
+  new Counter({
+    name: 'sluice_gateway_store_asks_total',
+    help: 'Asks in these messages, each for one account: with Redis, commands.',
+    registers,
+    collect() {
+      this.reset();
+      this.inc(link.counts().asks);
+    },
+  });
+}
 
 /** What the gateway counts. Labels are the unions' own kinds and the methods of the table, so their number is bounded. */
 export type Metrics = Readonly<{
@@ -83,4 +165,39 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
     text: () => registry.metrics(),
     contentType: registry.contentType,
   };
+}
+
+/** What Prometheus is given. */
+type MetricsText = Readonly<{ text(): Promise<string>; contentType: string }>;
+
+/** What the console of the same operator is given. */
+type StatusOf = () => GatewayStatus | Promise<GatewayStatus>;
+
+type MetricsListening =
+  | { readonly kind: 'listening'; readonly url: URL; close(): Promise<void> }
+  | { readonly kind: 'refused'; readonly sentence: string };
+
+/** Opens the listener of `gateway.metrics`, or says in one sentence why it cannot be had. */
+export function listenForMetrics(
+  address: Listen,
+  { text, contentType }: MetricsText,
+  status: StatusOf,
+): MetricsListening {
+  try {
+    const server = Bun.serve({
+      ...address,
+      reusePort: false,
+      development: false,
+      routes: {
+        '/status.json': async () => Response.json(await status()),
+        '/metrics': async () => new Response(await text(), { headers: { 'content-type': contentType } }),
+      },
+      fetch: () =>
+        new Response('Not found. Metrics are at /metrics, the backends at /status.json.\n', { status: 404 }),
+    });
+    const url = urlOf({ hostname: address.hostname, port: server.port ?? address.port });
+    return { kind: 'listening', url, close: () => server.stop(true) };
+  } catch (error) {
+    return { kind: 'refused', sentence: listenComplaint('gateway.metrics', address, error) };
+  }
 }

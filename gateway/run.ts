@@ -3,17 +3,17 @@ import { systemClock } from '../shared/clock.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { retireDemoKeys } from '../shared/keys/demo.ts';
-import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { requestReload } from '../shared/keys/reload.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { createLog, type Log } from '../shared/log.ts';
 import { fired, stopSignal } from '../shared/stop.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
-import { createGateway, type Gateway } from './gateway.ts';
-import { openHosts } from './hosts.ts';
+import { createGateway, type Gateway } from './compose.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './limits/ledger.ts';
 import { placeName, takePlace } from './limits/place.ts';
-import { openListeners } from './listeners.ts';
-import type { Seat } from './supervisor/seat.ts';
+import { openHosts } from './replica/hosts.ts';
+import { openListeners } from './server.ts';
+import type { Seat } from './workers.ts';
 
 export type Run = Readonly<{
   configPath: string | undefined;
@@ -28,8 +28,23 @@ export type Run = Readonly<{
   seat: Seat | undefined;
 }>;
 
+/**
+ * Runs the gateway until it is asked to stop; gives the exit code. Alone or in a seat it is a process that serves;
+ * with `gateway.processes` above 1 it is the supervisor of as many.
+ */
+export async function startGateway(run: Run): Promise<number> {
+  if (run.seat === undefined) {
+    const loaded = loadConfig(run.configPath, run.env);
+    if (loaded.kind === 'loaded' && loaded.config.gateway.processes > 1) {
+      const { superviseGateway } = await import('./supervisor.ts');
+      return superviseGateway(loaded.config, run, systemClock);
+    }
+  }
+  return runGateway(run);
+}
+
 /** Runs one gateway process until it is asked to stop; gives the exit code. What an operator must know goes to stderr in one sentence. */
-export async function runGateway(run: Run): Promise<number> {
+async function runGateway(run: Run): Promise<number> {
   const { seat, random } = run;
   const stop = stopSignal(run.supervised);
   const loaded = loadConfig(run.configPath, run.env);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { METHODS } from '../gateway/route/methods.ts';
+import { METHODS } from '../gateway/methods/table.ts';
 import { configFrom } from '../shared/config/config.ts';
 import { PRICES_BY_DEFAULT } from '../shared/config/prices.ts';
 import { childEnv, ROOT } from './started/process.ts';

@@ -1,6 +1,6 @@
-import type { Reply } from '../backend/forward.ts';
-import { readAll } from '../backend/read-all.ts';
-import { rpcError } from '../response/rpc-error.ts';
+import type { Reply } from '../upstream/forward.ts';
+import { readAll } from '../upstream/probe.ts';
+import { rpcError } from '../respond/refusal.ts';
 import { joined } from './slices.ts';
 
 /** No page of 1,000 signatures and no list of 500,000 slots is longer. */

@@ -1,5 +1,5 @@
 import { unreachable } from '../../shared/brand.ts';
-import type { Backend } from '../backend/backend.ts';
+import type { Backend } from '../upstream/backend.ts';
 import { type From, type SpanRows, walk } from './archive-walk.ts';
 import { placeOf } from './cursor-place.ts';
 import { firstBlockFrom } from './first-block.ts';

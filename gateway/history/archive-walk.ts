@@ -1,5 +1,5 @@
 import { unreachable } from '../../shared/brand.ts';
-import type { Reply } from '../backend/forward.ts';
+import type { Reply } from '../upstream/forward.ts';
 import { placeOf } from './cursor-place.ts';
 import { archivePageParams, type PageParams } from './page-params.ts';
 import { type PageRead, readPage, type Row } from './page-rows.ts';

@@ -1,8 +1,8 @@
-import type { Backend } from '../backend/backend.ts';
-import type { Reply } from '../backend/forward.ts';
+import type { Backend } from '../upstream/backend.ts';
+import type { Reply } from '../upstream/forward.ts';
 import { readWhole, resultAnswer, storageUnreachable } from './answers.ts';
 import type { Passage } from './passage.ts';
-import { afterSpace, CLOSE_ARRAY, OPEN_ARRAY } from '../request/json-scan.ts';
+import { afterSpace, CLOSE_ARRAY, OPEN_ARRAY } from '../json/scan.ts';
 import { isNull, joined, listed, memberOf, membersOf } from './slices.ts';
 import { isOver, verdictOf } from './verdict.ts';
 

@@ -1,4 +1,4 @@
-import type { Backend } from '../backend/backend.ts';
+import type { Backend } from '../upstream/backend.ts';
 import { isSkipped } from './first-block.ts';
 import { type Holding, knownHoldings, toldHoldings } from './holding.ts';
 import type { Passage } from './passage.ts';

@@ -1,4 +1,4 @@
-import type { Reply } from '../backend/forward.ts';
+import type { Reply } from '../upstream/forward.ts';
 import { storageUnreachable } from './answers.ts';
 import { paramsForArchive } from './archive-params.ts';
 import { chooseSaying } from './choose-saying.ts';

@@ -1,4 +1,4 @@
-import type { Backend } from '../backend/backend.ts';
+import type { Backend } from '../upstream/backend.ts';
 import { readWhole } from './answers.ts';
 import type { Passage } from './passage.ts';
 import { isNull, joined, memberOf, numberIn, textIn } from './slices.ts';

@@ -1,4 +1,4 @@
-import type { Backend } from '../backend/backend.ts';
+import type { Backend } from '../upstream/backend.ts';
 import { readWhole } from './answers.ts';
 import { readSlots } from './block-list.ts';
 import type { Passage } from './passage.ts';

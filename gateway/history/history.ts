@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import type { Forward, Reply } from '../backend/forward.ts';
+import type { Forward, Reply } from '../upstream/forward.ts';
 import { forwardBlock } from './block.ts';
 import { forwardBlocks } from './blocks.ts';
 import { forwardBlocksWithLimit } from './blocks-with-limit.ts';
@@ -8,7 +8,7 @@ import { forwardPage } from './page.ts';
 import { type ForwardRoute, pass, type Passage } from './passage.ts';
 import { type Tiers, tiersOf } from './tiers.ts';
 import { forwardTransaction } from './transaction.ts';
-import type { Call } from '../request/call.ts';
+import type { Call } from '../request/envelope.ts';
 
 type Rule = (passage: Passage, clock: Clock) => Promise<Reply>;
 

@@ -1,4 +1,4 @@
-import type { Backend } from '../backend/backend.ts';
+import type { Backend } from '../upstream/backend.ts';
 import { firstBlockFrom } from './first-block.ts';
 import type { Passage } from './passage.ts';
 import { beginsAt, reachOf, type Tiers, topOf } from './tiers.ts';

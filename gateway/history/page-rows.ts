@@ -1,5 +1,5 @@
-import type { Reply } from '../backend/forward.ts';
-import { failureOf } from '../backend/rpc-failure.ts';
+import type { Reply } from '../upstream/forward.ts';
+import { failureOf } from '../upstream/failure.ts';
 import { readWhole, resultAnswer } from './answers.ts';
 import { elementsOf, listed, memberOf } from './slices.ts';
 

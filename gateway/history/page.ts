@@ -1,5 +1,5 @@
 import { unreachable } from '../../shared/brand.ts';
-import type { Reply } from '../backend/forward.ts';
+import type { Reply } from '../upstream/forward.ts';
 import { storageUnreachable } from './answers.ts';
 import { archiveRows } from './archive-page.ts';
 import type { Start } from './archive-part.ts';

@@ -1,8 +1,8 @@
-import type { Backend } from '../backend/backend.ts';
-import type { Asking, Forward, Reply } from '../backend/forward.ts';
-import type { Call } from '../request/call.ts';
-import { METHODS } from '../route/methods.ts';
-import type { Route } from '../route/router.ts';
+import type { Backend } from '../upstream/backend.ts';
+import type { Asking, Forward, Reply } from '../upstream/forward.ts';
+import type { Call } from '../request/envelope.ts';
+import { METHODS } from '../methods/table.ts';
+import type { Route } from '../upstream/router.ts';
 import type { Tiers } from './tiers.ts';
 
 /** How a tier is asked, where that differs from how the caller asked. */

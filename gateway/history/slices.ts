@@ -8,7 +8,7 @@ import {
   CLOSE_OBJECT,
   OPEN_ARRAY,
   OPEN_OBJECT,
-} from '../request/json-scan.ts';
+} from '../json/scan.ts';
 
 /** One member of an object: its decoded name, its value's bytes, and the bytes of both. */
 export type Member = Readonly<{ name: string; value: Uint8Array; whole: Uint8Array }>;

@@ -1,5 +1,5 @@
 import { type Profile, PROFILES } from '../../shared/config/profiles.ts';
-import type { Backend } from '../backend/backend.ts';
+import type { Backend } from '../upstream/backend.ts';
 import { reachOf, type Tiers, topOf } from './tiers.ts';
 
 /** Archives of one profile that hold the same: one answers like the other. */

@@ -1,6 +1,5 @@
 import { PROFILES } from '../../shared/config/profiles.ts';
-import type { Backend } from '../backend/backend.ts';
-import { isLiveNode } from '../backend/live-node.ts';
+import { type Backend, isLiveNode } from '../upstream/backend.ts';
 
 /** The backends of a history method: live nodes, which hold some days, and archives, which hold the rest. */
 export type Tiers = Readonly<{ live: readonly Backend[]; archive: readonly Backend[] }>;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { Backend } from '../backend/backend.ts';
-import type { Reply } from '../backend/forward.ts';
+import type { Backend } from '../upstream/backend.ts';
+import type { Reply } from '../upstream/forward.ts';
 import { storageUnreachable } from './answers.ts';
 import { paramsForArchive } from './archive-params.ts';
 import { chooseSaying } from './choose-saying.ts';

@@ -1,6 +1,6 @@
-import type { Reply } from '../backend/forward.ts';
-import { failureOf } from '../backend/rpc-failure.ts';
-import { SAYING_BYTES_MAX, sayingOf } from '../backend/saying.ts';
+import type { Reply } from '../upstream/forward.ts';
+import { failureOf } from '../upstream/failure.ts';
+import { SAYING_BYTES_MAX, sayingOf } from '../upstream/response-reader.ts';
 import { isNull, memberOf } from './slices.ts';
 
 /** What a tier's reply says about asking the other tier. */

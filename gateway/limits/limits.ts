@@ -5,7 +5,7 @@ import type { LeaseStore } from '../lease/messages.ts';
 import { createPump } from '../lease/pump.ts';
 import { createScanPlaces } from '../lease/scan-places.ts';
 import { createSharedCharging } from '../lease/shared-charging.ts';
-import type { StoreLink } from '../store-gauges.ts';
+import type { StoreLink } from '../metrics.ts';
 import type { NodeIdentity } from '../lease/store/node-identity.ts';
 import { createBucketStore } from './bucket-store.ts';
 import { type Charging, createCharging } from './charge.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createGarbageWatch } from '../../gateway/garbage.ts';
+import { createGarbageWatch } from '../../gateway/gc-tuner.ts';
 
 const MB = 1_024 * 1_024;
 

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import type { Backend } from '../../gateway/backend/backend.ts';
+import { type Backend, WELL } from '../../gateway/upstream/backend.ts';
 import { healthOf } from '../../gateway/health.ts';
 import type { Journal } from '../../gateway/limits/journal.ts';
-import { WELL } from '../../gateway/pool/standing-state.ts';
 import { backendOf } from './backend/of.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createLeaving } from '../../gateway/leaving.ts';
+import { createLeaving } from '../../gateway/server.ts';
 import { createVirtualClock } from '../fakes/chain-clock.ts';
 
 function begun(mostMs: number) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { listenForMetrics } from '../../gateway/metrics-listener.ts';
+import { listenForMetrics } from '../../gateway/metrics.ts';
 import { startBackend } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
 

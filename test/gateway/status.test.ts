@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { statusOf, togetherStatus } from '../../gateway/status.ts';
-import { WELL } from '../../gateway/pool/standing-state.ts';
+import { statusOf, togetherStatus } from '../../gateway/health.ts';
+import { WELL } from '../../gateway/upstream/backend.ts';
 import { type BackendStatus, gatewayStatusFrom } from '../../shared/gateway-status.ts';
 import { backendOf } from './backend/of.ts';
 import { createVirtualClock } from './virtual-clock.ts';

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createGateway } from '../../gateway/gateway.ts';
+import { createGateway } from '../../gateway/compose.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/limits/ledger.ts';
-import { listen } from '../../gateway/listen.ts';
+import { listen } from '../../gateway/server.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { type Config, configFrom } from '../../shared/config/config.ts';
 import { hashOf, keyIdOf, makeApiKey, shownOf } from '../../shared/keys/api-key.ts';

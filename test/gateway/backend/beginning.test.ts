@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { createBeginning } from '../../../gateway/backend/beginning.ts';
+import { createBeginning } from '../../../gateway/upstream/response-reader.ts';
 
 /** Whether an answer that has begun so is held, fed in reads that end at `cuts`. */
 function isHeld(text: string, cuts: readonly number[] = []): boolean {

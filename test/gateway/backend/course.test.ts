@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { createCourse } from '../../../gateway/backend/course.ts';
-import { METHODS } from '../../../gateway/route/methods.ts';
+import { createCourse } from '../../../gateway/upstream/failover.ts';
+import { METHODS } from '../../../gateway/methods/table.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { backendOf, forwardOf } from './of.ts';
 

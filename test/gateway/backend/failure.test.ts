@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { type Failure, isItsFault, mayTryAnother } from '../../../gateway/backend/failure.ts';
-import type { MethodClass } from '../../../gateway/route/methods.ts';
+import { type Failure, isItsFault, mayTryAnother } from '../../../gateway/upstream/failure.ts';
+import type { MethodClass } from '../../../gateway/methods/table.ts';
 
 const UNSENT: Failure = { kind: 'unsent', reason: 'ECONNREFUSED' };
 const NO_ANSWER: Failure = { kind: 'no-answer', reason: 'ECONNRESET' };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import type { Backend } from '../../../gateway/backend/backend.ts';
-import type { Reply } from '../../../gateway/backend/forward.ts';
-import type { Call } from '../../../gateway/request/call.ts';
+import type { Backend } from '../../../gateway/upstream/backend.ts';
+import type { Reply } from '../../../gateway/upstream/forward.ts';
+import type { Call } from '../../../gateway/request/envelope.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { failure, result, type Script, startBackend } from '../../fakes/backend.ts';
 import { textOfBody } from '../stream-body.ts';

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
-import { type Choice, hold } from '../../../gateway/backend/hold.ts';
-import type { BodyEnd, ReplyBody, WritePiece } from '../../../gateway/http/reply.ts';
+import { type Choice, hold } from '../../../gateway/upstream/response-reader.ts';
+import type { BodyEnd, ReplyBody, WritePiece } from '../../../gateway/upstream/http-connection.ts';
 import { textOfBody } from '../stream-body.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 

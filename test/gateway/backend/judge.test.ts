@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { brotliCompressSync, deflateSync } from 'node:zlib';
-import { judge } from '../../../gateway/backend/judge.ts';
-import type { BodyEnd, HttpReply } from '../../../gateway/http/reply.ts';
-import type { Framing } from '../../../gateway/http/response-head.ts';
+import { judge } from '../../../gateway/upstream/response-reader.ts';
+import type { BodyEnd, HttpReply } from '../../../gateway/upstream/http-connection.ts';
+import type { Framing } from '../../../gateway/upstream/http-parser.ts';
 import { textOfBody } from '../stream-body.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { followsTip, isLiveNode } from '../../../gateway/backend/live-node.ts';
+import { followsTip, isLiveNode } from '../../../gateway/upstream/backend.ts';
 
 test.each([
   ['agave', ['state', 'scan', 'archive', 'send'], true, true],

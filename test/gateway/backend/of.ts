@@ -1,14 +1,15 @@
-import { createAttempt, type OnCut } from '../../../gateway/backend/attempt.ts';
-import { Backend } from '../../../gateway/backend/backend.ts';
-import { createForward, type ForwardEvents } from '../../../gateway/backend/forward.ts';
-import { createHttpClient } from '../../../gateway/http/client.ts';
-import { historyGap } from '../../../gateway/pool/history-gap.ts';
-import { createPool } from '../../../gateway/pool/pool.ts';
-import { numberOf, preference } from '../../../gateway/pool/preference.ts';
-import { createRetryBudget } from '../../../gateway/pool/retry-budget.ts';
-import type { Method } from '../../../gateway/route/methods.ts';
-import { METHODS } from '../../../gateway/route/methods.ts';
-import type { Route } from '../../../gateway/route/router.ts';
+import {
+  createAttempt,
+  createForward,
+  type ForwardEvents,
+  type OnCut,
+} from '../../../gateway/upstream/forward.ts';
+import { Backend, numberOf, preference } from '../../../gateway/upstream/backend.ts';
+import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
+import { historyGap } from '../../../gateway/history/gap.ts';
+import { createPool, createRetryBudget } from '../../../gateway/upstream/selection.ts';
+import { type Method, METHODS } from '../../../gateway/methods/table.ts';
+import type { Route } from '../../../gateway/upstream/router.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
 import { LANES_BY_DEFAULT } from '../../../shared/config/profiles.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { readAll } from '../../../gateway/backend/read-all.ts';
+import { readAll } from '../../../gateway/upstream/probe.ts';
 import { streamBodyOf } from '../stream-body.ts';
 
 function bodyOf(...pieces: readonly string[]) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { requestBody } from '../../../gateway/backend/request-body.ts';
+import { requestBody } from '../../../gateway/upstream/forward.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 

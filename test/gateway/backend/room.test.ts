@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test';
-import type { Backend } from '../../../gateway/backend/backend.ts';
-import { type Place, placeAt } from '../../../gateway/backend/room.ts';
+import { type Backend, type Place, placeAt } from '../../../gateway/upstream/backend.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { backendOf } from './of.ts';
 

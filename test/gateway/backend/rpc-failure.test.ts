@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { adviceOn, failureOf, isThrottling } from '../../../gateway/backend/rpc-failure.ts';
+import { adviceOn, failureOf, isThrottling } from '../../../gateway/upstream/failure.ts';
 
 const advice = (code: number, kind: Parameters<typeof adviceOn>[1] = 'light', message = '') =>
   adviceOn({ code, message }, kind, 'agave');

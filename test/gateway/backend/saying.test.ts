@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
-import { SAYING_BYTES_MAX, sayingOf } from '../../../gateway/backend/saying.ts';
+import { SAYING_BYTES_MAX, sayingOf } from '../../../gateway/upstream/response-reader.ts';
 
 const TEXT = '{"jsonrpc":"2.0","error":{"code":-32005,"message":"behind"},"id":1}';
 const of = (bytes: Uint8Array, encoding: string | undefined) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createTurns } from '../../../gateway/backend/turns.ts';
+import { createTurns } from '../../../gateway/upstream/backend.ts';
 
 test('of a batch the earliest call takes the turn of any, and other requests of its account keep theirs', () => {
   const turns = createTurns();

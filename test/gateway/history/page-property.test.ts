@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { Backend } from '../../../gateway/backend/backend.ts';
+import type { Backend } from '../../../gateway/upstream/backend.ts';
 import { agavePage } from '../../fakes/agave-page.ts';
 import { type History, isOlder, type Transaction } from '../../fakes/history.ts';
 import { startHotNode } from '../../fakes/hot-node.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import type { Asking, Forward, Reply } from '../../../gateway/backend/forward.ts';
+import type { Asking, Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
 import { backendOf, routeTo } from '../backend/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';

@@ -1,6 +1,6 @@
 import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect, test } from 'bun:test';
-import type { Reply } from '../../../gateway/backend/forward.ts';
+import type { Reply } from '../../../gateway/upstream/forward.ts';
 import { isOver, verdictOf } from '../../../gateway/history/verdict.ts';
 
 const NULL = '{"jsonrpc":"2.0","result":null,"id":7}\n';

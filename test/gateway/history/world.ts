@@ -1,5 +1,5 @@
-import type { Backend } from '../../../gateway/backend/backend.ts';
-import type { Asking, Forward, Reply } from '../../../gateway/backend/forward.ts';
+import type { Backend } from '../../../gateway/upstream/backend.ts';
+import type { Asking, Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { PROFILES, type ProfileName } from '../../../shared/config/profiles.ts';

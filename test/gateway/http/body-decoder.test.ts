@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { createBodyDecoder, type Decoded } from '../../../gateway/http/body-decoder.ts';
+import { createBodyDecoder, type Decoded } from '../../../gateway/upstream/http-parser.ts';
 
 const CHUNKED = { kind: 'chunked' } as const;
 

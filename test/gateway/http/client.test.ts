@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createHttpClient, type HttpClient } from '../../../gateway/http/client.ts';
-import type { BodyEnd, HttpReply } from '../../../gateway/http/reply.ts';
+import { createHttpClient, type HttpClient } from '../../../gateway/upstream/http-client.ts';
+import type { BodyEnd, HttpReply } from '../../../gateway/upstream/http-connection.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import {
   CHUNKED,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { createHttpClient, type HttpClient } from '../../../gateway/http/client.ts';
+import { createHttpClient, type HttpClient } from '../../../gateway/upstream/http-client.ts';
 import { createVirtualClock } from '../../gateway/virtual-clock.ts';
 
 const REQUEST = { body: Buffer.from('{}'), acceptEncoding: 'identity', dueMs: 60_000, fresh: false };

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createHttpClient } from '../../../gateway/http/client.ts';
+import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { CHUNKED, chunk, startRawBackend } from '../../fakes/raw-backend.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { HEAD_BYTES_MAX, readHead } from '../../../gateway/http/response-head.ts';
+import { HEAD_BYTES_MAX, readHead } from '../../../gateway/upstream/http-parser.ts';
 
 const FINAL = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n';
 const HINT = 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n';

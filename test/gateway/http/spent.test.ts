@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { createHttpClient } from '../../../gateway/http/client.ts';
-import type { WritePiece } from '../../../gateway/http/reply.ts';
-import { free, SPENT } from '../../../gateway/http/spent.ts';
+import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
+import { free, SPENT, type WritePiece } from '../../../gateway/upstream/http-connection.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { startRawBackend } from '../../fakes/raw-backend.ts';
 

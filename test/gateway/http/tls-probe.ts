@@ -1,4 +1,4 @@
-import { createHttpClient } from '../../../gateway/http/client.ts';
+import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
 import { systemClock } from '../../../shared/clock.ts';
 
 /** Sends one request to the address in the arguments and prints how it ended; a process of its own, because authorities are read as it starts. */

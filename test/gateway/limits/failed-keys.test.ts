@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createFailedKeys, neighbourhoodOf } from '../../../gateway/limits/failed-keys.ts';
+import { createFailedKeys, neighbourhoodOf } from '../../../gateway/request/auth.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 function failing() {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { priceOf } from '../../../gateway/limits/price.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
-import { type Work, workFor } from '../../../gateway/response/work.ts';
-import { createRouter } from '../../../gateway/route/router.ts';
+import { type Work, workFor } from '../../../gateway/respond/respond.ts';
+import { createRouter } from '../../../gateway/upstream/router.ts';
 import { backendOf } from '../backend/of.ts';
 
 const PRICES = {

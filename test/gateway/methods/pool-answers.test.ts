@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import type { Forward } from '../../../gateway/backend/forward.ts';
-import { withPoolAnswers } from '../../../gateway/methods/pool-answers.ts';
-import type { Pool } from '../../../gateway/pool/pool.ts';
+import type { Forward } from '../../../gateway/upstream/forward.ts';
+import { withPoolAnswers } from '../../../gateway/respond/rules.ts';
+import type { Pool } from '../../../gateway/upstream/selection.ts';
 import { backendOf, forwardOf, routeTo } from '../backend/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { Forward, Reply } from '../../../gateway/backend/forward.ts';
-import { withoutHistory } from '../../../gateway/methods/history-flag.ts';
-import { withStatusRule } from '../../../gateway/methods/signature-statuses.ts';
-import type { Call } from '../../../gateway/request/call.ts';
+import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
+import { withoutHistory, withStatusRule } from '../../../gateway/respond/rules.ts';
+import type { Call } from '../../../gateway/request/envelope.ts';
 import { backendOf, routeTo } from '../backend/of.ts';
 import { jsonText, objectText } from '../request/json-text.ts';
 import { streamBodyOf } from '../stream-body.ts';

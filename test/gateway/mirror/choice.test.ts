@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { choiceOf, type OwnAccounts } from '../../../gateway/mirror/choice.ts';
-import type { MirrorState } from '../../../gateway/mirror/mirror.ts';
+import { choiceOf, type OwnAccounts } from '../../../gateway/replica/accounts.ts';
+import type { MirrorState } from '../../../gateway/replica/mirror.ts';
 
 const NOTHING: MirrorState = {
   origin: null,

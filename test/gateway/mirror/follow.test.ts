@@ -1,8 +1,6 @@
 import { expect, test } from 'bun:test';
-import { createFollowing } from '../../../gateway/mirror/follow.ts';
-import { createMirror } from '../../../gateway/mirror/mirror.ts';
-import type { Head } from '../../../gateway/mirror/redis-rows.ts';
-import { MIRROR_MIGRATIONS } from '../../../gateway/mirror/schema.ts';
+import { createFollowing } from '../../../gateway/replica/accounts.ts';
+import { createMirror, type Head, MIRROR_MIGRATIONS } from '../../../gateway/replica/mirror.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { opened } from '../../started/gateway.ts';
 

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createMirror, type Mirror } from '../../../gateway/mirror/mirror.ts';
-import { MIRROR_MIGRATIONS } from '../../../gateway/mirror/schema.ts';
+import { createMirror, type Mirror, MIRROR_MIGRATIONS } from '../../../gateway/replica/mirror.ts';
 import { createKeySource } from '../../../shared/keys/source.ts';
 import { type PublishedRow, rowText } from '../../../shared/publication/row.ts';
 import { opened } from '../../started/gateway.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { answerSlot } from '../../../gateway/pool/answer-slot.ts';
+import { answerSlot } from '../../../gateway/upstream/response-reader.ts';
 
 const of = (method: string, text: string) => answerSlot(method, new TextEncoder().encode(text));
 

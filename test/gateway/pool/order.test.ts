@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import type { Backend } from '../../../gateway/backend/backend.ts';
-import { inOrder } from '../../../gateway/pool/order.ts';
-import { WELL } from '../../../gateway/pool/standing-state.ts';
+import { type Backend, WELL } from '../../../gateway/upstream/backend.ts';
+import { inOrder } from '../../../gateway/upstream/selection.ts';
 import { ACCOUNT_ABC, backendOf } from '../backend/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 

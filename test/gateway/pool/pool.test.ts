@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import type { Backend } from '../../../gateway/backend/backend.ts';
-import { historyGap } from '../../../gateway/pool/history-gap.ts';
-import { createPool } from '../../../gateway/pool/pool.ts';
+import type { Backend } from '../../../gateway/upstream/backend.ts';
+import { historyGap } from '../../../gateway/history/gap.ts';
+import { createPool } from '../../../gateway/upstream/selection.ts';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
 import { failure } from '../../fakes/backend.ts';
 import { type LiveState, startLiveNode } from '../../fakes/live-node.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { numberOf, preference } from '../../../gateway/pool/preference.ts';
+import { numberOf, preference } from '../../../gateway/upstream/backend.ts';
 
 const NAMES = ['agave-1', 'agave-2', 'agave-3', 'agave-4'];
 const ACCOUNTS = Array.from({ length: 4_000 }, (_, i) => i + 1);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { referenceSlot } from '../../../gateway/pool/reference.ts';
+import { referenceSlot } from '../../../gateway/upstream/health.ts';
 
 describe('the slot that backends are measured by', () => {
   test.each([

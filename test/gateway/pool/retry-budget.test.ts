@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createRetryBudget } from '../../../gateway/pool/retry-budget.ts';
+import { createRetryBudget } from '../../../gateway/upstream/selection.ts';
 
 function taken(budget: ReturnType<typeof createRetryBudget>): number {
   let count = 0;

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createSeen } from '../../../gateway/pool/seen.ts';
+import { createSeen } from '../../../gateway/upstream/selection.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 test('the highest slot is remembered by account and by commitment', () => {

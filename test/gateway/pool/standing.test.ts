@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import type { Reading } from '../../../gateway/pool/probe.ts';
-import { type Measure, shareBack, standingAfter } from '../../../gateway/pool/standing.ts';
-import { type Standing, WELL } from '../../../gateway/pool/standing-state.ts';
+import type { Reading } from '../../../gateway/upstream/probe.ts';
+import { type Measure, shareBack, standingAfter } from '../../../gateway/upstream/health.ts';
+import { type Standing, WELL } from '../../../gateway/upstream/backend.ts';
 
 const reading = (tip: number, rows: Partial<Extract<Reading, { kind: 'reading' }>> = {}): Reading => ({
   kind: 'reading',

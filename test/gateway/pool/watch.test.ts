@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createWatch } from '../../../gateway/pool/watch.ts';
+import { createWatch } from '../../../gateway/upstream/health.ts';
 import { startLiveNode } from '../../fakes/live-node.ts';
 import { backendOf } from '../backend/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';

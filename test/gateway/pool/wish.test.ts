@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { wishOf } from '../../../gateway/pool/wish.ts';
-import type { MethodClass } from '../../../gateway/route/methods.ts';
+import { wishOf } from '../../../gateway/upstream/selection.ts';
+import type { MethodClass } from '../../../gateway/methods/table.ts';
 
 const wish = (params: string | undefined, kind: MethodClass = 'light', method = 'getBalance') =>
   wishOf(

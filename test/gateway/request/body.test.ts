@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { connect } from 'node:net';
-import { type Body, readBody } from '../../../gateway/request/body.ts';
+import { type Body, readBody } from '../../../gateway/request/http.ts';
 
 /** A request whose body comes in chunks of a length nobody declared. */
 function chunked(next: (chunk: number) => Uint8Array | undefined) {

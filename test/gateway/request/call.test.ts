@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type Element, scanElement } from '../../../gateway/request/call.ts';
+import { type Element, scanElement } from '../../../gateway/request/envelope.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const textOf = (bytes: Uint8Array | undefined) =>

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createFailedKeys } from '../../../gateway/limits/failed-keys.ts';
-import { createIdentifyCaller } from '../../../gateway/request/caller.ts';
+import { createFailedKeys, createIdentifyCaller } from '../../../gateway/request/auth.ts';
 import type { Carried } from '../../../shared/keys/carrier.ts';
 import type { Identifier, Identity } from '../../../shared/keys/identify.ts';
 import { createVirtualClock } from '../virtual-clock.ts';

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { Element } from '../../../gateway/request/call.ts';
-import { type Envelope, type Malformed, readEnvelope } from '../../../gateway/request/envelope.ts';
+import {
+  type Element,
+  type Envelope,
+  type Malformed,
+  readEnvelope,
+} from '../../../gateway/request/envelope.ts';
 import { jsonText, type MemberText, membersText, mutated, objectText } from './json-text.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { refusalOfHead } from '../../../gateway/request/http-head.ts';
+import { refusalOfHead } from '../../../gateway/request/http.ts';
 
 const refusal = (method: string, headers: Record<string, string>) =>
   refusalOfHead({ method, headers: new Headers(headers) });

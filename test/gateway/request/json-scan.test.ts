@@ -8,7 +8,7 @@ import {
   BAD,
   DEEP,
   DEPTH_MAX,
-} from '../../../gateway/request/json-scan.ts';
+} from '../../../gateway/json/scan.ts';
 import { jsonText } from './json-text.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);

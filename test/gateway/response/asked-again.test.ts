@@ -1,11 +1,10 @@
 import { expect, test } from 'bun:test';
-import type { Forward, Reply } from '../../../gateway/backend/forward.ts';
+import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { createScanPermits } from '../../../gateway/limits/scan-permits.ts';
 import { priceOf } from '../../../gateway/limits/price.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
-import { createRespond } from '../../../gateway/response/respond.ts';
-import { workFor } from '../../../gateway/response/work.ts';
-import { createRouter } from '../../../gateway/route/router.ts';
+import { createRespond, workFor } from '../../../gateway/respond/respond.ts';
+import { createRouter } from '../../../gateway/upstream/router.ts';
 import { backendOf } from '../backend/of.ts';
 import { callerOf, LIMITED } from '../usage/started.ts';
 

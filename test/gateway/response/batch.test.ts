@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { streamBatch } from '../../../gateway/response/batch.ts';
-import type { Part, Start } from '../../../gateway/response/line.ts';
+import { type Part, type Start, streamBatch } from '../../../gateway/respond/batch.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { streamBodyOf } from '../stream-body.ts';
 

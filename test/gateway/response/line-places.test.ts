@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { streamBatch } from '../../../gateway/response/batch.ts';
-import type { OnWait, Part, Start } from '../../../gateway/response/line.ts';
+import { type OnWait, type Part, type Start, streamBatch } from '../../../gateway/respond/batch.ts';
 
 /** What a call holds one after the other: places at backends, each until it has answered; the last one while its answer is read. */
 type CallPlan = Readonly<{ permit: boolean; backends: readonly number[]; turns: number; large: boolean }>;

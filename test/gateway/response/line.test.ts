@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createLine, type Line, type OnWait, type Part } from '../../../gateway/response/line.ts';
+import { createLine, type Line, type OnWait, type Part } from '../../../gateway/respond/batch.ts';
 
 const settled = () => new Promise(setImmediate);
 const BYTES: Part = { kind: 'bytes', bytes: new TextEncoder().encode('{}') };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { createAccountLines } from '../../../gateway/response/account-lines.ts';
+import { createAccountLines } from '../../../gateway/respond/ndjson.ts';
 
 /** Feeds an answer in pieces that end at `cuts`; gives its lines and the last one, or what it broke with. */
 function linesOf(answer: string, cuts: readonly number[] = []) {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { connect } from 'node:net';
-import { divided, HELD_BYTES_MAX } from '../../../gateway/response/ndjson.ts';
+import { divided, HELD_BYTES_MAX } from '../../../gateway/respond/ndjson.ts';
 import { failure, result, type SeenCall, startBackend } from '../../fakes/backend.ts';
 import { startGateway } from '../../started/gateway.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { rateLeft, ratePolicy } from '../../../gateway/response/rate-fields.ts';
+import { rateLeft, ratePolicy } from '../../../gateway/respond/refusal.ts';
 
 const state = (burst: number, rps: number, tokens = burst) => ({
   plan: { rps, burst, credits: undefined, batchMax: 1, scans: 1 },

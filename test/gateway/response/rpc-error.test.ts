@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { rpcError, rpcResult } from '../../../gateway/response/rpc-error.ts';
+import { rpcError, rpcResult } from '../../../gateway/respond/refusal.ts';
 
 const textOf = (code: number, message: string, id: string) =>
   new TextDecoder().decode(rpcError(code, message, new TextEncoder().encode(id)));

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { request } from 'node:http';
-import type { StreamBody } from '../../../gateway/backend/begun.ts';
-import { SPENT } from '../../../gateway/http/spent.ts';
-import { streamSingle } from '../../../gateway/response/single.ts';
+import type { StreamBody } from '../../../gateway/upstream/response-reader.ts';
+import { SPENT } from '../../../gateway/upstream/http-connection.ts';
+import { streamSingle } from '../../../gateway/respond/respond.ts';
 
 const TOTAL_BYTES = 12_000_000;
 const SIZES = [1, 700, 65_536, 524_288, 9_000, 262_144];

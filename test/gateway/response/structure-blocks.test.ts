@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { createStructure } from '../../../gateway/response/structure.ts';
-import { createBlocks } from '../../../gateway/response/structure-blocks.ts';
+import { createBlocks, createStructure } from '../../../gateway/json/structure.ts';
 
 type Verdict = { fine: boolean; complete: boolean };
 

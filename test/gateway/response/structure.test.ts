@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { createStructure } from '../../../gateway/response/structure.ts';
+import { createStructure } from '../../../gateway/json/structure.ts';
 
 /** Feeds `text` in pieces that end at `cuts`. */
 function followed(bytes: Buffer, cuts: readonly number[]) {

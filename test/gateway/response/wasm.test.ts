@@ -10,7 +10,7 @@ import {
   set,
   signed,
   unsigned,
-} from '../../../gateway/response/wasm.ts';
+} from '../../../gateway/json/structure.ts';
 
 describe('numbers in LEB128', () => {
   // The first two are the examples of the format's own description.

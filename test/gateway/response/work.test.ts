@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import type { Element } from '../../../gateway/request/call.ts';
-import { workFor } from '../../../gateway/response/work.ts';
-import { createRouter } from '../../../gateway/route/router.ts';
+import type { Element } from '../../../gateway/request/envelope.ts';
+import { workFor } from '../../../gateway/respond/respond.ts';
+import { createRouter } from '../../../gateway/upstream/router.ts';
 import { backendOf } from '../backend/of.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);

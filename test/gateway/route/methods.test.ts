@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { isSubscription, METHODS } from '../../../gateway/route/methods.ts';
+import { isSubscription, METHODS } from '../../../gateway/methods/table.ts';
 
 /** Agave's HTTP interface by the lane that must serve it (Agave `rpc/src/rpc.rs`). */
 const AGAVE: Readonly<Record<string, readonly string[]>> = {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { METHODS } from '../../../gateway/route/methods.ts';
-import { createRouter } from '../../../gateway/route/router.ts';
+import { METHODS } from '../../../gateway/methods/table.ts';
+import { createRouter } from '../../../gateway/upstream/router.ts';
 import { LANES, PROFILES } from '../../../shared/config/profiles.ts';
 import { backendOf } from '../backend/of.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'bun:test';
-import { holdAddress } from '../../../gateway/supervisor/address.ts';
+import { holdAddress } from '../../../gateway/supervisor.ts';
 
 const hostname = '127.0.0.1';
 const servers: Bun.Server<undefined>[] = [];

@@ -1,8 +1,6 @@
 import { expect, test } from 'bun:test';
-import type { Child, Ending } from '../../../gateway/supervisor/child.ts';
-import { createCrew, type CrewEnd } from '../../../gateway/supervisor/crew.ts';
-import { STILLBORN_MAX } from '../../../gateway/supervisor/restart.ts';
-import { createTally } from '../../../gateway/supervisor/tally.ts';
+import { type Child, type Ending, STILLBORN_MAX } from '../../../gateway/workers.ts';
+import { createCrew, createTally, type CrewEnd } from '../../../gateway/supervisor.ts';
 import { createVirtualClock, type VirtualClock } from '../../fakes/chain-clock.ts';
 import { silentLog } from '../../started/gateway.ts';
 

@@ -1,11 +1,5 @@
 import { expect, test } from 'bun:test';
-import {
-  afterDeath,
-  CLEAN,
-  type Life,
-  STILLBORN_MAX,
-  waitMsAfter,
-} from '../../../gateway/supervisor/restart.ts';
+import { afterDeath, CLEAN, type Life, STILLBORN_MAX, waitMsAfter } from '../../../gateway/workers.ts';
 
 const recordAfter = (...lives: Life[]) => lives.reduce(afterDeath, CLEAN);
 const old: Life = { listened: true, livedMs: 60_000 };

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test';
-import type { FromChild } from '../../../gateway/supervisor/messages.ts';
-import { seatOf } from '../../../gateway/supervisor/seat.ts';
+import { type FromChild, seatOf } from '../../../gateway/workers.ts';
 
 const status = { version: '1', processes: 1, recent_seconds: 300, backends: [] };
 

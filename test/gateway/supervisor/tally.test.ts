@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { metricsFrom } from '../../../gateway/supervisor/metric-json.ts';
-import { createTally } from '../../../gateway/supervisor/tally.ts';
+import { metricsFrom } from '../../../gateway/workers.ts';
+import { createTally } from '../../../gateway/supervisor.ts';
 
 /** A process's registry with one metric of each kind. */
 function counting(calls: number, tip: number, resident: number) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createWords } from '../../../gateway/supervisor/words.ts';
+import { createWords } from '../../../gateway/workers.ts';
 
 function spoken() {
   const stream = new TransformStream<Uint8Array, Uint8Array>();

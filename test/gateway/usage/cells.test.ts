@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test';
-import type { Cell } from '../../../gateway/usage/cell.ts';
-import { createCells } from '../../../gateway/usage/cells.ts';
+import { type Cell, createCells } from '../../../gateway/usage/cells.ts';
 import { callOf, callerOf, CALLER, rowOf, startUsage } from './started.ts';
 
 /** What the flush does to cells, without a ledger. */

@@ -1,10 +1,9 @@
 import { expect, test } from 'bun:test';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { DeploysAt } from '../../../gateway/usage/push.ts';
+import { type DeploysAt, openPush } from '../../../gateway/usage/push.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
 import { createOutbox, noteUnsent } from '../../../gateway/usage/outbox.ts';
-import { openPush } from '../../../gateway/usage/push.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { cellsKey } from '../../../shared/ledger/shared-usage.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';

@@ -3,7 +3,7 @@
  * After every round it prints how long it has run, in milliseconds; the test kills it in the middle.
  */
 import { join } from 'node:path';
-import { createGateway } from '../../../gateway/gateway.ts';
+import { createGateway } from '../../../gateway/compose.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';

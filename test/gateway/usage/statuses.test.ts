@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { METHODS } from '../../../gateway/route/methods.ts';
+import { METHODS } from '../../../gateway/methods/table.ts';
 import { failure, startBackend } from '../../fakes/backend.ts';
 import { startGateway } from '../../started/gateway.ts';
 import { counted, countedOf } from './counted.ts';

@@ -1,0 +1,282 @@
+import { fullGC, heapSize } from 'bun:jsc';
+import type { Clock } from '../shared/clock.ts';
+import type { BackendConfig } from '../shared/config/backends.ts';
+import { type Config, urlOf } from '../shared/config/config.ts';
+import { LANES_BY_DEFAULT } from '../shared/config/profiles.ts';
+import type { GatewayStatus } from '../shared/gateway-status.ts';
+import { createIdentify } from '../shared/keys/identify.ts';
+import type { Log } from '../shared/log.ts';
+import type { Store } from '../shared/store/open.ts';
+import { type AnswerRequest, createAnswer, type Terms } from './answer.ts';
+import { createGarbageWatch } from './gc-tuner.ts';
+import { type Health, healthOf, statusOf } from './health.ts';
+import { historyGap } from './history/gap.ts';
+import { withHistory } from './history/history.ts';
+import { createJournal, type Journal } from './limits/journal.ts';
+import { type Limits, limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
+import type { Hosts } from './replica/hosts.ts';
+import { createFailedKeys, createIdentifyCaller } from './request/auth.ts';
+import { createRespond } from './respond/respond.ts';
+import { withPoolAnswers, withStatusRule } from './respond/rules.ts';
+import { Backend, TURN_SECONDS } from './upstream/backend.ts';
+import { createAttempt, createForward, type ForwardEvents, type OnCut } from './upstream/forward.ts';
+import { createHttpClient, type HttpClient } from './upstream/http-client.ts';
+import { createRouter } from './upstream/router.ts';
+import { createPool, createRetryBudget, type Gap, type PoolOptions } from './upstream/selection.ts';
+import { createMethodLabel, createUsage, type UsageEvents } from './usage/usage.ts';
+
+type Deps = Readonly<{
+  /** This process in the ledger: no two processes on one data directory may have the same. */
+  node: string;
+  /** What it shares accounts with; `undefined`: nobody. */
+  sharing?: Sharing | undefined;
+  /** Deploys on another host; `undefined`: accounts and usage are this host's alone. */
+  hosts?: Hosts | undefined;
+  config: Config;
+  accounts: Store;
+  ledger: Store;
+  clock: Clock;
+  log: Log;
+  /** A number from 0 up to 1. */
+  random(): number;
+}>;
+
+/** The gateway put together, without a listener. */
+export type Gateway = Readonly<{
+  answer: AnswerRequest;
+  health: Health;
+  metrics: Metrics;
+  /** How its backends stand. */
+  status(): GatewayStatus;
+  setTerms(terms: Terms): void;
+  /** Learns how the backends stand, within a second or two, so that the first request finds it known. */
+  look(signal: AbortSignal): Promise<void>;
+  /** Keeps what it knows of accounts and plans fresh until `signal` aborts; `reload` is called when the CLI asks for it. */
+  tend(reload: () => void, signal: AbortSignal): Promise<void>;
+  /** Writes what is not yet written. */
+  flush(): void;
+  /** Lets go of the backends, and writes what is not yet written. */
+  close(): Promise<void>;
+}>;
+
+/** A batch that waits for an answer says so this often; the listener's shortest idle limit is twice as long. */
+const BEAT_MS = 4_000;
+
+/** How long a read or write of accounts and keys waits for another process, in milliseconds. */
+const ACCOUNTS_BUSY_MS = 25;
+
+type PoolEvents = Pick<PoolOptions, 'onChange' | 'onUnreachable' | 'onGap'>;
+
+/** How often changed keys, plans and accounts are noticed; revocation promises a second. */
+const TEND_MS = 250;
+/** Turns of the gateway's clock to one of a backend's recent calls. */
+const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
+
+export function createGateway(deps: Deps): Gateway {
+  const { node, hosts, config, accounts, ledger, clock, log, random } = deps;
+  const { idleMs, probeMs, lagSlotsMax } = config.gateway;
+  const backends = backendsOf(config).map(
+    (backend) => new Backend(backend, clientOf(backend, clock, idleMs)),
+  );
+  const metrics = createMetrics(backends);
+  let accountsRevision = 0;
+  let lookedAtMs = -Infinity;
+  // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
+  accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
+  const keys = hosts?.accounts.keys ?? createIdentify(accounts, clock);
+  const routeOf = createRouter(backends);
+  const methodLabel = createMethodLabel(routeOf);
+  const usage = createUsage({ ledger, node, clock, methodLabel, ...usageEventsFor(log) });
+  const journal = createJournal(ledger, node, setImmediate, usage.alongside);
+  const revision = () => hosts?.accounts.revision() ?? accountsRevision;
+  const limits = limitsOf(deps, journal, revision);
+  const { charging, permits } = limits;
+  if (limits.link !== undefined) metrics.showStore(limits.link);
+  const pool = createPool({ backends, clock, lagSlotsMax, historyGap, ...poolEventsFor(metrics, log) });
+  const { onCut, ...events } = eventsFor(metrics, log, clock);
+  const attempt = createAttempt({ clock, idleMs, onCut });
+  const budget = createRetryBudget();
+  const forward = createForward({ clock, idleMs, attempt, pool, budget, random, ...events });
+  const respond = createRespond({
+    forward: withPoolAnswers(withStatusRule(withHistory(forward, clock)), pool),
+    charging,
+    permits,
+    onCall: metrics.call,
+    onOutcome: metrics.outcome,
+    beat: (signal) => clock.sleep(BEAT_MS, signal),
+  });
+  let terms: Terms = config;
+  const answer = createAnswer({
+    bodyBytesMax: config.gateway.bodyBytesMax,
+    terms: () => hosts?.accounts.terms() ?? terms,
+    identify: createIdentifyCaller(keys, createFailedKeys(clock)),
+    routeOf,
+    charging,
+    permits,
+    respond,
+    usage,
+    onOutcome: metrics.outcome,
+  });
+
+  async function watchBackends(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const waitMs = lookedAtMs + probeMs - clock.monotonic();
+      if (waitMs > 0) await clock.sleep(waitMs, signal);
+      await look(signal);
+    }
+  }
+
+  function look(signal: AbortSignal): Promise<void> {
+    lookedAtMs = clock.monotonic();
+    return pool.look(signal);
+  }
+
+  async function tend(reload: () => void, signal: AbortSignal): Promise<void> {
+    const asked = accounts.prepare<Revision, []>('SELECT value, config FROM revision');
+    const elsewhere = [hosts?.accounts.tend(signal), hosts?.push?.run(signal)];
+    const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal), ...elsewhere];
+    let seen = revisionIn(asked)?.config;
+    const lookAtGarbage = createGarbageWatch({
+      bytes: heapSize,
+      collect: () => Bun.gc(false),
+      collectNow: fullGC,
+      compact: () => Bun.gc(true),
+    });
+    let failing = false;
+    const tellJournal = (is: boolean) =>
+      is ? log.error('charges cannot be written to the ledger') : log.info('charges are written again');
+    for (let turn = 1; !signal.aborted; turn++) {
+      await clock.sleep(TEND_MS, signal);
+      const revision = revisionIn(asked);
+      keys.refresh();
+      if (revision !== undefined) accountsRevision = revision.value + revision.config;
+      if (journal.isFailing() !== failing) tellJournal((failing = journal.isFailing()));
+      for (const { client } of backends) client.tick();
+      if (turn % RECENT_TURNS === 0) for (const { recent } of backends) recent.turn();
+      limits.turn(turn);
+      lookAtGarbage();
+      const config = revision?.config ?? seen;
+      if (config !== seen) reload();
+      seen = config;
+    }
+    await Promise.all(working);
+  }
+
+  function flush(): void {
+    journal.flush();
+    usage.flush();
+    limits.flush();
+  }
+
+  return {
+    answer,
+    health: () => healthOf(backends, journal, clock, hosts?.accounts.choice()),
+    metrics,
+    status: () => statusOf(backends, clock),
+    look,
+    setTerms: (changed) => void (terms = changed),
+    tend,
+    flush,
+    async close() {
+      for (const { client } of backends) client.close();
+      keys.refresh();
+      flush();
+      await limits.close();
+      await hosts?.push?.close();
+      await hosts?.accounts.close();
+    },
+  };
+}
+
+function limitsOf(
+  { node, sharing, ledger, clock, log }: Deps,
+  journal: Journal,
+  revision: () => number,
+): Limits {
+  if (sharing === undefined) return limitsAlone(node, journal, ledger, clock);
+  const onStoreOut = (is: boolean) => {
+    if (is) log.error('the store of shared limits does not answer');
+    else log.info('the store of shared limits answers again');
+  };
+  return limitsShared({ sharing, journal, ledger, clock, revision, onStoreOut });
+}
+
+/** Counts what happens on the way to backends. Logs one line a penalty, not one a call: a dead backend under load must not fill the disk. */
+function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents & { onCut: OnCut } {
+  return {
+    onBegun: ({ class: kind }, ms) => metrics.firstByte(kind, ms / 1_000),
+    onFailure(backend, failure) {
+      metrics.failure(backend, failure.kind);
+      if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, failure }, 'a backend failed');
+    },
+    onRetry: metrics.retry,
+    onCut(backend, end) {
+      metrics.cut(backend, end.reason);
+      if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, end }, 'a stream was cut');
+    },
+  };
+}
+
+function poolEventsFor(metrics: Metrics, log: Log): PoolEvents {
+  return {
+    onChange: (backend) => logStanding(backend, log),
+    onUnreachable: (backend) => metrics.failure(backend, 'probe'),
+    onGap: (gap) => logGap(gap, log),
+  };
+}
+
+function usageEventsFor(log: Log): UsageEvents {
+  return {
+    onFailing: (is) =>
+      is ? log.error('usage cannot be written to the ledger') : log.info('usage is written again'),
+    onLost: (elements) => log.error({ elements }, 'usage was not counted, for the ledger takes no writes'),
+  };
+}
+
+function clientOf({ url, headers }: BackendConfig, clock: Clock, idleMs: number): HttpClient {
+  const revealed = new Map([...headers].map(([name, value]) => [name, value.reveal()]));
+  return createHttpClient({ url, headers: revealed, clock, idleMs });
+}
+
+/** What the accounts database counts: changes of accounts and keys, and wishes for a reload. */
+type Revision = Readonly<{ value: number; config: number }>;
+
+function revisionIn(asked: { get(): Revision | null }): Revision | undefined {
+  try {
+    return asked.get() ?? undefined;
+  } catch {
+    return undefined; // the store does not answer for now; the next turn asks again
+  }
+}
+
+function logStanding({ config, standing }: Backend, log: Log): void {
+  const { out, reason, lagSlots } = standing;
+  const backend = config.name;
+  if (out === undefined) log.info({ backend }, 'a backend takes part again');
+  else if (reason !== '') log.warn({ backend, why: out, reason }, 'a backend is left out');
+  else log.warn({ backend, why: out, lagSlots }, 'a backend is left out');
+}
+
+function logGap(gap: Gap | undefined, log: Log): void {
+  if (gap === undefined) log.info('every slot of history is in some backend again');
+  else log.warn(gap, 'no backend has these slots: let the live nodes or the archives keep more');
+}
+
+/** The configured backends, or the embedded localnet. */
+function backendsOf({ backends, localnet }: Config): readonly BackendConfig[] {
+  if (backends.length > 0) return backends;
+  return [
+    {
+      name: 'localnet',
+      url: urlOf(localnet.listen),
+      profile: 'agave',
+      lanes: LANES_BY_DEFAULT,
+      methods: ['requestAirdrop'],
+      headers: new Map(),
+      bodyBytesMax: undefined,
+      connectionsMax: 512,
+      trustsEnd: undefined,
+    },
+  ];
+}

@@ -1,0 +1,124 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Carried } from '../../shared/keys/carrier.ts';
+import type { Identifier, Identity } from '../../shared/keys/identify.ts';
+
+/** Requests with failed keys, by the address that they came from. */
+type FailedKeys = Readonly<{
+  /** Until the address may try another key, in milliseconds; `undefined`: now. */
+  waitMs(address: string): number | undefined;
+  /** Whether a key from a barred address may be looked up all the same: behind one address there may be many callers. */
+  mayLook(address: string): boolean;
+  /** A request from the address had a key that failed. */
+  note(address: string): void;
+}>;
+
+/** So many in so long; a caller with a wrong key in its config asks far less, a guesser far more. */
+const FAILURES_MAX = 100;
+const WINDOW_MS = 10_000;
+
+/** Between two look-ups for a barred address: a hundred a second. */
+const LOOK_MS = 10;
+
+/** Addresses remembered; the one that failed longest ago goes first. At most about 1 KB each. */
+const ADDRESSES_MAX = 10_000;
+
+/** Counts over any ten seconds, exactly: every failure is kept with its instant until it is that old. */
+export function createFailedKeys(clock: Clock): FailedKeys {
+  const failures = new Map<string, number[]>();
+  const looks = new Map<string, number>();
+
+  function waitMs(address: string): number | undefined {
+    const instants = failures.get(neighbourhoodOf(address));
+    if (instants === undefined) return undefined;
+    const nowMs = clock.monotonic();
+    forgetOld(instants, nowMs);
+    const [oldest] = instants;
+    return oldest === undefined || instants.length < FAILURES_MAX ? undefined : oldest + WINDOW_MS - nowMs;
+  }
+
+  function mayLook(address: string): boolean {
+    const name = neighbourhoodOf(address);
+    const nowMs = clock.monotonic();
+    if (nowMs < (looks.get(name) ?? -Infinity) + LOOK_MS) return false;
+    looks.delete(name);
+    makeRoom(looks);
+    looks.set(name, nowMs);
+    return true;
+  }
+
+  function note(address: string): void {
+    const name = neighbourhoodOf(address);
+    const nowMs = clock.monotonic();
+    const instants = failures.get(name) ?? [];
+    forgetOld(instants, nowMs);
+    // One that is barred is not noted again, so the list does not grow beyond what bars it.
+    if (instants.length < FAILURES_MAX) instants.push(nowMs);
+    failures.delete(name);
+    makeRoom(failures);
+    failures.set(name, instants); // now the last to go
+  }
+
+  return { waitMs, mayLook, note };
+}
+
+/** The first of a map went in longest ago. */
+function makeRoom(addresses: Map<string, unknown>): void {
+  if (addresses.size < ADDRESSES_MAX) return;
+  for (const oldest of addresses.keys()) return void addresses.delete(oldest);
+}
+
+function forgetOld(instants: number[], nowMs: number): void {
+  const young = instants.findIndex((instant) => instant + WINDOW_MS > nowMs);
+  instants.splice(0, young === -1 ? instants.length : young);
+}
+
+const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
+
+/** What one caller can have many of counts as one: an IPv6 address by its /64, an IPv4 address, also a mapped one, by itself. */
+export function neighbourhoodOf(address: string): string {
+  if (!address.includes(':')) return address;
+  const [, mapped] = MAPPED.exec(address) ?? [];
+  if (mapped !== undefined) return mapped;
+  const [head = '', tail] = address.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  const behind = tail === undefined || tail === '' ? [] : tail.split(':');
+  while (groups.length < 4 && groups.length + behind.length < 8) groups.push('0');
+  return [...groups, ...behind]
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':');
+}
+
+/** Tells the address at the other end of a request's connection; `null` when it is closed, or has none. */
+export type Peers = Readonly<{ requestIP(request: Request): Readonly<{ address: string }> | null }>;
+
+/** The address has had too many failed keys; it may try another one in `waitMs`. */
+export type Barred = { readonly kind: 'too-many-failed-keys'; readonly waitMs: number };
+
+/** Decides who a request's key belongs to. Never throws. */
+export type IdentifyCaller = (carried: Carried, request: Request, peers: Peers) => Identity | Barred;
+
+/**
+ * Identifies as `identify`, and bars addresses that try many keys: from those, only good keys pass, and of keys that are
+ * not in memory a few a second are looked up. A key in memory is good from anywhere, and costs no look at the address;
+ * which address it is, only the connection says, and no header.
+ */
+export function createIdentifyCaller(
+  { identify, recall }: Pick<Identifier, 'identify' | 'recall'>,
+  failed: FailedKeys,
+): IdentifyCaller {
+  return function identifyCaller(carried, request, peers) {
+    const known = recall(carried);
+    if (known !== undefined || carried.kind === 'none') return known ?? identify(carried);
+    const address = peers.requestIP(request)?.address;
+    if (address === undefined) return identify(carried);
+    const waitMs = failed.waitMs(address);
+    if (waitMs !== undefined) {
+      const found = failed.mayLook(address) ? identify(carried) : undefined;
+      return found?.kind === 'known' ? found : { kind: 'too-many-failed-keys', waitMs };
+    }
+    const identity = identify(carried);
+    if (identity.kind === 'invalid-key') failed.note(address);
+    return identity;
+  };
+}

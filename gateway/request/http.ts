@@ -1,0 +1,104 @@
+/** A request whose method or content type this endpoint does not take. */
+export type HeadRefusal =
+  | { readonly kind: 'not-post'; readonly reason: string }
+  | { readonly kind: 'not-json'; readonly reason: string };
+
+/** What is wrong with a request's head, before its body is read; `undefined` when nothing is. */
+export function refusalOfHead({
+  method,
+  headers,
+}: Pick<Request, 'method' | 'headers'>): HeadRefusal | undefined {
+  if (method !== 'POST') return headers.has('upgrade') ? NO_WEBSOCKET : NOT_POST;
+  const type = headers.get('content-type');
+  if (type === null || !JSON_TYPE.test(type)) return NOT_JSON;
+  const encoding = headers.get('content-encoding');
+  return encoding === null || encoding === 'identity' ? undefined : NOT_PLAIN;
+}
+
+/** `application/json` with any parameters. */
+const JSON_TYPE = /^\s*application\/json\s*(;|$)/i;
+
+const NOT_POST: HeadRefusal = { kind: 'not-post', reason: 'Only POST is allowed' };
+const NO_WEBSOCKET: HeadRefusal = {
+  kind: 'not-post',
+  reason: 'Only POST is allowed; WebSocket is not offered',
+};
+const NOT_JSON: HeadRefusal = { kind: 'not-json', reason: 'Content-Type must be application/json' };
+const NOT_PLAIN: HeadRefusal = { kind: 'not-json', reason: 'A compressed request body is not accepted' };
+
+/** A body longer than the config allows. `isEndless`: so much of it is still to come that its connection is better closed. */
+export type BodyRefusal = { readonly kind: 'body-too-large'; readonly isEndless: boolean };
+
+export type Body =
+  { readonly kind: 'body'; readonly bytes: Uint8Array } | BodyRefusal | { readonly kind: 'caller-left' };
+
+/** Reads at most `bytesMax` bytes; a longer body is told without reading the rest. Never rejects. */
+export async function readBody(request: Request, bytesMax: number): Promise<Body> {
+  const length = request.headers.get('content-length');
+  if (length !== null && Number(length) > bytesMax) return tooLarge(Number(length) > READ_OUT_BYTES_MAX);
+  try {
+    // The listener reads no more than the declared length, so the fast whole read cannot exceed it.
+    if (length !== null) return { kind: 'body', bytes: new Uint8Array(await request.arrayBuffer()) };
+    return await readChunks(request.body, bytesMax);
+  } catch {
+    return { kind: 'caller-left' };
+  }
+}
+
+async function readChunks(stream: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<Body> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of stream ?? []) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) return tooLarge(true);
+    chunks.push(chunk);
+  }
+  return { kind: 'body', bytes: Buffer.concat(chunks) };
+}
+
+/**
+ * The listener reads the rest of a refused body, so that a caller who sends first and reads then sees the refusal. It
+ * would do so for ever.
+ */
+const READ_OUT_BYTES_MAX = 16_777_216;
+
+function tooLarge(isEndless: boolean): BodyRefusal {
+  return { kind: 'body-too-large', isEndless };
+}
+
+/** How long a browser may remember a preflight, in seconds (Agave's own value). */
+const MAX_AGE_SECONDS = 86_400;
+
+/** What an SDK in a browser sends beside the plain headers: kit and web3.js name themselves, and keys have two carriers. */
+const ALLOWED = 'content-type, accept, authorization, x-token, solana-client';
+const EXPOSED = 'retry-after, ratelimit, ratelimit-policy, x-credits-cost, x-credits-left';
+
+const NONE: Readonly<Record<string, string>> = {};
+const SHARED: Readonly<Record<string, string>> = {
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': EXPOSED,
+};
+
+/**
+ * Headers that let a page of any origin read the answer. Never with credentials: the key is in the request, and a
+ * cookie means nothing here.
+ */
+export function corsFields(headers: Headers): Readonly<Record<string, string>> {
+  return headers.has('origin') ? SHARED : NONE;
+}
+
+/** The answer to a browser's question before its request; it needs no key. */
+export function preflight(headers: Headers): Response {
+  const asked = headers.get('access-control-request-headers');
+  return new Response(null, {
+    status: 204,
+    headers: {
+      allow: 'OPTIONS, POST',
+      'access-control-allow-origin': '*',
+      'access-control-allow-methods': 'OPTIONS, POST',
+      'access-control-allow-headers': asked ?? ALLOWED,
+      'access-control-max-age': String(MAX_AGE_SECONDS),
+      vary: 'access-control-request-headers',
+    },
+  });
+}

@@ -1,0 +1,164 @@
+import { unreachable } from '../../shared/brand.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Method, MethodClass } from '../methods/table.ts';
+import { type Backend, COMMITMENTS } from './backend.ts';
+import {
+  type Advice,
+  adviceOn,
+  type Failure,
+  failureOf,
+  isAgainstIt,
+  isItsFault,
+  isThrottling,
+  isTooLarge,
+  mayTryAnother,
+} from './failure.ts';
+import { answerSlot, type Begun, sayingOf } from './response-reader.ts';
+import type { Pool, Wish } from './selection.ts';
+
+/** How long a backend may take to begin its answer. A scan begins only when it has been made (Agave `rpc.rs`). */
+const BY_CLASS_MS: Readonly<Record<MethodClass, number>> = {
+  light: 30_000,
+  meta: 30_000,
+  write: 30_000,
+  asset: 60_000,
+  history: 60_000,
+  scan: 240_000,
+};
+
+/**
+ * The deadline of a call's first byte, and of the last one of an answer that is held until it is whole; it ends before
+ * the listener's own idle limit, so that the caller gets a 503.
+ */
+export function deadlineMsOf(kind: MethodClass, idleMs: number): number {
+  return Math.min(BY_CLASS_MS[kind], 0.9 * idleMs);
+}
+
+/** What the outcome of an attempt means for its call. */
+type Verdict =
+  | { readonly kind: 'answer'; readonly answer: Begun }
+  /** No other backend may be asked. */
+  | { readonly kind: 'stop' }
+  | Next;
+
+/**
+ * Another backend may be asked. `spends`: that is a retry of the pool's budget; `once`: one other and no third;
+ * `later`: in a moment, and the same one when there is no other.
+ */
+type Next = Readonly<{ kind: 'next'; spends: boolean; once: boolean; later: boolean }>;
+
+const STOP: Verdict = { kind: 'stop' };
+const MISS: Next = { kind: 'next', spends: false, once: false, later: false };
+const TROUBLE: Next = { ...MISS, spends: true };
+
+/** The verdict on an error of the method; `answer` is what is answered when it is final. */
+function verdictOn(advice: Advice, answer: Begun): Verdict {
+  switch (advice) {
+    case 'final':
+      return { kind: 'answer', answer };
+    case 'miss':
+      return MISS;
+    case 'miss-once':
+      return { ...MISS, once: true };
+    case 'trouble':
+      return TROUBLE;
+    case 'trouble-once':
+      return { ...TROUBLE, once: true };
+    case 'later':
+      return { ...TROUBLE, later: true };
+    default:
+      return unreachable(advice);
+  }
+}
+
+/** What one call has learnt from the backends it asked so far. */
+type Course = Readonly<{
+  /** What the outcome of asking `backend` means; `others` are those that may still be asked. */
+  take(backend: Backend, outcome: Begun | Failure, others: readonly Backend[]): Verdict;
+  /** What is answered when nobody said better: the first error, or an answer that is only old. */
+  kept(): Begun | undefined;
+  /** Whether every backend asked found the request too long. */
+  allTooLarge(): boolean;
+}>;
+
+export type CourseDeps = Readonly<{
+  clock: Clock;
+  pool: Pool;
+  /** An attempt failed before the first byte. */
+  onFailure(backend: Backend, failure: Failure): void;
+}>;
+
+/** The call under way. `slotMin` is the slot that its answer must reach; 0: any. */
+type Asked = Readonly<{ name: string; method: Method; wish: Wish; accountId: number; slotMin: number }>;
+
+/** Kept with its error code, 0 when it is none. */
+type Kept = Readonly<{ answer: Begun; code: number }>;
+
+const SLOT_NOT_REACHED = -32016;
+const SKIPPED = -32007;
+const SKIPPED_FOR_GOOD = -32009;
+
+export function createCourse({ clock, pool, onFailure }: CourseDeps, asked: Asked): Course {
+  const { name, method, wish, accountId, slotMin } = asked;
+  let kept: Kept | undefined;
+  let tooLarge = true;
+
+  function afterFailure(backend: Backend, failure: Failure): Verdict {
+    onFailure(backend, failure);
+    if (isItsFault(failure)) backend.markFailed(clock);
+    else backend.endTrial();
+    if (!mayTryAnother(failure, method.class)) return STOP;
+    // What was never sent costs no backend anything.
+    return failure.kind === 'unsent' || isTooLarge(failure) ? MISS : TROUBLE;
+  }
+
+  /** A good answer, unless it is older than what this caller has been shown while another backend is not. */
+  function afterAnswer(backend: Backend, answer: Begun, others: readonly Backend[]): Verdict {
+    backend.markWell();
+    const slot = answer.kind === 'whole' ? answerSlot(name, answer.bytes) : (answer.slot ?? 0);
+    pool.learn(backend, wish, accountId, slot);
+    const isOld = slot > 0 && slot < slotMin;
+    if (!isOld || !others.some((other) => isWell(other) && has(other, wish, slotMin)))
+      return { kind: 'answer', answer };
+    if (answer.kind === 'whole') kept ??= { answer, code: 0 };
+    else answer.body.cancel(); // nothing of it has left
+    return MISS;
+  }
+
+  function isWell(backend: Backend): boolean {
+    return backend.standing.out === undefined && !backend.isFailing(clock);
+  }
+
+  function take(backend: Backend, outcome: Begun | Failure, others: readonly Backend[]): Verdict {
+    const isFailure = outcome.kind !== 'whole' && outcome.kind !== 'stream';
+    tooLarge &&= isFailure && isTooLarge(outcome);
+    if (isFailure) return afterFailure(backend, outcome);
+    const saying = outcome.kind === 'whole' ? sayingOf(outcome) : undefined;
+    const error = saying === undefined ? undefined : failureOf(saying);
+    if (error === undefined) return afterAnswer(backend, outcome, others);
+    if (isAgainstIt(error)) backend.markFailed(clock);
+    else backend.markWell();
+    const advice = adviceOn(error, method.class, backend.config.profile);
+    const isHopeless =
+      error.code === SLOT_NOT_REACHED && !others.some((other) => mayBeFresher(other, backend));
+    // An archive's "skipped" adds nothing to a node's, which is the better known of the two.
+    const addsNothing = isHopeless || (error.code === SKIPPED_FOR_GOOD && kept?.code === SKIPPED);
+    const answer = addsNothing && kept !== undefined ? kept.answer : outcome;
+    const verdict = verdictOn(isHopeless ? 'final' : advice, answer);
+    if (verdict.kind === 'next' && !isThrottling(error)) kept ??= { answer: outcome, code: error.code };
+    return verdict;
+  }
+
+  return { take, kept: () => kept?.answer, allTooLarge: () => tooLarge };
+}
+
+/** Whether a backend may have a slot that the other one has not: nothing else mends a `minContextSlot` that is too high. */
+function mayBeFresher({ view }: Backend, than: Backend): boolean {
+  const isUnknown = COMMITMENTS.every((commitment) => view.tip[commitment] === 0);
+  return isUnknown || COMMITMENTS.some((commitment) => view.tip[commitment] > than.view.tip[commitment]);
+}
+
+/** Whether a backend is known to have the slot. */
+function has({ view }: Backend, { commitment }: Wish, slot: number): boolean {
+  return commitment !== undefined && view.tip[commitment] >= slot;
+}

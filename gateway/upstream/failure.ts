@@ -1,0 +1,135 @@
+import { unreachable } from '../../shared/brand.ts';
+import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
+import type { MethodClass } from '../methods/table.ts';
+
+/** How an attempt on a backend failed before any byte of an answer was kept. */
+export type Failure =
+  /** The connection was never made: nothing was sent. */
+  | { readonly kind: 'unsent'; readonly reason: string }
+  /** Something was sent, and no whole head came back: the backend may have acted on it. */
+  | { readonly kind: 'no-answer'; readonly reason: string }
+  /** Its front answered with a status that is not an answer to the call. */
+  | { readonly kind: 'status'; readonly status: number }
+  /** 200, but not a JSON-RPC object: an error page, an empty body. */
+  | { readonly kind: 'garbage'; readonly reason: string };
+
+/**
+ * Whether the same call may go to another backend. A read may always; a write only when the first backend cannot
+ * have acted on it (DESIGN 3.5).
+ */
+export function mayTryAnother(failure: Failure, kind: MethodClass): boolean {
+  if (kind !== 'write') return true;
+  switch (failure.kind) {
+    case 'unsent':
+      return true;
+    case 'status':
+      return failure.status === 429 || failure.status === 503;
+    case 'no-answer':
+    case 'garbage':
+      return false;
+    default:
+      return unreachable(failure);
+  }
+}
+
+/** Whether the backend, or its front, takes no request of this length. */
+export function isTooLarge(failure: Failure): boolean {
+  return failure.kind === 'status' && failure.status === 413;
+}
+
+/** Whether the failure speaks against the backend, and not only against this call: a 413 or 400 does not. */
+export function isItsFault(failure: Failure): boolean {
+  if (failure.kind !== 'status') return true;
+  const { status } = failure;
+  return status >= 500 || status < 400 || status === 429 || status === 401 || status === 403;
+}
+
+/** The error of a JSON-RPC answer. */
+type RpcFailure = Readonly<{ code: number; message: string }>;
+
+/** What an error says about asking another backend. */
+export type Advice =
+  /** It is the answer; another backend would say the same. */
+  | 'final'
+  /** This backend lacks what another may have. */
+  | 'miss'
+  /** The same, but one other may be asked; more would be waste. */
+  | 'miss-once'
+  /** This backend is in trouble; another may not be. */
+  | 'trouble'
+  /** The same, but one other may be asked. */
+  | 'trouble-once'
+  /** Nobody knows yet: to be asked again in a moment. */
+  | 'later';
+
+const BY_CODE: ReadonlyMap<number, Advice> = new Map<number, Advice>([
+  [-32601, 'miss'], // this node lacks the method
+  [-32001, 'miss'], // the block was cleaned up here
+  [-32010, 'miss'], // the key is not in this node's secondary indexes
+  [-32011, 'miss'], // no history on this node
+  [-32016, 'miss'], // the node has not reached minContextSlot
+  [-32018, 'miss'], // not an epoch boundary here: an archive knows
+  [-32020, 'miss'], // the cursor is not known here
+  [-32021, 'miss'], // no slot history here
+  [-32004, 'miss-once'], // the block is not here (yet)
+  [-32007, 'miss-once'], // skipped, or missing here
+  [-32005, 'trouble'], // the node is behind or unhealthy
+  [-32019, 'trouble'], // the node's long-term storage does not answer
+  [-32000, 'trouble'], // a vendor's own: a time-out, or minContextSlot (Superbank, Cloudbreak)
+  [-32603, 'trouble-once'], // internal error
+  [-32012, 'trouble-once'], // a scan that failed
+  [-32014, 'later'], // the block's status is not known yet
+]);
+
+/** Codes by which fronts of paid backends say that they throttle us, inside HTTP 200 (rpc.md 8.15). */
+const THROTTLED = new Set([429, -429, -32029, -32090, -32429]);
+
+const NODE_UNHEALTHY = -32005;
+const SIGNATURE_VERIFICATION = -32003;
+
+/**
+ * What to do about an error of the method (Agave `custom_error.rs`). A write goes elsewhere only when the node says
+ * that it is behind, because it says so before it takes the transaction (DESIGN 3.5), or that it throttles us.
+ */
+export function adviceOn({ code, message }: RpcFailure, kind: MethodClass, profile: ProfileName): Advice {
+  if (THROTTLED.has(code)) return 'trouble';
+  if (kind === 'write') return code === NODE_UNHEALTHY ? 'trouble' : 'final';
+  if (code === -32000 && profile === 'das') return adviceOnAssets(message);
+  // Cloudbreak says so of a commitment that it does not know.
+  if (code === SIGNATURE_VERIFICATION && !PROFILES[profile].processed) return 'miss';
+  // Agave reports an unreachable BigTable to getBlocks as a bad parameter.
+  if (code === -32602 && message.startsWith('BigTable query failed')) return 'trouble';
+  return BY_CODE.get(code) ?? 'final';
+}
+
+/** The asset server says everything of its own with -32000: only its database's trouble is worth asking another. */
+function adviceOnAssets(message: string): Advice {
+  if (message.includes('RecordNotFound')) return 'miss-once'; // another index may be ahead
+  return /^Database (Connection|Error)/.test(message) ? 'trouble' : 'final';
+}
+
+/** Whether the error speaks against the backend, so that other calls should keep away from it for a while. */
+export function isAgainstIt({ code }: RpcFailure): boolean {
+  return code === NODE_UNHEALTHY || THROTTLED.has(code);
+}
+
+/** Whether the code says that we, not the caller, are throttled: it must not reach the caller as his own limit. */
+export function isThrottling({ code }: RpcFailure): boolean {
+  return THROTTLED.has(code);
+}
+
+const ERROR_MEMBER = Buffer.from('"error"');
+
+/** The error of a whole answer, `undefined` when it has none. Parses only what holds the word. */
+export function failureOf(answer: Uint8Array): RpcFailure | undefined {
+  const bytes = Buffer.from(answer.buffer, answer.byteOffset, answer.length);
+  if (bytes.indexOf(ERROR_MEMBER) === -1) return undefined;
+  try {
+    const { error }: { error?: unknown } = JSON.parse(bytes.toString());
+    if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+    const message = 'message' in error ? String(error.message) : '';
+    return typeof error.code === 'number' ? { code: error.code, message } : undefined;
+  } catch {
+    return undefined;
+  }
+}

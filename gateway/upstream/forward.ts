@@ -1,0 +1,276 @@
+import type { Clock } from '../../shared/clock.ts';
+import { PROFILES } from '../../shared/config/profiles.ts';
+import type { Method } from '../methods/table.ts';
+import type { Call } from '../request/envelope.ts';
+import { type Backend, type Place, placeAt, type Sibling } from './backend.ts';
+import { type CourseDeps, createCourse, deadlineMsOf } from './failover.ts';
+import type { Failure } from './failure.ts';
+import { NO_BIGTABLE } from './probe.ts';
+import { type Begun, judge, type StreamBody, type StreamEnd } from './response-reader.ts';
+import type { Route } from './router.ts';
+import { type RetryBudget, wishOf } from './selection.ts';
+
+/** `{"jsonrpc":"2.0","id":ID,"method":"NAME","params":PARAMS}` with the caller's own bytes of id and params. */
+export function requestBody({ id, params }: Call, name: string): Uint8Array<ArrayBuffer> {
+  const middle = Buffer.from(`,"method":${JSON.stringify(name)}${params === undefined ? '' : ',"params":'}`);
+  const body = new Uint8Array(OPEN.length + id.length + middle.length + (params?.length ?? 0) + 1);
+  let at = 0;
+  for (const part of [OPEN, id, middle, params, CLOSE]) {
+    if (part === undefined) continue;
+    body.set(part, at);
+    at += part.length;
+  }
+  return body;
+}
+
+const OPEN = Buffer.from('{"jsonrpc":"2.0","id":');
+const CLOSE = Buffer.from('}');
+
+/**
+ * Sends a body to one backend once, from a place there that `leave` gives back; gives the answer that began, or why none
+ * did. Never rejects.
+ */
+type Attempt = (
+  backend: Backend,
+  method: Method,
+  request: Uint8Array,
+  asking: Asking,
+  leave: () => void,
+) => Promise<Begun | Failure>;
+
+/** Told of a stream that broke off after the first byte, and not because its caller left. */
+export type OnCut = (backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>) => void;
+
+type Deps = Readonly<{ clock: Clock; idleMs: number; onCut: OnCut }>;
+
+export function createAttempt({ clock, idleMs, onCut }: Deps): Attempt {
+  return async function attempt(backend, method, request, asking, leave) {
+    const { acceptEncoding, signal, onOver, localOnly = false } = asking;
+    const { profile, trustsEnd } = backend.config;
+    const dueMs = deadlineMsOf(method.class, idleMs);
+    const patience = { clock, dueAtMs: clock.monotonic() + dueMs, signal };
+    const sent = {
+      body: request,
+      acceptEncoding,
+      dueMs,
+      fresh: method.class === 'write',
+      extra: localOnly && PROFILES[profile].bigtable ? NO_BIGTABLE : undefined,
+    };
+    const reply = await backend.client.send(sent, signal);
+    const outcome = reply.kind === 'reply' ? await judge(reply, acceptEncoding, trustsEnd, patience) : reply;
+    if (outcome.kind !== 'stream') {
+      leave();
+      return outcome;
+    }
+    const body = watched(outcome.body, signal, (end) => {
+      leave();
+      onOver();
+      if (end.kind === 'cut' && end.reason !== 'cancelled') cut(backend, end);
+    });
+    const reject = () => {
+      body.cancel();
+      cut(backend, { kind: 'cut', reason: 'bad-json', bytes: 0 });
+    };
+    return { ...outcome, body: { ...body, reject } };
+  };
+
+  function cut(backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>): void {
+    onCut(backend, end);
+    backend.markFailed(clock);
+  }
+}
+
+/** The body, cancelled when `signal` aborts; `onEnd` is called once, however it ends. */
+function watched(body: StreamBody, signal: AbortSignal, onEnd: (end: StreamEnd) => void): StreamBody {
+  let piped = false;
+  let over = false;
+  const finish = (end: StreamEnd) => {
+    if (over) return;
+    over = true;
+    signal.removeEventListener('abort', cancel);
+    onEnd(end);
+  };
+  function cancel() {
+    body.cancel();
+    // A body that nobody pipes has nobody else to say that it is over.
+    if (!piped) finish({ kind: 'cut', reason: 'cancelled', bytes: 0 });
+  }
+  if (signal.aborted) cancel();
+  else signal.addEventListener('abort', cancel, { once: true });
+  return {
+    cancel,
+    async pipe(write) {
+      piped = true;
+      const end = await body.pipe(write);
+      finish(end);
+      return end;
+    },
+  };
+}
+
+/** A backend's answer under way, or what is left to say when no backend gave one. */
+export type Reply =
+  | Begun
+  | { readonly kind: 'no-backend' }
+  /** No backend takes a request of this length. */
+  | { readonly kind: 'too-large' }
+  /** The caller left before an answer began. What was sent was sent, so the call is paid for, unless it was `unsent`. */
+  | { readonly kind: 'caller-left'; readonly unsent?: true };
+
+/**
+ * Sends a call to its route's backends, the best first, until one begins an answer. Only before the first byte is
+ * another tried, so no caller ever sees two answers; an error that another backend may mend is the answer when none
+ * does. Aborting `signal` (the caller left) ends the backend's exchange, also in the middle of the answer. Never rejects.
+ */
+export type Forward = (
+  call: Call,
+  route: Extract<Route, { kind: 'forward' }>,
+  asking: Asking,
+) => Promise<Reply>;
+
+/** Who asks, and how. */
+export type Asking = Readonly<{
+  /** The content encodings the caller can read. */
+  acceptEncoding: string;
+  /** Aborts when the caller leaves. */
+  signal: AbortSignal;
+  /** The account that asks. */
+  accountId: number;
+  /** Asks nodes to leave their long-term storage out, because an archive is asked for that. */
+  localOnly?: boolean;
+  /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
+  onOver(): void;
+  /** Called when every backend is full and the call waits for a place; what it gives is called when it waits no longer. */
+  onWait?(): () => void;
+  /** Where the call stands in its batch: of those of a batch that wait for a place, the earliest has it first. */
+  sibling?: Sibling;
+}>;
+
+/** What happens on the way, for metrics and logs. */
+export type ForwardEvents = Readonly<{
+  /** A call waited `ms` for its answer to begin. */
+  onBegun(method: Method, ms: number): void;
+  onFailure: CourseDeps['onFailure'];
+  /** A call that a backend's trouble would have sent to another one was `made`, or the pool's budget was used up. */
+  onRetry(made: boolean): void;
+}>;
+
+type Forwarding = Readonly<{
+  clock: Clock;
+  idleMs: number;
+  attempt: Attempt;
+  budget: RetryBudget;
+  /** A number from 0 up to 1. */
+  random(): number;
+}> &
+  CourseDeps &
+  ForwardEvents;
+
+const NO_BACKEND: Reply = { kind: 'no-backend' };
+const TOO_LARGE: Reply = { kind: 'too-large' };
+const CALLER_LEFT: Reply = { kind: 'caller-left' };
+const LEFT_UNSENT: Reply = { kind: 'caller-left', unsent: true };
+
+/** How often, and how long apart, a call is sent again whose answer nobody knows yet (-32014). */
+const LATER_MAX = 2;
+const LATER_MS_MIN = 200;
+const LATER_MS_MAX = 400;
+
+/** A call's place at one backend. */
+type Stay = Pick<Place, 'backend' | 'leave'>;
+
+/** A place at the next one that still has room. */
+function nextIn(queue: Backend[]): Stay | undefined {
+  for (let backend = queue.shift(); backend !== undefined; backend = queue.shift()) {
+    if (backend.hasRoom) return { backend, leave: backend.enter() };
+  }
+  return undefined;
+}
+
+/** Tells that a call is over at the end of the stream that became its answer, and of no other that was let go of. */
+function overWithAnswer(onOver: () => void) {
+  let hasEnded = false;
+  let wasChosen = false;
+  return {
+    ended() {
+      hasEnded = true;
+      if (wasChosen) onOver();
+    },
+    isAnswer() {
+      wasChosen = true;
+      if (hasEnded) onOver();
+    },
+  };
+}
+
+export function createForward(given: Forwarding): Forward {
+  const { clock, idleMs, attempt, pool, budget, random, onBegun, onRetry } = given;
+
+  return async function forward(call, { name, method, backends }, asking) {
+    const { signal, accountId, onOver } = asking;
+    const body = requestBody(call, name);
+    const startedMs = clock.monotonic();
+    const wish = wishOf(call, method.class);
+    const slotMin = pool.slotMin(wish, accountId);
+    const course = createCourse(given, { name, method, wish, accountId, slotMin });
+    const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
+    if (able.length === 0) return over(TOO_LARGE);
+    const ordered = pool.inOrder(able, wish, accountId, slotMin);
+    const coming = placeAt(
+      ordered,
+      accountId,
+      deadlineMsOf(method.class, idleMs),
+      clock,
+      signal,
+      asking.sibling,
+    );
+    const onPlace = coming instanceof Promise ? asking.onWait?.() : undefined;
+    const place = await coming;
+    onPlace?.();
+    if (signal.aborted) place?.leave();
+    if (signal.aborted) return over(LEFT_UNSENT);
+    if (place === undefined) return over(NO_BACKEND);
+    const queue = [...place.others];
+    let left = Infinity;
+    let waits = 0;
+    budget.earn();
+    for (let at: Stay | undefined = place; at !== undefined; at = nextIn(queue)) {
+      const stream = overWithAnswer(onOver);
+      const outcome = await attempt(at.backend, method, body, { ...asking, onOver: stream.ended }, at.leave);
+      if (signal.aborted && outcome.kind !== 'stream') {
+        at.backend.endTrial();
+        return over(CALLER_LEFT);
+      }
+      const verdict = course.take(at.backend, outcome, queue);
+      if (verdict.kind === 'answer') return begun(verdict.answer, stream.isAnswer);
+      if (verdict.kind === 'stop' || (verdict.later && waits++ === LATER_MAX)) break;
+      if (verdict.later && queue.length === 0) queue.push(at.backend);
+      if (verdict.once) left = Math.min(left, 1);
+      if (queue.length === 0 || left-- === 0 || (verdict.spends && !mayRetry())) break;
+      if (verdict.later) await clock.sleep(LATER_MS_MIN + random() * (LATER_MS_MAX - LATER_MS_MIN), signal);
+      if (signal.aborted) return over(CALLER_LEFT);
+    }
+    const kept = course.kept();
+    if (kept !== undefined) return begun(kept, () => undefined);
+    return over(course.allTooLarge() ? TOO_LARGE : NO_BACKEND);
+
+    /** The permit of an answer under way is given back by its end, which the attempt watches. */
+    function begun(answer: Begun, isAnswer: () => void): Reply {
+      onBegun(method, clock.monotonic() - startedMs);
+      if (answer.kind !== 'stream') return over(answer);
+      isAnswer();
+      return answer;
+    }
+
+    function over(reply: Reply): Reply {
+      onOver();
+      return reply;
+    }
+  };
+
+  function mayRetry(): boolean {
+    const made = budget.take();
+    onRetry(made);
+    return made;
+  }
+}

@@ -1,0 +1,436 @@
+import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib';
+import { unreachable } from '../../shared/brand.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { CLOSE_ARRAY, CLOSE_OBJECT, OPEN_ARRAY, OPEN_OBJECT } from '../json/scan.ts';
+import { createStructure } from '../json/structure.ts';
+import { type Failure, failureOf } from './failure.ts';
+import type { BodyEnd, CutReason, HttpReply, ReplyBody, WritePiece } from './http-connection.ts';
+
+/** Bytes at an answer's beginning in which its slot stands, on every known node. */
+const HEAD_BYTES = 256;
+
+const CONTEXT = /"context":\s*\{(?:"apiVersion":"[^"]*",)?"slot":(\d{1,15})[,}]/;
+const RESULT = /"result":\s*(\d{1,15})[,}]/;
+
+/** The slot that an answer says it was read at: its context's, or the result of `getSlot`; 0 when it says none. */
+export function answerSlot(method: string, answer: Uint8Array): number {
+  return method === 'getSlot' ? slotIn(RESULT, answer) : contextSlot(answer);
+}
+
+/** The slot of an answer's context; 0 when it has none. */
+function contextSlot(answer: Uint8Array): number {
+  return slotIn(CONTEXT, answer);
+}
+
+function slotIn(pattern: RegExp, answer: Uint8Array): number {
+  const head = Buffer.from(answer.buffer, answer.byteOffset, Math.min(answer.length, HEAD_BYTES));
+  return Number(pattern.exec(head.toString('latin1'))?.[1] ?? 0);
+}
+
+/** An answer that has begun. `encoding` is its content-encoding, passed on untouched. */
+export type Begun =
+  /** All of it, held: it is small. */
+  | { readonly kind: 'whole'; readonly bytes: Uint8Array<ArrayBuffer>; readonly encoding: string | undefined }
+  /** Its bytes as they come. */
+  | {
+      readonly kind: 'stream';
+      readonly body: StreamBody;
+      readonly encoding: string | undefined;
+      /** The slot that its first bytes say it was read at; 0 or absent: none. */
+      readonly slot?: number;
+    };
+
+/** A body under way from a backend. Single-use: `pipe` or `cancel` must be called, or a connection stays taken. */
+export type StreamBody = Readonly<{
+  /** Hands on every piece as it comes, waiting where `write` gives a promise. Never rejects. */
+  pipe(write: WritePiece): Promise<StreamEnd>;
+  /** Lets go of it: the backend's connection is closed. */
+  cancel(): void;
+  /** Says that what came is no whole answer, though nobody noticed on its way: it is a cut of the backend's. */
+  reject?(): void;
+}>;
+
+/** How a stream ended. Only `complete` may end the caller's answer cleanly (DESIGN 3.6). */
+export type StreamEnd =
+  | Extract<BodyEnd, { kind: 'complete' }>
+  | { readonly kind: 'cut'; readonly reason: CutReason | 'bad-json'; readonly bytes: number };
+
+/**
+ * Follows the members of an answer's object as far as they tell what it is, however its bytes are cut. A real result
+ * must not wait for what comes behind its first byte; an error or a null may, because another backend may do better.
+ */
+type Beginning = Readonly<{
+  /**
+   * Takes the next bytes. Gives true while the answer is an error, a null, or about to say whether it is one: the name
+   * of a member that tells has begun.
+   */
+  push(bytes: Buffer): boolean;
+}>;
+
+/** The members that tell, whatever stands before them. */
+const TELLING = ['error', 'result'];
+/** No name that tells is longer. */
+const NAME_MAX = 6;
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const LETTER_N = 0x6e;
+const SPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
+
+export function createBeginning(): Beginning {
+  let depth = 0;
+  let inString = false;
+  let escaped = false;
+  /** The name under way or read last at depth 1; one byte longer than any that tells at most. */
+  let name = '';
+  /** Where in a member of the object the next byte lies. */
+  let at: 'name' | 'colon' | 'value' | 'after' = 'name';
+  let verdict: 'saying' | 'result' | undefined;
+
+  function push(bytes: Buffer): boolean {
+    for (const byte of bytes) {
+      if (verdict !== undefined) break;
+      if (inString) inText(byte);
+      else if (!SPACE.has(byte)) outside(byte);
+    }
+    return verdict === 'saying' || (verdict === undefined && isAboutToTell());
+  }
+
+  function isAboutToTell(): boolean {
+    if (at === 'name') return inString && name !== '' && TELLING.some((each) => each.startsWith(name));
+    return at !== 'after' && TELLING.includes(name);
+  }
+
+  function inText(byte: number): void {
+    if (escaped) escaped = false;
+    else if (byte === BACKSLASH) escaped = true;
+    else if (byte === QUOTE) {
+      inString = false;
+      if (at === 'name') at = 'colon';
+      return;
+    }
+    if (at === 'name' && name.length <= NAME_MAX) name += String.fromCharCode(byte);
+  }
+
+  function outside(byte: number): void {
+    if (depth === 1 && at === 'value') begins(byte);
+    if (byte === QUOTE) {
+      inString = true;
+      if (at === 'name') name = '';
+    } else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) depth++;
+    else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) depth--;
+    else if (depth === 1 && byte === COLON) at = 'value';
+    else if (depth === 1 && byte === COMMA) at = 'name';
+  }
+
+  /** A member's value begins. An error that is null says nothing; what follows it will. */
+  function begins(byte: number): void {
+    at = 'after';
+    const isNull = byte === LETTER_N;
+    if (name === 'result') verdict = isNull ? 'saying' : 'result';
+    else if (name === 'error' && !isNull) verdict = 'saying';
+  }
+
+  return { push };
+}
+
+/** No null and no error that matters is longer. */
+export const SAYING_BYTES_MAX = 4_096;
+
+/**
+ * The bytes of a whole answer as they can be read, so that a null or an error is known through compression too;
+ * `undefined` when what is compressed becomes longer than any of them, or cannot be read.
+ */
+export function sayingOf({ bytes, encoding }: Extract<Begun, { kind: 'whole' }>): Uint8Array | undefined {
+  if (encoding === undefined) return bytes;
+  if (bytes.length > SAYING_BYTES_MAX) return undefined;
+  try {
+    return DECODERS[encoding]?.(bytes, { maxOutputLength: SAYING_BYTES_MAX });
+  } catch {
+    return undefined; // it is longer, or not ours to judge
+  }
+}
+
+type Decode = (bytes: Uint8Array, options: { maxOutputLength: number }) => Uint8Array;
+
+const DECODERS: Readonly<Record<string, Decode>> = {
+  gzip: gunzipSync,
+  deflate: inflateSync,
+  br: brotliDecompressSync,
+  zstd: zstdDecompressSync,
+};
+
+/** How long a held body is waited for: until `dueAtMs` of the clock's monotonic time, or until `signal` aborts. */
+type Patience = Readonly<{ clock: Clock; dueAtMs: number; signal: AbortSignal }>;
+
+/** What to do about a body by its next piece: to wait for more, to hand on what came and comes, or to let go of it. */
+export type Choice = 'hold' | 'pass' | 'refuse';
+
+/** What became of a body that was held. */
+type Held =
+  /** It ended while it was held. One that came too late is `stalled`, one whose caller left is `cancelled`. */
+  | { readonly kind: 'ended'; readonly end: BodyEnd; readonly bytes: Uint8Array<ArrayBuffer> }
+  /** It is to be passed on; `pieces` are what has come, which `body` gives first. */
+  | { readonly kind: 'passed'; readonly body: StreamBody; readonly pieces: readonly Buffer[] }
+  /** It was let go of. */
+  | { readonly kind: 'refused' };
+
+/**
+ * Holds a body for as long as `choose`, asked about each piece, says so. It bounds what is held; time is bounded here,
+ * so that neither a body that stalls nor one that drips keeps a call, its place or its permit. Never rejects.
+ */
+export async function hold(
+  body: ReplyBody,
+  choose: (piece: Buffer) => Choice,
+  patience: Patience,
+): Promise<Held> {
+  const pieces: Buffer[] = [];
+  const decided = Promise.withResolvers<Held>();
+  const open = Promise.withResolvers<void>();
+  let write: WritePiece | undefined;
+  let choice: Choice = 'hold';
+  const waited = wait(body, patience);
+  const piped = body.pipe((piece) => {
+    if (write !== undefined) return write(piece);
+    if (choice === 'hold') choice = choose(piece);
+    if (choice !== 'refuse') pieces.push(piece);
+    if (choice === 'hold') return undefined;
+    waited.stop();
+    if (choice === 'refuse') {
+      decided.resolve({ kind: 'refused' });
+      return body.cancel();
+    }
+    decided.resolve({ kind: 'passed', body: { pipe, cancel: body.cancel }, pieces });
+    return open.promise; // nothing more is read before somebody takes it
+  });
+  void piped.then((end) => {
+    waited.stop();
+    const late = end.kind === 'cut' && waited.isLate();
+    const bytes = new Uint8Array(Buffer.concat(pieces));
+    decided.resolve({ kind: 'ended', end: late ? { ...end, reason: 'stalled' } : end, bytes });
+  });
+  return decided.promise;
+
+  async function pipe(given: WritePiece): Promise<BodyEnd> {
+    for (const piece of pieces.splice(0)) {
+      const wait = given(piece);
+      if (wait instanceof Promise) await wait.catch(() => undefined); // a reader that fails cancels by itself
+    }
+    write = given;
+    open.resolve();
+    return piped;
+  }
+}
+
+type Waited = Readonly<{ stop(): void; isLate(): boolean }>;
+
+/** Lets go of the body when its time is over or its caller leaves, unless it is stopped. */
+function wait(body: ReplyBody, { clock, dueAtMs, signal }: Patience): Waited {
+  const over = new AbortController();
+  let late = false;
+  const leave = () => body.cancel();
+  if (signal.aborted) leave();
+  else signal.addEventListener('abort', leave, { once: true });
+  void clock.sleep(Math.max(0, dueAtMs - clock.monotonic()), over.signal).then(() => {
+    if (over.signal.aborted) return;
+    late = true;
+    body.cancel();
+  });
+  return {
+    stop() {
+      over.abort();
+      signal.removeEventListener('abort', leave);
+    },
+    isLate: () => late,
+  };
+}
+
+/** The body with its structure followed: it is cut at the first byte that cannot be JSON, or when it ends too early. */
+function checked(body: StreamBody): StreamBody {
+  const structure = createStructure();
+  return {
+    cancel: body.cancel,
+    async pipe(write) {
+      let broken = false;
+      const end = await body.pipe((piece) => {
+        if (broken) return undefined;
+        if (structure.push(piece)) return write(piece);
+        broken = true;
+        body.cancel();
+        return undefined;
+      });
+      if (broken || (end.kind === 'complete' && !structure.isComplete())) {
+        return { kind: 'cut', reason: 'bad-json', bytes: end.bytes };
+      }
+      return end;
+    },
+  };
+}
+
+/** Answers up to this length are held and sent at once, with a Content-Length; longer ones are streamed. */
+const WHOLE_BYTES_MAX = 65_536;
+
+/**
+ * Judges a reply by its head and first bytes: an answer, or a failure whose body is thrown away. `acceptEncoding` is
+ * what was asked for: a compressed answer to `identity` could be neither spliced into a batch nor read by its
+ * caller. `trustsEnd` says that a body of a known length is complete when its last byte has come. What is held for its
+ * end is waited for with `patience`. Never rejects.
+ */
+export async function judge(
+  { head, body }: HttpReply,
+  acceptEncoding: string,
+  trustsEnd: boolean | undefined,
+  patience: Patience,
+): Promise<Begun | Failure> {
+  const { status, headers, framing } = head;
+  const encoding = encodingOf(headers);
+  if (status !== 200) return refused(status, headers, body, patience);
+  if (!/json/i.test(headers.get('content-type') ?? '')) {
+    return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
+  }
+  if (encoding !== undefined && !accepts(acceptEncoding, encoding)) {
+    return discarded(body, { kind: 'garbage', reason: 'compressed without being asked to' });
+  }
+  const { pieces, ended } = body.begun();
+  if (ended || (framing.kind === 'length' && framing.bytes <= WHOLE_BYTES_MAX))
+    return readWhole(body, encoding, patience);
+  const isTrusted = encoding !== undefined || (trustsEnd ?? framing.kind === 'length');
+  const stream = (passed: StreamBody, first: readonly Buffer[]): Begun => ({
+    kind: 'stream',
+    body: isTrusted ? passed : checked(passed),
+    encoding,
+    slot: encoding === undefined ? slotOf(first) : 0,
+  });
+  if (framing.kind === 'length')
+    return encoding !== undefined || startsAnObject(pieces)
+      ? stream(body, pieces)
+      : discarded(body, NO_OBJECT);
+  // Nobody has said how long it is: what is small, or bad news, is held all the same.
+  const held = await hold(body, encoding === undefined ? untilItTells() : whileComplete(encoding), patience);
+  switch (held.kind) {
+    case 'passed':
+      return stream(held.body, held.pieces);
+    case 'refused':
+      return NO_OBJECT;
+    case 'ended':
+      return wholeOf(held, encoding);
+    default:
+      return unreachable(held);
+  }
+}
+
+/** Statuses by which a front speaks for itself, whatever its body says: our credentials, its limits, its capacity. */
+const OF_THE_FRONT = new Set([401, 403, 413, 429, 503]);
+
+/** A status that is no answer; but some backends put the method's own error into a 4xx or 500. */
+async function refused(
+  status: number,
+  headers: ReadonlyMap<string, string>,
+  body: ReplyBody,
+  patience: Patience,
+): Promise<Begun | Failure> {
+  const failure: Failure = { kind: 'status', status };
+  const isJson = /json/i.test(headers.get('content-type') ?? '') && encodingOf(headers) === undefined;
+  const length = Number(headers.get('content-length') ?? Infinity);
+  if (status < 400 || OF_THE_FRONT.has(status) || !isJson || length > WHOLE_BYTES_MAX)
+    return discarded(body, failure);
+  const whole = await readWhole(body, undefined, patience);
+  return whole.kind === 'whole' && failureOf(whole.bytes) !== undefined ? whole : failure;
+}
+
+/** Whether a caller that accepts these encodings can read this one (RFC 9110 12.5.3). */
+function accepts(acceptEncoding: string, encoding: string): boolean {
+  return acceptEncoding.split(',').some((range) => {
+    const [name = '', ...parameters] = range
+      .trim()
+      .toLowerCase()
+      .split(/\s*;\s*/);
+    const refused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+    return !refused && (name === encoding.toLowerCase() || name === '*');
+  });
+}
+
+function encodingOf(headers: ReadonlyMap<string, string>): string | undefined {
+  const encoding = headers.get('content-encoding');
+  return encoding === undefined || encoding === 'identity' ? undefined : encoding;
+}
+
+const NO_OBJECT: Failure = { kind: 'garbage', reason: 'not a JSON object' };
+
+async function readWhole(
+  body: ReplyBody,
+  encoding: string | undefined,
+  patience: Patience,
+): Promise<Begun | Failure> {
+  if (body.begun().ended) {
+    // Most answers are small and come in one read: they cost no timer.
+    const pieces: Buffer[] = [];
+    const end = await body.pipe((piece) => void pieces.push(piece));
+    return wholeOf({ end, bytes: new Uint8Array(Buffer.concat(pieces)) }, encoding);
+  }
+  const held = await hold(body, () => 'hold', patience);
+  // What is only held ends by itself or is let go of.
+  return held.kind === 'ended' ? wholeOf(held, encoding) : NO_OBJECT;
+}
+
+function wholeOf(
+  { end, bytes }: Pick<Extract<Held, { kind: 'ended' }>, 'end' | 'bytes'>,
+  encoding: string | undefined,
+): Begun | Failure {
+  if (end.kind === 'cut') return { kind: 'no-answer', reason: `a body cut short: ${end.reason}` };
+  if (end.bytes === 0) return { kind: 'garbage', reason: 'an empty body' };
+  return encoding !== undefined || isObject(bytes) ? { kind: 'whole', bytes, encoding } : NO_OBJECT;
+}
+
+/**
+ * Holds an answer that is complete, because only the end of its framing can follow, and one that is an error or a null,
+ * as long as it is small; passes a real result on at its first byte.
+ */
+function untilItTells(): (piece: Buffer) => Choice {
+  const structure = createStructure();
+  const beginning = createBeginning();
+  let bytes = 0;
+  return (piece) => {
+    if (bytes === 0 && !startsAnObject([piece])) return 'refuse';
+    bytes += piece.length;
+    if (!structure.push(piece)) return 'refuse';
+    const tells = beginning.push(piece);
+    return bytes <= WHOLE_BYTES_MAX && (tells || structure.isComplete()) ? 'hold' : 'pass';
+  };
+}
+
+/** Holds a compressed answer when the first that comes of it is all of a null or an error: such are short. */
+function whileComplete(encoding: string): (piece: Buffer) => Choice {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  return (piece) => {
+    pieces.push(piece);
+    bytes += piece.length;
+    if (bytes > SAYING_BYTES_MAX) return 'pass';
+    const whole = { kind: 'whole', bytes: new Uint8Array(Buffer.concat(pieces)), encoding } as const;
+    const saying = sayingOf(whole);
+    // zstd gives what it has of a frame that is cut.
+    return saying !== undefined && isObject(saying) ? 'hold' : 'pass';
+  };
+}
+
+function isObject(bytes: Uint8Array): boolean {
+  const structure = createStructure();
+  const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  return structure.push(all) && structure.isComplete() && startsAnObject([all]);
+}
+
+function slotOf([first]: readonly Buffer[]): number {
+  return first === undefined ? 0 : contextSlot(first);
+}
+
+function startsAnObject(pieces: readonly Buffer[]): boolean {
+  return pieces.every((piece, i) => i > 0 || /^[ \t\r\n]*(?:\{|$)/.test(piece.toString('latin1', 0, 64)));
+}
+
+function discarded(body: ReplyBody, failure: Failure): Failure {
+  body.cancel();
+  return failure;
+}

@@ -1,0 +1,250 @@
+import type { Clock } from '../../shared/clock.ts';
+import { PROFILES } from '../../shared/config/profiles.ts';
+import type { MethodClass } from '../methods/table.ts';
+import type { Call } from '../request/envelope.ts';
+import { type Backend, type Commitment, COMMITMENTS, isLiveNode, preference, type View } from './backend.ts';
+import { createWatch, shareBack, type WatchOptions } from './health.ts';
+
+/** What a call asks of the chain that its backend has. */
+export type Wish = Readonly<{
+  /** At which commitment it reads; `undefined`: it does not read the chain's present state, so no slot is compared. */
+  commitment: Commitment | undefined;
+  /** `minContextSlot`; 0 without one. */
+  slotMin: number;
+}>;
+
+const NONE: Wish = { commitment: undefined, slotMin: 0 };
+const FINALIZED: Wish = { commitment: 'finalized', slotMin: 0 };
+const PROCESSED: Wish = { commitment: 'processed', slotMin: 0 };
+
+/** Classes of methods that read the chain as it is now. */
+const READS_NOW: ReadonlySet<MethodClass> = new Set(['light', 'scan']);
+
+/**
+ * The wish of a call, found by its words and not by parsing: it only chooses among backends, each of which reads the
+ * parameters itself. Without a commitment it is `finalized`, except that `getSignatureStatuses` reads the newest bank.
+ */
+export function wishOf({ method, params }: Call, kind: MethodClass): Wish {
+  if (method === 'getSignatureStatuses') return PROCESSED;
+  const readsNow = READS_NOW.has(kind);
+  if (params === undefined || params.length > CONFIG_BYTES_MAX) return readsNow ? FINALIZED : NONE;
+  const bytes = Buffer.from(params.buffer, params.byteOffset, params.length);
+  const atSlot = bytes.indexOf('"minContextSlot"');
+  const slotMin =
+    atSlot === -1 ? 0 : Number(SLOT.exec(bytes.toString('latin1', atSlot, atSlot + 64))?.[1] ?? 0);
+  if (!readsNow) return slotMin === 0 ? NONE : { commitment: undefined, slotMin };
+  // Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
+  const at = bytes.indexOf('"commitment"');
+  if (bytes.includes(BACKSLASH) || bytes.indexOf('"commitment"', at + 1) > at)
+    return { commitment: undefined, slotMin };
+  if (at === -1) return slotMin === 0 ? FINALIZED : { commitment: 'finalized', slotMin };
+  const named = NAME.exec(bytes.toString('latin1', at, at + 64))?.[1];
+  return { commitment: COMMITMENTS.find((commitment) => commitment === named), slotMin };
+}
+
+const BACKSLASH = 0x5c;
+
+/** Longer parameters are lists and transactions; nobody looks through megabytes for a hint. */
+const CONFIG_BYTES_MAX = 65_536;
+const SLOT = /^"minContextSlot"\s*:\s*(\d{1,15})/;
+const NAME = /^"commitment"\s*:\s*"(\w+)"/;
+
+/** The highest slot that each account has been shown, by commitment, so that it is never shown an older chain. */
+type Seen = Readonly<{
+  /** 0: none, or none lately. */
+  highest(accountId: number, commitment: Commitment): number;
+  note(accountId: number, commitment: Commitment, slot: number): void;
+}>;
+
+/** A slot is forgotten one to two of these after it was shown: by then every node of the pool has passed it. */
+const KEPT_MS = 60_000;
+
+type Slots = Record<Commitment, number>;
+type Generation = Map<number, Slots>;
+
+/**
+ * Bounded by the accounts active within two minutes: two generations, the older one dropped whole. A slot belongs to the
+ * generation that it was shown in, so that one that was a lie is gone soon, however active its account is.
+ */
+export function createSeen(clock: Clock): Seen {
+  let young: Generation = new Map();
+  let old: Generation = new Map();
+  let dueMs = clock.monotonic() + KEPT_MS;
+
+  function turn(): void {
+    const nowMs = clock.monotonic();
+    if (nowMs < dueMs) return;
+    old = nowMs >= dueMs + KEPT_MS ? new Map() : young;
+    young = new Map();
+    dueMs = nowMs + KEPT_MS;
+  }
+
+  return {
+    highest(accountId, commitment) {
+      turn();
+      return Math.max(young.get(accountId)?.[commitment] ?? 0, old.get(accountId)?.[commitment] ?? 0);
+    },
+    note(accountId, commitment, slot) {
+      turn();
+      const slots = young.get(accountId) ?? { processed: 0, confirmed: 0, finalized: 0 };
+      slots[commitment] = Math.max(slots[commitment], slot);
+      young.set(accountId, slots);
+    },
+  };
+}
+
+/** How good a choice is; a lower one is asked earlier, and the worst still serves when there is no other. */
+const GOOD = 0;
+/** Well, and known to be behind the slot that the caller needs. */
+const BEHIND = 1;
+/** Just back, and this caller is not yet given back to it. */
+const RETURNING = 2;
+/** Left out, but alive: its chain is older than the pool's. */
+const LATE = 3;
+/** Failed a moment ago, says itself that it is not well, or does not answer at all. */
+const FAILING = 4;
+
+type Choice = Readonly<{ backend: Backend; rank: number; tip: number; score: number }>;
+
+/**
+ * The backends in the order in which a call of the account asks them: the good ones as the account prefers them, then
+ * those that are behind, newest first, then the others. `slotMin` is the slot that the call's answer must reach; 0: any.
+ */
+export function inOrder(
+  able: readonly Backend[],
+  accountId: number,
+  { commitment }: Wish,
+  slotMin: number,
+  clock: Clock,
+): readonly Backend[] {
+  if (able.length < 2) return able;
+  const nowMs = clock.monotonic();
+  const choices = able.map((backend): Choice => {
+    const score = preference(accountId, backend.number);
+    const tip = tipOf(backend.view, commitment);
+    return { backend, rank: rankOf(backend, score, tip), tip, score };
+  });
+  return choices.toSorted(better).map(({ backend }) => backend);
+
+  function rankOf(backend: Backend, score: number, tip: number): number {
+    const { standing, config } = backend;
+    if (backend.isFailing(clock)) return FAILING;
+    if (standing.out === 'lagging' || standing.out === 'stalled') return LATE;
+    if (standing.out !== undefined) return FAILING;
+    if (score / 2 ** 32 > shareBack(standing, nowMs)) return RETURNING;
+    if (commitment === 'processed' && !PROFILES[config.profile].processed) return BEHIND;
+    return slotMin > 0 && tip > 0 && tip < slotMin ? BEHIND : GOOD;
+  }
+}
+
+/** The slot by which a backend is compared; a call without a commitment of its own may mean the newest bank. */
+function tipOf({ tip }: View, commitment: Commitment | undefined): number {
+  return commitment === undefined ? Math.max(tip.processed, tip.confirmed, tip.finalized) : tip[commitment];
+}
+
+function better(a: Choice, b: Choice): number {
+  if (a.rank !== b.rank) return a.rank - b.rank;
+  if ((a.rank === BEHIND || a.rank === LATE) && a.tip !== b.tip) return b.tip - a.tip;
+  return b.score - a.score;
+}
+
+/** Slots that no backend has, both ends included. */
+export type Gap = Readonly<{ from: number; to: number }>;
+
+/** All backends together: which one a call should ask, and how they stand. */
+export type Pool = Readonly<{
+  /** The slot that the answer of this call must reach: what it asks for, or what its account has been shown; 0: any. */
+  slotMin(wish: Wish, accountId: number): number;
+  /** `able`, the best first. */
+  inOrder(able: readonly Backend[], wish: Wish, accountId: number, slotMin: number): readonly Backend[];
+  /** An answer told the slot it was read at. */
+  learn(backend: Backend, wish: Wish, accountId: number, slot: number): void;
+  /** Looks at every backend once, for a second at most. Never rejects. */
+  look(signal: AbortSignal): Promise<void>;
+  /** The lowest block that any of them has, long-term storage included; `undefined` until all with history told. */
+  floor(): number | undefined;
+  /** Whether one that serves accounts is well. */
+  isHealthy(): boolean;
+}>;
+
+export type PoolOptions = WatchOptions &
+  Readonly<{
+    /** The lowest slots that no backend has; `undefined`: there are none, or not enough is known. */
+    historyGap(backends: readonly Backend[]): Gap | undefined;
+    /** Told when slots are found that no backend has, or when there are none any more. */
+    onGap(gap: Gap | undefined): void;
+  }>;
+
+export function createPool({ backends, clock, historyGap, onGap, ...options }: PoolOptions): Pool {
+  const seen = createSeen(clock);
+  const watch = createWatch({ backends, clock, ...options });
+  let hasGap = false;
+
+  async function look(signal: AbortSignal): Promise<void> {
+    await watch.look(signal);
+    const gap = historyGap(backends);
+    if ((gap !== undefined) !== hasGap) onGap(gap);
+    hasGap = gap !== undefined;
+  }
+
+  function floor(): number | undefined {
+    const holders = backends.filter(
+      ({ config, standing }) => config.lanes.includes('archive') && standing.out !== 'of another chain',
+    );
+    const reaches = holders.map((backend) => watch.extentOf(backend)?.reach);
+    const known = reaches.filter((reach) => reach !== undefined);
+    return known.length === 0 || known.length < reaches.length ? undefined : Math.min(...known);
+  }
+
+  return {
+    slotMin({ commitment, slotMin }, accountId) {
+      if (backends.length < 2) return 0;
+      return commitment === undefined ? slotMin : Math.max(slotMin, seen.highest(accountId, commitment));
+    },
+    inOrder: (able, wish, accountId, slotMin) =>
+      inOrder(able.filter(isOfThisChain), accountId, wish, slotMin, clock),
+    learn({ view }, { commitment }, accountId, slot) {
+      if (commitment === undefined || slot === 0 || backends.length < 2) return;
+      view.tip[commitment] = Math.max(view.tip[commitment], slot);
+      seen.note(accountId, commitment, slot);
+    },
+    look,
+    floor,
+    isHealthy: () =>
+      backends.some(({ config, standing }) => isLiveNode(config) && standing.out === undefined),
+  };
+}
+
+/** Nobody is answered from another chain, and least of all sent to it, however bad the others are. */
+function isOfThisChain({ standing }: Backend): boolean {
+  return standing.out !== 'of another chain';
+}
+
+/**
+ * How many calls of the whole pool may be sent a second time because a backend failed. A backend that is down must not
+ * double the load on the others, and an outage of all must not multiply it (Google SRE book, chapter 21).
+ */
+export type RetryBudget = Readonly<{
+  /** One more call was sent for the first time. */
+  earn(): void;
+  /** Takes a retry; false when there is none left. */
+  take(): boolean;
+}>;
+
+/** One retry for each ten calls; what a quiet minute saves up is enough for the calls that a dying node takes along. */
+const PER_CALL = 0.1;
+const SAVED_MAX = 200;
+
+export function createRetryBudget(): RetryBudget {
+  let retries = SAVED_MAX;
+  return {
+    earn() {
+      retries = Math.min(SAVED_MAX, retries + PER_CALL);
+    },
+    take() {
+      if (retries < 1) return false;
+      retries--;
+      return true;
+    },
+  };
+}
