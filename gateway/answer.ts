@@ -2,19 +2,20 @@ import type { Plan } from '../shared/config/plans.ts';
 import type { Prices } from '../shared/config/prices.ts';
 import { carriedKey } from '../shared/keys/carrier.ts';
 import type { Caller } from '../shared/keys/identify.ts';
-import type { Charging } from './limits/charge.ts';
+import type { Charge, Charging } from './limits/charge.ts';
 import { priceOf } from './limits/price.ts';
 import type { ScanPermits } from './limits/scan-permits.ts';
 import { corsFields, preflight, readBody, refusalOfHead } from './request/http.ts';
 import type { IdentifyCaller, Peers } from './request/auth.ts';
 import { type Envelope, type Malformed, readEnvelope } from './request/envelope.ts';
-import { isScan, type Respond, workFor } from './respond/respond.ts';
+import { isScan, planCall } from './respond/planned-call.ts';
+import type { Respond } from './respond/respond.ts';
 import { type Refusal, refuse } from './respond/refusal.ts';
 import type { RouteOf } from './upstream/router.ts';
 import type { Usage } from './usage/usage.ts';
 
 /** Answers one RPC request with a finished Response. */
-export type AnswerRequest = (request: Request, peers: Peers) => Promise<Response>;
+export type AnswerRequest = (request: Request, peers: Peers) => Response | Promise<Response>;
 
 /** What may change while the gateway runs: plans and prices, reloaded from the config. */
 export type Terms = Readonly<{ plans: ReadonlyMap<string, Plan>; prices: Prices }>;
@@ -28,7 +29,7 @@ export type Stages = Readonly<{
   charging: Charging;
   permits: ScanPermits;
   respond: Respond;
-  usage: Pick<Usage, 'tally' | 'refused'>;
+  usage: Pick<Usage, 'begin' | 'refused'>;
   /** Told of every request that was refused before a backend was asked. */
   onOutcome(outcome: Refusal['kind']): void;
 }>;
@@ -48,67 +49,68 @@ export function createAnswer({
   usage,
   onOutcome,
 }: Stages) {
-  return async function answer(request: Request, peers: Peers): Promise<Response> {
+  return function answer(request: Request, peers: Peers): Response | Promise<Response> {
     if (request.method === 'OPTIONS') return preflight(request.headers);
-    const refused = refuserOf(request, onOutcome);
     const wrong = refusalOfHead(request);
-    if (wrong !== undefined) return refusedUnread(wrong);
+    if (wrong !== undefined) return refuseUnread(wrong, request, peers);
+    return readBody(request, bodyBytesMax).then((body) => {
+      if (body.kind === 'caller-left') return new Response(null, { status: 400 });
+      return body.kind === 'body'
+        ? answerBody(body.bytes, request, peers)
+        : refuseUnread(body, request, peers);
+    });
+  };
 
-    const body = await readBody(request, bodyBytesMax);
-    if (body.kind === 'caller-left') return new Response(null, { status: 400 });
-    if (body.kind !== 'body') return refusedUnread(body);
-
+  function answerBody(body: Buffer, request: Request, peers: Peers): Response | Promise<Response> {
     const identity = identify(carriedKey(request.headers, request.url), request, peers);
-    if (identity.kind !== 'known') return refused(identity, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
+    if (identity.kind !== 'known')
+      return refuseRequest(request, identity, readEnvelope(body, REFUSED_BATCH_MAX));
 
     const { caller } = identity;
     const { plans, prices } = terms();
-    const plan = planOf(caller, plans);
+    const plan = caller.plan === undefined ? undefined : plans.get(caller.plan);
     if (plan === undefined)
-      return refused({ kind: 'invalid-key' }, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
+      return refuseRequest(request, { kind: 'invalid-key' }, readEnvelope(body, REFUSED_BATCH_MAX));
 
-    const envelope = readEnvelope(body.bytes, plan.batchMax);
-    if (envelope.kind === 'malformed') return counted(envelope);
+    const envelope = readEnvelope(body, plan.batchMax);
+    if (envelope.kind === 'malformed') return refuseCaller(request, caller, envelope);
     if (envelope.kind === 'single' && envelope.element.kind === 'invalid') {
-      return counted({ kind: 'malformed', code: -32600, reason: envelope.element.reason }, envelope);
+      const { reason } = envelope.element;
+      return refuseCaller(request, caller, { kind: 'malformed', code: -32600, reason }, envelope);
     }
 
     const elements = envelope.kind === 'single' ? [envelope.element] : envelope.elements;
-    const works = elements.map((element) => workFor(element, routeOf, prices));
-    if (works.some(isScan) && !permits.hasRoom(caller.accountId, plan.scans)) {
-      return counted({ kind: 'over-scans', max: plan.scans }, envelope);
-    }
-    const tally = usage.tally(caller, elements, works);
-    const price = { ...priceOf(works), bill: tally };
-    const charge = await charging.charge(caller, plan, price);
-    if (charge.kind !== 'charged') return counted(charge, envelope);
-    tally.admit();
+    const planned = elements.map((element) => planCall(element, routeOf, prices));
+    if (planned.some(isScan) && !permits.hasRoom(caller.accountId, plan.scans))
+      return refuseCaller(request, caller, { kind: 'over-scans', max: plan.scans }, envelope);
 
-    return respond({ request, envelope, works, caller, plan, price, charge, tally });
+    const counted = usage.begin(caller, planned);
+    const { calls, credits } = priceOf(planned);
+    const admit = (charge: Charge): Response | Promise<Response> => {
+      if (charge.kind !== 'charged') return refuseCaller(request, caller, charge, envelope);
+      counted.admit();
+      return respond({ request, envelope, planned, caller, plan, credits, charge, usage: counted });
+    };
+    const charge = charging.charge(caller, plan, { calls, credits, bill: counted });
+    return charge instanceof Promise ? charge.then(admit) : admit(charge);
+  }
 
-    /** Refuses a request of a known caller. */
-    function counted(refusal: Refusal, to?: Envelope): Response {
-      usage.refused(caller, to);
-      return refused(refusal, to);
-    }
+  /** Refuses a request of a known caller. */
+  function refuseCaller(request: Request, caller: Caller, refusal: Refusal, to?: Envelope): Response {
+    usage.refused(caller, to);
+    return refuseRequest(request, refusal, to);
+  }
 
-    /** Refuses a request that was not read; whose it is, is asked only to count it. */
-    function refusedUnread(refusal: Refusal): Response {
-      const identity = identify(carriedKey(request.headers, request.url), request, peers);
-      if (identity.kind === 'known') usage.refused(identity.caller, undefined);
-      return refused(refusal);
-    }
-  };
-}
+  /** Refuses a request that was not read; its caller is looked up only to count it. */
+  function refuseUnread(refusal: Refusal, request: Request, peers: Peers): Response {
+    const identity = identify(carriedKey(request.headers, request.url), request, peers);
+    if (identity.kind === 'known') usage.refused(identity.caller, undefined);
+    return refuseRequest(request, refusal);
+  }
 
-/** Refuses this request, in a form that its page may read. */
-function refuserOf({ headers }: Request, onOutcome: Stages['onOutcome']) {
-  return function refused(refusal: Refusal, to?: Envelope | Malformed): Response {
+  /** Refuses a request, in a form that its page may read. */
+  function refuseRequest(request: Request, refusal: Refusal, to?: Envelope | Malformed): Response {
     onOutcome(refusal.kind);
-    return refuse(refusal, to, corsFields(headers));
-  };
-}
-
-function planOf({ plan }: Caller, plans: ReadonlyMap<string, Plan>): Plan | undefined {
-  return plan === undefined ? undefined : plans.get(plan);
+    return refuse(refusal, to, corsFields(request.headers));
+  }
 }

@@ -17,7 +17,9 @@ import { type Limits, limitsAlone, limitsShared, type Sharing } from './limits/l
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { Hosts } from './replica/hosts.ts';
 import { createFailedKeys, createIdentifyCaller } from './request/auth.ts';
+import { createSend } from './respond/planned-call.ts';
 import { createRespond } from './respond/respond.ts';
+import { createDirect } from './upstream/direct.ts';
 import { withPoolAnswers, withStatusRule } from './respond/rules.ts';
 import { Backend, TURN_SECONDS } from './upstream/backend.ts';
 import { createAttempt, createForward, type ForwardEvents, type OnCut } from './upstream/forward.ts';
@@ -98,10 +100,11 @@ export function createGateway(deps: Deps): Gateway {
   const attempt = createAttempt({ clock, idleMs, onCut });
   const budget = createRetryBudget();
   const forward = createForward({ clock, idleMs, attempt, pool, budget, random, ...events });
+  const direct = createDirect({ clock, idleMs, pool, budget, forward, onBegun: events.onBegun });
+  const byRule = withPoolAnswers(withStatusRule(withHistory(forward, clock)), pool);
   const respond = createRespond({
-    forward: withPoolAnswers(withStatusRule(withHistory(forward, clock)), pool),
+    send: createSend(direct, byRule, permits),
     charging,
-    permits,
     onCall: metrics.call,
     onOutcome: metrics.outcome,
     beat: (signal) => clock.sleep(BEAT_MS, signal),

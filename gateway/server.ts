@@ -69,7 +69,7 @@ function createApp(
   { shared, leaving }: AppOptions,
 ) {
   const route: AnswerRequest = (request, peers) =>
-    leaving.hasBegun() ? leaving.last(answer(request, peers)) : answer(request, peers);
+    leaving.hasBegun() ? leaving.last(Promise.resolve(answer(request, peers))) : answer(request, peers);
   return new Elysia({
     serve: {
       // The system's clock for idle connections ticks every four seconds: below eight it would cut what is not idle.

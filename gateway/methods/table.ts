@@ -8,9 +8,37 @@ export type Method = Readonly<{
   lane: Lane;
   class: MethodClass;
   declared: boolean;
+  /** One attempt at one backend nearly always answers it: a read without a rule of its own. */
+  direct: boolean;
+  /** Identical calls that are under way at the same moment may have one answer: reads that are no caller's own. */
+  shared?: boolean;
   /** The method that it is another name of, and is priced as. */
   like?: string;
 }>;
+
+/** Methods whose answer is also made by a rule of ours (`respond/rules.ts`). */
+const RULED = new Set<string>(['getSignatureStatuses', 'getHealth']);
+
+/**
+ * Reads of the present state that tell their slot, so that it can be seen whether the answer is new enough, and what
+ * every caller of a node is told alike. Not those that must be asked at a moment: statuses, simulations, fees of a message.
+ */
+const SHARED = new Set<string>([
+  'getAccountInfo',
+  'getMultipleAccounts',
+  'getBalance',
+  'getTokenSupply',
+  'getTokenAccountBalance',
+  'getSlot',
+  'getLatestBlockhash',
+  'getVersion',
+  'getGenesisHash',
+  'getEpochSchedule',
+  'getInflationGovernor',
+  'getInflationRate',
+  'getMinimumBalanceForRentExemption',
+  'getStakeMinimumDelegation',
+]);
 
 const ASSET_METHODS = [
   'getAsset',
@@ -114,7 +142,7 @@ export const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
 ]);
 
 /** What a method that only a backend's config knows is taken for. */
-export const DECLARED_UNKNOWN: Method = { lane: 'state', class: 'light', declared: true };
+export const DECLARED_UNKNOWN: Method = { lane: 'state', class: 'light', declared: true, direct: true };
 
 const SUBSCRIPTION =
   /^(account|block|logs|program|root|signature|slot|slotsUpdates|vote)(Subscribe|Unsubscribe)$/;
@@ -124,17 +152,24 @@ export function isSubscription(method: string): boolean {
   return SUBSCRIPTION.test(method);
 }
 
+function isDirect(lane: Lane, name: string): boolean {
+  return (lane === 'state' || lane === 'assets') && !RULED.has(name);
+}
+
 function rows(lane: Lane, kind: MethodClass, names: readonly string[]): [string, Method][] {
-  return names.map((name) => [name, { lane, class: kind, declared: false }]);
+  return names.map((name) => [
+    name,
+    { lane, class: kind, declared: false, direct: isDirect(lane, name), shared: SHARED.has(name) },
+  ]);
 }
 
 /** The name in snake case that the asset server knew the method by first, and still does (das_api `builder.rs`). */
 function originally(like: string): [string, Method][] {
   if (NEVER_IN_SNAKE_CASE.has(like)) return [];
   const name = like.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return [[name, { lane: 'assets', class: 'asset', declared: false, like }]];
+  return [[name, { lane: 'assets', class: 'asset', declared: false, direct: true, like }]];
 }
 
 function declared(lane: Lane, kind: MethodClass, names: readonly string[]): [string, Method][] {
-  return names.map((name) => [name, { lane, class: kind, declared: true }]);
+  return names.map((name) => [name, { lane, class: kind, declared: true, direct: isDirect(lane, name) }]);
 }

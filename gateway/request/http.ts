@@ -10,7 +10,7 @@ export function refusalOfHead({
 }: Pick<Request, 'method' | 'headers'>): HeadRefusal | undefined {
   if (method !== 'POST') return headers.has('upgrade') ? NO_WEBSOCKET : NOT_POST;
   const type = headers.get('content-type');
-  if (type === null || !JSON_TYPE.test(type)) return NOT_JSON;
+  if (type === null || (type !== 'application/json' && !JSON_TYPE.test(type))) return NOT_JSON;
   const encoding = headers.get('content-encoding');
   return encoding === null || encoding === 'identity' ? undefined : NOT_PLAIN;
 }
@@ -30,28 +30,36 @@ const NOT_PLAIN: HeadRefusal = { kind: 'not-json', reason: 'A compressed request
 export type BodyRefusal = { readonly kind: 'body-too-large'; readonly isEndless: boolean };
 
 export type Body =
-  { readonly kind: 'body'; readonly bytes: Uint8Array } | BodyRefusal | { readonly kind: 'caller-left' };
+  { readonly kind: 'body'; readonly bytes: Buffer } | BodyRefusal | { readonly kind: 'caller-left' };
 
-/** Reads at most `bytesMax` bytes; a longer body is told without reading the rest. Never rejects. */
-export async function readBody(request: Request, bytesMax: number): Promise<Body> {
+/** Reads at most `bytesMax` bytes; of a longer body the rest is not read. Never rejects. */
+export function readBody(request: Request, bytesMax: number): Promise<Body> {
   const length = request.headers.get('content-length');
-  if (length !== null && Number(length) > bytesMax) return tooLarge(Number(length) > READ_OUT_BYTES_MAX);
-  try {
-    // The listener reads no more than the declared length, so the fast whole read cannot exceed it.
-    if (length !== null) return { kind: 'body', bytes: new Uint8Array(await request.arrayBuffer()) };
-    return await readChunks(request.body, bytesMax);
-  } catch {
-    return { kind: 'caller-left' };
-  }
+  if (length === null) return readChunks(request.body, bytesMax);
+  if (Number(length) > bytesMax) return Promise.resolve(tooLarge(Number(length) > READ_OUT_BYTES_MAX));
+  // The listener reads no more than the declared length, so the fast whole read cannot exceed it.
+  return request.arrayBuffer().then(bodyFrom, callerLeft);
+}
+
+function bodyFrom(buffer: ArrayBuffer): Body {
+  return { kind: 'body', bytes: Buffer.from(buffer) };
+}
+
+function callerLeft(): Body {
+  return { kind: 'caller-left' };
 }
 
 async function readChunks(stream: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<Body> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of stream ?? []) {
-    bytes += chunk.length;
-    if (bytes > bytesMax) return tooLarge(true);
-    chunks.push(chunk);
+  try {
+    for await (const chunk of stream ?? []) {
+      bytes += chunk.length;
+      if (bytes > bytesMax) return tooLarge(true);
+      chunks.push(chunk);
+    }
+  } catch {
+    return callerLeft();
   }
   return { kind: 'body', bytes: Buffer.concat(chunks) };
 }

@@ -1,8 +1,25 @@
+import { unreachable } from '../../shared/brand.ts';
+import type { Charging } from '../limits/charge.ts';
+import type { Asking, Reply } from '../upstream/forward.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
+import { countedBody } from '../usage/usage.ts';
+import {
+  type Admitted,
+  type ForwardCall,
+  isMethodError,
+  isUnanswered,
+  type Outcome,
+  outcomeOf,
+  type PlannedCall,
+  type Refund,
+  refundsOf,
+  type Send,
+} from './planned-call.ts';
+import { INVALID_REQUEST, NO_BACKEND, rpcError } from './refusal.ts';
 
 /** One element's answer, ready to be spliced. */
 export type Part =
-  /** `onSent` is told when the bytes were handed to the caller's connection. */
+  /** `onSent` is called when the bytes were handed to the caller's connection. */
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer>; onSent?(): void }
   /** `mayRepeat` says that the call may be asked again, so that its answer may be let go before its turn. */
   | { readonly kind: 'stream'; readonly body: StreamBody; readonly mayRepeat?: boolean };
@@ -135,6 +152,8 @@ export function createLine(starts: readonly Start[], parallelMax: number, signal
 
 /** Calls of one batch under way at once. */
 const PARALLEL_MAX = 8;
+/** Small answers are gathered up to so many bytes, and sent as one; more is sent as it comes. */
+const GATHERED_BYTES_MAX = 262_144;
 
 const OPEN = Buffer.from('[');
 const COMMA = Buffer.from(',');
@@ -145,23 +164,75 @@ const SPACE = Buffer.from(' ');
 export type Beat = (signal: AbortSignal) => Promise<void>;
 
 /**
- * The answers as one JSON array in the batch's order, spliced as bytes, holding one chunk at a time. A later answer
- * that is large waits at its backend, or is asked for again when an earlier call needs its place (`line.ts`). When one breaks off after its first byte the whole stream fails, so that the
- * caller's connection is cut, and `onCut` is told its place. `abort` ends every call; it is fired when the caller
- * leaves.
+ * The answers as one JSON array in the batch's order, spliced as bytes: whole when all are small and come soon, else a
+ * stream that holds one chunk at a time. A later answer that is large waits at its backend, or is asked for again when
+ * an earlier call needs its place. When one breaks off after its first byte the whole stream fails, so that the caller's
+ * connection is cut, and `onCut` is told its place. `abort` ends every call; it is fired when the caller leaves.
  */
-export function streamBatch(
+export function spliceBatch(
   starts: readonly Start[],
   abort: AbortController,
   onCut: (place: number) => void,
   beat: Beat,
+): Promise<Uint8Array<ArrayBuffer> | ReadableStream> {
+  const line = createLine(starts, PARALLEL_MAX, abort.signal);
+  const pieces: Uint8Array[] = [];
+  const sent: (() => void)[] = [];
+  const gathered = new AbortController();
+  let bytes = 0;
+  let next = 0;
+  const { promise, resolve } = Promise.withResolvers<Uint8Array<ArrayBuffer> | ReadableStream>();
+  // The caller's connection must not look idle: after a beat it is given what there is.
+  void beat(gathered.signal).then(stream);
+  turn();
+  return promise;
+
+  /** Gathers the answer whose turn it is, and then the next ones. */
+  function turn(): void {
+    if (next === starts.length) return finish();
+    void line.turn(next).then((part) => {
+      if (gathered.signal.aborted) return;
+      if (abort.signal.aborted || part.kind === 'stream' || bytes > GATHERED_BYTES_MAX) return stream();
+      pieces.push(next === 0 ? OPEN : COMMA, part.bytes);
+      bytes += part.bytes.length;
+      if (part.onSent !== undefined) sent.push(part.onSent);
+      next++;
+      turn();
+    });
+  }
+
+  function finish(): void {
+    gathered.abort();
+    pieces.push(CLOSE);
+    resolve(new Uint8Array(Buffer.concat(pieces)));
+    for (const onSent of sent) onSent();
+  }
+
+  function stream(): void {
+    if (gathered.signal.aborted) return;
+    gathered.abort();
+    resolve(streamFrom(line, starts.length, next, Buffer.concat(pieces), sent, { abort, onCut, beat }));
+  }
+}
+
+type Stream = Readonly<{ abort: AbortController; onCut: (place: number) => void; beat: Beat }>;
+
+/** The array from `first` on, behind the bytes of what stands before it. */
+function streamFrom(
+  line: Line,
+  count: number,
+  first: number,
+  before: Buffer,
+  sent: readonly (() => void)[],
+  { abort, onCut, beat }: Stream,
 ): ReadableStream {
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',
     async pull(controller) {
       try {
-        const line = createLine(starts, PARALLEL_MAX, abort.signal);
-        for (const i of starts.keys()) {
+        if (before.length > 0) await controller.write(before);
+        for (const onSent of sent) onSent();
+        for (let i = first; i < count; i++) {
           await controller.write(i === 0 ? OPEN : COMMA);
           abort.signal.throwIfAborted();
           const part = await whileBeating(line.turn(i), beat, () => controller.write(SPACE));
@@ -216,4 +287,123 @@ async function writePart(controller: ReadableStreamDirectController, part: Part)
   }
   const end = await part.body.pipe((piece) => controller.write(piece));
   return end.kind === 'complete';
+}
+
+type Parts = Readonly<{
+  send: Send;
+  charging: Pick<Charging, 'refund'>;
+  onCall(method: string, outcome: Outcome): void;
+  beat: Beat;
+}>;
+
+/** An element of a batch that is answered, and how often its answer was begun. */
+type Answered = {
+  readonly place: number;
+  readonly planned: Exclude<PlannedCall, { kind: 'notification' }>;
+  asks: number;
+};
+
+/** The body of the answer to a batch; `undefined` when it has notifications alone. */
+export type AnswerBatch = (
+  admitted: Admitted,
+) => Promise<Uint8Array<ArrayBuffer> | ReadableStream> | undefined;
+
+export function createBatch({ send, charging, onCall, beat }: Parts): AnswerBatch {
+  return function answerBatch(admitted) {
+    const { request, usage } = admitted;
+    const abort = new AbortController();
+    const refund = refundsOf(charging, admitted);
+    const answered = admitted.planned.flatMap((planned, place): Answered[] =>
+      planned.kind === 'notification' ? [] : [{ place, planned, asks: 0 }],
+    );
+    if (answered.length === 0) return undefined;
+    // What was never sent costs nothing, whoever broke the batch off.
+    const refundUnsent = () => answered.forEach(({ place, asks }) => asks === 0 && refund(place));
+    abort.signal.addEventListener('abort', refundUnsent, { once: true });
+    // The caller may have left while the charge was written; an aborted signal fires no event.
+    const leave = () => abort.abort(request.signal.reason);
+    if (request.signal.aborted) leave();
+    else request.signal.addEventListener('abort', leave, { once: true });
+    const starts = answered.map((one) => startOf(one, admitted, refund, abort.signal));
+    return spliceBatch(starts, abort, refundFrom, beat);
+
+    /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
+    function refundFrom(first: number): void {
+      if (request.signal.aborted) return;
+      for (const { place } of answered.slice(first)) {
+        refund(place);
+        usage.error(place);
+      }
+    }
+  };
+
+  /** Begins the answer of a batch's element; that of a call whose answer was let go, once more. */
+  function startOf(one: Answered, admitted: Admitted, refund: Refund, signal: AbortSignal): Start {
+    const { place, planned } = one;
+    const { caller, plan, usage } = admitted;
+    return (onWait) => {
+      const isFirst = one.asks++ === 0;
+      if (planned.kind === 'answered') {
+        usage.error(place);
+        return Promise.resolve(countedAnswer(planned.bytes));
+      }
+      const context: Asking = {
+        acceptEncoding: 'identity',
+        signal,
+        onOver: nothing,
+        accountId: caller.accountId,
+        onWait,
+        sibling: { batch: admitted, place },
+      };
+      return new Promise((resolve) =>
+        send(planned, plan, context, (reply) => {
+          const outcome = outcomeOf(reply);
+          if (isFirst || outcome !== 'answered') onCall(planned.label, outcome);
+          // One that was let go has been sent before.
+          if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(place);
+          resolve(partOf(reply, planned));
+        }),
+      );
+    };
+
+    function partOf(reply: Reply, { call, route }: ForwardCall): Part {
+      switch (reply.kind) {
+        case 'whole':
+          if (isMethodError(reply)) usage.error(place);
+          return countedAnswer(reply.bytes);
+        case 'stream':
+          return {
+            kind: 'stream',
+            body: countedBody(reply.body, usage, place),
+            mayRepeat: route.method.class !== 'write',
+          };
+        case 'too-large':
+          usage.error(place);
+          return countedBytes(rpcError(INVALID_REQUEST, 'Request body too large', call.id));
+        case 'no-backend':
+          usage.error(place);
+          return countedBytes(rpcError(NO_BACKEND, 'No backend available', call.id));
+        case 'caller-left':
+          return { kind: 'bytes', bytes: rpcError(NO_BACKEND, 'No backend available', call.id) };
+        default:
+          return unreachable(reply);
+      }
+    }
+
+    function countedAnswer(bytes: Uint8Array<ArrayBuffer>): Part {
+      const onSent = () => {
+        usage.answered(place);
+        usage.bytes(place, bytes.length);
+      };
+      return { kind: 'bytes', bytes, onSent };
+    }
+
+    function countedBytes(bytes: Uint8Array<ArrayBuffer>): Part {
+      return { kind: 'bytes', bytes, onSent: () => usage.bytes(place, bytes.length) };
+    }
+  }
+}
+
+function nothing(): void {
+  // a call that holds no permit has none to give back
 }

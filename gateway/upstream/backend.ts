@@ -142,6 +142,7 @@ type Turns = Readonly<{
   remove(waiter: Waiter): void;
   /** Takes the next one out; `undefined` when nobody waits. */
   next(): Waiter | undefined;
+  isEmpty(): boolean;
 }>;
 
 export function createTurns(): Turns {
@@ -161,6 +162,7 @@ export function createTurns(): Turns {
       else line.add(waiter);
     },
     remove,
+    isEmpty: () => lines.size === 0,
     next() {
       for (const [accountId, line] of lines) {
         const [first] = line;
@@ -232,18 +234,23 @@ export class Backend {
     return this.#inFlight < this.config.connectionsMax;
   }
 
-  /** Counts a call in, to the last byte of its answer; the returned function counts it out, once. */
-  enter(): () => void {
+  /** Whether it takes part, has not failed lately, and has all its callers back: most backends nearly always. */
+  isSteady(nowMs: number): boolean {
+    const { out, backAtMs } = this.standing;
+    return this.#failures === 0 && out === undefined && nowMs - backAtMs >= RAMP_MS;
+  }
+
+  /** Counts a call in, to the last byte of its answer; `leave` must be called once. */
+  enter(): void {
     this.#inFlight++;
     // The first call after a penalty finds out whether it is well again; until then the others keep away.
     if (this.#failures > 0) this.#onTrial = true;
-    let inside = true;
-    return () => {
-      if (!inside) return;
-      inside = false;
-      this.#inFlight--;
-      if (this.hasRoom) this.turns.next()?.take();
-    };
+  }
+
+  leave(): void {
+    this.#inFlight--;
+    if (this.turns.isEmpty() || !this.hasRoom) return;
+    this.turns.next()?.take();
   }
 
   /**
@@ -281,13 +288,34 @@ export class Backend {
   }
 }
 
+/** After its return a backend is given its callers back over this time, so that they do not all fall on it at once. */
+export const RAMP_MS = 10_000;
+
 /** A trial that takes longer is a slow call, and says nothing; the others need not wait for it. */
 const TRIAL_MS = 3_000;
 const PENALTY_MS = 1_000;
 const PENALTY_MS_MAX = 16_000;
 
+/** A place at one backend: `leave` gives it back, once, however often it is called. */
+export type Stay = Readonly<{ backend: Backend; leave: () => void }>;
+
+/** Enters a backend that has room. */
+export function permitAt(backend: Backend): Stay {
+  backend.enter();
+  return { backend, leave: leaveOnce(backend) };
+}
+
+/** Gives back one place at a backend that was entered. */
+export function leaveOnce(backend: Backend): () => void {
+  let inside = true;
+  return () => {
+    if (inside) backend.leave();
+    inside = false;
+  };
+}
+
 /** A place at a backend for one call; `leave` must be called once. `others` have room too, for when it fails. */
-export type Place = Readonly<{ backend: Backend; leave: () => void; others: readonly Backend[] }>;
+type Place = Stay & Readonly<{ others: readonly Backend[] }>;
 
 /**
  * A place at the first of the given backends with room; when none has any, the first that becomes free, each account in
@@ -302,7 +330,7 @@ export function placeAt(
   sibling?: Sibling,
 ): Place | Promise<Place | undefined> | undefined {
   const [backend, ...others] = backends.filter(({ hasRoom }) => hasRoom);
-  if (backend !== undefined) return { backend, leave: backend.enter(), others };
+  if (backend !== undefined) return { ...permitAt(backend), others };
   return backends.length === 0 || signal.aborted
     ? undefined
     : nextPlace(backends, accountId, waitMs, clock, signal, sibling);
@@ -320,7 +348,7 @@ async function nextPlace(
   const waiters = backends.map((backend) => {
     const take = () => {
       stop();
-      resolve({ backend, leave: backend.enter(), others: [] });
+      resolve({ ...permitAt(backend), others: [] });
     };
     return { backend, waiter: { accountId, sibling, take } };
   });

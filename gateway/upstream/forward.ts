@@ -2,9 +2,10 @@ import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Method } from '../methods/table.ts';
 import type { Call } from '../request/envelope.ts';
-import { type Backend, type Place, placeAt, type Sibling } from './backend.ts';
+import { type Backend, permitAt, placeAt, type Sibling, type Stay } from './backend.ts';
 import { type CourseDeps, createCourse, deadlineMsOf } from './failover.ts';
 import type { Failure } from './failure.ts';
+import type { HttpReply, NoReply } from './http-connection.ts';
 import { NO_BIGTABLE } from './probe.ts';
 import { type Begun, judge, type StreamBody, type StreamEnd } from './response-reader.ts';
 import type { Route } from './router.ts';
@@ -27,16 +28,19 @@ const OPEN = Buffer.from('{"jsonrpc":"2.0","id":');
 const CLOSE = Buffer.from('}');
 
 /**
- * Sends a body to one backend once, from a place there that `leave` gives back; gives the answer that began, or why none
- * did. Never rejects.
+ * Sends a body to one backend once, from a place there that is given back; gives the answer that began, or why none
+ * did. `sent` is what came of it when it was sent before. Never rejects.
  */
 type Attempt = (
-  backend: Backend,
+  stay: Stay,
   method: Method,
   request: Uint8Array,
   asking: Asking,
-  leave: () => void,
+  sent?: FirstAttempt['outcome'],
 ) => Promise<Begun | Failure>;
+
+/** An attempt that was made before, by the straight way (`direct.ts`). */
+export type FirstAttempt = Stay & Readonly<{ startedMs: number; outcome: HttpReply | NoReply | Begun }>;
 
 /** Told of a stream that broke off after the first byte, and not because its caller left. */
 export type OnCut = (backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>) => void;
@@ -44,19 +48,14 @@ export type OnCut = (backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>)
 type Deps = Readonly<{ clock: Clock; idleMs: number; onCut: OnCut }>;
 
 export function createAttempt({ clock, idleMs, onCut }: Deps): Attempt {
-  return async function attempt(backend, method, request, asking, leave) {
+  return async function attempt({ backend, leave }, method, request, asking, sent) {
     const { acceptEncoding, signal, onOver, localOnly = false } = asking;
     const { profile, trustsEnd } = backend.config;
     const dueMs = deadlineMsOf(method.class, idleMs);
     const patience = { clock, dueAtMs: clock.monotonic() + dueMs, signal };
-    const sent = {
-      body: request,
-      acceptEncoding,
-      dueMs,
-      fresh: method.class === 'write',
-      extra: localOnly && PROFILES[profile].bigtable ? NO_BIGTABLE : undefined,
-    };
-    const reply = await backend.client.send(sent, signal);
+    const extra = localOnly && PROFILES[profile].bigtable ? NO_BIGTABLE : undefined;
+    const message = { body: request, acceptEncoding, dueMs, fresh: method.class === 'write', extra };
+    const reply = sent ?? (await backend.client.send(message, signal));
     const outcome = reply.kind === 'reply' ? await judge(reply, acceptEncoding, trustsEnd, patience) : reply;
     if (outcome.kind !== 'stream') {
       leave();
@@ -126,6 +125,7 @@ export type Forward = (
   call: Call,
   route: Extract<Route, { kind: 'forward' }>,
   asking: Asking,
+  first?: FirstAttempt,
 ) => Promise<Reply>;
 
 /** Who asks, and how. */
@@ -176,13 +176,10 @@ const LATER_MAX = 2;
 const LATER_MS_MIN = 200;
 const LATER_MS_MAX = 400;
 
-/** A call's place at one backend. */
-type Stay = Pick<Place, 'backend' | 'leave'>;
-
 /** A place at the next one that still has room. */
 function nextIn(queue: Backend[]): Stay | undefined {
   for (let backend = queue.shift(); backend !== undefined; backend = queue.shift()) {
-    if (backend.hasRoom) return { backend, leave: backend.enter() };
+    if (backend.hasRoom) return permitAt(backend);
   }
   return undefined;
 }
@@ -206,37 +203,35 @@ function overWithAnswer(onOver: () => void) {
 export function createForward(given: Forwarding): Forward {
   const { clock, idleMs, attempt, pool, budget, random, onBegun, onRetry } = given;
 
-  return async function forward(call, { name, method, backends }, asking) {
+  return async function forward(call, { name, method, backends }, asking, first) {
     const { signal, accountId, onOver } = asking;
     const body = requestBody(call, name);
-    const startedMs = clock.monotonic();
+    const startedMs = first?.startedMs ?? clock.monotonic();
     const wish = wishOf(call, method.class);
     const slotMin = pool.slotMin(wish, accountId);
     const course = createCourse(given, { name, method, wish, accountId, slotMin });
     const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
     if (able.length === 0) return over(TOO_LARGE);
     const ordered = pool.inOrder(able, wish, accountId, slotMin);
-    const coming = placeAt(
-      ordered,
-      accountId,
-      deadlineMsOf(method.class, idleMs),
-      clock,
-      signal,
-      asking.sibling,
-    );
+    const waitMs = deadlineMsOf(method.class, idleMs);
+    const coming =
+      first === undefined
+        ? placeAt(ordered, accountId, waitMs, clock, signal, asking.sibling)
+        : { ...first, others: ordered.filter((backend) => backend !== first.backend && backend.hasRoom) };
     const onPlace = coming instanceof Promise ? asking.onWait?.() : undefined;
     const place = await coming;
     onPlace?.();
-    if (signal.aborted) place?.leave();
-    if (signal.aborted) return over(LEFT_UNSENT);
+    if (signal.aborted && first === undefined) place?.leave();
+    if (signal.aborted && first === undefined) return over(LEFT_UNSENT);
     if (place === undefined) return over(NO_BACKEND);
     const queue = [...place.others];
     let left = Infinity;
     let waits = 0;
-    budget.earn();
+    if (first === undefined) budget.earn();
     for (let at: Stay | undefined = place; at !== undefined; at = nextIn(queue)) {
       const stream = overWithAnswer(onOver);
-      const outcome = await attempt(at.backend, method, body, { ...asking, onOver: stream.ended }, at.leave);
+      const sent = at === place ? first?.outcome : undefined;
+      const outcome = await attempt(at, method, body, { ...asking, onOver: stream.ended }, sent);
       if (signal.aborted && outcome.kind !== 'stream') {
         at.backend.endTrial();
         return over(CALLER_LEFT);

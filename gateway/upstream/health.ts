@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { type Backend, COMMITMENTS, followsTip, type Standing, type Why } from './backend.ts';
+import { type Backend, COMMITMENTS, followsTip, RAMP_MS, type Standing, type Why } from './backend.ts';
 import { type Extent, extentOf, probe, PROBE_MS, type Reading } from './probe.ts';
 
 /** A leader this far ahead of the only other node is doubted: 7 minutes of slots, and nobody falls that far behind unnoticed. */
@@ -76,9 +76,6 @@ export function standingAfter(before: Standing, reading: Reading, measure: Measu
     return reading.healthy ? undefined : 'unhealthy';
   }
 }
-
-/** After its return a backend is given its callers back over this time, so that they do not all fall on it at once. */
-const RAMP_MS = 10_000;
 
 /** The share of its callers that a backend has back, 0 to 1. */
 export function shareBack({ backAtMs }: Standing, nowMs: number): number {

@@ -30,7 +30,13 @@ function slotIn(pattern: RegExp, answer: Uint8Array): number {
 /** An answer that has begun. `encoding` is its content-encoding, passed on untouched. */
 export type Begun =
   /** All of it, held: it is small. */
-  | { readonly kind: 'whole'; readonly bytes: Uint8Array<ArrayBuffer>; readonly encoding: string | undefined }
+  | {
+      readonly kind: 'whole';
+      readonly bytes: Uint8Array<ArrayBuffer>;
+      readonly encoding: string | undefined;
+      /** It is known to be a result, and no error. */
+      readonly isResult?: boolean;
+    }
   /** Its bytes as they come. */
   | {
       readonly kind: 'stream';

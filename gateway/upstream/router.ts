@@ -2,14 +2,18 @@ import { PROFILES } from '../../shared/config/profiles.ts';
 import { DECLARED_UNKNOWN, isSubscription, type Method, METHODS } from '../methods/table.ts';
 import type { Backend } from './backend.ts';
 
+export type ForwardRoute = Readonly<{
+  kind: 'forward';
+  name: string;
+  /** `,"method":"NAME"` in bytes, as it stands in a request. */
+  member: Buffer;
+  method: Method;
+  backends: readonly Backend[];
+}>;
+
 /** Where the calls of one method go. */
 export type Route =
-  | {
-      readonly kind: 'forward';
-      readonly name: string;
-      readonly method: Method;
-      readonly backends: readonly Backend[];
-    }
+  | ForwardRoute
   /** No backend serves it; `reason` is the -32601's message. */
   | { readonly kind: 'not-found'; readonly reason: string };
 
@@ -35,7 +39,14 @@ export function createRouter(backends: readonly Backend[]): RouteOf {
 
 function routeFrom(name: string, method: Method, all: readonly Backend[]): Route {
   const backends = all.filter(({ config }) => serves(config, name, method));
-  return backends.length === 0 ? NOT_FOUND : { kind: 'forward', name, method, backends };
+  if (backends.length === 0) return NOT_FOUND;
+  return {
+    kind: 'forward',
+    name,
+    member: Buffer.from(`,"method":${JSON.stringify(name)}`),
+    method,
+    backends,
+  };
 }
 
 function serves({ methods, lanes, profile }: Backend['config'], name: string, method: Method): boolean {

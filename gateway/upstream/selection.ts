@@ -157,6 +157,8 @@ export type Pool = Readonly<{
   slotMin(wish: Wish, accountId: number): number;
   /** `able`, the best first. */
   inOrder(able: readonly Backend[], wish: Wish, accountId: number, slotMin: number): readonly Backend[];
+  /** The first of `inOrder`, found at once when it is steady and not behind; `undefined`: ask `inOrder`. */
+  preferred(able: readonly Backend[], wish: Wish, accountId: number, slotMin: number): Backend | undefined;
   /** An answer told the slot it was read at. */
   learn(backend: Backend, wish: Wish, accountId: number, slot: number): void;
   /** Looks at every backend once, for a second at most. Never rejects. */
@@ -203,10 +205,26 @@ export function createPool({ backends, clock, historyGap, onGap, ...options }: P
     },
     inOrder: (able, wish, accountId, slotMin) =>
       inOrder(able.filter(isOfThisChain), accountId, wish, slotMin, clock),
+    preferred(able, { commitment }, accountId, slotMin) {
+      const nowMs = clock.monotonic();
+      let best: Backend | undefined;
+      let most = -1;
+      for (const backend of able) {
+        const score = able.length === 1 ? 0 : preference(accountId, backend.number);
+        if (score <= most) continue;
+        most = score;
+        best = backend;
+      }
+      if (best === undefined || !best.isSteady(nowMs) || !best.hasRoom) return undefined;
+      if (able.length === 1) return best;
+      if (commitment === 'processed' && !PROFILES[best.config.profile].processed) return undefined;
+      const tip = slotMin === 0 ? 0 : tipOf(best.view, commitment);
+      return tip > 0 && tip < slotMin ? undefined : best;
+    },
     learn({ view }, { commitment }, accountId, slot) {
-      if (commitment === undefined || slot === 0 || backends.length < 2) return;
+      if (commitment === undefined || slot === 0) return;
       view.tip[commitment] = Math.max(view.tip[commitment], slot);
-      seen.note(accountId, commitment, slot);
+      if (backends.length > 1) seen.note(accountId, commitment, slot);
     },
     look,
     floor,

@@ -10,9 +10,9 @@ import type { RouteOf } from '../upstream/router.ts';
 import { type Cell, type Cells, countAnswer, createCellRows, createCells } from './cells.ts';
 
 /** What has no method: a notification, a malformed element, a request that was not read. */
-const NO_METHOD = '-';
+export const NO_METHOD = '-';
 /** Every method that neither the table nor a backend's config knows: callers must not be able to make up labels. */
-const UNKNOWN_METHOD = 'unknown';
+export const UNKNOWN_METHOD = 'unknown';
 
 /** Gives the name that an element is counted under: one of the table, one that a backend declares, or one of two others. */
 export function createMethodLabel(routeOf: RouteOf): (element: Element) => string {
@@ -24,21 +24,21 @@ export function createMethodLabel(routeOf: RouteOf): (element: Element) => strin
   };
 }
 
-/** One element of a request: what it is counted as, and what it costs. */
-type Item = Readonly<{ method: string; credits: number }>;
+/** One element of a request: the name that it is counted under, and what it costs. */
+type Item = Readonly<{ label: string; credits: number }>;
 
 /**
  * What one request adds to usage, from its charge to its last byte. All of it is counted in the hour in which the
  * request came. A place is an element's index in the request.
  */
-export class Tally implements Bill {
+export class RequestUsage implements Bill {
   readonly #cells: Cells;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #cameMs: number;
   readonly #hour: number;
   readonly #caller: Caller;
   readonly #items: readonly Item[];
-  readonly #found: (Cell | undefined)[];
+  readonly #found: (Cell | undefined)[] = [];
   #failed: Set<number> | undefined;
   #counted: 'not' | 'counted' | 'with-journal' = 'not';
 
@@ -49,17 +49,14 @@ export class Tally implements Bill {
     this.#hour = hourOf(this.#cameMs);
     this.#caller = caller;
     this.#items = items;
-    this.#found = [];
   }
 
   /** Counts the calls and their price at the moment in which the journal takes it, to be written with it. */
   take(): void {
     this.#counted = 'with-journal';
-    for (const [place, { credits }] of this.#items.entries()) {
-      const cell = this.#cell(place);
-      cell.calls++;
-      cell.credits += credits;
-      cell.charged += credits;
+    for (let place = 0; place < this.#items.length; place++) {
+      const cell = this.#count(place);
+      cell.charged += this.#items[place]?.credits ?? 0;
       this.#cells.touchWithJournal(cell);
     }
   }
@@ -68,12 +65,14 @@ export class Tally implements Bill {
   admit(): void {
     if (this.#counted !== 'not') return;
     this.#counted = 'counted';
-    for (const [place, { credits }] of this.#items.entries()) {
-      const cell = this.#cell(place);
-      cell.calls++;
-      cell.credits += credits;
-      this.#cells.touch(cell);
-    }
+    for (let place = 0; place < this.#items.length; place++) this.#cells.touch(this.#count(place));
+  }
+
+  #count(place: number): Cell {
+    const cell = this.#cell(place);
+    cell.calls++;
+    cell.credits += this.#items[place]?.credits ?? 0;
+    return cell;
   }
 
   /** Takes back what the journal could not write; the request is refused. */
@@ -124,7 +123,11 @@ export class Tally implements Bill {
   #cell(place: number): Cell {
     const found = this.#found[place];
     if (found !== undefined && !found.isGone) return found;
-    return (this.#found[place] = this.#cells.of(this.#hour, this.#caller, this.#items[place]?.method ?? '-'));
+    return (this.#found[place] = this.#cells.of(
+      this.#hour,
+      this.#caller,
+      this.#items[place]?.label ?? NO_METHOD,
+    ));
   }
 }
 
@@ -144,7 +147,7 @@ const ERROR_FIRST =
 /** The body with its first byte timed and every byte that it hands on counted, also of one that breaks off; one that begins as an error is one. */
 export function countedBody(
   body: StreamBody,
-  tally: Pick<Tally, 'answered' | 'bytes' | 'error'>,
+  usage: Pick<RequestUsage, 'answered' | 'bytes' | 'error'>,
   place: number,
 ): StreamBody {
   return {
@@ -153,11 +156,11 @@ export function countedBody(
       let first = true;
       return body.pipe((piece) => {
         if (first) {
-          tally.answered(place);
-          if (ERROR_FIRST.test(piece.toString('latin1', 0, HEAD_BYTES))) tally.error(place);
+          usage.answered(place);
+          if (ERROR_FIRST.test(piece.toString('latin1', 0, HEAD_BYTES))) usage.error(place);
         }
         first = false;
-        tally.bytes(place, piece.length);
+        usage.bytes(place, piece.length);
         return write(piece);
       });
     },
@@ -166,8 +169,8 @@ export function countedBody(
 
 /** Counts what every account uses, by hour, key and method (DESIGN 3.3). Counting is memory alone and never throws. */
 export type Usage = Readonly<{
-  /** Begins to count a request with these elements, whose credits are those of `works`, in order. */
-  tally(caller: Caller, elements: readonly Element[], works: readonly Readonly<{ credits: number }>[]): Tally;
+  /** Begins to count a request with these elements, in order. */
+  begin(caller: Caller, items: readonly Item[]): RequestUsage;
   /** Counts every element of a request that was not let in, or one when it has none that can be told. */
   refused(caller: Caller, to: Envelope | undefined): void;
   /** What the journal writes in its own transaction: the cells that its charges and refunds changed. */
@@ -260,16 +263,7 @@ export function createUsage({ ledger, node, clock, methodLabel, onFailing, onLos
   }
 
   return {
-    tally: (caller, elements, works) =>
-      new Tally(
-        cells,
-        clock,
-        caller,
-        elements.map((element, place) => ({
-          method: methodLabel(element),
-          credits: works[place]?.credits ?? 0,
-        })),
-      ),
+    begin: (caller, items) => new RequestUsage(cells, clock, caller, items),
     refused,
     alongside: {
       write: () => withJournal.forEach(write),

@@ -1,0 +1,141 @@
+import type { Plan } from '../../shared/config/plans.ts';
+import type { Prices } from '../../shared/config/prices.ts';
+import type { Caller } from '../../shared/keys/identify.ts';
+import type { Charge, Charging } from '../limits/charge.ts';
+import type { ScanPermits } from '../limits/scan-permits.ts';
+import { METHODS } from '../methods/table.ts';
+import type { Call, Element, Envelope } from '../request/envelope.ts';
+import type { Direct } from '../upstream/direct.ts';
+import { failureOf } from '../upstream/failure.ts';
+import type { Asking, Forward, Reply } from '../upstream/forward.ts';
+import type { Begun } from '../upstream/response-reader.ts';
+import type { ForwardRoute, RouteOf } from '../upstream/router.ts';
+import { NO_METHOD, type RequestUsage, UNKNOWN_METHOD } from '../usage/usage.ts';
+import { INVALID_REQUEST, METHOD_NOT_FOUND, rpcError } from './refusal.ts';
+
+/** What is to be done for one element, what it costs, and the name that it is counted under. */
+export type PlannedCall =
+  | ForwardCall
+  /** The gateway answers it itself, with an error. */
+  | {
+      readonly kind: 'answered';
+      readonly bytes: Uint8Array<ArrayBuffer>;
+      readonly credits: number;
+      readonly label: string;
+    }
+  /** Nothing is sent and nothing is answered. */
+  | { readonly kind: 'notification'; readonly credits: 0; readonly label: string };
+
+/** A call for a backend. */
+export type ForwardCall = Readonly<{
+  kind: 'forward';
+  call: Call;
+  route: ForwardRoute;
+  credits: number;
+  label: string;
+}>;
+
+const NOTIFICATION: PlannedCall = { kind: 'notification', credits: 0, label: NO_METHOD };
+
+/**
+ * Decides, from the method alone, who answers an element. Only calls cost credits; a method that no backend serves
+ * costs the default, whatever the table says of it (DESIGN 3.3).
+ */
+export function planCall(element: Element, routeOf: RouteOf, prices: Prices): PlannedCall {
+  if (element.kind === 'notification') return NOTIFICATION;
+  if (element.kind === 'invalid') {
+    const bytes = rpcError(INVALID_REQUEST, element.reason, element.id);
+    return { kind: 'answered', bytes, credits: 0, label: NO_METHOD };
+  }
+  const { method } = element;
+  const route = routeOf(method);
+  if (route.kind === 'forward') {
+    const { like } = route.method;
+    const ofLike = like === undefined ? undefined : prices.methods.get(like);
+    const credits = prices.methods.get(method) ?? ofLike ?? prices.default;
+    return { kind: 'forward', call: element, route, credits, label: route.name };
+  }
+  const bytes = rpcError(METHOD_NOT_FOUND, route.reason, element.id);
+  const label = METHODS.has(method) ? method : UNKNOWN_METHOD;
+  return { kind: 'answered', bytes, credits: prices.default, label };
+}
+
+/** Whether the call is a scan, which needs a permit. */
+export function isScan(planned: PlannedCall): boolean {
+  return planned.kind === 'forward' && planned.route.method.class === 'scan';
+}
+
+/** A request that was let in and paid for. */
+export type Admitted = Readonly<{
+  request: Request;
+  envelope: Envelope;
+  /** One for each of its elements, in order. */
+  planned: readonly PlannedCall[];
+  caller: Caller;
+  plan: Plan;
+  credits: number;
+  charge: Extract<Charge, { kind: 'charged' }>;
+  usage: RequestUsage;
+}>;
+
+/** Gives the price of the call at a place back to the account, and takes it out of its usage; once, however often it is called. */
+export type Refund = (place: number) => void;
+
+/** The refunds of one request that was paid for. */
+export function refundsOf(
+  charging: Pick<Charging, 'refund'>,
+  { planned, caller, plan, usage }: Pick<Admitted, 'planned' | 'caller' | 'plan' | 'usage'>,
+): Refund {
+  const given: boolean[] = [];
+  return function refund(place) {
+    if (given[place]) return;
+    given[place] = true;
+    charging.refund(caller, plan, { calls: 0, credits: planned[place]?.credits ?? 0 });
+    usage.refund(place);
+  };
+}
+
+/** Sends a call to a backend, a scan when it has a permit. `onReply` is called once. */
+export type Send = (
+  planned: ForwardCall,
+  plan: Plan,
+  context: Asking,
+  onReply: (reply: Reply) => void,
+) => void;
+
+export function createSend(direct: Direct, forward: Forward, permits: ScanPermits): Send {
+  return function send({ call, route }, plan, context, onReply) {
+    if (route.method.direct) return direct(call, route, context, onReply);
+    if (route.method.class !== 'scan') return void forward(call, route, context).then(onReply);
+    const permit = permits.take(context.accountId, plan.scans, context.signal);
+    // Without a wait when there is one: a batch's calls ask for places in its order.
+    if (!(permit instanceof Promise)) return scan(permit);
+    const onPermit = context.onWait?.();
+    void permit.then((onOver) => {
+      onPermit?.();
+      scan(onOver);
+    });
+
+    function scan(onOver: () => void): void {
+      void forward(call, route, { ...context, onOver }).then(onReply);
+    }
+  };
+}
+
+/** How a call ended. */
+export type Outcome = 'answered' | Exclude<Reply['kind'], 'whole' | 'stream'>;
+
+export function outcomeOf({ kind }: Reply): Outcome {
+  return kind === 'whole' || kind === 'stream' ? 'answered' : kind;
+}
+
+/** Whether no backend took the call, so that it is not paid for. */
+export function isUnanswered(reply: Reply): boolean {
+  if (reply.kind === 'caller-left') return reply.unsent === true;
+  return reply.kind === 'no-backend' || reply.kind === 'too-large';
+}
+
+/** Whether a small answer is an error of the method; a compressed one is not looked into. */
+export function isMethodError({ bytes, encoding, isResult }: Extract<Begun, { kind: 'whole' }>): boolean {
+  return !isResult && encoding === undefined && failureOf(bytes) !== undefined;
+}

@@ -1,0 +1,264 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Call } from '../request/envelope.ts';
+import { type Backend, leaveOnce } from './backend.ts';
+import { deadlineMsOf } from './failover.ts';
+import type { Asking, Forward, ForwardEvents, Reply } from './forward.ts';
+import type { Connection, ExchangeHandler, HttpReply, NoReply } from './http-connection.ts';
+import type { Begun } from './response-reader.ts';
+import type { ForwardRoute } from './router.ts';
+import { type Pool, type RetryBudget, type Wish, wishOf } from './selection.ts';
+
+/**
+ * The straight way of a small read: one attempt at the account's preferred backend, answered from one read of its
+ * socket. Whatever else happens is for `forward`, which goes on with the outcome. Identical reads that are under way
+ * share one attempt: each caller gets its own id. `onReply` is called once.
+ */
+export type Direct = (call: Call, route: ForwardRoute, context: Asking, onReply: OnReply) => void;
+
+type OnReply = (reply: Reply) => void;
+
+type Parts = Readonly<{
+  clock: Clock;
+  idleMs: number;
+  pool: Pool;
+  budget: RetryBudget;
+  forward: Forward;
+  onBegun: ForwardEvents['onBegun'];
+}>;
+
+/** A read joins one that is at most so old: what it gets is no older than that. */
+const SHARED_MS = 100;
+/** Longer parameters are lists of accounts, whose answers are rarely small. */
+const SHARED_PARAMS_BYTES_MAX = 1_024;
+/** Longer requests have a buffer of their own. */
+const MESSAGE_BYTES_MAX = 65_536;
+
+export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: Parts): Direct {
+  const underWay = new Map<string, DirectCall>();
+  const message = Buffer.allocUnsafe(MESSAGE_BYTES_MAX);
+
+  /** One caller's read, and those that wait for its answer too. */
+  class DirectCall implements ExchangeHandler {
+    readonly call: Call;
+    readonly route: ForwardRoute;
+    readonly context: Asking;
+    readonly onReply: OnReply;
+    readonly wish: Wish;
+    slotMin: number;
+    readonly startedMs = clock.monotonic();
+    backend: Backend | undefined;
+    /** Its name in `underWay`; empty: nobody may join it. */
+    sharedAs = '';
+    followers: DirectCall[] | undefined;
+    isWatched = false;
+
+    constructor(call: Call, route: ForwardRoute, context: Asking, onReply: OnReply) {
+      this.call = call;
+      this.route = route;
+      this.context = context;
+      this.onReply = onReply;
+      this.wish = wishOf(call, route.method.class);
+      this.slotMin = pool.slotMin(this.wish, context.accountId);
+    }
+
+    start(): void {
+      const { call, route, context } = this;
+      const bodyBytes = bodyBytesOf(call, route);
+      const backend = pool.preferred(route.backends, this.wish, context.accountId, this.slotMin);
+      const head = backend?.client.headFor(context.acceptEncoding);
+      const isTooLong = bodyBytes + (head?.length ?? 0) + 16 > MESSAGE_BYTES_MAX;
+      if (backend === undefined || head === undefined || isTooLong) return this.#goOn();
+      if (bodyBytes > (backend.config.bodyBytesMax ?? Infinity)) return this.#goOn();
+      backend.enter();
+      budget.earn();
+      this.backend = backend;
+      const length = writeMessage(message, head, bodyBytes, call, route);
+      backend.client.start(message, length, deadlineMsOf(route.method.class, idleMs), this);
+    }
+
+    onSmallReply(body: Buffer): void {
+      const { backend, call } = this;
+      this.#settle();
+      if (backend === undefined) return;
+      if (!isPlainResult(body, call.id)) {
+        const outcome: Begun = { kind: 'whole', bytes: new Uint8Array(body), encoding: undefined };
+        return this.#fail(backend, outcome);
+      }
+      const slot = slotOf(body, this.route.name);
+      if (slot > 0 && slot < this.slotMin) {
+        return this.#fail(backend, { kind: 'whole', bytes: new Uint8Array(body), encoding: undefined });
+      }
+      backend.leave();
+      backend.markWell();
+      this.#answer(body, slot, backend);
+      if (this.followers === undefined) return;
+      const shared = body.subarray(0, body.length - call.id.length - 1);
+      for (const follower of this.followers) {
+        if (slot < follower.slotMin) follower.start();
+        else follower.#answer(Buffer.concat([shared, follower.call.id, CLOSE]), slot, backend);
+      }
+    }
+
+    onOutcome(outcome: HttpReply | NoReply): void {
+      const { backend } = this;
+      this.#settle();
+      if (backend !== undefined) this.#fail(backend, outcome);
+    }
+
+    onLate(connection: Connection): void {
+      if (this.isWatched) return;
+      this.isWatched = true;
+      const { signal } = this.context;
+      const leave = () => {
+        if (this.followers === undefined) connection.destroy('cancelled');
+      };
+      if (signal.aborted) leave();
+      else signal.addEventListener('abort', leave, { once: true });
+    }
+
+    #settle(): void {
+      if (this.sharedAs !== '' && underWay.get(this.sharedAs) === this) underWay.delete(this.sharedAs);
+    }
+
+    #answer(bytes: Buffer, slot: number, backend: Backend): void {
+      pool.learn(backend, this.wish, this.context.accountId, slot);
+      onBegun(this.route.method, clock.monotonic() - this.startedMs);
+      // A Buffer of a read is never over shared memory.
+      this.onReply({
+        kind: 'whole',
+        bytes: bytes as Uint8Array<ArrayBuffer>,
+        encoding: undefined,
+        isResult: true,
+      });
+    }
+
+    /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */
+    #fail(backend: Backend, outcome: HttpReply | NoReply | Begun): void {
+      const leave = leaveOnce(backend);
+      const isStale = outcome.kind === 'no-answer' && outcome.stale;
+      if (isStale) leave();
+      const first = { backend, leave, startedMs: this.startedMs, outcome };
+      const reply = forward(this.call, this.route, this.context, isStale ? undefined : first);
+      void reply.then(this.onReply);
+      this.followers?.forEach((follower) => follower.start());
+    }
+
+    #goOn(): void {
+      void forward(this.call, this.route, this.context).then(this.onReply);
+    }
+  }
+
+  return function direct(call, route, context, onReply) {
+    const one = new DirectCall(call, route, context, onReply);
+    const { params } = call;
+    if (!route.method.shared || (params !== undefined && params.length > SHARED_PARAMS_BYTES_MAX))
+      return one.start();
+    const name = `${route.name}\n${context.acceptEncoding}\n${params === undefined ? '' : latin1(params)}`;
+    const leader = underWay.get(name);
+    if (leader !== undefined && one.startedMs - leader.startedMs <= SHARED_MS) {
+      // What this caller, or any other, has been shown of the node before it joined.
+      const tip = leader.backend?.view.tip ?? NO_TIP;
+      if (one.wish.commitment !== undefined) one.slotMin = Math.max(one.slotMin, tip[one.wish.commitment]);
+      (leader.followers ??= []).push(one);
+      return;
+    }
+    one.sharedAs = name;
+    underWay.set(name, one);
+    one.start();
+  };
+}
+
+const NO_TIP = { processed: 0, confirmed: 0, finalized: 0 };
+
+/** The body of a request: `{"jsonrpc":"2.0","id":ID,"method":"NAME","params":PARAMS}`. */
+const OPEN = Buffer.from('{"jsonrpc":"2.0","id":');
+const PARAMS = Buffer.from(',"params":');
+const CLOSE = Buffer.from('}');
+
+function bodyBytesOf({ id, params }: Call, { member }: ForwardRoute): number {
+  return (
+    OPEN.length + id.length + member.length + (params === undefined ? 0 : PARAMS.length + params.length) + 1
+  );
+}
+
+function writeMessage(
+  into: Buffer,
+  head: Buffer,
+  bodyBytes: number,
+  { id, params }: Call,
+  { member }: ForwardRoute,
+) {
+  into.set(head);
+  let at = head.length;
+  const digits = String(bodyBytes);
+  for (let i = 0; i < digits.length; i++) into[at++] = digits.charCodeAt(i);
+  into[at++] = CR;
+  into[at++] = LF;
+  into[at++] = CR;
+  into[at++] = LF;
+  into.set(OPEN, at);
+  at += OPEN.length;
+  for (let i = 0; i < id.length; i++) into[at++] = id[i] ?? 0;
+  into.set(member, at);
+  at += member.length;
+  if (params !== undefined) {
+    into.set(PARAMS, at);
+    into.set(params, at + PARAMS.length);
+    at += PARAMS.length + params.length;
+  }
+  into[at++] = CLOSE_BRACE;
+  return at;
+}
+
+const CR = 0x0d;
+const LF = 0x0a;
+const QUOTE = 0x22;
+const CLOSE_BRACE = 0x7d;
+
+const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
+const ID = Buffer.from(',"id":');
+
+/** Whether a whole answer is `{"jsonrpc":"2.0","result":RESULT,"id":ID}` with this id, as nodes write it. */
+function isPlainResult(bytes: Buffer, id: Uint8Array): boolean {
+  const last = bytes.length - 1;
+  const idAt = last - id.length;
+  return (
+    bytes[last] === CLOSE_BRACE &&
+    isAt(bytes, 0, RESULT) &&
+    isAt(bytes, idAt, id) &&
+    isAt(bytes, idAt - ID.length, ID)
+  );
+}
+
+const CONTEXT = Buffer.from('{"context":{');
+const API_VERSION = Buffer.from('"apiVersion":"');
+const SLOT = Buffer.from('"slot":');
+
+/** The slot of a plain result: its context's, or that of `getSlot`; 0 when it says none. */
+function slotOf(bytes: Buffer, method: string): number {
+  let i = RESULT.length;
+  if (method === 'getSlot') return numberAt(bytes, i);
+  if (!isAt(bytes, i, CONTEXT)) return 0;
+  i += CONTEXT.length;
+  if (isAt(bytes, i, API_VERSION)) i = bytes.indexOf(QUOTE, i + API_VERSION.length) + 2;
+  return isAt(bytes, i, SLOT) ? numberAt(bytes, i + SLOT.length) : 0;
+}
+
+function numberAt(bytes: Uint8Array, at: number): number {
+  let n = 0;
+  for (let i = at; i < at + 15; i++) {
+    const digit = (bytes[i] ?? 0) - 0x30;
+    if (digit < 0 || digit > 9) break;
+    n = n * 10 + digit;
+  }
+  return n;
+}
+
+function isAt(bytes: Uint8Array, at: number, text: Uint8Array): boolean {
+  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text[i]) return false;
+  return true;
+}
+
+function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+}
