@@ -1,14 +1,12 @@
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import type { Forward, Reply } from '../upstream/forward.ts';
-import { forwardBlock } from './block.ts';
-import { forwardBlocks } from './blocks.ts';
-import { forwardBlocksWithLimit } from './blocks-with-limit.ts';
-import { forwardPage } from './page.ts';
-import { type ForwardRoute, pass, type Passage } from './passage.ts';
-import { type Tiers, tiersOf } from './tiers.ts';
-import { forwardTransaction } from './transaction.ts';
 import type { Call } from '../request/envelope.ts';
+import type { Forward, Reply } from '../upstream/forward.ts';
+import { forwardBlocks, forwardBlocksWithLimit } from './blocks.ts';
+import { forwardBlock, forwardTransaction } from './lookup.ts';
+import { type ForwardRoute, pass, type Passage, type Tiers } from './request.ts';
+import { forwardPage } from './signatures.ts';
+import { tiersOf } from './tiers.ts';
 
 type Rule = (passage: Passage, clock: Clock) => Promise<Reply>;
 

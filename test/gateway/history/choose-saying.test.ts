@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { chooseSaying, type Missing } from '../../../gateway/history/choose-saying.ts';
-import type { Verdict } from '../../../gateway/history/verdict.ts';
+import { chooseSaying, type Missing } from '../../../gateway/history/lookup.ts';
+import type { Verdict } from '../../../gateway/history/request.ts';
 
 const NULL: Verdict = { kind: 'null' };
 const NONE: Verdict = { kind: 'unreachable' };

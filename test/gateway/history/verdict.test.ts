@@ -1,7 +1,7 @@
 import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect, test } from 'bun:test';
 import type { Reply } from '../../../gateway/upstream/forward.ts';
-import { isOver, verdictOf } from '../../../gateway/history/verdict.ts';
+import { isOver, verdictOf } from '../../../gateway/history/request.ts';
 
 const NULL = '{"jsonrpc":"2.0","result":null,"id":7}\n';
 const failed = (code: number, message = 'x') =>

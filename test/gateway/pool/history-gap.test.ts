@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { historyGap } from '../../../gateway/history/gap.ts';
+import { historyGap } from '../../../gateway/history/tiers.ts';
 import type { Lane } from '../../../shared/config/profiles.ts';
 import { backendOf } from '../backend/of.ts';
 
