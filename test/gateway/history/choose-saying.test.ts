@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test';
-import { chooseSaying, type Missing } from '../../../gateway/history/lookup.ts';
-import type { Verdict } from '../../../gateway/history/request.ts';
+import { moreCertain, type Missing } from '../../../gateway/history/lookup.ts';
+import type { Outcome } from '../../../gateway/history/request.ts';
 
-const NULL: Verdict = { kind: 'null' };
-const NONE: Verdict = { kind: 'unreachable' };
-const error = (code: number): Verdict => ({ kind: 'lacking', code });
+const NULL: Outcome = { kind: 'null' };
+const NONE: Outcome = { kind: 'unreachable' };
+const error = (code: number): Outcome => ({ kind: 'lacking', code });
 
 const BLOCK: Missing = { isTime: false, isNew: false, isBelow: false, mayBeArchived: true };
 const NEW: Missing = { ...BLOCK, isNew: true };
@@ -33,23 +33,23 @@ test.each([
     'live',
   ],
   ['what was cleaned up stays so against a null', error(-32001), NULL, BLOCK, 'live'],
-  ['what was cleaned up may be in an archive that is away', error(-32001), NONE, OLD, 'storage-unreachable'],
-  ['what was cleaned up since the last probe too', error(-32001), NONE, BLOCK, 'storage-unreachable'],
-  ['what a node without history lacks too', error(-32011), NONE, BLOCK, 'storage-unreachable'],
-  ['what is skipped or lost below the floor too', error(-32007), NONE, OLD, 'storage-unreachable'],
-  ['what is not there below the floor too', error(-32004), NONE, OLD, 'storage-unreachable'],
-  ['what an archive had no time to look for too', error(-32001), error(-32000), OLD, 'storage-unreachable'],
+  ['what was cleaned up may be in an archive that is away', error(-32001), NONE, OLD, 'unavailable'],
+  ['what was cleaned up since the last probe too', error(-32001), NONE, BLOCK, 'unavailable'],
+  ['what a node without history lacks too', error(-32011), NONE, BLOCK, 'unavailable'],
+  ['what is skipped or lost below the floor too', error(-32007), NONE, OLD, 'unavailable'],
+  ['what is not there below the floor too', error(-32004), NONE, OLD, 'unavailable'],
+  ['what an archive had no time to look for too', error(-32001), error(-32000), OLD, 'unavailable'],
   ['what was cleaned up stays so where no archive may have it', error(-32001), NONE, NOWHERE, 'live'],
   ['a slot above the tip stays so without an archive', error(-32004), NONE, NEW, 'live'],
   ['two nulls are a null', NULL, NULL, BLOCK, 'live'],
   ['a null gives way to skipped', NULL, error(-32009), BLOCK, 'archive'],
   ['a time of null stays', NULL, error(-32009), TIME, 'live'],
-  ['a null without an archive is no answer', NULL, NONE, BLOCK, 'storage-unreachable'],
-  ['a time of null without an archive is no answer', NULL, NONE, TIME, 'storage-unreachable'],
+  ['a null without an archive is no answer', NULL, NONE, BLOCK, 'unavailable'],
+  ['a time of null without an archive is no answer', NULL, NONE, TIME, 'unavailable'],
   ['without a live node skipped is skipped', NONE, error(-32009), BLOCK, 'archive'],
   ['without a live node a new slot is not skipped', NONE, error(-32009), NEW, 'live'],
   ["without a live node the archive's null says nothing", NONE, NULL, BLOCK, 'live'],
   ['nobody answers', NONE, NONE, BLOCK, 'live'],
 ] as const)('%s', (_, hot, archive, missing, choice) => {
-  expect(chooseSaying(hot, archive, missing)).toBe(choice);
+  expect(moreCertain(hot, archive, missing)).toBe(choice);
 });

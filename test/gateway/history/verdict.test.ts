@@ -1,7 +1,7 @@
 import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect, test } from 'bun:test';
 import type { Reply } from '../../../gateway/upstream/forward.ts';
-import { isOver, verdictOf } from '../../../gateway/history/request.ts';
+import { isFinal, outcomeOf } from '../../../gateway/history/request.ts';
 
 const NULL = '{"jsonrpc":"2.0","result":null,"id":7}\n';
 const failed = (code: number, message = 'x') =>
@@ -24,7 +24,7 @@ test.each([
   ['-32602', failed(-32602, 'Invalid param'), 'refused'],
   ['-32602 for a BigTable', failed(-32602, 'BigTable query failed (maybe timeout)'), 'lacking'],
 ] as const)('an answer is judged by what it says: %s', (_, text, kind) =>
-  expect(verdictOf(whole(text)).kind).toBe(kind),
+  expect(outcomeOf(whole(text)).kind).toBe(kind),
 );
 
 test.each([
@@ -32,16 +32,16 @@ test.each([
   ['br', brotliCompressSync],
   ['zstd', zstdCompressSync],
 ] as const)('a null compressed with %s is one too', (encoding, compress) => {
-  expect(verdictOf(whole(compress(NULL), encoding)).kind).toBe('null');
-  expect(verdictOf(whole(compress(failed(-32004)), encoding))).toEqual({ kind: 'lacking', code: -32004 });
+  expect(outcomeOf(whole(compress(NULL), encoding)).kind).toBe('null');
+  expect(outcomeOf(whole(compress(failed(-32004)), encoding))).toEqual({ kind: 'lacking', code: -32004 });
 });
 
 test('what is long, or compressed in a way nobody knows, is found', () => {
   const long = `{"result":"${'x'.repeat(8_192)}"}`;
-  expect(verdictOf(whole(long)).kind).toBe('found');
-  expect(verdictOf(whole(gzipSync(long), 'gzip')).kind).toBe('found');
-  expect(verdictOf(whole(NULL, 'compress')).kind).toBe('found');
-  expect(verdictOf(whole(NULL, 'gzip')).kind).toBe('found');
+  expect(outcomeOf(whole(long)).kind).toBe('found');
+  expect(outcomeOf(whole(gzipSync(long), 'gzip')).kind).toBe('found');
+  expect(outcomeOf(whole(NULL, 'compress')).kind).toBe('found');
+  expect(outcomeOf(whole(NULL, 'gzip')).kind).toBe('found');
 });
 
 test('a stream is found without being read', () => {
@@ -51,7 +51,7 @@ test('a stream is found without being read', () => {
     },
     cancel: () => undefined,
   };
-  expect(verdictOf({ kind: 'stream', body, encoding: undefined }).kind).toBe('found');
+  expect(outcomeOf({ kind: 'stream', body, encoding: undefined }).kind).toBe('found');
 });
 
 test('the other tier is asked after a null, a lack or silence, and after nothing else', () => {
@@ -61,6 +61,6 @@ test('the other tier is asked after a null, a lack or silence, and after nothing
     whole(failed(-32001)),
     whole(failed(-32015)),
   ];
-  expect(replies.map((reply) => isOver(verdictOf(reply)))).toEqual([false, false, false, true]);
-  expect(isOver(verdictOf({ kind: 'caller-left' }))).toBe(true);
+  expect(replies.map((reply) => isFinal(reply))).toEqual([false, false, false, true]);
+  expect(isFinal({ kind: 'caller-left' })).toBe(true);
 });
