@@ -28,8 +28,9 @@ const PARAMS_BYTES_MAX = 65_536;
 export function withHistory(forward: Forward, clock: Clock): Forward {
   return async function forwardByTier(call, route, asking) {
     const rule = RULES.get(route.name);
+    if (rule === undefined) return forward(call, route, asking);
     const tiers = tiersOf(route.backends);
-    if (rule === undefined || !needsRule(route.name, tiers)) return forward(call, route, asking);
+    if (!needsRule(route.name, tiers)) return forward(call, route, asking);
     const isOverlong = (call.params?.length ?? 0) > PARAMS_BYTES_MAX;
     return answerBy(
       (request) => (isOverlong ? request.sendUnparsed() : rule(request, clock)),

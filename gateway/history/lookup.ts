@@ -40,10 +40,10 @@ export async function answerTransaction(request: HistoryRequest, clock: Clock): 
   return isFinal(reply) ? reply : replyOfNeither(request, await live.reply, reply, missing);
 }
 
-type Attempt = Readonly<{ reply: Promise<Reply>; cancel(): void }>;
+type TierCall = Readonly<{ reply: Promise<Reply>; cancel(): void }>;
 
 /** Calls one group of backends after the other, with a signal of their own, until one does not say "not here". */
-function start(request: HistoryRequest, groups: readonly (readonly Backend[])[], changes: Changes): Attempt {
+function start(request: HistoryRequest, groups: readonly (readonly Backend[])[], changes: Changes): TierCall {
   const { signal } = request;
   const own = new AbortController();
   const cancel = () => own.abort();
@@ -81,13 +81,15 @@ export async function answerBlock(request: HistoryRequest): Promise<Reply> {
   if (slot === undefined) return request.sendUnparsed();
   const firsts = knownFirsts(tiers);
   const archives = archivesWith(tiers, slot);
-  const askLive = () => request.send(tiers.live);
-  const askArchive = () => request.send(archives ?? tiers.archive, { params: archiveParams(call.params) });
+  const isArchived = archives.length > 0;
+  const sendLive = () => request.send(tiers.live);
+  const sendArchive = () =>
+    request.send(isArchived ? archives : tiers.archive, { params: archiveParams(call.params) });
   const liveFirst = firsts.length === 0 || firsts.some((first) => first <= slot);
-  const first = await (liveFirst ? askLive() : askArchive());
+  const first = await (liveFirst ? sendLive() : sendArchive());
   // A skipped slot is common: no archive is called that is known not to reach up to it.
-  if (isFinal(first) || (liveFirst && archives === undefined)) return first;
-  const second = await (liveFirst ? askArchive() : askLive());
+  if (isFinal(first) || (liveFirst && !isArchived)) return first;
+  const second = await (liveFirst ? sendArchive() : sendLive());
   if (isFinal(second)) return second;
   const [live, archive] = liveFirst ? [first, second] : [second, first];
   const finalized = Math.max(...tiers.live.map(({ view }) => view.tip.finalized));
@@ -96,7 +98,7 @@ export async function answerBlock(request: HistoryRequest): Promise<Reply> {
     isNew: finalized > 0 && slot > finalized,
     isBelow: firsts.length === 0 || firsts.some((each) => slot < each),
     // A call that is too long for every archive is not worth another try.
-    mayBeArchived: archives !== undefined && archive.kind !== 'too-large',
+    mayBeArchived: isArchived && archive.kind !== 'too-large',
   });
 }
 

@@ -60,14 +60,8 @@ export type Row = Readonly<{ bytes: Uint8Array; signature: string; slot: number 
 /** A page of one backend. */
 type PageRead =
   | { readonly kind: 'rows'; readonly rows: readonly Row[]; readonly reply: Reply }
-  /** The backend does not know a cursor. */
-  | { readonly kind: 'unknown-cursor'; readonly reply: Reply }
-  /** The backend keeps no history. */
-  | { readonly kind: 'no-history'; readonly reply: Reply }
-  /** Another error of the method. */
-  | { readonly kind: 'error'; readonly reply: Reply }
-  /** No page: no backend, a null, something else. */
-  | { readonly kind: 'none'; readonly reply: Reply };
+  /** An error of the method; `none` is no answer, a null, something else. */
+  | { readonly kind: 'unknown-cursor' | 'no-history' | 'error' | 'none'; readonly reply: Reply };
 
 /** Agave since 4.0. */
 const UNKNOWN_CURSOR = -32020;
@@ -124,8 +118,11 @@ export async function readCursor(
   if (isNull(result)) return { kind: 'unknown' };
   const slot = numberIn(memberOf(result, 'slot'));
   if (slot === undefined) return { kind: 'unavailable' };
-  const keys = [memberAt(result, ['transaction', 'message', 'accountKeys'])];
-  const lists = [...keys, memberAt(result, ['meta', 'loadedAddresses'])];
+  const paths = [
+    ['transaction', 'message', 'accountKeys'],
+    ['meta', 'loadedAddresses'],
+  ];
+  const lists = paths.map((path) => memberAt(result, path));
   const own = JSON.stringify(textIn(address));
   return { kind: 'known', slot, isOwn: lists.some((list) => list && Buffer.from(list).includes(own)) };
 }

@@ -85,12 +85,12 @@ async function readLive(request: HistoryRequest, page: PageParams): Promise<Live
   if (read.kind === 'none' && before !== undefined) return { ...older(), isSure: false };
   const isUnknown = read.kind === 'unknown-cursor';
   if (!isUnknown && (read.kind !== 'rows' || read.rows.length >= limit)) return answer(read.reply);
-  const rows = isUnknown ? [] : read.rows;
+  const rows = read.kind === 'rows' ? read.rows : [];
   const first = await firstLiveSlot(request);
   if (!isUnknown && until === undefined && (before === undefined || rows.length > 0))
     return newest(request, rows, first);
 
-  // What one node alone knows of its cursors holds for its page; of several nobody knows which one answered.
+  // What a single node knows of its cursors holds for its page; of several, the one that gave the page is not known.
   const known = await liveCursors(request, page, first ?? (live.length === 1 ? 0 : Infinity));
   if (known === undefined) return answer(unavailable(request));
   if (before !== undefined && known.before === undefined && rows.length === 0) {
@@ -131,17 +131,14 @@ function newest(
 ): LivePage {
   const below = rows.at(-1) ?? before;
   const first = fromGenesis(Math.min(firstOfLive ?? Infinity, below?.slot ?? Infinity));
-  // Nobody knows what a page without a row covers when it came from nodes whose first slot is not known.
+  // Without a row and without the nodes' first slot it is not known which slots the page covers.
   if (first === Infinity) return answer(unavailable(request));
   const above = { backends: request.tiers.live, isLive: true, first };
   return { kind: 'rows', rows, below, above, isSure: true, refusal: undefined };
 }
 
-/** The slots of those of the two cursors that every live node has, in its own storage. */
-type LiveCursors = Readonly<{ before: number | undefined; until: number | undefined }>;
-
 /**
- * The cursors of a page that the live nodes know, by one `getSignatureStatuses`; `undefined` when they do not answer.
+ * The slots of the cursors that the live nodes know, by one `getSignatureStatuses`; `undefined` when they do not answer.
  * A cursor below `first`, the highest first slot of them, counts as unknown: the node that gave the page need not be the
  * one that knows it.
  */
@@ -149,7 +146,7 @@ async function liveCursors(
   { read, tiers }: HistoryRequest,
   { before, until }: PageParams,
   first: number,
-): Promise<LiveCursors | undefined> {
+): Promise<Readonly<{ before: number | undefined; until: number | undefined }> | undefined> {
   const cursors = [before, until].filter((cursor) => cursor !== undefined);
   const params = joined([`[${JSON.stringify(cursors)},{"searchTransactionHistory":true}]`]);
   const result = resultOf(
@@ -172,7 +169,7 @@ async function liveCursors(
  * Adds the rows of the archives that have them: one, or several that hold a part each. The rows of each begin where those
  * of the newer one end. They end before the page's limit only at `until` or at the first slot that any backend has, as a
  * node's pages end at its first block; slots above that which no backend is known to have, and that the chain did not
- * skip, are a failure. So is an archive whose first block nobody knows, where the page would end on it.
+ * skip, are a failure. So is an archive whose first block is not known, where the page would end on it.
  */
 async function readArchives(
   request: HistoryRequest,
@@ -240,7 +237,7 @@ type Section =
   | ArchiveFailure
   /** `end`: the rows go down to its first slot, and the page goes on below; `undefined`: the page is complete. */
   | { readonly kind: 'rows'; readonly rows: readonly Row[]; readonly end: BlocksFrom | undefined }
-  /** It does not have the slot that is needed, or nobody knows that it has. */
+  /** It is not known to have the slot that is needed. */
   | { readonly kind: 'unproven' };
 
 /** The rows of the first archive that has the needed slot; those whose ends are known come first. */

@@ -80,18 +80,15 @@ export function isKnown(range: ProbedRange): range is ProbedRange & BlockRange {
   return range.first !== undefined && range.last !== undefined;
 }
 
-/** The archives that may have a slot; `undefined`: none. One that is not probed yet may have any. */
-export function archivesWith(tiers: Tiers, slot: number): readonly Backend[] | undefined {
-  const backends = archiveRanges(tiers).flatMap((range) => (mayHave(range, slot) ? range.backends : []));
-  return backends.length === 0 ? undefined : backends;
+/** The archives that may have a slot; one that is not probed yet may have any. */
+export function archivesWith(tiers: Tiers, slot: number): readonly Backend[] {
+  return archiveRanges(tiers).flatMap((range) => (mayHave(range, slot) ? range.backends : []));
 }
 
 /** The archives that are known to have every slot from `start` to `end`. */
 export function archivesWithAll(tiers: Tiers, start: number, end: number): readonly Backend[] {
-  const able = archiveRanges(tiers).filter(
-    (range) => isKnown(range) && mayHave(range, start) && mayHave(range, end),
-  );
-  return able.flatMap(({ backends }) => backends);
+  const hasAll = (range: ArchiveRange) => isKnown(range) && mayHave(range, start) && mayHave(range, end);
+  return archiveRanges(tiers).flatMap((range) => (hasAll(range) ? range.backends : []));
 }
 
 /** The first slots of the live nodes, as far as they are known. */
@@ -116,10 +113,11 @@ export function adjacentTiers({ live, archive }: Tiers): Tiers {
  */
 export function historyGap(backends: readonly Backend[]): Gap | undefined {
   const tiers = tiersOf(backends.filter(({ config }) => config.lanes.includes('archive')));
-  const archives = archiveRanges(tiers).map(({ first = 0, last = Infinity, ...rest }) => ({
-    ...rest,
-    first,
-    last,
+  const probed = archiveRanges(tiers);
+  const archives = probed.map((range) => ({
+    ...range,
+    first: range.first ?? 0,
+    last: range.last ?? Infinity,
   }));
   const start = Math.min(...archives.map(({ first }) => first));
   const end = Math.max(...knownFirsts(tiers));
