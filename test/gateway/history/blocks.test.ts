@@ -114,6 +114,12 @@ describe('each tier is asked', () => {
     expect(paramsSeen(hot)).toEqual([[70, 90]]);
   });
 
+  test('for a block right below the live nodes, when the end of the archive is not known', async () => {
+    reach(50, 20, false);
+    expect(await ask(both, 'getBlocks', [40, 90])).toEqual(between(40, 90));
+    expect(paramsSeen(superbank)[0]).toEqual([49, 1]);
+  });
+
   test('once more with the rest of the number', async () => {
     const older = between(45, 49).length;
     await ask(both, 'getBlocksWithLimit', [45, 20, { commitment: 'confirmed' }]);

@@ -75,10 +75,11 @@ describe('slots that nobody has, 200 to 249', () => {
     expect(await ask(all, 'getBlocksWithLimit', [250, 100])).toEqual(between(250, 400).slice(0, 100));
   });
 
-  test('are as bad right below the live nodes', async () => {
+  test('are as bad right below the live nodes, and no list is read in vain', async () => {
     const backends = [nodeAt, faithfulAt];
     expect(await page(backends)).toBe(UNREACHABLE);
     expect(await ask(backends, 'getBlocks', [190, 310])).toBe(UNREACHABLE);
+    expect([...node.seen, ...faithful.seen].some(({ method }) => method === 'getBlocks')).toBe(false);
     expect(await ask(backends, 'getBlocksWithLimit', [190, 100])).toBe(UNREACHABLE);
   });
 });
@@ -147,6 +148,7 @@ describe('an archive that never told its first block', () => {
     );
     expect(await ask([nodeAt, muteAt], 'getBlocks', [1, 50])).toBe(UNREACHABLE);
     expect(await ask([nodeAt, muteAt], 'getBlock', [1])).toMatchObject({ blockhash: 'b1' });
+    expect(await page([nodeAt, muteAt], { before: 'nowhere' })).toBe(UNREACHABLE);
     faithful.state.epochs = [0, 2];
     expect(await page([nodeAt, muteAt, learnt(faithfulAt, 1, 299)])).toEqual(signaturesOf(rows));
   });

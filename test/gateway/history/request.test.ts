@@ -68,6 +68,19 @@ test('however many backends are asked, the permit is given back once', async () 
   expect(overs).toEqual(['getTransaction']);
 });
 
+test.each([
+  ['pays when a backend has worked for him', whole('null'), { kind: 'caller-left' }],
+  [
+    'does not pay when nothing was sent',
+    { kind: 'caller-left', unsent: true },
+    { kind: 'caller-left', unsent: true },
+  ],
+] as const)('a caller who leaves %s', async (_, first, expected) => {
+  const { forward } = recorded({ hot: first, archive: { kind: 'caller-left', unsent: true } });
+  const { send } = caller(createVirtualClock().clock, forward);
+  expect(await send([hot, archive], 'getTransaction', ['s'])).toEqual(expected);
+});
+
 test('a permit is held until the last byte of a stream that is passed on', async () => {
   const body = { pipe: async () => ({ kind: 'complete', bytes: 0 }) as const, cancel: () => undefined };
   const stream: Reply = { kind: 'stream', body, encoding: 'gzip' };
