@@ -10,7 +10,7 @@ import type { Store } from '../shared/store/open.ts';
 import { type AnswerRequest, createAnswer, type Terms } from './answer.ts';
 import { createGarbageWatch } from './gc-tuner.ts';
 import { type Health, healthOf, statusOf } from './health.ts';
-import { historyGap } from './history/gap.ts';
+import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
 import { createJournal, type Journal } from './limits/journal.ts';
 import { type Limits, limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';

@@ -6,7 +6,7 @@ import {
 } from '../../../gateway/upstream/forward.ts';
 import { Backend, numberOf, preference } from '../../../gateway/upstream/backend.ts';
 import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
-import { historyGap } from '../../../gateway/history/gap.ts';
+import { historyGap } from '../../../gateway/history/tiers.ts';
 import { createPool, createRetryBudget } from '../../../gateway/upstream/selection.ts';
 import { type Method, METHODS } from '../../../gateway/methods/table.ts';
 import type { Route } from '../../../gateway/upstream/router.ts';

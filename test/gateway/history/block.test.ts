@@ -1,30 +1,19 @@
-import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
+import { type Missing, moreCertain } from '../../../gateway/history/lookup.ts';
+import type { Outcome } from '../../../gateway/history/request.ts';
 import { timeOf } from '../../fakes/history.ts';
-import { startHotNode } from '../../fakes/hot-node.ts';
-import { startOldFaithful } from '../../fakes/old-faithful.ts';
 import { refusedUrl } from '../../fakes/raw-backend.ts';
-import { startSuperbank } from '../../fakes/superbank.ts';
-import { caller, chainOf, probed } from './world.ts';
+import { caller, chainOf, fakesOf, probed } from './world.ts';
 
 const history = chainOf(1);
 const skipped = Array.from({ length: 90 }, (_, i) => i + 1).filter((slot) => !history.slots.includes(slot));
 const oldSkip = skipped.find((slot) => slot < 50) ?? 0;
 const newSkip = skipped.find((slot) => slot > 60) ?? 0;
 
-const hot = startHotNode({ history, held: { floor: 50, top: 90 }, bigtable: undefined, strictCursors: true });
-const faithful = startOldFaithful({ history, epochs: [0, 2], addressIndex: true });
-const superbank = startSuperbank({
-  history,
-  held: { floor: 0, top: 80 },
-  timesOut: false,
-  emitHttpErrors: false,
-});
-afterAll(async () => {
-  for (const fake of [hot, faithful, superbank]) await fake[Symbol.asyncDispose]();
-});
-beforeEach(() => {
-  for (const { seen } of [hot, faithful, superbank]) seen.length = 0;
-});
+const fakes = fakesOf(history);
+const hot = fakes.node(50, 90);
+const faithful = fakes.faithful(0, 2);
+const superbank = fakes.superbank(0, 80);
 
 const node = probed(hot.url, 'agave', 50, 90);
 const withFaithful = [node, probed(faithful.url, 'old-faithful', 1, 59)];
@@ -80,7 +69,7 @@ describe('when neither has it, the more certain word is the answer', () => {
   test.each([
     ['an old slot was skipped for good', withSuperbank, oldSkip, -32009],
     ['an old slot was skipped for good, says Old Faithful', withFaithful, oldSkip, -32009],
-    ['a slot skipped on the live node may be missing (rpc.md 2.1 note 4)', withSuperbank, newSkip, -32007],
+    ['a slot skipped on the live node may be missing', withSuperbank, newSkip, -32007],
     ['a slot to come is not skipped', withSuperbank, 99, -32004],
     ['an old slot may be in the archive that is away', withDeadArchive, 1, -32019],
     ['an old slot that was skipped may too', withDeadArchive, oldSkip, -32019],
@@ -105,3 +94,49 @@ test.each([['[]'], ['["1"]'], ['[-1]'], ['[1.5]'], ['{"slot":1}'], ['[[1]]']])(
     expect(hot.seen[0]?.text).toContain(`"params":${params}}`);
   },
 );
+
+const NULL: Outcome = { kind: 'null' };
+const NONE: Outcome = { kind: 'unreachable' };
+const error = (code: number): Outcome => ({ kind: 'lacking', code });
+
+const BLOCK: Missing = { isTime: false, isNew: false, isBelow: false, mayBeArchived: true };
+const NEW: Missing = { ...BLOCK, isNew: true };
+const TIME: Missing = { ...BLOCK, isTime: true };
+const OLD: Missing = { ...BLOCK, isBelow: true };
+const NOWHERE: Missing = { ...OLD, mayBeArchived: false };
+
+test.each([
+  ['what was skipped or lost stays ambiguous', error(-32007), error(-32009), BLOCK, 'live'],
+  ['what was skipped or lost stays so without an archive', error(-32007), NONE, BLOCK, 'live'],
+  ['what was cleaned up is skipped for good in the archive', error(-32001), error(-32009), BLOCK, 'archive'],
+  ['what is not there is skipped for good in the archive', error(-32004), error(-32009), BLOCK, 'archive'],
+  ['a slot that is not there yet is not skipped', error(-32004), error(-32009), NEW, 'live'],
+  ['a block not written yet is not skipped', error(-32014), error(-32009), BLOCK, 'live'],
+  [
+    'what was cleaned up stays so when the archive has no such epoch',
+    error(-32001),
+    error(-32004),
+    BLOCK,
+    'live',
+  ],
+  ['what was cleaned up stays so against a null', error(-32001), NULL, BLOCK, 'live'],
+  ['what was cleaned up may be in an archive that is away', error(-32001), NONE, OLD, 'unavailable'],
+  ['what was cleaned up since the last probe too', error(-32001), NONE, BLOCK, 'unavailable'],
+  ['what a node without history lacks too', error(-32011), NONE, BLOCK, 'unavailable'],
+  ['what is skipped or lost below the floor too', error(-32007), NONE, OLD, 'unavailable'],
+  ['what is not there below the floor too', error(-32004), NONE, OLD, 'unavailable'],
+  ['what an archive had no time to look for too', error(-32001), error(-32000), OLD, 'unavailable'],
+  ['what was cleaned up stays so where no archive may have it', error(-32001), NONE, NOWHERE, 'live'],
+  ['a slot above the tip stays so without an archive', error(-32004), NONE, NEW, 'live'],
+  ['two nulls are a null', NULL, NULL, BLOCK, 'live'],
+  ['a null gives way to skipped', NULL, error(-32009), BLOCK, 'archive'],
+  ['a time of null stays', NULL, error(-32009), TIME, 'live'],
+  ['a null without an archive is no answer', NULL, NONE, BLOCK, 'unavailable'],
+  ['a time of null without an archive is no answer', NULL, NONE, TIME, 'unavailable'],
+  ['without a live node skipped is skipped', NONE, error(-32009), BLOCK, 'archive'],
+  ['without a live node a new slot is not skipped', NONE, error(-32009), NEW, 'live'],
+  ["without a live node the archive's null says nothing", NONE, NULL, BLOCK, 'live'],
+  ['nobody answers', NONE, NONE, BLOCK, 'live'],
+] as const)('%s', (_, hot, archive, missing, choice) => {
+  expect(moreCertain(hot, archive, missing)).toBe(choice);
+});

@@ -1,29 +1,32 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { agavePage } from '../../fakes/agave-page.ts';
-import { startHotNode } from '../../fakes/hot-node.ts';
-import { archivedSlots, startOldFaithful } from '../../fakes/old-faithful.ts';
+import { archivedSlots } from '../../fakes/old-faithful.ts';
 import { refusedUrl } from '../../fakes/raw-backend.ts';
-import { startSuperbank } from '../../fakes/superbank.ts';
-import { ADDRESS, caller, chainOf, learnt, probed, namedBackend } from './world.ts';
+import {
+  caller,
+  chainOf,
+  fakesOf,
+  learnt,
+  namedBackend,
+  probed,
+  rowsOf,
+  signaturesOf,
+  ADDRESS,
+} from './world.ts';
 
 const RUNS = 250;
 const TIP = 90;
 const UNREACHABLE = -32019;
 const history = chainOf(1);
-const held = { floor: 0, top: TIP };
-
-const node = startHotNode({ history, held, bigtable: undefined, strictCursors: true });
-const banks = [0, 1, 2].map(() => startSuperbank({ history, held, timesOut: false, emitHttpErrors: false }));
-const faithful = startOldFaithful({ history, epochs: [0, 3], addressIndex: true });
+const fakes = fakesOf(history);
+const node = fakes.node(0, TIP);
+const banks = [0, 1, 2].map(() => fakes.superbank(0, TIP));
+const faithful = fakes.faithful(0, 3);
 const nodeAt = probed(node.url, 'agave');
 const banksAt = banks.map(({ url }, i) => namedBackend(`bank-${i}`, url, 'superbank'));
 const faithfulAt = probed(faithful.url, 'old-faithful');
 const lostAt = namedBackend('lost', refusedUrl(), 'superbank');
-afterAll(async () => {
-  for (const { client } of [nodeAt, ...banksAt, faithfulAt, lostAt]) client.close();
-  for (const fake of [node, ...banks, faithful]) await fake[Symbol.asyncDispose]();
-});
 
 const span = fc
   .record({
@@ -90,7 +93,7 @@ function setUp(asked: Scene) {
   return { chain, backends, lowest: Math.min(...floors), isKnown };
 }
 
-const { ask } = caller();
+const { ask, page } = caller();
 
 describe('with gaps between archives and ends that nobody told, the answer is the whole one or -32019', () => {
   test('for a range of blocks', async () => {
@@ -129,9 +132,7 @@ describe('with gaps between archives and ends that nobody told, the answer is th
     const property = fc.asyncProperty(scene, async (asked) => {
       const { chain, backends, lowest, isKnown } = setUp(asked);
       if (backends.length < 2) return;
-      const own = chain.transactions.filter(
-        ({ addresses, slot }) => addresses.includes(ADDRESS) && slot >= lowest,
-      );
+      const own = rowsOf(chain).filter(({ slot }) => slot >= lowest);
       const place = asked.before === undefined ? -1 : asked.before % own.length;
       const ends = own.slice(place + 1);
       const until = asked.until === undefined ? undefined : ends[asked.until % ends.length]?.signature;
@@ -146,11 +147,9 @@ describe('with gaps between archives and ends that nobody told, the answer is th
         isKnown(last ?? lowest, own[place]?.slot ?? TIP) && isKnown(untilSlot ?? TIP, untilSlot ?? TIP);
       const comesToEnd = last === undefined;
       const isSure = asked.liveKnown && needs && (!comesToEnd || allKnown(asked));
-      const got = await ask(backends, 'getSignaturesForAddress', [ADDRESS, config]);
+      const got = await page(backends, config);
       if (got === UNREACHABLE && !isSure) return void seen.refused++;
-      expect(Array.isArray(got) ? got.map(({ signature }) => signature) : got).toEqual(
-        rows.map(({ signature }) => signature),
-      );
+      expect(got).toEqual(signaturesOf(rows));
       seen.whole++;
     });
     await fc.assert(property, { numRuns: RUNS });

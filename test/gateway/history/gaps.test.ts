@@ -1,53 +1,42 @@
-import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { createHistory } from '../../fakes/history.ts';
-import { startHotNode } from '../../fakes/hot-node.ts';
-import { startOldFaithful } from '../../fakes/old-faithful.ts';
 import { refusedUrl } from '../../fakes/raw-backend.ts';
-import { startSuperbank } from '../../fakes/superbank.ts';
-import { ADDRESS, caller, learnt, namedBackend, OTHER, probed } from './world.ts';
+import {
+  ADDRESS,
+  caller,
+  fakesOf,
+  learnt,
+  namedBackend,
+  OTHER,
+  probed,
+  rowsOf,
+  signaturesOf,
+  slotsOf,
+} from './world.ts';
 
 const METHOD = 'getSignaturesForAddress';
 const UNREACHABLE = -32019;
 const history = createHistory({ seed: 5, slots: 400, epochSlots: 100, addresses: [ADDRESS, OTHER] });
-const rows = history.transactions.filter(({ addresses }) => addresses.includes(ADDRESS));
-const between = (start: number, end: number) => history.slots.filter((slot) => slot >= start && slot <= end);
+const rows = rowsOf(history);
+const between = (start: number, end: number) => slotsOf(history, start, end);
 
-const node = startHotNode({
-  history,
-  held: { floor: 300, top: 400 },
-  bigtable: undefined,
-  strictCursors: true,
-});
-const faithful = startOldFaithful({ history, epochs: [0, 1], addressIndex: true });
-const superbank = startSuperbank({
-  history,
-  held: { floor: 250, top: 350 },
-  timesOut: false,
-  emitHttpErrors: false,
-});
+const fakes = fakesOf(history);
+const node = fakes.node(300, 400);
+const faithful = fakes.faithful(0, 1);
+const superbank = fakes.superbank(250, 350);
 const nodeAt = probed(node.url, 'agave');
 const faithfulAt = probed(faithful.url, 'old-faithful');
 const superbankAt = probed(superbank.url, 'superbank');
 const all = [nodeAt, faithfulAt, superbankAt];
-afterAll(async () => {
-  for (const { client } of all) client.close();
-  for (const fake of [node, faithful, superbank]) await fake[Symbol.asyncDispose]();
-});
 beforeEach(() => {
   superbank.state.held = { floor: 250, top: 350 };
   faithful.state.epochs = [0, 1];
   learnt(nodeAt, 300, 400);
   learnt(faithfulAt, 1, between(0, 199).at(-1));
   learnt(superbankAt, 250, 350);
-  for (const { seen } of [node, faithful, superbank]) seen.length = 0;
 });
 
-const { ask } = caller();
-async function page(backends: Parameters<typeof ask>[0], config: object = {}): Promise<unknown> {
-  const result = await ask(backends, METHOD, [ADDRESS, config]);
-  return Array.isArray(result) ? result.map(({ signature }) => signature) : result;
-}
-const signaturesOf = (list: typeof rows) => list.map(({ signature }) => signature);
+const { ask, page } = caller();
 
 describe('slots that nobody has, 200 to 249', () => {
   test('make no hole in a page', async () => {
@@ -86,17 +75,17 @@ describe('slots that nobody has, 200 to 249', () => {
     expect(await ask(all, 'getBlocksWithLimit', [250, 100])).toEqual(between(250, 400).slice(0, 100));
   });
 
-  test('are as bad right below the live nodes', async () => {
+  test('are as bad right below the live nodes, and no list is read in vain', async () => {
     const backends = [nodeAt, faithfulAt];
     expect(await page(backends)).toBe(UNREACHABLE);
     expect(await ask(backends, 'getBlocks', [190, 310])).toBe(UNREACHABLE);
+    expect([...node.seen, ...faithful.seen].some(({ method }) => method === 'getBlocks')).toBe(false);
     expect(await ask(backends, 'getBlocksWithLimit', [190, 100])).toBe(UNREACHABLE);
   });
 });
 
+const deeper = fakes.node(200, 400);
 test('a gap below one live node is none where another one begins lower', async () => {
-  const held = { floor: 200, top: 400 };
-  await using deeper = startHotNode({ history, held, bigtable: undefined, strictCursors: true });
   const lower = learnt(namedBackend('deeper', deeper.url, 'agave'), 200, 400);
   const backends = [nodeAt, lower, faithfulAt];
   expect(await page(backends)).toEqual(signaturesOf(rows));
@@ -105,12 +94,12 @@ test('a gap below one live node is none where another one begins lower', async (
   expect(node.seen).toEqual([]);
 });
 
+const older = fakes.superbank(0, 0);
 test('slots that the chain skipped between two archives are no gap', async () => {
   const skip = history.slots.find((slot, i) => slot > 100 && (history.slots[i + 1] ?? 0) > slot + 1) ?? 0;
   const next = history.slots.find((slot) => slot > skip) ?? 0;
   expect(next - skip).toBeGreaterThan(1);
-  const held = { floor: 0, top: skip };
-  await using older = startSuperbank({ history, held, timesOut: false, emitHttpErrors: false });
+  older.state.held = { floor: 0, top: skip };
   superbank.state.held = { floor: next, top: 350 };
   const backends = [
     nodeAt,
@@ -148,13 +137,8 @@ describe('an archive that never told its first block', () => {
     expect(await ask(all, 'getBlocksWithLimit', [1, 300])).toEqual(history.slots.slice(0, 300));
   });
 
+  const mute = fakes.superbank(0, 350);
   test('proves no end when it does not tell it in another way either', async () => {
-    await using mute = startSuperbank({
-      history,
-      held: { floor: 0, top: 350 },
-      timesOut: false,
-      emitHttpErrors: false,
-    });
     mute.refuses('getBlocksWithLimit');
     const muteAt = learnt(namedBackend('mute', mute.url, 'superbank'), undefined, 350);
     expect(await page([nodeAt, muteAt])).toBe(UNREACHABLE);
@@ -164,6 +148,7 @@ describe('an archive that never told its first block', () => {
     );
     expect(await ask([nodeAt, muteAt], 'getBlocks', [1, 50])).toBe(UNREACHABLE);
     expect(await ask([nodeAt, muteAt], 'getBlock', [1])).toMatchObject({ blockhash: 'b1' });
+    expect(await page([nodeAt, muteAt], { before: 'nowhere' })).toBe(UNREACHABLE);
     faithful.state.epochs = [0, 2];
     expect(await page([nodeAt, muteAt, learnt(faithfulAt, 1, 299)])).toEqual(signaturesOf(rows));
   });

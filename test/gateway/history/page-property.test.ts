@@ -1,23 +1,22 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { Backend } from '../../../gateway/upstream/backend.ts';
 import { agavePage } from '../../fakes/agave-page.ts';
 import { type History, isOlder, type Transaction } from '../../fakes/history.ts';
-import { startHotNode } from '../../fakes/hot-node.ts';
-import { archivedSlots, startOldFaithful } from '../../fakes/old-faithful.ts';
-import { startSuperbank } from '../../fakes/superbank.ts';
-import { ADDRESS, caller, chainOf, learnt, probed, probedBigtable } from './world.ts';
+import { archivedSlots } from '../../fakes/old-faithful.ts';
+import { ADDRESS, caller, chainOf, fakesOf, learnt, probed, probedBigtable, signaturesOf } from './world.ts';
 
 const RUNS = 120;
 const EVERYTHING = { floor: 0, top: 90 };
 const history = chainOf(1);
 
-const hot = startHotNode({ history, held: EVERYTHING, bigtable: undefined, strictCursors: true });
-const faithful = startOldFaithful({ history, epochs: [0, 3], addressIndex: true });
+const fakes = fakesOf(history);
+const hot = fakes.node(0, 90);
+const faithful = fakes.faithful(0, 3);
 /** Holds the later ones of the epochs when there are two. */
-const later = startOldFaithful({ history, epochs: [0, 3], addressIndex: true });
-const superbank = startSuperbank({ history, held: EVERYTHING, timesOut: false, emitHttpErrors: false });
-const bigtable = startHotNode({ history, held: EVERYTHING, bigtable: EVERYTHING, strictCursors: true });
+const later = fakes.faithful(0, 3);
+const superbank = fakes.superbank(0, 90);
+const bigtable = fakes.bigtable(0, 90);
 /** What each backend's probe would have learnt changes from run to run; its connections stay. */
 const node = probed(hot.url, 'agave');
 const [faithfulAt, laterAt, superbankAt, bigtableAt] = [
@@ -26,10 +25,6 @@ const [faithfulAt, laterAt, superbankAt, bigtableAt] = [
   probed(superbank.url, 'superbank'),
   probedBigtable(bigtable.url),
 ];
-afterAll(async () => {
-  for (const { client } of [node, faithfulAt, laterAt, superbankAt, bigtableAt]) client.close();
-  for (const fake of [hot, faithful, later, superbank, bigtable]) await fake[Symbol.asyncDispose]();
-});
 
 /** Where the live node begins, how far the archive goes, and what is asked; cursors are places in the chain. */
 const scene = fc.record({
@@ -99,10 +94,10 @@ describe.each(Object.keys(archives))('with %s as the archive', (name) => {
         const { before, until } = cursorsIn(chain, asked, name.includes('Old Faithful'));
         const config = { limit: asked.limit, before: before?.signature, until: until?.signature };
         const expected = agavePage(chain, EVERYTHING, { address: ADDRESS, ...config }, true);
-        const got = await caller().ask([node, ...tier], 'getSignaturesForAddress', [ADDRESS, config]);
+        const got = await caller().page([node, ...tier], config);
         if (expected.kind !== 'rows') throw new Error('a cursor of the chain is not known to it');
         if (got === -32019 && !(asked.floorKnown && asked.topKnown)) return;
-        expect(signaturesOf(got)).toEqual(expected.rows.map(({ signature }) => signature));
+        expect(got).toEqual(signaturesOf(expected.rows));
       }),
       { numRuns: RUNS },
     );
@@ -122,8 +117,4 @@ function cursorsIn({ transactions }: History, { before: at, until: end }: Scene,
   const below = (each: Transaction) => own(each) && (before === undefined || isOlder(each, before));
   const ends = walksRows ? transactions.filter(below) : transactions;
   return { before, until: end === undefined ? undefined : ends[end % ends.length] };
-}
-
-function signaturesOf(result: unknown): unknown {
-  return Array.isArray(result) ? result.map(({ signature }) => signature) : result;
 }

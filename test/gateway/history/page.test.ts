@@ -1,231 +1,96 @@
-import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
-import { configOf, rowText } from '../../fakes/history.ts';
-import { startHotNode } from '../../fakes/hot-node.ts';
-import { startOldFaithful } from '../../fakes/old-faithful.ts';
-import { refusedUrl } from '../../fakes/raw-backend.ts';
-import { startSuperbank } from '../../fakes/superbank.ts';
-import { ADDRESS, caller, chainOf, learnt, probed } from './world.ts';
+import { expect, test } from 'bun:test';
+import { failure, result, type SeenCall, startBackend } from '../../fakes/backend.ts';
+import { configOf } from '../../fakes/history.ts';
+import { caller, closed, probed } from './world.ts';
 
-const METHOD = 'getSignaturesForAddress';
-const history = chainOf(3);
-const rows = history.transactions.filter(({ addresses }) => addresses.includes(ADDRESS));
-const others = history.transactions.filter(({ addresses }) => !addresses.includes(ADDRESS));
-const live = rows.filter(({ slot }) => slot >= 60);
-const oldest = live.at(-1);
-const before = (place: number) => rows.at(place)?.signature;
+const hot = closed(startBackend());
+const archive = closed(startBackend());
+const node = probed(hot.url, 'agave', 50_000, 60_000);
+/** Nobody knows how far it goes, so what the live node has is left out of its pages. */
+const store = probed(archive.url, 'old-faithful', 1, 0);
+const { ask, send } = caller();
 
-const hot = startHotNode({ history, held: { floor: 60, top: 90 }, bigtable: undefined, strictCursors: true });
-const faithful = startOldFaithful({ history, epochs: [0, 3], addressIndex: true });
-const superbank = startSuperbank({
-  history,
-  held: { floor: 0, top: 59 },
-  timesOut: false,
-  emitHttpErrors: false,
-});
-const fakes = [hot, faithful, superbank];
-const node = probed(hot.url, 'agave');
-const faithfulAt = probed(faithful.url, 'old-faithful');
-const superbankAt = probed(superbank.url, 'superbank');
-const lost = probed(refusedUrl(), 'superbank', 0, 59);
-afterAll(async () => {
-  for (const { client } of [node, faithfulAt, superbankAt]) client.close();
-  for (const fake of fakes) await fake[Symbol.asyncDispose]();
-});
-beforeEach(() => {
-  for (const { seen } of fakes) seen.length = 0;
-  Object.assign(hot.state, { held: { floor: 60, top: 90 }, strictCursors: true });
-  Object.assign(faithful.state, { epochs: [0, 3], addressIndex: true });
-  learnt(node, 60, 90);
-  learnt(faithfulAt, 1, 79);
-  learnt(superbankAt, 0, 59);
-});
+const row = (slot: number) => `{"signature":"s${slot}","slot":${slot}}`;
 
-const { ask, text, send } = caller();
-const asked = (fake: (typeof fakes)[number]) => fake.seen.map(({ method, params }) => ({ method, params }));
-const signatures = (list: readonly { signature: string }[]) => list.map(({ signature }) => signature);
-async function page(backends: Parameters<typeof ask>[0], config: object): Promise<unknown> {
-  const result = await ask(backends, METHOD, [ADDRESS, config]);
-  return Array.isArray(result) ? signatures(result) : result;
+/** A page of an address with one row a slot, from `top` down to slot 1. */
+function pageFrom(top: number) {
+  return (call: SeenCall) => {
+    const { before, limit } = configOf(call);
+    const first = typeof before === 'string' ? Number(before.slice(1)) - 1 : top;
+    const length = Math.min(Number(limit), first);
+    return result(call, `[${Array.from({ length }, (_, i) => row(first - i)).join(',')}]`);
+  };
 }
 
-describe('the live node answers alone', () => {
-  test('a full page, byte for byte', async () => {
-    const expected = live.slice(0, 5).map((row) => rowText(row, `,"transactionIndex":${row.index}`));
-    expect(await text([node, superbankAt], METHOD, [ADDRESS, { limit: 5 }])).toBe(
-      `{"jsonrpc":"2.0","result":[${expected.join(',')}],"id":7}\n`,
-    );
-    expect([hot.seen.length, superbank.seen.length]).toEqual([1, 0]);
-    expect(hot.seen[0]?.request.headers.get('x-bigtable')).toBe('disabled');
-  });
+/** The live node has `live` rows from slot 50,000 on; the archive has everything up to `top`. */
+async function stitched(live: number, top: number): Promise<unknown> {
+  archive.seen.length = 0;
+  const rows = Array.from({ length: live }, (_, i) => row(50_000 + live - 1 - i));
+  hot.script((call) => result(call, `[${rows.join(',')}]`));
+  archive.script(pageFrom(top));
+  const page = await ask([node, store], 'getSignaturesForAddress', ['a', { limit: 900 }]);
+  return Array.isArray(page) ? page.map(({ slot }) => slot) : page;
+}
 
-  test('a short page that ends at an `until` it knows', async () => {
-    const until = oldest?.signature;
-    expect(await page([node, lost], { until })).toEqual(signatures(live.slice(0, -1)));
-  });
-
-  test('an empty page between two cursors it knows', async () => {
-    expect(await page([node, lost], { before: before(0), until: before(1) })).toEqual([]);
-  });
-
-  test.each([
-    ['[]'],
-    ['[7]'],
-    [`["${ADDRESS}",{"limit":0}]`],
-    [`["${ADDRESS}",{"limit":1001}]`],
-    [`["${ADDRESS}",{"before":7}]`],
-    [`["${ADDRESS}",[]]`],
-    [`["${ADDRESS}",{},1]`],
-    [`{"address":"${ADDRESS}"}`],
-  ])('%s, in its own words', async (params) => {
-    await text([node, faithfulAt], METHOD, params);
-    expect(hot.seen[0]?.text).toContain(`"params":${params}}`);
-    expect(faithful.seen).toEqual([]);
-  });
+test("an archive's pages are read on until they are below what the live node has", async () => {
+  const expected = Array.from({ length: 900 }, (_, i) => 50_099 - i);
+  expect(await stitched(100, 52_500)).toEqual(expected);
+  expect(archive.seen.map(({ params }) => configOf({ params })['before'])).toEqual(
+    [undefined, 's51501', 's50501', 's49501'].slice(0, archive.seen.length),
+  );
 });
 
-describe('the rest of a short page comes from the archive', () => {
-  test("in the rows' own bytes", async () => {
-    const expected = [
-      ...live.map((row) => rowText(row, `,"transactionIndex":${row.index}`)),
-      ...rows.slice(live.length).map((row) => rowText(row)),
-    ];
-    const answer = await text([node, superbankAt], METHOD, `[ "${ADDRESS}" ]`);
-    expect(answer).toBe(`{"jsonrpc":"2.0","result":[${expected.join(',')}],"id":7}`);
-  });
-
-  test('from below the slot of the oldest row, where the archive takes slots', async () => {
-    const limit = live.length + 2;
-    await page([node, superbankAt], { limit, commitment: 'confirmed', minContextSlot: 3 });
-    expect(asked(superbank)).toEqual([
-      { method: METHOD, params: [ADDRESS, { limit: 2, beforeSlot: oldest?.slot, commitment: 'confirmed' }] },
-    ]);
-  });
-
-  test('from below the oldest row, where the archive has it', async () => {
-    await page([node, faithfulAt], { limit: live.length + 2, until: before(-1) });
-    const config = { limit: 2, before: oldest?.signature, until: before(-1) };
-    expect(asked(faithful)).toEqual([{ method: METHOD, params: [ADDRESS, config] }]);
-  });
-
-  test('from its top, where that is below the oldest row', async () => {
-    learnt(faithfulAt, 1, 59);
-    faithful.state.epochs = [0, 2];
-    await page([node, faithfulAt], { limit: live.length + 2 });
-    expect(asked(faithful)).toEqual([{ method: METHOD, params: [ADDRESS, { limit: 2 }] }]);
-  });
-
-  test('in long pages, once its top turns out to be further up than was known', async () => {
-    learnt(faithfulAt, 1, 59);
-    expect(await page([node, faithfulAt], { limit: live.length + 2 })).toEqual(
-      signatures(rows.slice(0, live.length + 2)),
-    );
-    const limits = faithful.seen.map((call) => configOf(call)['limit']);
-    expect(limits).toEqual([2, 1_000]);
-  });
-
-  test('from its top with what the live node has left out, where its top is not known', async () => {
-    learnt(faithfulAt, 1, 0);
-    expect(await page([node, faithfulAt], { limit: live.length + 2 })).toEqual(
-      signatures(rows.slice(0, live.length + 2)),
-    );
-    expect(asked(faithful)).toEqual([{ method: METHOD, params: [ADDRESS, { limit: 1_000 }] }]);
-  });
-
-  test('also when one live node knows an `until` that lies below the floor of another', async () => {
-    const deeper = learnt(probed(hot.url, 'agave'), 10, 90);
-    const until = rows.find(({ slot }) => slot < 40)?.signature;
-    hot.state.strictCursors = false;
-    const all = signatures(rows);
-    expect(await page([node, deeper, superbankAt], { until })).toEqual(
-      all.slice(0, all.indexOf(until ?? '')),
-    );
-  });
+test('but not more than ten of them', async () => {
+  expect(await stitched(100, 59_900)).toBe(-32019);
+  expect(archive.seen).toHaveLength(10);
 });
 
-describe('a page older than what the live node has', () => {
-  const cursor = rows.findIndex(({ slot }) => slot < 40);
-
-  test.each([
-    ['4.0', true],
-    ['3.x', false],
-  ])('comes from the archive alone, the live node being Agave %s', async (_, strictCursors) => {
-    Object.assign(hot.state, { strictCursors });
-    expect(await page([node, faithfulAt], { before: before(cursor), limit: 3 })).toEqual(
-      signatures(rows.slice(cursor + 1, cursor + 4)),
-    );
-    const config = { limit: 3, before: before(cursor) };
-    expect(asked(faithful)).toEqual([{ method: METHOD, params: [ADDRESS, config] }]);
-  });
-
-  test('comes from the archive also while no live node answers', async () => {
-    const away = probed(refusedUrl(), 'agave', 60, 90);
-    expect(await page([away, superbankAt], { before: before(cursor), limit: 3 })).toEqual(
-      signatures(rows.slice(cursor + 1, cursor + 4)),
-    );
-    expect(await page([away, superbankAt], { limit: 3 })).toBe('no-backend');
-    expect(await page([away, faithfulAt], { before: before(-1), limit: 3 })).toBe(-32019);
-    expect(await page([away, superbankAt], { before: 'nowhere', limit: 3 })).toBe(-32019);
-  });
-
-  test('begins at a transaction of another address too', async () => {
-    const foreign = others.find(({ slot }) => slot < 40 && rows.every((row) => row.slot !== slot));
-    const older = rows.filter(({ slot }) => slot < (foreign?.slot ?? 0));
-    expect(await page([node, faithfulAt], { before: foreign?.signature })).toEqual(signatures(older));
-  });
-
-  test('has all rows of the slot of such a transaction: nothing tells their order', async () => {
-    const foreign = others.find(({ slot }) => slot < 40 && rows.some((row) => row.slot === slot));
-    const older = rows.filter(({ slot }) => slot <= (foreign?.slot ?? 0));
-    expect(await page([node, faithfulAt], { before: foreign?.signature })).toEqual(signatures(older));
-  });
-
-  test('is empty below the very first row', async () => {
-    expect(await page([node, faithfulAt], { before: before(-1) })).toEqual([]);
-    expect(await page([node, superbankAt], { before: before(-1) })).toEqual([]);
-  });
-
-  test('is empty when `until` is newer than `before`', async () => {
-    expect(await page([node, faithfulAt], { before: before(cursor), until: before(0) })).toEqual([]);
-  });
+test('a row that an archive gives twice is there once', async () => {
+  hot.script((call) => result(call, '[]'));
+  archive.script((call) =>
+    result(call, call.method === 'getBlocksWithLimit' ? '[49999]' : `[${row(7)},${row(7)},${row(6)}]`),
+  );
+  expect(await ask([node, store], 'getSignaturesForAddress', ['a'])).toMatchObject([
+    { slot: 7 },
+    { slot: 6 },
+  ]);
 });
 
-describe('a cursor that nobody knows', () => {
-  test.each([
-    ['Superbank', superbankAt],
-    ['Old Faithful', faithfulAt],
-  ])('is the error of Agave 4.0, with %s', async (_, archive) => {
-    expect(await page([node, archive], { before: 'nowhere' })).toBe(-32020);
-  });
-
-  test('is an empty page on Agave 3.x with Old Faithful', async () => {
-    hot.state.strictCursors = false;
-    expect(await page([node, faithfulAt], { before: 'nowhere' })).toEqual([]);
-  });
+test.each([
+  ['a null', 'null'],
+  ['a row without a slot', '[{"signature":"s"}]'],
+  ['a row that is none', '[7]'],
+  ['an object', '{}'],
+])('%s is no page of an archive', async (_, json) => {
+  hot.script((call) => result(call, '[]'));
+  archive.script((call) => result(call, json));
+  expect(await ask([node, store], 'getSignaturesForAddress', ['a'])).toBe(-32019);
 });
 
-describe('a page that the archive cannot complete is an error, never the end of history', () => {
-  test('when it is away', async () => {
-    expect(await page([node, lost], {})).toBe(-32019);
-    expect(await page([node, lost], { before: before(-1) })).toBe(-32019);
-  });
-
-  test('when it has no index of addresses, unless another archive has', async () => {
-    faithful.state.addressIndex = false;
-    expect(await page([node, faithfulAt], {})).toBe(-32019);
-    expect(await page([node, faithfulAt, superbankAt], {})).toEqual(signatures(rows));
-  });
+test('an answer above 8 MiB is no page', async () => {
+  hot.script((call) => result(call, `[{"signature":"s","slot":1,"memo":"${'x'.repeat(8 << 20)}"}]`));
+  expect(await ask([node, store], 'getSignaturesForAddress', ['a'])).toBe('no-backend');
 });
 
-describe('without a live node', () => {
-  test("an archive's pages come in order and without the row of `until`", async () => {
-    const old = rows.filter(({ slot }) => slot < 80);
-    expect(await page([faithfulAt], { until: old.at(-1)?.signature })).toEqual(signatures(old.slice(0, -1)));
-  });
+test('live nodes that do not say which cursors they know leave it open whether the page is whole', async () => {
+  hot.script((call) => (call.method === 'getSignatureStatuses' ? result(call, 'null') : result(call, '[]')));
+  expect(await ask([node, store], 'getSignaturesForAddress', ['a', { until: 's1' }])).toBe(-32019);
 });
 
-test('a caller who has left is answered nothing', async () => {
+test('a live node that keeps no history leaves the page to the archive', async () => {
+  hot.script((call) => failure(call, -32011, 'Transaction history is not available from this node'));
+  archive.script((call) => result(call, `[${row(7)}]`));
+  expect(await ask([node, store], 'getSignaturesForAddress', ['a'])).toMatchObject([{ slot: 7 }]);
+});
+
+test('a caller who leaves while it is found out which cursors are known is answered nothing', async () => {
   const abort = new AbortController();
-  abort.abort();
-  const reply = await send([node, superbankAt], METHOD, [ADDRESS], { signal: abort.signal });
-  expect(reply).toEqual({ kind: 'caller-left', unsent: true });
+  hot.script((call) => {
+    if (call.method !== 'getSignatureStatuses') return result(call, '[]');
+    abort.abort();
+    return new Promise<Response>(() => undefined);
+  });
+  const params = ['a', { until: 's1' }];
+  const reply = await send([node, store], 'getSignaturesForAddress', params, { signal: abort.signal });
+  expect(reply).toEqual({ kind: 'caller-left' });
 });

@@ -1,173 +1,74 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import { startBackend } from '../../fakes/backend.ts';
-import { blockText, rowText } from '../../fakes/history.ts';
-import { startHotNode } from '../../fakes/hot-node.ts';
-import { startOldFaithful } from '../../fakes/old-faithful.ts';
-import { startSuperbank } from '../../fakes/superbank.ts';
-import { startGateway } from '../../started/gateway.ts';
-import { ADDRESS, chainOf } from './world.ts';
+import { expect, test } from 'bun:test';
+import { historyGap, tiersOf } from '../../../gateway/history/tiers.ts';
+import type { Lane } from '../../../shared/config/profiles.ts';
+import { backendOf } from '../backend/of.ts';
 
-const history = chainOf(3);
-const rows = history.transactions.filter(({ addresses }) => addresses.includes(ADDRESS));
-const live = rows.filter(({ slot }) => slot >= 60);
-const oldRow = rows.at(-1);
-
-const hot = startHotNode({ history, held: { floor: 60, top: 90 }, bigtable: undefined, strictCursors: true });
-const faithful = startOldFaithful({ history, epochs: [0, 2], addressIndex: true });
-const superbank = startSuperbank({
-  history,
-  held: { floor: 0, top: 70 },
-  timesOut: false,
-  emitHttpErrors: true,
-});
-const stop = new AbortController();
-const PROFILES = [
-  ['Old Faithful', 'old-faithful', faithful.url],
-  ['Superbank', 'superbank', superbank.url],
-] as const;
-
-type Gateway = Awaited<ReturnType<typeof startGateway>>;
-const gateways = new Map<string, Gateway>();
-
-beforeAll(async () => {
-  for (const [name, profile, url] of PROFILES) {
-    const backends = [
-      { name: 'node', url: hot.url },
-      { name: 'archive', url, profile },
-    ];
-    const gateway = await startGateway({ backends, gateway: { probe_seconds: 1 } });
-    void gateway.gateway.tend(() => undefined, stop.signal);
-    await probed(gateway);
-    gateways.set(name, gateway);
-  }
-});
-afterAll(async () => {
-  stop.abort();
-  for (const gateway of gateways.values()) await gateway[Symbol.asyncDispose]();
-  for (const fake of [hot, faithful, superbank]) await fake[Symbol.asyncDispose]();
-});
-beforeEach(() => {
-  for (const { seen } of [hot, faithful, superbank]) seen.length = 0;
-});
-
-/** Resolves when the metrics show a slot of both backends. */
-async function probed({ gateway }: Gateway): Promise<void> {
-  for (;;) {
-    const text = await gateway.metrics.text();
-    const slots = text.match(/^sluice_gateway_backend_slot\{.*\} [1-9]\d*$/gm) ?? [];
-    if (new Set(slots.map((line) => /backend="(\w+)"/.exec(line)?.[1])).size === 2) return;
-    await Bun.sleep(5);
-  }
+function node(floor: number | undefined) {
+  const backend = backendOf({ name: 'node' });
+  backend.view.floor = floor;
+  backend.view.tip.finalized = 9_000;
+  return backend;
 }
 
-async function post(name: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
-  const gateway = gateways.get(name);
-  if (gateway === undefined) throw new Error(`no gateway before ${name}`);
-  return gateway.post(body, gateway.key(), { headers });
+function archive(top: number, floor?: number, lanes: readonly Lane[] = ['archive']) {
+  const backend = backendOf({ name: 'archive', profile: 'old-faithful', lanes });
+  backend.view.tip.finalized = top;
+  backend.view.floor = floor;
+  return backend;
 }
 
-const call = (method: string, params: unknown, id: unknown = 1) => ({ jsonrpc: '2.0', id, method, params });
-const textOf = async (name: string, body: unknown) => (await post(name, body)).text();
-const recent = history.slots.findLast((slot) => slot > 80) ?? 0;
+test('there is a gap where the archives end before the live nodes begin', () => {
+  expect(historyGap([node(5_000), archive(4_320)])).toEqual({ from: 4_321, to: 4_999 });
+});
 
-describe.each(PROFILES)('a gateway before an Agave node and %s', (...[name]) => {
-  test('gives old and new blocks, each from where it is', async () => {
-    for (const slot of [1, recent]) {
-      const answer = await textOf(name, call('getBlock', [slot, { encoding: 'json' }]));
-      expect(answer).toContain(`"result":${blockText(history, slot)}`);
-    }
-  });
-
-  test('gives transactions of any age', async () => {
-    for (const row of [oldRow, live[0]]) {
-      expect(await textOf(name, call('getTransaction', [row?.signature]))).toContain(`"slot":${row?.slot}`);
-    }
-    expect(await textOf(name, call('getTransaction', ['nowhere']))).toContain('"result":null');
-  });
-
-  test('gives one page of signatures, rows and id byte for byte', async () => {
-    const body = `{"jsonrpc":"2.0","id":18446744073709551615,"method":"getSignaturesForAddress","params":["${ADDRESS}"]}`;
-    const answer = await textOf(name, body);
-    const memo = (text: string) => (name === 'Superbank' ? text : text.replace('"[4] ', '"'));
-    const expected = rows.map((row) =>
-      row.slot >= 60 ? rowText(row, `,"transactionIndex":${row.index}`) : memo(rowText(row)),
-    );
-    expect(answer).toBe(`{"jsonrpc":"2.0","result":[${expected.join(',')}],"id":18446744073709551615}`);
-  });
-
-  test('answers a batch of history in order, sending no batch itself', async () => {
-    const batch = [
-      call('getBlockTime', [1], 'a'),
-      call('getSignaturesForAddress', [ADDRESS, { limit: live.length + 1 }], 'b'),
-      call('getBlocks', [50, 70], 'c'),
-      call('getBlockTime', [recent], 'd'),
-      call('getBlocksWithLimit', [50, 10], 'e'),
-    ];
-    const answers: { id: string; result: unknown }[] = JSON.parse(await textOf(name, batch));
-    expect(answers.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd', 'e']);
-    expect(answers[1]?.result).toHaveLength(live.length + 1);
-    const from50 = history.slots.filter((slot) => slot >= 50);
-    expect(answers[2]?.result).toEqual(from50.filter((slot) => slot <= 70));
-    expect(answers[4]?.result).toEqual(from50.slice(0, 10));
-    expect([...hot.seen, ...faithful.seen, ...superbank.seen].some(({ text }) => text.startsWith('['))).toBe(
-      false,
-    );
+test('the archive that reaches furthest counts, and the live node that has most', () => {
+  expect(historyGap([node(5_000), node(4_600), archive(100), archive(4_320)])).toEqual({
+    from: 4_321,
+    to: 4_599,
   });
 });
 
-test("an archive's compressed answer passes untouched", async () => {
-  const slot = history.slots.find((each) => each < 60 && blockText(history, each).length > 200) ?? 1;
-  const response = await post('Old Faithful', call('getBlock', [slot]), { 'accept-encoding': 'gzip' });
-  expect(response.headers.get('content-encoding')).toBe('gzip');
-  expect(await response.text()).toContain(blockText(history, slot));
+test.each([
+  ['in the middle', [node(300), archive(199, 1), archive(350, 250)], { from: 200, to: 249 }],
+  [
+    'of two the lower one',
+    [node(300), archive(99, 1), archive(199, 150), archive(350, 250)],
+    { from: 100, to: 149 },
+  ],
+  ['up to the live nodes', [node(300), archive(199, 1), archive(150, 100)], { from: 200, to: 299 }],
+  ['not above what they have', [node(300), archive(199, 1), archive(400, 350)], { from: 200, to: 299 }],
+  [
+    'below one of a profile that is never live',
+    [node(300), archive(199, 1, ['state', 'archive'])],
+    { from: 200, to: 299 },
+  ],
+] as const)('between archives that hold a part each there is one: %s', (_, backends, gap) => {
+  expect(historyGap(backends)).toEqual(gap);
 });
 
-test('what is too long for an archive is answered by the live node', async () => {
-  const params = [1, { encoding: 'json', note: 'x'.repeat(2_000) }];
-  const answer = await textOf('Old Faithful', call('getBlock', params, 'y'.repeat(1_100)));
-  expect(answer).toContain('"code":-32001');
+test.each([
+  ['one live node meets them', [node(5_000), node(4_300), archive(4_320)]],
+  ['archives overlap', [node(300), archive(260, 1), archive(350, 250)]],
+  ['archives meet', [node(300), archive(249, 1), archive(350, 250)]],
+  ['nobody has what is below the lowest archive', [node(300), archive(350, 250)]],
+  ['an archive begins above the live floor', [node(300), archive(350, 320)]],
+  ['an archive that told no top may reach', [node(300), archive(199, 1), archive(0, 150)]],
+  ['they meet', [node(5_000), archive(4_999)]],
+  ['they overlap', [node(5_000), archive(6_000)]],
+  ['there is no archive', [node(5_000)]],
+  ['there is no live node', [archive(4_320)]],
+  ['the floor is not known', [node(undefined), archive(4_320)]],
+  ['the top is not known', [node(5_000), archive(0)]],
+] as const)('there is none when %s', (_, backends) => {
+  expect(historyGap(backends)).toBeUndefined();
 });
 
-test('an archive that only says 503 makes an error of its own, and the caller is not told "never"', async () => {
-  superbank.state.timesOut = true;
-  try {
-    for (const [method, params] of [
-      ['getTransaction', ['nowhere']],
-      ['getSignaturesForAddress', [ADDRESS]],
-      ['getBlocks', [50, 75]],
-    ] as const) {
-      expect(JSON.parse(await textOf('Superbank', call(method, params)))).toEqual({
-        jsonrpc: '2.0',
-        error: { code: -32019, message: 'Failed to query long-term storage; please try again' },
-        id: 1,
-      });
-    }
-  } finally {
-    superbank.state.timesOut = false;
-  }
-});
-
-test("parameters of a megabyte are a live node's to refuse, and are not looked through", async () => {
-  await using live = startBackend();
-  await using archive = startBackend();
-  await using gateway = await startGateway({
-    backends: [
-      { name: 'live', url: live.url },
-      { name: 'archive', url: archive.url, profile: 'superbank' },
-    ],
-  });
-  const key = gateway.key();
-  const members = Array(40_000).fill('"":0').join();
-  for (const method of ['getTransaction', 'getBlock', 'getBlocks', 'getSignaturesForAddress']) {
-    const body = `{"jsonrpc":"2.0","id":1,"method":"${method}","params":["A",{${members}}]}`;
-    expect(await (await gateway.post(body, key)).text()).toContain(`answer to ${method}`);
-  }
-  expect([live.seen.length, archive.seen.length]).toEqual([4, 0]);
-  const statuses = `{"jsonrpc":"2.0","id":1,"method":"getSignatureStatuses","params":[[],{${members}}]}`;
-  expect(await (await gateway.post(statuses, key)).json()).toEqual({
-    jsonrpc: '2.0',
-    id: 1,
-    error: { code: -32602, message: 'Too many inputs provided; max 256' },
-  });
-  expect(live.seen.length).toBe(4);
+test('an archive stays one whatever lanes its table names', () => {
+  const node = backendOf({ name: 'node' });
+  const bigtable = backendOf({ name: 'bigtable', lanes: ['archive'] });
+  const faithful = backendOf({ name: 'faithful', profile: 'old-faithful', lanes: ['state', 'archive'] });
+  const superbank = backendOf({ name: 'superbank', profile: 'superbank', lanes: ['archive', 'state'] });
+  const { live, archive } = tiersOf([faithful, node, superbank, bigtable]);
+  expect(live).toEqual([node]);
+  expect(archive).toEqual([faithful, superbank, bigtable]);
 });

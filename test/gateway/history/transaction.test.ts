@@ -1,17 +1,11 @@
-import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { failure, result, type Script, startBackend, streamed } from '../../fakes/backend.ts';
 import { refusedUrl } from '../../fakes/raw-backend.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
-import { caller, probed, textOf } from './world.ts';
+import { caller, closed, probed, textOf } from './world.ts';
 
-const hot = startBackend();
-const archive = startBackend();
-afterAll(async () => {
-  for (const fake of [hot, archive]) await fake[Symbol.asyncDispose]();
-});
-beforeEach(() => {
-  for (const { seen } of [hot, archive]) seen.length = 0;
-});
+const hot = closed(startBackend());
+const archive = closed(startBackend());
 
 const node = probed(hot.url, 'agave', 50, 90);
 const store = probed(archive.url, 'superbank', 0, 80);
@@ -84,10 +78,7 @@ describe('when neither has it', () => {
 });
 
 describe('of archives that hold a part each', () => {
-  const older = startBackend();
-  afterAll(async () => {
-    await older[Symbol.asyncDispose]();
-  });
+  const older = closed(startBackend());
   const parts = [node, probed(archive.url, 'old-faithful', 40, 80), probed(older.url, 'old-faithful', 0, 39)];
 
   test('the next is asked while one does not have it', async () => {

@@ -1,9 +1,13 @@
+import { afterAll, beforeEach } from 'bun:test';
 import type { Backend } from '../../../gateway/upstream/backend.ts';
 import type { Asking, Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { PROFILES, type ProfileName } from '../../../shared/config/profiles.ts';
-import { createHistory } from '../../fakes/history.ts';
+import { createHistory, type History } from '../../fakes/history.ts';
+import { startHotNode } from '../../fakes/hot-node.ts';
+import { startOldFaithful } from '../../fakes/old-faithful.ts';
+import { startSuperbank } from '../../fakes/superbank.ts';
 import { backendOf, forwardOf, routeTo } from '../backend/of.ts';
 import { textOfBody } from '../stream-body.ts';
 
@@ -38,6 +42,38 @@ export const OTHER = 'Addr2222222222222222222222222222222222222222';
 export const chainOf = (seed: number) =>
   createHistory({ seed, slots: 90, epochSlots: 20, addresses: [ADDRESS, OTHER] });
 
+/** The transactions of the address, newest first. */
+export const rowsOf = ({ transactions }: History) =>
+  transactions.filter(({ addresses }) => addresses.includes(ADDRESS));
+
+export const signaturesOf = (rows: readonly { signature: string }[]) =>
+  rows.map(({ signature }) => signature);
+
+/** The slots of a chain with a block, both ends included. */
+export const slotsOf = ({ slots }: History, start: number, end: number) =>
+  slots.filter((slot) => slot >= start && slot <= end);
+
+/** Closes fakes after the tests of the file, and empties what they have seen before each. */
+export function closed<T extends { seen: unknown[] } & AsyncDisposable>(fake: T): T {
+  beforeEach(() => void (fake.seen.length = 0));
+  afterAll(() => fake[Symbol.asyncDispose]());
+  return fake;
+}
+
+/** Backends over one chain that hold slots from a first to a last one, or epochs. */
+export function fakesOf(history: History) {
+  return {
+    node: (floor: number, top: number) =>
+      closed(startHotNode({ history, held: { floor, top }, bigtable: undefined, strictCursors: true })),
+    bigtable: (floor: number, top: number) =>
+      closed(startHotNode({ history, held: { floor, top }, bigtable: { floor, top }, strictCursors: true })),
+    faithful: (first: number, last: number) =>
+      closed(startOldFaithful({ history, epochs: [first, last], addressIndex: true })),
+    superbank: (floor: number, top: number, emitHttpErrors = false) =>
+      closed(startSuperbank({ history, held: { floor, top }, timesOut: false, emitHttpErrors })),
+  };
+}
+
 /** Calls through `withHistory` over real sockets to fakes. */
 export function caller(clock: Clock = systemClock, given?: Forward) {
   const overs: string[] = [];
@@ -60,20 +96,27 @@ export function caller(clock: Clock = systemClock, given?: Forward) {
     });
   }
 
+  /** The result or the error's code. */
+  async function ask(backends: readonly Backend[], method: string, params: unknown): Promise<unknown> {
+    const text = await textOf(await send(backends, method, params));
+    if (!text.startsWith('{')) return text;
+    const { result, error }: { result?: unknown; error?: { code: number } } = JSON.parse(text);
+    return error === undefined ? result : error.code;
+  }
+
   return {
+    ask,
+    /** The signatures of a page of the address, or what stands for it. */
+    async page(backends: readonly Backend[], config: object = {}): Promise<unknown> {
+      const result = await ask(backends, 'getSignaturesForAddress', [ADDRESS, config]);
+      return Array.isArray(result) ? signaturesOf(result) : result;
+    },
     /** The calls that no backend works on any more. */
     overs,
     send,
     /** The answer's text, or what stands for it. */
     async text(backends: readonly Backend[], method: string, params: unknown): Promise<string> {
       return textOf(await send(backends, method, params));
-    },
-    /** The result or the error's code. */
-    async ask(backends: readonly Backend[], method: string, params: unknown): Promise<unknown> {
-      const text = await textOf(await send(backends, method, params));
-      if (!text.startsWith('{')) return text;
-      const { result, error }: { result?: unknown; error?: { code: number } } = JSON.parse(text);
-      return error === undefined ? result : error.code;
     },
   };
 }

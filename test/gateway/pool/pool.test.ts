@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { Backend } from '../../../gateway/upstream/backend.ts';
-import { historyGap } from '../../../gateway/history/gap.ts';
+import { historyGap } from '../../../gateway/history/tiers.ts';
 import { createPool } from '../../../gateway/upstream/selection.ts';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
 import { failure } from '../../fakes/backend.ts';

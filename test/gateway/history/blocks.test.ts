@@ -1,40 +1,26 @@
-import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { result, startBackend } from '../../fakes/backend.ts';
-import { startHotNode } from '../../fakes/hot-node.ts';
-import { archivedSlots, startOldFaithful } from '../../fakes/old-faithful.ts';
+import { archivedSlots } from '../../fakes/old-faithful.ts';
 import { refusedUrl } from '../../fakes/raw-backend.ts';
-import { startSuperbank } from '../../fakes/superbank.ts';
-import { caller, chainOf, learnt, probed } from './world.ts';
+import { caller, chainOf, fakesOf, learnt, probed, slotsOf } from './world.ts';
 
 const history = chainOf(1);
-const hot = startHotNode({ history, held: { floor: 50, top: 90 }, bigtable: undefined, strictCursors: true });
-const faithful = startOldFaithful({ history, epochs: [0, 2], addressIndex: true });
+const fakes = fakesOf(history);
+const hot = fakes.node(50, 90);
+const faithful = fakes.faithful(0, 2);
 /** Holds the epochs after those of the first one. */
-const later = startOldFaithful({ history, epochs: [1, 2], addressIndex: true });
-const superbank = startSuperbank({
-  history,
-  held: { floor: 0, top: 49 },
-  timesOut: false,
-  emitHttpErrors: false,
-});
-afterAll(async () => {
-  for (const { client } of [node, faithfulAt, laterAt, superbankAt]) client.close();
-  for (const fake of [hot, faithful, later, superbank]) await fake[Symbol.asyncDispose]();
-});
-beforeEach(() => {
-  for (const { seen } of [hot, faithful, superbank]) seen.length = 0;
-  reach(50, 0);
-});
+const later = fakes.faithful(1, 2);
+const superbank = fakes.superbank(0, 49);
+beforeEach(() => reach(50, 0));
 
 const node = probed(hot.url, 'agave', 50, 90);
 const faithfulAt = probed(faithful.url, 'old-faithful', 1, 59);
 const superbankAt = probed(superbank.url, 'superbank', 0, 49);
 const laterAt = probed(later.url, 'old-faithful', 20, 59);
 const { ask, text } = caller();
-const paramsSeen = ({ seen }: typeof hot | typeof superbank | typeof faithful) =>
-  seen.map(({ params }) => params);
-const between = (start: number, end: number) => history.slots.filter((slot) => slot >= start && slot <= end);
+const paramsSeen = ({ seen }: typeof hot | typeof superbank) => seen.map(({ params }) => params);
+const between = (start: number, end: number) => slotsOf(history, start, end);
 
 /** A live node from `floor` on; archives to `overlap` slots beyond it, or to the end of the epoch there. */
 function reach(floor: number, overlap: number, known = true): void {
@@ -126,6 +112,12 @@ describe('each tier is asked', () => {
     await ask(both, 'getBlocks', [40, 90]);
     expect(paramsSeen(superbank)).toEqual([[40, 69]]);
     expect(paramsSeen(hot)).toEqual([[70, 90]]);
+  });
+
+  test('for a block right below the live nodes, when the end of the archive is not known', async () => {
+    reach(50, 20, false);
+    expect(await ask(both, 'getBlocks', [40, 90])).toEqual(between(40, 90));
+    expect(paramsSeen(superbank)[0]).toEqual([49, 1]);
   });
 
   test('once more with the rest of the number', async () => {

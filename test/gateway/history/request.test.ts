@@ -1,6 +1,8 @@
+import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect, test } from 'bun:test';
 import type { Asking, Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
+import { isFinal, outcomeOf } from '../../../gateway/history/request.ts';
 import { backendOf, routeTo } from '../backend/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { caller } from './world.ts';
@@ -8,11 +10,12 @@ import { caller } from './world.ts';
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const hot = backendOf({ name: 'hot' });
 const archive = backendOf({ name: 'archive', lanes: ['archive'], profile: 'superbank' });
-const whole = (result: string): Reply => ({
+const answer = (body: string | Uint8Array, encoding?: string): Reply => ({
   kind: 'whole',
-  bytes: bytesOf(`{"jsonrpc":"2.0","result":${result},"id":7}`),
-  encoding: undefined,
+  bytes: new Uint8Array(typeof body === 'string' ? bytesOf(body) : body),
+  encoding,
 });
+const whole = (result: string) => answer(`{"jsonrpc":"2.0","result":${result},"id":7}`);
 
 /** A forward that tells what it is given, and answers by the name of the first backend. */
 function recorded(answers: Readonly<Record<string, Reply>>) {
@@ -65,6 +68,19 @@ test('however many backends are asked, the permit is given back once', async () 
   expect(overs).toEqual(['getTransaction']);
 });
 
+test.each([
+  ['pays when a backend has worked for him', whole('null'), { kind: 'caller-left' }],
+  [
+    'does not pay when nothing was sent',
+    { kind: 'caller-left', unsent: true },
+    { kind: 'caller-left', unsent: true },
+  ],
+] as const)('a caller who leaves %s', async (_, first, expected) => {
+  const { forward } = recorded({ hot: first, archive: { kind: 'caller-left', unsent: true } });
+  const { send } = caller(createVirtualClock().clock, forward);
+  expect(await send([hot, archive], 'getTransaction', ['s'])).toEqual(expected);
+});
+
 test('a permit is held until the last byte of a stream that is passed on', async () => {
   const body = { pipe: async () => ({ kind: 'complete', bytes: 0 }) as const, cancel: () => undefined };
   const stream: Reply = { kind: 'stream', body, encoding: 'gzip' };
@@ -82,4 +98,60 @@ test("what passes through keeps the caller's encodings, what is read is asked fo
   await send([hot, archive], 'getBlock', [5], { acceptEncoding: 'gzip' });
   await send([hot, archive], 'getSignaturesForAddress', ['a'], { acceptEncoding: 'gzip' });
   expect(seen.map(({ asking }) => asking.acceptEncoding)).toEqual(['gzip', 'identity', 'identity']);
+});
+
+const NULL = '{"jsonrpc":"2.0","result":null,"id":7}\n';
+const failure = (code: number, message = 'x') =>
+  `{"jsonrpc":"2.0","error":{"code":${code},"message":"${message}"},"id":7}\n`;
+test.each([
+  ['a result', '{"jsonrpc":"2.0","result":{"a":null},"id":7}', 'found'],
+  ['a null', NULL, 'null'],
+  ['a null with the id first', '{"id":7,"result":null,"jsonrpc":"2.0"}', 'null'],
+  ['an id of null', '{"jsonrpc":"2.0","result":1,"id":null}', 'found'],
+  ['-32001', failure(-32001), 'lacking'],
+  ['-32009', failure(-32009), 'lacking'],
+  ['-32014', failure(-32014), 'lacking'],
+  ['-32015', failure(-32015), 'refused'],
+  ['-32602', failure(-32602, 'Invalid param'), 'refused'],
+  ['-32602 for a BigTable', failure(-32602, 'BigTable query failed (maybe timeout)'), 'lacking'],
+] as const)('an answer is judged by what it says: %s', (_, text, kind) =>
+  expect(outcomeOf(answer(text)).kind).toBe(kind),
+);
+
+test.each([
+  ['gzip', gzipSync],
+  ['br', brotliCompressSync],
+  ['zstd', zstdCompressSync],
+] as const)('a null compressed with %s is one too', (encoding, compress) => {
+  expect(outcomeOf(answer(compress(NULL), encoding)).kind).toBe('null');
+  expect(outcomeOf(answer(compress(failure(-32004)), encoding))).toEqual({ kind: 'lacking', code: -32004 });
+});
+
+test('what is long, or compressed in a way nobody knows, is found', () => {
+  const long = `{"result":"${'x'.repeat(8_192)}"}`;
+  expect(outcomeOf(answer(long)).kind).toBe('found');
+  expect(outcomeOf(answer(gzipSync(long), 'gzip')).kind).toBe('found');
+  expect(outcomeOf(answer(NULL, 'compress')).kind).toBe('found');
+  expect(outcomeOf(answer(NULL, 'gzip')).kind).toBe('found');
+});
+
+test('a stream is found without being read', () => {
+  const body = {
+    pipe: () => {
+      throw new Error('read');
+    },
+    cancel: () => undefined,
+  };
+  expect(outcomeOf({ kind: 'stream', body, encoding: undefined }).kind).toBe('found');
+});
+
+test('the other tier is asked after a null, a lack or silence, and after nothing else', () => {
+  const replies: Reply[] = [
+    { kind: 'no-backend' },
+    answer(NULL),
+    answer(failure(-32001)),
+    answer(failure(-32015)),
+  ];
+  expect(replies.map((reply) => isFinal(reply))).toEqual([false, false, false, true]);
+  expect(isFinal({ kind: 'caller-left' })).toBe(true);
 });

@@ -1,0 +1,185 @@
+import { unreachable } from '../../shared/brand.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Backend } from '../upstream/backend.ts';
+import type { Reply } from '../upstream/forward.ts';
+import {
+  type Changes,
+  type HistoryRequest,
+  isFinal,
+  type Outcome,
+  outcomeOf,
+  unavailable,
+} from './request.ts';
+import { elementsOf, joined, listed, membersOf, numberIn } from './slices.ts';
+import { archivesWith, distinctArchives, knownFirsts } from './tiers.ts';
+
+/** A live node that has the transaction answers well within it; later the archives are called too. */
+const HEAD_START_MS = 150;
+
+/**
+ * `getTransaction`: its slot is not known, so the live nodes come first, and the archives when they do not have it or take
+ * long. The first real answer wins and the other tier is cancelled; a quick null never wins over real data.
+ */
+export async function answerTransaction(request: HistoryRequest, clock: Clock): Promise<Reply> {
+  const { call, tiers } = request;
+  const live = start(request, [tiers.live], { localOnly: true });
+  const inTime = await within(live.reply, HEAD_START_MS, clock);
+  if (inTime !== undefined && isFinal(inTime)) return inTime;
+  const archives = distinctArchives(tiers).map(({ backends }) => backends);
+  const archive = start(request, archives, { params: archiveParams(call.params) });
+  const byLive = live.reply.then((reply) => (isFinal(reply) ? live : undefined));
+  const byArchive = archive.reply.then((reply) => (outcomeOf(reply).kind === 'found' ? archive : undefined));
+  const won = (await Promise.race([byLive, byArchive])) ?? (await byLive) ?? (await byArchive);
+  if (won !== undefined) {
+    (won === live ? archive : live).cancel();
+    return won.reply;
+  }
+  const reply = await archive.reply;
+  const mayBeArchived = reply.kind !== 'too-large';
+  const missing = { isTime: false, isNew: true, isBelow: false, mayBeArchived };
+  return isFinal(reply) ? reply : replyOfNeither(request, await live.reply, reply, missing);
+}
+
+type TierCall = Readonly<{ reply: Promise<Reply>; cancel(): void }>;
+
+/** Calls one group of backends after the other, with a signal of their own, until one does not say "not here". */
+function start(request: HistoryRequest, groups: readonly (readonly Backend[])[], changes: Changes): TierCall {
+  const { signal } = request;
+  const own = new AbortController();
+  const cancel = () => own.abort();
+  if (signal.aborted) cancel();
+  else signal.addEventListener('abort', cancel, { once: true });
+  return { reply: firstFinal(), cancel };
+
+  /** A null only when all groups say so. */
+  async function firstFinal(): Promise<Reply> {
+    let kept: Reply | undefined;
+    for (const backends of groups) {
+      const reply = await request.send(backends, { ...changes, signal: own.signal });
+      if (isFinal(reply)) return reply;
+      if (kept === undefined || outcomeOf(kept).kind === 'null') kept = reply;
+    }
+    return kept ?? { kind: 'no-backend' };
+  }
+}
+
+/** The reply, or `undefined` when it has not begun after `ms`. */
+async function within(reply: Promise<Reply>, ms: number, clock: Clock): Promise<Reply | undefined> {
+  const late = new AbortController();
+  const waited = clock.sleep(ms, late.signal).then(() => undefined);
+  try {
+    return await Promise.race([reply, waited]);
+  } finally {
+    late.abort();
+  }
+}
+
+/** `getBlock` and `getBlockTime`: the tier that should have the slot first, then the other one. */
+export async function answerBlock(request: HistoryRequest): Promise<Reply> {
+  const { call, tiers, method } = request;
+  const slot = numberIn(elementsOf(call.params ?? NOTHING)?.[0]);
+  if (slot === undefined) return request.sendUnparsed();
+  const firsts = knownFirsts(tiers);
+  const archives = archivesWith(tiers, slot);
+  const isArchived = archives.length > 0;
+  const sendLive = () => request.send(tiers.live);
+  const sendArchive = () =>
+    request.send(isArchived ? archives : tiers.archive, { params: archiveParams(call.params) });
+  const liveFirst = firsts.length === 0 || firsts.some((first) => first <= slot);
+  const first = await (liveFirst ? sendLive() : sendArchive());
+  // A skipped slot is common: no archive is called that is known not to reach up to it.
+  if (isFinal(first) || (liveFirst && !isArchived)) return first;
+  const second = await (liveFirst ? sendArchive() : sendLive());
+  if (isFinal(second)) return second;
+  const [live, archive] = liveFirst ? [first, second] : [second, first];
+  const finalized = Math.max(...tiers.live.map(({ view }) => view.tip.finalized));
+  return replyOfNeither(request, live, archive, {
+    isTime: method === 'getBlockTime',
+    isNew: finalized > 0 && slot > finalized,
+    isBelow: firsts.length === 0 || firsts.some((each) => slot < each),
+    // A call that is too long for every archive is not worth another try.
+    mayBeArchived: isArchived && archive.kind !== 'too-large',
+  });
+}
+
+/** What archives know of the configs of `getBlock` and `getTransaction`. */
+const KNOWN = new Set([
+  'encoding',
+  'commitment',
+  'transactionDetails',
+  'rewards',
+  'maxSupportedTransactionVersion',
+]);
+
+/**
+ * The parameters with only those members of the config that archives know: Agave ignores any other, Superbank refuses
+ * the call for it. Every byte left is the caller's own.
+ */
+function archiveParams(params: Uint8Array | undefined): Uint8Array | undefined {
+  const [first, config] = elementsOf(params ?? NOTHING) ?? [];
+  const members = config === undefined ? undefined : membersOf(config);
+  if (first === undefined || members === undefined) return params;
+  const known = members.filter(({ name }) => KNOWN.has(name)).map(({ whole }) => whole);
+  return known.length === members.length ? params : joined(['[', first, ',{', ...listed(known), '}]']);
+}
+
+const NOTHING = new Uint8Array();
+
+/** Errors of a live node that say less about a slot than the archive's "skipped" does. */
+const GIVES_WAY = new Set([-32001, -32004, -32011]);
+const SKIPPED_FOR_GOOD = -32009;
+
+/** Errors of a live node that only say that it has the thing no more, or never had it. */
+const NOT_HERE = new Set([-32001, -32011]);
+/** Those that say so of slots below its first one; about newer slots they are a statement about the chain. */
+const NOT_HERE_BELOW = new Set([-32004, -32007]);
+/** Errors by which an archive says that it could not look (Superbank's time-out, Agave `custom_error.rs`). */
+const COULD_NOT_LOOK = new Set([-32000, -32005, -32019, -32603]);
+
+/** What is known of a thing that neither tier has. */
+export type Missing = Readonly<{
+  /** It is a block's time: its null is an answer of the node that has the block. */
+  isTime: boolean;
+  /** The slot is newer than what the live nodes have finalized: an archive cannot know it yet. */
+  isNew: boolean;
+  /** The slot is not known to be within what every live node has. */
+  isBelow: boolean;
+  /** An archive that was called may have it. */
+  mayBeArchived: boolean;
+}>;
+
+function replyOfNeither(request: HistoryRequest, live: Reply, archive: Reply, missing: Missing): Reply {
+  const choice = moreCertain(outcomeOf(live), outcomeOf(archive), missing);
+  if (choice === 'unavailable') return unavailable(request);
+  return choice === 'live' ? live : archive;
+}
+
+/** Which tier's "no" is the answer when both say no: the more certain one. */
+export function moreCertain(
+  live: Outcome,
+  archive: Outcome,
+  { isTime, isNew, isBelow, mayBeArchived }: Missing,
+): 'live' | 'archive' | 'unavailable' {
+  const skipped = archive.kind === 'lacking' && archive.code === SKIPPED_FOR_GOOD;
+  switch (live.kind) {
+    case 'null':
+      if (archive.kind === 'unreachable') return 'unavailable';
+      return archive.kind === 'lacking' && !isTime ? 'archive' : 'live';
+    case 'lacking': {
+      const couldNotLook =
+        archive.kind === 'unreachable' || (archive.kind === 'lacking' && COULD_NOT_LOOK.has(archive.code));
+      const isOpen = NOT_HERE.has(live.code) || (isBelow && NOT_HERE_BELOW.has(live.code));
+      if (couldNotLook && isOpen && mayBeArchived) return 'unavailable';
+      return skipped && !isNew && GIVES_WAY.has(live.code) ? 'archive' : 'live';
+    }
+    case 'unreachable':
+      // Only a live node could know: an archive's null alone would read as "never".
+      return archive.kind === 'lacking' && !(skipped && isNew) ? 'archive' : 'live';
+    case 'found':
+    case 'refused':
+    case 'caller-left':
+      return 'live';
+    default:
+      return unreachable(live);
+  }
+}

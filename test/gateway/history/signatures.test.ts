@@ -1,0 +1,297 @@
+import { beforeEach, describe, expect, test } from 'bun:test';
+import { configOf, rowText } from '../../fakes/history.ts';
+import { refusedUrl } from '../../fakes/raw-backend.ts';
+import {
+  ADDRESS,
+  caller,
+  chainOf,
+  fakesOf,
+  learnt,
+  probed,
+  probedBigtable,
+  rowsOf,
+  signaturesOf as signatures,
+} from './world.ts';
+
+const METHOD = 'getSignaturesForAddress';
+const history = chainOf(3);
+const rows = rowsOf(history);
+const others = history.transactions.filter((each) => !rows.includes(each));
+const live = rows.filter(({ slot }) => slot >= 60);
+const oldest = live.at(-1);
+const before = (place: number) => rows.at(place)?.signature;
+
+const fakes = fakesOf(history);
+const hot = fakes.node(60, 90);
+const faithful = fakes.faithful(0, 3);
+const superbank = fakes.superbank(0, 59);
+const node = probed(hot.url, 'agave');
+const faithfulAt = probed(faithful.url, 'old-faithful');
+const superbankAt = probed(superbank.url, 'superbank');
+const lost = probed(refusedUrl(), 'superbank', 0, 59);
+beforeEach(() => {
+  Object.assign(hot.state, { held: { floor: 60, top: 90 }, strictCursors: true });
+  Object.assign(faithful.state, { epochs: [0, 3], addressIndex: true });
+  superbank.state.held = { floor: 0, top: 59 };
+  learnt(node, 60, 90);
+  learnt(faithfulAt, 1, 79);
+  learnt(superbankAt, 0, 59);
+});
+
+const { page, text, send } = caller();
+const asked = ({ seen }: typeof hot | typeof faithful | typeof superbank) =>
+  seen.map(({ method, params }) => ({ method, params }));
+
+describe('the live node answers alone', () => {
+  test('a full page, byte for byte', async () => {
+    const expected = live.slice(0, 5).map((row) => rowText(row, `,"transactionIndex":${row.index}`));
+    expect(await text([node, superbankAt], METHOD, [ADDRESS, { limit: 5 }])).toBe(
+      `{"jsonrpc":"2.0","result":[${expected.join(',')}],"id":7}\n`,
+    );
+    expect([hot.seen.length, superbank.seen.length]).toEqual([1, 0]);
+    expect(hot.seen[0]?.request.headers.get('x-bigtable')).toBe('disabled');
+  });
+
+  test('a short page that ends at an `until` it knows', async () => {
+    const until = oldest?.signature;
+    expect(await page([node, lost], { until })).toEqual(signatures(live.slice(0, -1)));
+  });
+
+  test('an empty page between two cursors it knows', async () => {
+    expect(await page([node, lost], { before: before(0), until: before(1) })).toEqual([]);
+  });
+
+  test.each([
+    ['[]'],
+    ['[7]'],
+    [`["${ADDRESS}",{"limit":0}]`],
+    [`["${ADDRESS}",{"limit":1001}]`],
+    [`["${ADDRESS}",{"before":7}]`],
+    [`["${ADDRESS}",[]]`],
+    [`["${ADDRESS}",{},1]`],
+    [`{"address":"${ADDRESS}"}`],
+  ])('%s, in its own words', async (params) => {
+    await text([node, faithfulAt], METHOD, params);
+    expect(hot.seen[0]?.text).toContain(`"params":${params}}`);
+    expect(faithful.seen).toEqual([]);
+  });
+});
+
+describe('the rest of a short page comes from the archive', () => {
+  test("in the rows' own bytes", async () => {
+    const expected = [
+      ...live.map((row) => rowText(row, `,"transactionIndex":${row.index}`)),
+      ...rows.slice(live.length).map((row) => rowText(row)),
+    ];
+    const answer = await text([node, superbankAt], METHOD, `[ "${ADDRESS}" ]`);
+    expect(answer).toBe(`{"jsonrpc":"2.0","result":[${expected.join(',')}],"id":7}`);
+  });
+
+  test('from below the slot of the oldest row, where the archive takes slots', async () => {
+    const limit = live.length + 2;
+    await page([node, superbankAt], { limit, commitment: 'confirmed', minContextSlot: 3 });
+    expect(asked(superbank)).toEqual([
+      { method: METHOD, params: [ADDRESS, { limit: 2, beforeSlot: oldest?.slot, commitment: 'confirmed' }] },
+    ]);
+  });
+
+  test('from below the oldest row, where the archive has it', async () => {
+    await page([node, faithfulAt], { limit: live.length + 2, until: before(-1) });
+    const config = { limit: 2, before: oldest?.signature, until: before(-1) };
+    expect(asked(faithful)).toEqual([{ method: METHOD, params: [ADDRESS, config] }]);
+  });
+
+  test('from its top, where that is below the oldest row', async () => {
+    learnt(faithfulAt, 1, 59);
+    faithful.state.epochs = [0, 2];
+    await page([node, faithfulAt], { limit: live.length + 2 });
+    expect(asked(faithful)).toEqual([{ method: METHOD, params: [ADDRESS, { limit: 2 }] }]);
+  });
+
+  test('in long pages, once its top turns out to be further up than was known', async () => {
+    learnt(faithfulAt, 1, 59);
+    expect(await page([node, faithfulAt], { limit: live.length + 2 })).toEqual(
+      signatures(rows.slice(0, live.length + 2)),
+    );
+    const limits = faithful.seen.map((call) => configOf(call)['limit']);
+    expect(limits).toEqual([2, 1_000]);
+  });
+
+  test('from its top with what the live node has left out, where its top is not known', async () => {
+    learnt(faithfulAt, 1, 0);
+    expect(await page([node, faithfulAt], { limit: live.length + 2 })).toEqual(
+      signatures(rows.slice(0, live.length + 2)),
+    );
+    expect(asked(faithful)).toEqual([{ method: METHOD, params: [ADDRESS, { limit: 1_000 }] }]);
+  });
+
+  test('also when one live node knows an `until` that lies below the floor of another', async () => {
+    const deeper = learnt(probed(hot.url, 'agave'), 10, 90);
+    const until = rows.find(({ slot }) => slot < 40)?.signature;
+    hot.state.strictCursors = false;
+    const all = signatures(rows);
+    expect(await page([node, deeper, superbankAt], { until })).toEqual(
+      all.slice(0, all.indexOf(until ?? '')),
+    );
+  });
+});
+
+describe('a page older than what the live node has', () => {
+  const cursor = rows.findIndex(({ slot }) => slot < 40);
+
+  test.each([
+    ['4.0', true],
+    ['3.x', false],
+  ])('comes from the archive alone, the live node being Agave %s', async (_, strictCursors) => {
+    Object.assign(hot.state, { strictCursors });
+    expect(await page([node, faithfulAt], { before: before(cursor), limit: 3 })).toEqual(
+      signatures(rows.slice(cursor + 1, cursor + 4)),
+    );
+    const config = { limit: 3, before: before(cursor) };
+    expect(asked(faithful)).toEqual([{ method: METHOD, params: [ADDRESS, config] }]);
+  });
+
+  test('comes from the archive also while no live node answers', async () => {
+    const away = probed(refusedUrl(), 'agave', 60, 90);
+    expect(await page([away, superbankAt], { before: before(cursor), limit: 3 })).toEqual(
+      signatures(rows.slice(cursor + 1, cursor + 4)),
+    );
+    expect(await page([away, superbankAt], { limit: 3 })).toBe('no-backend');
+    expect(await page([away, faithfulAt], { before: before(-1), limit: 3 })).toBe(-32019);
+    expect(await page([away, superbankAt], { before: 'nowhere', limit: 3 })).toBe(-32019);
+  });
+
+  test('begins at a transaction of another address too', async () => {
+    const foreign = others.find(({ slot }) => slot < 40 && rows.every((row) => row.slot !== slot));
+    const older = rows.filter(({ slot }) => slot < (foreign?.slot ?? 0));
+    expect(await page([node, faithfulAt], { before: foreign?.signature })).toEqual(signatures(older));
+  });
+
+  test('has all rows of the slot of such a transaction: nothing tells their order', async () => {
+    const foreign = others.find(({ slot }) => slot < 40 && rows.some((row) => row.slot === slot));
+    const older = rows.filter(({ slot }) => slot <= (foreign?.slot ?? 0));
+    expect(await page([node, faithfulAt], { before: foreign?.signature })).toEqual(signatures(older));
+  });
+
+  test('is empty below the very first row', async () => {
+    expect(await page([node, faithfulAt], { before: before(-1) })).toEqual([]);
+    expect(await page([node, superbankAt], { before: before(-1) })).toEqual([]);
+  });
+
+  test('is empty when `until` is newer than `before`', async () => {
+    expect(await page([node, faithfulAt], { before: before(cursor), until: before(0) })).toEqual([]);
+  });
+});
+
+describe('a cursor that nobody knows', () => {
+  test.each([
+    ['Superbank', superbankAt],
+    ['Old Faithful', faithfulAt],
+  ])('is the error of Agave 4.0, with %s', async (_, archive) => {
+    expect(await page([node, archive], { before: 'nowhere' })).toBe(-32020);
+  });
+
+  test('is an empty page on Agave 3.x with Old Faithful', async () => {
+    hot.state.strictCursors = false;
+    expect(await page([node, faithfulAt], { before: 'nowhere' })).toEqual([]);
+  });
+});
+
+describe('a page that the archive cannot complete is an error, never the end of history', () => {
+  test('when it is away', async () => {
+    expect(await page([node, lost], {})).toBe(-32019);
+    expect(await page([node, lost], { before: before(-1) })).toBe(-32019);
+  });
+
+  test('when it has no index of addresses, unless another archive has', async () => {
+    faithful.state.addressIndex = false;
+    expect(await page([node, faithfulAt], {})).toBe(-32019);
+    expect(await page([node, faithfulAt, superbankAt], {})).toEqual(signatures(rows));
+  });
+});
+
+describe('without a live node', () => {
+  test("an archive's pages come in order and without the row of `until`", async () => {
+    const old = rows.filter(({ slot }) => slot < 80);
+    expect(await page([faithfulAt], { until: old.at(-1)?.signature })).toEqual(signatures(old.slice(0, -1)));
+  });
+});
+
+describe('of archives that hold a part each', () => {
+  const laterLost = probed(refusedUrl(), 'old-faithful', 40, 59);
+  const olderLost = probed(refusedUrl(), 'old-faithful', 1, 39);
+  const old = rows.filter(({ slot }) => slot < 60);
+  const newer = old.filter(({ slot }) => slot >= 40);
+
+  test('a newer one that is away leaves no hole', async () => {
+    faithful.state.epochs = [0, 1];
+    learnt(faithfulAt, 1, 39);
+    expect(await page([node, faithfulAt, laterLost], {})).toBe(-32019);
+    expect(await page([node, faithfulAt, laterLost], { before: newer.at(-1)?.signature })).toBe(-32019);
+  });
+
+  test('an older one that is away is missed only when it is needed', async () => {
+    faithful.state.epochs = [2, 2];
+    learnt(faithfulAt, 40, 59);
+    const length = live.length + newer.length;
+    const backends = [node, faithfulAt, olderLost];
+    expect(await page(backends, { limit: length })).toEqual(signatures(rows.slice(0, length)));
+    expect(await page(backends, { limit: length + 1 })).toBe(-32019);
+    expect(await page(backends, { until: newer.at(-1)?.signature })).toHaveLength(length - 1);
+  });
+
+  test('one that has it all stands in for another', async () => {
+    expect(await page([node, superbankAt, laterLost], {})).toEqual(signatures(rows));
+  });
+
+  test('an older one is asked up to an `until` that a newer one does not know', async () => {
+    superbank.state.held = { floor: 40, top: 59 };
+    learnt(superbankAt, 40, 59);
+    faithful.state.epochs = [0, 1];
+    learnt(faithfulAt, 1, 39);
+    const backends = [node, superbankAt, faithfulAt];
+    expect(await page(backends, { until: rows.at(-1)?.signature })).toEqual(signatures(rows.slice(0, -1)));
+    const inner = old.find(({ slot }) => slot < 40);
+    expect(await page(backends, { before: newer[0]?.signature, until: inner?.signature })).toEqual(
+      signatures(newer.slice(1)),
+    );
+    expect(await page(backends, { until: 'nowhere' })).toBe(-32020);
+  });
+
+  test('a page is empty when `until` is newer than a `before` in an older one', async () => {
+    superbank.state.held = { floor: 0, top: 39 };
+    learnt(superbankAt, 0, 39);
+    faithful.state.epochs = [2, 2];
+    learnt(faithfulAt, 40, 59);
+    const inner = old.find(({ slot }) => slot < 40);
+    const cursors = { before: inner?.signature, until: newer[0]?.signature };
+    expect(await page([node, superbankAt, faithfulAt], cursors)).toEqual([]);
+  });
+});
+
+describe('of archives that hold it all', () => {
+  const bigtable = fakes.node(0, 59);
+  const bigtableAt = probedBigtable(bigtable.url, 0, 59);
+
+  test.each([
+    ['of two kinds', [node, superbankAt, bigtableAt]],
+    ['from the first slot and from genesis', [node, faithfulAt, superbankAt]],
+  ])('one is asked: %s', async (_, backends) => {
+    expect(await page(backends, {})).toEqual(signatures(rows));
+    const asked = [faithful, superbank, bigtable].map(({ seen }) => seen.length);
+    expect(asked.toSorted()).toEqual([0, 0, 1]);
+  });
+
+  test('one whose index lags behind its top is asked again without the cursor it lacks', async () => {
+    learnt(bigtableAt, 0, 90);
+    expect(await page([node, bigtableAt], {})).toEqual(signatures(rows));
+    expect(bigtable.seen).toHaveLength(2);
+  });
+});
+
+test('a caller who has left is answered nothing', async () => {
+  const abort = new AbortController();
+  abort.abort();
+  const reply = await send([node, superbankAt], METHOD, [ADDRESS], { signal: abort.signal });
+  expect(reply).toEqual({ kind: 'caller-left', unsent: true });
+});
