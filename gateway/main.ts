@@ -3,14 +3,14 @@ import { configPathFrom } from '../shared/config-path.ts';
 
 // Nothing more is imported before the version is known: an older Bun may fail on the imports themselves.
 const complaint = bunComplaint(process.versions.bun);
-if (complaint !== undefined) refuse(complaint);
+if (complaint !== undefined) exit([complaint]);
 const at = configPathFrom(process.argv.slice(2), 'gateway');
-if (at.kind === 'unusable') refuse(...at.lines);
+if (at.kind === 'unusable') exit(at.lines);
 
 const { env } = process;
 const { startGateway } = await import('./run.ts');
 const { SLOT_VARIABLE, seatOf } = await import('./workers.ts');
-process.exit(
+exit(
   await startGateway({
     configPath: at.path,
     env,
@@ -21,7 +21,8 @@ process.exit(
   }),
 );
 
-function refuse(...lines: readonly string[]): never {
-  for (const line of lines) console.error(line);
-  process.exit(1);
+/** Ends the process; prints what was wrong, if anything was. */
+function exit(complaints: readonly string[]): never {
+  for (const line of complaints) console.error(line);
+  process.exit(complaints.length === 0 ? 0 : 1);
 }

@@ -8,7 +8,7 @@ import type { Environment } from '../shared/config/table.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
 import { listenComplaint } from '../shared/listen-complaint.ts';
 import { createLog, type Log } from '../shared/log.ts';
-import { fired, stopSignal } from '../shared/stop.ts';
+import { fired } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { togetherStatus } from './health.ts';
 import { listenForMetrics } from './metrics.ts';
@@ -266,16 +266,21 @@ type Started = Readonly<{ configPath: string | undefined; env: Environment; supe
 const MAIN = join(import.meta.dir, 'main.ts');
 
 /**
- * Runs `gateway.processes` gateway processes on one port until a stop is asked for; gives the exit code. It serves
- * nothing itself: it holds the data directory and the metrics listener, and fills the place of a process that ends.
+ * Runs `gateway.processes` gateway processes on one port until `stop`; resolves to one sentence for each problem that
+ * ended it. It serves nothing itself: it holds the data directory and the metrics listener, and fills the place of a
+ * process that ends.
  */
-export async function superviseGateway(config: Config, run: Started, clock: Clock): Promise<number> {
-  const stop = stopSignal(run.supervised);
+export async function superviseGateway(
+  config: Config,
+  run: Started,
+  stop: AbortSignal,
+  clock: Clock,
+): Promise<readonly string[]> {
   const { listen, metrics: metricsAddress, processes } = config.gateway;
   const locking = takeLock(config.storage.dataDir, 'gateway');
-  if (locking.kind === 'refused') return complain(locking.sentence);
+  if (locking.kind === 'refused') return [locking.sentence];
   const holding = holdAddress(listen);
-  if (holding.kind === 'refused') return complain(holding.sentence);
+  if (holding.kind === 'refused') return [holding.sentence];
 
   const log = createLog('gateway');
   const tally = createTally();
@@ -297,7 +302,7 @@ export async function superviseGateway(config: Config, run: Started, clock: Cloc
   const metrics = listenForMetrics(metricsAddress, { text, contentType: own.contentType }, async () =>
     togetherStatus(await crew.statuses()),
   );
-  if (metrics.kind === 'refused') return complain(metrics.sentence);
+  if (metrics.kind === 'refused') return [metrics.sentence];
 
   process.on('SIGHUP', crew.reload);
   const announce = async () => {
@@ -309,7 +314,7 @@ export async function superviseGateway(config: Config, run: Started, clock: Cloc
   await metrics.close();
   locking.lock.release();
   log.info('stopped');
-  return codeOf(end);
+  return problemsOf(end);
 }
 
 function registryOf(crew: Crew): Registry {
@@ -335,20 +340,15 @@ function registryOf(crew: Crew): Registry {
   return registry;
 }
 
-function codeOf(end: CrewEnd): number {
+function problemsOf(end: CrewEnd): readonly string[] {
   switch (end.kind) {
     case 'drained':
-      return 0;
+      return [];
     case 'killed':
-      return complain(`Gateway processes ${end.slots.join(', ')} did not stop in time and were killed.`);
+      return [`Gateway processes ${end.slots.join(', ')} did not stop in time and were killed.`];
     case 'gave-up':
-      return complain(end.words);
+      return [end.words];
     default:
       return unreachable(end);
   }
-}
-
-function complain(sentence: string): 1 {
-  console.error(sentence);
-  return 1;
 }
