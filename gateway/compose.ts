@@ -8,7 +8,7 @@ import { createIdentify } from '../shared/keys/identify.ts';
 import type { Log } from '../shared/log.ts';
 import type { Store } from '../shared/store/open.ts';
 import { type AnswerRequest, createAnswer, type Terms } from './answer.ts';
-import { createGarbageWatch } from './gc-tuner.ts';
+import { createGcTuner } from './gc-tuner.ts';
 import { type Health, healthOf, statusOf } from './health.ts';
 import { historyGap } from './history/gap.ts';
 import { withHistory } from './history/history.ts';
@@ -137,7 +137,7 @@ export function createGateway(deps: Deps): Gateway {
     const elsewhere = [hosts?.accounts.tend(signal), hosts?.push?.run(signal)];
     const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal), ...elsewhere];
     let seen = revisionIn(asked)?.config;
-    const lookAtGarbage = createGarbageWatch({
+    const tuneGc = createGcTuner({
       bytes: heapSize,
       collect: () => Bun.gc(false),
       collectNow: fullGC,
@@ -155,7 +155,7 @@ export function createGateway(deps: Deps): Gateway {
       for (const { client } of backends) client.tick();
       if (turn % RECENT_TURNS === 0) for (const { recent } of backends) recent.turn();
       limits.turn(turn);
-      lookAtGarbage();
+      tuneGc();
       const config = revision?.config ?? seen;
       if (config !== seen) reload();
       seen = config;

@@ -9,7 +9,7 @@ if (at.kind === 'unusable') exit(at.lines);
 
 const { env } = process;
 const { startGateway } = await import('./run.ts');
-const { SLOT_VARIABLE, seatOf } = await import('./workers.ts');
+const { supervisorLinkFrom, WORKER_VARIABLE } = await import('./workers.ts');
 exit(
   await startGateway({
     configPath: at.path,
@@ -17,7 +17,7 @@ exit(
     supervised: env['SLUICE_SUPERVISED'] === '1',
     random: Math.random,
     makeId: () => crypto.randomUUID(),
-    seat: seatOf(env[SLOT_VARIABLE], process),
+    link: supervisorLinkFrom(env[WORKER_VARIABLE], process),
   }),
 );
 

@@ -15,7 +15,7 @@ import { placeName, takePlace } from './limits/place.ts';
 import { listenForMetrics } from './metrics.ts';
 import { openHosts } from './replica/hosts.ts';
 import { listen } from './server.ts';
-import type { Seat } from './workers.ts';
+import type { SupervisorLink } from './workers.ts';
 
 export type Run = Readonly<{
   configPath: string | undefined;
@@ -27,7 +27,7 @@ export type Run = Readonly<{
   /** A UUID. */
   makeId(): string;
   /** The link of a worker to its supervisor; `undefined` for a process without one. */
-  seat: Seat | undefined;
+  link: SupervisorLink | undefined;
 }>;
 
 /**
@@ -39,16 +39,16 @@ export async function startGateway(run: Run): Promise<readonly string[]> {
   const loaded = loadConfig(run.configPath, run.env);
   if (loaded.kind === 'unusable') return loaded.lines;
   const { config } = loaded;
-  if (run.seat !== undefined || config.gateway.processes === 1) return runGateway(config, run, stop);
+  if (run.link !== undefined || config.gateway.processes === 1) return runGateway(config, run, stop);
   const { superviseGateway } = await import('./supervisor.ts');
   return superviseGateway(config, run, stop, systemClock);
 }
 
-/** Opens the stores and serves until a stop. */
+/** Opens the stores, puts the gateway together and serves until a stop: alone, or as a worker on the port it is given. */
 async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<readonly string[]> {
-  const { seat, random } = run;
+  const { link, random } = run;
   const { storage } = config;
-  const slot = seat?.slot ?? 0;
+  const slot = link?.worker ?? 0;
   const log = createLog(placeName(slot));
   const clock = systemClock;
 
@@ -68,14 +68,30 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
   const gateway = createGateway({ node, sharing, hosts, config, ...stores, clock, log, random });
   await Promise.all([gateway.look(stop), hosts?.accounts.settle(stop)]);
 
-  const reload = () => reloadTerms(run, gateway, log);
-  process.on('SIGHUP', () => {
-    reload();
-    // Gateways of other hosts must have the same plans, and see by a newer revision that these changed.
-    if (hosts !== undefined) tryReloadElsewhere(accounts.store, log);
-  });
-  const problems = await serve(config, run, gateway, reload, log, stop);
-  if (problems.length > 0) return problems;
+  const { listen: address, metrics: metricsAddress } = config.gateway;
+  const port = link === undefined ? address.port : await Promise.race([link.port(), fired(stop)]);
+  if (port !== undefined) {
+    const rpcConfig = { ...config.gateway, listen: { ...address, port } };
+    const rpc = listen(rpcConfig, gateway, { clock, shared: link !== undefined });
+    if (rpc.kind === 'refused') return [rpc.sentence];
+    const metrics =
+      link === undefined ? listenForMetrics(metricsAddress, gateway.metrics, gateway.status) : undefined;
+    if (metrics?.kind === 'refused') return [metrics.sentence];
+    const reload = () => reloadTerms(run, gateway, log);
+    process.on('SIGHUP', () => {
+      reload();
+      // Gateways of other hosts must have the same plans, and see by a newer revision that these changed.
+      if (hosts !== undefined) tryReloadElsewhere(accounts.store, log);
+    });
+    link?.serve(async () => ({ metrics: await gateway.metrics.values(), status: gateway.status() }));
+    if (metrics !== undefined) announce(rpc.url, metrics.url, run.supervised, log);
+    const maintenance = gateway.tend(reload, stop);
+    await fired(stop);
+    log.info('draining');
+    await rpc.close();
+    await metrics?.close();
+    await maintenance;
+  }
   await gateway.close();
   ledger.store.close();
   accounts.store.close();
@@ -84,37 +100,9 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
   return [];
 }
 
-/** Listens until a stop, and drains: alone with the metrics listener beside it, as a worker on the port it is given. */
-async function serve(
-  { gateway: config }: Config,
-  { seat, supervised }: Run,
-  gateway: Gateway,
-  reload: () => void,
-  log: Log,
-  stop: AbortSignal,
-): Promise<readonly string[]> {
-  const port = seat === undefined ? config.listen.port : await Promise.race([seat.port(), fired(stop)]);
-  if (port === undefined) return []; // the stop came first
-  const address = { hostname: config.listen.hostname, port };
-  const options = { clock: systemClock, shared: seat !== undefined };
-  const rpc = listen({ ...config, listen: address }, gateway, options);
-  if (rpc.kind === 'refused') return [rpc.sentence];
-  const metrics =
-    seat === undefined ? listenForMetrics(config.metrics, gateway.metrics, gateway.status) : undefined;
-  if (metrics?.kind === 'refused') return [metrics.sentence];
-
-  seat?.serve(gateway.metrics.values, gateway.status);
-  if (metrics !== undefined) {
-    if (supervised) console.log(JSON.stringify({ ready: 'gateway', url: rpc.url.href }));
-    log.info({ url: rpc.url.href, metrics: metrics.url.href }, 'listening');
-  }
-  const maintenance = gateway.tend(reload, stop);
-  await fired(stop);
-  log.info('draining');
-  await rpc.close();
-  await metrics?.close();
-  await maintenance;
-  return [];
+function announce({ href: url }: URL, { href: metrics }: URL, supervised: boolean, log: Log): void {
+  if (supervised) console.log(JSON.stringify({ ready: 'gateway', url }));
+  log.info({ url, metrics }, 'listening');
 }
 
 function tryReloadElsewhere(accounts: Store, log: Log): void {

@@ -7,26 +7,19 @@ import type { AnswerRequest } from './answer.ts';
 import type { Health } from './health.ts';
 import type { Peers } from './request/auth.ts';
 
+/** A connection pool in use sends its next request within this time. */
+const QUIET_MS = 250;
+
 /**
  * The time before a listener closes, in which every response ends its connection, so that no connection is closed under
  * a request that is already on its way. New connections are still accepted, for clients that do not know yet.
  */
-type Drain = Readonly<{
-  isOn(): boolean;
-  /** Marks a response as the last one of its connection. */
-  last(response: Promise<Response>): Promise<Response>;
-  /** Begins; resolves when no request has come for a quarter of a second, or after `mostMs`. */
-  run(mostMs: number): Promise<void>;
-}>;
-
-/** A connection pool in use sends its next request within this time. */
-const QUIET_MS = 250;
-
-export function createDrain(clock: Clock): Drain {
+export function createDrain(clock: Clock) {
   const never = new AbortController().signal;
   let isOn = false;
   let requestAtMs = 0;
 
+  /** Marks a response as the last one of its connection. */
   async function last(pending: Promise<Response>): Promise<Response> {
     requestAtMs = clock.monotonic();
     const response = await pending;
@@ -34,6 +27,7 @@ export function createDrain(clock: Clock): Drain {
     return response;
   }
 
+  /** Begins; resolves when no request has come for a quarter of a second, or after `mostMs`. */
   async function run(mostMs: number): Promise<void> {
     isOn = true;
     requestAtMs = clock.monotonic();
