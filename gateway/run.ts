@@ -17,7 +17,7 @@ import { openHosts } from './replica/hosts.ts';
 import { listen } from './server.ts';
 import type { SupervisorLink } from './workers.ts';
 
-export type Run = Readonly<{
+type Run = Readonly<{
   configPath: string | undefined;
   env: Environment;
   /** The end of standard input is a stop, and standard output gets the ready line. */

@@ -16,7 +16,7 @@ export function metricsFrom(values: readonly Readonly<{ name: string }>[]): read
 }
 
 /** What a worker has counted since it started, and the state of its backends. */
-export type WorkerReport = Readonly<{ metrics: readonly MetricJson[]; status: GatewayStatus }>;
+type WorkerReport = Readonly<{ metrics: readonly MetricJson[]; status: GatewayStatus }>;
 
 /** Messages of the supervisor to a worker, over the channel that the system opens between parent and child. */
 type ToWorker =
