@@ -51,9 +51,9 @@ export type Gateway = Readonly<{
   status(): GatewayStatus;
   setTerms(terms: Terms): void;
   /** Learns how the backends stand, within a second or two, so that the first request finds it known. */
-  look(signal: AbortSignal): Promise<void>;
+  probeAll(signal: AbortSignal): Promise<void>;
   /** Keeps what it knows of accounts and plans fresh until `signal` aborts; `reload` is called when the CLI asks for it. */
-  tend(reload: () => void, signal: AbortSignal): Promise<void>;
+  runMaintenance(reload: () => void, signal: AbortSignal): Promise<void>;
   /** Writes what is not yet written. */
   flush(): void;
   /** Lets go of the backends, and writes what is not yet written. */
@@ -123,16 +123,16 @@ export function createGateway(deps: Deps): Gateway {
     while (!signal.aborted) {
       const waitMs = lookedAtMs + probeMs - clock.monotonic();
       if (waitMs > 0) await clock.sleep(waitMs, signal);
-      await look(signal);
+      await probeAll(signal);
     }
   }
 
-  function look(signal: AbortSignal): Promise<void> {
+  function probeAll(signal: AbortSignal): Promise<void> {
     lookedAtMs = clock.monotonic();
     return pool.look(signal);
   }
 
-  async function tend(reload: () => void, signal: AbortSignal): Promise<void> {
+  async function runMaintenance(reload: () => void, signal: AbortSignal): Promise<void> {
     const asked = accounts.prepare<Revision, []>('SELECT value, config FROM revision');
     const elsewhere = [hosts?.accounts.tend(signal), hosts?.push?.run(signal)];
     const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal), ...elsewhere];
@@ -174,9 +174,9 @@ export function createGateway(deps: Deps): Gateway {
     health: () => healthOf(backends, journal, clock, hosts?.accounts.choice()),
     metrics,
     status: () => statusOf(backends, clock),
-    look,
+    probeAll,
     setTerms: (changed) => void (terms = changed),
-    tend,
+    runMaintenance,
     flush,
     async close() {
       for (const { client } of backends) client.close();

@@ -66,7 +66,7 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
   if (opening.kind === 'refused') return [opening.sentence];
   const { hosts } = opening;
   const gateway = createGateway({ node, sharing, hosts, config, ...stores, clock, log, random });
-  await Promise.all([gateway.look(stop), hosts?.accounts.settle(stop)]);
+  await Promise.all([gateway.probeAll(stop), hosts?.accounts.settle(stop)]);
 
   const { listen: address, metrics: metricsAddress } = config.gateway;
   const port = link === undefined ? address.port : await Promise.race([link.port(), fired(stop)]);
@@ -85,7 +85,7 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
     });
     link?.serve(async () => ({ metrics: await gateway.metrics.values(), status: gateway.status() }));
     if (metrics !== undefined) announce(rpc.url, metrics.url, run.supervised, log);
-    const maintenance = gateway.tend(reload, stop);
+    const maintenance = gateway.runMaintenance(reload, stop);
     await fired(stop);
     log.info('draining');
     await rpc.close();
