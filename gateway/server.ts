@@ -20,7 +20,7 @@ export function createDrain(clock: Clock) {
   let requestAtMs = 0;
 
   /** Marks a response as the last one of its connection. */
-  async function last(pending: Promise<Response>): Promise<Response> {
+  async function last(pending: Response | Promise<Response>): Promise<Response> {
     requestAtMs = clock.monotonic();
     const response = await pending;
     response.headers.set('connection', 'close');
