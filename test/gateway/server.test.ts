@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
 import { createDrain, listen } from '../../gateway/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { createVirtualClock } from '../fakes/chain-clock.ts';
@@ -77,6 +78,34 @@ describe('routes', () => {
     expect(await caller.until('\r\n\r\n')).toStartWith('HTTP/1.1 202 ');
     caller.send(`GET /health HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
     expect(await caller.until('ok\n')).toContain('HTTP/1.1 200 ');
+  });
+});
+
+describe('TLS', () => {
+  const TLS_FOLDER = join(import.meta.dir, '../fixtures/tls');
+  const listenWith = (cert: string, key: string) => {
+    const tls = { cert: join(TLS_FOLDER, cert), key: join(TLS_FOLDER, key) };
+    const stages = {
+      answer: (request: Request) => Promise.resolve(new Response(request.method)),
+      health: () => ({ ok: true, sentence: 'ok' }),
+    };
+    return listen(testConfig({ gateway: { tls } }).gateway, stages, { clock: systemClock, shared: false });
+  };
+
+  test('serves with the certificate and key of the config', async () => {
+    const listening = listenWith('localhost.pem', 'localhost-key.pem');
+    if (listening.kind === 'refused') throw new Error(listening.sentence);
+    const ca = await Bun.file(join(TLS_FOLDER, 'ca.pem')).text();
+    const url = `https://localhost:${listening.url.port}/`;
+    expect(await (await fetch(url, { method: 'POST', tls: { ca } })).text()).toBe('POST');
+    await listening.close(100, 0);
+  });
+
+  test('is refused in one sentence when the key is none of the certificate', () => {
+    expect(listenWith('localhost.pem', 'ca.pem')).toMatchObject({
+      kind: 'refused',
+      sentence: expect.stringMatching(/^The certificate and key of gateway\.tls cannot be used \(.+\)\.$/),
+    });
   });
 });
 
