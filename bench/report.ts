@@ -1,5 +1,5 @@
 import { cpus, loadavg, release, totalmem } from 'node:os';
-import { basename } from 'node:path';
+import { relative } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
 import { ROOT } from '../test/started/process.ts';
 
@@ -27,7 +27,7 @@ export async function runBench(
   limitMs: number,
   run: (signal: AbortSignal) => Promise<void>,
 ): Promise<number> {
-  console.log(`${heading()}\nbun bench/${basename(path)}\n`);
+  console.log(`${heading()}\nbun ${relative(ROOT, path)}\n`);
   const end = new AbortController();
   let stopped: string | undefined;
   const stop = (why: string) => {

@@ -8,7 +8,7 @@ import { createIdentify } from '../shared/keys/identify.ts';
 import type { Log } from '../shared/log.ts';
 import type { Store } from '../shared/store/open.ts';
 import { type AnswerRequest, createAnswer, type Terms } from './answer.ts';
-import { createGarbageWatch } from './gc-tuner.ts';
+import { createGcTuner } from './gc-tuner.ts';
 import { type Health, healthOf, statusOf } from './health.ts';
 import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
@@ -53,9 +53,9 @@ export type Gateway = Readonly<{
   status(): GatewayStatus;
   setTerms(terms: Terms): void;
   /** Learns how the backends stand, within a second or two, so that the first request finds it known. */
-  look(signal: AbortSignal): Promise<void>;
+  probeAll(signal: AbortSignal): Promise<void>;
   /** Keeps what it knows of accounts and plans fresh until `signal` aborts; `reload` is called when the CLI asks for it. */
-  tend(reload: () => void, signal: AbortSignal): Promise<void>;
+  runMaintenance(reload: () => void, signal: AbortSignal): Promise<void>;
   /** Writes what is not yet written. */
   flush(): void;
   /** Lets go of the backends, and writes what is not yet written. */
@@ -126,21 +126,21 @@ export function createGateway(deps: Deps): Gateway {
     while (!signal.aborted) {
       const waitMs = lookedAtMs + probeMs - clock.monotonic();
       if (waitMs > 0) await clock.sleep(waitMs, signal);
-      await look(signal);
+      await probeAll(signal);
     }
   }
 
-  function look(signal: AbortSignal): Promise<void> {
+  function probeAll(signal: AbortSignal): Promise<void> {
     lookedAtMs = clock.monotonic();
     return pool.look(signal);
   }
 
-  async function tend(reload: () => void, signal: AbortSignal): Promise<void> {
+  async function runMaintenance(reload: () => void, signal: AbortSignal): Promise<void> {
     const asked = accounts.prepare<Revision, []>('SELECT value, config FROM revision');
     const elsewhere = [hosts?.accounts.tend(signal), hosts?.push?.run(signal)];
     const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal), ...elsewhere];
     let seen = revisionIn(asked)?.config;
-    const lookAtGarbage = createGarbageWatch({
+    const tuneGc = createGcTuner({
       bytes: heapSize,
       collect: () => Bun.gc(false),
       collectNow: fullGC,
@@ -158,7 +158,7 @@ export function createGateway(deps: Deps): Gateway {
       for (const { client } of backends) client.tick();
       if (turn % RECENT_TURNS === 0) for (const { recent } of backends) recent.turn();
       limits.turn(turn);
-      lookAtGarbage();
+      tuneGc();
       const config = revision?.config ?? seen;
       if (config !== seen) reload();
       seen = config;
@@ -177,9 +177,9 @@ export function createGateway(deps: Deps): Gateway {
     health: () => healthOf(backends, journal, clock, hosts?.accounts.choice()),
     metrics,
     status: () => statusOf(backends, clock),
-    look,
+    probeAll,
     setTerms: (changed) => void (terms = changed),
-    tend,
+    runMaintenance,
     flush,
     async close() {
       for (const { client } of backends) client.close();

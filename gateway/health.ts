@@ -9,8 +9,8 @@ import { type Backend, isLiveNode, RECENT_SECONDS } from './upstream/backend.ts'
 export type Health = () => Readonly<{ ok: boolean; sentence: string }>;
 
 /**
- * Whether the gateway can serve, in a sentence that names the backends which do not. It cannot when none of those that
- * serve accounts is well, whatever archives and asset servers are; or none at all, where none serves accounts.
+ * Whether the gateway can serve, in a sentence that names the backends which do not. It cannot when no live node is
+ * well, however archives and asset servers are; without live nodes in the config, when no backend is well.
  */
 export function healthOf(
   backends: readonly Backend[],
@@ -26,12 +26,12 @@ export function healthOf(
     };
   if (journal.isFailing())
     return { ok: false, sentence: 'charges cannot be written: trials are refused with 503' };
-  const troubled = backends.filter((backend) => troubleOf(backend, clock) !== undefined);
-  if (troubled.length === 0) return { ok: true, sentence: 'ok' };
-  const names = troubled.map((backend) => troubleOf(backend, clock)).join(', ');
-  const state = backends.filter(({ config }) => isLiveNode(config));
-  const needed = state.length > 0 ? state : backends;
-  if (needed.some((backend) => !troubled.includes(backend)))
+  const troubles = backends.map((backend) => troubleOf(backend, clock)).filter((each) => each !== undefined);
+  if (troubles.length === 0) return { ok: true, sentence: 'ok' };
+  const names = troubles.join(', ');
+  const live = backends.filter(({ config }) => isLiveNode(config));
+  const needed = live.length > 0 ? live : backends;
+  if (needed.some((backend) => troubleOf(backend, clock) === undefined))
     return { ok: true, sentence: `ok, but not these backends: ${names}` };
   return { ok: false, sentence: `no backend is well: ${names}` };
 }
@@ -45,7 +45,7 @@ function troubleOf(backend: Backend, clock: Clock): string | undefined {
   return backend.isFailing(clock) ? `${config.name} (failing)` : undefined;
 }
 
-/** What this process knows of its backends. */
+/** The state of this process's backends. */
 export function statusOf(backends: readonly Backend[], clock: Clock): GatewayStatus {
   return {
     version: manifest.version,
@@ -59,13 +59,14 @@ function backendStatusOf(backend: Backend, clock: Clock): BackendStatus {
   const { config, standing, view, inFlight, recent } = backend;
   const { answered, failed } = recent.sums();
   const slot = Math.max(view.tip.confirmed, standing.tip);
-  const why = standing.reason === '' ? standing.out : `${standing.out}: ${standing.reason}`;
+  const excludedWhy = standing.reason === '' ? standing.out : `${standing.out}: ${standing.reason}`;
+  const failing = backend.isFailing(clock) ? 'failing' : null;
   return {
     name: config.name,
     profile: config.profile,
     lanes: config.lanes,
     in: standing.out === undefined,
-    why: (standing.out === undefined ? undefined : why) ?? (backend.isFailing(clock) ? 'failing' : null),
+    why: standing.out === undefined ? failing : (excludedWhy ?? null),
     slot: slot > 0 ? slot : null,
     lag_slots: standing.tip > 0 ? standing.lagSlots : null,
     in_flight: inFlight,
@@ -76,8 +77,8 @@ function backendStatusOf(backend: Backend, clock: Clock): BackendStatus {
 }
 
 /**
- * What several processes of one config know, as one: a backend is in when all of them have it in, counts are added up,
- * and of slots the newest counts, and of lags the one that goes with it.
+ * The states of several processes of one config as one: a backend is in when all of them have it in, counts are added
+ * up, the newest slot is taken, and with it the lag of the same process.
  */
 export function togetherStatus(statuses: readonly GatewayStatus[]): GatewayStatus {
   const backends = new Map<string, BackendStatus>();

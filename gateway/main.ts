@@ -3,25 +3,26 @@ import { configPathFrom } from '../shared/config-path.ts';
 
 // Nothing more is imported before the version is known: an older Bun may fail on the imports themselves.
 const complaint = bunComplaint(process.versions.bun);
-if (complaint !== undefined) refuse(complaint);
+if (complaint !== undefined) exit([complaint]);
 const at = configPathFrom(process.argv.slice(2), 'gateway');
-if (at.kind === 'unusable') refuse(...at.lines);
+if (at.kind === 'unusable') exit(at.lines);
 
 const { env } = process;
 const { startGateway } = await import('./run.ts');
-const { SLOT_VARIABLE, seatOf } = await import('./workers.ts');
-process.exit(
+const { supervisorLinkFrom, WORKER_VARIABLE } = await import('./workers.ts');
+exit(
   await startGateway({
     configPath: at.path,
     env,
     supervised: env['SLUICE_SUPERVISED'] === '1',
     random: Math.random,
     makeId: () => crypto.randomUUID(),
-    seat: seatOf(env[SLOT_VARIABLE], process),
+    link: supervisorLinkFrom(env[WORKER_VARIABLE], process),
   }),
 );
 
-function refuse(...lines: readonly string[]): never {
-  for (const line of lines) console.error(line);
-  process.exit(1);
+/** Ends the process; prints what was wrong, if anything was. */
+function exit(complaints: readonly string[]): never {
+  for (const line of complaints) console.error(line);
+  process.exit(complaints.length === 0 ? 0 : 1);
 }

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
+import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { retireDemoKeys } from '../shared/keys/demo.ts';
@@ -11,100 +12,100 @@ import { openStore, type Store } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './compose.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './limits/ledger.ts';
 import { placeName, takePlace } from './limits/place.ts';
+import { listenForMetrics } from './metrics.ts';
 import { openHosts } from './replica/hosts.ts';
-import { openListeners } from './server.ts';
-import type { Seat } from './workers.ts';
+import { listen } from './server.ts';
+import type { SupervisorLink } from './workers.ts';
 
-export type Run = Readonly<{
+type Run = Readonly<{
   configPath: string | undefined;
   env: Environment;
-  /** The end of standard input asks for a stop, and standard output gets the ready line. */
+  /** The end of standard input is a stop, and standard output gets the ready line. */
   supervised: boolean;
   /** A number from 0 up to 1. */
   random(): number;
   /** A UUID. */
   makeId(): string;
-  /** This process's place among several; `undefined`: it is alone. */
-  seat: Seat | undefined;
+  /** The link of a worker to its supervisor; `undefined` for a process without one. */
+  link: SupervisorLink | undefined;
 }>;
 
 /**
- * Runs the gateway until it is asked to stop; gives the exit code. Alone or in a seat it is a process that serves;
- * with `gateway.processes` above 1 it is the supervisor of as many.
+ * Runs the gateway until a stop: as a process that serves, or, with `gateway.processes` above 1, as the supervisor of
+ * that many. Resolves to one sentence for each problem that ended it; none after a clean stop.
  */
-export async function startGateway(run: Run): Promise<number> {
-  if (run.seat === undefined) {
-    const loaded = loadConfig(run.configPath, run.env);
-    if (loaded.kind === 'loaded' && loaded.config.gateway.processes > 1) {
-      const { superviseGateway } = await import('./supervisor.ts');
-      return superviseGateway(loaded.config, run, systemClock);
-    }
-  }
-  return runGateway(run);
-}
-
-/** Runs one gateway process until it is asked to stop; gives the exit code. What an operator must know goes to stderr in one sentence. */
-async function runGateway(run: Run): Promise<number> {
-  const { seat, random } = run;
+export async function startGateway(run: Run): Promise<readonly string[]> {
   const stop = stopSignal(run.supervised);
   const loaded = loadConfig(run.configPath, run.env);
-  if (loaded.kind === 'unusable') return complain(...loaded.lines);
+  if (loaded.kind === 'unusable') return loaded.lines;
   const { config } = loaded;
-  const { dataDir } = config.storage;
-  const slot = seat?.slot ?? 0;
+  if (run.link !== undefined || config.gateway.processes === 1) return runGateway(config, run, stop);
+  const { superviseGateway } = await import('./supervisor.ts');
+  return superviseGateway(config, run, stop, systemClock);
+}
+
+/** Opens the stores, puts the gateway together and serves until a stop: alone, or as a worker on the port it is given. */
+async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<readonly string[]> {
+  const { link, random } = run;
+  const { storage } = config;
+  const slot = link?.worker ?? 0;
   const log = createLog(placeName(slot));
   const clock = systemClock;
 
-  const accounts = openStore(join(dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-  if (accounts.kind === 'unusable') return complain(accounts.sentence);
-  const ledger = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
-  if (ledger.kind === 'unusable') return complain(ledger.sentence);
+  const accounts = openStore(join(storage.dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  if (accounts.kind === 'unusable') return [accounts.sentence];
+  const ledger = openStore(join(storage.dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
+  if (ledger.kind === 'unusable') return [ledger.sentence];
   const taking = takePlace(slot, { config, ledger: ledger.store, clock, log, random, makeId: run.makeId });
-  if (taking.kind === 'refused') return complain(taking.sentence);
+  if (taking.kind === 'refused') return [taking.sentence];
   const { node, sharing, lock } = taking.place;
   if (config.backends.length > 0 && retireDemoKeys(accounts.store, clock.now()) > 0)
     log.warn('the demo key of the embedded chain is revoked: backends are configured');
   const stores = { accounts: accounts.store, ledger: ledger.store };
-  const { storage } = config;
   const opening = openHosts({ ...stores, ...run, storage, slot, clock, log });
-  if (opening.kind === 'refused') return complain(opening.sentence);
+  if (opening.kind === 'refused') return [opening.sentence];
   const { hosts } = opening;
   const gateway = createGateway({ node, sharing, hosts, config, ...stores, clock, log, random });
-  await Promise.all([gateway.look(stop), hosts?.accounts.settle(stop)]);
-  const opened = await openListeners(config.gateway, gateway, { clock, seat, stop });
-  if (opened.kind === 'refused') return complain(opened.sentence);
+  await Promise.all([gateway.probeAll(stop), hosts?.accounts.settle(stop)]);
 
-  if (opened.kind === 'open') {
+  const { listen: address, metrics: metricsAddress } = config.gateway;
+  const port = link === undefined ? address.port : await Promise.race([link.port(), fired(stop)]);
+  if (port !== undefined) {
+    const rpcConfig = { ...config.gateway, listen: { ...address, port } };
+    const rpc = listen(rpcConfig, gateway, { clock, shared: link !== undefined });
+    if (rpc.kind === 'refused') return [rpc.sentence];
+    const metrics =
+      link === undefined ? listenForMetrics(metricsAddress, gateway.metrics, gateway.status) : undefined;
+    if (metrics?.kind === 'refused') return [metrics.sentence];
     const reload = () => reloadTerms(run, gateway, log);
     process.on('SIGHUP', () => {
       reload();
-      // Gateways of other hosts must have the same plans, and a newer revision to know them by.
-      if (hosts !== undefined) askForReload(accounts.store, log);
+      // Gateways of other hosts must have the same plans, and see by a newer revision that these changed.
+      if (hosts !== undefined) tryReloadElsewhere(accounts.store, log);
     });
-    if (seat === undefined) announce(opened, run.supervised, log);
-    else seat.serve(gateway.metrics.values, gateway.status);
-    const tending = gateway.tend(reload, stop);
+    link?.serve(async () => ({ metrics: await gateway.metrics.values(), status: gateway.status() }));
+    if (metrics !== undefined) announce(rpc.url, metrics.url, run.supervised, log);
+    const maintenance = gateway.runMaintenance(reload, stop);
     await fired(stop);
     log.info('draining');
-    await opened.drain();
-    await tending;
+    await rpc.close();
+    await metrics?.close();
+    await maintenance;
   }
   await gateway.close();
   ledger.store.close();
   accounts.store.close();
   lock.release();
   log.info('stopped');
-  return 0;
+  return [];
 }
 
-type Open = Extract<Awaited<ReturnType<typeof openListeners>>, { kind: 'open' }>;
-
-function announce({ url, metricsUrl }: Open, supervised: boolean, log: Log) {
-  if (supervised) console.log(JSON.stringify({ ready: 'gateway', url: url.href }));
-  log.info({ url: url.href, metrics: metricsUrl?.href }, 'listening');
+function announce({ href: url }: URL, { href: metrics }: URL, supervised: boolean, log: Log): void {
+  if (supervised) console.log(JSON.stringify({ ready: 'gateway', url }));
+  log.info({ url, metrics }, 'listening');
 }
 
-function askForReload(accounts: Store, log: Log) {
+function tryReloadElsewhere(accounts: Store, log: Log): void {
   try {
     requestReload(accounts);
   } catch (error) {
@@ -113,14 +114,9 @@ function askForReload(accounts: Store, log: Log) {
 }
 
 /** Takes plans and prices from the config again; a config that has become unusable changes nothing. */
-function reloadTerms({ configPath, env }: Run, gateway: Gateway, log: Log) {
+function reloadTerms({ configPath, env }: Run, gateway: Gateway, log: Log): void {
   const loaded = loadConfig(configPath, env);
   if (loaded.kind === 'unusable') return log.error({ problems: loaded.lines }, 'the config was not reloaded');
   gateway.setTerms(loaded.config);
   log.info('plans and credits reloaded');
-}
-
-function complain(...sentences: readonly string[]): 1 {
-  for (const sentence of sentences) console.error(sentence);
-  return 1;
 }

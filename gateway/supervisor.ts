@@ -8,311 +8,279 @@ import type { Environment } from '../shared/config/table.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
 import { listenComplaint } from '../shared/listen-complaint.ts';
 import { createLog, type Log } from '../shared/log.ts';
-import { fired, stopSignal } from '../shared/stop.ts';
+import { fired } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { togetherStatus } from './health.ts';
 import { listenForMetrics } from './metrics.ts';
 import {
-  afterDeath,
-  type Child,
-  CLEAN,
-  type Ending,
-  launchChild,
+  afterExit,
+  launchWorker,
   type MetricJson,
   metricsFrom,
-  STILLBORN_MAX,
-  unborn,
-  waitMsAfter,
+  NO_EXITS,
+  restartDelayMs,
+  START_FAILURES_MAX,
+  type Worker,
+  type WorkerExit,
 } from './workers.ts';
 
-/** An address that nobody else can take until `port` is asked for. */
-type HeldAddress = Readonly<{
-  /** Lets go of it, for processes that share it; resolves to the port, which the system chose if the config's is 0. */
-  port(): Promise<number>;
-}>;
-
-type Holding =
-  | { readonly kind: 'held'; readonly address: HeldAddress }
+type HeldAddress =
+  | {
+      readonly kind: 'held';
+      /** Frees the address for processes that share it; resolves to the port, chosen by the system if the config's is 0. */
+      release(): Promise<number>;
+    }
   | { readonly kind: 'refused'; readonly sentence: string };
 
 /**
- * Takes `listen` for this process alone. Processes that share a port do not notice a stranger who shares it too and
- * would be given a part of their connections; so the address is held alone first, until they are about to listen.
+ * Takes `listen` for this process alone. Workers share the port, and the system would not report that a foreign process
+ * shares it too and gets a part of their connections; so the address is held until they are about to listen.
  */
-export function holdAddress(listen: Listen): Holding {
+export function holdAddress(listen: Listen): HeldAddress {
   try {
-    const server = Bun.serve({
-      ...listen,
-      reusePort: false,
-      fetch: () => new Response(null, { status: 503 }),
-    });
-    const chosen = server.port ?? listen.port;
-    let letGo: Promise<number> | undefined;
-    return {
-      kind: 'held',
-      address: { port: () => (letGo ??= server.stop(true).then(() => chosen)) },
-    };
+    const fetch = () => new Response(null, { status: 503 });
+    const server = Bun.serve({ ...listen, reusePort: false, fetch });
+    const port = server.port ?? listen.port;
+    let released: Promise<number> | undefined;
+    return { kind: 'held', release: () => (released ??= server.stop(true).then(() => port)) };
   } catch (error) {
     return { kind: 'refused', sentence: listenComplaint('gateway.listen', listen, error) };
   }
 }
 
-/**
- * The metrics of a crew as one text. What processes have counted is added up, and goes on being counted when they are
- * gone: a sum that fell would look like a restart of everything to who computes a rate from it.
- */
-type Tally = Readonly<{
-  /** What the process in `slot` has counted until now. */
-  note(slot: number, metrics: readonly MetricJson[]): void;
-  /** The process in `slot` is gone: its counters stay, its gauges go. */
-  close(slot: number): void;
-  /** Everything as Prometheus reads it; `own` are the supervisor's. */
-  text(own: Registry): Promise<string>;
-}>;
-
-/** The gauge that is shown for each process: together, it would hide the one that grows. */
+/** The gauge that is shown for each process: in a sum, one process that grows would not be seen. */
 const PER_PROCESS = 'process_resident_memory_bytes';
 
-export function createTally(): Tally {
-  const present = new Map<number, readonly MetricJson[]>();
-  let gone: readonly MetricJson[] = [];
+/**
+ * The metrics of all workers as one text. Counters of workers that ended stay in the sums: a sum that falls looks like a
+ * restart of the whole gateway to a query that computes a rate.
+ */
+export function createMetricTotals() {
+  const running = new Map<number, readonly MetricJson[]>();
+  let ended: readonly MetricJson[] = [];
 
-  function note(slot: number, metrics: readonly MetricJson[]): void {
-    present.set(
-      slot,
-      metrics.map((metric) => (metric.name === PER_PROCESS ? labelled(metric, slot) : metric)),
+  /** Replaces the metrics of a worker that runs. */
+  function update(worker: number, metrics: readonly MetricJson[]): void {
+    const labelled = metrics.map((metric) =>
+      metric.name === PER_PROCESS ? withProcess(metric, worker) : metric,
     );
+    running.set(worker, labelled);
   }
 
-  function close(slot: number): void {
-    const counted = (present.get(slot) ?? []).filter(
+  /** The worker has ended: its counters stay, its gauges go. */
+  function close(worker: number): void {
+    const counters = (running.get(worker) ?? []).filter(
       ({ type }) => type === 'counter' || type === 'histogram',
     );
-    present.delete(slot);
-    gone = metricsFrom(together([gone, counted]).getMetricsAsArray());
+    running.delete(worker);
+    ended = metricsFrom(AggregatorRegistry.aggregate([ended, counters]).getMetricsAsArray());
   }
 
+  /** Everything in Prometheus's text format; `own` are the supervisor's. */
   async function text(own: Registry): Promise<string> {
-    const all = [...present.values(), gone, metricsFrom(await own.getMetricsAsJSON())];
-    return together(all).metrics();
+    const all = [...running.values(), ended, metricsFrom(await own.getMetricsAsJSON())];
+    return AggregatorRegistry.aggregate(all).metrics();
   }
 
-  return { note, close, text };
+  return { update, close, text };
 }
 
-/** Adds up what has the same name and labels, or takes the least or the most of it where the metric says so. */
-function together(lists: readonly (readonly MetricJson[])[]): Registry {
-  return AggregatorRegistry.aggregate([...lists]);
-}
-
-function labelled(metric: MetricJson, slot: number): MetricJson {
-  const values = metric.values.map(({ value, labels }) => ({ value, labels: { ...labels, process: slot } }));
+function withProcess(metric: MetricJson, worker: number): MetricJson {
+  const values = metric.values.map(({ value, labels }) => ({
+    value,
+    labels: { ...labels, process: worker },
+  }));
   return { ...metric, values };
 }
 
-/** How a crew came to its end. */
-export type CrewEnd =
+/** Why the pool ended. */
+export type PoolEnd =
   | { readonly kind: 'drained' }
-  /** Processes in these seats did not drain in time. */
-  | { readonly kind: 'killed'; readonly slots: readonly number[] }
-  /** None serves and the next would not either; `words` are what the last one said. */
-  | { readonly kind: 'gave-up'; readonly words: string };
+  /** These workers did not drain in time. */
+  | { readonly kind: 'killed'; readonly workers: readonly number[] }
+  /** No worker serves and a next one would not either; `sentence` is what the last one wrote to stderr. */
+  | { readonly kind: 'gave-up'; readonly sentence: string };
 
-type Crew = Readonly<{
-  /** Fills every seat, calls `ready` when all listen, and keeps them filled until `stop`; then drains. */
-  run(stop: AbortSignal, ready: () => void): Promise<CrewEnd>;
-  /** Has every process that listens read its plans again. */
-  reload(): void;
-  /** Notes what every process that listens has counted. */
-  count(): Promise<void>;
-  /** How the backends stand for every process that listens and answers. */
-  statuses(): Promise<readonly GatewayStatus[]>;
-  /** Processes that listen now, and those started in the place of another. */
-  listening(): number;
-  restarts(): number;
+type PoolOptions = Readonly<{
+  size: number;
+  /** Starts a worker; throws when the system refuses it. */
+  launch(worker: number): Worker;
+  clock: Clock;
+  log: Log;
+  totals: ReturnType<typeof createMetricTotals>;
 }>;
 
-type Deps = Readonly<{ size: number; launch(slot: number): Child; clock: Clock; log: Log; tally: Tally }>;
-
-/** A process drains for 25 seconds at most; what is there longer hangs. */
+/** A worker drains for 25 seconds at most; one that takes longer hangs. */
 const DRAIN_MS_MAX = 28_000;
 
-export function createCrew({ size, launch, clock, log, tally }: Deps): Crew {
-  const seated = new Map<number, Child>();
-  const listening = new Map<number, Child>();
+/** Keeps `size` workers running. */
+export function createWorkerPool({ size, launch, clock, log, totals }: PoolOptions) {
+  const running = new Map<number, Worker>();
+  const listening = new Map<number, Worker>();
   let restarts = 0;
 
-  async function run(stop: AbortSignal, ready: () => void): Promise<CrewEnd> {
+  /** Starts every worker, calls `onReady` when all listen, and replaces those that end until `stop`; then drains. */
+  async function run(stop: AbortSignal, onReady: () => void): Promise<PoolEnd> {
     const failed = Promise.withResolvers<string>();
     const over = new AbortController();
     const end = AbortSignal.any([stop, over.signal]);
-    const filled = fillAll(end, failed.resolve);
-    void filled.then(() => end.aborted || ready());
-    const words = await Promise.race([failed.promise, fired(stop)]);
+    void startAll(end, failed.resolve).then(() => end.aborted || onReady());
+    const sentence = await Promise.race([failed.promise, fired(stop)]);
     over.abort();
-    const slow = await drain();
-    if (words !== undefined) return { kind: 'gave-up', words };
-    return slow.length === 0 ? { kind: 'drained' } : { kind: 'killed', slots: slow };
+    const killed = await drain();
+    if (sentence !== undefined) return { kind: 'gave-up', sentence };
+    return killed.length === 0 ? { kind: 'drained' } : { kind: 'killed', workers: killed };
   }
 
-  /** The first seat alone: what is wrong with the config or the stores is then said once. */
-  async function fillAll(end: AbortSignal, fail: (words: string) => void): Promise<void> {
-    await fill(1, end, fail);
+  /** Resolves when all workers listen. The first one starts alone: a problem of the config or the stores is then reported once. */
+  async function startAll(end: AbortSignal, fail: (sentence: string) => void): Promise<void> {
+    const started = (worker: number) =>
+      new Promise<void>((resolve) => void keepRunning(worker, end, resolve, fail));
+    await started(1);
     if (end.aborted) return;
-    await Promise.all(Array.from({ length: size - 1 }, (_, i) => fill(i + 2, end, fail)));
+    await Promise.all(Array.from({ length: size - 1 }, (_, i) => started(i + 2)));
   }
 
-  /** Resolves when the seat's first process listens; goes on to keep the seat filled until `end`. */
-  async function fill(slot: number, end: AbortSignal, fail: (words: string) => void): Promise<void> {
-    const first = seat(slot);
-    if (await first.listening) return void keep(slot, first, end, fail);
-    if (!end.aborted) fail(saidBy(await first.ended));
-    await fired(end);
-  }
-
-  async function keep(
-    slot: number,
-    first: Child,
+  /** Runs a worker, and another one whenever it ends, until `end`. A first one that cannot start ends the pool. */
+  async function keepRunning(
+    worker: number,
     end: AbortSignal,
-    fail: (words: string) => void,
+    onListening: () => void,
+    fail: (sentence: string) => void,
   ): Promise<void> {
-    let child = first;
-    for (let record = CLEAN; ;) {
-      const sinceMs = clock.monotonic();
-      const listened = await child.listening;
-      const ending = await child.ended;
-      tally.close(slot);
+    let record = NO_EXITS;
+    for (let isFirst = true; ; isFirst = false) {
+      const { listenedMs, ...exit } = await runOnce(worker, onListening);
       if (end.aborted) return;
-      record = afterDeath(record, { listened, livedMs: clock.monotonic() - sinceMs });
-      if (record.stillborn >= STILLBORN_MAX && listening.size === 0) return fail(saidBy(ending));
-      const waitMs = waitMsAfter(record);
-      log.error({ process: slot, ...ending, waitMs }, 'a process ended and is started again');
+      record = afterExit(record, listenedMs);
+      const isHopeless = record.startFailures >= START_FAILURES_MAX && listening.size === 0;
+      if ((isFirst && listenedMs === undefined) || isHopeless) return fail(sentenceOf(exit));
+      const waitMs = restartDelayMs(record);
+      log.error({ process: worker, ...exit, waitMs }, 'a process ended and is started again');
       await clock.sleep(waitMs, end);
       if (end.aborted) return;
       restarts++;
-      child = seat(slot);
     }
   }
 
-  /** Starts a process in the seat and follows whether it listens. */
-  function seat(slot: number): Child {
-    const child = launched(slot);
-    seated.set(slot, child);
-    void child.listening.then((listens) => listens && listening.set(slot, child));
-    void child.ended.then(() => {
-      if (seated.get(slot) === child) seated.delete(slot);
-      if (listening.get(slot) === child) listening.delete(slot);
-    });
-    return child;
-  }
-
-  /** The system may be out of processes or files: that is a death like another, and no reason to end those that serve. */
-  function launched(slot: number): Child {
+  /** Runs one worker process to its end. `listenedMs` is `undefined` when it never listened. */
+  async function runOnce(number: number, onListening: () => void) {
+    let worker: Worker;
     try {
-      return launch(slot);
+      worker = launch(number);
     } catch (error) {
-      return unborn(error);
+      // The system may be out of processes or files: that counts as an exit, and does not end the workers that serve.
+      const reason = error instanceof Error ? error.message : String(error);
+      const stderrTail = `A gateway process could not be started (${reason}).`;
+      return { listenedMs: undefined, how: 'not started', stderrTail };
     }
+    running.set(number, worker);
+    const listened = await worker.listening;
+    const sinceMs = clock.monotonic();
+    if (listened) {
+      listening.set(number, worker);
+      onListening();
+    }
+    const exit = await worker.ended;
+    running.delete(number);
+    listening.delete(number);
+    totals.close(number);
+    return { ...exit, listenedMs: listened ? clock.monotonic() - sinceMs : undefined };
   }
 
-  /** Asks every process to drain and waits; gives the seats of those that had to be killed. */
+  /** Makes every worker drain and waits; resolves to those that had to be killed. */
   async function drain(): Promise<readonly number[]> {
     const drained = new AbortController();
-    const slow: number[] = [];
-    const kill = () => {
+    let killed: readonly number[] = [];
+    void clock.sleep(DRAIN_MS_MAX, drained.signal).then(() => {
       if (drained.signal.aborted) return;
-      for (const [slot, child] of seated) {
-        slow.push(slot);
-        child.signal('SIGKILL');
-      }
-    };
-    void clock.sleep(DRAIN_MS_MAX, drained.signal).then(kill);
-    for (const child of seated.values()) child.signal('SIGTERM');
-    await Promise.all([...seated.values()].map(({ ended }) => ended));
-    drained.abort();
-    return slow;
-  }
-
-  async function count(): Promise<void> {
-    const asking = [...listening].map(async ([slot, child]) => {
-      const metrics = await child.count();
-      if (metrics !== undefined && listening.get(slot) === child) tally.note(slot, metrics);
+      killed = [...running.keys()];
+      for (const worker of running.values()) worker.signal('SIGKILL');
     });
-    await Promise.all(asking);
+    for (const worker of running.values()) worker.signal('SIGTERM');
+    await Promise.all([...running.values()].map(({ ended }) => ended));
+    drained.abort();
+    return killed;
   }
 
-  async function statuses(): Promise<readonly GatewayStatus[]> {
-    const told = await Promise.all([...listening.values()].map((child) => child.status()));
-    return told.filter((status) => status !== undefined);
+  /** Collects the reports of all workers that listen: updates the totals, and gives the states of the backends. */
+  async function collect(): Promise<readonly GatewayStatus[]> {
+    const statuses = [...listening].map(async ([number, worker]) => {
+      const report = await worker.report();
+      // A worker that ended meanwhile is in the totals already.
+      if (report !== undefined && listening.get(number) === worker) totals.update(number, report.metrics);
+      return report?.status;
+    });
+    return (await Promise.all(statuses)).filter((status) => status !== undefined);
   }
 
   return {
     run,
-    reload: () => listening.forEach((child) => child.signal('SIGHUP')),
-    count,
-    statuses,
+    /** Makes every worker that listens read plans and prices again. */
+    reload: () => listening.forEach((worker) => worker.signal('SIGHUP')),
+    collect,
     listening: () => listening.size,
+    /** How many workers were started to replace another. */
     restarts: () => restarts,
   };
 }
 
-function saidBy({ how, words }: Ending): string {
-  return words === '' ? `A gateway process ended before it could listen (${how}).` : words;
+function sentenceOf({ how, stderrTail }: WorkerExit): string {
+  return stderrTail === '' ? `A gateway process ended before it could listen (${how}).` : stderrTail;
 }
 
-/** How the supervisor was started; its processes are started with the same. */
+/** How the supervisor was started; its workers are started with the same. */
 type Started = Readonly<{ configPath: string | undefined; env: Environment; supervised: boolean }>;
 
 const MAIN = join(import.meta.dir, 'main.ts');
 
 /**
- * Runs `gateway.processes` gateway processes on one port until a stop is asked for; gives the exit code. It serves
- * nothing itself: it holds the data directory and the metrics listener, and fills the place of a process that ends.
+ * Runs `gateway.processes` workers on one port until `stop`; resolves to one sentence for each problem that ended it.
+ * It serves no requests itself: it holds the data directory and the metrics listener, and replaces workers that end.
  */
-export async function superviseGateway(config: Config, run: Started, clock: Clock): Promise<number> {
-  const stop = stopSignal(run.supervised);
+export async function superviseGateway(
+  config: Config,
+  { configPath, env, supervised }: Started,
+  stop: AbortSignal,
+  clock: Clock,
+): Promise<readonly string[]> {
   const { listen, metrics: metricsAddress, processes } = config.gateway;
   const locking = takeLock(config.storage.dataDir, 'gateway');
-  if (locking.kind === 'refused') return complain(locking.sentence);
-  const holding = holdAddress(listen);
-  if (holding.kind === 'refused') return complain(holding.sentence);
+  if (locking.kind === 'refused') return [locking.sentence];
+  const address = holdAddress(listen);
+  if (address.kind === 'refused') return [address.sentence];
 
   const log = createLog('gateway');
-  const tally = createTally();
-  const args = run.configPath === undefined ? [] : ['--config', run.configPath];
-  const { port } = holding.address;
-  const err = (bytes: Uint8Array) => void process.stderr.write(bytes);
-  const crew = createCrew({
-    size: processes,
-    launch: (slot) => launchChild({ slot, command: [MAIN, ...args], env: run.env, port, err, clock }),
-    clock,
-    log,
-    tally,
-  });
-  const own = registryOf(crew);
+  const totals = createMetricTotals();
+  const command = configPath === undefined ? [MAIN] : [MAIN, '--config', configPath];
+  const port = address.release;
+  const stderr = (bytes: Uint8Array) => void process.stderr.write(bytes);
+  const launch = (worker: number) => launchWorker({ worker, command, env, port, stderr, clock });
+  const pool = createWorkerPool({ size: processes, launch, clock, log, totals });
+  const own = registryOf(pool);
   const text = async () => {
-    await crew.count();
-    return tally.text(own);
+    await pool.collect();
+    return totals.text(own);
   };
-  const metrics = listenForMetrics(metricsAddress, { text, contentType: own.contentType }, async () =>
-    togetherStatus(await crew.statuses()),
-  );
-  if (metrics.kind === 'refused') return complain(metrics.sentence);
+  const status = async () => togetherStatus(await pool.collect());
+  const metrics = listenForMetrics(metricsAddress, { text, contentType: own.contentType }, status);
+  if (metrics.kind === 'refused') return [metrics.sentence];
 
-  process.on('SIGHUP', crew.reload);
+  process.on('SIGHUP', pool.reload);
   const announce = async () => {
     const { href } = gatewayUrl({ ...config.gateway, listen: { ...listen, port: await port() } });
-    if (run.supervised) console.log(JSON.stringify({ ready: 'gateway', url: href }));
+    if (supervised) console.log(JSON.stringify({ ready: 'gateway', url: href }));
     log.info({ url: href, metrics: metrics.url.href, processes }, 'listening');
   };
-  const end = await crew.run(stop, () => void announce());
+  const end = await pool.run(stop, () => void announce());
   await metrics.close();
   locking.lock.release();
   log.info('stopped');
-  return codeOf(end);
+  return problemsOf(end);
 }
 
-function registryOf(crew: Crew): Registry {
+/** The supervisor's own metrics. */
+function registryOf({ listening, restarts }: ReturnType<typeof createWorkerPool>): Registry {
   const registry = new Registry();
   const registers = [registry];
   new Gauge({
@@ -320,7 +288,7 @@ function registryOf(crew: Crew): Registry {
     help: 'Processes that listen.',
     registers,
     collect() {
-      this.set(crew.listening());
+      this.set(listening());
     },
   });
   new Counter({
@@ -329,26 +297,21 @@ function registryOf(crew: Crew): Registry {
     registers,
     collect() {
       this.reset();
-      this.inc(crew.restarts());
+      this.inc(restarts());
     },
   });
   return registry;
 }
 
-function codeOf(end: CrewEnd): number {
+function problemsOf(end: PoolEnd): readonly string[] {
   switch (end.kind) {
     case 'drained':
-      return 0;
+      return [];
     case 'killed':
-      return complain(`Gateway processes ${end.slots.join(', ')} did not stop in time and were killed.`);
+      return [`Gateway processes ${end.workers.join(', ')} did not stop in time and were killed.`];
     case 'gave-up':
-      return complain(end.words);
+      return [end.sentence];
     default:
       return unreachable(end);
   }
-}
-
-function complain(sentence: string): 1 {
-  console.error(sentence);
-  return 1;
 }

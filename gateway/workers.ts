@@ -15,77 +15,58 @@ export function metricsFrom(values: readonly Readonly<{ name: string }>[]): read
   return values as readonly MetricJson[]; // the shape is the one that prom-client's own aggregation reads
 }
 
-/** What a supervisor tells one of its processes, over the channel that the system opens between parent and child. */
-type ToChild =
+/** What a worker has counted since it started, and the state of its backends. */
+type WorkerReport = Readonly<{ metrics: readonly MetricJson[]; status: GatewayStatus }>;
+
+/** Messages of the supervisor to a worker, over the channel that the system opens between parent and child. */
+type ToWorker =
   /** It may listen now, on this port. */
   | { readonly kind: 'listen'; readonly port: number }
-  /** It is asked for its metrics; the answer carries the number. */
-  | { readonly kind: 'count'; readonly ask: number }
-  /** It is asked how its backends stand; the answer carries the number. */
-  | { readonly kind: 'tell'; readonly ask: number };
+  /** It must report; the report carries the same number. */
+  | { readonly kind: 'report'; readonly request: number };
 
-/** What a process tells its supervisor. */
-export type FromChild =
+/** Messages of a worker to its supervisor. */
+export type FromWorker =
   /** Everything but its listener is open. */
   | { readonly kind: 'prepared' }
   | { readonly kind: 'listening' }
-  | { readonly kind: 'counted'; readonly ask: number; readonly metrics: readonly MetricJson[] }
-  | { readonly kind: 'told'; readonly ask: number; readonly status: GatewayStatus };
+  | { readonly kind: 'report'; readonly request: number; readonly report: WorkerReport };
 
-/**
- * A message of the other side. Both sides are this project at nearly the same version, so the kind alone is looked at;
- * `undefined` for one that only another version knows.
- */
-function messageFrom<Message extends ToChild | FromChild>(
-  value: unknown,
-  kinds: readonly Message['kind'][],
-): Message | undefined {
-  if (typeof value !== 'object' || value === null || !('kind' in value)) return undefined;
-  // The kind is one that the sender's type has, and the sender fills in the rest of it.
-  return kinds.some((kind) => kind === value.kind) ? (value as Message) : undefined;
-}
+/** The environment variable that carries a worker's number from the supervisor to it; not an interface. */
+export const WORKER_VARIABLE = 'SLUICE_GATEWAY_WORKER';
 
-/** This process's place among those that a supervisor runs; one without a supervisor has none. */
-export type Seat = Readonly<{
-  /** From 1 to `gateway.processes`; the same for a process that takes another's place. */
-  slot: number;
-  /** Says that all else is ready; resolves to the port on which it may listen. */
+/** A worker's end of the channel to its supervisor. A process without a supervisor has none. */
+export type SupervisorLink = Readonly<{
+  /** From 1 to `gateway.processes`; a worker that replaces another has its number. */
+  worker: number;
+  /** Reports that all else is ready; resolves to the port on which the worker may listen. */
   port(): Promise<number>;
-  /** Says that it listens, and answers from now on what it has counted and how its backends stand. */
-  serve(count: () => Promise<readonly MetricJson[]>, status: () => GatewayStatus): void;
+  /** Reports that the worker listens, and answers every request for a report from then on. */
+  serve(report: () => Promise<WorkerReport>): void;
 }>;
 
-/** The end of the channel to the supervisor that a process holds; `send` is there only when a parent opened one. */
+/** The channel of this process; `send` exists only when a parent opened one. */
 type Channel = Readonly<{
-  send?: ((message: FromChild) => unknown) | undefined;
+  send?: ((message: FromWorker) => unknown) | undefined;
   on(event: 'message', take: (message: unknown) => void): unknown;
 }>;
 
-/** The environment variable that carries a process's slot from the supervisor to it; its name is no one's interface. */
-export const SLOT_VARIABLE = 'SLUICE_GATEWAY_SLOT';
-
 /**
- * The seat of a process that was started with `slot` and a channel; `undefined` for any other. When the supervisor
- * dies no message comes any more; it is the end of standard input that tells so.
+ * The link of a process that was started as worker `worker` with a channel; `undefined` for any other. When the
+ * supervisor dies, the channel only falls silent; the end of standard input is the sign.
  */
-export function seatOf(slot: string | undefined, channel: Channel): Seat | undefined {
-  if (slot === undefined || channel.send === undefined) return undefined;
+export function supervisorLinkFrom(worker: string | undefined, channel: Channel): SupervisorLink | undefined {
+  if (worker === undefined || channel.send === undefined) return undefined;
   const port = Promise.withResolvers<number>();
-  let count: () => Promise<readonly MetricJson[]> = () => Promise.resolve([]);
-  let status: (() => GatewayStatus) | undefined;
+  let report: (() => Promise<WorkerReport>) | undefined;
   channel.on('message', (value) => {
-    const message = messageFrom<ToChild>(value, ['listen', 'count', 'tell']);
+    const message = value as ToWorker | null; // the supervisor is this project; a kind of another version matches nothing
     if (message?.kind === 'listen') port.resolve(message.port);
-    if (message?.kind === 'tell' && status !== undefined)
-      say({ kind: 'told', ask: message.ask, status: status() });
-    if (message?.kind === 'count') void answer(message.ask);
+    if (message?.kind === 'report')
+      void report?.().then((made) => send({ kind: 'report', request: message.request, report: made }));
   });
 
-  async function answer(ask: number): Promise<void> {
-    say({ kind: 'counted', ask, metrics: await count() });
-  }
-
-  function say(message: FromChild): void {
+  function send(message: FromWorker): void {
     try {
       channel.send?.(message);
     } catch {
@@ -94,196 +75,152 @@ export function seatOf(slot: string | undefined, channel: Channel): Seat | undef
   }
 
   return {
-    slot: Number(slot),
+    worker: Number(worker),
     port() {
-      say({ kind: 'prepared' });
+      send({ kind: 'prepared' });
       return port.promise;
     },
-    serve(counting, telling) {
-      count = counting;
-      status = telling;
-      say({ kind: 'listening' });
+    serve(reportFrom) {
+      report = reportFrom;
+      send({ kind: 'listening' });
     },
   };
 }
 
-/** What a process says on stderr. */
-type Words = Readonly<{
-  /** The end of it, at most some 4,000 characters. */
-  last(): string;
-  /** Hands on what was held back, and everything from now on as it comes. */
-  release(): void;
-  /** Resolves when the stream has ended. */
-  ended: Promise<void>;
-}>;
+const TAIL_CHARACTERS_MAX = 4_096;
 
-const LENGTH_MAX = 4_096;
-
-/** Reads `stream` to its end; nothing goes to `out` before `release`. */
-export function createWords(stream: ReadableStream<Uint8Array>, out: (bytes: Uint8Array) => void): Words {
+/** Reads a worker's stderr to its end: keeps the end of its text, and forwards to `out` from `release` on, with what it kept. */
+export function createStderrTail(stream: ReadableStream<Uint8Array>, out: (bytes: Uint8Array) => void) {
   const decoder = new TextDecoder();
-  let last = '';
-  let released = false;
+  let tail = '';
+  let isReleased = false;
 
   async function read(): Promise<void> {
     for await (const bytes of stream) {
-      last = (last + decoder.decode(bytes, { stream: true })).slice(-LENGTH_MAX);
-      if (released) out(bytes);
+      tail = (tail + decoder.decode(bytes, { stream: true })).slice(-TAIL_CHARACTERS_MAX);
+      if (isReleased) out(bytes);
     }
   }
 
   function release(): void {
-    if (!released && last !== '') out(Buffer.from(last));
-    released = true;
+    if (!isReleased && tail !== '') out(Buffer.from(tail));
+    isReleased = true;
   }
 
-  return { last: () => last.trim(), release, ended: read() };
+  return { text: () => tail.trim(), release, ended: read() };
 }
 
-/** How a process of the crew ended, as far as the wait before the next one depends on it. */
-export type Life = Readonly<{ listened: boolean; livedMs: number }>;
+/** Consecutive exits under one worker number: those that came soon, and those before the worker listened. */
+type ExitRecord = Readonly<{ soon: number; startFailures: number }>;
 
-/** What is remembered of a seat between two processes: deaths in a row that came soon, and those before it listened. */
-type DeathRecord = Readonly<{ soon: number; stillborn: number }>;
+export const NO_EXITS: ExitRecord = { soon: 0, startFailures: 0 };
 
-export const CLEAN: DeathRecord = { soon: 0, stillborn: 0 };
-
-/** A process that has listened for this long has shown that it can: its death is a new story. */
+/** A worker that has listened for this long works: its exit does not count with those before it. */
 const PROVEN_MS = 10_000;
+const RESTART_DELAY_MS = 100;
+const RESTART_DELAY_MS_MAX = 10_000;
 
-const WAIT_MS = 100;
-const WAIT_MS_MAX = 10_000;
+/** After so many start failures in a row, the next start would fail too. */
+export const START_FAILURES_MAX = 5;
 
-/** After so many deaths in a row before listening, there is no reason to believe in the next. */
-export const STILLBORN_MAX = 5;
-
-/** The record after a death. */
-export function afterDeath({ soon, stillborn }: DeathRecord, { listened, livedMs }: Life): DeathRecord {
-  return { soon: listened && livedMs >= PROVEN_MS ? 1 : soon + 1, stillborn: listened ? 0 : stillborn + 1 };
+/** The record after the exit of a worker that listened for `listenedMs`; `undefined`: it never did. */
+export function afterExit({ soon, startFailures }: ExitRecord, listenedMs: number | undefined): ExitRecord {
+  if (listenedMs === undefined) return { soon: soon + 1, startFailures: startFailures + 1 };
+  return { soon: listenedMs >= PROVEN_MS ? 1 : soon + 1, startFailures: 0 };
 }
 
-/** How long a seat stays empty after its latest death: not at all after the first, then twice as long each time. */
-export function waitMsAfter({ soon }: DeathRecord): number {
-  return soon <= 1 ? 0 : Math.min(WAIT_MS_MAX, WAIT_MS * 2 ** (soon - 2));
+/** The delay before the next start: none after the first exit, then twice as long each time. */
+export function restartDelayMs({ soon }: ExitRecord): number {
+  return soon <= 1 ? 0 : Math.min(RESTART_DELAY_MS_MAX, RESTART_DELAY_MS * 2 ** (soon - 2));
 }
 
-/** How a process ended: its code or signal, and the last it said on stderr. */
-export type Ending = Readonly<{ how: string; words: string }>;
+/** How a worker ended: its code or signal, and the last it wrote to stderr. */
+export type WorkerExit = Readonly<{ how: string; stderrTail: string }>;
 
-/** One process of the crew, as its supervisor sees it. */
-export type Child = Readonly<{
-  pid: number;
-  /** Resolves to whether it came to listen, or ended before. */
+/** A worker process as its supervisor sees it. */
+export type Worker = Readonly<{
+  /** Resolves to whether it listened, or ended before. */
   listening: Promise<boolean>;
-  ended: Promise<Ending>;
-  /** Its metrics; `undefined` when it does not answer in time. */
-  count(): Promise<readonly MetricJson[] | undefined>;
-  /** How its backends stand; `undefined` when it does not answer in time. */
-  status(): Promise<GatewayStatus | undefined>;
+  ended: Promise<WorkerExit>;
+  /** `undefined` when it does not report in time. */
+  report(): Promise<WorkerReport | undefined>;
   signal(name: 'SIGTERM' | 'SIGHUP' | 'SIGKILL'): void;
 }>;
 
-/** In place of a process that the system refused to start: one that has ended. */
-export function unborn(error: unknown): Child {
-  const words = `A gateway process could not be started (${error instanceof Error ? error.message : String(error)}).`;
-  return {
-    pid: 0,
-    listening: Promise.resolve(false),
-    ended: Promise.resolve({ how: 'not started', words }),
-    count: () => Promise.resolve(undefined),
-    status: () => Promise.resolve(undefined),
-    signal: () => undefined,
-  };
-}
-
 type Launch = Readonly<{
-  slot: number;
+  /** Its number. */
+  worker: number;
   /** The entry point and its arguments. */
   command: readonly string[];
   env: Environment;
-  /** Asked for once the process has everything but its listener. */
+  /** Called once the worker has opened everything but its listener. */
   port(): Promise<number>;
-  /** Where its words go once it has listened; until then they are its last ones, if it ends. */
-  err(bytes: Uint8Array): void;
+  /** Receives its stderr once it has listened; what it writes before is in its `WorkerExit` if it ends. */
+  stderr(bytes: Uint8Array): void;
   clock: Clock;
 }>;
 
-/** How long a process may take to come to listen. */
+/** How long a worker may take until it listens. */
 const START_MS_MAX = 60_000;
-const ANSWER_MS_MAX = 1_000;
+const REPORT_MS_MAX = 1_000;
 
 /**
- * Starts a process in a seat. It stays in this process's group, so that whoever ends the group ends it too; and it
- * holds the other end of our pipe as its standard input, whose end tells it that we died, however we died.
+ * Starts a worker; throws when the system has no process for it. It stays in this process's group, so that a signal to
+ * the group reaches it; and its standard input is a pipe from this process, whose end it sees however this one dies.
  */
-export function launchChild({ slot, command, env, port, err, clock }: Launch): Child {
-  const first = Promise.withResolvers<boolean>();
-  const asked = new Map<number, (answer: FromChild) => void>();
-  let asks = 0;
+export function launchWorker({ worker, command, env, port, stderr, clock }: Launch): Worker {
+  const listening = Promise.withResolvers<boolean>();
+  const pending = new Map<number, (report: WorkerReport) => void>();
+  let requests = 0;
   const child = Bun.spawn([process.execPath, ...command], {
-    env: { ...env, SLUICE_SUPERVISED: '1', [SLOT_VARIABLE]: String(slot) },
+    env: { ...env, SLUICE_SUPERVISED: '1', [WORKER_VARIABLE]: String(worker) },
     stdin: 'pipe',
     stdout: 'inherit',
     stderr: 'pipe',
     ipc: take,
     serialization: 'json',
   });
-  const words = createWords(child.stderr, err);
-  const over = new AbortController();
-  const ended = Promise.all([child.exited, words.ended]).then((): Ending => {
-    over.abort();
-    first.resolve(false);
-    return { how: String(child.signalCode ?? `code ${child.exitCode}`), words: words.last() };
+  const tail = createStderrTail(child.stderr, stderr);
+  const started = new AbortController();
+  const ended = Promise.all([child.exited, tail.ended]).then((): WorkerExit => {
+    started.abort();
+    listening.resolve(false);
+    return { how: String(child.signalCode ?? `code ${child.exitCode}`), stderrTail: tail.text() };
   });
-  void clock.sleep(START_MS_MAX, over.signal).then(() => {
-    if (!over.signal.aborted) signal('SIGKILL');
+  void clock.sleep(START_MS_MAX, started.signal).then(() => {
+    if (!started.signal.aborted) child.kill('SIGKILL');
   });
 
   function take(value: unknown): void {
-    const message = messageFrom<FromChild>(value, ['prepared', 'listening', 'counted', 'told']);
-    if (message?.kind === 'prepared') void port().then((mine) => say({ kind: 'listen', port: mine }));
-    if (message?.kind === 'counted' || message?.kind === 'told') asked.get(message.ask)?.(message);
+    const message = value as FromWorker | null; // the worker is this project; a kind of another version matches nothing
+    if (message?.kind === 'prepared') void port().then((free) => send({ kind: 'listen', port: free }));
+    if (message?.kind === 'report') pending.get(message.request)?.(message.report);
     if (message?.kind === 'listening') {
-      over.abort();
-      words.release();
-      first.resolve(true);
+      started.abort();
+      tail.release();
+      listening.resolve(true);
     }
   }
 
-  function say(message: ToChild): void {
+  function send(message: ToWorker): void {
     try {
       child.send(message);
     } catch {
-      // It is gone; its end says so.
+      // It is gone; `ended` resolves.
     }
   }
 
-  /** Asks the process; `undefined` when it does not answer in time. */
-  async function answerTo(kind: 'count' | 'tell'): Promise<FromChild | undefined> {
-    const ask = asks++;
+  async function report(): Promise<WorkerReport | undefined> {
+    const request = requests++;
     const late = new AbortController();
-    const { promise, resolve } = Promise.withResolvers<FromChild>();
-    asked.set(ask, resolve);
-    say({ kind, ask });
-    const answer = await Promise.race([promise, clock.sleep(ANSWER_MS_MAX, late.signal)]);
+    const { promise, resolve } = Promise.withResolvers<WorkerReport>();
+    pending.set(request, resolve);
+    send({ kind: 'report', request });
+    const made = await Promise.race([promise, clock.sleep(REPORT_MS_MAX, late.signal)]);
     late.abort();
-    asked.delete(ask);
-    return answer ?? undefined;
+    pending.delete(request);
+    return made ?? undefined;
   }
 
-  async function count(): Promise<readonly MetricJson[] | undefined> {
-    const answer = await answerTo('count');
-    return answer?.kind === 'counted' ? answer.metrics : undefined;
-  }
-
-  async function status(): Promise<GatewayStatus | undefined> {
-    const answer = await answerTo('tell');
-    return answer?.kind === 'told' ? answer.status : undefined;
-  }
-
-  function signal(name: 'SIGTERM' | 'SIGHUP' | 'SIGKILL'): void {
-    child.kill(name);
-  }
-
-  return { pid: child.pid, listening: first.promise, ended, count, status, signal };
+  return { listening: listening.promise, ended, report, signal: (name) => child.kill(name) };
 }

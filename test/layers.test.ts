@@ -1,14 +1,21 @@
 import { describe, expect, test } from 'bun:test';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { BUN_VERSION } from '../shared/bun-version.ts';
+import { unusedExports } from './layers/exports.ts';
+import { againstOrder, circles, mutualFolders, orderIn } from './layers/folders.ts';
 import { barrels, crossings, importsOf, lonely } from './layers/imports.ts';
 import { unnamedMarkup, unsafeMarkup } from './layers/markup.ts';
 import { emptyNames, oddNames } from './layers/names.ts';
-import { longFunctions, TABLES, tooLong } from './layers/sizes.ts';
-import { PRODUCT, type Source, sourcesOf } from './layers/source.ts';
+import { crumbs, CRUMBS_MAX, longFunctions, TABLES, tooLong } from './layers/sizes.ts';
+import { type Breach, PRODUCT, type Source, sourcesOf, topOf } from './layers/source.ts';
 import { otherVersions } from './layers/versions.ts';
 import { makeRandom, readEnvironment, readTime } from './layers/world.ts';
+
+/** Folders that are not cut into chapters and layers yet. */
+const UNCUT: readonly string[] = ['deploys', 'localnet', 'cli', 'shared', 'bench'];
+/** Paths whose breaches of these rules are known: each line of a breach that begins with one of them. */
+const EXEMPT: readonly string[] = ['gateway/lease', 'gateway/limits', 'gateway/history', 'gateway/answer.ts'];
 
 const root = dirname(import.meta.dir);
 const product = await sourcesOf(root, PRODUCT);
@@ -55,6 +62,41 @@ describe('the project', () => {
     expect(documents.find(({ path }) => path === 'README.md')?.text).toContain(
       `npx -y bun@${BUN_VERSION} start`,
     );
+  });
+});
+
+describe('the chapters and layers of an app', () => {
+  const cut = product.filter(({ path }) => !UNCUT.includes(topOf(path)));
+  const apps = [...new Set(cut.map(({ path }) => topOf(path)))];
+  const exemptionOf = (breach: Breach) => EXEMPT.find((path) => breach.startsWith(path));
+  const found = {
+    crumbs: crumbs(cut, product),
+    order: apps.flatMap((app) =>
+      againstOrder(
+        cut.filter(({ path }) => topOf(path) === app),
+        orderIn(readFileSync(join(root, app, 'README.md'), 'utf8'), app),
+      ),
+    ),
+    mutual: mutualFolders(cut),
+    circles: circles(cut),
+    exports: unusedExports(cut, [...product, ...tests]),
+  };
+  const unexpected = (breaches: readonly Breach[]) =>
+    breaches.filter((each) => exemptionOf(each) === undefined);
+
+  test('are tested in the gateway', () => expect(apps).toEqual(['gateway']));
+  test('at most 20 files of fewer than 40 lines have one importer', () => {
+    expect(unexpected(found.crumbs).slice(CRUMBS_MAX)).toEqual([]);
+  });
+  test('folders import one way, in the order at the head of README.md', () => {
+    expect(unexpected(found.order)).toEqual([]);
+  });
+  test('no two folders import each other', () => expect(unexpected(found.mutual)).toEqual([]));
+  test('no file imports itself through others', () => expect(unexpected(found.circles)).toEqual([]));
+  test('every export is imported by another file', () => expect(unexpected(found.exports)).toEqual([]));
+  test('every exemption is needed', () => {
+    const needed = new Set(Object.values(found).flat().map(exemptionOf));
+    expect(EXEMPT.filter((path) => !needed.has(path))).toEqual([]);
   });
 });
 
@@ -116,6 +158,67 @@ describe('a planted breach is found', () => {
       { path: 'gateway/c.ts', text: long(999) },
     ];
     expect(tooLong(sources, ['gateway/c.ts'])).toEqual(['gateway/b.ts has 501 lines']);
+  });
+
+  test('a file of 39 lines with one importer, and not one of 40 or with two', () => {
+    const sources = [
+      { path: 'gateway/a.ts', text: long(39) },
+      { path: 'gateway/b.ts', text: long(40) },
+      { path: 'gateway/c.ts', text: long(1) },
+      file('gateway/x.ts', "import './a.ts';", "import './b.ts';", "import type { C } from './c.ts';"),
+      file('cli/y.ts', "import '../gateway/c.ts';"),
+    ];
+    expect(crumbs(sources.slice(0, 3), sources)).toEqual(['gateway/a.ts belongs into gateway/x.ts']);
+  });
+
+  test('an import against the order of folders, or of a file beside them', () => {
+    const order = orderIn('# A\n\n1. `a/`: first\n2. `b/`: second\n3. `gone/`: x\n', 'gateway');
+    const sources = [
+      file('gateway/a/x.ts', "import type { Y } from '../b/y.ts';", "import '../main.ts';"),
+      file('gateway/b/y.ts', "import '../a/x.ts';", "import './z.ts';", "import '../../shared/b/c.ts';"),
+      file('gateway/c/z.ts'),
+      file('gateway/main.ts', "import './b/y.ts';"),
+    ];
+    expect(againstOrder(sources, order)).toEqual([
+      'gateway/c is not in the order',
+      'gateway/gone is in the order alone',
+      'gateway/a/x.ts imports gateway/b/y.ts against the order',
+      'gateway/a/x.ts imports gateway/main.ts against the order',
+    ]);
+    expect(mutualFolders(sources)).toEqual(['gateway/a and gateway/b import each other']);
+  });
+
+  test('a circle of files, and not the file that only imports it', () => {
+    const sources = [
+      file('gateway/a.ts', "import type { B } from './b.ts';"),
+      file('gateway/b.ts', "import './c.ts';"),
+      file('gateway/c.ts', "import './a.ts';"),
+      file('gateway/d.ts', "import './a.ts';"),
+    ];
+    expect(circles(sources)).toEqual([
+      'gateway/a.ts is in a circle with gateway/c.ts',
+      'gateway/b.ts is in a circle with gateway/a.ts',
+      'gateway/c.ts is in a circle with gateway/b.ts',
+    ]);
+  });
+
+  test('an export that no other file imports', () => {
+    const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const used = file(
+      'gateway/a.ts',
+      ...names.map((name) => `export const ${name} = 1;`),
+      'export type T = 1;',
+    );
+    const users = [
+      file('gateway/x.ts', "import { a, type b as other } from './a.ts';", 'const inside = c;'),
+      file('gateway/y.ts', "const { d } = await import('./a.ts');", "// import { e } from './a.ts';"),
+      file('test/z.ts', "import type { T } from '../gateway/a.ts';", "export { f } from '../gateway/a.ts';"),
+    ];
+    const unused = (name: string) => `gateway/a.ts exports ${name}, which no other file imports`;
+    expect(unusedExports([used], [used, ...users])).toEqual([unused('c'), unused('e')]);
+    const whole = file('gateway/w.ts', "import * as all from './a.ts';");
+    expect(unusedExports([used], [whole])).toEqual([]);
+    expect(unusedExports([used], [file('gateway/w.ts', "(await import('./a.ts')).a;")])).toEqual([]);
   });
 
   test('a function of 71 lines, and not one of 70', () => {

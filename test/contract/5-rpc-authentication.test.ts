@@ -97,7 +97,7 @@ describe('any other key gets 401 Invalid or inactive API key (spec 5.3)', () => 
 
 test('a key that is revoked stops working within a second, while the gateway runs', async () => {
   const stop = new AbortController();
-  const tending = gateway.gateway.tend(() => undefined, stop.signal);
+  const tending = gateway.gateway.runMaintenance(() => undefined, stop.signal);
   const doomed = gateway.key();
   expect((await gateway.post(CALL, doomed)).status).toBe(200);
   gateway.accounts.run('UPDATE keys SET revoked_at_ms = 1 WHERE last4 = ?', [doomed.slice(-4)]);

@@ -69,7 +69,7 @@ describe('402: a trial whose credits are used up (spec 7.2)', () => {
       [key.slice(-4)],
     );
     const stop = new AbortController();
-    const tending = gateway.gateway.tend(() => undefined, stop.signal);
+    const tending = gateway.gateway.runMaintenance(() => undefined, stop.signal);
     const started = performance.now();
     while ((await gateway.post(CALL, key)).status !== 200) {
       if (performance.now() - started > 1_000) throw new Error('the credits are not noticed after a second');

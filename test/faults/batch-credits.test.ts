@@ -48,7 +48,7 @@ beforeAll(async () => {
     },
     virtual.clock,
   );
-  void gateway.gateway.tend(() => undefined, stop.signal);
+  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
 });
 afterAll(async () => {
   stop.abort();

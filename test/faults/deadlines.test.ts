@@ -18,7 +18,7 @@ let gateway: Awaited<ReturnType<typeof startGateway>>;
 beforeAll(async () => {
   backend = startRawBackend(answer);
   gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] }, virtual.clock);
-  void gateway.gateway.tend(() => undefined, stop.signal);
+  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
 });
 afterAll(async () => {
   stop.abort();

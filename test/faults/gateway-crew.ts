@@ -112,7 +112,7 @@ export async function startCrew(options: CrewOptions) {
 /** The slot of a process; `undefined` when it has just ended. */
 function slotOf(pid: number): number | undefined {
   try {
-    const [, slot] = /SLUICE_GATEWAY_SLOT=(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, 'utf8')) ?? [];
+    const [, slot] = /SLUICE_GATEWAY_WORKER=(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, 'utf8')) ?? [];
     return slot === undefined ? undefined : Number(slot);
   } catch {
     return undefined;

@@ -42,7 +42,7 @@ describe('C10 an address that tries many keys is barred', () => {
   test('C10 a good key goes on from there, also when keys have changed; another address is not touched', async () => {
     await using gateway = await start();
     const stop = new AbortController();
-    const tending = gateway.gateway.tend(() => undefined, stop.signal);
+    const tending = gateway.gateway.runMaintenance(() => undefined, stop.signal);
     const key = gateway.key();
     expect(await askFrom(gateway.url, HERE, [{ key }])).toEqual([200]);
     await guessFrom(gateway.url, HERE, FAILURES_MAX + 1);

@@ -17,7 +17,7 @@ beforeAll(async () => {
     { backends: [{ name: 'a', url: backend.url }], gateway: { idle_seconds: IDLE_SECONDS } },
     virtual.clock,
   );
-  void gateway.gateway.tend(() => undefined, stop.signal);
+  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
 });
 afterAll(async () => {
   stop.abort();

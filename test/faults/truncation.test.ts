@@ -19,7 +19,7 @@ beforeAll(async () => {
     gateway: { idle_seconds: 2 },
     plans: { trial: { rps: 1_000, burst: 1_000 } },
   });
-  void gateway.gateway.tend(() => undefined, stop.signal);
+  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
 });
 afterAll(async () => {
   stop.abort();

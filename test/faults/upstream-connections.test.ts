@@ -45,7 +45,7 @@ describe('G8 a kept connection that the backend closes', () => {
       clock.clock,
     );
     const stop = new AbortController();
-    void gateway.gateway.tend(() => undefined, stop.signal);
+    void gateway.gateway.runMaintenance(() => undefined, stop.signal);
     await gateway.post(CALL, gateway.key());
     let idleMs = 0;
     while (backend.open() > 0) {

@@ -22,7 +22,7 @@ beforeEach(async () => {
     },
     clock.clock,
   );
-  void gateway.gateway.tend(() => undefined, stop.signal);
+  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
 });
 afterEach(async () => {
   stop.abort();
@@ -136,7 +136,7 @@ describe('G10 a node that is not at the tip', () => {
       { backends: nodes.map(({ url }, i) => ({ name: NAMES[i], url })) },
       clock.clock,
     );
-    void gateway.gateway.tend(() => undefined, stop.signal);
+    void gateway.gateway.runMaintenance(() => undefined, stop.signal);
     await pass(6);
     expect(await health()).toBe('ok, but not these backends: c (of another chain)\n');
   });
@@ -166,8 +166,8 @@ test('G10 a gateway that has just looked does not look again before its time: tw
     return failure(call, -32601, 'Method not found');
   });
   await using just = await startGateway({ backends: [{ name: 'a', url: node.url }] }, own.clock);
-  await just.gateway.look(stop.signal);
-  void just.gateway.tend(() => undefined, stop.signal);
+  await just.gateway.probeAll(stop.signal);
+  void just.gateway.runMaintenance(() => undefined, stop.signal);
   for (let ms = 250; ms < 2_000; ms += 250) {
     own.advance(250);
     await Bun.sleep(5); // a look that was begun would have arrived

@@ -1,7 +1,11 @@
+import { importsOf } from './imports.ts';
 import type { Breach, Source } from './source.ts';
 
 /** Lines that a file may have. */
 export const LINES_MAX = 500;
+/** A file below so many lines belongs into the one file that imports it; so many may stand alone all the same. */
+const CRUMB_LINES = 40;
+export const CRUMBS_MAX = 20;
 /** Lines that a function may have. */
 export const FUNCTION_LINES_MAX = 70;
 
@@ -13,6 +17,17 @@ export function tooLong(sources: readonly Source[], tables: readonly string[] = 
   return sources
     .filter((source) => linesOf(source) > LINES_MAX && !tables.includes(source.path))
     .map((source) => `${source.path} has ${linesOf(source)} lines`);
+}
+
+/** Files of few lines that one other file imports; tests do not count. */
+export function crumbs(sources: readonly Source[], users: readonly Source[]): readonly Breach[] {
+  const importers = new Map<string, Set<string>>();
+  for (const user of users)
+    for (const target of importsOf(user))
+      importers.set(target, (importers.get(target) ?? new Set()).add(user.path));
+  return sources
+    .filter((source) => linesOf(source) < CRUMB_LINES && importers.get(source.path)?.size === 1)
+    .map(({ path }) => `${path} belongs into ${[...(importers.get(path) ?? [])].join()}`);
 }
 
 /**

@@ -35,7 +35,7 @@ beforeAll(async () => {
       { name: 'rows', url: superbank.url, profile: 'superbank' },
     ],
   });
-  await gateway.gateway.look(new AbortController().signal);
+  await gateway.gateway.probeAll(new AbortController().signal);
   url = `${gateway.url.href}?api-key=${gateway.key('scale')}`;
 });
 afterAll(async () => {

@@ -26,7 +26,7 @@ const gateway = createGateway({
   log: silentLog(),
   random: () => 0.5,
 });
-void gateway.tend(() => undefined, new AbortController().signal);
+void gateway.runMaintenance(() => undefined, new AbortController().signal);
 
 const NOBODY = { requestIP: () => null };
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createGarbageWatch } from '../../gateway/gc-tuner.ts';
+import { createGcTuner } from '../../gateway/gc-tuner.ts';
 
 const MB = 1_024 * 1_024;
 
@@ -7,7 +7,7 @@ const MB = 1_024 * 1_024;
 function watching(left = 10, isSlow = false) {
   const state = { mb: left, collections: 0, atOnce: 0, compactions: 0 };
   const shrink = () => void (state.mb = left);
-  const look = createGarbageWatch({
+  const look = createGcTuner({
     bytes: () => state.mb * MB,
     collect() {
       state.collections++;

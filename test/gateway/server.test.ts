@@ -1,0 +1,151 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { createDrain, listen } from '../../gateway/server.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { createVirtualClock } from '../fakes/chain-clock.ts';
+import { openCaller } from '../fakes/raw-caller.ts';
+import { testConfig } from '../started/gateway.ts';
+
+const INTERNAL_ERROR = '{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"},"id":null}';
+const NOT_FOUND = '{"error":"Not found. The RPC endpoint is POST /."}';
+
+describe('routes', () => {
+  const health = () => ({ ok: true, sentence: 'ok' });
+  const answer = (request: Request) => {
+    if (request.headers.has('throw')) throw new Error('a secret');
+    if (request.headers.has('reject')) return Promise.reject(new Error('a secret'));
+    return Promise.resolve(new Response(request.method, { status: 202, headers: { 'x-own': '1' } }));
+  };
+  let url: URL;
+  let close: () => Promise<void>;
+  beforeAll(() => {
+    const options = { clock: systemClock, shared: false };
+    const listening = listen(testConfig({}).gateway, { answer, health }, options);
+    if (listening.kind === 'refused') throw new Error(listening.sentence);
+    ({ url } = listening);
+    close = () => listening.close(100, 0);
+  });
+  afterAll(() => close());
+
+  test.each(['POST', 'GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'])(
+    '%s / is answered, with any query, by the response as it was given',
+    async (method) => {
+      for (const path of ['/', '/?api-key=a']) {
+        const response = await fetch(new URL(path, url), { method });
+        expect([response.status, response.headers.get('x-own'), await response.text()]).toEqual([
+          202,
+          '1',
+          method,
+        ]);
+        expect(response.headers.get('content-type')).toStartWith('text/plain');
+      }
+    },
+  );
+
+  test.each([
+    ['POST', 'throw'],
+    ['POST', 'reject'],
+    ['GET', 'throw'],
+    ['GET', 'reject'],
+  ])('an error of %s / (%s) is answered with -32603 and without its message', async (method, how) => {
+    const response = await fetch(url, { method, headers: { [how]: '1' } });
+    expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([
+      500,
+      'application/json; charset=utf-8',
+      INTERNAL_ERROR,
+    ]);
+  });
+
+  test.each([
+    ['POST', '/rpc'],
+    ['GET', '/favicon.ico'],
+    ['POST', '/health'],
+    ['OPTIONS', '/v1/'],
+    ['GET', '/health/'],
+    ['GET', '/%zz'],
+  ])('%s %s is answered with 404 in JSON', async (method, path) => {
+    const response = await fetch(`${url.origin}${path}`, { method });
+    expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([
+      404,
+      'application/json',
+      NOT_FOUND,
+    ]);
+  });
+
+  test.each(['a', 'ab', 'gateway.example'])('a request for the host %s finds its path', async (host) => {
+    using caller = await openCaller(url);
+    caller.send(`PUT / HTTP/1.1\r\nhost: ${host}\r\ncontent-length: 0\r\n\r\n`);
+    expect(await caller.until('\r\n\r\n')).toStartWith('HTTP/1.1 202 ');
+    caller.send(`GET /health HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
+    expect(await caller.until('ok\n')).toContain('HTTP/1.1 200 ');
+  });
+});
+
+describe('TLS', () => {
+  const TLS_FOLDER = join(import.meta.dir, '../fixtures/tls');
+  const listenWith = (cert: string, key: string) => {
+    const tls = { cert: join(TLS_FOLDER, cert), key: join(TLS_FOLDER, key) };
+    const stages = {
+      answer: (request: Request) => Promise.resolve(new Response(request.method)),
+      health: () => ({ ok: true, sentence: 'ok' }),
+    };
+    return listen(testConfig({ gateway: { tls } }).gateway, stages, { clock: systemClock, shared: false });
+  };
+
+  test('serves with the certificate and key of the config', async () => {
+    const listening = listenWith('localhost.pem', 'localhost-key.pem');
+    if (listening.kind === 'refused') throw new Error(listening.sentence);
+    const ca = await Bun.file(join(TLS_FOLDER, 'ca.pem')).text();
+    const url = `https://localhost:${listening.url.port}/`;
+    expect(await (await fetch(url, { method: 'POST', tls: { ca } })).text()).toBe('POST');
+    await listening.close(100, 0);
+  });
+
+  test('is refused in one sentence when the key is none of the certificate', () => {
+    expect(listenWith('localhost.pem', 'ca.pem')).toMatchObject({
+      kind: 'refused',
+      sentence: expect.stringMatching(/^The certificate and key of gateway\.tls cannot be used \(.+\)\.$/),
+    });
+  });
+});
+
+describe('a drain', () => {
+  function draining(mostMs: number) {
+    const clock = createVirtualClock();
+    const drain = createDrain(clock);
+    let isOver = false;
+    void drain.run(mostMs).then(() => (isOver = true));
+    const request = () => drain.last(Promise.resolve(new Response('a response')));
+    return { clock, drain, request, isOver: () => isOver };
+  }
+
+  test('is off until it begins', () => {
+    expect(createDrain(createVirtualClock()).isOn()).toBe(false);
+    expect(draining(1_000).drain.isOn()).toBe(true);
+  });
+
+  test('ends the connection of every response', async () => {
+    expect((await draining(1_000).request()).headers.get('connection')).toBe('close');
+  });
+
+  test('is over a quarter of a second after the last request', async () => {
+    const { clock, request, isOver } = draining(5_000);
+    await clock.advance(200);
+    await request();
+    await clock.advance(249);
+    expect(isOver()).toBe(false);
+    await clock.advance(1);
+    expect(isOver()).toBe(true);
+  });
+
+  test('is over in the end, though requests go on coming', async () => {
+    const { clock, request, isOver } = draining(1_000);
+    for (let ms = 0; ms < 999; ms += 111) {
+      await request();
+      await clock.advance(111);
+    }
+    expect(isOver()).toBe(false);
+    await clock.advance(1);
+    expect(isOver()).toBe(true);
+  });
+});

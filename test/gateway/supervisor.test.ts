@@ -1,0 +1,339 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { createMetricTotals, createWorkerPool, holdAddress, type PoolEnd } from '../../gateway/supervisor.ts';
+import { metricsFrom, START_FAILURES_MAX, type Worker, type WorkerExit } from '../../gateway/workers.ts';
+import { createVirtualClock, type VirtualClock } from '../fakes/chain-clock.ts';
+import { silentLog } from '../started/gateway.ts';
+
+describe('the worker pool', () => {
+  /** A worker that listens and ends when the test says so. */
+  function scripted(number: number) {
+    const listening = Promise.withResolvers<boolean>();
+    const ended = Promise.withResolvers<WorkerExit>();
+    const signals: string[] = [];
+    const worker: Worker = {
+      listening: listening.promise,
+      ended: ended.promise,
+      report: () => Promise.resolve(undefined),
+      signal: (name) => void signals.push(name),
+    };
+    return {
+      number,
+      worker,
+      signals,
+      listen: () => listening.resolve(true),
+      end(how = 'SIGKILL', stderrTail = '') {
+        listening.resolve(false);
+        ended.resolve({ how, stderrTail });
+      },
+    };
+  }
+
+  type Scripted = ReturnType<typeof scripted>;
+
+  /** A pool of `size` scripted workers on a clock that stands still. */
+  function poolOf(size: number) {
+    const clock = createVirtualClock();
+    const launched: Scripted[] = [];
+    let refuses = false;
+    const launch = (number: number) => {
+      if (refuses) throw new Error('EAGAIN');
+      const process = scripted(number);
+      launched.push(process);
+      return process.worker;
+    };
+    const lines: unknown[] = [];
+    const pool = createWorkerPool({
+      size,
+      launch,
+      clock,
+      log: silentLog(lines),
+      totals: createMetricTotals(),
+    });
+    const stop = new AbortController();
+    let isReady = false;
+    const end: Promise<PoolEnd> = pool.run(stop.signal, () => void (isReady = true));
+    const at = (index: number): Scripted => {
+      const process = launched[index];
+      if (process === undefined) throw new Error(`process ${index} was not launched`);
+      return process;
+    };
+    return {
+      pool,
+      clock,
+      launched,
+      lines,
+      at,
+      end,
+      stop: () => stop.abort(),
+      isReady: () => isReady,
+      /** Whether the system refuses to start processes. */
+      refuse: (is: boolean) => void (refuses = is),
+    };
+  }
+
+  type PoolUnderTest = ReturnType<typeof poolOf>;
+
+  const settled = (clock: VirtualClock) => clock.advance(0);
+
+  async function started(size: number): Promise<PoolUnderTest> {
+    const made = poolOf(size);
+    await settled(made.clock);
+    made.at(0).listen();
+    await settled(made.clock);
+    for (const process of made.launched) process.listen();
+    await settled(made.clock);
+    return made;
+  }
+
+  test('the first worker starts alone, the others when it listens, and the pool is ready when all listen', async () => {
+    const { launched, at, clock, isReady } = poolOf(3);
+    await settled(clock);
+    expect(launched.map(({ number }) => number)).toEqual([1]);
+    at(0).listen();
+    await settled(clock);
+    expect(launched.map(({ number }) => number)).toEqual([1, 2, 3]);
+    at(1).listen();
+    await settled(clock);
+    expect(isReady()).toBe(false);
+    at(2).listen();
+    await settled(clock);
+    expect(isReady()).toBe(true);
+  });
+
+  test.each([0, 1])(
+    'worker %i that ends before it listens at the start ends all, with its stderr',
+    async (which) => {
+      const { launched, at, clock, end, isReady } = poolOf(2);
+      await settled(clock);
+      if (which === 1) at(0).listen();
+      await settled(clock);
+      at(which).end('code 1', 'The certificate is not there.');
+      await settled(clock);
+      for (const process of launched) process.end('code 0');
+      expect(await end).toEqual({ kind: 'gave-up', sentence: 'The certificate is not there.' });
+      expect(launched.map(({ signals }) => signals)).toEqual(which === 0 ? [[]] : [['SIGTERM'], []]);
+      expect(isReady()).toBe(false);
+    },
+  );
+
+  test('a worker that ends is replaced under its number, the second time after a delay', async () => {
+    const { pool, clock, launched, at } = await started(2);
+    await clock.advance(20_000);
+    at(1).end();
+    await settled(clock);
+    expect(launched.map(({ number }) => number)).toEqual([1, 2, 2]);
+    expect(pool.listening()).toBe(1);
+    at(2).listen();
+    await settled(clock);
+    expect([pool.listening(), pool.restarts()]).toEqual([2, 1]);
+    at(2).end();
+    await clock.advance(99);
+    expect(launched).toHaveLength(3);
+    await clock.advance(1);
+    expect(launched).toHaveLength(4);
+  });
+
+  test('when none serves and one fails to start again and again, all end with its stderr', async () => {
+    const { clock, launched, at, end } = await started(1);
+    at(0).end();
+    for (let death = 1; death <= START_FAILURES_MAX; death++) {
+      await clock.advance(10_000);
+      expect(launched).toHaveLength(death + 1);
+      at(death).end('code 1', `death ${death}`);
+    }
+    expect(await end).toEqual({ kind: 'gave-up', sentence: `death ${START_FAILURES_MAX}` });
+  });
+
+  test('while another serves, a worker that cannot start is started again for ever', async () => {
+    const { clock, launched, at, stop, end } = await started(2);
+    at(1).end();
+    for (let death = 1; death <= 3 * START_FAILURES_MAX; death++) {
+      await clock.advance(10_000);
+      at(death + 1).end('code 1', 'no');
+    }
+    await clock.advance(10_000);
+    expect(launched).toHaveLength(3 * START_FAILURES_MAX + 3);
+    stop();
+    for (const process of launched) process.end('code 0');
+    expect(await end).toEqual({ kind: 'drained' });
+  });
+
+  test('a worker that the system refuses is started again, and the others go on', async () => {
+    const { pool, clock, launched, at, refuse } = await started(2);
+    refuse(true);
+    at(1).end();
+    await clock.advance(60_000);
+    expect([launched.length, pool.listening()]).toEqual([2, 1]);
+    refuse(false);
+    await clock.advance(10_000);
+    expect(launched.map(({ number }) => number)).toEqual([1, 2, 2]);
+  });
+
+  test('a first worker that the system refuses is reported', async () => {
+    const clock = createVirtualClock();
+    const launch = () => {
+      throw new Error('EAGAIN');
+    };
+    const pool = createWorkerPool({ size: 2, launch, clock, log: silentLog(), totals: createMetricTotals() });
+    const end = pool.run(new AbortController().signal, () => undefined);
+    expect(await end).toEqual({
+      kind: 'gave-up',
+      sentence: 'A gateway process could not be started (EAGAIN).',
+    });
+  });
+
+  test('a stop drains every worker, waits for all, and starts none again', async () => {
+    const { clock, launched, at, stop, end } = await started(3);
+    stop();
+    await settled(clock);
+    expect(launched.map(({ signals }) => signals)).toEqual([['SIGTERM'], ['SIGTERM'], ['SIGTERM']]);
+    at(0).end('code 0');
+    at(1).end('code 0');
+    await clock.advance(1_000);
+    at(2).end('code 0');
+    expect(await end).toEqual({ kind: 'drained' });
+    await clock.advance(60_000);
+    expect(launched).toHaveLength(3);
+  });
+
+  test('a worker that does not drain in time is killed and reported', async () => {
+    const { clock, launched, at, stop, end } = await started(2);
+    stop();
+    await settled(clock);
+    at(0).end('code 0');
+    await clock.advance(28_000);
+    expect(launched.map(({ signals }) => signals.at(-1))).toEqual(['SIGTERM', 'SIGKILL']);
+    at(1).end();
+    expect(await end).toEqual({ kind: 'killed', workers: [2] });
+  });
+
+  test('a stop before the first worker listens is a stop', async () => {
+    const { clock, at, stop, end, isReady } = poolOf(3);
+    await settled(clock);
+    stop();
+    await settled(clock);
+    expect(at(0).signals).toEqual(['SIGTERM']);
+    at(0).end('code 0');
+    expect(await end).toEqual({ kind: 'drained' });
+    expect(isReady()).toBe(false);
+  });
+
+  test('a reload reaches workers that listen; one that starts reads the config by itself', async () => {
+    const { pool, clock, at } = await started(2);
+    at(1).end();
+    await settled(clock);
+    pool.reload();
+    expect([at(0).signals, at(2).signals]).toEqual([['SIGHUP'], []]);
+  });
+});
+
+describe('the metric totals', () => {
+  /** A process's registry with one metric of each kind. */
+  function counting(calls: number, tip: number, resident: number) {
+    const registry = new Registry();
+    const registers = [registry];
+    const help = 'For a test.';
+    new Counter({ name: 'calls_total', help, labelNames: ['method'], registers }).inc({ method: 'a' }, calls);
+    new Gauge({ name: 'in_flight', help, registers }).set(calls);
+    new Gauge({ name: 'tip', help, registers, aggregator: 'max' }).set(tip);
+    new Gauge({ name: 'process_resident_memory_bytes', help, registers }).set(resident);
+    const seconds = new Histogram({ name: 'seconds', help, buckets: [1, 10], registers });
+    for (let i = 0; i < calls; i++) seconds.observe(5);
+    // By way of JSON, as it comes over the channel.
+    return registry.getMetricsAsJSON().then((values) => metricsFrom(JSON.parse(JSON.stringify(values))));
+  }
+
+  const NONE = new Registry();
+  const rows = (text: string) => text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+
+  test('counters, gauges and buckets of all processes are added up, a gauge that says so is the greatest, and memory stays apart', async () => {
+    const totals = createMetricTotals();
+    totals.update(1, await counting(2, 7, 100));
+    totals.update(2, await counting(3, 5, 300));
+    const text = await totals.text(NONE);
+    expect(rows(text)).toEqual([
+      'calls_total{method="a"} 5',
+      'in_flight 5',
+      'tip 7',
+      'process_resident_memory_bytes{process="1"} 100',
+      'process_resident_memory_bytes{process="2"} 300',
+      'seconds_bucket{le="1"} 0',
+      'seconds_bucket{le="10"} 5',
+      'seconds_bucket{le="+Inf"} 5',
+      'seconds_sum 25',
+      'seconds_count 5',
+    ]);
+    expect(text).toContain('# TYPE seconds histogram');
+  });
+
+  test('what a process counted stays when it is gone, so that no sum ever falls; its gauges go', async () => {
+    const totals = createMetricTotals();
+    totals.update(1, await counting(2, 7, 100));
+    totals.update(2, await counting(3, 5, 300));
+    totals.close(2);
+    totals.update(2, await counting(1, 1, 200));
+    totals.close(2);
+    totals.close(2);
+    expect(rows(await totals.text(NONE))).toEqual(
+      expect.arrayContaining([
+        'calls_total{method="a"} 6',
+        'in_flight 2',
+        'tip 7',
+        'seconds_count 6',
+        'seconds_sum 30',
+      ]),
+    );
+    totals.update(2, await counting(10, 9, 50));
+    expect(rows(await totals.text(NONE))).toEqual(
+      expect.arrayContaining(['calls_total{method="a"} 16', 'tip 9']),
+    );
+  });
+
+  test("the supervisor's own stand beside them", async () => {
+    const own = new Registry();
+    new Gauge({ name: 'processes', help: 'For a test.', registers: [own] }).set(2);
+    expect(rows(await createMetricTotals().text(own))).toEqual(['processes 2']);
+  });
+});
+
+describe('the address', () => {
+  const hostname = '127.0.0.1';
+  const servers: Bun.Server<undefined>[] = [];
+  const serve = (port: number, reusePort: boolean) => {
+    const server = Bun.serve({ hostname, port, reusePort, fetch: () => new Response('hello') });
+    servers.push(server);
+    return server;
+  };
+  afterAll(() => Promise.all(servers.map((server) => server.stop(true))));
+
+  const held = (port: number) => {
+    const holding = holdAddress({ hostname, port });
+    if (holding.kind === 'refused') throw new Error(holding.sentence);
+    return holding;
+  };
+
+  test('a port that is released may be shared by several listeners', async () => {
+    const port = await held(0).release();
+    expect([serve(port, true).port, serve(port, true).port]).toEqual([port, port]);
+  });
+
+  test.each([true, false])(
+    'an address that a foreign process has is refused, though that process shares it: %p',
+    (shares) => {
+      const port = serve(0, shares).port ?? 0;
+      expect(holdAddress({ hostname, port })).toEqual({
+        kind: 'refused',
+        sentence: `The address 127.0.0.1:${port} cannot be listened on (another process has it); free it or change gateway.listen in the config.`,
+      });
+    },
+  );
+
+  test('no other process gets it while it is held, sharing or not', async () => {
+    const port = await held(0).release();
+    const address = held(port);
+    expect(() => serve(port, true)).toThrow('in use');
+    expect(await address.release()).toBe(port);
+    expect(await address.release()).toBe(port);
+  });
+});

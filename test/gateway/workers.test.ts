@@ -1,0 +1,130 @@
+import { describe, expect, test } from 'bun:test';
+import {
+  afterExit,
+  createStderrTail,
+  type FromWorker,
+  NO_EXITS,
+  restartDelayMs,
+  START_FAILURES_MAX,
+  supervisorLinkFrom,
+} from '../../gateway/workers.ts';
+
+describe('the link to the supervisor', () => {
+  const report = {
+    metrics: [{ name: 'calls_total', type: 'counter', values: [] }],
+    status: { version: '1', processes: 1, recent_seconds: 300, backends: [] },
+  };
+
+  function channel() {
+    const sent: FromWorker[] = [];
+    let deliver: (message: unknown) => void = () => undefined;
+    const ends = {
+      send: (message: FromWorker) => void sent.push(message),
+      on: (_: 'message', take: (message: unknown) => void) => void (deliver = take),
+    };
+    return { ends, sent, deliver: (message: unknown) => deliver(message) };
+  }
+
+  test('only a process with a number and a channel has a link', () => {
+    const { ends } = channel();
+    expect(supervisorLinkFrom(undefined, ends)).toBeUndefined();
+    expect(supervisorLinkFrom('2', { on: ends.on })).toBeUndefined();
+    expect(supervisorLinkFrom('2', ends)?.worker).toBe(2);
+  });
+
+  test('it reports that it is prepared, and gets the port', async () => {
+    const { ends, sent, deliver } = channel();
+    const port = supervisorLinkFrom('1', ends)?.port();
+    expect(sent).toEqual([{ kind: 'prepared' }]);
+    deliver({ kind: 'something of another version' });
+    deliver(null);
+    deliver({ kind: 'listen', port: 8899 });
+    expect(await port).toBe(8_899);
+  });
+
+  test('it reports once it listens, under the number of the request', async () => {
+    const { ends, sent, deliver } = channel();
+    const link = supervisorLinkFrom('1', ends);
+    deliver({ kind: 'report', request: 1 });
+    link?.serve(() => Promise.resolve(report));
+    deliver({ kind: 'report', request: 7 });
+    await Promise.resolve();
+    expect(sent).toEqual([{ kind: 'listening' }, { kind: 'report', request: 7, report }]);
+  });
+
+  test('a supervisor that is gone is no error', () => {
+    const broken = () => {
+      throw new Error('the channel is closed');
+    };
+    const link = supervisorLinkFrom('1', { send: broken, on: () => undefined });
+    expect(() => link?.serve(() => Promise.resolve(report))).not.toThrow();
+  });
+});
+
+describe('the stderr of a worker', () => {
+  function written() {
+    const stream = new TransformStream<Uint8Array, Uint8Array>();
+    const writer = stream.writable.getWriter();
+    const out: string[] = [];
+    const tail = createStderrTail(stream.readable, (bytes) => void out.push(Buffer.from(bytes).toString()));
+    return {
+      ...tail,
+      out,
+      write: (text: string) => writer.write(Buffer.from(text)),
+      end: () => writer.close(),
+    };
+  }
+
+  test('nothing is forwarded before the release, everything from it on', async () => {
+    const tail = written();
+    await tail.write('one\n');
+    await tail.write('two\n');
+    expect(tail.out).toEqual([]);
+    tail.release();
+    await tail.write('three\n');
+    await tail.end();
+    await tail.ended;
+    expect(tail.out.join('')).toBe('one\ntwo\nthree\n');
+    expect(tail.text()).toBe('one\ntwo\nthree');
+  });
+
+  test('the tail is bounded, however much is written', async () => {
+    const tail = written();
+    for (let i = 0; i < 1_000; i++) await tail.write(`line ${i}\n`);
+    await tail.end();
+    await tail.ended;
+    expect(tail.text().length).toBeLessThanOrEqual(4_096);
+    expect(tail.text()).toEndWith('line 998\nline 999');
+    expect(tail.out).toEqual([]);
+  });
+});
+
+describe('the restart of a worker', () => {
+  const recordAfter = (...listenedMs: (number | undefined)[]) => listenedMs.reduce(afterExit, NO_EXITS);
+  const [old, young, failed] = [60_000, 50, undefined];
+
+  test('a worker that served is replaced without delay', () => {
+    expect(restartDelayMs(recordAfter(old))).toBe(0);
+    expect(restartDelayMs(recordAfter(young, young, young, old))).toBe(0);
+  });
+
+  test('consecutive exits double the delay, up to ten seconds', () => {
+    const waits = Array.from({ length: 10 }, (_, i) =>
+      restartDelayMs(recordAfter(...Array(i + 1).fill(young))),
+    );
+    expect(waits).toEqual([0, 100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]);
+  });
+
+  test.each([
+    [9_999, 100],
+    [10_000, 0],
+  ])('an exit after %i ms of listening has a delay of %i ms when the one before came soon', (ms, delayMs) => {
+    expect(restartDelayMs(recordAfter(young, ms))).toBe(delayMs);
+  });
+
+  test('an exit before listening is soon, and only such exits in a row are start failures', () => {
+    expect(restartDelayMs(recordAfter(failed, failed))).toBe(100);
+    expect(recordAfter(...Array(START_FAILURES_MAX).fill(failed)).startFailures).toBe(START_FAILURES_MAX);
+    expect(recordAfter(failed, failed, young, failed).startFailures).toBe(1);
+  });
+});
