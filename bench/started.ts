@@ -73,13 +73,15 @@ function startBackend(folder: string) {
   return startProcess([join(ROOT, 'bench/backend.ts')], folder);
 }
 
-function freePort(): number {
+/** A port of 127.0.0.1 that nothing listens on now. */
+export function freePort(): number {
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
   listener.stop(true);
   return listener.port;
 }
 
-async function untilOpen(port: number): Promise<void> {
+/** Resolves when something listens on `port`; throws when nothing does for five seconds. */
+export async function untilOpen(port: number): Promise<void> {
   const limit = AbortSignal.timeout(PORT_WAIT_MS);
   for (;;) {
     const socket = await Bun.connect({ hostname: '127.0.0.1', port, socket: { data() {} } }).catch(
