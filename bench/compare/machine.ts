@@ -11,7 +11,13 @@ const HERE = import.meta.dir;
 const START_MS = 30_000;
 
 /** A child process that ends with this one, however this one ends. */
-export type Child = Readonly<{ pid: number; line: string }> & AsyncDisposable;
+export type Child = Readonly<{
+  pid: number;
+  line: string;
+  /** Rejects when it ends by itself, with what it wrote. */
+  ended: Promise<never>;
+}> &
+  AsyncDisposable;
 
 type Spawned = Readonly<{
   command: readonly string[];
@@ -33,6 +39,12 @@ export async function startChild({ command, cores, cwd, env = {}, ready }: Spawn
     stderr: 'pipe',
   });
   const errors = child.stderr.text();
+  let isWanted = true;
+  const ended = child.exited.then(async (code): Promise<never> => {
+    if (!isWanted) return new Promise(() => {});
+    throw new Error(`${command[0]} ended with ${code}: ${await errors}`);
+  });
+  ended.catch(() => {}); // whoever waits for it hears of it
   const line = ready === undefined ? '' : await firstLine(child.stdout, ready);
   if (line === undefined) {
     child.kill('SIGKILL');
@@ -41,7 +53,9 @@ export async function startChild({ command, cores, cwd, env = {}, ready }: Spawn
   return {
     pid: child.pid,
     line,
+    ended,
     async [Symbol.asyncDispose]() {
+      isWanted = false;
       const family = familyOf(child.pid);
       child.kill('SIGKILL');
       await child.exited;

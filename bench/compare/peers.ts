@@ -115,7 +115,7 @@ async function haproxySubject(): Promise<Subject> {
       const servers = backends.map((backend, i) => `  server s${i} 127.0.0.1:${backend} maxconn 4096\n`);
       writeFileSync(
         join(folder, 'haproxy.cfg'),
-        'global\n  nbthread 1\n  maxconn 16384\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 600s\n' +
+        'global\n  nbthread 1\n  maxconn 8192\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 600s\n' +
           `  timeout server 600s\nfrontend in\n  bind 127.0.0.1:${port}\n  default_backend out\n` +
           `backend out\n  http-reuse always\n${servers.join('')}`,
       );
@@ -149,7 +149,7 @@ async function fastifySubject(): Promise<Subject> {
 
 async function startListening(command: readonly string[], cwd: string, port: number) {
   const child = await startChild({ command, cores: SUBJECT_CORE, cwd });
-  await untilOpen(port);
+  await Promise.race([untilOpen(port), child.ended]);
   return child;
 }
 
