@@ -1,5 +1,5 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, release, tmpdir } from 'node:os';
+import { cpus, release, setPriority, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
 import { ROOT } from '../test/started/process.ts';
@@ -20,6 +20,7 @@ async function compare(options: Options, signal: AbortSignal): Promise<void> {
   await using stack = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), 'sluice-compare-'));
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
+  setPriority(options.nice); // children inherit it
   await compile(folder);
   const scenarios = SCENARIOS.filter(({ name }) => options.scenarios.includes(name));
   const needs = needsOf(scenarios);
@@ -49,7 +50,7 @@ async function compare(options: Options, signal: AbortSignal): Promise<void> {
       random: Math.random,
       signal,
     });
-    console.log(markdownOf(scenario, rows));
+    console.log(markdownOf(scenario, rows, options.refs.length > 0 ? 'sluice A' : scenario.base));
     kept[scenario.name] = keptOf(rows);
   }
   for (const { name, version, lacks } of subjects)

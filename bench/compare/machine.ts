@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { cpuSecondsOf, memoryOf } from '../proc.ts';
@@ -134,16 +134,31 @@ export function familyCpuSeconds(pid: number): number {
   return familyOf(pid).reduce((sum, member) => sum + cpuSecondsOf(member), 0);
 }
 
+/** Seconds in which a process and its descendants could have run and something else had the core: the machine's noise. */
+export function familyDelaySeconds(pid: number): number {
+  const delays = familyOf(pid).flatMap((member) =>
+    readdirSync(`/proc/${member}/task`).map((thread) => delayFrom(member, thread)),
+  );
+  return delays.reduce((sum, delay) => sum + delay, 0);
+}
+
+function delayFrom(pid: number, thread: string): number {
+  try {
+    // proc(5) and sched-stats.rst: nanoseconds on a core, nanoseconds in a run queue, time slices.
+    return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[1]) / 1e9;
+  } catch {
+    return 0; // it ended meanwhile
+  }
+}
+
 /** Resident megabytes of a process and its descendants. */
 export function familyMegabytes(pid: number): number {
   return familyOf(pid).reduce((sum, member) => sum + memoryOf(member).residentBytes, 0) / 1e6;
 }
 
-/** The cores of a subject of so many processes: one each where the machine has that many to spare. */
+/** The cores of a subject of so many processes: one each from the first on; on two cores the second shares with the load. */
 export function coresFor(processes: number): string {
-  const spare = availableParallelism() - 1;
-  if (processes === 1 || spare < processes) return SUBJECT_CORE;
-  return [0, ...Array.from({ length: processes - 1 }, (_, i) => i + 2)].join(',');
+  return Array.from({ length: Math.min(processes, availableParallelism()) }, (_, i) => i).join(',');
 }
 
 async function firstLine(stdout: ReadableStream<Uint8Array>, ready: RegExp): Promise<string | undefined> {

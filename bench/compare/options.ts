@@ -10,6 +10,8 @@ export type Options = Readonly<{
   subjects: readonly string[];
   rounds: number;
   seconds: number;
+  /** Niceness of everything that is started. */
+  nice: number;
   json: string | undefined;
 }>;
 
@@ -31,6 +33,7 @@ backend on another. With REFs (commits, or paths of checkouts) these are timed i
   --sluice PATH     the checkout that is started as sluice (this one)
   --rounds N        measurements of each, 1 to 100 (7)
   --seconds S       seconds of each, 0.2 to 60 (2); twice as many beside streams
+  --nice N          priority of all that is started, -20 to 19 (0); -10 keeps other processes out of the figures
   --json FILE       where all figures are written (bench/results/TIME.json; - for nowhere)
   --help            this text
 
@@ -49,6 +52,7 @@ export function optionsFrom(args: readonly string[]): Parsed {
         sluice: { type: 'string' },
         rounds: { type: 'string', default: '7' },
         seconds: { type: 'string', default: '2' },
+        nice: { type: 'string', default: '0' },
         json: { type: 'string' },
         help: { type: 'boolean', default: false },
       },
@@ -67,6 +71,7 @@ export function optionsFrom(args: readonly string[]): Parsed {
         subjects: namesFrom(subjects, SUBJECT_NAMES, '--subjects'),
         rounds: Math.floor(numberFrom(values.rounds, 1, 100, '--rounds')),
         seconds: numberFrom(values.seconds, 0.2, 60, '--seconds'),
+        nice: numberFrom(values.nice, -20, 19, '--nice'),
         json: values.json,
       },
     };

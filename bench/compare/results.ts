@@ -21,13 +21,15 @@ const COLUMNS = {
     column('p99Ms', 'p99 ms', 2),
     column('p999Ms', 'p99.9 ms', 2),
     column('rssMb', 'RSS MB'),
-    column('busy', 'core', 2),
+    column('busy', 'busy', 2),
+    column('delayed', 'delayed', 2),
   ],
   scan: [
     column('mbPerSecond', 'MB/s', 0, true),
     column('cpuPerGb', 'CPU s/GB', 2, true),
     column('rssMb', 'RSS MB'),
-    column('busy', 'core', 2),
+    column('busy', 'busy', 2),
+    column('delayed', 'delayed', 2),
   ],
   beside: [
     column('p50Ms', 'p50 ms', 2),
@@ -35,46 +37,46 @@ const COLUMNS = {
     column('p999Ms', 'p99.9 ms', 2),
     column('mbPerSecond', 'MB/s'),
     column('rssMb', 'RSS MB'),
+    column('delayed', 'delayed', 2),
   ],
 } satisfies Record<string, readonly Column[]>;
 
-/** The table of a scenario in Markdown: medians, and ratios to the base of the same round with their least and most. */
-export function markdownOf(scenario: Scenario, rows: readonly Row[]): string {
+/**
+ * The table of a scenario in Markdown: medians, and ratios to `base` in the same round with their least and most. `base`
+ * is a subject, or `own` for each subject's first variant; where it was not timed it is the first subject.
+ */
+export function markdownOf(scenario: Scenario, rows: readonly Row[], base: string): string {
   const columns = COLUMNS[scenario.variants[0]?.load.kind ?? 'calls'];
   const head = columns.flatMap(({ heading, ratio }) => (ratio ? [heading, 'ratio'] : [heading]));
   const lines = rows.map((row) => {
-    const base = baseOf(scenario, rows, row);
+    const other = baseOf(base, rows, row);
     const cells = columns.flatMap(({ figure, digits, ratio }) => {
       const shown = fixed(median(figuresOf(row, figure)), digits);
-      return ratio ? [shown, ratioTo(base, row, figure)] : [shown];
+      return ratio ? [shown, ratioTo(other, row, figure)] : [shown];
     });
     return [nameOf(row), ...cells];
   });
-  const base = scenario.base === 'own' ? scenario.variants[0]?.label : baseNameOf(scenario, rows);
+  const baseName = base === 'own' ? scenario.variants[0]?.label : baseNameOf(base, rows);
   const table = [['', ...head], ['---', ...head.map(() => '---:')], ...lines];
-  return `### ${scenario.title}\n\n${table.map((cells) => `| ${cells.join(' | ')} |`).join('\n')}\n\nRatios are to ${base}, by round: median (least-most).\n`;
+  return `### ${scenario.title}\n\n${table.map((cells) => `| ${cells.join(' | ')} |`).join('\n')}\n\nRatios are to ${baseName}, by round: median (least-most).\n`;
 }
 
-/** The ratios of a figure of `row` to that of `base`, round by round; `-` where there is none. */
+/** The ratios of a figure of `row` to that of `base`, round by round; empty where there are none. */
 function ratioTo(base: Row | undefined, row: Row, figure: string): string {
   if (base === undefined || base === row) return '';
   const found = ratios(figuresOf(row, figure), figuresOf(base, figure)).filter(Number.isFinite);
   return found.length === 0 ? '' : `×${spread(found, 2).replace('(', '[').replace(')', ']')}`;
 }
 
-function baseOf(scenario: Scenario, rows: readonly Row[], row: Row): Row | undefined {
-  if (scenario.base !== 'own') {
-    const name = baseNameOf(scenario, rows);
-    return rows.find(({ subject, variant }) => subject === name && variant === row.variant);
-  }
-  return rows.find(({ subject }) => subject === row.subject);
+function baseOf(base: string, rows: readonly Row[], row: Row): Row | undefined {
+  if (base === 'own') return rows.find(({ subject }) => subject === row.subject);
+  const name = baseNameOf(base, rows);
+  return rows.find(({ subject, variant }) => subject === name && variant === row.variant);
 }
 
-/** The scenario's own base where it was timed, else the first subject: of two commits, the older. */
-function baseNameOf({ base }: Scenario, rows: readonly Row[]): string | undefined {
-  return rows.some(({ subject }) => subject === base)
-    ? base
-    : rows.find(({ subject }) => subject !== 'direct')?.subject;
+function baseNameOf(base: string, rows: readonly Row[]): string | undefined {
+  const names = rows.map(({ subject }) => subject);
+  return names.includes(base) ? base : names.find((name) => name !== 'direct');
 }
 
 function nameOf({ subject, variant }: Row): string {

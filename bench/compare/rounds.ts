@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../shared/clock.ts';
 import { type CheckKeys, wrongAnswers } from './checks.ts';
-import { familyCpuSeconds, familyMegabytes, LOAD_CORE, run } from './machine.ts';
+import { familyCpuSeconds, familyDelaySeconds, familyMegabytes, LOAD_CORE, run } from './machine.ts';
 import type { Running, Subject } from './peers.ts';
 import type { Load, Scenario, Variant } from './scenarios.ts';
 
@@ -99,6 +99,7 @@ export async function timeScenario(
 async function measure(one: Case, world: World, seconds: number, signal: AbortSignal): Promise<Figures> {
   const { running, variant } = one;
   const cpuBefore = familyCpuSeconds(running.pid);
+  const delayBefore = familyDelaySeconds(running.pid);
   const startedMs = systemClock.monotonic();
   const figures = await offer(variant.load, running.port, world, seconds, signal).catch((error: unknown) => {
     throw new Error(`${one.subject.name}, ${variant.label || 'as it is'}: ${error}`, { cause: error });
@@ -111,6 +112,7 @@ async function measure(one: Case, world: World, seconds: number, signal: AbortSi
     cpuUs: (1e6 * cpuSeconds) / calls,
     cpuPerGb: (1e9 * cpuSeconds) / bytes,
     busy: cpuSeconds / wallSeconds,
+    delayed: running.pid === 0 ? Number.NaN : (familyDelaySeconds(running.pid) - delayBefore) / wallSeconds,
     rssMb: running.pid === 0 ? Number.NaN : familyMegabytes(running.pid),
   };
 }
