@@ -20,7 +20,7 @@ async function compare(options: Options, signal: AbortSignal): Promise<void> {
   await using stack = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), 'sluice-compare-'));
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
-  setPriority(options.nice); // children inherit it
+  setPriority(-options.priority); // children inherit it
   await compile(folder);
   const scenarios = SCENARIOS.filter(({ name }) => options.scenarios.includes(name));
   const needs = needsOf(scenarios);

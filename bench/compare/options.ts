@@ -10,8 +10,8 @@ export type Options = Readonly<{
   subjects: readonly string[];
   rounds: number;
   seconds: number;
-  /** Niceness of everything that is started. */
-  nice: number;
+  /** How far everything that is started goes before other processes: the negative of its niceness. */
+  priority: number;
   json: string | undefined;
 }>;
 
@@ -28,12 +28,12 @@ export const HELP = `Usage: bun bench/compare.ts [OPTIONS] [REF_A REF_B ...]
 Times Sluice and its peers in turn, in front of one scripted backend: the subject on one core, load and
 backend on another. With REFs (commits, or paths of checkouts) these are timed instead of peers.
 
-  --only A,B        scenarios: ${SCENARIO_NAMES.join(', ')} (all)
+  --only A,B        ${SCENARIO_NAMES.join(', ')} (all)
   --subjects A,B    ${SUBJECT_NAMES.join(', ')} (all)
   --sluice PATH     the checkout that is started as sluice (this one)
   --rounds N        measurements of each, 1 to 100 (7)
   --seconds S       seconds of each, 0.2 to 60 (2); twice as many beside streams
-  --nice N          priority of all that is started, -20 to 19 (0); -10 keeps other processes out of the figures
+  --priority N      0 to 20 (0); above 0 all that is started goes before other processes of the machine
   --json FILE       where all figures are written (bench/results/TIME.json; - for nowhere)
   --help            this text
 
@@ -52,7 +52,7 @@ export function optionsFrom(args: readonly string[]): Parsed {
         sluice: { type: 'string' },
         rounds: { type: 'string', default: '7' },
         seconds: { type: 'string', default: '2' },
-        nice: { type: 'string', default: '0' },
+        priority: { type: 'string', default: '0' },
         json: { type: 'string' },
         help: { type: 'boolean', default: false },
       },
@@ -71,7 +71,7 @@ export function optionsFrom(args: readonly string[]): Parsed {
         subjects: namesFrom(subjects, SUBJECT_NAMES, '--subjects'),
         rounds: Math.floor(numberFrom(values.rounds, 1, 100, '--rounds')),
         seconds: numberFrom(values.seconds, 0.2, 60, '--seconds'),
-        nice: numberFrom(values.nice, -20, 19, '--nice'),
+        priority: numberFrom(values.priority, 0, 20, '--priority'),
         json: values.json,
       },
     };

@@ -21,9 +21,10 @@ async function trace(): Promise<void> {
     const files = [...run].filter(([path]) => PRODUCT.test(path)).toSorted(([a], [b]) => (a < b ? -1 : 1));
     const total = files.reduce((sum, [, lines]) => sum + lines.length, 0);
     console.log(`${title}: ${files.length} files (bar ${filesMax}), ${total} lines (bar ${linesMax})`);
-    console.log(
-      `${tableOf(files.map(([path, lines]) => [`  ${path}`, `${lines.length}`, rangesOf(lines)]))}\n`,
-    );
+    for (const [path, lines] of files) {
+      console.log(`  ${path.padEnd(40)} ${String(lines.length).padStart(3)}  ${rangesOf(lines)}`);
+    }
+    console.log();
   }
 }
 
