@@ -1,5 +1,5 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, release, setPriority, tmpdir } from 'node:os';
+import { cpus, release, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
 import { ROOT } from '../test/started/process.ts';
@@ -20,7 +20,6 @@ async function compare(options: Options, signal: AbortSignal): Promise<void> {
   await using stack = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), 'sluice-compare-'));
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
-  setPriority(-options.priority); // children inherit it
   await compile(folder);
   const scenarios = SCENARIOS.filter(({ name }) => options.scenarios.includes(name));
   const needs = needsOf(scenarios);
@@ -30,13 +29,14 @@ async function compare(options: Options, signal: AbortSignal): Promise<void> {
     command: [join(folder, 'backend'), String(needs.backends)],
     cores: LOAD_CORE,
     cwd: folder,
+    priority: options.priority,
     ready: BACKEND_PORTS,
   });
   stack.use(backend);
   const subjects = await subjectsOf(options, folder, stack, signal);
   const ports = backend.line.split(' ').map(Number);
   const checkKeys = { paid: keyAt(1), slow: keyAt(needs.keys + 1), spent: keyAt(needs.keys + 2) };
-  const world = { folder, keys, checkKeys, ports };
+  const world = { folder, keys, checkKeys, ports, priority: options.priority };
   const pool = stack.use(createPool(world));
   const { rounds, seconds } = options;
   const kept: Record<string, unknown> = {};

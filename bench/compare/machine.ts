@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism, setPriority } from 'node:os';
 import { join } from 'node:path';
 import { cpuSecondsOf, memoryOf } from '../proc.ts';
 
@@ -24,12 +24,20 @@ type Spawned = Readonly<{
   cores: string;
   cwd: string;
   env?: Readonly<Record<string, string>>;
+  priority: number;
   /** What its first telling line on standard output looks like; without it nothing is waited for. */
   ready?: RegExp;
 }>;
 
 /** Starts a program on `cores` and waits until it is ready; throws with what it wrote when it ends before. */
-export async function startChild({ command, cores, cwd, env = {}, ready }: Spawned): Promise<Child> {
+export async function startChild({
+  command,
+  cores,
+  cwd,
+  env = {},
+  priority,
+  ready,
+}: Spawned): Promise<Child> {
   const { PATH = '', HOME = '' } = process.env;
   const child = Bun.spawn(['setpriv', '--pdeathsig', 'KILL', 'taskset', '-c', cores, ...command], {
     cwd,
@@ -37,7 +45,9 @@ export async function startChild({ command, cores, cwd, env = {}, ready }: Spawn
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'pipe',
+    detached: true,
   });
+  prefer(child.pid, priority);
   const errors = child.stderr.text();
   let isWanted = true;
   const ended = child.exited.then(async (code): Promise<never> => {
@@ -67,7 +77,7 @@ export async function startChild({ command, cores, cwd, env = {}, ready }: Spawn
 /** Runs a program to its end and gives its standard output; throws when it fails. */
 export async function run(
   command: readonly string[],
-  options: Readonly<{ cwd?: string; signal?: AbortSignal; timeoutMs?: number }> = {},
+  options: Readonly<{ cwd?: string; signal?: AbortSignal; timeoutMs?: number; priority?: number }> = {},
 ): Promise<string> {
   const child = Bun.spawn([...command], {
     cwd: options.cwd ?? HERE,
@@ -75,12 +85,25 @@ export async function run(
     stdout: 'pipe',
     stderr: 'pipe',
     timeout: options.timeoutMs ?? START_MS,
+    detached: true,
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
+  prefer(child.pid, options.priority ?? 0);
   const [code, output, errors] = await Promise.all([child.exited, child.stdout.text(), child.stderr.text()]);
   options.signal?.throwIfAborted();
   if (code !== 0) throw new Error(`${command.slice(0, 3).join(' ')} failed: ${errors || output}`);
   return output;
+}
+
+/**
+ * Has a process that leads its session go before others by `priority` steps of niceness. Where the kernel groups
+ * processes by session, niceness counts within a group alone, and groups have one of their own (sched(7)).
+ */
+function prefer(pid: number, priority: number): void {
+  if (priority === 0) return;
+  setPriority(pid, -priority);
+  const group = `/proc/${pid}/autogroup`;
+  if (existsSync(group)) writeFileSync(group, String(-priority));
 }
 
 /** Builds backend and load generator into `folder`. */

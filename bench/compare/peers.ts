@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePort, untilOpen } from '../started.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { freePort } from '../../test/started/redis.ts';
 import { install, npmFolder, run, startChild, SUBJECT_CORE } from './machine.ts';
 
 /** What a subject is started for. `folder` is its own; `keys` is a file of `key plan` lines. */
@@ -9,6 +10,7 @@ export type Setup = Readonly<{
   backends: readonly number[];
   keys: string;
   processes: number;
+  priority: number;
 }>;
 
 /** A started subject; CPU time and memory are those of `pid` and its descendants. */
@@ -25,6 +27,7 @@ export type Subject = Readonly<{
   start(setup: Setup): Promise<Running>;
 }>;
 
+const PORT_WAIT_MS = 5_000;
 const NGINX_MODULES = '/usr/share/nginx/modules';
 const FASTIFY = ['fastify@5.12.8', '@fastify/http-proxy@11.6.3', '@fastify/rate-limit@11.2.0'];
 
@@ -99,7 +102,7 @@ async function startNginx(setup: Setup, http: string, locations: string): Promis
      }`,
   );
   const command = ['nginx', '-p', folder, '-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')];
-  return opened(port, await startListening(command, folder, port));
+  return opened(port, await startListening(command, setup, port));
 }
 
 async function haproxySubject(): Promise<Subject> {
@@ -110,7 +113,8 @@ async function haproxySubject(): Promise<Subject> {
     version: `HAProxy ${version}, one thread, no splicing`,
     checks: 'nothing',
     lacks: 'keys, limits, usage; reads no JSON, relays a batch whole, does not see a cut answer',
-    async start({ folder, backends }) {
+    async start(setup) {
+      const { folder, backends } = setup;
       const port = freePort();
       const servers = backends.map((backend, i) => `  server s${i} 127.0.0.1:${backend} maxconn 4096\n`);
       writeFileSync(
@@ -120,7 +124,7 @@ async function haproxySubject(): Promise<Subject> {
           `backend out\n  http-reuse always\n${servers.join('')}`,
       );
       const command = ['haproxy', '-db', '-dS', '-f', join(folder, 'haproxy.cfg')];
-      return opened(port, await startListening(command, folder, port));
+      return opened(port, await startListening(command, setup, port));
     },
   };
 }
@@ -134,12 +138,13 @@ async function fastifySubject(): Promise<Subject> {
     version: `${FASTIFY.join(', ')}, Node ${node}`,
     checks: 'keys',
     lacks: 'hashed keys, credits, usage; reads no JSON, relays a batch whole, does not see a cut answer',
-    async start({ backends, keys }) {
+    async start({ backends, keys, priority }) {
       const child = await startChild({
         command: ['node', join(import.meta.dir, 'fastify.mjs'), `http://127.0.0.1:${backends[0]}`, keys],
         cores: SUBJECT_CORE,
         cwd: packages,
         env: { NODE_ENV: 'production' },
+        priority,
         ready: /^(\d+)\n/,
       });
       return opened(Number(child.line), child);
@@ -147,8 +152,8 @@ async function fastifySubject(): Promise<Subject> {
   };
 }
 
-async function startListening(command: readonly string[], cwd: string, port: number) {
-  const child = await startChild({ command, cores: SUBJECT_CORE, cwd });
+async function startListening(command: readonly string[], { folder, priority }: Setup, port: number) {
+  const child = await startChild({ command, cores: SUBJECT_CORE, cwd: folder, priority });
   await Promise.race([untilOpen(port), child.ended]);
   return child;
 }
@@ -160,4 +165,17 @@ function opened(port: number, child: Readonly<{ pid: number }> & AsyncDisposable
 async function nginxVersion(): Promise<string> {
   const child = Bun.spawn(['nginx', '-v'], { stderr: 'pipe' });
   return `nginx ${/nginx\/(\S+)/.exec(await child.stderr.text())?.[1]}, one worker`;
+}
+
+/** Resolves when something listens on `port`; throws when nothing does for five seconds. */
+async function untilOpen(port: number): Promise<void> {
+  const limit = AbortSignal.timeout(PORT_WAIT_MS);
+  for (;;) {
+    const socket = await Bun.connect({ hostname: '127.0.0.1', port, socket: { data() {} } }).catch(
+      () => undefined,
+    );
+    if (socket !== undefined) return void socket.end();
+    if (limit.aborted) throw new Error(`nothing listens on port ${port}`);
+    await systemClock.sleep(20, limit);
+  }
 }

@@ -6,12 +6,13 @@ import { familyCpuSeconds, familyDelaySeconds, familyMegabytes, LOAD_CORE, run }
 import type { Running, Subject } from './peers.ts';
 import type { Load, Scenario, Variant } from './scenarios.ts';
 
-/** What all subjects of a run share: the folder with the programs and the keys, and the backend's ports. */
+/** What all subjects of a run share: the folder with the programs, the keys, the backend's ports, and how far all goes before other processes. */
 export type World = Readonly<{
   folder: string;
   keys: string;
   checkKeys: CheckKeys;
   ports: readonly number[];
+  priority: number;
 }>;
 
 /** Figures of one measurement by name; the names are those of `COLUMNS` in results.ts. */
@@ -26,7 +27,7 @@ type Case = Readonly<{ subject: Subject; variant: Variant; running: Running; rou
 const STREAM_LEAD_SECONDS = 0.5;
 const BESIDE_CONNECTIONS = 32;
 /** For a compiler at run time to see what is common. */
-const WARM_UP_SECONDS = 1.5;
+const WARM_UP_SECONDS = 1;
 const STREAM_BYTES = 1_000_000_000_000;
 
 /** Started subjects by what they were started for, each checked before it is used. */
@@ -43,7 +44,13 @@ export function createPool(world: World): Pool {
       const folder = join(world.folder, name);
       mkdirSync(folder);
       const ports = world.ports.slice(0, backends);
-      const running = await subject.start({ folder, backends: ports, keys: world.keys, processes });
+      const running = await subject.start({
+        folder,
+        backends: ports,
+        keys: world.keys,
+        processes,
+        priority: world.priority,
+      });
       started.set(name, running);
       const wrong = await wrongAnswers(subject, running, world.ports[0] ?? 0, world.checkKeys);
       if (wrong.length > 0)
@@ -188,7 +195,7 @@ async function stream(world: World, signal: AbortSignal, ...args: readonly (stri
 
 async function load(world: World, args: readonly (string | number)[], signal: AbortSignal): Promise<unknown> {
   const command = ['taskset', '-c', LOAD_CORE, join(world.folder, 'load'), ...args.map(String)];
-  return JSON.parse(await run(command, { signal, timeoutMs: 60_000 }));
+  return JSON.parse(await run(command, { signal, timeoutMs: 60_000, priority: world.priority }));
 }
 
 /** A copy in random order (Fisher-Yates). */

@@ -56,7 +56,7 @@ export function sluiceSubject(name: string, checkout: Checkout): Subject {
 }
 
 async function startSluice({ path }: Checkout, setup: Setup): Promise<Running> {
-  const { folder, backends, processes } = setup;
+  const { folder, backends, processes, priority } = setup;
   const config = join(folder, 'sluice.toml');
   const tables = backends.map(
     (port, i) =>
@@ -79,6 +79,7 @@ async function startSluice({ path }: Checkout, setup: Setup): Promise<Running> {
     cores: coresFor(processes),
     cwd: folder,
     env: { SLUICE_SUPERVISED: '1' },
+    priority,
     ready: /"ready":"[a-z]+","url":"http:\/\/[^:]+:(\d+)/,
   });
   return {
