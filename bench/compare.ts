@@ -101,7 +101,9 @@ function keep({ json }: Options, results: object): void {
   const path = json ?? join(ROOT, `bench/results/${at.slice(0, 16).replace(':', '')}.json`);
   const machine = `${cpus().length} x ${cpus()[0]?.model.trim()}, Linux ${release()}`;
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, `${JSON.stringify({ at, machine, ...results }, undefined, 1)}\n`);
+  const text = JSON.stringify({ at, machine, ...results }, undefined, 1);
+  // The rounds of a figure stay on a line.
+  writeFileSync(path, `${text.replace(/\[[\s\d.,e+-]+\]/g, (list) => list.replace(/\s+/g, ''))}\n`);
   console.log(`\nAll figures: ${path}`);
 }
 
