@@ -47,7 +47,6 @@ async function compare(options: Options, signal: AbortSignal): Promise<void> {
       pool,
       rounds,
       seconds,
-      random: Math.random,
       signal,
     });
     console.log(markdownOf(scenario, rows, options.refs.length > 0 ? 'sluice A' : scenario.base));

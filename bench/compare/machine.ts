@@ -1,6 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { availableParallelism, setPriority } from 'node:os';
+import { availableParallelism, homedir, setPriority } from 'node:os';
 import { join } from 'node:path';
+import { systemClock } from '../../shared/clock.ts';
+import { childEnv } from '../../test/started/process.ts';
 import { cpuSecondsOf, memoryOf } from '../proc.ts';
 
 /** The subject has the first core for itself; load and backend share the second. */
@@ -11,7 +13,7 @@ const HERE = import.meta.dir;
 const START_MS = 30_000;
 
 /** A child process that ends with this one, however this one ends. */
-export type Child = Readonly<{
+type Child = Readonly<{
   pid: number;
   line: string;
   /** Rejects when it ends by itself, with what it wrote. */
@@ -23,7 +25,7 @@ type Spawned = Readonly<{
   command: readonly string[];
   cores: string;
   cwd: string;
-  env?: Readonly<Record<string, string>>;
+  env?: Record<string, string>;
   priority: number;
   /** What its first telling line on standard output looks like; without it nothing is waited for. */
   ready?: RegExp;
@@ -38,10 +40,9 @@ export async function startChild({
   priority,
   ready,
 }: Spawned): Promise<Child> {
-  const { PATH = '', HOME = '' } = process.env;
   const child = Bun.spawn(['setpriv', '--pdeathsig', 'KILL', 'taskset', '-c', cores, ...command], {
     cwd,
-    env: { PATH, HOME, ...env },
+    env: childEnv(env),
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'pipe',
@@ -128,8 +129,7 @@ export async function install(programs: Readonly<Record<string, string>>): Promi
 
 /** The folder of the npm packages of a peer, installed once and kept between runs. */
 export async function npmFolder(packages: readonly string[]): Promise<string> {
-  const cache = process.env['XDG_CACHE_HOME'] ?? join(process.env['HOME'] ?? '/tmp', '.cache');
-  const folder = join(cache, 'sluice-bench', packages.join('+').replaceAll('/', '-'));
+  const folder = join(homedir(), '.cache/sluice-bench', packages.join('+').replaceAll('/', '-'));
   if (existsSync(join(folder, 'done'))) return folder;
   mkdirSync(folder, { recursive: true });
   await Bun.write(join(folder, 'package.json'), '{"private":true}\n');
@@ -186,7 +186,8 @@ export function coresFor(processes: number): string {
 
 async function firstLine(stdout: ReadableStream<Uint8Array>, ready: RegExp): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
-  const timer = setTimeout(() => resolve(undefined), START_MS);
+  const done = new AbortController();
+  void systemClock.sleep(START_MS, done.signal).then(() => resolve(undefined));
   // Read to the end, so that the child never waits for its log to be taken.
   void (async () => {
     const decoder = new TextDecoder();
@@ -199,5 +200,5 @@ async function firstLine(stdout: ReadableStream<Uint8Array>, ready: RegExp): Pro
     }
     resolve(undefined);
   })();
-  return promise.finally(() => clearTimeout(timer));
+  return promise.finally(() => done.abort());
 }

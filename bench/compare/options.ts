@@ -15,7 +15,7 @@ export type Options = Readonly<{
   json: string | undefined;
 }>;
 
-export type Parsed =
+type Parsed =
   | { readonly kind: 'run'; readonly options: Options }
   | { readonly kind: 'help' }
   | { readonly kind: 'wrong'; readonly sentence: string };

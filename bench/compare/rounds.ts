@@ -16,7 +16,7 @@ export type World = Readonly<{
 }>;
 
 /** Figures of one measurement by name; the names are those of `COLUMNS` in results.ts. */
-export type Figures = Readonly<Record<string, number>>;
+type Figures = Readonly<Record<string, number>>;
 
 /** A subject in a variant of a scenario, with the figures of every round. */
 export type Row = Readonly<{ subject: string; variant: string; rounds: readonly Figures[] }>;
@@ -31,7 +31,7 @@ const WARM_UP_SECONDS = 1;
 const STREAM_BYTES = 1_000_000_000_000;
 
 /** Started subjects by what they were started for, each checked before it is used. */
-export type Pool = Readonly<{ take(subject: Subject, variant: Variant): Promise<Running> }> & AsyncDisposable;
+type Pool = Readonly<{ take(subject: Subject, variant: Variant): Promise<Running> }> & AsyncDisposable;
 
 /** Starts subjects when they are first needed and keeps them to the end. */
 export function createPool(world: World): Pool {
@@ -72,14 +72,12 @@ export async function timeScenario(
     pool,
     rounds,
     seconds,
-    random,
     signal,
   }: Readonly<{
     world: World;
     pool: Pool;
     rounds: number;
     seconds: number;
-    random(): number;
     signal: AbortSignal;
   }>,
 ): Promise<readonly Row[]> {
@@ -93,7 +91,7 @@ export async function timeScenario(
   }
   for (const one of cases) await measure(one, world, WARM_UP_SECONDS, signal);
   for (let round = 0; round < rounds; round++) {
-    for (const one of shuffled(cases, random)) one.rounds.push(await measure(one, world, seconds, signal));
+    for (const one of turned(cases, round)) one.rounds.push(await measure(one, world, seconds, signal));
     console.error(`  ${scenario.name}: round ${round + 1} of ${rounds}`);
   }
   return cases.map(({ subject, variant, ...rest }) => ({
@@ -198,13 +196,9 @@ async function load(world: World, args: readonly (string | number)[], signal: Ab
   return JSON.parse(await run(command, { signal, timeoutMs: 60_000, priority: world.priority }));
 }
 
-/** A copy in random order (Fisher-Yates). */
-function shuffled<T>(values: readonly T[], random: () => number): readonly T[] {
-  const copy = [...values];
-  for (let i = copy.length - 1; i > 0; i--) {
-    const j = Math.floor(random() * (i + 1));
-    const [one, other] = [copy[i], copy[j]];
-    if (one !== undefined && other !== undefined) [copy[i], copy[j]] = [other, one];
-  }
-  return copy;
+/** The cases in another order each round: begun one further, and every other time backwards. */
+function turned<T>(cases: readonly T[], round: number): readonly T[] {
+  const first = round % cases.length;
+  const copy = [...cases.slice(first), ...cases.slice(0, first)];
+  return round % 2 === 0 ? copy : copy.toReversed();
 }

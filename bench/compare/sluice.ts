@@ -11,7 +11,7 @@ import type { Running, Setup, Subject } from './peers.ts';
 export type Checkout = Readonly<{ path: string; commit: string }> & AsyncDisposable;
 
 /** The plans of the keys that every subject with keys is given. */
-export const PLANS = { paid: 'bench', slow: 'slow', spent: 'spent' } as const;
+const PLANS = { paid: 'bench', slow: 'slow', spent: 'spent' } as const;
 
 const MAIN = 'gateway/main.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { childEnv, ROOT } from '../../test/started/process.ts';
 
 /** How often each line of each file was run: what an lcov tracefile says (geninfo(1): SF, DA). */
-export type Hits = ReadonlyMap<string, ReadonlyMap<number, number>>;
+type Hits = ReadonlyMap<string, ReadonlyMap<number, number>>;
 
 const REQUESTS = 400;
 const LIMIT_MS = 120_000;
@@ -30,10 +30,17 @@ async function trace(): Promise<void> {
 
 async function coverageOf(requests: number, batch: number): Promise<Hits> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-trace-'));
-  const options = ['--coverage', '--coverage-reporter=lcov', `--coverage-dir=${folder}`];
+  const name = `^batch ${batch}, requests ${requests}$`;
+  const options = [
+    '--test-name-pattern',
+    name,
+    '--coverage',
+    '--coverage-reporter=lcov',
+    `--coverage-dir=${folder}`,
+  ];
   const child = Bun.spawn([process.execPath, 'test', ...options, './bench/self/traced.ts'], {
     cwd: ROOT,
-    env: childEnv({ TRACE_REQUESTS: `${requests}`, TRACE_BATCH: `${batch}` }),
+    env: childEnv(),
     stdout: 'pipe',
     stderr: 'pipe',
     timeout: LIMIT_MS,

@@ -5,12 +5,14 @@ import { startGateway } from '../../test/started/gateway.ts';
 const WARM_UP = 200;
 const LIMIT_MS = 60_000;
 
-/** What trace.ts has coverage count: a gateway in this process, and as many requests as it is told. */
-test('requests on their common way', run, LIMIT_MS);
+/** What trace.ts has coverage count, one of these at a time by its name: a gateway in this process, and so many requests to it. */
+test.each([1, 20].flatMap((batch) => [0, 400].map((requests) => [batch, requests] as const)))(
+  'batch %i, requests %i',
+  run,
+  LIMIT_MS,
+);
 
-async function run() {
-  const requests = Number(process.env['TRACE_REQUESTS']);
-  const batch = Number(process.env['TRACE_BATCH']);
+async function run(batch: number, requests: number) {
   using backend = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: answer });
   await using gateway = await startGateway({
     backends: [{ name: 'one', url: backend.url.href }],
