@@ -1,12 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemClock } from '../shared/clock.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { addKey, opened, temporaryFolder } from '../test/started/gateway.ts';
 import { ROOT, startProcess } from '../test/started/process.ts';
+import { freePort } from '../test/started/redis.ts';
 import { gaugeFrom } from './proc.ts';
-
-const PORT_WAIT_MS = 5_000;
 
 /** A gateway process in front of two backend processes, one for scans and one for all else, and a key without limits. */
 export async function startSubject() {
@@ -46,47 +44,6 @@ export async function startSubject() {
   };
 }
 
-/** HAProxy with one thread in front of `backend`, or undefined where it is not installed. */
-export async function startHaproxy(folder: string, backend: URL) {
-  const command = Bun.which('haproxy');
-  if (command === null) return undefined;
-  const port = freePort();
-  const config = join(folder, 'haproxy.cfg');
-  writeFileSync(
-    config,
-    'global\n  nbthread 1\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 120s\n  timeout server 120s\n' +
-      `frontend in\n  bind 127.0.0.1:${port}\n  default_backend out\nbackend out\n  server one ${backend.host}\n`,
-  );
-  const child = Bun.spawn([command, '-db', '-f', config], { stdout: 'ignore', stderr: 'ignore' });
-  await untilOpen(port);
-  return {
-    url: new URL(`http://127.0.0.1:${port}`),
-    pid: child.pid,
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGKILL');
-      await child.exited;
-    },
-  };
-}
-
 function startBackend(folder: string) {
   return startProcess([join(ROOT, 'bench/backend.ts')], folder);
-}
-
-function freePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
-  listener.stop(true);
-  return listener.port;
-}
-
-async function untilOpen(port: number): Promise<void> {
-  const limit = AbortSignal.timeout(PORT_WAIT_MS);
-  for (;;) {
-    const socket = await Bun.connect({ hostname: '127.0.0.1', port, socket: { data() {} } }).catch(
-      () => undefined,
-    );
-    if (socket !== undefined) return void socket.end();
-    if (limit.aborted) throw new Error(`nothing listens on port ${port}`);
-    await systemClock.sleep(20, limit);
-  }
 }

@@ -1,5 +1,4 @@
 import { systemClock } from '../shared/clock.ts';
-import { isWhole } from './caller.ts';
 import { keyAt } from './many-keys.ts';
 
 /**
@@ -73,6 +72,13 @@ async function touch({ url, keys, connections, seconds, perSecond }: Touching): 
 
   await Promise.all(Array.from({ length: connections }, converse));
   return { statuses, seconds: (systemClock.monotonic() - startMs) / 1_000 };
+}
+
+/** Whether `text` holds a whole HTTP answer with a Content-Length. */
+function isWhole(text: string): boolean {
+  const head = text.indexOf('\r\n\r\n');
+  const [, length] = /\r\ncontent-length: *(\d+)\r\n/i.exec(text) ?? [];
+  return head >= 0 && length !== undefined && text.length >= head + 4 + Number(length);
 }
 
 if (import.meta.main) {

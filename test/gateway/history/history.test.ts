@@ -29,7 +29,7 @@ beforeAll(async () => {
       { name: 'archive', url, profile },
     ];
     const gateway = await startGateway({ backends, gateway: { probe_seconds: 1 } });
-    void gateway.gateway.tend(() => undefined, stop.signal);
+    void gateway.gateway.runMaintenance(() => undefined, stop.signal);
     await probed(gateway);
     gateways.set(name, gateway);
   }
