@@ -16,7 +16,7 @@ import { createJournal, type Journal } from './limits/journal.ts';
 import { type Limits, limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { Hosts } from './replica/hosts.ts';
-import { createFailedKeys, createIdentifyCaller } from './request/auth.ts';
+import { createFailedKeys, createAuth } from './request/auth.ts';
 import { createSend } from './respond/planned-call.ts';
 import { createRespond } from './respond/respond.ts';
 import { createDirect } from './upstream/direct.ts';
@@ -109,11 +109,12 @@ export function createGateway(deps: Deps): Gateway {
     onOutcome: metrics.outcome,
     beat: (signal) => clock.sleep(BEAT_MS, signal),
   });
+  const auth = createAuth(keys, createFailedKeys(clock));
   let terms: Terms = config;
   const answer = createAnswer({
     bodyBytesMax: config.gateway.bodyBytesMax,
     terms: () => hosts?.accounts.terms() ?? terms,
-    identify: createIdentifyCaller(keys, createFailedKeys(clock)),
+    identify: auth.identify,
     routeOf,
     charging,
     permits,
@@ -153,6 +154,7 @@ export function createGateway(deps: Deps): Gateway {
       await clock.sleep(TEND_MS, signal);
       const revision = revisionIn(asked);
       keys.refresh();
+      auth.forgetRecent();
       if (revision !== undefined) accountsRevision = revision.value + revision.config;
       if (journal.isFailing() !== failing) tellJournal((failing = journal.isFailing()));
       for (const { client } of backends) client.tick();

@@ -104,21 +104,96 @@ export type Metrics = Readonly<{
   contentType: string;
 }>;
 
+/** Counts by one or two labels, as numbers: to find a counter of prom-client by its labels costs a microsecond a call. */
+class Counts {
+  readonly #counts = new Map<string, Map<string, number>>();
+
+  add(first: string, second = ''): void {
+    let seconds = this.#counts.get(first);
+    if (seconds === undefined) this.#counts.set(first, (seconds = new Map()));
+    seconds.set(second, (seconds.get(second) ?? 0) + 1);
+  }
+
+  /** A counter of prom-client that has these counts whenever it is read. */
+  expose(name: string, help: string, labelNames: readonly [string, string?], registers: Registry[]): this {
+    const counts = this.#counts;
+    const [firstLabel, secondLabel] = labelNames;
+    new Counter({
+      name,
+      help,
+      labelNames: labelNames.filter((label) => label !== undefined),
+      registers,
+      collect() {
+        this.reset();
+        for (const [first, seconds] of counts) {
+          for (const [second, count] of seconds) {
+            const labels = secondLabel === undefined ? {} : { [secondLabel]: second };
+            this.inc({ [firstLabel]: first, ...labels }, count);
+          }
+        }
+      },
+    });
+    return this;
+  }
+}
+
+/** Upper bounds of the times until the first byte, in seconds. */
+const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+
+/** A histogram by class of method, kept as numbers for the same reason. */
+class FirstByteTimes extends Histogram<'class'> {
+  readonly #times = new Map<string, { sum: number; readonly buckets: Float64Array }>();
+
+  add(kind: string, seconds: number): void {
+    let times = this.#times.get(kind);
+    if (times === undefined) {
+      times = { sum: 0, buckets: new Float64Array(BOUNDS.length + 1) };
+      this.#times.set(kind, times);
+    }
+    times.sum += seconds;
+    let i = 0;
+    while (i < BOUNDS.length && seconds > (BOUNDS[i] ?? Infinity)) i++;
+    times.buckets[i] = (times.buckets[i] ?? 0) + 1;
+  }
+
+  /** Gives what prom-client's own histogram gives: buckets that hold all below them, the sum and the count. */
+  override async get(): ReturnType<Histogram<'class'>['get']> {
+    const { values: _, ...shape } = await super.get();
+    const values = [...this.#times].flatMap(([kind, { sum, buckets }]) => {
+      let count = 0;
+      const cumulative = [...buckets].map((inBucket, i) => {
+        count += inBucket;
+        const labels = { le: BOUNDS[i] ?? '+Inf', class: kind };
+        return { labels, value: count, metricName: `${FIRST_BYTE}_bucket` };
+      });
+      const own = { labels: { class: kind } };
+      return [
+        ...cumulative,
+        { ...own, value: sum, metricName: `${FIRST_BYTE}_sum` },
+        { ...own, value: count, metricName: `${FIRST_BYTE}_count` },
+      ];
+    });
+    return { ...shape, values };
+  }
+}
+
+const FIRST_BYTE = 'sluice_gateway_first_byte_seconds';
+
 export function createMetrics(backends: readonly Backend[]): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  const requests = new Counter({
-    name: 'sluice_gateway_requests_total',
-    help: 'Requests by how they ended: answered, or the kind of refusal.',
-    labelNames: ['outcome'],
+  const requests = new Counts().expose(
+    'sluice_gateway_requests_total',
+    'Requests by how they ended: answered, or the kind of refusal.',
+    ['outcome'],
     registers,
-  });
-  const calls = new Counter({
-    name: 'sluice_gateway_calls_total',
-    help: 'Calls sent to backends, by method and outcome.',
-    labelNames: ['method', 'outcome'],
+  );
+  const calls = new Counts().expose(
+    'sluice_gateway_calls_total',
+    'Calls sent to backends, by method and outcome.',
+    ['method', 'outcome'],
     registers,
-  });
+  );
   const failures = new Counter({
     name: 'sluice_gateway_backend_failures_total',
     help: 'Attempts that a backend failed before the first byte, by kind.',
@@ -131,11 +206,11 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
     labelNames: ['backend', 'reason'],
     registers,
   });
-  const head = new Histogram({
-    name: 'sluice_gateway_first_byte_seconds',
+  const firstByte = new FirstByteTimes({
+    name: FIRST_BYTE,
     help: 'Time from a call being let in to its backend beginning an answer, by class of method.',
     labelNames: ['class'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
+    buckets: BOUNDS,
     registers,
   });
   const retries = new Counter({
@@ -154,12 +229,12 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
     },
   });
   return {
-    outcome: (kind) => requests.inc({ outcome: kind }),
-    call: (method, outcome) => calls.inc({ method, outcome }),
+    outcome: (kind) => requests.add(kind),
+    call: (method, outcome) => calls.add(method, outcome),
     failure: ({ config }, kind) => failures.inc({ backend: config.name, kind }),
     cut: ({ config }, reason) => cuts.inc({ backend: config.name, reason }),
     retry: (made) => retries.inc({ outcome: made ? 'made' : 'refused' }),
-    firstByte: (kind, seconds) => head.observe({ class: kind }, seconds),
+    firstByte: (kind, seconds) => firstByte.add(kind, seconds),
     showStore: (link) => gaugeStore(registry, link),
     values: async () => metricsFrom(await registry.getMetricsAsJSON()),
     text: () => registry.metrics(),

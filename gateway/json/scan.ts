@@ -31,40 +31,38 @@ export function afterSpace(bytes: Uint8Array, i: number): number {
  * `depth` is the number of arrays and objects already open around it.
  */
 export function afterValue(bytes: Uint8Array, start: number, depth = 0): number {
-  const closers: number[] = [];
-  let i = start;
+  const i = afterSpace(bytes, start);
+  const c = bytes[i];
+  if (c === QUOTE) return afterString(bytes, i);
+  if (c !== OPEN_ARRAY && c !== OPEN_OBJECT) return afterScalar(bytes, i);
+  if (depth >= DEPTH_MAX) return DEEP;
+  return c === OPEN_ARRAY ? afterArray(bytes, i, depth + 1) : afterObject(bytes, i, depth + 1);
+}
+
+function afterArray(bytes: Uint8Array, open: number, depth: number): number {
+  let i = afterSpace(bytes, open + 1);
+  if (bytes[i] === CLOSE_ARRAY) return i + 1;
   for (;;) {
+    i = afterValue(bytes, i, depth);
+    if (i < 0) return i;
     i = afterSpace(bytes, i);
-    const c = bytes[i];
-    if (c === OPEN_ARRAY || c === OPEN_OBJECT) {
-      if (closers.length + depth >= DEPTH_MAX) return DEEP;
-      const closer = c === OPEN_ARRAY ? CLOSE_ARRAY : CLOSE_OBJECT;
-      i = afterSpace(bytes, i + 1);
-      if (bytes[i] !== closer) {
-        closers.push(closer);
-        if (closer === CLOSE_OBJECT) i = afterName(bytes, i);
-        if (i === BAD) return BAD;
-        continue;
-      }
-      i++;
-    } else {
-      i = afterScalar(bytes, i);
-      if (i === BAD) return BAD;
-    }
-    for (;;) {
-      const closer = closers.at(-1);
-      if (closer === undefined) return i;
-      i = afterSpace(bytes, i);
-      if (bytes[i] === COMMA) {
-        if (closer === CLOSE_OBJECT) i = afterName(bytes, afterSpace(bytes, i + 1));
-        else i++;
-        if (i === BAD) return BAD;
-        break;
-      }
-      if (bytes[i] !== closer) return BAD;
-      closers.pop();
-      i++;
-    }
+    if (bytes[i] === CLOSE_ARRAY) return i + 1;
+    if (bytes[i++] !== COMMA) return BAD;
+  }
+}
+
+function afterObject(bytes: Uint8Array, open: number, depth: number): number {
+  let i = afterSpace(bytes, open + 1);
+  if (bytes[i] === CLOSE_OBJECT) return i + 1;
+  for (;;) {
+    i = afterName(bytes, i);
+    if (i === BAD) return BAD;
+    i = afterValue(bytes, i, depth);
+    if (i < 0) return i;
+    i = afterSpace(bytes, i);
+    if (bytes[i] === CLOSE_OBJECT) return i + 1;
+    if (bytes[i] !== COMMA) return BAD;
+    i = afterSpace(bytes, i + 1);
   }
 }
 
@@ -79,13 +77,12 @@ export function afterName(bytes: Uint8Array, i: number): number {
 
 /** The index after the string whose opening quote is at `i`, or `BAD`. */
 export function afterString(bytes: Uint8Array, i: number): number {
-  for (i++; ; i++) {
-    const c = bytes[i];
+  for (;;) {
+    let c = bytes[++i] ?? 0;
+    while (c >= 0x20 && c !== QUOTE && c !== BACKSLASH) c = bytes[++i] ?? 0;
     if (c === QUOTE) return i + 1;
-    if (c === undefined || c < 0x20) return BAD;
-    if (c !== BACKSLASH) continue;
-    i++;
-    const escape = bytes[i];
+    if (c !== BACKSLASH) return BAD;
+    const escape = bytes[++i];
     if (escape === 0x75) {
       for (let digits = 0; digits < 4; digits++) if (!isHex(bytes[++i])) return BAD;
     } else if (!isEscape(escape)) return BAD;
@@ -94,7 +91,6 @@ export function afterString(bytes: Uint8Array, i: number): number {
 
 function afterScalar(bytes: Uint8Array, i: number): number {
   const c = bytes[i];
-  if (c === QUOTE) return afterString(bytes, i);
   if (c === MINUS || isDigit(c)) return afterNumber(bytes, i);
   if (c === 0x74) return spells(bytes, i, 0x74, 0x72, 0x75, 0x65) ? i + 4 : BAD;
   if (c === 0x66) return spells(bytes, i + 1, 0x61, 0x6c, 0x73, 0x65) ? i + 5 : BAD;

@@ -98,18 +98,36 @@ export type Barred = { readonly kind: 'too-many-failed-keys'; readonly waitMs: n
 /** Decides who a request's key belongs to. Never throws. */
 export type IdentifyCaller = (carried: Carried, request: Request, peers: Peers) => Identity | Barred;
 
+/** Callers in use are known by their key's own text, so that it is not hashed for every request; at most so many. */
+const RECENT_MAX = 16_384;
+
+type Known = Extract<Identity, { kind: 'known' }>;
+
+/** Identifies callers; `forgetRecent` must be called several times a second, since revocation is noticed by it. */
+export type Auth = Readonly<{ identify: IdentifyCaller; forgetRecent(): void }>;
+
 /**
  * Identifies as `identify`, and bars addresses that try many keys: from those, only good keys pass, and of keys that are
  * not in memory a few a second are looked up. A key in memory is good from anywhere, and costs no look at the address;
  * which address it is, only the connection says, and no header.
  */
-export function createIdentifyCaller(
+export function createAuth(
   { identify, recall }: Pick<Identifier, 'identify' | 'recall'>,
   failed: FailedKeys,
-): IdentifyCaller {
-  return function identifyCaller(carried, request, peers) {
+): Auth {
+  const recent = new Map<string, Known>();
+
+  function identifyCaller(carried: Carried, request: Request, peers: Peers): Identity | Barred {
+    if (carried.kind === 'none') return identify(carried);
+    const used = carried.kind === 'text' ? recent.get(carried.text) : undefined;
+    if (used !== undefined) return used;
     const known = recall(carried);
-    if (known !== undefined || carried.kind === 'none') return known ?? identify(carried);
+    if (known === undefined) return lookedUp(carried, request, peers);
+    if (carried.kind === 'text' && recent.size < RECENT_MAX) recent.set(carried.text, known);
+    return known;
+  }
+
+  function lookedUp(carried: Carried, request: Request, peers: Peers): Identity | Barred {
     const address = peers.requestIP(request)?.address;
     if (address === undefined) return identify(carried);
     const waitMs = failed.waitMs(address);
@@ -120,5 +138,7 @@ export function createIdentifyCaller(
     const identity = identify(carried);
     if (identity.kind === 'invalid-key') failed.note(address);
     return identity;
-  };
+  }
+
+  return { identify: identifyCaller, forgetRecent: () => recent.clear() };
 }

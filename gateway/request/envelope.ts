@@ -31,63 +31,77 @@ export type Element =
 /** An element and the index after it; a negative index is the scan's `BAD` or `DEEP` and has no element. */
 type Scanned = Readonly<{ element: Element; end: number }>;
 
-export const NULL_ID: Uint8Array = new TextEncoder().encode('null');
+export const NULL_ID = Buffer.from('null');
 
 /** The members that mean something; others are accepted and not forwarded (DESIGN 3.8). */
 type Member = 'jsonrpc' | 'id' | 'method' | 'params';
-const QUOTED: Readonly<Record<string, Member>> = {
-  '"jsonrpc"': 'jsonrpc',
-  '"id"': 'id',
-  '"method"': 'method',
-  '"params"': 'params',
-};
+const MEMBERS = new Map<string, Member>([
+  ['jsonrpc', 'jsonrpc'],
+  ['id', 'id'],
+  ['method', 'method'],
+  ['params', 'params'],
+]);
+const ID = Buffer.from('"id"');
+const METHOD = Buffer.from('"method"');
+const PARAMS = Buffer.from('"params"');
+const JSONRPC = Buffer.from('"jsonrpc"');
+const VERSION = Buffer.from('"2.0"');
 
 /** Reads the element that starts at `start`, which is not white space. `depth` counts what is open around it. */
-export function scanElement(bytes: Uint8Array, start: number, depth: number): Scanned {
+export function scanElement(bytes: Buffer, start: number, depth: number): Scanned {
   if (bytes[start] !== OPEN_OBJECT) {
     return {
       element: invalid(NULL_ID, 'Invalid request: not an object'),
       end: afterValue(bytes, start, depth),
     };
   }
-  const slices: Partial<Record<Member, Uint8Array>> = {};
+  let id: Buffer | undefined;
+  let method: Buffer | undefined;
+  let params: Buffer | undefined;
+  let version: Buffer | undefined;
   let twice: Member | undefined;
   let i = afterSpace(bytes, start + 1);
-  if (bytes[i] === CLOSE_OBJECT) return { element: elementFrom(slices, twice), end: i + 1 };
-  for (;;) {
+  while (bytes[i] !== CLOSE_OBJECT) {
     const colon = afterName(bytes, i);
     if (colon === BAD) return FAILED_BAD;
     const name = memberAt(bytes, i);
     const from = afterSpace(bytes, colon);
     const to = afterValue(bytes, from, depth + 1);
     if (to < 0) return to === DEEP ? FAILED_DEEP : FAILED_BAD;
-    if (name !== undefined) {
-      // An id that stands twice decides, whatever else does: the answer must not pick one of the two.
-      if (slices[name] !== undefined && twice !== 'id') twice = name;
-      slices[name] = bytes.subarray(from, to);
-    }
+    let before: Buffer | undefined;
+    if (name === 'id') [before, id] = [id, bytes.subarray(from, to)];
+    else if (name === 'method') [before, method] = [method, bytes.subarray(from, to)];
+    else if (name === 'params') [before, params] = [params, bytes.subarray(from, to)];
+    else if (name === 'jsonrpc') [before, version] = [version, bytes.subarray(from, to)];
+    // An id that stands twice decides, whatever else does: the answer must not pick one of the two.
+    if (before !== undefined && twice !== 'id') twice = name;
     i = afterSpace(bytes, to);
-    if (bytes[i] === CLOSE_OBJECT) return { element: elementFrom(slices, twice), end: i + 1 };
-    if (bytes[i] !== 0x2c) return FAILED_BAD;
+    if (bytes[i] === CLOSE_OBJECT) break;
+    if (bytes[i] !== COMMA) return FAILED_BAD;
     i = afterSpace(bytes, i + 1);
+    if (bytes[i] === CLOSE_OBJECT) return FAILED_BAD;
   }
+  return { element: elementFrom(id, method, params, version, twice), end: i + 1 };
 }
 
-function elementFrom(slices: Partial<Record<Member, Uint8Array>>, twice: Member | undefined): Element {
-  const id = twice === 'id' ? NULL_ID : idFrom(slices.id);
+function elementFrom(
+  given: Buffer | undefined,
+  methodText: Buffer | undefined,
+  params: Buffer | undefined,
+  version: Buffer | undefined,
+  twice: Member | undefined,
+): Element {
+  const id = twice === 'id' ? NULL_ID : idFrom(given);
   if (id === undefined)
     return invalid(NULL_ID, 'Invalid request: id must be a string, an unsigned integer or null');
-  if (twice !== undefined) return invalid(id ?? NULL_ID, `Invalid request: two members named ${twice}`);
-  const answerTo = slices.id === undefined ? NULL_ID : id;
-  if (slices.jsonrpc === undefined || textOf(slices.jsonrpc) !== '2.0') {
-    return invalid(answerTo, 'Invalid request: jsonrpc must be "2.0"');
-  }
-  const method = slices.method === undefined ? undefined : textOf(slices.method);
-  if (method === undefined) return invalid(answerTo, 'Invalid request: method must be a string');
-  if (!isParams(slices.params))
-    return invalid(answerTo, 'Invalid request: params must be an array or an object');
-  if (slices.id === undefined) return NOTIFICATION;
-  return { kind: 'call', id, method, params: slices.params };
+  if (twice !== undefined) return invalid(id, `Invalid request: two members named ${twice}`);
+  const isVersion = version !== undefined && (version.equals(VERSION) || textOf(version) === '2.0');
+  if (!isVersion) return invalid(id, 'Invalid request: jsonrpc must be "2.0"');
+  const method = methodText === undefined ? undefined : textOf(methodText);
+  if (method === undefined) return invalid(id, 'Invalid request: method must be a string');
+  if (!isParams(params)) return invalid(id, 'Invalid request: params must be an array or an object');
+  if (given === undefined) return NOTIFICATION;
+  return { kind: 'call', id, method, params };
 }
 
 const NOTIFICATION: Element = { kind: 'notification' };
@@ -102,41 +116,45 @@ function invalid(id: Uint8Array, reason: string): Element {
 const U64_MAX = '18446744073709551615';
 
 /** The id verbatim; `NULL_ID` when there is none; `undefined` when it is of a kind Agave cannot answer (DESIGN 3.8). */
-function idFrom(slice: Uint8Array | undefined): Uint8Array | undefined {
+function idFrom(slice: Buffer | undefined): Buffer | undefined {
   if (slice === undefined) return NULL_ID;
   const first = slice[0];
-  if (first === 0x22 || first === 0x6e) return slice;
-  if (first === undefined || first < 0x30 || first > 0x39 || slice.length > U64_MAX.length) return undefined;
-  const digits = latin1(slice);
-  if (!/^\d+$/.test(digits)) return undefined;
-  return digits.length < U64_MAX.length || digits <= U64_MAX ? slice : undefined;
+  if (first === QUOTE || first === LETTER_N) return slice;
+  if (slice.length > U64_MAX.length) return undefined;
+  for (const digit of slice) if (digit < 0x30 || digit > 0x39) return undefined;
+  return slice.length < U64_MAX.length || slice.toString('latin1') <= U64_MAX ? slice : undefined;
 }
 
-function isParams(slice: Uint8Array | undefined): boolean {
-  return slice === undefined || slice[0] === OPEN_ARRAY || slice[0] === OPEN_OBJECT || slice[0] === 0x6e;
+function isParams(slice: Buffer | undefined): boolean {
+  return slice === undefined || slice[0] === OPEN_ARRAY || slice[0] === OPEN_OBJECT || slice[0] === LETTER_N;
 }
 
-/** The member whose name starts at `i`, told by its decoded name: `"\u0069d"` is `id`. */
-function memberAt(bytes: Uint8Array, i: number): Member | undefined {
-  const quoted = latin1(bytes.subarray(i, afterString(bytes, i)));
-  const name = QUOTED[quoted];
-  if (name !== undefined || !quoted.includes('\\')) return name;
+/** The member whose name begins at `from`, by its decoded name: `"\u0069d"` is `id`. */
+function memberAt(bytes: Buffer, from: number): Member | undefined {
+  if (isAt(bytes, from, ID)) return 'id';
+  if (isAt(bytes, from, METHOD)) return 'method';
+  if (isAt(bytes, from, PARAMS)) return 'params';
+  if (isAt(bytes, from, JSONRPC)) return 'jsonrpc';
+  const quoted = bytes.toString('latin1', from, afterString(bytes, from));
   // The scan has checked the string's grammar, so it decodes.
-  return QUOTED[`"${String(JSON.parse(quoted))}"`];
+  return quoted.includes('\\') ? MEMBERS.get(String(JSON.parse(quoted))) : undefined;
+}
+
+function isAt(bytes: Buffer, at: number, text: Buffer): boolean {
+  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text[i]) return false;
+  return true;
 }
 
 /** A JSON string's text, or `undefined` for another value. */
-function textOf(slice: Uint8Array): string | undefined {
-  if (slice[0] !== 0x22) return undefined;
-  const text = utf8.decode(slice);
+function textOf(slice: Buffer): string | undefined {
+  if (slice[0] !== QUOTE) return undefined;
+  const text = slice.toString();
   return text.includes('\\') ? String(JSON.parse(text)) : text.slice(1, -1);
 }
 
-const utf8 = new TextDecoder();
-
-function latin1(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
-}
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const LETTER_N = 0x6e;
 
 /** A body as JSON-RPC: one element, or a batch in the caller's order. */
 export type Envelope =
@@ -150,7 +168,7 @@ export type Malformed = Readonly<{ kind: 'malformed'; code: -32700 | -32600; rea
  * The envelope of a body, found by one pass over its bytes; nothing is parsed but the four members of each call.
  * A batch above `batchMax` is refused at its first element too many, without reading the rest.
  */
-export function readEnvelope(body: Uint8Array, batchMax: number): Envelope | Malformed {
+export function readEnvelope(body: Buffer, batchMax: number): Envelope | Malformed {
   if (!isUtf8(body)) return PARSE_ERROR;
   const start = afterSpace(body, 0);
   if (body[start] === OPEN_ARRAY) return readBatch(body, start + 1, batchMax);
@@ -159,7 +177,7 @@ export function readEnvelope(body: Uint8Array, batchMax: number): Envelope | Mal
   return afterSpace(body, end) === body.length ? { kind: 'single', element } : PARSE_ERROR;
 }
 
-function readBatch(body: Uint8Array, start: number, batchMax: number): Envelope | Malformed {
+function readBatch(body: Buffer, start: number, batchMax: number): Envelope | Malformed {
   const elements: Element[] = [];
   let i = afterSpace(body, start);
   if (body[i] === CLOSE_ARRAY) return afterSpace(body, i + 1) === body.length ? EMPTY_BATCH : PARSE_ERROR;
@@ -170,7 +188,7 @@ function readBatch(body: Uint8Array, start: number, batchMax: number): Envelope 
     elements.push(element);
     i = afterSpace(body, end);
     if (body[i] === CLOSE_ARRAY) break;
-    if (body[i] !== 0x2c) return PARSE_ERROR;
+    if (body[i] !== COMMA) return PARSE_ERROR;
     i = afterSpace(body, i + 1);
   }
   return afterSpace(body, i + 1) === body.length ? { kind: 'batch', elements } : PARSE_ERROR;

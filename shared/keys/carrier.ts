@@ -7,12 +7,22 @@ export type Carried =
 const NONE: Carried = { kind: 'none' };
 const CONFLICT: Carried = { kind: 'conflict' };
 const PARAMETER = 'api-key';
+/** The query as nearly every SDK sends it: the key alone, with nothing to decode. */
+const QUERY = '?api-key=';
+const PLAIN = /^\w+$/;
 
 /**
  * The key of a request as text (spec 5.2): header `x-token`, header `Authorization: Bearer`, query `api-key`.
  * Empty carriers count as absent; the same value twice is one key.
  */
 export function carriedKey(headers: Headers, url: string): Carried {
+  const token = headers.get('x-token');
+  const authorization = headers.get('authorization');
+  const query = url.indexOf('?');
+  if (token === null && authorization === null && query !== -1 && url.startsWith(QUERY, query)) {
+    const text = url.slice(query + QUERY.length);
+    if (PLAIN.test(text)) return { kind: 'text', text };
+  }
   let found: string | undefined;
   let conflict = false;
   const note = (text: string | undefined) => {
@@ -21,9 +31,8 @@ export function carriedKey(headers: Headers, url: string): Carried {
     found = text;
   };
   // A header line sent twice arrives joined with a comma, which no key holds.
-  for (const text of headers.get('x-token')?.split(',') ?? []) note(text.trim());
-  for (const text of headers.get('authorization')?.split(',') ?? []) note(bearerOf(text));
-  const query = url.indexOf('?');
+  for (const text of token?.split(',') ?? []) note(text.trim());
+  for (const text of authorization?.split(',') ?? []) note(bearerOf(text));
   if (query !== -1) for (const value of parametersOf(url.slice(query + 1))) note(value);
   if (conflict) return CONFLICT;
   return found === undefined ? NONE : { kind: 'text', text: found };
