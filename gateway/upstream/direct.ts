@@ -30,11 +30,14 @@ type Parts = Readonly<{
 const SHARED_MS = 100;
 /** Longer parameters are lists of accounts, whose answers are rarely small. */
 const SHARED_PARAMS_BYTES_MAX = 1_024;
+/** A power of two, above the number of calls that are under way at once in most processes. */
+const SHARED_PLACES = 4_096;
 /** Longer requests have a buffer of their own. */
 const MESSAGE_BYTES_MAX = 65_536;
 
 export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: Parts): Direct {
-  const underWay = new Map<string, DirectCall>();
+  /** Reads under way that may be joined, each at the place of its hash: a map by text costs more than all the rest. */
+  const underWay = new Array<DirectCall | undefined>(SHARED_PLACES).fill(undefined);
   const message = Buffer.allocUnsafe(MESSAGE_BYTES_MAX);
 
   /** One caller's read, and those that wait for its answer too. */
@@ -47,8 +50,8 @@ export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: 
     slotMin: number;
     readonly startedMs = clock.monotonic();
     backend: Backend | undefined;
-    /** Its name in `underWay`; empty: nobody may join it. */
-    sharedAs = '';
+    /** Its place in `underWay`; -1: it may not be joined. */
+    place = -1;
     followers: DirectCall[] | undefined;
     isWatched = false;
 
@@ -117,7 +120,7 @@ export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: 
     }
 
     #settle(): void {
-      if (this.sharedAs !== '' && underWay.get(this.sharedAs) === this) underWay.delete(this.sharedAs);
+      if (this.place !== -1) underWay[this.place] = undefined;
     }
 
     #answer(bytes: Buffer, slot: number, backend: Backend): void {
@@ -144,6 +147,7 @@ export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: 
     }
 
     #goOn(): void {
+      this.#settle();
       void forward(this.call, this.route, this.context).then(this.onReply);
     }
   }
@@ -153,19 +157,39 @@ export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: 
     const { params } = call;
     if (!route.method.shared || (params !== undefined && params.length > SHARED_PARAMS_BYTES_MAX))
       return one.start();
-    const name = `${route.name}\n${context.acceptEncoding}\n${params === undefined ? '' : latin1(params)}`;
-    const leader = underWay.get(name);
-    if (leader !== undefined && one.startedMs - leader.startedMs <= SHARED_MS) {
+    const place = hashOf(params ?? NOTHING, route.seed) & (SHARED_PLACES - 1);
+    const leader = underWay[place];
+    if (leader === undefined) {
+      one.place = place;
+      underWay[place] = one;
+      return one.start();
+    }
+    if (one.startedMs - leader.startedMs <= SHARED_MS && isSameRead(one, leader)) {
       // What this caller, or any other, has been shown of the node before it joined.
       const tip = leader.backend?.view.tip ?? NO_TIP;
       if (one.wish.commitment !== undefined) one.slotMin = Math.max(one.slotMin, tip[one.wish.commitment]);
       (leader.followers ??= []).push(one);
       return;
     }
-    one.sharedAs = name;
-    underWay.set(name, one);
     one.start();
   };
+}
+
+type Read = Readonly<{ call: Call; route: ForwardRoute; context: Asking }>;
+
+function isSameRead(a: Read, b: Read): boolean {
+  if (a.route !== b.route || a.context.acceptEncoding !== b.context.acceptEncoding) return false;
+  const [one, other] = [a.call.params ?? NOTHING, b.call.params ?? NOTHING];
+  return one.length === other.length && isAt(one, 0, other);
+}
+
+const NOTHING = new Uint8Array();
+
+/** FNV-1a, 32 bits, from the hash of what stands before the bytes. */
+function hashOf(bytes: Uint8Array, seed: number): number {
+  let hash = seed;
+  for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ (bytes[i] ?? 0), 0x01000193);
+  return hash;
 }
 
 const NO_TIP = { processed: 0, confirmed: 0, finalized: 0 };
@@ -257,8 +281,4 @@ function numberAt(bytes: Uint8Array, at: number): number {
 function isAt(bytes: Uint8Array, at: number, text: Uint8Array): boolean {
   for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text[i]) return false;
   return true;
-}
-
-function latin1(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
 }
