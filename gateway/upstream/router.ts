@@ -1,12 +1,14 @@
 import { PROFILES } from '../../shared/config/profiles.ts';
 import { DECLARED_UNKNOWN, isSubscription, type Method, METHODS } from '../methods/table.ts';
-import type { Backend } from './backend.ts';
+import { type Backend, numberOf } from './backend.ts';
 
 export type ForwardRoute = Readonly<{
   kind: 'forward';
   name: string;
   /** `,"method":"NAME"` in bytes, as it stands in a request. */
   member: Buffer;
+  /** A number of its own, for hashes. */
+  seed: number;
   method: Method;
   backends: readonly Backend[];
 }>;
@@ -44,6 +46,7 @@ function routeFrom(name: string, method: Method, all: readonly Backend[]): Route
     kind: 'forward',
     name,
     member: Buffer.from(`,"method":${JSON.stringify(name)}`),
+    seed: numberOf(name),
     method,
     backends,
   };
