@@ -79,8 +79,10 @@ export function createAnswer({
       return refuseCaller(request, caller, { kind: 'malformed', code: -32600, reason }, envelope);
     }
 
-    const elements = envelope.kind === 'single' ? [envelope.element] : envelope.elements;
-    const planned = elements.map((element) => planCall(element, routeOf, prices));
+    const planned =
+      envelope.kind === 'single'
+        ? [planCall(envelope.element, routeOf, prices)]
+        : envelope.elements.map((element) => planCall(element, routeOf, prices));
     if (planned.some(isScan) && !permits.hasRoom(caller.accountId, plan.scans))
       return refuseCaller(request, caller, { kind: 'over-scans', max: plan.scans }, envelope);
 

@@ -16,7 +16,7 @@ import {
   refundsOf,
   type Send,
 } from './planned-call.ts';
-import { rateFields, refuse } from './refusal.ts';
+import { rateFields, rateLeft, ratePolicy, refuse } from './refusal.ts';
 
 /** Answers an admitted request: one element as it comes, or a batch spliced in order. */
 export type Respond = (admitted: Admitted) => Response | Promise<Response>;
@@ -129,7 +129,8 @@ function fieldsOf({ request, credits, charge }: Admitted, encoding?: Begun['enco
   const fields: Fields = {
     'content-type': JSON_TYPE,
     'x-credits-cost': String(credits),
-    ...rateFields(charge.rate),
+    ratelimit: rateLeft(charge.rate),
+    'ratelimit-policy': ratePolicy(charge.rate),
   };
   if (charge.creditsLeft !== undefined) fields['x-credits-left'] = String(charge.creditsLeft);
   if (request.headers.has('origin')) Object.assign(fields, corsFields(request.headers));

@@ -17,37 +17,60 @@ const NONE: Wish = { commitment: undefined, slotMin: 0 };
 const FINALIZED: Wish = { commitment: 'finalized', slotMin: 0 };
 const PROCESSED: Wish = { commitment: 'processed', slotMin: 0 };
 
-/** Classes of methods that read the chain as it is now. */
-const READS_NOW: ReadonlySet<MethodClass> = new Set(['light', 'scan']);
-
 /**
  * The wish of a call, found by its words and not by parsing: it only chooses among backends, each of which reads the
  * parameters itself. Without a commitment it is `finalized`, except that `getSignatureStatuses` reads the newest bank.
+ * Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
  */
 export function wishOf({ method, params }: Call, kind: MethodClass): Wish {
   if (method === 'getSignatureStatuses') return PROCESSED;
-  const readsNow = READS_NOW.has(kind);
+  const readsNow = kind === 'light' || kind === 'scan';
   if (params === undefined || params.length > CONFIG_BYTES_MAX) return readsNow ? FINALIZED : NONE;
-  const bytes = Buffer.from(params.buffer, params.byteOffset, params.length);
-  const atSlot = bytes.indexOf('"minContextSlot"');
-  const slotMin =
-    atSlot === -1 ? 0 : Number(SLOT.exec(bytes.toString('latin1', atSlot, atSlot + 64))?.[1] ?? 0);
+  let commitmentAt = -1;
+  let slotAt = -1;
+  let isPlain = true;
+  for (let i = 0; i < params.length; i++) {
+    const c = params[i];
+    if (c === BACKSLASH) isPlain = false;
+    if (c !== QUOTE) continue;
+    if (isAt(params, i, COMMITMENT)) {
+      if (commitmentAt !== -1) isPlain = false;
+      commitmentAt = i + COMMITMENT.length;
+    } else if (slotAt === -1 && isAt(params, i, MIN_CONTEXT_SLOT)) slotAt = i + MIN_CONTEXT_SLOT.length;
+  }
+  const slotMin = slotAt === -1 ? 0 : Number(SLOT.exec(textAt(params, slotAt))?.[1] ?? 0);
   if (!readsNow) return slotMin === 0 ? NONE : { commitment: undefined, slotMin };
-  // Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
-  const at = bytes.indexOf('"commitment"');
-  if (bytes.includes(BACKSLASH) || bytes.indexOf('"commitment"', at + 1) > at)
-    return { commitment: undefined, slotMin };
-  if (at === -1) return slotMin === 0 ? FINALIZED : { commitment: 'finalized', slotMin };
-  const named = NAME.exec(bytes.toString('latin1', at, at + 64))?.[1];
+  if (!isPlain) return { commitment: undefined, slotMin };
+  if (commitmentAt === -1) return slotMin === 0 ? FINALIZED : { commitment: 'finalized', slotMin };
+  if (slotMin === 0)
+    for (const [text, wish] of PLAIN_WISHES) if (isAt(params, commitmentAt, text)) return wish;
+  const named = NAME.exec(textAt(params, commitmentAt))?.[1];
   return { commitment: COMMITMENTS.find((commitment) => commitment === named), slotMin };
 }
 
+function isAt(bytes: Uint8Array, at: number, text: Buffer): boolean {
+  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text[i]) return false;
+  return true;
+}
+
+function textAt(bytes: Uint8Array, at: number): string {
+  return Buffer.from(bytes.subarray(at, at + 64)).toString('latin1');
+}
+
+const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const COMMITMENT = Buffer.from('"commitment"');
+const MIN_CONTEXT_SLOT = Buffer.from('"minContextSlot"');
+
+/** As nearly all callers write it. */
+const PLAIN_WISHES = COMMITMENTS.map(
+  (commitment) => [Buffer.from(`:"${commitment}"`), { commitment, slotMin: 0 }] as const,
+);
 
 /** Longer parameters are lists and transactions; nobody looks through megabytes for a hint. */
 const CONFIG_BYTES_MAX = 65_536;
-const SLOT = /^"minContextSlot"\s*:\s*(\d{1,15})/;
-const NAME = /^"commitment"\s*:\s*"(\w+)"/;
+const SLOT = /^\s*:\s*(\d{1,15})/;
+const NAME = /^\s*:\s*"(\w+)"/;
 
 /** The highest slot that each account has been shown, by commitment, so that it is never shown an older chain. */
 type Seen = Readonly<{

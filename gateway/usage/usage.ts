@@ -38,7 +38,9 @@ export class RequestUsage implements Bill {
   readonly #hour: number;
   readonly #caller: Caller;
   readonly #items: readonly Item[];
-  readonly #found: (Cell | undefined)[] = [];
+  /** The cell of the first element, and those of the others. */
+  #first: Cell | undefined;
+  #others: (Cell | undefined)[] | undefined;
   #failed: Set<number> | undefined;
   #counted: 'not' | 'counted' | 'with-journal' = 'not';
 
@@ -121,13 +123,12 @@ export class RequestUsage implements Bill {
   }
 
   #cell(place: number): Cell {
-    const found = this.#found[place];
+    const found = place === 0 ? this.#first : this.#others?.[place];
     if (found !== undefined && !found.isGone) return found;
-    return (this.#found[place] = this.#cells.of(
-      this.#hour,
-      this.#caller,
-      this.#items[place]?.label ?? NO_METHOD,
-    ));
+    const cell = this.#cells.of(this.#hour, this.#caller, this.#items[place]?.label ?? NO_METHOD);
+    if (place === 0) this.#first = cell;
+    else (this.#others ??= [])[place] = cell;
+    return cell;
   }
 }
 
