@@ -156,28 +156,33 @@ class FirstByteTimes extends Histogram<'class'> {
     times.buckets[i] = (times.buckets[i] ?? 0) + 1;
   }
 
-  /** Gives what prom-client's own histogram gives: buckets that hold all below them, the sum and the count. */
-  override async get(): ReturnType<Histogram<'class'>['get']> {
-    const { values: _, ...shape } = await super.get();
+  /**
+   * What prom-client's own histogram gives its registry for the text, and its `get` for the values: buckets that hold
+   * all below them, the sum and the count.
+   */
+  getForPromString() {
     const values = [...this.#times].flatMap(([kind, { sum, buckets }]) => {
+      const sharedLabels = { class: kind };
       let count = 0;
       const cumulative = [...buckets].map((inBucket, i) => {
         count += inBucket;
-        const labels = { le: BOUNDS[i] ?? '+Inf', class: kind };
-        return { labels, value: count, metricName: `${FIRST_BYTE}_bucket` };
+        const labels = { le: BOUNDS[i] ?? '+Inf' };
+        return { labels, sharedLabels, value: count, metricName: `${FIRST_BYTE.name}_bucket` };
       });
-      const own = { labels: { class: kind } };
       return [
         ...cumulative,
-        { ...own, value: sum, metricName: `${FIRST_BYTE}_sum` },
-        { ...own, value: count, metricName: `${FIRST_BYTE}_count` },
+        { labels: {}, sharedLabels, value: sum, metricName: `${FIRST_BYTE.name}_sum` },
+        { labels: {}, sharedLabels, value: count, metricName: `${FIRST_BYTE.name}_count` },
       ];
     });
-    return { ...shape, values };
+    return Promise.resolve({ ...FIRST_BYTE, type: 'histogram', aggregator: 'sum', values });
   }
 }
 
-const FIRST_BYTE = 'sluice_gateway_first_byte_seconds';
+const FIRST_BYTE = {
+  name: 'sluice_gateway_first_byte_seconds',
+  help: 'Time from a call being let in to its backend beginning an answer, by class of method.',
+};
 
 export function createMetrics(backends: readonly Backend[]): Metrics {
   const registry = new Registry();
@@ -207,8 +212,7 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
     registers,
   });
   const firstByte = new FirstByteTimes({
-    name: FIRST_BYTE,
-    help: 'Time from a call being let in to its backend beginning an answer, by class of method.',
+    ...FIRST_BYTE,
     labelNames: ['class'],
     buckets: BOUNDS,
     registers,
