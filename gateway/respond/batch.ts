@@ -189,10 +189,11 @@ export function spliceBatch(
 
   /** Gathers the answer whose turn it is, and then the next ones. */
   function turn(): void {
+    if (abort.signal.aborted) return stream();
     if (next === starts.length) return finish();
     void line.turn(next).then((part) => {
       if (gathered.signal.aborted) return;
-      if (abort.signal.aborted || part.kind === 'stream' || bytes > GATHERED_BYTES_MAX) return stream();
+      if (part.kind === 'stream' || bytes > GATHERED_BYTES_MAX) return stream();
       pieces.push(next === 0 ? OPEN : COMMA, part.bytes);
       bytes += part.bytes.length;
       if (part.onSent !== undefined) sent.push(part.onSent);
