@@ -75,7 +75,7 @@ export type Admitted = Readonly<{
   plan: Plan;
   credits: number;
   charge: Extract<Charge, { kind: 'charged' }>;
-  usage: RequestUsage;
+  usage: Pick<RequestUsage, 'answered' | 'bytes' | 'error' | 'refund'>;
 }>;
 
 /** Gives the price of the call at a place back to the account, and takes it out of its usage; once, however often it is called. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { backendOf } from './of.ts';
+import { permitAt } from '../../../gateway/upstream/backend.ts';
 
 test('a fresh backend is not failing, even when the clock has just begun', () => {
   expect(backendOf().isFailing(createVirtualClock(0).clock)).toBe(false);
@@ -8,7 +9,7 @@ test('a fresh backend is not failing, even when the clock has just begun', () =>
 
 test('a backend has room for as many calls as its config says, until one leaves', () => {
   const tight = backendOf({ name: 'tight', connectionsMax: 2 });
-  const leave = tight.enter();
+  const { leave } = permitAt(tight);
   expect(tight.hasRoom).toBe(true);
   tight.enter();
   expect([tight.inFlight, tight.hasRoom]).toEqual([2, false]);

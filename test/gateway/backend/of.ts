@@ -1,6 +1,8 @@
+import type { Direct } from '../../../gateway/upstream/direct.ts';
 import {
   createAttempt,
   createForward,
+  type Forward,
   type ForwardEvents,
   type OnCut,
 } from '../../../gateway/upstream/forward.ts';
@@ -8,8 +10,7 @@ import { Backend, numberOf, preference } from '../../../gateway/upstream/backend
 import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
 import { historyGap } from '../../../gateway/history/tiers.ts';
 import { createPool, createRetryBudget } from '../../../gateway/upstream/selection.ts';
-import { type Method, METHODS } from '../../../gateway/methods/table.ts';
-import type { Route } from '../../../gateway/upstream/router.ts';
+import { createRouter, type ForwardRoute } from '../../../gateway/upstream/router.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
 import { LANES_BY_DEFAULT } from '../../../shared/config/profiles.ts';
@@ -75,8 +76,13 @@ export const ACCOUNT_ABC =
   }) ?? 0;
 
 /** The route of a known method to the given backends. */
-export function routeTo(backends: readonly Backend[], name = 'getSlot'): Extract<Route, { kind: 'forward' }> {
-  const method: Method | undefined = METHODS.get(name);
-  if (method === undefined) throw new Error(`no method ${name}`);
-  return { kind: 'forward', name, method, backends };
+export function routeTo(backends: readonly Backend[], name = 'getSlot'): ForwardRoute {
+  const route = createRouter([backendOf({ methods: [name] })])(name);
+  if (route.kind !== 'forward') throw new Error(route.reason);
+  return { ...route, backends };
+}
+
+/** A straight way that leaves every call to `forward`. */
+export function directBy(forward: Forward): Direct {
+  return (call, route, context, onReply) => void forward(call, route, context).then(onReply);
 }

@@ -1,14 +1,13 @@
 import { expect, test } from 'bun:test';
-import { type Backend, type Place, placeAt } from '../../../gateway/upstream/backend.ts';
+import { type Backend, permitAt, placeAt } from '../../../gateway/upstream/backend.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { backendOf } from './of.ts';
 
 const never = new AbortController().signal;
 const full = (name: string) => {
-  const backend = backendOf({ name, connectionsMax: 1 });
-  return { backend, leave: backend.enter() };
+  return permitAt(backendOf({ name, connectionsMax: 1 }));
 };
-const namesOf = (place: Place | undefined) =>
+const namesOf = (place: Awaited<ReturnType<typeof placeAt>>) =>
   place && [place.backend, ...place.others].map(({ config }) => config.name);
 
 function asking(clock = createVirtualClock().clock) {

@@ -25,10 +25,10 @@ test('a call tells that it waits for a place, and that it waits no longer, befor
     );
   await send();
   expect(told).toEqual(['over']);
-  const leave = backend.enter();
+  backend.enter();
   const waiting = send();
   expect(told).toEqual(['over', 'waits']);
-  leave();
+  backend.leave();
   await waiting;
   expect(told).toEqual(['over', 'waits', 'has its place, 1 sent', 'over']);
 });

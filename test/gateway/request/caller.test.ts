@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createFailedKeys, createIdentifyCaller } from '../../../gateway/request/auth.ts';
+import { createAuth, createFailedKeys } from '../../../gateway/request/auth.ts';
 import type { Carried } from '../../../shared/keys/carrier.ts';
 import type { Identifier, Identity } from '../../../shared/keys/identify.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -25,7 +25,7 @@ function callers() {
     },
   };
   const { clock, advance } = createVirtualClock();
-  const identifyCaller = createIdentifyCaller(keys, createFailedKeys(clock));
+  const { identify } = createAuth(keys, createFailedKeys(clock));
   const looks: string[] = [];
   const from = (address: string | null) => ({
     requestIP: () => (looks.push(String(address)), address === null ? null : { address }),
@@ -34,7 +34,7 @@ function callers() {
     asked,
     looks,
     advance,
-    ask: (carried: Carried, address: string | null = 'a') => identifyCaller(carried, request, from(address)),
+    ask: (carried: Carried, address: string | null = 'a') => identify(carried, request, from(address)),
   };
 }
 

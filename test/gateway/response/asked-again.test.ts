@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test';
 import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { createScanPermits } from '../../../gateway/limits/scan-permits.ts';
-import { priceOf } from '../../../gateway/limits/price.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
-import { createRespond, workFor } from '../../../gateway/respond/respond.ts';
+import { createSend, planCall } from '../../../gateway/respond/planned-call.ts';
+import { createRespond } from '../../../gateway/respond/respond.ts';
 import { createRouter } from '../../../gateway/upstream/router.ts';
-import { backendOf } from '../backend/of.ts';
+import { backendOf, directBy } from '../backend/of.ts';
 import { callerOf, LIMITED } from '../usage/started.ts';
 
 const BODY =
@@ -34,31 +34,30 @@ async function withAgain(again: Reply) {
     return whole('7');
   };
   const respond = createRespond({
-    forward,
+    send: createSend(directBy(forward), forward, createScanPermits()),
     charging: {
       charge: () => ({ kind: 'credits-unavailable' }),
       refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`),
       sweep: () => undefined,
     },
-    permits: createScanPermits(),
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),
     onOutcome: () => undefined,
     beat: (signal) =>
       new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),
   });
-  const envelope = readEnvelope(new TextEncoder().encode(BODY), 10);
+  const envelope = readEnvelope(Buffer.from(BODY), 10);
   if (envelope.kind !== 'batch') throw new Error(envelope.kind);
   const routeOf = createRouter([backendOf()]);
-  const works = envelope.elements.map((one) => workFor(one, routeOf, { default: 1, methods: new Map() }));
+  const planned = envelope.elements.map((one) => planCall(one, routeOf, { default: 1, methods: new Map() }));
   const response = await respond({
     request: new Request('http://gateway/', { method: 'POST' }),
     envelope,
-    works,
+    planned,
     caller: callerOf(1),
     plan: LIMITED,
-    price: priceOf(works),
+    credits: 2,
     charge: { kind: 'charged', rate: { plan: LIMITED, tokens: 1 }, creditsLeft: 5 },
-    tally: { answered: tell('timed'), bytes: () => undefined, error: tell('error'), refund: tell('refund') },
+    usage: { answered: tell('timed'), bytes: () => undefined, error: tell('error'), refund: tell('refund') },
   });
   return { text: await response.text(), told };
 }

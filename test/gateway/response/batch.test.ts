@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type Part, type Start, streamBatch } from '../../../gateway/respond/batch.ts';
+import { type Part, type Start, spliceBatch } from '../../../gateway/respond/batch.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { streamBodyOf } from '../stream-body.ts';
 
@@ -42,14 +42,14 @@ function gated(count: number) {
   return { starts, launched, begin: (i: number, part: Part) => slots[i]?.resolve(part) };
 }
 
-/** The batch as a stream; nobody asks where it was cut. */
+/** The batch's body, before its first beat. */
 const batchOf = (
   starts: readonly Start[],
   abort: AbortController,
   onCut: (place: number) => void = () => undefined,
-) => streamBatch(starts, abort, onCut, createVirtualClock().clock.sleep.bind(undefined, 1_000));
+) => spliceBatch(starts, abort, onCut, createVirtualClock().clock.sleep.bind(undefined, 1_000));
 
-const read = (stream: ReadableStream) => new Response(stream).text();
+const read = async (body: ReturnType<typeof spliceBatch>) => new Response(await body).text();
 const settled = () => new Promise(setImmediate);
 
 describe('a batch', () => {
@@ -147,9 +147,11 @@ describe('a batch that is cut', () => {
     const abort = new AbortController();
     const { starts, begin } = gated(3);
     const breaking = pushed();
-    const reader = batchOf(starts, abort).getReader();
     begin(0, bytes('0'));
     begin(1, breaking.part);
+    const body = await batchOf(starts, abort);
+    if (!(body instanceof ReadableStream)) throw new Error('it is no stream');
+    const reader = body.getReader();
     const text: string[] = [];
     const reading = (async () => {
       for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
@@ -176,7 +178,8 @@ describe('a batch that is cut', () => {
       hostname: '127.0.0.1',
       port: 0,
       reusePort: false,
-      fetch: () => new Response(batchOf([async () => bytes('0'), async () => breaking.part], abort)),
+      fetch: async () =>
+        new Response(await batchOf([async () => bytes('0'), async () => breaking.part], abort)),
       development: false,
     });
     const reader = (await fetch(server.url)).body?.getReader();
@@ -205,7 +208,7 @@ describe('a batch that is cut', () => {
       port: 0,
       reusePort: false,
       development: false,
-      fetch: () => new Response(batchOf(starts, abort)),
+      fetch: async () => new Response(await batchOf(starts, abort)),
     });
     begin(0, bytes('0'));
     begin(1, slow.part);
@@ -220,7 +223,7 @@ describe('a batch that is cut', () => {
   });
 });
 
-test('a batch that waits for an answer gives a sign of life, which is white space between its elements', async () => {
+test('a batch that waits for an answer gives signs of life: what has come, and white space between its elements', async () => {
   const { starts, begin } = gated(2);
   const beats: PromiseWithResolvers<void>[] = [];
   const beat = () => {
@@ -228,7 +231,7 @@ test('a batch that waits for an answer gives a sign of life, which is white spac
     beats.push(next);
     return next.promise;
   };
-  const stream = streamBatch(
+  const body = spliceBatch(
     starts,
     new AbortController(),
     () => undefined,
@@ -238,7 +241,7 @@ test('a batch that waits for an answer gives a sign of life, which is white spac
       return next;
     },
   );
-  const text = read(stream);
+  const text = read(body);
   await settled();
   for (let i = 0; i < 3; i++) {
     beats.at(-1)?.resolve();
@@ -247,6 +250,6 @@ test('a batch that waits for an answer gives a sign of life, which is white spac
   begin(0, bytes('{"id":0}'));
   begin(1, bytes('{"id":1}'));
   const whole = await text;
-  expect(whole).toBe('[   {"id":0},{"id":1}]');
+  expect(whole).toBe('[  {"id":0},{"id":1}]');
   expect(JSON.parse(whole)).toEqual([{ id: 0 }, { id: 1 }]);
 });

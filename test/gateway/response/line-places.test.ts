@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { type OnWait, type Part, type Start, streamBatch } from '../../../gateway/respond/batch.ts';
+import { type OnWait, type Part, type Start, spliceBatch } from '../../../gateway/respond/batch.ts';
 
 /** What a call holds one after the other: places at backends, each until it has answered; the last one while its answer is read. */
 type CallPlan = Readonly<{ permit: boolean; backends: readonly number[]; turns: number; large: boolean }>;
@@ -87,8 +87,10 @@ test('batches of any calls end, however few places and permits they share, and a
         };
         const never = (signal: AbortSignal) =>
           new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
-        const answers = batches.map((plans) =>
-          new Response(streamBatch(plans.map(startOf), new AbortController(), () => undefined, never)).text(),
+        const answers = batches.map(async (plans) =>
+          new Response(
+            await spliceBatch(plans.map(startOf), new AbortController(), () => undefined, never),
+          ).text(),
         );
         const ended = await Promise.race([Promise.all(answers), turns(TURNS_MAX).then(() => 'stuck')]);
         expect(ended).toEqual(batches.map((plans) => `[${[...plans.keys()].join()}]`));

@@ -1,19 +1,19 @@
 import { expect, test } from 'bun:test';
-import { refundsOf } from '../../../gateway/respond/respond.ts';
+import { refundsOf } from '../../../gateway/respond/planned-call.ts';
 import { callerOf, LIMITED, startUsage } from '../usage/started.ts';
 
 test("D2 a call's price goes back to its account and out of its usage together, and once only", async () => {
   using started = startUsage();
   const { charging, journal, usage, spent, rows } = started;
-  const { tally, charge } = started.charge(LIMITED, 'getSlot', 'getBalance');
+  const { counted, charge } = started.charge(LIMITED, 'getSlot', 'getBalance');
   started.endTurn();
   expect((await charge).kind).toBe('charged');
-  const works = [{ kind: 'answered', bytes: new Uint8Array(), credits: 1 } as const];
+  const planned = { kind: 'answered', bytes: new Uint8Array(), credits: 1, label: 'getSlot' } as const;
   const refund = refundsOf(charging, {
-    works: [...works, ...works],
+    planned: [planned, planned],
     caller: callerOf(1),
     plan: LIMITED,
-    tally,
+    usage: counted,
   });
   for (let times = 0; times < 3; times++) refund(1);
   journal.flush();

@@ -3,7 +3,7 @@ import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { type Refusal, refuse } from '../../../gateway/respond/refusal.ts';
 
 const RATE = { plan: { rps: 5, burst: 10, credits: undefined, batchMax: 1, scans: 1 }, tokens: -90 };
-const envelopeOf = (text: string) => readEnvelope(new TextEncoder().encode(text), 100);
+const envelopeOf = (text: string) => readEnvelope(Buffer.from(text), 100);
 const CALL = envelopeOf('{"jsonrpc":"2.0","id":18446744073709551615,"method":"getSlot"}');
 
 /** Every row of DESIGN 3.2 that is a refusal: status, code, message, and the headers beside the content type. */

@@ -4,10 +4,11 @@ import type { Charging } from '../../../gateway/limits/charge.ts';
 import { createScanPermits } from '../../../gateway/limits/scan-permits.ts';
 import { priceOf } from '../../../gateway/limits/price.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
-import { createRespond, workFor } from '../../../gateway/respond/respond.ts';
+import { createSend, planCall } from '../../../gateway/respond/planned-call.ts';
+import { createRespond } from '../../../gateway/respond/respond.ts';
 import { createRouter } from '../../../gateway/upstream/router.ts';
 import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
-import { backendOf } from '../backend/of.ts';
+import { backendOf, directBy } from '../backend/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 const PLAN = { rps: 5, burst: 10, credits: 100, batchMax: 100, scans: 1 };
@@ -40,7 +41,7 @@ async function answered(
   const [sent, refunds, calls]: [Sent[], number[], string[]] = [[], [], []];
   const [rate, outcomes]: [number[], string[]] = [[], []];
   const counted: string[] = [];
-  const tally = {
+  const usage = {
     answered: (place: number) => void counted.push(`${place}: answered`),
     bytes: (place: number, bytes: number) => void counted.push(`${place}: ${bytes} bytes`),
     error: (place: number) => void counted.push(`${place}: error`),
@@ -60,19 +61,17 @@ async function answered(
     sweep: () => undefined,
   };
   const respond = createRespond({
-    forward,
+    send: createSend(directBy(forward), forward, createScanPermits()),
     charging,
-    permits: createScanPermits(),
     onCall: (method, outcome) => void calls.push(`${method}: ${outcome}`),
     onOutcome: (outcome) => void outcomes.push(outcome),
     beat: (signal) => createVirtualClock().clock.sleep(1, signal),
   });
-  const envelope = readEnvelope(new TextEncoder().encode(body), 100);
+  const envelope = readEnvelope(Buffer.from(body), 100);
   if (envelope.kind === 'malformed') throw new Error(envelope.reason);
   const elements = envelope.kind === 'single' ? [envelope.element] : envelope.elements;
   const routeOf = createRouter([backendOf()]);
-  const works = elements.map((element) => workFor(element, routeOf, PRICES));
-  const price = priceOf(works);
+  const planned = elements.map((element) => planCall(element, routeOf, PRICES));
   const request = new Request('http://gateway/', {
     method: 'POST',
     headers,
@@ -86,12 +85,12 @@ async function answered(
   const response = await respond({
     request,
     envelope,
-    works,
+    planned,
     caller: CALLER,
     plan: PLAN,
-    price,
+    credits: priceOf(planned).credits,
     charge,
-    tally,
+    usage,
   });
   // A batch whose caller has left breaks off; nobody reads it then.
   const text = await response.text().catch((error: Error) => error.name);

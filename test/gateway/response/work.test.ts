@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import type { Element } from '../../../gateway/request/envelope.ts';
-import { workFor } from '../../../gateway/respond/respond.ts';
+import { planCall } from '../../../gateway/respond/planned-call.ts';
 import { createRouter } from '../../../gateway/upstream/router.ts';
 import { backendOf } from '../backend/of.ts';
 
@@ -9,14 +9,14 @@ const call = (method: string): Element => ({ kind: 'call', id: bytesOf('"a"'), m
 const PRICES = { default: 3, methods: new Map([['getSlot', 7]]) };
 const routeOf = createRouter([backendOf({ lanes: ['state'] })]);
 
-function workOf(element: Element) {
-  const work = workFor(element, routeOf, PRICES);
-  return work.kind === 'answered' ? new TextDecoder().decode(work.bytes) : work.kind;
+function planOf(element: Element) {
+  const planned = planCall(element, routeOf, PRICES);
+  return planned.kind === 'answered' ? new TextDecoder().decode(planned.bytes) : planned.kind;
 }
 
 test('a call of a served method is forwarded as it is', () => {
   const element = call('getSlot');
-  expect(workFor(element, routeOf, PRICES)).toMatchObject({
+  expect(planCall(element, routeOf, PRICES)).toMatchObject({
     kind: 'forward',
     call: element,
     route: { name: 'getSlot' },
@@ -25,11 +25,11 @@ test('a call of a served method is forwarded as it is', () => {
 });
 
 test('a notification is neither sent nor answered, whatever its method', () => {
-  expect(workOf({ kind: 'notification' })).toBe('silent');
+  expect(planOf({ kind: 'notification' })).toBe('notification');
 });
 
 test('an invalid element is answered with its reason under its id', () => {
-  expect(workOf({ kind: 'invalid', id: bytesOf('7'), reason: 'Invalid request: not an object' })).toBe(
+  expect(planOf({ kind: 'invalid', id: bytesOf('7'), reason: 'Invalid request: not an object' })).toBe(
     '{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: not an object"},"id":7}',
   );
 });
@@ -39,7 +39,7 @@ test.each([
   ['getBlock', 'Method not found'],
   ['slotSubscribe', 'Method not found: subscriptions need WebSocket, which this endpoint does not offer'],
 ])('%s, which nobody serves, is answered -32601 under its id', (method, message) => {
-  expect(workOf(call(method))).toBe(
+  expect(planOf(call(method))).toBe(
     `{"jsonrpc":"2.0","error":{"code":-32601,"message":"${message}"},"id":"a"}`,
   );
 });
@@ -48,7 +48,7 @@ test('another name of a method costs what the method does, unless it has a price
   const routeOf = createRouter([backendOf({ lanes: ['assets'], profile: 'das' })]);
   const priced = (prices: Record<string, number>) => {
     const call = { kind: 'call', id: new Uint8Array(), method: 'get_asset', params: undefined } as const;
-    return workFor(call, routeOf, { default: 1, methods: new Map(Object.entries(prices)) }).credits;
+    return planCall(call, routeOf, { default: 1, methods: new Map(Object.entries(prices)) }).credits;
   };
   expect([priced({ getAsset: 10 }), priced({ getAsset: 10, get_asset: 3 }), priced({})]).toEqual([10, 3, 1]);
 });

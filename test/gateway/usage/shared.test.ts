@@ -4,7 +4,7 @@ import type { Leases } from '../../../gateway/lease/leases.ts';
 import type { Pump } from '../../../gateway/lease/pump.ts';
 import { createSharedCharging } from '../../../gateway/lease/shared-charging.ts';
 import type { Price } from '../../../gateway/limits/price.ts';
-import { CALLER, callOf, LIMITED, rowOf, startUsage } from './started.ts';
+import { CALLER, LIMITED, rowOf, startUsage } from './started.ts';
 
 /** Charges of an account that many processes charge, whose leases always suffice. */
 function startShared() {
@@ -34,24 +34,24 @@ function startShared() {
     ...usage,
     charging,
     charge() {
-      const tally = usage.usage.tally(CALLER, [callOf('getSlot')], [{ credits: 3 }]);
-      const price: Price = { calls: 1, credits: 3, bill: tally };
+      const counted = usage.usage.begin(CALLER, [{ label: 'getSlot', credits: 3 }]);
+      const price: Price = { calls: 1, credits: 3, bill: counted };
       const charge = charging.charge(CALLER, LIMITED, price);
       usage.endTurn();
-      return { tally, charge };
+      return { counted, charge };
     },
   };
 }
 
 test('charges from leases are counted with the journal, and once', async () => {
   using usage = startShared();
-  const { tally, charge } = usage.charge();
+  const { counted, charge } = usage.charge();
   expect([(await charge).kind, usage.spent()]).toEqual(['charged', 3]);
-  tally.admit();
+  counted.admit();
   usage.usage.flush();
   expect(usage.rows()).toEqual([rowOf('getSlot', { calls: 1, credits: 3, charged: 3 })]);
   usage.charging.refund(CALLER, LIMITED, { calls: 0, credits: 3 });
-  tally.refund(0);
+  counted.refund(0);
   usage.endTurn();
   expect(usage.spent()).toBe(0);
   expect(usage.rows()).toEqual([

@@ -95,14 +95,16 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
     endTurn: () => waiting.splice(0).forEach((run) => run()),
     /** Charges calls of these methods at one credit each. */
     charge(plan: typeof LIMITED | typeof UNLIMITED, ...methods: string[]) {
-      const works = methods.map(() => ({ credits: 1 }));
-      const tally = usage.tally(CALLER, methods.map(callOf), works);
+      const counted = usage.begin(
+        CALLER,
+        methods.map((method) => ({ label: methodLabel(callOf(method)), credits: 1 })),
+      );
       const charge = charging.charge(CALLER, plan, {
         calls: methods.length,
         credits: methods.length,
-        bill: tally,
+        bill: counted,
       });
-      return { tally, charge };
+      return { counted, charge };
     },
     rows: (hour?: number) =>
       ledger
