@@ -83,7 +83,8 @@ export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: 
       const { backend, call } = this;
       this.#settle();
       if (backend === undefined) return;
-      if (!isPlainResult(body, call.id)) {
+      const idAt = plainIdAt(body, call.id);
+      if (idAt === -1) {
         const outcome: Begun = { kind: 'whole', bytes: new Uint8Array(body), encoding: undefined };
         return this.#fail(backend, outcome);
       }
@@ -95,10 +96,10 @@ export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: 
       backend.markWell();
       this.#answer(body, slot, backend);
       if (this.followers === undefined) return;
-      const shared = body.subarray(0, body.length - call.id.length - 1);
+      const [before, after] = [body.subarray(0, idAt), body.subarray(idAt + call.id.length)];
       for (const follower of this.followers) {
         if (slot < follower.slotMin) follower.start();
-        else follower.#answer(Buffer.concat([shared, follower.call.id, CLOSE]), slot, backend);
+        else follower.#answer(Buffer.concat([before, follower.call.id, after]), slot, backend);
       }
     }
 
@@ -197,7 +198,6 @@ const NO_TIP = { processed: 0, confirmed: 0, finalized: 0 };
 /** The body of a request: `{"jsonrpc":"2.0","id":ID,"method":"NAME","params":PARAMS}`. */
 const OPEN = Buffer.from('{"jsonrpc":"2.0","id":');
 const PARAMS = Buffer.from(',"params":');
-const CLOSE = Buffer.from('}');
 
 function bodyBytesOf({ id, params }: Call, { member }: ForwardRoute): number {
   return (
@@ -242,16 +242,18 @@ const CLOSE_BRACE = 0x7d;
 const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
 const ID = Buffer.from(',"id":');
 
-/** Whether a whole answer is `{"jsonrpc":"2.0","result":RESULT,"id":ID}` with this id, as nodes write it. */
-function isPlainResult(bytes: Buffer, id: Uint8Array): boolean {
-  const last = bytes.length - 1;
-  const idAt = last - id.length;
-  return (
-    bytes[last] === CLOSE_BRACE &&
+/** The index of the id in a whole answer `{"jsonrpc":"2.0","result":RESULT,"id":ID}` with this id, as nodes write it; -1 for any other. */
+function plainIdAt(bytes: Buffer, id: Uint8Array): number {
+  let end = bytes.length;
+  // Agave ends its answers with a line feed.
+  if (bytes[end - 1] === LF) end--;
+  const idAt = end - 1 - id.length;
+  const isPlain =
+    bytes[end - 1] === CLOSE_BRACE &&
     isAt(bytes, 0, RESULT) &&
     isAt(bytes, idAt, id) &&
-    isAt(bytes, idAt - ID.length, ID)
-  );
+    isAt(bytes, idAt - ID.length, ID);
+  return isPlain ? idAt : -1;
 }
 
 const CONTEXT = Buffer.from('{"context":{');
