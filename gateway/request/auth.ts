@@ -104,7 +104,7 @@ const RECENT_MAX = 16_384;
 type Known = Extract<Identity, { kind: 'known' }>;
 
 /** Identifies callers; `forgetRecent` must be called several times a second, since revocation is noticed by it. */
-export type Auth = Readonly<{ identify: IdentifyCaller; forgetRecent(): void }>;
+type Auth = Readonly<{ identify: IdentifyCaller; forgetRecent(): void }>;
 
 /**
  * Identifies as `identify`, and bars addresses that try many keys: from those, only good keys pass, and of keys that are

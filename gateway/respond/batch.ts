@@ -305,9 +305,7 @@ type Answered = {
 };
 
 /** The body of the answer to a batch; `undefined` when it has notifications alone. */
-export type AnswerBatch = (
-  admitted: Admitted,
-) => Promise<Uint8Array<ArrayBuffer> | ReadableStream> | undefined;
+type AnswerBatch = (admitted: Admitted) => Promise<Uint8Array<ArrayBuffer> | ReadableStream> | undefined;
 
 export function createBatch({ send, charging, onCall, beat }: Parts): AnswerBatch {
   return function answerBatch(admitted) {

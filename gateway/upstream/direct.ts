@@ -4,7 +4,8 @@ import { type Backend, leaveOnce } from './backend.ts';
 import { deadlineMsOf } from './failover.ts';
 import type { Asking, Forward, ForwardEvents, Reply } from './forward.ts';
 import type { Connection, ExchangeHandler, HttpReply, NoReply } from './http-connection.ts';
-import type { Begun } from './response-reader.ts';
+import { type Begun, judgeWhole } from './response-reader.ts';
+import type { Failure } from './failure.ts';
 import type { ForwardRoute } from './router.ts';
 import { type Pool, type RetryBudget, type Wish, wishOf } from './selection.ts';
 
@@ -37,7 +38,7 @@ const MESSAGE_BYTES_MAX = 65_536;
 
 export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: Parts): Direct {
   /** Reads under way that may be joined, each at the place of its hash: a map by text costs more than all the rest. */
-  const underWay = new Array<DirectCall | undefined>(SHARED_PLACES).fill(undefined);
+  const underWay = Array.from<DirectCall | undefined>({ length: SHARED_PLACES });
   const message = Buffer.allocUnsafe(MESSAGE_BYTES_MAX);
 
   /** One caller's read, and those that wait for its answer too. */
@@ -54,6 +55,7 @@ export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: 
     place = -1;
     followers: DirectCall[] | undefined;
     isWatched = false;
+    isOver = false;
 
     constructor(call: Call, route: ForwardRoute, context: Asking, onReply: OnReply) {
       this.call = call;
@@ -83,15 +85,9 @@ export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: 
       const { backend, call } = this;
       this.#settle();
       if (backend === undefined) return;
-      const idAt = plainIdAt(body, call.id);
-      if (idAt === -1) {
-        const outcome: Begun = { kind: 'whole', bytes: new Uint8Array(body), encoding: undefined };
-        return this.#fail(backend, outcome);
-      }
-      const slot = slotOf(body, this.route.name);
-      if (slot > 0 && slot < this.slotMin) {
-        return this.#fail(backend, { kind: 'whole', bytes: new Uint8Array(body), encoding: undefined });
-      }
+      const idAt = backend.config.trustsEnd === false ? -1 : plainIdAt(body, call.id);
+      const slot = idAt === -1 ? 0 : slotOf(body, this.route.name);
+      if (idAt === -1 || (slot > 0 && slot < this.slotMin)) return this.#fail(backend, judgeWhole(body));
       backend.leave();
       backend.markWell();
       this.#answer(body, slot, backend);
@@ -114,13 +110,15 @@ export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: 
       this.isWatched = true;
       const { signal } = this.context;
       const leave = () => {
-        if (this.followers === undefined) connection.destroy('cancelled');
+        // Its connection may carry another exchange by now.
+        if (!this.isOver && this.followers === undefined) connection.destroy('cancelled');
       };
       if (signal.aborted) leave();
       else signal.addEventListener('abort', leave, { once: true });
     }
 
     #settle(): void {
+      this.isOver = true;
       if (this.place !== -1) underWay[this.place] = undefined;
     }
 
@@ -137,9 +135,9 @@ export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: 
     }
 
     /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */
-    #fail(backend: Backend, outcome: HttpReply | NoReply | Begun): void {
+    #fail(backend: Backend, outcome: HttpReply | Begun | Failure): void {
       const leave = leaveOnce(backend);
-      const isStale = outcome.kind === 'no-answer' && outcome.stale;
+      const isStale = 'stale' in outcome && outcome.stale;
       if (isStale) leave();
       const first = { backend, leave, startedMs: this.startedMs, outcome };
       const reply = forward(this.call, this.route, this.context, isStale ? undefined : first);

@@ -381,6 +381,11 @@ async function readWhole(
   return held.kind === 'ended' ? wholeOf(held, encoding) : NO_OBJECT;
 }
 
+/** Judges a small body that came whole. */
+export function judgeWhole(body: Buffer): Begun | Failure {
+  return wholeOf({ end: { kind: 'complete', bytes: body.length }, bytes: new Uint8Array(body) }, undefined);
+}
+
 function wholeOf(
   { end, bytes }: Pick<Extract<Held, { kind: 'ended' }>, 'end' | 'bytes'>,
   encoding: string | undefined,
