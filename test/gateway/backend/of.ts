@@ -1,4 +1,4 @@
-import type { Direct } from '../../../gateway/upstream/direct.ts';
+import { createDirect, type Direct } from '../../../gateway/upstream/direct.ts';
 import {
   createAttempt,
   createForward,
@@ -49,19 +49,22 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     onGap: nothing,
     onUnreachable: nothing,
   });
+  const budget = createRetryBudget();
+  const onBegun = events.onBegun ?? nothing;
   const forward = createForward({
     clock,
     idleMs,
     attempt: createAttempt({ clock, idleMs, onCut }),
     pool,
-    budget: createRetryBudget(),
+    budget,
     random: () => 0.5,
     onBegun: nothing,
     onFailure: nothing,
     onRetry: nothing,
     ...events,
   });
-  return { forward, pool };
+  const direct = createDirect({ clock, idleMs, pool, budget, forward, onBegun });
+  return { forward, direct, pool };
 }
 
 function nothing(): void {
