@@ -1,7 +1,8 @@
-import { expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import type { Backend } from '../../../gateway/upstream/backend.ts';
+import { METHODS } from '../../../gateway/methods/table.ts';
 import type { Asking, Reply } from '../../../gateway/upstream/forward.ts';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../../fakes/raw-backend.ts';
 import { ACCOUNT_ABC, backendOf, forwardOf, routeTo } from '../backend/of.ts';
@@ -274,6 +275,148 @@ test('a backend whose end is not trusted is checked to the last byte of a small 
   gateway.fakes[0]?.script((exchange) => exchange.send(plain('{"jsonrpc":"2.0","result":{"a":[1,"id":1}')));
   expect(await gateway.text()).toBe(rpc('1', '1'));
   expect(gateway.failures).toEqual(['a garbage']);
+});
+
+describe('identical reads that are under way', () => {
+  test('share one attempt: each caller gets the answer under its own id, byte for byte, and its own reply', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(
+          fc.oneof(
+            fc.integer().map(String),
+            fc.string().map((text) => JSON.stringify(text)),
+          ),
+          {
+            minLength: 2,
+            maxLength: 6,
+          },
+        ),
+        fc.json(),
+        fc.constantFrom('', '\n'),
+        async (ids, value, end) => {
+          using gateway = world();
+          const exchanges = gateway.held();
+          const texts = ids.map((id, i) => gateway.text({ id, accountId: i }));
+          while (exchanges.length === 0) await Bun.sleep(1);
+          await exchanges[0]?.send(plain(`${rpc(ids[0] ?? '', at(7, value))}${end}`));
+          expect(await Promise.all(texts)).toEqual(ids.map((id) => `${rpc(id, at(7, value))}${end}`));
+          expect([gateway.fakes[0]?.calls(), gateway.begun.length, gateway.inFlight()]).toEqual([
+            1,
+            ids.length,
+            [0],
+          ]);
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  test('are answered although the first caller left', async () => {
+    using gateway = world();
+    const exchanges = gateway.held();
+    const caller = new AbortController();
+    const leader = gateway.call({ signal: caller.signal });
+    const follower = gateway.text({ id: '2' });
+    await arrived();
+    gateway.tick();
+    caller.abort();
+    gateway.tick();
+    await exchanges[0]?.send(plain(rpc('1', at(7))));
+    expect(await follower).toBe(rpc('2', at(7)));
+    await leader;
+    expect([gateway.fakes[0]?.calls(), gateway.inFlight()]).toEqual([1, [0]]);
+  });
+
+  test.each<[string, (exchange: RawExchange) => unknown]>([
+    ['breaks off', ({ reset }) => reset()],
+    ['is an error', ({ send }) => send(plain(ERROR))],
+    ['is chunked', ({ send }) => send(`${CHUNKED}${chunk(rpc('1', '"first"'))}0\r\n\r\n`)],
+    ['is no JSON', ({ send }) => send(plain('<html>'))],
+  ])('go each their own way when the attempt %s', async (_, script) => {
+    using gateway = world(2);
+    const exchanges = gateway.held();
+    const texts = ['1', '2', '3'].map((id) => gateway.text({ id }));
+    await arrived();
+    expect(exchanges.length).toBe(1);
+    gateway.fakes[0]?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), '"own"'))));
+    const [first] = exchanges;
+    if (first !== undefined) await script(first);
+    const [, second, third] = await Promise.all(texts);
+    expect(second).toMatch(/^\{"jsonrpc":"2.0","result":("own"|1),"id":2\}$/);
+    expect(third).toMatch(/^\{"jsonrpc":"2.0","result":("own"|1),"id":3\}$/);
+    expect(gateway.inFlight()).toEqual([0, 0]);
+  });
+
+  test('give no caller an older slot than it has been shown: it asks for itself', async () => {
+    using gateway = world();
+    const exchanges = gateway.held();
+    const leader = gateway.text();
+    await arrived();
+    // Meanwhile another read has shown slot 101 of the same node.
+    const [backend] = gateway.backends;
+    if (backend === undefined) throw new Error('there is one');
+    gateway.pool.learn(backend, { commitment: 'finalized', slotMin: 0 }, 2, 101);
+    const follower = gateway.text({ id: '2', accountId: 2 });
+    gateway.fakes[0]?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), at(102)))));
+    await exchanges[0]?.send(plain(rpc('1', at(100))));
+    expect(await Promise.all([leader, follower])).toEqual([rpc('1', at(100)), rpc('2', at(102))]);
+    expect(gateway.fakes[0]?.calls()).toBe(2);
+  });
+
+  test('are joined only within 100 ms, so that an answer is no older than that', async () => {
+    using gateway = world();
+    const exchanges = gateway.held();
+    const texts = [gateway.text()];
+    gateway.advance(100);
+    texts.push(gateway.text());
+    gateway.advance(1);
+    texts.push(gateway.text());
+    await arrived();
+    expect(exchanges.length).toBe(2);
+    for (const exchange of exchanges) await exchange.send(plain(rpc('1', at(7))));
+    await Promise.all(texts);
+  });
+
+  test.each<[string, Told, Told]>([
+    ['other parameters', { params: '["x"]' }, { params: '["y"]' }],
+    ['parameters in other words', { params: '["x"]' }, { params: '[ "x"]' }],
+    [
+      'another commitment',
+      { params: '["x",{"commitment":"processed"}]' },
+      { params: '["x",{"commitment":"confirmed"}]' },
+    ],
+    ['another method', { method: 'getAccountInfo' }, { method: 'getBalance' }],
+    ['another encoding', { acceptEncoding: 'identity' }, { acceptEncoding: 'gzip' }],
+    ...[
+      'simulateTransaction',
+      'getFeeForMessage',
+      'getRecentPrioritizationFees',
+      'isBlockhashValid',
+      'getEpochInfo',
+    ].map((method): [string, Told, Told] => [method, { method }, { method }]),
+    ['parameters above 1 KB', { params: `["${'x'.repeat(1_100)}"]` }, { params: `["${'x'.repeat(1_100)}"]` }],
+  ])('are not those with %s', async (_, one, other) => {
+    using gateway = world();
+    const exchanges = gateway.held();
+    const both = [gateway.call(one), gateway.call(other)];
+    await arrived();
+    expect(exchanges.length).toBe(2);
+    for (const exchange of exchanges) await exchange.send(plain(rpc('1', at(7))));
+    await Promise.all(both);
+  });
+
+  test('are never sends, statuses, or what has another rule of its own', () => {
+    for (const method of [
+      'sendTransaction',
+      'getSignatureStatuses',
+      'getHealth',
+      'requestAirdrop',
+      'getProgramAccounts',
+    ])
+      expect([method, METHODS.get(method)?.direct]).toEqual([method, false]);
+    for (const [name, { direct, shared = false, class: kind }] of METHODS)
+      if (shared) expect([name, direct, ['light', 'meta'].includes(kind)]).toEqual([name, true, true]);
+  });
 });
 
 const OUTCOMES: Readonly<Record<string, (exchange: RawExchange) => unknown>> = {
