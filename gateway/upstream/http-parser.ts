@@ -141,6 +141,7 @@ export function isSmallReply(bytes: Uint8Array): boolean {
   }
   small.start = i + 2;
   small.end = small.start + length;
+  if (i > HEAD_BYTES_MAX) return false;
   return bytes[i + 1] === LF && isJson && length > 0 && small.end === bytes.length;
 }
 
