@@ -20,7 +20,7 @@ for (const c of '"') KIND[c.charCodeAt(0)] = STRING;
  */
 type Code = readonly number[];
 
-/** One function over one memory of one page; locals are numbered on after the parameters. */
+/** One function over one memory; locals are numbered on after the parameters. */
 type Kernel = Readonly<{
   params: readonly ValueType[];
   results: readonly ValueType[];
@@ -37,7 +37,7 @@ const END_OPCODE = 0x0b;
 const EMPTY_BLOCK = 0x40;
 const SIMD = 0xfd;
 
-/** A module that exports `memory`, of one page, and `kernel`. */
+/** A module that takes `memory` and exports `kernel`. */
 export function moduleOf({ params, results, locals, body }: Kernel): Uint8Array<ArrayBuffer> {
   const type = [
     0x60,
@@ -48,12 +48,9 @@ export function moduleOf({ params, results, locals, body }: Kernel): Uint8Array<
   return Uint8Array.from([
     ...PREAMBLE,
     ...section(1, [type]),
+    ...section(2, [[...name(''), ...name('memory'), 2, 0, MEMORY_PAGES]]),
     ...section(3, [[0]]),
-    ...section(5, [[0, 1]]),
-    ...section(7, [
-      [...name('memory'), 2, 0],
-      [...name('kernel'), 0, 0],
-    ]),
+    ...section(7, [[...name('kernel'), 0, 0]]),
     ...section(10, [[...unsigned(code.length), ...code]]),
   ]);
 }
@@ -157,27 +154,26 @@ const i8x16 = {
 type Walked = readonly [at: number, depth: number, inString: number, escaped: number];
 
 /**
- * Walks JSON in blocks of 64 bytes through a window that its bytes are copied to. It passes only over blocks that
- * cannot matter: one with a byte that may not stand where it does, or with the bracket that closes the value, is left
- * to whoever walks byte by byte. About 6 GB/s, and 12 for the copy, where JavaScript makes 1.
+ * Walks JSON in blocks of 64 bytes, from byte `at` of the memory over the blocks before `end` that cannot matter: one
+ * with a byte that may not stand where it does, or with the bracket that closes the value, is left to whoever walks byte
+ * by byte. `inString` is -1 inside a string, else 0; `escaped` is 1 when the next byte is escaped, else 0. About 8 GB/s,
+ * where JavaScript makes 1.
  */
-type Blocks = Readonly<{
-  /** Copies bytes from `from` on into the window, as many as there are and fit. Gives how many. */
-  load(bytes: Buffer, from: number): number;
-  /**
-   * Walks from byte `at` of the window over the blocks before `end` that can be passed over. `inString` is -1 inside a
-   * string, else 0; `escaped` is 1 when the next byte is escaped, else 0.
-   */
-  walk(at: number, end: number, depth: number, inString: number, escaped: number): Walked;
-}>;
+type WalkBlocks = (at: number, end: number, depth: number, inString: number, escaped: number) => Walked;
 
-/** The module's one page of memory: small enough to stay in a core's own cache. */
-const WINDOW_BYTES = 65_536;
 const BLOCK_BYTES = 64;
 const LANE_BYTES = 16;
+const PAGE_BYTES = 65_536;
+/** Memory for half a megabyte of bytes, as much as one read of a socket gives. */
+const WINDOW_BYTES = 8 * PAGE_BYTES;
+const MEMORY_PAGES = 9;
 
-/** A window of its own, or null on a processor without 128-bit vectors for WebAssembly. */
-export function createBlocks(): Blocks | null {
+const memory = new WebAssembly.Memory({ initial: MEMORY_PAGES });
+/** Bytes that lie here are followed in place; others are copied here first. Nothing is kept here beyond a call. */
+export const kernelMemory = Buffer.from(memory.buffer);
+
+/** The kernel, or null on a processor without 128-bit vectors for WebAssembly. */
+export function createBlocks(): WalkBlocks | null {
   const bytes = moduleOf({
     params: ['i32', 'i32', 'i32', 'i32', 'i32'],
     results: ['i32', 'i32', 'i32', 'i32'],
@@ -188,18 +184,9 @@ export function createBlocks(): Blocks | null {
     ],
   });
   if (!WebAssembly.validate(bytes)) return null;
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes));
-  // Exports have no types of their own; `moduleOf` made these two just now.
-  const { memory, kernel } = exports as unknown as { memory: WebAssembly.Memory; kernel: Blocks['walk'] };
-  const window = new Uint8Array(memory.buffer);
-  return {
-    load(given, from) {
-      const part = given.subarray(from, from + WINDOW_BYTES);
-      window.set(part);
-      return part.length;
-    },
-    walk: kernel,
-  };
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { '': { memory } });
+  // Exports have no types of their own; `moduleOf` made this one just now.
+  return (exports as unknown as { kernel: WalkBlocks }).kernel;
 }
 
 /** The parameters; then numbers of 64 bits, most of them a bit for each byte of a block; then a block's vectors. */
@@ -358,7 +345,7 @@ const BLOCKS_FROM_BYTES = 512;
 const STEP_BYTES_MAX = 4_096;
 
 /** Follows a value that is an object or an array. `blocks` only passes over what cannot matter; null is slower, not other. */
-export function createStructure(blocks: Blocks | null = sharedBlocks()): Structure {
+export function createStructure(blocks: WalkBlocks | null = sharedBlocks()): Structure {
   let depth = 0;
   let inString = false;
   /** The bytes so far ended in a string, after an odd run of backslashes. */
@@ -371,23 +358,26 @@ export function createStructure(blocks: Blocks | null = sharedBlocks()): Structu
     return !broken;
   }
 
-  /** Gives the index from which less than a window is left, too little to be worth one. */
-  function byBlock({ load, walk }: Blocks, bytes: Buffer): number {
+  /** Gives the index from which too little is left to be worth a copy. */
+  function byBlock(walk: WalkBlocks, bytes: Buffer): number {
+    const isInPlace = bytes.buffer === kernelMemory.buffer;
     let at = 0;
     let step = BLOCK_BYTES;
     while (bytes.length - at >= BLOCKS_FROM_BYTES && !broken) {
-      const start = at;
-      const end = start + load(bytes, start);
+      const end = isInPlace ? bytes.length : Math.min(bytes.length, at + WINDOW_BYTES);
+      /** Where in the memory the bytes begin. */
+      const base = isInPlace ? bytes.byteOffset : -at;
+      if (!isInPlace) kernelMemory.set(bytes.subarray(at, end));
       while (at + BLOCK_BYTES <= end && !broken) {
         const [reached, level, within, carried] = walk(
-          at - start,
-          end - start,
+          base + at,
+          base + end,
           depth,
           inString ? -1 : 0,
           escaped ? 1 : 0,
         );
-        step = start + reached > at ? BLOCK_BYTES : Math.min(2 * step, STEP_BYTES_MAX);
-        at = start + reached;
+        step = reached > base + at ? BLOCK_BYTES : Math.min(2 * step, STEP_BYTES_MAX);
+        at = reached - base;
         depth = level;
         inString = within !== 0;
         escaped = carried !== 0;
@@ -426,10 +416,10 @@ export function createStructure(blocks: Blocks | null = sharedBlocks()): Structu
   return { push, isComplete: () => begun && depth === 0 && !broken };
 }
 
-let shared: Blocks | null | undefined;
+let shared: WalkBlocks | null | undefined;
 
 /** One window for the process, made when it is first needed: no walk outlives its `push`. */
-function sharedBlocks(): Blocks | null {
+function sharedBlocks(): WalkBlocks | null {
   if (shared === undefined) shared = createBlocks();
   return shared;
 }

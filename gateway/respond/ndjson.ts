@@ -293,7 +293,7 @@ async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Div
 
   /** Keeps a piece while it is not known what the answer is; `hopeless` when it cannot become lines any more. */
   function hold(piece: Buffer, hopeless: boolean): unknown {
-    held.push(piece);
+    held.push(Buffer.from(piece));
     heldBytes += piece.length;
     if (!hopeless && heldBytes < HELD_BYTES_MAX) return undefined;
     decide('json');
@@ -303,7 +303,7 @@ async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Div
   /** Writes to the reader, or asks the backend to wait for one. */
   function handOn(piece: Buffer): unknown {
     if (write !== undefined) return write(piece);
-    held.push(piece);
+    held.push(Buffer.from(piece));
     return reader.promise;
   }
 

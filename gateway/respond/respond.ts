@@ -10,7 +10,6 @@ import { corsFields } from '../request/http.ts';
 import type { Sibling } from '../upstream/backend.ts';
 import { failureOf } from '../upstream/failure.ts';
 import type { Forward, Reply } from '../upstream/forward.ts';
-import { SPENT } from '../upstream/http-connection.ts';
 import type { Begun, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
 import type { Route, RouteOf } from '../upstream/router.ts';
 import { countedBody, type Tally } from '../usage/usage.ts';
@@ -147,10 +146,7 @@ export function streamSingle(body: StreamBody, onEnd: (end: StreamEnd) => void):
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',
     async pull(controller) {
-      const end = await body.pipe((piece) => {
-        const wait: unknown = controller.write(piece);
-        return wait instanceof Promise ? wait.then(() => SPENT) : SPENT;
-      });
+      const end = await body.pipe((piece) => controller.write(piece));
       onEnd(end);
       if (end.kind === 'complete') controller.close();
       else controller.close(new Error(`the answer broke off: ${end.reason}`));

@@ -194,8 +194,9 @@ export async function hold(
   const waited = wait(body, patience);
   const piped = body.pipe((piece) => {
     if (write !== undefined) return write(piece);
-    if (choice === 'hold') choice = choose(piece);
-    if (choice !== 'refuse') pieces.push(piece);
+    const kept = Buffer.from(piece);
+    if (choice === 'hold') choice = choose(kept);
+    if (choice !== 'refuse') pieces.push(kept);
     if (choice === 'hold') return undefined;
     waited.stop();
     if (choice === 'refuse') {
@@ -364,11 +365,11 @@ async function readWhole(
   encoding: string | undefined,
   patience: Patience,
 ): Promise<Begun | Failure> {
-  if (body.begun().ended) {
+  const { pieces, ended } = body.begun();
+  if (ended) {
     // Most answers are small and come in one read: they cost no timer.
-    const pieces: Buffer[] = [];
-    const end = await body.pipe((piece) => void pieces.push(piece));
-    return wholeOf({ end, bytes: new Uint8Array(Buffer.concat(pieces)) }, encoding);
+    const bytes = new Uint8Array(Buffer.concat(pieces));
+    return wholeOf({ end: await body.pipe(() => undefined), bytes }, encoding);
   }
   const held = await hold(body, () => 'hold', patience);
   // What is only held ends by itself or is let go of.

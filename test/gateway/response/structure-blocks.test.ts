@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { createBlocks, createStructure } from '../../../gateway/json/structure.ts';
+import { createBlocks, createStructure, kernelMemory } from '../../../gateway/json/structure.ts';
 
 type Verdict = { fine: boolean; complete: boolean };
 
@@ -61,12 +61,12 @@ describe('a structure followed block by block', () => {
 
   test('passes over what cannot matter', () => {
     const text = `[["${'A'.repeat(3_000)}",${'"\\\\\\"",'.repeat(99)}${'{"c":[-1.5e+3,true,null]},'.repeat(200)}`;
-    const length = blocks?.load(Buffer.from(text), 0) ?? 0;
+    const length = kernelMemory.write(text);
     const end = 64 * Math.floor(length / 64);
     const walked = text.slice(0, end);
     const depth = walked.split(/[{[]/).length - walked.split(/[}\]]/).length;
     expect(length).toBe(text.length);
-    expect(blocks?.walk(64, length, 2, -1, 0)).toEqual([end, depth, 0, 0]);
+    expect(blocks?.(64, length, 2, -1, 0)).toEqual([end, depth, 0, 0]);
   });
 
   test.each([
@@ -75,8 +75,8 @@ describe('a structure followed block by block', () => {
     ['the bracket that closes the value', ']]'],
   ])('leaves a block with %s to whoever walks byte by byte', (_, odd) => {
     const text = Buffer.from(`[[${'1,'.repeat(150)}${odd}${'1,'.repeat(150)}`);
-    const length = blocks?.load(text, 0) ?? 0;
-    expect(blocks?.walk(64, length, 2, 0, 0)).toEqual([256, 2, 0, 0]);
+    const length = text.copy(kernelMemory);
+    expect(blocks?.(64, length, 2, 0, 0)).toEqual([256, 2, 0, 0]);
   });
 
   test('gives the verdict of the plain rules, wherever a whole answer is cut', () => {
