@@ -1,13 +1,15 @@
+import { BACKSLASH, QUOTE } from './scan.ts';
+
 /** What a byte outside strings is; `OTHER` may not stand there. */
 const OTHER = 0;
-const SPACE = 1;
+export const SPACE = 1;
 const TEXT = 2;
-const OPEN = 3;
-const CLOSE = 4;
-const STRING = 5;
+export const OPEN = 3;
+export const CLOSE = 4;
+export const STRING = 5;
 
 /** The kind of each byte of JSON outside strings. Letters are those of the three literals and of exponents. */
-const KIND = new Uint8Array(256);
+export const KIND = new Uint8Array(256);
 for (const c of ' \t\r\n') KIND[c.charCodeAt(0)] = SPACE;
 for (const c of ',:+-.0123456789eEtruefalsn') KIND[c.charCodeAt(0)] = TEXT;
 for (const c of '{[') KIND[c.charCodeAt(0)] = OPEN;
@@ -337,8 +339,6 @@ export type Structure = Readonly<{
   isComplete(): boolean;
 }>;
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 /** Below this, copying bytes and calling across costs more than it saves. */
 const BLOCKS_FROM_BYTES = 512;
 /** What is walked byte by byte where no block could be passed over doubles up to this: it saves calls. */
