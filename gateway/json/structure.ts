@@ -143,6 +143,8 @@ const i8x16 = {
   /** The byte of the table in `a` at each index in `b`. */
   lookUp: binary(SIMD, 0x0e),
   equal: binary(SIMD, 0x23),
+  /** Signed. */
+  exceeds: binary(SIMD, 0x27),
   and: binary(SIMD, 0x4e),
   or: binary(SIMD, 0x50),
   isAny: unary(SIMD, 0x53),
@@ -166,9 +168,9 @@ type WalkBlocks = (at: number, end: number, depth: number, inString: number, esc
 const BLOCK_BYTES = 64;
 const LANE_BYTES = 16;
 const PAGE_BYTES = 65_536;
-/** Memory for half a megabyte of bytes, as much as one read of a socket gives. */
+/** Memory for as much as one read of a socket gives, and a page more: it is never all of one piece. */
+const MEMORY_PAGES = 17;
 const WINDOW_BYTES = 8 * PAGE_BYTES;
-const MEMORY_PAGES = 9;
 
 const memory = new WebAssembly.Memory({ initial: MEMORY_PAGES });
 /** Bytes that lie here are followed in place; others are copied here first. Nothing is kept here beyond a call. */
@@ -179,7 +181,7 @@ export function createBlocks(): WalkBlocks | null {
   const bytes = moduleOf({
     params: ['i32', 'i32', 'i32', 'i32', 'i32'],
     results: ['i32', 'i32', 'i32', 'i32'],
-    locals: [...Array<'i64'>(10).fill('i64'), ...LANES.map(() => 'v128' as const)],
+    locals: [...Array<'i64'>(11).fill('i64'), ...LANES.map(() => 'v128' as const)],
     body: [
       ...passOver(),
       ...[get(AT), get(DEPTH), ...[WITHIN, FIRST_ESCAPED].map((each) => i32.from64(get(each)))].flat(),
@@ -193,10 +195,20 @@ export function createBlocks(): WalkBlocks | null {
 
 /** The parameters; then numbers of 64 bits, most of them a bit for each byte of a block; then a block's vectors. */
 const [AT, END, DEPTH, IN_STRING, IS_ESCAPED] = [0, 1, 2, 3, 4];
-const [WITHIN, FIRST_ESCAPED, NEXT_ESCAPED, BACKSLASHES, ESCAPED, OUTSIDE, OPENED, CLOSED, LEFT, COUNT] = [
-  5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
-];
-const LANES = [15, 16, 17, 18];
+const [
+  WITHIN,
+  FIRST_ESCAPED,
+  NEXT_ESCAPED,
+  BACKSLASHES,
+  ESCAPED,
+  QUOTES,
+  OUTSIDE,
+  ODD,
+  OPENED,
+  CLOSED,
+  RUNS,
+] = [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+const LANES = [16, 17, 18, 19];
 
 /** The bits 1, 3, 5 … 31. */
 const ODD_BITS = 0xaaaaaaaa | 0;
@@ -213,10 +225,12 @@ function passOver(): Code {
     set(AT, i32.add(get(AT), i32.of(BLOCK_BYTES))),
   ].flat();
   const leave = (condition: Code) => branchIf(1, condition);
+  const after = i64.shiftRight(not(get(OUTSIDE)), i64.of(63));
   return [
     ...set(WITHIN, i64.fromSigned32(get(IN_STRING))),
     ...set(FIRST_ESCAPED, i64.from32(get(IS_ESCAPED))),
     ...block(
+      branchIf(0, i32.atMost(get(DEPTH), i32.of(0))), // the value has not begun, or has ended
       loop(
         leave(i32.exceeds(i32.add(get(AT), i32.of(BLOCK_BYTES)), get(END))),
         ...LANES.map((lane, i) => set(lane, i8x16.load(get(AT), LANE_BYTES * i))),
@@ -232,17 +246,40 @@ function passOver(): Code {
           ),
         ),
         when(i64.isZero(i64.or(get(OUTSIDE), not(get(WITHIN)))), nextBlock, branch(1)),
+        set(QUOTES, get(OUTSIDE)),
         // Then each bit becomes the parity of the quotes up to it: 1 from an opening quote up to its closing one.
         ...[1, 2, 4, 8, 16, 32].map((by) =>
           set(OUTSIDE, i64.xor(get(OUTSIDE), i64.shiftLeft(get(OUTSIDE), i64.of(by)))),
         ),
         set(OUTSIDE, not(i64.xor(get(OUTSIDE), get(WITHIN)))),
-        leave(i64.differ(i64.and(get(OUTSIDE), bitsOf(isOther)), NONE)),
-        set(CLOSED, i64.and(get(OUTSIDE), bitsOf(isEither('}', ']')))),
-        set(OPENED, i64.and(get(OUTSIDE), bitsOf(isEither('{', '[')))),
-        when(i32.atMost(get(DEPTH), countOf(get(CLOSED))), leaveAtTheEnd(3)),
+        ...LANES.map((lane) => set(lane, classOf(get(lane)))),
+        set(
+          ODD,
+          i64.and(
+            i64.and(get(OUTSIDE), not(get(QUOTES))),
+            bitsOf((lane) => i8x16.exceeds(i8x16.all(TEXT_MIN), lane)),
+          ),
+        ),
+        when(i64.isZero(get(ODD)), set(WITHIN, after), nextBlock, branch(1)),
+        set(
+          OPENED,
+          i64.and(
+            get(ODD),
+            bitsOf((lane) => lane),
+          ),
+        ),
+        set(
+          CLOSED,
+          i64.and(
+            get(ODD),
+            bitsOf((lane) => i8x16.equal(lane, i8x16.all(CLOSES))),
+          ),
+        ),
+        leave(i64.differ(get(ODD), i64.or(get(OPENED), get(CLOSED)))),
+        // One of them may close the value.
+        leave(i32.atMost(get(DEPTH), countOf(get(CLOSED)))),
         set(DEPTH, i32.sub(i32.add(get(DEPTH), countOf(get(OPENED))), countOf(get(CLOSED)))),
-        set(WITHIN, i64.shiftRight(not(get(OUTSIDE)), i64.of(63))),
+        set(WITHIN, after),
         nextBlock,
         branch(0),
       ),
@@ -264,27 +301,10 @@ function findEscaped(): Code {
       BACKSLASHES,
       bitsOf((lane) => i8x16.equal(lane, byteOf('\\'))),
     ),
-    set(LEFT, runs),
-    set(ESCAPED, i64.xor(get(LEFT), i64.or(get(BACKSLASHES), get(FIRST_ESCAPED)))),
-    set(NEXT_ESCAPED, i64.shiftRightUnsigned(i64.and(get(LEFT), get(BACKSLASHES)), i64.of(63))),
+    set(RUNS, runs),
+    set(ESCAPED, i64.xor(get(RUNS), i64.or(get(BACKSLASHES), get(FIRST_ESCAPED)))),
+    set(NEXT_ESCAPED, i64.shiftRightUnsigned(i64.and(get(RUNS), get(BACKSLASHES)), i64.of(63))),
   ].flat();
-}
-
-/** Branches `depth` levels out when a bracket of the block closes the value: looks at one closing bracket after another. */
-function leaveAtTheEnd(depth: number): Code {
-  const before = i64.sub(i64.and(get(LEFT), i64.sub(NONE, get(LEFT))), ONE);
-  const openBefore = i32.add(get(DEPTH), countOf(i64.and(get(OPENED), before)));
-  return [
-    ...branchIf(depth - 1, i32.atMost(get(DEPTH), i32.of(0))), // it has not begun, or has ended
-    ...set(LEFT, get(CLOSED)),
-    ...set(COUNT, NONE),
-    ...loop(
-      set(COUNT, i64.sub(get(COUNT), ALL)),
-      branchIf(depth, i32.atMost(openBefore, i32.from64(get(COUNT)))),
-      set(LEFT, i64.and(get(LEFT), i64.sub(get(LEFT), ONE))),
-      branchIf(0, i64.differ(get(LEFT), NONE)),
-    ),
-  ];
 }
 
 function countOf(bits: Code): Code {
@@ -298,30 +318,36 @@ function bitsOf(test: (lane: Code) => Code): Code {
   ).reduce(i64.or);
 }
 
-/** Each pair of brackets differs in bit 5 alone. */
-function isEither(curly: '{' | '}', square: '[' | ']') {
-  const bit = i8x16.all(curly.charCodeAt(0) ^ square.charCodeAt(0));
-  return (lane: Code) => i8x16.equal(i8x16.or(lane, bit), byteOf(curly));
-}
-
+/** Brackets by a class of their own; the first is the highest bit, which a vector gives at once. */
+const OPENS = 128;
+const CLOSES = 1;
+/** Classes from here on are text. */
+const TEXT_MIN = 2;
 /**
- * Whether bytes may not stand outside strings. A byte may when its two hexadecimal digits have a bit in common: one bit
- * stands for the set of low digits that go with a high one, and `KIND` has at most eight such sets.
+ * The class of a byte outside strings is a bit for each set of bytes that share their high and low hexadecimal digits, 0
+ * for one that may not stand there. `E`, which no node writes, is left to whoever walks byte by byte.
  */
-function isOther(lane: Code): Code {
-  const lows = DIGITS.map((high) => DIGITS.filter((low) => KIND[16 * high + low] !== 0).join());
-  const sets = [...new Set(lows)].filter((set) => set !== '');
-  const ofHigh = lows.map((low) => (low === '' ? 0 : 1 << sets.indexOf(low)));
-  const ofLow = DIGITS.map((low) =>
-    sets.reduce((bits, set, i) => bits | (set.split(',').includes(String(low)) ? 1 << i : 0), 0),
-  );
-  const digitOf = (of: Code) => i8x16.and(of, i8x16.all(15));
-  const low = i8x16.lookUp(i8x16.of(ofLow), digitOf(lane));
-  const high = i8x16.lookUp(i8x16.of(ofHigh), digitOf(i8x16.shiftPairsRight(lane, i32.of(4))));
-  return i8x16.equal(i8x16.and(low, high), i8x16.all(0));
-}
+const CLASSES: readonly (readonly [bit: number, highs: string, lows: string])[] = [
+  [OPENS, '57', 'b'],
+  [CLOSES, '57', 'd'],
+  [2, '37', '2345'],
+  [4, '3', '016789a'],
+  [8, '6', '156ce'],
+  [16, '2', '0bcde'],
+  [32, '0', '9ad'],
+];
 
-const DIGITS = Array.from({ length: 16 }, (_, i) => i);
+function classOf(lane: Code): Code {
+  const table = (digits: 1 | 2) =>
+    i8x16.of(
+      Array.from({ length: 16 }, (_, digit) =>
+        CLASSES.reduce((bits, row) => (row[digits].includes(digit.toString(16)) ? bits | row[0] : bits), 0),
+      ),
+    );
+  const digitOf = (of: Code) => i8x16.and(of, i8x16.all(15));
+  const high = i8x16.lookUp(table(1), digitOf(i8x16.shiftPairsRight(lane, i32.of(4))));
+  return i8x16.and(high, i8x16.lookUp(table(2), digitOf(lane)));
+}
 
 function byteOf(character: string): Code {
   return i8x16.all(character.charCodeAt(0));

@@ -7,6 +7,8 @@ import { kernelMemory } from '../json/structure.ts';
  * more, so that behind three streams at full speed a small call took 38 ms; by this it takes 2, at the same throughput.
  */
 export const TURN_BYTES = 524_288;
+/** What a stream reads when no other waits for a turn: fewer and larger reads cost a twentieth less CPU time. */
+const ALONE_BYTES = 2 * TURN_BYTES;
 
 /** Connections that have read their share, the longest waiting first. */
 const waiting: (() => void)[] = [];
@@ -44,7 +46,7 @@ function nextTurn(): void {
 }
 
 /**
- * Reads what a paused socket without TLS has, at most a turn's share; `undefined` when it has nothing or has ended,
+ * Reads what a paused socket without TLS has, at most a turn's share, or twice that when no other waits; `undefined` when it has nothing or has ended,
  * which the runtime finds out as well. The bytes lie where the next read of any socket puts its own. The runtime would
  * copy them to new memory first, and the check of JSON would copy them once more: that was a quarter of the CPU time
  * of a relayed stream.
@@ -52,7 +54,7 @@ function nextTurn(): void {
 export function readNow(socket: Bun.Socket<unknown>): Buffer | undefined {
   const { fd } = socket as unknown as { fd: number }; // sockets have it, their type does not
   try {
-    const length = readSync(fd, kernelMemory, 0, TURN_BYTES, null);
+    const length = readSync(fd, kernelMemory, 0, waiting.length === 0 ? ALONE_BYTES : TURN_BYTES, null);
     return length === 0 ? undefined : kernelMemory.subarray(0, length);
   } catch {
     return undefined; // nothing has come yet, or the connection broke

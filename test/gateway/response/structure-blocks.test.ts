@@ -66,7 +66,7 @@ describe('a structure followed block by block', () => {
     const walked = text.slice(0, end);
     const depth = walked.split(/[{[]/).length - walked.split(/[}\]]/).length;
     expect(length).toBe(text.length);
-    expect(blocks?.(64, length, 2, -1, 0)).toEqual([end, depth, 0, 0]);
+    expect(blocks?.(64, length, 10, -1, 0)).toEqual([end, depth + 8, 0, 0]);
   });
 
   test.each([

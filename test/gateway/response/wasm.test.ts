@@ -56,7 +56,7 @@ test('a module has a kernel that does what it says', () => {
       ...get(SUM),
     ],
   });
-  const memory = new WebAssembly.Memory({ initial: 9 });
+  const memory = new WebAssembly.Memory({ initial: 17 });
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { '': { memory } });
   const { kernel } = exports as unknown as { kernel: (from: number, to: number) => number }; // they have no types of their own
   expect(kernel(1, 100)).toBe(5_050);
