@@ -40,7 +40,7 @@ const EMPTY_BLOCK = 0x40;
 const SIMD = 0xfd;
 
 /** A module that takes `memory` and exports `kernel`. */
-export function moduleOf({ params, results, locals, body }: Kernel): Uint8Array<ArrayBuffer> {
+function moduleOf({ params, results, locals, body }: Kernel): Uint8Array<ArrayBuffer> {
   const type = [
     0x60,
     ...vector(params.map((each) => [TYPE[each]])),
@@ -71,12 +71,12 @@ function name(text: string): Code {
 }
 
 /** A number from 0 to 2^31 - 1 as LEB128. */
-export function unsigned(value: number): Code {
+function unsigned(value: number): Code {
   return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...unsigned(value >>> 7)];
 }
 
 /** A number from -2^31 to 2^31 - 1 as signed LEB128. */
-export function signed(value: number): Code {
+function signed(value: number): Code {
   const isLast = value >= -0x40 && value < 0x40;
   return isLast ? [value & 0x7f] : [(value & 0x7f) | 0x80, ...signed(value >> 7)];
 }
@@ -88,11 +88,11 @@ const binary =
   (...op: number[]) =>
   (a: Code, b: Code): Code => [...a, ...b, ...op];
 
-export const get = (local: number): Code => [0x20, ...unsigned(local)];
-export const set = (local: number, value: Code): Code => [...value, 0x21, ...unsigned(local)];
+const get = (local: number): Code => [0x20, ...unsigned(local)];
+const set = (local: number, value: Code): Code => [...value, 0x21, ...unsigned(local)];
 
-export const block = (...body: readonly Code[]): Code => [0x02, EMPTY_BLOCK, ...body.flat(), END_OPCODE];
-export const loop = (...body: readonly Code[]): Code => [0x03, EMPTY_BLOCK, ...body.flat(), END_OPCODE];
+const block = (...body: readonly Code[]): Code => [0x02, EMPTY_BLOCK, ...body.flat(), END_OPCODE];
+const loop = (...body: readonly Code[]): Code => [0x03, EMPTY_BLOCK, ...body.flat(), END_OPCODE];
 const when = (condition: Code, ...then: readonly Code[]): Code => [
   ...condition,
   0x04,
@@ -101,10 +101,10 @@ const when = (condition: Code, ...then: readonly Code[]): Code => [
   END_OPCODE,
 ];
 /** Goes to the end of the block, or the start of the loop, that is `depth` levels out. */
-export const branch = (depth: number): Code => [0x0c, ...unsigned(depth)];
-export const branchIf = (depth: number, condition: Code): Code => [...condition, 0x0d, ...unsigned(depth)];
+const branch = (depth: number): Code => [0x0c, ...unsigned(depth)];
+const branchIf = (depth: number, condition: Code): Code => [...condition, 0x0d, ...unsigned(depth)];
 
-export const i32 = {
+const i32 = {
   of: (value: number): Code => [0x41, ...signed(value)],
   /** Unsigned. */
   exceeds: binary(0x4b),

@@ -37,19 +37,20 @@ function schedule(): void {
 function nextTurn(): void {
   isScheduled = false;
   movedBytes = 0;
-  while (movedBytes < TURN_BYTES) {
-    const take = waiting.shift();
-    if (take === undefined) return;
-    take();
+  try {
+    for (let take = waiting.shift(); take !== undefined; take = waiting.shift()) {
+      take();
+      if (movedBytes >= TURN_BYTES) break;
+    }
+  } finally {
+    if (waiting.length > 0) schedule();
   }
-  schedule();
 }
 
 /**
- * Reads what a paused socket without TLS has, at most a turn's share, or twice that when no other waits; `undefined` when it has nothing or has ended,
- * which the runtime finds out as well. The bytes lie where the next read of any socket puts its own. The runtime would
- * copy them to new memory first, and the check of JSON would copy them once more: that was a quarter of the CPU time
- * of a relayed stream.
+ * Reads what a paused socket without TLS has, at most its share; `undefined` when it has nothing or has ended, which the
+ * runtime finds out as well. The bytes lie where the next read of any socket puts its own. The runtime would copy them
+ * to new memory first, and the check of JSON would copy them once more: a quarter of the CPU time of a relayed stream.
  */
 export function readNow(socket: Bun.Socket<unknown>): Buffer | undefined {
   const { fd } = socket as unknown as { fd: number }; // sockets have it, their type does not
