@@ -38,7 +38,7 @@ async function replied(signal = never): Promise<HttpReply> {
 
 async function read({ body }: HttpReply): Promise<BodyEnd & { text: string }> {
   const pieces: Uint8Array[] = [];
-  const end = await body.pipe((piece) => void pieces.push(piece));
+  const end = await body.pipe((piece) => void pieces.push(Buffer.from(piece)));
   return { ...end, text: Buffer.concat(pieces).toString() };
 }
 

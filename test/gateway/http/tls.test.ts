@@ -4,6 +4,8 @@ import { childEnv } from '../../started/process.ts';
 
 const TLS = join(import.meta.dir, '../../fixtures/tls');
 
+const BODY = Buffer.alloc(20_000_000, 'x');
+
 let backend: Bun.Server<undefined>;
 let calls = 0;
 beforeAll(() => {
@@ -13,7 +15,7 @@ beforeAll(() => {
     tls: { cert: Bun.file(join(TLS, 'localhost.pem')), key: Bun.file(join(TLS, 'localhost-key.pem')) },
     fetch() {
       calls++;
-      return new Response('{}');
+      return new Response(BODY);
     },
   });
 });
@@ -30,8 +32,8 @@ async function sent(host: string, trusts: boolean): Promise<string> {
   return (await child.stdout.text()).trim();
 }
 
-test('a backend whose certificate is good is asked', async () => {
-  expect(await sent('localhost', true)).toBe('reply 200');
+test('a backend whose certificate is good is sent the request, and its long body arrives whole', async () => {
+  expect(await sent('localhost', true)).toBe('reply 200, complete after 20000000 bytes');
 });
 
 test.each([
