@@ -9,8 +9,8 @@ import { createLog, type Log } from '../shared/log.ts';
 import { fired, stopSignal } from '../shared/stop.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './compose.ts';
-import { LEDGER_FILE, LEDGER_MIGRATIONS } from './limits/ledger.ts';
-import { placeName, takePlace } from './limits/place.ts';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from './ledger.ts';
+import { claimNodeId, processName } from './limits/node-id.ts';
 import { openHosts } from './replica/hosts.ts';
 import { openListeners } from './server.ts';
 import type { Seat } from './workers.ts';
@@ -52,16 +52,19 @@ async function runGateway(run: Run): Promise<number> {
   const { config } = loaded;
   const { dataDir } = config.storage;
   const slot = seat?.slot ?? 0;
-  const log = createLog(placeName(slot));
+  const log = createLog(processName(slot));
   const clock = systemClock;
 
   const accounts = openStore(join(dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   if (accounts.kind === 'unusable') return complain(accounts.sentence);
-  const ledger = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
+  const openLedger = () => openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
+  const ledger = openLedger();
   if (ledger.kind === 'unusable') return complain(ledger.sentence);
-  const taking = takePlace(slot, { config, ledger: ledger.store, clock, log, random, makeId: run.makeId });
-  if (taking.kind === 'refused') return complain(taking.sentence);
-  const { node, sharing, lock } = taking.place;
+  const { makeId } = run;
+  const storeOptions = { ledger: ledger.store, openLedger, clock, log, random };
+  const claiming = claimNodeId(slot, { config, ...storeOptions, makeId });
+  if (claiming.kind === 'refused') return complain(claiming.sentence);
+  const { node, sharing, lock } = claiming.claim;
   if (config.backends.length > 0 && retireDemoKeys(accounts.store, clock.now()) > 0)
     log.warn('the demo key of the embedded chain is revoked: backends are configured');
   const stores = { accounts: accounts.store, ledger: ledger.store };

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
-import { createScanPermits } from '../../../gateway/limits/scan-permits.ts';
-import { priceOf } from '../../../gateway/limits/price.ts';
+import { createScanPermits } from '../../../gateway/limits/scans.ts';
+import { priceOf } from '../../../gateway/limits/charge.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { createRespond, workFor } from '../../../gateway/respond/respond.ts';
 import { createRouter } from '../../../gateway/upstream/router.ts';
