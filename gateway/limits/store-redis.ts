@@ -111,6 +111,8 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
   }
 
   function noteAnswered({ fence, seq }: Sender, accountId: number): void {
+    // Reports of dead nodes are below every fence, and of no process that could miss them.
+    if (fence === 0) return;
     const latest = Math.max(seq, answeredFence === fence ? (answered.get(accountId) ?? 0) : 0);
     if (answeredFence !== fence) answered.clear();
     answeredFence = fence;
