@@ -57,7 +57,7 @@ export type Decision = Charge | 'ask-rate' | 'ask-credits';
 export type Accounts = ReturnType<typeof createAccounts>;
 
 /** What a request may still wait for. */
-export type WaitBudget = Readonly<{ rate: boolean; credits: boolean; storeOut: boolean }>;
+type WaitBudget = Readonly<{ rate: boolean; credits: boolean; storeOut: boolean }>;
 
 /**
  * Accounts that wait for their message: above it a further one must be asked for before its call is let in, or what

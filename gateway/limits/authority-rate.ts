@@ -1,7 +1,7 @@
 import { isNewer, type NodeId, type RateGrant, type RateReport, type Sender } from './messages.ts';
 
 /** What the authority knows of one node's tokens of an account. Whole numbers below 2^53. */
-export type RateHolding = {
+type RateHolding = {
   node: NodeId;
   fence: number;
   seq: number;

@@ -132,7 +132,7 @@ function contentionIn(
 const FORMAT = 2;
 
 /** The state of one account, part by part. */
-export type LeaseState = {
+type LeaseState = {
   rate: RateState | undefined;
   credits: CreditState | undefined;
   scans: ScanState | undefined;

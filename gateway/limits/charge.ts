@@ -36,7 +36,7 @@ export type Charging = Readonly<{
 }>;
 
 /** Charging of a process that is alone. */
-export type ChargingAlone = Charging &
+type ChargingAlone = Charging &
   Readonly<{
     /** Writes up to `max` buckets that changed since they were last written; gives how many remain. */
     save(max: number): number;

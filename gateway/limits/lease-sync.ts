@@ -5,7 +5,7 @@ import type { LeaseStore, Message, NodeId, Reply, Sender } from './messages.ts';
 import type { ScanLeases } from './scans.ts';
 
 /** What was sent since the process started. */
-export type SyncCounts = Readonly<{ messages: number; asks: number; failed: number }>;
+type SyncCounts = Readonly<{ messages: number; asks: number; failed: number }>;
 
 /** Carries messages between the leases and their store, off the way of requests. */
 export type LeaseSync = Readonly<{

@@ -104,7 +104,7 @@ export type RateLease = {
  * What is found for a request. `ask`: memory cannot tell. `short`: nothing was taken; after `waitMs` of the lease
  * without other calls the same request succeeds.
  */
-export type RateLook = 'lease' | 'debt' | 'local' | 'ask' | 'short';
+type RateLook = 'lease' | 'debt' | 'local' | 'ask' | 'short';
 
 /** Where all want more than there is, what comes in is divided so often. */
 const CONTENDED_MS = 200;

@@ -12,7 +12,7 @@ import { openRedisStore } from './store-redis.ts';
 import { createSqliteStore } from './store-sqlite.ts';
 
 /** Whether other gateway processes may charge the same accounts. */
-export function sharesAccounts({ gateway, storage }: Config): boolean {
+function sharesAccounts({ gateway, storage }: Config): boolean {
   return gateway.processes > 1 || storage.redisUrl !== undefined;
 }
 
@@ -35,7 +35,7 @@ export type Sharing = Readonly<{
 }>;
 
 /** What a process is to the others of its data directory. */
-export type NodeClaim = Readonly<{
+type NodeClaim = Readonly<{
   /** Its rows in the ledger. */
   node: string;
   /** What it shares accounts with; `undefined`: it is alone. */
@@ -43,7 +43,7 @@ export type NodeClaim = Readonly<{
   lock: Lock;
 }>;
 
-export type ClaimingNode =
+type ClaimingNode =
   | { readonly kind: 'claimed'; readonly claim: NodeClaim }
   /** `sentence` tells the operator why not: another process has it, or a file is wrong. */
   | { readonly kind: 'refused'; readonly sentence: string };
@@ -99,7 +99,7 @@ function leasesOf({ config, openLedger, clock, log, random }: ClaimOptions, onLo
   return opened.store;
 }
 
-export type ClaimedNode = Readonly<{ kind: 'claimed'; node: NodeId; fence: number; lock: Lock }>;
+type ClaimedNode = Readonly<{ kind: 'claimed'; node: NodeId; fence: number; lock: Lock }>;
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 

@@ -25,7 +25,7 @@ return replies`;
 const READ = ['?', '', '0'] as const;
 
 /** How long a call waits for its replies when nothing else is said, in milliseconds. */
-export const REDIS_DEADLINE_MS = 100;
+const REDIS_DEADLINE_MS = 100;
 
 /** Messages that may wait for a reply at once; above it they fail at once, so that a stuck server fills no memory. */
 const WAITING_MAX = 8_192;
@@ -56,7 +56,7 @@ export type RedisStoreOptions = Readonly<{
   script?: string;
 }>;
 
-export type OpenedRedis =
+type OpenedRedis =
   | { readonly kind: 'open'; readonly store: LeaseStore }
   /** `sentence` tells the operator what is wrong with the address. */
   | { readonly kind: 'unusable'; readonly sentence: string };

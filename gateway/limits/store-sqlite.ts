@@ -45,7 +45,7 @@ export const LEASE_MIGRATIONS: Migrations = {
   `,
 };
 
-export type SqliteStoreOptions = Readonly<{
+type SqliteStoreOptions = Readonly<{
   /** A connection to the ledger of this store alone: it must not wait for other processes inside SQLite. */
   ledger: Store;
   clock: Clock;
