@@ -5,58 +5,36 @@ import type { Authority } from './world.ts';
 
 const node = fc.nat(3);
 
+/** Operations of one kind, and how often they are among others. */
+function kind<K extends Op['kind'], Rest extends object>(
+  weight: number,
+  name: K,
+  rest: { [P in keyof Rest]: fc.Arbitrary<Rest[P]> },
+) {
+  return { weight, arbitrary: fc.record(rest).map((each) => ({ kind: name, ...each })) };
+}
+
 const op: fc.Arbitrary<Op> = fc.oneof(
-  {
-    weight: 10,
-    arbitrary: fc.record({
-      kind: fc.constant('requests' as const),
-      node,
-      count: fc.integer({ min: 1, max: 40 }),
-      calls: fc.constantFrom(1, 1, 1, 1, 1, 2, 5, CALLS_MAX),
-      credits: fc.constantFrom(0, 1, 10, 50),
-    }),
-  },
-  {
-    weight: 8,
-    arbitrary: fc.record({
-      kind: fc.constant('wait' as const),
-      ms: fc.oneof(fc.integer({ min: 1, max: 900 }), fc.integer({ min: 1_000, max: 4_000 })),
-    }),
-  },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('refund' as const), node }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('crash' as const), node }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('restart' as const), node, hasDisk: fc.boolean() }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      kind: fc.constant('network' as const),
-      loss: fc.constantFrom(0, 0, 0, 0.2, 0.6),
-      twice: fc.constantFrom(0, 0.5),
-      delayMs: fc.constantFrom(2, 45, 45, 1_500),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: fc.constant('clock' as const),
-      ms: fc.constantFrom(-3_600_000, -50, 3_600_000),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: fc.constant('plan' as const),
-      rps: fc.constantFrom(10, 100),
-      burst: fc.constantFrom(10, 100),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: fc.constant('failover' as const),
-      messages: fc.constantFrom(0, 5, 40, 100_000),
-    }),
-  },
+  kind(10, 'requests', {
+    node,
+    count: fc.integer({ min: 1, max: 40 }),
+    calls: fc.constantFrom(1, 1, 1, 1, 1, 2, 5, CALLS_MAX),
+    credits: fc.constantFrom(0, 1, 10, 50),
+  }),
+  kind(8, 'wait', {
+    ms: fc.oneof(fc.integer({ min: 1, max: 900 }), fc.integer({ min: 1_000, max: 4_000 })),
+  }),
+  kind(2, 'refund', { node }),
+  kind(1, 'crash', { node }),
+  kind(2, 'restart', { node, hasDisk: fc.boolean() }),
+  kind(2, 'network', {
+    loss: fc.constantFrom(0, 0, 0, 0.2, 0.6),
+    twice: fc.constantFrom(0, 0.5),
+    delayMs: fc.constantFrom(2, 45, 45, 1_500),
+  }),
+  kind(1, 'clock', { ms: fc.constantFrom(-3_600_000, -50, 3_600_000) }),
+  kind(1, 'plan', { rps: fc.constantFrom(10, 100), burst: fc.constantFrom(10, 100) }),
+  kind(1, 'failover', { messages: fc.constantFrom(0, 5, 40, 100_000) }),
 );
 
 export const PAID: Plan = { rps: 50, burst: 50, credits: undefined, batchMax: 100, scans: 1 };

@@ -21,171 +21,134 @@ test('no schedule of loads, crashes, lost disks, lost tails, clock steps and a b
   expect(firstViolation(answer, 400)).toBeUndefined();
 });
 
-const FAULTS: readonly (readonly [string, string, Fault])[] = [
+/** What is planted, the invariant that it breaks, the file, what stands there, and what replaces it. */
+const FAULTS: readonly (readonly [string, string, Fault['file'], string, string])[] = [
   [
     'spent tokens are added instead of merged',
     'at rest',
-    {
-      file: 'authority-rate',
-      from: 'const spent = Math.max(reported, same?.spent ?? 0);',
-      to: 'const spent = reported + (same?.spent ?? 0);',
-    },
+    'authority-rate',
+    'const spent = Math.max(reported, same?.spent ?? 0);',
+    'const spent = reported + (same?.spent ?? 0);',
   ],
   [
     'a late rate message is taken for a new one',
     'I',
-    {
-      file: 'authority-rate',
-      from: 'if (known !== undefined && !isNewer(sender, known)) {',
-      to: 'if (false) {',
-    },
+    'authority-rate',
+    'if (known !== undefined && !isNewer(sender, known)) {',
+    'if (false) {',
   ],
   [
     'a late surplus of a rate goes back again',
     'I4',
-    {
-      file: 'authority-rate',
-      from: '!isNewer(sender, known)',
-      to: '!(sender.fence >= known.fence)',
-    },
+    'authority-rate',
+    '!isNewer(sender, known)',
+    '!(sender.fence >= known.fence)',
   ],
   [
     'the fence of a rate is dropped',
     'I1',
-    {
-      file: 'authority-rate',
-      from: 'const same = known?.fence === fence ? known : undefined;',
-      to: 'const same = known;',
-    },
+    'authority-rate',
+    'const same = known?.fence === fence ? known : undefined;',
+    'const same = known;',
   ],
   [
     'the bucket refills beside what is outstanding',
     'I1',
-    {
-      file: 'authority-rate',
-      from: 'const cap = (state.burst - outstanding(state, aliveMs)) * MICRO;',
-      to: 'const cap = state.burst * MICRO;',
-    },
+    'authority-rate',
+    'const cap = (state.burst - outstanding(state, aliveMs)) * MICRO;',
+    'const cap = state.burst * MICRO;',
   ],
   [
     'what a lease held comes back when it ends',
     'I1',
-    {
-      file: 'authority-rate',
-      from: '  state.atMs = nowMs;',
-      to: `for (const h of state.nodes) if (heldBy(h, sinceMs) > heldBy(h, clockMs)) state.micro += heldBy(h, sinceMs) * MICRO;
+    'authority-rate',
+    '  state.atMs = nowMs;',
+    `for (const h of state.nodes) if (heldBy(h, sinceMs) > heldBy(h, clockMs)) state.micro += heldBy(h, sinceMs) * MICRO;
   state.atMs = nowMs;`,
-    },
   ],
   [
     'a debt is forgiven',
     'I1',
-    {
-      file: 'authority-rate',
-      from: 'const paid = state.micro - debt * MICRO;',
-      to: 'const paid = state.micro;',
-    },
+    'authority-rate',
+    'const paid = state.micro - debt * MICRO;',
+    'const paid = state.micro;',
   ],
-  [
-    'a bucket is dropped before it is full',
-    'I6',
-    { file: 'authority-rate', from: '+ 2 * RATE_LIFE_MS + 60_000', to: '/ 1_000' },
-  ],
+  ['a bucket is dropped before it is full', 'I6', 'authority-rate', '+ 2 * RATE_LIFE_MS + 60_000', '/ 1_000'],
   [
     'charges are added instead of merged',
     'I',
-    {
-      file: 'authority-credits',
-      from: 'known.charged = Math.max(known.charged, charged);',
-      to: 'known.charged += charged;',
-    },
+    'authority-credits',
+    'known.charged = Math.max(known.charged, charged);',
+    'known.charged += charged;',
   ],
   [
     'the last word on charges counts, not the highest',
     'I',
-    {
-      file: 'authority-credits',
-      from: 'known.charged = Math.max(known.charged, charged);',
-      to: 'known.charged = charged;',
-    },
+    'authority-credits',
+    'known.charged = Math.max(known.charged, charged);',
+    'known.charged = charged;',
   ],
   [
     'refunds are not counted',
     'I',
-    {
-      file: 'authority-credits',
-      from: 'known.refunded = Math.max(known.refunded, refunded);',
-      to: '',
-    },
+    'authority-credits',
+    'known.refunded = Math.max(known.refunded, refunded);',
+    '',
   ],
   [
     'a late credit message is taken for a new one',
     'I',
-    {
-      file: 'authority-credits',
-      from: 'known === undefined || isNewer(sender, known)',
-      to: 'true',
-    },
+    'authority-credits',
+    'known === undefined || isNewer(sender, known)',
+    'true',
   ],
   [
     'the fence of credits is dropped',
     'I5',
-    {
-      file: 'authority-credits',
-      from: 'isNewer(sender, known)',
-      to: 'sender.seq > known.seq',
-    },
+    'authority-credits',
+    'isNewer(sender, known)',
+    'sender.seq > known.seq',
   ],
   [
     'a grant is added instead of brought up to what is wanted',
     'I',
-    {
-      file: 'authority-credits',
-      from: ': Math.max(wanted, needed);',
-      to: ': held + wanted + needed;',
-    },
+    'authority-credits',
+    ': Math.max(wanted, needed);',
+    ': held + wanted + needed;',
   ],
   [
     'a dead node is written off at once',
     'I2',
-    {
-      file: 'authority-credits',
-      from: 'CREDIT_RELEASE_MS = 24 * 3_600_000',
-      to: 'CREDIT_RELEASE_MS = 2_000',
-    },
+    'authority-credits',
+    'CREDIT_RELEASE_MS = 24 * 3_600_000',
+    'CREDIT_RELEASE_MS = 2_000',
   ],
   [
     'nothing is learned after grants were lost',
     'I2',
-    {
-      file: 'authority-credits',
-      from: 'move(state, mine, report, learning);',
-      to: 'move(state, mine, report, false);',
-    },
+    'authority-credits',
+    'move(state, mine, report, learning);',
+    'move(state, mine, report, false);',
   ],
   [
     'more is taken back than was offered',
     'I2',
-    {
-      file: 'authority-credits',
-      from: ': Math.max(wanted, needed);',
-      to: ': isRecalled(state, mine) ? needed : Math.max(wanted, needed);',
-    },
+    'authority-credits',
+    ': Math.max(wanted, needed);',
+    ': isRecalled(state, mine) ? needed : Math.max(wanted, needed);',
   ],
   [
     'a node of which nothing is known starts with a lease',
     'I',
-    {
-      file: 'authority-credits',
-      from: '{ granted: charged, returned',
-      to: '{ granted: charged + 50, returned',
-    },
+    'authority-credits',
+    '{ granted: charged, returned',
+    '{ granted: charged + 50, returned',
   ],
 ];
 
 describe('a planted fault is found', () => {
-  test.each(FAULTS)('%s (%s)', async (_, invariant, fault) => {
-    const found = firstViolation(await authorityWith(fault, folder), RUNS);
+  test.each(FAULTS)('%s (%s)', async (_, invariant, file, from, to) => {
+    const found = firstViolation(await authorityWith({ file, from, to }, folder), RUNS);
     expect(found).toStartWith(invariant);
   });
 

@@ -17,11 +17,12 @@ const LEARN_MS = 2_000;
 const SETTLED_MS = 12 * 3_000 + 2 * SCAN_LIFE_MS;
 const node = fc.nat(NODES - 1);
 
+const kindOf = <K extends ScanOp['kind']>(kind: K) => fc.constant(kind);
 const op: fc.Arbitrary<ScanOp> = fc.oneof(
   {
     weight: 10,
     arbitrary: fc.record({
-      kind: fc.constant('scans' as const),
+      kind: kindOf('scans'),
       node,
       count: fc.integer({ min: 1, max: 9 }),
       takesMs: fc.constantFrom(5, 50, 400, 3_000),
@@ -29,19 +30,16 @@ const op: fc.Arbitrary<ScanOp> = fc.oneof(
   },
   {
     weight: 8,
-    arbitrary: fc.record({
-      kind: fc.constant('wait' as const),
-      ms: fc.constantFrom(5, 60, 300, 1_200, 6_000),
-    }),
+    arbitrary: fc.record({ kind: kindOf('wait'), ms: fc.constantFrom(5, 60, 300, 1_200, 6_000) }),
   },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('crash' as const), node }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('restart' as const), node }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('again' as const), back: fc.nat(20) }) },
-  { weight: 1, arbitrary: fc.constant({ kind: 'lose' as const }) },
+  { weight: 1, arbitrary: fc.record({ kind: kindOf('crash'), node }) },
+  { weight: 2, arbitrary: fc.record({ kind: kindOf('restart'), node }) },
+  { weight: 2, arbitrary: fc.record({ kind: kindOf('again'), back: fc.nat(20) }) },
+  { weight: 1, arbitrary: fc.record({ kind: kindOf('lose') }) },
   {
     weight: 1,
     arbitrary: fc.record({
-      kind: fc.constant('network' as const),
+      kind: kindOf('network'),
       loss: fc.constantFrom(0, 0, 0.3),
       delayMs: fc.constantFrom(2, 40, 700),
       twice: fc.constantFrom(0, 0.5),

@@ -111,25 +111,6 @@ describe('a paid plan', () => {
     expect(await messages(1_000)).toBeLessThanOrEqual(20);
   });
 
-  test('is admitted over all processes no more than its burst and what its debts are', async () => {
-    using world = processes(4);
-    const charges = world.nodes.flatMap((node) =>
-      Array.from({ length: 60 }, () => node.charge(caller(), PAID, price(1))),
-    );
-    let answered = 0;
-    let admitted = 0;
-    for (const charge of charges) {
-      void Promise.resolve(charge).then(({ kind }) => {
-        answered++;
-        if (kind === 'charged') admitted++;
-      });
-    }
-    await world.pass(51);
-    expect(answered).toBe(240);
-    expect(admitted).toBeGreaterThanOrEqual(80);
-    expect(admitted).toBeLessThanOrEqual(100 + 4 * 2 + 10);
-  });
-
   test('goes on at its share while the store is silent, without waiting once that is known', async () => {
     using world = processes(2);
     world.store.conduct('is silent');
