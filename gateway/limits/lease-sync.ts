@@ -67,6 +67,7 @@ export function createLeaseSync(options: LeaseSyncOptions): LeaseSync {
   let underWay = 0;
   let isFlushing = false;
   let roundTripMs = 5;
+  let gatheredMs = clock.monotonic();
 
   /** What is spent from the decision to send until the reply is read: two turns and a slow round trip. */
   const aheadMs = () => 2 * TICK_MS + 2 * roundTripMs;
@@ -88,8 +89,13 @@ export function createLeaseSync(options: LeaseSyncOptions): LeaseSync {
     // A store that is back is found by whatever account has something to report, urgent or not.
     const due = accounts.collect(nowMs, aheadMs(), max, urgentOnly && !isTrial);
     const scansDue = scans.collect(nowMs, max);
-    if (due.length + scansDue.length > 0) breaker.noteSent(nowMs);
-    if (urgentOnly || isTrial) return send(merged(due, scansDue));
+    const isCall = due.length + scansDue.length > 0;
+    if (isCall) breaker.noteSent(nowMs);
+    // A call that is sent anyway takes along what may wait, and the next that gathers comes later.
+    const gathers = !urgentOnly || (isCall && nowMs - gatheredMs >= GATHER_MS / 2);
+    if (!gathers || isTrial) return send(merged(due, scansDue));
+    gatheredMs = nowMs;
+    if (urgentOnly) due.push(...accounts.collect(nowMs, aheadMs(), max - due.length, false));
     // What only time asks for comes along, as far as there is room in the same call, and then in further ones.
     const room = MESSAGES_MAX - due.length;
     const watched = accounts.collectWatched(nowMs, aheadMs(), room);
@@ -175,14 +181,10 @@ export function createLeaseSync(options: LeaseSyncOptions): LeaseSync {
   return {
     flushSoon,
     async run(signal) {
-      let gatheredMs = clock.monotonic();
       while (!signal.aborted) {
         await clock.sleep(TICK_MS, signal);
-        const nowMs = clock.monotonic();
         // By the clock, as turns are late on a busy machine.
-        const isGathered = nowMs - gatheredMs >= GATHER_MS;
-        flush(!isGathered);
-        if (isGathered) gatheredMs = nowMs;
+        flush(clock.monotonic() - gatheredMs < GATHER_MS);
         accounts.forgetIdle(clock.monotonic(), FORGET_A_TICK);
       }
     },
