@@ -130,6 +130,8 @@ test('a ledger of before keeps what was spent: it is not granted again', async (
   const old = join(folder.path, 'old.db');
   const { 'ledger-6-one-state': _, ...before } = LEDGER_MIGRATIONS;
   const first = opened(old, before);
+  for (const table of ['rates', 'scans', 'credits', 'credit_holdings'])
+    first.run(`CREATE TABLE ${table} (account_id INTEGER PRIMARY KEY)`);
   for (const [node, charged, refunded] of [
     ['a', 300, 20],
     ['b', 200, 0],
