@@ -230,7 +230,7 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
     return plan.rps <= SLOW_RPS && rate.outage.sinceMs === undefined && heldTokens(rate, nowMs) < 0;
   }
 
-  /** Takes in the reply to a collected message, and wakes who waits for it. */
+  /** Takes in the reply to a collected message, and wakes the requests that wait for it. */
   function settle({ accountId, rate, credits }: Message, reply: Reply | undefined, nowMs: number): void {
     const account = accounts.get(accountId);
     if (account === undefined || (rate === undefined && credits === undefined)) return;

@@ -231,8 +231,8 @@ export type Answer = Readonly<{
 }>;
 
 /**
- * The arithmetic of leases: one message meets the state of its account, which is text to the store. Pure: the answer
- * comes of `before`, the message and the moment. Throws when the blob is of another version.
+ * The arithmetic of leases: applies one message to the state of its account, which the store keeps as text. Pure: the
+ * answer depends on the arguments alone. Throws when the blob is of another version.
  */
 export function answer(before: string | undefined, sender: Sender, message: Message, moment: Moment): Answer {
   const { revision, rate, credits, scans } = message;

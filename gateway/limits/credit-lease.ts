@@ -78,7 +78,7 @@ export function offerCredits(lease: CreditLease, credits: number, total: number,
 }
 
 /**
- * Looks whether a price can be charged. Only a grant that was asked for this shortage is a no; a shortage of memory
+ * Decides whether a price can be charged. Only a grant that was asked for this shortage is a no; a shortage of memory
  * alone never is (limits.md 3.6). Takes nothing.
  */
 export function lookAtCredits(

@@ -205,7 +205,7 @@ export function offerCalls(lease: RateLease, calls: number, nowMs: number): void
 }
 
 /**
- * Looks whether `calls` may be let in (limits.md 3.2). Takes nothing. `mayWait`: the request may still wait for a reply;
+ * Decides whether `calls` may be let in (limits.md 3.2). Takes nothing. `mayWait`: the request may still wait for a reply;
  * `storeOut`: the store is known not to reply; `isCrowded`: so many accounts wait to report debts that no more may owe.
  */
 export function lookAtRate(

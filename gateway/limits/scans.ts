@@ -35,7 +35,7 @@ const WAITING_PER_PERMIT = 2;
 
 type Account = { readonly id: number; held: number; max: number; readonly waiting: (() => void)[] };
 
-/** The permits of this process. That a scan waits in vain for one of its own batch is the batch's matter. */
+/** The permits of this process. A batch itself prevents that one of its scans waits in vain for another. */
 export function createScanPermits(share: ScanShare = ALL): ScanPermits {
   const accounts = new Map<number, Account>();
   share.onChange((accountId) => {
@@ -129,7 +129,7 @@ type ScanLease = {
   sent: Readonly<{ atMs: number; kept: number }> | undefined;
   /** When the last message had no reply; `undefined` when it had one. */
   failedMs: number | undefined;
-  /** The authority may have lost who holds what: it grants nothing for now. */
+  /** The authority may have lost what other nodes hold: it grants nothing for now. */
   learning: boolean;
 };
 
