@@ -1,4 +1,4 @@
-import { Redis } from 'ioredis';
+import { type Cluster, Redis } from 'ioredis';
 import type { Clock } from '../../shared/clock.ts';
 import { openRedisLink, type RedisClient } from '../../shared/redis/link.ts';
 import { type Answer, answer } from './authority.ts';
@@ -84,6 +84,7 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
   let lossMs = Number.NEGATIVE_INFINITY;
   let lossNoted = false;
   let waiting = 0;
+  let isCorked = false;
 
   const link = openRedisLink({
     url: options.url,
@@ -120,6 +121,18 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     answered.set(accountId, latest);
     const [oldest] = answered.size > ANSWERED_MAX ? answered.keys() : [];
     if (oldest !== undefined) answered.delete(oldest);
+  }
+
+  /** In a cluster every account has commands of its own: those of one turn of the event loop go to a server in one write. */
+  function corkForTurn(cluster: Cluster): void {
+    if (isCorked) return;
+    isCorked = true;
+    const streams = cluster.nodes('master').map(({ stream }) => stream);
+    for (const stream of streams) stream?.cork();
+    setImmediate(() => {
+      isCorked = false;
+      for (const stream of streams) stream?.uncork();
+    });
   }
 
   async function exchange(sender: Sender, messages: readonly Message[]): Promise<(Reply | undefined)[]> {
@@ -167,6 +180,7 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
           if (draft === undefined) words.push(...READ);
           else words.push(draft.blob, draft.answer.blob, String(draft.answer.lifeMs ?? 0));
         }
+        if (!(to instanceof Redis)) corkForTurn(to);
         // The command is defined by the script that the link was opened with.
         const [nowMs, ...found] = await (to as Swapping).sluiceSwap(keys.length, ...keys, ...words);
         for (const [i, [at, draft]] of tried.entries()) {
