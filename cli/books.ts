@@ -6,7 +6,7 @@ import type { Actor } from '../deploys/audit/actor.ts';
 import { createAudit } from '../deploys/audit/audit.ts';
 import { DEPLOYS_MIGRATIONS } from '../deploys/store/schema.ts';
 import { createUsers, type Users } from '../deploys/users/users.ts';
-import { LEDGER_MIGRATIONS } from '../gateway/limits/ledger.ts';
+import { LEDGER_MIGRATIONS } from '../gateway/ledger.ts';
 import { choiceOf, createOwnAccounts } from '../gateway/replica/accounts.ts';
 import { createMirror, MIRROR_FILE, MIRROR_MIGRATIONS } from '../gateway/replica/mirror.ts';
 import type { Config } from '../shared/config/config.ts';

@@ -163,7 +163,7 @@ test('usage stays in Redis for three days at most, and what says so has no end o
   for (const name of names) ends.set(name, Number(await redis.cli('PTTL', name)));
   const endless = [...ends].filter(([, ttl]) => ttl === -1).map(([name]) => name.replace(/rows:.*/, 'rows'));
   expect(endless.toSorted()).toEqual([
-    '{sluice:2}:credit',
+    '{sluice:2}:lease',
     '{sluice:accounts}:head',
     '{sluice:accounts}:rows',
   ]);
