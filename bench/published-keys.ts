@@ -56,7 +56,7 @@ async function measure(signal: AbortSignal): Promise<void> {
   if (opening.kind === 'refused' || opening.hosts === undefined) throw new Error('the mirror is refused');
   const mirror = opening.hosts.accounts;
   const following = mirror.tend(AbortSignal.any([signal, over.signal]));
-  const mirrored = await beaten(() => mirror.choice() === 'mirror', signal);
+  const mirrored = await beaten(() => mirror.choice() === 'remote', signal);
   over.abort();
   await Promise.all([publishing, following]);
   console.log(

@@ -58,7 +58,9 @@ export function createAnswer({
     if (body.kind === 'caller-left') return new Response(null, { status: 400 });
     if (body.kind !== 'body') return refusedUnread(body);
 
-    const identity = identify(carriedKey(request.headers, request.url), request, peers);
+    const identified = identify(carriedKey(request.headers, request.url), request, peers);
+    // The common key is in memory, and an await would cost it a turn.
+    const identity = identified instanceof Promise ? await identified : identified;
     if (identity.kind !== 'known') return refused(identity, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
 
     const { caller } = identity;
@@ -93,8 +95,8 @@ export function createAnswer({
     }
 
     /** Refuses a request that was not read; whose it is, is asked only to count it. */
-    function refusedUnread(refusal: Refusal): Response {
-      const identity = identify(carriedKey(request.headers, request.url), request, peers);
+    async function refusedUnread(refusal: Refusal): Promise<Response> {
+      const identity = await identify(carriedKey(request.headers, request.url), request, peers);
       if (identity.kind === 'known') usage.refused(identity.caller, undefined);
       return refused(refusal);
     }

@@ -1,13 +1,12 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
-import type { PublishedTerms } from '../../shared/publication/terms.ts';
+import type { PublishedTerms } from '../../shared/publication.ts';
 import type { Store } from '../../shared/store/open.ts';
 import type { Health } from '../health.ts';
 import { createChanges } from './changes.ts';
-import { takeLastUses } from './last-uses.ts';
 import { runPublisher } from './publish.ts';
-import { LEASE_MS, openRedisHead } from './redis-head.ts';
+import { type KeyUse, LEASE_MS, openRedisHead, type RedisHead } from './redis-head.ts';
 import { complaintOf, healthOfPublication, type Standing } from './standing.ts';
 
 /** The publication of accounts, keys, plans and prices to the gateways of other hosts. */
@@ -91,6 +90,39 @@ export function createPublication(deps: PublicationDeps): Publication | undefine
     standing: standingTold,
     isOwn,
   };
+}
+
+/** How often last uses are taken, and how many in one transaction. */
+const TAKE_MS = 2_000;
+const USES_AT_ONCE = 200;
+
+/**
+ * Takes over when keys were used last on other hosts, a row at most once a minute, while `isOwn` says that the keys are
+ * this database's. Never rejects.
+ */
+async function takeLastUses(
+  { store, head, isOwn, clock }: Readonly<{ store: Store; head: RedisHead; isOwn(): boolean; clock: Clock }>,
+  signal: AbortSignal,
+): Promise<void> {
+  const update = store.prepare<null, [number, string]>(`
+    UPDATE keys SET last_used_at_ms = ?1
+    WHERE id = ?2 AND (last_used_at_ms IS NULL OR last_used_at_ms / 60000 < ?1 / 60000)`);
+  const write = store.transaction((uses: readonly KeyUse[]) => {
+    for (const { keyId, atMs } of uses) update.run(atMs, keyId);
+  });
+  while (!signal.aborted) {
+    await clock.sleep(TAKE_MS, signal);
+    try {
+      while (isOwn() && !signal.aborted) {
+        const uses = await head.uses(USES_AT_ONCE);
+        if (uses.length === 0) break;
+        write.immediate(uses);
+        await head.dropUses(uses);
+      }
+    } catch {
+      // Redis or the database does not answer; they are taken the next time.
+    }
+  }
 }
 
 function gaugeOf(registry: Registry): Gauge {

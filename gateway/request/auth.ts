@@ -96,7 +96,11 @@ export type Peers = Readonly<{ requestIP(request: Request): Readonly<{ address: 
 export type Barred = { readonly kind: 'too-many-failed-keys'; readonly waitMs: number };
 
 /** Decides who a request's key belongs to. Never throws. */
-export type IdentifyCaller = (carried: Carried, request: Request, peers: Peers) => Identity | Barred;
+export type IdentifyCaller = (
+  carried: Carried,
+  request: Request,
+  peers: Peers,
+) => Identity | Barred | Promise<Identity | Barred>;
 
 /**
  * Identifies as `identify`, and bars addresses that try many keys: from those, only good keys pass, and of keys that are
@@ -104,7 +108,7 @@ export type IdentifyCaller = (carried: Carried, request: Request, peers: Peers) 
  * which address it is, only the connection says, and no header.
  */
 export function createIdentifyCaller(
-  { identify, recall }: Pick<Identifier, 'identify' | 'recall'>,
+  { identify, recall }: Pick<Identifier<Promise<Identity>>, 'identify' | 'recall'>,
   failed: FailedKeys,
 ): IdentifyCaller {
   return function identifyCaller(carried, request, peers) {
@@ -114,11 +118,21 @@ export function createIdentifyCaller(
     if (address === undefined) return identify(carried);
     const waitMs = failed.waitMs(address);
     if (waitMs !== undefined) {
-      const found = failed.mayLook(address) ? identify(carried) : undefined;
-      return found?.kind === 'known' ? found : { kind: 'too-many-failed-keys', waitMs };
+      const barred: Barred = { kind: 'too-many-failed-keys', waitMs };
+      if (!failed.mayLook(address)) return barred;
+      return after(identify(carried), (found) => (found.kind === 'known' ? found : barred));
     }
-    const identity = identify(carried);
-    if (identity.kind === 'invalid-key') failed.note(address);
-    return identity;
+    return after(identify(carried), (identity) => {
+      if (identity.kind === 'invalid-key') failed.note(address);
+      return identity;
+    });
   };
+}
+
+/** Waits only for what is not there yet. */
+function after<Decided>(
+  identity: Identity | Promise<Identity>,
+  decide: (identity: Identity) => Decided,
+): Decided | Promise<Decided> {
+  return identity instanceof Promise ? identity.then(decide) : decide(identity);
 }

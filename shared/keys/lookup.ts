@@ -7,9 +7,12 @@ import { createUnknownKeys } from './unknown-keys.ts';
 export type HeldKey = KnownKey & { readonly revision: number | undefined; usedMinute: number };
 
 export type KeyLookup = Readonly<{
-  find(hash: Buffer): HeldKey | 'unknown' | 'unavailable';
+  /** `elsewhere`: the source cannot tell at once; `learn` takes what was found out. */
+  find(hash: Buffer): HeldKey | 'unknown' | 'elsewhere' | 'unavailable';
   /** What `find` gives for a key that is in memory; `undefined` for any other, without asking. */
   recall(hash: Buffer): HeldKey | 'unknown' | undefined;
+  /** Remembers a key as it is, or that there is none. */
+  learn(hash: Buffer, key: KnownKey | undefined): HeldKey | 'unknown';
   /** Reads the revision; what was read under an older one is asked for again when it is needed. */
   refresh(): void;
 }>;
@@ -25,7 +28,7 @@ const MINUTE_MS = 60_000;
  * Finds keys by hash, from memory when the revision has not moved since they were read. A key that is in memory goes on
  * being found while the source does not answer.
  */
-export function createKeyLookup(source: KeySource, clock: Clock): KeyLookup {
+export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): KeyLookup {
   const held = createHeldKeys<HeldKey>();
   const unknown = createUnknownKeys(clock);
   let revision: number | undefined;
@@ -36,33 +39,40 @@ export function createKeyLookup(source: KeySource, clock: Clock): KeyLookup {
     const name = hash.toString('latin1');
     const hit = held.get(name);
     if (hit === undefined || hit.revision === revision) return hit;
-    return ask(hash, name, hit) ?? hit;
+    const found = ask(hash) ?? hit;
+    return found === 'elsewhere' ? undefined : found;
   }
 
-  function find(hash: Buffer): HeldKey | 'unknown' | 'unavailable' {
+  function find(hash: Buffer): ReturnType<KeyLookup['find']> {
     const hit = recall(hash);
     if (hit !== undefined) return hit;
     const name = hash.toString('latin1');
-    return unknown.has(name) ? 'unknown' : (ask(hash, name, undefined) ?? 'unavailable');
+    return unknown.has(name) ? 'unknown' : (ask(hash) ?? 'unavailable');
   }
 
   /** Reads the key; `undefined` when the source does not answer. */
-  function ask(hash: Buffer, name: string, before: HeldKey | undefined): HeldKey | 'unknown' | undefined {
+  function ask(hash: Buffer): HeldKey | 'unknown' | 'elsewhere' | undefined {
     const sinceMs = clock.monotonic();
     if (sinceMs < restsUntilMs) return undefined;
-    let key: KnownKey | undefined;
     try {
-      key = source.read(hash);
+      const key = source.read(hash);
+      if (key !== 'elsewhere') return learn(hash, key);
+      held.delete(hash.toString('latin1'));
+      return key;
     } catch {
       restIfWaited(sinceMs);
       return undefined;
     }
+  }
+
+  function learn(hash: Buffer, key: KnownKey | undefined): HeldKey | 'unknown' {
+    const name = hash.toString('latin1');
     if (key === undefined) {
       held.delete(name);
       unknown.add(name);
       return 'unknown';
     }
-    const now: HeldKey = { ...key, revision, usedMinute: before?.usedMinute ?? 0 };
+    const now: HeldKey = { ...key, revision, usedMinute: held.get(name)?.usedMinute ?? 0 };
     held.set(name, hash, now);
     return now;
   }
@@ -88,7 +98,7 @@ export function createKeyLookup(source: KeySource, clock: Clock): KeyLookup {
     if (nowMs - sinceMs >= WAITED_MS) restsUntilMs = nowMs + REST_MS;
   }
 
-  return { find, recall, refresh };
+  return { find, recall, learn, refresh };
 }
 
 /** The minute since 1970 that the instant is in. */

@@ -34,7 +34,11 @@ function callers() {
     asked,
     looks,
     advance,
-    ask: (carried: Carried, address: string | null = 'a') => identifyCaller(carried, request, from(address)),
+    ask(carried: Carried, address: string | null = 'a') {
+      const identity = identifyCaller(carried, request, from(address));
+      if (identity instanceof Promise) throw new Error('it waits for something');
+      return identity;
+    },
   };
 }
 
