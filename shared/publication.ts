@@ -25,56 +25,40 @@ export const LOG = '{sluice:accounts}:log';
 /** When keys were used last: a sorted set of key ids by Unix milliseconds, until deploys has taken them. */
 export const USES = '{sluice:accounts}:uses';
 
+/** A row of an account or key: its name, which is `a` or `k` and the id, and its text, which is empty for one that is not there. */
+export type PublishedRow = readonly [name: string, text: string];
+
 export type PublishedAccount = Readonly<{
-  kind: 'account';
-  id: number;
   plan: string | null;
   creditsGranted: number | null;
   suspended: boolean;
 }>;
 /** A key that is not revoked. `hash` is its SHA-256 in hex. */
-export type PublishedKey = Readonly<{
-  kind: 'key';
-  id: string;
-  hash: string;
-  accountId: number;
-  expiresAtMs: number | null;
-}>;
-/** One account or key as it is published. `gone`: it is revoked, or no longer in the database at all. */
-export type PublishedRow =
-  PublishedAccount | PublishedKey | Readonly<{ kind: 'gone'; subject: 'account' | 'key'; id: string }>;
+export type PublishedKey = Readonly<{ hash: string; accountId: number; expiresAtMs: number | null }>;
 
-/** The name and the text of a row. A name is `a` or `k` and an id; the text of what is gone is empty. */
-export function rowTexts(row: PublishedRow): readonly [name: string, text: string] {
-  switch (row.kind) {
-    case 'account':
-      return [`a${row.id}`, JSON.stringify([row.plan, row.creditsGranted, row.suspended ? 1 : 0])];
-    case 'key':
-      // Scripts find the account by the number at the beginning.
-      return [`k${row.id}`, JSON.stringify([row.accountId, row.hash, row.expiresAtMs])];
-    case 'gone':
-      return [`${row.subject === 'account' ? 'a' : 'k'}${row.id}`, ''];
-  }
+export function accountText({ plan, creditsGranted, suspended }: PublishedAccount): string {
+  return JSON.stringify([plan, creditsGranted, suspended ? 1 : 0]);
 }
 
-/** Reads such texts; `undefined` when a later version wrote them, or nobody of ours. */
-export function rowFrom(name: string, text: string): PublishedRow | undefined {
-  const [subject, id] = [name.startsWith('a') ? 'account' : 'key', name.slice(1)] as const;
-  if (!/^[ak]./.test(name)) return undefined;
-  if (text === '') return { kind: 'gone', subject, id };
-  const [first, second, third] = membersOf(text);
-  if (subject === 'key') {
-    if (!isNumber(first) || typeof second !== 'string' || !(third === null || isNumber(third)))
-      return undefined;
-    return { kind: 'key', id, hash: second, accountId: first, expiresAtMs: third };
-  }
-  if (
-    !isNumber(Number(id)) ||
-    !(first === null || typeof first === 'string') ||
-    !(second === null || isNumber(second))
-  )
+/** Reads such a text; `undefined` when it is none of ours, or a later version's. */
+export function accountFrom(text: string): PublishedAccount | undefined {
+  const [plan, credits, suspended] = membersOf(text);
+  if (!(plan === null || typeof plan === 'string') || !(credits === null || isWhole(credits)))
     return undefined;
-  return { kind: 'account', id: Number(id), plan: first, creditsGranted: second, suspended: third === 1 };
+  return { plan, creditsGranted: credits, suspended: suspended === 1 };
+}
+
+/** The account comes first, where scripts find it. */
+export function keyText({ accountId, hash, expiresAtMs }: PublishedKey): string {
+  return JSON.stringify([accountId, hash, expiresAtMs]);
+}
+
+/** Reads such a text; `undefined` when it is none of ours, or a later version's. */
+export function keyFrom(text: string): PublishedKey | undefined {
+  const [accountId, hash, expires] = membersOf(text);
+  if (!isWhole(accountId) || typeof hash !== 'string' || !(expires === null || isWhole(expires)))
+    return undefined;
+  return { accountId, hash, expiresAtMs: expires };
 }
 
 function membersOf(text: string): readonly unknown[] {
@@ -86,7 +70,7 @@ function membersOf(text: string): readonly unknown[] {
   }
 }
 
-function isNumber(member: unknown): member is number {
+function isWhole(member: unknown): member is number {
   return Number.isSafeInteger(member);
 }
 

@@ -1,11 +1,8 @@
-import { type PublishedRow, rowTexts } from '../../shared/publication.ts';
+import { accountText, keyText, type PublishedKey, type PublishedRow } from '../../shared/publication.ts';
 import type { Store } from '../../shared/store/open.ts';
 
-/** A name and a text, as `rowTexts` makes them. */
-export type RowTexts = readonly [name: string, text: string];
-
 /** Changes in the order of their revisions; with them everything up to `upTo` is known. `isLast`: there are no more. */
-export type Portion = Readonly<{ rows: readonly RowTexts[]; upTo: number; isLast: boolean }>;
+export type Portion = Readonly<{ rows: readonly PublishedRow[]; upTo: number; isLast: boolean }>;
 
 /** What this database published last: see the schema. */
 export type LastPublished = Readonly<{ epoch: string | null; puts: number; published: number }>;
@@ -22,7 +19,6 @@ const PUBLISHERS_KEPT = 1_000;
 
 type ChangeRow = Readonly<{ seq: number; subject: 'account' | 'key'; id: string }>;
 type AccountRow = Readonly<{ plan: string | null; creditsGranted: number | null; suspended: number }>;
-type KeyRow = Readonly<{ hash: Uint8Array; accountId: number; expiresAtMs: number | null }>;
 
 export function createChanges(store: Store) {
   const origin = store.query<{ id: string }, []>('SELECT id FROM origin').get()?.id;
@@ -41,7 +37,7 @@ export function createChanges(store: Store) {
   const raised = store.prepare<{ config: number }, [number]>(
     'UPDATE revision SET config = max(config, ?) + 1 RETURNING config',
   );
-  const textsOf = createTexts(store);
+  const rowOf = createRows(store);
 
   function revision() {
     const row = revisionOf.get();
@@ -54,7 +50,7 @@ export function createChanges(store: Store) {
     const rows = changed.all(from);
     const isLast = rows.length < PORTION;
     const upTo = isLast ? value : (rows.at(-1)?.seq ?? value);
-    return { rows: rows.map(({ subject, id }) => textsOf(subject, id)), upTo, isLast };
+    return { rows: rows.map(({ subject, id }) => rowOf(subject, id)), upTo, isLast };
   });
 
   const begin = store.transaction((epoch: string, above: number) => {
@@ -79,11 +75,12 @@ export function createChanges(store: Store) {
     revision,
     after: (seq: number): Portion => after(seq),
     /** Keys that were revoked after a revision, the newest first: a portion at most of the latest changes. */
-    revokedAfter: (seq: number): readonly RowTexts[] => revoked.all(seq).map(({ id }) => textsOf('key', id)),
+    revokedAfter: (seq: number): readonly PublishedRow[] =>
+      revoked.all(seq).map(({ id }) => rowOf('key', id)),
     /** Of names of rows those that have no row here any more. */
-    goneOf: (names: readonly string[]): readonly RowTexts[] =>
+    goneOf: (names: readonly string[]): readonly PublishedRow[] =>
       names
-        .map((name) => textsOf(name.startsWith('a') ? 'account' : 'key', name.slice(1)))
+        .map((name) => rowOf(name.startsWith('a') ? 'account' : 'key', name.slice(1)))
         .filter(([, text]) => text === ''),
     last: (): LastPublished => lastOf.get() ?? { epoch: null, puts: 0, published: 0 },
     /** Begins an epoch over a Redis that has changes up to a revision. No revision up to that is given out any more. */
@@ -98,24 +95,21 @@ export function createChanges(store: Store) {
   };
 }
 
-function createTexts(store: Store): (subject: 'account' | 'key', id: string) => RowTexts {
+/** Reads rows as they are published. */
+function createRows(store: Store): (subject: 'account' | 'key', id: string) => PublishedRow {
   const account = store.prepare<AccountRow, [string]>(
     'SELECT plan, credits_granted AS creditsGranted, suspended FROM accounts WHERE id = ?',
   );
-  const key = store.prepare<KeyRow, [string]>(
-    'SELECT hash, account_id AS accountId, expires_at_ms AS expiresAtMs FROM keys WHERE id = ? AND revoked_at_ms IS NULL',
+  const key = store.prepare<PublishedKey, [string]>(
+    'SELECT lower(hex(hash)) AS hash, account_id AS accountId, expires_at_ms AS expiresAtMs FROM keys WHERE id = ? AND revoked_at_ms IS NULL',
   );
 
-  function rowOf(subject: 'account' | 'key', id: string): PublishedRow {
+  return function rowOf(subject, id) {
     if (subject === 'account') {
       const row = account.get(id);
-      if (row !== null) return { kind: subject, id: Number(id), ...row, suspended: row.suspended === 1 };
-    } else {
-      const row = key.get(id);
-      if (row !== null) return { kind: subject, id, ...row, hash: Buffer.from(row.hash).toString('hex') };
+      return [`a${id}`, row === null ? '' : accountText({ ...row, suspended: row.suspended === 1 })];
     }
-    return { kind: 'gone', subject, id };
-  }
-
-  return (subject, id) => rowTexts(rowOf(subject, id));
+    const row = key.get(id);
+    return [`k${id}`, row === null ? '' : keyText(row)];
+  };
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
-import { type PublishedTerms, termsText } from '../../shared/publication.ts';
-import type { Changes, RowTexts } from './changes.ts';
+import { type PublishedRow, type PublishedTerms, termsText } from '../../shared/publication.ts';
+import type { Changes } from './changes.ts';
 import type { Claim, Put, RedisHead } from './redis-head.ts';
 import type { Standing } from './standing.ts';
 
@@ -138,7 +138,7 @@ function createTurn({
   }
 
   /** A key must end within a second, however many rows are on their way before it. */
-  function revokedAhead(upTo: number): readonly RowTexts[] {
+  function revokedAhead(upTo: number): readonly PublishedRow[] {
     const { value } = changes.revision();
     if (value === revokedAt) return [];
     const revoked = changes.revokedAfter(Math.max(upTo, revokedAt));

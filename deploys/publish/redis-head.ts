@@ -1,8 +1,8 @@
 import type { Clock } from '../../shared/clock.ts';
-import { ACCOUNTS, HEAD, KEYS, LEASE, LOG, USES } from '../../shared/publication.ts';
+import { ACCOUNTS, HEAD, KEYS, LEASE, LOG, type PublishedRow, USES } from '../../shared/publication.ts';
 import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
 import { DROP_MEMBERS, SHOW_MEMBERS } from '../store/taken-members.ts';
-import { PORTION, type RowTexts } from './changes.ts';
+import { PORTION } from './changes.ts';
 
 /** What Redis says when the right to publish is claimed. */
 export type Claim =
@@ -27,7 +27,7 @@ export type Put = Readonly<{
   log: 'all' | 'those that differ' | 'none';
   /** With this write all accounts and keys are in Redis. */
   isWhole: boolean;
-  rows: readonly RowTexts[];
+  rows: readonly PublishedRow[];
 }>;
 
 /** When a key was used last, in Unix milliseconds. */
@@ -73,14 +73,13 @@ for i = 1, 6 do head[i] = head[i] or '' end
 return {'claimed', unpack(head)}`,
 };
 
-/** Keys: head, lease, log. Words: holder, epoch. Begins an epoch over whatever rows are there. */
-const BEGIN: RedisScript = {
+/** Keys: head, lease, log. Words: holder, fields and values. A new epoch begins with an empty log. */
+const WRITE: RedisScript = {
   keys: 3,
   lua: `
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 'lost' end
-redis.call('DEL', KEYS[3])
-redis.call('HDEL', KEYS[1], 'whole')
-redis.call('HSET', KEYS[1], 'epoch', ARGV[2], 'version', 0, 'puts', 0)
+if ARGV[2] == 'epoch' then redis.call('DEL', KEYS[3]) end
+redis.call('HSET', KEYS[1], unpack(ARGV, 2))
 return 'put'`,
 };
 
@@ -120,15 +119,6 @@ redis.call('HSET', KEYS[1], 'version', version, 'puts', puts)
 return puts`,
 };
 
-/** Keys: head, lease. Words: holder, config, termsId, terms. */
-const TERMS: RedisScript = {
-  keys: 2,
-  lua: `
-if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 'lost' end
-redis.call('HSET', KEYS[1], 'config', ARGV[2], 'termsId', ARGV[3], 'terms', ARGV[4])
-return 'put'`,
-};
-
 /** Keys: lease. Words: holder. Lets the next one publish at once. */
 const LEAVE: RedisScript = {
   keys: 1,
@@ -137,9 +127,8 @@ const LEAVE: RedisScript = {
 
 const SCRIPTS = {
   sluiceClaim: CLAIM,
-  sluiceBegin: BEGIN,
+  sluiceWrite: WRITE,
   sluicePut: PUT,
-  sluiceTerms: TERMS,
   sluiceLeave: LEAVE,
   sluiceShowUses: SHOW_MEMBERS,
   sluiceDropUses: DROP_MEMBERS,
@@ -174,6 +163,10 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
     }
   }
 
+  async function write(...head: readonly (string | number)[]): Promise<boolean> {
+    return (await call((redis) => redis.sluiceWrite(HEAD, LEASE, LOG, holder, ...head))) === 'put';
+  }
+
   return {
     /** Takes or renews the right, or only sees whether it can be taken. */
     async claim(take: boolean): Promise<Claim> {
@@ -187,9 +180,10 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
       const numbers = { puts: Number(puts), seq: Number(seq), config: Number(config) };
       return { kind: 'claimed', epoch: first, isWhole: whole === '1', termsId, ...numbers };
     },
-    async begin(epoch: string): Promise<boolean> {
-      return (await call((redis) => redis.sluiceBegin(HEAD, LEASE, LOG, holder, epoch))) === 'put';
-    },
+    /** Begins an epoch over whatever rows are there. */
+    begin: (epoch: string) => write('epoch', epoch, 'version', 0, 'puts', 0, 'whole', 0),
+    terms: (config: number, termsId: string, terms: string) =>
+      write('config', config, 'termsId', termsId, 'terms', terms),
     /** Gives the puts of the epoch with this one. */
     async put({ epoch, puts, seq, log, isWhole, rows }: Put): Promise<number | undefined> {
       const words = [holder, epoch, puts, seq, log, isWhole ? 1 : 0, ...rows.flat()];
@@ -206,9 +200,6 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
       const [next, members]: unknown[] = Array.isArray(reply) ? reply : [];
       const names = textsIn(members).filter((_, at) => at % 2 === 0);
       return { cursor: String(next), names: names.map((id) => `${of === 'keys' ? 'k' : 'a'}${id}`) };
-    },
-    async terms(config: number, termsId: string, text: string): Promise<boolean> {
-      return (await call((redis) => redis.sluiceTerms(HEAD, LEASE, holder, config, termsId, text))) === 'put';
     },
     async uses(most: number): Promise<readonly KeyUse[]> {
       const words = textsIn(await call((redis) => redis.sluiceShowUses(USES, most)));

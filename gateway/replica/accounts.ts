@@ -54,32 +54,17 @@ export function createFollow(served: Served, published: Published, own: OwnAccou
   let compared = { unverified: 0, upTo: '' };
 
   return async function follow() {
-    const head = await published.head();
-    if (head === undefined) {
+    const { epoch, position, holder, terms_id: termsId } = served.state();
+    const news = await published.news({ epoch, position, termsId });
+    if (news === undefined) {
       served.noteNobody();
-      return served.state().holder === null && own.hasAccounts() ? HOME_LOOK_MS : LOOK_MS;
+      return holder === null && own.hasAccounts() ? HOME_LOOK_MS : LOOK_MS;
     }
-    const before = served.state();
-    const { origin, holder, epoch, version, seq, termsId } = head;
-    const isOtherEpoch = epoch !== undefined && epoch !== before.epoch;
-    if (isOtherEpoch || origin !== before.origin || holder !== before.holder) served.noteHead(head);
-    if (own.hasPublisher(holder)) return HOME_LOOK_MS;
-    if (termsId !== undefined && termsId !== served.state().terms_id) {
-      const terms = await published.terms();
-      if (terms !== undefined) served.noteTerms(terms);
-    }
-    if (epoch === undefined) return LOOK_MS;
-    const { position } = served.state();
-    if (position < version) {
-      const changes = await published.changes(epoch, position);
-      if (changes === undefined) return PAUSE_MS;
-      served.follow(changes);
-      if (changes.upTo < version) return PAUSE_MS;
-    }
-    const { unverified, revision } = served.state();
-    if (unverified !== 0) return head.isWhole ? compareSome(unverified) : LOOK_MS;
-    if (revision < seq) served.noteRevision(seq);
-    return LOOK_MS;
+    served.follow(news);
+    if (own.hasPublisher(news.holder)) return HOME_LOOK_MS;
+    if (news.upTo < news.version) return PAUSE_MS;
+    const { unverified } = served.state();
+    return unverified !== 0 && news.isWhole ? compareSome(unverified) : LOOK_MS;
   };
 
   async function compareSome(unverified: number): Promise<number> {
@@ -88,7 +73,8 @@ export function createFollow(served: Served, published: Published, own: OwnAccou
     const last = ids.at(-1);
     if (last === undefined) served.noteVerified(unverified);
     // What was read too early is read again.
-    else if (served.take(await published.find(ids))) compared.upTo = last;
+    else if (!served.take(await published.find(ids))) return LOOK_MS;
+    else compared.upTo = last;
     return PAUSE_MS;
   }
 }
@@ -113,10 +99,9 @@ function createLookup(
         await follow();
         continue;
       }
-      const found = keys.keys[0]?.found;
       const key = served.read(hash);
-      if (key === undefined && (found !== undefined || !keys.isWhole)) break;
-      return key;
+      if (key !== undefined || (keys.isWhole && keys.keys[0]?.key[1] === '')) return key;
+      break;
     }
     throw new Error('Redis cannot tell');
   }
@@ -209,7 +194,7 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
   function readState(): void {
     try {
       const now = served.state();
-      if (now.terms_id !== seen?.terms_id) terms = now.terms === null ? undefined : termsFrom(now.terms);
+      if (now.terms_id !== seen?.terms_id) terms = termsFrom(now.terms);
       seen = now;
       const next = choiceOf(now, own);
       if (next !== choice) log.info({ from: choice, to: next }, 'accounts and keys are read elsewhere');

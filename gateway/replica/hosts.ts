@@ -44,8 +44,7 @@ export function openHosts(deps: Deps): OpeningHosts {
   const file = openStore(join(storage.dataDir, SERVED_FILE), SERVED_MIGRATIONS);
   if (file.kind === 'unusable') return { kind: 'refused', sentence: file.sentence };
   const onWarning = (warning: string) => log.warn({ warning }, 'redis');
-  // The store of shared limits warns of the server; here it would be said again.
-  const published = openPublished({ url, clock, random, onWarning: () => undefined });
+  const published = openPublished(url, clock, random);
   if (published === undefined) return { kind: 'refused', sentence: NO_REDIS_ADDRESS };
   const served = createServed(file.store);
   const shared = createSharedAccounts({ accounts, served, published, clock, log });

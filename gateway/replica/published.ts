@@ -1,56 +1,43 @@
 import type { Clock } from '../../shared/clock.ts';
-import {
-  ACCOUNTS,
-  HEAD,
-  KEYS,
-  LOG,
-  type PublishedAccount,
-  type PublishedKey,
-  type PublishedRow,
-  rowFrom,
-  USES,
-} from '../../shared/publication.ts';
+import { ACCOUNTS, HEAD, KEYS, LOG, type PublishedRow, USES } from '../../shared/publication.ts';
 import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
 
-/** The head of what is published, as `shared/publication.ts` tells. */
-export type Head = Readonly<{
+/** What a host has of what is published: changes of `epoch` up to the version `position`, and these plans and prices. */
+export type Position = Readonly<{ epoch: string; position: number; termsId: string }>;
+
+/** The head of what is published, as `shared/publication.ts` tells, with what is new in it for a host. */
+export type News = Readonly<{
   origin: string;
   holder: string;
-  epoch: string | undefined;
+  /** Empty until anything was written. */
+  epoch: string;
   isWhole: boolean;
   version: number;
   seq: number;
-  termsId: string | undefined;
-}>;
-export type Terms = Readonly<{ config: number; termsId: string; terms: string }>;
-
-/** Changes of an epoch behind the version `from`. */
-export type LoggedChanges = Readonly<{
-  epoch: string;
+  config: number;
+  termsId: string;
+  /** Empty when they are those that the host has. */
+  terms: string;
+  /** Changes behind the version `from`, up to `upTo`. */
   from: number;
   rows: readonly PublishedRow[];
   upTo: number;
-  /** The log no longer has all of them. */
+  /** The log no longer has all changes from there. */
   isGap: boolean;
 }>;
 
-export type KeyAndAccount = Readonly<{ key: PublishedKey; account: PublishedAccount }>;
-
-/** Keys as they were at a version of an epoch; one that was not found does not exist if the epoch is whole. */
+/** Keys, each with its account, as they were at a version of an epoch; one that is not there does not exist if the epoch is whole. */
 export type FoundKeys = Readonly<{
   epoch: string;
   version: number;
   isWhole: boolean;
-  keys: readonly Readonly<{ id: string; found: KeyAndAccount | 'unreadable' | undefined }>[];
+  keys: readonly Readonly<{ key: PublishedRow; account: PublishedRow }>[];
 }>;
 
 /** What is published in Redis. Everything rejects while Redis does not answer, or answers what is not ours. */
 export type Published = Readonly<{
   /** `undefined`: nobody has published. */
-  head(): Promise<Head | undefined>;
-  terms(): Promise<Terms | undefined>;
-  /** `undefined`: it is another epoch by now. */
-  changes(epoch: string, from: number): Promise<LoggedChanges | undefined>;
+  news(position: Position): Promise<News | undefined>;
   find(keyIds: readonly string[]): Promise<FoundKeys>;
   noteUses(uses: readonly (readonly [keyId: string, atMs: number])[]): Promise<void>;
   close(): Promise<void>;
@@ -62,21 +49,24 @@ const DEADLINE_MS = 1_000;
 /** Uses that no deploys takes for so long are forgotten. */
 const USES_LIFE_MS = 86_400_000;
 
-/** Keys: head, log. Words: epoch, version, how many. Replies the version and the entries behind it, or nothing. */
-const CHANGES: RedisScript = {
+/** Keys: head, log. Words: the members of a position, how many changes. Replies the members of `News` in their order up to `from`, and changes. */
+const NEWS: RedisScript = {
   keys: 2,
   lua: `
-local head = redis.call('HMGET', KEYS[1], 'epoch', 'version')
-if head[1] ~= ARGV[1] then return false end
-return {head[2] or '0', redis.call('XRANGE', KEYS[2], '(' .. ARGV[2] .. '-0', '+', 'COUNT', ARGV[3])}`,
+local head = redis.call('HMGET', KEYS[1], 'origin', 'holder', 'epoch', 'whole', 'version', 'seq', 'config', 'termsId')
+for i = 1, 8 do head[i] = head[i] or '' end
+head[9] = head[8] ~= ARGV[3] and redis.call('HGET', KEYS[1], 'terms') or ''
+head[10] = head[3] == ARGV[1] and ARGV[2] or '0'
+head[11] = redis.call('XRANGE', KEYS[2], '(' .. head[10] .. '-0', '+', 'COUNT', ARGV[4])
+return head`,
 };
 
-/** Keys: head, keys, accounts. Words: key ids. Replies epoch, version and whole, then of each key its row, its account and the account's row. */
+/** Keys: head, keys, accounts. Words: key ids. Replies epoch, version and whole, then of each key its text, its account's id and text. */
 const FIND: RedisScript = {
   keys: 3,
   lua: `
 local head = redis.call('HMGET', KEYS[1], 'epoch', 'version', 'whole')
-local reply = {head[1] or '', head[2] or '0', head[3] or ''}
+local reply = {head[1] or '', head[2] or '', head[3] or ''}
 for i = 1, #ARGV do
   local key = redis.call('HGET', KEYS[2], ARGV[i]) or ''
   local account = string.match(key, '^%[(%d+),') or ''
@@ -97,64 +87,31 @@ return 'put'`,
 };
 
 type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
-type Scripted = RedisClient & Record<'sluiceChanges' | 'sluiceFind' | 'sluiceUse', Script>;
+type Scripted = RedisClient & Record<'sluiceNews' | 'sluiceFind' | 'sluiceUse', Script>;
 
-type PublishedOptions = Readonly<{
-  url: string;
-  clock: Clock;
-  /** A number from 0 up to 1. */
-  random(): number;
-  onWarning(sentence: string): void;
-}>;
-
-/** Connects to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
-export function openPublished({ url, clock, random, onWarning }: PublishedOptions): Published | undefined {
-  const found = openRedisLink({
+/** Connects to Redis, whether it is there or not; `undefined` when `url` is no address of one. `random` gives a number from 0 up to 1. */
+export function openPublished(url: string, clock: Clock, random: () => number): Published | undefined {
+  const link = openRedisLink({
     url,
     deadlineMs: DEADLINE_MS,
-    scripts: { sluiceChanges: CHANGES, sluiceFind: FIND, sluiceUse: USE },
+    scripts: { sluiceNews: NEWS, sluiceFind: FIND, sluiceUse: USE },
     clock,
     random,
-    onWarning,
+    // The store of shared limits warns of the server; here it would be said again.
+    onWarning: () => undefined,
     // deploys notices what Redis has lost, and begins another epoch.
     onStranger: () => undefined,
   });
-  if (found === undefined) return undefined;
-  const link = found;
-
-  function client(): Scripted {
+  if (link === undefined) return undefined;
+  const client = () => {
     const now = link.client();
     if (now === undefined) throw new Error('Redis does not answer');
     return now as Scripted; // the link was opened with these scripts
-  }
-
-  async function fields(...names: readonly string[]): Promise<readonly (string | undefined)[]> {
-    return (await client().hmget(HEAD, ...names)).map((value) => value ?? undefined);
-  }
+  };
 
   return {
-    async head() {
-      const [origin, holder, epoch, whole, version, seq, termsId] = await fields(
-        'origin',
-        'holder',
-        'epoch',
-        'whole',
-        'version',
-        'seq',
-        'termsId',
-      );
-      if (origin === undefined || holder === undefined) return undefined;
-      const numbers = { version: wholeNumber(version ?? '0'), seq: wholeNumber(seq ?? '0') };
-      return { origin, holder, epoch, isWhole: whole === '1', ...numbers, termsId };
-    },
-    async terms() {
-      const [config, termsId, terms] = await fields('config', 'termsId', 'terms');
-      if (config === undefined || termsId === undefined || terms === undefined) return undefined;
-      return { config: wholeNumber(config), termsId, terms };
-    },
-    async changes(epoch, from) {
-      const reply = await client().sluiceChanges(HEAD, LOG, epoch, from, CHANGES_AT_ONCE);
-      return Array.isArray(reply) ? changesIn(epoch, from, reply) : undefined;
+    async news({ epoch, position, termsId }) {
+      return newsIn(await client().sluiceNews(HEAD, LOG, epoch, position, termsId, CHANGES_AT_ONCE));
     },
     async find(keyIds) {
       return keysIn(keyIds, await client().sluiceFind(HEAD, KEYS, ACCOUNTS, ...keyIds));
@@ -166,34 +123,43 @@ export function openPublished({ url, clock, random, onWarning }: PublishedOption
   };
 }
 
-function changesIn(epoch: string, from: number, [version, entries]: readonly unknown[]): LoggedChanges {
-  if (!Array.isArray(entries)) throw new Error('Redis gave no entries');
-  // As Lua gives them: `[id, [name, text]]`.
-  const versions = entries.map(([id]) => wholeNumber(String(id).split('-', 1)[0] ?? ''));
-  const isGap = versions.length === 0 || versions.some((each, at) => each !== from + 1 + at);
-  if (isGap) return { epoch, from, rows: [], upTo: Math.max(from, wholeNumber(String(version))), isGap };
-  const rows = entries.flatMap(([, [name, text]]) => rowFrom(String(name), String(text)) ?? []);
-  return { epoch, from, rows, upTo: from + versions.length, isGap };
+function newsIn(reply: unknown): News | undefined {
+  const texts = listIn(reply);
+  const [origin = '', holder = '', epoch = '', whole, , , , termsId = '', terms = ''] = texts.map(String);
+  if (origin === '' || holder === '') return undefined;
+  const [version = 0, seq = 0, config = 0, from = 0] = [4, 5, 6, 9].map((at) => numberIn(texts[at]));
+  const entries = listIn(texts[10]).map(listIn); // each an id, and a list of its name and text
+  const isGap =
+    version > from &&
+    (entries.length === 0 || entries.some(([id], at) => numberIn(String(id).slice(0, -2)) !== from + 1 + at));
+  const rows = isGap ? [] : entries.map(([, row]) => rowIn(listIn(row)));
+  const upTo = isGap ? version : from + rows.length;
+  const head = { origin, holder, epoch, isWhole: whole === '1', version, seq, config, termsId, terms };
+  return { ...head, from, rows, upTo, isGap };
 }
 
 function keysIn(ids: readonly string[], reply: unknown): FoundKeys {
-  if (!Array.isArray(reply) || reply.length !== 3 + 3 * ids.length) throw new Error('Redis gave no keys');
-  const [epoch = '', version = '', whole, ...texts] = reply.map(String);
-  const keys = ids.map((id, at) => ({ id, found: foundIn(id, texts.slice(3 * at, 3 * at + 3)) }));
-  return { epoch, version: wholeNumber(version), isWhole: whole === '1', keys };
+  const texts = listIn(reply).map(String);
+  if (texts.length !== 3 + 3 * ids.length) throw new Error('Redis gave not all keys');
+  const [epoch = '', version, whole] = texts;
+  const keys = ids.map((id, at) => {
+    const [text = '', account = '', accountText = ''] = texts.slice(3 + 3 * at);
+    return { key: [`k${id}`, text], account: [`a${account}`, accountText] } as const;
+  });
+  return { epoch, version: numberIn(version), isWhole: whole === '1', keys };
 }
 
-function foundIn(
-  id: string,
-  [text = '', accountId = '', accountText = '']: readonly string[],
-): KeyAndAccount | 'unreadable' | undefined {
-  if (text === '') return undefined;
-  const [key, account] = [rowFrom(`k${id}`, text), rowFrom(`a${accountId}`, accountText)];
-  return key?.kind === 'key' && account?.kind === 'account' ? { key, account } : 'unreadable';
+function rowIn([name, text]: readonly unknown[]): PublishedRow {
+  return [String(name), String(text)];
 }
 
-function wholeNumber(text: string): number {
-  const number = Number(text);
+function listIn(reply: unknown): readonly unknown[] {
+  if (!Array.isArray(reply)) throw new Error('Redis gave no list');
+  return reply;
+}
+
+function numberIn(reply: unknown): number {
+  const number = Number(reply);
   if (!Number.isSafeInteger(number)) throw new Error('Redis gave no number');
   return number;
 }

@@ -1,55 +1,38 @@
-import { createKeySource } from '../../shared/keys/source.ts';
-import type { PublishedRow } from '../../shared/publication.ts';
+import { keyIdOf } from '../../shared/keys/api-key.ts';
+import type { KnownKey } from '../../shared/keys/source.ts';
+import { accountFrom, keyFrom } from '../../shared/publication.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
-import type { FoundKeys, Head, LoggedChanges, KeyAndAccount, Terms } from './published.ts';
+import type { FoundKeys, News } from './published.ts';
 
 /** The file in which the processes of a host keep the keys of another host that they have served, inside `storage.data_dir`. */
 export const SERVED_FILE = 'keys.db';
 
 /**
- * Keys that were served here and their accounts, in tables of the same names and columns as in the accounts database, so that
- * both are read alike. No revoked key is in them.
+ * `rows`: keys that were served here and their accounts, as they are published; no revoked key is among them.
  *
  * `state`: `origin` and `holder` as Redis named them last (null: it was never reached, and `nobody` is 1 when it was and nobody
- * had published); all changes of `epoch` up to the version `position` are in the tables, but while `unverified` is not 0 changes
+ * had published); all changes of `epoch` up to the version `position` are in the rows, but while `unverified` is not 0 changes
  * from before may be missing: rows must be compared with Redis. `revision` is that of the accounts database; `touched` grows
  * with every change.
  */
 export const SERVED_MIGRATIONS: Migrations = {
   'served-1': `
-    DROP VIEW IF EXISTS revision;
-    DROP TABLE IF EXISTS accounts;
-    DROP TABLE IF EXISTS keys;
-    DROP TABLE IF EXISTS mirror;
-    CREATE TABLE accounts (
-      id INTEGER PRIMARY KEY,
-      plan TEXT,
-      credits_granted INTEGER,
-      suspended INTEGER NOT NULL
-    ) STRICT;
-    CREATE TABLE keys (
-      id TEXT PRIMARY KEY,
-      account_id INTEGER NOT NULL,
-      hash BLOB NOT NULL UNIQUE,
-      expires_at_ms INTEGER,
-      revoked_at_ms INTEGER
-    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE rows (name TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE state (
       one INTEGER PRIMARY KEY CHECK (one = 1),
       origin TEXT,
       holder TEXT,
       nobody INTEGER NOT NULL,
-      epoch TEXT,
+      epoch TEXT NOT NULL,
       position INTEGER NOT NULL,
       unverified INTEGER NOT NULL,
       revision INTEGER NOT NULL,
       touched INTEGER NOT NULL,
       config INTEGER NOT NULL,
-      terms_id TEXT,
-      terms TEXT
+      terms_id TEXT NOT NULL,
+      terms TEXT NOT NULL
     ) STRICT;
-    CREATE VIEW revision AS SELECT touched AS value, config FROM state;
-    INSERT INTO state VALUES (1, NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, NULL);
+    INSERT INTO state VALUES (1, NULL, NULL, 0, '', 0, 0, 0, 0, 0, '', '');
   `,
 };
 
@@ -58,39 +41,41 @@ export type ServedState = Readonly<{
   origin: string | null;
   holder: string | null;
   nobody: 0 | 1;
-  epoch: string | null;
+  epoch: string;
   position: number;
   unverified: number;
   revision: number;
   touched: number;
   config: number;
-  terms_id: string | null;
-  terms: string | null;
+  terms_id: string;
+  terms: string;
 }>;
 
 /**
- * The file of served keys. Several processes write it, each at its own pace: what one read before the tables reached a later
+ * The file of served keys. Several processes write it, each at its own pace: what one read before the rows reached a later
  * version changes nothing. All of it throws when the file does not answer.
  */
 export type Served = ReturnType<typeof createServed>;
 
 /** Keys that are compared with Redis at once: about 75 KB, and a few milliseconds of SQLite. */
-export const KEYS_AT_ONCE = 500;
-/** Another value each time, so that a comparison that began before does not count. */
-const UNVERIFIED = 'touched = touched + 1, unverified = touched + 1';
+const KEYS_AT_ONCE = 500;
 /** How long a write waits for another process of the host: all requests of this one wait with it. */
 const BUSY_MS = 25;
+/** Another value each time, so that a comparison that began before does not count. */
+const UNVERIFIED = 'touched = touched + 1, unverified = touched + 1';
 
 export function createServed(store: Store) {
   store.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
   // The file is a copy: what a power cut takes from it is read again.
   store.run('PRAGMA synchronous = OFF');
   const stateOf = store.prepare<ServedState, []>('SELECT * FROM state');
-  const after = store.prepare<{ id: string }, [string]>(
-    `SELECT id FROM keys WHERE id > ? ORDER BY id LIMIT ${KEYS_AT_ONCE}`,
+  const textOf = store.prepare<{ text: string }, [string]>('SELECT text FROM rows WHERE name = ?');
+  const after = store.prepare<{ name: string }, [string]>(
+    `SELECT name FROM rows WHERE name > ? ORDER BY name LIMIT ${KEYS_AT_ONCE}`,
   );
-  const source = createKeySource(store);
-  const { put, update, drop } = createWrites(store);
+  const put = store.prepare<null, [string, string]>('INSERT OR REPLACE INTO rows VALUES (?, ?)');
+  const update = store.prepare<null, [string, string]>('UPDATE rows SET text = ? WHERE name = ?');
+  const drop = store.prepare<null, [string]>('DELETE FROM rows WHERE name = ?');
 
   function state(): ServedState {
     const row = stateOf.get();
@@ -98,105 +83,81 @@ export function createServed(store: Store) {
     return row;
   }
 
-  const noteHead = store.transaction(({ origin, holder, epoch }: Head) => {
-    const before = state();
-    if (before.origin !== origin) {
-      store.run('DELETE FROM keys');
-      store.run('DELETE FROM accounts');
-      store.run('UPDATE state SET epoch = NULL, revision = 0, config = 0, terms_id = NULL, terms = NULL');
-    }
-    if (before.origin !== origin || (epoch !== undefined && before.epoch !== epoch))
-      store.run(`UPDATE state SET epoch = ?, position = 0, ${UNVERIFIED}`, [epoch ?? null]);
-    store.run('UPDATE state SET origin = ?, holder = ?, nobody = 0', [origin, holder]);
-  });
+  /** Reads a key; `undefined` when it was not served here, or not as this version writes it. */
+  function read(hash: Buffer): KnownKey | undefined {
+    const keyId = keyIdOf(hash);
+    const key = keyFrom(textOf.get(`k${keyId}`)?.text ?? '');
+    if (key === undefined || key.hash !== hash.toString('hex')) return undefined;
+    const account = accountFrom(textOf.get(`a${key.accountId}`)?.text ?? '');
+    if (account === undefined) return undefined;
+    const plan = account.plan ?? undefined;
+    const caller = {
+      keyId,
+      accountId: key.accountId,
+      plan,
+      creditsGranted: account.creditsGranted ?? undefined,
+    };
+    const { suspended } = account;
+    return { identity: { kind: 'known', caller }, suspended, expiresAtMs: key.expiresAtMs ?? undefined };
+  }
 
-  const follow = store.transaction(({ epoch, from, rows, upTo, isGap }: LoggedChanges) => {
-    const { epoch: current, position } = state();
-    if (current !== epoch || position !== from) return;
-    for (const row of rows) update(row);
-    store.run(`UPDATE state SET position = ?, ${isGap ? UNVERIFIED : 'touched = touched + 1'}`, [upTo]);
+  const follow = store.transaction(({ origin, holder, epoch, config, termsId, terms, ...news }: News) => {
+    if (state().origin !== origin) {
+      store.run('DELETE FROM rows');
+      store.run(
+        "UPDATE state SET origin = ?, epoch = '', revision = 0, config = 0, terms_id = '', terms = ''",
+        [origin],
+      );
+    }
+    if (state().epoch !== epoch)
+      store.run(`UPDATE state SET epoch = ?, position = 0, ${UNVERIFIED}`, [epoch]);
+    store.run('UPDATE state SET holder = ?, nobody = 0, config = max(config, ?)', [holder, config]);
+    if (terms !== '') store.run('UPDATE state SET terms_id = ?, terms = ?', [termsId, terms]);
+    if (state().position !== news.from) return;
+    for (const [name, text] of news.rows) {
+      if (text === '') drop.run(name);
+      else update.run(text, name);
+    }
+    if (news.upTo > news.from)
+      store.run(`UPDATE state SET position = ?, ${news.isGap ? UNVERIFIED : 'touched = touched + 1'}`, [
+        news.upTo,
+      ]);
+    if (news.upTo >= news.version)
+      store.run('UPDATE state SET revision = max(revision, ?) WHERE unverified = 0', [news.seq]);
   });
 
   const take = store.transaction(({ epoch, version, isWhole, keys }: FoundKeys): boolean => {
     const now = state();
     if (now.epoch !== epoch || now.position > version) return false;
-    for (const { id, found } of keys)
-      if (found === undefined) {
-        if (isWhole && drop(id)) store.run('UPDATE state SET touched = touched + 1');
-      } else if (found !== 'unreadable') put(found);
+    for (const { key, account } of keys) {
+      if (key[1] !== '' && account[1] !== '') for (const row of [key, account]) put.run(...row);
+      const isGone = key[1] === '' && isWhole && drop.run(key[0]).changes > 0;
+      if (isGone) store.run('UPDATE state SET touched = touched + 1');
+    }
     return true;
   });
 
   return {
     store,
     state,
-    /** Reads a key; `undefined` when it was not served here. */
-    read: source.read,
+    read,
     /** Redis is there and nobody has published. */
     noteNobody: () => void store.run('UPDATE state SET nobody = 1 WHERE origin IS NULL AND nobody = 0'),
-    /** Whose accounts Redis has, and in which epoch; keys of another origin than before are forgotten. */
-    noteHead: (head: Head) => noteHead.immediate(head),
-    noteTerms: ({ config, termsId, terms }: Terms) =>
-      void store.run('UPDATE state SET config = max(config, ?), terms_id = ?, terms = ?', [
-        config,
-        termsId,
-        terms,
-      ]),
-    /** Takes changes right behind the position. */
-    follow: (changes: LoggedChanges) => follow.immediate(changes),
+    /** Takes what is new, if the rows are where it was read from; those of another origin than before are forgotten. */
+    follow(news: News): void {
+      const { origin, holder, epoch, unverified, config, revision, position } = state();
+      const isSame = origin === news.origin && holder === news.holder && epoch === news.epoch;
+      const isLater = news.upTo > position || (unverified === 0 && news.seq > revision);
+      if (!isSame || isLater || news.terms !== '' || news.config > config) follow.immediate(news);
+    },
     /** Takes keys as they are in Redis; `false`: they were read too early or in another epoch. */
     take: (found: FoundKeys): boolean => take.immediate(found),
     /** Ids of some keys behind an id, in order. */
-    keysAfter: (id: string): readonly string[] => after.all(id).map((row) => row.id),
+    keysAfter: (id: string): readonly string[] => after.all(`k${id}`).map(({ name }) => name.slice(1)),
     /** Every row was compared with Redis since `unverified` had this value. */
     noteVerified: (unverified: number) =>
       void store.run('UPDATE state SET unverified = 0, touched = touched + 1 WHERE unverified = ?', [
         unverified,
       ]),
-    /** All changes up to a revision of the accounts database are here. */
-    noteRevision: (revision: number) =>
-      void store.run('UPDATE state SET revision = ?1 WHERE revision < ?1', [revision]),
-  };
-}
-
-function createWrites(store: Store) {
-  const account = store.prepare<null, [string | null, number | null, number, number]>(
-    'UPDATE accounts SET plan = ?, credits_granted = ?, suspended = ? WHERE id = ?',
-  );
-  const key = store.prepare<null, [number, Buffer, number | null, string]>(
-    'UPDATE keys SET account_id = ?, hash = ?, expires_at_ms = ? WHERE id = ?',
-  );
-  const putAccount = store.prepare<null, [number]>(
-    'INSERT OR IGNORE INTO accounts (id, suspended) VALUES (?, 0)',
-  );
-  const putKey = store.prepare<null, [string, number, Buffer]>(
-    'INSERT OR IGNORE INTO keys (id, account_id, hash) VALUES (?, ?, ?)',
-  );
-  const dropAccount = store.prepare<null, [string]>('DELETE FROM accounts WHERE id = ?');
-  const dropKey = store.prepare<null, [string]>('DELETE FROM keys WHERE id = ?');
-
-  /** Changes a row that is there. */
-  function update(row: PublishedRow): void {
-    switch (row.kind) {
-      case 'account':
-        account.run(row.plan, row.creditsGranted, row.suspended ? 1 : 0, row.id);
-        return;
-      case 'key':
-        key.run(row.accountId, Buffer.from(row.hash, 'hex'), row.expiresAtMs, row.id);
-        return;
-      case 'gone':
-        (row.subject === 'account' ? dropAccount : dropKey).run(row.id);
-    }
-  }
-
-  return {
-    update,
-    put({ key, account }: KeyAndAccount): void {
-      putAccount.run(account.id);
-      putKey.run(key.id, account.id, Buffer.from(key.hash, 'hex'));
-      update(account);
-      update(key);
-    },
-    drop: (keyId: string) => dropKey.run(keyId).changes > 0,
   };
 }

@@ -1,73 +1,71 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { choiceOf, createFollow } from '../../../gateway/replica/accounts.ts';
-import type { FoundKeys, Head, LoggedChanges, Published } from '../../../gateway/replica/published.ts';
+import type { FoundKeys, News, Published } from '../../../gateway/replica/published.ts';
 import { createServed, type Served, SERVED_MIGRATIONS } from '../../../gateway/replica/served.ts';
-import type { PublishedAccount, PublishedKey, PublishedRow } from '../../../shared/publication.ts';
+import { keyIdOf } from '../../../shared/keys/api-key.ts';
+import { accountText, keyText, type PublishedRow } from '../../../shared/publication.ts';
 import { opened } from '../../started/gateway.ts';
 
 let served: Served;
 beforeEach(() => {
   served = createServed(opened(':memory:', SERVED_MIGRATIONS));
-  served.noteHead(HEAD);
+  served.follow(NEWS);
 });
 afterEach(() => served.store.close());
 
-const HEAD: Head = {
+const NEWS: News = {
   origin: 'there',
   holder: 't1',
   epoch: 'e1',
   isWhole: true,
   version: 0,
   seq: 0,
-  termsId: undefined,
+  config: 1,
+  termsId: '',
+  terms: '',
+  from: 0,
+  rows: [],
+  upTo: 0,
+  isGap: false,
 };
 const hash = (n: number) => Buffer.alloc(32, n);
-const account: PublishedAccount = {
-  kind: 'account',
-  id: 1,
-  plan: 'pro',
-  creditsGranted: null,
-  suspended: false,
-};
-const key = (n: number): PublishedKey => ({
-  kind: 'key',
-  id: `k${n}`,
-  hash: hash(n).toString('hex'),
-  accountId: 1,
-  expiresAtMs: null,
-});
-const gone = (n: number): PublishedRow => ({ kind: 'gone', subject: 'key', id: `k${n}` });
+const idOf = (n: number) => keyIdOf(hash(n));
+const account = (plan = 'pro'): PublishedRow => [
+  'a1',
+  accountText({ plan, creditsGranted: null, suspended: false }),
+];
+const key = (n: number): PublishedRow => [
+  `k${idOf(n)}`,
+  keyText({ hash: hash(n).toString('hex'), accountId: 1, expiresAtMs: null }),
+];
+const gone = (n: number): PublishedRow => [`k${idOf(n)}`, ''];
 /** Keys as they were at a version; a number below zero is a key that was not found. */
 function found(version: number, ...numbers: number[]): FoundKeys {
-  const keys = numbers.map((n) => ({
-    id: `k${Math.abs(n)}`,
-    found: n > 0 ? { key: key(n), account } : undefined,
-  }));
+  const keys = numbers.map((n) =>
+    n > 0 ? { key: key(n), account: account() } : { key: gone(-n), account: ['a', ''] as const },
+  );
   return { epoch: 'e1', version, isWhole: true, keys };
 }
-const changes = (from: number, ...rows: PublishedRow[]): LoggedChanges => ({
-  epoch: 'e1',
-  from,
-  rows,
-  isGap: false,
-  upTo: from + rows.length,
-});
+/** Changes behind a version. */
+function changes(from: number, ...rows: PublishedRow[]): News {
+  const upTo = from + rows.length;
+  return { ...NEWS, from, rows, upTo, version: upTo };
+}
 const planOf = (n: number) => served.read(hash(n))?.identity.caller.plan;
 
 describe('a change', () => {
   beforeEach(() => void served.take(found(0, 1, 2)));
 
   test('reaches the keys that were served, and makes no others known', () => {
-    served.follow(changes(0, { ...account, plan: 'scale' }, gone(1), key(3)));
+    served.follow(changes(0, account('scale'), gone(1), key(3)));
     expect([planOf(1), planOf(2), planOf(3)]).toEqual([undefined, 'scale', undefined]);
     expect(served.state().position).toBe(3);
   });
 
-  test('that comes again, late, or from another epoch changes nothing', () => {
+  test('that comes again or late changes nothing', () => {
     served.follow(changes(0, gone(1)));
     const before = served.state();
-    served.follow(changes(0, gone(2)));
-    served.follow({ ...changes(1, gone(2)), epoch: 'e0' });
+    served.follow(changes(0, gone(2), gone(2)));
     expect([served.state(), planOf(2)]).toEqual([before, 'pro']);
   });
 
@@ -88,15 +86,26 @@ test('a key that Redis does not have is dropped when all are there, and kept whi
   expect([planOf(1), served.state().touched]).toEqual([undefined, touched + 1]);
 });
 
+test('a key is none whose row is of another, of an account that is not there, or not to be read', () => {
+  for (const [row, of] of [
+    [[`k${idOf(1)}`, key(2)[1]], account()],
+    [key(1), ['a', '']],
+    [key(1), ['a1', '{"later":1}']],
+    [[`k${idOf(1)}`, '[1'], account()],
+  ] as const) {
+    expect(served.take({ ...found(0), keys: [{ key: row, account: of }] })).toBe(true);
+    expect(planOf(1)).toBeUndefined();
+  }
+});
+
 test('another epoch keeps what was served; another origin forgets it', () => {
   served.take(found(0, 1));
-  served.follow(changes(0, key(1)));
-  served.noteTerms({ config: 4, termsId: 'id', terms: '{}' });
-  served.noteHead({ ...HEAD, epoch: 'e2' });
+  served.follow({ ...changes(0, key(1)), config: 4, termsId: 'id', terms: '{}' });
+  served.follow({ ...NEWS, epoch: 'e2' });
   expect([planOf(1), served.state()]).toMatchObject(['pro', { epoch: 'e2', position: 0, config: 4 }]);
   expect(served.state().unverified).toBeGreaterThan(0);
-  served.noteHead({ ...HEAD, origin: 'elsewhere' });
-  expect([planOf(1), served.state()]).toMatchObject([undefined, { epoch: 'e1', config: 0, terms: null }]);
+  served.follow({ ...NEWS, origin: 'elsewhere' });
+  expect([planOf(1), served.state()]).toMatchObject([undefined, { epoch: 'e1', config: 1, terms: '' }]);
   served.noteNobody();
   expect(served.state().nobody).toBe(0);
 });
@@ -107,22 +116,20 @@ describe('following', () => {
     wasPublished: () => false,
     hasAccounts: () => true,
   };
-  let head: Head | undefined;
-  let log: LoggedChanges;
+  let news: News | undefined;
   let inRedis: number[];
   let finds: (readonly string[])[];
   let follow: () => Promise<number>;
   beforeEach(() => {
-    [head, log, inRedis, finds] = [HEAD, changes(0), [1, 2, 3], []];
+    [news, inRedis, finds] = [NEWS, [1, 2, 3], []];
     const published: Published = {
-      head: () => Promise.resolve(head),
-      terms: () => Promise.resolve(undefined),
-      changes: () => Promise.resolve(log),
+      news: ({ position }) =>
+        Promise.resolve(news && position >= news.upTo ? { ...news, rows: [], from: position } : news),
       find(ids) {
         finds.push(ids);
-        const numbers = ids.map((id) => Number(id.slice(1)));
+        const numbers = ids.map((id) => Number.parseInt(id.slice(0, 2), 16));
         return Promise.resolve(
-          found(head?.version ?? 0, ...numbers.map((n) => (inRedis.includes(n) ? n : -n))),
+          found(news?.version ?? 0, ...numbers.map((n) => (inRedis.includes(n) ? n : -n))),
         );
       },
       noteUses: () => Promise.resolve(),
@@ -137,7 +144,7 @@ describe('following', () => {
 
   test('compares what was served before with Redis once, and then has the revision of the accounts', async () => {
     served.take(found(0, 1, 2));
-    [head, inRedis] = [{ ...HEAD, seq: 9 }, [2]];
+    [news, inRedis] = [{ ...NEWS, seq: 9 }, [2]];
     await settled();
     expect([planOf(1), planOf(2), served.state().revision, served.state().unverified]).toEqual([
       undefined,
@@ -146,13 +153,12 @@ describe('following', () => {
       0,
     ]);
     await settled();
-    expect(finds).toEqual([['k1', 'k2']]);
+    expect(finds).toEqual([[idOf(1), idOf(2)]]);
   });
 
   test('waits with that until all is in Redis, and follows changes meanwhile', async () => {
     served.take(found(0, 1, 2));
-    [head, inRedis] = [{ ...HEAD, isWhole: false, version: 1, seq: 9 }, []];
-    log = changes(0, gone(1));
+    [news, inRedis] = [{ ...changes(0, gone(1)), isWhole: false, seq: 9 }, []];
     await settled();
     expect([planOf(1), planOf(2), served.state().revision]).toEqual([undefined, 'pro', 0]);
     expect(finds).toEqual([]);
@@ -160,23 +166,21 @@ describe('following', () => {
 
   test('compares again when the log no longer has all changes, also in the middle of a comparison', async () => {
     served.take(found(0, 1, 2));
-    await follow(); // k1 and k2 are compared
+    await follow(); // both are compared
     inRedis = [2];
-    head = { ...HEAD, version: 20_000 };
-    log = { ...changes(0), upTo: 20_000, isGap: true };
+    news = { ...NEWS, version: 20_000, upTo: 20_000, isGap: true };
     await settled();
     expect([planOf(1), planOf(2), served.state().position]).toEqual([undefined, 'pro', 20_000]);
   });
 
   test('looks four times a second, and every two seconds where the own database counts', async () => {
     expect(await settled()).toBe(250);
-    head = { ...HEAD, holder: 'own' };
+    news = { ...NEWS, holder: 'own' };
     expect(await follow()).toBe(2_000);
-    served.store.run('UPDATE state SET holder = NULL');
-    head = undefined;
-    expect(await follow()).toBe(2_000);
-    served.noteHead(HEAD);
+    news = undefined;
     expect(await follow()).toBe(250);
+    served.store.run('UPDATE state SET holder = NULL');
+    expect(await follow()).toBe(2_000);
   });
 });
 
