@@ -66,6 +66,7 @@ export function createPublication(deps: PublicationDeps): Publication | undefine
     const complaint = complaintOf(now);
     if (complaint !== undefined) log.error(complaint);
     else if (now.kind === 'away') log.warn('Redis does not answer: changes of accounts and keys wait');
+    else if (now.kind === 'building') log.info('all accounts and keys are being written to Redis');
     else log.info('accounts and keys are published');
   }
 

@@ -2,9 +2,9 @@ import type { Health } from '../health.ts';
 
 /** How the publication of accounts and keys to Redis stands. */
 export type Standing =
-  /** All that Redis may know it knows. */
+  /** All accounts and keys are in Redis, and changes go there. */
   | { readonly kind: 'publishing' }
-  /** A full publication is under way; until it ends the one before is read, if there is one. */
+  /** All accounts and keys are being written; until then a key that is not found may be one that is still to come. */
   | { readonly kind: 'building' }
   /** Redis does not answer. */
   | { readonly kind: 'away' }
