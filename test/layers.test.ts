@@ -5,7 +5,7 @@ import { BUN_VERSION } from '../shared/bun-version.ts';
 import { barrels, crossings, importsOf, lonely } from './layers/imports.ts';
 import { unnamedMarkup, unsafeMarkup } from './layers/markup.ts';
 import { emptyNames, oddNames } from './layers/names.ts';
-import { LINES_MEDIAN_MAX, longFunctions, medianLines, TABLES, tooLong } from './layers/sizes.ts';
+import { longFunctions, TABLES, tooLong } from './layers/sizes.ts';
 import { PRODUCT, type Source, sourcesOf } from './layers/source.ts';
 import { otherVersions } from './layers/versions.ts';
 import { makeRandom, readEnvironment, readTime } from './layers/world.ts';
@@ -28,12 +28,9 @@ describe('the project', () => {
   });
   test('every file in shared has two users', () => expect(lonely(product)).toEqual([]));
   test('no file only re-exports', () => expect(barrels([...product, ...tests])).toEqual([]));
-  test('no file is above 300 lines, tables apart', () => expect(tooLong(product)).toEqual([]));
+  test('no file is above 500 lines, tables apart', () => expect(tooLong(product)).toEqual([]));
   test('every table that may be long is there', () => {
     expect(TABLES.filter((path) => !product.some((source) => source.path === path))).toEqual([]);
-  });
-  test('the middle file is at most 90 lines', () => {
-    expect(medianLines(product)).toBeLessThanOrEqual(LINES_MEDIAN_MAX);
   });
   test('no function is above 70 lines', () => expect(longFunctions(product)).toEqual([]));
   test('no page carries a style, a handler or raw HTML', () => {
@@ -112,14 +109,13 @@ describe('a planted breach is found', () => {
     ).toEqual(['gateway/index.ts only re-exports']);
   });
 
-  test('a file of 301 lines, and not one of 300 or a table', () => {
+  test('a file of 501 lines, and not one of 500 or a table', () => {
     const sources = [
-      { path: 'gateway/a.ts', text: long(300) },
-      { path: 'gateway/b.ts', text: long(301) },
+      { path: 'gateway/a.ts', text: long(500) },
+      { path: 'gateway/b.ts', text: long(501) },
       { path: 'gateway/c.ts', text: long(999) },
     ];
-    expect(tooLong(sources, ['gateway/c.ts'])).toEqual(['gateway/b.ts has 301 lines']);
-    expect(medianLines(sources)).toBe(301);
+    expect(tooLong(sources, ['gateway/c.ts'])).toEqual(['gateway/b.ts has 501 lines']);
   });
 
   test('a function of 71 lines, and not one of 70', () => {

@@ -1,5 +1,11 @@
 import type { Clock } from '../../shared/clock.ts';
-import { Connection, type ConnectionEvents, type HttpReply, type NoReply } from './http-connection.ts';
+import {
+  Connection,
+  type ConnectionEvents,
+  type ExchangeHandler,
+  type HttpReply,
+  type NoReply,
+} from './http-connection.ts';
 
 /** Where connections go. */
 type Target = Readonly<{ hostname: string; port: number; tls: boolean }>;
@@ -104,6 +110,13 @@ export type HttpClient = Readonly<{
    * to then, also while it connects; after that the body's reader cancels it. Never rejects.
    */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply>;
+  /**
+   * The same without a promise: sends the first `length` bytes of `message`, which begins with a head of `headFor`, and
+   * gives the outcome to the handler. The message may be overwritten afterwards.
+   */
+  start(message: Buffer, length: number, dueMs: number, handler: ExchangeHandler): void;
+  /** A request's head up to the value of Content-Length. */
+  headFor(acceptEncoding: string): Buffer;
   /** Cuts what is overdue or silent and closes what is idle; called a few times a second. */
   tick(): void;
   /** Closes every connection. */
@@ -121,6 +134,9 @@ type ClientOptions = Readonly<{
 const CONNECT_MS = 3_000;
 /** Agave closes idle connections after 20 s; ours go first, so that a request does not meet a closing one. */
 const KEEP_MS = 15_000;
+/** Combinations of the known content codings. */
+const HEADS_MAX = 64;
+const NEVER = new AbortController().signal;
 /** A connection used this recently is taken to be alive for a request that must not be sent twice. */
 const FRESH_MS = 1_000;
 
@@ -128,19 +144,36 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
   const target = targetOf(url);
   const prefix = prefixOf(url, headers);
   const idle: Connection[] = [];
-  const open = new Set<Connection>();
+  const connections = new Set<Connection>();
+  const heads = new Map<string, Buffer>();
   let isClosed = false;
   const events: ConnectionEvents = {
-    onIdle(connection) {
-      connection.activeAtMs = clock.monotonic();
-      idle.push(connection);
-    },
+    onIdle: (connection) => void idle.push(connection),
     onClose(connection) {
-      open.delete(connection);
+      connections.delete(connection);
       const at = idle.indexOf(connection);
       if (at !== -1) idle.splice(at, 1);
     },
   };
+
+  function headFor(acceptEncoding: string): Buffer {
+    const known = heads.get(acceptEncoding);
+    if (known !== undefined) return known;
+    const head = Buffer.from(`${prefix}accept-encoding: ${acceptEncoding}\r\ncontent-length: `, 'latin1');
+    if (heads.size < HEADS_MAX) heads.set(acceptEncoding, head);
+    return head;
+  }
+
+  function start(message: Buffer, length: number, dueMs: number, handler: ExchangeHandler): void {
+    const reused = idle.pop();
+    const dueAtMs = clock.monotonic() + dueMs;
+    if (reused !== undefined) return reused.exchange(message, length, handler, dueAtMs);
+    const kept = Buffer.from(message.subarray(0, length));
+    void open(NEVER).then((opened) => {
+      if (opened.kind === 'unsent') handler.onOutcome(opened);
+      else opened.connection.exchange(kept, length, handler, dueAtMs);
+    });
+  }
 
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply> {
     const message = messageOf(prefix, request);
@@ -148,28 +181,29 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     if (reused !== undefined) {
       const outcome = await exchange(reused, message, request.dueMs, signal);
       // The backend closed it while it was idle, before it read a byte of ours: not a failure of the backend.
-      if (outcome.kind === 'reply' || !outcome.stale || request.fresh || signal.aborted) return outcome;
+      if (outcome.kind !== 'no-answer' || !outcome.stale || request.fresh || signal.aborted) return outcome;
     }
+    const opened = await open(signal);
+    return opened.kind === 'unsent' ? opened : exchange(opened.connection, message, request.dueMs, signal);
+  }
+
+  async function open(signal: AbortSignal): Promise<Connected> {
     const connected = await connect(target, events, clock, CONNECT_MS, signal);
     if (connected.kind === 'unsent') return connected;
-    open.add(connected.connection);
-    if (signal.aborted || isClosed) {
-      connected.connection.destroy('cancelled');
-      return { kind: 'unsent', reason: signal.aborted ? 'the caller left' : 'it is asked no more' };
-    }
-    return exchange(connected.connection, message, request.dueMs, signal);
+    connections.add(connected.connection);
+    if (!signal.aborted && !isClosed) return connected;
+    connected.connection.destroy('cancelled');
+    return { kind: 'unsent', reason: signal.aborted ? 'the caller left' : 'the client is closed' };
   }
 
   async function exchange(connection: Connection, message: Buffer, dueMs: number, signal: AbortSignal) {
     const abort = () => connection.destroy('cancelled');
-    const nowMs = clock.monotonic();
-    connection.activeAtMs = nowMs;
-    connection.headDueAtMs = nowMs + dueMs;
+    const { promise, resolve } = Promise.withResolvers<HttpReply | NoReply>();
     signal.addEventListener('abort', abort, { once: true });
-    const outcome = await connection.exchange(message);
-    signal.removeEventListener('abort', abort); // from here on the body's reader cancels it and bounds its time
-    connection.headDueAtMs = Infinity;
-    return outcome as HttpReply | Extract<NoReply, { kind: 'no-answer' }>; // a connection never says unsent
+    connection.exchange(message, message.length, { onOutcome: resolve }, clock.monotonic() + dueMs);
+    const outcome = await promise;
+    signal.removeEventListener('abort', abort); // from here on the body's reader cancels it
+    return outcome;
   }
 
   function takeIdle(fresh: boolean): Connection | undefined {
@@ -180,11 +214,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
 
   function tick(): void {
     const nowMs = clock.monotonic();
-    for (const connection of open) {
-      if (nowMs >= connection.headDueAtMs) connection.destroy('stalled');
-      else if (connection.expectsBytes && nowMs - connection.activeAtMs >= idleMs)
-        connection.destroy('stalled');
-    }
+    for (const connection of connections) connection.onTick(nowMs, idleMs);
     for (const connection of idle.filter(({ activeAtMs }) => nowMs - activeAtMs >= KEEP_MS)) {
       connection.destroy('cancelled');
     }
@@ -192,10 +222,12 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
 
   return {
     send,
+    start,
+    headFor,
     tick,
     close: () => {
       isClosed = true;
-      for (const connection of open) connection.destroy('cancelled');
+      for (const connection of connections) connection.destroy('cancelled');
     },
   };
 }

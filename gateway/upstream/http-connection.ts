@@ -1,5 +1,12 @@
 import type { Clock } from '../../shared/clock.ts';
-import { type BodyDecoder, createBodyDecoder, readHead, type ResponseHead } from './http-parser.ts';
+import {
+  type BodyDecoder,
+  createBodyDecoder,
+  isSmallReply,
+  readHead,
+  type ResponseHead,
+  small,
+} from './http-parser.ts';
 
 /** How a body ended. `bytes` is its length without the framing, as far as it came. */
 export type BodyEnd =
@@ -50,6 +57,15 @@ export function free(bytes: Buffer): void {
   if (buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
+/** Waits for the outcome of one exchange. One of the first two is called, once. */
+export type ExchangeHandler = Readonly<{
+  /** The body of a small reply that came whole (`isSmallReply`). Without it every reply comes by `onOutcome`. */
+  onSmallReply?(body: Buffer): void;
+  onOutcome(outcome: HttpReply | NoReply): void;
+  /** No reply has come for a while; called by the pool's tick, so that what is rarely needed is set up late. */
+  onLate?(connection: Connection): void;
+}>;
+
 /** What a connection tells its pool. */
 export type ConnectionEvents = Readonly<{
   /** A reply has ended and the connection may carry another request. */
@@ -62,7 +78,7 @@ type Phase = { readonly kind: 'idle' } | HeadPhase | BodyPhase | { readonly kind
 
 type HeadPhase = {
   readonly kind: 'head';
-  readonly settle: (outcome: HttpReply | NoReply) => void;
+  readonly handler: ExchangeHandler;
   /** What has come of the head under way. */
   bytes: Buffer;
   /** Interim heads before it. */
@@ -74,7 +90,7 @@ type BodyPhase = {
   readonly head: ResponseHead;
   readonly decoder: BodyDecoder;
   /** Resolves the exchange; called at the body's first byte, because until then another backend may be asked. */
-  answer: ((outcome: HttpReply | NoReply) => void) | undefined;
+  handler: ExchangeHandler | undefined;
   /** Pieces that came before `pipe` was called. */
   readonly early: Buffer[];
   bytes: number;
@@ -109,19 +125,28 @@ export class Connection {
     this.#clock = clock;
   }
 
-  /** Sends one request and resolves at the head of its reply. `request` is the whole message. Never rejects. */
-  exchange(request: Buffer): Promise<HttpReply | NoReply> {
-    if (this.#phase.kind !== 'idle') return Promise.resolve(NOT_IDLE);
-    const { promise, resolve } = Promise.withResolvers<HttpReply | NoReply>();
-    this.#phase = { kind: 'head', settle: resolve, bytes: EMPTY, passedBytes: 0 };
+  /**
+   * Sends one request: the first `length` bytes of `message`, which may be overwritten afterwards. The handler hears
+   * of the head of its reply, until `dueAtMs` of the monotonic clock.
+   */
+  exchange(message: Buffer, length: number, handler: ExchangeHandler, dueAtMs: number): void {
+    if (this.#phase.kind !== 'idle') return handler.onOutcome(NOT_IDLE);
+    this.#phase = { kind: 'head', handler, bytes: EMPTY, passedBytes: 0 };
     this.#exchanges++;
-    this.#write(request);
-    return promise;
+    this.activeAtMs = this.#clock.monotonic();
+    this.headDueAtMs = dueAtMs;
+    const written = this.#socket.write(message, 0, length);
+    if (written < length) this.#unwritten = Buffer.from(message.subarray(Math.max(0, written), length));
   }
 
-  /** True while a body is under way whose reader is not behind: only then is silence the backend's. */
-  get expectsBytes(): boolean {
-    return this.#phase.kind === 'body' && !this.#waiting && this.#phase.write !== undefined;
+  /** Cuts what is overdue, or silent for `idleMs`; called a few times a second. */
+  onTick(nowMs: number, idleMs: number): void {
+    if (nowMs >= this.headDueAtMs) return this.destroy('stalled');
+    const phase = this.#phase;
+    if (phase.kind === 'head') phase.handler.onLate?.(this);
+    // While its reader is behind, silence is not the backend's.
+    const expectsBytes = phase.kind === 'body' && !this.#waiting && phase.write !== undefined;
+    if (expectsBytes && nowMs - this.activeAtMs >= idleMs) this.destroy('stalled');
   }
 
   /** Ends the connection now; what is under way is cut for `reason`. */
@@ -140,7 +165,17 @@ export class Connection {
     this.activeAtMs = this.#clock.monotonic();
     const phase = this.#phase;
     if (phase.kind === 'body') return this.#decode(phase, bytes);
-    if (phase.kind !== 'head') return this.destroy('bad-framing'); // nobody asked for these bytes
+    if (phase.kind !== 'head') return this.destroy('bad-framing'); // no request asked for these bytes
+    const { handler } = phase;
+    if (
+      handler.onSmallReply !== undefined &&
+      phase.bytes.length + phase.passedBytes === 0 &&
+      isSmallReply(bytes)
+    ) {
+      const body = bytes.subarray(small.start, small.end);
+      this.#becomeIdle(this.#unwritten === undefined);
+      return handler.onSmallReply(body);
+    }
     phase.bytes = phase.bytes.length === 0 ? bytes : Buffer.concat([phase.bytes, bytes]);
     const read = readHead(phase.bytes, phase.passedBytes);
     if (read.kind === 'more') {
@@ -149,7 +184,7 @@ export class Connection {
       return;
     }
     if (read.kind === 'bad') return this.#failHead(phase, read.reason);
-    this.#begin(phase, read.head, phase.bytes.subarray(read.end));
+    this.#begin(handler, read.head, phase.bytes.subarray(read.end));
   }
 
   onClose(): void {
@@ -161,12 +196,12 @@ export class Connection {
     if (written < bytes.length) this.#unwritten = bytes.subarray(Math.max(0, written));
   }
 
-  #begin({ settle }: HeadPhase, head: ResponseHead, rest: Buffer): void {
+  #begin(handler: ExchangeHandler, head: ResponseHead, rest: Buffer): void {
     const phase: BodyPhase = {
       kind: 'body',
       head,
       decoder: createBodyDecoder(head.framing),
-      answer: settle,
+      handler,
       early: [],
       bytes: 0,
       write: undefined,
@@ -180,11 +215,12 @@ export class Connection {
 
   /** Gives the reply to whoever waits for it, and stops reading until it is read. */
   #hand(phase: BodyPhase): void {
-    const { answer } = phase;
-    if (answer === undefined) return;
-    phase.answer = undefined;
+    const { handler } = phase;
+    if (handler === undefined) return;
+    phase.handler = undefined;
+    this.headDueAtMs = Infinity; // from here on the body's reader bounds its time
     if (phase.end === undefined) this.#socket.pause();
-    answer({ kind: 'reply', head: phase.head, body: this.#bodyOf(phase) });
+    handler.onOutcome({ kind: 'reply', head: phase.head, body: this.#bodyOf(phase) });
   }
 
   #bodyOf(phase: BodyPhase): ReplyBody {
@@ -242,14 +278,19 @@ export class Connection {
 
   #complete(phase: BodyPhase, clean: boolean): void {
     this.#finish(phase, { kind: 'complete', bytes: phase.bytes });
-    if (!clean || !phase.head.reusable || this.#unwritten !== undefined) {
-      this.#phase = CLOSED;
-      this.#events.onClose(this);
-      this.#socket.terminate();
-      return;
+    this.#becomeIdle(clean && phase.head.reusable && this.#unwritten === undefined);
+  }
+
+  /** The exchange is over; a connection that cannot carry another is closed. */
+  #becomeIdle(isReusable: boolean): void {
+    this.headDueAtMs = Infinity;
+    if (isReusable) {
+      this.#phase = IDLE;
+      return this.#events.onIdle(this);
     }
-    this.#phase = IDLE;
-    this.#events.onIdle(this);
+    this.#phase = CLOSED;
+    this.#events.onClose(this);
+    this.#socket.terminate();
   }
 
   #finish(phase: BodyPhase, end: BodyEnd): void {
@@ -257,14 +298,14 @@ export class Connection {
     phase.settle?.(end);
   }
 
-  #failHead({ settle, bytes, passedBytes }: HeadPhase, reason: string): void {
+  #failHead({ handler, bytes, passedBytes }: HeadPhase, reason: string): void {
     this.#phase = CLOSED;
-    const isSilent = bytes.length + passedBytes === 0;
-    // Only an end of the backend's own: one that was let go of because it stalled has the request, and must not get it twice.
-    const stale = reason === 'closed' && this.#exchanges > 1 && isSilent;
-    settle({ kind: 'no-answer', reason, stale });
     this.#events.onClose(this);
     this.#socket.terminate();
+    const isSilent = bytes.length + passedBytes === 0;
+    // Only an end of the backend's own: one that stalled has the request, and must not get it twice.
+    const stale = reason === 'closed' && this.#exchanges > 1 && isSilent;
+    handler.onOutcome({ kind: 'no-answer', reason, stale });
   }
 
   #cutBody(phase: BodyPhase, reason: CutReason): void {
@@ -274,8 +315,8 @@ export class Connection {
       whole ? { kind: 'complete', bytes: phase.bytes } : { kind: 'cut', reason, bytes: phase.bytes },
     );
     if (whole) this.#hand(phase);
-    phase.answer?.({ kind: 'no-answer', reason, stale: false });
-    phase.answer = undefined;
+    phase.handler?.onOutcome({ kind: 'no-answer', reason, stale: false });
+    phase.handler = undefined;
   }
 
   #closed(reason: CutReason): void {

@@ -86,6 +86,79 @@ function bad(reason: string): Extract<HeadRead, { kind: 'bad' }> {
   return { kind: 'bad', reason };
 }
 
+/** Where the body of the last small reply lies in the bytes given to `isSmallReply`. */
+export const small = { start: 0, end: 0 };
+
+/** A byte that may stand in a header's name (RFC 9110 5.6.2): its lower case; 0 for any other. */
+const NAME_BYTE = new Uint8Array(256);
+for (const c of "!#$%&'*+.^_`|~-0123456789abcdefghijklmnopqrstuvwxyz")
+  NAME_BYTE[c.charCodeAt(0)] = c.charCodeAt(0);
+for (let c = 0x41; c <= 0x5a; c++) NAME_BYTE[c] = c + 0x20;
+
+const OK_LINE = Buffer.from('HTTP/1.1 200 ');
+const CONTENT_LENGTH = Buffer.from('content-length');
+const CONTENT_TYPE = Buffer.from('content-type');
+const JSON_TYPE = Buffer.from('application/json');
+const CONNECTION = Buffer.from('connection');
+const KEEP_ALIVE = Buffer.from('keep-alive');
+/** Fields that ask for `readHead`: `content-encoding`, `transfer-encoding`. */
+const ENCODING = Buffer.from('-encoding');
+
+/**
+ * Whether `bytes` are exactly one HTTP/1.1 reply as nearly all small answers come: 200, JSON, not encoded, with a
+ * Content-Length, whole, on a connection that stays open. Sets `small`. Whatever else comes is for `readHead`; this
+ * function accepts nothing that it would refuse.
+ */
+export function isSmallReply(bytes: Uint8Array): boolean {
+  if (!startsWith(bytes, 0, OK_LINE)) return false;
+  let i = OK_LINE.length;
+  let length = -1;
+  let isJson = false;
+  for (;;) {
+    // To the end of the line, which is the status line at first.
+    while (bytes[i] !== CR) if (i++ >= bytes.length) return false;
+    if (bytes[i + 1] !== LF) return false;
+    i += 2;
+    if (bytes[i] === CR) break;
+    const name = i;
+    while (NAME_BYTE[bytes[i] ?? 0] !== 0) i++;
+    if (bytes[i] !== COLON || i === name) return false;
+    const nameLength = i++ - name;
+    while (bytes[i] === SPACE || bytes[i] === TAB) i++;
+    if (nameLength === CONTENT_LENGTH.length && startsWith(bytes, name, CONTENT_LENGTH)) {
+      if (length !== -1) return false;
+      const digits = i;
+      length = 0;
+      for (let c = bytes[i] ?? 0; c >= 0x30 && c <= 0x39; c = bytes[++i] ?? 0)
+        length = length * 10 + c - 0x30;
+      if (i === digits || i - digits > 9 || bytes[i] !== CR) return false;
+    } else if (nameLength === CONTENT_TYPE.length && startsWith(bytes, name, CONTENT_TYPE)) {
+      if (isJson || !startsWith(bytes, i, JSON_TYPE)) return false;
+      isJson = true;
+    } else if (nameLength === CONNECTION.length && startsWith(bytes, name, CONNECTION)) {
+      if (!startsWith(bytes, i, KEEP_ALIVE) || bytes[i + KEEP_ALIVE.length] !== CR) return false;
+    } else if (startsWith(bytes, name + nameLength - ENCODING.length, ENCODING)) return false;
+  }
+  small.start = i + 2;
+  small.end = small.start + length;
+  return bytes[i + 1] === LF && isJson && length > 0 && small.end === bytes.length;
+}
+
+/** Whether `bytes` have `lower` at `at`, in whatever case. */
+function startsWith(bytes: Uint8Array, at: number, lower: Uint8Array): boolean {
+  for (let i = 0; i < lower.length; i++) {
+    const c = bytes[at + i] ?? 0;
+    if (c !== lower[i] && NAME_BYTE[c] !== lower[i]) return false;
+  }
+  return true;
+}
+
+const CR = 0x0d;
+const LF = 0x0a;
+const TAB = 0x09;
+const SPACE = 0x20;
+const COLON = 0x3a;
+
 /** What became of some bytes from the connection. */
 export type Decoded =
   /** All of them belong to a body that goes on. */

@@ -1,9 +1,7 @@
 import type { Breach, Source } from './source.ts';
 
 /** Lines that a file may have. */
-export const LINES_MAX = 300;
-/** Lines that the middle file may have. */
-export const LINES_MEDIAN_MAX = 90;
+export const LINES_MAX = 500;
 /** Lines that a function may have. */
 export const FUNCTION_LINES_MAX = 70;
 
@@ -15,12 +13,6 @@ export function tooLong(sources: readonly Source[], tables: readonly string[] = 
   return sources
     .filter((source) => linesOf(source) > LINES_MAX && !tables.includes(source.path))
     .map((source) => `${source.path} has ${linesOf(source)} lines`);
-}
-
-/** The middle file's lines; the upper one of two. */
-export function medianLines(sources: readonly Source[]): number {
-  const sizes = sources.map(linesOf).toSorted((a, b) => a - b);
-  return sizes[Math.floor(sizes.length / 2)] ?? 0;
 }
 
 /**
