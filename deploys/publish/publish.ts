@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { type PublishedRow, type PublishedTerms, termsText } from '../../shared/publication.ts';
+import { type PublishedTerms, termsText } from '../../shared/publication.ts';
 import type { Changes } from './changes.ts';
 import type { Claim, Put, RedisHead } from './redis-head.ts';
 import type { Standing } from './standing.ts';
@@ -80,7 +80,7 @@ function createTurn({
   let isNoted = false;
   let sweep: Sweep | undefined;
   let sweptMs = clock.monotonic();
-  let revokedAt = 0;
+  let revokedUpTo = 0;
 
   return async function turn() {
     if (!isNoted) {
@@ -111,7 +111,7 @@ function createTurn({
     const next = makeEpoch();
     if (!(await head.begin(next))) throw new LostClaim();
     changes.begin(next, seq);
-    sweep = undefined;
+    [sweep, revokedUpTo] = [undefined, 0];
     return false;
   }
 
@@ -120,8 +120,12 @@ function createTurn({
     const { published } = changes.last();
     const { rows, upTo, isLast } = changes.after(published);
     if (upTo > published) {
-      const urgent = isLast ? [] : revokedAhead(upTo);
+      // A key must end within a second, however many rows are on their way before it.
+      const { value } = changes.revision();
+      const isUrgent = !isLast && value !== revokedUpTo;
+      const urgent = isUrgent ? changes.revokedAfter(Math.max(upTo, revokedUpTo)) : [];
       await put({ seq: upTo, log: 'all', isWhole: false, rows: [...urgent, ...rows] });
+      if (isUrgent) revokedUpTo = value;
       return { isWhole, hasMore: !isLast || !isWhole };
     }
     if (sweep === undefined) {
@@ -135,15 +139,6 @@ function createTurn({
     sweep = portion.next;
     if (isDone) sweptMs = clock.monotonic();
     return { isWhole: isWhole || isDone, hasMore: !isWhole && !isDone };
-  }
-
-  /** A key must end within a second, however many rows are on their way before it. */
-  function revokedAhead(upTo: number): readonly PublishedRow[] {
-    const { value } = changes.revision();
-    if (value === revokedAt) return [];
-    const revoked = changes.revokedAfter(Math.max(upTo, revokedAt));
-    revokedAt = value;
-    return revoked;
   }
 
   function rowsFrom({ from, upTo }: Extract<Sweep, { stage: 'rows' }>) {

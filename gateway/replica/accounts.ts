@@ -1,9 +1,8 @@
 import type { Clock } from '../../shared/clock.ts';
-import { keyIdOf, type KeyId } from '../../shared/keys/api-key.ts';
+import { keyIdOf } from '../../shared/keys/api-key.ts';
 import { createIdentifier, type Identifier, type Identity } from '../../shared/keys/identify.ts';
-import { minuteOf } from '../../shared/keys/lookup.ts';
 import { createKeySource, type KeySource, type KnownKey } from '../../shared/keys/source.ts';
-import { createKeyUses, type KeyUses } from '../../shared/keys/uses.ts';
+import { createKeyUses, createWaitingUses, type KeyUses } from '../../shared/keys/uses.ts';
 import type { Log } from '../../shared/log.ts';
 import { type PublishedTerms, termsFrom } from '../../shared/publication.ts';
 import type { Store } from '../../shared/store/open.ts';
@@ -119,27 +118,6 @@ function createLookup(
 
 /** Uses of keys in one message to Redis. */
 const USES_AT_ONCE = 500;
-/** Uses that wait for Redis; further ones are not noted until there is room. */
-const WAITING_MAX = 100_000;
-
-/** Notes uses of keys whose rows are on another host, for `send` to bring there. */
-function createRemoteUses(published: Published) {
-  const waiting = new Map<KeyId, number>();
-  const note: KeyUses['note'] = (key, nowMs) => {
-    const minute = minuteOf(nowMs);
-    if (key.usedMinute === minute) return;
-    key.usedMinute = minute;
-    if (waiting.size < WAITING_MAX) waiting.set(key.identity.caller.keyId, nowMs);
-  };
-  return {
-    note,
-    async send(): Promise<void> {
-      const some = [...waiting.entries().take(USES_AT_ONCE)];
-      if (some.length > 0) await published.noteUses(some);
-      for (const [id, atMs] of some) if (waiting.get(id) === atMs) waiting.delete(id);
-    },
-  };
-}
 
 /** The accounts of an installation with many hosts, as one process of one host knows them. */
 export type SharedAccounts = ReturnType<typeof createSharedAccounts>;
@@ -162,7 +140,7 @@ const UNAVAILABLE: Identity = { kind: 'check-unavailable' };
 export function createSharedAccounts({ accounts, served, published, clock, log }: Deps) {
   const own = createOwnAccounts(accounts);
   const local = createKeySource(accounts);
-  const [localUses, remoteUses] = [createKeyUses(accounts, clock), createRemoteUses(published)];
+  const [localUses, remoteUses] = [createKeyUses(accounts, clock), createWaitingUses()];
   const follow = createFollow(served, published, own);
   const lookUp = createLookup(served, published, follow);
   let seen: ServedState | undefined;
@@ -219,6 +197,13 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
     return restMs;
   }
 
+  async function sendUses(): Promise<void> {
+    const some = remoteUses.some(USES_AT_ONCE);
+    if (some.length === 0) return;
+    await published.noteUses(some);
+    remoteUses.done(some);
+  }
+
   return {
     keys: { ...keys, refresh },
     choice: () => choice,
@@ -243,7 +228,7 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
     async tend(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         const restMs = await look();
-        await remoteUses.send().catch(() => undefined); // they wait for a Redis that answers
+        await sendUses().catch(() => undefined); // they wait for a Redis that answers
         await clock.sleep(restMs, signal);
       }
     },

@@ -142,7 +142,10 @@ export function createServed(store: Store) {
     state,
     read,
     /** Redis is there and nobody has published. */
-    noteNobody: () => void store.run('UPDATE state SET nobody = 1 WHERE origin IS NULL AND nobody = 0'),
+    noteNobody(): void {
+      const { origin, nobody } = state();
+      if (origin === null && nobody === 0) store.run('UPDATE state SET nobody = 1 WHERE origin IS NULL');
+    },
     /** Takes what is new, if the rows are where it was read from; those of another origin than before are forgotten. */
     follow(news: News): void {
       const { origin, holder, epoch, unverified, config, revision, position } = state();
