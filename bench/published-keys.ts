@@ -43,7 +43,7 @@ async function measure(signal: AbortSignal): Promise<void> {
   if (publication === undefined) throw new Error('the address is none');
   const over = new AbortController();
   const publishing = publication.run(AbortSignal.any([signal, over.signal]));
-  const published = await beaten(() => publication.standing().kind === 'publishing', signal);
+  const published = await beaten(() => publication.state().kind === 'publishing', signal);
   const bytes = Number(/used_memory:(\d+)/.exec(await redis.cli('INFO', 'memory'))?.[1]);
 
   const opening = openHosts({
@@ -59,7 +59,7 @@ async function measure(signal: AbortSignal): Promise<void> {
   if (opening.kind === 'refused' || opening.hosts === undefined) throw new Error('the file is refused');
   const host = opening.hosts.accounts;
   const following = host.tend(AbortSignal.any([signal, over.signal]));
-  await beaten(() => host.choice() === 'remote', signal);
+  await beaten(() => host.source() === 'remote', signal);
   const sinceMs = systemClock.monotonic();
   for (const text of lookedUp) {
     const { kind } = await host.keys.identify({ kind: 'text', text });

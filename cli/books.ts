@@ -7,7 +7,7 @@ import { createAudit } from '../deploys/audit/audit.ts';
 import { DEPLOYS_MIGRATIONS } from '../deploys/store/schema.ts';
 import { createUsers, type Users } from '../deploys/users/users.ts';
 import { LEDGER_MIGRATIONS } from '../gateway/limits/ledger.ts';
-import { choiceOf, createOwnAccounts } from '../gateway/replica/accounts.ts';
+import { accountsSourceOf, createOwnAccounts } from '../gateway/replica/accounts.ts';
 import { createServed, SERVED_FILE, SERVED_MIGRATIONS } from '../gateway/replica/served.ts';
 import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
@@ -62,9 +62,9 @@ function isKeptElsewhere({ config: { storage }, store }: Books): boolean {
   if (storage.redisUrl === undefined || !existsSync(path)) return false;
   const opened = openStore(path, SERVED_MIGRATIONS);
   if (opened.kind === 'unusable') return false;
-  const choice = choiceOf(createServed(opened.store).state(), createOwnAccounts(store));
+  const source = accountsSourceOf(createServed(opened.store).state(), createOwnAccounts(store));
   opened.store.close();
-  return choice === 'remote';
+  return source === 'remote';
 }
 
 /** The same for a config already read. */

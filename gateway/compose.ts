@@ -171,7 +171,7 @@ export function createGateway(deps: Deps): Gateway {
 
   return {
     answer,
-    health: () => healthOf(backends, journal, clock, hosts?.accounts.choice()),
+    health: () => healthOf(backends, journal, clock, hosts?.accounts.source()),
     metrics,
     status: () => statusOf(backends, clock),
     look,

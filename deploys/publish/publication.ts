@@ -7,14 +7,14 @@ import type { Health } from '../health.ts';
 import { createChanges } from './changes.ts';
 import { runPublisher } from './publish.ts';
 import { type KeyUse, LEASE_MS, openRedisHead, type RedisHead } from './redis-head.ts';
-import { complaintOf, healthOfPublication, type Standing } from './standing.ts';
+import { complaintOf, healthOfPublication, type PublicationState } from './publication-state.ts';
 
 /** The publication of accounts, keys, plans and prices to the gateways of other hosts. */
 export type Publication = Readonly<{
   /** Publishes until `signal` aborts. Never rejects. */
   run(signal: AbortSignal): Promise<void>;
   health(): Health;
-  standing(): Standing;
+  state(): PublicationState;
   /** Whether what gateways on other hosts count is of this database's accounts. */
   isOwn(): boolean;
 }>;
@@ -51,18 +51,18 @@ export function createPublication(deps: PublicationDeps): Publication | undefine
   });
   if (head === undefined) return undefined;
   const gauge = gaugeOf(registry);
-  let standing: Standing = { kind: 'away' };
-  let told: Standing['kind'] = 'away';
+  let state: PublicationState = { kind: 'away' };
+  let logged: PublicationState['kind'] = 'away';
   let sinceMs = clock.monotonic();
   let claimedMs = Number.NEGATIVE_INFINITY;
 
-  function noteStanding(now: Standing): void {
-    if (now.kind !== standing.kind) sinceMs = clock.monotonic();
-    standing = now;
+  function noteState(now: PublicationState): void {
+    if (now.kind !== state.kind) sinceMs = clock.monotonic();
+    state = now;
     gauge.set(now.kind === 'publishing' ? 1 : 0);
-    if (now.kind === 'publishing') claimedMs = clock.monotonic();
-    if (now.kind === told || isQuiet()) return;
-    told = now.kind;
+    if (now.kind === 'publishing' || now.kind === 'building') claimedMs = clock.monotonic();
+    if (now.kind === logged || isQuiet()) return;
+    logged = now.kind;
     const complaint = complaintOf(now);
     if (complaint !== undefined) log.error(complaint);
     else if (now.kind === 'away') log.warn('Redis does not answer: changes of accounts and keys wait');
@@ -71,24 +71,24 @@ export function createPublication(deps: PublicationDeps): Publication | undefine
   }
 
   function isQuiet(): boolean {
-    return standing.kind === 'held' && clock.monotonic() - sinceMs < HELD_QUIETLY_MS;
+    return state.kind === 'held' && clock.monotonic() - sinceMs < HELD_QUIETLY_MS;
   }
 
-  function standingTold(): Standing {
-    return isQuiet() ? { kind: 'building' } : standing;
+  function shownState(): PublicationState {
+    return isQuiet() ? { kind: 'building' } : state;
   }
 
   const isOwn = () => clock.monotonic() - claimedMs < LEASE_MS;
   return {
     async run(signal) {
-      const publisher = { changes, head, holder, clock, makeEpoch: name, readTerms, noteStanding };
+      const publisher = { changes, head, holder, clock, makeEpoch: name, readTerms, noteState };
       await Promise.all([
         runPublisher(publisher, signal),
         takeLastUses({ store, head, isOwn, clock }, signal),
       ]);
     },
-    health: () => healthOfPublication(standingTold()),
-    standing: standingTold,
+    health: () => healthOfPublication(shownState()),
+    state: shownState,
     isOwn,
   };
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { type PublishedTerms, termsText } from '../../shared/publication.ts';
 import type { Changes } from './changes.ts';
 import type { Claim, Put, RedisHead } from './redis-head.ts';
-import type { Standing } from './standing.ts';
+import type { PublicationState } from './publication-state.ts';
 
 type Claimed = Extract<Claim, { kind: 'claimed' }>;
 
@@ -17,15 +17,15 @@ export type PublisherDeps = Readonly<{
   /** Plans and prices as the config has them now; `undefined` when it is unusable, and what was published stays. */
   readTerms(): PublishedTerms | undefined;
   /** Called after every turn. */
-  noteStanding(standing: Standing): void;
+  noteState(state: PublicationState): void;
 }>;
 
 /** How often the database is read, and Redis when nothing has changed: a revocation has a second in all. */
 const LOOK_MS = 100;
-const ASK_MS = 500;
+const CLAIM_MS = 500;
 /** Milliseconds between two portions: everything else in this process has its turn then. */
 const PAUSE_MS = 1;
-/** How often everything in Redis is compared with the database, a portion every `ASK_MS`. */
+/** How often everything in Redis is compared with the database, a portion every `CLAIM_MS`. */
 const SWEEP_MS = 3_600_000;
 
 /**
@@ -33,25 +33,25 @@ const SWEEP_MS = 3_600_000;
  * Redis is not as this database left it (it was emptied, it went back to an older copy, or the database did). Never rejects.
  */
 export async function runPublisher(deps: PublisherDeps, signal: AbortSignal): Promise<void> {
-  const { clock, changes, head, noteStanding } = deps;
+  const { clock, changes, head, noteState } = deps;
   const turn = createTurn(deps);
-  let askedMs = Number.NEGATIVE_INFINITY;
+  let claimedMs = Number.NEGATIVE_INFINITY;
   let seen = '';
   while (!signal.aborted) {
     let hasMore = false;
     try {
       const { value, config } = changes.revision();
       const now = `${value} ${config}`;
-      if (now !== seen || clock.monotonic() - askedMs >= ASK_MS) {
-        askedMs = clock.monotonic();
+      if (now !== seen || clock.monotonic() - claimedMs >= CLAIM_MS) {
+        claimedMs = clock.monotonic();
         const taken = await turn();
-        noteStanding(taken.standing);
+        noteState(taken.state);
         hasMore = taken.hasMore;
         // A change that could not be published is one that is still to come.
-        seen = taken.standing.kind === 'publishing' && !hasMore ? now : '';
+        seen = taken.state.kind === 'publishing' && !hasMore ? now : '';
       }
     } catch {
-      noteStanding({ kind: 'away' });
+      noteState({ kind: 'away' });
     }
     await clock.sleep(hasMore ? PAUSE_MS : LOOK_MS, signal);
   }
@@ -66,7 +66,7 @@ type Sweep = Readonly<
   { stage: 'rows'; from: number; upTo: number } | { stage: 'strays'; of: 'keys' | 'accounts'; cursor: string }
 >;
 
-type Turn = Readonly<{ standing: Standing; hasMore: boolean }>;
+type Turn = Readonly<{ state: PublicationState; hasMore: boolean }>;
 
 function createTurn({
   changes,
@@ -84,22 +84,22 @@ function createTurn({
 
   return async function turn() {
     if (!isNoted) {
-      const asked = await head.claim(false);
-      if (asked.kind !== 'claimed') return { standing: asked, hasMore: false };
+      const offered = await head.claim(false);
+      if (offered.kind !== 'claimed') return { state: offered, hasMore: false };
       // Before Redis names it: a gateway beside this file must never take it for a copy.
       changes.addPublisher(holder, clock.now());
       isNoted = true;
     }
     const claim = await head.claim(true);
-    if (claim.kind !== 'claimed') return { standing: claim, hasMore: false };
+    if (claim.kind !== 'claimed') return { state: claim, hasMore: false };
     try {
       await publishTerms(claim);
       const isContinued = await continued(claim);
       const { isWhole, hasMore } = await publishSome(isContinued && claim.isWhole);
-      return { standing: { kind: isWhole ? 'publishing' : 'building' }, hasMore };
+      return { state: { kind: isWhole ? 'publishing' : 'building' }, hasMore };
     } catch (error) {
       // The next claim says which of the two it is.
-      if (error instanceof LostClaim) return { standing: { kind: 'held' }, hasMore: false };
+      if (error instanceof LostClaim) return { state: { kind: 'held' }, hasMore: false };
       throw error;
     }
   };

@@ -11,7 +11,7 @@ import type { Published } from './published.ts';
 import type { Served, ServedState } from './served.ts';
 
 /** Where this host's gateways read accounts and keys. `unknown`: it cannot be said yet, and no key is refused on it. */
-export type Choice = 'local' | 'remote' | 'unknown';
+export type AccountsSource = 'local' | 'remote' | 'unknown';
 
 /** What this host's own accounts database says of itself. */
 export type OwnAccounts = ReturnType<typeof createOwnAccounts>;
@@ -33,12 +33,12 @@ export function createOwnAccounts(store: Store) {
  * The own database while nobody publishes or it is the one that is published. Without an account of its own, a host where
  * nothing was published yet may be one whose accounts are still to come.
  */
-export function choiceOf(
-  { holder, nobody }: Pick<ServedState, 'holder' | 'nobody'>,
+export function accountsSourceOf(
+  { holder, unpublished }: Pick<ServedState, 'holder' | 'unpublished'>,
   own: OwnAccounts,
-): Choice {
+): AccountsSource {
   if (holder !== null) return own.hasPublisher(holder) ? 'local' : 'remote';
-  return own.wasPublished() || (nobody === 1 && own.hasAccounts()) ? 'local' : 'unknown';
+  return own.wasPublished() || (unpublished === 1 && own.hasAccounts()) ? 'local' : 'unknown';
 }
 
 /** How often Redis is read: a revocation has a second in all. */
@@ -56,7 +56,7 @@ export function createFollow(served: Served, published: Published, own: OwnAccou
     const { epoch, position, holder, terms_id: termsId } = served.state();
     const news = await published.news({ epoch, position, termsId });
     if (news === undefined) {
-      served.noteNobody();
+      served.noteUnpublished();
       return holder === null && own.hasAccounts() ? HOME_LOOK_MS : LOOK_MS;
     }
     served.follow(news);
@@ -107,8 +107,8 @@ function createLookup(
 
   return function lookUp(hash) {
     const name = hash.toString('latin1');
-    const asked = underWay.get(name);
-    if (asked !== undefined) return asked;
+    const started = underWay.get(name);
+    if (started !== undefined) return started;
     if (underWay.size >= LOOKUPS_MAX) return Promise.reject(new Error('too many keys are looked up'));
     const finding = find(hash).finally(() => underWay.delete(name));
     underWay.set(name, finding);
@@ -144,28 +144,28 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
   const follow = createFollow(served, published, own);
   const lookUp = createLookup(served, published, follow);
   let seen: ServedState | undefined;
-  let choice: Choice = 'unknown';
+  let readsFrom: AccountsSource = 'unknown';
   let terms: PublishedTerms | undefined;
   readState();
 
-  const source: KeySource<'elsewhere'> = {
+  const keySource: KeySource<'elsewhere'> = {
     read: (hash) => (isLocal() ? local.read(hash) : (served.read(hash) ?? 'elsewhere')),
     // Below zero, so that no revision of one database is taken for one of the other.
     revision: () => (isLocal() ? local.revision() : -1 - (seen?.touched ?? 0)),
   };
   const uses: KeyUses = {
-    note: (key, nowMs) => (choice === 'remote' ? remoteUses : localUses).note(key, nowMs),
+    note: (key, nowMs) => (readsFrom === 'remote' ? remoteUses : localUses).note(key, nowMs),
     write: localUses.write,
   };
-  const keys: Identifier<Promise<Identity>> = createIdentifier(source, uses, clock, (hash, learn) =>
+  const keys: Identifier<Promise<Identity>> = createIdentifier(keySource, uses, clock, (hash, learn) =>
     lookUp(hash).then(learn, () => UNAVAILABLE),
   );
 
   function isLocal(): boolean {
     // A first account that was made a moment ago settles it.
-    if (choice === 'unknown') readState();
-    if (choice === 'unknown') throw new Error('it is not known yet whose accounts count');
-    return choice === 'local';
+    if (readsFrom === 'unknown') readState();
+    if (readsFrom === 'unknown') throw new Error('it is not known yet whose accounts count');
+    return readsFrom === 'local';
   }
 
   /** Reads what this process or another one of the host has noted. */
@@ -174,9 +174,9 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
       const now = served.state();
       if (now.terms_id !== seen?.terms_id) terms = termsFrom(now.terms);
       seen = now;
-      const next = choiceOf(now, own);
-      if (next !== choice) log.info({ from: choice, to: next }, 'accounts and keys are read elsewhere');
-      choice = next;
+      const next = accountsSourceOf(now, own);
+      if (next !== readsFrom) log.info({ from: readsFrom, to: next }, 'accounts and keys are read elsewhere');
+      readsFrom = next;
     } catch {
       // The file does not answer for now: what was known of it stands.
     }
@@ -206,22 +206,22 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
 
   return {
     keys: { ...keys, refresh },
-    choice: () => choice,
+    source: () => readsFrom,
     /** Only a Redis that named this very database can tell that deploys reads it; the own one is also chosen for want of another. */
     deploysAt(): DeploysAt {
-      if (choice === 'remote') return 'elsewhere';
-      return choice === 'local' && (seen?.holder ?? null) !== null ? 'here' : 'unknown';
+      if (readsFrom === 'remote') return 'elsewhere';
+      return readsFrom === 'local' && (seen?.holder ?? null) !== null ? 'here' : 'unknown';
     },
     /** A number that grows with every change of accounts and of plans, the same on all hosts; `undefined`: the own database's counts. */
-    revision: () => (choice === 'remote' && seen !== undefined ? seen.revision + seen.config : undefined),
+    revision: () => (readsFrom === 'remote' && seen !== undefined ? seen.revision + seen.config : undefined),
     /** Plans and prices as they were published; `undefined`: the own config's count. */
-    terms: () => (choice === 'remote' ? terms : undefined),
+    terms: () => (readsFrom === 'remote' ? terms : undefined),
     /** Resolves when it is known where to read, or after a moment without an answer. */
     async settle(signal: AbortSignal): Promise<void> {
       const untilMs = clock.monotonic() + SETTLE_MS;
-      while (choice === 'unknown' && clock.monotonic() < untilMs && !signal.aborted) {
+      while (readsFrom === 'unknown' && clock.monotonic() < untilMs && !signal.aborted) {
         await look();
-        if (choice === 'unknown') await clock.sleep(SETTLE_STEP_MS, signal);
+        if (readsFrom === 'unknown') await clock.sleep(SETTLE_STEP_MS, signal);
       }
     },
     /** Follows what is published until `signal` aborts. Never rejects. */

@@ -5,7 +5,7 @@ import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/
 /** What a host has of what is published: changes of `epoch` up to the version `position`, and these plans and prices. */
 export type Position = Readonly<{ epoch: string; position: number; termsId: string }>;
 
-/** The head of what is published, as `shared/publication.ts` tells, with what is new in it for a host. */
+/** The head of what is published, as in `shared/publication.ts`, with what is new in it for a host. */
 export type News = Readonly<{
   origin: string;
   holder: string;
@@ -36,7 +36,7 @@ export type FoundKeys = Readonly<{
 
 /** What is published in Redis. Everything rejects while Redis does not answer, or answers what is not ours. */
 export type Published = Readonly<{
-  /** `undefined`: nobody has published. */
+  /** `undefined`: nothing was published. */
   news(position: Position): Promise<News | undefined>;
   find(keyIds: readonly string[]): Promise<FoundKeys>;
   noteUses(uses: readonly (readonly [keyId: string, atMs: number])[]): Promise<void>;

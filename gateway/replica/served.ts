@@ -10,8 +10,8 @@ export const SERVED_FILE = 'keys.db';
 /**
  * `rows`: keys that were served here and their accounts, as they are published; no revoked key is among them.
  *
- * `state`: `origin` and `holder` as Redis named them last (null: it was never reached, and `nobody` is 1 when it was and nobody
- * had published); all changes of `epoch` up to the version `position` are in the rows, but while `unverified` is not 0 changes
+ * `state`: `origin` and `holder` as Redis named them last (null: it was never reached, and `unpublished` is 1 when it was and
+ * nothing was published); all changes of `epoch` up to the version `position` are in the rows, but while `unverified` is not 0 changes
  * from before may be missing: rows must be compared with Redis. `revision` is that of the accounts database; `touched` grows
  * with every change.
  */
@@ -22,7 +22,7 @@ export const SERVED_MIGRATIONS: Migrations = {
       one INTEGER PRIMARY KEY CHECK (one = 1),
       origin TEXT,
       holder TEXT,
-      nobody INTEGER NOT NULL,
+      unpublished INTEGER NOT NULL,
       epoch TEXT NOT NULL,
       position INTEGER NOT NULL,
       unverified INTEGER NOT NULL,
@@ -40,7 +40,7 @@ export const SERVED_MIGRATIONS: Migrations = {
 export type ServedState = Readonly<{
   origin: string | null;
   holder: string | null;
-  nobody: 0 | 1;
+  unpublished: 0 | 1;
   epoch: string;
   position: number;
   unverified: number;
@@ -111,7 +111,7 @@ export function createServed(store: Store) {
     }
     if (state().epoch !== epoch)
       store.run(`UPDATE state SET epoch = ?, position = 0, ${UNVERIFIED}`, [epoch]);
-    store.run('UPDATE state SET holder = ?, nobody = 0, config = max(config, ?)', [holder, config]);
+    store.run('UPDATE state SET holder = ?, unpublished = 0, config = max(config, ?)', [holder, config]);
     if (terms !== '') store.run('UPDATE state SET terms_id = ?, terms = ?', [termsId, terms]);
     if (state().position !== news.from) return;
     for (const [name, text] of news.rows) {
@@ -141,10 +141,11 @@ export function createServed(store: Store) {
     store,
     state,
     read,
-    /** Redis is there and nobody has published. */
-    noteNobody(): void {
-      const { origin, nobody } = state();
-      if (origin === null && nobody === 0) store.run('UPDATE state SET nobody = 1 WHERE origin IS NULL');
+    /** Redis is there, and nothing was published. */
+    noteUnpublished(): void {
+      const { origin, unpublished } = state();
+      if (origin === null && unpublished === 0)
+        store.run('UPDATE state SET unpublished = 1 WHERE origin IS NULL');
     },
     /** Takes what is new, if the rows are where it was read from; those of another origin than before are forgotten. */
     follow(news: News): void {

@@ -3,8 +3,7 @@ import { type CellPlace, NO_HOUR } from '../../shared/ledger/shared-usage.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
 
 /**
- * `unsent`: cells, and with hour -1 spendings, of this host's nodes that were written since another host was last told
- * of them; `version` grows with every write. `outbox`: the life of Redis in which all before was sent; nothing: none
+ * `unsent`: cells, and with hour -1 spendings, of this host's nodes that were written since they were last sent; `version` grows with every write. `outbox`: the life of Redis in which all before was sent; nothing: none
  * was; KEPT_HERE: nothing is noted, since deploys is known to read this ledger itself.
  */
 export const OUTBOX_MIGRATIONS: Migrations = {
@@ -133,7 +132,7 @@ export function createOutbox(ledger: Store) {
       void ledger.run(`INSERT OR IGNORE INTO unsent
         SELECT account_id, ${NO_HOUR}, '', '', node, 1 FROM spent WHERE ${own}`),
     /**
-     * Drops some of what was counted before an hour and is sent, on a host where nobody rolls it up; gives whether there
+     * Drops some of what was counted before an hour and is sent, on a host where it is not rolled up; gives whether there
      * may be more. What it says of spendings is kept.
      */
     prune: (beforeHour: number) => prune.immediate(beforeHour),

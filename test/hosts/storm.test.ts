@@ -35,7 +35,11 @@ function publish(store: Store, url: string): () => Promise<void> {
   const over = new AbortController();
   const publishing = runPublisher(
     {
-      ...{ changes, head, holder, clock: systemClock, noteStanding: () => undefined },
+      changes,
+      head,
+      holder,
+      clock: systemClock,
+      noteState: () => undefined,
       makeEpoch: () => crypto.randomUUID(),
       readTerms: () => testConfig({}),
     },

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { createChanges, PORTION } from '../../../deploys/publish/changes.ts';
 import { runPublisher } from '../../../deploys/publish/publish.ts';
 import { LOG_MAX, openRedisHead, type Put, type RedisHead } from '../../../deploys/publish/redis-head.ts';
-import type { Standing } from '../../../deploys/publish/standing.ts';
+import type { PublicationState } from '../../../deploys/publish/publication-state.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { ACCOUNTS, HEAD, KEYS, LEASE, LOG, USES } from '../../../shared/publication.ts';
@@ -51,7 +51,7 @@ async function publish({ onPut, clock }: { onPut?(words: Put): unknown; clock?: 
   const changes = createChanges(store);
   const head = await headOf('t1', changes.origin);
   const over = new AbortController();
-  const standings: Standing[] = [];
+  const states: PublicationState[] = [];
   let epochs = 0;
   const publishing = runPublisher(
     {
@@ -67,7 +67,7 @@ async function publish({ onPut, clock }: { onPut?(words: Put): unknown; clock?: 
       clock: clock ?? systemClock,
       makeEpoch: () => `epoch ${++epochs} ${crypto.randomUUID()}`,
       readTerms: () => undefined,
-      noteStanding: (standing) => void standings.push(standing),
+      noteState: (state) => void states.push(state),
     },
     over.signal,
   );
@@ -76,7 +76,7 @@ async function publish({ onPut, clock }: { onPut?(words: Put): unknown; clock?: 
     await publishing;
   }
   running.unshift({ [Symbol.asyncDispose]: stop });
-  return { stop, epochs: () => epochs, standing: () => standings.at(-1)?.kind };
+  return { stop, epochs: () => epochs, state: () => states.at(-1)?.kind };
 }
 
 const id = (n: number) => n.toString(16).padStart(16, '0');
@@ -163,7 +163,7 @@ test('a change is in Redis and its log before everything else is there', async (
   addKeys(1, 2 * PORTION);
   const second = Promise.withResolvers<void>();
   let puts = 0;
-  const { standing } = await publish({ onPut: () => (++puts === 2 ? second.promise : undefined) });
+  const { state } = await publish({ onPut: () => (++puts === 2 ? second.promise : undefined) });
   await waited(() => puts === 2);
   addKeys(9_999, 9_999);
   revoke(7);
@@ -171,7 +171,7 @@ test('a change is in Redis and its log before everything else is there', async (
   await waited(async () => (await admin.hexists(KEYS, id(9_999))) === 1);
   expect(await logged()).toEqual([`+k${id(9_999)}`, `-k${id(7)}`]);
   await waited(isPublished);
-  await waited(() => standing() === 'publishing');
+  await waited(() => state() === 'publishing');
 }, 20_000);
 
 test('a revocation does not wait for the changes before it', async () => {

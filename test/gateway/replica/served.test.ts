@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { choiceOf, createFollow } from '../../../gateway/replica/accounts.ts';
+import { accountsSourceOf, createFollow } from '../../../gateway/replica/accounts.ts';
 import type { FoundKeys, News, Published } from '../../../gateway/replica/published.ts';
 import { createServed, type Served, SERVED_MIGRATIONS } from '../../../gateway/replica/served.ts';
 import { keyIdOf } from '../../../shared/keys/api-key.ts';
@@ -106,8 +106,8 @@ test('another epoch keeps what was served; another origin forgets it', () => {
   expect(served.state().unverified).toBeGreaterThan(0);
   served.follow({ ...NEWS, origin: 'elsewhere' });
   expect([planOf(1), served.state()]).toMatchObject([undefined, { epoch: 'e1', config: 1, terms: '' }]);
-  served.noteNobody();
-  expect(served.state().nobody).toBe(0);
+  served.noteUnpublished();
+  expect(served.state().unpublished).toBe(0);
 });
 
 describe('following', () => {
@@ -195,6 +195,6 @@ test.each([
   ['nobody publishes, and deploys beside did without an account', null, 1, published, 'local'],
   ['deploys beside publishes', 't2', 0, { hasPublisher: (token: string) => token === 't2' }, 'local'],
   ['another publishes', 't9', 0, { ...published, ...withAccounts }, 'remote'],
-] as const)('where keys are read when %s', (_, holder, nobody, own, choice) => {
-  expect(choiceOf({ holder, nobody }, { ...empty, ...own })).toBe(choice);
+] as const)('where keys are read when %s', (_, holder, unpublished, own, source) => {
+  expect(accountsSourceOf({ holder, unpublished }, { ...empty, ...own })).toBe(source);
 });
