@@ -5,6 +5,7 @@ import { createServed, type Served, SERVED_MIGRATIONS } from '../../../gateway/r
 import { keyIdOf } from '../../../shared/keys/api-key.ts';
 import { accountText, keyText, type PublishedRow } from '../../../shared/publication.ts';
 import { opened } from '../../started/gateway.ts';
+import { NEWS } from './news.ts';
 
 let served: Served;
 beforeEach(() => {
@@ -13,21 +14,6 @@ beforeEach(() => {
 });
 afterEach(() => served.store.close());
 
-const NEWS: News = {
-  origin: 'there',
-  holder: 't1',
-  epoch: 'e1',
-  isWhole: true,
-  version: 0,
-  seq: 0,
-  config: 1,
-  termsId: '',
-  terms: '',
-  from: 0,
-  rows: [],
-  upTo: 0,
-  isGap: false,
-};
 const hash = (n: number) => Buffer.alloc(32, n);
 const idOf = (n: number) => keyIdOf(hash(n));
 const account = (plan = 'pro'): PublishedRow => [

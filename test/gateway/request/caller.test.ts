@@ -91,3 +91,16 @@ test('a connection without an address is never barred', () => {
   const { ask } = callers();
   for (let i = 0; i < 200; i++) expect(ask(text(`bad ${i}`), null).kind).toBe('invalid-key');
 });
+
+test('a key that is looked up across the network fails or passes when that is known', async () => {
+  const keys: Pick<Identifier<Promise<Identity>>, 'identify' | 'recall'> = {
+    recall: () => undefined,
+    identify: async (carried) =>
+      carried.kind === 'text' && carried.text === 'good' ? KNOWN : { kind: 'invalid-key' },
+  };
+  const identifyCaller = createIdentifyCaller(keys, createFailedKeys(createVirtualClock().clock));
+  const ask = (key: string) => identifyCaller(text(key), request, { requestIP: () => ({ address: 'a' }) });
+  for (let i = 0; i < 100; i++) expect((await ask(`bad ${i}`)).kind).toBe('invalid-key');
+  expect((await ask('good')).kind).toBe('known');
+  expect(ask('bad')).toEqual({ kind: 'too-many-failed-keys', waitMs: 10_000 });
+});
