@@ -3,21 +3,13 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { PublishedTerms } from '../../shared/publication.ts';
 import type { Store } from '../../shared/store/open.ts';
-import type { Health } from '../health.ts';
 import { createChanges } from './changes.ts';
 import { runPublisher } from './publish.ts';
 import { type KeyUse, LEASE_MS, openRedisHead, type RedisHead } from './redis-head.ts';
 import { complaintOf, healthOfPublication, type PublicationState } from './publication-state.ts';
 
 /** The publication of accounts, keys, plans and prices to the gateways of other hosts. */
-export type Publication = Readonly<{
-  /** Publishes until `signal` aborts. Never rejects. */
-  run(signal: AbortSignal): Promise<void>;
-  health(): Health;
-  state(): PublicationState;
-  /** Whether what gateways on other hosts count is of this database's accounts. */
-  isOwn(): boolean;
-}>;
+export type Publication = NonNullable<ReturnType<typeof createPublication>>;
 
 export type PublicationDeps = Readonly<{
   /** The accounts database. */
@@ -36,8 +28,7 @@ export type PublicationDeps = Readonly<{
 const HELD_QUIETLY_MS = LEASE_MS + 2_000;
 
 /** `undefined` when `url` is no address of a Redis. */
-export function createPublication(deps: PublicationDeps): Publication | undefined {
-  const { store, url, clock, log, random, registry, readTerms } = deps;
+export function createPublication({ store, url, clock, log, random, registry, readTerms }: PublicationDeps) {
   const name = () => Buffer.from(random(16)).toString('hex');
   const holder = name();
   const changes = createChanges(store);
@@ -80,7 +71,8 @@ export function createPublication(deps: PublicationDeps): Publication | undefine
 
   const isOwn = () => clock.monotonic() - claimedMs < LEASE_MS;
   return {
-    async run(signal) {
+    /** Publishes until `signal` aborts. Never rejects. */
+    async run(signal: AbortSignal): Promise<void> {
       const publisher = { changes, head, holder, clock, makeEpoch: name, readTerms, noteState };
       await Promise.all([
         runPublisher(publisher, signal),
@@ -89,6 +81,7 @@ export function createPublication(deps: PublicationDeps): Publication | undefine
     },
     health: () => healthOfPublication(shownState()),
     state: shownState,
+    /** Whether what gateways on other hosts count is of this database's accounts. */
     isOwn,
   };
 }
