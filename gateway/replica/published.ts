@@ -57,7 +57,8 @@ local head = redis.call('HMGET', KEYS[1], 'origin', 'holder', 'epoch', 'whole', 
 for i = 1, 8 do head[i] = head[i] or '' end
 head[9] = head[8] ~= ARGV[3] and redis.call('HGET', KEYS[1], 'terms') or ''
 head[10] = head[3] == ARGV[1] and ARGV[2] or '0'
-head[11] = redis.call('XRANGE', KEYS[2], '(' .. head[10] .. '-0', '+', 'COUNT', ARGV[4])
+local last = head[5] == '' and '0' or head[5]
+head[11] = redis.call('XRANGE', KEYS[2], '(' .. head[10] .. '-0', last .. '-0', 'COUNT', ARGV[4])
 return head`,
 };
 

@@ -25,6 +25,21 @@ function numbersFrom(seed: number): (below: number) => number {
   return (below) => (state = (state * 48_271) % 2_147_483_647) % below;
 }
 
+/** All that is published, at one instant; none of what is not there. */
+async function copyOf(admin: Redis): Promise<readonly (Buffer | null)[]> {
+  const replies = await admin.multi(NAMES.map((name) => ['dumpBuffer', name])).exec();
+  return (replies ?? []).map(([, dump]) => (Buffer.isBuffer(dump) ? dump : null));
+}
+
+/** As a replica that takes over with what it had then. */
+async function goBack(admin: Redis, dumps: readonly (Buffer | null)[]): Promise<void> {
+  const commands = dumps.flatMap((dump, at) => [
+    ['del', NAMES[at] ?? ''],
+    ...(dump === null ? [] : [['restore', NAMES[at] ?? '', 0, dump]]),
+  ]);
+  if (commands.length > 0) await admin.multi(commands).exec();
+}
+
 /** Publishes until it is stopped, as deploys does; everything in between may be lost. */
 function publish(store: Store, url: string): () => Promise<void> {
   const changes = createChanges(store);
@@ -78,7 +93,7 @@ test('two processes of a host agree with the accounts after changes, rollbacks, 
   const store = opened(':memory:', ACCOUNTS_MIGRATIONS);
   const number = numbersFrom(20_261_122);
   const keys: { text: string; id: string; isRevoked: boolean; account: number }[] = [];
-  let dumps: (Buffer | null)[] = [];
+  let dumps: readonly (Buffer | null)[] = [];
   let stop = publish(store, redis.url);
   const processes = [startProcess(redis.url, folder.path), startProcess(redis.url, folder.path)];
 
@@ -106,13 +121,10 @@ test('two processes of a host agree with the accounts after changes, rollbacks, 
         await admin.flushall();
         break;
       case 1:
-        dumps = await Promise.all(NAMES.map((name) => admin.dumpBuffer(name)));
+        dumps = await copyOf(admin);
         break;
       case 2:
-        for (const [at, name] of NAMES.entries()) {
-          const dump = dumps[at];
-          if (dump) await admin.restore(name, 0, dump, 'REPLACE');
-        }
+        await goBack(admin, dumps);
         break;
       case 3:
         await admin.del(LOG);

@@ -204,7 +204,7 @@ test('a Redis that was emptied, went back or was written by another is written a
   addKeys(51, 51);
   await waited(isPublished);
   // As a replica that takes over with what it had a moment ago.
-  for (const [at, name] of names.entries()) await admin.restore(name, 0, dumps[at] ?? '', 'REPLACE');
+  await admin.multi(names.map((name, at) => ['restore', name, 0, dumps[at] ?? '', 'REPLACE'])).exec();
   revoke(3);
   await waited(() => publisher.epochs() === 1);
   await waited(isPublished);
@@ -250,6 +250,15 @@ test('a slow sweep mends what is not in Redis as it should be, and logs it', asy
   await waited(isPublished);
   expect(await admin.hget(KEYS, id(1))).not.toContain('other');
   expect([epochs(), await logged()]).toEqual([1, [`+k${id(1)}`, `+k${id(2)}`, '-kstray']]);
+}, 20_000);
+
+test('a log that is not of its epoch is begun again', async () => {
+  const { epochs } = await publish();
+  await waited(isPublished);
+  await admin.xadd(LOG, '77-0', 'k1', '');
+  addKeys(1, 1);
+  await waited(isPublished);
+  expect([epochs(), await logged()]).toEqual([1, [`+k${id(1)}`]]);
 }, 20_000);
 
 test('the log keeps the latest changes', async () => {
