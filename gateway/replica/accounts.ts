@@ -14,7 +14,7 @@ import type { Served, ServedState } from './served.ts';
 export type AccountsSource = 'local' | 'remote' | 'unknown';
 
 /** What this host's own accounts database says of itself. */
-export type OwnAccounts = ReturnType<typeof createOwnAccounts>;
+type OwnAccounts = ReturnType<typeof createOwnAccounts>;
 
 export function createOwnAccounts(store: Store) {
   const publisher = store.prepare('SELECT 1 FROM publishers WHERE token = ?');

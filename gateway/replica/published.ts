@@ -3,7 +3,7 @@ import { ACCOUNTS, HEAD, KEYS, LOG, type PublishedRow, USES } from '../../shared
 import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
 
 /** What a host has of what is published: changes of `epoch` up to the version `position`, and these plans and prices. */
-export type Position = Readonly<{ epoch: string; position: number; termsId: string }>;
+type Position = Readonly<{ epoch: string; position: number; termsId: string }>;
 
 /** The head of what is published, as in `shared/publication.ts`, with what is new in it for a host. */
 export type News = Readonly<{
