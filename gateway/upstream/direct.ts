@@ -252,6 +252,7 @@ const CLOSE_BRACE = 0x7d;
 
 const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
 const ID = Buffer.from(',"id":');
+const OBJECT = Buffer.from('{"jsonrpc":');
 
 /** The index of the id in a whole answer `{"jsonrpc":"2.0","result":RESULT,"id":ID}` with this id, as nodes write it; -1 for any other. */
 function plainIdAt(bytes: Buffer, id: Uint8Array): number {
@@ -263,7 +264,9 @@ function plainIdAt(bytes: Buffer, id: Uint8Array): number {
     bytes[end - 1] === CLOSE_BRACE &&
     isAt(bytes, 0, RESULT) &&
     isAt(bytes, idAt, id) &&
-    isAt(bytes, idAt - ID.length, ID);
+    isAt(bytes, idAt - ID.length, ID) &&
+    // Two objects in one body are none.
+    bytes.indexOf(OBJECT, 1) === -1;
   return isPlain ? idAt : -1;
 }
 

@@ -16,6 +16,9 @@ const whole = (text: string): Reply => ({
   encoding: undefined,
 });
 
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+
 /** A batch whose block is let go once, because the call before it waits; what `again` says is the block's second reply. */
 async function withAgain(again: Reply) {
   const told: string[] = [];
@@ -42,8 +45,8 @@ async function withAgain(again: Reply) {
     },
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),
     onOutcome: () => undefined,
-    beat: (signal) =>
-      new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),
+    gather: untilAborted,
+    beat: untilAborted,
   });
   const envelope = readEnvelope(Buffer.from(BODY), 10);
   if (envelope.kind !== 'batch') throw new Error(envelope.kind);

@@ -65,6 +65,7 @@ async function answered(
     charging,
     onCall: (method, outcome) => void calls.push(`${method}: ${outcome}`),
     onOutcome: (outcome) => void outcomes.push(outcome),
+    gather: (signal) => createVirtualClock().clock.sleep(1, signal),
     beat: (signal) => createVirtualClock().clock.sleep(1, signal),
   });
   const envelope = readEnvelope(Buffer.from(body), 100);
