@@ -1,10 +1,10 @@
 import type { Health } from '../health.ts';
 
-/** How the publication of accounts and keys to Redis stands. */
-export type Standing =
-  /** All that Redis may know it knows. */
+/** How far accounts and keys are published to Redis. */
+export type PublicationState =
+  /** All accounts and keys are in Redis, and changes go there. */
   | { readonly kind: 'publishing' }
-  /** A full publication is under way; until it ends the one before is read, if there is one. */
+  /** All accounts and keys are being written; until then a key that is not found may be one that is still to come. */
   | { readonly kind: 'building' }
   /** Redis does not answer. */
   | { readonly kind: 'away' }
@@ -14,21 +14,21 @@ export type Standing =
   | { readonly kind: 'held' };
 
 /** What an operator must do; `undefined`: nothing. */
-export function complaintOf(standing: Standing): string | undefined {
-  switch (standing.kind) {
+export function complaintOf(state: PublicationState): string | undefined {
+  switch (state.kind) {
     case 'publishing':
     case 'building':
     case 'away':
       return undefined;
     case 'other-origin':
-      return `Accounts and keys are not published: Redis has those of another database (origin ${standing.origin}). Run deploys where that database is, or delete the Redis keys {sluice:accounts}* to publish this one.`;
+      return `Accounts and keys are not published: Redis has those of another database (origin ${state.origin}). Run deploys where that database is, or delete the Redis keys {sluice:accounts}* to publish this one.`;
     case 'held':
       return 'Accounts and keys are not published: another deploys publishes this database or a copy of it. Stop one of the two.';
   }
 }
 
 /** The same for /health. Redis being away is no reason to take deploys out of service: what is known goes on working. */
-export function healthOfPublication(standing: Standing): Health {
-  const complaint = complaintOf(standing);
+export function healthOfPublication(state: PublicationState): Health {
+  const complaint = complaintOf(state);
   return complaint === undefined ? { isWell: true, sentence: 'ok' } : { isWell: false, sentence: complaint };
 }
