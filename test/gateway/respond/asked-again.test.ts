@@ -5,7 +5,7 @@ import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { createSend, planCall } from '../../../gateway/respond/planned-call.ts';
 import { createRespond } from '../../../gateway/respond/respond.ts';
 import { createRouter } from '../../../gateway/upstream/router.ts';
-import { backendOf, directBy } from '../backend/of.ts';
+import { backendOf, directBy } from '../upstream/of.ts';
 import { callerOf, LIMITED } from '../usage/started.ts';
 
 const BODY =
