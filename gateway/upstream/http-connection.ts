@@ -187,6 +187,15 @@ export class Connection {
     this.#begin(handler, read.head, phase.bytes.subarray(read.end));
   }
 
+  /** The backend sends no more. Only this ends a body that has no other end: a reset closes without it. */
+  onEnd(): void {
+    const phase = this.#phase;
+    if (phase.kind !== 'body' || phase.head.framing.kind !== 'until-close') return;
+    if (this.#unwritten !== undefined) return; // a write that met a reset takes it away: the next read sees an end
+    this.#complete(phase, false);
+    this.#hand(phase);
+  }
+
   onClose(): void {
     this.#closed('closed');
   }
@@ -309,12 +318,7 @@ export class Connection {
   }
 
   #cutBody(phase: BodyPhase, reason: CutReason): void {
-    const whole = reason === 'closed' && phase.head.framing.kind === 'until-close';
-    this.#finish(
-      phase,
-      whole ? { kind: 'complete', bytes: phase.bytes } : { kind: 'cut', reason, bytes: phase.bytes },
-    );
-    if (whole) this.#hand(phase);
+    this.#finish(phase, { kind: 'cut', reason, bytes: phase.bytes });
     phase.handler?.onOutcome({ kind: 'no-answer', reason, stale: false });
     phase.handler = undefined;
   }

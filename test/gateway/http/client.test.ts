@@ -139,6 +139,13 @@ describe('a body that breaks off is cut, never complete', () => {
       'closed',
     ],
     [
+      'reset, with no end but that of the connection',
+      (exchange) => {
+        void exchange.send('HTTP/1.1 200 OK\r\n\r\nabc').then(() => setImmediate(() => exchange.reset()));
+      },
+      'closed',
+    ],
+    [
       'without its last chunk',
       (exchange) => {
         void exchange.send(`${CHUNKED}${chunk('abc')}`);
