@@ -243,7 +243,8 @@ export class Connection {
   }
 
   async #pipe(phase: BodyPhase, write: WritePiece): Promise<BodyEnd> {
-    for (const piece of phase.early.splice(0)) {
+    // Read anew each time: the runtime hands over what it has of a paused socket when the backend resets it.
+    for (let piece = phase.early.shift(); piece !== undefined; piece = phase.early.shift()) {
       const wait = write(piece);
       if (wait instanceof Promise) await wait.catch(() => undefined); // a reader that fails cancels by itself
     }
@@ -264,6 +265,7 @@ export class Connection {
       else asked = phase.write(piece);
     });
     if (asked === SPENT) free(bytes);
+    if (asked instanceof Promise) asked.catch(() => undefined); // a reader that fails cancels by itself
     if (this.#phase !== phase) return; // a reader let go of the body in the middle of these bytes
     if (decoded === 'bad') return this.destroy('bad-framing');
     if (decoded !== 'more') this.#complete(phase, decoded === 'end');

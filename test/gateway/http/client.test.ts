@@ -264,6 +264,30 @@ describe('connections', () => {
   });
 });
 
+test('a body whose rest comes with a reset while its reader is behind is whole or cut', async () => {
+  backend.script(async (exchange) => {
+    await inTurn(exchange, 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nabc');
+    await exchange.send('def');
+    exchange.reset();
+  });
+  const { body } = await replied();
+  let text = '';
+  const end = await body.pipe((piece) => {
+    text += piece.toString();
+    return Bun.sleep(20);
+  });
+  expect([`complete abcdef`, `cut ${text}`]).toContain(`${end.kind} ${text}`);
+});
+
+test('a reader that fails at the last piece fails nothing else', async () => {
+  backend.script((exchange) => inTurn(exchange, 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nabc', 'def'));
+  const { body } = await replied();
+  expect(await body.pipe(() => Promise.reject(new Error('it fails')))).toEqual({
+    kind: 'complete',
+    bytes: 6,
+  });
+});
+
 test('a body that its reader lets go of in the middle of a read takes its connection with it', async () => {
   backend.script((exchange) =>
     inTurn(exchange, `${CHUNKED}${chunk('first')}`, `${chunk('second')}0\r\n\r\n`),
