@@ -13,7 +13,8 @@ import { type Health, healthOf, statusOf } from './health.ts';
 import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
 import { createJournal, type Journal } from './limits/journal.ts';
-import { type Limits, limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
+import { type Limits, limitsAlone, limitsShared } from './limits/limits.ts';
+import type { Sharing } from './limits/node-id.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { Hosts } from './replica/hosts.ts';
 import { createFailedKeys, createAuth } from './request/auth.ts';
@@ -96,7 +97,6 @@ export function createGateway(deps: Deps): Gateway {
   );
   const metrics = createMetrics(backends);
   let accountsRevision = 0;
-  let lookedAtMs = -Infinity;
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
   const keys = hosts?.accounts.keys ?? createIdentify(accounts, clock);
@@ -106,7 +106,6 @@ export function createGateway(deps: Deps): Gateway {
   const journal = createJournal(ledger, node, setImmediate, usage.alongside);
   const revision = () => hosts?.accounts.revision() ?? accountsRevision;
   const limits = limitsOf(deps, journal, revision);
-  const { charging, permits } = limits;
   if (limits.link !== undefined) metrics.showStore(limits.link);
   const pool = createPool({ backends, clock, lagSlotsMax, historyGap, ...poolEventsFor(metrics, log) });
   const { onCut, ...events } = eventsFor(metrics, log, clock);
@@ -117,8 +116,8 @@ export function createGateway(deps: Deps): Gateway {
   const fromMemory = cached(withHistory(forward, clock), pool, config.gateway.cacheBytes, metrics);
   const byRule = withPoolAnswers(withStatusRule(fromMemory), pool);
   const respond = createRespond({
-    send: createSend(direct, byRule, permits),
-    charging,
+    send: createSend(direct, byRule, limits.permits),
+    charging: limits.charging,
     onCall: metrics.call,
     onOutcome: metrics.outcome,
     beat: (signal) => clock.sleep(BEAT_MS, signal),
@@ -130,24 +129,19 @@ export function createGateway(deps: Deps): Gateway {
     terms: () => hosts?.accounts.terms() ?? terms,
     identify: auth.identify,
     routeOf,
-    charging,
-    permits,
+    charging: limits.charging,
+    permits: limits.permits,
     respond,
     usage,
     onOutcome: metrics.outcome,
   });
 
   async function watchBackends(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      const waitMs = lookedAtMs + probeMs - clock.monotonic();
-      if (waitMs > 0) await clock.sleep(waitMs, signal);
-      await probeAll(signal);
+    for (let probedAtMs = clock.monotonic(); !signal.aborted;) {
+      await clock.sleep(Math.max(0, probedAtMs + probeMs - clock.monotonic()), signal);
+      probedAtMs = clock.monotonic();
+      await pool.look(signal);
     }
-  }
-
-  function probeAll(signal: AbortSignal): Promise<void> {
-    lookedAtMs = clock.monotonic();
-    return pool.look(signal);
   }
 
   async function runMaintenance(reload: () => void, signal: AbortSignal): Promise<void> {
@@ -190,10 +184,10 @@ export function createGateway(deps: Deps): Gateway {
 
   return {
     answer,
-    health: () => healthOf(backends, journal, clock, hosts?.accounts.choice()),
+    health: () => healthOf(backends, journal, clock, hosts?.accounts.source()),
     metrics,
     status: () => statusOf(backends, clock),
-    probeAll,
+    probeAll: pool.look,
     setTerms: (changed) => void (terms = changed),
     runMaintenance,
     flush,

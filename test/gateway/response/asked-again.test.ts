@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
-import { createScanPermits } from '../../../gateway/limits/scan-permits.ts';
+import { createScanPermits } from '../../../gateway/limits/scans.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { createSend, planCall } from '../../../gateway/respond/planned-call.ts';
 import { createRespond } from '../../../gateway/respond/respond.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import type { Charging } from '../../../gateway/limits/charge.ts';
-import { createScanPermits } from '../../../gateway/limits/scan-permits.ts';
-import { priceOf } from '../../../gateway/limits/price.ts';
+import { createScanPermits } from '../../../gateway/limits/scans.ts';
+import { priceOf } from '../../../gateway/limits/charge.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { createSend, planCall } from '../../../gateway/respond/planned-call.ts';
 import { createRespond } from '../../../gateway/respond/respond.ts';

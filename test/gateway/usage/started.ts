@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { createCharging } from '../../../gateway/limits/charge.ts';
 import { createJournal } from '../../../gateway/limits/journal.ts';
-import { LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
+import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import type { Call } from '../../../gateway/request/envelope.ts';
 import { createRouter } from '../../../gateway/upstream/router.ts';
 import { createMethodLabel, createUsage } from '../../../gateway/usage/usage.ts';
