@@ -23,10 +23,23 @@ import { createRespond } from './respond/respond.ts';
 import { createDirect } from './upstream/direct.ts';
 import { withPoolAnswers, withStatusRule } from './respond/rules.ts';
 import { Backend, TURN_SECONDS } from './upstream/backend.ts';
-import { createAttempt, createForward, type ForwardEvents, type OnCut } from './upstream/forward.ts';
+import { Cache, withCache } from './upstream/cache.ts';
+import {
+  createAttempt,
+  createForward,
+  type Forward,
+  type ForwardEvents,
+  type OnCut,
+} from './upstream/forward.ts';
 import { createHttpClient, type HttpClient } from './upstream/http-client.ts';
 import { createRouter } from './upstream/router.ts';
-import { createPool, createRetryBudget, type Gap, type PoolOptions } from './upstream/selection.ts';
+import {
+  createPool,
+  createRetryBudget,
+  type Gap,
+  type Pool,
+  type PoolOptions,
+} from './upstream/selection.ts';
 import { createMethodLabel, createUsage, type UsageEvents } from './usage/usage.ts';
 
 type Deps = Readonly<{
@@ -102,7 +115,8 @@ export function createGateway(deps: Deps): Gateway {
   const budget = createRetryBudget();
   const forward = createForward({ clock, idleMs, attempt, pool, budget, random, ...events });
   const direct = createDirect({ clock, idleMs, pool, budget, forward, onBegun: events.onBegun });
-  const byRule = withPoolAnswers(withStatusRule(withHistory(forward, clock)), pool);
+  const fromMemory = cached(withHistory(forward, clock), pool, config.gateway.cacheBytes, metrics);
+  const byRule = withPoolAnswers(withStatusRule(fromMemory), pool);
   const respond = createRespond({
     send: createSend(direct, byRule, limits.permits),
     charging: limits.charging,
@@ -202,6 +216,13 @@ function limitsOf(
     else log.info('the store of shared limits answers again');
   };
   return limitsShared({ sharing, journal, ledger, clock, revision, onStoreOut });
+}
+
+function cached(forward: Forward, pool: Pool, cacheBytes: number, metrics: Metrics): Forward {
+  if (cacheBytes === 0) return forward;
+  const cache = new Cache(cacheBytes);
+  metrics.showCache(cache);
+  return withCache(forward, cache, pool);
 }
 
 /** Counts what happens on the way to backends. Logs one line a penalty, not one a call: a dead backend under load must not fill the disk. */

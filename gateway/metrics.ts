@@ -6,6 +6,7 @@ import { listenComplaint } from '../shared/listen-complaint.ts';
 import type { StoreLink } from './limits/lease-sync.ts';
 import type { MethodClass } from './methods/table.ts';
 import { type Backend, COMMITMENTS } from './upstream/backend.ts';
+import type { Cache } from './upstream/cache.ts';
 import type { Failure } from './upstream/failure.ts';
 import { type MetricJson, metricsFrom } from './workers.ts';
 
@@ -85,6 +86,31 @@ function gaugeStore(registry: Registry, link: StoreLink): void {
   });
 }
 
+/** Adds what the registry shows of the answers that are kept in memory. */
+function gaugeCache(registry: Registry, cache: Pick<Cache, 'counts'>): void {
+  const registers = [registry];
+  new Gauge({
+    name: 'sluice_gateway_cache_bytes',
+    help: 'Memory of answers that never change.',
+    registers,
+    collect() {
+      this.set(cache.counts().bytes);
+    },
+  });
+  new Counter({
+    name: 'sluice_gateway_cache_reads_total',
+    help: 'Calls whose answer may be kept, by outcome: hit when it was, else miss.',
+    labelNames: ['outcome'],
+    registers,
+    collect() {
+      const { hits, misses } = cache.counts();
+      this.reset();
+      this.inc({ outcome: 'hit' }, hits);
+      this.inc({ outcome: 'miss' }, misses);
+    },
+  });
+}
+
 /** What the gateway counts. Labels are the unions' own kinds and the methods of the table, so their number is bounded. */
 export type Metrics = Readonly<{
   outcome(kind: string): void;
@@ -95,6 +121,8 @@ export type Metrics = Readonly<{
   firstByte(kind: MethodClass, seconds: number): void;
   /** Shows the store of shared limits too. */
   showStore(link: StoreLink): void;
+  /** Shows the kept answers too. */
+  showCache(cache: Pick<Cache, 'counts'>): void;
   /** The values of this process, for a supervisor that adds up those of several. */
   values(): Promise<readonly MetricJson[]>;
   text(): Promise<string>;
@@ -237,6 +265,7 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
     retry: (made) => retries.inc({ outcome: made ? 'made' : 'refused' }),
     firstByte: (kind, seconds) => firstByte.add(kind, seconds),
     showStore: (link) => gaugeStore(registry, link),
+    showCache: (cache) => gaugeCache(registry, cache),
     values: async () => metricsFrom(await registry.getMetricsAsJSON()),
     text: () => registry.metrics(),
     contentType: registry.contentType,

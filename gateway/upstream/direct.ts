@@ -256,17 +256,25 @@ const OBJECT = Buffer.from('{"jsonrpc":');
 
 /** The index of the id in a whole answer `{"jsonrpc":"2.0","result":RESULT,"id":ID}` with this id, as nodes write it; -1 for any other. */
 function plainIdAt(bytes: Buffer, id: Uint8Array): number {
+  // Two objects in one body are none.
+  return beginsResult(bytes) && bytes.indexOf(OBJECT, 1) === -1 ? idAtEnd(bytes, id) : -1;
+}
+
+/** Where the result of such an answer stands. */
+export const RESULT_AT = RESULT.length;
+
+export function beginsResult(bytes: Uint8Array): boolean {
+  return isAt(bytes, 0, RESULT);
+}
+
+/** The index of the id in bytes that end such an answer; -1 when they do not. */
+export function idAtEnd(bytes: Uint8Array, id: Uint8Array): number {
   let end = bytes.length;
   // Agave ends its answers with a line feed.
   if (bytes[end - 1] === LF) end--;
   const idAt = end - 1 - id.length;
   const isPlain =
-    bytes[end - 1] === CLOSE_BRACE &&
-    isAt(bytes, 0, RESULT) &&
-    isAt(bytes, idAt, id) &&
-    isAt(bytes, idAt - ID.length, ID) &&
-    // Two objects in one body are none.
-    bytes.indexOf(OBJECT, 1) === -1;
+    bytes[end - 1] === CLOSE_BRACE && isAt(bytes, idAt, id) && isAt(bytes, idAt - ID.length, ID);
   return isPlain ? idAt : -1;
 }
 

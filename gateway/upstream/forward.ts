@@ -80,7 +80,7 @@ export function createAttempt({ clock, idleMs, onCut }: Deps): Attempt {
 }
 
 /** The body, cancelled when `signal` aborts; `onEnd` is called once, however it ends. */
-function watched(body: StreamBody, signal: AbortSignal, onEnd: (end: StreamEnd) => void): StreamBody {
+export function watched(body: StreamBody, signal: AbortSignal, onEnd: (end: StreamEnd) => void): StreamBody {
   let piped = false;
   let over = false;
   const finish = (end: StreamEnd) => {

@@ -236,7 +236,7 @@ function checked(body: StreamBody): StreamBody {
 }
 
 /** Answers up to this length are held and sent at once, with a Content-Length; longer ones are streamed. */
-const WHOLE_BYTES_MAX = 65_536;
+export const WHOLE_BYTES_MAX = 65_536;
 
 /**
  * Judges a reply by its head and first bytes: an answer, or a failure whose body is thrown away. `acceptEncoding` is

@@ -259,3 +259,42 @@ describe('what an account has been shown', () => {
     expect(all.pool.slotMin(CONFIRMED, 7)).toBe(0);
   });
 });
+
+describe('what is finalized', () => {
+  test('is what all live nodes that take part have finalized, and nothing before each has told', async () => {
+    await using all = await pooled({ state: { slot: 1_010 } }, { state: { slot: 1_000 } }, ARCHIVE);
+    expect(all.pool.finality()).toEqual({ slot: 0, resets: 0 });
+    await all.pass(1);
+    expect(all.pool.finality()).toEqual({ slot: 973, resets: 0 });
+    const [, b] = all.nodes;
+    if (b === undefined) throw new Error('two nodes');
+    b.down = true;
+    await all.pass(3, [1]);
+    expect(all.pool.finality()).toEqual({ slot: 998, resets: 0 });
+    b.down = false;
+    b.slot = 1_025;
+    await all.pass(3);
+    expect(all.pool.finality().resets).toBe(0);
+  });
+
+  test.each([
+    ['of another genesis', { slot: 1_000, genesis: 'G2' }],
+    ['set far back', { slot: 500 }],
+  ])('may not be so any more when the chain is %s', async (_, state) => {
+    await using all = await pooled({ state: { slot: 1_000 } });
+    await all.pass(1);
+    Object.assign(all.nodes[0] ?? {}, state);
+    await all.pass(15);
+    expect(all.pool.finality().resets).toBe(1);
+    await all.pass(15);
+    expect(all.pool.finality().resets).toBe(1);
+  });
+
+  test('may not be so any more when a node turns out to be of another chain', async () => {
+    await using all = await pooled({}, {}, { state: { genesis: 'G2' } });
+    await all.pass(2);
+    expect(all.pool.finality()).toEqual({ slot: 978, resets: 1 });
+  });
+});
+
+const ARCHIVE: Node = { config: { profile: 'old-faithful', lanes: ['archive'] }, state: { slot: 500 } };
