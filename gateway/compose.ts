@@ -114,7 +114,7 @@ export function createGateway(deps: Deps): Gateway {
   const attempt = createAttempt({ clock, idleMs, onCut });
   const budget = createRetryBudget();
   const forward = createForward({ clock, idleMs, attempt, pool, budget, random, ...events });
-  const direct = createDirect({ clock, idleMs, pool, budget, forward, onBegun: events.onBegun });
+  const direct = createDirect({ clock, idleMs, pool, budget, forward, ...events });
   const fromMemory = cached(withHistory(forward, clock), pool, config.gateway.cacheBytes, metrics);
   const byRule = withPoolAnswers(withStatusRule(fromMemory), pool);
   const respond = createRespond({
@@ -132,8 +132,7 @@ export function createGateway(deps: Deps): Gateway {
     terms: () => hosts?.accounts.terms() ?? terms,
     identify: auth.identify,
     routeOf,
-    charging: limits.charging,
-    permits: limits.permits,
+    ...limits,
     respond,
     usage,
     onOutcome: metrics.outcome,
@@ -143,7 +142,7 @@ export function createGateway(deps: Deps): Gateway {
     for (let probedAtMs = clock.monotonic(); !signal.aborted;) {
       await clock.sleep(Math.max(0, probedAtMs + probeMs - clock.monotonic()), signal);
       probedAtMs = clock.monotonic();
-      await pool.look(signal);
+      await pool.probeAll(signal);
     }
   }
 
@@ -190,7 +189,7 @@ export function createGateway(deps: Deps): Gateway {
     health: () => healthOf(backends, journal, clock, hosts?.accounts.source()),
     metrics,
     status: () => statusOf(backends, clock),
-    probeAll: pool.look,
+    probeAll: pool.probeAll,
     setTerms: (changed) => void (terms = changed),
     runMaintenance,
     flush,
@@ -228,7 +227,7 @@ function cached(forward: Forward, pool: Pool, cacheBytes: number, metrics: Metri
 /** Counts what happens on the way to backends. Logs one line a penalty, not one a call: a dead backend under load must not fill the disk. */
 function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents & { onCut: OnCut } {
   return {
-    onBegun: ({ class: kind }, ms) => metrics.firstByte(kind, ms / 1_000),
+    onResponseStart: ({ class: kind }, ms) => metrics.firstByte(kind, ms / 1_000),
     onFailure(backend, failure) {
       metrics.failure(backend, failure.kind);
       if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, failure }, 'a backend failed');
@@ -273,8 +272,8 @@ function revisionIn(asked: { get(): Revision | null }): Revision | undefined {
   }
 }
 
-function logStanding({ config, standing }: Backend, log: Log): void {
-  const { out, reason, lagSlots } = standing;
+function logStanding({ config, health: health }: Backend, log: Log): void {
+  const { excludedBecause: out, reason, lagSlots } = health;
   const backend = config.name;
   if (out === undefined) log.info({ backend }, 'a backend takes part again');
   else if (reason !== '') log.warn({ backend, why: out, reason }, 'a backend is left out');

@@ -37,8 +37,8 @@ export function healthOf(
 }
 
 function troubleOf(backend: Backend, clock: Clock): string | undefined {
-  const { config, standing } = backend;
-  const { out, reason, lagSlots } = standing;
+  const { config, health: health } = backend;
+  const { excludedBecause: out, reason, lagSlots } = health;
   if (out === 'lagging') return `${config.name} (${lagSlots} slots behind)`;
   if (out === 'unreachable') return `${config.name} (${reason})`;
   if (out !== undefined) return `${config.name} (${out})`;
@@ -56,19 +56,20 @@ export function statusOf(backends: readonly Backend[], clock: Clock): GatewaySta
 }
 
 function backendStatusOf(backend: Backend, clock: Clock): BackendStatus {
-  const { config, standing, view, inFlight, recent } = backend;
+  const { config, health: health, slots: view, inFlight, recent } = backend;
   const { answered, failed } = recent.sums();
-  const slot = Math.max(view.tip.confirmed, standing.tip);
-  const excludedWhy = standing.reason === '' ? standing.out : `${standing.out}: ${standing.reason}`;
+  const slot = Math.max(view.tip.confirmed, health.tip);
+  const excludedWhy =
+    health.reason === '' ? health.excludedBecause : `${health.excludedBecause}: ${health.reason}`;
   const failing = backend.isFailing(clock) ? 'failing' : null;
   return {
     name: config.name,
     profile: config.profile,
     lanes: config.lanes,
-    in: standing.out === undefined,
-    why: standing.out === undefined ? failing : (excludedWhy ?? null),
+    in: health.excludedBecause === undefined,
+    why: health.excludedBecause === undefined ? failing : (excludedWhy ?? null),
     slot: slot > 0 ? slot : null,
-    lag_slots: standing.tip > 0 ? standing.lagSlots : null,
+    lag_slots: health.tip > 0 ? health.lagSlots : null,
     in_flight: inFlight,
     max_connections: config.connectionsMax,
     recent_answered: answered,

@@ -32,8 +32,8 @@ function gaugeBackends(registry: Registry, backends: readonly Backend[]): void {
     aggregator: 'min',
     registers,
     collect() {
-      for (const { config, standing } of backends)
-        this.set({ backend: config.name }, standing.out === undefined ? 1 : 0);
+      for (const { config, health: health } of backends)
+        this.set({ backend: config.name }, health.excludedBecause === undefined ? 1 : 0);
     },
   });
   new Gauge({
@@ -43,7 +43,7 @@ function gaugeBackends(registry: Registry, backends: readonly Backend[]): void {
     aggregator: 'max',
     registers,
     collect() {
-      for (const { config, view } of backends)
+      for (const { config, slots: view } of backends)
         for (const commitment of COMMITMENTS)
           // A slot that is not known is no slot 0, which would look like a lag.
           if (view.tip[commitment] > 0) this.set({ backend: config.name, commitment }, view.tip[commitment]);

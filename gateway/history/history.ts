@@ -26,18 +26,18 @@ const PARAMS_BYTES_MAX = 65_536;
  * With one tier alone a call goes to `forward` as it is, unless the archive's pages differ from Agave's.
  */
 export function withHistory(forward: Forward, clock: Clock): Forward {
-  return async function forwardByTier(call, route, asking) {
+  return async function forwardByTier(call, route, context) {
     const rule = RULES.get(route.name);
-    if (rule === undefined) return forward(call, route, asking);
+    if (rule === undefined) return forward(call, route, context);
     const tiers = tiersOf(route.backends);
-    if (!needsRule(route.name, tiers)) return forward(call, route, asking);
+    if (!needsRule(route.name, tiers)) return forward(call, route, context);
     const isOverlong = (call.params?.length ?? 0) > PARAMS_BYTES_MAX;
     return answerBy(
       (request) => (isOverlong ? request.sendUnparsed() : rule(request, clock)),
       forward,
       call,
       route,
-      asking,
+      context,
       tiers,
     );
   };

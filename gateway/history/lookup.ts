@@ -92,7 +92,7 @@ export async function answerBlock(request: HistoryRequest): Promise<Reply> {
   const second = await (liveFirst ? sendArchive() : sendLive());
   if (isFinal(second)) return second;
   const [live, archive] = liveFirst ? [first, second] : [second, first];
-  const finalized = Math.max(...tiers.live.map(({ view }) => view.tip.finalized));
+  const finalized = Math.max(...tiers.live.map(({ slots: view }) => view.tip.finalized));
   return replyOfNeither(request, live, archive, {
     isTime: method === 'getBlockTime',
     isNew: finalized > 0 && slot > finalized,

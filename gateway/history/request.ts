@@ -2,9 +2,9 @@ import { METHODS } from '../methods/table.ts';
 import type { Call } from '../request/envelope.ts';
 import type { Backend } from '../upstream/backend.ts';
 import { failureOf } from '../upstream/failure.ts';
-import type { Asking, Forward, Reply } from '../upstream/forward.ts';
+import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
 import { readAll } from '../upstream/probe.ts';
-import { SAYING_BYTES_MAX, sayingOf } from '../upstream/response-reader.ts';
+import { SMALL_BODY_BYTES_MAX, decodeSmallBody } from '../upstream/response-reader.ts';
 import type { Route } from '../upstream/router.ts';
 import { isNull, joined, memberOf } from './slices.ts';
 
@@ -45,7 +45,7 @@ export type ForwardRoute = Extract<Route, { kind: 'forward' }>;
 const READ_BYTES_MAX = 8_388_608;
 
 /**
- * Answers a call by `rule`. However many backends work on it, `asking.onOver` is called once, when the rule has its reply
+ * Answers a call by `rule`. However many backends work on it, `context.onSettled` is called once, when the rule has its reply
  * and no backend works any more.
  */
 export async function answerBy(
@@ -53,21 +53,25 @@ export async function answerBy(
   forward: Forward,
   call: Call,
   route: ForwardRoute,
-  asking: Asking,
+  context: CallContext,
   tiers: Tiers,
 ): Promise<Reply> {
   let open = 1;
   let sent = 0;
-  const close = () => void (--open === 0 && asking.onOver());
+  const close = () => void (--open === 0 && context.onSettled());
 
   async function send(
     backends: readonly Backend[],
-    { method = route.name, params = call.params, ...changes }: Changes & Partial<Asking> = {},
+    { method = route.name, params = call.params, ...changes }: Changes & Partial<CallContext> = {},
   ): Promise<Reply> {
     open++;
     sent++;
     const to = { ...route, name: method, method: METHODS.get(method) ?? route.method, backends };
-    const reply = await forward({ ...call, params, method }, to, { ...asking, ...changes, onOver: close });
+    const reply = await forward({ ...call, params, method }, to, {
+      ...context,
+      ...changes,
+      onSettled: close,
+    });
     if (reply.kind === 'caller-left' && reply.unsent === true) sent--;
     return reply;
   }
@@ -77,7 +81,7 @@ export async function answerBy(
       call,
       method: route.name,
       tiers,
-      signal: asking.signal,
+      signal: context.signal,
       send,
       async read(backends, changes) {
         const reply = await send(backends, { ...changes, acceptEncoding: 'identity' });
@@ -141,7 +145,7 @@ export function outcomeOf(reply: Reply): Outcome {
   if (reply.kind === 'stream') return { kind: 'found' };
   if (reply.kind === 'caller-left') return { kind: 'caller-left' };
   if (reply.kind !== 'whole') return { kind: 'unreachable' };
-  const bytes = reply.bytes.length > SAYING_BYTES_MAX ? undefined : sayingOf(reply);
+  const bytes = reply.bytes.length > SMALL_BODY_BYTES_MAX ? undefined : decodeSmallBody(reply);
   if (bytes === undefined) return { kind: 'found' };
   const failure = failureOf(bytes);
   if (failure === undefined) return { kind: isNull(memberOf(bytes, 'result')) ? 'null' : 'found' };

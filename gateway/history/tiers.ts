@@ -29,7 +29,7 @@ export type ArchiveRange = ProbedRange & Readonly<{ profile: ProfileName }>;
 
 function liveRanges({ live }: Tiers): readonly ProbedRange[] {
   return live.map((backend) => {
-    const { floor } = backend.view;
+    const { firstLocalBlock: floor } = backend.slots;
     const first = floor === undefined ? undefined : fromGenesis(floor);
     return { backends: [backend], isLive: true, first, last: Infinity };
   });
@@ -38,7 +38,7 @@ function liveRanges({ live }: Tiers): readonly ProbedRange[] {
 function archiveRanges({ archive }: Tiers): readonly ArchiveRange[] {
   return archive.map((backend) => {
     const { profile } = backend.config;
-    const { floor, reach, tip } = backend.view;
+    const { firstLocalBlock: floor, firstBlock: reach, tip } = backend.slots;
     // A node's own first block is not that of the BigTable behind it.
     const local = PROFILES[profile].bigtable && floor !== undefined ? 0 : floor;
     const firstBlock = reach ?? local;
@@ -102,7 +102,9 @@ export function knownFirsts(tiers: Tiers): readonly number[] {
  */
 export function adjacentTiers({ live, archive }: Tiers): Tiers {
   const end = Math.max(0, ...archiveRanges({ live, archive }).map(({ last = 0 }) => last)) + 1;
-  const adjacent = live.filter(({ view: { floor } }) => floor !== undefined && floor <= end);
+  const adjacent = live.filter(
+    ({ slots: { firstLocalBlock: floor } }) => floor !== undefined && floor <= end,
+  );
   return { live: adjacent.length === 0 ? live : adjacent, archive };
 }
 

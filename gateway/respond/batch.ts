@@ -1,6 +1,6 @@
 import { unreachable } from '../../shared/brand.ts';
 import type { Charging } from '../limits/charge.ts';
-import type { Asking, Reply } from '../upstream/forward.ts';
+import type { CallContext, Reply } from '../upstream/forward.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
 import { countedBody } from '../usage/usage.ts';
 import {
@@ -31,7 +31,7 @@ export type OnWait = () => () => void;
 export type Start = (onWait: OnWait) => Promise<Part>;
 
 /** The calls of one batch, under way a few at a time. */
-export type Line = Readonly<{
+export type BatchScheduler = Readonly<{
   /** The answer at `place`, whose turn has come; from now on it is not let go. */
   turn(place: number): Promise<Part>;
   /** Told that an answer has gone. */
@@ -50,17 +50,21 @@ const EARLY_ASKS_MAX = 2;
  * batch waits for either, the streams behind it are let go, the last first, until it has what it waits for. So whoever
  * waits, waits for answers that are being made or read, never for one that waits for him.
  */
-export function createLine(starts: readonly Start[], parallelMax: number, signal: AbortSignal): Line {
+export function createBatchScheduler(
+  starts: readonly Start[],
+  parallelMax: number,
+  signal: AbortSignal,
+): BatchScheduler {
   const slots = starts.map((start, place): Slot => ({ place, start, begun: undefined, asks: 0 }));
   const unstarted = slots.values();
   /** One for each permit or place that a call waits for. */
   const waits = new Set<Readonly<{ place: number }>>();
   /** Streams that wait for their turn, and may be let go. */
   const held = new Map<Slot, StreamBody>();
-  const letGo = new Set<Slot>();
+  const evicted = new Set<Slot>();
   let free = parallelMax;
   let now = 0;
-  let relieving = false;
+  let isEvicting = false;
 
   function launch(): void {
     while (free > 0 && !signal.aborted) {
@@ -79,7 +83,7 @@ export function createLine(starts: readonly Start[], parallelMax: number, signal
         if (part.kind === 'bytes') release();
         else if (part.mayRepeat && slot.place > now) {
           held.set(slot, part.body);
-          void relieve();
+          void evictForWaiters();
         }
         return part;
       });
@@ -94,7 +98,7 @@ export function createLine(starts: readonly Start[], parallelMax: number, signal
   function wait({ place }: Slot): () => void {
     const waiting = { place };
     waits.add(waiting);
-    void relieve();
+    void evictForWaiters();
     return () => {
       waits.delete(waiting);
       resume();
@@ -104,18 +108,18 @@ export function createLine(starts: readonly Start[], parallelMax: number, signal
   const firstWaiting = () => Math.min(...[...waits].map(({ place }) => place));
 
   /** Lets go of one stream after the other while an earlier call waits. What one gave up may be another batch's to take. */
-  async function relieve(): Promise<void> {
-    if (relieving) return;
-    relieving = true;
+  async function evictForWaiters(): Promise<void> {
+    if (isEvicting) return;
+    isEvicting = true;
     for (let last = lastBehind(firstWaiting()); last; last = lastBehind(firstWaiting())) {
       const [slot, body] = last;
       held.delete(slot);
-      letGo.add(slot);
+      evicted.add(slot);
       slot.begun = undefined;
       body.cancel();
       await new Promise(setImmediate); // in which a call that has got its place says so
     }
-    relieving = false;
+    isEvicting = false;
   }
 
   function lastBehind(place: number): readonly [Slot, StreamBody] | undefined {
@@ -124,14 +128,14 @@ export function createLine(starts: readonly Start[], parallelMax: number, signal
 
   /** Asks again, in order, for what was let go and has nobody waiting before it. */
   function resume(): void {
-    for (const slot of [...letGo].sort((a, b) => a.place - b.place)) {
+    for (const slot of [...evicted].sort((a, b) => a.place - b.place)) {
       if (signal.aborted || slot.place > firstWaiting()) return;
       if (slot.asks < EARLY_ASKS_MAX) restart(slot);
     }
   }
 
   function restart(slot: Slot): Promise<Part> {
-    letGo.delete(slot);
+    evicted.delete(slot);
     return begin(slot);
   }
 
@@ -176,7 +180,7 @@ export function spliceBatch(
   gather: Beat,
   beat: Beat,
 ): Promise<Uint8Array<ArrayBuffer> | ReadableStream> {
-  const line = createLine(starts, PARALLEL_MAX, abort.signal);
+  const line = createBatchScheduler(starts, PARALLEL_MAX, abort.signal);
   const pieces: Uint8Array[] = [];
   const sent: (() => void)[] = [];
   const gathered = new AbortController();
@@ -221,7 +225,7 @@ type Stream = Readonly<{ abort: AbortController; onCut: (place: number) => void;
 
 /** The array from `first` on, behind the bytes of what stands before it. */
 function streamFrom(
-  line: Line,
+  line: BatchScheduler,
   count: number,
   first: number,
   before: Buffer,
@@ -349,13 +353,13 @@ export function createBatch({ send, charging, onCall, gather, beat }: Parts): An
         usage.error(place);
         return Promise.resolve(countedAnswer(planned.bytes));
       }
-      const context: Asking = {
+      const context: CallContext = {
         acceptEncoding: 'identity',
         signal,
-        onOver: nothing,
+        onSettled: nothing,
         accountId: caller.accountId,
         onWait,
-        sibling: { batch: admitted, place },
+        batchPosition: { batch: admitted, index: place },
       };
       const { promise, resolve } = Promise.withResolvers<Reply>();
       send(planned, plan, context, resolve);

@@ -2,7 +2,7 @@ import { createMembers } from '../json/members.ts';
 import { CLOSE_ARRAY, COMMA, OPEN_ARRAY } from '../json/scan.ts';
 import { afterString, CLOSE, KIND, OPEN, SPACE, STRING, UNENDED_ESCAPED } from '../json/structure.ts';
 import type { WritePiece } from '../upstream/http-connection.ts';
-import type { Begun, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
+import type { ResponseStart, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
 
 /**
  * Cuts the accounts of a `getProgramAccounts` answer into lines, however its bytes are cut. An account is passed on as
@@ -127,7 +127,7 @@ function withoutBreaks(bytes: Buffer): Buffer {
 export const NDJSON_TYPE = 'application/x-ndjson';
 
 /** An answer looked into: `lines` when it has an array of accounts, else the `json` it was. */
-type Divided = Readonly<{ kind: 'lines' | 'json'; answer: Begun }>;
+type Divided = Readonly<{ kind: 'lines' | 'json'; answer: ResponseStart }>;
 
 /** Bytes of an answer that are held while its array of accounts has not begun; past them it is passed on as JSON. */
 export const HELD_BYTES_MAX = 65_536;
@@ -143,11 +143,11 @@ export function wantsLines(headers: Headers): boolean {
  * was when it has none. It must not be compressed. A stream that breaks off, or is no whole answer, is cut before the
  * last line. Aborting `signal` (the caller left) lets go of a stream that nobody reads yet. Never rejects.
  */
-export async function divided(answer: Begun, signal: AbortSignal): Promise<Divided> {
+export async function divided(answer: ResponseStart, signal: AbortSignal): Promise<Divided> {
   return answer.kind === 'whole' ? dividedWhole(answer) : dividedStream(answer.body, signal);
 }
 
-function dividedWhole(answer: Extract<Begun, { kind: 'whole' }>): Divided {
+function dividedWhole(answer: Extract<ResponseStart, { kind: 'whole' }>): Divided {
   const lines = createAccountLines();
   const out = lines.push(Buffer.from(answer.bytes.buffer, answer.bytes.byteOffset, answer.bytes.length));
   const last = lines.last();
@@ -175,7 +175,7 @@ async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Div
       if (kind === undefined) decide('lines');
       return out.length === 0 ? undefined : handOn(out);
     }
-    return kind === 'lines' ? letGo() : hold(piece, out === undefined);
+    return kind === 'lines' ? evicted() : hold(piece, out === undefined);
   });
   void ended.then(() => decide(kind ?? 'json'));
   await decided.promise;
@@ -203,7 +203,7 @@ async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Div
     return reader.promise;
   }
 
-  function letGo(): undefined {
+  function evicted(): undefined {
     broken = true;
     reject();
   }

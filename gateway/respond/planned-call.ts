@@ -7,8 +7,8 @@ import { METHODS } from '../methods/table.ts';
 import type { Call, Element, Envelope } from '../request/envelope.ts';
 import type { Direct } from '../upstream/direct.ts';
 import { failureOf } from '../upstream/failure.ts';
-import type { Asking, Forward, Reply } from '../upstream/forward.ts';
-import type { Begun } from '../upstream/response-reader.ts';
+import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
+import type { ResponseStart } from '../upstream/response-reader.ts';
 import type { ForwardRoute, RouteOf } from '../upstream/router.ts';
 import { NO_METHOD, type RequestUsage, UNKNOWN_METHOD } from '../usage/usage.ts';
 import { INVALID_REQUEST, METHOD_NOT_FOUND, rpcError } from './refusal.ts';
@@ -99,7 +99,7 @@ export function refundsOf(
 export type Send = (
   planned: ForwardCall,
   plan: Plan,
-  context: Asking,
+  context: CallContext,
   onReply: (reply: Reply) => void,
 ) => void;
 
@@ -111,13 +111,13 @@ export function createSend(direct: Direct, forward: Forward, permits: ScanPermit
     // Without a wait when there is one: a batch's calls ask for places in its order.
     if (!(permit instanceof Promise)) return scan(permit);
     const onPermit = context.onWait?.();
-    void permit.then((onOver) => {
+    void permit.then((onSettled) => {
       onPermit?.();
-      scan(onOver);
+      scan(onSettled);
     });
 
-    function scan(onOver: () => void): void {
-      void forward(call, route, { ...context, onOver }).then(onReply);
+    function scan(onSettled: () => void): void {
+      void forward(call, route, { ...context, onSettled: onSettled }).then(onReply);
     }
   };
 }
@@ -136,6 +136,10 @@ export function isUnanswered(reply: Reply): boolean {
 }
 
 /** Whether a small answer is an error of the method; a compressed one is not looked into. */
-export function isMethodError({ bytes, encoding, isResult }: Extract<Begun, { kind: 'whole' }>): boolean {
+export function isMethodError({
+  bytes,
+  encoding,
+  isResult,
+}: Extract<ResponseStart, { kind: 'whole' }>): boolean {
   return !isResult && encoding === undefined && failureOf(bytes) !== undefined;
 }

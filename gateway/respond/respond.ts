@@ -1,7 +1,7 @@
 import type { Charging } from '../limits/charge.ts';
 import { corsFields } from '../request/http.ts';
-import type { Asking, Reply } from '../upstream/forward.ts';
-import type { Begun, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
+import type { CallContext, Reply } from '../upstream/forward.ts';
+import type { ResponseStart, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
 import { countedBody } from '../usage/usage.ts';
 import { type Beat, createBatch } from './batch.ts';
 import { divided, NDJSON_TYPE, wantsLines } from './ndjson.ts';
@@ -109,12 +109,12 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
 }
 
 /** The context of a single call. The signal is made only where it is read. */
-function contextOf({ request, caller }: Admitted, acceptEncoding: string): Asking {
+function contextOf({ request, caller }: Admitted, acceptEncoding: string): CallContext {
   const { accountId } = caller;
   return {
     acceptEncoding,
     accountId,
-    onOver: nothing,
+    onSettled: nothing,
     get signal() {
       return request.signal;
     },
@@ -131,7 +131,7 @@ function whole(bytes: Uint8Array<ArrayBuffer>, { usage }: Admitted, headers: Fie
   return new Response(bytes, { headers });
 }
 
-function fieldsOf({ request, credits, charge }: Admitted, encoding?: Begun['encoding']): Fields {
+function fieldsOf({ request, credits, charge }: Admitted, encoding?: ResponseStart['encoding']): Fields {
   const fields: Fields = {
     'content-type': JSON_TYPE,
     'x-credits-cost': String(credits),

@@ -9,7 +9,7 @@ import {
   OPEN_OBJECT,
 } from '../json/scan.ts';
 import type { Call } from '../request/envelope.ts';
-import type { Asking, Forward, Reply } from '../upstream/forward.ts';
+import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
 import { readAll } from '../upstream/probe.ts';
 import type { Pool } from '../upstream/selection.ts';
 import { HISTORY_NOT_AVAILABLE, INVALID_PARAMS, NODE_UNHEALTHY, rpcError, rpcResult } from './refusal.ts';
@@ -73,13 +73,13 @@ const ANSWER_BYTES_MAX = 1_048_576;
  * reaches a backend, and when it was true an answer with a null entry becomes -32011.
  */
 export function withStatusRule(forward: Forward): Forward {
-  return async function forwardByRule(call, route, asking) {
-    if (call.method !== 'getSignatureStatuses') return forward(call, route, asking);
-    if ((call.params?.length ?? 0) > PARAMS_BYTES_MAX) return tooMany(call, asking);
+  return async function forwardByRule(call, route, context) {
+    if (call.method !== 'getSignatureStatuses') return forward(call, route, context);
+    if ((call.params?.length ?? 0) > PARAMS_BYTES_MAX) return tooMany(call, context);
     const { params, asked } = withoutHistory(call.params);
-    if (!asked) return forward({ ...call, params }, route, asking);
+    if (!asked) return forward({ ...call, params }, route, context);
     return unlessNull(
-      await forward({ ...call, params }, route, { ...asking, acceptEncoding: 'identity' }),
+      await forward({ ...call, params }, route, { ...context, acceptEncoding: 'identity' }),
       call,
     );
   };
@@ -89,8 +89,8 @@ export function withStatusRule(forward: Forward): Forward {
 const PARAMS_BYTES_MAX = 65_536;
 
 /** Agave's own words (`rpc.rs`). */
-function tooMany({ id }: Call, { onOver }: Asking): Reply {
-  onOver();
+function tooMany({ id }: Call, { onSettled: onSettled }: CallContext): Reply {
+  onSettled();
   const bytes = rpcError(INVALID_PARAMS, 'Too many inputs provided; max 256', id);
   return { kind: 'whole', bytes, encoding: undefined };
 }
@@ -125,10 +125,10 @@ function isRecord(value: unknown): value is Record<string, unknown> {
  * the archives included. Until every backend with history has been asked, a node answers for its own blocks.
  */
 export function withPoolAnswers(forward: Forward, pool: Pool): Forward {
-  return async function forwardUnlessOwn(call, route, asking) {
+  return async function forwardUnlessOwn(call, route, context) {
     const bytes = ownAnswer(call.method, call.id);
-    if (bytes === undefined) return forward(call, route, asking);
-    asking.onOver();
+    if (bytes === undefined) return forward(call, route, context);
+    context.onSettled();
     const reply: Reply = { kind: 'whole', bytes, encoding: undefined };
     return reply;
   };

@@ -4,12 +4,12 @@ import { PROFILES } from '../../shared/config/profiles.ts';
 import type { HttpClient } from './http-client.ts';
 
 /** Why a backend is left out while others are well. */
-export type Why = 'unreachable' | 'unhealthy' | 'lagging' | 'stalled' | 'of another chain';
+export type ExclusionReason = 'unreachable' | 'unhealthy' | 'lagging' | 'stalled' | 'of another chain';
 
 /** How a backend stands after its last probes. */
-export type Standing = Readonly<{
+export type HealthState = Readonly<{
   /** `undefined`: it takes part. */
-  out: Why | undefined;
+  excludedBecause: ExclusionReason | undefined;
   /** What an unreachable one did instead of answering, for the operator; empty otherwise. */
   reason: string;
   /** Slots behind the pool's reference; 0 when not known. */
@@ -23,8 +23,8 @@ export type Standing = Readonly<{
   movedAtMs: number;
 }>;
 
-export const WELL: Standing = {
-  out: undefined,
+export const HEALTHY: HealthState = {
+  excludedBecause: undefined,
   reason: '',
   lagSlots: 0,
   against: 0,
@@ -72,17 +72,21 @@ export const COMMITMENTS = ['processed', 'confirmed', 'finalized'] as const;
 export type Commitment = (typeof COMMITMENTS)[number];
 
 /** How much of the chain a backend has shown to have: learnt from probes and from its answers. */
-export type View = {
+export type SlotRange = {
   /** The newest slot it has shown, by commitment; 0: none yet. */
   readonly tip: Record<Commitment, number>;
   /** Its first available block, without any long-term storage behind it; `undefined`: not known. */
-  floor: number | undefined;
+  firstLocalBlock: number | undefined;
   /** Its first available block with its long-term storage; `undefined`: not known. */
-  reach: number | undefined;
+  firstBlock: number | undefined;
 };
 
-function createView(): View {
-  return { tip: { processed: 0, confirmed: 0, finalized: 0 }, floor: undefined, reach: undefined };
+function createSlotRange(): SlotRange {
+  return {
+    tip: { processed: 0, confirmed: 0, finalized: 0 },
+    firstLocalBlock: undefined,
+    firstBlock: undefined,
+  };
 }
 
 /** What became of a backend's calls lately: answers that began, and failures that were its fault. */
@@ -121,12 +125,12 @@ function createRecent(): Recent {
 }
 
 /** Where a call stands in its batch. Calls with the same `batch` are answered in the order of their places. */
-export type Sibling = Readonly<{ batch: object; place: number }>;
+export type BatchPosition = Readonly<{ batch: object; index: number }>;
 
 /** A call that waits for a place. */
 type Waiter = Readonly<{
   accountId: number;
-  sibling?: Sibling | undefined;
+  batchPosition?: BatchPosition | undefined;
   /** Takes the place that has become free. */
   take(): void;
 }>;
@@ -136,7 +140,7 @@ type Waiter = Readonly<{
  * thousands waiting keeps nobody waiting for more than one place of each other account. Of a batch, whose calls are
  * answered in order, the earliest takes the turn of any.
  */
-type Turns = Readonly<{
+type FairQueue = Readonly<{
   add(waiter: Waiter): void;
   /** One that waits no longer. */
   remove(waiter: Waiter): void;
@@ -145,7 +149,7 @@ type Turns = Readonly<{
   isEmpty(): boolean;
 }>;
 
-export function createTurns(): Turns {
+export function createFairQueue(): FairQueue {
   /** In the order of their turns. */
   const lines = new Map<number, Set<Waiter>>();
 
@@ -185,16 +189,16 @@ export function createTurns(): Turns {
 /** The first in its batch of those that wait with `waiter`. */
 function earliestSibling(waiter: Waiter, line: ReadonlySet<Waiter>): Waiter {
   let earliest = waiter;
-  if (waiter.sibling === undefined) return earliest;
+  if (waiter.batchPosition === undefined) return earliest;
   for (const other of line) {
-    const isSibling = other.sibling?.batch === waiter.sibling.batch;
+    const isSibling = other.batchPosition?.batch === waiter.batchPosition.batch;
     if (isSibling && placeOf(other) < placeOf(earliest)) earliest = other;
   }
   return earliest;
 }
 
-function placeOf({ sibling }: Waiter): number {
-  return sibling?.place ?? Infinity;
+function placeOf({ batchPosition }: Waiter): number {
+  return batchPosition?.index ?? Infinity;
 }
 
 /**
@@ -204,15 +208,15 @@ function placeOf({ sibling }: Waiter): number {
 export class Backend {
   readonly config: BackendConfig;
   readonly client: HttpClient;
-  readonly view: View = createView();
+  readonly slots: SlotRange = createSlotRange();
   /** Its number among the choices of an account (`preference`). */
   readonly number: number;
   /** Calls that wait for a place here. */
-  readonly turns: Turns = createTurns();
+  readonly queue: FairQueue = createFairQueue();
   /** What became of its calls lately. */
   readonly recent: Recent = createRecent();
   /** What the probes say of it. */
-  standing: Standing = WELL;
+  health: HealthState = HEALTHY;
   #inFlight = 0;
   #failures = 0;
   #failedUntilMs = 0;
@@ -236,7 +240,7 @@ export class Backend {
 
   /** Whether it takes part, has not failed lately, and has all its callers back: most backends nearly always. */
   isSteady(nowMs: number): boolean {
-    const { out, backAtMs } = this.standing;
+    const { excludedBecause: out, backAtMs } = this.health;
     return this.#failures === 0 && out === undefined && nowMs - backAtMs >= RAMP_MS;
   }
 
@@ -249,8 +253,8 @@ export class Backend {
 
   leave(): void {
     this.#inFlight--;
-    if (this.turns.isEmpty() || !this.hasRoom) return;
-    this.turns.next()?.take();
+    if (this.queue.isEmpty() || !this.hasRoom) return;
+    this.queue.next()?.take();
   }
 
   /**
@@ -297,10 +301,10 @@ const PENALTY_MS = 1_000;
 const PENALTY_MS_MAX = 16_000;
 
 /** A place at one backend: `leave` gives it back, once, however often it is called. */
-export type Stay = Readonly<{ backend: Backend; leave: () => void }>;
+export type Permit = Readonly<{ backend: Backend; leave: () => void }>;
 
 /** Enters a backend that has room. */
-export function permitAt(backend: Backend): Stay {
+export function permitAt(backend: Backend): Permit {
   backend.enter();
   return { backend, leave: leaveOnce(backend) };
 }
@@ -315,49 +319,49 @@ export function leaveOnce(backend: Backend): () => void {
 }
 
 /** A place at a backend for one call; `leave` must be called once. `others` have room too, for when it fails. */
-type Place = Stay & Readonly<{ others: readonly Backend[] }>;
+type FirstPermit = Permit & Readonly<{ others: readonly Backend[] }>;
 
 /**
  * A place at the first of the given backends with room; when none has any, the first that becomes free, each account in
  * its turn, after at most `waitMs`. `undefined` when the time is over or `signal` aborts.
  */
-export function placeAt(
+export function acquirePermit(
   backends: readonly Backend[],
   accountId: number,
   waitMs: number,
   clock: Clock,
   signal: AbortSignal,
-  sibling?: Sibling,
-): Place | Promise<Place | undefined> | undefined {
+  batchPosition?: BatchPosition,
+): FirstPermit | Promise<FirstPermit | undefined> | undefined {
   const [backend, ...others] = backends.filter(({ hasRoom }) => hasRoom);
   if (backend !== undefined) return { ...permitAt(backend), others };
   return backends.length === 0 || signal.aborted
     ? undefined
-    : nextPlace(backends, accountId, waitMs, clock, signal, sibling);
+    : waitForPermit(backends, accountId, waitMs, clock, signal, batchPosition);
 }
 
-async function nextPlace(
+async function waitForPermit(
   backends: readonly Backend[],
   accountId: number,
   waitMs: number,
   clock: Clock,
   signal: AbortSignal,
-  sibling?: Sibling,
-): Promise<Place | undefined> {
-  const { promise, resolve } = Promise.withResolvers<Place | undefined>();
+  batchPosition?: BatchPosition,
+): Promise<FirstPermit | undefined> {
+  const { promise, resolve } = Promise.withResolvers<FirstPermit | undefined>();
   const waiters = backends.map((backend) => {
     const take = () => {
       stop();
       resolve({ ...permitAt(backend), others: [] });
     };
-    return { backend, waiter: { accountId, sibling, take } };
+    return { backend, waiter: { accountId, batchPosition, take } };
   });
   const over = new AbortController();
   const stop = () => {
-    for (const { backend, waiter } of waiters) backend.turns.remove(waiter);
+    for (const { backend, waiter } of waiters) backend.queue.remove(waiter);
     over.abort();
   };
-  for (const { backend, waiter } of waiters) backend.turns.add(waiter);
+  for (const { backend, waiter } of waiters) backend.queue.add(waiter);
   signal.addEventListener('abort', stop, { once: true });
   void clock.sleep(waitMs, over.signal).then(() => {
     stop();

@@ -1,7 +1,7 @@
 import { afterName, afterSpace, afterValue, COMMA, OPEN_OBJECT } from '../json/scan.ts';
 import type { Call } from '../request/envelope.ts';
 import { beginsResult, idAtEnd, RESULT_AT } from './direct.ts';
-import { type Asking, type Forward, type Reply, watched } from './forward.ts';
+import { type CallContext, type Forward, type Reply, watched } from './forward.ts';
 import { type StreamBody, WHOLE_BYTES_MAX } from './response-reader.ts';
 import type { Pool } from './selection.ts';
 import { awaitTurn, moved } from './turns.ts';
@@ -149,14 +149,14 @@ export class Cache {
  * was sent. A call is kept by its method and its caller's own bytes of parameters, so every option counts.
  */
 export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'finality'>): Forward {
-  return function forwardUnlessKept(call, route, asking) {
+  return function forwardUnlessKept(call, route, context) {
     const { immutable } = route.method;
     const key = immutable === undefined ? undefined : keyOf(route.name, call);
-    if (key === undefined) return forward(call, route, asking);
+    if (key === undefined) return forward(call, route, context);
     const { slot, resets } = pool.finality();
     const entry = cache.find(key, resets);
-    if (entry !== undefined) return Promise.resolve(replyOf(key, entry, call, asking));
-    const reply = forward(call, route, asking);
+    if (entry !== undefined) return Promise.resolve(replyOf(key, entry, call, context));
+    const reply = forward(call, route, context);
     if (slot === 0 || (immutable === 'slot-in-params' && slotOfCall(call) > slot)) return reply;
 
     const keep = (pieces: readonly Uint8Array[]) => {
@@ -177,26 +177,26 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
         return end;
       },
     });
-    return reply.then((begun) => {
-      if ((begun.kind !== 'whole' && begun.kind !== 'stream') || begun.encoding !== undefined) return begun;
-      if (begun.kind === 'stream') return { ...begun, body: copied(begun.body) };
-      keep([begun.bytes]);
-      return begun;
+    return reply.then((start) => {
+      if ((start.kind !== 'whole' && start.kind !== 'stream') || start.encoding !== undefined) return start;
+      if (start.kind === 'stream') return { ...start, body: copied(start.body) };
+      keep([start.bytes]);
+      return start;
     });
   };
 
-  function replyOf(key: string, entry: Entry, { id }: Call, asking: Asking): Reply {
+  function replyOf(key: string, entry: Entry, { id }: Call, context: CallContext): Reply {
     const { before, after, bytes } = entry;
     const parts = [...before, Buffer.from(id), after];
     if (bytes + id.length > WHOLE_BYTES_MAX) {
       const release = cache.hold(key, entry);
       const onEnd = () => {
         release();
-        asking.onOver();
+        context.onSettled();
       };
-      return { kind: 'stream', body: watched(bodyOf(parts), asking.signal, onEnd), encoding: undefined };
+      return { kind: 'stream', body: watched(bodyOf(parts), context.signal, onEnd), encoding: undefined };
     }
-    asking.onOver();
+    context.onSettled();
     return { kind: 'whole', bytes: Buffer.concat(parts), encoding: undefined, isResult: true };
   }
 }

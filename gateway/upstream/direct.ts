@@ -2,19 +2,19 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Call } from '../request/envelope.ts';
 import { type Backend, leaveOnce } from './backend.ts';
 import { deadlineMsOf } from './failover.ts';
-import type { Asking, Forward, ForwardEvents, Reply } from './forward.ts';
+import type { CallContext, Forward, ForwardEvents, Reply } from './forward.ts';
 import type { Connection, ExchangeHandler, HttpReply, NoReply } from './http-connection.ts';
-import { type Begun, judgeWhole } from './response-reader.ts';
+import { type ResponseStart, judgeWhole } from './response-reader.ts';
 import type { Failure } from './failure.ts';
 import type { ForwardRoute } from './router.ts';
-import { type Pool, type RetryBudget, type Wish, wishOf } from './selection.ts';
+import { type Pool, type RetryBudget, type ReadRequirement, readRequirementOf } from './selection.ts';
 
 /**
  * The straight way of a small read: one attempt at the account's preferred backend, answered from one read of its
  * socket. Whatever else happens is for `forward`, which goes on with the outcome. Identical reads that are under way
  * share one attempt: each caller gets its own id. `onReply` is called once.
  */
-export type Direct = (call: Call, route: ForwardRoute, context: Asking, onReply: OnReply) => void;
+export type Direct = (call: Call, route: ForwardRoute, context: CallContext, onReply: OnReply) => void;
 
 type OnReply = (reply: Reply) => void;
 
@@ -24,7 +24,7 @@ type Parts = Readonly<{
   pool: Pool;
   budget: RetryBudget;
   forward: Forward;
-  onBegun: ForwardEvents['onBegun'];
+  onResponseStart: ForwardEvents['onResponseStart'];
 }>;
 
 /** A read joins one that is at most so old: what it gets is no older than that. */
@@ -54,8 +54,9 @@ export function createDirect(parts: Parts): Direct {
     }
     if (one.startedMs - leader.startedMs <= SHARED_MS && isSameRead(one, leader)) {
       // What this caller, or any other, has been shown of the node before it joined.
-      const tip = leader.backend?.view.tip ?? NO_TIP;
-      if (one.wish.commitment !== undefined) one.slotMin = Math.max(one.slotMin, tip[one.wish.commitment]);
+      const tip = leader.backend?.slots.tip ?? NO_TIP;
+      if (one.requirement.commitment !== undefined)
+        one.slotMin = Math.max(one.slotMin, tip[one.requirement.commitment]);
       (leader.followers ??= []).push(one);
       return;
     }
@@ -77,9 +78,9 @@ class DirectCall implements ExchangeHandler {
   readonly #way: Way;
   readonly call: Call;
   readonly route: ForwardRoute;
-  readonly context: Asking;
+  readonly context: CallContext;
   readonly onReply: OnReply;
-  readonly wish: Wish;
+  readonly requirement: ReadRequirement;
   slotMin: number;
   readonly startedMs: number;
   backend: Backend | undefined;
@@ -89,28 +90,28 @@ class DirectCall implements ExchangeHandler {
   isWatched = false;
   isOver = false;
 
-  constructor(way: Way, call: Call, route: ForwardRoute, context: Asking, onReply: OnReply) {
+  constructor(way: Way, call: Call, route: ForwardRoute, context: CallContext, onReply: OnReply) {
     this.#way = way;
     this.startedMs = way.clock.monotonic();
     this.call = call;
     this.route = route;
     this.context = context;
     this.onReply = onReply;
-    this.wish = wishOf(call, route.method.class);
-    this.slotMin = way.pool.slotMin(this.wish, context.accountId);
+    this.requirement = readRequirementOf(call, route.method.class);
+    this.slotMin = way.pool.slotMin(this.requirement, context.accountId);
   }
 
   start(): void {
     const { call, route, context } = this;
     const { pool, budget, idleMs, message } = this.#way;
     const bodyBytes = bodyBytesOf(call, route);
-    const backend = pool.preferred(route.backends, this.wish, context.accountId, this.slotMin);
+    const backend = pool.preferred(route.backends, this.requirement, context.accountId, this.slotMin);
     const head = backend?.client.headFor(context.acceptEncoding);
     const isTooLong = bodyBytes + (head?.length ?? 0) + 16 > MESSAGE_BYTES_MAX;
     if (backend === undefined || head === undefined || isTooLong) return this.#goOn();
     if (bodyBytes > (backend.config.bodyBytesMax ?? Infinity)) return this.#goOn();
     backend.enter();
-    budget.earn();
+    budget.deposit();
     this.backend = backend;
     const length = writeMessage(message, head, bodyBytes, call, route);
     backend.client.start(message, length, deadlineMsOf(route.method.class, idleMs), this);
@@ -158,9 +159,9 @@ class DirectCall implements ExchangeHandler {
   }
 
   #answer(bytes: Buffer, slot: number, backend: Backend): void {
-    const { pool, clock, onBegun } = this.#way;
-    pool.learn(backend, this.wish, this.context.accountId, slot);
-    onBegun(this.route.method, clock.monotonic() - this.startedMs);
+    const { pool, clock, onResponseStart } = this.#way;
+    pool.learn(backend, this.requirement, this.context.accountId, slot);
+    onResponseStart(this.route.method, clock.monotonic() - this.startedMs);
     // A Buffer of a read is never over shared memory.
     this.onReply({
       kind: 'whole',
@@ -171,7 +172,7 @@ class DirectCall implements ExchangeHandler {
   }
 
   /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */
-  #fail(backend: Backend, outcome: HttpReply | Begun | Failure): void {
+  #fail(backend: Backend, outcome: HttpReply | ResponseStart | Failure): void {
     const leave = leaveOnce(backend);
     const isStale = 'stale' in outcome && outcome.stale;
     if (isStale) leave();
@@ -187,7 +188,7 @@ class DirectCall implements ExchangeHandler {
   }
 }
 
-type Read = Readonly<{ call: Call; route: ForwardRoute; context: Asking }>;
+type Read = Readonly<{ call: Call; route: ForwardRoute; context: CallContext }>;
 
 function isSameRead(a: Read, b: Read): boolean {
   if (a.route !== b.route || a.context.acceptEncoding !== b.context.acceptEncoding) return false;

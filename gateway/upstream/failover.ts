@@ -13,8 +13,8 @@ import {
   isTooLarge,
   mayTryAnother,
 } from './failure.ts';
-import { answerSlot, type Begun, sayingOf } from './response-reader.ts';
-import type { Pool, Wish } from './selection.ts';
+import { answerSlot, type ResponseStart, decodeSmallBody } from './response-reader.ts';
+import type { Pool, ReadRequirement } from './selection.ts';
 
 /** How long a backend may take to begin its answer. A scan begins only when it has been made (Agave `rpc.rs`). */
 const BY_CLASS_MS: Readonly<Record<MethodClass, number>> = {
@@ -35,8 +35,8 @@ export function deadlineMsOf(kind: MethodClass, idleMs: number): number {
 }
 
 /** What the outcome of an attempt means for its call. */
-type Verdict =
-  | { readonly kind: 'answer'; readonly answer: Begun }
+type Decision =
+  | { readonly kind: 'answer'; readonly answer: ResponseStart }
   /** No other backend may be asked. */
   | { readonly kind: 'stop' }
   | Next;
@@ -47,12 +47,12 @@ type Verdict =
  */
 type Next = Readonly<{ kind: 'next'; spends: boolean; once: boolean; later: boolean }>;
 
-const STOP: Verdict = { kind: 'stop' };
+const STOP: Decision = { kind: 'stop' };
 const MISS: Next = { kind: 'next', spends: false, once: false, later: false };
 const TROUBLE: Next = { ...MISS, spends: true };
 
-/** The verdict on an error of the method; `answer` is what is answered when it is final. */
-function verdictOn(advice: Advice, answer: Begun): Verdict {
+/** The decision on an error of the method; `answer` is what is answered when it is final. */
+function decisionOn(advice: Advice, answer: ResponseStart): Decision {
   switch (advice) {
     case 'final':
       return { kind: 'answer', answer };
@@ -72,16 +72,16 @@ function verdictOn(advice: Advice, answer: Begun): Verdict {
 }
 
 /** What one call has learnt from the backends it asked so far. */
-type Course = Readonly<{
-  /** What the outcome of asking `backend` means; `others` are those that may still be asked. */
-  take(backend: Backend, outcome: Begun | Failure, others: readonly Backend[]): Verdict;
+type FailoverState = Readonly<{
+  /** What the outcome of an attempt at `backend` means; `others` may still be tried. */
+  take(backend: Backend, outcome: ResponseStart | Failure, others: readonly Backend[]): Decision;
   /** What is answered when nobody said better: the first error, or an answer that is only old. */
-  kept(): Begun | undefined;
+  kept(): ResponseStart | undefined;
   /** Whether every backend asked found the request too long. */
   allTooLarge(): boolean;
 }>;
 
-export type CourseDeps = Readonly<{
+export type FailoverParts = Readonly<{
   clock: Clock;
   pool: Pool;
   /** An attempt failed before the first byte. */
@@ -89,21 +89,27 @@ export type CourseDeps = Readonly<{
 }>;
 
 /** The call under way. `slotMin` is the slot that its answer must reach; 0: any. */
-type Asked = Readonly<{ name: string; method: Method; wish: Wish; accountId: number; slotMin: number }>;
+type Asked = Readonly<{
+  name: string;
+  method: Method;
+  requirement: ReadRequirement;
+  accountId: number;
+  slotMin: number;
+}>;
 
 /** Kept with its error code, 0 when it is none. */
-type Kept = Readonly<{ answer: Begun; code: number }>;
+type Kept = Readonly<{ answer: ResponseStart; code: number }>;
 
 const SLOT_NOT_REACHED = -32016;
 const SKIPPED = -32007;
 const SKIPPED_FOR_GOOD = -32009;
 
-export function createCourse({ clock, pool, onFailure }: CourseDeps, asked: Asked): Course {
-  const { name, method, wish, accountId, slotMin } = asked;
+export function createFailoverState({ clock, pool, onFailure }: FailoverParts, asked: Asked): FailoverState {
+  const { name, method, requirement, accountId, slotMin } = asked;
   let kept: Kept | undefined;
   let tooLarge = true;
 
-  function afterFailure(backend: Backend, failure: Failure): Verdict {
+  function afterFailure(backend: Backend, failure: Failure): Decision {
     onFailure(backend, failure);
     if (isItsFault(failure)) backend.markFailed(clock);
     else backend.endTrial();
@@ -113,12 +119,12 @@ export function createCourse({ clock, pool, onFailure }: CourseDeps, asked: Aske
   }
 
   /** A good answer, unless it is older than what this caller has been shown while another backend is not. */
-  function afterAnswer(backend: Backend, answer: Begun, others: readonly Backend[]): Verdict {
+  function afterAnswer(backend: Backend, answer: ResponseStart, others: readonly Backend[]): Decision {
     backend.markWell();
     const slot = answer.kind === 'whole' ? answerSlot(name, answer.bytes) : (answer.slot ?? 0);
-    pool.learn(backend, wish, accountId, slot);
+    pool.learn(backend, requirement, accountId, slot);
     const isOld = slot > 0 && slot < slotMin;
-    if (!isOld || !others.some((other) => isWell(other) && has(other, wish, slotMin)))
+    if (!isOld || !others.some((other) => isWell(other) && has(other, requirement, slotMin)))
       return { kind: 'answer', answer };
     if (answer.kind === 'whole') kept ??= { answer, code: 0 };
     else answer.body.cancel(); // nothing of it has left
@@ -126,15 +132,15 @@ export function createCourse({ clock, pool, onFailure }: CourseDeps, asked: Aske
   }
 
   function isWell(backend: Backend): boolean {
-    return backend.standing.out === undefined && !backend.isFailing(clock);
+    return backend.health.excludedBecause === undefined && !backend.isFailing(clock);
   }
 
-  function take(backend: Backend, outcome: Begun | Failure, others: readonly Backend[]): Verdict {
+  function take(backend: Backend, outcome: ResponseStart | Failure, others: readonly Backend[]): Decision {
     const isFailure = outcome.kind !== 'whole' && outcome.kind !== 'stream';
     tooLarge &&= isFailure && isTooLarge(outcome);
     if (isFailure) return afterFailure(backend, outcome);
-    const saying = outcome.kind === 'whole' ? sayingOf(outcome) : undefined;
-    const error = saying === undefined ? undefined : failureOf(saying);
+    const smallBody = outcome.kind === 'whole' ? decodeSmallBody(outcome) : undefined;
+    const error = smallBody === undefined ? undefined : failureOf(smallBody);
     if (error === undefined) return afterAnswer(backend, outcome, others);
     if (isAgainstIt(error)) backend.markFailed(clock);
     else backend.markWell();
@@ -144,21 +150,21 @@ export function createCourse({ clock, pool, onFailure }: CourseDeps, asked: Aske
     // An archive's "skipped" adds nothing to a node's, which is the better known of the two.
     const addsNothing = isHopeless || (error.code === SKIPPED_FOR_GOOD && kept?.code === SKIPPED);
     const answer = addsNothing && kept !== undefined ? kept.answer : outcome;
-    const verdict = verdictOn(isHopeless ? 'final' : advice, answer);
-    if (verdict.kind === 'next' && !isThrottling(error)) kept ??= { answer: outcome, code: error.code };
-    return verdict;
+    const decision = decisionOn(isHopeless ? 'final' : advice, answer);
+    if (decision.kind === 'next' && !isThrottling(error)) kept ??= { answer: outcome, code: error.code };
+    return decision;
   }
 
   return { take, kept: () => kept?.answer, allTooLarge: () => tooLarge };
 }
 
 /** Whether a backend may have a slot that the other one has not: nothing else mends a `minContextSlot` that is too high. */
-function mayBeFresher({ view }: Backend, than: Backend): boolean {
+function mayBeFresher({ slots: view }: Backend, than: Backend): boolean {
   const isUnknown = COMMITMENTS.every((commitment) => view.tip[commitment] === 0);
-  return isUnknown || COMMITMENTS.some((commitment) => view.tip[commitment] > than.view.tip[commitment]);
+  return isUnknown || COMMITMENTS.some((commitment) => view.tip[commitment] > than.slots.tip[commitment]);
 }
 
 /** Whether a backend is known to have the slot. */
-function has({ view }: Backend, { commitment }: Wish, slot: number): boolean {
+function has({ slots: view }: Backend, { commitment }: ReadRequirement, slot: number): boolean {
   return commitment !== undefined && view.tip[commitment] >= slot;
 }

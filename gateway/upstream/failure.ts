@@ -47,7 +47,7 @@ export function isItsFault(failure: Failure): boolean {
 /** The error of a JSON-RPC answer. */
 type RpcFailure = Readonly<{ code: number; message: string }>;
 
-/** What an error says about asking another backend. */
+/** What an error says about trying another backend. */
 export type Advice =
   /** It is the answer; another backend would say the same. */
   | 'final'
@@ -102,7 +102,7 @@ export function adviceOn({ code, message }: RpcFailure, kind: MethodClass, profi
   return BY_CODE.get(code) ?? 'final';
 }
 
-/** The asset server says everything of its own with -32000: only its database's trouble is worth asking another. */
+/** The asset server says everything of its own with -32000: only its database's trouble is worth another attempt. */
 function adviceOnAssets(message: string): Advice {
   if (message.includes('RecordNotFound')) return 'miss-once'; // another index may be ahead
   return /^Database (Connection|Error)/.test(message) ? 'trouble' : 'final';

@@ -2,14 +2,14 @@ import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Method } from '../methods/table.ts';
 import type { Call } from '../request/envelope.ts';
-import { type Backend, permitAt, placeAt, type Sibling, type Stay } from './backend.ts';
-import { type CourseDeps, createCourse, deadlineMsOf } from './failover.ts';
+import { type Backend, permitAt, acquirePermit, type BatchPosition, type Permit } from './backend.ts';
+import { type FailoverParts, createFailoverState, deadlineMsOf } from './failover.ts';
 import type { Failure } from './failure.ts';
 import type { HttpReply } from './http-connection.ts';
 import { NO_BIGTABLE } from './probe.ts';
-import { type Begun, judge, type StreamBody, type StreamEnd } from './response-reader.ts';
+import { type ResponseStart, judge, type StreamBody, type StreamEnd } from './response-reader.ts';
 import type { Route } from './router.ts';
-import { type RetryBudget, wishOf } from './selection.ts';
+import { type RetryBudget, readRequirementOf } from './selection.ts';
 
 /** `{"jsonrpc":"2.0","id":ID,"method":"NAME","params":PARAMS}` with the caller's own bytes of id and params. */
 export function requestBody({ id, params }: Call, name: string): Uint8Array<ArrayBuffer> {
@@ -32,15 +32,15 @@ const CLOSE = Buffer.from('}');
  * did. `sent` is what came of it when it was sent before. Never rejects.
  */
 type Attempt = (
-  stay: Stay,
+  stay: Permit,
   method: Method,
   request: Uint8Array,
-  asking: Asking,
+  context: CallContext,
   sent?: FirstAttempt['outcome'],
-) => Promise<Begun | Failure>;
+) => Promise<ResponseStart | Failure>;
 
 /** An attempt that was made before, by the straight way (`direct.ts`). */
-type FirstAttempt = Stay & Readonly<{ startedMs: number; outcome: HttpReply | Begun | Failure }>;
+type FirstAttempt = Permit & Readonly<{ startedMs: number; outcome: HttpReply | ResponseStart | Failure }>;
 
 /** Told of a stream that broke off after the first byte, and not because its caller left. */
 export type OnCut = (backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>) => void;
@@ -48,22 +48,23 @@ export type OnCut = (backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>)
 type Deps = Readonly<{ clock: Clock; idleMs: number; onCut: OnCut }>;
 
 export function createAttempt({ clock, idleMs, onCut }: Deps): Attempt {
-  return async function attempt({ backend, leave }, method, request, asking, sent) {
-    const { acceptEncoding, signal, onOver, localOnly = false } = asking;
+  return async function attempt({ backend, leave }, method, request, context, sent) {
+    const { acceptEncoding, signal, onSettled: onSettled, localOnly = false } = context;
     const { profile, trustsEnd } = backend.config;
     const dueMs = deadlineMsOf(method.class, idleMs);
-    const patience = { clock, dueAtMs: clock.monotonic() + dueMs, signal };
+    const waitBudget = { clock, dueAtMs: clock.monotonic() + dueMs, signal };
     const extra = localOnly && PROFILES[profile].bigtable ? NO_BIGTABLE : undefined;
     const message = { body: request, acceptEncoding, dueMs, fresh: method.class === 'write', extra };
     const reply = sent ?? (await backend.client.send(message, signal));
-    const outcome = reply.kind === 'reply' ? await judge(reply, acceptEncoding, trustsEnd, patience) : reply;
+    const outcome =
+      reply.kind === 'reply' ? await judge(reply, acceptEncoding, trustsEnd, waitBudget) : reply;
     if (outcome.kind !== 'stream') {
       leave();
       return outcome;
     }
     const body = watched(outcome.body, signal, (end) => {
       leave();
-      onOver();
+      onSettled();
       if (end.kind === 'cut' && end.reason !== 'cancelled') cut(backend, end);
     });
     const reject = () => {
@@ -109,7 +110,7 @@ export function watched(body: StreamBody, signal: AbortSignal, onEnd: (end: Stre
 
 /** A backend's answer under way, or what is left to say when no backend gave one. */
 export type Reply =
-  | Begun
+  | ResponseStart
   | { readonly kind: 'no-backend' }
   /** No backend takes a request of this length. */
   | { readonly kind: 'too-large' }
@@ -124,12 +125,12 @@ export type Reply =
 export type Forward = (
   call: Call,
   route: Extract<Route, { kind: 'forward' }>,
-  asking: Asking,
+  context: CallContext,
   first?: FirstAttempt,
 ) => Promise<Reply>;
 
 /** Who asks, and how. */
-export type Asking = Readonly<{
+export type CallContext = Readonly<{
   /** The content encodings the caller can read. */
   acceptEncoding: string;
   /** Aborts when the caller leaves. */
@@ -139,18 +140,18 @@ export type Asking = Readonly<{
   /** Asks nodes to leave their long-term storage out, because an archive is asked for that. */
   localOnly?: boolean;
   /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
-  onOver(): void;
+  onSettled(): void;
   /** Called when every backend is full and the call waits for a place; what it gives is called when it waits no longer. */
   onWait?(): () => void;
   /** Where the call stands in its batch: of those of a batch that wait for a place, the earliest has it first. */
-  sibling?: Sibling;
+  batchPosition?: BatchPosition;
 }>;
 
 /** What happens on the way, for metrics and logs. */
 export type ForwardEvents = Readonly<{
   /** A call waited `ms` for its answer to begin. */
-  onBegun(method: Method, ms: number): void;
-  onFailure: CourseDeps['onFailure'];
+  onResponseStart(method: Method, ms: number): void;
+  onFailure: FailoverParts['onFailure'];
   /** A call that a backend's trouble would have sent to another one was `made`, or the pool's budget was used up. */
   onRetry(made: boolean): void;
 }>;
@@ -163,7 +164,7 @@ type Forwarding = Readonly<{
   /** A number from 0 up to 1. */
   random(): number;
 }> &
-  CourseDeps &
+  FailoverParts &
   ForwardEvents;
 
 const NO_BACKEND: Reply = { kind: 'no-backend' };
@@ -177,7 +178,7 @@ const LATER_MS_MIN = 200;
 const LATER_MS_MAX = 400;
 
 /** A place at the next one that still has room. */
-function nextIn(queue: Backend[]): Stay | undefined {
+function nextIn(queue: Backend[]): Permit | undefined {
   for (let backend = queue.shift(); backend !== undefined; backend = queue.shift()) {
     if (backend.hasRoom) return permitAt(backend);
   }
@@ -185,40 +186,40 @@ function nextIn(queue: Backend[]): Stay | undefined {
 }
 
 /** Tells that a call is over at the end of the stream that became its answer, and of no other that was let go of. */
-function overWithAnswer(onOver: () => void) {
+function overWithAnswer(onSettled: () => void) {
   let hasEnded = false;
   let wasChosen = false;
   return {
     ended() {
       hasEnded = true;
-      if (wasChosen) onOver();
+      if (wasChosen) onSettled();
     },
     isAnswer() {
       wasChosen = true;
-      if (hasEnded) onOver();
+      if (hasEnded) onSettled();
     },
   };
 }
 
 export function createForward(given: Forwarding): Forward {
-  const { clock, idleMs, attempt, pool, budget, random, onBegun, onRetry } = given;
+  const { clock, idleMs, attempt, pool, budget, random, onResponseStart: onResponseStart, onRetry } = given;
 
-  return async function forward(call, { name, method, backends }, asking, first) {
-    const { signal, accountId, onOver } = asking;
+  return async function forward(call, { name, method, backends }, context, first) {
+    const { signal, accountId, onSettled: onSettled } = context;
     const body = requestBody(call, name);
     const startedMs = first?.startedMs ?? clock.monotonic();
-    const wish = wishOf(call, method.class);
-    const slotMin = pool.slotMin(wish, accountId);
-    const course = createCourse(given, { name, method, wish, accountId, slotMin });
+    const requirement = readRequirementOf(call, method.class);
+    const slotMin = pool.slotMin(requirement, accountId);
+    const failover = createFailoverState(given, { name, method, requirement, accountId, slotMin });
     const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
     if (able.length === 0) return over(TOO_LARGE);
-    const ordered = pool.inOrder(able, wish, accountId, slotMin);
+    const ordered = pool.inOrder(able, requirement, accountId, slotMin);
     const waitMs = deadlineMsOf(method.class, idleMs);
     const coming =
       first === undefined
-        ? placeAt(ordered, accountId, waitMs, clock, signal, asking.sibling)
+        ? acquirePermit(ordered, accountId, waitMs, clock, signal, context.batchPosition)
         : { ...first, others: ordered.filter((backend) => backend !== first.backend && backend.hasRoom) };
-    const onPlace = coming instanceof Promise ? asking.onWait?.() : undefined;
+    const onPlace = coming instanceof Promise ? context.onWait?.() : undefined;
     const place = await coming;
     onPlace?.();
     if (signal.aborted && first === undefined) place?.leave();
@@ -227,38 +228,38 @@ export function createForward(given: Forwarding): Forward {
     const queue = [...place.others];
     let left = Infinity;
     let waits = 0;
-    if (first === undefined) budget.earn();
-    for (let at: Stay | undefined = place; at !== undefined; at = nextIn(queue)) {
-      const stream = overWithAnswer(onOver);
+    if (first === undefined) budget.deposit();
+    for (let at: Permit | undefined = place; at !== undefined; at = nextIn(queue)) {
+      const stream = overWithAnswer(onSettled);
       const sent = at === place ? first?.outcome : undefined;
-      const outcome = await attempt(at, method, body, { ...asking, onOver: stream.ended }, sent);
+      const outcome = await attempt(at, method, body, { ...context, onSettled: stream.ended }, sent);
       if (signal.aborted && outcome.kind !== 'stream') {
         at.backend.endTrial();
         return over(CALLER_LEFT);
       }
-      const verdict = course.take(at.backend, outcome, queue);
-      if (verdict.kind === 'answer') return begun(verdict.answer, stream.isAnswer);
-      if (verdict.kind === 'stop' || (verdict.later && waits++ === LATER_MAX)) break;
-      if (verdict.later && queue.length === 0) queue.push(at.backend);
-      if (verdict.once) left = Math.min(left, 1);
-      if (queue.length === 0 || left-- === 0 || (verdict.spends && !mayRetry())) break;
-      if (verdict.later) await clock.sleep(LATER_MS_MIN + random() * (LATER_MS_MAX - LATER_MS_MIN), signal);
+      const decision = failover.take(at.backend, outcome, queue);
+      if (decision.kind === 'answer') return started(decision.answer, stream.isAnswer);
+      if (decision.kind === 'stop' || (decision.later && waits++ === LATER_MAX)) break;
+      if (decision.later && queue.length === 0) queue.push(at.backend);
+      if (decision.once) left = Math.min(left, 1);
+      if (queue.length === 0 || left-- === 0 || (decision.spends && !mayRetry())) break;
+      if (decision.later) await clock.sleep(LATER_MS_MIN + random() * (LATER_MS_MAX - LATER_MS_MIN), signal);
       if (signal.aborted) return over(CALLER_LEFT);
     }
-    const kept = course.kept();
-    if (kept !== undefined) return begun(kept, () => undefined);
-    return over(course.allTooLarge() ? TOO_LARGE : NO_BACKEND);
+    const kept = failover.kept();
+    if (kept !== undefined) return started(kept, () => undefined);
+    return over(failover.allTooLarge() ? TOO_LARGE : NO_BACKEND);
 
     /** The permit of an answer under way is given back by its end, which the attempt watches. */
-    function begun(answer: Begun, isAnswer: () => void): Reply {
-      onBegun(method, clock.monotonic() - startedMs);
+    function started(answer: ResponseStart, isAnswer: () => void): Reply {
+      onResponseStart(method, clock.monotonic() - startedMs);
       if (answer.kind !== 'stream') return over(answer);
       isAnswer();
       return answer;
     }
 
     function over(reply: Reply): Reply {
-      onOver();
+      onSettled();
       return reply;
     }
   };

@@ -1,5 +1,12 @@
 import type { Clock } from '../../shared/clock.ts';
-import { type Backend, COMMITMENTS, followsTip, RAMP_MS, type Standing, type Why } from './backend.ts';
+import {
+  type Backend,
+  COMMITMENTS,
+  followsTip,
+  RAMP_MS,
+  type HealthState,
+  type ExclusionReason,
+} from './backend.ts';
 import { type Extent, extentOf, probe, PROBE_MS, type Reading } from './probe.ts';
 
 /** A leader this far ahead of the only other node is doubted: 7 minutes of slots, and nobody falls that far behind unnoticed. */
@@ -37,15 +44,15 @@ export type Measure = Readonly<{
 }>;
 
 /** Whether a backend's slot has grown lately, so that it may be measured by. */
-function isMoving({ movedAtMs }: Standing, nowMs: number): boolean {
+function isMoving({ movedAtMs }: HealthState, nowMs: number): boolean {
   return nowMs - movedAtMs < STALLED_MS;
 }
 
 /**
- * The standing after one more probe. A node leaves above `lagSlotsMax` and counts as good again only at half of it, so
+ * The health after one more probe. A node leaves above `lagSlotsMax` and counts as good again only at half of it, so
  * that one at the edge does not flap.
  */
-export function standingAfter(before: Standing, reading: Reading, measure: Measure): Standing {
+export function healthAfter(before: HealthState, reading: Reading, measure: Measure): HealthState {
   const { slot, lagSlotsMax, nowMs } = measure;
   const tip = reading.kind === 'unreachable' ? 0 : reading.tip;
   const moved = tip > before.tip;
@@ -57,19 +64,26 @@ export function standingAfter(before: Standing, reading: Reading, measure: Measu
   };
   const isStalled =
     tip > 0 && nowMs - next.movedAtMs >= STALLED_MS && measure.movedAtMs > nowMs - STALLED_MS / 2;
-  const allowed = before.out === undefined ? lagSlotsMax : lagSlotsMax / 2;
+  const allowed = before.excludedBecause === undefined ? lagSlotsMax : lagSlotsMax / 2;
   const why = reason();
-  const isOut = before.out !== undefined;
+  const isOut = before.excludedBecause !== undefined;
   const against = (why === undefined) === isOut ? before.against + 1 : 0;
   // Another chain is no slip.
   const isBad = against >= BAD_PROBES || why === OTHER_CHAIN;
-  if (!isOut && isBad) return { ...next, out: why, against: 0, backAtMs: before.backAtMs };
-  if (isOut && against >= GOOD_PROBES) return { ...next, out: undefined, against: 0, backAtMs: nowMs };
-  return { ...next, out: isOut ? (why ?? before.out) : undefined, against, backAtMs: before.backAtMs };
+  if (!isOut && isBad) return { ...next, excludedBecause: why, against: 0, backAtMs: before.backAtMs };
+  if (isOut && against >= GOOD_PROBES)
+    return { ...next, excludedBecause: undefined, against: 0, backAtMs: nowMs };
+  return {
+    ...next,
+    excludedBecause: isOut ? (why ?? before.excludedBecause) : undefined,
+    against,
+    backAtMs: before.backAtMs,
+  };
 
-  function reason(): Why | undefined {
+  function reason(): ExclusionReason | undefined {
     // What was of another chain still is when it does not answer.
-    if (reading.kind === 'unreachable') return before.out === OTHER_CHAIN ? OTHER_CHAIN : 'unreachable';
+    if (reading.kind === 'unreachable')
+      return before.excludedBecause === OTHER_CHAIN ? OTHER_CHAIN : 'unreachable';
     if (reading.isOtherChain) return OTHER_CHAIN;
     if (isStalled) return 'stalled';
     if (next.lagSlots > allowed) return 'lagging';
@@ -78,14 +92,14 @@ export function standingAfter(before: Standing, reading: Reading, measure: Measu
 }
 
 /** The share of its callers that a backend has back, 0 to 1. */
-export function shareBack({ backAtMs }: Standing, nowMs: number): number {
+export function shareBack({ backAtMs }: HealthState, nowMs: number): number {
   return Math.min(1, (nowMs - backAtMs) / RAMP_MS);
 }
 
-/** Looks at every backend again and again, and keeps what it finds in their standing and their view. */
+/** Looks at every backend again and again, and keeps what it finds in their health and slots. */
 type Watch = Readonly<{
   /** One round: asks all that do not still owe an answer, and judges what came in time. Never rejects. */
-  look(signal: AbortSignal): Promise<void>;
+  probeAll(signal: AbortSignal): Promise<void>;
   /** What a backend last told of its blocks; `undefined` until it told its first one. */
   extentOf(backend: Backend): Extent | undefined;
 }>;
@@ -137,7 +151,7 @@ export function createWatch({ backends, clock, lagSlotsMax, onChange, onUnreacha
   /** Whether what it has must be known soon: it comes back, or its history begins nobody knows where. */
   function isUntold(backend: Backend): boolean {
     const needsFloor = backend.config.lanes.includes('archive') && extents.get(backend)?.floor === undefined;
-    return needsFloor || backend.standing.out === 'unreachable';
+    return needsFloor || backend.health.excludedBecause === 'unreachable';
   }
 
   async function extend(backend: Backend, signal: AbortSignal): Promise<void> {
@@ -186,11 +200,11 @@ export function createWatch({ backends, clock, lagSlotsMax, onChange, onUnreacha
     const nowMs = clock.monotonic();
     const live = backends.flatMap((backend, i) => {
       const reading = readings[i];
-      const { standing } = backend;
+      const { health: health } = backend;
       if (reading?.kind !== 'reading' || reading.isOtherChain || !followsTip(backend.config)) return [];
       const { tip } = reading;
-      const movedAtMs = tip > standing.tip ? nowMs : standing.movedAtMs;
-      return [{ tip, moves: tip > standing.tip || isMoving(standing, nowMs), movedAtMs }];
+      const movedAtMs = tip > health.tip ? nowMs : health.movedAtMs;
+      return [{ tip, moves: tip > health.tip || isMoving(health, nowMs), movedAtMs }];
     });
     const moving = live.filter(({ moves }) => moves);
     const tips = (moving.length > 0 ? moving : live).map(({ tip }) => tip);
@@ -203,20 +217,20 @@ export function createWatch({ backends, clock, lagSlotsMax, onChange, onUnreacha
   }
 
   function take(backend: Backend, reading: Reading, measure: Measure): void {
-    const before = backend.standing;
+    const before = backend.health;
     // An archive is behind by its nature; only whether it answers counts.
     const by = followsTip(backend.config) ? measure : { ...measure, slot: 0, movedAtMs: -Infinity };
-    backend.standing = standingAfter(before, reading, by);
+    backend.health = healthAfter(before, reading, by);
     if (reading.kind === 'unreachable') onUnreachable(backend);
     else see(backend, reading);
-    if (before.out !== backend.standing.out) onChange(backend);
+    if (before.excludedBecause !== backend.health.excludedBecause) onChange(backend);
   }
 
   function see(backend: Backend, { slots, isOtherChain }: Extract<Reading, { kind: 'reading' }>): void {
-    const { view } = backend;
+    const { slots: view } = backend;
     const extent = isOtherChain ? undefined : extents.get(backend);
-    view.floor = extent?.floor;
-    view.reach = extent?.reach;
+    view.firstLocalBlock = extent?.floor;
+    view.firstBlock = extent?.reach;
     for (const commitment of COMMITMENTS) {
       // As read, and not the highest: a node that was set back to an older snapshot has not what it had.
       view.tip[commitment] = isOtherChain ? 0 : (slots[commitment] ?? view.tip[commitment]);
@@ -224,8 +238,9 @@ export function createWatch({ backends, clock, lagSlotsMax, onChange, onUnreacha
   }
 
   return {
-    look,
-    extentOf: (backend) => (backend.standing.out === 'of another chain' ? undefined : extents.get(backend)),
+    probeAll: look,
+    extentOf: (backend) =>
+      backend.health.excludedBecause === 'of another chain' ? undefined : extents.get(backend),
   };
 }
 

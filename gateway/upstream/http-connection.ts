@@ -30,7 +30,7 @@ export type ReplyBody = Readonly<{
   /** Lets go of it and of its connection. */
   cancel(): void;
   /** What has already come: pieces that `pipe` will hand on first, and whether that is all. */
-  begun(): Readonly<{ pieces: readonly Buffer[]; ended: boolean }>;
+  arrived(): Readonly<{ pieces: readonly Buffer[]; ended: boolean }>;
 }>;
 
 export type HttpReply = Readonly<{ kind: 'reply'; head: ResponseHead; body: ReplyBody }>;
@@ -224,7 +224,7 @@ export class Connection {
       cancel: () => {
         if (phase.end === undefined) this.destroy('cancelled');
       },
-      begun: () => ({ pieces: phase.early, ended: phase.end?.kind === 'complete' }),
+      arrived: () => ({ pieces: phase.early, ended: phase.end?.kind === 'complete' }),
     };
   }
 

@@ -28,7 +28,7 @@ function slotIn(pattern: RegExp, answer: Uint8Array): number {
 }
 
 /** An answer that has begun. `encoding` is its content-encoding, passed on untouched. */
-export type Begun =
+export type ResponseStart =
   /** All of it, held: it is small. */
   | {
       readonly kind: 'whole';
@@ -78,19 +78,19 @@ const TELLING = ['error', 'result'];
 const LETTER_N = 0x6e;
 
 export function createBeginning(): Beginning {
-  let verdict: 'saying' | 'result' | undefined;
+  let decision: 'smallBody' | 'result' | undefined;
   const members = createMembers(([name = '', ...inner], first) => {
     const isNull = first === LETTER_N;
     if (inner.length > 0 || !TELLING.includes(name)) return false;
     // An error that is null says nothing; what follows it will.
-    if (name === 'result') verdict = isNull ? 'saying' : 'result';
-    else if (!isNull) verdict = 'saying';
-    return verdict !== undefined;
+    if (name === 'result') decision = isNull ? 'smallBody' : 'result';
+    else if (!isNull) decision = 'smallBody';
+    return decision !== undefined;
   });
 
   function push(bytes: Buffer): boolean {
-    if (verdict === undefined) members.push(bytes, 0);
-    return verdict === 'saying' || (verdict === undefined && isAboutToTell(members));
+    if (decision === undefined) members.push(bytes, 0);
+    return decision === 'smallBody' || (decision === undefined && isAboutToTell(members));
   }
 
   return { push };
@@ -102,17 +102,20 @@ function isAboutToTell(members: Members): boolean {
 }
 
 /** No null and no error that matters is longer. */
-export const SAYING_BYTES_MAX = 4_096;
+export const SMALL_BODY_BYTES_MAX = 4_096;
 
 /**
  * The bytes of a whole answer as they can be read, so that a null or an error is known through compression too;
  * `undefined` when what is compressed becomes longer than any of them, or cannot be read.
  */
-export function sayingOf({ bytes, encoding }: Extract<Begun, { kind: 'whole' }>): Uint8Array | undefined {
+export function decodeSmallBody({
+  bytes,
+  encoding,
+}: Extract<ResponseStart, { kind: 'whole' }>): Uint8Array | undefined {
   if (encoding === undefined) return bytes;
-  if (bytes.length > SAYING_BYTES_MAX) return undefined;
+  if (bytes.length > SMALL_BODY_BYTES_MAX) return undefined;
   try {
-    return DECODERS[encoding]?.(bytes, { maxOutputLength: SAYING_BYTES_MAX });
+    return DECODERS[encoding]?.(bytes, { maxOutputLength: SMALL_BODY_BYTES_MAX });
   } catch {
     return undefined; // it is longer, or not ours to judge
   }
@@ -128,7 +131,7 @@ const DECODERS: Readonly<Record<string, Decode>> = {
 };
 
 /** How long a held body is waited for: until `dueAtMs` of the clock's monotonic time, or until `signal` aborts. */
-type Patience = Readonly<{ clock: Clock; dueAtMs: number; signal: AbortSignal }>;
+type WaitBudget = Readonly<{ clock: Clock; dueAtMs: number; signal: AbortSignal }>;
 
 /** What to do about a body by its next piece: to wait for more, to hand on what came and comes, or to let go of it. */
 export type Choice = 'hold' | 'pass' | 'refuse';
@@ -146,17 +149,17 @@ type Held =
  * Holds a body for as long as `choose`, asked about each piece, says so. It bounds what is held; time is bounded here,
  * so that neither a body that stalls nor one that drips keeps a call, its place or its permit. Never rejects.
  */
-export async function hold(
+export async function bufferUntil(
   body: ReplyBody,
   choose: (piece: Buffer) => Choice,
-  patience: Patience,
+  waitBudget: WaitBudget,
 ): Promise<Held> {
   const pieces: Buffer[] = [];
   const decided = Promise.withResolvers<Held>();
   const open = Promise.withResolvers<void>();
   let write: WritePiece | undefined;
   let choice: Choice = 'hold';
-  const waited = wait(body, patience);
+  const waited = wait(body, waitBudget);
   const piped = body.pipe((piece) => {
     if (write !== undefined) return write(piece);
     const kept = Buffer.from(piece);
@@ -193,7 +196,7 @@ export async function hold(
 type Waited = Readonly<{ stop(): void; isLate(): boolean }>;
 
 /** Lets go of the body when its time is over or its caller leaves, unless it is stopped. */
-function wait(body: ReplyBody, { clock, dueAtMs, signal }: Patience): Waited {
+function wait(body: ReplyBody, { clock, dueAtMs, signal }: WaitBudget): Waited {
   const over = new AbortController();
   let late = false;
   const leave = () => body.cancel();
@@ -242,28 +245,28 @@ export const WHOLE_BYTES_MAX = 65_536;
  * Judges a reply by its head and first bytes: an answer, or a failure whose body is thrown away. `acceptEncoding` is
  * what was asked for: a compressed answer to `identity` could be neither spliced into a batch nor read by its
  * caller. `trustsEnd` says that a body of a known length is complete when its last byte has come. What is held for its
- * end is waited for with `patience`. Never rejects.
+ * end is waited for with `waitBudget`. Never rejects.
  */
 export async function judge(
   { head, body }: HttpReply,
   acceptEncoding: string,
   trustsEnd: boolean | undefined,
-  patience: Patience,
-): Promise<Begun | Failure> {
+  waitBudget: WaitBudget,
+): Promise<ResponseStart | Failure> {
   const { status, headers, framing } = head;
   const encoding = encodingOf(headers);
-  if (status !== 200) return refused(status, headers, body, patience);
+  if (status !== 200) return refused(status, headers, body, waitBudget);
   if (!/json/i.test(headers.get('content-type') ?? '')) {
     return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
   }
   if (encoding !== undefined && !accepts(acceptEncoding, encoding)) {
     return discarded(body, { kind: 'garbage', reason: 'compressed without being asked to' });
   }
-  const { pieces, ended } = body.begun();
+  const { pieces, ended } = body.arrived();
   if (ended || (framing.kind === 'length' && framing.bytes <= WHOLE_BYTES_MAX))
-    return readWhole(body, encoding, patience);
+    return readWhole(body, encoding, waitBudget);
   const isTrusted = encoding !== undefined || (trustsEnd ?? framing.kind === 'length');
-  const stream = (passed: StreamBody, first: readonly Buffer[]): Begun => ({
+  const stream = (passed: StreamBody, first: readonly Buffer[]): ResponseStart => ({
     kind: 'stream',
     body: isTrusted ? passed : checked(passed),
     encoding,
@@ -274,7 +277,11 @@ export async function judge(
       ? stream(body, pieces)
       : discarded(body, NO_OBJECT);
   // Nobody has said how long it is: what is small, or bad news, is held all the same.
-  const held = await hold(body, encoding === undefined ? untilItTells() : whileComplete(encoding), patience);
+  const held = await bufferUntil(
+    body,
+    encoding === undefined ? untilItTells() : whileComplete(encoding),
+    waitBudget,
+  );
   switch (held.kind) {
     case 'passed':
       return stream(held.body, held.pieces);
@@ -295,14 +302,14 @@ async function refused(
   status: number,
   headers: ReadonlyMap<string, string>,
   body: ReplyBody,
-  patience: Patience,
-): Promise<Begun | Failure> {
+  waitBudget: WaitBudget,
+): Promise<ResponseStart | Failure> {
   const failure: Failure = { kind: 'status', status };
   const isJson = /json/i.test(headers.get('content-type') ?? '') && encodingOf(headers) === undefined;
   const length = Number(headers.get('content-length') ?? Infinity);
   if (status < 400 || OF_THE_FRONT.has(status) || !isJson || length > WHOLE_BYTES_MAX)
     return discarded(body, failure);
-  const whole = await readWhole(body, undefined, patience);
+  const whole = await readWhole(body, undefined, waitBudget);
   return whole.kind === 'whole' && failureOf(whole.bytes) !== undefined ? whole : failure;
 }
 
@@ -328,28 +335,28 @@ const NO_OBJECT: Failure = { kind: 'garbage', reason: 'not a JSON object' };
 async function readWhole(
   body: ReplyBody,
   encoding: string | undefined,
-  patience: Patience,
-): Promise<Begun | Failure> {
-  const { pieces, ended } = body.begun();
+  waitBudget: WaitBudget,
+): Promise<ResponseStart | Failure> {
+  const { pieces, ended } = body.arrived();
   if (ended) {
     // Most answers are small and come in one read: they cost no timer.
     const bytes = new Uint8Array(Buffer.concat(pieces));
     return wholeOf({ end: await body.pipe(() => undefined), bytes }, encoding);
   }
-  const held = await hold(body, () => 'hold', patience);
+  const held = await bufferUntil(body, () => 'hold', waitBudget);
   // What is only held ends by itself or is let go of.
   return held.kind === 'ended' ? wholeOf(held, encoding) : NO_OBJECT;
 }
 
 /** Judges a small body that came whole. */
-export function judgeWhole(body: Buffer): Begun | Failure {
+export function judgeWhole(body: Buffer): ResponseStart | Failure {
   return wholeOf({ end: { kind: 'complete', bytes: body.length }, bytes: new Uint8Array(body) }, undefined);
 }
 
 function wholeOf(
   { end, bytes }: Pick<Extract<Held, { kind: 'ended' }>, 'end' | 'bytes'>,
   encoding: string | undefined,
-): Begun | Failure {
+): ResponseStart | Failure {
   if (end.kind === 'cut') return { kind: 'no-answer', reason: `a body cut short: ${end.reason}` };
   if (end.bytes === 0) return { kind: 'garbage', reason: 'an empty body' };
   return encoding !== undefined || isObject(bytes) ? { kind: 'whole', bytes, encoding } : NO_OBJECT;
@@ -379,11 +386,11 @@ function whileComplete(encoding: string): (piece: Buffer) => Choice {
   return (piece) => {
     pieces.push(piece);
     bytes += piece.length;
-    if (bytes > SAYING_BYTES_MAX) return 'pass';
+    if (bytes > SMALL_BODY_BYTES_MAX) return 'pass';
     const whole = { kind: 'whole', bytes: new Uint8Array(Buffer.concat(pieces)), encoding } as const;
-    const saying = sayingOf(whole);
+    const smallBody = decodeSmallBody(whole);
     // zstd gives what it has of a frame that is cut.
-    return saying !== undefined && isObject(saying) ? 'hold' : 'pass';
+    return smallBody !== undefined && isObject(smallBody) ? 'hold' : 'pass';
   };
 }
 

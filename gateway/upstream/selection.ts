@@ -2,27 +2,34 @@ import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import type { MethodClass } from '../methods/table.ts';
 import type { Call } from '../request/envelope.ts';
-import { type Backend, type Commitment, COMMITMENTS, isLiveNode, preference, type View } from './backend.ts';
+import {
+  type Backend,
+  type Commitment,
+  COMMITMENTS,
+  isLiveNode,
+  preference,
+  type SlotRange,
+} from './backend.ts';
 import { createWatch, shareBack, type WatchOptions } from './health.ts';
 
 /** What a call asks of the chain that its backend has. */
-export type Wish = Readonly<{
+export type ReadRequirement = Readonly<{
   /** At which commitment it reads; `undefined`: it does not read the chain's present state, so no slot is compared. */
   commitment: Commitment | undefined;
   /** `minContextSlot`; 0 without one. */
   slotMin: number;
 }>;
 
-const NONE: Wish = { commitment: undefined, slotMin: 0 };
-const FINALIZED: Wish = { commitment: 'finalized', slotMin: 0 };
-const PROCESSED: Wish = { commitment: 'processed', slotMin: 0 };
+const NONE: ReadRequirement = { commitment: undefined, slotMin: 0 };
+const FINALIZED: ReadRequirement = { commitment: 'finalized', slotMin: 0 };
+const PROCESSED: ReadRequirement = { commitment: 'processed', slotMin: 0 };
 
 /**
- * The wish of a call, found by its words and not by parsing: it only chooses among backends, each of which reads the
+ * The requirement of a call, found by its words and not by parsing: it only chooses among backends, each of which reads the
  * parameters itself. Without a commitment it is `finalized`, except that `getSignatureStatuses` reads the newest bank.
  * Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
  */
-export function wishOf({ method, params }: Call, kind: MethodClass): Wish {
+export function readRequirementOf({ method, params }: Call, kind: MethodClass): ReadRequirement {
   if (method === 'getSignatureStatuses') return PROCESSED;
   const readsNow = kind === 'light' || kind === 'scan';
   if (params === undefined || params.length > CONFIG_BYTES_MAX) return readsNow ? FINALIZED : NONE;
@@ -43,7 +50,8 @@ export function wishOf({ method, params }: Call, kind: MethodClass): Wish {
   if (!isPlain) return { commitment: undefined, slotMin };
   if (commitmentAt === -1) return slotMin === 0 ? FINALIZED : { commitment: 'finalized', slotMin };
   if (slotMin === 0)
-    for (const [text, wish] of PLAIN_WISHES) if (isAt(params, commitmentAt, text)) return wish;
+    for (const [text, requirement] of PLAIN_REQUIREMENTS)
+      if (isAt(params, commitmentAt, text)) return requirement;
   const named = NAME.exec(textAt(params, commitmentAt))?.[1];
   return { commitment: COMMITMENTS.find((commitment) => commitment === named), slotMin };
 }
@@ -63,7 +71,7 @@ const COMMITMENT = Buffer.from('"commitment"');
 const MIN_CONTEXT_SLOT = Buffer.from('"minContextSlot"');
 
 /** As nearly all callers write it. */
-const PLAIN_WISHES = COMMITMENTS.map(
+const PLAIN_REQUIREMENTS = COMMITMENTS.map(
   (commitment) => [Buffer.from(`:"${commitment}"`), { commitment, slotMin: 0 }] as const,
 );
 
@@ -73,7 +81,7 @@ const SLOT = /^\s*:\s*(\d{1,15})/;
 const NAME = /^\s*:\s*"(\w+)"/;
 
 /** The highest slot that each account has been shown, by commitment, so that it is never shown an older chain. */
-type Seen = Readonly<{
+type MonotonicReads = Readonly<{
   /** 0: none, or none lately. */
   highest(accountId: number, commitment: Commitment): number;
   note(accountId: number, commitment: Commitment, slot: number): void;
@@ -89,7 +97,7 @@ type Generation = Map<number, Slots>;
  * Bounded by the accounts active within two minutes: two generations, the older one dropped whole. A slot belongs to the
  * generation that it was shown in, so that one that was a lie is gone soon, however active its account is.
  */
-export function createSeen(clock: Clock): Seen {
+export function createMonotonicReads(clock: Clock): MonotonicReads {
   let young: Generation = new Map();
   let old: Generation = new Map();
   let dueMs = clock.monotonic() + KEPT_MS;
@@ -136,7 +144,7 @@ type Choice = Readonly<{ backend: Backend; rank: number; tip: number; score: num
 export function inOrder(
   able: readonly Backend[],
   accountId: number,
-  { commitment }: Wish,
+  { commitment }: ReadRequirement,
   slotMin: number,
   clock: Clock,
 ): readonly Backend[] {
@@ -144,24 +152,24 @@ export function inOrder(
   const nowMs = clock.monotonic();
   const choices = able.map((backend): Choice => {
     const score = preference(accountId, backend.number);
-    const tip = tipOf(backend.view, commitment);
+    const tip = tipOf(backend.slots, commitment);
     return { backend, rank: rankOf(backend, score, tip), tip, score };
   });
   return choices.toSorted(better).map(({ backend }) => backend);
 
   function rankOf(backend: Backend, score: number, tip: number): number {
-    const { standing, config } = backend;
+    const { health: health, config } = backend;
     if (backend.isFailing(clock)) return FAILING;
-    if (standing.out === 'lagging' || standing.out === 'stalled') return LATE;
-    if (standing.out !== undefined) return FAILING;
-    if (score / 2 ** 32 > shareBack(standing, nowMs)) return RETURNING;
+    if (health.excludedBecause === 'lagging' || health.excludedBecause === 'stalled') return LATE;
+    if (health.excludedBecause !== undefined) return FAILING;
+    if (score / 2 ** 32 > shareBack(health, nowMs)) return RETURNING;
     if (commitment === 'processed' && !PROFILES[config.profile].processed) return BEHIND;
     return slotMin > 0 && tip > 0 && tip < slotMin ? BEHIND : GOOD;
   }
 }
 
 /** The slot by which a backend is compared; a call without a commitment of its own may mean the newest bank. */
-function tipOf({ tip }: View, commitment: Commitment | undefined): number {
+function tipOf({ tip }: SlotRange, commitment: Commitment | undefined): number {
   return commitment === undefined ? Math.max(tip.processed, tip.confirmed, tip.finalized) : tip[commitment];
 }
 
@@ -177,15 +185,25 @@ export type Gap = Readonly<{ from: number; to: number }>;
 /** All backends together: which one a call should ask, and how they stand. */
 export type Pool = Readonly<{
   /** The slot that the answer of this call must reach: what it asks for, or what its account has been shown; 0: any. */
-  slotMin(wish: Wish, accountId: number): number;
+  slotMin(requirement: ReadRequirement, accountId: number): number;
   /** `able`, the best first. */
-  inOrder(able: readonly Backend[], wish: Wish, accountId: number, slotMin: number): readonly Backend[];
+  inOrder(
+    able: readonly Backend[],
+    requirement: ReadRequirement,
+    accountId: number,
+    slotMin: number,
+  ): readonly Backend[];
   /** The first of `inOrder`, found at once when it is steady and not behind; `undefined`: ask `inOrder`. */
-  preferred(able: readonly Backend[], wish: Wish, accountId: number, slotMin: number): Backend | undefined;
+  preferred(
+    able: readonly Backend[],
+    requirement: ReadRequirement,
+    accountId: number,
+    slotMin: number,
+  ): Backend | undefined;
   /** An answer told the slot it was read at. */
-  learn(backend: Backend, wish: Wish, accountId: number, slot: number): void;
+  learn(backend: Backend, requirement: ReadRequirement, accountId: number, slot: number): void;
   /** Looks at every backend once, for a second at most. Never rejects. */
-  look(signal: AbortSignal): Promise<void>;
+  probeAll(signal: AbortSignal): Promise<void>;
   /** The lowest block that any of them has, long-term storage included; `undefined` until all with history told. */
   floor(): number | undefined;
   /** Whether one that serves accounts is well. */
@@ -213,14 +231,14 @@ export type PoolOptions = WatchOptions &
   }>;
 
 export function createPool({ backends, clock, historyGap, onGap, ...options }: PoolOptions): Pool {
-  const seen = createSeen(clock);
+  const seen = createMonotonicReads(clock);
   const watch = createWatch({ backends, clock, ...options });
   let hasGap = false;
   let resets = 0;
   let chain = { genesis: '', slot: 0, strangers: 0 };
 
   async function look(signal: AbortSignal): Promise<void> {
-    await watch.look(signal);
+    await watch.probeAll(signal);
     followChain();
     const gap = historyGap(backends);
     if ((gap !== undefined) !== hasGap) onGap(gap);
@@ -240,13 +258,16 @@ export function createPool({ backends, clock, historyGap, onGap, ...options }: P
   }
 
   function finalizedSlot(): number {
-    const live = backends.filter(({ config, standing }) => isLiveNode(config) && standing.out === undefined);
-    return live.length === 0 ? 0 : Math.min(...live.map(({ view }) => view.tip.finalized));
+    const live = backends.filter(
+      ({ config, health: health }) => isLiveNode(config) && health.excludedBecause === undefined,
+    );
+    return live.length === 0 ? 0 : Math.min(...live.map(({ slots: view }) => view.tip.finalized));
   }
 
   function floor(): number | undefined {
     const holders = backends.filter(
-      ({ config, standing }) => config.lanes.includes('archive') && standing.out !== 'of another chain',
+      ({ config, health: health }) =>
+        config.lanes.includes('archive') && health.excludedBecause !== 'of another chain',
     );
     const reaches = holders.map((backend) => watch.extentOf(backend)?.reach);
     const known = reaches.filter((reach) => reach !== undefined);
@@ -258,8 +279,8 @@ export function createPool({ backends, clock, historyGap, onGap, ...options }: P
       if (backends.length < 2) return 0;
       return commitment === undefined ? slotMin : Math.max(slotMin, seen.highest(accountId, commitment));
     },
-    inOrder: (able, wish, accountId, slotMin) =>
-      inOrder(able.filter(isOfThisChain), accountId, wish, slotMin, clock),
+    inOrder: (able, requirement, accountId, slotMin) =>
+      inOrder(able.filter(isOfThisChain), accountId, requirement, slotMin, clock),
     preferred(able, { commitment }, accountId, slotMin) {
       const nowMs = clock.monotonic();
       let best: Backend | undefined;
@@ -273,18 +294,20 @@ export function createPool({ backends, clock, historyGap, onGap, ...options }: P
       if (best === undefined || !best.isSteady(nowMs) || !best.hasRoom) return undefined;
       if (able.length === 1) return best;
       if (commitment === 'processed' && !PROFILES[best.config.profile].processed) return undefined;
-      const tip = slotMin === 0 ? 0 : tipOf(best.view, commitment);
+      const tip = slotMin === 0 ? 0 : tipOf(best.slots, commitment);
       return tip > 0 && tip < slotMin ? undefined : best;
     },
-    learn({ view }, { commitment }, accountId, slot) {
+    learn({ slots: view }, { commitment }, accountId, slot) {
       if (commitment === undefined || slot === 0) return;
       view.tip[commitment] = Math.max(view.tip[commitment], slot);
       if (backends.length > 1) seen.note(accountId, commitment, slot);
     },
-    look,
+    probeAll: look,
     floor,
     isHealthy: () =>
-      backends.some(({ config, standing }) => isLiveNode(config) && standing.out === undefined),
+      backends.some(
+        ({ config, health: health }) => isLiveNode(config) && health.excludedBecause === undefined,
+      ),
     finality: () => ({ slot: finalizedSlot(), resets }),
   };
 }
@@ -294,8 +317,8 @@ function isKnown(genesis: string | undefined): genesis is string {
 }
 
 /** Nobody is answered from another chain, and least of all sent to it, however bad the others are. */
-function isOfThisChain({ standing }: Backend): boolean {
-  return standing.out !== 'of another chain';
+function isOfThisChain({ health: health }: Backend): boolean {
+  return health.excludedBecause !== 'of another chain';
 }
 
 /**
@@ -304,7 +327,7 @@ function isOfThisChain({ standing }: Backend): boolean {
  */
 export type RetryBudget = Readonly<{
   /** One more call was sent for the first time. */
-  earn(): void;
+  deposit(): void;
   /** Takes a retry; false when there is none left. */
   take(): boolean;
 }>;
@@ -316,7 +339,7 @@ const SAVED_MAX = 200;
 export function createRetryBudget(): RetryBudget {
   let retries = SAVED_MAX;
   return {
-    earn() {
+    deposit() {
       retries = Math.min(SAVED_MAX, retries + PER_CALL);
     },
     take() {

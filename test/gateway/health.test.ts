@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type Backend, WELL } from '../../gateway/upstream/backend.ts';
+import { type Backend, HEALTHY } from '../../gateway/upstream/backend.ts';
 import { healthOf } from '../../gateway/health.ts';
 import type { Journal } from '../../gateway/limits/journal.ts';
 import { backendOf } from './upstream/of.ts';
@@ -22,9 +22,9 @@ describe('the health', () => {
 
   test('names those that are not, each with its reason', () => {
     const [a, b, c, d, e] = [node('a'), node('b'), node('c'), node('d'), node('e')];
-    b.standing = { ...WELL, out: 'lagging', lagSlots: 40 };
-    c.standing = { ...WELL, out: 'unreachable', reason: 'HTTP 401' };
-    d.standing = { ...WELL, out: 'of another chain' };
+    b.health = { ...HEALTHY, excludedBecause: 'lagging', lagSlots: 40 };
+    c.health = { ...HEALTHY, excludedBecause: 'unreachable', reason: 'HTTP 401' };
+    d.health = { ...HEALTHY, excludedBecause: 'of another chain' };
     e.markFailed(clock);
     expect(health([a, b, c, d, e])).toEqual({
       ok: true,
@@ -35,7 +35,7 @@ describe('the health', () => {
 
   test('is bad when no backend that serves accounts is well, whatever the archives are', () => {
     const a = node('a');
-    a.standing = { ...WELL, out: 'unreachable', reason: 'ECONNREFUSED' };
+    a.health = { ...HEALTHY, excludedBecause: 'unreachable', reason: 'ECONNREFUSED' };
     expect(health([a, archive('b')])).toEqual({
       ok: false,
       sentence: 'no backend is well: a (ECONNREFUSED)',
@@ -44,9 +44,9 @@ describe('the health', () => {
 
   test('of a gateway of archives alone is theirs', () => {
     const [a, b] = [archive('a'), archive('b')];
-    a.standing = { ...WELL, out: 'unreachable', reason: 'HTTP 404' };
+    a.health = { ...HEALTHY, excludedBecause: 'unreachable', reason: 'HTTP 404' };
     expect(health([a, b]).ok).toBe(true);
-    b.standing = a.standing;
+    b.health = a.health;
     expect(health([a, b]).ok).toBe(false);
   });
 

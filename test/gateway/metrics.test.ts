@@ -27,7 +27,7 @@ describe('the metrics text', () => {
     metrics.failure(backend, 'status');
     metrics.cut(backend, 'closed');
     metrics.retry(true);
-    backend.view.tip.confirmed = 314;
+    backend.slots.tip.confirmed = 314;
     metrics.firstByte('scan', 0.2);
     backend.enter();
     const text = await metrics.text();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { statusOf, togetherStatus } from '../../gateway/health.ts';
-import { WELL } from '../../gateway/upstream/backend.ts';
+import { HEALTHY } from '../../gateway/upstream/backend.ts';
 import { type BackendStatus, gatewayStatusFrom } from '../../shared/gateway-status.ts';
 import { backendOf } from './upstream/of.ts';
 import { createVirtualClock } from './virtual-clock.ts';
@@ -31,7 +31,7 @@ describe('of one process, a backend', () => {
 
   test('that is well is told with its slot, what is under way and what became of its calls', () => {
     const backend = backendOf({ name: 'a' });
-    backend.standing = { ...WELL, tip: 314, lagSlots: 2 };
+    backend.health = { ...HEALTHY, tip: 314, lagSlots: 2 };
     backend.enter();
     backend.markWell();
     backend.markWell();
@@ -51,11 +51,11 @@ describe('of one process, a backend', () => {
     expect(only(backendOf())).toMatchObject({ slot: null, lag_slots: null });
   });
   test.each([
-    [{ out: 'lagging', lagSlots: 40 }, 'lagging'],
-    [{ out: 'unreachable', reason: 'ECONNREFUSED' }, 'unreachable: ECONNREFUSED'],
+    [{ excludedBecause: 'lagging', lagSlots: 40 }, 'lagging'],
+    [{ excludedBecause: 'unreachable', reason: 'ECONNREFUSED' }, 'unreachable: ECONNREFUSED'],
   ] as const)('with the standing %j is out because it is %s', (standing, why) => {
     const backend = backendOf();
-    backend.standing = { ...WELL, ...standing };
+    backend.health = { ...HEALTHY, ...standing };
     expect(only(backend)).toMatchObject({ in: false, why });
   });
   test('whose calls fail is in, and failing', () => {

@@ -1,6 +1,6 @@
 import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect, test } from 'bun:test';
-import type { Asking, Forward, Reply } from '../../../gateway/upstream/forward.ts';
+import type { CallContext, Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
 import { isFinal, outcomeOf } from '../../../gateway/history/request.ts';
 import { backendOf, routeTo } from '../upstream/of.ts';
@@ -19,12 +19,12 @@ const whole = (result: string) => answer(`{"jsonrpc":"2.0","result":${result},"i
 
 /** A forward that tells what it is given, and answers by the name of the first backend. */
 function recorded(answers: Readonly<Record<string, Reply>>) {
-  const seen: { names: string[]; method: string; params: string; asking: Asking }[] = [];
-  const forward: Forward = async ({ params = bytesOf('') }, { name, backends }, asking) => {
+  const seen: { names: string[]; method: string; params: string; context: CallContext }[] = [];
+  const forward: Forward = async ({ params = bytesOf('') }, { name, backends }, context) => {
     const names = backends.map(({ config }) => config.name);
-    seen.push({ names, method: name, params: new TextDecoder().decode(params), asking });
+    seen.push({ names, method: name, params: new TextDecoder().decode(params), context });
     const reply = answers[names[0] ?? ''] ?? { kind: 'no-backend' };
-    if (reply.kind !== 'stream') asking.onOver();
+    if (reply.kind !== 'stream') context.onSettled();
     return reply;
   };
   return { seen, forward };
@@ -48,16 +48,16 @@ test.each([
   };
   const call = { kind: 'call', id: bytesOf('7'), method, params: bytesOf('["x"]') } as const;
   const route = routeTo(backends, method);
-  const asking = {
+  const context = {
     acceptEncoding: 'gzip',
     signal: new AbortController().signal,
     accountId: 1,
-    onOver: () => undefined,
+    onSettled: () => undefined,
   };
-  expect(await withHistory(forward, clock)(call, route, asking)).toBe(reply);
+  expect(await withHistory(forward, clock)(call, route, context)).toBe(reply);
   expect(given[0]).toBe(call);
   expect(given[1]).toBe(route);
-  expect(given[2]).toBe(asking);
+  expect(given[2]).toBe(context);
 });
 
 test('however many backends are asked, the permit is given back once', async () => {
@@ -88,7 +88,7 @@ test('a permit is held until the last byte of a stream that is passed on', async
   const { overs, send } = caller(createVirtualClock().clock, forward);
   expect(await send([hot, archive], 'getTransaction', ['s'])).toBe(stream);
   expect(overs).toEqual([]);
-  seen[1]?.asking.onOver();
+  seen[1]?.context.onSettled();
   expect(overs).toEqual(['getTransaction']);
 });
 
@@ -97,7 +97,7 @@ test("what passes through keeps the caller's encodings, what is read is asked fo
   const { send } = caller(createVirtualClock().clock, forward);
   await send([hot, archive], 'getBlock', [5], { acceptEncoding: 'gzip' });
   await send([hot, archive], 'getSignaturesForAddress', ['a'], { acceptEncoding: 'gzip' });
-  expect(seen.map(({ asking }) => asking.acceptEncoding)).toEqual(['gzip', 'identity', 'identity']);
+  expect(seen.map(({ context }) => context.acceptEncoding)).toEqual(['gzip', 'identity', 'identity']);
 });
 
 const NULL = '{"jsonrpc":"2.0","result":null,"id":7}\n';

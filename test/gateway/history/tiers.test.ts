@@ -5,15 +5,15 @@ import { backendOf } from '../upstream/of.ts';
 
 function node(floor: number | undefined) {
   const backend = backendOf({ name: 'node' });
-  backend.view.floor = floor;
-  backend.view.tip.finalized = 9_000;
+  backend.slots.firstLocalBlock = floor;
+  backend.slots.tip.finalized = 9_000;
   return backend;
 }
 
 function archive(top: number, floor?: number, lanes: readonly Lane[] = ['archive']) {
   const backend = backendOf({ name: 'archive', profile: 'old-faithful', lanes });
-  backend.view.tip.finalized = top;
-  backend.view.floor = floor;
+  backend.slots.tip.finalized = top;
+  backend.slots.firstLocalBlock = floor;
   return backend;
 }
 

@@ -174,14 +174,14 @@ describe('a live node that has not begun after 150 ms', () => {
 
 test('a caller who leaves leaves both tiers', async () => {
   const abort = new AbortController();
-  const asking = Promise.withResolvers<void>();
+  const context = Promise.withResolvers<void>();
   const race = raced(() => {
-    asking.resolve();
+    context.resolve();
     return new Promise<Response>(() => undefined);
   }, abort.signal);
   await race.arrived;
   race.advance(150);
-  await asking.promise;
+  await context.promise;
   abort.abort();
   expect(await race.reply()).toBe('caller-left');
   await race.left;

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach } from 'bun:test';
 import type { Backend } from '../../../gateway/upstream/backend.ts';
-import type { Asking, Forward, Reply } from '../../../gateway/upstream/forward.ts';
+import type { CallContext, Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { PROFILES, type ProfileName } from '../../../shared/config/profiles.ts';
@@ -31,8 +31,8 @@ export function probedBigtable(at: string, floor?: number, top?: number): Backen
 
 /** The backend with what a probe would learn of it. */
 export function learnt(backend: Backend, floor: number | undefined, top = 0): Backend {
-  backend.view.floor = floor;
-  backend.view.tip.finalized = top;
+  backend.slots.firstLocalBlock = floor;
+  backend.slots.tip.finalized = top;
   return backend;
 }
 
@@ -82,7 +82,7 @@ export function caller(clock: Clock = systemClock, given?: Forward) {
     backends: readonly Backend[],
     method: string,
     params: unknown,
-    asking: Partial<Asking> = {},
+    context: Partial<CallContext> = {},
   ): Promise<Reply> {
     const text = typeof params === 'string' ? params : JSON.stringify(params);
     const call = { kind: 'call', id: bytesOf('7'), method, params: bytesOf(text) } as const;
@@ -91,8 +91,8 @@ export function caller(clock: Clock = systemClock, given?: Forward) {
       acceptEncoding: 'identity',
       signal: new AbortController().signal,
       accountId: 1,
-      onOver: () => void overs.push(method),
-      ...asking,
+      onSettled: () => void overs.push(method),
+      ...context,
     });
   }
 

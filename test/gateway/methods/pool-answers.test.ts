@@ -7,7 +7,7 @@ import { createVirtualClock } from '../virtual-clock.ts';
 
 async function asked(method: string, rows: Partial<Pool>): Promise<readonly [string, number]> {
   const { pool } = forwardOf([], createVirtualClock().clock);
-  const forward: Forward = async (_call, _route, { onOver }) => {
+  const forward: Forward = async (_call, _route, { onSettled: onOver }) => {
     onOver();
     return { kind: 'no-backend' };
   };
@@ -19,7 +19,7 @@ async function asked(method: string, rows: Partial<Pool>): Promise<readonly [str
       acceptEncoding: 'identity',
       signal: new AbortController().signal,
       accountId: 1,
-      onOver: () => void overs++,
+      onSettled: () => void overs++,
     },
   );
   return [reply.kind === 'whole' ? Buffer.from(reply.bytes).toString() : reply.kind, overs];

@@ -23,16 +23,16 @@ const untilAborted = (signal: AbortSignal) =>
 async function withAgain(again: Reply) {
   const told: string[] = [];
   const tell = (what: string) => (place: number) => void told.push(`${what} ${place}`);
-  const letGo = Promise.withResolvers<void>();
+  const evicted = Promise.withResolvers<void>();
   let blocks = 0;
   const forward: Forward = async ({ method }, _route, { onWait }) => {
     if (method === 'getBlock') {
       if (blocks++ > 0) return again;
-      const body = { cancel: letGo.resolve, pipe: () => Promise.reject(new Error('it was let go')) };
+      const body = { cancel: evicted.resolve, pipe: () => Promise.reject(new Error('it was let go')) };
       return { kind: 'stream', body, encoding: undefined };
     }
     const over = onWait?.();
-    await letGo.promise;
+    await evicted.promise;
     over?.();
     return whole('7');
   };

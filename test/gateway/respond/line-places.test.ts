@@ -5,7 +5,7 @@ import { type OnWait, type Part, type Start, spliceBatch } from '../../../gatewa
 /** What a call holds one after the other: places at backends, each until it has answered; the last one while its answer is read. */
 type CallPlan = Readonly<{ permit: boolean; backends: readonly number[]; turns: number; large: boolean }>;
 
-/** As many places as `max`, given in the order of asking. */
+/** As many places as `max`, given in the order of their calls. */
 function createPlaces(max: number) {
   let free = max;
   const waiting: (() => void)[] = [];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { Cache, withCache } from '../../../gateway/upstream/cache.ts';
-import type { Asking, Reply } from '../../../gateway/upstream/forward.ts';
+import type { CallContext, Reply } from '../../../gateway/upstream/forward.ts';
 import type { StreamBody, StreamEnd } from '../../../gateway/upstream/response-reader.ts';
 import { routeTo } from './of.ts';
 import { textOf } from '../history/world.ts';
@@ -34,7 +34,7 @@ function bodyOf(text: string, pieceBytes: number, end: StreamEnd = COMPLETE): St
   };
 }
 
-type Given = Partial<Asking> & { id?: string };
+type Given = Partial<CallContext> & { id?: string };
 
 /** Calls through a cache to a backend that gives `reply`; slots up to 100 are finalized. */
 function startCache(bytesMax = 1_048_576) {
@@ -52,16 +52,16 @@ function startCache(bytesMax = 1_048_576) {
     },
   };
   const forward = withCache(
-    async ({ id }, _route, { onOver }) => {
+    async ({ id }, _route, { onSettled: onSettled }) => {
       world.sent++;
-      onOver();
+      onSettled();
       return world.reply(new TextDecoder().decode(id));
     },
     cache,
     { finality: () => world.finality },
   );
 
-  function send(method: string, params: string | undefined, { id = '1', ...asking }: Given = {}) {
+  function send(method: string, params: string | undefined, { id = '1', ...context }: Given = {}) {
     const call = {
       kind: 'call',
       id: bytesOf(id),
@@ -72,8 +72,8 @@ function startCache(bytesMax = 1_048_576) {
       acceptEncoding: 'identity',
       signal: new AbortController().signal,
       accountId: 1,
-      onOver: () => void world.overs++,
-      ...asking,
+      onSettled: () => void world.overs++,
+      ...context,
     });
   }
   return world;

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import type { Backend } from '../../../gateway/upstream/backend.ts';
 import { METHODS } from '../../../gateway/methods/table.ts';
-import type { Asking, Reply } from '../../../gateway/upstream/forward.ts';
+import type { CallContext, Reply } from '../../../gateway/upstream/forward.ts';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../../fakes/raw-backend.ts';
 import { ACCOUNT_ABC, backendOf, forwardOf, routeTo } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -34,7 +34,7 @@ function world(count = 1) {
   const begun: number[] = [];
   const failures: string[] = [];
   const { direct, pool } = forwardOf(backends, clock, {
-    onBegun: (_, ms) => void begun.push(ms),
+    onResponseStart: (_, ms) => void begun.push(ms),
     onFailure: ({ config }, { kind }) => void failures.push(`${config.name} ${kind}`),
   });
   const routes = new Map<string, ReturnType<typeof routeTo>>();
@@ -47,11 +47,11 @@ function world(count = 1) {
   }: Told = {}): Promise<Reply> {
     const route = routes.get(method) ?? routeTo(backends, method);
     routes.set(method, route);
-    const context: Asking = {
+    const context: CallContext = {
       acceptEncoding: 'identity',
       accountId: ACCOUNT_ABC,
       signal: new AbortController().signal,
-      onOver: () => undefined,
+      onSettled: () => undefined,
       ...rest,
     };
     const bytes = { id: Buffer.from(id), params: Buffer.from(params) };

@@ -40,7 +40,7 @@ function started(clock = createVirtualClock()) {
         acceptEncoding: 'identity',
         signal,
         accountId: ACCOUNT_ABC,
-        onOver: () => void overs.push(method),
+        onSettled: () => void overs.push(method),
       }),
   };
 }
@@ -118,7 +118,7 @@ describe('the first backend', () => {
       acceptEncoding: 'gzip, br',
       signal: new AbortController().signal,
       accountId: 1,
-      onOver: () => undefined,
+      onSettled: () => undefined,
     });
     const { text, request } = backend.seen[0] ?? {};
     expect(text).toBe('{"jsonrpc":"2.0","id":7,"method":"getSlot","params":["a"]}');
@@ -139,7 +139,7 @@ describe('the first backend', () => {
       acceptEncoding: 'gzip',
       signal: new AbortController().signal,
       accountId: 1,
-      onOver: () => undefined,
+      onSettled: () => undefined,
     });
     expect(reply).toEqual({ kind: 'whole', bytes: new Uint8Array(bytes), encoding: 'gzip' });
   });

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
-import { type Choice, hold } from '../../../gateway/upstream/response-reader.ts';
+import { type Choice, bufferUntil } from '../../../gateway/upstream/response-reader.ts';
 import type { BodyEnd, ReplyBody, WritePiece } from '../../../gateway/upstream/http-connection.ts';
 import { textOfBody } from '../stream-body.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -18,7 +18,7 @@ function sent() {
   let write: WritePiece = () => undefined;
   let bytes = 0;
   const body: ReplyBody = {
-    begun: () => ({ pieces: [], ended: false }),
+    arrived: () => ({ pieces: [], ended: false }),
     cancel: () => ended.resolve({ kind: 'cut', reason: 'cancelled', bytes }),
     pipe(given) {
       write = given;
@@ -36,7 +36,7 @@ function sent() {
 }
 
 const held = (body: ReplyBody, choose: (piece: Buffer) => Choice = () => 'hold') =>
-  hold(body, choose, { clock: virtual.clock, dueAtMs: DUE_MS, signal: caller.signal });
+  bufferUntil(body, choose, { clock: virtual.clock, dueAtMs: DUE_MS, signal: caller.signal });
 const text = (result: Awaited<ReturnType<typeof held>>) =>
   result.kind === 'ended' ? `${result.end.kind} ${Buffer.from(result.bytes).toString()}` : result.kind;
 

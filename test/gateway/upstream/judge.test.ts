@@ -39,7 +39,7 @@ function reply(body: string | Uint8Array | readonly string[], fields: Fields = {
     },
     body: {
       cancel: () => void (state.cancelled = true),
-      begun: () => ({ pieces: pieces.slice(0, 1), ended: fields.ended ?? false }),
+      arrived: () => ({ pieces: pieces.slice(0, 1), ended: fields.ended ?? false }),
       async pipe(write) {
         for (const piece of pieces) if (!state.cancelled) await write(piece);
         if (state.cancelled) return { kind: 'cut', reason: 'cancelled', bytes };
@@ -111,8 +111,8 @@ describe('an answer', () => {
   );
 
   test('that says identity is not compressed', async () => {
-    const begun = await judged(OK, { headers: { 'content-encoding': 'identity' } }, 'identity');
-    expect(begun).toMatchObject({ kind: 'whole', encoding: undefined });
+    const arrived = await judged(OK, { headers: { 'content-encoding': 'identity' } }, 'identity');
+    expect(arrived).toMatchObject({ kind: 'whole', encoding: undefined });
   });
 
   test('may be surrounded by white space', async () => {
@@ -122,8 +122,8 @@ describe('an answer', () => {
 
 describe('a stream', () => {
   const streamed = async (body: readonly string[], fields: Fields = {}, trustsEnd?: boolean) => {
-    const begun = await judged(body, { framing: CHUNKED, ...fields }, 'gzip', trustsEnd);
-    return begun.kind === 'stream' ? textOfBody(begun.body) : begun.kind;
+    const arrived = await judged(body, { framing: CHUNKED, ...fields }, 'gzip', trustsEnd);
+    return arrived.kind === 'stream' ? textOfBody(begun.body) : begun.kind;
   };
   const long: Framing = { kind: 'length', bytes: 100_000 };
 
@@ -164,10 +164,10 @@ describe('a stream', () => {
   });
 
   test('says the slot that it was read at when its first bytes do', async () => {
-    const begun = await judged(['{"jsonrpc":"2.0","result":{"context":{"slot":7},"value":[', ']},"id":1}'], {
+    const arrived = await judged(['{"jsonrpc":"2.0","result":{"context":{"slot":7},"value":[', ']},"id":1}'], {
       framing: CHUNKED,
     });
-    expect(begun).toMatchObject({ kind: 'stream', slot: 7 });
+    expect(arrived).toMatchObject({ kind: 'stream', slot: 7 });
   });
 });
 
@@ -191,8 +191,8 @@ describe('an answer of undeclared length', () => {
     ['whose error is longer than what is held', [`{"error":{"message":"${'x'.repeat(65_536)}`, '"}}']],
     ['that goes on longer than what is held after it was complete', ['{}', ' '.repeat(65_536)]],
   ])('%s is streamed', async (_name, pieces) => {
-    const begun = await judged(pieces, { framing: CHUNKED });
-    expect(begun.kind === 'stream' ? await textOfBody(begun.body) : begun.kind).toBe(pieces.join(''));
+    const arrived = await judged(pieces, { framing: CHUNKED });
+    expect(arrived.kind === 'stream' ? await textOfBody(begun.body) : begun.kind).toBe(pieces.join(''));
   });
 
   test.each([

@@ -50,7 +50,7 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     onUnreachable: nothing,
   });
   const budget = createRetryBudget();
-  const onBegun = events.onBegun ?? nothing;
+  const onResponseStart = events.onResponseStart ?? nothing;
   const forward = createForward({
     clock,
     idleMs,
@@ -58,12 +58,12 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     pool,
     budget,
     random: () => 0.5,
-    onBegun: nothing,
+    onResponseStart: nothing,
     onFailure: nothing,
     onRetry: nothing,
     ...events,
   });
-  const direct = createDirect({ clock, idleMs, pool, budget, forward, onBegun });
+  const direct = createDirect({ clock, idleMs, pool, budget, forward, onResponseStart });
   return { forward, direct, pool };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type Backend, WELL } from '../../../gateway/upstream/backend.ts';
+import { type Backend, HEALTHY } from '../../../gateway/upstream/backend.ts';
 import { inOrder } from '../../../gateway/upstream/selection.ts';
 import { ACCOUNT_ABC, backendOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -7,8 +7,8 @@ import { createVirtualClock } from '../virtual-clock.ts';
 const three = () => [backendOf({ name: 'a' }), backendOf({ name: 'b' }), backendOf({ name: 'c' })] as const;
 
 function names(all: readonly Backend[], clock = createVirtualClock().clock, slotMin = 0): string {
-  const wish = { commitment: 'confirmed', slotMin } as const;
-  return inOrder(all, ACCOUNT_ABC, wish, slotMin, clock)
+  const requirement = { commitment: 'confirmed', slotMin } as const;
+  return inOrder(all, ACCOUNT_ABC, requirement, slotMin, clock)
     .map(({ config }) => config.name)
     .join(' ');
 }
@@ -38,7 +38,7 @@ describe('the order in which backends are asked', () => {
 
   test('puts those that are known to be behind the wanted slot after the others, the newest of them first', () => {
     const [a, b, c] = three();
-    [a, b, c].forEach((backend, i) => (backend.view.tip.confirmed = [300, 310, 320][i] ?? 0));
+    [a, b, c].forEach((backend, i) => (backend.slots.tip.confirmed = [300, 310, 320][i] ?? 0));
     const { clock } = createVirtualClock();
     expect(names([a, b, c], clock, 300)).toBe('a b c');
     expect(names([a, b, c], clock, 301)).toBe('b c a');
@@ -48,26 +48,26 @@ describe('the order in which backends are asked', () => {
 
   test('takes one whose slot is not known for good', () => {
     const [a, b, c] = three();
-    b.view.tip.confirmed = 310;
+    b.slots.tip.confirmed = 310;
     expect(names([a, b, c], createVirtualClock().clock, 300)).toBe('a b c');
   });
 
   test('puts one that is left out last: late before failing, and of the late ones the newest first', () => {
     const [a, b, c] = three();
-    a.standing = { ...WELL, out: 'unreachable' };
-    b.standing = { ...WELL, out: 'lagging' };
+    a.health = { ...HEALTHY, excludedBecause: 'unreachable' };
+    b.health = { ...HEALTHY, excludedBecause: 'lagging' };
     expect(names([a, b, c])).toBe('c b a');
-    c.standing = { ...WELL, out: 'stalled' };
-    [b.view.tip.confirmed, c.view.tip.confirmed] = [100, 90];
+    c.health = { ...HEALTHY, excludedBecause: 'stalled' };
+    [b.slots.tip.confirmed, c.slots.tip.confirmed] = [100, 90];
     expect(names([a, b, c])).toBe('b c a');
-    c.view.tip.confirmed = 110;
+    c.slots.tip.confirmed = 110;
     expect(names([a, b, c])).toBe('c b a');
   });
 
   test('gives one that came back its callers little by little', () => {
     const clock = createVirtualClock();
     const [a, b] = three();
-    a.standing = { ...WELL, backAtMs: clock.clock.monotonic() };
+    a.health = { ...HEALTHY, backAtMs: clock.clock.monotonic() };
     expect(names([a, b], clock.clock)).toBe('b a');
     clock.advance(10_000);
     expect(names([a, b], clock.clock)).toBe('a b');

@@ -23,7 +23,8 @@ async function pooled(...given: readonly Node[]) {
     clock: clock.clock,
     lagSlotsMax: 16,
     historyGap,
-    onChange: ({ config, standing }) => void changes.push(`${config.name}: ${standing.out ?? 'back'}`),
+    onChange: ({ config, health: health }) =>
+      void changes.push(`${config.name}: ${health.excludedBecause ?? 'back'}`),
     onUnreachable: () => undefined,
     onGap: (gap) => void changes.push(gap === undefined ? 'no gap' : `gap: ${gap.from} to ${gap.to}`),
   });
@@ -32,7 +33,7 @@ async function pooled(...given: readonly Node[]) {
     backends,
     changes,
     nodes: nodes.map(({ now }) => now),
-    outs: () => backends.map(({ standing }) => standing.out),
+    outs: () => backends.map(({ health: health }) => health.excludedBecause),
     order: (all: readonly Backend[] = backends, slotMin = 0) =>
       pool
         .inOrder(all, { commitment: 'confirmed', slotMin }, ACCOUNT_ABC, slotMin)
@@ -43,7 +44,7 @@ async function pooled(...given: readonly Node[]) {
         await until;
         return failure(call, -32601, 'Method not found');
       }),
-    begin: () => pool.look(new AbortController().signal),
+    begin: () => pool.probeAll(new AbortController().signal),
     sleeping: clock.sleeping,
     advance: clock.advance,
     /** `rounds` probes two seconds apart, the chain five slots on each time for nodes that are not told otherwise. */
@@ -51,7 +52,7 @@ async function pooled(...given: readonly Node[]) {
       for (let i = 0; i < rounds; i++) {
         clock.advance(2_000);
         nodes.forEach(({ now }, n) => void (still.includes(n) || (now.slot += 5)));
-        await pool.look(new AbortController().signal);
+        await pool.probeAll(new AbortController().signal);
       }
     },
     async [Symbol.asyncDispose]() {
@@ -65,10 +66,10 @@ describe('probes', () => {
   test('learn the slots of each commitment, the first block and the chain', async () => {
     await using all = await pooled({ state: { slot: 1_000, floor: 17 } });
     await all.pass(1);
-    expect(all.backends[0]?.view).toEqual({
+    expect(all.backends[0]?.slots).toEqual({
       tip: { processed: 1_005, confirmed: 1_004, finalized: 973 },
-      floor: 17,
-      reach: 17,
+      firstLocalBlock: 17,
+      firstBlock: 17,
     });
     expect(all.pool.floor()).toBe(17);
   });
@@ -109,10 +110,10 @@ describe('probes', () => {
     await all.pass(1);
     expect(all.changes).toEqual(['a: of another chain']);
     expect(all.order()).toBe('bc');
-    expect(all.backends[0]?.view).toEqual({
+    expect(all.backends[0]?.slots).toEqual({
       tip: { processed: 0, confirmed: 0, finalized: 0 },
-      floor: undefined,
-      reach: undefined,
+      firstLocalBlock: undefined,
+      firstBlock: undefined,
     });
     const [, b, c] = all.nodes;
     if (b !== undefined && c !== undefined) b.down = c.down = true;
@@ -123,17 +124,17 @@ describe('probes', () => {
   test('say why a node cannot be reached', async () => {
     await using all = await pooled({ state: { down: true } }, {});
     await all.pass(2);
-    expect(all.backends[0]?.standing).toMatchObject({ out: 'unreachable', reason: 'HTTP 503' });
+    expect(all.backends[0]?.health).toMatchObject({ excludedBecause: 'unreachable', reason: 'HTTP 503' });
   });
 
   test('learn the first block of a node that was down when they began, as soon as it is back', async () => {
     await using all = await pooled({ state: { down: true, floor: 7 } }, {});
     await all.pass(3);
-    expect([all.backends[0]?.view.floor, all.pool.floor()]).toEqual([undefined, undefined]);
+    expect([all.backends[0]?.slots.firstLocalBlock, all.pool.floor()]).toEqual([undefined, undefined]);
     const [a] = all.nodes;
     if (a !== undefined) a.down = false;
     await all.pass(1);
-    expect([all.backends[0]?.view.floor, all.pool.floor()]).toEqual([7, 0]);
+    expect([all.backends[0]?.slots.firstLocalBlock, all.pool.floor()]).toEqual([7, 0]);
   });
 
   test('do not wait for a node that hangs: after a second the round is over', async () => {
@@ -147,7 +148,7 @@ describe('probes', () => {
       all.advance(1_000);
       await round;
     }
-    expect(all.backends.map(({ standing }) => standing.reason)).toEqual(['', 'no answer within 1000 ms']);
+    expect(all.backends.map(({ health: health }) => health.reason)).toEqual(['', 'no answer within 1000 ms']);
     expect(all.outs()).toEqual([undefined, 'unreachable']);
     gate.resolve();
     await all.pass(5);

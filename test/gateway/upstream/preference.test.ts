@@ -26,7 +26,7 @@ describe('the preference of accounts for backends', () => {
     for (const name of left) expect(Math.abs((moved.get(name) ?? 0) / all - 1 / 3)).toBeLessThan(0.06);
   });
 
-  test('is a whole number below 2^32, the same at every asking', () => {
+  test('is a whole number below 2^32, the same at every call', () => {
     for (const account of [0, 1, 2 ** 31, 2 ** 40]) {
       const value = preference(account, numberOf('a'));
       expect(Number.isInteger(value) && value >= 0 && value < 2 ** 32).toBe(true);

@@ -16,7 +16,7 @@ test('in an outage of all there is one retry for each ten calls', () => {
   taken(budget);
   let retries = 0;
   for (let call = 0; call < 10_000; call++) {
-    budget.earn();
+    budget.deposit();
     if (budget.take()) retries++;
   }
   expect(Math.abs(retries - 1_000)).toBeLessThanOrEqual(1);
@@ -24,6 +24,6 @@ test('in an outage of all there is one retry for each ten calls', () => {
 
 test('calls that need no retry save up no more than that', () => {
   const budget = createRetryBudget();
-  for (let call = 0; call < 100_000; call++) budget.earn();
+  for (let call = 0; call < 100_000; call++) budget.deposit();
   expect(taken(budget)).toBe(200);
 });

@@ -4,7 +4,7 @@ import { adviceOn, failureOf, isThrottling } from '../../../gateway/upstream/fai
 const advice = (code: number, kind: Parameters<typeof adviceOn>[1] = 'light', message = '') =>
   adviceOn({ code, message }, kind, 'agave');
 
-describe('what an error of the method says about asking another backend (rpc.md 2.1)', () => {
+describe('what an error of the method says about trying another backend (rpc.md 2.1)', () => {
   test.each([
     -32700, -32600, -32602, -32002, -32003, -32006, -32008, -32009, -32013, -32015, -32017, -32099, 1,
   ])('%p is the answer', (code) => expect(advice(code)).toBe('final'));

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
-import { createSeen } from '../../../gateway/upstream/selection.ts';
+import { createMonotonicReads } from '../../../gateway/upstream/selection.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 test('the highest slot is remembered by account and by commitment', () => {
-  const seen = createSeen(createVirtualClock().clock);
+  const seen = createMonotonicReads(createVirtualClock().clock);
   seen.note(1, 'processed', 100);
   seen.note(1, 'processed', 90);
   seen.note(1, 'finalized', 60);
@@ -17,7 +17,7 @@ test('the highest slot is remembered by account and by commitment', () => {
 
 test('it is kept for a minute after the last answer, and forgotten within two', () => {
   const { clock, advance } = createVirtualClock();
-  const seen = createSeen(clock);
+  const seen = createMonotonicReads(clock);
   seen.note(1, 'processed', 100);
   advance(59_000);
   expect(seen.highest(1, 'processed')).toBe(100);
@@ -30,7 +30,7 @@ test('it is kept for a minute after the last answer, and forgotten within two', 
 
 test('after a long silence nothing is left over', () => {
   const { clock, advance } = createVirtualClock();
-  const seen = createSeen(clock);
+  const seen = createMonotonicReads(clock);
   seen.note(1, 'processed', 100);
   advance(600_000);
   expect(seen.highest(1, 'processed')).toBe(0);
@@ -38,7 +38,7 @@ test('after a long silence nothing is left over', () => {
 
 test('one absurd slot is forgotten within two minutes, however active the account is, at every commitment', () => {
   const { clock, advance } = createVirtualClock();
-  const seen = createSeen(clock);
+  const seen = createMonotonicReads(clock);
   seen.note(1, 'processed', 1e14);
   seen.note(1, 'finalized', 1e14);
   for (let slot = 100; slot < 112; slot++) {

@@ -16,7 +16,7 @@ test('a call tells that it waits for a place, and that it waits no longer, befor
         acceptEncoding: 'identity',
         signal: new AbortController().signal,
         accountId: ACCOUNT_ABC,
-        onOver: () => void told.push('over'),
+        onSettled: () => void told.push('over'),
         onWait: () => {
           told.push('waits');
           return () => void told.push(`has its place, ${fake.seen.length} sent`);

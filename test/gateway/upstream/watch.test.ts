@@ -51,7 +51,7 @@ describe.each([
     });
     const stop = new AbortController();
     for (let round = 0; round < 4; round++) {
-      const looking = watch.look(stop.signal);
+      const looking = watch.probeAll(stop.signal);
       while (bad.open() === 0) await Bun.sleep(1); // until it has been asked
       await Bun.sleep(20); // the good one answers meanwhile
       clock.advance(1_000);
@@ -60,10 +60,10 @@ describe.each([
       while (bad.open() > 0) await Bun.sleep(1); // bounded by the test's own timeout
       good.now.slot += 5;
     }
-    expect(backends.map(({ standing }) => standing.out)).toEqual([undefined, 'unreachable']);
-    expect(backends[0]?.view.tip.processed).toBe(1_015);
+    expect(backends.map(({ health: health }) => health.excludedBecause)).toEqual([undefined, 'unreachable']);
+    expect(backends[0]?.slots.tip.processed).toBe(1_015);
 
-    const last = watch.look(stop.signal);
+    const last = watch.probeAll(stop.signal);
     while (bad.open() === 0) await Bun.sleep(1); // until it has been asked
     stop.abort();
     clock.advance(1_000);

@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
-import { SAYING_BYTES_MAX, sayingOf } from '../../../gateway/upstream/response-reader.ts';
+import { SMALL_BODY_BYTES_MAX, decodeSmallBody } from '../../../gateway/upstream/response-reader.ts';
 
 const TEXT = '{"jsonrpc":"2.0","error":{"code":-32005,"message":"behind"},"id":1}';
 const of = (bytes: Uint8Array, encoding: string | undefined) => {
-  const saying = sayingOf({ kind: 'whole', bytes: new Uint8Array(bytes), encoding });
-  return saying === undefined ? undefined : Buffer.from(saying).toString();
+  const smallBody = decodeSmallBody({ kind: 'whole', bytes: new Uint8Array(bytes), encoding });
+  return smallBody === undefined ? undefined : Buffer.from(smallBody).toString();
 };
 
 test.each([
@@ -23,7 +23,7 @@ test('a plain answer is read whatever its length', () => {
 });
 
 test('what becomes long, is broken, or is of an unknown encoding is not read', () => {
-  expect(of(gzipSync(Buffer.alloc(SAYING_BYTES_MAX + 1)), 'gzip')).toBeUndefined();
+  expect(of(gzipSync(Buffer.alloc(SMALL_BODY_BYTES_MAX + 1)), 'gzip')).toBeUndefined();
   expect(of(gzipSync(TEXT).subarray(0, 20), 'gzip')).toBeUndefined();
   expect(of(Buffer.from(TEXT), 'snappy')).toBeUndefined();
 });

@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test';
-import { createTurns } from '../../../gateway/upstream/backend.ts';
+import { createFairQueue } from '../../../gateway/upstream/backend.ts';
 
 test('of a batch the earliest call takes the turn of any, and other requests of its account keep theirs', () => {
-  const turns = createTurns();
+  const turns = createFairQueue();
   const taken: string[] = [];
   const add = (name: string, batch?: object, place = 0) =>
     turns.add({
       accountId: 1,
-      sibling: batch && { batch, place },
+      batchPosition: batch && { batch, index: place },
       take: () => void taken.push(name),
     });
   const [one, other] = [{}, {}];

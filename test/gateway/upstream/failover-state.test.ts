@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createCourse } from '../../../gateway/upstream/failover.ts';
+import { createFailoverState } from '../../../gateway/upstream/failover.ts';
 import { METHODS } from '../../../gateway/methods/table.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { backendOf, forwardOf } from './of.ts';
@@ -11,17 +11,17 @@ const NOT_REACHED =
 function afterNotReached(processed: number, confirmed: number, finalized: number): string {
   const { clock } = createVirtualClock();
   const [asked, other] = [backendOf({ name: 'a' }), backendOf({ name: 'b' })];
-  Object.assign(asked.view.tip, { processed: 100, confirmed: 99, finalized: 68 });
-  Object.assign(other.view.tip, { processed, confirmed, finalized });
+  Object.assign(asked.slots.tip, { processed: 100, confirmed: 99, finalized: 68 });
+  Object.assign(other.slots.tip, { processed, confirmed, finalized });
   const method = METHODS.get('getBalance');
   if (method === undefined) throw new Error('no such method');
   const { pool } = forwardOf([], clock);
-  const course = createCourse(
+  const failover = createFailoverState(
     { clock, pool, onFailure: () => undefined },
     {
       name: 'getBalance',
       method,
-      wish: { commitment: 'confirmed', slotMin: 500 },
+      requirement: { commitment: 'confirmed', slotMin: 500 },
       accountId: 1,
       slotMin: 500,
     },
@@ -31,7 +31,7 @@ function afterNotReached(processed: number, confirmed: number, finalized: number
     bytes: new Uint8Array(Buffer.from(NOT_REACHED)),
     encoding: undefined,
   } as const;
-  return course.take(asked, answer, [other]).kind;
+  return failover.take(asked, answer, [other]).kind;
 }
 
 describe('a minContextSlot that a backend has not reached is asked of another', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { Reading } from '../../../gateway/upstream/probe.ts';
-import { type Measure, shareBack, standingAfter } from '../../../gateway/upstream/health.ts';
-import { type Standing, WELL } from '../../../gateway/upstream/backend.ts';
+import { type Measure, shareBack, healthAfter } from '../../../gateway/upstream/health.ts';
+import { type HealthState, HEALTHY } from '../../../gateway/upstream/backend.ts';
 
 const reading = (tip: number, rows: Partial<Extract<Reading, { kind: 'reading' }>> = {}): Reading => ({
   kind: 'reading',
@@ -15,7 +15,7 @@ const UNREACHABLE: Reading = { kind: 'unreachable', reason: 'ECONNREFUSED' };
 
 /** A backend probed every two seconds while the pool's slot grows by five each time. */
 function probed(lagSlotsMax = 16) {
-  let standing: Standing = WELL;
+  let health: HealthState = HEALTHY;
   let nowMs = 0;
   let slot = 1_000;
   return {
@@ -24,10 +24,10 @@ function probed(lagSlotsMax = 16) {
       nowMs += 2_000;
       slot += 5;
       const measure: Measure = { slot, movedAtMs: nowMs, lagSlotsMax, nowMs };
-      standing = standingAfter(standing, of(slot), measure);
-      return standing.out;
+      health = healthAfter(health, of(slot), measure);
+      return health.excludedBecause;
     },
-    standing: () => standing,
+    health: () => health,
     nowMs: () => nowMs,
   };
 }
@@ -39,9 +39,9 @@ describe('a backend', () => {
   });
 
   test('whose slot is not known takes part', () => {
-    const { see, standing } = probed();
+    const { see, health } = probed();
     for (let i = 0; i < 20; i++) expect(see(() => reading(0))).toBeUndefined();
-    expect(standing().lagSlots).toBe(0);
+    expect(health().lagSlots).toBe(0);
   });
 
   test.each([
@@ -58,11 +58,11 @@ describe('a backend', () => {
   });
 
   test('that is of another chain leaves at once, and stays so while it does not answer', () => {
-    const { see, standing } = probed();
+    const { see, health } = probed();
     see((slot) => reading(slot));
     expect(see((slot) => reading(slot, { isOtherChain: true }))).toBe('of another chain');
     expect(see(() => UNREACHABLE)).toBe('of another chain');
-    expect(standing().reason).toBe('ECONNREFUSED');
+    expect(health().reason).toBe('ECONNREFUSED');
     for (let i = 0; i < 2; i++) expect(see((slot) => reading(slot))).toBe('of another chain');
     expect(see((slot) => reading(slot))).toBeUndefined();
   });
@@ -76,10 +76,10 @@ describe('a backend', () => {
   });
 
   test('that stands still with the whole pool takes part: the cluster has halted', () => {
-    let standing: Standing = WELL;
+    let health: HealthState = HEALTHY;
     for (let nowMs = 0; nowMs < 100_000; nowMs += 2_000) {
-      standing = standingAfter(standing, reading(500), { slot: 500, movedAtMs: 0, lagSlotsMax: 16, nowMs });
-      expect(standing.out).toBeUndefined();
+      health = healthAfter(health, reading(500), { slot: 500, movedAtMs: 0, lagSlotsMax: 16, nowMs });
+      expect(health.excludedBecause).toBeUndefined();
     }
   });
 
@@ -105,26 +105,26 @@ describe('a backend', () => {
   });
 
   test('that is out says the newest reason, and how far it is behind', () => {
-    const { see, standing } = probed();
+    const { see, health } = probed();
     see(() => UNREACHABLE);
     see(() => UNREACHABLE);
     expect(see((slot) => reading(slot - 300))).toBe('lagging');
-    expect(standing().lagSlots).toBe(300);
+    expect(health().lagSlots).toBe(300);
   });
 });
 
 describe('after its return', () => {
   test('a backend has its callers back over ten seconds', () => {
-    const { see, standing, nowMs } = probed();
+    const { see, health, nowMs } = probed();
     see(() => UNREACHABLE);
     see(() => UNREACHABLE);
     for (let i = 0; i < 3; i++) see((slot) => reading(slot));
-    expect(shareBack(standing(), nowMs())).toBe(0);
-    expect(shareBack(standing(), nowMs() + 2_500)).toBe(0.25);
-    expect(shareBack(standing(), nowMs() + 60_000)).toBe(1);
+    expect(shareBack(health(), nowMs())).toBe(0);
+    expect(shareBack(health(), nowMs() + 2_500)).toBe(0.25);
+    expect(shareBack(health(), nowMs() + 60_000)).toBe(1);
   });
 
   test('one that never left has all of them', () => {
-    expect(shareBack(WELL, 0)).toBe(1);
+    expect(shareBack(HEALTHY, 0)).toBe(1);
   });
 });
