@@ -123,7 +123,7 @@ describe('an answer', () => {
 describe('a stream', () => {
   const streamed = async (body: readonly string[], fields: Fields = {}, trustsEnd?: boolean) => {
     const arrived = await judged(body, { framing: CHUNKED, ...fields }, 'gzip', trustsEnd);
-    return arrived.kind === 'stream' ? textOfBody(begun.body) : begun.kind;
+    return arrived.kind === 'stream' ? textOfBody(arrived.body) : arrived.kind;
   };
   const long: Framing = { kind: 'length', bytes: 100_000 };
 
@@ -192,7 +192,7 @@ describe('an answer of undeclared length', () => {
     ['that goes on longer than what is held after it was complete', ['{}', ' '.repeat(65_536)]],
   ])('%s is streamed', async (_name, pieces) => {
     const arrived = await judged(pieces, { framing: CHUNKED });
-    expect(arrived.kind === 'stream' ? await textOfBody(begun.body) : begun.kind).toBe(pieces.join(''));
+    expect(arrived.kind === 'stream' ? await textOfBody(arrived.body) : arrived.kind).toBe(pieces.join(''));
   });
 
   test.each([
