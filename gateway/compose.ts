@@ -76,6 +76,8 @@ export type Gateway = Readonly<{
   close(): Promise<void>;
 }>;
 
+/** A batch whose small answers have not all come by then is sent as they come. */
+const GATHER_MS = 50;
 /** A batch that waits for an answer says so this often; the listener's shortest idle limit is twice as long. */
 const BEAT_MS = 4_000;
 
@@ -120,6 +122,7 @@ export function createGateway(deps: Deps): Gateway {
     charging: limits.charging,
     onCall: metrics.call,
     onOutcome: metrics.outcome,
+    gather: (signal) => clock.sleep(GATHER_MS, signal),
     beat: (signal) => clock.sleep(BEAT_MS, signal),
   });
   const auth = createAuth(keys, createFailedKeys(clock));

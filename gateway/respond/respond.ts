@@ -27,6 +27,7 @@ type Parts = Readonly<{
   onCall(method: string, outcome: Outcome): void;
   /** Told how an admitted request ended; a batch is answered, whatever its calls say. */
   onOutcome(outcome: Outcome): void;
+  gather: Beat;
   beat: Beat;
 }>;
 
@@ -35,8 +36,8 @@ type Fields = Record<string, string>;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-export function createRespond({ send, charging, onCall, onOutcome, beat }: Parts): Respond {
-  const batch = createBatch({ send, charging, onCall, beat });
+export function createRespond({ send, charging, onCall, onOutcome, gather, beat }: Parts): Respond {
+  const batch = createBatch({ send, charging, onCall, gather, beat });
 
   return function respond(admitted) {
     const [first] = admitted.planned;

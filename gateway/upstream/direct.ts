@@ -252,10 +252,12 @@ const CLOSE_BRACE = 0x7d;
 
 const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
 const ID = Buffer.from(',"id":');
+const OBJECT = Buffer.from('{"jsonrpc":');
 
 /** The index of the id in a whole answer `{"jsonrpc":"2.0","result":RESULT,"id":ID}` with this id, as nodes write it; -1 for any other. */
 function plainIdAt(bytes: Buffer, id: Uint8Array): number {
-  return beginsResult(bytes) ? idAtEnd(bytes, id) : -1;
+  // Two objects in one body are none.
+  return beginsResult(bytes) && bytes.indexOf(OBJECT, 1) === -1 ? idAtEnd(bytes, id) : -1;
 }
 
 /** Where the result of such an answer stands. */

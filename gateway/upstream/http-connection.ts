@@ -173,6 +173,15 @@ export class Connection {
     this.#begin(handler, read.head, phase.bytes.subarray(read.end));
   }
 
+  /** The backend sends no more. Only this ends a body that has no other end: a reset closes without it. */
+  onEnd(): void {
+    const phase = this.#phase;
+    if (phase.kind !== 'body' || phase.head.framing.kind !== 'until-close') return;
+    if (this.#unwritten !== undefined) return; // a write that met a reset takes it away: the next read sees an end
+    this.#complete(phase, false);
+    this.#hand(phase);
+  }
+
   onClose(): void {
     this.#closed('closed');
   }
@@ -220,7 +229,8 @@ export class Connection {
   }
 
   async #pipe(phase: BodyPhase, write: WritePiece): Promise<BodyEnd> {
-    for (const piece of phase.early.splice(0)) {
+    // Read anew each time: the runtime hands over what it has of a paused socket when the backend resets it.
+    for (let piece = phase.early.shift(); piece !== undefined; piece = phase.early.shift()) {
       const wait = write(piece);
       if (wait instanceof Promise) await wait.catch(() => undefined); // a reader that fails cancels by itself
     }
@@ -243,6 +253,7 @@ export class Connection {
       else wait = phase.write(piece);
     });
     if (phase.write !== undefined) free(bytes);
+    if (wait instanceof Promise) wait.catch(() => undefined); // a reader that fails cancels by itself
     if (this.#phase !== phase) return; // a reader let go of the body in the middle of these bytes
     if (decoded === 'bad') return this.destroy('bad-framing');
     if (decoded !== 'more') this.#complete(phase, decoded === 'end');
@@ -303,12 +314,7 @@ export class Connection {
   }
 
   #cutBody(phase: BodyPhase, reason: CutReason): void {
-    const whole = reason === 'closed' && phase.head.framing.kind === 'until-close';
-    this.#finish(
-      phase,
-      whole ? { kind: 'complete', bytes: phase.bytes } : { kind: 'cut', reason, bytes: phase.bytes },
-    );
-    if (whole) this.#hand(phase);
+    this.#finish(phase, { kind: 'cut', reason, bytes: phase.bytes });
     phase.handler?.onOutcome({ kind: 'no-answer', reason, stale: false });
     phase.handler = undefined;
   }

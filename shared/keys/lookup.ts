@@ -117,7 +117,7 @@ type HeldKeys<Held> = Readonly<{
 /** Keys that were read for the first time in a while: most of many are never seen again. */
 const NEW_MAX = 2_048;
 /** Keys that were read twice; the oldest go first. About 400 bytes each. */
-const KEPT_MAX = 30_720;
+const KEPT_MAX = 131_072;
 /** Reads that are remembered, a number each. */
 const READS = 65_536;
 

@@ -6,7 +6,7 @@ import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gatewa
 import { ROOT, startProcess } from '../started/process.ts';
 import { freePort } from '../started/redis.ts';
 
-export const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
+export const CALL = '{"jsonrpc":"2.0","id":1,"method":"getBlockHeight"}';
 
 export type CrewOptions = Readonly<{
   backendUrl: string;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { Cache, withCache } from '../../../gateway/upstream/cache.ts';
 import type { Asking, Reply } from '../../../gateway/upstream/forward.ts';
 import type { StreamBody, StreamEnd } from '../../../gateway/upstream/response-reader.ts';
-import { routeTo } from '../backend/of.ts';
+import { routeTo } from './of.ts';
 import { textOf } from '../history/world.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);

@@ -7,7 +7,7 @@ import { createRouter } from '../../../gateway/upstream/router.ts';
 import { createMethodLabel, createUsage } from '../../../gateway/usage/usage.ts';
 import { type ApiKey, hashOf, keyIdOf } from '../../../shared/keys/api-key.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
-import { backendOf } from '../backend/of.ts';
+import { backendOf } from '../upstream/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 export const HOUR_MS = 3_600_000;

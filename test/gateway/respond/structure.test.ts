@@ -158,7 +158,7 @@ describe('a structure followed block by block', () => {
   test.each([
     ['a backslash outside strings', '\\'],
     ['what may not stand there', '!'],
-    ['the bracket that closes the value', ']]'],
+    ['brackets that may close the value', ']]'],
   ])('leaves a block with %s to whoever walks byte by byte', (_, odd) => {
     const text = Buffer.from(`[[${'1,'.repeat(150)}${odd}${'1,'.repeat(150)}`);
     const length = text.copy(kernelMemory);

@@ -8,7 +8,7 @@ import { createSend, planCall } from '../../../gateway/respond/planned-call.ts';
 import { createRespond } from '../../../gateway/respond/respond.ts';
 import { createRouter } from '../../../gateway/upstream/router.ts';
 import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
-import { backendOf, directBy } from '../backend/of.ts';
+import { backendOf, directBy } from '../upstream/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 const PLAN = { rps: 5, burst: 10, credits: 100, batchMax: 100, scans: 1 };
@@ -65,6 +65,7 @@ async function answered(
     charging,
     onCall: (method, outcome) => void calls.push(`${method}: ${outcome}`),
     onOutcome: (outcome) => void outcomes.push(outcome),
+    gather: (signal) => createVirtualClock().clock.sleep(1, signal),
     beat: (signal) => createVirtualClock().clock.sleep(1, signal),
   });
   const envelope = readEnvelope(Buffer.from(body), 100);

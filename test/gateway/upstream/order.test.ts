@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { type Backend, WELL } from '../../../gateway/upstream/backend.ts';
 import { inOrder } from '../../../gateway/upstream/selection.ts';
-import { ACCOUNT_ABC, backendOf } from '../backend/of.ts';
+import { ACCOUNT_ABC, backendOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 const three = () => [backendOf({ name: 'a' }), backendOf({ name: 'b' }), backendOf({ name: 'c' })] as const;

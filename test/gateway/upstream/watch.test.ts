@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { createWatch } from '../../../gateway/upstream/health.ts';
 import { startLiveNode } from '../../fakes/live-node.ts';
-import { backendOf } from '../backend/of.ts';
+import { backendOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 /** A backend that begins every answer and never goes on; `open` counts its connections. */

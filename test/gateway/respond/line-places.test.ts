@@ -89,7 +89,7 @@ test('batches of any calls end, however few places and permits they share, and a
           new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
         const answers = batches.map(async (plans) =>
           new Response(
-            await spliceBatch(plans.map(startOf), new AbortController(), () => undefined, never),
+            await spliceBatch(plans.map(startOf), new AbortController(), () => undefined, never, never),
           ).text(),
         );
         const ended = await Promise.race([Promise.all(answers), turns(TURNS_MAX).then(() => 'stuck')]);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { createRouter, type Route } from '../../../gateway/upstream/router.ts';
 import { LANES, PROFILES } from '../../../shared/config/profiles.ts';
-import { backendOf } from '../backend/of.ts';
+import { backendOf } from './of.ts';
 
 const namesOf = (route: Route) =>
   route.kind === 'forward' ? route.backends.map(({ config }) => config.name) : route.reason;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type Part, type Start, spliceBatch } from '../../../gateway/respond/batch.ts';
+import { type Beat, type Part, type Start, spliceBatch } from '../../../gateway/respond/batch.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { streamBodyOf } from '../stream-body.ts';
 
@@ -42,12 +42,14 @@ function gated(count: number) {
   return { starts, launched, begin: (i: number, part: Part) => slots[i]?.resolve(part) };
 }
 
-/** The batch's body, before its first beat. */
+const untilAborted: Beat = (signal) => createVirtualClock().clock.sleep(1, signal);
+
+/** The batch's body, while no time passes. */
 const batchOf = (
   starts: readonly Start[],
   abort: AbortController,
   onCut: (place: number) => void = () => undefined,
-) => spliceBatch(starts, abort, onCut, createVirtualClock().clock.sleep.bind(undefined, 1_000));
+) => spliceBatch(starts, abort, onCut, untilAborted, untilAborted);
 
 const read = async (body: ReturnType<typeof spliceBatch>) => new Response(await body).text();
 const settled = () => new Promise(setImmediate);
@@ -223,25 +225,84 @@ describe('a batch that is cut', () => {
   });
 });
 
-test('a batch that waits for an answer gives signs of life: what has come, and white space between its elements', async () => {
+describe('the answers of a batch', () => {
+  /** A batch of two, that is gathered until the test says so. */
+  function gathering() {
+    const { starts, begin } = gated(2);
+    const gather = Promise.withResolvers<void>();
+    const body = spliceBatch(
+      starts,
+      new AbortController(),
+      () => undefined,
+      () => gather.promise,
+      untilAborted,
+    );
+    return { begin, stop: gather.resolve, body };
+  }
+
+  test('are one body when they are small and come soon, so that it has a length', async () => {
+    const { begin, body } = gathering();
+    begin(1, bytes('1'));
+    begin(0, bytes('0'));
+    expect(Buffer.from((await body) as Uint8Array).toString()).toBe('[0,1]'); // a stream has no text
+  });
+
+  test('are told of as sent once, when all are', async () => {
+    const { begin, body } = gathering();
+    const sent: string[] = [];
+    const told = (text: string): Part => ({ ...bytes(text), onSent: () => void sent.push(text) }) as Part;
+    begin(0, told('0'));
+    await settled();
+    expect(sent).toEqual([]);
+    begin(1, told('1'));
+    await body;
+    expect(sent).toEqual(['0', '1']);
+  });
+
+  test('are passed on as they come when one of them is late', async () => {
+    const { begin, stop, body } = gathering();
+    begin(0, bytes('"first"'));
+    await settled();
+    stop();
+    const reader = ((await body) as ReadableStream<Uint8Array>).getReader(); // bytes have no reader
+    expect(Buffer.from((await reader.read()).value ?? []).toString()).toStartWith('["first"');
+    begin(1, bytes('"late"'));
+    let rest = '';
+    for (let read = await reader.read(); !read.done; read = await reader.read())
+      rest += Buffer.from(read.value).toString();
+    expect(rest).toEndWith('"late"]');
+  });
+
+  test.each<[string, Part]>([
+    ['large one', streamOf('"a"')],
+    ['quarter of a megabyte', bytes(JSON.stringify('a'.repeat(262_144)))],
+  ])('are a stream from the first %s on', async (_, part) => {
+    const { begin, body } = gathering();
+    begin(0, part);
+    begin(1, bytes('1'));
+    expect(await body).toBeInstanceOf(ReadableStream);
+    expect(JSON.parse(await read(body))).toHaveLength(2);
+  });
+});
+
+test('a batch that waits for an answer gives a sign of life, which is white space between its elements', async () => {
   const { starts, begin } = gated(2);
   const beats: PromiseWithResolvers<void>[] = [];
-  const beat = () => {
+  const beat: Beat = (signal) => {
     const next = Promise.withResolvers<void>();
     beats.push(next);
+    signal.addEventListener('abort', () => next.resolve(), { once: true });
     return next.promise;
   };
-  const body = spliceBatch(
-    starts,
-    new AbortController(),
-    () => undefined,
-    (signal) => {
-      const next = beat();
-      signal.addEventListener('abort', () => beats.at(-1)?.resolve(), { once: true });
-      return next;
-    },
+  const text = read(
+    spliceBatch(
+      starts,
+      new AbortController(),
+      () => undefined,
+      () => Promise.resolve(),
+      beat,
+    ),
   );
-  const text = read(body);
   await settled();
   for (let i = 0; i < 3; i++) {
     beats.at(-1)?.resolve();
@@ -250,6 +311,6 @@ test('a batch that waits for an answer gives signs of life: what has come, and w
   begin(0, bytes('{"id":0}'));
   begin(1, bytes('{"id":1}'));
   const whole = await text;
-  expect(whole).toBe('[  {"id":0},{"id":1}]');
+  expect(whole).toBe('[   {"id":0},{"id":1}]');
   expect(JSON.parse(whole)).toEqual([{ id: 0 }, { id: 1 }]);
 });

@@ -139,6 +139,13 @@ describe('a body that breaks off is cut, never complete', () => {
       'closed',
     ],
     [
+      'reset, with no end but that of the connection',
+      (exchange) => {
+        void exchange.send('HTTP/1.1 200 OK\r\n\r\nabc').then(() => setImmediate(() => exchange.reset()));
+      },
+      'closed',
+    ],
+    [
       'without its last chunk',
       (exchange) => {
         void exchange.send(`${CHUNKED}${chunk('abc')}`);
@@ -254,6 +261,30 @@ describe('connections', () => {
     const { gone } = await promise;
     await gone;
     expect(backend.open()).toBe(0);
+  });
+});
+
+test('a body whose rest comes with a reset while its reader is behind is whole or cut', async () => {
+  backend.script(async (exchange) => {
+    await inTurn(exchange, 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nabc');
+    await exchange.send('def');
+    exchange.reset();
+  });
+  const { body } = await replied();
+  let text = '';
+  const end = await body.pipe((piece) => {
+    text += piece.toString();
+    return Bun.sleep(20);
+  });
+  expect([`complete abcdef`, `cut ${text}`]).toContain(`${end.kind} ${text}`);
+});
+
+test('a reader that fails at the last piece fails nothing else', async () => {
+  backend.script((exchange) => inTurn(exchange, 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nabc', 'def'));
+  const { body } = await replied();
+  expect(await body.pipe(() => Promise.reject(new Error('it fails')))).toEqual({
+    kind: 'complete',
+    bytes: 6,
   });
 });
 

@@ -5,7 +5,7 @@ import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { createSend, planCall } from '../../../gateway/respond/planned-call.ts';
 import { createRespond } from '../../../gateway/respond/respond.ts';
 import { createRouter } from '../../../gateway/upstream/router.ts';
-import { backendOf, directBy } from '../backend/of.ts';
+import { backendOf, directBy } from '../upstream/of.ts';
 import { callerOf, LIMITED } from '../usage/started.ts';
 
 const BODY =
@@ -15,6 +15,9 @@ const whole = (text: string): Reply => ({
   bytes: new TextEncoder().encode(text),
   encoding: undefined,
 });
+
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 
 /** A batch whose block is let go once, because the call before it waits; what `again` says is the block's second reply. */
 async function withAgain(again: Reply) {
@@ -42,8 +45,8 @@ async function withAgain(again: Reply) {
     },
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),
     onOutcome: () => undefined,
-    beat: (signal) =>
-      new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),
+    gather: untilAborted,
+    beat: untilAborted,
   });
   const envelope = readEnvelope(Buffer.from(BODY), 10);
   if (envelope.kind !== 'batch') throw new Error(envelope.kind);

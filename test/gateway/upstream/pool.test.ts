@@ -5,7 +5,7 @@ import { createPool } from '../../../gateway/upstream/selection.ts';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
 import { failure } from '../../fakes/backend.ts';
 import { type LiveState, startLiveNode } from '../../fakes/live-node.ts';
-import { ACCOUNT_ABC, backendOf } from '../backend/of.ts';
+import { ACCOUNT_ABC, backendOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 type Node = Readonly<{ state?: Partial<LiveState>; config?: Partial<BackendConfig> }>;
