@@ -357,15 +357,15 @@ export function createBatch({ send, charging, onCall, gather, beat }: Parts): An
         onWait,
         sibling: { batch: admitted, place },
       };
-      return new Promise((resolve) =>
-        send(planned, plan, context, (reply) => {
-          const outcome = outcomeOf(reply);
-          if (isFirst || outcome !== 'answered') onCall(planned.label, outcome);
-          // One that was let go has been sent before.
-          if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(place);
-          resolve(partOf(reply, planned));
-        }),
-      );
+      const { promise, resolve } = Promise.withResolvers<Reply>();
+      send(planned, plan, context, resolve);
+      return promise.then((reply) => {
+        const outcome = outcomeOf(reply);
+        if (isFirst || outcome !== 'answered') onCall(planned.label, outcome);
+        // One that was let go has been sent before.
+        if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(place);
+        return partOf(reply, planned);
+      });
     };
 
     function partOf(reply: Reply, { call, route }: ForwardCall): Part {

@@ -49,25 +49,31 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
         ? new Response(null, { headers })
         : body.then((bytes) => new Response(bytes, { headers }));
     }
-    if (first.kind === 'forward') return new Promise((resolve) => forwarded(first, admitted, resolve));
+    if (first.kind === 'forward') return forwarded(first, admitted);
     onOutcome('answered');
     if (first.kind === 'notification') return new Response(null, { headers: fieldsOf(admitted) });
     admitted.usage.error(0);
     return whole(first.bytes, admitted, fieldsOf(admitted));
   };
 
-  function forwarded(planned: ForwardCall, admitted: Admitted, resolve: (response: Response) => void): void {
+  function forwarded(planned: ForwardCall, admitted: Admitted): Promise<Response> {
     const { request, plan } = admitted;
     const asLines = planned.route.name === 'getProgramAccounts' && wantsLines(request.headers);
     const acceptEncoding = asLines ? 'identity' : (request.headers.get('accept-encoding') ?? 'identity');
+    const { promise, resolve, reject } = Promise.withResolvers<Response>();
     send(planned, plan, contextOf(admitted, acceptEncoding), (reply) => {
-      const outcome = outcomeOf(reply);
-      onCall(planned.label, outcome);
-      onOutcome(outcome);
-      if (reply.kind !== 'whole' || asLines) return void rare(reply, asLines, admitted).then(resolve);
-      if (isMethodError(reply)) admitted.usage.error(0);
-      resolve(whole(reply.bytes, admitted, fieldsOf(admitted, reply.encoding)));
+      try {
+        const outcome = outcomeOf(reply);
+        onCall(planned.label, outcome);
+        onOutcome(outcome);
+        if (reply.kind !== 'whole' || asLines) return resolve(rare(reply, asLines, admitted));
+        if (isMethodError(reply)) admitted.usage.error(0);
+        resolve(whole(reply.bytes, admitted, fieldsOf(admitted, reply.encoding)));
+      } catch (error) {
+        reject(error); // it must not end in the socket's handler, and with it the process
+      }
     });
+    return promise;
   }
 
   /** Everything but a small answer as it is. */
