@@ -220,7 +220,7 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
   );
   const calls = new Counts().expose(
     'sluice_gateway_calls_total',
-    'Calls sent to backends, by method and outcome.',
+    'Calls that were sent to backends or answered from memory, by method and outcome.',
     ['method', 'outcome'],
     registers,
   );

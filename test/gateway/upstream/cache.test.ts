@@ -144,13 +144,13 @@ describe('a result that never changes', () => {
 
   test.each([
     ['{"blockTime":1,"meta":{"logs":["\\"slot\\":1,"],"slot":1},"slot":100,"transaction":{}}', 1],
-    ['{ "slot" : 100 }', 1],
+    ['{"slot":100}', 1],
+    ['{"slot":100,"meta":{"slot":101}}', 2],
     ['{"blockTime":1,"meta":{"slot":1},"slot":101,"transaction":{}}', 2],
-    ['{"meta":{"slot":1},"transaction":{"slot":1}}', 2],
+    ['{"meta":{"logs":["\\"slot\\":1,"]}}', 2],
     ['{"slot":"100"}', 2],
     ['{"slot":1e9}', 2],
-    ['[{"slot":1}]', 2],
-  ])('is a transaction by the slot of its own: %s', async (json, sent) => {
+  ])('is a transaction when all slots that it names are finalized: %s', async (json, sent) => {
     const world = startCache();
     world.reply = (id) => wholeOf(resultText(json, id));
     expect(await sentOfTwo(world, 'getTransaction', '["s"]')).toBe(sent);
@@ -275,6 +275,21 @@ describe('a stream', () => {
 });
 
 describe('the bound', () => {
+  test('drops nothing for a stream that is wanted once, and keeps one that is wanted again', async () => {
+    const world = startCache(4_194_304);
+    const text = `"${'z'.repeat(200_000)}"`;
+    world.reply = (id) => ({
+      kind: 'stream',
+      body: bodyOf(resultText(text, id), 65_536),
+      encoding: undefined,
+    });
+    for (let slot = 0; slot < 60; slot++) await world.ask('getBlock', `[${slot}]`);
+    await world.ask('getBlock', '[0]');
+    expect(world.sent).toBe(60);
+    for (let i = 0; i < 3; i++) await world.ask('getBlock', '[59]');
+    expect(world.sent).toBe(61);
+  });
+
   test('drops what was used longest ago', async () => {
     const world = startCache(20_000);
     world.reply = (id) => wholeOf(resultText(`"${'x'.repeat(700)}"`, id));
