@@ -13,7 +13,8 @@ import { type Health, healthOf, statusOf } from './health.ts';
 import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
 import { createJournal, type Journal } from './limits/journal.ts';
-import { type Limits, limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
+import { type Limits, limitsAlone, limitsShared } from './limits/limits.ts';
+import type { Sharing } from './limits/node-id.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { Hosts } from './replica/hosts.ts';
 import { createFailedKeys, createAuth } from './request/auth.ts';
@@ -22,10 +23,23 @@ import { createRespond } from './respond/respond.ts';
 import { createDirect } from './upstream/direct.ts';
 import { withPoolAnswers, withStatusRule } from './respond/rules.ts';
 import { Backend, TURN_SECONDS } from './upstream/backend.ts';
-import { createAttempt, createForward, type ForwardEvents, type OnCut } from './upstream/forward.ts';
+import { Cache, withCache } from './upstream/cache.ts';
+import {
+  createAttempt,
+  createForward,
+  type Forward,
+  type ForwardEvents,
+  type OnCut,
+} from './upstream/forward.ts';
 import { createHttpClient, type HttpClient } from './upstream/http-client.ts';
 import { createRouter } from './upstream/router.ts';
-import { createPool, createRetryBudget, type Gap, type PoolOptions } from './upstream/selection.ts';
+import {
+  createPool,
+  createRetryBudget,
+  type Gap,
+  type Pool,
+  type PoolOptions,
+} from './upstream/selection.ts';
 import { createMethodLabel, createUsage, type UsageEvents } from './usage/usage.ts';
 
 type Deps = Readonly<{
@@ -62,6 +76,8 @@ export type Gateway = Readonly<{
   close(): Promise<void>;
 }>;
 
+/** A batch whose small answers have not all come by then is sent as they come. */
+const GATHER_MS = 50;
 /** A batch that waits for an answer says so this often; the listener's shortest idle limit is twice as long. */
 const BEAT_MS = 4_000;
 
@@ -83,7 +99,6 @@ export function createGateway(deps: Deps): Gateway {
   );
   const metrics = createMetrics(backends);
   let accountsRevision = 0;
-  let lookedAtMs = -Infinity;
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
   const keys = hosts?.accounts.keys ?? createIdentify(accounts, clock);
@@ -93,7 +108,6 @@ export function createGateway(deps: Deps): Gateway {
   const journal = createJournal(ledger, node, setImmediate, usage.alongside);
   const revision = () => hosts?.accounts.revision() ?? accountsRevision;
   const limits = limitsOf(deps, journal, revision);
-  const { charging, permits } = limits;
   if (limits.link !== undefined) metrics.showStore(limits.link);
   const pool = createPool({ backends, clock, lagSlotsMax, historyGap, ...poolEventsFor(metrics, log) });
   const { onCut, ...events } = eventsFor(metrics, log, clock);
@@ -101,12 +115,14 @@ export function createGateway(deps: Deps): Gateway {
   const budget = createRetryBudget();
   const forward = createForward({ clock, idleMs, attempt, pool, budget, random, ...events });
   const direct = createDirect({ clock, idleMs, pool, budget, forward, onBegun: events.onBegun });
-  const byRule = withPoolAnswers(withStatusRule(withHistory(forward, clock)), pool);
+  const fromMemory = cached(withHistory(forward, clock), pool, config.gateway.cacheBytes, metrics);
+  const byRule = withPoolAnswers(withStatusRule(fromMemory), pool);
   const respond = createRespond({
-    send: createSend(direct, byRule, permits),
-    charging,
+    send: createSend(direct, byRule, limits.permits),
+    charging: limits.charging,
     onCall: metrics.call,
     onOutcome: metrics.outcome,
+    gather: (signal) => clock.sleep(GATHER_MS, signal),
     beat: (signal) => clock.sleep(BEAT_MS, signal),
   });
   const auth = createAuth(keys, createFailedKeys(clock));
@@ -116,24 +132,19 @@ export function createGateway(deps: Deps): Gateway {
     terms: () => hosts?.accounts.terms() ?? terms,
     identify: auth.identify,
     routeOf,
-    charging,
-    permits,
+    charging: limits.charging,
+    permits: limits.permits,
     respond,
     usage,
     onOutcome: metrics.outcome,
   });
 
   async function watchBackends(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      const waitMs = lookedAtMs + probeMs - clock.monotonic();
-      if (waitMs > 0) await clock.sleep(waitMs, signal);
-      await probeAll(signal);
+    for (let probedAtMs = clock.monotonic(); !signal.aborted;) {
+      await clock.sleep(Math.max(0, probedAtMs + probeMs - clock.monotonic()), signal);
+      probedAtMs = clock.monotonic();
+      await pool.look(signal);
     }
-  }
-
-  function probeAll(signal: AbortSignal): Promise<void> {
-    lookedAtMs = clock.monotonic();
-    return pool.look(signal);
   }
 
   async function runMaintenance(reload: () => void, signal: AbortSignal): Promise<void> {
@@ -176,10 +187,10 @@ export function createGateway(deps: Deps): Gateway {
 
   return {
     answer,
-    health: () => healthOf(backends, journal, clock, hosts?.accounts.choice()),
+    health: () => healthOf(backends, journal, clock, hosts?.accounts.source()),
     metrics,
     status: () => statusOf(backends, clock),
-    probeAll,
+    probeAll: pool.look,
     setTerms: (changed) => void (terms = changed),
     runMaintenance,
     flush,
@@ -205,6 +216,13 @@ function limitsOf(
     else log.info('the store of shared limits answers again');
   };
   return limitsShared({ sharing, journal, ledger, clock, revision, onStoreOut });
+}
+
+function cached(forward: Forward, pool: Pool, cacheBytes: number, metrics: Metrics): Forward {
+  if (cacheBytes === 0) return forward;
+  const cache = new Cache(cacheBytes);
+  metrics.showCache(cache);
+  return withCache(forward, cache, pool);
 }
 
 /** Counts what happens on the way to backends. Logs one line a penalty, not one a call: a dead backend under load must not fill the disk. */

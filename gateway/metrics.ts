@@ -3,9 +3,10 @@ import { urlOf } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
 import { listenComplaint } from '../shared/listen-complaint.ts';
-import type { Pump } from './lease/pump.ts';
+import type { StoreLink } from './limits/lease-sync.ts';
 import type { MethodClass } from './methods/table.ts';
 import { type Backend, COMMITMENTS } from './upstream/backend.ts';
+import type { Cache } from './upstream/cache.ts';
 import type { Failure } from './upstream/failure.ts';
 import { type MetricJson, metricsFrom } from './workers.ts';
 
@@ -50,9 +51,6 @@ function gaugeBackends(registry: Registry, backends: readonly Backend[]): void {
   });
 }
 
-/** What can be seen of the link between a process and the store that it shares limits by. */
-export type StoreLink = Pick<Pump, 'isOut' | 'counts'>;
-
 /** Adds what the registry shows of the store of shared limits. Of several processes, it is out when one of them finds it so. */
 function gaugeStore(registry: Registry, link: StoreLink): void {
   const registers = [registry];
@@ -88,6 +86,31 @@ function gaugeStore(registry: Registry, link: StoreLink): void {
   });
 }
 
+/** Adds what the registry shows of the answers that are kept in memory. */
+function gaugeCache(registry: Registry, cache: Pick<Cache, 'counts'>): void {
+  const registers = [registry];
+  new Gauge({
+    name: 'sluice_gateway_cache_bytes',
+    help: 'Memory of answers that never change.',
+    registers,
+    collect() {
+      this.set(cache.counts().bytes);
+    },
+  });
+  new Counter({
+    name: 'sluice_gateway_cache_reads_total',
+    help: 'Calls whose answer may be kept, by outcome: hit when it was, else miss.',
+    labelNames: ['outcome'],
+    registers,
+    collect() {
+      const { hits, misses } = cache.counts();
+      this.reset();
+      this.inc({ outcome: 'hit' }, hits);
+      this.inc({ outcome: 'miss' }, misses);
+    },
+  });
+}
+
 /** What the gateway counts. Labels are the unions' own kinds and the methods of the table, so their number is bounded. */
 export type Metrics = Readonly<{
   outcome(kind: string): void;
@@ -98,6 +121,8 @@ export type Metrics = Readonly<{
   firstByte(kind: MethodClass, seconds: number): void;
   /** Shows the store of shared limits too. */
   showStore(link: StoreLink): void;
+  /** Shows the kept answers too. */
+  showCache(cache: Pick<Cache, 'counts'>): void;
   /** The values of this process, for a supervisor that adds up those of several. */
   values(): Promise<readonly MetricJson[]>;
   text(): Promise<string>;
@@ -156,28 +181,33 @@ class FirstByteTimes extends Histogram<'class'> {
     times.buckets[i] = (times.buckets[i] ?? 0) + 1;
   }
 
-  /** Gives what prom-client's own histogram gives: buckets that hold all below them, the sum and the count. */
-  override async get(): ReturnType<Histogram<'class'>['get']> {
-    const { values: _, ...shape } = await super.get();
+  /**
+   * What prom-client's own histogram gives its registry for the text, and its `get` for the values: buckets that hold
+   * all below them, the sum and the count.
+   */
+  getForPromString() {
     const values = [...this.#times].flatMap(([kind, { sum, buckets }]) => {
+      const sharedLabels = { class: kind };
       let count = 0;
       const cumulative = [...buckets].map((inBucket, i) => {
         count += inBucket;
-        const labels = { le: BOUNDS[i] ?? '+Inf', class: kind };
-        return { labels, value: count, metricName: `${FIRST_BYTE}_bucket` };
+        const labels = { le: BOUNDS[i] ?? '+Inf' };
+        return { labels, sharedLabels, value: count, metricName: `${FIRST_BYTE.name}_bucket` };
       });
-      const own = { labels: { class: kind } };
       return [
         ...cumulative,
-        { ...own, value: sum, metricName: `${FIRST_BYTE}_sum` },
-        { ...own, value: count, metricName: `${FIRST_BYTE}_count` },
+        { labels: {}, sharedLabels, value: sum, metricName: `${FIRST_BYTE.name}_sum` },
+        { labels: {}, sharedLabels, value: count, metricName: `${FIRST_BYTE.name}_count` },
       ];
     });
-    return { ...shape, values };
+    return Promise.resolve({ ...FIRST_BYTE, type: 'histogram', aggregator: 'sum', values });
   }
 }
 
-const FIRST_BYTE = 'sluice_gateway_first_byte_seconds';
+const FIRST_BYTE = {
+  name: 'sluice_gateway_first_byte_seconds',
+  help: 'Time from a call being let in to its backend beginning an answer, by class of method.',
+};
 
 export function createMetrics(backends: readonly Backend[]): Metrics {
   const registry = new Registry();
@@ -207,8 +237,7 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
     registers,
   });
   const firstByte = new FirstByteTimes({
-    name: FIRST_BYTE,
-    help: 'Time from a call being let in to its backend beginning an answer, by class of method.',
+    ...FIRST_BYTE,
     labelNames: ['class'],
     buckets: BOUNDS,
     registers,
@@ -236,6 +265,7 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
     retry: (made) => retries.inc({ outcome: made ? 'made' : 'refused' }),
     firstByte: (kind, seconds) => firstByte.add(kind, seconds),
     showStore: (link) => gaugeStore(registry, link),
+    showCache: (cache) => gaugeCache(registry, cache),
     values: async () => metricsFrom(await registry.getMetricsAsJSON()),
     text: () => registry.metrics(),
     contentType: registry.contentType,

@@ -12,6 +12,8 @@ export type Method = Readonly<{
   direct: boolean;
   /** Identical calls that are under way at the same moment may have one answer: reads that are no caller's own. */
   shared?: boolean;
+  /** Where the slot stands whose finality makes a result one that never changes; `fixed`: it is the chain's own. */
+  immutable?: 'slot-in-params' | 'slot-in-result' | 'fixed' | undefined;
   /** The method that it is another name of, and is priced as. */
   like?: string;
 }>;
@@ -32,12 +34,19 @@ const SHARED = new Set<string>([
   'getSlot',
   'getLatestBlockhash',
   'getVersion',
-  'getGenesisHash',
-  'getEpochSchedule',
   'getInflationGovernor',
   'getInflationRate',
   'getMinimumBalanceForRentExemption',
   'getStakeMinimumDelegation',
+]);
+
+/** Methods whose results may be kept (`upstream/cache.ts`). */
+const IMMUTABLE = new Map<string, Method['immutable']>([
+  ['getBlock', 'slot-in-params'],
+  ['getBlockTime', 'slot-in-params'],
+  ['getTransaction', 'slot-in-result'],
+  ['getGenesisHash', 'fixed'],
+  ['getEpochSchedule', 'fixed'],
 ]);
 
 const ASSET_METHODS = [
@@ -153,14 +162,15 @@ export function isSubscription(method: string): boolean {
 }
 
 function isDirect(lane: Lane, name: string): boolean {
-  return (lane === 'state' || lane === 'assets') && !RULED.has(name);
+  return (lane === 'state' || lane === 'assets') && !RULED.has(name) && !IMMUTABLE.has(name);
 }
 
 function rows(lane: Lane, kind: MethodClass, names: readonly string[]): [string, Method][] {
-  return names.map((name) => [
-    name,
-    { lane, class: kind, declared: false, direct: isDirect(lane, name), shared: SHARED.has(name) },
-  ]);
+  return names.map((name) => {
+    const direct = isDirect(lane, name);
+    const [shared, immutable] = [SHARED.has(name), IMMUTABLE.get(name)];
+    return [name, { lane, class: kind, declared: false, direct, shared, immutable }];
+  });
 }
 
 /** The name in snake case that the asset server knew the method by first, and still does (das_api `builder.rs`). */

@@ -5,7 +5,7 @@ import type { Call } from '../request/envelope.ts';
 import { type Backend, permitAt, placeAt, type Sibling, type Stay } from './backend.ts';
 import { type CourseDeps, createCourse, deadlineMsOf } from './failover.ts';
 import type { Failure } from './failure.ts';
-import type { HttpReply, NoReply } from './http-connection.ts';
+import type { HttpReply } from './http-connection.ts';
 import { NO_BIGTABLE } from './probe.ts';
 import { type Begun, judge, type StreamBody, type StreamEnd } from './response-reader.ts';
 import type { Route } from './router.ts';
@@ -40,7 +40,7 @@ type Attempt = (
 ) => Promise<Begun | Failure>;
 
 /** An attempt that was made before, by the straight way (`direct.ts`). */
-export type FirstAttempt = Stay & Readonly<{ startedMs: number; outcome: HttpReply | NoReply | Begun }>;
+type FirstAttempt = Stay & Readonly<{ startedMs: number; outcome: HttpReply | Begun | Failure }>;
 
 /** Told of a stream that broke off after the first byte, and not because its caller left. */
 export type OnCut = (backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>) => void;
@@ -80,7 +80,7 @@ export function createAttempt({ clock, idleMs, onCut }: Deps): Attempt {
 }
 
 /** The body, cancelled when `signal` aborts; `onEnd` is called once, however it ends. */
-function watched(body: StreamBody, signal: AbortSignal, onEnd: (end: StreamEnd) => void): StreamBody {
+export function watched(body: StreamBody, signal: AbortSignal, onEnd: (end: StreamEnd) => void): StreamBody {
   let piped = false;
   let over = false;
   const finish = (end: StreamEnd) => {

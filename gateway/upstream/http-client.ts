@@ -44,7 +44,7 @@ async function connect(
     opened?.terminate();
   };
   const ready = (socket: Bun.Socket<Data>) => {
-    socket.data.connection = new Connection(socket, events, clock);
+    socket.data.connection = new Connection(socket, tls, events, clock);
     resolve({ kind: 'connected', connection: socket.data.connection });
   };
   Bun.connect<Data>({

@@ -190,7 +190,19 @@ export type Pool = Readonly<{
   floor(): number | undefined;
   /** Whether one that serves accounts is well. */
   isHealthy(): boolean;
+  finality(): Finality;
 }>;
+
+/** What is known of the chain's past. */
+type Finality = Readonly<{
+  /** The lowest slot that the live nodes which take part have finalized; 0: not all of them have told. */
+  slot: number;
+  /** How often another chain has shown itself, so that what was finalized before may not be on this one. */
+  resets: number;
+}>;
+
+/** Nodes that come and go, and addresses with several nodes behind them, let the slot fall by less. */
+const FALL_SLOTS_MAX = 64;
 
 export type PoolOptions = WatchOptions &
   Readonly<{
@@ -204,12 +216,32 @@ export function createPool({ backends, clock, historyGap, onGap, ...options }: P
   const seen = createSeen(clock);
   const watch = createWatch({ backends, clock, ...options });
   let hasGap = false;
+  let resets = 0;
+  let chain = { genesis: '', slot: 0, strangers: 0 };
 
   async function look(signal: AbortSignal): Promise<void> {
     await watch.look(signal);
+    followChain();
     const gap = historyGap(backends);
     if ((gap !== undefined) !== hasGap) onGap(gap);
     hasGap = gap !== undefined;
+  }
+
+  function followChain(): void {
+    const genesis =
+      backends.map((backend) => watch.extentOf(backend)?.genesis).find(isKnown) ?? chain.genesis;
+    const slot = finalizedSlot();
+    const strangers = backends.filter((backend) => !isOfThisChain(backend)).length;
+    const isOther = chain.genesis !== '' && genesis !== chain.genesis;
+    const isReset =
+      isOther || strangers > chain.strangers || (slot > 0 && slot + FALL_SLOTS_MAX < chain.slot);
+    if (isReset) resets++;
+    chain = { genesis, slot: isReset ? slot : Math.max(slot, chain.slot), strangers };
+  }
+
+  function finalizedSlot(): number {
+    const live = backends.filter(({ config, standing }) => isLiveNode(config) && standing.out === undefined);
+    return live.length === 0 ? 0 : Math.min(...live.map(({ view }) => view.tip.finalized));
   }
 
   function floor(): number | undefined {
@@ -253,7 +285,12 @@ export function createPool({ backends, clock, historyGap, onGap, ...options }: P
     floor,
     isHealthy: () =>
       backends.some(({ config, standing }) => isLiveNode(config) && standing.out === undefined),
+    finality: () => ({ slot: finalizedSlot(), resets }),
   };
+}
+
+function isKnown(genesis: string | undefined): genesis is string {
+  return genesis !== undefined;
 }
 
 /** Nobody is answered from another chain, and least of all sent to it, however bad the others are. */

@@ -32,6 +32,8 @@ export type GatewayConfig = Readonly<{
   probeMs: number;
   /** Slots behind the others at which a backend is left out. */
   lagSlotsMax: number;
+  /** Memory for answers that never change, in each process; 0: none is kept. */
+  cacheBytes: number;
   tls: Readonly<{ certPath: string; keyPath: string }> | undefined;
 }>;
 
@@ -155,6 +157,7 @@ function gatewayFrom(table: Table): GatewayConfig {
     bodyBytesMax: table.takeOr('max_body_bytes', integer(1_024, 134_217_728, '1_048_576'), 1_048_576),
     probeMs: 1_000 * table.takeOr('probe_seconds', integer(1, 60, '2'), 2),
     lagSlotsMax: table.takeOr('max_lag_slots', integer(2, 10_000, '16'), 16),
+    cacheBytes: table.takeOr('cache_bytes', integer(0, 17_179_869_184, '67_108_864'), 67_108_864),
     tls,
   };
   table.close();

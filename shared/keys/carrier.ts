@@ -23,6 +23,9 @@ export function carriedKey(headers: Headers, url: string): Carried {
     const text = url.slice(query + QUERY.length);
     if (PLAIN.test(text)) return { kind: 'text', text };
   }
+  if (token !== null && authorization === null && query === -1 && PLAIN.test(token)) {
+    return { kind: 'text', text: token };
+  }
   let found: string | undefined;
   let conflict = false;
   const note = (text: string | undefined) => {

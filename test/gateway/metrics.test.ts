@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { AggregatorRegistry, Histogram, Registry } from 'prom-client';
 import { createMetrics } from '../../gateway/metrics.ts';
+import { permitAt } from '../../gateway/upstream/backend.ts';
+import { metricsFrom } from '../../gateway/workers.ts';
 import { startBackend } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
-import { backendOf } from './backend/of.ts';
+import { backendOf } from './upstream/of.ts';
 
 /** The value of a sample by its full name and labels; `undefined` when it is not there. */
 const valueOf = (text: string, sample: string) =>
@@ -65,11 +69,70 @@ describe('the metrics text', () => {
   test('follows what is waiting down again', async () => {
     const backend = backendOf({ name: 'a' });
     const metrics = createMetrics([backend]);
-    const leave = backend.enter();
+    const { leave } = permitAt(backend);
     expect(valueOf(await metrics.text(), 'sluice_gateway_backend_calls_in_flight{backend="a"}')).toBe('1');
     leave();
     leave();
     expect(valueOf(await metrics.text(), 'sluice_gateway_backend_calls_in_flight{backend="a"}')).toBe('0');
+  });
+
+  test('of the first byte is what a histogram of prom-client gives, in the text and in the values', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(
+          fc.tuple(
+            fc.constantFrom('light', 'scan', 'history'),
+            fc.oneof(fc.double({ min: 0, max: 200, noNaN: true }), fc.constantFrom(0.001, 0.25, 120, 121)),
+          ),
+        ),
+        async (times) => {
+          const metrics = createMetrics([]);
+          const registry = new Registry();
+          const name = 'sluice_gateway_first_byte_seconds';
+          const shape = {
+            name,
+            help: 'Time from a call being let in to its backend beginning an answer, by class of method.',
+            labelNames: ['class'],
+            buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
+          };
+          const wanted = new Histogram({ ...shape, registers: [registry] });
+          for (const [kind, seconds] of times) {
+            metrics.firstByte(kind, seconds);
+            wanted.observe({ class: kind }, seconds);
+          }
+          const text = (await metrics.text()).split('\n').filter((line) => line.includes(name));
+          expect(text).toEqual((await registry.metrics()).trim().split('\n'));
+          const values = metricsFrom(await registry.getMetricsAsJSON());
+          const found = (await metrics.values()).find((metric) => metric.name === name);
+          expect(found).toEqual(
+            JSON.parse(JSON.stringify(values[0], (key, value) => (key === 'exemplar' ? undefined : value))),
+          );
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+
+  test('of several processes add up to what one would have counted', async () => {
+    const [a, b, one] = [createMetrics([]), createMetrics([]), createMetrics([])];
+    for (const [of, kind, seconds] of [
+      [a, 'light', 0.003],
+      [b, 'light', 0.004],
+      [b, 'scan', 130],
+    ] as const) {
+      for (const metrics of [of, one]) {
+        metrics.firstByte(kind, seconds);
+        metrics.call('getSlot', 'answered');
+        metrics.outcome('answered');
+      }
+    }
+    const sum = AggregatorRegistry.aggregate([await a.values(), await b.values()].map((each) => [...each]));
+    const counted = (text: string) =>
+      text.split('\n').filter((line) => /^sluice_gateway_(requests|calls|first_byte)/.test(line));
+    expect(counted(await sum.metrics())).toEqual(counted(await one.text()));
+    expect(counted(await one.text())).toContain(
+      'sluice_gateway_calls_total{method="getSlot",outcome="answered"} 3',
+    );
   });
 
   test('of two gateways in one process are two', async () => {

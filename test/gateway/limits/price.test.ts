@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { priceOf } from '../../../gateway/limits/price.ts';
+import { priceOf } from '../../../gateway/limits/charge.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
-import { type Work, workFor } from '../../../gateway/respond/respond.ts';
+import { type PlannedCall, planCall } from '../../../gateway/respond/planned-call.ts';
 import { createRouter } from '../../../gateway/upstream/router.ts';
-import { backendOf } from '../backend/of.ts';
+import { backendOf } from '../upstream/of.ts';
 
 const PRICES = {
   default: 3,
@@ -16,11 +16,11 @@ const PRICES = {
 
 const routeOf = createRouter([backendOf()]);
 
-/** The work of a batch of these elements, on a backend without the assets lane. */
-function works(...texts: string[]): readonly Work[] {
-  const envelope = readEnvelope(new TextEncoder().encode(`[${texts.join()}]`), 100);
+/** The calls of a batch of these elements, planned for a backend without the assets lane. */
+function planned(...texts: string[]): readonly PlannedCall[] {
+  const envelope = readEnvelope(Buffer.from(`[${texts.join()}]`), 100);
   if (envelope.kind !== 'batch') throw new Error(JSON.stringify(envelope));
-  return envelope.elements.map((element) => workFor(element, routeOf, PRICES));
+  return envelope.elements.map((element) => planCall(element, routeOf, PRICES));
 }
 
 const call = (method: string, id = '"id":1,') => `{"jsonrpc":"2.0",${id}"method":"${method}"}`;
@@ -40,12 +40,12 @@ describe('the price of a call (DESIGN 3.3)', () => {
     ['an invalid element', '{"jsonrpc":"2.0","id":-1,"method":"getProgramAccounts"}', 0],
     ['a scalar', '1', 0],
   ])('%s', (_, text, credits) => {
-    expect(priceOf(works(text))).toEqual({ calls: 1, credits });
+    expect(priceOf(planned(text))).toEqual({ calls: 1, credits });
   });
 });
 
 test('a batch asks for one of the rate per element, and the sum of the credits of its calls', () => {
-  const batch = works(
+  const batch = planned(
     call('getProgramAccounts'),
     call('getSlot'),
     call('getSlot'),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { type Element, scanElement } from '../../../gateway/request/envelope.ts';
 
-const bytesOf = (text: string) => new TextEncoder().encode(text);
+const bytesOf = (text: string) => Buffer.from(text);
 const textOf = (bytes: Uint8Array | undefined) =>
   bytes === undefined ? undefined : new TextDecoder().decode(bytes);
 

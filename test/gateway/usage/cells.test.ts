@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { type Cell, createCells } from '../../../gateway/usage/cells.ts';
-import { callOf, callerOf, CALLER, rowOf, startUsage } from './started.ts';
+import { callerOf, CALLER, rowOf, startUsage } from './started.ts';
 
 /** What the flush does to cells, without a ledger. */
 function written(cells: ReturnType<typeof createCells>, ...some: readonly Cell[]) {
@@ -80,9 +80,9 @@ test('when the ledger takes no writes for very long, memory is bounded and what 
 test('a stream that outlives its cell in memory is counted to the byte', async () => {
   using usage = startUsage();
   const begin = () => {
-    const tally = usage.usage.tally(CALLER, [callOf('getBlock')], [{ credits: 1 }]);
-    tally.admit();
-    return tally;
+    const counted = usage.usage.begin(CALLER, [{ label: 'getBlock', credits: 1 }]);
+    counted.admit();
+    return counted;
   };
   const over = new AbortController();
   const tending = usage.usage.tend(over.signal);

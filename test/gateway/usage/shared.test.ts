@@ -1,57 +1,47 @@
 import { expect, test } from 'bun:test';
-import type { Account } from '../../../gateway/lease/account.ts';
-import type { Leases } from '../../../gateway/lease/leases.ts';
-import type { Pump } from '../../../gateway/lease/pump.ts';
-import { createSharedCharging } from '../../../gateway/lease/shared-charging.ts';
-import type { Price } from '../../../gateway/limits/price.ts';
-import { CALLER, callOf, LIMITED, rowOf, startUsage } from './started.ts';
+import { type Account, type Accounts, createSharedCharging } from '../../../gateway/limits/accounts.ts';
+import type { Price } from '../../../gateway/limits/charge.ts';
+import { CALLER, LIMITED, rowOf, startUsage } from './started.ts';
 
 /** Charges of an account that many processes charge, whose leases always suffice. */
 function startShared() {
   const usage = startUsage();
   const { journal, clock } = usage;
   const spending = () => journal.spendingOf(CALLER.accountId);
-  const leases: Pick<Leases, 'accountOf' | 'offer' | 'decide' | 'giveBack' | 'isPressed'> = {
+  const accounts: Pick<Accounts, 'accountOf' | 'offer' | 'decide' | 'giveBack' | 'isOverdrawn'> = {
     accountOf: () => ({ id: CALLER.accountId, rate: { spent: 0, granted: 0 } }) as Account, // nothing else of it is looked at
     offer: () => undefined,
-    isPressed: () => false,
+    isOverdrawn: () => false,
     decide(_account, { credits }) {
       spending().charged += credits;
-      return {
-        kind: 'taken',
-        charge: { kind: 'charged', rate: { plan: LIMITED, tokens: 1 }, creditsLeft: 9 },
-      };
+      return { kind: 'charged', rate: { plan: LIMITED, tokens: 1 }, creditsLeft: 9 };
     },
     giveBack: (_account, { credits }) => void (spending().refunded += credits),
   };
-  const charging = createSharedCharging({
-    leases: leases as Leases, // what it calls when leases suffice
-    pump: { kick: () => undefined, isOut: () => false } as Pump, // likewise
-    journal,
-    clock,
-  });
+  const sync = { flushSoon: () => undefined, isOut: () => false };
+  const charging = createSharedCharging(accounts as Accounts, sync, journal, clock); // what is called when leases suffice
   return {
     ...usage,
     charging,
     charge() {
-      const tally = usage.usage.tally(CALLER, [callOf('getSlot')], [{ credits: 3 }]);
-      const price: Price = { calls: 1, credits: 3, bill: tally };
+      const counted = usage.usage.begin(CALLER, [{ label: 'getSlot', credits: 3 }]);
+      const price: Price = { calls: 1, credits: 3, bill: counted };
       const charge = charging.charge(CALLER, LIMITED, price);
       usage.endTurn();
-      return { tally, charge };
+      return { counted, charge };
     },
   };
 }
 
 test('charges from leases are counted with the journal, and once', async () => {
   using usage = startShared();
-  const { tally, charge } = usage.charge();
+  const { counted, charge } = usage.charge();
   expect([(await charge).kind, usage.spent()]).toEqual(['charged', 3]);
-  tally.admit();
+  counted.admit();
   usage.usage.flush();
   expect(usage.rows()).toEqual([rowOf('getSlot', { calls: 1, credits: 3, charged: 3 })]);
   usage.charging.refund(CALLER, LIMITED, { calls: 0, credits: 3 });
-  tally.refund(0);
+  counted.refund(0);
   usage.endTurn();
   expect(usage.spent()).toBe(0);
   expect(usage.rows()).toEqual([

@@ -2,20 +2,20 @@ import { describe, expect, test } from 'bun:test';
 import { CALLER, callOf, callerOf, HOUR_MS, LIMITED, rowOf, startUsage, UNLIMITED } from './started.ts';
 
 const admitted = (usage: ReturnType<typeof startUsage>, ...methods: string[]) => {
-  const { tally } = usage.charge(UNLIMITED, ...methods);
-  tally.admit();
-  return tally;
+  const { counted } = usage.charge(UNLIMITED, ...methods);
+  counted.admit();
+  return counted;
 };
 
 describe('a request', () => {
   test('on a plan without a credit limit is counted by method: calls, credits, errors, bytes, refunds', () => {
     using usage = startUsage();
-    const tally = admitted(usage, 'getSlot', 'getBlock', 'getSlot');
-    tally.bytes(0, 10);
-    tally.bytes(2, 7);
-    tally.bytes(2, 7);
-    tally.error(1);
-    tally.refund(1);
+    const counted = admitted(usage, 'getSlot', 'getBlock', 'getSlot');
+    counted.bytes(0, 10);
+    counted.bytes(2, 7);
+    counted.bytes(2, 7);
+    counted.error(1);
+    counted.refund(1);
     usage.usage.flush();
     expect(usage.rows()).toEqual([
       rowOf('getBlock', { calls: 1, credits: 1, refunded: 1, errors: 1 }),
@@ -25,10 +25,10 @@ describe('a request', () => {
 
   test('is counted in the hour in which it came, also what is known of it later', () => {
     using usage = startUsage();
-    const tally = admitted(usage, 'getBlock');
+    const counted = admitted(usage, 'getBlock');
     usage.usage.flush();
     usage.advance(HOUR_MS);
-    tally.bytes(0, 5);
+    counted.bytes(0, 5);
     admitted(usage, 'getBlock');
     usage.usage.flush();
     expect(usage.rows(500_000)).toEqual([rowOf('getBlock', { calls: 1, credits: 1, bytes_out: 5 })]);
@@ -51,9 +51,9 @@ describe('a request', () => {
     using usage = first.again();
     answerOne(usage);
     function answerOne(started: ReturnType<typeof startUsage>) {
-      const tally = admitted(started, 'getBlock', 'getSlot');
+      const counted = admitted(started, 'getBlock', 'getSlot');
       started.advance(ms);
-      tally.answered(0);
+      counted.answered(0);
       started.usage.flush();
     }
     const columns = ['within_10ms', 'within_50ms', 'within_250ms', 'within_1s', 'slower'];
@@ -68,7 +68,10 @@ describe('a request', () => {
     using usage = startUsage();
     admitted(usage, 'getNothing', '__proto__', 'x'.repeat(99));
     usage.usage
-      .tally(CALLER, [{ kind: 'notification' }, { kind: 'invalid', id: new Uint8Array(), reason: '' }], [])
+      .begin(CALLER, [
+        { label: '-', credits: 0 },
+        { label: '-', credits: 0 },
+      ])
       .admit();
     // In the table, and served by no backend: its name is known.
     admitted(usage, 'getPriorityFeeEstimate');
@@ -82,9 +85,9 @@ describe('a request', () => {
 
   test('that fails in two ways is one error', () => {
     using usage = startUsage();
-    const tally = admitted(usage, 'getBlock');
-    tally.error(0);
-    tally.error(0);
+    const counted = admitted(usage, 'getBlock');
+    counted.error(0);
+    counted.error(0);
     usage.usage.flush();
     expect(usage.rows()[0]?.errors).toBe(1);
   });
@@ -123,10 +126,10 @@ describe('on a plan with a credit limit', () => {
 
   test('they are counted once, whether the charge was awaited or not', async () => {
     using usage = startUsage();
-    const { tally, charge } = usage.charge(LIMITED, 'getSlot');
+    const { counted, charge } = usage.charge(LIMITED, 'getSlot');
     usage.endTurn();
     await charge;
-    tally.admit();
+    counted.admit();
     usage.usage.flush();
     expect(usage.rows()).toEqual([rowOf('getSlot', { calls: 1, credits: 1, charged: 1 })]);
   });
@@ -152,11 +155,11 @@ describe('on a plan with a credit limit', () => {
 
   test('a refund is written with the refund of the journal', async () => {
     using usage = startUsage();
-    const { tally, charge } = usage.charge(LIMITED, 'getSlot');
+    const { counted, charge } = usage.charge(LIMITED, 'getSlot');
     usage.endTurn();
     await charge;
     usage.charging.refund(CALLER, LIMITED, { calls: 0, credits: 1 });
-    tally.refund(0);
+    counted.refund(0);
     usage.usage.flush();
     expect(usage.rows()).toEqual([rowOf('getSlot', { calls: 1, credits: 1, charged: 1 })]);
     usage.endTurn();
@@ -167,10 +170,10 @@ describe('on a plan with a credit limit', () => {
 describe('written cells', () => {
   test('are absolute: written once more they are the same', () => {
     using usage = startUsage();
-    const tally = admitted(usage, 'getSlot');
+    const counted = admitted(usage, 'getSlot');
     usage.usage.flush();
     const before = usage.rows();
-    tally.bytes(0, 0);
+    counted.bytes(0, 0);
     usage.usage.flush();
     usage.usage.flush();
     expect(usage.rows()).toEqual(before);
@@ -220,7 +223,7 @@ describe('written cells', () => {
     const over = new AbortController();
     const tending = usage.usage.tend(over.signal);
     for (let account = 1; account <= 1_200; account++)
-      usage.usage.tally(callerOf(account), [callOf('getSlot')], [{ credits: 1 }]).admit();
+      usage.usage.begin(callerOf(account), [{ label: 'getSlot', credits: 1 }]).admit();
     const seen: number[] = [];
     usage.advance(999);
     for (const ms of [1, 5, 5, 5]) {

@@ -1,0 +1,131 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { failure, result, type Script, startBackend, streamed } from '../fakes/backend.ts';
+import { startGateway } from '../started/gateway.ts';
+
+/** A gateway on one backend that has finalized slot 1,000. */
+let backend: ReturnType<typeof startBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+let finalized: number;
+let key: string;
+
+async function start(config: object = {}): Promise<void> {
+  gateway = await startGateway({ gateway: config, backends: [{ name: 'a', url: backend.url }] });
+  key = gateway.key('trial', 1_000_000);
+  await probe();
+}
+async function probe(): Promise<void> {
+  await gateway.gateway.probeAll(new AbortController().signal);
+}
+beforeEach(async () => {
+  finalized = 1_000;
+  backend = startBackend();
+  backend.probed((call) => (call.method === 'getSlot' ? result(call, String(finalized)) : undefined));
+  await start();
+});
+afterEach(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await backend[Symbol.asyncDispose]();
+});
+
+async function ask(id: string, method: string, params: string) {
+  const body = `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`;
+  const response = await gateway.post(body, key);
+  return { response, text: await response.text() };
+}
+
+/** What the account has used, a row for each method. */
+function used() {
+  gateway.gateway.flush();
+  return gateway.ledger
+    .query(
+      'SELECT method, sum(calls) AS calls, sum(credits - refunded) AS credits, sum(errors) AS errors, sum(bytes_out) AS bytes FROM usage_hours GROUP BY method ORDER BY method',
+    )
+    .all();
+}
+
+describe('a finalized block', () => {
+  test.each(['7', '18446744073709551615', String.raw`"\u0061\""`])(
+    'is answered from memory to the id %s, for the same price and usage',
+    async (id) => {
+      backend.script((call) => result(call, '{"blockhash":"h"}'));
+      const first = await ask(id, 'getBlock', '[5,{"rewards":false}]');
+      const once = used();
+      const second = await ask(id, 'getBlock', '[5,{"rewards":false}]');
+      expect(second.text).toBe(first.text);
+      expect(second.text).toContain(`"id":${id}}`);
+      expect(backend.seen.length).toBe(1);
+      expect(used()).toEqual(once.map((row) => doubled(row)));
+      const costs = [first, second].map(({ response: { headers } }) => ({
+        cost: headers.get('x-credits-cost'),
+        left: Number(headers.get('x-credits-left')),
+      }));
+      expect(costs[1]?.cost ?? 'none').toBe(costs[0]?.cost ?? 'of the first');
+      expect((costs[0]?.left ?? 0) - (costs[1]?.left ?? 0)).toBe(Number(costs[0]?.cost));
+    },
+  );
+
+  test('that was streamed is answered whole from memory, alone and in a batch', async () => {
+    backend.script((call) => streamed(call, 2));
+    const first = await ask('1', 'getBlock', '[5]');
+    expect(first.text.length).toBeGreaterThan(2 << 20);
+    const second = await ask('1', 'getBlock', '[5]');
+    expect(second.text === first.text).toBe(true);
+    const calls = ['2', '"b"'].map((id) => `{"jsonrpc":"2.0","id":${id},"method":"getBlock","params":[5]}`);
+    const batch = await (await gateway.post(`[${calls.join()}]`, key)).text();
+    expect(backend.seen.length).toBe(1);
+    const answers: unknown = JSON.parse(batch);
+    const { result: whole }: { result?: unknown } = JSON.parse(first.text);
+    expect(answers).toEqual([
+      { jsonrpc: '2.0', result: whole, id: 2 },
+      { jsonrpc: '2.0', result: whole, id: 'b' },
+    ]);
+    expect(used()).toMatchObject([{ calls: 4, errors: 0 }]);
+  });
+
+  test.each([-32007, -32004])('is asked for again after the error %d', async (code) => {
+    const scripts: Script[] = [(call) => failure(call, code, 'm')];
+    backend.script((call) => scripts.shift()?.(call));
+    expect((await ask('1', 'getBlock', '[5]')).text).toContain(String(code));
+    expect((await ask('1', 'getBlock', '[5]')).text).toContain('answer to getBlock');
+    expect(backend.seen.length).toBe(2);
+  });
+
+  test('is asked for each time until it is finalized', async () => {
+    for (let i = 0; i < 2; i++) await ask('1', 'getBlock', '[1001]');
+    expect(backend.seen.length).toBe(2);
+    finalized = 1_001;
+    await probe();
+    for (let i = 0; i < 2; i++) await ask('1', 'getBlock', '[1001]');
+    expect(backend.seen.length).toBe(3);
+  });
+
+  test('is asked for anew when the chain has begun again', async () => {
+    await ask('1', 'getBlock', '[5]');
+    finalized = 20;
+    await probe();
+    await ask('1', 'getBlock', '[5]');
+    expect(backend.seen.length).toBe(2);
+  });
+});
+
+test('with gateway.cache_bytes = 0 nothing is kept', async () => {
+  await gateway[Symbol.asyncDispose]();
+  await start({ cache_bytes: 0 });
+  for (let i = 0; i < 2; i++) await ask('1', 'getGenesisHash', '[]');
+  expect(backend.seen.length).toBe(2);
+  expect(await gateway.gateway.metrics.text()).not.toContain('sluice_gateway_cache');
+});
+
+test('the metrics show the memory of kept answers, hits and misses', async () => {
+  for (let i = 0; i < 3; i++) await ask('1', 'getGenesisHash', '[]');
+  const text = await gateway.gateway.metrics.text();
+  expect(text).toContain('sluice_gateway_cache_reads_total{outcome="hit"} 2\n');
+  expect(text).toContain('sluice_gateway_cache_reads_total{outcome="miss"} 1\n');
+  expect(Number(/^sluice_gateway_cache_bytes (\d+)$/m.exec(text)?.[1])).toBeGreaterThan(100);
+});
+
+function doubled(row: unknown): unknown {
+  return Object.fromEntries(
+    Object.entries(Object(row)).map(([name, value]) => [name, typeof value === 'number' ? 2 * value : value]),
+  );
+}

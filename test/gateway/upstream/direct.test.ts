@@ -1,0 +1,493 @@
+import { describe, expect, test } from 'bun:test';
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import type { Backend } from '../../../gateway/upstream/backend.ts';
+import { METHODS } from '../../../gateway/methods/table.ts';
+import type { Asking, Reply } from '../../../gateway/upstream/forward.ts';
+import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../../fakes/raw-backend.ts';
+import { ACCOUNT_ABC, backendOf, forwardOf, routeTo } from './of.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
+
+type Told = Readonly<{
+  method?: string;
+  params?: string;
+  id?: string;
+  accountId?: number;
+  signal?: AbortSignal;
+  acceptEncoding?: string;
+}>;
+
+const rpc = (id: string, result: string) => `{"jsonrpc":"2.0","result":${result},"id":${id}}`;
+const at = (slot: number, value = 'null') =>
+  `{"context":{"apiVersion":"3.0.0","slot":${slot}},"value":${value}}`;
+const idOf = ({ text }: RawExchange) => /"id":("(?:[^"\\]|\\.)*"|[^,}]+)/.exec(text)?.[1] ?? '';
+/** Long enough for what is under way on loopback to arrive. */
+const arrived = () => Bun.sleep(30);
+
+/** Calls over the straight way to raw backends, of which the account prefers the first. */
+function world(count = 1) {
+  const { clock, advance } = createVirtualClock();
+  const fakes = Array.from({ length: count }, () =>
+    startRawBackend((exchange) => exchange.send(plain(rpc(idOf(exchange), '1')))),
+  );
+  const backends = fakes.map(({ url }, i) => backendOf({ name: 'abc'[i] ?? '', at: url, clock }));
+  const begun: number[] = [];
+  const failures: string[] = [];
+  const { direct, pool } = forwardOf(backends, clock, {
+    onBegun: (_, ms) => void begun.push(ms),
+    onFailure: ({ config }, { kind }) => void failures.push(`${config.name} ${kind}`),
+  });
+  const routes = new Map<string, ReturnType<typeof routeTo>>();
+
+  function call({
+    method = 'getAccountInfo',
+    params = '["x"]',
+    id = '1',
+    ...rest
+  }: Told = {}): Promise<Reply> {
+    const route = routes.get(method) ?? routeTo(backends, method);
+    routes.set(method, route);
+    const context: Asking = {
+      acceptEncoding: 'identity',
+      accountId: ACCOUNT_ABC,
+      signal: new AbortController().signal,
+      onOver: () => undefined,
+      ...rest,
+    };
+    const bytes = { id: Buffer.from(id), params: Buffer.from(params) };
+    return new Promise((resolve) => {
+      let replies = 0;
+      direct({ kind: 'call', method, ...bytes }, route, context, (reply) => {
+        if (replies++ > 0) throw new Error('it replied twice');
+        resolve(reply);
+      });
+    });
+  }
+
+  return {
+    fakes,
+    backends,
+    advance,
+    pool,
+    begun,
+    failures,
+    call,
+    text: async (told?: Told) => textOf(await call(told)),
+    tick: () => backends.forEach(({ client }) => client.tick()),
+    inFlight: () => backends.map(({ inFlight }: Backend) => inFlight),
+    /** Answers of the first backend in the order of its calls, when the test gives them. */
+    held() {
+      const exchanges: RawExchange[] = [];
+      fakes[0]?.script((exchange) => void exchanges.push(exchange));
+      return exchanges;
+    },
+    [Symbol.dispose]() {
+      for (const { client } of backends) client.close();
+      for (const fake of fakes) fake[Symbol.dispose]();
+    },
+  };
+}
+
+async function textOf(reply: Reply): Promise<string> {
+  if (reply.kind === 'whole') return Buffer.from(reply.bytes).toString();
+  if (reply.kind !== 'stream') return reply.kind;
+  const pieces: Uint8Array[] = [];
+  const { kind } = await reply.body.pipe((piece) => void pieces.push(Buffer.from(piece)));
+  return kind === 'complete' ? Buffer.concat(pieces).toString() : kind;
+}
+
+test.each(['{"jsonrpc":"2.0","result":7,"id":"a\\"b"}', '{"jsonrpc":"2.0","result":7,"id":"a\\"b"}\n'])(
+  'a plain small answer is given as its bytes are: %j',
+  async (body) => {
+    using gateway = world();
+    gateway.fakes[0]?.script((exchange) => exchange.send(plain(body)));
+    const reply = await gateway.call({ id: '"a\\"b"' });
+    expect(reply).toMatchObject({ kind: 'whole', isResult: true, encoding: undefined });
+    expect(await textOf(reply)).toBe(body);
+    expect([gateway.inFlight(), gateway.begun.length, gateway.fakes[0]?.calls()]).toEqual([[0], 1, 1]);
+  },
+);
+
+test("a call is sent with the caller's own bytes of id and params", async () => {
+  using gateway = world();
+  const texts: string[] = [];
+  gateway.fakes[0]?.script(
+    (exchange) => (texts.push(exchange.text), exchange.send(plain(rpc(idOf(exchange), '1')))),
+  );
+  await gateway.call({ method: 'getBalance', id: '18446744073709551615', params: '[ "x", {"a":1.0} ]' });
+  const body =
+    '{"jsonrpc":"2.0","id":18446744073709551615,"method":"getBalance","params":[ "x", {"a":1.0} ]}';
+  expect(texts[0]).toEndWith(`accept-encoding: identity\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+});
+
+const ERROR = '{"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid param"},"id":1}';
+const BUSY = '{"jsonrpc":"2.0","error":{"code":-32005,"message":"Node is behind"},"id":1}';
+const GZIPPED = gzipSync(rpc('1', '7'));
+
+test.each<[string, (exchange: RawExchange) => unknown, string]>([
+  ['an error', ({ send }) => send(plain(ERROR)), ERROR],
+  ['a null', ({ send }) => send(plain(rpc('1', 'null'))), rpc('1', 'null')],
+  [
+    'members in another order',
+    ({ send }) => send(plain('{"id":1,"result":7,"jsonrpc":"2.0"}')),
+    '{"id":1,"result":7,"jsonrpc":"2.0"}',
+  ],
+  ['a chunked one', ({ send }) => send(`${CHUNKED}${chunk(rpc('1', '7'))}0\r\n\r\n`), rpc('1', '7')],
+  [
+    'one in pieces',
+    async ({ send }) => {
+      const bytes = plain(rpc('1', '7'));
+      for (const piece of [bytes.slice(0, 40), bytes.slice(40, -3), bytes.slice(-3)]) {
+        await send(piece);
+        await Bun.sleep(5);
+      }
+    },
+    rpc('1', '7'),
+  ],
+  [
+    'a large one',
+    ({ send }) => send(plain(rpc('1', `"${'x'.repeat(3 << 20)}"`))),
+    rpc('1', `"${'x'.repeat(3 << 20)}"`),
+  ],
+  [
+    'one on a connection that closes',
+    ({ send }) => send(plain(rpc('1', '7'), 'connection: close\r\n')),
+    rpc('1', '7'),
+  ],
+])('%s is passed on as it came, by one attempt', async (_, script, wanted) => {
+  using gateway = world(2);
+  gateway.fakes[0]?.script(script);
+  expect(await gateway.text()).toBe(wanted);
+  expect(gateway.fakes.map((fake) => fake.calls())).toEqual([1, 0]);
+  expect([gateway.inFlight(), gateway.begun.length, gateway.failures]).toEqual([[0, 0], 1, []]);
+});
+
+test('a compressed answer is passed on compressed', async () => {
+  using gateway = world();
+  const head = `content-encoding: gzip\r\n`;
+  gateway.fakes[0]?.script(async ({ send }) => {
+    await send(
+      `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${GZIPPED.length}\r\n${head}\r\n`,
+    );
+    await send(GZIPPED);
+  });
+  const reply = await gateway.call({ acceptEncoding: 'gzip' });
+  expect(reply).toMatchObject({ kind: 'whole', encoding: 'gzip' });
+  expect(gateway.inFlight()).toEqual([0]);
+});
+
+test.each<[string, (exchange: RawExchange) => unknown, string]>([
+  ['a node that is behind', ({ send }) => send(plain(BUSY)), ''],
+  ['a 503', ({ send }) => send('HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n'), 'a status'],
+  ['no JSON', ({ send }) => send(plain('<html>')), 'a garbage'],
+  ['JSON that is cut short', ({ send }) => send(plain('{"jsonrpc":"2.0","result":{"a":[1')), 'a garbage'],
+  ['a broken connection', ({ reset }) => reset(), 'a no-answer'],
+])(
+  'after %s the call goes to another backend, and the first attempt is counted once',
+  async (_, script, failure) => {
+    using gateway = world(2);
+    gateway.fakes[0]?.script(script);
+    expect(await gateway.text()).toBe(rpc('1', '1'));
+    expect(gateway.fakes.map((fake) => fake.calls())).toEqual([1, 1]);
+    expect(gateway.failures).toEqual(failure === '' ? [] : [failure]);
+    expect([gateway.inFlight(), gateway.begun.length]).toEqual([[0, 0], 1]);
+    expect(gateway.backends[0]?.recent.sums().failed).toBe(1);
+  },
+);
+
+test('a backend that stalls is given up at the deadline, and another answers', async () => {
+  using gateway = world(2);
+  gateway.held();
+  const text = gateway.text();
+  await arrived();
+  gateway.advance(29_999);
+  gateway.tick();
+  await arrived();
+  expect(gateway.fakes[1]?.calls()).toBe(0);
+  gateway.advance(1);
+  gateway.tick();
+  expect(await text).toBe(rpc('1', '1'));
+  expect([gateway.inFlight(), gateway.failures]).toEqual([[0, 0], ['a no-answer']]);
+});
+
+test('an answer that is older than what its account has been shown goes on to a newer backend', async () => {
+  using gateway = world(2);
+  const [a, b] = gateway.fakes;
+  a?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), at(100)))));
+  b?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), at(105)))));
+  const [, second] = gateway.backends;
+  if (second !== undefined)
+    gateway.pool.learn(second, { commitment: 'finalized', slotMin: 0 }, ACCOUNT_ABC, 105);
+  expect(await gateway.text()).toBe(rpc('1', at(105)));
+  expect([a?.calls(), b?.calls(), gateway.inFlight()]).toEqual([1, 1, [0, 0]]);
+});
+
+test('a connection that the backend closed while it was idle is replaced once, and blamed on nobody', async () => {
+  using gateway = world();
+  const fake = gateway.fakes[0];
+  expect(await gateway.text()).toBe(rpc('1', '1'));
+  fake?.script((exchange) => (exchange.nth > 1 ? exchange.reset() : exchange.send(plain(rpc('1', '2')))));
+  expect(await gateway.text()).toBe(rpc('1', '2'));
+  expect([fake?.calls(), fake?.connections(), gateway.inFlight(), gateway.failures]).toEqual([3, 2, [0], []]);
+});
+
+test("a caller's leaving ends its exchange at the next tick or at once after it, and costs the backend nothing", async () => {
+  using gateway = world();
+  const exchanges = gateway.held();
+  for (const leavesFirst of [true, false]) {
+    const caller = new AbortController();
+    const reply = gateway.call({ signal: caller.signal });
+    await arrived();
+    if (leavesFirst) caller.abort();
+    gateway.tick();
+    if (!leavesFirst) caller.abort();
+    expect(await reply).toEqual({ kind: 'caller-left' });
+    await exchanges.at(-1)?.gone;
+  }
+  expect([gateway.inFlight(), gateway.failures, gateway.backends[0]?.recent.sums().failed]).toEqual([
+    [0],
+    [],
+    0,
+  ]);
+});
+
+test('a caller who leaves after a late answer does not end the exchange that its connection carries now', async () => {
+  using gateway = world();
+  const exchanges = gateway.held();
+  const caller = new AbortController();
+  const late = gateway.text({ signal: caller.signal });
+  await arrived();
+  gateway.tick();
+  await exchanges[0]?.send(plain(rpc('1', '1')));
+  expect(await late).toBe(rpc('1', '1'));
+  const next = gateway.text();
+  await arrived();
+  caller.abort();
+  await exchanges[1]?.send(plain(rpc('1', '2')));
+  expect(await next).toBe(rpc('1', '2'));
+  expect([gateway.fakes[0]?.connections(), gateway.failures]).toEqual([1, []]);
+});
+
+test('a backend whose end is not trusted is checked to the last byte of a small answer', async () => {
+  using gateway = world(2);
+  const [first] = gateway.backends;
+  if (first !== undefined) Object.assign(first.config, { trustsEnd: false });
+  gateway.fakes[0]?.script((exchange) => exchange.send(plain('{"jsonrpc":"2.0","result":{"a":[1,"id":1}')));
+  expect(await gateway.text()).toBe(rpc('1', '1'));
+  expect(gateway.failures).toEqual(['a garbage']);
+});
+
+describe('identical reads that are under way', () => {
+  test('share one attempt: each caller gets the answer under its own id, byte for byte, and its own reply', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(
+          fc.oneof(
+            fc.integer().map(String),
+            fc.string().map((text) => JSON.stringify(text)),
+          ),
+          {
+            minLength: 2,
+            maxLength: 6,
+          },
+        ),
+        fc.json(),
+        fc.constantFrom('', '\n'),
+        async (ids, value, end) => {
+          using gateway = world();
+          const exchanges = gateway.held();
+          const texts = ids.map((id, i) => gateway.text({ id, accountId: i }));
+          while (exchanges.length === 0) await Bun.sleep(1);
+          await exchanges[0]?.send(plain(`${rpc(ids[0] ?? '', at(7, value))}${end}`));
+          expect(await Promise.all(texts)).toEqual(ids.map((id) => `${rpc(id, at(7, value))}${end}`));
+          expect([gateway.fakes[0]?.calls(), gateway.begun.length, gateway.inFlight()]).toEqual([
+            1,
+            ids.length,
+            [0],
+          ]);
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  test('are answered although the first caller left', async () => {
+    using gateway = world();
+    const exchanges = gateway.held();
+    const caller = new AbortController();
+    const leader = gateway.call({ signal: caller.signal });
+    const follower = gateway.text({ id: '2' });
+    await arrived();
+    gateway.tick();
+    caller.abort();
+    gateway.tick();
+    await exchanges[0]?.send(plain(rpc('1', at(7))));
+    expect(await follower).toBe(rpc('2', at(7)));
+    await leader;
+    expect([gateway.fakes[0]?.calls(), gateway.inFlight()]).toEqual([1, [0]]);
+  });
+
+  test.each<[string, (exchange: RawExchange) => unknown]>([
+    ['breaks off', ({ reset }) => reset()],
+    ['is an error', ({ send }) => send(plain(ERROR))],
+    ['is chunked', ({ send }) => send(`${CHUNKED}${chunk(rpc('1', '"first"'))}0\r\n\r\n`)],
+    ['is no JSON', ({ send }) => send(plain('<html>'))],
+  ])('go each their own way when the attempt %s', async (_, script) => {
+    using gateway = world(2);
+    const exchanges = gateway.held();
+    const texts = ['1', '2', '3'].map((id) => gateway.text({ id }));
+    await arrived();
+    expect(exchanges.length).toBe(1);
+    gateway.fakes[0]?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), '"own"'))));
+    const [first] = exchanges;
+    if (first !== undefined) await script(first);
+    const [, second, third] = await Promise.all(texts);
+    expect(second).toMatch(/^\{"jsonrpc":"2.0","result":("own"|1),"id":2\}$/);
+    expect(third).toMatch(/^\{"jsonrpc":"2.0","result":("own"|1),"id":3\}$/);
+    expect(gateway.inFlight()).toEqual([0, 0]);
+  });
+
+  test('give no caller an older slot than it has been shown: it asks for itself', async () => {
+    using gateway = world();
+    const exchanges = gateway.held();
+    const leader = gateway.text();
+    await arrived();
+    // Meanwhile another read has shown slot 101 of the same node.
+    const [backend] = gateway.backends;
+    if (backend === undefined) throw new Error('there is one');
+    gateway.pool.learn(backend, { commitment: 'finalized', slotMin: 0 }, 2, 101);
+    const follower = gateway.text({ id: '2', accountId: 2 });
+    gateway.fakes[0]?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), at(102)))));
+    await exchanges[0]?.send(plain(rpc('1', at(100))));
+    expect(await Promise.all([leader, follower])).toEqual([rpc('1', at(100)), rpc('2', at(102))]);
+    expect(gateway.fakes[0]?.calls()).toBe(2);
+  });
+
+  test('are joined only within 100 ms, so that an answer is no older than that', async () => {
+    using gateway = world();
+    const exchanges = gateway.held();
+    const texts = [gateway.text()];
+    gateway.advance(100);
+    texts.push(gateway.text());
+    gateway.advance(1);
+    texts.push(gateway.text());
+    await arrived();
+    expect(exchanges.length).toBe(2);
+    for (const exchange of exchanges) await exchange.send(plain(rpc('1', at(7))));
+    await Promise.all(texts);
+  });
+
+  test.each<[string, Told, Told]>([
+    ['other parameters', { params: '["x"]' }, { params: '["y"]' }],
+    ['parameters in other words', { params: '["x"]' }, { params: '[ "x"]' }],
+    [
+      'another commitment',
+      { params: '["x",{"commitment":"processed"}]' },
+      { params: '["x",{"commitment":"confirmed"}]' },
+    ],
+    ['another method', { method: 'getAccountInfo' }, { method: 'getBalance' }],
+    ['another encoding', { acceptEncoding: 'identity' }, { acceptEncoding: 'gzip' }],
+    ...[
+      'simulateTransaction',
+      'getFeeForMessage',
+      'getRecentPrioritizationFees',
+      'isBlockhashValid',
+      'getEpochInfo',
+    ].map((method): [string, Told, Told] => [method, { method }, { method }]),
+    ['parameters above 1 KB', { params: `["${'x'.repeat(1_100)}"]` }, { params: `["${'x'.repeat(1_100)}"]` }],
+  ])('are not those with %s', async (_, one, other) => {
+    using gateway = world();
+    const exchanges = gateway.held();
+    const both = [gateway.call(one), gateway.call(other)];
+    await arrived();
+    expect(exchanges.length).toBe(2);
+    for (const exchange of exchanges) await exchange.send(plain(rpc('1', at(7))));
+    await Promise.all(both);
+  });
+
+  test('are never sends, statuses, or what has another rule of its own', () => {
+    for (const method of [
+      'sendTransaction',
+      'getSignatureStatuses',
+      'getHealth',
+      'requestAirdrop',
+      'getProgramAccounts',
+    ])
+      expect([method, METHODS.get(method)?.direct]).toEqual([method, false]);
+    for (const [name, { direct, shared = false, class: kind }] of METHODS)
+      if (shared) expect([name, direct, ['light', 'meta'].includes(kind)]).toEqual([name, true, true]);
+  });
+});
+
+const OUTCOMES: Readonly<Record<string, (exchange: RawExchange) => unknown>> = {
+  plain: (exchange) => exchange.send(plain(rpc(idOf(exchange), at(7)))),
+  old: (exchange) => exchange.send(plain(rpc(idOf(exchange), at(3)))),
+  otherId: (exchange) => exchange.send(plain(rpc('99', '1'))),
+  error: ({ send }) => send(plain(ERROR)),
+  busy: ({ send }) => send(plain(BUSY)),
+  later: ({ send }) => send(plain('{"jsonrpc":"2.0","error":{"code":-32014,"message":"x"},"id":1}')),
+  null: (exchange) => exchange.send(plain(rpc(idOf(exchange), 'null'))),
+  chunked: (exchange) => exchange.send(`${CHUNKED}${chunk(rpc(idOf(exchange), '1'))}0\r\n\r\n`),
+  cut: async (exchange) => {
+    await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":["')}`);
+    exchange.end();
+  },
+  large: (exchange) => exchange.send(plain(rpc(idOf(exchange), `"${'x'.repeat(1 << 20)}"`))),
+  garbage: ({ send }) => send(plain('<html>')),
+  unavailable: ({ send }) => send('HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n'),
+  reset: ({ reset }) => reset(),
+  end: ({ end }) => end(),
+  stall: () => undefined,
+};
+
+test('whatever becomes of calls, each has one reply and every permit comes back', async () => {
+  const kinds = Object.keys(OUTCOMES);
+  const one = fc.record({
+    kind: fc.constantFrom(...kinds),
+    // Few different reads, so that some are shared.
+    params: fc.nat(2),
+    leaves: fc.boolean(),
+    isStream: fc.constantFrom('read', 'cancel'),
+  });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(one, { minLength: 1, maxLength: 12 }),
+      fc.infiniteStream(fc.constantFrom(...kinds)),
+      async (calls, outcomes) => {
+        using gateway = world(2);
+        for (const fake of gateway.fakes) {
+          fake.script((exchange) => {
+            const { value } = outcomes.next();
+            return OUTCOMES[value ?? 'plain']?.(exchange);
+          });
+        }
+        const callers: AbortController[] = [];
+        let replied = 0;
+        const all = calls.map(async ({ params, leaves, isStream }, i) => {
+          const caller = new AbortController();
+          if (leaves) callers.push(caller);
+          const reply = await gateway.call({
+            params: `[${params}]`,
+            id: `${i}`,
+            accountId: i % 3,
+            signal: caller.signal,
+          });
+          replied++;
+          if (reply.kind === 'stream' && isStream === 'cancel') return reply.body.cancel();
+          await textOf(reply);
+        });
+        const done = Promise.all(all).then(() => true);
+        for (let turn = 0; turn < 400; turn++) {
+          if (await Promise.race([done, Bun.sleep(1)])) break;
+          if (turn === 3) callers.forEach((caller) => caller.abort());
+          if (turn % 4 === 3) gateway.advance(20_000);
+          gateway.tick();
+        }
+        expect(replied).toBe(calls.length);
+        await Bun.sleep(1);
+        expect(gateway.inFlight()).toEqual([0, 0]);
+      },
+    ),
+    { numRuns: 60 },
+  );
+}, 30_000);

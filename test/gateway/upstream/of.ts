@@ -1,0 +1,91 @@
+import { createDirect, type Direct } from '../../../gateway/upstream/direct.ts';
+import {
+  createAttempt,
+  createForward,
+  type Forward,
+  type ForwardEvents,
+  type OnCut,
+} from '../../../gateway/upstream/forward.ts';
+import { Backend, numberOf, preference } from '../../../gateway/upstream/backend.ts';
+import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
+import { historyGap } from '../../../gateway/history/tiers.ts';
+import { createPool, createRetryBudget } from '../../../gateway/upstream/selection.ts';
+import { createRouter, type ForwardRoute } from '../../../gateway/upstream/router.ts';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
+import type { BackendConfig } from '../../../shared/config/backends.ts';
+import { LANES_BY_DEFAULT } from '../../../shared/config/profiles.ts';
+
+/** A backend with the config's defaults and the given rows over them. */
+export function backendOf(rows: Partial<BackendConfig> & { at?: string; clock?: Clock } = {}): Backend {
+  const { at = 'http://127.0.0.1:1/', clock = systemClock, ...rest } = rows;
+  const config: BackendConfig = {
+    name: 'a',
+    url: new URL(at),
+    profile: 'agave',
+    lanes: LANES_BY_DEFAULT,
+    methods: [],
+    headers: new Map(),
+    bodyBytesMax: undefined,
+    connectionsMax: 512,
+    trustsEnd: undefined,
+    ...rest,
+  };
+  const headers = new Map([...config.headers].map(([name, value]) => [name, value.reveal()]));
+  return new Backend(config, createHttpClient({ url: config.url, headers, clock, idleMs: 60_000 }));
+}
+
+type Told = Partial<ForwardEvents & { onCut: OnCut; lagSlotsMax: number }>;
+
+/** A way to backends as the gateway puts it together, without probes unless the test asks for them. */
+export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told = {}) {
+  const { onCut = nothing, lagSlotsMax = 16, ...events } = told;
+  const idleMs = 120_000;
+  const pool = createPool({
+    backends,
+    clock,
+    lagSlotsMax,
+    historyGap,
+    onChange: nothing,
+    onGap: nothing,
+    onUnreachable: nothing,
+  });
+  const budget = createRetryBudget();
+  const onBegun = events.onBegun ?? nothing;
+  const forward = createForward({
+    clock,
+    idleMs,
+    attempt: createAttempt({ clock, idleMs, onCut }),
+    pool,
+    budget,
+    random: () => 0.5,
+    onBegun: nothing,
+    onFailure: nothing,
+    onRetry: nothing,
+    ...events,
+  });
+  const direct = createDirect({ clock, idleMs, pool, budget, forward, onBegun });
+  return { forward, direct, pool };
+}
+
+function nothing(): void {
+  // a test that does not ask is told nothing
+}
+
+/** An account that prefers backends called a, b and c in this order. */
+export const ACCOUNT_ABC =
+  [...Array(1_000).keys()].find((id) => {
+    const [a = 0, b = 0, c = 0] = ['a', 'b', 'c'].map((name) => preference(id, numberOf(name)));
+    return a > b && b > c;
+  }) ?? 0;
+
+/** The route of a known method to the given backends. */
+export function routeTo(backends: readonly Backend[], name = 'getSlot'): ForwardRoute {
+  const route = createRouter([backendOf({ methods: [name] })])(name);
+  if (route.kind !== 'forward') throw new Error(route.reason);
+  return { ...route, backends };
+}
+
+/** A straight way that leaves every call to `forward`. */
+export function directBy(forward: Forward): Direct {
+  return (call, route, context, onReply) => void forward(call, route, context).then(onReply);
+}
