@@ -171,8 +171,9 @@ async function runEpisode(random: Random, count: (name: string) => void): Promis
       for (const exchange of started) {
         count(check(exchange));
         await until(
-          () => isFollowed(exchange),
-          () => `${textOf(exchange)}\n  the connection is left as it may not be`,
+          () => isOpenAsExpected(exchange),
+          () =>
+            `${textOf(exchange)}\n  its connection is open and may carry no other request, or is closed and may`,
         );
       }
       server.check();
@@ -254,9 +255,8 @@ async function read(exchange: Exchange, { head, body }: HttpReply, random: Rando
     return reader === 'failing' ? Promise.reject(new Error('the reader failed')) : undefined;
   });
   const bytes = Buffer.concat(pieces);
-  outcomes.push(
-    end.kind === 'complete' || end.bytes === bytes.length || reader.startsWith('cancel') ? end.kind : '?',
-  );
+  const isCounted = end.bytes === bytes.length || reader.startsWith('cancel');
+  outcomes.push(isCounted ? end.kind : `${end.kind} with ${end.bytes} bytes, of which ${bytes.length} came`);
   exchange.observed = { kind: end.kind, body: bytes, status: head.status, headers: head.headers };
 }
 
@@ -316,7 +316,7 @@ function check(exchange: Exchange): string {
 }
 
 /** Whether the exchange's connections are open when they may carry another request, and only then. */
-function isFollowed({ expected, observed, peers, reply, requestBytes }: Exchange): boolean {
+function isOpenAsExpected({ expected, observed, peers, reply, requestBytes }: Exchange): boolean {
   const isKept = observed?.kind === 'complete' && expected.reuse && reply.end === 'keep';
   if (!isKept) return peers.every(({ isOpen }) => !isOpen);
   const isWritten = requestBytes < 1_000 && !peers.some(({ wasGreeted }) => wasGreeted);

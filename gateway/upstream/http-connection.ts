@@ -276,8 +276,9 @@ export class Connection {
     if (this.#phase.kind !== 'body') return;
     this.#waiting = false;
     this.activeAtMs = this.#clock.monotonic();
-    const bytes = this.#isTls ? undefined : readNow(this.#socket);
-    if (bytes !== undefined) this.onData(bytes);
+    const read = this.#isTls ? 'nothing' : readNow(this.#socket);
+    if (read === 'broken') return this.destroy('closed');
+    if (read !== 'nothing') this.onData(read);
     if (!this.#waiting && this.#phase !== CLOSED) this.#socket.resume();
   }
 

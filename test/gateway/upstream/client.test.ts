@@ -279,6 +279,20 @@ test('a body whose rest comes with a reset while its reader is behind is whole o
   expect([`complete abcdef`, `cut ${text}`]).toContain(`${end.kind} ${text}`);
 });
 
+test('a body without a length is cut by a reset that comes before its reader reads on', async () => {
+  const { promise, resolve } = Promise.withResolvers<RawExchange>();
+  backend.script((exchange) => {
+    resolve(exchange);
+    return inTurn(exchange, 'HTTP/1.1 200 OK\r\n\r\nabc', 'def');
+  });
+  const { body } = await replied();
+  const exchange = await promise;
+  const end = await body.pipe(async (piece) => {
+    if (piece.toString() === 'def') exchange.reset();
+  });
+  expect(end).toEqual({ kind: 'cut', reason: 'closed', bytes: 6 });
+});
+
 test('a reader that fails at the last piece fails nothing else', async () => {
   backend.script((exchange) => inTurn(exchange, 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nabc', 'def'));
   const { body } = await replied();
