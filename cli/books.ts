@@ -6,9 +6,9 @@ import type { Actor } from '../deploys/audit/actor.ts';
 import { createAudit } from '../deploys/audit/audit.ts';
 import { DEPLOYS_MIGRATIONS } from '../deploys/store/schema.ts';
 import { createUsers, type Users } from '../deploys/users/users.ts';
-import { LEDGER_MIGRATIONS } from '../gateway/limits/ledger.ts';
-import { choiceOf, createOwnAccounts } from '../gateway/replica/accounts.ts';
-import { createMirror, MIRROR_FILE, MIRROR_MIGRATIONS } from '../gateway/replica/mirror.ts';
+import { LEDGER_MIGRATIONS } from '../gateway/ledger.ts';
+import { accountsSourceOf, createOwnAccounts } from '../gateway/replica/accounts.ts';
+import { createServed, SERVED_FILE, SERVED_MIGRATIONS } from '../gateway/replica/served.ts';
 import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
@@ -48,7 +48,7 @@ export function withAccounts(
   invocation: Pick<Invocation, 'values' | 'world'>,
   act: (books: Books) => Outcome,
 ): Outcome {
-  return withBooks(invocation, (books) => (isMirror(books) ? failed(KEPT_ELSEWHERE) : act(books)));
+  return withBooks(invocation, (books) => (isKeptElsewhere(books) ? failed(KEPT_ELSEWHERE) : act(books)));
 }
 
 const KEPT_ELSEWHERE = 'The accounts of this installation are kept on another host; run this command there.';
@@ -56,15 +56,15 @@ const KEPT_ELSEWHERE = 'The accounts of this installation are kept on another ho
 const GATHERED_ELSEWHERE =
   'The usage of this installation is gathered where its accounts are kept, on another host; run this command there.';
 
-/** Whether the gateways of this data directory read a copy of what another host publishes. */
-function isMirror({ config: { storage }, store }: Books): boolean {
-  const path = join(storage.dataDir, MIRROR_FILE);
+/** Whether the gateways of this data directory serve accounts that another host publishes. */
+function isKeptElsewhere({ config: { storage }, store }: Books): boolean {
+  const path = join(storage.dataDir, SERVED_FILE);
   if (storage.redisUrl === undefined || !existsSync(path)) return false;
-  const opened = openStore(path, MIRROR_MIGRATIONS);
+  const opened = openStore(path, SERVED_MIGRATIONS);
   if (opened.kind === 'unusable') return false;
-  const choice = choiceOf(createMirror(opened.store).state(), createOwnAccounts(store));
+  const source = accountsSourceOf(createServed(opened.store).state(), createOwnAccounts(store));
   opened.store.close();
-  return choice === 'mirror';
+  return source === 'remote';
 }
 
 /** The same for a config already read. */
@@ -105,7 +105,7 @@ async function withBooksAwaited(
   const opened = openBooks(loaded.config, world);
   if (opened.kind === 'failed') return opened;
   using books = opened.books;
-  return isMirror(books) ? failed(elsewhere) : await act(books);
+  return isKeptElsewhere(books) ? failed(elsewhere) : await act(books);
 }
 
 function openBooks(config: Config, { clock, random }: Pick<World, 'clock' | 'random'>): Opened {

@@ -87,7 +87,7 @@ export function createDeploys(deps: DeploysDeps) {
   const pages = consoleOf(deps, addresses.of, {
     watcher: () => ({ health: watcherHealth(), ...seenIn(watcher.state()) }),
     deliveries: () => deliveries?.health(),
-    publication: () => publication?.standing(),
+    publication: () => publication?.state(),
     webhooks,
   });
   const app = createApp({

@@ -3,7 +3,7 @@ import type { OperatorDeps, WatcherSeen } from './console/pages/operator/operato
 import type { DeploysDeps } from './deploys.ts';
 import { createReadGateways } from './gateway-status/read-gateways.ts';
 import { createReadQueue } from './outbox/queue-state.ts';
-import type { Standing } from './publish/standing.ts';
+import type { PublicationState } from './publish/publication-state.ts';
 import type { ReadRedis } from './store/redis-seen.ts';
 import type { StoreSize } from './store/size.ts';
 import { createReadTraffic } from './usage/traffic.ts';
@@ -25,7 +25,7 @@ export type Running = Readonly<{
   watcher(): Pick<WatcherSeen, 'health' | 'checkedAtMs' | 'contextSlot' | 'programs'>;
   deliveries(): Health | undefined;
   /** `undefined`: no Redis is configured, and there are no other hosts. */
-  publication(): Standing | undefined;
+  publication(): PublicationState | undefined;
   /** Absent where none are kept. */
   webhooks: Webhooks | undefined;
 }>;

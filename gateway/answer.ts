@@ -1,12 +1,11 @@
 import type { Plan } from '../shared/config/plans.ts';
 import type { Prices } from '../shared/config/prices.ts';
 import { carriedKey } from '../shared/keys/carrier.ts';
-import type { Caller } from '../shared/keys/identify.ts';
-import type { Charge, Charging } from './limits/charge.ts';
-import { priceOf } from './limits/price.ts';
-import type { ScanPermits } from './limits/scan-permits.ts';
+import type { Caller, Identity } from '../shared/keys/identify.ts';
+import { type Charge, type Charging, priceOf } from './limits/charge.ts';
+import type { ScanPermits } from './limits/scans.ts';
 import { corsFields, preflight, readBody, refusalOfHead } from './request/http.ts';
-import type { IdentifyCaller, Peers } from './request/auth.ts';
+import type { Barred, IdentifyCaller, Peers } from './request/auth.ts';
 import { type Envelope, type Malformed, readEnvelope } from './request/envelope.ts';
 import { isScan, planCall } from './respond/planned-call.ts';
 import type { Respond } from './respond/respond.ts';
@@ -63,6 +62,16 @@ export function createAnswer({
 
   function answerBody(body: Buffer, request: Request, peers: Peers): Response | Promise<Response> {
     const identity = identify(carriedKey(request.headers, request.url), request, peers);
+    return identity instanceof Promise
+      ? identity.then((found) => answerIdentified(found, body, request))
+      : answerIdentified(identity, body, request);
+  }
+
+  function answerIdentified(
+    identity: Identity | Barred,
+    body: Buffer,
+    request: Request,
+  ): Response | Promise<Response> {
     if (identity.kind !== 'known')
       return refuseRequest(request, identity, readEnvelope(body, REFUSED_BATCH_MAX));
 
@@ -104,8 +113,8 @@ export function createAnswer({
   }
 
   /** Refuses a request that was not read; its caller is looked up only to count it. */
-  function refuseUnread(refusal: Refusal, request: Request, peers: Peers): Response {
-    const identity = identify(carriedKey(request.headers, request.url), request, peers);
+  async function refuseUnread(refusal: Refusal, request: Request, peers: Peers): Promise<Response> {
+    const identity = await identify(carriedKey(request.headers, request.url), request, peers);
     if (identity.kind === 'known') usage.refused(identity.caller, undefined);
     return refuseRequest(request, refusal);
   }

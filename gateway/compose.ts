@@ -13,7 +13,8 @@ import { type Health, healthOf, statusOf } from './health.ts';
 import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
 import { createJournal, type Journal } from './limits/journal.ts';
-import { type Limits, limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
+import { type Limits, limitsAlone, limitsShared } from './limits/limits.ts';
+import type { Sharing } from './limits/node-id.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { Hosts } from './replica/hosts.ts';
 import { createFailedKeys, createAuth } from './request/auth.ts';
@@ -62,6 +63,8 @@ export type Gateway = Readonly<{
   close(): Promise<void>;
 }>;
 
+/** A batch whose small answers have not all come by then is sent as they come. */
+const GATHER_MS = 50;
 /** A batch that waits for an answer says so this often; the listener's shortest idle limit is twice as long. */
 const BEAT_MS = 4_000;
 
@@ -83,7 +86,6 @@ export function createGateway(deps: Deps): Gateway {
   );
   const metrics = createMetrics(backends);
   let accountsRevision = 0;
-  let lookedAtMs = -Infinity;
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
   const keys = hosts?.accounts.keys ?? createIdentify(accounts, clock);
@@ -93,7 +95,6 @@ export function createGateway(deps: Deps): Gateway {
   const journal = createJournal(ledger, node, setImmediate, usage.alongside);
   const revision = () => hosts?.accounts.revision() ?? accountsRevision;
   const limits = limitsOf(deps, journal, revision);
-  const { charging, permits } = limits;
   if (limits.link !== undefined) metrics.showStore(limits.link);
   const pool = createPool({ backends, clock, lagSlotsMax, historyGap, ...poolEventsFor(metrics, log) });
   const { onCut, ...events } = eventsFor(metrics, log, clock);
@@ -103,10 +104,11 @@ export function createGateway(deps: Deps): Gateway {
   const direct = createDirect({ clock, idleMs, pool, budget, forward, onBegun: events.onBegun });
   const byRule = withPoolAnswers(withStatusRule(withHistory(forward, clock)), pool);
   const respond = createRespond({
-    send: createSend(direct, byRule, permits),
-    charging,
+    send: createSend(direct, byRule, limits.permits),
+    charging: limits.charging,
     onCall: metrics.call,
     onOutcome: metrics.outcome,
+    gather: (signal) => clock.sleep(GATHER_MS, signal),
     beat: (signal) => clock.sleep(BEAT_MS, signal),
   });
   const auth = createAuth(keys, createFailedKeys(clock));
@@ -116,24 +118,19 @@ export function createGateway(deps: Deps): Gateway {
     terms: () => hosts?.accounts.terms() ?? terms,
     identify: auth.identify,
     routeOf,
-    charging,
-    permits,
+    charging: limits.charging,
+    permits: limits.permits,
     respond,
     usage,
     onOutcome: metrics.outcome,
   });
 
   async function watchBackends(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      const waitMs = lookedAtMs + probeMs - clock.monotonic();
-      if (waitMs > 0) await clock.sleep(waitMs, signal);
-      await probeAll(signal);
+    for (let probedAtMs = clock.monotonic(); !signal.aborted;) {
+      await clock.sleep(Math.max(0, probedAtMs + probeMs - clock.monotonic()), signal);
+      probedAtMs = clock.monotonic();
+      await pool.look(signal);
     }
-  }
-
-  function probeAll(signal: AbortSignal): Promise<void> {
-    lookedAtMs = clock.monotonic();
-    return pool.look(signal);
   }
 
   async function runMaintenance(reload: () => void, signal: AbortSignal): Promise<void> {
@@ -176,10 +173,10 @@ export function createGateway(deps: Deps): Gateway {
 
   return {
     answer,
-    health: () => healthOf(backends, journal, clock, hosts?.accounts.choice()),
+    health: () => healthOf(backends, journal, clock, hosts?.accounts.source()),
     metrics,
     status: () => statusOf(backends, clock),
-    probeAll,
+    probeAll: pool.look,
     setTerms: (changed) => void (terms = changed),
     runMaintenance,
     flush,

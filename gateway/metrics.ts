@@ -3,7 +3,7 @@ import { urlOf } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
 import { listenComplaint } from '../shared/listen-complaint.ts';
-import type { Pump } from './lease/pump.ts';
+import type { StoreLink } from './limits/lease-sync.ts';
 import type { MethodClass } from './methods/table.ts';
 import { type Backend, COMMITMENTS } from './upstream/backend.ts';
 import type { Failure } from './upstream/failure.ts';
@@ -49,9 +49,6 @@ function gaugeBackends(registry: Registry, backends: readonly Backend[]): void {
     },
   });
 }
-
-/** What can be seen of the link between a process and the store that it shares limits by. */
-export type StoreLink = Pick<Pump, 'isOut' | 'counts'>;
 
 /** Adds what the registry shows of the store of shared limits. Of several processes, it is out when one of them finds it so. */
 function gaugeStore(registry: Registry, link: StoreLink): void {

@@ -10,8 +10,8 @@ import { createLog, type Log } from '../shared/log.ts';
 import { fired, stopSignal } from '../shared/stop.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './compose.ts';
-import { LEDGER_FILE, LEDGER_MIGRATIONS } from './limits/ledger.ts';
-import { placeName, takePlace } from './limits/place.ts';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from './ledger.ts';
+import { claimNodeId, processName } from './limits/node-id.ts';
 import { listenForMetrics } from './metrics.ts';
 import { openHosts } from './replica/hosts.ts';
 import { listen } from './server.ts';
@@ -49,16 +49,18 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
   const { link, random } = run;
   const { storage } = config;
   const slot = link?.worker ?? 0;
-  const log = createLog(placeName(slot));
+  const log = createLog(processName(slot));
   const clock = systemClock;
 
   const accounts = openStore(join(storage.dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   if (accounts.kind === 'unusable') return [accounts.sentence];
-  const ledger = openStore(join(storage.dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
+  const openLedger = () => openStore(join(storage.dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
+  const ledger = openLedger();
   if (ledger.kind === 'unusable') return [ledger.sentence];
-  const taking = takePlace(slot, { config, ledger: ledger.store, clock, log, random, makeId: run.makeId });
-  if (taking.kind === 'refused') return [taking.sentence];
-  const { node, sharing, lock } = taking.place;
+  const storeOptions = { ledger: ledger.store, openLedger, clock, log, random };
+  const claiming = claimNodeId(slot, { config, ...storeOptions, makeId: run.makeId });
+  if (claiming.kind === 'refused') return [claiming.sentence];
+  const { node, sharing, lock } = claiming.claim;
   if (config.backends.length > 0 && retireDemoKeys(accounts.store, clock.now()) > 0)
     log.warn('the demo key of the embedded chain is revoked: backends are configured');
   const stores = { accounts: accounts.store, ledger: ledger.store };

@@ -1,8 +1,8 @@
-import type { CreditGrant, LeaseStore } from '../../gateway/lease/messages.ts';
-import { LEARNING_MS } from '../../gateway/lease/store/scripts.ts';
+import { LEARNING_MS } from '../../gateway/limits/authority-credits.ts';
+import type { CreditGrant, LeaseStore } from '../../gateway/limits/messages.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { startTcpProxy } from '../../test/fakes/tcp-proxy.ts';
-import { answers, creditAsk, openedRedis, speaker } from '../../test/gateway/lease/store/centres.ts';
+import { answers, creditsFrom, openedRedis, senderOf } from '../../test/gateway/limits/stores.ts';
 import { startRedis } from '../../test/started/redis.ts';
 import { atMost, between, type Finding, said } from './finding.ts';
 
@@ -41,15 +41,14 @@ export async function cutReplies(cuts: number, signal: AbortSignal): Promise<Cut
   await systemClock.sleep(LEARNING_MS, signal);
   let [answered, slowestMs] = [0, 0];
 
-  async function tell(node: Node, wanted: number): Promise<CreditGrant | undefined> {
-    const ask = creditAsk({ total, charged: node.charged, wanted });
-    const [answer] = await node.to.credits(speaker(node.name, ++node.seq), [ask]);
-    return answer?.kind === 'granted' ? answer.grant : undefined;
+  async function send(node: Node, wanted: number): Promise<CreditGrant | undefined> {
+    const part = { total, charged: node.charged, wanted };
+    return creditsFrom(node.to, senderOf(node.name, ++node.seq), part);
   }
-  async function told(node: Node, wanted: number): Promise<CreditGrant> {
+  async function sendUntilHeard(node: Node, wanted: number): Promise<CreditGrant> {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(BACK_MS)]);
     for (;;) {
-      const grant = await tell(node, wanted);
+      const grant = await send(node, wanted);
       if (grant !== undefined) return grant;
       if (limit.aborted) throw new Error('the store does not answer');
       await systemClock.sleep(AGAIN_MS, limit);
@@ -62,13 +61,13 @@ export async function cutReplies(cuts: number, signal: AbortSignal): Promise<Cut
     if (node === undefined) break;
     proxy.cutAtNextReply();
     const sentMs = systemClock.monotonic();
-    if ((await tell(node, WANTED)) !== undefined) answered++;
+    if ((await send(node, WANTED)) !== undefined) answered++;
     slowestMs = Math.max(slowestMs, systemClock.monotonic() - sentMs);
-    const { allowance } = await told(node, WANTED);
+    const { allowance } = await sendUntilHeard(node, WANTED);
     node.charged += Math.min(CHARGED, Math.max(0, allowance));
   }
   const last = [];
-  for (const node of stores) last.push(await told(node, 0));
+  for (const node of stores) last.push(await sendUntilHeard(node, 0));
   await Promise.all(stores.map(({ to }: { to: LeaseStore }) => to.close()));
   return {
     cuts: done,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { findMismatches } from '../../deploys/usage/reconcile.ts';
-import { LEDGER_FILE, LEDGER_MIGRATIONS, spentOf } from '../../gateway/limits/ledger.ts';
+import { LEDGER_FILE, LEDGER_MIGRATIONS, spentOf } from '../../gateway/ledger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { startTcpProxy } from '../../test/fakes/tcp-proxy.ts';
 import { opened } from '../../test/started/gateway.ts';

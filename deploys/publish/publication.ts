@@ -1,24 +1,15 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
-import type { PublishedTerms } from '../../shared/publication/terms.ts';
+import type { PublishedTerms } from '../../shared/publication.ts';
 import type { Store } from '../../shared/store/open.ts';
-import type { Health } from '../health.ts';
 import { createChanges } from './changes.ts';
-import { takeLastUses } from './last-uses.ts';
 import { runPublisher } from './publish.ts';
-import { LEASE_MS, openRedisHead } from './redis-head.ts';
-import { complaintOf, healthOfPublication, type Standing } from './standing.ts';
+import { type KeyUse, LEASE_MS, openRedisHead, type RedisHead } from './redis-head.ts';
+import { complaintOf, healthOfPublication, type PublicationState } from './publication-state.ts';
 
 /** The publication of accounts, keys, plans and prices to the gateways of other hosts. */
-export type Publication = Readonly<{
-  /** Publishes until `signal` aborts. Never rejects. */
-  run(signal: AbortSignal): Promise<void>;
-  health(): Health;
-  standing(): Standing;
-  /** Whether what gateways on other hosts count is of this database's accounts. */
-  isOwn(): boolean;
-}>;
+export type Publication = NonNullable<ReturnType<typeof createPublication>>;
 
 export type PublicationDeps = Readonly<{
   /** The accounts database. */
@@ -37,8 +28,7 @@ export type PublicationDeps = Readonly<{
 const HELD_QUIETLY_MS = LEASE_MS + 2_000;
 
 /** `undefined` when `url` is no address of a Redis. */
-export function createPublication(deps: PublicationDeps): Publication | undefined {
-  const { store, url, clock, log, random, registry, readTerms } = deps;
+export function createPublication({ store, url, clock, log, random, registry, readTerms }: PublicationDeps) {
   const name = () => Buffer.from(random(16)).toString('hex');
   const holder = name();
   const changes = createChanges(store);
@@ -52,45 +42,81 @@ export function createPublication(deps: PublicationDeps): Publication | undefine
   });
   if (head === undefined) return undefined;
   const gauge = gaugeOf(registry);
-  let standing: Standing = { kind: 'away' };
-  let told: Standing['kind'] = 'away';
+  let state: PublicationState = { kind: 'away' };
+  let logged: PublicationState['kind'] = 'away';
   let sinceMs = clock.monotonic();
   let claimedMs = Number.NEGATIVE_INFINITY;
 
-  function noteStanding(now: Standing): void {
-    if (now.kind !== standing.kind) sinceMs = clock.monotonic();
-    standing = now;
+  function noteState(now: PublicationState): void {
+    if (now.kind !== state.kind) sinceMs = clock.monotonic();
+    state = now;
     gauge.set(now.kind === 'publishing' ? 1 : 0);
-    if (now.kind === 'publishing') claimedMs = clock.monotonic();
-    if (now.kind === told || isQuiet()) return;
-    told = now.kind;
+    if (now.kind === 'publishing' || now.kind === 'building') claimedMs = clock.monotonic();
+    if (now.kind === logged || isQuiet()) return;
+    logged = now.kind;
     const complaint = complaintOf(now);
     if (complaint !== undefined) log.error(complaint);
     else if (now.kind === 'away') log.warn('Redis does not answer: changes of accounts and keys wait');
+    else if (now.kind === 'building') log.info('all accounts and keys are being written to Redis');
     else log.info('accounts and keys are published');
   }
 
   function isQuiet(): boolean {
-    return standing.kind === 'held' && clock.monotonic() - sinceMs < HELD_QUIETLY_MS;
+    return state.kind === 'held' && clock.monotonic() - sinceMs < HELD_QUIETLY_MS;
   }
 
-  function standingTold(): Standing {
-    return isQuiet() ? { kind: 'building' } : standing;
+  function shownState(): PublicationState {
+    return isQuiet() ? { kind: 'building' } : state;
   }
 
   const isOwn = () => clock.monotonic() - claimedMs < LEASE_MS;
   return {
-    async run(signal) {
-      const publisher = { changes, head, holder, clock, makeEpoch: name, readTerms, noteStanding };
+    /** Publishes until `signal` aborts. Never rejects. */
+    async run(signal: AbortSignal): Promise<void> {
+      const publisher = { changes, head, holder, clock, makeEpoch: name, readTerms, noteState };
       await Promise.all([
         runPublisher(publisher, signal),
         takeLastUses({ store, head, isOwn, clock }, signal),
       ]);
     },
-    health: () => healthOfPublication(standingTold()),
-    standing: standingTold,
+    health: () => healthOfPublication(shownState()),
+    state: shownState,
+    /** Whether what gateways on other hosts count is of this database's accounts. */
     isOwn,
   };
+}
+
+/** How often last uses are taken, and how many in one transaction. */
+const TAKE_MS = 2_000;
+const USES_AT_ONCE = 200;
+
+/**
+ * Takes over when keys were used last on other hosts, a row at most once a minute, while `isOwn` says that the keys are
+ * this database's. Never rejects.
+ */
+async function takeLastUses(
+  { store, head, isOwn, clock }: Readonly<{ store: Store; head: RedisHead; isOwn(): boolean; clock: Clock }>,
+  signal: AbortSignal,
+): Promise<void> {
+  const update = store.prepare<null, [number, string]>(`
+    UPDATE keys SET last_used_at_ms = ?1
+    WHERE id = ?2 AND (last_used_at_ms IS NULL OR last_used_at_ms / 60000 < ?1 / 60000)`);
+  const write = store.transaction((uses: readonly KeyUse[]) => {
+    for (const { keyId, atMs } of uses) update.run(atMs, keyId);
+  });
+  while (!signal.aborted) {
+    await clock.sleep(TAKE_MS, signal);
+    try {
+      while (isOwn() && !signal.aborted) {
+        const uses = await head.uses(USES_AT_ONCE);
+        if (uses.length === 0) break;
+        write.immediate(uses);
+        await head.dropUses(uses);
+      }
+    } catch {
+      // Redis or the database does not answer; they are taken the next time.
+    }
+  }
 }
 
 function gaugeOf(registry: Registry): Gauge {

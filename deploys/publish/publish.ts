@@ -1,9 +1,8 @@
 import type { Clock } from '../../shared/clock.ts';
-import { type PublishedTerms, termsText } from '../../shared/publication/terms.ts';
+import { type PublishedTerms, termsText } from '../../shared/publication.ts';
 import type { Changes } from './changes.ts';
-import type { Claim, RedisHead } from './redis-head.ts';
-import { createRevocations } from './revocations.ts';
-import type { Standing } from './standing.ts';
+import type { Claim, Put, RedisHead } from './redis-head.ts';
+import type { PublicationState } from './publication-state.ts';
 
 type Claimed = Extract<Claim, { kind: 'claimed' }>;
 
@@ -17,159 +16,176 @@ export type PublisherDeps = Readonly<{
   makeEpoch(): string;
   /** Plans and prices as the config has them now; `undefined` when it is unusable, and what was published stays. */
   readTerms(): PublishedTerms | undefined;
-  /** Told after every turn. */
-  noteStanding(standing: Standing): void;
+  /** Called after every turn. */
+  noteState(state: PublicationState): void;
 }>;
 
-/** How often the database is looked at, and Redis when nothing has changed: a revocation has a second in all. */
+/** How often the database is read, and Redis when nothing has changed: a revocation has a second in all. */
 const LOOK_MS = 100;
-const ASK_MS = 500;
+const CLAIM_MS = 500;
 /** Milliseconds between two portions: everything else in this process has its turn then. */
 const PAUSE_MS = 1;
-
-/** What is published from has no rest: a claim was lost on the way. */
-class LostClaim extends Error {}
+/** How often everything in Redis is compared with the database, a portion every `CLAIM_MS`. */
+const SWEEP_MS = 3_600_000;
 
 /**
- * Keeps Redis told of accounts, keys, plans and prices until `signal` aborts: what has changed, or everything when Redis
- * does not hold what this database published last (it was emptied, it went back to an older copy, or the database did).
- * Never rejects.
+ * Writes accounts, keys, plans and prices to Redis until `signal` aborts: what has changed with its change, and everything when
+ * Redis is not as this database left it (it was emptied, it went back to an older copy, or the database did). Never rejects.
  */
 export async function runPublisher(deps: PublisherDeps, signal: AbortSignal): Promise<void> {
-  const { clock, changes, head, noteStanding } = deps;
+  const { clock, changes, head, noteState } = deps;
   const turn = createTurn(deps);
-  let askedMs = Number.NEGATIVE_INFINITY;
+  let claimedMs = Number.NEGATIVE_INFINITY;
   let seen = '';
   while (!signal.aborted) {
+    let hasMore = false;
     try {
       const { value, config } = changes.revision();
       const now = `${value} ${config}`;
-      if (now !== seen || clock.monotonic() - askedMs >= ASK_MS) {
-        askedMs = clock.monotonic();
-        const standing = await turn(signal);
-        noteStanding(standing);
+      if (now !== seen || clock.monotonic() - claimedMs >= CLAIM_MS) {
+        claimedMs = clock.monotonic();
+        const taken = await turn();
+        noteState(taken.state);
+        hasMore = taken.hasMore;
         // A change that could not be published is one that is still to come.
-        seen = standing.kind === 'publishing' ? now : seen;
+        seen = taken.state.kind === 'publishing' && !hasMore ? now : '';
       }
     } catch {
-      noteStanding({ kind: 'away' });
+      noteState({ kind: 'away' });
     }
-    await clock.sleep(LOOK_MS, signal);
+    await clock.sleep(hasMore ? PAUSE_MS : LOOK_MS, signal);
   }
   await head.close();
 }
 
-function createTurn(deps: PublisherDeps): (signal: AbortSignal) => Promise<Standing> {
-  const { changes, head, clock, holder, makeEpoch, readTerms } = deps;
-  const revocations = createRevocations(deps);
-  let isNoted = false;
-  let termsAt: number | undefined;
-  let text: string | undefined;
+/** Another deploys publishes, or Redis is not as it was left. */
+class LostClaim extends Error {}
 
-  async function turn(signal: AbortSignal): Promise<Standing> {
+/** A way over all rows: first those of the database are written, then those of Redis that the database does not have are dropped. */
+type Sweep = Readonly<
+  { stage: 'rows'; from: number; upTo: number } | { stage: 'strays'; of: 'keys' | 'accounts'; cursor: string }
+>;
+
+type Turn = Readonly<{ state: PublicationState; hasMore: boolean }>;
+
+function createTurn({
+  changes,
+  head,
+  clock,
+  holder,
+  makeEpoch,
+  readTerms,
+}: PublisherDeps): () => Promise<Turn> {
+  const publishTerms = createTerms(changes, head, readTerms);
+  let isNoted = false;
+  let sweep: Sweep | undefined;
+  let sweptMs = clock.monotonic();
+  let revokedUpTo = 0;
+
+  return async function turn() {
     if (!isNoted) {
-      const asked = await head.claim(false);
-      if (asked.kind !== 'claimed') return asked;
+      const offered = await head.claim(false);
+      if (offered.kind !== 'claimed') return { state: offered, hasMore: false };
       // Before Redis names it: a gateway beside this file must never take it for a copy.
       changes.addPublisher(holder, clock.now());
       isNoted = true;
     }
     const claim = await head.claim(true);
-    if (claim.kind !== 'claimed') return claim;
+    if (claim.kind !== 'claimed') return { state: claim, hasMore: false };
     try {
       await publishTerms(claim);
-      if (isContinued(claim)) await publishChanges(claim, signal);
-      else await publishAll(claim, signal);
+      const isContinued = await continued(claim);
+      const { isWhole, hasMore } = await publishSome(isContinued && claim.isWhole);
+      return { state: { kind: isWhole ? 'publishing' : 'building' }, hasMore };
     } catch (error) {
-      if (error instanceof LostClaim) return { kind: 'held' };
+      // The next claim says which of the two it is.
+      if (error instanceof LostClaim) return { state: { kind: 'held' }, hasMore: false };
       throw error;
     }
-    return { kind: signal.aborted ? 'building' : 'publishing' };
+  };
+
+  /** Whether Redis is exactly as this database left it; begins an epoch if not. */
+  async function continued({ epoch, puts, seq }: Claimed): Promise<boolean> {
+    const last = changes.last();
+    if (epoch !== '' && epoch === last.epoch && puts === last.puts) return true;
+    const next = makeEpoch();
+    if (!(await head.begin(next))) throw new LostClaim();
+    changes.begin(next, seq);
+    [sweep, revokedUpTo] = [undefined, 0];
+    return false;
   }
 
-  /** Whether Redis has what this database published last, no less and no more. */
-  function isContinued({ epoch, seq }: Claimed): boolean {
-    const last = changes.publication();
-    return (
-      last.building === null &&
-      epoch !== '' &&
-      epoch === last.epoch &&
-      last.published <= seq &&
-      seq <= last.intent
-    );
-  }
-
-  async function publishChanges({ epoch, seq }: Claimed, signal: AbortSignal): Promise<void> {
-    const { published } = changes.publication();
-    for (let from = seq; !signal.aborted;) {
-      const portion = changes.after(from);
-      if (portion.upTo === from) return tellRevoked(published);
-      changes.intend(portion.upTo);
-      if (!(await head.put(epoch, portion, false))) throw new LostClaim();
-      changes.sent(portion);
-      await tellRevoked(published);
-      if (portion.isLast) return;
-      from = portion.upTo;
-      await clock.sleep(PAUSE_MS, signal);
+  /** Publishes a portion of what has changed, else of everything while an epoch is not whole or a sweep is due. */
+  async function publishSome(isWhole: boolean): Promise<{ isWhole: boolean; hasMore: boolean }> {
+    const { published } = changes.last();
+    const { rows, upTo, isLast } = changes.after(published);
+    if (upTo > published) {
+      // A key must end within a second, however many rows are on their way before it.
+      const { value } = changes.revision();
+      const isUrgent = !isLast && value !== revokedUpTo;
+      const urgent = isUrgent ? changes.revokedAfter(Math.max(upTo, revokedUpTo)) : [];
+      await put({ seq: upTo, log: 'all', isWhole: false, rows: [...urgent, ...rows] });
+      if (isUrgent) revokedUpTo = value;
+      return { isWhole, hasMore: !isLast || !isWhole };
     }
-  }
-
-  async function publishAll({ epoch: before, seq }: Claimed, signal: AbortSignal): Promise<void> {
-    const { published } = changes.publication();
-    const { epoch, from } = await epochToBuild(seq);
-    revocations.again();
-    for (let at = from; !signal.aborted;) {
-      const portion = changes.after(at);
-      changes.intend(portion.upTo);
-      if (!(await head.put(epoch, portion, true))) throw new LostClaim();
-      changes.sent(portion);
-      at = portion.upTo;
-      await tellRevoked(published);
-      if (portion.isLast) {
-        if (!(await head.finish(epoch, at, before))) throw new LostClaim();
-        return changes.finish(at);
-      }
-      await renewed();
-      await clock.sleep(PAUSE_MS, signal);
+    if (sweep === undefined) {
+      if (isWhole && clock.monotonic() - sweptMs < SWEEP_MS) return { isWhole, hasMore: false };
+      sweep = { stage: 'rows', from: 0, upTo: published };
     }
+    const log = isWhole ? 'those that differ' : 'none';
+    const portion = sweep.stage === 'rows' ? rowsFrom(sweep) : await straysFrom(sweep);
+    const isDone = portion.next === undefined;
+    await put({ seq: published, log, isWhole: isDone, rows: portion.rows });
+    sweep = portion.next;
+    if (isDone) sweptMs = clock.monotonic();
+    return { isWhole: isWhole || isDone, hasMore: !isWhole && !isDone };
   }
 
-  async function tellRevoked(after: number): Promise<void> {
-    if (!(await revocations.tell(after))) throw new LostClaim();
+  function rowsFrom({ from, upTo }: Extract<Sweep, { stage: 'rows' }>) {
+    const portion = changes.after(from);
+    const isDone = portion.isLast || portion.upTo >= upTo;
+    const next: Sweep = isDone
+      ? { stage: 'strays', of: 'keys', cursor: '0' }
+      : { stage: 'rows', from: portion.upTo, upTo };
+    return { rows: portion.rows, next };
   }
 
-  let renewedMs = clock.monotonic();
-  /** A full publication of many keys takes longer than a claim lasts. */
-  async function renewed(): Promise<void> {
-    if (clock.monotonic() - renewedMs < ASK_MS) return;
-    renewedMs = clock.monotonic();
-    if ((await head.claim(true)).kind !== 'claimed') throw new LostClaim();
+  async function straysFrom({ of, cursor }: Extract<Sweep, { stage: 'strays' }>) {
+    const scanned = await head.scan(of, cursor);
+    const rows = changes.goneOf(scanned.names);
+    const following: Sweep | undefined =
+      of === 'keys' ? { stage: 'strays', of: 'accounts', cursor: '0' } : undefined;
+    return {
+      rows,
+      next: scanned.cursor === '0' ? following : { stage: 'strays' as const, of, cursor: scanned.cursor },
+    };
   }
 
-  /** The one that was begun, from where Redis has it, or a new one. Above `seq`: revisions of an older life of this database. */
-  async function epochToBuild(seq: number): Promise<Readonly<{ epoch: string; from: number }>> {
-    const { building, intent } = changes.publication();
-    const tip = building === null ? 0 : await head.tip(building);
-    if (building !== null && tip <= intent) return { epoch: building, from: tip };
-    const epoch = makeEpoch();
-    changes.begin(epoch, Math.max(seq, tip));
-    return { epoch, from: 0 };
+  async function put(words: Omit<Put, 'epoch' | 'puts'>): Promise<void> {
+    const { epoch, puts, published } = changes.last();
+    const now = await head.put({ epoch: epoch ?? '', puts, ...words });
+    if (now === undefined) throw new LostClaim();
+    if (now !== puts || words.seq > published) changes.sent(now, words.seq);
   }
+}
 
-  async function publishTerms({ config, termsId }: Claimed): Promise<void> {
-    const asked = changes.revision().config;
-    if (asked !== termsAt) {
+/** Publishes plans and prices when they differ from what Redis has. */
+function createTerms(changes: Changes, head: RedisHead, readTerms: PublisherDeps['readTerms']) {
+  let readAt: number | undefined;
+  let text: string | undefined;
+
+  return async function publishTerms({ config, termsId }: Claimed): Promise<void> {
+    const wanted = changes.revision().config;
+    if (wanted !== readAt) {
       const terms = readTerms();
       if (terms !== undefined) text = termsText(terms);
-      termsAt = asked;
+      readAt = wanted;
     }
     if (text === undefined) return;
     const id = new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16);
-    if (id === termsId && config === asked) return;
+    if (id === termsId && config === wanted) return;
     // Other terms under a number that is known already would not be noticed: every gateway of this host reads its config again.
-    if (id !== termsId && config >= asked) return void (termsAt = changes.raiseConfig(config));
-    if (!(await head.terms(asked, id, text))) throw new LostClaim();
-  }
-
-  return turn;
+    if (id !== termsId && config >= wanted) readAt = changes.raiseConfig(config);
+    else if (!(await head.terms(wanted, id, text))) throw new LostClaim();
+  };
 }

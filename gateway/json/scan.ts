@@ -6,11 +6,11 @@ export const DEEP = -2;
 /** Levels of arrays and objects in one value. The deepest real request (a filter in a config in params) has 6. */
 export const DEPTH_MAX = 64;
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
+export const QUOTE = 0x22;
+export const COMMA = 0x2c;
 const MINUS = 0x2d;
-const COLON = 0x3a;
-const BACKSLASH = 0x5c;
+export const COLON = 0x3a;
+export const BACKSLASH = 0x5c;
 export const OPEN_ARRAY = 0x5b;
 export const CLOSE_ARRAY = 0x5d;
 export const OPEN_OBJECT = 0x7b;

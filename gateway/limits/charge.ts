@@ -1,10 +1,19 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
-import { refilled, take } from './bucket.ts';
-import type { BucketStore, Held } from './bucket-store.ts';
+import { type Bucket, type BucketStore, fullBucket, refill, shortMs } from './bucket.ts';
 import type { Journal, Spending } from './journal.ts';
-import type { Price } from './price.ts';
+
+/** What a request costs: `calls` of the rate, `credits` of a trial's allowance. `bill` is notified of credits that go through the journal. */
+export type Price = Readonly<{ calls: number; credits: number; bill?: Bill }>;
+
+/** What is written together with the journal, to the unit. Both are called at the moment the journal's counters change. */
+export type Bill = Readonly<{
+  /** The credits were taken. */
+  take(): void;
+  /** They could not be made durable and were given back. */
+  giveBack(): void;
+}>;
 
 /** The state of an account's rate after a decision, for the RateLimit fields. */
 export type RateState = Readonly<{ plan: Plan; tokens: number }>;
@@ -20,90 +29,106 @@ export type Charge =
 export type Charging = Readonly<{
   /** Takes rate and credits together, or neither. On a plan with credits it resolves when the charge is durable. Never rejects. */
   charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge>;
-  /** Gives back what was taken for calls that nobody answered: credits, and the rate of a request that was refused. */
+  /** Gives back what was taken for calls that no backend answered: credits, and the rate of a request that was refused. */
   refund(caller: Caller, plan: Plan, price: Price): void;
   /** Forgets accounts whose bucket is full again, for a new one would be equal; looks at `max` of all in turn. */
   sweep(max?: number): void;
 }>;
 
 /** Charging of a process that is alone. */
-export type ChargingAlone = Charging &
+type ChargingAlone = Charging &
   Readonly<{
-    /** Writes up to `max` buckets that changed since they were last written; gives how many are left. */
+    /** Writes up to `max` buckets that changed since they were last written; gives how many remain. */
     save(max: number): number;
   }>;
 
+/** One call for every element of a request, notifications and malformed ones included, and the sum of their credits. */
+export function priceOf(elements: readonly Readonly<{ credits: number }>[]): Price {
+  let credits = 0;
+  for (const element of elements) credits += element.credits;
+  return { calls: elements.length, credits };
+}
+
+/** Waits for the journal; a charge that cannot be written is taken back by `undo` and refused, so that nothing is lost. */
+export async function durable(
+  journal: Journal,
+  accountId: number,
+  price: Price,
+  charged: Charge,
+  undo: () => void,
+): Promise<Charge> {
+  try {
+    await journal.append(accountId);
+    return charged;
+  } catch {
+    undo();
+    price.bill?.giveBack();
+    return { kind: 'credits-unavailable' };
+  }
+}
+
 /**
- * `buckets` keeps them through a restart; without it every account begins with a whole burst. `elsewhere` is what
+ * `store` keeps buckets through a restart; without it every account begins with a whole burst. `elsewhere` is what
  * processes spent of each account that do not run any more.
  */
 export function createCharging(
   journal: Journal,
   clock: Clock,
-  buckets?: BucketStore,
+  store?: BucketStore,
   elsewhere: ReadonlyMap<number, number> = new Map(),
 ): ChargingAlone {
-  const held = buckets?.load() ?? new Map<number, Held>();
+  const buckets = store?.load() ?? new Map<number, Bucket>();
   const changed = new Set<number>();
   /** Accounts that have a row, or may have one. */
-  const stored = new Set(held.keys());
-  let looking = held.entries();
+  const stored = new Set(buckets.keys());
+  let sweeping = buckets.entries();
 
-  function charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge> {
+  function charge({ accountId, creditsGranted }: Caller, plan: Plan, price: Price): Charge | Promise<Charge> {
     const nowMs = clock.monotonic();
-    const before = held.get(caller.accountId)?.bucket ?? { tokens: plan.burst, atMs: nowMs };
-    const taken = take(before, plan, price.calls, nowMs);
-    const rate = { plan, tokens: taken.bucket.tokens };
-    if (taken.kind === 'short') return { kind: 'over-rate', rate, waitMs: taken.waitMs };
+    const bucket = bucketOf(accountId, plan, nowMs);
+    const waitMs = shortMs(bucket, price.calls);
+    if (waitMs > 0) return { kind: 'over-rate', rate: { plan, tokens: bucket.tokens }, waitMs };
     if (plan.credits === undefined) {
-      hold(caller.accountId, { bucket: taken.bucket, rate: plan });
-      return { kind: 'charged', rate, creditsLeft: undefined };
+      take(accountId, bucket, price.calls);
+      return { kind: 'charged', rate: { plan, tokens: bucket.tokens }, creditsLeft: undefined };
     }
-    const spending = spendingOf(caller.accountId);
+    const spending = spendingOf(accountId);
     if (spending === undefined) return { kind: 'credits-unavailable' };
     // An allowance lowered below what is spent leaves none, not fewer: a free call still passes.
-    const granted = caller.creditsGranted ?? plan.credits;
-    const spent = spending.charged - spending.refunded + (elsewhere.get(caller.accountId) ?? 0);
-    const left = Math.max(0, granted - spent);
-    if (price.credits > left)
-      return { kind: 'out-of-credits', rate: { plan, tokens: refilled(before, plan, nowMs).tokens } };
-    hold(caller.accountId, { bucket: taken.bucket, rate: plan });
+    const spent = spending.charged - spending.refunded + (elsewhere.get(accountId) ?? 0);
+    const left = Math.max(0, (creditsGranted ?? plan.credits) - spent);
+    if (price.credits > left) return { kind: 'out-of-credits', rate: { plan, tokens: bucket.tokens } };
+    take(accountId, bucket, price.calls);
+    const rate = { plan, tokens: bucket.tokens };
     if (price.credits === 0) return { kind: 'charged', rate, creditsLeft: left };
     spending.charged += price.credits;
     price.bill?.take();
     const charged = { kind: 'charged', rate, creditsLeft: left - price.credits } as const;
-    return durable(caller.accountId, spending, price, charged);
+    return durable(journal, accountId, price, charged, () => {
+      spending.refunded += price.credits;
+      giveBack(accountId, price.calls);
+    });
   }
 
-  /** Waits for the journal; a charge that cannot be written is taken back and refused, so that nothing is lost. */
-  async function durable(
-    accountId: number,
-    spending: Spending,
-    price: Price,
-    charged: Charge,
-  ): Promise<Charge> {
-    try {
-      await journal.note(accountId);
-      return charged;
-    } catch {
-      spending.refunded += price.credits;
-      price.bill?.giveBack();
-      giveBack(accountId, price.calls);
-      return { kind: 'credits-unavailable' };
-    }
+  /** The account's bucket, refilled at the rate of `plan`. */
+  function bucketOf(accountId: number, plan: Plan, nowMs: number): Bucket {
+    let bucket = buckets.get(accountId);
+    if (bucket === undefined) buckets.set(accountId, (bucket = fullBucket(plan, nowMs)));
+    bucket.rps = plan.rps;
+    bucket.burst = plan.burst;
+    refill(bucket, nowMs);
+    return bucket;
+  }
+
+  function take(accountId: number, bucket: Bucket, calls: number): void {
+    bucket.tokens -= calls;
+    if (store !== undefined) changed.add(accountId);
   }
 
   /** Returns tokens to a bucket; the next refill holds it to its burst. One that was swept is full already. */
   function giveBack(accountId: number, calls: number): void {
-    const now = held.get(accountId);
-    if (now === undefined) return;
-    const bucket = { ...now.bucket, tokens: now.bucket.tokens + calls };
-    hold(accountId, { rate: now.rate, bucket });
-  }
-
-  function hold(accountId: number, now: Held): void {
-    held.set(accountId, now);
-    if (buckets !== undefined) changed.add(accountId);
+    const bucket = buckets.get(accountId);
+    if (bucket !== undefined) take(accountId, bucket, -calls);
   }
 
   function spendingOf(accountId: number): Spending | undefined {
@@ -114,24 +139,25 @@ export function createCharging(
     }
   }
 
-  function refund(caller: Caller, plan: Plan, { calls, credits }: Price): void {
-    if (calls > 0) giveBack(caller.accountId, calls);
+  function refund({ accountId }: Caller, plan: Plan, { calls, credits }: Price): void {
+    if (calls > 0) giveBack(accountId, calls);
     if (plan.credits === undefined || credits === 0) return;
-    journal.spendingOf(caller.accountId).refunded += credits;
-    void journal.note(caller.accountId);
+    journal.spendingOf(accountId).refunded += credits;
+    void journal.append(accountId);
   }
 
-  function sweep(max = held.size + 1): void {
+  function sweep(max = buckets.size + 1): void {
     const nowMs = clock.monotonic();
     for (let looked = 0; looked < max; looked++) {
-      const { value, done } = looking.next();
+      const { value, done } = sweeping.next();
       if (done === true) {
-        looking = held.entries();
+        sweeping = buckets.entries();
         return;
       }
-      const [accountId, { bucket, rate }] = value;
-      if (refilled(bucket, rate, nowMs).tokens < rate.burst) continue;
-      held.delete(accountId);
+      const [accountId, bucket] = value;
+      refill(bucket, nowMs);
+      if (bucket.tokens < bucket.burst) continue;
+      buckets.delete(accountId);
       if (stored.has(accountId))
         changed.add(accountId); // to be written as nothing
       else changed.delete(accountId);
@@ -140,10 +166,10 @@ export function createCharging(
 
   function save(max: number): number {
     const part = changed.values().take(max).toArray();
-    if (part.length > 0 && buckets?.save(part.map((id) => [id, held.get(id)] as const)) === true) {
+    if (part.length > 0 && store?.save(part.map((id) => [id, buckets.get(id)] as const)) === true) {
       for (const id of part) {
         changed.delete(id);
-        if (held.has(id)) stored.add(id);
+        if (buckets.has(id)) stored.add(id);
         else stored.delete(id);
       }
     }

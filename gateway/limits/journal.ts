@@ -5,14 +5,16 @@ export type Spending = { charged: number; refunded: number };
 
 /**
  * The durable side of spending. `spendingOf` reads an account's counters once and then owns them in memory;
- * `note` has them written at the end of this turn of the event loop, together with everything else noted in it.
+ * `append` has them written at the end of this turn of the event loop, together with everything else appended in it.
  */
 export type Journal = Readonly<{
   /** Throws when the ledger cannot be read. */
   spendingOf(accountId: number): Spending;
   /** Resolves when the counters are in the write-ahead log, which survives the death of the process; rejects when they cannot be. */
-  note(accountId: number): Promise<void>;
-  /** Writes what is noted now. */
+  append(accountId: number): Promise<void>;
+  /** Whether everything that was appended of the account is in the write-ahead log. */
+  isDurable(accountId: number): boolean;
+  /** Writes what is appended now. */
   flush(): void;
   /** Whether the last write failed: no charge can be made durable. */
   isFailing(): boolean;
@@ -25,6 +27,9 @@ export type Alongside = Readonly<{
   /** The transaction is in the write-ahead log. */
   written(): void;
 }>;
+
+/** What a node spent of an account, by its row of the ledger. */
+export type SpentRow = Readonly<{ accountId: number }> & Readonly<Spending>;
 
 const NOTHING: Alongside = { write: () => undefined, written: () => undefined };
 
@@ -51,7 +56,7 @@ export function createJournal(
     alongside.write();
   });
   const spendings = new Map<number, Spending>();
-  let noted = new Set<number>();
+  let appended = new Set<number>();
   let turn: PromiseWithResolvers<void> | undefined;
   let failing = false;
   // Only this process writes the ledger; one that holds it for longer must not hold up every request with it.
@@ -65,20 +70,20 @@ export function createJournal(
     return spending;
   }
 
-  function note(accountId: number): Promise<void> {
-    noted.add(accountId);
+  function append(accountId: number): Promise<void> {
+    appended.add(accountId);
     if (turn === undefined) {
       turn = Promise.withResolvers<void>();
-      turn.promise.catch(() => undefined); // a refund waits for nobody; the counters stay noted
+      turn.promise.catch(() => undefined); // nothing waits for a refund; the counters stay appended
       soon(flush);
     }
     return turn.promise;
   }
 
   function flush(): void {
-    const [ended, batch] = [turn, noted];
+    const [ended, batch] = [turn, appended];
     turn = undefined;
-    noted = new Set();
+    appended = new Set();
     try {
       if (batch.size > 0) {
         writeAll.immediate(batch);
@@ -88,10 +93,35 @@ export function createJournal(
       ended?.resolve();
     } catch (error) {
       failing = true;
-      for (const id of batch) noted.add(id);
+      for (const id of batch) appended.add(id);
       ended?.reject(error);
     }
   }
 
-  return { spendingOf, note, flush, isFailing: () => failing };
+  const isDurable = (accountId: number) => !appended.has(accountId);
+
+  return { spendingOf, append, isDurable, flush, isFailing: () => failing };
+}
+
+/** What a node spent of each account. */
+export function spentBy(ledger: Store, node: string): readonly SpentRow[] {
+  return ledger
+    .query<SpentRow, [string]>(
+      'SELECT account_id AS accountId, charged, refunded FROM spent WHERE node = ? AND charged > 0',
+    )
+    .all(node);
+}
+
+/** The nodes that have spent on this host, apart from this one. */
+export function otherNodes(ledger: Store, node: string): readonly string[] {
+  const nodes = ledger.query<{ node: string }, [string]>('SELECT DISTINCT node FROM spent WHERE node <> ?');
+  return nodes.all(node).map((row) => row.node);
+}
+
+/** Credits that other nodes than this one have spent, by account: while this one is alone they do not change. */
+export function spentElsewhere(ledger: Store, node: string): ReadonlyMap<number, number> {
+  const rows = ledger.query<{ accountId: number; spent: number }, [string]>(
+    'SELECT account_id AS accountId, sum(charged - refunded) AS spent FROM spent WHERE node <> ? GROUP BY account_id',
+  );
+  return new Map(rows.all(node).map(({ accountId, spent }) => [accountId, spent]));
 }

@@ -1,17 +1,12 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { createLeases } from '../lease/leases.ts';
-import type { LeaseStore } from '../lease/messages.ts';
-import { createPump } from '../lease/pump.ts';
-import { createScanPlaces } from '../lease/scan-places.ts';
-import { createSharedCharging } from '../lease/shared-charging.ts';
-import type { StoreLink } from '../metrics.ts';
-import type { NodeIdentity } from '../lease/store/node-identity.ts';
-import { createBucketStore } from './bucket-store.ts';
+import { createAccounts, createSharedCharging } from './accounts.ts';
+import { createBucketStore } from './bucket.ts';
 import { type Charging, createCharging } from './charge.ts';
-import { speakFor, spentBy, spentElsewhere } from './former-nodes.ts';
-import type { Journal } from './journal.ts';
-import { createScanPermits, type ScanPermits } from './scan-permits.ts';
+import { type Journal, spentBy, spentElsewhere } from './journal.ts';
+import { createLeaseSync, type LeaseSync, type StoreLink } from './lease-sync.ts';
+import type { Sharing } from './node-id.ts';
+import { createScanLeases, createScanPermits, type ScanPermits } from './scans.ts';
 
 /** Rates, credits and scans of accounts, and what keeps them going. */
 export type Limits = Readonly<{
@@ -54,67 +49,55 @@ export function limitsAlone(node: string, journal: Journal, ledger: Store, clock
   };
 }
 
-/** What a process shares accounts with. */
-export type Sharing = Readonly<{
-  node: NodeIdentity;
-  /** Opens the centre; `onLoss` is told when it may have lost what it knew. */
-  openCentre(onLoss: () => void): LeaseStore;
-  /** The part of an account's rate that this process may let in alone when it was never told one. */
-  share: number;
-  /** Nodes of this host that do not run: nobody but this process speaks for what they spent. */
-  formers: readonly string[];
-}>;
-
-type SharedDeps = Readonly<{
+type SharedOptions = Readonly<{
   sharing: Sharing;
   journal: Journal;
   ledger: Store;
   clock: Clock;
-  /** The revision of the accounts that callers were last read at. */
+  /** The revision of the accounts at which callers were last read. */
   revision(): number;
-  /** The store has stopped answering, or answers again. */
+  /** The store has stopped replying, or replies again. */
   onStoreOut(is: boolean): void;
 }>;
 
-/** The limits of one of several processes: leases in memory, topped up from a centre behind the requests. */
-export function limitsShared(deps: SharedDeps): Limits {
-  const { sharing, journal, ledger, clock, revision, onStoreOut } = deps;
-  const { node, share, formers } = sharing;
-  const { spendingOf } = journal;
-  const leases = createLeases({ spendingOf, revision, share });
-  const over = new AbortController();
-  let out = false;
-  const store = sharing.openCentre(tellAll);
-  const { id, fence } = node;
-  const scans = createScanPlaces({
+/** The limits of one of several processes: leases in memory, topped up from a store behind the requests. */
+export function limitsShared(options: SharedOptions): Limits {
+  const { sharing, journal, ledger, clock, revision, onStoreOut } = options;
+  const { node, fence, share, deadNodes } = sharing;
+  const accounts = createAccounts({ spendingOf: journal.spendingOf, revision, share });
+  const closing = new AbortController();
+  let wasOut = false;
+  const store = sharing.openLeases(resync);
+  const scans = createScanLeases({
     monotonic: clock.monotonic,
     revision,
-    isOut: () => pump.isOut(),
-    kick: () => pump.kick(),
+    isOut: () => sync.isOut(),
+    flushSoon: () => sync.flushSoon(),
   });
-  const pump = createPump({ leases, scans, store, journal, clock, node: id, fence, soon: setImmediate });
+  const parts = { accounts, scans, store, journal };
+  const sync: LeaseSync = createLeaseSync({ ...parts, clock, node, fence, soon: setImmediate });
 
-  /** What a crash, or the loss of the centre, may have kept it from knowing. */
-  function tellAll(): void {
-    void pump.tellAgain(spentBy(ledger, id), over.signal);
-    void speakFor(formers, { ledger, store, clock, signal: over.signal });
+  /** Reports what a crash, or a loss of the store, may have kept it from counting. */
+  function resync(): void {
+    void sync.resync(spentBy(ledger, node), closing.signal);
+    for (const dead of deadNodes) void sync.reportDeadNode(dead, spentBy(ledger, dead), closing.signal);
   }
 
   return {
     permits: createScanPermits(scans),
-    charging: createSharedCharging({ leases, pump, journal, clock }),
-    link: pump,
+    charging: createSharedCharging(accounts, sync, journal, clock),
+    link: sync,
     async tend(signal) {
-      tellAll();
-      await pump.run(signal);
+      resync();
+      await sync.run(signal);
     },
     turn() {
-      if (pump.isOut() !== out) onStoreOut((out = pump.isOut()));
+      if (sync.isOut() !== wasOut) onStoreOut((wasOut = sync.isOut()));
     },
     flush: () => undefined,
     async close() {
-      await pump.release();
-      over.abort();
+      await sync.release();
+      closing.abort();
       await store.close();
     },
   };

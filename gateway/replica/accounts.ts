@@ -1,258 +1,132 @@
-import { Redis } from 'ioredis';
 import type { Clock } from '../../shared/clock.ts';
-import type { KeyId } from '../../shared/keys/api-key.ts';
-import { createIdentifier, type Identifier } from '../../shared/keys/identify.ts';
-import { minuteOf } from '../../shared/keys/lookup.ts';
-import { createKeySource, type KeySource } from '../../shared/keys/source.ts';
-import { createKeyUses, type KeyUses } from '../../shared/keys/uses.ts';
+import { keyIdOf } from '../../shared/keys/api-key.ts';
+import { createIdentifier, type Identifier, type Identity } from '../../shared/keys/identify.ts';
+import { createKeySource, type KeySource, type KnownKey } from '../../shared/keys/source.ts';
+import { createKeyUses, createWaitingUses, type KeyUses } from '../../shared/keys/uses.ts';
 import type { Log } from '../../shared/log.ts';
-import { CHANGED } from '../../shared/publication/names.ts';
-import { revokedFrom } from '../../shared/publication/revoked.ts';
-import { type PublishedTerms, termsFrom } from '../../shared/publication/terms.ts';
-import { connectionOptions, placesFrom } from '../../shared/redis/options.ts';
+import { type PublishedTerms, termsFrom } from '../../shared/publication.ts';
 import type { Store } from '../../shared/store/open.ts';
 import type { DeploysAt } from '../usage/push.ts';
-import type { Head, Mirror, MirrorState, RedisRows } from './mirror.ts';
+import type { Published } from './published.ts';
+import type { Served, ServedState } from './served.ts';
 
 /** Where this host's gateways read accounts and keys. `unknown`: it cannot be said yet, and no key is refused on it. */
-export type Choice = 'local' | 'mirror' | 'unknown';
-
-/** Only a Redis that named this very database can tell that deploys reads it; the own one is also chosen for want of another. */
-function deploysAt(choice: Choice, seen: MirrorState | undefined, own: OwnAccounts): DeploysAt {
-  if (choice === 'mirror') return 'elsewhere';
-  const holder = seen?.holder ?? null;
-  return choice === 'local' && holder !== null && own.hasPublisher(holder) ? 'here' : 'unknown';
-}
+export type AccountsSource = 'local' | 'remote' | 'unknown';
 
 /** What this host's own accounts database says of itself. */
-export type OwnAccounts = Readonly<{
-  origin: string;
-  /** Whether this very file, and no copy of it, was published by the start of deploys with this token. */
-  hasPublisher(token: string): boolean;
-  /** Whether this very file was ever published. */
-  wasPublished(): boolean;
-  /** Whether there is any account in it. */
-  hasAccounts(): boolean;
-}>;
+type OwnAccounts = ReturnType<typeof createOwnAccounts>;
 
-/**
- * The own database while nobody publishes or it is the one that is published; else the mirror. Without an account of its
- * own, one of which nobody publishes yet may be a host whose accounts are still to come. A mirror that is not
- * there whole yet is stood in for by an older copy of the same database, and otherwise by nothing.
- */
-export function choiceOf(seen: MirrorState, own: OwnAccounts): Choice {
-  const { origin, holder, nobody, complete } = seen;
-  if (origin === null || holder === null)
-    return own.wasPublished() || (nobody === 1 && own.hasAccounts()) ? 'local' : 'unknown';
-  if (own.hasPublisher(holder)) return 'local';
-  if (complete === 1) return 'mirror';
-  return origin === own.origin ? 'local' : 'unknown';
-}
-
-/** How long a subscription may take to be confirmed, in milliseconds. */
-const DEADLINE_MS = 1_000;
-
-/**
- * Calls `onHint` soon after something was published, while it can. Any node of a cluster hears of it; one that is not
- * heard costs nothing but the time until the next look. Gives how to stop.
- */
-export function openHint(url: string, random: () => number, onHint: () => void): () => void {
-  const places = placesFrom(url);
-  if (places === undefined) return () => undefined;
-  const { db: _everyChannelIsOne, ...address } = places.options;
-  const redis = new Redis({
-    ...connectionOptions(DEADLINE_MS, random),
-    ...address,
-    ...places.nodes[0],
-    autoResubscribe: false,
-  });
-  redis.on('error', () => undefined);
-  redis.on('message', onHint);
-  redis.on('ready', () => {
-    redis.subscribe(CHANGED).then(onHint, () => redis.disconnect(true));
-  });
-  return () => redis.disconnect();
-}
-
-/** What the accounts database `store` says of itself. */
-export function createOwnAccounts(store: Store): OwnAccounts {
-  const originOf = store.prepare<{ id: string }, []>('SELECT id FROM origin');
-  const publisher = store.prepare<{ token: string }, [string]>(
-    'SELECT token FROM publishers WHERE token = ?',
-  );
-  const any = store.prepare<{ token: string }, []>('SELECT token FROM publishers LIMIT 1');
-  const account = store.prepare<{ id: number }, []>('SELECT id FROM accounts LIMIT 1');
+export function createOwnAccounts(store: Store) {
+  const publisher = store.prepare('SELECT 1 FROM publishers WHERE token = ?');
+  const anyPublisher = store.prepare('SELECT 1 FROM publishers LIMIT 1');
+  const anyAccount = store.prepare('SELECT 1 FROM accounts LIMIT 1');
   return {
-    origin: originOf.get()?.id ?? '',
-    hasPublisher: (token) => publisher.get(token) !== null,
-    wasPublished: () => any.get() !== null,
-    hasAccounts: () => account.get() !== null,
+    /** Whether this very file, and no copy of it, was published by the start of deploys with this token. */
+    hasPublisher: (token: string) => publisher.get(token) !== null,
+    /** Whether this very file was ever published. */
+    wasPublished: () => anyPublisher.get() !== null,
+    hasAccounts: () => anyAccount.get() !== null,
   };
 }
 
-/** Uses of keys whose rows are on another host, on their way there. */
-type RemoteUses = KeyUses &
-  Readonly<{
-    /** Tells of what is noted until `signal` aborts. Never rejects. */
-    run(signal: AbortSignal): Promise<void>;
-  }>;
-
-/** How often uses are told, and how many in one message. */
-const TELL_MS = 1_000;
-const USES_AT_ONCE = 500;
-/** Uses that wait for Redis; further ones are not noted until there is room. */
-const WAITING_MAX = 100_000;
-
-function createRemoteUses(rows: Pick<RedisRows, 'noteUses'>, clock: Clock): RemoteUses {
-  const waiting = new Map<KeyId, number>();
-
-  async function tell(): Promise<void> {
-    while (waiting.size > 0) {
-      const some = [...waiting.entries().take(USES_AT_ONCE)];
-      await rows.noteUses(some);
-      for (const [id, atMs] of some) if (waiting.get(id) === atMs) waiting.delete(id);
-    }
-  }
-
-  return {
-    note(key, nowMs) {
-      const minute = minuteOf(nowMs);
-      if (key.usedMinute === minute) return;
-      key.usedMinute = minute;
-      if (waiting.size < WAITING_MAX) waiting.set(key.identity.caller.keyId, nowMs);
-    },
-    write: () => undefined,
-    async run(signal) {
-      while (!signal.aborted) {
-        try {
-          await tell();
-        } catch {
-          // They wait for a Redis that answers.
-        }
-        await clock.sleep(TELL_MS, signal);
-      }
-    },
-  };
+/**
+ * The own database while nobody publishes or it is the one that is published. Without an account of its own, a host where
+ * nothing was published yet may be one whose accounts are still to come.
+ */
+export function accountsSourceOf(
+  { holder, unpublished }: Pick<ServedState, 'holder' | 'unpublished'>,
+  own: OwnAccounts,
+): AccountsSource {
+  if (holder !== null) return own.hasPublisher(holder) ? 'local' : 'remote';
+  return own.wasPublished() || (unpublished === 1 && own.hasAccounts()) ? 'local' : 'unknown';
 }
 
-type FollowDeps = Readonly<{
-  mirror: Mirror;
-  rows: RedisRows;
-  own: OwnAccounts;
-  clock: Clock;
-  /** Called with the keys that are revoked ahead of their rows, whenever the head was read. */
-  onRevoked(text: string | undefined): void;
-  /** Called after every look; `answered`: the mirror is as Redis had it then, which had all. */
-  onLook(answered: boolean): void;
-}>;
-
-/** How often Redis is asked when nobody has said that something changed: a revocation has a second in all. */
-const LOOK_MS = 500;
+/** How often Redis is read: a revocation has a second in all. */
+const LOOK_MS = 250;
 /** The same where this host's own database counts: only that another one is published is to be found out. */
 const HOME_LOOK_MS = 2_000;
-/** Milliseconds between two portions of rows: requests have their turn then. */
+/** Milliseconds between two portions of changes or keys: requests have their turn then. */
 const PAUSE_MS = 1;
 
-/** Keeps a mirror like what is published. */
-type Following = Readonly<{
-  /** Looks again and again until `signal` aborts. Never rejects. */
-  run(signal: AbortSignal): Promise<void>;
-  /** Looks at once instead of a moment later. */
-  hurry(): void;
-}>;
+/** Brings the file of served keys up to date with what is published; gives the milliseconds until it must be called again. */
+export function createFollow(served: Served, published: Published, own: OwnAccounts): () => Promise<number> {
+  let compared = { unverified: 0, upTo: '' };
 
-export function createFollowing({ mirror, rows, own, clock, onRevoked, onLook }: FollowDeps): Following {
-  let hurried = new AbortController();
-  let restMs = LOOK_MS;
-
-  /** Gives whether all that counts is here. A Redis that was emptied has accounts again when they are published anew. */
-  async function look(signal: AbortSignal): Promise<boolean> {
-    restMs = LOOK_MS;
-    const head = await rows.head();
-    if (isHome(head)) restMs = HOME_LOOK_MS;
-    if (head === undefined) {
-      mirror.noteNobody();
-      return mirror.state().origin === null;
+  return async function follow() {
+    const { epoch, position, holder, terms_id: termsId } = served.state();
+    const news = await published.news({ epoch, position, termsId });
+    if (news === undefined) {
+      served.noteUnpublished();
+      return holder === null && own.hasAccounts() ? HOME_LOOK_MS : LOOK_MS;
     }
-    onRevoked(head.revoked);
-    const { origin, holder } = mirror.state();
-    if (origin !== head.origin || holder !== head.holder) mirror.noteHead(head.origin, head.holder);
-    if (isHome(head)) return true; // it is asked itself
-    await takeTerms(head);
-    await takeRows(head, signal);
-    return head.epoch !== undefined;
-  }
+    served.follow(news);
+    if (own.hasPublisher(news.holder)) return HOME_LOOK_MS;
+    if (news.upTo < news.version) return PAUSE_MS;
+    const { unverified } = served.state();
+    return unverified !== 0 && news.isWhole ? compareSome(unverified) : LOOK_MS;
+  };
 
-  /** Whether the database beside this process is the one that is published, or nobody ever published any. */
-  function isHome(head: Head | undefined): boolean {
-    if (head !== undefined) return own.hasPublisher(head.holder);
-    return mirror.state().holder === null && own.hasAccounts();
+  async function compareSome(unverified: number): Promise<number> {
+    if (compared.unverified !== unverified) compared = { unverified, upTo: '' };
+    const ids = served.keysAfter(compared.upTo);
+    const last = ids.at(-1);
+    if (last === undefined) served.noteVerified(unverified);
+    // What was read too early is read again.
+    else if (!served.take(await published.find(ids))) return LOOK_MS;
+    else compared.upTo = last;
+    return PAUSE_MS;
   }
-
-  async function takeTerms({ termsId }: Head): Promise<void> {
-    if (termsId === undefined || termsId === mirror.state().terms_id) return;
-    const terms = await rows.terms();
-    if (terms !== undefined) mirror.noteTerms(terms.config, terms.termsId, terms.terms);
-  }
-
-  async function takeRows({ epoch, seq }: Head, signal: AbortSignal): Promise<void> {
-    if (epoch === undefined) return;
-    const before = mirror.state();
-    if (before.epoch !== epoch || before.position > seq) mirror.begin(epoch, seq);
-    for (let lookedMs = clock.monotonic(); !signal.aborted;) {
-      const { position, loading, epoch: current } = mirror.state();
-      if (current !== epoch || (position >= seq && loading === 0)) break;
-      const read = await rows.after(epoch, position);
-      if (read === undefined) return;
-      mirror.take(read);
-      if (read.isLast) break;
-      await clock.sleep(PAUSE_MS, signal);
-      // A revocation does not wait for the rows before it.
-      if (clock.monotonic() - lookedMs < LOOK_MS) continue;
-      lookedMs = clock.monotonic();
-      onRevoked((await rows.head())?.revoked);
-    }
-    while (!signal.aborted && mirror.sweep()) await clock.sleep(PAUSE_MS, signal);
-  }
-
-  async function run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      hurried = new AbortController();
-      const answered = await look(signal).catch(
-        // Redis or the file does not answer; what is known stands, and the next look asks again.
-        () => false,
-      );
-      onLook(answered);
-      await clock.sleep(hurried.signal.aborted ? 0 : restMs, AbortSignal.any([signal, hurried.signal]));
-    }
-  }
-
-  return { run, hurry: () => hurried.abort() };
 }
 
+/** Keys that are looked up in Redis at once; further ones are not answered: they are more likely guesses than callers. */
+const LOOKUPS_MAX = 1_000;
+/** A reading that came too early is repeated; it is late every time only while Redis is behind what it said before. */
+const READINGS_MAX = 3;
+
+/** Finds keys that were not served here yet; rejects while it cannot be said whether there is one. */
+function createLookup(
+  served: Served,
+  published: Published,
+  follow: () => Promise<number>,
+): (hash: Buffer) => Promise<KnownKey | undefined> {
+  const underWay = new Map<string, Promise<KnownKey | undefined>>();
+
+  async function find(hash: Buffer): Promise<KnownKey | undefined> {
+    for (let reading = 1; reading <= READINGS_MAX; reading++) {
+      const keys = await published.find([keyIdOf(hash)]);
+      if (!served.take(keys)) {
+        await follow();
+        continue;
+      }
+      const key = served.read(hash);
+      if (key !== undefined || (keys.isWhole && keys.keys[0]?.key[1] === '')) return key;
+      break;
+    }
+    throw new Error('Redis cannot tell');
+  }
+
+  return function lookUp(hash) {
+    const name = hash.toString('latin1');
+    const started = underWay.get(name);
+    if (started !== undefined) return started;
+    if (underWay.size >= LOOKUPS_MAX) return Promise.reject(new Error('too many keys are looked up'));
+    const finding = find(hash).finally(() => underWay.delete(name));
+    underWay.set(name, finding);
+    return finding;
+  };
+}
+
+/** Uses of keys in one message to Redis. */
+const USES_AT_ONCE = 500;
+
 /** The accounts of an installation with many hosts, as one process of one host knows them. */
-export type SharedAccounts = Readonly<{
-  keys: Identifier;
-  choice(): Choice;
-  deploysAt(): DeploysAt;
-  /** A number that grows with every change of accounts and of plans, the same on all hosts; `undefined`: the own database's counts. */
-  revision(): number | undefined;
-  /** Plans and prices as they were published; `undefined`: the own config's count. */
-  terms(): PublishedTerms | undefined;
-  /** Resolves when it is known where to read, or after a moment without an answer. */
-  settle(signal: AbortSignal): Promise<void>;
-  /** Follows what is published until `signal` aborts. */
-  tend(signal: AbortSignal): Promise<void>;
-  close(): Promise<void>;
-}>;
+export type SharedAccounts = ReturnType<typeof createSharedAccounts>;
 
 type Deps = Readonly<{
   /** The accounts database of this host. */
   accounts: Store;
-  mirror: Mirror;
-  rows: RedisRows;
-  /** Begins to call back when something was published; gives how to stop. */
-  openHint(onHint: () => void): () => void;
+  served: Served;
+  published: Published;
   clock: Clock;
   log: Log;
 }>;
@@ -260,123 +134,107 @@ type Deps = Readonly<{
 /** How long a start waits for a Redis that does not answer, when nothing is known from earlier. */
 const SETTLE_MS = 2_000;
 const SETTLE_STEP_MS = 20;
-/** When Redis has not answered for so long, a key that is not in the mirror may be a new one. */
-const STALE_MS = 2_000;
 
-export function createSharedAccounts(deps: Deps): SharedAccounts {
-  const { accounts, mirror, rows, clock, log } = deps;
+const UNAVAILABLE: Identity = { kind: 'check-unavailable' };
+
+export function createSharedAccounts({ accounts, served, published, clock, log }: Deps) {
   const own = createOwnAccounts(accounts);
-  const [local, mirrored] = [createKeySource(accounts), createKeySource(mirror.store)];
-  const localUses = createKeyUses(accounts, clock);
-  const remoteUses = createRemoteUses(rows, clock);
-  let seen: MirrorState | undefined;
-  let choice: Choice = 'unknown';
+  const local = createKeySource(accounts);
+  const [localUses, remoteUses] = [createKeyUses(accounts, clock), createWaitingUses()];
+  const follow = createFollow(served, published, own);
+  const lookUp = createLookup(served, published, follow);
+  let seen: ServedState | undefined;
+  let readsFrom: AccountsSource = 'unknown';
   let terms: PublishedTerms | undefined;
-  let touched = -1;
-  let revoked: ReadonlySet<string> = new Set();
-  let revokedText: string | undefined;
-  let revocations = 0;
-  let answeredMs = Number.NEGATIVE_INFINITY;
-  decide();
+  readState();
 
-  const source: KeySource = {
-    read(hash) {
-      const key = sourceNow().read(hash);
-      if (key === undefined && choice === 'mirror' && isStale())
-        throw new Error('a newer key would not be here');
-      if (key !== undefined && choice === 'mirror' && revoked.has(key.identity.caller.keyId))
-        return undefined;
-      return key;
-    },
-    // Below zero, so that no revision of one database is taken for one of the other; and another one when it becomes
-    // stale, so that a key that was not there a moment ago is not refused for it.
-    revision: () =>
-      sourceNow() === local
-        ? local.revision()
-        : -1 - 2 * ((seen?.touched ?? 0) + revocations) - (isStale() ? 1 : 0),
+  const keySource: KeySource<'elsewhere'> = {
+    read: (hash) => (isLocal() ? local.read(hash) : (served.read(hash) ?? 'elsewhere')),
+    // Below zero, so that no revision of one database is taken for one of the other.
+    revision: () => (isLocal() ? local.revision() : -1 - (seen?.touched ?? 0)),
   };
   const uses: KeyUses = {
-    note: (key, nowMs) => (choice === 'mirror' ? remoteUses : localUses).note(key, nowMs),
+    note: (key, nowMs) => (readsFrom === 'remote' ? remoteUses : localUses).note(key, nowMs),
     write: localUses.write,
   };
-  const keys = createIdentifier(source, uses, clock);
-  const following = createFollowing({ mirror, rows, own, clock, onRevoked, onLook });
+  const keys: Identifier<Promise<Identity>> = createIdentifier(keySource, uses, clock, (hash, learn) =>
+    lookUp(hash).then(learn, () => UNAVAILABLE),
+  );
 
-  function sourceNow(): KeySource {
+  function isLocal(): boolean {
     // A first account that was made a moment ago settles it.
-    if (choice === 'unknown') decide();
-    if (choice === 'unknown') throw new Error('it is not known yet whose accounts count');
-    return choice === 'local' ? local : mirrored;
+    if (readsFrom === 'unknown') readState();
+    if (readsFrom === 'unknown') throw new Error('it is not known yet whose accounts count');
+    return readsFrom === 'local';
   }
 
-  /** Reads where the mirror stands, which another process may have moved. */
-  function decide(): void {
+  /** Reads what this process or another one of the host has noted. */
+  function readState(): void {
     try {
-      const now = mirror.state();
-      if (now.terms_id !== seen?.terms_id) terms = now.terms === null ? undefined : termsFrom(now.terms);
+      const now = served.state();
+      if (now.terms_id !== seen?.terms_id) terms = termsFrom(now.terms);
       seen = now;
-      const next = choiceOf(now, own);
-      if (next !== choice) log.info({ from: choice, to: next }, 'accounts and keys are read elsewhere');
-      choice = next;
+      const next = accountsSourceOf(now, own);
+      if (next !== readsFrom) log.info({ from: readsFrom, to: next }, 'accounts and keys are read elsewhere');
+      readsFrom = next;
     } catch {
       // The file does not answer for now: what was known of it stands.
     }
   }
 
-  function isStale(): boolean {
-    return clock.monotonic() - answeredMs > STALE_MS;
-  }
-
-  function onRevoked(text: string | undefined): void {
-    if (text === revokedText) return;
-    revokedText = text;
-    revoked = revokedFrom(text);
-    revocations++;
+  function refresh(): void {
+    readState();
     keys.refresh();
   }
 
-  function onLook(answered: boolean): void {
-    if (answered) answeredMs = clock.monotonic();
-    decide();
-    if (seen?.touched === touched) return;
-    touched = seen?.touched ?? -1;
-    keys.refresh();
+  /** Gives the milliseconds until the next look. */
+  async function look(): Promise<number> {
+    const touched = seen?.touched;
+    // Redis or the file does not answer: what is known stands.
+    const restMs = await follow().catch(() => LOOK_MS);
+    readState();
+    if (seen?.touched !== touched) keys.refresh();
+    return restMs;
   }
 
-  async function settle(signal: AbortSignal): Promise<void> {
-    if (choice !== 'unknown') return;
-    const over = new AbortController();
-    const looking = following.run(AbortSignal.any([signal, over.signal]));
-    const untilMs = clock.monotonic() + SETTLE_MS;
-    while (choice === 'unknown' && clock.monotonic() < untilMs && !signal.aborted) {
-      following.hurry();
-      await clock.sleep(SETTLE_STEP_MS, signal);
-    }
-    over.abort();
-    await looking;
+  async function sendUses(): Promise<void> {
+    const some = remoteUses.some(USES_AT_ONCE);
+    if (some.length === 0) return;
+    await published.noteUses(some);
+    remoteUses.done(some);
   }
 
   return {
-    keys: {
-      ...keys,
-      refresh() {
-        decide();
-        keys.refresh();
-      },
+    keys: { ...keys, refresh },
+    source: () => readsFrom,
+    /** Only a Redis that named this very database can tell that deploys reads it; the own one is also chosen for want of another. */
+    deploysAt(): DeploysAt {
+      if (readsFrom === 'remote') return 'elsewhere';
+      return readsFrom === 'local' && (seen?.holder ?? null) !== null ? 'here' : 'unknown';
     },
-    choice: () => choice,
-    deploysAt: () => deploysAt(choice, seen, own),
-    revision: () => (choice === 'mirror' && seen !== undefined ? seen.revision + seen.config : undefined),
-    terms: () => (choice === 'mirror' ? terms : undefined),
-    settle,
-    async tend(signal) {
-      const unhint = deps.openHint(following.hurry);
-      await Promise.all([following.run(signal), remoteUses.run(signal)]);
-      unhint();
+    /** A number that grows with every change of accounts and of plans, the same on all hosts; `undefined`: the own database's counts. */
+    revision: () => (readsFrom === 'remote' && seen !== undefined ? seen.revision + seen.config : undefined),
+    /** Plans and prices as they were published; `undefined`: the own config's count. */
+    terms: () => (readsFrom === 'remote' ? terms : undefined),
+    /** Resolves when it is known where to read, or after a moment without an answer. */
+    async settle(signal: AbortSignal): Promise<void> {
+      const untilMs = clock.monotonic() + SETTLE_MS;
+      while (readsFrom === 'unknown' && clock.monotonic() < untilMs && !signal.aborted) {
+        await look();
+        if (readsFrom === 'unknown') await clock.sleep(SETTLE_STEP_MS, signal);
+      }
     },
-    async close() {
-      await rows.close();
-      mirror.store.close();
+    /** Follows what is published until `signal` aborts. Never rejects. */
+    async tend(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        const restMs = await look();
+        await sendUses().catch(() => undefined); // they wait for a Redis that answers
+        await clock.sleep(restMs, signal);
+      }
+    },
+    async close(): Promise<void> {
+      await published.close();
+      served.store.close();
     },
   };
 }

@@ -6,8 +6,9 @@ import { NO_REDIS_ADDRESS } from '../../shared/redis/options.ts';
 import { openStore, type Store } from '../../shared/store/open.ts';
 import { createOutbox, noteUnsent } from '../usage/outbox.ts';
 import { openPush, type Push } from '../usage/push.ts';
-import { createSharedAccounts, openHint, type SharedAccounts } from './accounts.ts';
-import { createMirror, MIRROR_FILE, MIRROR_MIGRATIONS, openRedisRows } from './mirror.ts';
+import { createSharedAccounts, type SharedAccounts } from './accounts.ts';
+import { openPublished } from './published.ts';
+import { createServed, SERVED_FILE, SERVED_MIGRATIONS } from './served.ts';
 
 /** What a process has to do with deploys on another host: accounts come from there, and usage goes there. */
 export type Hosts = Readonly<{
@@ -40,21 +41,13 @@ export function openHosts(deps: Deps): OpeningHosts {
   const { storage, accounts, ledger, slot, clock, log, random, makeId } = deps;
   const url = storage.redisUrl?.reveal();
   if (url === undefined) return { kind: 'open', hosts: undefined };
-  const file = openStore(join(storage.dataDir, MIRROR_FILE), MIRROR_MIGRATIONS);
+  const file = openStore(join(storage.dataDir, SERVED_FILE), SERVED_MIGRATIONS);
   if (file.kind === 'unusable') return { kind: 'refused', sentence: file.sentence };
   const onWarning = (warning: string) => log.warn({ warning }, 'redis');
-  // The centre of the leases warns of the server; here it would be said again.
-  const rows = openRedisRows({ url, clock, random, onWarning: () => undefined });
-  if (rows === undefined) return { kind: 'refused', sentence: NO_REDIS_ADDRESS };
-  const mirror = createMirror(file.store);
-  const shared = createSharedAccounts({
-    accounts,
-    mirror,
-    rows,
-    openHint: (onHint) => openHint(url, random, onHint),
-    clock,
-    log,
-  });
+  const published = openPublished(url, clock, random);
+  if (published === undefined) return { kind: 'refused', sentence: NO_REDIS_ADDRESS };
+  const served = createServed(file.store);
+  const shared = createSharedAccounts({ accounts, served, published, clock, log });
   noteUnsent(ledger);
   const push =
     slot > 1

@@ -96,7 +96,11 @@ export type Peers = Readonly<{ requestIP(request: Request): Readonly<{ address: 
 export type Barred = { readonly kind: 'too-many-failed-keys'; readonly waitMs: number };
 
 /** Decides who a request's key belongs to. Never throws. */
-export type IdentifyCaller = (carried: Carried, request: Request, peers: Peers) => Identity | Barred;
+export type IdentifyCaller = (
+  carried: Carried,
+  request: Request,
+  peers: Peers,
+) => Identity | Barred | Promise<Identity | Barred>;
 
 /** Callers in use are known by their key's own text, so that it is not hashed for every request; at most so many. */
 const RECENT_MAX = 16_384;
@@ -112,12 +116,12 @@ type Auth = Readonly<{ identify: IdentifyCaller; forgetRecent(): void }>;
  * which address it is, only the connection says, and no header.
  */
 export function createAuth(
-  { identify, recall }: Pick<Identifier, 'identify' | 'recall'>,
+  { identify, recall }: Pick<Identifier<Promise<Identity>>, 'identify' | 'recall'>,
   failed: FailedKeys,
 ): Auth {
   const recent = new Map<string, Known>();
 
-  function identifyCaller(carried: Carried, request: Request, peers: Peers): Identity | Barred {
+  function identifyCaller(carried: Carried, request: Request, peers: Peers): ReturnType<IdentifyCaller> {
     if (carried.kind === 'none') return identify(carried);
     const used = carried.kind === 'text' ? recent.get(carried.text) : undefined;
     if (used !== undefined) return used;
@@ -127,18 +131,28 @@ export function createAuth(
     return known;
   }
 
-  function lookedUp(carried: Carried, request: Request, peers: Peers): Identity | Barred {
+  function lookedUp(carried: Carried, request: Request, peers: Peers): ReturnType<IdentifyCaller> {
     const address = peers.requestIP(request)?.address;
     if (address === undefined) return identify(carried);
     const waitMs = failed.waitMs(address);
     if (waitMs !== undefined) {
-      const found = failed.mayLook(address) ? identify(carried) : undefined;
-      return found?.kind === 'known' ? found : { kind: 'too-many-failed-keys', waitMs };
+      const barred: Barred = { kind: 'too-many-failed-keys', waitMs };
+      if (!failed.mayLook(address)) return barred;
+      return after(identify(carried), (found) => (found.kind === 'known' ? found : barred));
     }
-    const identity = identify(carried);
-    if (identity.kind === 'invalid-key') failed.note(address);
-    return identity;
+    return after(identify(carried), (identity) => {
+      if (identity.kind === 'invalid-key') failed.note(address);
+      return identity;
+    });
   }
 
   return { identify: identifyCaller, forgetRecent: () => recent.clear() };
+}
+
+/** Waits only for what is not there yet. */
+function after<Decided>(
+  identity: Identity | Promise<Identity>,
+  decide: (identity: Identity) => Decided,
+): Decided | Promise<Decided> {
+  return identity instanceof Promise ? identity.then(decide) : decide(identity);
 }

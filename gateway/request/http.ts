@@ -35,7 +35,7 @@ export type Body =
 /** Reads at most `bytesMax` bytes; of a longer body the rest is not read. Never rejects. */
 export function readBody(request: Request, bytesMax: number): Promise<Body> {
   const length = request.headers.get('content-length');
-  if (length === null) return readChunks(request.body, bytesMax);
+  if (length === null) return readChunks(request, bytesMax);
   if (Number(length) > bytesMax) return Promise.resolve(tooLarge(Number(length) > READ_OUT_BYTES_MAX));
   // The listener reads no more than the declared length, so the fast whole read cannot exceed it.
   return request.arrayBuffer().then(bodyFrom, callerLeft);
@@ -49,11 +49,11 @@ function callerLeft(): Body {
   return { kind: 'caller-left' };
 }
 
-async function readChunks(stream: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<Body> {
+async function readChunks({ body, signal }: Request, bytesMax: number): Promise<Body> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   try {
-    for await (const chunk of stream ?? []) {
+    for await (const chunk of body ?? []) {
       bytes += chunk.length;
       if (bytes > bytesMax) return tooLarge(true);
       chunks.push(chunk);
@@ -61,7 +61,9 @@ async function readChunks(stream: ReadableStream<Uint8Array> | null, bytesMax: n
   } catch {
     return callerLeft();
   }
-  return { kind: 'body', bytes: Buffer.concat(chunks) };
+  // The listener refuses bad framing behind the last chunk after it has given that: nothing is sent for such a request.
+  await new Promise(setImmediate);
+  return signal.aborted ? callerLeft() : { kind: 'body', bytes: Buffer.concat(chunks) };
 }
 
 /**

@@ -160,7 +160,7 @@ const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from(']');
 const SPACE = Buffer.from(' ');
 
-/** Resolves when it is time for a sign of life, or when `signal` aborts. */
+/** Resolves when it is time to send what there is, or a sign of life; or when `signal` aborts. */
 export type Beat = (signal: AbortSignal) => Promise<void>;
 
 /**
@@ -173,6 +173,7 @@ export function spliceBatch(
   starts: readonly Start[],
   abort: AbortController,
   onCut: (place: number) => void,
+  gather: Beat,
   beat: Beat,
 ): Promise<Uint8Array<ArrayBuffer> | ReadableStream> {
   const line = createLine(starts, PARALLEL_MAX, abort.signal);
@@ -182,8 +183,8 @@ export function spliceBatch(
   let bytes = 0;
   let next = 0;
   const { promise, resolve } = Promise.withResolvers<Uint8Array<ArrayBuffer> | ReadableStream>();
-  // The caller's connection must not look idle: after a beat it is given what there is.
-  void beat(gathered.signal).then(stream);
+  // An answer that is there must not wait long for the one behind it.
+  void gather(gathered.signal).then(stream);
   turn();
   return promise;
 
@@ -232,6 +233,7 @@ function streamFrom(
     async pull(controller) {
       try {
         if (before.length > 0) await controller.write(before);
+        await controller.flush();
         for (const onSent of sent) onSent();
         for (let i = first; i < count; i++) {
           await controller.write(i === 0 ? OPEN : COMMA);
@@ -294,6 +296,7 @@ type Parts = Readonly<{
   send: Send;
   charging: Pick<Charging, 'refund'>;
   onCall(method: string, outcome: Outcome): void;
+  gather: Beat;
   beat: Beat;
 }>;
 
@@ -307,7 +310,7 @@ type Answered = {
 /** The body of the answer to a batch; `undefined` when it has notifications alone. */
 type AnswerBatch = (admitted: Admitted) => Promise<Uint8Array<ArrayBuffer> | ReadableStream> | undefined;
 
-export function createBatch({ send, charging, onCall, beat }: Parts): AnswerBatch {
+export function createBatch({ send, charging, onCall, gather, beat }: Parts): AnswerBatch {
   return function answerBatch(admitted) {
     const { request, usage } = admitted;
     const abort = new AbortController();
@@ -324,7 +327,7 @@ export function createBatch({ send, charging, onCall, beat }: Parts): AnswerBatc
     if (request.signal.aborted) leave();
     else request.signal.addEventListener('abort', leave, { once: true });
     const starts = answered.map((one) => startOf(one, admitted, refund, abort.signal));
-    return spliceBatch(starts, abort, refundFrom, beat);
+    return spliceBatch(starts, abort, refundFrom, gather, beat);
 
     /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
     function refundFrom(first: number): void {

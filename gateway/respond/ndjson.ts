@@ -1,111 +1,8 @@
-import { afterString, UNENDED_ESCAPED } from '../json/structure.ts';
+import { createMembers } from '../json/members.ts';
+import { CLOSE_ARRAY, COMMA, OPEN_ARRAY } from '../json/scan.ts';
+import { afterString, CLOSE, KIND, OPEN, SPACE, STRING, UNENDED_ESCAPED } from '../json/structure.ts';
 import type { WritePiece } from '../upstream/http-connection.ts';
 import type { Begun, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
-
-/**
- * Follows an answer's members around its array of accounts, however its bytes are cut: `result` itself, or
- * `result.value` beside `result.context` (`withContext`).
- */
-type Outline = Readonly<{
-  /**
-   * Takes the bytes from `from` on. Gives the index after the `[` of the accounts, where it stops, because what
-   * follows up to the array's own `]` is not for it; else `bytes.length`, or -1 for what cannot be an answer.
-   */
-  push(bytes: Buffer, from: number): number;
-  /** Whether the `[` of the accounts has come. */
-  hasAccounts(): boolean;
-  /** Whether the object has ended and nothing but white space followed. */
-  isComplete(): boolean;
-  /** `result.context.slot` in the answer's own digits, `null` when there is none (yet). */
-  slot(): string | null;
-}>;
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_ARRAY = 0x5b;
-const CLOSE_ARRAY = 0x5d;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
-const DIGIT_0 = 0x30;
-const DIGIT_9 = 0x39;
-
-/** No name below is longer, nor is a u64. */
-const TEXT_MAX = 20;
-/** The members that matter lie this deep at most: `result.context.slot`. */
-const DEPTH_MAX = 3;
-const WHITESPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
-
-function createOutline(): Outline {
-  /** The name of the member under way in each open object, from depth 1 on; empty in an array. */
-  const names = ['', '', '', ''];
-  let depth = 0;
-  let text = '';
-  let inString = false;
-  let escaped = false;
-  let found = false;
-  let ended = false;
-  let slot = '';
-
-  function push(bytes: Buffer, from: number): number {
-    for (let i = from; i < bytes.length; i++) {
-      const byte = bytes[i] ?? 0;
-      if (inString) inText(byte);
-      else if (depth === 0 && !WHITESPACE.has(byte) && (ended || byte !== OPEN_OBJECT)) return -1;
-      else if (byte === OPEN_ARRAY && !found && isAccounts()) {
-        found = true;
-        open();
-        return i + 1;
-      } else outside(byte);
-    }
-    return bytes.length;
-  }
-
-  function inText(byte: number): void {
-    if (escaped) escaped = false;
-    else if (byte === BACKSLASH) escaped = true;
-    else if (byte === QUOTE) inString = false;
-    if (inString && text.length <= TEXT_MAX) text += String.fromCharCode(byte);
-  }
-
-  function outside(byte: number): void {
-    if (byte === QUOTE) {
-      inString = true;
-      text = '';
-    } else if (byte === COLON) named(text);
-    else if (byte === COMMA) named('');
-    else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) open();
-    else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) ended = --depth === 0;
-    else if (byte >= DIGIT_0 && byte <= DIGIT_9 && isSlot()) slot += String.fromCharCode(byte);
-  }
-
-  function open(): void {
-    depth++;
-    named('');
-  }
-
-  function named(name: string): void {
-    if (depth <= DEPTH_MAX) names[depth] = name;
-  }
-
-  function isAccounts(): boolean {
-    return names[1] === 'result' && (depth === 1 || (depth === 2 && names[2] === 'value'));
-  }
-
-  function isSlot(): boolean {
-    const [, first, second, third] = names;
-    const there = first === 'result' && second === 'context' && third === 'slot';
-    return depth === DEPTH_MAX && there && slot.length < TEXT_MAX;
-  }
-
-  return {
-    push,
-    hasAccounts: () => found,
-    isComplete: () => ended,
-    slot: () => (slot === '' ? null : slot),
-  };
-}
 
 /**
  * Cuts the accounts of a `getProgramAccounts` answer into lines, however its bytes are cut. An account is passed on as
@@ -124,23 +21,22 @@ type AccountLines = Readonly<{
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
-const SPACE = 0x20;
-
-const TEXT = 0;
-const STRING = 1;
-const OPEN = 2;
-const CLOSE = 3;
-const BETWEEN = 4;
-
-/** What a byte outside strings is. */
-const KIND = new Uint8Array(256);
-KIND[QUOTE] = STRING;
-for (const c of '{[') KIND[c.charCodeAt(0)] = OPEN;
-for (const c of '}]') KIND[c.charCodeAt(0)] = CLOSE;
-for (const c of ', \t\r\n') KIND[c.charCodeAt(0)] = BETWEEN;
+const BLANK = 0x20;
 
 export function createAccountLines(): AccountLines {
-  const outline = createOutline();
+  /** `result.context.slot` in the answer's own digits. */
+  let slot: string | null = null;
+  let hasAccounts = false;
+  /** Stops behind the `[` of `result`, or of `result.value`. */
+  const members = createMembers(
+    (path, first) => {
+      const isArray = first === OPEN_ARRAY && /^result(?:\.value)?$/.test(path.join('.'));
+      return isArray && !hasAccounts && (hasAccounts = true);
+    },
+    (path, text) => {
+      if (path.join('.') === 'result.context.slot' && /^\d+$/.test(text)) slot = text;
+    },
+  );
   let phase: 'before' | 'within' | 'after' | 'broken' = 'before';
   let accounts = 0;
   /** What is open inside the account under way. */
@@ -155,8 +51,8 @@ export function createAccountLines(): AccountLines {
     let out = EMPTY;
     let at = 0;
     if (phase === 'before') {
-      at = outline.push(bytes, 0);
-      if (outline.hasAccounts()) phase = 'within';
+      at = members.push(bytes, 0);
+      if (hasAccounts && at >= 0) phase = 'within';
     }
     if (phase === 'within') {
       // A line feed stands in the place of a comma or of the bracket, so the lines are never longer.
@@ -165,7 +61,7 @@ export function createAccountLines(): AccountLines {
       at = next;
       out = lines.subarray(0, length);
     }
-    if (phase === 'after' && at >= 0) at = outline.push(bytes, at);
+    if (phase === 'after' && at >= 0) at = members.push(bytes, at);
     if (at < 0) phase = 'broken';
     return phase === 'broken' ? undefined : out;
   }
@@ -187,7 +83,7 @@ export function createAccountLines(): AccountLines {
         begun = true;
         level++;
       } else if (kind === CLOSE && level > 0) level--;
-      else if (level === 0 && kind === TEXT) begun = true;
+      else if (level === 0 && kind !== SPACE && kind !== CLOSE && byte !== COMMA) begun = true;
       else if (level === 0) {
         length += bytes.copy(out, length, run, i - 1);
         run = i;
@@ -212,10 +108,10 @@ export function createAccountLines(): AccountLines {
 
   return {
     push,
-    hasBegun: () => outline.hasAccounts(),
+    hasBegun: () => hasAccounts,
     last: () =>
-      phase === 'after' && outline.isComplete()
-        ? Buffer.from(`{"accounts":${accounts},"slot":${outline.slot()}}\n`)
+      phase === 'after' && members.isComplete()
+        ? Buffer.from(`{"accounts":${accounts},"slot":${slot}}\n`)
         : undefined,
   };
 }
@@ -225,7 +121,7 @@ const EMPTY = Buffer.alloc(0);
 /** The bytes with a space for every line break: none may stand inside a line, and nodes write none. */
 function withoutBreaks(bytes: Buffer): Buffer {
   if (!bytes.includes(LINE_FEED) && !bytes.includes(CARRIAGE_RETURN)) return bytes;
-  return Buffer.from(bytes.map((byte) => (byte === LINE_FEED || byte === CARRIAGE_RETURN ? SPACE : byte)));
+  return Buffer.from(bytes.map((byte) => (byte === LINE_FEED || byte === CARRIAGE_RETURN ? BLANK : byte)));
 }
 
 export const NDJSON_TYPE = 'application/x-ndjson';
@@ -293,7 +189,7 @@ async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Div
 
   /** Keeps a piece while it is not known what the answer is; `hopeless` when it cannot become lines any more. */
   function hold(piece: Buffer, hopeless: boolean): unknown {
-    held.push(piece);
+    held.push(Buffer.from(piece));
     heldBytes += piece.length;
     if (!hopeless && heldBytes < HELD_BYTES_MAX) return undefined;
     decide('json');
@@ -303,7 +199,7 @@ async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Div
   /** Writes to the reader, or asks the backend to wait for one. */
   function handOn(piece: Buffer): unknown {
     if (write !== undefined) return write(piece);
-    held.push(piece);
+    held.push(Buffer.from(piece));
     return reader.promise;
   }
 

@@ -2,7 +2,7 @@ import type { Plan } from '../../shared/config/plans.ts';
 import type { Prices } from '../../shared/config/prices.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
 import type { Charge, Charging } from '../limits/charge.ts';
-import type { ScanPermits } from '../limits/scan-permits.ts';
+import type { ScanPermits } from '../limits/scans.ts';
 import { METHODS } from '../methods/table.ts';
 import type { Call, Element, Envelope } from '../request/envelope.ts';
 import type { Direct } from '../upstream/direct.ts';

@@ -1,7 +1,6 @@
 import type { Charging } from '../limits/charge.ts';
 import { corsFields } from '../request/http.ts';
 import type { Asking, Reply } from '../upstream/forward.ts';
-import { SPENT } from '../upstream/http-connection.ts';
 import type { Begun, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
 import { countedBody } from '../usage/usage.ts';
 import { type Beat, createBatch } from './batch.ts';
@@ -28,6 +27,7 @@ type Parts = Readonly<{
   onCall(method: string, outcome: Outcome): void;
   /** Told how an admitted request ended; a batch is answered, whatever its calls say. */
   onOutcome(outcome: Outcome): void;
+  gather: Beat;
   beat: Beat;
 }>;
 
@@ -36,8 +36,8 @@ type Fields = Record<string, string>;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-export function createRespond({ send, charging, onCall, onOutcome, beat }: Parts): Respond {
-  const batch = createBatch({ send, charging, onCall, beat });
+export function createRespond({ send, charging, onCall, onOutcome, gather, beat }: Parts): Respond {
+  const batch = createBatch({ send, charging, onCall, gather, beat });
 
   return function respond(admitted) {
     const [first] = admitted.planned;
@@ -149,10 +149,7 @@ export function streamSingle(body: StreamBody, onEnd: (end: StreamEnd) => void):
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',
     async pull(controller) {
-      const end = await body.pipe((piece) => {
-        const wait: unknown = controller.write(piece);
-        return wait instanceof Promise ? wait.then(() => SPENT) : SPENT;
-      });
+      const end = await body.pipe((piece) => controller.write(piece));
       onEnd(end);
       if (end.kind === 'complete') controller.close();
       else controller.close(new Error(`the answer broke off: ${end.reason}`));

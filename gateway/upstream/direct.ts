@@ -36,123 +36,12 @@ const SHARED_PLACES = 4_096;
 /** Longer requests have a buffer of their own. */
 const MESSAGE_BYTES_MAX = 65_536;
 
-export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: Parts): Direct {
-  /** Reads under way that may be joined, each at the place of its hash: a map by text costs more than all the rest. */
+export function createDirect(parts: Parts): Direct {
   const underWay = Array.from<DirectCall | undefined>({ length: SHARED_PLACES });
-  const message = Buffer.allocUnsafe(MESSAGE_BYTES_MAX);
-
-  /** One caller's read, and those that wait for its answer too. */
-  class DirectCall implements ExchangeHandler {
-    readonly call: Call;
-    readonly route: ForwardRoute;
-    readonly context: Asking;
-    readonly onReply: OnReply;
-    readonly wish: Wish;
-    slotMin: number;
-    readonly startedMs = clock.monotonic();
-    backend: Backend | undefined;
-    /** Its place in `underWay`; -1: it may not be joined. */
-    place = -1;
-    followers: DirectCall[] | undefined;
-    isWatched = false;
-    isOver = false;
-
-    constructor(call: Call, route: ForwardRoute, context: Asking, onReply: OnReply) {
-      this.call = call;
-      this.route = route;
-      this.context = context;
-      this.onReply = onReply;
-      this.wish = wishOf(call, route.method.class);
-      this.slotMin = pool.slotMin(this.wish, context.accountId);
-    }
-
-    start(): void {
-      const { call, route, context } = this;
-      const bodyBytes = bodyBytesOf(call, route);
-      const backend = pool.preferred(route.backends, this.wish, context.accountId, this.slotMin);
-      const head = backend?.client.headFor(context.acceptEncoding);
-      const isTooLong = bodyBytes + (head?.length ?? 0) + 16 > MESSAGE_BYTES_MAX;
-      if (backend === undefined || head === undefined || isTooLong) return this.#goOn();
-      if (bodyBytes > (backend.config.bodyBytesMax ?? Infinity)) return this.#goOn();
-      backend.enter();
-      budget.earn();
-      this.backend = backend;
-      const length = writeMessage(message, head, bodyBytes, call, route);
-      backend.client.start(message, length, deadlineMsOf(route.method.class, idleMs), this);
-    }
-
-    onSmallReply(body: Buffer): void {
-      const { backend, call } = this;
-      this.#settle();
-      if (backend === undefined) return;
-      const idAt = backend.config.trustsEnd === false ? -1 : plainIdAt(body, call.id);
-      const slot = idAt === -1 ? 0 : slotOf(body, this.route.name);
-      if (idAt === -1 || (slot > 0 && slot < this.slotMin)) return this.#fail(backend, judgeWhole(body));
-      backend.leave();
-      backend.markWell();
-      this.#answer(body, slot, backend);
-      if (this.followers === undefined) return;
-      const [before, after] = [body.subarray(0, idAt), body.subarray(idAt + call.id.length)];
-      for (const follower of this.followers) {
-        if (slot < follower.slotMin) follower.start();
-        else follower.#answer(Buffer.concat([before, follower.call.id, after]), slot, backend);
-      }
-    }
-
-    onOutcome(outcome: HttpReply | NoReply): void {
-      const { backend } = this;
-      this.#settle();
-      if (backend !== undefined) this.#fail(backend, outcome);
-    }
-
-    onLate(connection: Connection): void {
-      if (this.isWatched) return;
-      this.isWatched = true;
-      const { signal } = this.context;
-      const leave = () => {
-        // Its connection may carry another exchange by now.
-        if (!this.isOver && this.followers === undefined) connection.destroy('cancelled');
-      };
-      if (signal.aborted) leave();
-      else signal.addEventListener('abort', leave, { once: true });
-    }
-
-    #settle(): void {
-      this.isOver = true;
-      if (this.place !== -1) underWay[this.place] = undefined;
-    }
-
-    #answer(bytes: Buffer, slot: number, backend: Backend): void {
-      pool.learn(backend, this.wish, this.context.accountId, slot);
-      onBegun(this.route.method, clock.monotonic() - this.startedMs);
-      // A Buffer of a read is never over shared memory.
-      this.onReply({
-        kind: 'whole',
-        bytes: bytes as Uint8Array<ArrayBuffer>,
-        encoding: undefined,
-        isResult: true,
-      });
-    }
-
-    /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */
-    #fail(backend: Backend, outcome: HttpReply | Begun | Failure): void {
-      const leave = leaveOnce(backend);
-      const isStale = 'stale' in outcome && outcome.stale;
-      if (isStale) leave();
-      const first = { backend, leave, startedMs: this.startedMs, outcome };
-      const reply = forward(this.call, this.route, this.context, isStale ? undefined : first);
-      void reply.then(this.onReply);
-      this.followers?.forEach((follower) => follower.start());
-    }
-
-    #goOn(): void {
-      this.#settle();
-      void forward(this.call, this.route, this.context).then(this.onReply);
-    }
-  }
+  const way: Way = { ...parts, underWay, message: Buffer.allocUnsafe(MESSAGE_BYTES_MAX) };
 
   return function direct(call, route, context, onReply) {
-    const one = new DirectCall(call, route, context, onReply);
+    const one = new DirectCall(way, call, route, context, onReply);
     const { params } = call;
     if (!route.method.shared || (params !== undefined && params.length > SHARED_PARAMS_BYTES_MAX))
       return one.start();
@@ -172,6 +61,130 @@ export function createDirect({ clock, idleMs, pool, budget, forward, onBegun }: 
     }
     one.start();
   };
+}
+
+/** What all calls share. */
+type Way = Parts &
+  Readonly<{
+    /** Reads under way that may be joined, each at the place of its hash: a map by text costs more than all the rest. */
+    underWay: (DirectCall | undefined)[];
+    /** The request that is being written. */
+    message: Buffer;
+  }>;
+
+/** One caller's read, and those that wait for its answer too. */
+class DirectCall implements ExchangeHandler {
+  readonly #way: Way;
+  readonly call: Call;
+  readonly route: ForwardRoute;
+  readonly context: Asking;
+  readonly onReply: OnReply;
+  readonly wish: Wish;
+  slotMin: number;
+  readonly startedMs: number;
+  backend: Backend | undefined;
+  /** Its place in `underWay`; -1: it may not be joined. */
+  place = -1;
+  followers: DirectCall[] | undefined;
+  isWatched = false;
+  isOver = false;
+
+  constructor(way: Way, call: Call, route: ForwardRoute, context: Asking, onReply: OnReply) {
+    this.#way = way;
+    this.startedMs = way.clock.monotonic();
+    this.call = call;
+    this.route = route;
+    this.context = context;
+    this.onReply = onReply;
+    this.wish = wishOf(call, route.method.class);
+    this.slotMin = way.pool.slotMin(this.wish, context.accountId);
+  }
+
+  start(): void {
+    const { call, route, context } = this;
+    const { pool, budget, idleMs, message } = this.#way;
+    const bodyBytes = bodyBytesOf(call, route);
+    const backend = pool.preferred(route.backends, this.wish, context.accountId, this.slotMin);
+    const head = backend?.client.headFor(context.acceptEncoding);
+    const isTooLong = bodyBytes + (head?.length ?? 0) + 16 > MESSAGE_BYTES_MAX;
+    if (backend === undefined || head === undefined || isTooLong) return this.#goOn();
+    if (bodyBytes > (backend.config.bodyBytesMax ?? Infinity)) return this.#goOn();
+    backend.enter();
+    budget.earn();
+    this.backend = backend;
+    const length = writeMessage(message, head, bodyBytes, call, route);
+    backend.client.start(message, length, deadlineMsOf(route.method.class, idleMs), this);
+  }
+
+  onSmallReply(body: Buffer): void {
+    const { backend, call } = this;
+    this.#settle();
+    if (backend === undefined) return;
+    const idAt = backend.config.trustsEnd === false ? -1 : plainIdAt(body, call.id);
+    const slot = idAt === -1 ? 0 : slotOf(body, this.route.name);
+    if (idAt === -1 || (slot > 0 && slot < this.slotMin)) return this.#fail(backend, judgeWhole(body));
+    backend.leave();
+    backend.markWell();
+    this.#answer(body, slot, backend);
+    if (this.followers === undefined) return;
+    const [before, after] = [body.subarray(0, idAt), body.subarray(idAt + call.id.length)];
+    for (const follower of this.followers) {
+      if (slot < follower.slotMin) follower.start();
+      else follower.#answer(Buffer.concat([before, follower.call.id, after]), slot, backend);
+    }
+  }
+
+  onOutcome(outcome: HttpReply | NoReply): void {
+    const { backend } = this;
+    this.#settle();
+    if (backend !== undefined) this.#fail(backend, outcome);
+  }
+
+  onLate(connection: Connection): void {
+    if (this.isWatched) return;
+    this.isWatched = true;
+    const { signal } = this.context;
+    const leave = () => {
+      // Its connection may carry another exchange by now.
+      if (!this.isOver && this.followers === undefined) connection.destroy('cancelled');
+    };
+    if (signal.aborted) leave();
+    else signal.addEventListener('abort', leave, { once: true });
+  }
+
+  #settle(): void {
+    this.isOver = true;
+    if (this.place !== -1) this.#way.underWay[this.place] = undefined;
+  }
+
+  #answer(bytes: Buffer, slot: number, backend: Backend): void {
+    const { pool, clock, onBegun } = this.#way;
+    pool.learn(backend, this.wish, this.context.accountId, slot);
+    onBegun(this.route.method, clock.monotonic() - this.startedMs);
+    // A Buffer of a read is never over shared memory.
+    this.onReply({
+      kind: 'whole',
+      bytes: bytes as Uint8Array<ArrayBuffer>,
+      encoding: undefined,
+      isResult: true,
+    });
+  }
+
+  /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */
+  #fail(backend: Backend, outcome: HttpReply | Begun | Failure): void {
+    const leave = leaveOnce(backend);
+    const isStale = 'stale' in outcome && outcome.stale;
+    if (isStale) leave();
+    const first = { backend, leave, startedMs: this.startedMs, outcome };
+    const reply = this.#way.forward(this.call, this.route, this.context, isStale ? undefined : first);
+    void reply.then(this.onReply);
+    this.followers?.forEach((follower) => follower.start());
+  }
+
+  #goOn(): void {
+    this.#settle();
+    void this.#way.forward(this.call, this.route, this.context).then(this.onReply);
+  }
 }
 
 type Read = Readonly<{ call: Call; route: ForwardRoute; context: Asking }>;
@@ -239,6 +252,7 @@ const CLOSE_BRACE = 0x7d;
 
 const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
 const ID = Buffer.from(',"id":');
+const OBJECT = Buffer.from('{"jsonrpc":');
 
 /** The index of the id in a whole answer `{"jsonrpc":"2.0","result":RESULT,"id":ID}` with this id, as nodes write it; -1 for any other. */
 function plainIdAt(bytes: Buffer, id: Uint8Array): number {
@@ -250,7 +264,9 @@ function plainIdAt(bytes: Buffer, id: Uint8Array): number {
     bytes[end - 1] === CLOSE_BRACE &&
     isAt(bytes, 0, RESULT) &&
     isAt(bytes, idAt, id) &&
-    isAt(bytes, idAt - ID.length, ID);
+    isAt(bytes, idAt - ID.length, ID) &&
+    // Two objects in one body are none.
+    bytes.indexOf(OBJECT, 1) === -1;
   return isPlain ? idAt : -1;
 }
 

@@ -44,7 +44,7 @@ async function connect(
     opened?.terminate();
   };
   const ready = (socket: Bun.Socket<Data>) => {
-    socket.data.connection = new Connection(socket, events, clock);
+    socket.data.connection = new Connection(socket, tls, events, clock);
     resolve({ kind: 'connected', connection: socket.data.connection });
   };
   Bun.connect<Data>({
@@ -68,7 +68,10 @@ async function connect(
       data: (socket, bytes) => socket.data.connection?.onData(bytes),
       drain: (socket) => socket.data.connection?.onDrain(),
       // Half a close is a whole one here: a backend that will send no more is of no use.
-      end: (socket) => void socket.end(),
+      end(socket) {
+        socket.data.connection?.onEnd();
+        socket.end();
+      },
       close: (socket) => {
         refuse('it closed the connection at once');
         socket.data.connection?.onClose();

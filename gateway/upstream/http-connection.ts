@@ -7,6 +7,7 @@ import {
   type ResponseHead,
   small,
 } from './http-parser.ts';
+import { awaitTurn, free, moved, readNow } from './turns.ts';
 
 /** How a body ended. `bytes` is its length without the framing, as far as it came. */
 export type BodyEnd =
@@ -17,8 +18,8 @@ export type BodyEnd =
 export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled';
 
 /**
- * Takes a piece of a body; a promise asks the sender to wait for it. `SPENT` (`spent.ts`), also as a promise's value,
- * gives the piece's memory back; whoever answers anything else keeps the piece.
+ * Takes a piece of a body. Its memory holds other bytes as soon as this returns: whoever keeps a piece copies it. The
+ * sender waits for a promise.
  */
 export type WritePiece = (piece: Buffer) => unknown;
 
@@ -39,23 +40,6 @@ export type NoReply =
   | { readonly kind: 'unsent'; readonly reason: string }
   /** `stale`: the connection had been used before and closed without a byte; a new one may do better. */
   | { readonly kind: 'no-answer'; readonly reason: string; readonly stale: boolean };
-
-/**
- * What a reader may answer to a piece, or let its promise give: nobody will look at these bytes again. Their memory is
- * then the next read's at once. Left to the collector, a stream at full speed keeps touching new memory, which costs a
- * fifth of a relay's CPU time.
- */
-export const SPENT = Symbol('spent');
-
-/** Below this a collector is cheaper; above it memory is never part of a shared pool. */
-const FREED_BYTES_MIN = 65_536;
-
-/** Gives back the memory of bytes that fill it and that nobody will look at again: they are gone for whoever does. */
-export function free(bytes: Buffer): void {
-  const { buffer, byteLength } = bytes;
-  if (byteLength < FREED_BYTES_MIN || buffer.byteLength !== byteLength) return;
-  if (buffer instanceof ArrayBuffer) buffer.transfer(0);
-}
 
 /** Waits for the outcome of one exchange. One of the first two is called, once. */
 export type ExchangeHandler = Readonly<{
@@ -108,6 +92,7 @@ const CLOSED: Phase = { kind: 'closed' };
  */
 export class Connection {
   readonly #socket: Bun.Socket<unknown>;
+  readonly #isTls: boolean;
   readonly #events: ConnectionEvents;
   readonly #clock: Clock;
   #phase: Phase = IDLE;
@@ -119,8 +104,9 @@ export class Connection {
   /** When the head under way must have come. */
   headDueAtMs = Infinity;
 
-  constructor(socket: Bun.Socket<unknown>, events: ConnectionEvents, clock: Clock) {
+  constructor(socket: Bun.Socket<unknown>, isTls: boolean, events: ConnectionEvents, clock: Clock) {
     this.#socket = socket;
+    this.#isTls = isTls;
     this.#events = events;
     this.#clock = clock;
   }
@@ -187,6 +173,15 @@ export class Connection {
     this.#begin(handler, read.head, phase.bytes.subarray(read.end));
   }
 
+  /** The backend sends no more. Only this ends a body that has no other end: a reset closes without it. */
+  onEnd(): void {
+    const phase = this.#phase;
+    if (phase.kind !== 'body' || phase.head.framing.kind !== 'until-close') return;
+    if (this.#unwritten !== undefined) return; // a write that met a reset takes it away: the next read sees an end
+    this.#complete(phase, false);
+    this.#hand(phase);
+  }
+
   onClose(): void {
     this.#closed('closed');
   }
@@ -234,7 +229,8 @@ export class Connection {
   }
 
   async #pipe(phase: BodyPhase, write: WritePiece): Promise<BodyEnd> {
-    for (const piece of phase.early.splice(0)) {
+    // Read anew each time: the runtime hands over what it has of a paused socket when the backend resets it.
+    for (let piece = phase.early.shift(); piece !== undefined; piece = phase.early.shift()) {
       const wait = write(piece);
       if (wait instanceof Promise) await wait.catch(() => undefined); // a reader that fails cancels by itself
     }
@@ -243,37 +239,46 @@ export class Connection {
     phase.write = write;
     phase.settle = resolve;
     this.activeAtMs = this.#clock.monotonic();
-    this.#socket.resume();
+    if (moved(phase.bytes)) this.#waitFor(undefined);
+    else this.#socket.resume();
     return promise;
   }
 
   #decode(phase: BodyPhase, bytes: Buffer): void {
-    let asked: unknown;
+    const { length } = bytes;
+    let wait: unknown;
     const decoded = phase.decoder.push(bytes, (piece) => {
       phase.bytes += piece.length;
       if (phase.write === undefined) phase.early.push(piece);
-      else asked = phase.write(piece);
+      else wait = phase.write(piece);
     });
-    if (asked === SPENT) free(bytes);
+    if (phase.write !== undefined) free(bytes);
+    if (wait instanceof Promise) wait.catch(() => undefined); // a reader that fails cancels by itself
     if (this.#phase !== phase) return; // a reader let go of the body in the middle of these bytes
     if (decoded === 'bad') return this.destroy('bad-framing');
     if (decoded !== 'more') this.#complete(phase, decoded === 'end');
-    else if (asked instanceof Promise) this.#waitFor(asked, bytes);
+    else if (wait instanceof Promise) this.#waitFor(wait);
+    else if (phase.write !== undefined && moved(length)) this.#waitFor(undefined);
     if (phase.bytes > 0 || phase.end !== undefined) this.#hand(phase);
   }
 
-  #waitFor(wait: Promise<unknown>, bytes: Buffer): void {
+  /** Stops reading until the promise is settled and the connection's turn has come. */
+  #waitFor(reader: Promise<unknown> | undefined): void {
     this.#waiting = true;
     this.#socket.pause();
-    const go = () => {
-      this.#waiting = false;
-      this.activeAtMs = this.#clock.monotonic();
-      if (this.#phase.kind === 'body') this.#socket.resume();
-    };
-    wait.then((answer) => {
-      if (answer === SPENT) free(bytes);
-      go();
-    }, go);
+    const go = () => awaitTurn(() => this.#takeTurn());
+    if (reader === undefined) go();
+    else reader.then(go, go);
+  }
+
+  /** Reads what has come by now; when that was all, the runtime says when there is more. */
+  #takeTurn(): void {
+    if (this.#phase.kind !== 'body') return;
+    this.#waiting = false;
+    this.activeAtMs = this.#clock.monotonic();
+    const bytes = this.#isTls ? undefined : readNow(this.#socket);
+    if (bytes !== undefined) this.onData(bytes);
+    if (!this.#waiting && this.#phase !== CLOSED) this.#socket.resume();
   }
 
   #complete(phase: BodyPhase, clean: boolean): void {
@@ -309,12 +314,7 @@ export class Connection {
   }
 
   #cutBody(phase: BodyPhase, reason: CutReason): void {
-    const whole = reason === 'closed' && phase.head.framing.kind === 'until-close';
-    this.#finish(
-      phase,
-      whole ? { kind: 'complete', bytes: phase.bytes } : { kind: 'cut', reason, bytes: phase.bytes },
-    );
-    if (whole) this.#hand(phase);
+    this.#finish(phase, { kind: 'cut', reason, bytes: phase.bytes });
     phase.handler?.onOutcome({ kind: 'no-answer', reason, stale: false });
     phase.handler = undefined;
   }

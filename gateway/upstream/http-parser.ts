@@ -33,7 +33,8 @@ export function readHead(bytes: Buffer, passedBytes = 0): HeadRead {
   let from = 0;
   for (;;) {
     const at = bytes.indexOf(END_OF_HEAD, from);
-    if ((at === -1 ? bytes.length : at) - from > HEAD_BYTES_MAX) return bad('its head is too long');
+    // Without its end, the last three bytes may belong to that.
+    if ((at === -1 ? bytes.length - 3 : at) - from > HEAD_BYTES_MAX) return bad('its head is too long');
     if (at === -1) return { kind: 'more', from };
     const read = parsed(bytes.toString('latin1', from, at), at + END_OF_HEAD.length);
     if (read.kind !== 'head' || read.head.status >= 200) return read;
@@ -44,7 +45,9 @@ export function readHead(bytes: Buffer, passedBytes = 0): HeadRead {
 
 function parsed(text: string, end: number): Exclude<HeadRead, { kind: 'more' }> {
   const lines = text.split('\r\n');
-  const [, minor, digits] = /^HTTP\/1\.([01]) (\d{3})(?: |$)/.exec(lines[0] ?? '') ?? [];
+  // A reader that takes a lone CR or LF for the end of a line would see other fields (RFC 9110 5.5, RFC 9112 2.2).
+  if (lines.some((line) => /[\0\r\n]/.test(line))) return bad('its head has a NUL or half a line end');
+  const [, minor, digits] = /^HTTP\/1\.([01]) ([1-9]\d{2})(?: |$)/.exec(lines[0] ?? '') ?? [];
   if (digits === undefined) return bad('its status line is not HTTP/1');
   const headers = new Map<string, string>();
   for (const line of lines.slice(1)) {
@@ -52,23 +55,29 @@ function parsed(text: string, end: number): Exclude<HeadRead, { kind: 'more' }> 
     const name = line.slice(0, colon).toLowerCase();
     // No space before the colon and no folded lines: two readers could differ about them (RFC 9112 5.1, 5.2).
     if (colon < 1 || !/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name)) return bad('a header line is malformed');
-    const value = line.slice(colon + 1).trim();
+    const value = trimmed(line.slice(colon + 1));
     const before = headers.get(name);
     headers.set(name, before === undefined ? value : `${before}, ${value}`);
   }
   const status = Number(digits);
-  const framing = framingOf(status, headers);
+  const isHttp11 = minor === '1';
+  const framing = framingOf(status, isHttp11, headers);
   if (framing === undefined) return bad('its length is ambiguous');
-  const reusable =
-    framing.kind !== 'until-close' && keepsAlive(minor === '1', headers.get('connection') ?? '');
+  const reusable = framing.kind !== 'until-close' && keepsAlive(isHttp11, headers.get('connection') ?? '');
   return { kind: 'head', head: { status, headers, framing, reusable }, end };
 }
 
-function framingOf(status: number, headers: ReadonlyMap<string, string>): Framing | undefined {
+function framingOf(
+  status: number,
+  isHttp11: boolean,
+  headers: ReadonlyMap<string, string>,
+): Framing | undefined {
   const [encoding, length] = [headers.get('transfer-encoding'), headers.get('content-length')];
   if (status === 204 || status === 304 || status < 200) return { kind: 'length', bytes: 0 };
   if (encoding !== undefined) {
-    return length === undefined && /^chunked$/i.test(encoding) ? { kind: 'chunked' } : undefined;
+    // HTTP/1.0 has no chunks: what stands between has changed the head or the body (RFC 9112 6.1).
+    const isChunked = isHttp11 && length === undefined && /^chunked$/i.test(encoding);
+    return isChunked ? { kind: 'chunked' } : undefined;
   }
   if (length === undefined) return { kind: 'until-close' };
   const [first, ...others] = length.split(', ');
@@ -78,8 +87,16 @@ function framingOf(status: number, headers: ReadonlyMap<string, string>): Framin
 }
 
 function keepsAlive(isHttp11: boolean, connection: string): boolean {
-  const options = connection.toLowerCase().split(/\s*,\s*/);
-  return isHttp11 ? !options.includes('close') : options.includes('keep-alive');
+  const options = connection.toLowerCase().split(',').map(trimmed);
+  return !options.includes('close') && (isHttp11 || options.includes('keep-alive'));
+}
+
+/** A value without the space around it, which is these two bytes alone (RFC 9110 5.6.3): `trim` takes others too. */
+function trimmed(value: string): string {
+  let [start, end] = [0, value.length];
+  while (value[start] === ' ' || value[start] === '\t') start++;
+  while (end > start && (value[end - 1] === ' ' || value[end - 1] === '\t')) end--;
+  return value.slice(start, end);
 }
 
 function bad(reason: string): Extract<HeadRead, { kind: 'bad' }> {
@@ -116,8 +133,8 @@ export function isSmallReply(bytes: Uint8Array): boolean {
   let isJson = false;
   for (;;) {
     // To the end of the line, which is the status line at first.
-    while (bytes[i] !== CR) if (i++ >= bytes.length) return false;
-    if (bytes[i + 1] !== LF) return false;
+    while ((bytes[i] ?? 0) >= SPACE || bytes[i] === TAB) i++;
+    if (bytes[i] !== CR || bytes[i + 1] !== LF) return false;
     i += 2;
     if (bytes[i] === CR) break;
     const name = i;
@@ -141,8 +158,8 @@ export function isSmallReply(bytes: Uint8Array): boolean {
   }
   small.start = i + 2;
   small.end = small.start + length;
-  if (i > HEAD_BYTES_MAX) return false;
-  return bytes[i + 1] === LF && isJson && length > 0 && small.end === bytes.length;
+  const isWhole = bytes[i + 1] === LF && small.end === bytes.length;
+  return isWhole && isJson && length > 0 && i - 2 <= HEAD_BYTES_MAX;
 }
 
 /** Whether `bytes` have `lower` at `at`, in whatever case. */

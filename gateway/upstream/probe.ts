@@ -22,7 +22,7 @@ export async function readAll(body: Body, bytesMax: number): Promise<ReadBody> {
   const end = await body.pipe((piece) => {
     bytes += piece.length;
     if (bytes > bytesMax) body.cancel();
-    else pieces.push(piece);
+    else pieces.push(Buffer.from(piece));
   });
   if (bytes > bytesMax) return { kind: 'too-long' };
   return end.kind === 'cut' ? end : { kind: 'all', bytes: new Uint8Array(Buffer.concat(pieces)) };

@@ -1,7 +1,7 @@
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib';
 import { unreachable } from '../../shared/brand.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { CLOSE_ARRAY, CLOSE_OBJECT, OPEN_ARRAY, OPEN_OBJECT } from '../json/scan.ts';
+import { createMembers, type Members } from '../json/members.ts';
 import { createStructure } from '../json/structure.ts';
 import { type Failure, failureOf } from './failure.ts';
 import type { BodyEnd, CutReason, HttpReply, ReplyBody, WritePiece } from './http-connection.ts';
@@ -75,71 +75,30 @@ type Beginning = Readonly<{
 
 /** The members that tell, whatever stands before them. */
 const TELLING = ['error', 'result'];
-/** No name that tells is longer. */
-const NAME_MAX = 6;
-
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const BACKSLASH = 0x5c;
 const LETTER_N = 0x6e;
-const SPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 export function createBeginning(): Beginning {
-  let depth = 0;
-  let inString = false;
-  let escaped = false;
-  /** The name under way or read last at depth 1; one byte longer than any that tells at most. */
-  let name = '';
-  /** Where in a member of the object the next byte lies. */
-  let at: 'name' | 'colon' | 'value' | 'after' = 'name';
   let verdict: 'saying' | 'result' | undefined;
+  const members = createMembers(([name = '', ...inner], first) => {
+    const isNull = first === LETTER_N;
+    if (inner.length > 0 || !TELLING.includes(name)) return false;
+    // An error that is null says nothing; what follows it will.
+    if (name === 'result') verdict = isNull ? 'saying' : 'result';
+    else if (!isNull) verdict = 'saying';
+    return verdict !== undefined;
+  });
 
   function push(bytes: Buffer): boolean {
-    for (const byte of bytes) {
-      if (verdict !== undefined) break;
-      if (inString) inText(byte);
-      else if (!SPACE.has(byte)) outside(byte);
-    }
-    return verdict === 'saying' || (verdict === undefined && isAboutToTell());
-  }
-
-  function isAboutToTell(): boolean {
-    if (at === 'name') return inString && name !== '' && TELLING.some((each) => each.startsWith(name));
-    return at !== 'after' && TELLING.includes(name);
-  }
-
-  function inText(byte: number): void {
-    if (escaped) escaped = false;
-    else if (byte === BACKSLASH) escaped = true;
-    else if (byte === QUOTE) {
-      inString = false;
-      if (at === 'name') at = 'colon';
-      return;
-    }
-    if (at === 'name' && name.length <= NAME_MAX) name += String.fromCharCode(byte);
-  }
-
-  function outside(byte: number): void {
-    if (depth === 1 && at === 'value') begins(byte);
-    if (byte === QUOTE) {
-      inString = true;
-      if (at === 'name') name = '';
-    } else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) depth++;
-    else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) depth--;
-    else if (depth === 1 && byte === COLON) at = 'value';
-    else if (depth === 1 && byte === COMMA) at = 'name';
-  }
-
-  /** A member's value begins. An error that is null says nothing; what follows it will. */
-  function begins(byte: number): void {
-    at = 'after';
-    const isNull = byte === LETTER_N;
-    if (name === 'result') verdict = isNull ? 'saying' : 'result';
-    else if (name === 'error' && !isNull) verdict = 'saying';
+    if (verdict === undefined) members.push(bytes, 0);
+    return verdict === 'saying' || (verdict === undefined && isAboutToTell(members));
   }
 
   return { push };
+}
+
+function isAboutToTell(members: Members): boolean {
+  const { text, isWhole } = members.name();
+  return text !== '' && TELLING.some((each) => (isWhole ? each === text : each.startsWith(text)));
 }
 
 /** No null and no error that matters is longer. */
@@ -200,8 +159,9 @@ export async function hold(
   const waited = wait(body, patience);
   const piped = body.pipe((piece) => {
     if (write !== undefined) return write(piece);
-    if (choice === 'hold') choice = choose(piece);
-    if (choice !== 'refuse') pieces.push(piece);
+    const kept = Buffer.from(piece);
+    if (choice === 'hold') choice = choose(kept);
+    if (choice !== 'refuse') pieces.push(kept);
     if (choice === 'hold') return undefined;
     waited.stop();
     if (choice === 'refuse') {
@@ -370,11 +330,11 @@ async function readWhole(
   encoding: string | undefined,
   patience: Patience,
 ): Promise<Begun | Failure> {
-  if (body.begun().ended) {
+  const { pieces, ended } = body.begun();
+  if (ended) {
     // Most answers are small and come in one read: they cost no timer.
-    const pieces: Buffer[] = [];
-    const end = await body.pipe((piece) => void pieces.push(piece));
-    return wholeOf({ end, bytes: new Uint8Array(Buffer.concat(pieces)) }, encoding);
+    const bytes = new Uint8Array(Buffer.concat(pieces));
+    return wholeOf({ end: await body.pipe(() => undefined), bytes }, encoding);
   }
   const held = await hold(body, () => 'hold', patience);
   // What is only held ends by itself or is let go of.

@@ -3,8 +3,7 @@ import { type CellPlace, NO_HOUR } from '../../shared/ledger/shared-usage.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
 
 /**
- * `unsent`: cells, and with hour -1 spendings, of this host's nodes that were written since another host was last told
- * of them; `version` grows with every write. `outbox`: the life of Redis in which all before was sent; nothing: none
+ * `unsent`: cells, and with hour -1 spendings, of this host's nodes that were written since they were last sent; `version` grows with every write. `outbox`: the life of Redis in which all before was sent; nothing: none
  * was; KEPT_HERE: nothing is noted, since deploys is known to read this ledger itself.
  */
 export const OUTBOX_MIGRATIONS: Migrations = {
@@ -38,34 +37,8 @@ export type Unsent = CellPlace &
     refunded: number;
   }>;
 
-/** What is still to be told to deploys. All of it throws when the ledger does not answer. */
-export type Outbox = Readonly<{
-  /** What waits, an account's together; one instant of the ledger. */
-  some(most: number): readonly Unsent[];
-  /** Forgets what was sent, unless it was written again meanwhile. */
-  sent(rows: readonly Unsent[]): void;
-  /** The life of Redis in which all was sent; `null`: none. */
-  life(): string | null;
-  setLife(life: string): void;
-  /** Whether writes are noted; they are until deploys is known to be on this host. */
-  isNoting(): boolean;
-  /** From now on writes of all processes are noted; what was written before comes from its hours, by `again`. */
-  note(): void;
-  stopNoting(): void;
-  /** Drops some of what waits; gives whether there may be more. */
-  forget(most: number): boolean;
-  /** Has what this host's nodes counted in an hour sent again. */
-  again(hour: number): void;
-  /** Has what this host's nodes spent sent again. */
-  spentAgain(): void;
-  /**
-   * Drops some of what was counted before an hour and is sent, on a host where nobody rolls it up; gives whether there
-   * may be more. What it says of spendings is kept.
-   */
-  prune(beforeHour: number): boolean;
-  /** The oldest hour that is in the ledger. */
-  firstHour(): number | undefined;
-}>;
+/** What is still to be sent to deploys. All of it throws when the ledger does not answer. */
+export type Outbox = ReturnType<typeof createOutbox>;
 
 /** Rows dropped in one transaction. */
 const PRUNED_MAX = 500;
@@ -96,7 +69,7 @@ type Row = CellPlace &
   Readonly<Record<string, number | string | null>> &
   Readonly<{ version: number; charged_ever: number | null; refunded_ever: number | null }>;
 
-export function createOutbox(ledger: Store): Outbox {
+export function createOutbox(ledger: Store) {
   const columns = COLUMNS.map((column) => `u.${column}`).join(', ');
   const some = ledger.prepare<Row, [number]>(`
     SELECT n.account_id AS accountId, n.hour, n.key_id AS keyId, n.method, n.node, n.version, ${columns},
@@ -110,11 +83,11 @@ export function createOutbox(ledger: Store): Outbox {
       drop.run(accountId, hour, keyId, method, node, version);
   });
   const lifeOf = ledger.prepare<{ life: string | null }, []>('SELECT life FROM outbox');
+  const setLife = (life: string) => void ledger.run('UPDATE outbox SET life = ?', [life]);
   const any = ledger.prepare('SELECT 1 FROM unsent LIMIT 1');
   const forgetSome = ledger.prepare<null, [number]>(
     `DELETE FROM unsent WHERE (${PLACE}) IN (SELECT ${PLACE} FROM unsent LIMIT ?)`,
   );
-  const setLife = (life: string) => void ledger.run('UPDATE outbox SET life = ?', [life]);
   const first = ledger.prepare<{ hour: number | null }, []>('SELECT min(hour) AS hour FROM usage_hours');
   const old = ledger.prepare<Pruned, [number]>(`
     DELETE FROM usage_hours WHERE (${PLACE_OF_HOURS}) IN (
@@ -133,24 +106,37 @@ export function createOutbox(ledger: Store): Outbox {
   const own = 'node IN (SELECT node FROM nodes)';
 
   return {
-    some: (most) => some.all(most).map(unsentFrom),
-    sent: (rows) => sent.immediate(rows),
+    /** What waits, an account's together; one instant of the ledger. */
+    some: (most: number): readonly Unsent[] => some.all(most).map(unsentFrom),
+    /** Forgets what was sent, unless it was written again meanwhile. */
+    sent: (rows: readonly Unsent[]) => sent.immediate(rows),
+    /** The life of Redis in which all before was sent. */
     life: () => lifeOf.get()?.life ?? null,
     setLife,
+    /** Whether writes are noted; they are until deploys is known to be on this host. */
     isNoting: () => lifeOf.get()?.life !== KEPT_HERE,
+    /** From now on writes of all processes are noted; what was written before comes from its hours, by `again`. */
     note: () => setLife(LEFT),
     stopNoting: () => setLife(KEPT_HERE),
+    /** Drops some of what waits; gives whether there may be more. */
     // What is empty is left alone: a DELETE would take the writers' turn for nothing.
-    forget: (most) => any.get() !== null && forgetSome.run(most).changes === most,
-    again: (hour) =>
+    forget: (most: number) => any.get() !== null && forgetSome.run(most).changes === most,
+    /** Has what this host's nodes counted in an hour sent again. */
+    again: (hour: number) =>
       void ledger.run(
         `INSERT OR IGNORE INTO unsent SELECT ${PLACE}, 1 FROM usage_hours WHERE hour = ? AND ${own}`,
         [hour],
       ),
+    /** Has what this host's nodes spent sent again. */
     spentAgain: () =>
       void ledger.run(`INSERT OR IGNORE INTO unsent
         SELECT account_id, ${NO_HOUR}, '', '', node, 1 FROM spent WHERE ${own}`),
-    prune: (beforeHour) => prune.immediate(beforeHour),
+    /**
+     * Drops some of what was counted before an hour and is sent, on a host where it is not rolled up; gives whether there
+     * may be more. What it says of spendings is kept.
+     */
+    prune: (beforeHour: number) => prune.immediate(beforeHour),
+    /** The oldest hour that is in the ledger. */
     firstHour: () => first.get()?.hour ?? undefined,
   };
 }

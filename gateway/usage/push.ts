@@ -1,4 +1,3 @@
-import { unreachable } from '../../shared/brand.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { overCells } from '../../shared/ledger/over-cells.ts';
 import {
@@ -60,13 +59,8 @@ return redis.call('GET', KEYS[1])`,
 /** Where deploys is: beside this process, on another host, or that is not known for sure. */
 export type DeploysAt = 'here' | 'elsewhere' | 'unknown';
 
-/** Tells deploys on another host what this host's processes counted. */
-export type Push = Readonly<{
-  /** Sends what waits, again and again until `signal` aborts. Never rejects. */
-  run(signal: AbortSignal): Promise<void>;
-  /** Sends what waits once more and ends the connection. */
-  close(): Promise<void>;
-}>;
+/** Sends what this host's processes counted to deploys on another host. */
+export type Push = NonNullable<ReturnType<typeof openPush>>;
 
 type Deps = Readonly<{
   outbox: Outbox;
@@ -76,7 +70,7 @@ type Deps = Readonly<{
   random(): number;
   /** A UUID. */
   makeId(): string;
-  /** Where deploys is: beside this ledger, which it reads itself; elsewhere, where it must be told; or not known for sure. */
+  /** Where deploys is: beside this ledger, which it reads itself; elsewhere, where usage must be sent; or not known for sure. */
   deploysAt(): DeploysAt;
   onWarning(sentence: string): void;
 }>;
@@ -94,16 +88,8 @@ const KEPT_HOURS = 90 * 24;
 type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
 type Scripted = RedisClient & Record<'sluicePutCells' | 'sluiceNoteCells' | 'sluiceLive', Script>;
 
-/** Opens the way to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
-export function openPush({
-  outbox,
-  url,
-  clock,
-  random,
-  makeId,
-  deploysAt,
-  onWarning,
-}: Deps): Push | undefined {
+/** Connects to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
+export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarning }: Deps) {
   let mayBeLost = false;
   let tidied = 0;
   const found = openRedisLink({
@@ -118,56 +104,50 @@ export function openPush({
   if (found === undefined) return undefined;
   const link = found;
 
+  /** Redis or the ledger may not answer: what waits goes on waiting, on disk, for the next round. */
   async function round(signal: AbortSignal): Promise<void> {
     const place = deploysAt();
-    switch (place) {
-      case 'unknown':
-        return;
-      case 'here':
-        return keepHere(signal);
-      case 'elsewhere':
-        return send(signal);
-      default:
-        return unreachable(place);
+    try {
+      if (place === 'here') await keepHere(signal);
+      if (place === 'elsewhere') await send(signal);
+      if (place === 'elsewhere') await tidy(signal);
+    } catch (error) {
+      link.refused(error);
     }
   }
 
   /** Deploys reads the ledger itself: nothing waits, and nothing is noted until it is elsewhere. */
   async function keepHere(signal: AbortSignal): Promise<void> {
-    try {
-      if (outbox.isNoting()) outbox.stopNoting();
-      while (outbox.forget(CELLS_AT_ONCE) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
-    } catch {
-      // The ledger is busy; the next round tries again.
-    }
+    if (outbox.isNoting()) outbox.stopNoting();
+    while (outbox.forget(CELLS_AT_ONCE) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
   }
 
   async function send(signal: AbortSignal): Promise<void> {
-    try {
-      // At once, whether Redis answers or not: later would be too late for what was counted last.
-      if (!outbox.isNoting()) await beginNoting(signal);
-      const client = link.client();
-      if (client === undefined) return;
-      const scripted = client as Scripted; // the link was opened with these scripts
-      await remember(scripted, signal);
-      for (;;) {
-        const rows = outbox.some(CELLS_AT_ONCE);
-        if (rows.length === 0) return;
-        for (const groups of inOneCommand(client, grouped(rows)))
-          await scripted.sluicePutCells(...wordsOfAll(groups));
-        await scripted.sluiceNoteCells(
-          CHANGED_CELLS,
-          CELLS_CLOCK,
-          SHARED_USAGE_LIFE_MS,
-          ...rows.map(placeText),
-        );
-        outbox.sent(rows);
-        if (rows.length < CELLS_AT_ONCE || signal.aborted) return;
-        await clock.sleep(PAUSE_MS, signal);
-      }
-    } catch (error) {
-      // Redis or the ledger does not answer; what waits goes on waiting, on disk.
-      link.refused(error);
+    // Deploys has gone elsewhere, and knows this ledger as it was copied a while ago. At once, whether Redis answers or
+    // not: later would be too late for what was counted last.
+    if (!outbox.isNoting()) {
+      outbox.note();
+      await waitAgain(hourNow() - KEPT_IN_REDIS_HOURS, signal);
+    }
+    const client = link.client();
+    if (client === undefined) return;
+    const scripted = client as Scripted; // the link was opened with these scripts
+    await remember(scripted, signal);
+    for (;;) {
+      const rows = outbox.some(CELLS_AT_ONCE);
+      if (rows.length === 0) return;
+      const groups = Map.groupBy(rows, ({ accountId, hour }) => `${accountId} ${hour}`);
+      for (const some of inOneCommand(client, [...groups.values()]))
+        await scripted.sluicePutCells(...wordsOfAll(some));
+      await scripted.sluiceNoteCells(
+        CHANGED_CELLS,
+        CELLS_CLOCK,
+        SHARED_USAGE_LIFE_MS,
+        ...rows.map(placeText),
+      );
+      outbox.sent(rows);
+      if (rows.length < CELLS_AT_ONCE || signal.aborted) return;
+      await clock.sleep(PAUSE_MS, signal);
     }
   }
 
@@ -186,12 +166,6 @@ export function openPush({
     }
   }
 
-  /** Deploys has gone elsewhere: it knows this ledger as it was copied, a while ago. */
-  async function beginNoting(signal: AbortSignal): Promise<void> {
-    outbox.note();
-    await waitAgain(hourNow() - KEPT_IN_REDIS_HOURS, signal);
-  }
-
   /** Has what was counted from an hour on, and everything spent, wait to be sent again. */
   async function waitAgain(fromHour: number, signal: AbortSignal): Promise<void> {
     outbox.spentAgain();
@@ -206,53 +180,41 @@ export function openPush({
 
   async function tidy(signal: AbortSignal): Promise<void> {
     const hour = hourNow();
-    if (hour === tidied || deploysAt() !== 'elsewhere') return;
-    try {
-      while (outbox.prune(hour - KEPT_HOURS) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
-      tidied = hour;
-    } catch {
-      // The ledger is busy; the next round tries again.
-    }
-  }
-
-  async function run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      await round(signal);
-      await tidy(signal);
-      await clock.sleep(PUSH_MS, signal);
-    }
+    if (hour === tidied) return;
+    while (outbox.prune(hour - KEPT_HOURS) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
+    tidied = hour;
   }
 
   return {
-    run,
-    async close() {
+    /** Sends what waits, again and again until `signal` aborts. Never rejects. */
+    async run(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        await round(signal);
+        await clock.sleep(PUSH_MS, signal);
+      }
+    },
+    /** Sends what waits once more and ends the connection. */
+    async close(): Promise<void> {
       await round(new AbortController().signal);
       await link.close();
     },
   };
 }
 
-/** Those of one account and hour together, for they are in one place of Redis. */
-function grouped(rows: readonly Unsent[]): readonly (readonly Unsent[])[] {
-  return [...Map.groupBy(rows, ({ accountId, hour }) => `${accountId} ${hour}`).values()];
-}
-
+/** The words of a command about some groups, each of one account and hour. */
 function wordsOfAll(groups: readonly (readonly Unsent[])[]): (string | number)[] {
-  const all = groups.map(wordsOf);
-  const keys = all.flatMap((one) => one.keys);
-  return [keys.length, ...keys, ...all.flatMap(({ words }) => words), SHARED_USAGE_LIFE_MS];
+  const keys = groups.flatMap(([cell]) =>
+    cell === undefined ? [] : [spentKey(cell.accountId), cellsKey(cell.accountId, cell.hour)],
+  );
+  return [keys.length, ...keys, ...groups.flatMap(wordsOf), SHARED_USAGE_LIFE_MS];
 }
 
-function wordsOf(group: readonly Unsent[]): Readonly<{ keys: string[]; words: (string | number)[] }> {
-  const [{ accountId, hour }] = group as readonly [Unsent]; // no group is empty
+function wordsOf(group: readonly Unsent[]): (string | number)[] {
   const spent = new Map(
     group.map(({ node, charged, refunded }) => [node, countersText([charged, refunded])]),
   );
   const cells = group.flatMap((cell) =>
     cell.counters === undefined ? [] : [cellField(cell), countersText(cell.counters)],
   );
-  return {
-    keys: [spentKey(accountId), cellsKey(accountId, hour)],
-    words: [spent.size, cells.length / 2, ...[...spent].flat(), ...cells],
-  };
+  return [spent.size, cells.length / 2, ...[...spent].flat(), ...cells];
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
 import type { Store } from '../../shared/store/open.ts';
 import type { Alongside } from '../limits/journal.ts';
-import type { Bill } from '../limits/price.ts';
+import type { Bill } from '../limits/charge.ts';
 import { METHODS } from '../methods/table.ts';
 import type { Element, Envelope } from '../request/envelope.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { Store } from '../store/open.ts';
 import { hashOf, type KeyId, readApiKey } from './api-key.ts';
 import type { Carried } from './carrier.ts';
-import { createKeyLookup } from './lookup.ts';
+import { createKeyLookup, type HeldKey } from './lookup.ts';
 import { createKeySource, type KeySource, type KnownKey } from './source.ts';
 import { createKeyUses, type KeyUses } from './uses.ts';
 
@@ -29,8 +29,10 @@ const MISSING: Identity = { kind: 'missing-key' };
 const INVALID: Identity = { kind: 'invalid-key' };
 const UNAVAILABLE: Identity = { kind: 'check-unavailable' };
 
-export type Identifier = Readonly<{
-  identify: Identify;
+/** `Late`: the answer for a key that only a store across the network knows. */
+export type Identifier<Late = never> = Readonly<{
+  /** Never throws. */
+  identify(carried: Carried): Identity | Late;
   /** The caller of a key that is in memory and good, without asking for any other. */
   recall(carried: Carried): Extract<Identity, { kind: 'known' }> | undefined;
   /** Notices what has changed, and writes when keys were used; call it at least once a second, as revocation promises. */
@@ -39,25 +41,36 @@ export type Identifier = Readonly<{
 
 /** Identifies by the keys of `store`. */
 export function createIdentify(store: Store, clock: Clock): Identifier {
-  return createIdentifier(createKeySource(store), createKeyUses(store, clock), clock);
+  return createIdentifier(createKeySource(store), createKeyUses(store, clock), clock, () => UNAVAILABLE);
 }
+
+/** Has a key of this hash looked up elsewhere; `learn` takes what was found. */
+export type LookElsewhere<Late> = (hash: Buffer, learn: (key: KnownKey | undefined) => Identity) => Late;
 
 /**
  * Identifies by SHA-256 in `source`, with a memory of known and unknown keys in front. Keys in memory go on working
  * when the source does not answer; others are then `check-unavailable`.
  */
-export function createIdentifier(source: KeySource, uses: KeyUses, clock: Clock): Identifier {
+export function createIdentifier<Late>(
+  source: KeySource<'elsewhere'>,
+  uses: KeyUses,
+  clock: Clock,
+  lookElsewhere: LookElsewhere<Late>,
+): Identifier<Late> {
   const lookup = createKeyLookup(source, clock);
 
-  function identify(carried: Carried): Identity {
+  function identify(carried: Carried): Identity | Late {
     if (carried.kind === 'none') return MISSING;
     if (carried.kind === 'conflict') return INVALID;
     const key = readApiKey(carried.text);
-    return key === undefined ? INVALID : identityOf(lookup.find(hashOf(key)));
+    if (key === undefined) return INVALID;
+    const hash = hashOf(key);
+    const found = lookup.find(hash);
+    if (found === 'elsewhere') return lookElsewhere(hash, (known) => identityOf(lookup.learn(hash, known)));
+    return found === 'unavailable' ? UNAVAILABLE : identityOf(found);
   }
 
-  function identityOf(found: ReturnType<typeof lookup.find>): Identity {
-    if (found === 'unavailable') return UNAVAILABLE;
+  function identityOf(found: HeldKey | 'unknown'): Identity {
     const nowMs = clock.now();
     if (found === 'unknown' || !isActive(found, nowMs)) return INVALID;
     uses.note(found, nowMs);

@@ -21,11 +21,10 @@ function noting(name: string, event: string, subject: 'account' | 'key', row: 'n
  * else; `keys_working` serves the bound of how many an account has.
  *
  * For gateways on other hosts: `origin` tells this database and its copies from every other. `changes` has one row per
- * account and key with the revision of its latest change, also of one that is deleted; `published` is the revision
- * under which it stands in Redis, or once stood. `publication` says what this database published last: all up to
- * `published` is surely in Redis under `epoch`, nothing above `intent` is, and `building` is the epoch that a full
- * publication under way will have. `publishers` are the starts of deploys on this very file that published it: the
- * holder named in Redis is one of them, or the file is a copy that time has passed by.
+ * account and key with the revision of its latest change, also of one that is deleted. `publication` says what this database
+ * published last: all changes up to `published` are in Redis in `epoch`, by as many writes as `puts`. `publishers` are the
+ * starts of deploys on this very file that published it: the holder named in Redis is one of them, or the file is a copy of
+ * an earlier state.
  */
 export const ACCOUNTS_MIGRATIONS: Migrations = {
   'accounts-1': `
@@ -113,6 +112,17 @@ export const ACCOUNTS_MIGRATIONS: Migrations = {
     ${noting('key_made', 'INSERT ON keys', 'key', 'new')}
     ${noting('key_changed', 'UPDATE OF account_id, hash, expires_at_ms, revoked_at_ms ON keys', 'key', 'new')}
     ${noting('key_gone', 'DELETE ON keys', 'key', 'old')}
+  `,
+  'accounts-3-publication': `
+    ALTER TABLE changes DROP COLUMN published;
+    DROP TABLE publication;
+    CREATE TABLE publication (
+      one INTEGER PRIMARY KEY CHECK (one = 1),
+      epoch TEXT,
+      puts INTEGER NOT NULL,
+      published INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO publication VALUES (1, NULL, 0, 0);
   `,
   'keys-working-1': `
     CREATE INDEX keys_working ON keys (account_id, expires_at_ms, revoked_at_ms) WHERE revoked_at_ms IS NULL;

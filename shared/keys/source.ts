@@ -9,13 +9,10 @@ export type KnownKey = Readonly<{
   expiresAtMs: number | undefined;
 }>;
 
-/**
- * Where keys are kept. Both functions answer at once, so that asking twice for one key cannot happen; they throw when
- * the store does not answer. A store across a network would answer later, and have its readers wait for one question.
- */
-export type KeySource = Readonly<{
-  /** `undefined`: there is no such key, or it is revoked. */
-  read(hash: Buffer): KnownKey | undefined;
+/** Where keys are kept. Both functions answer at once; they throw when the store does not answer. */
+export type KeySource<Elsewhere = never> = Readonly<{
+  /** `undefined`: there is no such key, or it is revoked; `Elsewhere`: only a store across the network can tell. */
+  read(hash: Buffer): KnownKey | Elsewhere | undefined;
   /** A number that grows with every change of a key or an account. */
   revision(): number | undefined;
 }>;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Invocation, World } from '../../cli/command.ts';
 import { usage } from '../../cli/commands/usage.ts';
 import { createRollUp } from '../../deploys/usage/roll-up.ts';
-import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/limits/ledger.ts';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { cellOf, createTakeCells } from '../deploys/usage/ledger.ts';
 import { opened, temporaryFolder } from '../started/gateway.ts';

@@ -4,7 +4,8 @@ import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
 import { atRest } from './gateway-process.ts';
 
-const call = (id: number, method = 'getSlot') => `{"jsonrpc":"2.0","id":${id},"method":"${method}"}`;
+// Not a read that identical ones share.
+const call = (id: number, method = 'getBlockHeight') => `{"jsonrpc":"2.0","id":${id},"method":"${method}"}`;
 const batch = (...ids: readonly number[]) => `[${ids.map((id) => call(id)).join()}]`;
 const good = (id: number) => `{"jsonrpc":"2.0","result":${id},"id":${id}}`;
 const lost = (id: number) =>

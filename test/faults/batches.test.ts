@@ -3,7 +3,7 @@ import { result, startBackend } from '../fakes/backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
 
-const call = (id: string, method = 'getSlot', params = '') =>
+const call = (id: string, method = 'getBlockHeight', params = '') =>
   `{"jsonrpc":"2.0","id":${id},"method":"${method}"${params === '' ? '' : `,"params":${params}`}}`;
 const calls = (count: number) => Array.from({ length: count }, (_, i) => call(String(i)));
 const error = (code: number, message: string, id: string) =>

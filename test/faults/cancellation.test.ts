@@ -5,7 +5,7 @@ import { startGateway } from '../started/gateway.ts';
 import { atRest } from './gateway-process.ts';
 
 const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
-const SLOT = '{"jsonrpc":"2.0","id":2,"method":"getSlot"}';
+const SLOT = '{"jsonrpc":"2.0","id":2,"method":"getBlockHeight"}';
 
 let backend: ReturnType<typeof startRawBackend>;
 let gateway: Awaited<ReturnType<typeof startGateway>>;

@@ -92,6 +92,8 @@ test('A10 an element that has been answered is passed on while the one behind it
   while (arrived.length < 2) await Bun.sleep(1); // awaits both calls' arrival
   const slot = arrived.find(({ text }) => text.includes('getSlot'));
   await slot?.send(plain('{"jsonrpc":"2.0","result":9,"id":1}'));
+  await Bun.sleep(20); // so that it has been read
+  virtual.advance(50);
   expect(await caller.until('"result":9')).toContain('{"jsonrpc":"2.0","result":9,"id":1}');
   caller.reset();
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { LEDGER_FILE, LEDGER_MIGRATIONS, spentOf } from '../../gateway/limits/ledger.ts';
+import { LEDGER_FILE, LEDGER_MIGRATIONS, spentOf } from '../../gateway/ledger.ts';
 import { join } from 'node:path';
 import { startBackend } from '../fakes/backend.ts';
 import { opened } from '../started/gateway.ts';

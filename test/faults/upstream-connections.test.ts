@@ -4,7 +4,7 @@ import { plain, startRawBackend } from '../fakes/raw-backend.ts';
 import { startGateway } from '../started/gateway.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 
-const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
+const CALL = { jsonrpc: '2.0', id: 1, method: 'getBlockHeight' };
 const ANSWER = '{"jsonrpc":"2.0","result":1,"id":1}';
 
 describe('G8 a kept connection that the backend closes', () => {

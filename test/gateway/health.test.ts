@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { type Backend, WELL } from '../../gateway/upstream/backend.ts';
 import { healthOf } from '../../gateway/health.ts';
 import type { Journal } from '../../gateway/limits/journal.ts';
-import { backendOf } from './backend/of.ts';
+import { backendOf } from './upstream/of.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
 const { clock } = createVirtualClock();

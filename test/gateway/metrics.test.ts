@@ -6,7 +6,7 @@ import { permitAt } from '../../gateway/upstream/backend.ts';
 import { metricsFrom } from '../../gateway/workers.ts';
 import { startBackend } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
-import { backendOf } from './backend/of.ts';
+import { backendOf } from './upstream/of.ts';
 
 /** The value of a sample by its full name and labels; `undefined` when it is not there. */
 const valueOf = (text: string, sample: string) =>

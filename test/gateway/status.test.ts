@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { statusOf, togetherStatus } from '../../gateway/health.ts';
 import { WELL } from '../../gateway/upstream/backend.ts';
 import { type BackendStatus, gatewayStatusFrom } from '../../shared/gateway-status.ts';
-import { backendOf } from './backend/of.ts';
+import { backendOf } from './upstream/of.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
 const { clock } = createVirtualClock();

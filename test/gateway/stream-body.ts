@@ -29,6 +29,6 @@ export function streamBodyOf(stream: ReadableStream<Uint8Array>): StreamBody {
 /** The whole body as text, or how it was cut. */
 export async function textOfBody(body: StreamBody): Promise<string> {
   const pieces: Buffer[] = [];
-  const end = await body.pipe((piece) => void pieces.push(piece));
+  const end = await body.pipe((piece) => void pieces.push(Buffer.from(piece)));
   return end.kind === 'complete' ? Buffer.concat(pieces).toString() : `cut: ${end.reason}`;
 }

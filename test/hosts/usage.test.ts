@@ -161,11 +161,13 @@ test('usage stays in Redis for three days at most, and what says so has no end o
   const names = (await redis.cli('--scan')).split('\n');
   const ends = new Map<string, number>();
   for (const name of names) ends.set(name, Number(await redis.cli('PTTL', name)));
-  const endless = [...ends].filter(([, ttl]) => ttl === -1).map(([name]) => name.replace(/rows:.*/, 'rows'));
+  const endless = [...ends].filter(([, ttl]) => ttl === -1).map(([name]) => name);
   expect(endless.toSorted()).toEqual([
-    '{sluice:2}:credit',
+    '{sluice:2}:lease',
+    '{sluice:accounts}:accounts',
     '{sluice:accounts}:head',
-    '{sluice:accounts}:rows',
+    '{sluice:accounts}:keys',
+    '{sluice:accounts}:log',
   ]);
   for (const [name, ttl] of ends) if (/usage|spent/.test(name)) expect(ttl).toBeWithin(1, 72 * 3_600_000 + 1);
 }, 30_000);

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createGateway } from '../../gateway/compose.ts';
-import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/limits/ledger.ts';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { listen } from '../../gateway/server.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { type Config, configFrom } from '../../shared/config/config.ts';

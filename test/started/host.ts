@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/limits/ledger.ts';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { objectsOf, sluice } from '../cli/sluice.ts';
 import { JSON_HEADERS, opened, temporaryFolder } from './gateway.ts';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import type { Standing } from '../../../deploys/publish/standing.ts';
+import type { PublicationState } from '../../../deploys/publish/publication-state.ts';
 import { seededStatus, startSeededOperatorWorld } from './operator-seed.ts';
 import { type OperatorWorld, startOperatorWorld } from './operator-world.ts';
 
@@ -248,7 +248,7 @@ describe('health', () => {
   });
 
   test('says how accounts come to other hosts, and what to do when they do not', async () => {
-    const told = async (publication: () => Standing) =>
+    const told = async (publication: () => PublicationState) =>
       (await kept(startOperatorWorld({ running: { publication } })).operator.get('/operator/health')).text;
     expect(await told(() => ({ kind: 'publishing' }))).toContain('Accounts and keys published');
     expect(await told(() => ({ kind: 'building' }))).toContain('Accounts and keys being published');

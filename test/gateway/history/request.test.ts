@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test';
 import type { Asking, Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
 import { isFinal, outcomeOf } from '../../../gateway/history/request.ts';
-import { backendOf, routeTo } from '../backend/of.ts';
+import { backendOf, routeTo } from '../upstream/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { caller } from './world.ts';
 

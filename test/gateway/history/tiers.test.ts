@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { historyGap, tiersOf } from '../../../gateway/history/tiers.ts';
 import type { Lane } from '../../../shared/config/profiles.ts';
-import { backendOf } from '../backend/of.ts';
+import { backendOf } from '../upstream/of.ts';
 
 function node(floor: number | undefined) {
   const backend = backendOf({ name: 'node' });

@@ -8,7 +8,7 @@ import { createHistory, type History } from '../../fakes/history.ts';
 import { startHotNode } from '../../fakes/hot-node.ts';
 import { startOldFaithful } from '../../fakes/old-faithful.ts';
 import { startSuperbank } from '../../fakes/superbank.ts';
-import { backendOf, forwardOf, routeTo } from '../backend/of.ts';
+import { backendOf, forwardOf, routeTo } from '../upstream/of.ts';
 import { textOfBody } from '../stream-body.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);

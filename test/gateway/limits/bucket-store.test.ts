@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { createBucketStore } from '../../../gateway/limits/bucket-store.ts';
+import { createBucketStore } from '../../../gateway/limits/bucket.ts';
 import { createCharging } from '../../../gateway/limits/charge.ts';
 import { createJournal } from '../../../gateway/limits/journal.ts';
-import { LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
+import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';

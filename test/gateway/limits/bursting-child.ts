@@ -2,10 +2,10 @@
  * Takes a whole burst of an account, writes it down, says so, and goes on until it is killed. The rate is so low that
  * nothing comes back while a test runs.
  */
-import { createBucketStore } from '../../../gateway/limits/bucket-store.ts';
+import { createBucketStore } from '../../../gateway/limits/bucket.ts';
 import { createCharging } from '../../../gateway/limits/charge.ts';
 import { createJournal } from '../../../gateway/limits/journal.ts';
-import { LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
+import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import { opened } from '../../started/gateway.ts';

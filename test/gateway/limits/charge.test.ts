@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { type Charge, createCharging } from '../../../gateway/limits/charge.ts';
 import { createJournal, type Journal } from '../../../gateway/limits/journal.ts';
-import { LEDGER_MIGRATIONS, spentOf } from '../../../gateway/limits/ledger.ts';
+import { LEDGER_MIGRATIONS, spentOf } from '../../../gateway/ledger.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import type { Caller } from '../../../shared/keys/identify.ts';
@@ -51,9 +51,10 @@ const UNTOUCHED: Journal = {
   spendingOf: () => {
     throw new Error('the journal is not to be touched');
   },
-  note: () => {
+  append: () => {
     throw new Error('the journal is not to be touched');
   },
+  isDurable: () => true,
   isFailing: () => false,
   flush: () => {
     throw new Error('the journal is not to be touched');
@@ -78,7 +79,7 @@ describe('a plan without credits', () => {
     expect(charge(caller(), PAID, price(1))).not.toBeInstanceOf(Promise);
   });
 
-  test('says how many tokens are left, for the RateLimit fields', async () => {
+  test('gives the tokens that remain, for the RateLimit fields', async () => {
     const { charge } = createCharging(UNTOUCHED, createVirtualClock().clock);
     expect(await charge(caller(), PAID, price(0, 3))).toEqual({
       kind: 'charged',
@@ -129,7 +130,7 @@ describe('the rate', () => {
 });
 
 describe('credits', () => {
-  test('are told after every charge, and are in the ledger when it resolves', async () => {
+  test('come with every charge, and are in the ledger when it resolves', async () => {
     using limits = started();
     expect(await limits.charge(caller(), TRIAL, price(30))).toMatchObject({
       kind: 'charged',
@@ -246,7 +247,7 @@ describe('C3 L16 rate and credits are taken together or not at all (DESIGN 3.3)'
     });
   });
 
-  test('an account above its rate and out of credits is told of the rate, which passes by itself', async () => {
+  test('an account above its rate and out of credits is refused by rate, which passes by itself', async () => {
     using limits = started();
     await limits.charge(caller(), TRIAL, price(100, 10));
     expect((await limits.charge(caller(), TRIAL, price(1))).kind).toBe('over-rate');

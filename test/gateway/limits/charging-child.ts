@@ -4,7 +4,7 @@
  */
 import { createCharging } from '../../../gateway/limits/charge.ts';
 import { createJournal } from '../../../gateway/limits/journal.ts';
-import { LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
+import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import type { CreditAsk, LeaseStore, Speaker } from '../../../gateway/lease/messages.ts';
-import { formerNodes, speakFor, spentBy, spentElsewhere } from '../../../gateway/limits/former-nodes.ts';
-import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
+import { createAccounts } from '../../../gateway/limits/accounts.ts';
+import { createJournal, otherNodes, spentBy, spentElsewhere } from '../../../gateway/limits/journal.ts';
+import { createLeaseSync } from '../../../gateway/limits/lease-sync.ts';
+import type { LeaseStore, NodeId } from '../../../gateway/limits/messages.ts';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -32,48 +34,42 @@ test('what others spent is known by account, without what this node did', () => 
       [2, 5],
     ]),
   );
-  expect(formerNodes(ledger, 'own').toSorted()).toEqual(['gateway', 'gone']);
+  expect(otherNodes(ledger, 'own').toSorted()).toEqual(['gateway', 'gone']);
   expect(spentBy(ledger, 'own')).toEqual([{ accountId: 1, charged: 7, refunded: 0 }]);
 });
 
-test('the centre is told what former nodes spent, below every fence, until it has taken all of it', async () => {
+test('what dead nodes spent is reported below every fence, until the store has taken all of it', async () => {
   const { clock, advance, sleeping } = createVirtualClock();
-  const told: [Speaker, readonly CreditAsk[]][] = [];
+  const sent: unknown[] = [];
   let isOut = true;
-  const store: Pick<LeaseStore, 'credits'> = {
-    async credits(speaker, asks) {
-      told.push([speaker, asks]);
-      const grant = {
-        allowance: 0,
-        available: 0,
-        heldByOthers: 0,
-        heldByDead: 0,
-        recalled: false,
-        learning: false,
-      };
-      return asks.map(() => (isOut ? { kind: 'failed' } : { kind: 'granted', grant }));
+  const store: LeaseStore = {
+    async sync(sender, messages) {
+      sent.push([sender, messages]);
+      return messages.map(() => (isOut ? undefined : {}));
     },
+    close: async () => undefined,
   };
-  const signal = new AbortController().signal;
-  // Of the store only this is asked.
-  const speaking = speakFor(['gone'], { ledger, store: store as LeaseStore, clock, signal });
+  const journal = createJournal(ledger, 'own', setImmediate);
+  const accounts = createAccounts({ spendingOf: journal.spendingOf, revision: () => 1, share: 1 });
+  const scans = { collect: () => [], settle: () => undefined, release: () => [] };
+  const node = 'own' as NodeId; // the brand is the node file's to give
+  const sync = createLeaseSync({
+    accounts,
+    scans,
+    store,
+    journal,
+    clock,
+    node,
+    fence: 1,
+    soon: setImmediate,
+  });
+  const { signal } = new AbortController();
+  const reporting = sync.reportDeadNode('gone' as NodeId, spentBy(ledger, 'gone'), signal); // as above
   while (sleeping() === 0) await new Promise(setImmediate);
   isOut = false;
   advance(1_000);
-  await speaking;
-  const ask = {
-    accountId: 1,
-    charged: 4,
-    refunded: 1,
-    revision: -1,
-    total: 0,
-    held: 0,
-    wanted: 0,
-    needed: 0,
-  };
-  const speaker = { node: 'gone', fence: 0, seq: 0 };
-  expect<unknown>(told).toEqual([
-    [speaker, [ask]],
-    [speaker, [ask]],
-  ]);
+  await reporting;
+  const credits = { charged: 4, refunded: 1, total: 0, held: 0, wanted: 0, needed: 0 };
+  const report = [{ node: 'gone', fence: 0, seq: 0 }, [{ accountId: 1, revision: -1, credits }]];
+  expect(sent).toEqual([report, report]);
 });

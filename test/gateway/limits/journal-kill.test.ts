@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { LEDGER_MIGRATIONS, spentOf } from '../../../gateway/limits/ledger.ts';
+import { LEDGER_MIGRATIONS, spentOf } from '../../../gateway/ledger.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
 /** Lines after which each child is killed: in its first turns, and when the write-ahead log has grown. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { Database } from 'bun:sqlite';
 import { join } from 'node:path';
 import { createJournal } from '../../../gateway/limits/journal.ts';
-import { LEDGER_MIGRATIONS, spentOf } from '../../../gateway/limits/ledger.ts';
+import { LEDGER_MIGRATIONS, spentOf } from '../../../gateway/ledger.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
 /** A journal whose turn ends when the test says so, and a second connection that sees only what was committed. */
@@ -23,7 +23,7 @@ function started({ node = 'gateway' } = {}) {
       eye.query('SELECT account_id, node, charged, refunded FROM spent ORDER BY account_id, node').values(),
     spend(account: number, credits: number) {
       journal.spendingOf(account).charged += credits;
-      return journal.note(account);
+      return journal.append(account);
     },
     /** Makes writes fail until the returned function is called. */
     break() {
@@ -39,7 +39,7 @@ function started({ node = 'gateway' } = {}) {
 }
 
 describe('a turn', () => {
-  test('writes everything noted in it at its end, and nothing before', async () => {
+  test('writes everything appended in it at its end, and nothing before', async () => {
     using ledger = started();
     const noted = [ledger.spend(1, 5), ledger.spend(2, 7), ledger.spend(1, 1)];
     expect(ledger.rows()).toEqual([]);
@@ -51,7 +51,7 @@ describe('a turn', () => {
     ]);
   });
 
-  test('asks to be ended once however much is noted, and is one transaction', async () => {
+  test('is ended once however much is appended, and is one transaction', async () => {
     using ledger = started();
     const noted = Array.from({ length: 500 }, (_, account) => ledger.spend(account, 1));
     expect(ledger.waiting.length).toBe(1);
@@ -65,7 +65,7 @@ describe('a turn', () => {
     expect(ledger.rows()).toEqual([]);
   });
 
-  test('after it the next note begins another', async () => {
+  test('after it the next append begins another', async () => {
     using ledger = started();
     const first = ledger.spend(1, 1);
     ledger.endTurn();
@@ -119,7 +119,7 @@ describe('counters', () => {
       const store = opened(path, LEDGER_MIGRATIONS);
       const journal = createJournal(store, 'gateway', setImmediate);
       journal.spendingOf(1).charged += 3;
-      await journal.note(1);
+      await journal.append(1);
       expect(spentOf(store, 1)).toBe(charged);
       store.close();
     }
@@ -136,7 +136,7 @@ describe('counters', () => {
 });
 
 describe('a write that fails', () => {
-  test('rejects every note of its turn, and is made up for by the next turn that succeeds', async () => {
+  test('rejects every append of its turn, and is made up for by the next turn that succeeds', async () => {
     using ledger = started();
     const mend = ledger.break();
     const noted = [ledger.spend(1, 5), ledger.spend(2, 7)];
@@ -166,14 +166,14 @@ describe('a write that fails', () => {
     expect(ledger.rows()).toEqual([[1, 'gateway', 5, 0]]);
   });
 
-  test('does not end the process when nobody waits for the note', async () => {
+  test('does not end the process when nothing waits for the append', async () => {
     using ledger = started();
     const unhandled: unknown[] = [];
     const note = (error: unknown) => void unhandled.push(error);
     process.on('unhandledRejection', note);
     ledger.break();
     ledger.journal.spendingOf(1).refunded += 1;
-    void ledger.journal.note(1);
+    void ledger.journal.append(1);
     ledger.endTurn();
     await new Promise(setImmediate);
     await new Promise(setImmediate);
@@ -182,7 +182,7 @@ describe('a write that fails', () => {
   });
 });
 
-test('a flush with nothing noted writes nothing and does not fail', () => {
+test('a flush with nothing appended writes nothing and does not fail', () => {
   using ledger = started();
   ledger.break();
   ledger.journal.flush();

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { priceOf } from '../../../gateway/limits/price.ts';
+import { priceOf } from '../../../gateway/limits/charge.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { type PlannedCall, planCall } from '../../../gateway/respond/planned-call.ts';
 import { createRouter } from '../../../gateway/upstream/router.ts';
-import { backendOf } from '../backend/of.ts';
+import { backendOf } from '../upstream/of.ts';
 
 const PRICES = {
   default: 3,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createScanPermits } from '../../../gateway/limits/scan-permits.ts';
+import { createScanPermits } from '../../../gateway/limits/scans.ts';
 
 const never = new AbortController().signal;
 const settled = () => new Promise(setImmediate);
@@ -17,7 +17,7 @@ function taking(max: number) {
 }
 
 describe('scans of one account', () => {
-  test('run as many at once as the plan says, the others in the order of asking', async () => {
+  test('run as many at once as the plan allows, the others in the order of asking', async () => {
     const { granted, take, give } = taking(2);
     for (const name of ['a', 'b', 'c', 'd']) void take(name);
     await settled();

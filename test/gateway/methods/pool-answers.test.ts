@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import type { Forward } from '../../../gateway/upstream/forward.ts';
 import { withPoolAnswers } from '../../../gateway/respond/rules.ts';
 import type { Pool } from '../../../gateway/upstream/selection.ts';
-import { backendOf, forwardOf, routeTo } from '../backend/of.ts';
+import { backendOf, forwardOf, routeTo } from '../upstream/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 async function asked(method: string, rows: Partial<Pool>): Promise<readonly [string, number]> {

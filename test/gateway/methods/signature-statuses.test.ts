@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withoutHistory, withStatusRule } from '../../../gateway/respond/rules.ts';
 import type { Call } from '../../../gateway/request/envelope.ts';
-import { backendOf, routeTo } from '../backend/of.ts';
+import { backendOf, routeTo } from '../upstream/of.ts';
 import { jsonText, objectText } from '../request/json-text.ts';
 import { streamBodyOf } from '../stream-body.ts';
 

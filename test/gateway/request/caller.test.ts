@@ -34,7 +34,11 @@ function callers() {
     asked,
     looks,
     advance,
-    ask: (carried: Carried, address: string | null = 'a') => identify(carried, request, from(address)),
+    ask(carried: Carried, address: string | null = 'a') {
+      const identity = identify(carried, request, from(address));
+      if (identity instanceof Promise) throw new Error('it waits for something');
+      return identity;
+    },
   };
 }
 
@@ -86,4 +90,17 @@ test('a conflict is a failed key; no key, and a check that cannot be done, are n
 test('a connection without an address is never barred', () => {
   const { ask } = callers();
   for (let i = 0; i < 200; i++) expect(ask(text(`bad ${i}`), null).kind).toBe('invalid-key');
+});
+
+test('a key that is looked up across the network fails or passes when that is known', async () => {
+  const keys: Pick<Identifier<Promise<Identity>>, 'identify' | 'recall'> = {
+    recall: () => undefined,
+    identify: async (carried) =>
+      carried.kind === 'text' && carried.text === 'good' ? KNOWN : { kind: 'invalid-key' },
+  };
+  const identifyCaller = createAuth(keys, createFailedKeys(createVirtualClock().clock)).identify;
+  const ask = (key: string) => identifyCaller(text(key), request, { requestIP: () => ({ address: 'a' }) });
+  for (let i = 0; i < 100; i++) expect((await ask(`bad ${i}`)).kind).toBe('invalid-key');
+  expect((await ask('good')).kind).toBe('known');
+  expect(ask('bad')).toEqual({ kind: 'too-many-failed-keys', waitMs: 10_000 });
 });

@@ -5,7 +5,7 @@ import type { Backend } from '../../../gateway/upstream/backend.ts';
 import { METHODS } from '../../../gateway/methods/table.ts';
 import type { Asking, Reply } from '../../../gateway/upstream/forward.ts';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../../fakes/raw-backend.ts';
-import { ACCOUNT_ABC, backendOf, forwardOf, routeTo } from '../backend/of.ts';
+import { ACCOUNT_ABC, backendOf, forwardOf, routeTo } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 type Told = Readonly<{

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { addKey, opened, temporaryFolder } from '../../started/gateway.ts';
 

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { type DeploysAt, openPush } from '../../../gateway/usage/push.ts';
-import { LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
+import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { createOutbox, noteUnsent } from '../../../gateway/usage/outbox.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { cellsKey } from '../../../shared/ledger/shared-usage.ts';

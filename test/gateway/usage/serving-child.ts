@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { createGateway } from '../../../gateway/compose.ts';
-import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { startBackend } from '../../fakes/backend.ts';

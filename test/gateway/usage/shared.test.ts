@@ -1,9 +1,6 @@
 import { expect, test } from 'bun:test';
-import type { Account } from '../../../gateway/lease/account.ts';
-import type { Leases } from '../../../gateway/lease/leases.ts';
-import type { Pump } from '../../../gateway/lease/pump.ts';
-import { createSharedCharging } from '../../../gateway/lease/shared-charging.ts';
-import type { Price } from '../../../gateway/limits/price.ts';
+import { type Account, type Accounts, createSharedCharging } from '../../../gateway/limits/accounts.ts';
+import type { Price } from '../../../gateway/limits/charge.ts';
 import { CALLER, LIMITED, rowOf, startUsage } from './started.ts';
 
 /** Charges of an account that many processes charge, whose leases always suffice. */
@@ -11,25 +8,18 @@ function startShared() {
   const usage = startUsage();
   const { journal, clock } = usage;
   const spending = () => journal.spendingOf(CALLER.accountId);
-  const leases: Pick<Leases, 'accountOf' | 'offer' | 'decide' | 'giveBack' | 'isPressed'> = {
+  const accounts: Pick<Accounts, 'accountOf' | 'offer' | 'decide' | 'giveBack' | 'isOverdrawn'> = {
     accountOf: () => ({ id: CALLER.accountId, rate: { spent: 0, granted: 0 } }) as Account, // nothing else of it is looked at
     offer: () => undefined,
-    isPressed: () => false,
+    isOverdrawn: () => false,
     decide(_account, { credits }) {
       spending().charged += credits;
-      return {
-        kind: 'taken',
-        charge: { kind: 'charged', rate: { plan: LIMITED, tokens: 1 }, creditsLeft: 9 },
-      };
+      return { kind: 'charged', rate: { plan: LIMITED, tokens: 1 }, creditsLeft: 9 };
     },
     giveBack: (_account, { credits }) => void (spending().refunded += credits),
   };
-  const charging = createSharedCharging({
-    leases: leases as Leases, // what it calls when leases suffice
-    pump: { kick: () => undefined, isOut: () => false } as Pump, // likewise
-    journal,
-    clock,
-  });
+  const sync = { flushSoon: () => undefined, isOut: () => false };
+  const charging = createSharedCharging(accounts as Accounts, sync, journal, clock); // what is called when leases suffice
   return {
     ...usage,
     charging,

@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import { createCharging } from '../../../gateway/limits/charge.ts';
 import { createJournal } from '../../../gateway/limits/journal.ts';
-import { LEDGER_MIGRATIONS } from '../../../gateway/limits/ledger.ts';
+import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import type { Call } from '../../../gateway/request/envelope.ts';
 import { createRouter } from '../../../gateway/upstream/router.ts';
 import { createMethodLabel, createUsage } from '../../../gateway/usage/usage.ts';
 import { type ApiKey, hashOf, keyIdOf } from '../../../shared/keys/api-key.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
-import { backendOf } from '../backend/of.ts';
+import { backendOf } from '../upstream/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 export const HOUR_MS = 3_600_000;

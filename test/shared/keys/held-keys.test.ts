@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { createHash } from 'node:crypto';
-import { createHeldKeys } from '../../../shared/keys/held-keys.ts';
+import { createHeldKeys } from '../../../shared/keys/lookup.ts';
 
 const hashOf = (n: number) => createHash('sha256').update(String(n)).digest();
 

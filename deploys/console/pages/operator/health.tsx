@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
-import { complaintOf } from '../../../publish/standing.ts';
+import { complaintOf } from '../../../publish/publication-state.ts';
 import type { RedisSeen } from '../../../store/redis-seen.ts';
 import type { User } from '../../../users/users.ts';
 import type { AskedByViewer, Page } from '../../asked.ts';

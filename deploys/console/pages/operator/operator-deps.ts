@@ -2,7 +2,7 @@ import type { Audit } from '../../../audit/audit.ts';
 import type { Health } from '../../../health.ts';
 import type { ReadGateways } from '../../../gateway-status/read-gateways.ts';
 import type { ReadQueue } from '../../../outbox/queue-state.ts';
-import type { Standing } from '../../../publish/standing.ts';
+import type { PublicationState } from '../../../publish/publication-state.ts';
 import type { ReadRedis } from '../../../store/redis-seen.ts';
 import type { StoreSize } from '../../../store/size.ts';
 import type { ReadTraffic } from '../../../usage/traffic.ts';
@@ -32,7 +32,7 @@ export type OperatorDeps = Readonly<{
   /** Whether deliveries are sent; `undefined`: this process sends none. */
   deliveries(): Health | undefined;
   /** How accounts and keys come to gateways on other hosts; `undefined`: there are none. */
-  publication(): Standing | undefined;
+  publication(): PublicationState | undefined;
   storeSizes(): readonly StoreSize[];
   /** `undefined`: no Redis is configured. */
   readRedis: ReadRedis | undefined;

@@ -3,7 +3,7 @@ import manifest from '../../../../package.json' with { type: 'json' };
 import { unreachable } from '../../../../shared/brand.ts';
 import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
 import type { Health } from '../../../health.ts';
-import type { Standing } from '../../../publish/standing.ts';
+import type { PublicationState } from '../../../publish/publication-state.ts';
 import { Badge } from '../../page/badge.tsx';
 import { Facts } from '../../page/facts.tsx';
 import { Link } from '../../page/link.tsx';
@@ -15,8 +15,8 @@ export function WellBadge({ isWell }: Readonly<{ isWell: boolean }>) {
 }
 
 /** How accounts and keys come to gateways on other hosts, in a badge. */
-function PublicationBadge({ standing }: Readonly<{ standing: Standing }>) {
-  switch (standing.kind) {
+function PublicationBadge({ state }: Readonly<{ state: PublicationState }>) {
+  switch (state.kind) {
     case 'publishing':
       return <Badge tone="good">published</Badge>;
     case 'building':
@@ -27,13 +27,13 @@ function PublicationBadge({ standing }: Readonly<{ standing: Standing }>) {
     case 'held':
       return <Badge tone="bad">not published</Badge>;
     default:
-      return unreachable(standing);
+      return unreachable(state);
   }
 }
 
 type Props = Readonly<{
   deliveries: Health | undefined;
-  publication: Standing | undefined;
+  publication: PublicationState | undefined;
   gateways: readonly GatewaySeen[];
 }>;
 
@@ -62,7 +62,7 @@ export function ServicePanel({ deliveries, publication, gateways }: Props) {
           },
           ...(publication === undefined
             ? []
-            : [{ label: 'Accounts and keys', value: <PublicationBadge standing={publication} /> }]),
+            : [{ label: 'Accounts and keys', value: <PublicationBadge state={publication} /> }]),
           ...gateways.map((gateway) => ({
             label: `Gateway ${gateway.host}`,
             value:

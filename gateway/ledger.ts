@@ -1,0 +1,16 @@
+import { USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
+import type { Migrations } from '../shared/store/open.ts';
+import { BUCKET_MIGRATIONS } from './limits/bucket.ts';
+import { LEASE_MIGRATIONS } from './limits/store-sqlite.ts';
+import { OUTBOX_MIGRATIONS } from './usage/outbox.ts';
+
+export { LEDGER_FILE } from '../shared/ledger/schema.ts';
+export { spentOf } from '../shared/ledger/spent.ts';
+
+/** Everything a gateway keeps in the ledger. */
+export const LEDGER_MIGRATIONS: Migrations = {
+  ...USAGE_MIGRATIONS,
+  ...LEASE_MIGRATIONS,
+  ...BUCKET_MIGRATIONS,
+  ...OUTBOX_MIGRATIONS,
+};

@@ -1,0 +1,416 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Plan } from '../../shared/config/plans.ts';
+import type { Caller } from '../../shared/keys/identify.ts';
+import { type Charge, type Charging, durable, type Price } from './charge.ts';
+import {
+  type CreditLease,
+  creditsDue,
+  creditsKnown,
+  hasNews,
+  LATER_MS,
+  lookAtCredits,
+  mayForgetCredits,
+  newCreditLease,
+  offerCredits,
+  refundCredits,
+  reportCredits,
+  settleCredits,
+  takeCredits,
+  unconfirm,
+} from './credit-lease.ts';
+import type { Journal, Spending } from './journal.ts';
+import {
+  changeRatePlan,
+  demandAt,
+  heldTokens,
+  IDLE_MS,
+  intervalOf,
+  lookAtRate,
+  mayForgetRate,
+  newRateLease,
+  offerCalls,
+  rateDue,
+  type RateLease,
+  type RatePlan,
+  reportRate,
+  returnRate,
+  settleRate,
+  takeRate,
+  tokensKnown,
+} from './lease.ts';
+import type { Message, Reply } from './messages.ts';
+
+/** One account in this process. Mutable: it is the account's state. `credit`: only on a plan with credits. */
+export type Account = {
+  readonly id: number;
+  plan: Plan;
+  readonly rate: RateLease;
+  credit: CreditLease | undefined;
+  /** Called, once, with the next reply for the account or without one. */
+  waiters: Set<() => void> | undefined;
+};
+
+/** A charge, or what memory cannot tell: the next reply for the account may. */
+export type Decision = Charge | 'ask-rate' | 'ask-credits';
+
+/** All accounts of this process. */
+export type Accounts = ReturnType<typeof createAccounts>;
+
+/** What a request may still wait for. */
+type WaitBudget = Readonly<{ rate: boolean; credits: boolean; storeOut: boolean }>;
+
+/**
+ * Accounts that wait for their message: above it a further one must be asked for before its call is let in, or what
+ * callers send would pile up here as fast as they can send it. About 500 bytes each.
+ */
+const MARKED_MAX = 16_384;
+
+/** So many accounts on plans without credits are remembered for so long after their last call, which saves a message each. */
+const REMEMBERED_MAX = 16_384;
+const REMEMBERED_MS = 15_000;
+
+/** Above so many, an account with one call in minutes is not remembered longer than its message takes: most do not come again. */
+const ONCE_REMEMBERED_MAX = 2_048;
+const ONCE_REMEMBERED_MS = 250;
+
+/** Watched accounts looked at in a turn, at least: all of a few, so that they share messages, else a part. */
+const WATCH_MIN = 4_096;
+const WATCH_TURNS = 4;
+
+/** An account with so long between its messages lets them wait for those of others, and leases for that time too. */
+const PATIENT_MS = 250;
+
+/** How long they wait at most: fewer messages, each with more accounts. */
+export const GATHER_MS = 340;
+
+/** So small a part of the rate is few calls. */
+const FEW = 0.05;
+
+/** At up to so many calls a second what an account owes is reported at once. */
+const SLOW_RPS = 10;
+
+type AccountsOptions = Readonly<{
+  spendingOf(accountId: number): Spending;
+  /** The revision of the accounts database at which callers and plans were last read. */
+  revision(): number;
+  /** The part of an account's rate that this process may let in alone while it does not know the others. */
+  share: number;
+}>;
+
+/** Accounts in memory. Decisions are synchronous arithmetic; nothing here waits. */
+export function createAccounts({ spendingOf, revision, share }: AccountsOptions) {
+  const accounts = new Map<number, Account>();
+  const marked = new Set<Account>();
+  const watched = new Set<Account>();
+  let watching = watched.values();
+  let sweeping = accounts.values();
+
+  /** The account, known from here on; `undefined` when its journal cannot be read. */
+  function accountOf(caller: Caller, plan: Plan, nowMs: number): Account | undefined {
+    let account = accounts.get(caller.accountId);
+    if (account === undefined) {
+      const rate = newRateLease(ratePlanOf(plan), share, nowMs);
+      account = { id: caller.accountId, plan, rate, credit: undefined, waiters: undefined };
+      accounts.set(caller.accountId, account);
+    } else if (account.plan !== plan) {
+      account.plan = plan;
+      changeRatePlan(account.rate, ratePlanOf(plan));
+    }
+    if (plan.credits !== undefined && account.credit === undefined) {
+      try {
+        const total = caller.creditsGranted ?? plan.credits;
+        account.credit = newCreditLease(spendingOf(caller.accountId), total, nowMs);
+      } catch {
+        return undefined;
+      }
+    }
+    return account;
+  }
+
+  /** Counts a request as offered; once, before it is decided on. */
+  function offer({ rate, credit, plan }: Account, caller: Caller, price: Price, nowMs: number): void {
+    offerCalls(rate, price.calls, nowMs);
+    if (plan.credits === undefined || credit === undefined) return;
+    offerCredits(credit, price.credits, caller.creditsGranted ?? plan.credits, nowMs);
+  }
+
+  /** Looks at both limits, and takes from both or from neither. The caller appends credits to the journal. */
+  function decide(account: Account, price: Price, nowMs: number, budget: WaitBudget): Decision {
+    const { rate, plan } = account;
+    const { storeOut } = budget;
+    marked.add(account);
+    const from = lookAtRate(rate, price.calls, nowMs, budget.rate, storeOut, marked.size > MARKED_MAX);
+    if (from === 'short') return overRate(account, nowMs, rate.waitMs);
+    const credit = plan.credits === undefined ? undefined : account.credit;
+    if (credit !== undefined && price.credits > 0) {
+      const look = lookAtCredits(credit, price.credits, nowMs, budget.credits, storeOut);
+      // Tokens come last: those that are granted to a request are lost when its credits then fall short.
+      if (look === 'ask') return 'ask-credits';
+      if (look === 'out') return { kind: 'out-of-credits', rate: stateOf(account, nowMs) };
+      if (look === 'later') return overRate(account, nowMs, LATER_MS);
+      if (look === 'unavailable') return { kind: 'credits-unavailable' };
+    }
+    if (from === 'ask') return 'ask-rate';
+    takeRate(rate, price.calls, from);
+    if (credit !== undefined) takeCredits(credit, price.credits);
+    const creditsLeft = credit === undefined ? undefined : creditsKnown(credit);
+    return { kind: 'charged', rate: stateOf(account, nowMs), creditsLeft };
+  }
+
+  /** Gives back what was taken for calls that no backend answered. The caller appends credits to the journal. */
+  function giveBack({ rate, credit, plan }: Account, { calls, credits }: Price, nowMs: number): void {
+    returnRate(rate, calls, nowMs);
+    if (credit !== undefined && plan.credits !== undefined) refundCredits(credit, credits);
+  }
+
+  /**
+   * Up to `max` messages that are due for accounts with requests since the last time; with `urgentOnly` only for those
+   * whose bucket would stand full if they waited for the others.
+   */
+  function collect(nowMs: number, aheadMs: number, max: number, urgentOnly: boolean): Message[] {
+    const due: Message[] = [];
+    for (const account of marked) {
+      if (urgentOnly && !isUrgent(account, nowMs)) continue;
+      if (due.length >= max) break;
+      const isWatched = gather(due, account, nowMs, aheadMs);
+      if (isWatched && account.waiters !== undefined) continue;
+      marked.delete(account);
+      if (isWatched) watched.add(account);
+    }
+    return due;
+  }
+
+  /** The same for a part of the accounts that hold something or will want it again; all have their turn in a few. */
+  function collectWatched(nowMs: number, aheadMs: number, max: number): Message[] {
+    const due: Message[] = [];
+    for (
+      let looks = Math.max(WATCH_MIN, watched.size / WATCH_TURNS);
+      looks > 0 && due.length < max;
+      looks--
+    ) {
+      const next = watching.next();
+      if (next.done === true) {
+        watching = watched.values();
+        break;
+      }
+      if (!gather(due, next.value, nowMs, aheadMs)) watched.delete(next.value);
+    }
+    return due;
+  }
+
+  /** Adds the message that the account has to send now; gives whether it will have more without further requests. */
+  function gather(due: Message[], account: Account, nowMs: number, soonMs: number): boolean {
+    const { id: accountId, rate, credit } = account;
+    const aheadMs = isUrgent(account, nowMs) ? soonMs : soonMs + GATHER_MS;
+    const isRateDue = rateDue(rate, nowMs, aheadMs);
+    const isCreditDue = credit === undefined ? 'never' : creditsDue(credit, nowMs);
+    if (isRateDue === 'now' || isCreditDue === 'now')
+      due.push({
+        accountId,
+        revision: revision(),
+        rate: isRateDue === 'now' ? reportRate(rate, nowMs, aheadMs) : undefined,
+        credits: credit !== undefined && isCreditDue === 'now' ? reportCredits(credit, nowMs) : undefined,
+      });
+    return isRateDue !== 'never' || isCreditDue !== 'never';
+  }
+
+  /** A plan with credits owes no call: a request that waits for one waits for its message. */
+  function isUrgent(account: Account, nowMs: number): boolean {
+    const { plan, rate, waiters } = account;
+    if (waiters !== undefined || plan.credits !== undefined) return true;
+    return intervalOf(rate.plan) < PATIENT_MS || isOverdrawn(account, nowMs);
+  }
+
+  /**
+   * A full bucket refills nothing until a call is reported, and Retry-After is too short until then: the error grows as
+   * rps shrinks. An account that asks for more than there is gets it in smaller parts.
+   */
+  function isOverdrawn({ plan, rate }: Account, nowMs: number): boolean {
+    if (rate.starved && demandAt(rate.demand, nowMs) > FEW * plan.rps) return true;
+    return plan.rps <= SLOW_RPS && rate.outage.sinceMs === undefined && heldTokens(rate, nowMs) < 0;
+  }
+
+  /** Takes in the reply to a collected message, and wakes the requests that wait for it. */
+  function settle({ accountId, rate, credits }: Message, reply: Reply | undefined, nowMs: number): void {
+    const account = accounts.get(accountId);
+    if (account === undefined || (rate === undefined && credits === undefined)) return;
+    if (rate !== undefined) settleRate(account.rate, reply?.rate, nowMs);
+    if (credits !== undefined && account.credit !== undefined)
+      settleCredits(account.credit, reply?.credits, nowMs);
+    const { waiters } = account;
+    account.waiters = undefined;
+    for (const wake of waiters ?? []) wake();
+  }
+
+  /** Has the account's counters reported again, as the store may have lost them; `false`: they are not in memory. */
+  function resync(accountId: number): boolean {
+    const account = accounts.get(accountId);
+    if (account?.credit === undefined) return false;
+    unconfirm(account.credit);
+    marked.add(account);
+    return true;
+  }
+
+  /** Up to `max` messages that return all credits, for a process that ends. */
+  function release(nowMs: number, max: number): Message[] {
+    const due: Message[] = [];
+    for (const { id: accountId, credit } of accounts.values()) {
+      if (credit === undefined || credit.sent !== undefined) continue;
+      if (credit.allowance <= 0 && !hasNews(credit)) continue;
+      due.push({ accountId, revision: revision(), credits: reportCredits(credit, nowMs, 0) });
+      if (due.length === max) break;
+    }
+    return due;
+  }
+
+  /** Looks at up to `max` accounts, in turn, and forgets those at rest. */
+  function forgetIdle(nowMs: number, max: number): void {
+    const paidMs = accounts.size > REMEMBERED_MAX ? IDLE_MS : REMEMBERED_MS;
+    for (let looked = 0; looked < max; looked++) {
+      const next = sweeping.next();
+      if (next.done === true) {
+        sweeping = accounts.values();
+        return;
+      }
+      const { id, rate, credit } = next.value;
+      const wasOnce = accounts.size > ONCE_REMEMBERED_MAX && rate.spent <= 1;
+      const idleMs = credit !== undefined ? IDLE_MS : wasOnce ? ONCE_REMEMBERED_MS : paidMs;
+      if (!mayForgetRate(rate, nowMs, idleMs)) continue;
+      if (credit !== undefined && !mayForgetCredits(credit, nowMs)) continue;
+      accounts.delete(id);
+      marked.delete(next.value);
+      watched.delete(next.value);
+    }
+  }
+
+  return {
+    accountOf,
+    offer,
+    decide,
+    giveBack,
+    collect,
+    collectWatched,
+    settle,
+    isOverdrawn,
+    resync,
+    release,
+    forgetIdle,
+    size: () => accounts.size,
+  };
+}
+
+/** Notes that a request waits for one of the limits; `wake` is called with the next reply. Gives what ends the wait. */
+export function joinWaiters(
+  account: Account,
+  { calls, credits }: Price,
+  asks: 'ask-rate' | 'ask-credits',
+  wake: () => void,
+): () => void {
+  const { rate, credit } = account;
+  const need = asks === 'ask-rate' ? Math.min(calls, rate.plan.burst) : 0;
+  const price = asks === 'ask-credits' ? credits : 0;
+  rate.waiting += need;
+  rate.waitingMost = Math.max(rate.waitingMost, need);
+  if (credit !== undefined) credit.waiting += price;
+  account.waiters ??= new Set();
+  account.waiters.add(wake);
+  return () => {
+    account.waiters?.delete(wake);
+    rate.waiting -= need;
+    rate.waitingMost = Math.min(rate.waitingMost, rate.waiting);
+    if (credit !== undefined) credit.waiting -= price;
+  };
+}
+
+function overRate(account: Account, nowMs: number, waitMs: number): Charge {
+  return { kind: 'over-rate', rate: stateOf(account, nowMs), waitMs };
+}
+
+/** The debt of a plan with credits is 0: a trial's rate is never exceeded. */
+function ratePlanOf({ rps, burst, credits }: Plan): RatePlan {
+  return { rps, burst, debtMax: credits === undefined ? Math.max(1, Math.ceil(0.02 * rps)) : 0 };
+}
+
+/** The state of the account's rate as far as this process knows. */
+function stateOf({ plan, rate }: Account, nowMs: number): { plan: Plan; tokens: number } {
+  return { plan, tokens: tokensKnown(rate, nowMs) };
+}
+
+/** How long a request may wait for the authority when memory cannot tell: for its rate, and for the last credits of a trial. */
+export const RATE_WAIT_MS = 50;
+export const CREDITS_WAIT_MS = 100;
+
+const WHOLE: WaitBudget = { rate: true, credits: true, storeOut: false };
+const WHOLE_ALONE: WaitBudget = { ...WHOLE, storeOut: true };
+
+/** Charges an account that other processes charge too: from leases in memory, which `sync` keeps filled. */
+export function createSharedCharging(
+  accounts: Accounts,
+  sync: Readonly<{ flushSoon(): void; isOut(): boolean }>,
+  journal: Journal,
+  clock: Clock,
+): Charging {
+  function charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge> {
+    const nowMs = clock.monotonic();
+    const account = accounts.accountOf(caller, plan, nowMs);
+    if (account === undefined) return { kind: 'credits-unavailable' };
+    accounts.offer(account, caller, price, nowMs);
+    const decision = accounts.decide(account, price, nowMs, sync.isOut() ? WHOLE_ALONE : WHOLE);
+    return typeof decision === 'string'
+      ? waited(account, price, nowMs, decision)
+      : finished(account, price, decision, nowMs);
+  }
+
+  function finished(account: Account, price: Price, charge: Charge, nowMs: number): Charge | Promise<Charge> {
+    if (charge.kind !== 'charged') return charge;
+    if (accounts.isOverdrawn(account, nowMs)) sync.flushSoon();
+    if (charge.creditsLeft === undefined || price.credits === 0) return charge;
+    price.bill?.take();
+    return durable(journal, account.id, price, charge, () =>
+      accounts.giveBack(account, price, clock.monotonic()),
+    );
+  }
+
+  /** Decides again after every reply for the account, until memory can tell or the wait budget ends. */
+  async function waited(account: Account, price: Price, sinceMs: number, first: Decision): Promise<Charge> {
+    for (let decision = first; ;) {
+      const nowMs = clock.monotonic();
+      if (typeof decision !== 'string') return finished(account, price, decision, nowMs);
+      const waitMs = sinceMs + (decision === 'ask-rate' ? RATE_WAIT_MS : CREDITS_WAIT_MS) - nowMs;
+      await nextReply(account, price, decision, Math.max(1, waitMs));
+      const tookMs = clock.monotonic() - sinceMs;
+      const budget = {
+        rate: tookMs < RATE_WAIT_MS,
+        credits: tookMs < CREDITS_WAIT_MS,
+        storeOut: sync.isOut(),
+      };
+      decision = accounts.decide(account, price, sinceMs + tookMs, budget);
+    }
+  }
+
+  /** Resolves with the next reply for the account, or after `waitMs`. */
+  async function nextReply(
+    account: Account,
+    price: Price,
+    asks: 'ask-rate' | 'ask-credits',
+    waitMs: number,
+  ): Promise<void> {
+    const ended = new AbortController();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const leave = joinWaiters(account, price, asks, resolve);
+    sync.flushSoon();
+    await Promise.race([promise, clock.sleep(waitMs, ended.signal)]);
+    ended.abort();
+    leave();
+  }
+
+  function refund(caller: Caller, plan: Plan, price: Price): void {
+    const account = accounts.accountOf(caller, plan, clock.monotonic());
+    if (account === undefined) return;
+    accounts.giveBack(account, price, clock.monotonic());
+    if (plan.credits !== undefined && price.credits > 0) void journal.append(account.id);
+  }
+
+  // Accounts at rest are forgotten as messages are sent.
+  return { charge, refund, sweep: () => undefined };
+}

@@ -1,0 +1,198 @@
+import {
+  type CreditGrant,
+  type CreditReport,
+  isNewer,
+  type NodeId,
+  type Released,
+  type Sender,
+} from './messages.ts';
+
+/** What the authority knows of one node's credits of an account. Whole numbers below 2^53; four of them only grow. */
+export type CreditHolding = {
+  node: NodeId;
+  fence: number;
+  seq: number;
+  granted: number;
+  returned: number;
+  charged: number;
+  refunded: number;
+  /** On the account's clock: when it last sent, and until when it needs what others can spare. */
+  heardMs: number;
+  needsUntilMs: number;
+};
+
+/** The authority's state of one account's credits. Whole numbers below 2^53. It must never be dropped. */
+export type CreditState = {
+  /** The store's wall clock at the last message, and the account's own clock, which neither steps back nor leaps. */
+  atMs: number;
+  clockMs: number;
+  revision: number;
+  total: number;
+  /** On the wall clock: until then grants may have been lost, and none are given. */
+  learnUntilMs: number;
+  nodes: CreditHolding[];
+};
+
+/** What the store knows about the moment of a message. */
+export type Moment = Readonly<{
+  /** The store's wall clock in whole milliseconds. */
+  nowMs: number;
+  /** Since when the store may have lost messages; `Infinity` for a store that loses nothing. */
+  sinceLossMs: number;
+  /** The `seq` of the node's last answered message with credits of the account under this fence, or 0; `undefined`: the store loses nothing. */
+  answeredSeq: number | undefined;
+}>;
+
+/** After a loss, grants are held back for so long while nodes report what they hold. */
+export const LEARNING_MS = 2_000;
+
+/** What a dead node holds is released after so long on the account's clock. */
+export const CREDIT_RELEASE_MS = 24 * 3_600_000;
+
+/** A node that holds credits sends every second; one silent for longer than this counts as dead. */
+export const CREDIT_LIVE_MS = 4_000;
+
+/** The account's clock goes at most so far between two messages, so that a leap makes no live node dead. */
+const LEAP_MS = 2_000;
+
+/** How long other nodes are recalled: they hold no more than they need. */
+const RECALL_MS = 2_000;
+
+/** An account without charges. */
+export function newCreditState({ total }: CreditReport, revision: number, nowMs: number): CreditState {
+  return { atMs: nowMs, clockMs: 0, revision, total, learnUntilMs: 0, nodes: [] };
+}
+
+/**
+ * Takes one message about an account's credits into `state`. While the authority is learning nothing new is granted:
+ * nodes are only heard. Of a message that is not newer than the node's last only counters are taken.
+ * `isNew`: the authority had no state of the account.
+ */
+export function topUpCredits(
+  state: CreditState,
+  sender: Sender,
+  report: CreditReport,
+  revision: number,
+  { nowMs, sinceLossMs, answeredSeq }: Moment,
+  isNew: boolean,
+): Readonly<{ grant: CreditGrant; released: readonly Released[]; isLost: boolean }> {
+  const { atMs, clockMs, revision: knownRevision, total } = state;
+  settle(state, report, revision, nowMs);
+  const known = state.nodes.find(({ node }) => node === sender.node);
+  const isLost =
+    answeredSeq !== undefined && (isNew ? report.charged > 0 : lacks(known, sender, answeredSeq));
+  if (isLost) state.learnUntilMs = nowMs + LEARNING_MS;
+  const learning = sinceLossMs < LEARNING_MS || nowMs < state.learnUntilMs;
+  const isNews = known === undefined || isNewer(sender, known);
+  const mine = merge(state, known, sender, report);
+  let released: readonly Released[] = [];
+  if (isNews) {
+    Object.assign(mine, { fence: sender.fence, seq: sender.seq, heardMs: state.clockMs, needsUntilMs: 0 });
+    released = releaseDead(state, mine);
+    move(state, mine, report, learning);
+    if (!learning && report.needed > heldBy(mine)) mine.needsUntilMs = state.clockMs + RECALL_MS;
+  }
+  const grant = grantOf(state, mine, learning);
+  if (isNews) return { grant, released, isLost };
+  Object.assign(state, { atMs, clockMs, revision: knownRevision, total });
+  // A process that has a successor under its name holds nothing: what is held is the successor's.
+  return { grant: sender.fence < mine.fence ? { ...grant, allowance: 0 } : grant, released, isLost };
+}
+
+function settle(state: CreditState, { total }: CreditReport, revision: number, nowMs: number): void {
+  state.clockMs += Math.min(LEAP_MS, Math.max(0, nowMs - state.atMs));
+  state.atMs = nowMs;
+  state.learnUntilMs = Math.min(state.learnUntilMs, nowMs + LEARNING_MS);
+  if (revision >= state.revision) Object.assign(state, { revision, total });
+}
+
+/** The state lacks a message of the node that was answered: it went back in time. */
+function lacks(known: CreditHolding | undefined, { fence }: Sender, answeredSeq: number): boolean {
+  if (answeredSeq === 0) return false;
+  return known === undefined || fence > known.fence || (fence === known.fence && known.seq < answeredSeq);
+}
+
+/** Counters never decrease. A node that spent more than it is known to have been granted was granted that. */
+function merge(
+  state: CreditState,
+  known: CreditHolding | undefined,
+  { node, fence, seq }: Sender,
+  { charged, refunded }: CreditReport,
+): CreditHolding {
+  if (known === undefined) {
+    const counters = { granted: charged, returned: refunded, charged, refunded };
+    const mine = { node, fence, seq, ...counters, heardMs: state.clockMs, needsUntilMs: 0 };
+    state.nodes.push(mine);
+    return mine;
+  }
+  known.charged = Math.max(known.charged, charged);
+  known.refunded = Math.max(known.refunded, refunded);
+  known.granted = Math.max(known.granted, known.returned + known.charged - known.refunded);
+  return known;
+}
+
+/** Credits that the node may still spend, as far as it reported. */
+function heldBy({ granted, returned, charged, refunded }: CreditHolding): number {
+  return granted - returned - (charged - refunded);
+}
+
+function availableIn({ total, nodes }: CreditState): number {
+  let available = total;
+  for (const { granted, returned } of nodes) available -= granted - returned;
+  return available;
+}
+
+function isLive({ heardMs }: CreditHolding, { clockMs }: CreditState): boolean {
+  return clockMs - heardMs < CREDIT_LIVE_MS;
+}
+
+/** Another node needs credits now. */
+function isRecalled({ nodes, clockMs }: CreditState, mine: CreditHolding): boolean {
+  return nodes.some((holding) => holding !== mine && holding.needsUntilMs > clockMs);
+}
+
+function releaseDead(state: CreditState, mine: CreditHolding): readonly Released[] {
+  const released: Released[] = [];
+  for (const holding of state.nodes) {
+    const credits = heldBy(holding);
+    if (holding === mine || credits <= 0 || state.clockMs - holding.heardMs < CREDIT_RELEASE_MS) continue;
+    holding.returned += credits;
+    released.push({ node: holding.node, credits });
+  }
+  return released;
+}
+
+/**
+ * Moves what the node holds towards what it wants. Leases shrink with what is available, so that the last credits are
+ * not spread thin; what a request needs now is granted as long as there is any.
+ */
+function move(
+  state: CreditState,
+  mine: CreditHolding,
+  { wanted, needed, held: known }: CreditReport,
+  learning: boolean,
+): void {
+  const held = heldBy(mine);
+  // An authority that went back may count a lease that has long been returned or is another's by now.
+  const goal = learning ? Math.min(known, wanted) : Math.max(wanted, needed);
+  // Nothing below what the node wants is ever taken back: it may spend that while the reply is on its way.
+  if (held >= goal) mine.returned += held - goal;
+  else if (!learning) {
+    const available = Math.max(0, availableIn(state));
+    const live = state.nodes.filter((holding) => isLive(holding, state)).length;
+    const spare = isRecalled(state, mine) ? 0 : Math.floor(available / (2 * live));
+    const must = Math.min(available, Math.max(0, needed - held));
+    mine.granted += Math.max(Math.min(goal - held, spare), must);
+  }
+}
+
+function grantOf(state: CreditState, mine: CreditHolding, learning: boolean): CreditGrant {
+  let [heldByOthers, heldByDead] = [0, 0];
+  for (const holding of state.nodes) {
+    if (holding === mine) continue;
+    if (isLive(holding, state)) heldByOthers += heldBy(holding);
+    else heldByDead += heldBy(holding);
+  }
+  const counts = { allowance: heldBy(mine), available: availableIn(state), heldByOthers, heldByDead };
+  return { ...counts, recalled: isRecalled(state, mine), learning };
+}

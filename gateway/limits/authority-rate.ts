@@ -1,0 +1,285 @@
+import { isNewer, type NodeId, type RateGrant, type RateReport, type Sender } from './messages.ts';
+
+/** What the authority knows of one node's tokens of an account. Whole numbers below 2^53. */
+type RateHolding = {
+  node: NodeId;
+  fence: number;
+  seq: number;
+  /** Tokens granted and not returned, and spent, under `fence`. Their difference is outstanding. */
+  granted: number;
+  spent: number;
+  /** On the account's clock: what is unspent then is lost. */
+  expiresMs: number;
+  /** What the node last wanted to hold, and the calls a second that were offered to it. */
+  wanted: number;
+  weight: number;
+};
+
+/** The authority's state of one account's rate. Whole numbers below 2^53. */
+export type RateState = {
+  /** The store's wall clock at the last message, and the account's own clock, which never steps back. */
+  atMs: number;
+  clockMs: number;
+  revision: number;
+  /** Micro-tokens a millisecond, which is thousandths of a call a second. */
+  perMs: number;
+  burst: number;
+  /** Micro-tokens that no node holds. Below zero while a debt or a large batch is paid off. */
+  micro: number;
+  /** Tokens reserved for a refused batch until `reservedMs` on the account's clock. */
+  reserved: number;
+  reservedMs: number;
+  nodes: RateHolding[];
+};
+
+/** How long a grant lives. */
+export const RATE_LIFE_MS = 1_000;
+
+/** A node that was silent for so long after its lease ended is forgotten. */
+export const RATE_FORGET_MS = 600_000;
+
+/** A bucket that starts again after an outage holds what this long refills. */
+const START_MS = 100;
+
+/** No refused batch has tokens reserved for longer than this, and none whose wait is longer. */
+const RESERVE_MS = 2_000;
+
+/** A batch that waited its `Retry-After` may come so much later and still find its tokens. */
+const RESERVE_GRACE_MS = 250;
+
+/** Of a contended bucket a node gets so much of its share of what is there, and the rest of its share of what came in. */
+const SHARE_OF_BUCKET = 0.25;
+
+const MICRO = 1_000_000;
+
+/** After so long without a message an account's state equals a new one, and may be dropped. */
+export function rateStateLifeMs({ micro, burst, perMs }: RateState): number {
+  return Math.ceil((2 * burst * MICRO + Math.max(0, -micro)) / perMs) + 2 * RATE_LIFE_MS + 60_000;
+}
+
+/** A state with a full bucket, or with `low` a nearly empty one: an outage or a loss may hide what was spent. */
+export function newRateState(report: RateReport, revision: number, nowMs: number, low: boolean): RateState {
+  const plan = { revision, perMs: perMsOf(report.rps), burst: report.burst };
+  const state = { atMs: nowMs, clockMs: 0, ...plan, micro: 0, reserved: 0, reservedMs: 0, nodes: [] };
+  state.micro = low ? startingMicro(state) : report.burst * MICRO;
+  return state;
+}
+
+/**
+ * Takes one message about an account's rate into `state` (strict leases: the bucket and what is outstanding never
+ * exceed the burst together). `nowMs` is the store's wall clock in whole milliseconds. With `isNews` false the message
+ * is not newer than the node's last: `state` must be dropped, and the grant shows how things stand.
+ */
+export function topUpRate(
+  state: RateState,
+  sender: Sender,
+  report: RateReport,
+  revision: number,
+  nowMs: number,
+): Readonly<{ grant: RateGrant; isNews: boolean }> {
+  settle(state, nowMs);
+  const known = state.nodes.find(({ node }) => node === sender.node);
+  if (known !== undefined && !isNewer(sender, known)) {
+    // A process that has a successor under its name holds nothing: what is outstanding is the successor's.
+    const nothing = { ...known, granted: report.spent, spent: report.spent };
+    return {
+      grant: grantOf(state, sender.fence < known.fence ? nothing : known, report, 0),
+      isNews: false,
+    };
+  }
+  // At equal revisions the last sender's plan counts: processes reload one after the other, and then agree.
+  if (revision >= state.revision)
+    Object.assign(state, { revision, perMs: perMsOf(report.rps), burst: report.burst });
+  const came = cameIn(state, known, sender, report);
+  const mine = record(state, known, sender, report);
+  const immediate = top(state, mine, report, came);
+  return { grant: grantOf(state, mine, report, immediate), isNews: true };
+}
+
+/** A rate below a thousandth of a call a second counts as that. */
+function perMsOf(rps: number): number {
+  return Math.max(1, Math.round(rps * 1_000));
+}
+
+function startingMicro({ perMs, burst }: RateState): number {
+  return Math.min(burst * MICRO, perMs * START_MS);
+}
+
+/**
+ * Time passes: the bucket refills, to the burst less what was outstanding all the while, since that may have been
+ * spent a moment ago; so what a lease held counts until the last of the leases that ended. A wall clock that steps
+ * back stops the account's clock for one message, not for an hour.
+ */
+function settle(state: RateState, nowMs: number): void {
+  const sinceMs = state.clockMs;
+  const clockMs = sinceMs + Math.max(0, nowMs - state.atMs);
+  let endedMs = sinceMs;
+  for (const holding of state.nodes)
+    if (heldBy(holding, sinceMs) > 0 && holding.expiresMs <= clockMs)
+      endedMs = Math.max(endedMs, holding.expiresMs);
+  refill(state, endedMs - sinceMs, sinceMs);
+  refill(state, clockMs - endedMs, clockMs);
+  state.nodes = state.nodes.filter(({ expiresMs }) => expiresMs + RATE_FORGET_MS > clockMs);
+  state.atMs = nowMs;
+  state.clockMs = clockMs;
+  if (state.reservedMs <= clockMs) state.reserved = state.reservedMs = 0;
+}
+
+/** Refills for so much time, under the leases that are alive at `aliveMs`. */
+function refill(state: RateState, elapsedMs: number, aliveMs: number): void {
+  const cap = (state.burst - outstanding(state, aliveMs)) * MICRO;
+  // The time that fills it is enough: a clock that leaps must not leave the exact integers.
+  const ms = Math.min(elapsedMs, Math.max(0, Math.ceil((cap - state.micro) / state.perMs)));
+  state.micro = Math.min(cap, state.micro + ms * state.perMs);
+}
+
+function heldBy({ granted, spent, expiresMs }: RateHolding, clockMs: number): number {
+  return expiresMs > clockMs ? granted - spent : 0;
+}
+
+/** Tokens in live leases, as far as they were reported. */
+function outstanding({ nodes }: RateState, aliveMs: number): number {
+  let sum = 0;
+  for (const holding of nodes) sum += heldBy(holding, aliveMs);
+  return sum;
+}
+
+/** Micro-tokens that came in since the node last sent, and tokens that it took of them ungranted. `undefined`: it did not share. */
+function cameIn(
+  { clockMs, perMs }: RateState,
+  known: RateHolding | undefined,
+  { fence }: Sender,
+  { spent }: RateReport,
+): Readonly<{ micro: number; debt: number }> | undefined {
+  if (known === undefined || known.fence !== fence || known.expiresMs <= clockMs) return undefined;
+  const micro = perMs * (clockMs - (known.expiresMs - RATE_LIFE_MS));
+  return { micro, debt: Math.max(0, spent - known.granted) };
+}
+
+/** Takes in what the node reports: what it spent beyond its grants is a debt of the bucket, and an ended lease is void. */
+function record(
+  state: RateState,
+  known: RateHolding | undefined,
+  { node, fence, seq }: Sender,
+  { spent: reported, wanted, weight, recovering }: RateReport,
+): RateHolding {
+  const same = known?.fence === fence ? known : undefined;
+  const spent = Math.max(reported, same?.spent ?? 0);
+  const granted = same?.granted ?? reported;
+  const debt = Math.max(0, spent - granted);
+  const isAlive = same !== undefined && same.expiresMs > state.clockMs;
+  const paid = state.micro - debt * MICRO;
+  const low = Math.min(state.micro, startingMicro(state));
+  // A node that did without the authority leaves the bucket nearly empty at worst: that debt is not paid off for
+  // seconds. How much an unknown one owes cannot be known.
+  const least = known === undefined ? low : Math.max(paid, low);
+  state.micro = recovering ? least : paid;
+  const counters = { granted: isAlive ? granted + debt : spent, spent, wanted, weight };
+  const mine = { node, fence, seq, expiresMs: state.clockMs + RATE_LIFE_MS, ...counters };
+  if (known === undefined) state.nodes.push(mine);
+  return known === undefined ? mine : Object.assign(known, mine);
+}
+
+/**
+ * Moves the node's outstanding tokens towards what it wants: a surplus is returned, a grant leaves others their share.
+ * Gives what a request needs beyond them; it counts as spent, so that it cannot be taken twice.
+ */
+function top(
+  state: RateState,
+  mine: RateHolding,
+  report: RateReport,
+  came: ReturnType<typeof cameIn>,
+): number {
+  const needed = Math.min(report.needed, state.burst);
+  const held = mine.granted - mine.spent;
+  const kept = needed < state.reserved ? state.reserved : 0;
+  const free = Math.max(0, Math.floor(state.micro / MICRO) - kept);
+  const isServed = needed > 0 && held + free >= needed;
+  const immediate = isServed ? Math.max(0, needed - held) : 0;
+  const goal = Math.min(state.burst, report.wanted + (isServed ? needed - immediate : 0));
+  const target = goal <= held ? goal : held + fairShare(state, mine, goal - held, free - immediate, came);
+  state.micro -= (target - held + immediate) * MICRO;
+  mine.spent += immediate;
+  mine.granted = mine.spent + target;
+  reserve(state, needed, isServed);
+  return immediate;
+}
+
+/** All that is missing when there is enough for all nodes, else a share by weight, and never nothing of something. */
+function fairShare(
+  { nodes, clockMs }: RateState,
+  mine: RateHolding,
+  missing: number,
+  free: number,
+  came: ReturnType<typeof cameIn>,
+): number {
+  let [missed, weights] = [missing, mine.weight];
+  for (const holding of nodes) {
+    const misses = holding.wanted - (holding.granted - holding.spent);
+    if (holding === mine || holding.expiresMs <= clockMs || misses <= 0) continue;
+    missed += misses;
+    weights += holding.weight;
+  }
+  if (missed <= free) return missing;
+  const part = mine.weight / Math.max(1, weights);
+  const isShared = came !== undefined && weights !== mine.weight;
+  // By what is there alone, a node that always sends right after others would get less than they.
+  const share = isShared
+    ? SHARE_OF_BUCKET * free * part + (1 - SHARE_OF_BUCKET) * ((came.micro * part) / MICRO - came.debt)
+    : free * part;
+  return Math.min(missing, free, Math.max(1, Math.floor(share)));
+}
+
+/** Reserves tokens for a refused batch until it may come again; else single calls would starve it for ever. */
+function reserve(state: RateState, needed: number, isServed: boolean): void {
+  if (isServed && needed >= state.reserved) state.reserved = state.reservedMs = 0;
+  if (isServed || needed <= Math.max(1, state.reserved)) return;
+  const waitMs = waitFor(state, needed);
+  if (waitMs > RESERVE_MS) return;
+  state.reserved = needed;
+  state.reservedMs = state.clockMs + Math.max(1, Math.ceil(waitMs / 1_000)) * 1_000 + RESERVE_GRACE_MS;
+}
+
+/** Milliseconds after which the bucket has so many tokens if none are taken and every live lease is lost. */
+function waitFor(state: RateState, tokens: number): number {
+  const { micro, perMs, burst, clockMs } = state;
+  const short = tokens * MICRO - micro;
+  if (short <= 0) return 0;
+  const cap = (burst - outstanding(state, clockMs)) * MICRO;
+  if (tokens * MICRO <= cap) return Math.ceil(short / perMs);
+  let lastMs = clockMs;
+  for (const holding of state.nodes)
+    if (heldBy(holding, clockMs) > 0) lastMs = Math.max(lastMs, holding.expiresMs);
+  const then = Math.min(Math.max(cap, micro), micro + (lastMs - clockMs) * perMs);
+  return lastMs - clockMs + Math.ceil((tokens * MICRO - then) / perMs);
+}
+
+/** Milliseconds after which `tokens` may be granted: what is reserved is passed over, or waited out. */
+function waitBehind(state: RateState, tokens: number): number {
+  const waitMs = waitFor(state, tokens);
+  const { reserved, reservedMs, clockMs, burst } = state;
+  if (reserved <= tokens) return waitMs;
+  const endsMs = Math.max(waitMs, reservedMs - clockMs);
+  return reserved + tokens > burst ? endsMs : Math.min(endsMs, waitFor(state, reserved + tokens));
+}
+
+function grantOf(
+  state: RateState,
+  { granted, spent, expiresMs }: RateHolding,
+  { needed }: RateReport,
+  immediate: number,
+): RateGrant {
+  const need = Math.min(needed, state.burst);
+  const isServed = need <= granted - spent + immediate;
+  const live = state.nodes.filter((holding) => holding.expiresMs > state.clockMs);
+  return {
+    granted,
+    spent,
+    immediate,
+    lifeMs: Math.max(0, expiresMs - state.clockMs),
+    waitMs: waitBehind(state, isServed ? 1 : need),
+    remaining: Math.floor(state.micro / MICRO),
+    nodes: live.length,
+    weights: live.reduce((sum, { weight }) => sum + weight, 0),
+  };
+}

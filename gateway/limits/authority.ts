@@ -1,0 +1,274 @@
+import {
+  type CreditState,
+  LEARNING_MS,
+  type Moment,
+  newCreditState,
+  topUpCredits,
+} from './authority-credits.ts';
+import { newRateState, type RateState, rateStateLifeMs, topUpRate } from './authority-rate.ts';
+import {
+  isNewer,
+  type Message,
+  type NodeId,
+  type Released,
+  type Reply,
+  type ScanGrant,
+  type ScanReport,
+  type Sender,
+} from './messages.ts';
+
+/** What the authority knows of one node's scans of an account. Whole numbers below 2^53. */
+type ScanHolding = {
+  node: NodeId;
+  fence: number;
+  seq: number;
+  /** Permits that are the node's until `expiresMs` on the account's clock. */
+  held: number;
+  expiresMs: number;
+  /** Permits it wanted to hold, and since when it wants more than it holds; 0 while it does not. */
+  wanted: number;
+  sinceMs: number;
+};
+
+/** The authority's state of one account's scans. Whole numbers below 2^53. */
+type ScanState = {
+  atMs: number;
+  clockMs: number;
+  revision: number;
+  /** Scans that the account may have under way at once. */
+  scans: number;
+  nodes: ScanHolding[];
+};
+
+/** How long permits are a node's that does not send; a node that holds some sends every second. */
+export const SCAN_LIFE_MS = 5_000;
+
+/** A node that wants permits and was silent for so long has lost its turn. */
+const SCAN_WAIT_MS = 1_000;
+
+/** A node that was silent for so long after its permits ended is forgotten, with the number of its last message. */
+export const SCAN_FORGET_MS = 60_000;
+
+/**
+ * Takes one message about an account's scans into `state`. What the node keeps is its own: scans run on it. More is
+ * granted as far as it is free and no node has waited for it longer. While `learning` nothing more is granted.
+ * With `isNews` false the message is not newer than the node's last, and `state` must be dropped.
+ */
+function topUpScans(
+  state: ScanState,
+  sender: Sender,
+  report: ScanReport,
+  revision: number,
+  nowMs: number,
+  learning: boolean,
+): Readonly<{ grant: ScanGrant; isNews: boolean }> {
+  const { node, fence, seq } = sender;
+  state.clockMs += Math.max(0, nowMs - state.atMs);
+  state.atMs = nowMs;
+  const { clockMs } = state;
+  state.nodes = state.nodes.filter(({ expiresMs }) => expiresMs + SCAN_FORGET_MS > clockMs);
+  const known = state.nodes.find((holding) => holding.node === node);
+  if (known !== undefined && !isNewer(sender, known)) {
+    // A process that has a successor under its name is granted nothing: what is held is the successor's.
+    const isPast = fence < known.fence;
+    const held = isPast ? report.kept : scansHeldBy(known, clockMs);
+    const lifeMs = isPast ? 0 : Math.max(0, known.expiresMs - clockMs);
+    return { grant: { held, lifeMs, learning, ...contentionIn(state, node) }, isNews: false };
+  }
+  if (revision >= state.revision) Object.assign(state, { revision, scans: report.scans });
+  const wanted = Math.max(report.kept, Math.min(report.wanted, state.scans));
+  const waited = known?.fence === fence && isWaiting(known, clockMs) ? known.sinceMs : Math.max(1, clockMs);
+  const more = learning ? 0 : grantable(state, node, report.kept, wanted, waited);
+  const held = report.kept + more;
+  // A node that was granted some goes behind the others with what it still wants.
+  const sinceMs = held >= wanted ? 0 : more > 0 ? Math.max(1, clockMs) : waited;
+  const mine = { node, fence, seq, held, expiresMs: clockMs + SCAN_LIFE_MS, wanted, sinceMs };
+  if (known === undefined) state.nodes.push(mine);
+  else Object.assign(known, mine);
+  return { grant: { held, lifeMs: SCAN_LIFE_MS, learning, ...contentionIn(state, node) }, isNews: true };
+}
+
+/** Permits that the node gets beyond what it keeps: what is free, less what is reserved for nodes that wait longer. */
+function grantable(state: ScanState, node: NodeId, kept: number, wanted: number, sinceMs: number): number {
+  const { clockMs, scans } = state;
+  const { fair } = contentionIn(state, node);
+  let free = scans - kept;
+  for (const holding of state.nodes) {
+    if (holding.node === node) continue;
+    const held = scansHeldBy(holding, clockMs);
+    free -= held;
+    if (isWaiting(holding, clockMs) && holding.sinceMs < sinceMs)
+      free -= Math.min(holding.wanted - held, Math.max(1, fair - held));
+  }
+  return Math.max(0, Math.min(wanted - kept, free));
+}
+
+function scansHeldBy({ held, expiresMs }: ScanHolding, clockMs: number): number {
+  return expiresMs > clockMs ? held : 0;
+}
+
+function isWaiting({ sinceMs, expiresMs }: ScanHolding, clockMs: number): boolean {
+  return sinceMs > 0 && expiresMs - SCAN_LIFE_MS + SCAN_WAIT_MS > clockMs;
+}
+
+/** Whether other nodes wait for permits, or more are held than there are, and the share of each that holds or wants some. */
+function contentionIn(
+  { nodes, scans, clockMs }: ScanState,
+  node: NodeId,
+): Pick<ScanGrant, 'contended' | 'fair'> {
+  let [isWanted, contenders, free] = [false, 1, scans];
+  for (const holding of nodes) {
+    const held = scansHeldBy(holding, clockMs);
+    free -= held;
+    if (holding.node === node) continue;
+    const waits = isWaiting(holding, clockMs);
+    if (held > 0 || waits) contenders++;
+    if (waits) isWanted = true;
+  }
+  return { contended: isWanted || free < 0, fair: Math.floor(scans / contenders) };
+}
+
+/** The version of a blob's format. */
+const FORMAT = 2;
+
+/** The state of one account, part by part. */
+type LeaseState = {
+  rate: RateState | undefined;
+  credits: CreditState | undefined;
+  scans: ScanState | undefined;
+};
+
+// A blob holds each part as its numbers in the order below, 0 for none: half the size of objects with names.
+
+function packRate(state: RateState): readonly unknown[] {
+  const { atMs, clockMs, revision, perMs, burst, micro, reserved, reservedMs } = state;
+  const nodes = state.nodes.map(({ node, fence, seq, granted, spent, expiresMs, wanted, weight }) => {
+    return [node, fence, seq, granted, spent, expiresMs, wanted, weight];
+  });
+  return [atMs, clockMs, revision, perMs, burst, micro, reserved, reservedMs, nodes];
+}
+
+function unpackRate(packed: ReturnType<typeof JSON.parse>): RateState {
+  const [atMs, clockMs, revision, perMs, burst, micro, reserved, reservedMs, nodes] = packed;
+  const holdings = nodes.map(
+    ([node, fence, seq, granted, spent, expiresMs, wanted, weight]: typeof packed) => {
+      return { node, fence, seq, granted, spent, expiresMs, wanted, weight };
+    },
+  );
+  return { atMs, clockMs, revision, perMs, burst, micro, reserved, reservedMs, nodes: holdings };
+}
+
+function packCredits({
+  atMs,
+  clockMs,
+  revision,
+  total,
+  learnUntilMs,
+  nodes,
+}: CreditState): readonly unknown[] {
+  const holdings = nodes.map((holding) => {
+    const { node, fence, seq, granted, returned, charged, refunded, heardMs, needsUntilMs } = holding;
+    return [node, fence, seq, granted, returned, charged, refunded, heardMs, needsUntilMs];
+  });
+  return [atMs, clockMs, revision, total, learnUntilMs, holdings];
+}
+
+function unpackCredits(packed: ReturnType<typeof JSON.parse>): CreditState {
+  const [atMs, clockMs, revision, total, learnUntilMs, nodes] = packed;
+  const holdings = nodes.map((holding: typeof packed) => {
+    const [node, fence, seq, granted, returned, charged, refunded, heardMs, needsUntilMs] = holding;
+    return { node, fence, seq, granted, returned, charged, refunded, heardMs, needsUntilMs };
+  });
+  return { atMs, clockMs, revision, total, learnUntilMs, nodes: holdings };
+}
+
+function packScans({ atMs, clockMs, revision, scans, nodes }: ScanState): readonly unknown[] {
+  const holdings = nodes.map(({ node, fence, seq, held, expiresMs, wanted, sinceMs }) => {
+    return [node, fence, seq, held, expiresMs, wanted, sinceMs];
+  });
+  return [atMs, clockMs, revision, scans, holdings];
+}
+
+function unpackScans(packed: ReturnType<typeof JSON.parse>): ScanState {
+  const [atMs, clockMs, revision, scans, nodes] = packed;
+  const holdings = nodes.map(([node, fence, seq, held, expiresMs, wanted, sinceMs]: typeof packed) => {
+    return { node, fence, seq, held, expiresMs, wanted, sinceMs };
+  });
+  return { atMs, clockMs, revision, scans, nodes: holdings };
+}
+
+/** Reads a blob; throws when it is of another version. */
+export function decode(blob: string | undefined): LeaseState {
+  if (blob === undefined) return { rate: undefined, credits: undefined, scans: undefined };
+  const [format, rate, credits, scans] = JSON.parse(blob);
+  if (format !== FORMAT) throw new Error('FORMAT of a lease is of another version');
+  return {
+    rate: rate === 0 ? undefined : unpackRate(rate),
+    credits: credits === 0 ? undefined : unpackCredits(credits),
+    scans: scans === 0 ? undefined : unpackScans(scans),
+  };
+}
+
+function encode({ rate, credits, scans }: LeaseState): string {
+  return JSON.stringify([
+    FORMAT,
+    rate === undefined ? 0 : packRate(rate),
+    credits === undefined ? 0 : packCredits(credits),
+    scans === undefined ? 0 : packScans(scans),
+  ]);
+}
+
+/** What came of a message. */
+export type Answer = Readonly<{
+  /** The account's new blob; the old one when nothing changed. */
+  blob: string;
+  /** After so long without a message the blob equals none; `undefined`: it must never be dropped. */
+  lifeMs: number | undefined;
+  reply: Reply;
+  released: readonly Released[];
+  /** The store has lost grants of the account. */
+  isLost: boolean;
+}>;
+
+/**
+ * The arithmetic of leases: applies one message to the state of its account, which the store keeps as text. Pure: the
+ * answer depends on the arguments alone. Throws when the blob is of another version.
+ */
+export function answer(before: string | undefined, sender: Sender, message: Message, moment: Moment): Answer {
+  const { revision, rate, credits, scans } = message;
+  const { nowMs, sinceLossMs } = moment;
+  const state = decode(before);
+  const reply: { -readonly [K in keyof Reply]: Reply[K] } = {};
+  let [released, isLost]: [readonly Released[], boolean] = [[], false];
+  if (rate !== undefined) {
+    // A bucket that is missing may have been lost until it would have filled up by itself.
+    const low = rate.recovering || sinceLossMs < (1_000 * rate.burst) / rate.rps;
+    const part = state.rate ?? newRateState(rate, revision, nowMs, low);
+    const { grant, isNews } = topUpRate(part, sender, rate, revision, nowMs);
+    reply.rate = grant;
+    state.rate = isNews ? part : decode(before).rate;
+  }
+  if (credits !== undefined) {
+    const part = state.credits ?? newCreditState(credits, revision, nowMs);
+    const isNew = state.credits === undefined;
+    const { grant, ...rest } = topUpCredits(part, sender, credits, revision, moment, isNew);
+    reply.credits = grant;
+    ({ released, isLost } = rest);
+    state.credits = part;
+  }
+  if (scans !== undefined) {
+    const part = state.scans ?? { atMs: nowMs, clockMs: 0, revision, scans: scans.scans, nodes: [] };
+    const { grant, isNews } = topUpScans(part, sender, scans, revision, nowMs, sinceLossMs < LEARNING_MS);
+    reply.scans = grant;
+    state.scans = isNews ? part : decode(before).scans;
+  }
+  const rateMs = state.rate === undefined ? 0 : rateStateLifeMs(state.rate);
+  const lifeMs = Math.max(rateMs, state.scans === undefined ? 0 : SCAN_LIFE_MS + SCAN_FORGET_MS);
+  return {
+    blob: encode(state),
+    lifeMs: state.credits === undefined ? lifeMs : undefined,
+    reply,
+    released,
+    isLost,
+  };
+}

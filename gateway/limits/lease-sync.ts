@@ -1,0 +1,257 @@
+import type { Clock } from '../../shared/clock.ts';
+import { type Accounts, GATHER_MS } from './accounts.ts';
+import type { Journal, SpentRow } from './journal.ts';
+import type { LeaseStore, Message, NodeId, Reply, Sender } from './messages.ts';
+import type { ScanLeases } from './scans.ts';
+
+/** What was sent since the process started. */
+type SyncCounts = Readonly<{ messages: number; asks: number; failed: number }>;
+
+/** Carries messages between the leases and their store, off the way of requests. */
+export type LeaseSync = Readonly<{
+  /** Sends what is due at the end of this turn of the event loop. */
+  flushSoon(): void;
+  /** Keeps leases fresh until `signal` aborts. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Returns everything held, when no request is under way any more; else credits wait for this node for a day. */
+  release(): Promise<void>;
+  /**
+   * Reports what this node has ever spent, as after the store may have lost its state: `spent` are the node's rows of
+   * the ledger. Repeats what has no reply until `signal` aborts.
+   */
+  resync(spent: readonly SpentRow[], signal: AbortSignal): Promise<void>;
+  /** Reports what a node spent that does not run any more: below every fence, so that only its counters are taken. */
+  reportDeadNode(node: NodeId, spent: readonly SpentRow[], signal: AbortSignal): Promise<void>;
+  /** The store is known not to reply. */
+  isOut(): boolean;
+  counts(): SyncCounts;
+}>;
+
+/** What can be seen of the link between a process and the store that it shares limits by. */
+export type StoreLink = Pick<LeaseSync, 'isOut' | 'counts'>;
+
+type LeaseSyncOptions = Readonly<{
+  accounts: Accounts;
+  scans: Pick<ScanLeases, 'collect' | 'settle' | 'release'>;
+  store: LeaseStore;
+  journal: Journal;
+  clock: Clock;
+  node: NodeId;
+  fence: number;
+  /** Runs a function once, after the current turn's other work. */
+  soon(run: () => void): void;
+}>;
+
+const TICK_MS = 20;
+
+/** Messages in one call of the store, and calls under way. More are sent when these have replies. */
+const MESSAGES_MAX = 256;
+const CALLS_MAX = 16;
+
+/** Full calls in one turn for accounts that no request asks for. */
+const REFRESH_ROUNDS = 4;
+
+/** While the store is out, so many accounts are its trial. */
+const TRIAL_MESSAGES = 8;
+
+/** What could not be reported is tried again after this pause. */
+const RESYNC_MS = 200;
+
+const FORGET_A_TICK = 2_000;
+
+export function createLeaseSync(options: LeaseSyncOptions): LeaseSync {
+  const { accounts, scans, store, journal, clock, node, fence, soon } = options;
+  const breaker = createBreaker();
+  const counts = { messages: 0, asks: 0, failed: 0 };
+  let seq = 0;
+  let underWay = 0;
+  let isFlushing = false;
+  let roundTripMs = 5;
+  let gatheredMs = clock.monotonic();
+
+  /** What is spent from the decision to send until the reply is read: two turns and a slow round trip. */
+  const aheadMs = () => 2 * TICK_MS + 2 * roundTripMs;
+
+  function flushSoon(): void {
+    if (isFlushing) return;
+    isFlushing = true;
+    soon(() => {
+      isFlushing = false;
+      flush(true);
+    });
+  }
+
+  function flush(urgentOnly: boolean): void {
+    const nowMs = clock.monotonic();
+    if (underWay >= CALLS_MAX || !breaker.maySend(nowMs)) return;
+    const isTrial = breaker.isOpen();
+    const max = isTrial ? TRIAL_MESSAGES : MESSAGES_MAX;
+    // A store that is back is found by whatever account has something to report, urgent or not.
+    const due = accounts.collect(nowMs, aheadMs(), max, urgentOnly && !isTrial);
+    const scansDue = scans.collect(nowMs, max);
+    const isCall = due.length + scansDue.length > 0;
+    if (isCall) breaker.noteSent(nowMs);
+    // A call that is sent anyway takes along what may wait, and the next that gathers comes later.
+    const gathers = !urgentOnly || (isCall && nowMs - gatheredMs >= GATHER_MS / 2);
+    if (!gathers || isTrial) return send(merged(due, scansDue));
+    gatheredMs = nowMs;
+    if (urgentOnly) due.push(...accounts.collect(nowMs, aheadMs(), max - due.length, false));
+    // What only time asks for comes along, as far as there is room in the same call, and then in further ones.
+    const room = MESSAGES_MAX - due.length;
+    const watched = accounts.collectWatched(nowMs, aheadMs(), room);
+    send(merged([...due, ...watched], scansDue));
+    let isFull = watched.length === room;
+    for (let round = 0; isFull && round < REFRESH_ROUNDS && underWay < CALLS_MAX; round++) {
+      const more = accounts.collectWatched(nowMs, aheadMs(), MESSAGES_MAX);
+      send(more);
+      isFull = more.length === MESSAGES_MAX;
+    }
+  }
+
+  function send(messages: readonly Message[]): void {
+    void exchange(messages.filter(isDurable));
+    void sendDurably(messages.filter((message) => !isDurable(message)));
+  }
+
+  function isDurable({ accountId, credits }: Message): boolean {
+    return credits === undefined || journal.isDurable(accountId);
+  }
+
+  /** The store must never count a charge that a crash could take from the journal: its message waits until it is durable. */
+  async function sendDurably(messages: readonly Message[]): Promise<void> {
+    try {
+      const undurable = messages.filter((message) => !isDurable(message));
+      await Promise.all(undurable.map(({ accountId }) => journal.append(accountId)));
+      await exchange(messages);
+    } catch {
+      // Rates and scans do not need the journal.
+      for (const { accountId, revision, credits } of messages)
+        accounts.settle({ accountId, revision, credits }, undefined, clock.monotonic());
+      const others = messages.filter(({ rate, scans: some }) => rate !== undefined || some !== undefined);
+      await exchange(others.map((message) => ({ ...message, credits: undefined })));
+    }
+  }
+
+  async function exchange(messages: readonly Message[]): Promise<void> {
+    if (messages.length === 0) return;
+    const replies = await call({ node, fence, seq: ++seq }, messages);
+    const nowMs = clock.monotonic();
+    for (const [at, message] of messages.entries()) {
+      accounts.settle(message, replies[at], nowMs);
+      scans.settle(message, replies[at], nowMs);
+    }
+    if (messages.length >= MESSAGES_MAX) soon(() => flush(false));
+  }
+
+  async function call(sender: Sender, messages: readonly Message[]): Promise<readonly (Reply | undefined)[]> {
+    const sentMs = clock.monotonic();
+    counts.messages++;
+    counts.asks += messages.length;
+    underWay++;
+    const replies = await store.sync(sender, messages);
+    underWay--;
+    const nowMs = clock.monotonic();
+    const isAnswered = replies.some((reply) => reply !== undefined);
+    if (isAnswered) roundTripMs += (nowMs - sentMs - roundTripMs) / 8;
+    else counts.failed++;
+    breaker.note(isAnswered, nowMs);
+    return replies;
+  }
+
+  /** Reports rows until all have a reply. */
+  async function reportRows(
+    senderOf: () => Sender,
+    rows: readonly SpentRow[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    // Revision -1 is older than every other: the account's total comes from nodes that serve it.
+    let rest: readonly Message[] = rows.map(({ accountId, charged, refunded }) => {
+      const credits = { total: 0, charged, refunded, held: 0, wanted: 0, needed: 0 };
+      return { accountId, revision: -1, credits };
+    });
+    while (rest.length > 0 && !signal.aborted) {
+      const part = rest.slice(0, MESSAGES_MAX);
+      const replies = await call(senderOf(), part);
+      const missed = part.filter((_, at) => replies[at] === undefined);
+      rest = [...missed, ...rest.slice(part.length)];
+      if (missed.length > 0) await clock.sleep(RESYNC_MS, signal);
+    }
+  }
+
+  return {
+    flushSoon,
+    async run(signal) {
+      while (!signal.aborted) {
+        await clock.sleep(TICK_MS, signal);
+        // By the clock, as turns are late on a busy machine.
+        flush(clock.monotonic() - gatheredMs < GATHER_MS);
+        accounts.forgetIdle(clock.monotonic(), FORGET_A_TICK);
+      }
+    },
+    async release() {
+      for (let isFailing = false; !isFailing;) {
+        const nowMs = clock.monotonic();
+        const due = merged(accounts.release(nowMs, MESSAGES_MAX), scans.release(nowMs, MESSAGES_MAX));
+        if (due.length === 0) return;
+        const failedBefore = counts.failed;
+        await sendDurably(due);
+        isFailing = counts.failed > failedBefore;
+      }
+    },
+    async resync(spent, signal) {
+      const rows = spent.filter(({ accountId }) => !accounts.resync(accountId));
+      flushSoon();
+      await reportRows(() => ({ node, fence, seq: ++seq }), rows, signal);
+    },
+    reportDeadNode: (dead, spent, signal) =>
+      reportRows(() => ({ node: dead, fence: 0, seq: 0 }), spent, signal),
+    isOut: breaker.isOpen,
+    counts: () => counts,
+  };
+}
+
+/** One message for each account. */
+function merged(some: readonly Message[], others: readonly Message[]): readonly Message[] {
+  if (others.length === 0) return some;
+  const byAccount = new Map(some.map((message) => [message.accountId, message]));
+  for (const message of others)
+    byAccount.set(message.accountId, { ...byAccount.get(message.accountId), ...message });
+  return [...byAccount.values()];
+}
+
+const SPAN_MS = 6_000;
+const CALLS_MIN = 20;
+const FAILED_RATIO = 0.5;
+const TRIAL_MS = 1_000;
+
+/**
+ * Whether the store replies. Opens on the ratio of failed calls, not their number, so that a blip under load trips
+ * nothing; while open one call a second is sent as a trial, and the first with a reply closes it.
+ */
+export function createBreaker() {
+  let recent: { atMs: number; isAnswered: boolean }[] = [];
+  let open = false;
+  let trialMs = 0;
+  return {
+    note(isAnswered: boolean, nowMs: number): void {
+      if (open) {
+        recent = [];
+        open = !isAnswered;
+        return;
+      }
+      recent.push({ atMs: nowMs, isAnswered });
+      recent = recent.filter(({ atMs }) => nowMs - atMs < SPAN_MS);
+      const failed = recent.filter((each) => !each.isAnswered).length;
+      open = recent.length >= CALLS_MIN && failed >= recent.length * FAILED_RATIO;
+      if (open) trialMs = nowMs + TRIAL_MS;
+    },
+    /** Nothing is expected of the store: requests do not wait for it. */
+    isOpen: () => open,
+    /** Whether a call may be sent now; while open, only the one trial. */
+    maySend: (nowMs: number) => !open || nowMs >= trialMs,
+    /** Notes that one was sent: a turn in which nothing was due is no trial. */
+    noteSent(nowMs: number): void {
+      if (open) trialMs = nowMs + TRIAL_MS;
+    },
+  };
+}

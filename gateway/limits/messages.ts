@@ -1,0 +1,130 @@
+import type { Brand } from '../../shared/brand.ts';
+
+/** One gateway process as the authority knows it: a UUID kept on its disk, which survives restarts. */
+export type NodeId = Brand<string, 'NodeId'>;
+
+/**
+ * Who sends: the node, its fence (grows with every start) and a number that grows with every message. Of a message that
+ * is not newer than the last one only counters count that never decrease: twice, late or out of order it changes nothing.
+ */
+export type Sender = Readonly<{ node: NodeId; fence: number; seq: number }>;
+
+/** The state of one account's rate in a node, and what the node wants. Tokens are whole calls. */
+export type RateReport = Readonly<{
+  rps: number;
+  burst: number;
+  /** Tokens spent under this fence; only grows. A node that forgot the account reports 0 and learns the number from the grant. */
+  spent: number;
+  /** Tokens to hold unspent after this message, besides `needed`; what the node holds above both is returned. */
+  wanted: number;
+  /** Tokens that one waiting request needs at once, at most `burst`; 0 when none waits. Granted whole or not at all. */
+  needed: number;
+  /** Calls a second offered to the node lately, refused ones included: its weight when there is not enough for all. */
+  weight: number;
+  /** The node admitted calls without the authority: what it owes empties the bucket, and no more than that. */
+  recovering: boolean;
+}>;
+
+/** The authority's state of the account after the message. */
+export type RateGrant = Readonly<{
+  /** Tokens granted to the node under this fence and not returned. It may spend `granted - spent`. */
+  granted: number;
+  /** Tokens spent by the node under this fence, as the authority counts: at least what was reported, and `immediate`. */
+  spent: number;
+  /** Tokens for the request that needed some, beyond what the node held: taken at once or lost; they count as spent. */
+  immediate: number;
+  /** How long the grant lives from when the message was sent, in milliseconds; what is unspent then is lost. */
+  lifeMs: number;
+  /** Until the bucket surely has what was needed and not granted, else one token; 0 when it has it now. */
+  waitMs: number;
+  /** Tokens in the bucket that no node holds; below zero while a large batch is paid off. */
+  remaining: number;
+  /** Nodes that hold or want tokens of the account now, this one included, and the sum of their weights. */
+  nodes: number;
+  weights: number;
+}>;
+
+/** The state of one account's credits in a node, and what the node wants. Whole credits. */
+export type CreditReport = Readonly<{
+  /** Credits ever given to the account, at the message's revision. */
+  total: number;
+  /** Credits charged and refunded by this node, ever: both only grow. */
+  charged: number;
+  refunded: number;
+  /** Credits that the node may still spend, as far as it knows: an authority that is learning keeps no more for it. */
+  held: number;
+  /** Credits to hold unspent after this message; what the node holds above that and `needed` is returned. */
+  wanted: number;
+  /** Credits that waiting requests need now; 0 when none waits. Other nodes are recalled. */
+  needed: number;
+}>;
+
+export type CreditGrant = Readonly<{
+  /** Credits that the node may spend beyond what it reported: granted - returned - (charged - refunded). */
+  allowance: number;
+  /** Credits that no node holds. */
+  available: number;
+  /** Credits held unspent by other nodes that have sent lately, and by nodes that have not. */
+  heldByOthers: number;
+  heldByDead: number;
+  /** Another node needs credits: hold no more than is needed. */
+  recalled: boolean;
+  /** The authority may have lost grants and gives none until every node was heard: a shortage proves nothing. */
+  learning: boolean;
+}>;
+
+/** The state of one account's scans in a node, and what the node wants. */
+export type ScanReport = Readonly<{
+  /** Scans that the plan allows at once, at the message's revision. */
+  scans: number;
+  /** Permits that are the node's from this message on: those in use, and those that it does not return. */
+  kept: number;
+  /** Permits to hold, `kept` included. */
+  wanted: number;
+}>;
+
+export type ScanGrant = Readonly<{
+  /** Permits that are the node's, `kept` included, for so long from when the message was sent. */
+  held: number;
+  lifeMs: number;
+  /** Another node waits for permits, or more are held than there are, as after an outage. */
+  contended: boolean;
+  /** The share of each node that holds or wants permits, rounded down. */
+  fair: number;
+  learning: boolean;
+}>;
+
+/** One message about one account; plan and total are of `revision` of the accounts database, and the newest counts. */
+export type Message = Readonly<{
+  accountId: number;
+  revision: number;
+  rate?: RateReport | undefined;
+  credits?: CreditReport | undefined;
+  scans?: ScanReport | undefined;
+}>;
+
+/** Grants for the parts of a message. */
+export type Reply = Readonly<{
+  rate?: RateGrant | undefined;
+  credits?: CreditGrant | undefined;
+  scans?: ScanGrant | undefined;
+}>;
+
+/** Credits that a node held when it was last heard, long ago, and that are the account's again. */
+export type Released = Readonly<{ node: NodeId; credits: number }>;
+
+/** Where the leases of all nodes meet. */
+export type LeaseStore = Readonly<{
+  /**
+   * Replies in the order of the messages; `undefined`: the message was not taken, or it is unknown whether it was.
+   * Every message is absolute and may be repeated. Settles within the store's deadline and never rejects.
+   */
+  sync(sender: Sender, messages: readonly Message[]): Promise<readonly (Reply | undefined)[]>;
+  /** Resolves when the store is closed and no call is under way. */
+  close(): Promise<void>;
+}>;
+
+/** Whether a message of `sender` is newer than the last one of its node. */
+export function isNewer({ fence, seq }: Sender, than: Readonly<{ fence: number; seq: number }>): boolean {
+  return fence > than.fence || (fence === than.fence && seq > than.seq);
+}

@@ -1,0 +1,234 @@
+import { type Cluster, Redis } from 'ioredis';
+import type { Clock } from '../../shared/clock.ts';
+import { openRedisLink, type RedisClient } from '../../shared/redis/link.ts';
+import { type Answer, answer } from './authority.ts';
+import type { LeaseStore, Message, Released, Reply, Sender } from './messages.ts';
+
+/**
+ * Replaces blobs that are unchanged. KEYS: accounts. ARGV of each: the blob to be replaced (empty for none; one that is
+ * never there only reads), its successor, and how long that is kept (0: for ever). The reply is the server's clock in
+ * milliseconds and for each account the blob that was found instead, or nothing when it was replaced.
+ */
+export const SWAP_SCRIPT = `
+local t = redis.call('TIME')
+local replies = {t[1] * 1000 + math.floor(t[2] / 1000)}
+for i, key in ipairs(KEYS) do
+  local found, new, life = redis.call('GET', key) or '', ARGV[3 * i - 1], ARGV[3 * i]
+  replies[i + 1] = found
+  if found == ARGV[3 * i - 2] then
+    replies[i + 1] = false
+    if life == '0' then redis.call('SET', key, new) else redis.call('SET', key, new, 'PX', life) end
+  end
+end
+return replies`;
+
+const READ = ['?', '', '0'] as const;
+
+/** How long a call waits for its replies when nothing else is said, in milliseconds. */
+const REDIS_DEADLINE_MS = 100;
+
+/** Messages that may wait for a reply at once; above it they fail at once, so that a stuck server fills no memory. */
+const WAITING_MAX = 8_192;
+
+/** Accounts in one command: for so many the server does nothing else for about a millisecond. */
+const KEYS_MAX = 256;
+
+/** How often a message is answered anew when other processes were faster. */
+const TRIES_MAX = 8;
+
+/** Accounts whose last answered message is remembered; the one that was silent longest is forgotten first. */
+const ANSWERED_MAX = 50_000;
+
+export type RedisStoreOptions = Readonly<{
+  /** As in `placesFrom` of shared/redis/options.ts; one address of a cluster is enough. */
+  url: string;
+  clock: Clock;
+  random: () => number;
+  /** After it a call has no reply, although Redis may still carry it out. */
+  deadlineMs?: number;
+  /** A setting of the server that an operator must change, in a sentence; each is said once. */
+  onWarning(sentence: string): void;
+  /** Redis may have lost what was reported. Report the counters of every account of this node again, held or not. */
+  onLoss(): void;
+  /** Credits that a node, silent for a day, held and that are the account's again. */
+  onReleased(accountId: number, released: Released): void;
+  /** The Lua; only tests give another. */
+  script?: string;
+}>;
+
+type OpenedRedis =
+  | { readonly kind: 'open'; readonly store: LeaseStore }
+  /** `sentence` tells the operator what is wrong with the address. */
+  | { readonly kind: 'unusable'; readonly sentence: string };
+
+type Swapping = RedisClient &
+  Readonly<{
+    sluiceSwap(keys: number, ...words: readonly string[]): Promise<[number, ...(string | null)[]]>;
+  }>;
+
+/** The key of an account's leases. The braces keep all of an account's keys on one node of a cluster. */
+export const leaseKey = (accountId: number) => `{sluice:${accountId}}:lease`;
+
+/**
+ * Leases in a Redis or a Redis Cluster. It opens at once, whether the server is there or not: until it is, calls fail
+ * at once, and when it comes (back) they succeed without a restart. A call is two commands, one that reads and one that
+ * replaces; in a cluster two for each account.
+ */
+export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
+  const { clock, deadlineMs = REDIS_DEADLINE_MS, random, onWarning, onLoss, onReleased } = options;
+  const closing = new AbortController();
+  const calls = new Set<Promise<unknown>>();
+  /** The `seq` of the last answered message with credits by account, of one start of one node. */
+  const answered = new Map<number, number>();
+  let answeredFence = 0;
+  let lossMs = Number.NEGATIVE_INFINITY;
+  let lossNoted = false;
+  let waiting = 0;
+  let isCorked = false;
+
+  const link = openRedisLink({
+    url: options.url,
+    deadlineMs,
+    clock,
+    random,
+    onWarning,
+    onStranger() {
+      lossMs = clock.monotonic();
+      noteLoss();
+    },
+    scripts: { sluiceSwap: { lua: options.script ?? SWAP_SCRIPT } },
+  });
+  if (link === undefined) return { kind: 'unusable', sentence: 'storage.redis is not an address of Redis.' };
+  const server = link;
+
+  /** Once for all the replies that came together. */
+  function noteLoss(): void {
+    if (lossNoted) return;
+    lossNoted = true;
+    queueMicrotask(() => {
+      lossNoted = false;
+      onLoss();
+    });
+  }
+
+  function noteAnswered({ fence, seq }: Sender, accountId: number): void {
+    // Reports of dead nodes are below every fence, and of no process that could miss them.
+    if (fence === 0) return;
+    const latest = Math.max(seq, answeredFence === fence ? (answered.get(accountId) ?? 0) : 0);
+    if (answeredFence !== fence) answered.clear();
+    answeredFence = fence;
+    answered.delete(accountId);
+    answered.set(accountId, latest);
+    const [oldest] = answered.size > ANSWERED_MAX ? answered.keys() : [];
+    if (oldest !== undefined) answered.delete(oldest);
+  }
+
+  /** In a cluster every account has commands of its own: those of one turn of the event loop go to a server in one write. */
+  function corkForTurn(cluster: Cluster): void {
+    if (isCorked) return;
+    isCorked = true;
+    const streams = cluster.nodes('master').map(({ stream }) => stream);
+    for (const stream of streams) stream?.cork();
+    setImmediate(() => {
+      isCorked = false;
+      for (const stream of streams) stream?.uncork();
+    });
+  }
+
+  async function exchange(sender: Sender, messages: readonly Message[]): Promise<(Reply | undefined)[]> {
+    const replies: (Reply | undefined)[] = messages.map(() => undefined);
+    const client = closing.signal.aborted ? undefined : server.client();
+    if (client === undefined || waiting + messages.length > WAITING_MAX) return replies;
+    const losses = server.strangers();
+    const done = new AbortController();
+
+    function answerOf(message: Message, blob: string, nowMs: number): Answer | undefined {
+      const answeredSeq = answeredFence === sender.fence ? (answered.get(message.accountId) ?? 0) : 0;
+      const moment = { nowMs, sinceLossMs: clock.monotonic() - lossMs, answeredSeq };
+      try {
+        return answer(blob === '' ? undefined : blob, sender, message, moment);
+      } catch (error) {
+        server.refused(error);
+        return undefined;
+      }
+    }
+
+    function finish(
+      at: number,
+      { accountId, credits, scans }: Message,
+      { reply, isLost, released }: Answer,
+    ): void {
+      // Granted by a server that may not know of other nodes' grants; the next message returns it.
+      if (server.strangers() !== losses && (credits !== undefined || scans !== undefined)) return;
+      if (credits !== undefined) noteAnswered(sender, accountId);
+      if (isLost) noteLoss();
+      for (const each of released) onReleased(accountId, each);
+      replies[at] = reply;
+    }
+
+    /** Answers the messages at these places: reads, and replaces until no other process was faster. */
+    async function settle(to: RedisClient, places: readonly number[]): Promise<void> {
+      const drafts = new Map<number, { blob: string; answer: Answer } | undefined>(
+        places.map((at) => [at, undefined]),
+      );
+      for (let tries = 0; drafts.size > 0 && tries <= TRIES_MAX && !done.signal.aborted; tries++) {
+        const keys: string[] = [];
+        const words: string[] = [];
+        const tried = [...drafts];
+        for (const [at, draft] of tried) {
+          keys.push(leaseKey(messages[at]?.accountId ?? 0));
+          if (draft === undefined) words.push(...READ);
+          else words.push(draft.blob, draft.answer.blob, String(draft.answer.lifeMs ?? 0));
+        }
+        if (!(to instanceof Redis)) corkForTurn(to);
+        // The command is defined by the script that the link was opened with.
+        const [nowMs, ...found] = await (to as Swapping).sluiceSwap(keys.length, ...keys, ...words);
+        for (const [i, [at, draft]] of tried.entries()) {
+          const message = messages[at];
+          const blob = found[i];
+          drafts.delete(at);
+          if (message === undefined) continue;
+          if (typeof blob !== 'string') {
+            if (draft !== undefined) finish(at, message, draft.answer);
+            continue;
+          }
+          const next = answerOf(message, blob, nowMs);
+          if (next === undefined) continue;
+          if (next.blob === blob) finish(at, message, next);
+          else drafts.set(at, { blob, answer: next });
+        }
+      }
+    }
+
+    waiting += messages.length;
+    const settling = Promise.all(
+      groupsOf(client, messages.length).map((places) => settle(client, places).catch(server.refused)),
+    ).finally(() => (waiting -= messages.length));
+    await Promise.race([settling, clock.sleep(deadlineMs, done.signal)]);
+    done.abort();
+    return [...replies];
+  }
+
+  const store: LeaseStore = {
+    sync(sender, messages) {
+      const call = exchange(sender, messages);
+      calls.add(call);
+      void call.finally(() => calls.delete(call));
+      return call;
+    },
+    async close() {
+      closing.abort();
+      await Promise.all(calls);
+      await server.close();
+    },
+  };
+  return { kind: 'open', store };
+}
+
+/** Places of messages that one command may be about; in a cluster every account may be on another node. */
+function groupsOf(client: RedisClient, count: number): readonly (readonly number[])[] {
+  const size = client instanceof Redis ? KEYS_MAX : 1;
+  return Array.from({ length: Math.ceil(count / size) }, (_, group) =>
+    Array.from({ length: Math.min(size, count - group * size) }, (__, at) => group * size + at),
+  );
+}

@@ -1,0 +1,104 @@
+import { type Plan, plansFrom } from './config/plans.ts';
+import { type Prices, pricesFrom } from './config/prices.ts';
+import type { Problem } from './config/problem.ts';
+import { openTable } from './config/table.ts';
+
+/*
+ * Accounts, keys, plans and prices as deploys publishes them in Redis. All Redis keys have one hash tag, so that one script may
+ * touch several. They hold no key material: an API key appears as its id and its SHA-256, and only in fields and values.
+ */
+
+/**
+ * A hash. `origin`: whose accounts; `holder`: the start of deploys that publishes; `epoch`: another one whenever Redis may have
+ * lost something; `whole`: 1 as soon as all accounts and keys were written in this epoch; `version`: entries ever written to the
+ * log of this epoch; `puts`: writes in this epoch; `seq`: the revision of the accounts database up to which all changes are in;
+ * `config`, `termsId`, `terms`: plans and prices.
+ */
+export const HEAD = '{sluice:accounts}:head';
+/** Held by the one deploys that publishes, for a few seconds at a time. */
+export const LEASE = '{sluice:accounts}:lease';
+/** Hashes: key id -> row, account id -> row. */
+export const KEYS = '{sluice:accounts}:keys';
+export const ACCOUNTS = '{sluice:accounts}:accounts';
+/** A stream of the latest changes, under ids `VERSION-0` without gaps; the oldest are dropped. */
+export const LOG = '{sluice:accounts}:log';
+/** When keys were used last: a sorted set of key ids by Unix milliseconds, until deploys has taken them. */
+export const USES = '{sluice:accounts}:uses';
+
+/** A row of an account or key: its name, which is `a` or `k` and the id, and its text, which is empty for one that is not there. */
+export type PublishedRow = readonly [name: string, text: string];
+
+export type PublishedAccount = Readonly<{
+  plan: string | null;
+  creditsGranted: number | null;
+  suspended: boolean;
+}>;
+/** A key that is not revoked. `hash` is its SHA-256 in hex. */
+export type PublishedKey = Readonly<{ hash: string; accountId: number; expiresAtMs: number | null }>;
+
+export function accountText({ plan, creditsGranted, suspended }: PublishedAccount): string {
+  return JSON.stringify([plan, creditsGranted, suspended ? 1 : 0]);
+}
+
+/** Reads such a text; `undefined` when it is none of ours, or a later version's. */
+export function accountFrom(text: string): PublishedAccount | undefined {
+  const [plan, credits, suspended] = membersOf(text);
+  if (!(plan === null || typeof plan === 'string') || !(credits === null || isWhole(credits)))
+    return undefined;
+  return { plan, creditsGranted: credits, suspended: suspended === 1 };
+}
+
+/** The account comes first, where scripts find it. */
+export function keyText({ accountId, hash, expiresAtMs }: PublishedKey): string {
+  return JSON.stringify([accountId, hash, expiresAtMs]);
+}
+
+/** Reads such a text; `undefined` when it is none of ours, or a later version's. */
+export function keyFrom(text: string): PublishedKey | undefined {
+  const [accountId, hash, expires] = membersOf(text);
+  if (!isWhole(accountId) || typeof hash !== 'string' || !(expires === null || isWhole(expires)))
+    return undefined;
+  return { accountId, hash, expiresAtMs: expires };
+}
+
+function membersOf(text: string): readonly unknown[] {
+  try {
+    const members: unknown = JSON.parse(text);
+    return Array.isArray(members) ? members : [];
+  } catch {
+    return [];
+  }
+}
+
+function isWhole(member: unknown): member is number {
+  return Number.isSafeInteger(member);
+}
+
+/** What calls are let in by and what they cost. */
+export type PublishedTerms = Readonly<{ plans: ReadonlyMap<string, Plan>; prices: Prices }>;
+
+/** Plans and prices as the tables of a config, in one spelling: equal terms give equal texts. */
+export function termsText({ plans, prices }: PublishedTerms): string {
+  const rows = inOrder(plans).map(([name, { rps, burst, credits, batchMax, scans }]) => [
+    name,
+    { rps, burst, ...(credits === undefined ? {} : { credits }), max_batch: batchMax, scans },
+  ]);
+  const methods = Object.fromEntries(inOrder(prices.methods));
+  return JSON.stringify({ plans: Object.fromEntries(rows), credits: { default: prices.default, methods } });
+}
+
+function inOrder<T>(rows: ReadonlyMap<string, T>): [string, T][] {
+  return [...rows].toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
+
+/** Reads such a text by the rules of a config; `undefined` when it breaks them, as a later version's may. */
+export function termsFrom(text: string): PublishedTerms | undefined {
+  const problems: Problem[] = [];
+  try {
+    const root = openTable(JSON.parse(text), '', {}, problems);
+    const terms = { plans: plansFrom(root), prices: pricesFrom(root) };
+    return problems.length === 0 ? terms : undefined;
+  } catch {
+    return undefined;
+  }
+}

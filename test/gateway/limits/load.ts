@@ -1,0 +1,71 @@
+import type { Charge, Price } from '../../../gateway/limits/charge.ts';
+import type { Node, World } from './world.ts';
+
+/** Numbers from 0 up to 1 that are the same in every run (mulberry32). */
+export function seeded(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+export type Load = Readonly<{
+  /** Requests a second at `ms` since the start. */
+  perSecond(ms: number): number;
+  seconds: number;
+  /** The node that gets a request. */
+  nodeOf(ms: number): Node | undefined;
+  /** Evenly spaced, or as chance has it (Poisson). */
+  spacing: 'even' | 'poisson';
+  random: () => number;
+  price?: Price;
+}>;
+
+/** What came of a load: instants since its start in milliseconds, per kind of answer. */
+export type Result = {
+  offered: number;
+  readonly admittedMs: number[];
+  readonly kinds: Partial<Record<Charge['kind'], number>>;
+  readonly tookMs: number[];
+};
+
+/** Puts a load on a world; the result fills while the world runs. */
+export function put(world: World, load: Load): Result {
+  const { spacing, random, price = { calls: 1, credits: 0 } } = load;
+  const startMs = world.now();
+  const result: Result = { offered: 0, admittedMs: [], kinds: {}, tookMs: [] };
+  const next = () => {
+    const ms = world.now() - startMs;
+    const node = load.nodeOf(ms);
+    result.offered++;
+    if (node !== undefined) {
+      world.request(node, price, ({ kind }, tookMs) => {
+        result.kinds[kind] = (result.kinds[kind] ?? 0) + 1;
+        result.tookMs.push(tookMs);
+        if (kind === 'charged') result.admittedMs.push(world.now() - startMs);
+      });
+    }
+    const gapMs = (1_000 / load.perSecond(ms)) * (spacing === 'even' ? 1 : -Math.log(1 - random()));
+    if (ms + gapMs < load.seconds * 1_000) world.at(world.now() + gapMs, next);
+  };
+  world.at(startMs, next);
+  return result;
+}
+
+/** How many were admitted from `fromMs` on and before `untilMs`. */
+export function admittedIn({ admittedMs }: Result, fromMs: number, untilMs: number): number {
+  return admittedMs.filter((ms) => ms >= fromMs && ms < untilMs).length;
+}
+
+/** The most that was admitted in any span of so many milliseconds. */
+export function mostIn({ admittedMs }: Result, spanMs: number, fromMs: number): number {
+  let [most, first] = [0, 0];
+  for (const [i, ms] of admittedMs.entries()) {
+    while ((admittedMs[first] ?? 0) < Math.max(fromMs, ms - spanMs)) first++;
+    most = Math.max(most, i - first + 1);
+  }
+  return most;
+}

@@ -1,0 +1,45 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { temporaryFolder } from '../../started/gateway.ts';
+import { authorityWith } from './mutant.ts';
+import { brokenPromise, scanRuns } from './scan-model.ts';
+
+const folder = temporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
+
+test('whatever dies, is lost, late or comes twice, scans keep within their bound and all have a turn', async () => {
+  const property = fc.asyncProperty(scanRuns, async (run) =>
+    expect(await brokenPromise(run)).toBeUndefined(),
+  );
+  await fc.assert(property, { numRuns: 120, seed: 4 });
+}, 60_000);
+
+describe('the model finds an authority that', () => {
+  test.each([
+    ['forgets what others hold', '    free -= held;\n    if (isWaiting', '    if (isWaiting'],
+    ['never ends the lease of the dead', 'return expiresMs > clockMs ? held : 0;', 'return held;'],
+    ['ends leases at once', 'return expiresMs > clockMs ? held : 0;', 'return 0;'],
+    ['takes a message twice', '!isNewer(sender, known)', 'sender.fence < known.fence'],
+    ['takes a restarted process for the one before', '!isNewer(sender, known)', 'sender.seq <= known.seq'],
+    [
+      'adds what is kept to what was held',
+      'const held = report.kept + more;',
+      'const held = (known?.held ?? 0) + more;',
+    ],
+    ['gives to the first who asks', 'holding.sinceMs < sinceMs', 'false'],
+    ['hides that others wait', 'contended: isWanted || free < 0', 'contended: false'],
+    ['grants while it learns', 'learning ? 0 : grantable', 'grantable'],
+  ])(
+    '%s',
+    async (_, from, to) => {
+      const faulty = await authorityWith({ file: 'authority', from, to }, folder.path);
+      const property = fc.asyncProperty(
+        scanRuns,
+        async (run) => (await brokenPromise(run, faulty)) === undefined,
+      );
+      const { failed } = await fc.check(property, { numRuns: 600, seed: 4, endOnFailure: true });
+      expect(failed).toBe(true);
+    },
+    60_000,
+  );
+});

@@ -1,0 +1,151 @@
+import { describe, expect, test } from 'bun:test';
+import type { Charge } from '../../../gateway/limits/charge.ts';
+import { seeded } from './load.ts';
+import { createWorld, type Node, type WorldOptions } from './world.ts';
+
+// Scenarios of limits.md 5 on credits, on the virtual clock.
+
+const WIDE = { rps: 10_000, burst: 10_000, batchMax: 100, scans: 1 };
+
+/** Calls at random nodes, evenly spaced, until `seconds` have passed; what came of each, in order. */
+function spend(
+  options: Partial<WorldOptions> & { total: number },
+  costs: readonly number[],
+  perSecond: number,
+  seconds: number,
+) {
+  const world = createWorld({ plan: { ...WIDE, credits: options.total }, nodes: 4, ...options });
+  const random = seeded(11);
+  const startMs = world.now();
+  const answers: { kind: Charge['kind']; cost: number; ms: number; left: number }[] = [];
+  const gone: Node[] = [];
+  const spentBy = ({ memory: { charged, refunded } }: Node) => charged - refunded;
+  const spent = () => [...gone, ...world.nodes].reduce((sum, node) => sum + spentBy(node), 0);
+  const next = () => {
+    const node = world.nodes[Math.floor(random() * 4)];
+    const cost = costs[Math.floor(random() * costs.length)] ?? 0;
+    const answer = ({ kind }: Charge) =>
+      void answers.push({ kind, cost, ms: world.now() - startMs, left: options.total - spent() });
+    if (node !== undefined) world.request(node, { calls: 1, credits: cost }, answer);
+    if (world.now() - startMs < seconds * 1_000) world.at(world.now() + 1_000 / perSecond, next);
+  };
+  world.at(startMs, next);
+  const kinds = () => {
+    const counts: Partial<Record<Charge['kind'], number>> = {};
+    for (const { kind } of answers) counts[kind] = (counts[kind] ?? 0) + 1;
+    return counts;
+  };
+  return { world, answers, spent, random, gone, kinds, run: () => world.run(seconds * 1_000 + 20_000) };
+}
+
+describe('a trial on four processes', () => {
+  test.each([
+    [1, 20_000],
+    [10, 20_000],
+    [50, 20_000],
+    [7, 1_003],
+  ])(
+    'at %p credits a call spends %p credits to the last whole call, and is refused with 402 not before',
+    (cost, total) => {
+      const run = spend({ total }, [cost], 1_000, 2 + (2 * total) / cost / 1_000);
+      run.run();
+      const whole = Math.floor(total / cost) * cost;
+      expect(run.spent()).toBe(whole);
+      const first = run.answers.find(({ kind }) => kind === 'out-of-credits');
+      expect(first?.left).toBe(total - whole);
+      expect(run.kinds()['credits-unavailable']).toBeUndefined();
+    },
+  );
+
+  test('D1 with calls of 1, 10 and 50 credits is refused with 402 only for what no node has', () => {
+    const run = spend({ total: 30_000 }, [1, 10, 50], 1_000, 6);
+    run.run();
+    for (const { kind, cost, left } of run.answers)
+      if (kind === 'out-of-credits') expect(left).toBeLessThan(cost);
+    expect(run.spent()).toBe(30_000);
+    expect(run.kinds()['credits-unavailable']).toBeUndefined();
+  });
+
+  test('waits for the store at the start and at the end, and hardly between', () => {
+    const run = spend({ total: 1_000_000 }, [10], 1_000, 30);
+    run.run();
+    expect(run.kinds()).toEqual({ charged: run.answers.length });
+    expect(run.world.counts.messages).toBeLessThan(0.03 * 30_000);
+  });
+});
+
+describe('L7 L8 processes that are killed each half second', () => {
+  test('on their disks lose no charge and spend no credit twice', () => {
+    const run = spend({ total: 100_000 }, [1, 10, 50], 2_000, 60);
+    killEach(run, 500, 60, () => true);
+    run.run();
+    expect(run.spent()).toBe(100_000);
+    for (const { kind, cost, left } of run.answers) {
+      if (kind === 'out-of-credits' && left >= cost) expect(left).toBeLessThanOrEqual(4 * 1_000);
+    }
+  });
+
+  test('and lose ten disks overspend nothing, and leave what those held', () => {
+    const run = spend({ total: 100_000 }, [1, 10, 50], 2_000, 60);
+    let disks = 0;
+    killEach(run, 500, 60, () => ++disks % 12 !== 0);
+    run.run();
+    const { credits } = run.world.state();
+    const names = new Set(run.world.nodes.map(({ id }) => id));
+    let stranded = 0;
+    for (const { node, granted, returned, charged, refunded } of credits?.nodes ?? []) {
+      if (!names.has(node)) stranded += granted - returned - (charged - refunded);
+    }
+    expect(run.gone.length).toBe(10);
+    expect(run.spent()).toBeLessThanOrEqual(100_000);
+    expect(run.spent()).toBeGreaterThanOrEqual(100_000 - stranded);
+  });
+
+  /** Kills a node and starts it again at once; `hasDisk` says whether on its disk. */
+  function killEach(
+    { world, random, gone }: ReturnType<typeof spend>,
+    everyMs: number,
+    seconds: number,
+    hasDisk: () => boolean,
+  ) {
+    for (let ms = everyMs; ms <= seconds * 1_000; ms += everyMs) {
+      world.at(world.now() + ms, () => {
+        const i = Math.floor(random() * 4);
+        const node = world.nodes[i];
+        if (node === undefined) return;
+        world.crash(node);
+        const keeps = hasDisk();
+        if (!keeps) gone.push(node);
+        world.restart(i, keeps);
+      });
+    }
+  }
+});
+
+test('L9 a store that lost its tail twenty times overspends nothing', () => {
+  const total = 50_000;
+  const run = spend({ total }, [1, 10, 50], 1_000, 70);
+  const states = [run.world.blob()];
+  run.world.onExecuted.push(() => void states.push(run.world.blob()));
+  for (let i = 1; i <= 20; i++) {
+    run.world.at(run.world.now() + i * 3_000, () => {
+      const back = i % 3 === 0 ? states.length : 1 + Math.floor(run.random() * 200);
+      run.world.restore(states.at(-back), 2_000);
+    });
+  }
+  run.run();
+  expect(run.spent()).toBe(total);
+});
+
+test('a store that is away leaves what is held, then 503, and never 402', () => {
+  const run = spend({ total: 100_000 }, [10], 100, 20);
+  run.world.at(run.world.now() + 5_000, () => run.world.setStoreOut(true));
+  run.world.at(run.world.now() + 15_000, () => run.world.setStoreOut(false));
+  run.run();
+  expect(run.kinds()['out-of-credits']).toBeUndefined();
+  const kindsIn = (fromMs: number, untilMs: number) =>
+    new Set(run.answers.filter(({ ms }) => ms >= fromMs && ms < untilMs).map(({ kind }) => kind));
+  expect(kindsIn(5_000, 6_000)).toEqual(new Set(['charged']));
+  expect(kindsIn(14_000, 15_000)).toContain('credits-unavailable');
+  expect(kindsIn(15_500, 20_000)).toEqual(new Set(['charged']));
+});

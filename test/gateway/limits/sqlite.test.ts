@@ -1,0 +1,147 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { CREDIT_RELEASE_MS } from '../../../gateway/limits/authority-credits.ts';
+import type { LeaseStore, Released } from '../../../gateway/limits/messages.ts';
+import { createSqliteStore, SQLITE_DEADLINE_MS } from '../../../gateway/limits/store-sqlite.ts';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import type { Store } from '../../../shared/store/open.ts';
+import { opened, temporaryFolder } from '../../started/gateway.ts';
+import { creditMessage, rateMessage, senderOf } from './stores.ts';
+
+let folder: ReturnType<typeof temporaryFolder>;
+let path: string;
+let ledger: Store;
+/** Another process's connection. */
+let other: Store;
+let store: LeaseStore;
+let leapMs = 0;
+const released: [number, Released][] = [];
+beforeEach(() => {
+  folder = temporaryFolder();
+  path = join(folder.path, LEDGER_FILE);
+  [ledger, other] = [opened(path, LEDGER_MIGRATIONS), opened(path, LEDGER_MIGRATIONS)];
+  leapMs = 0;
+  const clock = {
+    ...systemClock,
+    now: () => Date.now() + leapMs,
+    monotonic: () => performance.now() + leapMs,
+  };
+  store = createSqliteStore({ ledger, clock, onReleased: (id, each) => void released.push([id, each]) });
+});
+afterEach(async () => {
+  await store.close();
+  ledger.close();
+  other.close();
+  folder[Symbol.dispose]();
+});
+
+/** The longest time that nothing else could run while `work` was under way. */
+async function longestStallMs(work: Promise<unknown>): Promise<number> {
+  let [lastMs, longestMs, done] = [performance.now(), 0, false];
+  void work.finally(() => (done = true));
+  while (!done) {
+    await Bun.sleep(0);
+    longestMs = Math.max(longestMs, performance.now() - lastMs);
+    lastMs = performance.now();
+  }
+  return longestMs;
+}
+
+describe('while another process holds the ledger', () => {
+  test('a call fails at its deadline, writes nothing, and stops nothing else meanwhile', async () => {
+    other.run('BEGIN IMMEDIATE');
+    const startMs = performance.now();
+    const call = store.sync(senderOf('a', 1), [creditMessage({ wanted: 10 })]);
+    const stallMs = await longestStallMs(call);
+    expect(await call).toEqual([undefined]);
+    const tookMs = performance.now() - startMs;
+    expect(tookMs).toBeGreaterThan(SQLITE_DEADLINE_MS / 2);
+    expect(tookMs).toBeLessThan(SQLITE_DEADLINE_MS + 60);
+    // A wait inside SQLite would be a stall of the whole deadline.
+    expect(stallMs).toBeLessThan(SQLITE_DEADLINE_MS / 2);
+    other.run('ROLLBACK');
+    expect(other.query('SELECT count(*) AS rows FROM leases').get()).toEqual({ rows: 0 });
+  });
+  test('a call succeeds when the ledger is free in time', async () => {
+    other.run('BEGIN IMMEDIATE');
+    const call = store.sync(senderOf('a', 1), [creditMessage({ wanted: 10 })]);
+    await Bun.sleep(20);
+    other.run('ROLLBACK');
+    expect(await call).toMatchObject([{ credits: { allowance: 10 } }]);
+  });
+  test('a close ends the wait', async () => {
+    other.run('BEGIN IMMEDIATE');
+    const call = store.sync(senderOf('a', 1), [rateMessage()]);
+    await store.close();
+    expect(await call).toEqual([undefined]);
+    other.run('ROLLBACK');
+  });
+});
+
+test('many messages are answered in short transactions, between which others get their turn', async () => {
+  const messages = Array.from({ length: 2_000 }, (_, accountId) => rateMessage({ wanted: 1 }, accountId));
+  let turns = 0;
+  let done = false;
+  const call = store.sync(senderOf('a', 1), messages).finally(() => (done = true));
+  while (!done) {
+    await Bun.sleep(0);
+    turns++;
+  }
+  const answers = await call;
+  expect(answers).toHaveLength(2_000);
+  expect(turns).toBeGreaterThan(10);
+});
+
+test('a ledger that cannot be written gives no reply and rejects nothing', async () => {
+  ledger.run('PRAGMA query_only = 1');
+  expect(await store.sync(senderOf('a', 1), [rateMessage(), creditMessage({}, 2)])).toEqual([
+    undefined,
+    undefined,
+  ]);
+  ledger.run('PRAGMA query_only = 0');
+  expect(await store.sync(senderOf('a', 2), [rateMessage()])).toMatchObject([{ rate: {} }]);
+});
+
+test('states that say no more than a new one are dropped, and others stay', async () => {
+  const rows = () => other.query('SELECT account_id AS id FROM leases ORDER BY id').values().flat();
+  const slow = rateMessage({ rps: 0.01 }, 2);
+  await store.sync(senderOf('a', 1), [rateMessage({ rps: 100 }, 1), slow, creditMessage({}, 4)]);
+  expect(rows()).toEqual([1, 2, 4]);
+  leapMs = 120_000;
+  await store.sync(senderOf('a', 2), [rateMessage({}, 3)]);
+  expect(rows()).toEqual([2, 3, 4]);
+});
+
+test('what a node held that never came back is released once, with a row about it', async () => {
+  await store.sync(senderOf('dead', 1), [creditMessage({ wanted: 100, charged: 30 })]);
+  // The account's clock goes on in small steps; here it goes on a day at once.
+  other.run("UPDATE leases SET state = json_set(state, '$[2][1]', ?)", [CREDIT_RELEASE_MS]);
+  const [reply] = await store.sync(senderOf('b', 1), [creditMessage()]);
+  expect(reply?.credits).toMatchObject({ available: 970, heldByDead: 0 });
+  await store.sync(senderOf('b', 2), [creditMessage()]);
+  expect(other.query('SELECT account_id, node, credits FROM credit_releases').values()).toEqual([
+    [1, 'dead', 100],
+  ]);
+  expect(released.splice(0)).toEqual([[1, { node: senderOf('dead', 1).node, credits: 100 }]]);
+});
+
+test('a ledger of before keeps what was spent: it is not granted again', async () => {
+  const old = join(folder.path, 'old.db');
+  const { 'ledger-6-one-state': _, ...before } = LEDGER_MIGRATIONS;
+  const first = opened(old, before);
+  for (const table of ['rates', 'scans', 'credits', 'credit_holdings'])
+    first.run(`CREATE TABLE ${table} (account_id INTEGER PRIMARY KEY)`);
+  for (const [node, charged, refunded] of [
+    ['a', 300, 20],
+    ['b', 200, 0],
+  ] as const)
+    first.run('INSERT INTO spent VALUES (1, ?, ?, ?)', [node, charged, refunded]);
+  first.close();
+  const now = opened(old, LEDGER_MIGRATIONS);
+  const upgraded = createSqliteStore({ ledger: now, clock: systemClock, onReleased: () => undefined });
+  const [reply] = await upgraded.sync(senderOf('c', 1), [creditMessage({ wanted: 10 })]);
+  expect(reply?.credits).toMatchObject({ allowance: 10, available: 510, heldByOthers: 0, heldByDead: 0 });
+  await upgraded.close();
+  now.close();
+});

@@ -1,0 +1,114 @@
+import { join } from 'node:path';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
+import type {
+  CreditGrant,
+  CreditReport,
+  LeaseStore,
+  Message,
+  NodeId,
+  RateReport,
+  ScanReport,
+  Sender,
+} from '../../../gateway/limits/messages.ts';
+import { openRedisStore, type RedisStoreOptions } from '../../../gateway/limits/store-redis.ts';
+import { createSqliteStore } from '../../../gateway/limits/store-sqlite.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { opened, temporaryFolder } from '../../started/gateway.ts';
+import { startRedisCluster } from '../../started/redis-cluster.ts';
+import { startRedis } from '../../started/redis.ts';
+
+/** One place where leases meet, which any number of processes share: the path of a ledger or the address of a Redis. */
+export type Place = Readonly<{ at: string }> & AsyncDisposable;
+
+export const PLACES: Readonly<Record<string, () => Promise<Place>>> = {
+  async SQLite() {
+    const folder = temporaryFolder();
+    const at = join(folder.path, LEDGER_FILE);
+    opened(at, LEDGER_MIGRATIONS).close();
+    return { at, [Symbol.asyncDispose]: async () => folder[Symbol.dispose]() };
+  },
+  Redis: async () => placeOf(await startRedis()),
+  'a Redis Cluster': async () => placeOf(await startRedisCluster()),
+};
+
+function placeOf(server: AsyncDisposable & Readonly<{ url: string }>): Place {
+  return { at: server.url, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
+
+/** The store of one more process; a Redis that it meets has been there for long. */
+export async function joined(at: string): Promise<LeaseStore> {
+  if (!at.startsWith('redis:')) {
+    const ledger = opened(at, LEDGER_MIGRATIONS);
+    const store = createSqliteStore({ ledger, clock: systemClock, onReleased: () => undefined });
+    return { ...store, close: () => store.close().then(() => ledger.close()) };
+  }
+  let laterMs = 0;
+  const clock = { ...systemClock, monotonic: () => performance.now() + laterMs };
+  const store = openedRedis({ url: at, clock, deadlineMs: 1_000 });
+  await answers(store);
+  laterMs = 1e12;
+  return store;
+}
+
+/** A store of one process over a Redis, with what a test does not care about left out. */
+export function openedRedis(options: Partial<RedisStoreOptions> & { url: string }): LeaseStore {
+  const result = openRedisStore({
+    clock: systemClock,
+    random: () => 0.5,
+    onWarning: () => undefined,
+    onLoss: () => undefined,
+    onReleased: () => undefined,
+    ...options,
+  });
+  if (result.kind === 'unusable') throw new Error(result.sentence);
+  return result.store;
+}
+
+/** Accounts that no test uses, on every node of a cluster. */
+const WAITING = Array.from({ length: 16 }, (_, at) => 1_000_000 + at);
+
+/** Resolves when the store replies, from every node of a cluster. */
+export async function answers(store: LeaseStore): Promise<void> {
+  const messages = WAITING.map((accountId) => rateMessage({}, accountId));
+  const untilMs = performance.now() + 10_000;
+  for (let seq = 1; ; seq++) {
+    const replies = await store.sync(senderOf('waiting', seq, 0), messages);
+    if (replies.every((reply) => reply !== undefined)) return;
+    if (performance.now() > untilMs) throw new Error('the store does not answer');
+    await Bun.sleep(2);
+  }
+}
+
+/** A message's sender. The brand is the node file's to give; tests need only names that differ. */
+export const senderOf = (node: string, seq: number, fence = 1): Sender => ({
+  node: node as NodeId,
+  fence,
+  seq,
+});
+
+const REVISION = { revision: 1 };
+
+export function rateMessage(part: Partial<RateReport> = {}, accountId = 1): Message {
+  const plan = { rps: 100, burst: 100 };
+  const rate = { ...plan, spent: 0, wanted: 0, needed: 0, weight: 1, recovering: false, ...part };
+  return { accountId, ...REVISION, rate };
+}
+
+export function creditMessage(part: Partial<CreditReport> = {}, accountId = 1): Message {
+  const credits = { total: 1_000, charged: 0, refunded: 0, held: 0, wanted: 0, needed: 0, ...part };
+  return { accountId, ...REVISION, credits };
+}
+
+export function scanMessage(part: Partial<ScanReport> = {}, accountId = 1): Message {
+  return { accountId, ...REVISION, scans: { scans: 4, kept: 0, wanted: 0, ...part } };
+}
+
+/** The credits that a store grants for a message about them; `undefined`: it did not reply. */
+export async function creditsFrom(
+  store: LeaseStore,
+  sender: Sender,
+  part: Partial<CreditReport>,
+): Promise<CreditGrant | undefined> {
+  const [reply] = await store.sync(sender, [creditMessage(part)]);
+  return reply?.credits;
+}

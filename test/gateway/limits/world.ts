@@ -1,0 +1,314 @@
+import {
+  type Account,
+  createAccounts,
+  type Accounts,
+  GATHER_MS,
+  joinWaiters,
+  CREDITS_WAIT_MS,
+  RATE_WAIT_MS,
+} from '../../../gateway/limits/accounts.ts';
+import { type Answer, answer, decode, SCAN_FORGET_MS } from '../../../gateway/limits/authority.ts';
+import type { Charge, Price } from '../../../gateway/limits/charge.ts';
+import type { Spending } from '../../../gateway/limits/journal.ts';
+import type { Message, NodeId, Reply } from '../../../gateway/limits/messages.ts';
+import {
+  createScanLeases,
+  createScanPermits,
+  type ScanLeases,
+  type ScanPermits,
+} from '../../../gateway/limits/scans.ts';
+import type { Plan } from '../../../shared/config/plans.ts';
+import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
+import { createAgenda } from './agenda.ts';
+
+/** The arithmetic, so that a test can plant a fault in it. */
+export type Authority = typeof answer;
+
+/** What the network does with one message: `undefined` loses it. Both in milliseconds. */
+export type Fate = Readonly<{ thereMs: number | undefined; backMs: number | undefined; again?: number }>;
+
+export type WorldOptions = Readonly<{
+  plan: Plan;
+  nodes: number;
+  authority?: Authority;
+  fate?: (from: Node) => Fate;
+  /** Credits ever given, when they are not the plan's. */
+  total?: number;
+}>;
+
+const TICK_MS = 20;
+const AHEAD_MS = 60;
+const DEADLINE_MS = 100;
+const ACCOUNT = 1;
+const KEY_ID = keyIdOf(hashOf(makeApiKey((bytes) => new Uint8Array(bytes))));
+
+/** One gateway process on the virtual clock. `disk` survives a crash; `memory` does not. */
+export type Node = {
+  readonly id: NodeId;
+  readonly fence: number;
+  seq: number;
+  disk: Spending;
+  readonly memory: Spending;
+  readonly accounts: Accounts;
+  readonly scans: ScanLeases;
+  readonly permits: ScanPermits;
+  readonly born: number;
+  alive: boolean;
+  /** Turns so far, and scans that wait, run and have ended. */
+  turn: number;
+  waiting: number;
+  running: number;
+  done: number;
+};
+
+/** One account, several processes and their store, on one virtual clock. */
+export function createWorld(options: WorldOptions) {
+  const { nodes: count, authority = answer, fate } = options;
+  const agenda = createAgenda();
+  const caller = { keyId: KEY_ID, accountId: ACCOUNT, plan: 'p', creditsGranted: options.total };
+  let { plan } = options;
+  let nowMs = 1_000;
+  let storeSkewMs = 0;
+  let revision = 1;
+  let blob: string | undefined;
+  let lostMs = Number.NEGATIVE_INFINITY;
+  let learnMs = 0;
+  let born = 0;
+  let storeOut = false;
+  const counts = { messages: 0, lost: 0, mostScans: 0 };
+  const onExecuted: (() => void)[] = [];
+  /** Messages that were executed, to be sent again, and when. */
+  const executed: { atMs: number; again(): void }[] = [];
+  const nodes = Array.from({ length: count }, (_, i) => makeNode(`n${i}`, 1, { charged: 0, refunded: 0 }));
+  for (const [i, node] of nodes.entries()) agenda.at(nowMs + (i * TICK_MS) / count, () => tick(node));
+
+  function makeNode(name: string, fence: number, disk: Spending): Node {
+    const memory = { ...disk };
+    const accounts = createAccounts({ spendingOf: () => memory, revision: () => revision, share: 1 / count });
+    const scans = createScanLeases({
+      monotonic: () => nowMs,
+      revision: () => revision,
+      isOut: () => false,
+      flushSoon: () => agenda.at(nowMs, () => flush(node, true)),
+    });
+    const id = name as NodeId; // only names that differ matter
+    const parts = { accounts, scans, permits: createScanPermits(scans) };
+    const progress = { alive: true, born, turn: 3 * born++, waiting: 0, running: 0, done: 0 };
+    const node: Node = { id, fence, seq: 0, disk, memory, ...parts, ...progress };
+    return node;
+  }
+
+  function tick(node: Node): void {
+    if (!node.alive) return;
+    const isGathered = ++node.turn % (GATHER_MS / TICK_MS) === 0;
+    flush(node, !isGathered);
+    if (isGathered && !storeOut) post(node, node.accounts.collectWatched(nowMs, AHEAD_MS, 256));
+    node.accounts.forgetIdle(nowMs, 100);
+    agenda.at(nowMs + TICK_MS, () => tick(node));
+  }
+
+  function flush(node: Node, urgentOnly: boolean): void {
+    if (!node.alive) return;
+    if (!storeOut) post(node, node.accounts.collect(nowMs, AHEAD_MS, 256, urgentOnly));
+    post(node, node.scans.collect(nowMs, 256));
+  }
+
+  /** Sends messages on their way, which the network may lose, delay or deliver twice. */
+  function post(node: Node, messages: readonly Message[]): void {
+    for (const message of messages) {
+      const { credits } = message;
+      // Durable before it is sent, as the journal promises.
+      if (credits !== undefined) node.disk = { charged: credits.charged, refunded: credits.refunded };
+      carry(node, message, (reply) => {
+        node.accounts.settle(message, reply, nowMs);
+        node.scans.settle(message, reply, nowMs);
+      });
+    }
+  }
+
+  function carry(node: Node, message: Message, settle: (reply: Reply | undefined) => void): void {
+    const { thereMs, backMs, again } = fate?.(node) ?? { thereMs: 0.5, backMs: 0.5 };
+    const by = { node: node.id, fence: node.fence, seq: ++node.seq };
+    let isSettled = false;
+    const finish = (reply: Reply | undefined) => {
+      if (isSettled || !node.alive) return;
+      isSettled = true;
+      settle(reply);
+    };
+    const execute = (): Reply => {
+      const done: Answer = authority(blob, by, message, {
+        nowMs: Math.floor(nowMs + storeSkewMs) + 1_700_000_000_000,
+        sinceLossMs: nowMs - lostMs < learnMs ? 0 : Infinity,
+        answeredSeq: undefined,
+      });
+      blob = done.blob;
+      for (const listen of onExecuted) listen();
+      return done.reply;
+    };
+    counts.messages++;
+    agenda.at(nowMs + DEADLINE_MS, () => finish(undefined));
+    if (thereMs === undefined || storeOut) return void counts.lost++;
+    agenda.at(nowMs + thereMs, () => {
+      const reply = execute();
+      executed.push({ atMs: nowMs, again: execute });
+      if (backMs !== undefined) agenda.at(nowMs + backMs, () => finish(reply));
+    });
+    if (again !== undefined) agenda.at(nowMs + thereMs + again, execute);
+  }
+
+  function accountOf(node: Node): Account {
+    const account = node.accounts.accountOf(caller, plan, nowMs);
+    if (account === undefined) throw new Error('the journal of a world can be read');
+    return account;
+  }
+
+  /** Lets a request come to a node; `finish` is called once, at once or later, unless the node dies. */
+  function request(
+    node: Node,
+    price: Price,
+    finish: (charge: Charge, tookMs: number, from: 'shared' | 'local') => void,
+  ): void {
+    if (!node.alive) return;
+    const sinceMs = nowMs;
+    const account = accountOf(node);
+    node.accounts.offer(account, caller, price, nowMs);
+    const look = () => {
+      if (!node.alive) return;
+      const tookMs = nowMs - sinceMs;
+      const alone = account.rate.outage.bucket?.spent ?? 0;
+      const budget = { rate: tookMs < RATE_WAIT_MS, credits: tookMs < CREDITS_WAIT_MS, storeOut };
+      const decision = node.accounts.decide(account, price, nowMs, budget);
+      if (typeof decision === 'string') return wait(decision);
+      // Durable before it is answered, as the journal promises.
+      if (decision.kind === 'charged') node.disk = { ...node.memory };
+      finish(decision, tookMs, (account.rate.outage.bucket?.spent ?? 0) > alone ? 'local' : 'shared');
+      if (decision.kind === 'charged' && node.accounts.isOverdrawn(account, nowMs)) flush(node, true);
+    };
+    const wait = (asks: 'ask-rate' | 'ask-credits') => {
+      let isOver = false;
+      const wake = () => {
+        if (isOver) return;
+        isOver = true;
+        leave();
+        look();
+      };
+      const leave = joinWaiters(account, price, asks, wake);
+      agenda.at(sinceMs + (asks === 'ask-credits' ? CREDITS_WAIT_MS : RATE_WAIT_MS), wake);
+      flush(node, true);
+    };
+    look();
+  }
+
+  /** A node reports what it spent when the store may have lost it, and when it starts. */
+  function resync(node: Node): void {
+    if (node.accounts.resync(ACCOUNT)) return;
+    const credits = { total: 0, ...node.disk, held: 0, wanted: 0, needed: 0 };
+    carry(node, { accountId: ACCOUNT, revision: -1, credits }, (reply) => {
+      if (reply === undefined) agenda.at(nowMs + 200, () => node.alive && resync(node));
+    });
+  }
+
+  /** A scan comes to a node; once it runs it takes so long. */
+  async function scan(node: Node, takesMs: () => number): Promise<void> {
+    if (!node.alive || !node.permits.hasRoom(ACCOUNT, plan.scans)) return;
+    node.waiting++;
+    const giveBack = await node.permits.take(ACCOUNT, plan.scans, new AbortController().signal);
+    node.waiting--;
+    if (!node.alive) return;
+    node.running++;
+    counts.mostScans = Math.max(counts.mostScans, running());
+    agenda.at(nowMs + takesMs(), () => {
+      if (!node.alive) return;
+      node.running--;
+      node.done++;
+      giveBack();
+    });
+  }
+
+  const running = () => nodes.reduce((sum, node) => sum + (node.alive ? node.running : 0), 0);
+
+  return {
+    nodes,
+    request,
+    scan,
+    running,
+    counts,
+    onExecuted,
+    at: agenda.at,
+    now: () => nowMs,
+    plan: () => plan,
+    blob: () => blob,
+    state: () => decode(blob),
+    run(ms: number) {
+      agenda.runUntil(nowMs + ms, (at) => (nowMs = at));
+    },
+    /** Lets time pass, and what waits for a promise have its turn at every instant. */
+    async runTurns(ms: number) {
+      const untilMs = nowMs + ms;
+      while (nowMs < untilMs) {
+        agenda.runUntil(Math.min(untilMs, nowMs + 1), (at) => (nowMs = at));
+        for (let turn = 0; turn < 3; turn++) await Promise.resolve();
+      }
+    },
+    crash: (node: Node) => void (node.alive = false),
+    /** Starts a dead node again, on its disk or as another one on an empty disk. */
+    restart(i: number, hasDisk: boolean) {
+      const old = nodes[i];
+      if (old === undefined || old.alive) return;
+      const node = hasDisk
+        ? makeNode(old.id, old.fence + 1, old.disk)
+        : makeNode(`${old.id}'`, 1, { charged: 0, refunded: 0 });
+      nodes[i] = node;
+      agenda.at(nowMs, () => tick(node));
+      if (plan.credits !== undefined) resync(node);
+    },
+    /** The node gives back what was taken, as when no backend could answer. */
+    refund(node: Node, price: Price) {
+      node.accounts.giveBack(accountOf(node), price, nowMs);
+      node.disk = { ...node.memory };
+    },
+    /** Calls that the node let in and that were not granted. */
+    owedBy(node: Node): number {
+      const { spent, granted } = accountOf(node).rate;
+      return Math.max(0, spent - granted);
+    },
+    /** Credits that the node may charge without asking. */
+    allowanceOf: (node: Node) => accountOf(node).credit?.allowance ?? 0,
+    setPlan(changed: Plan) {
+      plan = changed;
+      revision++;
+    },
+    stepStoreClock: (ms: number) => void (storeSkewMs += ms),
+    setStoreOut: (is: boolean) => void (storeOut = is),
+    /** The store goes back to an earlier blob, or to none, and the authority learns for a while. */
+    restore(to: string | undefined, learningMs: number) {
+      blob = to;
+      executed.length = 0;
+      lostMs = nowMs;
+      learnMs = learningMs;
+      if (plan.credits !== undefined) for (const node of nodes) if (node.alive) resync(node);
+    },
+    /** Executes a message again, `back` before the last one, unless its node may have been forgotten since. */
+    executeAgain(back: number) {
+      const one = executed.at(-1 - back);
+      if (one !== undefined && nowMs - one.atMs < SCAN_FORGET_MS) one.again();
+    },
+    /** Keeps so many scans of a node under way or waiting until `untilMs`. */
+    keepBusy(i: number, atOnce: number, takesMs: () => number, untilMs = Number.POSITIVE_INFINITY) {
+      const again = () => {
+        const node = nodes[i];
+        if (nowMs >= untilMs || node === undefined) return;
+        while (
+          node.alive &&
+          node.running + node.waiting < atOnce &&
+          node.permits.hasRoom(ACCOUNT, plan.scans)
+        )
+          void scan(node, takesMs);
+        agenda.at(nowMs + 5, again);
+      };
+      agenda.at(nowMs, again);
+    },
+  };
+}
+
+export type World = ReturnType<typeof createWorld>;

@@ -1,0 +1,261 @@
+import { describe, expect, test } from 'bun:test';
+import type { Backend } from '../../../gateway/upstream/backend.ts';
+import { historyGap } from '../../../gateway/history/tiers.ts';
+import { createPool } from '../../../gateway/upstream/selection.ts';
+import type { BackendConfig } from '../../../shared/config/backends.ts';
+import { failure } from '../../fakes/backend.ts';
+import { type LiveState, startLiveNode } from '../../fakes/live-node.ts';
+import { ACCOUNT_ABC, backendOf } from './of.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
+
+type Node = Readonly<{ state?: Partial<LiveState>; config?: Partial<BackendConfig> }>;
+
+/** Nodes named a, b, c … behind a pool that is probed when the test says so. */
+async function pooled(...given: readonly Node[]) {
+  const clock = createVirtualClock();
+  const nodes = given.map(({ state }) => startLiveNode(state));
+  const backends = given.map(({ config }, i) =>
+    backendOf({ name: 'abcde'[i] ?? '?', at: nodes[i]?.url ?? '', clock: clock.clock, ...config }),
+  );
+  const changes: string[] = [];
+  const pool = createPool({
+    backends,
+    clock: clock.clock,
+    lagSlotsMax: 16,
+    historyGap,
+    onChange: ({ config, standing }) => void changes.push(`${config.name}: ${standing.out ?? 'back'}`),
+    onUnreachable: () => undefined,
+    onGap: (gap) => void changes.push(gap === undefined ? 'no gap' : `gap: ${gap.from} to ${gap.to}`),
+  });
+  return {
+    pool,
+    backends,
+    changes,
+    nodes: nodes.map(({ now }) => now),
+    outs: () => backends.map(({ standing }) => standing.out),
+    order: (all: readonly Backend[] = backends, slotMin = 0) =>
+      pool
+        .inOrder(all, { commitment: 'confirmed', slotMin }, ACCOUNT_ABC, slotMin)
+        .map(({ config }) => config.name)
+        .join(''),
+    hang: (node: number, until: Promise<void>) =>
+      nodes[node]?.probed(async (call) => {
+        await until;
+        return failure(call, -32601, 'Method not found');
+      }),
+    begin: () => pool.look(new AbortController().signal),
+    sleeping: clock.sleeping,
+    advance: clock.advance,
+    /** `rounds` probes two seconds apart, the chain five slots on each time for nodes that are not told otherwise. */
+    async pass(rounds: number, still: readonly number[] = []) {
+      for (let i = 0; i < rounds; i++) {
+        clock.advance(2_000);
+        nodes.forEach(({ now }, n) => void (still.includes(n) || (now.slot += 5)));
+        await pool.look(new AbortController().signal);
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      for (const { client } of backends) client.close();
+      for (const node of nodes) await node[Symbol.asyncDispose]();
+    },
+  };
+}
+
+describe('probes', () => {
+  test('learn the slots of each commitment, the first block and the chain', async () => {
+    await using all = await pooled({ state: { slot: 1_000, floor: 17 } });
+    await all.pass(1);
+    expect(all.backends[0]?.view).toEqual({
+      tip: { processed: 1_005, confirmed: 1_004, finalized: 973 },
+      floor: 17,
+      reach: 17,
+    });
+    expect(all.pool.floor()).toBe(17);
+  });
+
+  test('G10 leave out a node that lags, and take it back when it has caught up, without flapping', async () => {
+    await using all = await pooled({}, { state: { slot: 900 } }, {});
+    await all.pass(2);
+    expect(all.changes).toEqual(['b: lagging']);
+    expect(all.order()).toBe('acb');
+    const [a, b] = all.nodes;
+    if (a === undefined || b === undefined) throw new Error('two nodes');
+    for (const lag of [17, 12, 16, 11, 15]) {
+      b.slot = a.slot - lag;
+      await all.pass(1);
+    }
+    expect(all.changes).toEqual(['b: lagging']);
+    b.slot = a.slot;
+    await all.pass(3);
+    expect(all.changes).toEqual(['b: lagging', 'b: back']);
+    await all.pass(5);
+    expect(all.order()).toBe('abc');
+  });
+
+  test('G7 one liar does not empty the pool', async () => {
+    await using all = await pooled({}, {}, { state: { slot: 90_000_000 } });
+    await all.pass(10);
+    expect(all.outs().slice(0, 2)).toEqual([undefined, undefined]);
+  });
+
+  test('G7 one liar of two does not either, and is left out itself when its slot stands still', async () => {
+    await using all = await pooled({}, { state: { slot: 90_000_000 } });
+    await all.pass(12, [1]);
+    expect(all.outs()).toEqual([undefined, 'stalled']);
+  });
+
+  test('G10 leave out a node of another chain than most at once, and nobody is ever sent to it', async () => {
+    await using all = await pooled({ state: { genesis: 'G2', floor: 3 } }, { state: { floor: 9 } }, {});
+    await all.pass(1);
+    expect(all.changes).toEqual(['a: of another chain']);
+    expect(all.order()).toBe('bc');
+    expect(all.backends[0]?.view).toEqual({
+      tip: { processed: 0, confirmed: 0, finalized: 0 },
+      floor: undefined,
+      reach: undefined,
+    });
+    const [, b, c] = all.nodes;
+    if (b !== undefined && c !== undefined) b.down = c.down = true;
+    await all.pass(3);
+    expect(all.order()).toBe('bc');
+  });
+
+  test('say why a node cannot be reached', async () => {
+    await using all = await pooled({ state: { down: true } }, {});
+    await all.pass(2);
+    expect(all.backends[0]?.standing).toMatchObject({ out: 'unreachable', reason: 'HTTP 503' });
+  });
+
+  test('learn the first block of a node that was down when they began, as soon as it is back', async () => {
+    await using all = await pooled({ state: { down: true, floor: 7 } }, {});
+    await all.pass(3);
+    expect([all.backends[0]?.view.floor, all.pool.floor()]).toEqual([undefined, undefined]);
+    const [a] = all.nodes;
+    if (a !== undefined) a.down = false;
+    await all.pass(1);
+    expect([all.backends[0]?.view.floor, all.pool.floor()]).toEqual([7, 0]);
+  });
+
+  test('do not wait for a node that hangs: after a second the round is over', async () => {
+    await using all = await pooled({}, {});
+    const gate = Promise.withResolvers<void>();
+    all.hang(1, gate.promise);
+    for (let i = 0; i < 2; i++) {
+      const round = all.begin();
+      while (all.sleeping() === 0) await Bun.sleep(1); // until it waits
+      await Bun.sleep(20); // the other node answers meanwhile
+      all.advance(1_000);
+      await round;
+    }
+    expect(all.backends.map(({ standing }) => standing.reason)).toEqual(['', 'no answer within 1000 ms']);
+    expect(all.outs()).toEqual([undefined, 'unreachable']);
+    gate.resolve();
+    await all.pass(5);
+    expect(all.outs()).toEqual([undefined, undefined]);
+  });
+
+  test('leave out a node that says it is unhealthy, and one that does not answer', async () => {
+    await using all = await pooled({ state: { behind: 200 } }, { state: { down: true } }, {});
+    await all.pass(2);
+    expect(all.outs()).toEqual(['unhealthy', 'unreachable', undefined]);
+    expect(all.order()).toBe('cab');
+  });
+
+  test('do not measure an archive by the tip of the chain', async () => {
+    await using all = await pooled(
+      {},
+      { state: { slot: 10, floor: 0 }, config: { profile: 'superbank', lanes: ['archive'] } },
+    );
+    await all.pass(4, [1]);
+    expect(all.outs()).toEqual([undefined, undefined]);
+  });
+
+  test('know an asset server by any answer, and leave it out when none comes', async () => {
+    await using all = await pooled({}, { config: { profile: 'das', lanes: ['assets'] } });
+    all.hang(1, Promise.resolve());
+    await all.pass(3);
+    expect(all.outs()).toEqual([undefined, undefined]);
+    await using dead = await pooled(
+      {},
+      { config: { profile: 'das', lanes: ['assets'] }, state: { down: true } },
+    );
+    await dead.pass(2);
+    expect(dead.outs()).toEqual([undefined, 'unreachable']);
+  });
+});
+
+describe('with everything unhealthy', () => {
+  test('G7 the least bad still serves: late ones first, the newest of them foremost', async () => {
+    await using all = await pooled(
+      { state: { behind: 300 } },
+      { state: { slot: 500 } },
+      { state: { down: true } },
+    );
+    await all.pass(3);
+    expect(all.outs()).toEqual(['unhealthy', 'lagging', 'unreachable']);
+    expect(all.order()).toBe('bac');
+    expect(all.pool.isHealthy()).toBe(false);
+  });
+});
+
+describe('the floor of the pool', () => {
+  test('is the lowest first block of all that have history', async () => {
+    await using all = await pooled(
+      { state: { floor: 900 } },
+      { state: { floor: 432_000 }, config: { profile: 'old-faithful', lanes: ['archive'] } },
+      { state: { floor: 3 }, config: { lanes: ['state'] } },
+    );
+    expect(all.pool.floor()).toBeUndefined();
+    await all.pass(1);
+    expect(all.pool.floor()).toBe(900);
+  });
+});
+
+test('a gap between archives and live nodes is told once, and its end too', async () => {
+  await using all = await pooled(
+    { state: { floor: 700 } },
+    { state: { slot: 500 }, config: { profile: 'superbank', lanes: ['archive'] } },
+  );
+  await all.pass(3, [1]);
+  expect(all.changes).toEqual(['gap: 500 to 699']);
+  const [, archive] = all.nodes;
+  if (archive !== undefined) archive.slot = 800;
+  await all.pass(2, [1]);
+  expect(all.changes).toEqual(['gap: 500 to 699', 'no gap']);
+});
+
+describe('what an account has been shown', () => {
+  const CONFIRMED = { commitment: 'confirmed', slotMin: 0 } as const;
+
+  test('is the slot that its next answer must reach, at the same commitment', async () => {
+    await using all = await pooled({}, {});
+    const [a] = all.backends;
+    if (a === undefined) throw new Error('a node');
+    all.pool.learn(a, CONFIRMED, 7, 1_234);
+    expect(all.pool.slotMin(CONFIRMED, 7)).toBe(1_234);
+    expect(all.pool.slotMin({ commitment: 'finalized', slotMin: 0 }, 7)).toBe(0);
+    expect(all.pool.slotMin(CONFIRMED, 8)).toBe(0);
+    expect(all.pool.slotMin({ commitment: 'confirmed', slotMin: 2_000 }, 7)).toBe(2_000);
+  });
+
+  test('is asked of a node that has it, before one that is known not to', async () => {
+    await using all = await pooled(
+      { state: { slot: 1_000 } },
+      { state: { slot: 996 } },
+      { state: { slot: 1_003 } },
+    );
+    await all.pass(1);
+    const [, b, c] = all.backends;
+    if (b === undefined || c === undefined) throw new Error('three nodes');
+    // a, the account's favourite, has gone after showing slot 1,004.
+    expect(all.order([b, c], 1_004)).toBe('cb');
+  });
+
+  test('costs nothing with one backend', async () => {
+    await using all = await pooled({});
+    const [a] = all.backends;
+    if (a === undefined) throw new Error('a node');
+    all.pool.learn(a, CONFIRMED, 7, 1_234);
+    expect(all.pool.slotMin(CONFIRMED, 7)).toBe(0);
+  });
+});

@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'bun:test';
+import { HEAD_BYTES_MAX, isSmallReply, readHead } from '../../../gateway/upstream/http-parser.ts';
+
+const FINAL = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n';
+const HINT = 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n';
+const readOf = (text: string, passedBytes?: number) => readHead(Buffer.from(text), passedBytes);
+
+describe('interim heads', () => {
+  test('are passed over, and the body begins behind the last head', () => {
+    const read = readOf(`${HINT}${HINT}${FINAL}{}`);
+    expect(read).toMatchObject({ kind: 'head', head: { status: 200 }, end: 2 * HINT.length + FINAL.length });
+  });
+
+  test('need not be kept: the head under way begins behind them', () => {
+    expect(readOf(`${HINT}${HINT}HTTP/1`)).toEqual({ kind: 'more', from: 2 * HINT.length });
+    expect(readOf('HTTP/1')).toEqual({ kind: 'more', from: 0 });
+  });
+
+  test('may be as long together as a head, and not a byte longer, however they come', () => {
+    const left = HEAD_BYTES_MAX - HINT.length;
+    expect(readOf(HINT, left)).toEqual({ kind: 'more', from: HINT.length });
+    expect(readOf(HINT, left + 1).kind).toBe('bad');
+    expect(readOf(HINT.repeat(HEAD_BYTES_MAX / HINT.length + 1)).kind).toBe('bad');
+  });
+});
+
+const small = (line: string) =>
+  Buffer.from(
+    `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${line}\r\ncontent-length: 2\r\n\r\n{}`,
+    'latin1',
+  );
+
+describe('a head in which two readers could see different fields is refused, also of a small reply', () => {
+  test.each([
+    ['a NUL', 'x: \0'],
+    ['a line feed alone', 'x: a\ntransfer-encoding: chunked'],
+    ['a carriage return alone', 'x: a\rcontent-length: 1'],
+    ['a space that is none around a length', 'content-length: \xa02'],
+    ['a folded line', 'x: a\r\n b'],
+  ])('%s', (_, line) => {
+    expect(readHead(small(line)).kind).toBe('bad');
+    expect(isSmallReply(small(line))).toBe(false);
+  });
+
+  test.each([
+    ['a status below 100', 'HTTP/1.1 099 x\r\ncontent-length: 2\r\n\r\n{}'],
+    ['chunks in HTTP/1.0', 'HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'],
+  ])('%s', (_, text) => expect(readOf(text).kind).toBe('bad'));
+});
+
+test('a connection whose options name close is not used again, whatever else they name', () => {
+  const text = 'HTTP/1.0 200 OK\r\nconnection: keep-alive, close\r\ncontent-length: 2\r\n\r\n{}';
+  expect(readOf(text)).toMatchObject({ kind: 'head', head: { reusable: false } });
+});
+
+test('a head is as long as it may be wherever it is split, and not a byte longer', () => {
+  const longOf = (bytes: number) =>
+    small(`x: ${'a'.repeat(bytes - (small('x: ').length - '\r\n\r\n{}'.length))}`);
+  const [longest, tooLong] = [longOf(HEAD_BYTES_MAX), longOf(HEAD_BYTES_MAX + 1)];
+  for (let cut = 3; cut <= 5; cut++) expect(readHead(longest.subarray(0, -cut)).kind).toBe('more');
+  expect([readHead(longest).kind, isSmallReply(longest)]).toEqual(['head', true]);
+  expect([readHead(tooLong).kind, isSmallReply(tooLong)]).toEqual(['bad', false]);
+});
