@@ -1,5 +1,5 @@
 import { createGateway } from '../../gateway/compose.ts';
-import { LEDGER_MIGRATIONS } from '../../gateway/limits/ledger.ts';
+import { LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { addKey, JSON_HEADERS, opened, silentLog, testConfig } from '../../test/started/gateway.ts';
