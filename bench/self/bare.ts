@@ -20,12 +20,21 @@ checkout, with the load, the backend and the options of bench/compare.
   body           the same, the body read
   fields         the same, with the fields of requests and answers that the gateway reads and sets
   relay          body, and a client on Bun.connect, one exchange a connection
-  relay-fields   fields and relay: the least that the gateway's way costs
+  relay-fields   fields and relay: every request and answer is written when it comes
+  relay-turn-fields  the same, written together at the end of a turn: the least that the gateway's way costs
   pipelined-N    relay-fields, the calls of a turn of the event loop written together to N connections
   javascript     the gateway without sockets in a hot loop`;
 
 const CONSTANT = ['constant', 'body', 'fields'];
-const BARE = [...CONSTANT, 'relay', 'relay-fields', 'pipelined-1', 'pipelined-4', 'pipelined-16'];
+const BARE = [
+  ...CONSTANT,
+  'relay',
+  'relay-fields',
+  'relay-turn-fields',
+  'pipelined-1',
+  'pipelined-4',
+  'pipelined-16',
+];
 const NAMES = ['nginx', 'nginx-lua', ...BARE, 'sluice', 'javascript'];
 const LIMIT_MS = 900_000;
 const RELAYS = join(import.meta.dir, 'relays.ts');

@@ -1,5 +1,6 @@
 import { createGateway } from '../../gateway/compose.ts';
 import { LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
+import { atEndOfTurn } from '../../gateway/upstream/turns.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { addKey, JSON_HEADERS, opened, silentLog, testConfig } from '../../test/started/gateway.ts';
@@ -97,16 +98,16 @@ class Connection {
   }
 }
 
-/** A connection carries one exchange at a time; one more is opened when none is idle. */
-function oneExchange(port: number): Send {
+/** A connection carries one exchange at a time; one more is opened when none is idle. `later` says when it writes and answers. */
+function oneExchange(port: number, later: (act: () => void) => void): Send {
   const idle: Connection[] = [];
   return function send(body, onReply) {
     const start = (connection: Connection) => {
       connection.add(body, (bytes) => {
         idle.push(connection);
-        onReply(bytes);
+        later(() => onReply(bytes));
       });
-      connection.flush();
+      later(() => connection.flush());
     };
     const reused = idle.pop();
     if (reused !== undefined) start(reused);
@@ -132,7 +133,9 @@ async function pipelined(port: number, count: number): Promise<Send> {
 
 async function serve(name: string, port: number): Promise<void> {
   const count = Number(/^pipelined-(\d+)$/.exec(name)?.[1] ?? 0);
-  const relay = name.startsWith('relay') ? oneExchange(port) : undefined;
+  const isLate = name.endsWith('turn-fields');
+  const later = (endTurn: () => void) => (isLate ? atEndOfTurn({ endTurn }) : endTurn());
+  const relay = name.startsWith('relay') ? oneExchange(port, later) : undefined;
   const send = count > 0 ? await pipelined(port, count) : relay;
   const handle = handlerOf(name !== 'constant', count > 0 || name.endsWith('fields'), send);
   const routes = { '/': { POST: handle } };
