@@ -1,60 +1,35 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, release, tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpus, release } from 'node:os';
 import { dirname, join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
 import { ROOT } from '../test/started/process.ts';
-import { compile, LOAD_CORE, startChild } from './compare/machine.ts';
 import { HELP, type Options, optionsFrom } from './compare/options.ts';
 import { PEERS, type Subject } from './compare/peers.ts';
 import { keptOf, markdownOf } from './compare/results.ts';
-import { createPool, timeScenario } from './compare/rounds.ts';
+import { createPool, prepareWorld, timeScenario } from './compare/rounds.ts';
 import { needsOf, SCENARIOS } from './compare/scenarios.ts';
-import { type Checkout, checkoutOf, sluiceSubject, writeKeys } from './compare/sluice.ts';
-import { keyAt } from './many-keys.ts';
+import { type Checkout, checkoutOf, sluiceSubject } from './compare/sluice.ts';
 import { runBench } from './report.ts';
 
 const LIMIT_MS = 3_600_000;
-const BACKEND_PORTS = /^(\d+(?: \d+)*)\n/;
 
 async function compare(options: Options, signal: AbortSignal): Promise<void> {
   await using stack = new AsyncDisposableStack();
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-compare-'));
-  stack.defer(() => rmSync(folder, { recursive: true, force: true }));
-  await compile(folder);
   const scenarios = SCENARIOS.filter(({ name }) => options.scenarios.includes(name));
-  const needs = needsOf(scenarios);
-  const keys = join(folder, 'keys');
-  writeKeys(keys, needs.keys);
-  const backend = await startChild({
-    command: [join(folder, 'backend'), String(needs.backends)],
-    cores: LOAD_CORE,
-    cwd: folder,
-    priority: options.priority,
-    ready: BACKEND_PORTS,
-  });
-  stack.use(backend);
-  const subjects = await subjectsOf(options, folder, stack, signal);
-  const ports = backend.line.split(' ').map(Number);
-  const checkKeys = { paid: keyAt(1), slow: keyAt(needs.keys + 1), spent: keyAt(needs.keys + 2) };
-  const world = { folder, keys, checkKeys, ports, priority: options.priority };
+  const world = await prepareWorld(needsOf(scenarios), options.priority, stack);
+  const subjects = await subjectsOf(options, world.folder, stack, signal);
   const pool = stack.use(createPool(world));
   const { rounds, seconds } = options;
   const kept: Record<string, unknown> = {};
   for (const scenario of scenarios) {
     const own = subjects.filter(({ name }) => scenario.subjects?.test(name) ?? true);
-    const rows = await timeScenario(scenario, own, {
-      world,
-      pool,
-      rounds,
-      seconds,
-      signal,
-    });
+    const rows = await timeScenario(scenario, own, pool, { world, rounds, seconds, signal });
     console.log(markdownOf(scenario, rows, options.refs.length > 0 ? 'sluice A' : scenario.base));
     kept[scenario.name] = keptOf(rows);
   }
   for (const { name, version, lacks } of subjects)
     console.log(`- ${name}: ${version}${lacks && `. Without: ${lacks}`}`);
-  keep(options, {
+  keep(options.json, {
     subjects: subjects.map(({ name, version }) => ({ name, version })),
     rounds,
     seconds,
@@ -94,7 +69,8 @@ const DIRECT: Subject = {
   start: async ({ backends }) => ({ port: backends[0] ?? 0, pid: 0, async [Symbol.asyncDispose]() {} }),
 };
 
-function keep({ json }: Options, results: object): void {
+/** Writes all figures of a run to the file `json`; without a name, to one named by the time; for `-`, nowhere. */
+export function keep(json: string | undefined, results: object): void {
   if (json === '-') return;
   const at = new Date(systemClock.now()).toISOString();
   const path = json ?? join(ROOT, `bench/results/${at.slice(0, 16).replace(':', '')}.json`);

@@ -1,10 +1,21 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../shared/clock.ts';
 import { type CheckKeys, wrongAnswers } from './checks.ts';
-import { familyCpuSeconds, familyDelaySeconds, familyMegabytes, LOAD_CORE, run } from './machine.ts';
+import { keyAt } from '../many-keys.ts';
+import {
+  compile,
+  familyCpuSeconds,
+  familyDelaySeconds,
+  familyMegabytes,
+  LOAD_CORE,
+  run,
+  startChild,
+} from './machine.ts';
 import type { Running, Subject } from './peers.ts';
 import type { Load, Scenario, Variant } from './scenarios.ts';
+import { writeKeys } from './sluice.ts';
 
 /** What all subjects of a run share: the folder with the programs, the keys, the backend's ports, and how far all goes before other processes. */
 export type World = Readonly<{
@@ -15,13 +26,45 @@ export type World = Readonly<{
   priority: number;
 }>;
 
+const BACKEND_PORTS = /^(\d+(?: \d+)*)\n/;
+
+/** Builds the programs, writes the keys and starts the backend; `stack` ends and removes them. */
+export async function prepareWorld(
+  needs: Readonly<{ keys: number; backends: number }>,
+  priority: number,
+  stack: AsyncDisposableStack,
+): Promise<World> {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-compare-'));
+  stack.defer(() => rmSync(folder, { recursive: true, force: true }));
+  await compile(folder);
+  const keys = join(folder, 'keys');
+  writeKeys(keys, needs.keys);
+  const backend = await startChild({
+    command: [join(folder, 'backend'), String(needs.backends)],
+    cores: LOAD_CORE,
+    cwd: folder,
+    priority,
+    ready: BACKEND_PORTS,
+  });
+  stack.use(backend);
+  const ports = backend.line.split(' ').map(Number);
+  const checkKeys = { paid: keyAt(1), slow: keyAt(needs.keys + 1), spent: keyAt(needs.keys + 2) };
+  return { folder, keys, checkKeys, ports, priority };
+}
+
 /** Figures of one measurement by name; the names are those of `COLUMNS` in results.ts. */
 type Figures = Readonly<Record<string, number>>;
 
 /** A subject in a variant of a scenario, with the figures of every round. */
 export type Row = Readonly<{ subject: string; variant: string; rounds: readonly Figures[] }>;
 
-type Case = Readonly<{ subject: Subject; variant: Variant; running: Running; rounds: Figures[] }>;
+/** A started subject in a variant, with the figures of its rounds so far. */
+export type Case = Readonly<{
+  subject: Pick<Subject, 'name'>;
+  variant: Variant;
+  running: Running;
+  rounds: Figures[];
+}>;
 
 /** For streams to find their pace before calls are timed, and to outlast them. */
 const STREAM_LEAD_SECONDS = 0.5;
@@ -63,36 +106,36 @@ export function createPool(world: World): Pool {
   };
 }
 
-/** Times every subject in every variant of `scenario`, one after the other within a round, each round in another order. */
+type Timing = Readonly<{ world: World; rounds: number; seconds: number; signal: AbortSignal }>;
+
+/** Times every subject in every variant of `scenario`. */
 export async function timeScenario(
   scenario: Scenario,
   subjects: readonly Subject[],
-  {
-    world,
-    pool,
-    rounds,
-    seconds,
-    signal,
-  }: Readonly<{
-    world: World;
-    pool: Pool;
-    rounds: number;
-    seconds: number;
-    signal: AbortSignal;
-  }>,
+  pool: Pool,
+  timing: Timing,
 ): Promise<readonly Row[]> {
   const cases: Case[] = [];
   for (const subject of subjects) {
     for (const variant of scenario.variants) {
       const running = await pool.take(subject, variant);
-      signal.throwIfAborted();
+      timing.signal.throwIfAborted();
       cases.push({ subject, variant, running, rounds: [] });
     }
   }
+  return timeCases(scenario.name, cases, timing);
+}
+
+/** Times every case, one after the other within a round, each round in another order. */
+export async function timeCases(
+  name: string,
+  cases: readonly Case[],
+  { world, rounds, seconds, signal }: Timing,
+): Promise<readonly Row[]> {
   for (const one of cases) await measure(one, world, WARM_UP_SECONDS, signal);
   for (let round = 0; round < rounds; round++) {
     for (const one of turned(cases, round)) one.rounds.push(await measure(one, world, seconds, signal));
-    console.error(`  ${scenario.name}: round ${round + 1} of ${rounds}`);
+    console.error(`  ${name}: round ${round + 1} of ${rounds}`);
   }
   return cases.map(({ subject, variant, ...rest }) => ({
     subject: subject.name,

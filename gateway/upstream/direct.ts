@@ -8,6 +8,7 @@ import { type ResponseStart, judgeWhole } from './response-reader.ts';
 import type { Failure } from './failure.ts';
 import type { ForwardRoute } from './router.ts';
 import { type Pool, type RetryBudget, type ReadRequirement, readRequirementOf } from './selection.ts';
+import { atEndOfTurn } from './turns.ts';
 
 /**
  * The straight way of a small read: one attempt at the account's preferred backend, answered from one read of its
@@ -89,6 +90,7 @@ class DirectCall implements ExchangeHandler {
   followers: DirectCall[] | undefined;
   isWatched = false;
   isOver = false;
+  #body: Buffer | undefined;
 
   constructor(way: Way, call: Call, route: ForwardRoute, context: CallContext, onReply: OnReply) {
     this.#way = way;
@@ -118,9 +120,16 @@ class DirectCall implements ExchangeHandler {
   }
 
   onSmallReply(body: Buffer): void {
-    const { backend, call } = this;
     this.#settle();
-    if (backend === undefined) return;
+    this.#body = body;
+    atEndOfTurn(this);
+  }
+
+  /** Answers with the reply that has come. */
+  endTurn(): void {
+    const { backend, call } = this;
+    const body = this.#body;
+    if (backend === undefined || body === undefined) return;
     const idAt = backend.config.trustsEnd === false ? -1 : plainIdAt(body, call.id);
     const slot = idAt === -1 ? 0 : slotOf(body, this.route.name);
     if (idAt === -1 || (slot > 0 && slot < this.slotMin)) return this.#fail(backend, judgeWhole(body));

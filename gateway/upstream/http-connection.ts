@@ -7,7 +7,7 @@ import {
   type ResponseHead,
   small,
 } from './http-parser.ts';
-import { awaitTurn, free, moved, readNow } from './turns.ts';
+import { atEndOfTurn, awaitTurn, free, moved, readNow } from './turns.ts';
 
 /** How a body ended. `bytes` is its length without the framing, as far as it came. */
 export type BodyEnd =
@@ -63,6 +63,8 @@ type Phase = { readonly kind: 'idle' } | HeadPhase | BodyPhase | { readonly kind
 type HeadPhase = {
   readonly kind: 'head';
   readonly handler: ExchangeHandler;
+  /** Its request, until it is written at the end of the turn. */
+  request: Buffer | undefined;
   /** What has come of the head under way. */
   bytes: Buffer;
   /** Interim heads before it. */
@@ -117,12 +119,22 @@ export class Connection {
    */
   exchange(message: Buffer, length: number, handler: ExchangeHandler, dueAtMs: number): void {
     if (this.#phase.kind !== 'idle') return handler.onOutcome(NOT_IDLE);
-    this.#phase = { kind: 'head', handler, bytes: EMPTY, passedBytes: 0 };
+    const request = Buffer.allocUnsafe(length);
+    message.copy(request, 0, 0, length);
+    this.#phase = { kind: 'head', handler, request, bytes: EMPTY, passedBytes: 0 };
     this.#exchanges++;
     this.activeAtMs = this.#clock.monotonic();
     this.headDueAtMs = dueAtMs;
-    const written = this.#socket.write(message, 0, length);
-    if (written < length) this.#unwritten = Buffer.from(message.subarray(Math.max(0, written), length));
+    atEndOfTurn(this);
+  }
+
+  /** Writes the request that was given to `exchange`, unless the connection has closed meanwhile. */
+  endTurn(): void {
+    const phase = this.#phase;
+    if (phase.kind !== 'head' || phase.request === undefined) return;
+    const { request } = phase;
+    phase.request = undefined;
+    this.#write(request);
   }
 
   /** Cuts what is overdue, or silent for `idleMs`; called a few times a second. */
@@ -151,7 +163,8 @@ export class Connection {
     this.activeAtMs = this.#clock.monotonic();
     const phase = this.#phase;
     if (phase.kind === 'body') return this.#decode(phase, bytes);
-    if (phase.kind !== 'head') return this.destroy('bad-framing'); // no request asked for these bytes
+    // No request asked for these bytes.
+    if (phase.kind !== 'head' || phase.request !== undefined) return this.destroy('bad-framing');
     const { handler } = phase;
     if (
       handler.onSmallReply !== undefined &&

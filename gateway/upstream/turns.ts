@@ -47,6 +47,33 @@ function nextTurn(): void {
   }
 }
 
+/** Does at the end of a turn what waits for it. */
+type Task = { endTurn(): void };
+
+const tasks: Task[] = [];
+let doneTasks = 0;
+
+/**
+ * Calls `task.endTurn` when the events of this turn are over, with those of all others. Requests and answers that are
+ * written one behind the other find their readers at work; written as they come, nearly each wakes one up, which costs
+ * the sender 5 µs.
+ */
+export function atEndOfTurn(task: Task): void {
+  // While bodies move, the turn's end is half a megabyte away.
+  if (isScheduled) return task.endTurn();
+  if (tasks.push(task) === 1) setImmediate(endTurn);
+}
+
+function endTurn(): void {
+  try {
+    while (doneTasks < tasks.length) tasks[doneTasks++]?.endTurn();
+  } finally {
+    // One that throws leaves the others to be done.
+    if (doneTasks < tasks.length) setImmediate(endTurn);
+    else tasks.length = doneTasks = 0;
+  }
+}
+
 /**
  * Reads what a paused socket without TLS has, at most its share; `nothing` when it has none or has ended, which the
  * runtime finds out as well. It does not find out what makes this `broken`: a read takes the error of a socket away. The

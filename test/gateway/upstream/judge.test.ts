@@ -164,9 +164,12 @@ describe('a stream', () => {
   });
 
   test('says the slot that it was read at when its first bytes do', async () => {
-    const arrived = await judged(['{"jsonrpc":"2.0","result":{"context":{"slot":7},"value":[', ']},"id":1}'], {
-      framing: CHUNKED,
-    });
+    const arrived = await judged(
+      ['{"jsonrpc":"2.0","result":{"context":{"slot":7},"value":[', ']},"id":1}'],
+      {
+        framing: CHUNKED,
+      },
+    );
     expect(arrived).toMatchObject({ kind: 'stream', slot: 7 });
   });
 });

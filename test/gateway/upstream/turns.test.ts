@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
-import type { WritePiece } from '../../../gateway/upstream/http-connection.ts';
-import { free, TURN_BYTES } from '../../../gateway/upstream/turns.ts';
+import { Connection, type NoReply, type WritePiece } from '../../../gateway/upstream/http-connection.ts';
+import { atEndOfTurn, free, TURN_BYTES } from '../../../gateway/upstream/turns.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { startRawBackend } from '../../fakes/raw-backend.ts';
 
@@ -26,6 +26,50 @@ describe('memory given back', () => {
     const { length } = bytes;
     free(bytes);
     expect(bytes).toHaveLength(length);
+  });
+});
+
+describe('at the end of a turn', () => {
+  const endOfTurn = () => new Promise((resolve) => setImmediate(resolve));
+
+  test('tasks are done in order, those that a task adds behind those that wait', async () => {
+    const done: string[] = [];
+    const task = (name: string, then = () => {}) => ({ endTurn: () => (done.push(name), then()) });
+    atEndOfTurn(task('first', () => atEndOfTurn(task('added'))));
+    atEndOfTurn(task('second'));
+    expect(done).toEqual([]);
+    await endOfTurn();
+    expect(done).toEqual(['first', 'second', 'added']);
+  });
+
+  /** A connection whose request waits for it, what it has written, and how its exchange ended. */
+  function waitingConnection() {
+    const written: string[] = [];
+    const outcomes: string[] = [];
+    const socket = { write: () => written.push('a request'), terminate: () => written.push('the end') };
+    const events = { onIdle: () => outcomes.push('idle'), onClose: () => outcomes.push('closed') };
+    const fake = socket as unknown as Bun.Socket<unknown>; // no other method is called before a reply
+    const connection = new Connection(fake, false, events, systemClock);
+    const onOutcome = (outcome: { kind: string } | NoReply) => void outcomes.push(outcome.kind);
+    connection.exchange(Buffer.from('POST'), 4, { onOutcome, onSmallReply: () => {} }, Infinity);
+    return { connection, written, outcomes };
+  }
+
+  test('no request is written to a connection that has closed meanwhile', async () => {
+    const { connection, written, outcomes } = waitingConnection();
+    connection.onClose();
+    await endOfTurn();
+    expect(written).not.toContain('a request');
+    expect(outcomes).toEqual(['closed', 'no-answer']);
+  });
+
+  test('a request is not answered by bytes that came before it: these end the connection', async () => {
+    const { connection, written, outcomes } = waitingConnection();
+    const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n';
+    connection.onData(Buffer.from(`${head}{}`));
+    await endOfTurn();
+    expect(written).not.toContain('a request');
+    expect(outcomes).toEqual(['closed', 'no-answer']);
   });
 });
 
