@@ -272,7 +272,7 @@ function revisionIn(asked: { get(): Revision | null }): Revision | undefined {
   }
 }
 
-function logStanding({ config, health: health }: Backend, log: Log): void {
+function logStanding({ config, health }: Backend, log: Log): void {
   const { excludedBecause: out, reason, lagSlots } = health;
   const backend = config.name;
   if (out === undefined) log.info({ backend }, 'a backend takes part again');

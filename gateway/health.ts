@@ -37,7 +37,7 @@ export function healthOf(
 }
 
 function troubleOf(backend: Backend, clock: Clock): string | undefined {
-  const { config, health: health } = backend;
+  const { config, health } = backend;
   const { excludedBecause: out, reason, lagSlots } = health;
   if (out === 'lagging') return `${config.name} (${lagSlots} slots behind)`;
   if (out === 'unreachable') return `${config.name} (${reason})`;
@@ -56,7 +56,7 @@ export function statusOf(backends: readonly Backend[], clock: Clock): GatewaySta
 }
 
 function backendStatusOf(backend: Backend, clock: Clock): BackendStatus {
-  const { config, health: health, slots: view, inFlight, recent } = backend;
+  const { config, health, slots: view, inFlight, recent } = backend;
   const { answered, failed } = recent.sums();
   const slot = Math.max(view.tip.confirmed, health.tip);
   const excludedWhy =

@@ -32,7 +32,7 @@ function gaugeBackends(registry: Registry, backends: readonly Backend[]): void {
     aggregator: 'min',
     registers,
     collect() {
-      for (const { config, health: health } of backends)
+      for (const { config, health } of backends)
         this.set({ backend: config.name }, health.excludedBecause === undefined ? 1 : 0);
     },
   });

@@ -89,7 +89,7 @@ export function withStatusRule(forward: Forward): Forward {
 const PARAMS_BYTES_MAX = 65_536;
 
 /** Agave's own words (`rpc.rs`). */
-function tooMany({ id }: Call, { onSettled: onSettled }: CallContext): Reply {
+function tooMany({ id }: Call, { onSettled }: CallContext): Reply {
   onSettled();
   const bytes = rpcError(INVALID_PARAMS, 'Too many inputs provided; max 256', id);
   return { kind: 'whole', bytes, encoding: undefined };

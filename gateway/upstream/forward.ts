@@ -49,7 +49,7 @@ type Deps = Readonly<{ clock: Clock; idleMs: number; onCut: OnCut }>;
 
 export function createAttempt({ clock, idleMs, onCut }: Deps): Attempt {
   return async function attempt({ backend, leave }, method, request, context, sent) {
-    const { acceptEncoding, signal, onSettled: onSettled, localOnly = false } = context;
+    const { acceptEncoding, signal, onSettled, localOnly = false } = context;
     const { profile, trustsEnd } = backend.config;
     const dueMs = deadlineMsOf(method.class, idleMs);
     const waitBudget = { clock, dueAtMs: clock.monotonic() + dueMs, signal };
@@ -202,10 +202,10 @@ function overWithAnswer(onSettled: () => void) {
 }
 
 export function createForward(given: Forwarding): Forward {
-  const { clock, idleMs, attempt, pool, budget, random, onResponseStart: onResponseStart, onRetry } = given;
+  const { clock, idleMs, attempt, pool, budget, random, onResponseStart, onRetry } = given;
 
   return async function forward(call, { name, method, backends }, context, first) {
-    const { signal, accountId, onSettled: onSettled } = context;
+    const { signal, accountId, onSettled } = context;
     const body = requestBody(call, name);
     const startedMs = first?.startedMs ?? clock.monotonic();
     const requirement = readRequirementOf(call, method.class);

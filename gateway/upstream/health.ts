@@ -200,7 +200,7 @@ export function createWatch({ backends, clock, lagSlotsMax, onChange, onUnreacha
     const nowMs = clock.monotonic();
     const live = backends.flatMap((backend, i) => {
       const reading = readings[i];
-      const { health: health } = backend;
+      const { health } = backend;
       if (reading?.kind !== 'reading' || reading.isOtherChain || !followsTip(backend.config)) return [];
       const { tip } = reading;
       const movedAtMs = tip > health.tip ? nowMs : health.movedAtMs;

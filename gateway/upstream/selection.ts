@@ -158,7 +158,7 @@ export function inOrder(
   return choices.toSorted(better).map(({ backend }) => backend);
 
   function rankOf(backend: Backend, score: number, tip: number): number {
-    const { health: health, config } = backend;
+    const { health, config } = backend;
     if (backend.isFailing(clock)) return FAILING;
     if (health.excludedBecause === 'lagging' || health.excludedBecause === 'stalled') return LATE;
     if (health.excludedBecause !== undefined) return FAILING;
@@ -259,14 +259,14 @@ export function createPool({ backends, clock, historyGap, onGap, ...options }: P
 
   function finalizedSlot(): number {
     const live = backends.filter(
-      ({ config, health: health }) => isLiveNode(config) && health.excludedBecause === undefined,
+      ({ config, health }) => isLiveNode(config) && health.excludedBecause === undefined,
     );
     return live.length === 0 ? 0 : Math.min(...live.map(({ slots: view }) => view.tip.finalized));
   }
 
   function floor(): number | undefined {
     const holders = backends.filter(
-      ({ config, health: health }) =>
+      ({ config, health }) =>
         config.lanes.includes('archive') && health.excludedBecause !== 'of another chain',
     );
     const reaches = holders.map((backend) => watch.extentOf(backend)?.reach);
@@ -305,9 +305,7 @@ export function createPool({ backends, clock, historyGap, onGap, ...options }: P
     probeAll: look,
     floor,
     isHealthy: () =>
-      backends.some(
-        ({ config, health: health }) => isLiveNode(config) && health.excludedBecause === undefined,
-      ),
+      backends.some(({ config, health }) => isLiveNode(config) && health.excludedBecause === undefined),
     finality: () => ({ slot: finalizedSlot(), resets }),
   };
 }
@@ -317,7 +315,7 @@ function isKnown(genesis: string | undefined): genesis is string {
 }
 
 /** Nobody is answered from another chain, and least of all sent to it, however bad the others are. */
-function isOfThisChain({ health: health }: Backend): boolean {
+function isOfThisChain({ health }: Backend): boolean {
   return health.excludedBecause !== 'of another chain';
 }
 

@@ -47,11 +47,7 @@ async function answered(
     error: (place: number) => void counted.push(`${place}: error`),
     refund: (place: number) => void counted.push(`${place}: refund`),
   };
-  const forward: Forward = async (
-    call,
-    _route,
-    { acceptEncoding, signal: callerSignal, onSettled: onSettled },
-  ) => {
+  const forward: Forward = async (call, _route, { acceptEncoding, signal: callerSignal, onSettled }) => {
     onSettled();
     sent.push({ method: call.method, acceptEncoding, signal: callerSignal });
     return replyTo(call.method);

@@ -52,7 +52,7 @@ function startCache(bytesMax = 1_048_576) {
     },
   };
   const forward = withCache(
-    async ({ id }, _route, { onSettled: onSettled }) => {
+    async ({ id }, _route, { onSettled }) => {
       world.sent++;
       onSettled();
       return world.reply(new TextDecoder().decode(id));

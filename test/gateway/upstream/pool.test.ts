@@ -23,7 +23,7 @@ async function pooled(...given: readonly Node[]) {
     clock: clock.clock,
     lagSlotsMax: 16,
     historyGap,
-    onChange: ({ config, health: health }) =>
+    onChange: ({ config, health }) =>
       void changes.push(`${config.name}: ${health.excludedBecause ?? 'back'}`),
     onUnreachable: () => undefined,
     onGap: (gap) => void changes.push(gap === undefined ? 'no gap' : `gap: ${gap.from} to ${gap.to}`),
@@ -33,7 +33,7 @@ async function pooled(...given: readonly Node[]) {
     backends,
     changes,
     nodes: nodes.map(({ now }) => now),
-    outs: () => backends.map(({ health: health }) => health.excludedBecause),
+    outs: () => backends.map(({ health }) => health.excludedBecause),
     order: (all: readonly Backend[] = backends, slotMin = 0) =>
       pool
         .inOrder(all, { commitment: 'confirmed', slotMin }, ACCOUNT_ABC, slotMin)
@@ -148,7 +148,7 @@ describe('probes', () => {
       all.advance(1_000);
       await round;
     }
-    expect(all.backends.map(({ health: health }) => health.reason)).toEqual(['', 'no answer within 1000 ms']);
+    expect(all.backends.map(({ health }) => health.reason)).toEqual(['', 'no answer within 1000 ms']);
     expect(all.outs()).toEqual([undefined, 'unreachable']);
     gate.resolve();
     await all.pass(5);

@@ -60,7 +60,7 @@ describe.each([
       while (bad.open() > 0) await Bun.sleep(1); // bounded by the test's own timeout
       good.now.slot += 5;
     }
-    expect(backends.map(({ health: health }) => health.excludedBecause)).toEqual([undefined, 'unreachable']);
+    expect(backends.map(({ health }) => health.excludedBecause)).toEqual([undefined, 'unreachable']);
     expect(backends[0]?.slots.tip.processed).toBe(1_015);
 
     const last = watch.probeAll(stop.signal);
