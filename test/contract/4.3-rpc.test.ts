@@ -122,7 +122,7 @@ describe('batches (spec 4.3)', () => {
       return result(seen, '1');
     });
     const pending = gateway.post(
-      `[${call('getBlock', '0')},${Array.from({ length: 19 }, (_, i) => call('getSlot', String(i + 1))).join()}]`,
+      `[${call('getBlock', '0')},${Array.from({ length: 19 }, (_, i) => call('getBlockHeight', String(i + 1))).join()}]`,
       key,
     );
     while (backend.seen.filter(({ text }) => text.includes('"id":19')).length === 0) await Bun.sleep(1); // awaits the last call's arrival
