@@ -1,6 +1,6 @@
 import type { Plan } from '../shared/config/plans.ts';
 import type { Prices } from '../shared/config/prices.ts';
-import { carriedKey } from '../shared/keys/carrier.ts';
+import { extractApiKey } from '../shared/keys/carrier.ts';
 import type { Caller, Identity } from '../shared/keys/identify.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
 import type { ScanPermits } from './limits/scans.ts';
@@ -61,7 +61,7 @@ export function createAnswer({
   };
 
   function answerBody(body: Buffer, request: Request, peers: Peers): Response | Promise<Response> {
-    const identity = identify(carriedKey(request.headers, request.url), request, peers);
+    const identity = identify(extractApiKey(request.headers, request.url), request, peers);
     return identity instanceof Promise
       ? identity.then((found) => answerIdentified(found, body, request))
       : answerIdentified(identity, body, request);
@@ -102,7 +102,7 @@ export function createAnswer({
       counted.admit();
       return respond({ request, envelope, planned, caller, plan, credits, charge, usage: counted });
     };
-    const charge = charging.charge(caller, plan, { calls, credits, bill: counted });
+    const charge = charging.charge(caller, plan, { calls, credits, usageHook: counted });
     return charge instanceof Promise ? charge.then(admit) : admit(charge);
   }
 
@@ -114,7 +114,7 @@ export function createAnswer({
 
   /** Refuses a request that was not read; its caller is looked up only to count it. */
   async function refuseUnread(refusal: Refusal, request: Request, peers: Peers): Promise<Response> {
-    const identity = await identify(carriedKey(request.headers, request.url), request, peers);
+    const identity = await identify(extractApiKey(request.headers, request.url), request, peers);
     if (identity.kind === 'known') usage.refused(identity.caller, undefined);
     return refuseRequest(request, refusal);
   }

@@ -105,7 +105,7 @@ export function createGateway(deps: Deps): Gateway {
   const routeOf = createRouter(backends);
   const methodLabel = createMethodLabel(routeOf);
   const usage = createUsage({ ledger, node, clock, methodLabel, ...usageEventsFor(log) });
-  const journal = createJournal(ledger, node, setImmediate, usage.alongside);
+  const journal = createJournal(ledger, node, setImmediate, usage.inSameTransaction);
   const revision = () => hosts?.accounts.revision() ?? accountsRevision;
   const limits = limitsOf(deps, journal, revision);
   if (limits.link !== undefined) metrics.showStore(limits.link);

@@ -1,6 +1,6 @@
 import type { Slot } from '@solana/kit';
 import type { Clock } from '../../shared/clock.ts';
-import { carriedKey } from '../../shared/keys/carrier.ts';
+import { extractApiKey } from '../../shared/keys/carrier.ts';
 import type { Identify } from '../../shared/keys/identify.ts';
 import type { WatchedProgram } from '../watch/watched.ts';
 import type { Latest } from '../watch/watcher.ts';
@@ -29,7 +29,7 @@ export type ProgramsDeps = Readonly<{
  */
 export function createProgramsAnswer(deps: ProgramsDeps): (request: Request) => Response {
   return function answerPrograms(request) {
-    const identity = deps.identify(carriedKey(request.headers, request.url));
+    const identity = deps.identify(extractApiKey(request.headers, request.url));
     if (identity.kind !== 'known') return refusalResponse(identity);
 
     const entry = deps.enter(identity.caller.keyId, deps.clock.monotonic());

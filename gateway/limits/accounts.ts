@@ -365,7 +365,7 @@ export function createSharedCharging(
     if (charge.kind !== 'charged') return charge;
     if (accounts.isOverdrawn(account, nowMs)) sync.flushSoon();
     if (charge.creditsLeft === undefined || price.credits === 0) return charge;
-    price.bill?.take();
+    price.usageHook?.take();
     return durable(journal, account.id, price, charge, () =>
       accounts.giveBack(account, price, clock.monotonic()),
     );

@@ -5,10 +5,10 @@ import { type Bucket, type BucketStore, fullBucket, refill, shortMs } from './bu
 import type { Journal, Spending } from './journal.ts';
 
 /** What a request costs: `calls` of the rate, `credits` of a trial's allowance. `bill` is notified of credits that go through the journal. */
-export type Price = Readonly<{ calls: number; credits: number; bill?: Bill }>;
+export type Price = Readonly<{ calls: number; credits: number; usageHook?: UsageHook }>;
 
 /** What is written together with the journal, to the unit. Both are called at the moment the journal's counters change. */
-export type Bill = Readonly<{
+export type UsageHook = Readonly<{
   /** The credits were taken. */
   take(): void;
   /** They could not be made durable and were given back. */
@@ -62,7 +62,7 @@ export async function durable(
     return charged;
   } catch {
     undo();
-    price.bill?.giveBack();
+    price.usageHook?.giveBack();
     return { kind: 'credits-unavailable' };
   }
 }
@@ -102,7 +102,7 @@ export function createCharging(
     const rate = { plan, tokens: bucket.tokens };
     if (price.credits === 0) return { kind: 'charged', rate, creditsLeft: left };
     spending.charged += price.credits;
-    price.bill?.take();
+    price.usageHook?.take();
     const charged = { kind: 'charged', rate, creditsLeft: left - price.credits } as const;
     return durable(journal, accountId, price, charged, () => {
       spending.refunded += price.credits;

@@ -21,7 +21,7 @@ export type Journal = Readonly<{
 }>;
 
 /** What is written in the same transaction as the counters, so that both agree to the unit whenever the process dies. */
-export type Alongside = Readonly<{
+export type SameTransaction = Readonly<{
   /** Writes it; throws when it cannot be written. */
   write(): void;
   /** The transaction is in the write-ahead log. */
@@ -31,7 +31,7 @@ export type Alongside = Readonly<{
 /** What a node spent of an account, by its row of the ledger. */
 export type SpentRow = Readonly<{ accountId: number }> & Readonly<Spending>;
 
-const NOTHING: Alongside = { write: () => undefined, written: () => undefined };
+const NOTHING: SameTransaction = { write: () => undefined, written: () => undefined };
 
 const BUSY_MS = 100;
 
@@ -40,7 +40,7 @@ export function createJournal(
   ledger: Store,
   node: string,
   soon: (run: () => void) => void,
-  alongside: Alongside = NOTHING,
+  sameTransaction: SameTransaction = NOTHING,
 ): Journal {
   const read = ledger.prepare<Spending, [number, string]>(
     'SELECT charged, refunded FROM spent WHERE account_id = ? AND node = ?',
@@ -53,7 +53,7 @@ export function createJournal(
       const { charged, refunded } = spendingOf(id);
       write.run(id, node, charged, refunded);
     }
-    alongside.write();
+    sameTransaction.write();
   });
   const spendings = new Map<number, Spending>();
   let appended = new Set<number>();
@@ -87,7 +87,7 @@ export function createJournal(
     try {
       if (batch.size > 0) {
         writeAll.immediate(batch);
-        alongside.written();
+        sameTransaction.written();
       }
       failing = false;
       ended?.resolve();

@@ -1,8 +1,8 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
 import type { Store } from '../../shared/store/open.ts';
-import type { Alongside } from '../limits/journal.ts';
-import type { Bill } from '../limits/charge.ts';
+import type { SameTransaction } from '../limits/journal.ts';
+import type { UsageHook } from '../limits/charge.ts';
 import { METHODS } from '../methods/table.ts';
 import type { Element, Envelope } from '../request/envelope.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
@@ -31,7 +31,7 @@ type Item = Readonly<{ label: string; credits: number }>;
  * What one request adds to usage, from its charge to its last byte. All of it is counted in the hour in which the
  * request came. A place is an element's index in the request.
  */
-export class RequestUsage implements Bill {
+export class RequestUsage implements UsageHook {
   readonly #cells: Cells;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #cameMs: number;
@@ -175,7 +175,7 @@ export type Usage = Readonly<{
   /** Counts every element of a request that was not let in, or one when it has none that can be told. */
   refused(caller: Caller, to: Envelope | undefined): void;
   /** What the journal writes in its own transaction: the cells that its charges and refunds changed. */
-  alongside: Alongside;
+  inSameTransaction: SameTransaction;
   /** Writes what has changed, at most so many cells; gives whether there is more. A write that fails is made up for later. */
   flush(cellsMax?: number): boolean;
   /** Writes every second until `signal` aborts, in portions with pauses between them, and drops what is not used. */
@@ -266,7 +266,7 @@ export function createUsage({ ledger, node, clock, methodLabel, onFailing, onLos
   return {
     begin: (caller, items) => new RequestUsage(cells, clock, caller, items),
     refused,
-    alongside: {
+    inSameTransaction: {
       write: () => withJournal.forEach(write),
       written() {
         withJournal.forEach(written);

@@ -15,7 +15,7 @@ const PLAIN = /^\w+$/;
  * The key of a request as text (spec 5.2): header `x-token`, header `Authorization: Bearer`, query `api-key`.
  * Empty carriers count as absent; the same value twice is one key.
  */
-export function carriedKey(headers: Headers, url: string): Carried {
+export function extractApiKey(headers: Headers, url: string): Carried {
   const token = headers.get('x-token');
   const authorization = headers.get('authorization');
   const query = url.indexOf('?');

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
-import { carriedKey } from '../../shared/keys/carrier.ts';
+import { extractApiKey } from '../../shared/keys/carrier.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { createIdentify } from '../../shared/keys/identify.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
@@ -24,7 +24,7 @@ async function newKey(account: string, ...args: string[]): Promise<{ key_id: str
 function seen(key: string) {
   using store = opened(join(folder.path, 'data', ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   const { identify } = createIdentify(store, systemClock);
-  return identify(carriedKey(new Headers({ 'x-token': key }), 'http://x/')).kind;
+  return identify(extractApiKey(new Headers({ 'x-token': key }), 'http://x/')).kind;
 }
 
 describe('accounts', () => {

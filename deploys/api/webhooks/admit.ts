@@ -1,5 +1,5 @@
 import type { Clock } from '../../../shared/clock.ts';
-import { carriedKey } from '../../../shared/keys/carrier.ts';
+import { extractApiKey } from '../../../shared/keys/carrier.ts';
 import type { Identify } from '../../../shared/keys/identify.ts';
 import type { By } from '../../audit/actor.ts';
 import type { Refusal } from '../refusal.ts';
@@ -22,7 +22,7 @@ type Deps = Readonly<{ identify: Identify; enter: Enter; clock: Clock; bySession
  */
 export function createAdmit({ identify, enter, clock, bySession }: Deps): Admit {
   return function admit(request) {
-    const carried = carriedKey(request.headers, request.url);
+    const carried = extractApiKey(request.headers, request.url);
     const identity = identify(carried);
     if (carried.kind === 'none' && bySession !== undefined)
       return bySession(request).then((admission) => admission ?? { kind: 'missing-key' });

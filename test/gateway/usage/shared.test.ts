@@ -25,7 +25,7 @@ function startShared() {
     charging,
     charge() {
       const counted = usage.usage.begin(CALLER, [{ label: 'getSlot', credits: 3 }]);
-      const price: Price = { calls: 1, credits: 3, bill: counted };
+      const price: Price = { calls: 1, credits: 3, usageHook: counted };
       const charge = charging.charge(CALLER, LIMITED, price);
       usage.endTurn();
       return { counted, charge };

@@ -76,7 +76,7 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
     onLost: (elements) => void lost.push(elements),
   });
   const waiting: (() => void)[] = [];
-  const journal = createJournal(ledger, node, (run) => void waiting.push(run), usage.alongside);
+  const journal = createJournal(ledger, node, (run) => void waiting.push(run), usage.inSameTransaction);
   const charging = createCharging(journal, clock);
 
   return {
@@ -102,7 +102,7 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
       const charge = charging.charge(CALLER, plan, {
         calls: methods.length,
         credits: methods.length,
-        bill: counted,
+        usageHook: counted,
       });
       return { counted, charge };
     },

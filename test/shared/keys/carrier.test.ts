@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { carriedKey } from '../../../shared/keys/carrier.ts';
+import { extractApiKey } from '../../../shared/keys/carrier.ts';
 
 const URL_PLAIN = 'http://rpc.example/';
-const carried = (headers: Record<string, string>, url = URL_PLAIN) => carriedKey(new Headers(headers), url);
+const carried = (headers: Record<string, string>, url = URL_PLAIN) =>
+  extractApiKey(new Headers(headers), url);
 
 describe('a key is found (spec 5.2)', () => {
   test.each([
