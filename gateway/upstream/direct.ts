@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
+import { deadlineMsOf } from '../methods/table.ts';
 import type { Call } from '../request/envelope.ts';
 import { type Backend, leaveOnce } from './backend.ts';
-import { deadlineMsOf } from './failover.ts';
 import type { CallContext, Forward, ForwardEvents, Reply } from './forward.ts';
 import type { Connection, ExchangeHandler, HttpReply, NoReply } from './http-connection.ts';
 import { type ResponseStart, judgeWhole } from './response-reader.ts';

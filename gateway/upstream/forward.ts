@@ -1,9 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import type { Method } from '../methods/table.ts';
+import { deadlineMsOf, type Method } from '../methods/table.ts';
 import type { Call } from '../request/envelope.ts';
 import { type Backend, permitAt, acquirePermit, type BatchPosition, type Permit } from './backend.ts';
-import { type FailoverParts, createFailoverState, deadlineMsOf } from './failover.ts';
+import { type FailoverParts, createFailoverState } from './failover.ts';
 import type { Failure } from './failure.ts';
 import type { HttpReply } from './http-connection.ts';
 import { NO_BIGTABLE } from './probe.ts';

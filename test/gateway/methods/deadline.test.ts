@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { deadlineMsOf } from '../../../gateway/upstream/failover.ts';
+import { deadlineMsOf } from '../../../gateway/methods/table.ts';
 
 test.each([
   ['light', 30_000],
