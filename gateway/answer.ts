@@ -29,7 +29,7 @@ export type Stages = Readonly<{
   permits: ScanPermits;
   respond: Respond;
   usage: Pick<Usage, 'begin' | 'refused'>;
-  /** Told of every request that was refused before a backend was asked. */
+  /** Called for each request that is refused before it is sent to a backend. */
   onOutcome(outcome: Refusal['kind']): void;
 }>;
 

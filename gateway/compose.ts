@@ -45,7 +45,7 @@ import { createMethodLabel, createUsage, type UsageEvents } from './usage/usage.
 type Deps = Readonly<{
   /** This process in the ledger: no two processes on one data directory may have the same. */
   node: string;
-  /** What it shares accounts with; `undefined`: nobody. */
+  /** What it shares accounts with; `undefined`: it is alone. */
   sharing?: Sharing | undefined;
   /** Deploys on another host; `undefined`: accounts and usage are this host's alone. */
   hosts?: Hosts | undefined;

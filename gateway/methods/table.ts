@@ -23,7 +23,7 @@ const RULED = new Set<string>(['getSignatureStatuses', 'getHealth']);
 
 /**
  * Reads of the present state that tell their slot, so that it can be seen whether the answer is new enough, and what
- * every caller of a node is told alike. Not those that must be asked at a moment: statuses, simulations, fees of a message.
+ * a node returns to every caller alike. Not those whose moment matters: statuses, simulations, fees of a message.
  */
 const SHARED = new Set<string>([
   'getAccountInfo',

@@ -25,7 +25,7 @@ export type Element =
   | Call
   /** A call without an id: it is never executed and never answered (JSON-RPC 2.0, section 4.1). */
   | { readonly kind: 'notification' }
-  /** JSON, but no request; `id` is `null` in bytes when the caller's cannot be told. */
+  /** JSON, but no request; `id` is `null` in bytes when the caller's is not known. */
   | { readonly kind: 'invalid'; readonly id: Uint8Array; readonly reason: string };
 
 /** An element and the index after it; a negative index is the scan's `BAD` or `DEEP` and has no element. */

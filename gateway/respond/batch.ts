@@ -21,10 +21,10 @@ import { INVALID_REQUEST, NO_BACKEND, rpcError } from './refusal.ts';
 export type Part =
   /** `onSent` is called when the bytes were handed to the caller's connection. */
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer>; onSent?(): void }
-  /** `mayRepeat` says that the call may be asked again, so that its answer may be let go before its turn. */
+  /** `mayRepeat`: the call may be sent again, so its answer may be evicted before its turn. */
   | { readonly kind: 'stream'; readonly body: StreamBody; readonly mayRepeat?: boolean };
 
-/** Told that a call waits for what others hold: a permit, or a place at a backend; what it gives says that it waits no longer. */
+/** Called when a call waits for a permit that others hold; the function that it returns is called when the wait ends. */
 export type OnWait = () => () => void;
 
 /** Begins one element's answer, once more when it was let go. Never rejects. */
@@ -34,14 +34,14 @@ export type Start = (onWait: OnWait) => Promise<Part>;
 export type BatchScheduler = Readonly<{
   /** The answer at `place`, whose turn has come; from now on it is not let go. */
   turn(place: number): Promise<Part>;
-  /** Told that an answer has gone. */
+  /** Called when an answer has been written. */
   done(part: Part): void;
 }>;
 
 /** One call. `begun` is its answer, under way or there; `undefined` before it, and when it was let go. */
 type Slot = { readonly place: number; readonly start: Start; begun: Promise<Part> | undefined; asks: number };
 
-/** How often a call is asked before its turn; a last time it is asked when its turn has come. */
+/** How often a call is sent before its turn; once more it is sent when its turn comes. */
 const EARLY_ASKS_MAX = 2;
 
 /**
@@ -126,7 +126,7 @@ export function createBatchScheduler(
     return [...held].filter(([slot]) => slot.place > place).sort(([a], [b]) => b.place - a.place)[0];
   }
 
-  /** Asks again, in order, for what was let go and has nobody waiting before it. */
+  /** Sends evicted calls again, in order, up to the first one that waits. */
   function resume(): void {
     for (const slot of [...evicted].sort((a, b) => a.place - b.place)) {
       if (signal.aborted || slot.place > firstWaiting()) return;
@@ -169,9 +169,9 @@ export type Beat = (signal: AbortSignal) => Promise<void>;
 
 /**
  * The answers as one JSON array in the batch's order, spliced as bytes: whole when all are small and come soon, else a
- * stream that holds one chunk at a time. A later answer that is large waits at its backend, or is asked for again when
+ * stream that holds one chunk at a time. A later answer that is large waits at its backend, or is sent again when
  * an earlier call needs its place. When one breaks off after its first byte the whole stream fails, so that the caller's
- * connection is cut, and `onCut` is told its place. `abort` ends every call; it is fired when the caller leaves.
+ * connection is cut, and `onCut` gets its index. `abort` ends every call; it is fired when the caller leaves.
  */
 export function spliceBatch(
   starts: readonly Start[],

@@ -23,9 +23,9 @@ export type Respond = (admitted: Admitted) => Response | Promise<Response>;
 type Parts = Readonly<{
   send: Send;
   charging: Charging;
-  /** Told how the call of a method ended, once; and again of one that was asked again and then had no answer. */
+  /** Called once with the outcome of a call, and again when it was sent again without an answer. */
   onCall(method: string, outcome: Outcome): void;
-  /** Told how an admitted request ended; a batch is answered, whatever its calls say. */
+  /** Called with the outcome of an admitted request; a batch counts as answered, whatever its calls return. */
   onOutcome(outcome: Outcome): void;
   gather: Beat;
   beat: Beat;
@@ -149,7 +149,7 @@ function fieldsOf({ request, credits, charge }: Admitted, encoding?: ResponseSta
 
 /**
  * One backend's answer as a body of ours, piece by piece, waiting while its reader is behind. It ends cleanly only
- * when the answer was whole; otherwise the caller's connection is cut (DESIGN 3.6). `onEnd` is told how it ended.
+ * when the answer was whole; otherwise the caller's connection is cut (DESIGN 3.6). `onEnd` gets how it ended.
  */
 export function streamSingle(body: StreamBody, onEnd: (end: StreamEnd) => void): ReadableStream {
   const source: Bun.DirectUnderlyingSource = {

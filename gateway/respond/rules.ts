@@ -14,7 +14,7 @@ import { readAll } from '../upstream/probe.ts';
 import type { Pool } from '../upstream/selection.ts';
 import { HISTORY_NOT_AVAILABLE, INVALID_PARAMS, NODE_UNHEALTHY, rpcError, rpcResult } from './refusal.ts';
 
-/** `params` is `undefined` when the call had none; `asked` when the flag was true. */
+/** `params` is `undefined` when the call had none; `asked`: the flag was true. */
 type WithoutHistory = Readonly<{ params: Uint8Array | undefined; asked: boolean }>;
 
 /**
@@ -85,7 +85,7 @@ export function withStatusRule(forward: Forward): Forward {
   };
 }
 
-/** 256 signatures are 23 KB; nobody looks through megabytes for a flag. */
+/** 256 signatures are 23 KB; megabytes are not searched for a flag. */
 const PARAMS_BYTES_MAX = 65_536;
 
 /** Agave's own words (`rpc.rs`). */
@@ -122,7 +122,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 /**
  * Adds the answers that are the pool's and not one node's (DESIGN 3.5): its health, and its first available block with
- * the archives included. Until every backend with history has been asked, a node answers for its own blocks.
+ * the archives included. Until every backend with history has replied, a node answers for its own blocks.
  */
 export function withPoolAnswers(forward: Forward, pool: Pool): Forward {
   return async function forwardUnlessOwn(call, route, context) {

@@ -51,7 +51,7 @@ export function numberOf(name: string): number {
   return h >>> 0;
 }
 
-/** What decides it: the software, and what it is asked for. */
+/** The software of a backend, and the lanes it serves. */
 type Kind = Pick<BackendConfig, 'profile' | 'lanes'>;
 
 /** Whether a backend goes with the tip of the chain: what serves nothing but history does not, nor does an archive's software. */
@@ -137,14 +137,14 @@ type Waiter = Readonly<{
 
 /**
  * Who waits for a place at a backend: each account in its turn, and of one account the first that came. So one that has
- * thousands waiting keeps nobody waiting for more than one place of each other account. Of a batch, whose calls are
+ * thousands waiting delays no other account by more than one place. Of a batch, whose calls are
  * answered in order, the earliest takes the turn of any.
  */
 type FairQueue = Readonly<{
   add(waiter: Waiter): void;
   /** One that waits no longer. */
   remove(waiter: Waiter): void;
-  /** Takes the next one out; `undefined` when nobody waits. */
+  /** Takes the next one out; `undefined` when none waits. */
   next(): Waiter | undefined;
   isEmpty(): boolean;
 }>;

@@ -233,13 +233,13 @@ function keyOf(name: string, { params }: Call): string | undefined {
   if (params === undefined) return name;
   if (params.length > PARAMS_BYTES_MAX) return undefined;
   const text = Buffer.from(params).toString('latin1');
-  // What is escaped may be the commitment; nobody escapes what needs no escape.
+  // What is escaped may be the commitment; clients do not escape what needs no escape.
   return text.includes('\\') || text.includes('"processed"') ? undefined : `${name} ${text}`;
 }
 
 const FIRST_NUMBER = /^\[\s*(\d{1,15})\s*[,\]]/;
 
-/** The slot that a call names; `Infinity` when it cannot be told. */
+/** The slot that a call names; `Infinity` when it is not known. */
 function slotOfCall({ params }: Call): number {
   return numberIn(FIRST_NUMBER.exec(Buffer.from(params ?? NOTHING).toString('latin1')));
 }
@@ -290,7 +290,7 @@ const SLOT_MEMBER = Buffer.from('"slot":');
 const SLOT = /^(\d{1,15})[,}]/;
 
 /**
- * The highest slot that any member of a result names; `Infinity` when one cannot be told or there is none. A transaction
+ * The highest slot that any member of a result names; `Infinity` when one is not known or there is none. A transaction
  * names its own and, in votes, older ones. To find its own exactly would cost as much as the call: 45 µs.
  */
 function slotOfResult(pieces: readonly Uint8Array[]): number {

@@ -19,12 +19,12 @@ import type { Pool, ReadRequirement } from './selection.ts';
 /** What the outcome of an attempt means for its call. */
 type Decision =
   | { readonly kind: 'answer'; readonly answer: ResponseStart }
-  /** No other backend may be asked. */
+  /** No other backend may be tried. */
   | { readonly kind: 'stop' }
   | Next;
 
 /**
- * Another backend may be asked. `spends`: that is a retry of the pool's budget; `once`: one other and no third;
+ * Another backend may be tried. `spends`: that is a retry of the pool's budget; `once`: one other and no third;
  * `later`: in a moment, and the same one when there is no other.
  */
 type Next = Readonly<{ kind: 'next'; spends: boolean; once: boolean; later: boolean }>;
@@ -53,13 +53,13 @@ function decisionOn(advice: Advice, answer: ResponseStart): Decision {
   }
 }
 
-/** What one call has learnt from the backends it asked so far. */
+/** What the attempts of one call have shown so far. */
 type FailoverState = Readonly<{
   /** What the outcome of an attempt at `backend` means; `others` may still be tried. */
   take(backend: Backend, outcome: ResponseStart | Failure, others: readonly Backend[]): Decision;
-  /** What is answered when nobody said better: the first error, or an answer that is only old. */
+  /** The answer when no attempt gave a better one: the first error, or an answer that is only old. */
   kept(): ResponseStart | undefined;
-  /** Whether every backend asked found the request too long. */
+  /** Whether every backend that was tried found the request too long. */
   allTooLarge(): boolean;
 }>;
 

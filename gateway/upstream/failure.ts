@@ -53,13 +53,13 @@ export type Advice =
   | 'final'
   /** This backend lacks what another may have. */
   | 'miss'
-  /** The same, but one other may be asked; more would be waste. */
+  /** The same, but only one other may be tried; more would be waste. */
   | 'miss-once'
   /** This backend is in trouble; another may not be. */
   | 'trouble'
-  /** The same, but one other may be asked. */
+  /** The same, but only one other may be tried. */
   | 'trouble-once'
-  /** Nobody knows yet: to be asked again in a moment. */
+  /** Not known yet: try again in a moment. */
   | 'later';
 
 const BY_CODE: ReadonlyMap<number, Advice> = new Map<number, Advice>([

@@ -42,7 +42,7 @@ type Attempt = (
 /** An attempt that was made before, by the straight way (`direct.ts`). */
 type FirstAttempt = Permit & Readonly<{ startedMs: number; outcome: HttpReply | ResponseStart | Failure }>;
 
-/** Told of a stream that broke off after the first byte, and not because its caller left. */
+/** Called when a stream breaks off after the first byte for another reason than its caller leaving. */
 export type OnCut = (backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>) => void;
 
 type Deps = Readonly<{ clock: Clock; idleMs: number; onCut: OnCut }>;
@@ -92,7 +92,7 @@ export function watched(body: StreamBody, signal: AbortSignal, onEnd: (end: Stre
   };
   function cancel() {
     body.cancel();
-    // A body that nobody pipes has nobody else to say that it is over.
+    // A body that is not piped does not report its own end.
     if (!piped) finish({ kind: 'cut', reason: 'cancelled', bytes: 0 });
   }
   if (signal.aborted) cancel();
@@ -137,7 +137,7 @@ export type CallContext = Readonly<{
   signal: AbortSignal;
   /** The account that asks. */
   accountId: number;
-  /** Asks nodes to leave their long-term storage out, because an archive is asked for that. */
+  /** Nodes leave their long-term storage out, because an archive serves it. */
   localOnly?: boolean;
   /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
   onSettled(): void;
@@ -172,7 +172,7 @@ const TOO_LARGE: Reply = { kind: 'too-large' };
 const CALLER_LEFT: Reply = { kind: 'caller-left' };
 const LEFT_UNSENT: Reply = { kind: 'caller-left', unsent: true };
 
-/** How often, and how long apart, a call is sent again whose answer nobody knows yet (-32014). */
+/** How often, and how long apart, a call is sent again whose answer is not known yet (-32014). */
 const LATER_MAX = 2;
 const LATER_MS_MIN = 200;
 const LATER_MS_MAX = 400;

@@ -9,7 +9,7 @@ import {
 } from './backend.ts';
 import { type Extent, extentOf, probe, PROBE_MS, type Reading } from './probe.ts';
 
-/** A leader this far ahead of the only other node is doubted: 7 minutes of slots, and nobody falls that far behind unnoticed. */
+/** A leader this far ahead of the only other node is doubted: 7 minutes of slots, and no node falls that far behind unnoticed. */
 const FAR_SLOTS = 1_024;
 
 /**
@@ -19,7 +19,7 @@ const FAR_SLOTS = 1_024;
 export function referenceSlot(tips: readonly number[], lagSlotsMax: number): number {
   const [first = 0, second, third] = tips.filter((tip) => tip > 0).toSorted((a, b) => b - a);
   if (second === undefined) return first;
-  // Of two, nobody can say which is right: the higher one, while it is believable.
+  // Of two, either may be right: take the higher one, while it is believable.
   const believable = third === undefined ? FAR_SLOTS : lagSlotsMax;
   return first - second > believable ? second : first;
 }
@@ -100,7 +100,7 @@ export function shareBack({ backAtMs }: HealthState, nowMs: number): number {
 type Watch = Readonly<{
   /** One round: asks all that do not still owe an answer, and judges what came in time. Never rejects. */
   probeAll(signal: AbortSignal): Promise<void>;
-  /** What a backend last told of its blocks; `undefined` until it told its first one. */
+  /** What a backend last reported of its blocks; `undefined` until its first report. */
   extentOf(backend: Backend): Extent | undefined;
 }>;
 
@@ -108,16 +108,16 @@ export type WatchOptions = Readonly<{
   backends: readonly Backend[];
   clock: Clock;
   lagSlotsMax: number;
-  /** Told when a backend leaves or comes back. */
+  /** Called when a backend is excluded or comes back. */
   onChange(backend: Backend): void;
-  /** Told of every look that a backend did not answer. */
+  /** Called for each probe that a backend did not answer. */
   onUnreachable(backend: Backend): void;
 }>;
 
 /** A backend that takes longer has not answered this round; the others must not wait for it. */
 const ROUND_MS = 1_000;
 
-/** What changes slowly is asked again in one of this many rounds, once it is known. */
+/** What changes slowly is probed again in one of this many rounds, once it is known. */
 const ROUNDS_PER_EXTENT = 15;
 
 const LATE: Reading = { kind: 'unreachable', reason: `no answer within ${ROUND_MS} ms` };
@@ -148,7 +148,7 @@ export function createWatch({ backends, clock, lagSlotsMax, onChange, onUnreacha
     backends.forEach((backend, i) => take(backend, judged[i] ?? LATE, measure));
   }
 
-  /** Whether what it has must be known soon: it comes back, or its history begins nobody knows where. */
+  /** Whether what it has must be known soon: it comes back, or its first block is not known. */
   function isUntold(backend: Backend): boolean {
     const needsFloor = backend.config.lanes.includes('archive') && extents.get(backend)?.floor === undefined;
     return needsFloor || backend.health.excludedBecause === 'unreachable';

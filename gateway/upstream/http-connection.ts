@@ -75,7 +75,7 @@ type BodyPhase = {
   readonly kind: 'body';
   readonly head: ResponseHead;
   readonly decoder: BodyDecoder;
-  /** Resolves the exchange; called at the body's first byte, because until then another backend may be asked. */
+  /** Resolves the exchange; called at the body's first byte, because until then another backend may be tried. */
   handler: ExchangeHandler | undefined;
   /** Pieces that came before `pipe` was called. */
   readonly early: Buffer[];
@@ -163,7 +163,7 @@ export class Connection {
     this.activeAtMs = this.#clock.monotonic();
     const phase = this.#phase;
     if (phase.kind === 'body') return this.#decode(phase, bytes);
-    // No request asked for these bytes.
+    // No request is under way.
     if (phase.kind !== 'head' || phase.request !== undefined) return this.destroy('bad-framing');
     const { handler } = phase;
     if (

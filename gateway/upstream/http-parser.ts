@@ -1,4 +1,4 @@
-/** How the end of a body is told (RFC 9112 6.3). */
+/** How the end of a body is framed (RFC 9112 6.3). */
 export type Framing =
   | { readonly kind: 'length'; readonly bytes: number }
   | { readonly kind: 'chunked' }
@@ -183,7 +183,7 @@ export type Decoded =
   | 'more'
   /** The body ended with them. */
   | 'end'
-  /** The body ended before them: something follows that no request asked for. */
+  /** The body ended before them: something follows that belongs to no request. */
   | 'surplus'
   /** They break the framing. */
   | 'bad';

@@ -52,7 +52,7 @@ export type StreamBody = Readonly<{
   pipe(write: WritePiece): Promise<StreamEnd>;
   /** Lets go of it: the backend's connection is closed. */
   cancel(): void;
-  /** Says that what came is no whole answer, though nobody noticed on its way: it is a cut of the backend's. */
+  /** Reports that what came is no whole answer, although nothing on its way noticed: the backend cut it. */
   reject?(): void;
 }>;
 
@@ -146,7 +146,7 @@ type Held =
   | { readonly kind: 'refused' };
 
 /**
- * Holds a body for as long as `choose`, asked about each piece, says so. It bounds what is held; time is bounded here,
+ * Holds a body for as long as `choose`, called with each piece, says so. It bounds what is held; time is bounded here,
  * so that neither a body that stalls nor one that drips keeps a call, its place or its permit. Never rejects.
  */
 export async function bufferUntil(
@@ -172,7 +172,7 @@ export async function bufferUntil(
       return body.cancel();
     }
     decided.resolve({ kind: 'passed', body: { pipe, cancel: body.cancel }, pieces });
-    return open.promise; // nothing more is read before somebody takes it
+    return open.promise; // nothing more is read before it is piped
   });
   void piped.then((end) => {
     waited.stop();
@@ -243,7 +243,7 @@ export const WHOLE_BYTES_MAX = 65_536;
 
 /**
  * Judges a reply by its head and first bytes: an answer, or a failure whose body is thrown away. `acceptEncoding` is
- * what was asked for: a compressed answer to `identity` could be neither spliced into a batch nor read by its
+ * what was requested: a compressed answer to `identity` could be neither spliced into a batch nor read by its
  * caller. `trustsEnd` says that a body of a known length is complete when its last byte has come. What is held for its
  * end is waited for with `waitBudget`. Never rejects.
  */
@@ -276,7 +276,7 @@ export async function judge(
     return encoding !== undefined || startsAnObject(pieces)
       ? stream(body, pieces)
       : discarded(body, NO_OBJECT);
-  // Nobody has said how long it is: what is small, or bad news, is held all the same.
+  // Its length is not known: what is small, an error or a null is held all the same.
   const held = await bufferUntil(
     body,
     encoding === undefined ? untilItTells() : whileComplete(encoding),

@@ -75,7 +75,7 @@ const PLAIN_REQUIREMENTS = COMMITMENTS.map(
   (commitment) => [Buffer.from(`:"${commitment}"`), { commitment, slotMin: 0 }] as const,
 );
 
-/** Longer parameters are lists and transactions; nobody looks through megabytes for a hint. */
+/** Longer parameters are lists and transactions; megabytes are not searched for a hint. */
 const CONFIG_BYTES_MAX = 65_536;
 const SLOT = /^\s*:\s*(\d{1,15})/;
 const NAME = /^\s*:\s*"(\w+)"/;
@@ -124,7 +124,7 @@ export function createMonotonicReads(clock: Clock): MonotonicReads {
   };
 }
 
-/** How good a choice is; a lower one is asked earlier, and the worst still serves when there is no other. */
+/** The rank of a choice; a lower one is tried earlier, and the worst still serves when there is no other. */
 const GOOD = 0;
 /** Well, and known to be behind the slot that the caller needs. */
 const BEHIND = 1;
@@ -200,11 +200,11 @@ export type Pool = Readonly<{
     accountId: number,
     slotMin: number,
   ): Backend | undefined;
-  /** An answer told the slot it was read at. */
+  /** Takes the slot at which an answer was read. */
   learn(backend: Backend, requirement: ReadRequirement, accountId: number, slot: number): void;
   /** Looks at every backend once, for a second at most. Never rejects. */
   probeAll(signal: AbortSignal): Promise<void>;
-  /** The lowest block that any of them has, long-term storage included; `undefined` until all with history told. */
+  /** The lowest block that any of them has, long-term storage included; `undefined` until all with history have reported. */
   floor(): number | undefined;
   /** Whether one that serves accounts is well. */
   isHealthy(): boolean;
@@ -213,7 +213,7 @@ export type Pool = Readonly<{
 
 /** What is known of the chain's past. */
 type Finality = Readonly<{
-  /** The lowest slot that the live nodes which take part have finalized; 0: not all of them have told. */
+  /** The lowest slot that the live nodes which take part have finalized; 0: not all of them have reported. */
   slot: number;
   /** How often another chain has shown itself, so that what was finalized before may not be on this one. */
   resets: number;
@@ -226,7 +226,7 @@ export type PoolOptions = WatchOptions &
   Readonly<{
     /** The lowest slots that no backend has; `undefined`: there are none, or not enough is known. */
     historyGap(backends: readonly Backend[]): Gap | undefined;
-    /** Told when slots are found that no backend has, or when there are none any more. */
+    /** Called when slots are found that no backend has, or when there are none any more. */
     onGap(gap: Gap | undefined): void;
   }>;
 
@@ -314,7 +314,7 @@ function isKnown(genesis: string | undefined): genesis is string {
   return genesis !== undefined;
 }
 
-/** Nobody is answered from another chain, and least of all sent to it, however bad the others are. */
+/** No call goes to another chain, however bad the other backends are. */
 function isOfThisChain({ health }: Backend): boolean {
   return health.excludedBecause !== 'of another chain';
 }

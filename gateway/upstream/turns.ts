@@ -94,7 +94,7 @@ export function readNow(socket: Bun.Socket<unknown>): Buffer | 'nothing' | 'brok
 const FREED_BYTES_MIN = 65_536;
 
 /**
- * Gives back the memory of bytes that fill it and that nobody will look at again: they are gone for whoever does. Left to
+ * Gives back the memory of bytes that fill it and that are not read again: they are gone for any reader. Left to
  * the collector, a stream at full speed keeps touching new memory, which costs a fifth of a relay's CPU time.
  */
 export function free(bytes: Buffer): void {

@@ -104,7 +104,7 @@ export type Cells = Readonly<{
   readonly dirty: Set<Cell>;
   /** Those of them that must be written with the journal and not before. */
   readonly withJournal: Set<Cell>;
-  /** Drops cells that the ledger has and nobody uses; looks at a part of them and goes on from there the next time. */
+  /** Drops cells that the ledger has and that are not in use; looks at a part of them and goes on from there the next time. */
   sweep(): void;
   /** Elements that were not counted, because the ledger took no writes for so long that no cell could be dropped. */
   lost(): number;

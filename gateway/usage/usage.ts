@@ -139,7 +139,7 @@ function hourOf(atMs: number): number {
   return Math.floor(atMs / HOUR_MS);
 }
 
-/** Where the member `error` must have begun in an error that is streamed: behind an id of any length that is asked with. */
+/** Where the member `error` must have begun in an error that is streamed: behind an id of any usual length. */
 const HEAD_BYTES = 512;
 
 const ERROR_FIRST =
@@ -172,7 +172,7 @@ export function countedBody(
 export type Usage = Readonly<{
   /** Begins to count a request with these elements, in order. */
   begin(caller: Caller, items: readonly Item[]): RequestUsage;
-  /** Counts every element of a request that was not let in, or one when it has none that can be told. */
+  /** Counts every element of a request that was not let in, or one when none of its elements is known. */
   refused(caller: Caller, to: Envelope | undefined): void;
   /** What the journal writes in its own transaction: the cells that its charges and refunds changed. */
   inSameTransaction: SameTransaction;
@@ -184,9 +184,9 @@ export type Usage = Readonly<{
 
 /** What an operator must know of it. */
 export type UsageEvents = Readonly<{
-  /** Told when writes begin to fail, and when they succeed again. */
+  /** Called when writes begin to fail, and when they succeed again. */
   onFailing(is: boolean): void;
-  /** Told of so many elements that were not counted, because the ledger took no writes for too long. */
+  /** Called with the number of elements that were not counted, because the ledger took no writes for too long. */
   onLost(elements: number): void;
 }>;
 
@@ -202,7 +202,7 @@ const FLUSH_MS = 1_000;
 /** Cells in one transaction: about 4 ms, which is as long as other requests wait. */
 const PORTION = 500;
 const PAUSE_MS = 5;
-/** Failures in a row that an operator is told of: a ledger that another process holds for a moment is none. */
+/** Failures in a row after which the log has a line: a ledger that another process holds for a moment is none. */
 const FAILURES_TOLD = 3;
 
 export function createUsage({ ledger, node, clock, methodLabel, onFailing, onLost }: Deps): Usage {
