@@ -1,4 +1,4 @@
-import { afterSpace, CLOSE_ARRAY, OPEN_ARRAY } from '../json/scan.ts';
+import { CLOSE_ARRAY, COLON, COMMA, OPEN_ARRAY, afterSpace } from '../json/scan.ts';
 import type { Backend } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/forward.ts';
 import { type HistoryRequest, isFinal, outcomeOf, resultReply, unavailable } from './request.ts';
@@ -158,8 +158,6 @@ function slotsIn(answer: Uint8Array<ArrayBuffer>): Slots | undefined {
 }
 
 const RESULT = Buffer.from('"result"');
-const COLON = 0x3a;
-const COMMA = 0x2c;
 const ZERO = 0x30;
 const NINE = 0x39;
 

@@ -1,13 +1,15 @@
 import {
+  BAD,
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COMMA,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
   afterName,
   afterSpace,
   afterString,
   afterValue,
-  BAD,
-  CLOSE_ARRAY,
-  CLOSE_OBJECT,
-  OPEN_ARRAY,
-  OPEN_OBJECT,
 } from '../json/scan.ts';
 
 /** One member of an object: its decoded name, its value's bytes, and the bytes of both. */
@@ -92,6 +94,3 @@ export function listed(slices: readonly Uint8Array[]): readonly (string | Uint8A
 function viewOf(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
-
-const QUOTE = 0x22;
-const COMMA = 0x2c;

@@ -16,6 +16,12 @@ export const CLOSE_ARRAY = 0x5d;
 export const OPEN_OBJECT = 0x7b;
 export const CLOSE_OBJECT = 0x7d;
 
+/** Whether `text` stands in `bytes` at `at`. */
+export function isAt(bytes: Uint8Array, at: number, text: Uint8Array): boolean {
+  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text[i]) return false;
+  return true;
+}
+
 /** The index of the first byte at or after `i` that is not white space. */
 export function afterSpace(bytes: Uint8Array, i: number): number {
   for (;;) {

@@ -1,15 +1,18 @@
 import { isUtf8 } from 'node:buffer';
 import {
+  BAD,
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COMMA,
+  DEEP,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
   afterName,
   afterSpace,
   afterString,
   afterValue,
-  BAD,
-  CLOSE_ARRAY,
-  CLOSE_OBJECT,
-  DEEP,
-  OPEN_ARRAY,
-  OPEN_OBJECT,
+  isAt,
 } from '../json/scan.ts';
 
 /** One JSON-RPC call. `id` and `params` are the caller's own bytes, so 64-bit numbers and escapes survive. */
@@ -140,11 +143,6 @@ function memberAt(bytes: Buffer, from: number): Member | undefined {
   return quoted.includes('\\') ? MEMBERS.get(String(JSON.parse(quoted))) : undefined;
 }
 
-function isAt(bytes: Buffer, at: number, text: Buffer): boolean {
-  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text[i]) return false;
-  return true;
-}
-
 /** A JSON string's text, or `undefined` for another value. */
 function textOf(slice: Buffer): string | undefined {
   if (slice[0] !== QUOTE) return undefined;
@@ -152,8 +150,6 @@ function textOf(slice: Buffer): string | undefined {
   return text.includes('\\') ? String(JSON.parse(text)) : text.slice(1, -1);
 }
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
 const LETTER_N = 0x6e;
 
 /** A body as JSON-RPC: one element, or a batch in the caller's order. */

@@ -1,12 +1,13 @@
 import {
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COMMA,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
   afterName,
   afterSpace,
   afterString,
   afterValue,
-  CLOSE_ARRAY,
-  CLOSE_OBJECT,
-  OPEN_ARRAY,
-  OPEN_OBJECT,
 } from '../json/scan.ts';
 import type { Call } from '../request/envelope.ts';
 import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
@@ -58,7 +59,6 @@ function isFlag(quoted: Uint8Array): boolean {
   return (text.includes('\\') ? JSON.stringify(JSON.parse(text)) : text) === '"searchTransactionHistory"';
 }
 
-const COMMA = 0x2c;
 /** The first byte of `true`, and of no other value. */
 const TRUE = 0x74;
 

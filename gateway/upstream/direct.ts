@@ -1,3 +1,4 @@
+import { isAt, QUOTE } from '../json/scan.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { deadlineMsOf } from '../methods/table.ts';
 import type { Call } from '../request/envelope.ts';
@@ -257,7 +258,6 @@ function writeMessage(
 
 const CR = 0x0d;
 const LF = 0x0a;
-const QUOTE = 0x22;
 const CLOSE_BRACE = 0x7d;
 
 const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
@@ -310,9 +310,4 @@ function numberAt(bytes: Uint8Array, at: number): number {
     n = n * 10 + digit;
   }
   return n;
-}
-
-function isAt(bytes: Uint8Array, at: number, text: Uint8Array): boolean {
-  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text[i]) return false;
-  return true;
 }

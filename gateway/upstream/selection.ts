@@ -1,3 +1,4 @@
+import { BACKSLASH, isAt, QUOTE } from '../json/scan.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import type { MethodClass } from '../methods/table.ts';
@@ -56,17 +57,10 @@ export function readRequirementOf({ method, params }: Call, kind: MethodClass): 
   return { commitment: COMMITMENTS.find((commitment) => commitment === named), slotMin };
 }
 
-function isAt(bytes: Uint8Array, at: number, text: Buffer): boolean {
-  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text[i]) return false;
-  return true;
-}
-
 function textAt(bytes: Uint8Array, at: number): string {
   return Buffer.from(bytes.subarray(at, at + 64)).toString('latin1');
 }
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 const COMMITMENT = Buffer.from('"commitment"');
 const MIN_CONTEXT_SLOT = Buffer.from('"minContextSlot"');
 
