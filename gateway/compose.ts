@@ -125,12 +125,11 @@ export function createGateway(deps: Deps): Gateway {
     gather: (signal) => clock.sleep(GATHER_MS, signal),
     beat: (signal) => clock.sleep(BEAT_MS, signal),
   });
-  const auth = createAuth(keys, createFailedKeys(clock));
   let terms: Terms = config;
   const answer = createAnswer({
     bodyBytesMax: config.gateway.bodyBytesMax,
     terms: () => hosts?.accounts.terms() ?? terms,
-    identify: auth.identify,
+    identify: createAuth(keys, createFailedKeys(clock)),
     routeOf,
     ...limits,
     respond,
@@ -164,7 +163,6 @@ export function createGateway(deps: Deps): Gateway {
       await clock.sleep(TEND_MS, signal);
       const revision = revisionIn(asked);
       keys.refresh();
-      auth.forgetRecent();
       if (revision !== undefined) accountsRevision = revision.value + revision.config;
       if (journal.isFailing() !== failing) tellJournal((failing = journal.isFailing()));
       for (const { client } of backends) client.tick();

@@ -102,14 +102,6 @@ export type IdentifyCaller = (
   peers: Peers,
 ) => Identity | Barred | Promise<Identity | Barred>;
 
-/** Callers in use are known by their key's own text, so that it is not hashed for every request; at most so many. */
-const RECENT_MAX = 16_384;
-
-type Known = Extract<Identity, { kind: 'known' }>;
-
-/** Identifies callers; `forgetRecent` must be called several times a second, since revocation is noticed by it. */
-type Auth = Readonly<{ identify: IdentifyCaller; forgetRecent(): void }>;
-
 /**
  * Identifies as `identify`, and bars addresses that try many keys: from those, only good keys pass, and of keys that are
  * not in memory a few a second are looked up. A key in memory is good from anywhere, and costs no look at the address;
@@ -118,18 +110,11 @@ type Auth = Readonly<{ identify: IdentifyCaller; forgetRecent(): void }>;
 export function createAuth(
   { identify, recall }: Pick<Identifier<Promise<Identity>>, 'identify' | 'recall'>,
   failed: FailedKeys,
-): Auth {
-  const recent = new Map<string, Known>();
-
-  function identifyCaller(carried: Carried, request: Request, peers: Peers): ReturnType<IdentifyCaller> {
+): IdentifyCaller {
+  return function identifyCaller(carried, request, peers) {
     if (carried.kind === 'none') return identify(carried);
-    const used = carried.kind === 'text' ? recent.get(carried.text) : undefined;
-    if (used !== undefined) return used;
-    const known = recall(carried);
-    if (known === undefined) return lookedUp(carried, request, peers);
-    if (carried.kind === 'text' && recent.size < RECENT_MAX) recent.set(carried.text, known);
-    return known;
-  }
+    return recall(carried) ?? lookedUp(carried, request, peers);
+  };
 
   function lookedUp(carried: Carried, request: Request, peers: Peers): ReturnType<IdentifyCaller> {
     const address = peers.requestIP(request)?.address;
@@ -145,8 +130,6 @@ export function createAuth(
       return identity;
     });
   }
-
-  return { identify: identifyCaller, forgetRecent: () => recent.clear() };
 }
 
 /** Waits only for what is not there yet. */

