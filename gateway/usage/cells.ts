@@ -61,6 +61,8 @@ export function createCells(ledger: Store, node: string) {
   /** The cells of each caller, a list linked by `next`. */
   const waiting = new Map<Caller, Cell>();
   const withJournal = new Set<Caller>();
+  /** Callers still to be written, in the order of the ledger's rows: a transaction of neighbours writes fewer pages. */
+  let inOrder: Caller[] = [];
   let size = 0;
   let lost = 0;
 
@@ -105,14 +107,12 @@ export function createCells(ledger: Store, node: string) {
     },
     /** Writes the cells of at most so many callers, without those for the journal; gives whether there are more. Throws when the ledger takes none. */
     write(callersMax: number): boolean {
-      const callers: Caller[] = [];
-      for (const caller of waiting.keys()) {
-        if (callers.length === callersMax) break;
-        if (!withJournal.has(caller)) callers.push(caller);
-      }
+      if (inOrder.length === 0) inOrder = [...waiting.keys()].toSorted((a, b) => b.accountId - a.accountId);
+      const callers = inOrder.slice(-callersMax).filter((caller) => !withJournal.has(caller));
       if (callers.length > 0) addAll.immediate(callers);
       callers.forEach(forget);
-      return callers.length === callersMax;
+      inOrder.length = Math.max(0, inOrder.length - callersMax);
+      return inOrder.length > 0;
     },
     /** Elements that were not counted, because the ledger took no writes for too long. */
     lost: () => lost,
