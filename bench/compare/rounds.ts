@@ -71,6 +71,7 @@ const STREAM_LEAD_SECONDS = 0.5;
 const BESIDE_CONNECTIONS = 32;
 /** For a compiler at run time to see what is common. */
 const WARM_UP_SECONDS = 1;
+const KEYS_WARMED_PER_SECOND = 5_000;
 const STREAM_BYTES = 1_000_000_000_000;
 
 /** Started subjects by what they were started for, each checked before it is used. */
@@ -132,7 +133,7 @@ export async function timeCases(
   cases: readonly Case[],
   { world, rounds, seconds, signal }: Timing,
 ): Promise<readonly Row[]> {
-  for (const one of cases) await measure(one, world, WARM_UP_SECONDS, signal);
+  for (const one of cases) await measure(one, world, warmUpSeconds(one.variant.load), signal);
   for (let round = 0; round < rounds; round++) {
     for (const one of turned(cases, round)) one.rounds.push(await measure(one, world, seconds, signal));
     console.error(`  ${name}: round ${round + 1} of ${rounds}`);
@@ -142,6 +143,11 @@ export async function timeCases(
     variant: variant.label,
     rounds: rest.rounds,
   }));
+}
+
+/** Long enough for some calls under each key: what a key's first call costs is not what is timed. */
+function warmUpSeconds(load: Load): number {
+  return WARM_UP_SECONDS + (load.kind === 'calls' ? load.keys / KEYS_WARMED_PER_SECOND : 0);
 }
 
 async function measure(one: Case, world: World, seconds: number, signal: AbortSignal): Promise<Figures> {
