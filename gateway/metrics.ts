@@ -10,103 +10,55 @@ import type { Cache } from './upstream/cache.ts';
 import type { Failure } from './upstream/failure.ts';
 import { type MetricJson, metricsFrom } from './workers.ts';
 
-/**
- * Adds what the registry shows of each backend whenever it is asked. Of several processes, a backend is in when all of
- * them have it in, and its slot is the newest that one of them has seen.
- */
-function gaugeBackends(registry: Registry, backends: readonly Backend[]): void {
-  const registers = [registry];
-  new Gauge({
-    name: 'sluice_gateway_backend_calls_in_flight',
-    help: 'Calls at a backend, to the last byte of their answers.',
-    labelNames: ['backend'],
-    registers,
-    collect() {
-      for (const { config, inFlight } of backends) this.set({ backend: config.name }, inFlight);
-    },
-  });
-  new Gauge({
-    name: 'sluice_gateway_backend_in',
-    help: '1 while a backend takes part, 0 while probes leave it out.',
-    labelNames: ['backend'],
-    aggregator: 'min',
-    registers,
-    collect() {
-      for (const { config, health } of backends)
-        this.set({ backend: config.name }, health.excludedBecause === undefined ? 1 : 0);
-    },
-  });
-  new Gauge({
-    name: 'sluice_gateway_backend_slot',
-    help: 'Newest slot that a backend has shown, by commitment.',
-    labelNames: ['backend', 'commitment'],
-    aggregator: 'max',
-    registers,
-    collect() {
-      for (const { config, slots: view } of backends)
-        for (const commitment of COMMITMENTS)
-          // A slot that is not known is no slot 0, which would look like a lag.
-          if (view.tip[commitment] > 0) this.set({ backend: config.name, commitment }, view.tip[commitment]);
-    },
-  });
-}
+/** The metrics with their labels, without the prefix; a counter ends in `_total`, the others are gauges. */
+const METRICS = {
+  'requests_total{outcome}': 'Requests by how they ended: answered, or the kind of refusal.',
+  'calls_total{method,outcome}':
+    'Calls that were sent to backends or answered from memory, by method and outcome.',
+  'backend_failures_total{backend,kind}': 'Attempts that a backend failed before the first byte, by kind.',
+  'streams_cut_total{backend,reason}':
+    'Answers that a backend broke off after the first byte; their callers saw a broken connection.',
+  'retries_total{outcome}':
+    "Calls that a backend in trouble would have sent to another one: made, or refused by the pool's budget of one in ten.",
+  'backend_calls_in_flight{backend}': 'Calls at a backend, to the last byte of their answers.',
+  'backend_in{backend}': '1 while a backend takes part, 0 while probes leave it out.',
+  'backend_slot{backend,commitment}': 'Newest slot that a backend has shown, by commitment.',
+  'store_out{}': '1 while the store of shared limits does not answer.',
+  'store_messages_total{outcome}': 'Messages to the store of shared limits, by outcome.',
+  'store_asks_total{}': 'Asks in these messages, each for one account: with Redis, commands.',
+  'cache_bytes{}': 'Memory of answers that never change.',
+  'cache_reads_total{outcome}': 'Calls whose answer may be kept, by outcome: hit when it was, else miss.',
+} as const;
 
-/** Adds what the registry shows of the store of shared limits. Of several processes, it is out when one of them finds it so. */
-function gaugeStore(registry: Registry, link: StoreLink): void {
-  const registers = [registry];
-  new Gauge({
-    name: 'sluice_gateway_store_out',
-    help: '1 while the store of shared limits does not answer.',
-    aggregator: 'max',
-    registers,
-    collect() {
-      this.set(link.isOut() ? 1 : 0);
-    },
-  });
-  new Counter({
-    name: 'sluice_gateway_store_messages_total',
-    help: 'Messages to the store of shared limits, by outcome.',
-    labelNames: ['outcome'],
-    registers,
-    collect() {
-      const { messages, failed } = link.counts();
-      this.reset();
-      this.inc({ outcome: 'answered' }, messages - failed);
-      this.inc({ outcome: 'failed' }, failed);
-    },
-  });
-  new Counter({
-    name: 'sluice_gateway_store_asks_total',
-    help: 'Asks in these messages, each for one account: with Redis, commands.',
-    registers,
-    collect() {
-      this.reset();
-      this.inc(link.counts().asks);
-    },
-  });
-}
+type Metric = keyof typeof METRICS;
 
-/** Adds what the registry shows of the answers that are kept in memory. */
-function gaugeCache(registry: Registry, cache: Pick<Cache, 'counts'>): void {
-  const registers = [registry];
-  new Gauge({
-    name: 'sluice_gateway_cache_bytes',
-    help: 'Memory of answers that never change.',
-    registers,
+/** What several processes show as one; of all other metrics that is the sum. */
+const AGGREGATORS: Partial<Record<Metric, 'min' | 'max'>> = {
+  'backend_in{backend}': 'min',
+  'backend_slot{backend,commitment}': 'max',
+  'store_out{}': 'max',
+};
+
+/** Takes a value with its labels, in the order of their names. */
+type Put = (value: number, ...labels: readonly string[]) => void;
+
+/** Adds a metric that has what `read` puts whenever the registry is read. */
+function expose(registry: Registry, metric: Metric, read: (put: Put) => void): void {
+  const [name = '', labels = ''] = metric.slice(0, -1).split('{');
+  const labelNames = labels === '' ? [] : labels.split(',');
+  const aggregator = AGGREGATORS[metric] ?? 'sum';
+  const Kind = name.endsWith('_total') ? Counter : Gauge;
+  new Kind({
+    name: `sluice_gateway_${name}`,
+    help: METRICS[metric],
+    labelNames,
+    aggregator,
+    registers: [registry],
     collect() {
-      this.set(cache.counts().bytes);
-    },
-  });
-  new Counter({
-    name: 'sluice_gateway_cache_reads_total',
-    help: 'Calls whose answer may be kept, by outcome: hit when it was, else miss.',
-    labelNames: ['outcome'],
-    registers,
-    collect() {
-      const { hits, misses } = cache.counts();
       this.reset();
-      this.inc({ outcome: 'hit' }, hits);
-      this.inc({ outcome: 'miss' }, misses);
+      read((value, ...values) =>
+        this.inc(Object.fromEntries(labelNames.map((label, i) => [label, values[i] ?? ''])), value),
+      );
     },
   });
 }
@@ -133,32 +85,17 @@ export type Metrics = Readonly<{
 class Counts {
   readonly #counts = new Map<string, Map<string, number>>();
 
+  constructor(registry: Registry, metric: Metric) {
+    expose(registry, metric, (put) => {
+      for (const [first, seconds] of this.#counts)
+        for (const [second, count] of seconds) put(count, first, second);
+    });
+  }
+
   add(first: string, second = ''): void {
     let seconds = this.#counts.get(first);
     if (seconds === undefined) this.#counts.set(first, (seconds = new Map()));
     seconds.set(second, (seconds.get(second) ?? 0) + 1);
-  }
-
-  /** A counter of prom-client that has these counts whenever it is read. */
-  expose(name: string, help: string, labelNames: readonly [string, string?], registers: Registry[]): this {
-    const counts = this.#counts;
-    const [firstLabel, secondLabel] = labelNames;
-    new Counter({
-      name,
-      help,
-      labelNames: labelNames.filter((label) => label !== undefined),
-      registers,
-      collect() {
-        this.reset();
-        for (const [first, seconds] of counts) {
-          for (const [second, count] of seconds) {
-            const labels = secondLabel === undefined ? {} : { [secondLabel]: second };
-            this.inc({ [firstLabel]: first, ...labels }, count);
-          }
-        }
-      },
-    });
-    return this;
   }
 }
 
@@ -211,48 +148,34 @@ const FIRST_BYTE = {
 
 export function createMetrics(backends: readonly Backend[]): Metrics {
   const registry = new Registry();
-  const registers = [registry];
-  const requests = new Counts().expose(
-    'sluice_gateway_requests_total',
-    'Requests by how they ended: answered, or the kind of refusal.',
-    ['outcome'],
-    registers,
-  );
-  const calls = new Counts().expose(
-    'sluice_gateway_calls_total',
-    'Calls that were sent to backends or answered from memory, by method and outcome.',
-    ['method', 'outcome'],
-    registers,
-  );
-  const failures = new Counter({
-    name: 'sluice_gateway_backend_failures_total',
-    help: 'Attempts that a backend failed before the first byte, by kind.',
-    labelNames: ['backend', 'kind'],
-    registers,
-  });
-  const cuts = new Counter({
-    name: 'sluice_gateway_streams_cut_total',
-    help: 'Answers that a backend broke off after the first byte; their callers saw a broken connection.',
-    labelNames: ['backend', 'reason'],
-    registers,
-  });
+  const show = (metric: Metric, read: (put: Put) => void) => expose(registry, metric, read);
+  const requests = new Counts(registry, 'requests_total{outcome}');
+  const calls = new Counts(registry, 'calls_total{method,outcome}');
+  const failures = new Counts(registry, 'backend_failures_total{backend,kind}');
+  const cuts = new Counts(registry, 'streams_cut_total{backend,reason}');
+  const retries = new Counts(registry, 'retries_total{outcome}');
   const firstByte = new FirstByteTimes({
     ...FIRST_BYTE,
     labelNames: ['class'],
     buckets: BOUNDS,
-    registers,
+    registers: [registry],
   });
-  const retries = new Counter({
-    name: 'sluice_gateway_retries_total',
-    help: "Calls that a backend in trouble would have sent to another one: made, or refused by the pool's budget of one in ten.",
-    labelNames: ['outcome'],
-    registers,
+  show('backend_calls_in_flight{backend}', (put) =>
+    backends.forEach(({ config, inFlight }) => put(inFlight, config.name)),
+  );
+  show('backend_in{backend}', (put) =>
+    backends.forEach(({ config, health }) => put(Number(health.excludedBecause === undefined), config.name)),
+  );
+  show('backend_slot{backend,commitment}', (put) => {
+    for (const { config, slots } of backends)
+      for (const commitment of COMMITMENTS)
+        // A slot that is not known is no slot 0, which would look like a lag.
+        if (slots.tip[commitment] > 0) put(slots.tip[commitment], config.name, commitment);
   });
-  gaugeBackends(registry, backends);
   new Gauge({
     name: 'process_resident_memory_bytes',
     help: 'Resident memory of this process.',
-    registers,
+    registers: [registry],
     collect() {
       this.set(process.memoryUsage.rss());
     },
@@ -260,12 +183,27 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
   return {
     outcome: (kind) => requests.add(kind),
     call: (method, outcome) => calls.add(method, outcome),
-    failure: ({ config }, kind) => failures.inc({ backend: config.name, kind }),
-    cut: ({ config }, reason) => cuts.inc({ backend: config.name, reason }),
-    retry: (made) => retries.inc({ outcome: made ? 'made' : 'refused' }),
+    failure: ({ config }, kind) => failures.add(config.name, kind),
+    cut: ({ config }, reason) => cuts.add(config.name, reason),
+    retry: (made) => retries.add(made ? 'made' : 'refused'),
     firstByte: (kind, seconds) => firstByte.add(kind, seconds),
-    showStore: (link) => gaugeStore(registry, link),
-    showCache: (cache) => gaugeCache(registry, cache),
+    showStore(link) {
+      show('store_out{}', (put) => put(Number(link.isOut())));
+      show('store_messages_total{outcome}', (put) => {
+        const { messages, failed } = link.counts();
+        put(messages - failed, 'answered');
+        put(failed, 'failed');
+      });
+      show('store_asks_total{}', (put) => put(link.counts().asks));
+    },
+    showCache(cache) {
+      show('cache_bytes{}', (put) => put(cache.counts().bytes));
+      show('cache_reads_total{outcome}', (put) => {
+        const { hits, misses } = cache.counts();
+        put(hits, 'hit');
+        put(misses, 'miss');
+      });
+    },
     values: async () => metricsFrom(await registry.getMetricsAsJSON()),
     text: () => registry.metrics(),
     contentType: registry.contentType,
