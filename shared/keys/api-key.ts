@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { Brand } from '../brand.ts';
 
-/** A customer's secret in a well-formed spelling. Lives for one request: never stored, logged or put in an error. */
+/** A customer's secret in a well-formed spelling. Held in memory while it is used; never written, logged or put in an error. */
 export type ApiKey = Brand<string, 'ApiKey'>;
 
 /** The first 16 hex digits of SHA-256(key): the key's name everywhere inside, safe to log. */

@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import type { Clock } from '../clock.ts';
 import { type ApiKey, hashOf } from './api-key.ts';
 import type { KeySource, KnownKey } from './source.ts';
@@ -16,8 +17,12 @@ export type KeyLookup = Readonly<{
   refresh(): void;
 }>;
 
-/** Keys in memory, and texts that are no key; of each the oldest goes first. About 400 and 150 bytes each. */
-const HELD_MAX = 131_072;
+/** Keys in memory: those read for the first time in a while, of which most never come again, and those read twice. 700 bytes each. */
+const NEW_MAX = 2_048;
+const KEPT_MAX = 131_072;
+/** Reads that are remembered, a number each. */
+const READS = 262_144;
+/** Texts that are no key, 150 bytes each. */
 const UNKNOWN_MAX = 50_000;
 /** A key made by a way that moves no revision is found after this at the latest. */
 const UNKNOWN_MS = 10_000;
@@ -30,10 +35,13 @@ const MINUTE_MS = 60_000;
 
 /**
  * Finds keys by their text, from memory when the revision has not moved since they were read: only what is not in
- * memory is hashed. A key that is in memory goes on being found while the source does not answer.
+ * memory is hashed. A key that is in memory goes on being found while the source does not answer. What was read lately is
+ * remembered by a number: a million keys that come once each neither drive out those in use nor fill the memory.
  */
 export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): KeyLookup {
-  const held = new Map<string, HeldKey>();
+  const kept = new Map<string, HeldKey>();
+  const fresh = new Map<string, HeldKey>();
+  const reads = new Uint32Array(READS);
   /** Until when each is known not to be a key, so that a guesser's repeats cost no look-up. */
   const unknown = new Map<string, number>();
   let revision: number | undefined;
@@ -41,7 +49,7 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): K
   let sweptMinute = minuteOf(clock.now());
 
   function recall(text: string): HeldKey | 'unknown' | undefined {
-    const hit = held.get(text);
+    const hit = kept.get(text) ?? fresh.get(text);
     if (hit === undefined || hit.revision === revision) return hit;
     const found = ask(text as ApiKey) ?? hit; // only keys are held
     return found === 'elsewhere' ? undefined : found;
@@ -60,7 +68,7 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): K
     try {
       const known = source.read(hashOf(key));
       if (known !== 'elsewhere') return learn(key, known);
-      held.delete(key);
+      forget(key);
       return known;
     } catch {
       restIfWaited(sinceMs);
@@ -70,14 +78,24 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): K
 
   function learn(key: ApiKey, known: KnownKey | undefined): HeldKey | 'unknown' {
     if (known === undefined) {
-      held.delete(key);
+      forget(key);
       unknown.delete(key); // now the last to go
       put(unknown, UNKNOWN_MAX, key, clock.monotonic() + UNKNOWN_MS);
       return 'unknown';
     }
-    const now: HeldKey = { ...known, revision, usedMinute: held.get(key)?.usedMinute ?? 0 };
-    put(held, HELD_MAX, key, now);
+    const before = kept.get(key) ?? fresh.get(key);
+    const now: HeldKey = { ...known, revision, usedMinute: before?.usedMinute ?? 0 };
+    const read = crc32(key) >>> 0;
+    const isAgain = reads[read % READS] === read && before === undefined;
+    reads[read % READS] = read;
+    if (isAgain || kept.has(key)) put(kept, KEPT_MAX, key, now);
+    else put(fresh, NEW_MAX, key, now);
     return now;
+  }
+
+  function forget(key: string): void {
+    kept.delete(key);
+    fresh.delete(key);
   }
 
   function refresh(): void {
@@ -93,7 +111,8 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): K
     const minute = minuteOf(clock.now());
     if (minute === sweptMinute) return;
     sweptMinute = minute;
-    for (const [key, { usedMinute }] of held) if (usedMinute < minute - IDLE_MINUTES) held.delete(key);
+    for (const keys of [kept, fresh])
+      for (const [key, { usedMinute }] of keys) if (usedMinute < minute - IDLE_MINUTES) keys.delete(key);
   }
 
   function restIfWaited(sinceMs: number): void {

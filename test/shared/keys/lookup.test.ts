@@ -135,17 +135,26 @@ describe('a key in memory', () => {
   });
 });
 
-test('of more than 131,072 keys in use the oldest is read again', () => {
-  const { planOf, put, state } = looking();
-  for (let n = 0; n <= 131_072; n++) {
-    put(nth(n));
-    planOf(nth(n));
+describe('of many keys', () => {
+  /** Reads keys from `first` on, and gives how many of them the source was asked for. */
+  function readOf({ planOf, put, state }: ReturnType<typeof looking>, first: number, count: number): number {
+    const before = state.reads;
+    for (let n = first; n < first + count; n++) {
+      put(nth(n));
+      planOf(nth(n));
+    }
+    return state.reads - before;
   }
-  const before = state.reads;
-  planOf(nth(1));
-  expect(state.reads).toBe(before);
-  planOf(nth(0));
-  expect(state.reads).toBe(before + 1);
+
+  test('those read once leave when 2,048 more have come, and drive out none that was read twice', () => {
+    const some = looking();
+    readOf(some, 0, 1_000);
+    readOf(some, 1_000, 3_048);
+    expect(readOf(some, 2_000, 2_048)).toBe(0);
+    expect(readOf(some, 0, 1_000)).toBe(1_000);
+    readOf(some, 10_000, 10_000);
+    expect(readOf(some, 0, 1_000)).toBe(0);
+  });
 });
 
 test('a source that was waited for in vain is left alone for a quarter of a second', () => {
