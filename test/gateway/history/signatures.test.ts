@@ -122,7 +122,10 @@ describe('the rest of a short page comes from the archive', () => {
     expect(await page([node, faithfulAt], { limit: live.length + 2 })).toEqual(
       signatures(rows.slice(0, live.length + 2)),
     );
-    expect(asked(faithful)).toEqual([{ method: METHOD, params: [ADDRESS, { limit: 1_000 }] }]);
+    expect(asked(faithful)).toEqual([
+      { method: 'getBlocksWithLimit', params: [59, 1] },
+      { method: METHOD, params: [ADDRESS, { limit: 1_000 }] },
+    ]);
   });
 
   test('also when one live node knows an `until` that lies below the floor of another', async () => {
