@@ -334,16 +334,15 @@ async function readPastUntil(request: HistoryRequest, archive: Source, wanted: W
   if (found.kind !== 'unknown-cursor' || page.until === undefined) return found;
   const all = await readRows(request, archive, { ...wanted, page: { ...page, until: undefined } });
   if (all.kind !== 'rows') return all;
-  const [newest] = all.rows;
+  // Without a row the archive showed that there is none down to its first slot.
+  const newest = all.rows[0]?.slot ?? (archive.first ?? Infinity) - 1;
   let unknown: ArchiveRows = found;
   for (const { backends } of distinctArchives(request.tiers)) {
     const until = await readCursor(request, backends, page.until, page.address);
     if (until.kind === 'unavailable') unknown = FAILED;
     if (until.kind !== 'known') continue;
     if (until.slot < (archive.first ?? 0)) return all;
-    return newest === undefined || until.slot > newest.slot
-      ? { kind: 'rows', rows: [], ended: true }
-      : FAILED;
+    return until.slot > newest ? { kind: 'rows', rows: [], ended: true } : FAILED;
   }
   return unknown;
 }
