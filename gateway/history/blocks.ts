@@ -36,12 +36,8 @@ export async function answerBlocks(request: HistoryRequest): Promise<Reply> {
   if (list === undefined) return sendUnparsed(request);
   const ranges = await rangesBetween(request, list.start, list.end);
   const [range] = ranges;
-  if (range?.first !== list.start || range.last !== list.end) return joinedList(request, ranges, list);
-  if (range.isLive) return liveList(request, range, list);
-  // Without the archive's own answer an error, instead of a list that would look whole.
-  const reply = await request.send(range.backends, { params: paramsOf(list, false) });
-  const { kind } = outcomeOf(reply);
-  return kind === 'null' || kind === 'unreachable' ? unavailable(request) : reply;
+  const isLive = range?.isLive && range.first === list.start && range.last === list.end;
+  return isLive ? liveList(request, range, list) : joinedList(request, ranges, list);
 }
 
 /** The live nodes' own answer; when they fail, the list of the archives that have all of it. */
