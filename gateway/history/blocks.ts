@@ -3,7 +3,6 @@ import type { Backend } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/forward.ts';
 import { elementsOf, isNull, joined, listed, memberOf, membersOf, numberIn } from './slices.ts';
 import {
-  areSkipped,
   type BlockRange,
   gapsIn,
   type HistoryRequest,
@@ -11,11 +10,7 @@ import {
   isKnown,
   mayHave,
   outcomeOf,
-  rangesBetween,
-  resultReply,
-  sendUnparsed,
   sourceOf,
-  unavailable,
 } from './tiers.ts';
 
 /** Agave's bound on the slots of one `getBlocks` and `getBlocksWithLimit` (`rpc.rs`). */
@@ -33,8 +28,8 @@ type ListParams = Readonly<{ start: number; end: number; limit: number; config: 
  */
 export async function answerBlocks(request: HistoryRequest): Promise<Reply> {
   const list = listParams(request);
-  if (list === undefined) return sendUnparsed(request);
-  const ranges = await rangesBetween(request, list.start, list.end);
+  if (list === undefined) return request.sendUnparsed();
+  const ranges = await request.rangesBetween(list.start, list.end);
   const [range] = ranges;
   const isLive = range?.isLive && range.first === list.start && range.last === list.end;
   return isLive ? liveList(request, range, list) : joinedList(request, ranges, list);
@@ -65,26 +60,26 @@ async function joinedList(
   const isRange = limit === Infinity;
   const reachesEnd = ranges.at(-1)?.last === list.end;
   // A range with a gap is refused before its lists are read.
-  if (isRange && !(reachesEnd && (await areSkipped(request, gapsIn(ranges, start)))))
-    return unavailable(request);
+  if (isRange && !(reachesEnd && (await request.areSkipped(gapsIn(ranges, start)))))
+    return request.unavailable();
   const lists: Slots[] = [];
   for (const range of ranges) {
     const { backends, isLive, last } = range;
     if (last < start) continue; // the archive before it has grown
-    if (!isRange && !(await areSkipped(request, gapsIn([range], start)))) return unavailable(request);
+    if (!isRange && !(await request.areSkipped(gapsIn([range], start)))) return request.unavailable();
     const rest = { ...list, start: Math.max(start, range.first), end: last, limit };
     const { reply, slots } = await readSlots(request, backends, paramsOf(rest, isLive));
     if (slots === undefined) {
       // An archive's own error, or that it cannot be reached.
       const { kind } = outcomeOf(reply);
-      return isLive || kind === 'lacking' || kind === 'refused' ? reply : unavailable(request);
+      return isLive || kind === 'lacking' || kind === 'refused' ? reply : request.unavailable();
     }
     lists.push(slots);
     limit -= slots.count;
     if (limit <= 0 || last === list.end) return listReply(request, lists);
     start = Math.max(last, slots.last) + 1;
   }
-  return unavailable(request);
+  return request.unavailable();
 }
 
 /** The list of well-formed parameters that Agave would answer. */
@@ -123,8 +118,8 @@ function paramsOf({ start, end, limit, config }: ListParams, isLive: boolean): U
 type Slots = Readonly<{ inside: Uint8Array; count: number; last: number }>;
 
 /** `slots` is `undefined` when the reply is no list. */
-async function readSlots({ read }: HistoryRequest, backends: readonly Backend[], params: Uint8Array) {
-  const reply = await read(backends, { params });
+async function readSlots(request: HistoryRequest, backends: readonly Backend[], params: Uint8Array) {
+  const reply = await request.read(backends, { params });
   return { reply, slots: reply.kind === 'whole' ? slotsIn(reply.bytes) : undefined };
 }
 
@@ -146,5 +141,5 @@ function slotsIn(answer: Uint8Array): Slots | undefined {
 /** Lists as one answer, every slot in its own bytes. */
 function listReply(request: HistoryRequest, lists: readonly Slots[]): Reply {
   const filled = lists.filter(({ count }) => count > 0).map(({ inside }) => inside);
-  return resultReply(['[', ...listed(filled), ']'], request);
+  return request.reply('[', ...listed(filled), ']');
 }

@@ -15,21 +15,14 @@ import {
 } from './slices.ts';
 import {
   type Above,
-  areSkipped,
   type Changes,
   distinctArchives,
-  firstBlockFrom,
-  firstSlot,
-  haveWholeChain,
   type HistoryRequest,
   isKnown,
   mayHave,
-  readResult,
-  resultReply,
-  sendUnparsed,
   type Source,
   sourceOf,
-  unavailable,
+  type Tiers,
 } from './tiers.ts';
 
 /** Well-formed parameters of `getSignaturesForAddress`. */
@@ -107,20 +100,19 @@ const PAGE_ROWS = 1_000;
  */
 export async function answerSignatures(request: HistoryRequest): Promise<Reply> {
   const page = pageParamsOf(request.call.params);
-  return page === undefined
-    ? sendUnparsed(request)
-    : new JoinedPage(withAdjacentNodes(request), page).answer();
+  if (page === undefined) return request.sendUnparsed();
+  request.tiers = adjacentTiers(request.tiers);
+  return new JoinedPage(request, page).answer();
 }
 
 /**
- * The request with those live nodes only that begin where an archive is known to end, or with all when none does: archives
+ * The tiers with those live nodes only that begin where an archive is known to end, or with all when none does: archives
  * could not continue the page of another one.
  */
-function withAdjacentNodes(request: HistoryRequest): HistoryRequest {
-  const { live, archive } = request.tiers;
+function adjacentTiers({ live, archive }: Tiers): Tiers {
   const end = Math.max(0, ...archive.map((backend) => sourceOf(backend).last ?? 0)) + 1;
   const adjacent = live.filter((backend) => (sourceOf(backend).first ?? Infinity) <= end);
-  return adjacent.length === 0 ? request : { ...request, tiers: { live: adjacent, archive } };
+  return { live: adjacent.length === 0 ? live : adjacent, archive };
 }
 
 /** Agave's bound and default (`rpc.rs`). */
@@ -157,13 +149,13 @@ class JoinedPage {
     if (live.kind === 'answer') return live.reply;
     const all = await this.#readArchives(live);
     if (all.kind === 'rows' && (all.rows.length > 0 || live.isSure)) return this.#reply(all.rows);
-    if (all.kind === 'unknown-cursor' && live.isSure && (await haveWholeChain(this.#request)))
+    if (all.kind === 'unknown-cursor' && live.isSure && (await this.#request.haveWholeChain()))
       return live.refusal ?? all.reply;
-    return unavailable(this.#request);
+    return this.#request.unavailable();
   }
 
   #reply(rows: readonly Row[]): Reply {
-    return resultReply(['[', ...listed(rows.map(({ bytes }) => bytes)), ']'], this.#request);
+    return this.#request.reply('[', ...listed(rows.map(({ bytes }) => bytes)), ']');
   }
 
   /** The live nodes' own answer, or what they have of the page. */
@@ -177,7 +169,7 @@ class JoinedPage {
       return { ...older(), isSure: false };
     const isUnknown = code === UNKNOWN_CURSOR;
     if (rows === undefined ? !isUnknown : rows.length >= limit) return answer(reply);
-    const firsts = await Promise.all(live.map((node) => firstSlot(this.#request, sourceOf(node))));
+    const firsts = await Promise.all(live.map((node) => this.#request.firstSlot(sourceOf(node))));
     // From there on every live node has every block.
     const first = firsts.includes(undefined) ? undefined : Math.max(...firsts.map((each) => each ?? 0));
     const isEmpty = rows === undefined || rows.length === 0;
@@ -186,7 +178,7 @@ class JoinedPage {
 
     // What a single node knows of its cursors holds for its page; of several, the one that gave the page is not known.
     const known = await this.#liveCursors(first ?? (live.length === 1 ? 0 : Infinity));
-    if (known === undefined) return answer(unavailable(this.#request));
+    if (known === undefined) return answer(this.#request.unavailable());
     if (before !== undefined && known.before === undefined && isEmpty) {
       // There are no rows older than `before` and newer than `until` when `until` is the newer of the two.
       return known.until === undefined ? older(isUnknown ? reply : undefined) : answer(this.#reply([]));
@@ -212,7 +204,7 @@ class JoinedPage {
     const below = rows.at(-1) ?? start;
     const first = Math.min(firstOfLive ?? Infinity, below?.slot ?? Infinity);
     // Without a row and without the nodes' first slot it is not known which slots the page covers.
-    if (first === Infinity) return answer(unavailable(this.#request));
+    if (first === Infinity) return answer(this.#request.unavailable());
     const above = { backends: this.#request.tiers.live, isLive: true, first: first === 1 ? 0 : first };
     return { ...older(), rows, below, above };
   }
@@ -227,7 +219,7 @@ class JoinedPage {
     const cursors = [before, until].filter((cursor) => cursor !== undefined);
     const params = joined([`[${JSON.stringify(cursors)},{"searchTransactionHistory":true}]`]);
     const changes = { method: 'getSignatureStatuses', params, localOnly: true };
-    const value = at(await readResult(this.#request, this.#request.tiers.live, changes), 'value');
+    const value = at(await this.#request.readResult(this.#request.tiers.live, changes), 'value');
     const statuses = value && elementsOf(value);
     if (statuses?.length !== cursors.length) return undefined;
     const slotOf = (cursor: string | undefined) => {
@@ -282,7 +274,7 @@ class JoinedPage {
     const last = Math.max(...lasts);
     // An archive without a known last slot, or with one up to here, did not show that it has the slot.
     if (last === 0 || last >= needed) return undefined;
-    return (await areSkipped(this.#request, [{ from: last + 1, above }])) ? last + 1 : undefined;
+    return (await this.#request.areSkipped([{ from: last + 1, above }])) ? last + 1 : undefined;
   }
 
   /** The rows of the first archive that has the needed slot; those whose ends are known come first. */
@@ -304,7 +296,7 @@ class JoinedPage {
     const { limit, needed } = wanted;
     const { until } = this.#page;
     if (needed !== undefined && archive.last === undefined) {
-      const block = await firstBlockFrom(this.#request, archive, needed);
+      const block = await this.#request.firstBlockFrom(archive, needed);
       if (block === undefined) return UNPROVEN;
     }
     const found = await this.#readPastUntil(archive, wanted);
@@ -317,7 +309,7 @@ class JoinedPage {
       if (cursor === undefined) return FAILED;
       if (cursor.slot !== undefined) return complete;
     }
-    const end = await firstSlot(this.#request, archive);
+    const end = await this.#request.firstSlot(archive);
     return end === undefined || end > (needed ?? Infinity) ? UNPROVEN : { ...complete, end };
   }
 
@@ -421,7 +413,7 @@ class JoinedPage {
   async #findCursor(backends: readonly Backend[], signature: string) {
     const config = '{"encoding":"json","maxSupportedTransactionVersion":255}';
     const params = joined([`[${JSON.stringify(signature)},${config}]`]);
-    const result = await readResult(this.#request, backends, { method: 'getTransaction', params });
+    const result = await this.#request.readResult(backends, { method: 'getTransaction', params });
     if (isNull(result)) return { slot: undefined, isOwn: false };
     const slot = numberIn(at(result, 'slot'));
     if (slot === undefined) return undefined;

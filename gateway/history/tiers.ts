@@ -1,67 +1,21 @@
 import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
+import { METHODS } from '../methods/table.ts';
 import type { Call } from '../request/envelope.ts';
 import { type Backend, isLiveNode } from '../upstream/backend.ts';
 import { failureOf } from '../upstream/failure.ts';
-import type { Reply } from '../upstream/forward.ts';
+import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
+import { readAll } from '../upstream/probe.ts';
 import { SMALL_BODY_BYTES_MAX, decodeSmallBody } from '../upstream/response-reader.ts';
+import type { ForwardRoute } from '../upstream/router.ts';
 import type { Gap } from '../upstream/selection.ts';
 import { elementsOf, isNull, joined, memberOf, numberIn } from './slices.ts';
 
 /** The backends of a history method: live nodes, which hold some days, and archives, which hold the rest. */
 export type Tiers = Readonly<{ live: readonly Backend[]; archive: readonly Backend[] }>;
 
-/** What a request to backends changes in the caller's call. */
-export type Changes = Readonly<{
-  method?: string;
-  params?: Uint8Array | undefined;
-  /** Excludes the long-term storage behind a node. */
-  localOnly?: boolean;
-  signal?: AbortSignal;
-}>;
-
-/** One call of a history method, which may need several backends. */
-export type HistoryRequest = Readonly<{
-  call: Call;
-  /** The method's name to backends. */
-  method: string;
-  tiers: Tiers;
-  signal: AbortSignal;
-  /** Sends the call to the best of some backends. Never rejects. */
-  send(backends: readonly Backend[], changes?: Changes): Promise<Reply>;
-  /** The same, with the answer uncompressed and read to its end. One that is cut or above 8 MiB is `no-backend`. */
-  read(backends: readonly Backend[], changes: Changes): Promise<Exclude<Reply, { kind: 'stream' }>>;
-}>;
-
-/** Sends parameters that are not understood to live nodes, whose errors are Agave's; archives accept some of them. */
-export function sendUnparsed({ tiers: { live, archive }, send }: HistoryRequest): Promise<Reply> {
-  return send(live.length > 0 ? live : archive);
-}
-
-/** Reads the result of another call; `undefined`: it has none. */
-export async function readResult(
-  { read }: HistoryRequest,
-  backends: readonly Backend[],
-  changes: Changes,
-): Promise<Uint8Array | undefined> {
-  const reply = await read(backends, changes);
-  return reply.kind === 'whole' ? memberOf(reply.bytes, 'result') : undefined;
-}
-
-/** `{"jsonrpc":"2.0","result":RESULT,"id":ID}` of the result's pieces, the id verbatim. */
-export function resultReply(result: readonly (string | Uint8Array)[], { call }: HistoryRequest): Reply {
-  const bytes = joined(['{"jsonrpc":"2.0","result":', ...result, ',"id":', call.id, '}']);
-  return { kind: 'whole', bytes, encoding: undefined };
-}
-
-/** Agave's code and text (`custom_error.rs`). */
-const STORAGE_UNREACHABLE =
-  '"error":{"code":-32019,"message":"Failed to query long-term storage; please try again"}';
-
-/** The answer when a part of history is missing, so that what the others have does not look like all of it. */
-export function unavailable({ call }: HistoryRequest): Reply {
-  const bytes = joined([`{"jsonrpc":"2.0",${STORAGE_UNREACHABLE},"id":`, call.id, '}']);
-  return { kind: 'whole', bytes, encoding: undefined };
-}
+/** What a request to backends changes in the caller's call; `localOnly` excludes the long-term storage behind a node. */
+export type Changes = Readonly<{ method?: string; params?: Uint8Array | undefined }> &
+  Pick<Partial<CallContext>, 'localOnly' | 'signal' | 'acceptEncoding'>;
 
 /** What a tier's reply says about the other tier. */
 export type Outcome =
@@ -176,51 +130,11 @@ function highestLiveFirst(ranges: readonly BlockRange[]): number {
   return firsts.length === 0 ? Infinity : Math.max(...firsts);
 }
 
-/** The first block of backends at or after a slot; `undefined`: none, or they do not say. */
-export async function firstBlockFrom(
-  request: HistoryRequest,
-  { backends, isLive }: Pick<Source, 'backends' | 'isLive'>,
-  slot: number,
-): Promise<number | undefined> {
-  const params = joined([`[${slot},1]`]);
-  const list = await readResult(request, backends, {
-    method: 'getBlocksWithLimit',
-    params,
-    localOnly: isLive,
-  });
-  const [block, ...more] = (list === undefined ? undefined : elementsOf(list)) ?? [];
-  return more.length > 0 ? undefined : numberIn(block);
-}
-
-/** The first slot of a source: found by a list of blocks where the probes did not find it. `undefined`: not known. */
-export async function firstSlot(request: HistoryRequest, source: Source): Promise<number | undefined> {
-  return source.first ?? fromGenesis(await firstBlockFrom(request, source, 0));
-}
-
 /** Slots that no backend is known to have, from `from` up to where the next range begins. */
 type SlotGap = Readonly<{ from: number; above: Above }>;
 
 /** Backends that have every block from slot `first` on. */
 export type Above = Pick<BlockRange, 'backends' | 'isLive' | 'first'>;
-
-/** Whether the chain skipped every slot of the gaps, so that they leave no block out. */
-export async function areSkipped(request: HistoryRequest, gaps: readonly SlotGap[]): Promise<boolean> {
-  const skipped = await Promise.all(gaps.map((gap) => isSkipped(request, gap)));
-  return skipped.every(Boolean);
-}
-
-/** The first block above the gap names its parent. */
-async function isSkipped(request: HistoryRequest, { from, above }: SlotGap): Promise<boolean> {
-  const block = await firstBlockFrom(request, above, above.first);
-  if (block === undefined) return false;
-  const params = joined([`[${block},${HEAD_ONLY}]`]);
-  const changes = { method: 'getBlock', params, localOnly: above.isLive };
-  const head = await readResult(request, above.backends, changes);
-  const parent = head === undefined ? undefined : numberIn(memberOf(head, 'parentSlot'));
-  return parent !== undefined && parent < from;
-}
-
-const HEAD_ONLY = '{"transactionDetails":"none","rewards":false,"maxSupportedTransactionVersion":0}';
 
 /**
  * Nodes clean up in steps, also between two probes, and a list does not say what it lacks: up to so many slots above its
@@ -261,50 +175,185 @@ export function gapsIn(ranges: readonly BlockRange[], start: number): readonly S
   });
 }
 
-/**
- * The sources of which both ends are known. Those that the probes did not find are asked for: a block at or after `upTo`
- * shows that an archive reaches that far. A backend that does not answer this either is left out.
- */
-async function knownSources(request: HistoryRequest, upTo: number): Promise<readonly BlockRange[]> {
-  const { live, archive } = request.tiers;
-  const lives = await Promise.all(live.map((backend) => complete(backend, upTo)));
-  const known = lives.filter(isKnown);
-  const needed = Math.max(0, Math.min(upTo, highestLiveFirst(known) - 1));
-  const archives = await Promise.all(archive.map((backend) => complete(backend, needed)));
-  return [...known, ...archives.filter(isKnown)];
+/** Agave's code and text (`custom_error.rs`). */
+const STORAGE_UNREACHABLE =
+  '"error":{"code":-32019,"message":"Failed to query long-term storage; please try again"}';
 
-  async function complete(backend: Backend, slot: number): Promise<Source> {
+const HEAD_ONLY = '{"transactionDetails":"none","rewards":false,"maxSupportedTransactionVersion":0}';
+
+/** No page of 1,000 signatures and no list of 500,000 slots is longer. */
+const READ_BYTES_MAX = 8_388_608;
+
+/** One call of a history method, which may need several backends. */
+export class HistoryRequest {
+  readonly call: Call;
+  /** The method's name to backends. */
+  readonly method: string;
+  readonly signal: AbortSignal;
+  tiers: Tiers;
+  readonly #forward: Forward;
+  readonly #route: ForwardRoute;
+  readonly #context: CallContext;
+  #open = 1;
+  #sent = 0;
+
+  constructor(forward: Forward, call: Call, route: ForwardRoute, context: CallContext) {
+    this.call = call;
+    this.method = route.name;
+    this.signal = context.signal;
+    this.tiers = tiersOf(route.backends);
+    this.#forward = forward;
+    this.#route = route;
+    this.#context = context;
+  }
+
+  /** Gives the answer of a rule; `onSettled` is called once, when it is there and no backend works on the call any more. */
+  async settle(answer: Promise<Reply>): Promise<Reply> {
+    try {
+      const reply = await answer;
+      // A stream ends by itself when its caller leaves.
+      const hasLeft = reply.kind === 'caller-left' || (this.signal.aborted && reply.kind !== 'stream');
+      if (!hasLeft) return reply;
+      return this.#sent > 0 ? { kind: 'caller-left' } : { kind: 'caller-left', unsent: true };
+    } finally {
+      this.#close();
+    }
+  }
+
+  #close(): void {
+    if (--this.#open === 0) this.#context.onSettled();
+  }
+
+  /** Sends the call to the best of some backends. Never rejects. */
+  async send(backends: readonly Backend[], changes: Changes = {}): Promise<Reply> {
+    const { method = this.method, params = this.call.params, ...context } = changes;
+    this.#open++;
+    this.#sent++;
+    const route = {
+      ...this.#route,
+      name: method,
+      method: METHODS.get(method) ?? this.#route.method,
+      backends,
+    };
+    const own = { ...this.#context, ...context, onSettled: () => this.#close() };
+    const reply = await this.#forward({ ...this.call, params, method }, route, own);
+    if (reply.kind === 'caller-left' && reply.unsent === true) this.#sent--;
+    return reply;
+  }
+
+  /** Sends parameters that are not understood to live nodes, whose errors are Agave's; archives accept some of them. */
+  sendUnparsed(): Promise<Reply> {
+    const { live, archive } = this.tiers;
+    return this.send(live.length > 0 ? live : archive);
+  }
+
+  /** Sends the call, and reads the answer to its end, uncompressed. One that is cut or above 8 MiB is `no-backend`. */
+  async read(backends: readonly Backend[], changes: Changes): Promise<Exclude<Reply, { kind: 'stream' }>> {
+    const reply = await this.send(backends, { ...changes, acceptEncoding: 'identity' });
+    if (reply.kind !== 'stream') return reply;
+    const body = await readAll(reply.body, READ_BYTES_MAX);
+    if (body.kind !== 'all') return { kind: 'no-backend' };
+    return { kind: 'whole', bytes: body.bytes, encoding: undefined };
+  }
+
+  /** Reads the result of another call; `undefined`: it has none. */
+  async readResult(backends: readonly Backend[], changes: Changes): Promise<Uint8Array | undefined> {
+    const reply = await this.read(backends, changes);
+    return reply.kind === 'whole' ? memberOf(reply.bytes, 'result') : undefined;
+  }
+
+  /** An answer of the result's pieces, with the caller's id verbatim. */
+  reply(...result: readonly (string | Uint8Array)[]): Reply {
+    return this.#whole('"result":', ...result);
+  }
+
+  /** The answer when a part of history is missing, so that what the others have does not look like all of it. */
+  unavailable(): Reply {
+    return this.#whole(STORAGE_UNREACHABLE);
+  }
+
+  #whole(...members: readonly (string | Uint8Array)[]): Reply {
+    const bytes = joined(['{"jsonrpc":"2.0",', ...members, ',"id":', this.call.id, '}']);
+    return { kind: 'whole', bytes, encoding: undefined };
+  }
+
+  /** The first block of backends at or after a slot; `undefined`: none, or they do not say. */
+  async firstBlockFrom(source: Pick<Source, 'backends' | 'isLive'>, slot: number) {
+    const changes = {
+      method: 'getBlocksWithLimit',
+      params: joined([`[${slot},1]`]),
+      localOnly: source.isLive,
+    };
+    const list = await this.readResult(source.backends, changes);
+    const [block, ...more] = (list === undefined ? undefined : elementsOf(list)) ?? [];
+    return more.length > 0 ? undefined : numberIn(block);
+  }
+
+  /** The first slot of a source: found by a list of blocks where the probes did not find it. `undefined`: not known. */
+  async firstSlot(source: Source): Promise<number | undefined> {
+    return source.first ?? fromGenesis(await this.firstBlockFrom(source, 0));
+  }
+
+  /** Whether the chain skipped every slot of the gaps, so that they leave no block out. */
+  async areSkipped(gaps: readonly SlotGap[]): Promise<boolean> {
+    const skipped = await Promise.all(gaps.map((gap) => this.#isSkipped(gap)));
+    return skipped.every(Boolean);
+  }
+
+  /** The first block above the gap names its parent. */
+  async #isSkipped({ from, above }: SlotGap): Promise<boolean> {
+    const block = await this.firstBlockFrom(above, above.first);
+    if (block === undefined) return false;
+    const params = joined([`[${block},${HEAD_ONLY}]`]);
+    const head = await this.readResult(above.backends, {
+      method: 'getBlock',
+      params,
+      localOnly: above.isLive,
+    });
+    const parent = head === undefined ? undefined : numberIn(memberOf(head, 'parentSlot'));
+    return parent !== undefined && parent < from;
+  }
+
+  /** Slots from `start` to `end` by the backends that are known to have them (`divide`). */
+  async rangesBetween(start: number, end: number): Promise<readonly BlockRange[]> {
+    const sources = [...this.tiers.live, ...this.tiers.archive].map(sourceOf);
+    const ranges = divide(sources.filter(isKnown), start, end);
+    const isWhole = ranges.at(-1)?.last === end && gapsIn(ranges, start).length === 0;
+    return isWhole || sources.every(isKnown) ? ranges : divide(await this.#knownSources(end), start, end);
+  }
+
+  /**
+   * Whether the backends together have every slot from the lowest one that any has. Only then does it mean something that
+   * none of them knows a cursor: otherwise it may be in slots that none of them has.
+   */
+  async haveWholeChain(): Promise<boolean> {
+    const { live, archive } = this.tiers;
+    const sources = await this.#knownSources(Infinity);
+    if (sources.length < live.length + archive.length) return false;
+    const start = Math.min(...firstsOf(sources));
+    const end = live.length > 0 ? highestLiveFirst(sources) : Math.max(...sources.map(({ last }) => last));
+    const ranges = divide(sources, start, end);
+    return ranges.at(-1)?.last === end && this.areSkipped(gapsIn(ranges, start));
+  }
+
+  /**
+   * The sources of which both ends are known. Those that the probes did not find are asked for: a block at or after `upTo`
+   * shows that an archive reaches that far. A backend that does not answer this either is left out.
+   */
+  async #knownSources(upTo: number): Promise<readonly BlockRange[]> {
+    const { live, archive } = this.tiers;
+    const lives = (await Promise.all(live.map((node) => this.#complete(node, upTo)))).filter(isKnown);
+    const needed = Math.max(0, Math.min(upTo, highestLiveFirst(lives) - 1));
+    const archives = await Promise.all(archive.map((backend) => this.#complete(backend, needed)));
+    return [...lives, ...archives.filter(isKnown)];
+  }
+
+  async #complete(backend: Backend, upTo: number): Promise<Source> {
     const source = sourceOf(backend);
-    const reaches = () => (slot === Infinity ? undefined : firstBlockFrom(request, source, slot));
-    const [first, last] = await Promise.all([firstSlot(request, source), source.last ?? reaches()]);
+    const reaches = () => (upTo === Infinity ? undefined : this.firstBlockFrom(source, upTo));
+    const [first, last] = await Promise.all([this.firstSlot(source), source.last ?? reaches()]);
     return { ...source, first, last };
   }
-}
-
-/** Slots from `start` to `end` by the backends that are known to have them (`divide`). */
-export async function rangesBetween(
-  request: HistoryRequest,
-  start: number,
-  end: number,
-): Promise<readonly BlockRange[]> {
-  const sources = [...request.tiers.live, ...request.tiers.archive].map(sourceOf);
-  const ranges = divide(sources.filter(isKnown), start, end);
-  const isWhole = ranges.at(-1)?.last === end && gapsIn(ranges, start).length === 0;
-  return isWhole || sources.every(isKnown) ? ranges : divide(await knownSources(request, end), start, end);
-}
-
-/**
- * Whether the backends together have every slot from the lowest one that any has. Only then does it mean something that
- * none of them knows a cursor: otherwise it may be in slots that none of them has.
- */
-export async function haveWholeChain(request: HistoryRequest): Promise<boolean> {
-  const { live, archive } = request.tiers;
-  const sources = await knownSources(request, Infinity);
-  if (sources.length < live.length + archive.length) return false;
-  const start = Math.min(...firstsOf(sources));
-  const end = live.length > 0 ? highestLiveFirst(sources) : Math.max(...sources.map(({ last }) => last));
-  const ranges = divide(sources, start, end);
-  return ranges.at(-1)?.last === end && areSkipped(request, gapsIn(ranges, start));
 }
 
 /**

@@ -11,9 +11,7 @@ import {
   mayHave,
   type Outcome,
   outcomeOf,
-  sendUnparsed,
   sourceOf,
-  unavailable,
 } from './tiers.ts';
 
 /** A live node that has the transaction answers well within it; later the archives are called too. */
@@ -66,7 +64,7 @@ function start(request: HistoryRequest, groups: readonly (readonly Backend[])[],
 export async function answerBlock(request: HistoryRequest): Promise<Reply> {
   const { call, tiers, method } = request;
   const slot = numberIn(elementsOf(call.params ?? NOTHING)?.[0]);
-  if (slot === undefined) return sendUnparsed(request);
+  if (slot === undefined) return request.sendUnparsed();
   const firsts = firstsOf(tiers.live.map(sourceOf));
   const archives = tiers.archive.filter((backend) => mayHave(sourceOf(backend), slot));
   const isArchived = archives.length > 0;
@@ -138,7 +136,7 @@ export type Missing = Readonly<{
 
 function replyOfNeither(request: HistoryRequest, live: Reply, archive: Reply, missing: Missing): Reply {
   const choice = moreCertain(outcomeOf(live), outcomeOf(archive), missing);
-  if (choice === 'unavailable') return unavailable(request);
+  if (choice === 'unavailable') return request.unavailable();
   return choice === 'live' ? live : archive;
 }
 
