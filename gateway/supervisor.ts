@@ -22,27 +22,21 @@ import {
   type Worker,
 } from './workers.ts';
 
-type HeldAddress =
-  | {
-      readonly kind: 'held';
-      /** Frees the address for processes that share it; resolves to the port, chosen by the system if the config's is 0. */
-      release(): Promise<number>;
-    }
-  | { readonly kind: 'refused'; readonly sentence: string };
-
 /**
  * Takes `listen` for this process alone. Workers share the port, and the system would not report that a foreign process
  * shares it too and gets a part of their connections; so the address is held until they are about to listen.
+ * `release` frees it for processes that share it, and resolves to the port, chosen by the system if the config's is 0.
  */
-export function holdAddress(listen: Listen): HeldAddress {
+export function holdAddress(listen: Listen) {
   try {
     const fetch = () => new Response(null, { status: 503 });
     const server = Bun.serve({ ...listen, reusePort: false, fetch });
     const port = server.port ?? listen.port;
     let released: Promise<number> | undefined;
-    return { kind: 'held', release: () => (released ??= server.stop(true).then(() => port)) };
+    const release = () => (released ??= server.stop(true).then(() => port));
+    return { kind: 'held', release } as const;
   } catch (error) {
-    return { kind: 'refused', sentence: listenComplaint('gateway.listen', listen, error) };
+    return { kind: 'refused', sentence: listenComplaint('gateway.listen', listen, error) } as const;
   }
 }
 
