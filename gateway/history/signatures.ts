@@ -44,7 +44,6 @@ type Below = Readonly<{ signature: string | undefined; slot: number }>;
 
 /** The rows of a page that the live nodes have; the archives may have older ones. */
 type LiveRows = Readonly<{
-  kind: 'rows';
   rows: readonly Row[];
   /** Where the rows of the archives begin; `undefined`: at the caller's own `before`, or at the newest one. */
   below: Below | undefined;
@@ -55,7 +54,6 @@ type LiveRows = Readonly<{
   /** Their error about a cursor that may be older than what they have. */
   refusal: Reply | undefined;
 }>;
-type Answer = Readonly<{ kind: 'answer'; reply: Reply }>;
 
 /** Rows that are wanted of archives. */
 type Wanted = Readonly<{
@@ -144,31 +142,17 @@ class JoinedPage {
     this.#page = page;
   }
 
+  /** The live nodes' own answer, or what they have of the page and the archives' rows below. */
   async answer(): Promise<Reply> {
-    const live = await this.#readLive();
-    if (live.kind === 'answer') return live.reply;
-    const all = await this.#readArchives(live);
-    if (all.kind === 'rows' && (all.rows.length > 0 || live.isSure)) return this.#reply(all.rows);
-    if (all.kind === 'unknown-cursor' && live.isSure && (await this.#request.haveWholeChain()))
-      return live.refusal ?? all.reply;
-    return this.#request.unavailable();
-  }
-
-  #reply(rows: readonly Row[]): Reply {
-    return this.#request.reply('[', ...listed(rows.map(({ bytes }) => bytes)), ']');
-  }
-
-  /** The live nodes' own answer, or what they have of the page. */
-  async #readLive(): Promise<LiveRows | Answer> {
     const { live } = this.#request.tiers;
     const { before, until, limit } = this.#page;
-    if (live.length === 0) return older();
+    if (live.length === 0) return this.#older();
     const { reply, rows, code } = await this.#read(live, { localOnly: true });
-    if (code === NO_HISTORY) return older();
+    if (code === NO_HISTORY) return this.#older();
     if (rows === undefined && code === undefined && before !== undefined)
-      return { ...older(), isSure: false };
+      return this.#older(undefined, false);
     const isUnknown = code === UNKNOWN_CURSOR;
-    if (rows === undefined ? !isUnknown : rows.length >= limit) return answer(reply);
+    if (rows === undefined ? !isUnknown : rows.length >= limit) return reply;
     const firsts = await Promise.all(live.map((node) => this.#request.firstSlot(sourceOf(node))));
     // From there on every live node has every block.
     const first = firsts.includes(undefined) ? undefined : Math.max(...firsts.map((each) => each ?? 0));
@@ -178,35 +162,51 @@ class JoinedPage {
 
     // What a single node knows of its cursors holds for its page; of several, the one that gave the page is not known.
     const known = await this.#liveCursors(first ?? (live.length === 1 ? 0 : Infinity));
-    if (known === undefined) return answer(this.#request.unavailable());
+    if (known === undefined) return this.#request.unavailable();
     if (before !== undefined && known.before === undefined && isEmpty) {
       // There are no rows older than `before` and newer than `until` when `until` is the newer of the two.
-      return known.until === undefined ? older(isUnknown ? reply : undefined) : answer(this.#reply([]));
+      return known.until === undefined ? this.#older(isUnknown ? reply : undefined) : this.#reply([]);
     }
     const start = known.before === undefined ? undefined : { signature: before, slot: known.before };
-    if (rows !== undefined)
-      return known.until === undefined ? this.#newest(rows, first, start) : answer(reply);
-    if (known.until !== undefined || until === undefined) return older(reply);
+    if (rows !== undefined) return known.until === undefined ? this.#newest(rows, first, start) : reply;
+    if (known.until !== undefined || until === undefined) return this.#older(reply);
     const kept = this.#page.members.filter(({ name }) => name !== 'until').map(({ whole }) => whole);
     const params = joined(['[', this.#page.address, ',{', ...listed(kept), '}]']);
     const again = await this.#read(live, { params, localOnly: true });
-    if (again.code === UNKNOWN_CURSOR) return older(reply);
+    if (again.code === UNKNOWN_CURSOR) return this.#older(reply);
     return again.rows !== undefined && again.rows.length < limit
       ? this.#newest(again.rows, first, start)
-      : answer(again.reply);
+      : again.reply;
+  }
+
+  /** All rows are older than what the live nodes have. */
+  #older(refusal?: Reply, isSure = true): Promise<Reply> {
+    return this.#join({ rows: [], below: undefined, above: undefined, isSure, refusal });
   }
 
   /**
    * The archives continue below the oldest row, or below `before` when the live nodes have its slot and nothing older; in
    * both cases with everything below the live nodes' first slot.
    */
-  #newest(rows: readonly Row[], firstOfLive: number | undefined, start?: Below): LiveRows | Answer {
+  async #newest(rows: readonly Row[], firstOfLive: number | undefined, start?: Below): Promise<Reply> {
     const below = rows.at(-1) ?? start;
     const first = Math.min(firstOfLive ?? Infinity, below?.slot ?? Infinity);
     // Without a row and without the nodes' first slot it is not known which slots the page covers.
-    if (first === Infinity) return answer(this.#request.unavailable());
+    if (first === Infinity) return this.#request.unavailable();
     const above = { backends: this.#request.tiers.live, isLive: true, first: first === 1 ? 0 : first };
-    return { ...older(), rows, below, above };
+    return this.#join({ rows, below, above, isSure: true, refusal: undefined });
+  }
+
+  async #join(live: LiveRows): Promise<Reply> {
+    const all = await this.#readArchives(live);
+    if (all.kind === 'rows' && (all.rows.length > 0 || live.isSure)) return this.#reply(all.rows);
+    if (all.kind === 'unknown-cursor' && live.isSure && (await this.#request.haveWholeChain()))
+      return live.refusal ?? all.reply;
+    return this.#request.unavailable();
+  }
+
+  #reply(rows: readonly Row[]): Reply {
+    return this.#request.reply('[', ...listed(rows.map(({ bytes }) => bytes)), ']');
   }
 
   /**
@@ -422,15 +422,6 @@ class JoinedPage {
     const own = JSON.stringify(textIn(this.#page.address));
     return { slot, isOwn: lists.some((list) => list && Buffer.from(list).includes(own)) };
   }
-}
-
-function answer(reply: Reply): Answer {
-  return { kind: 'answer', reply };
-}
-
-/** All rows are older than what the live nodes have. */
-function older(refusal?: Reply): LiveRows {
-  return { kind: 'rows', rows: [], below: undefined, above: undefined, isSure: true, refusal };
 }
 
 function at(json: Uint8Array | undefined, name: string): Uint8Array | undefined {
