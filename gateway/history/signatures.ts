@@ -197,14 +197,6 @@ class JoinedPage {
     return this.#join({ rows, below, above, isSure: true, refusal: undefined });
   }
 
-  async #join(live: LiveRows): Promise<Reply> {
-    const all = await this.#readArchives(live);
-    if (all.kind === 'rows' && (all.rows.length > 0 || live.isSure)) return this.#reply(all.rows);
-    if (all.kind === 'unknown-cursor' && live.isSure && (await this.#request.haveWholeChain()))
-      return live.refusal ?? all.reply;
-    return this.#request.unavailable();
-  }
-
   #reply(rows: readonly Row[]): Reply {
     return this.#request.reply('[', ...listed(rows.map(({ bytes }) => bytes)), ']');
   }
@@ -235,9 +227,10 @@ class JoinedPage {
    * node's pages end at its first block; slots above that which no backend is known to have, and that the chain did not
    * skip, are a failure. So is an archive whose first block is not known, where the page would end on it.
    */
-  async #readArchives(live: LiveRows): Promise<NoRows | Readonly<{ kind: 'rows'; rows: readonly Row[] }>> {
+  async #join(live: LiveRows): Promise<Reply> {
+    const request = this.#request;
     const { before, limit } = this.#page;
-    let archives = distinctArchives(this.#request.tiers);
+    let archives = distinctArchives(request.tiers);
     // Without a live node the archive with the newest slot begins; one whose last slot is not known may be that one.
     const newest = Math.max(...archives.map(({ last = Number.MAX_SAFE_INTEGER }) => last));
     const start = before !== undefined || archives.length < 2 ? undefined : newest;
@@ -248,11 +241,13 @@ class JoinedPage {
       const section = await this.#newestSection(archives, { below, limit: limit - rows.length, needed });
       if (section.kind === 'unproven') {
         const first = above && (await this.#firstAfterSkipped(archives, above));
-        if (above === undefined || first === undefined) return FAILED;
+        if (above === undefined || first === undefined) return request.unavailable();
         above = { ...above, first };
         continue;
       }
-      if (section.kind !== 'rows') return section;
+      if (section.kind === 'unknown-cursor' && live.isSure && (await request.haveWholeChain()))
+        return live.refusal ?? section.reply;
+      if (section.kind !== 'rows') return request.unavailable();
       rows.push(...section.rows);
       const { archive, end } = section;
       if (end === undefined) break;
@@ -260,7 +255,7 @@ class JoinedPage {
       above = { ...archive, first: end };
       archives = archives.filter((each) => each !== archive);
     }
-    return { kind: 'rows', rows };
+    return rows.length > 0 || live.isSure ? this.#reply(rows) : request.unavailable();
   }
 
   /**
