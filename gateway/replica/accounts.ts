@@ -86,6 +86,35 @@ export function createFollow(served: Served, published: Published, own: OwnAccou
 const LOOKUPS_MAX = 1_000;
 /** A reading that came too early is repeated; it is late every time only while Redis is behind what it said before. */
 const READINGS_MAX = 3;
+
+/** Finds keys that were not served here yet, each once for all that wait; rejects while it cannot be said whether there is one. */
+function createLookup(served: Served, published: Published, follow: () => Promise<number>) {
+  const lookups = new Map<string, Promise<KnownKey | undefined>>();
+
+  async function find(hash: Buffer): Promise<KnownKey | undefined> {
+    for (let reading = 1; reading <= READINGS_MAX; reading++) {
+      const found = await published.find([keyIdOf(hash)]);
+      if (served.take(found)) {
+        const key = served.read(hash);
+        if (key !== undefined || (found.isWhole && found.keys[0]?.key[1] === '')) return key;
+        break;
+      }
+      await follow();
+    }
+    throw new Error('Redis cannot tell');
+  }
+
+  return function lookUp(hash: Buffer): Promise<KnownKey | undefined> {
+    const name = hash.toString('latin1');
+    const started = lookups.get(name);
+    if (started !== undefined) return started;
+    if (lookups.size >= LOOKUPS_MAX) return Promise.reject(new Error('too many keys are looked up'));
+    const finding = find(hash).finally(() => lookups.delete(name));
+    lookups.set(name, finding);
+    return finding;
+  };
+}
+
 /** Uses of keys in one message to Redis. */
 const USES_AT_ONCE = 500;
 /** How long a start waits for a Redis that does not answer, when nothing is known from earlier. */
@@ -111,7 +140,7 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
   const local = createKeySource(accounts);
   const [localUses, remoteUses] = [createKeyUses(accounts, clock), createWaitingUses()];
   const follow = createFollow(served, published, own);
-  const lookups = new Map<string, Promise<KnownKey | undefined>>();
+  const lookUp = createLookup(served, published, follow);
   let seen: ServedState | undefined;
   let readsFrom: AccountsSource = 'unknown';
   let terms: PublishedTerms | undefined;
@@ -135,30 +164,6 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
     if (readsFrom === 'unknown') readState();
     if (readsFrom === 'unknown') throw new Error('it is not known yet whose accounts count');
     return readsFrom === 'local';
-  }
-
-  /** Finds a key that was not served here yet, once for all that wait; rejects while it cannot be said whether there is one. */
-  function lookUp(hash: Buffer): Promise<KnownKey | undefined> {
-    const name = hash.toString('latin1');
-    const started = lookups.get(name);
-    if (started !== undefined) return started;
-    if (lookups.size >= LOOKUPS_MAX) return Promise.reject(new Error('too many keys are looked up'));
-    const finding = find(hash).finally(() => lookups.delete(name));
-    lookups.set(name, finding);
-    return finding;
-  }
-
-  async function find(hash: Buffer): Promise<KnownKey | undefined> {
-    for (let reading = 1; reading <= READINGS_MAX; reading++) {
-      const found = await published.find([keyIdOf(hash)]);
-      if (served.take(found)) {
-        const key = served.read(hash);
-        if (key !== undefined || (found.isWhole && found.keys[0]?.key[1] === '')) return key;
-        break;
-      }
-      await follow();
-    }
-    throw new Error('Redis cannot tell');
   }
 
   /** Reads what this process or another one of the host has noted. */
