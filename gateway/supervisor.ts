@@ -240,8 +240,7 @@ export async function superviseGateway(
   const totals = new MetricTotals();
   const command = configPath === undefined ? [MAIN] : [MAIN, '--config', configPath];
   const port = address.release;
-  const stderr = (bytes: Uint8Array) => void process.stderr.write(bytes);
-  const launch = (worker: number) => launchWorker({ worker, command, env, port, stderr, clock });
+  const launch = (worker: number) => launchWorker({ worker, command, env, port, clock });
   const pool = new WorkerPool({ size: processes, launch, clock, log, totals });
   const own = registryOf(pool);
   const text = async () => {

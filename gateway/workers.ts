@@ -141,8 +141,6 @@ type Launch = Readonly<{
   env: Environment;
   /** Called once the worker has opened everything but its listener. */
   port(): Promise<number>;
-  /** Receives its stderr once it has listened; what it writes before is in its `WorkerExit` if it ends. */
-  stderr(bytes: Uint8Array): void;
   clock: Clock;
 }>;
 
@@ -154,7 +152,7 @@ const REPORT_MS_MAX = 1_000;
  * Starts a worker; throws when the system has no process for it. It stays in this process's group, so that a signal to
  * the group reaches it; and its standard input is a pipe from this process, whose end it sees however this one dies.
  */
-export function launchWorker({ worker, command, env, port, stderr, clock }: Launch) {
+export function launchWorker({ worker, command, env, port, clock }: Launch) {
   const listening = Promise.withResolvers<boolean>();
   let reporting: PromiseWithResolvers<WorkerReport> | undefined;
   const child = Bun.spawn([process.execPath, ...command], {
@@ -165,7 +163,8 @@ export function launchWorker({ worker, command, env, port, stderr, clock }: Laun
     ipc: take,
     serialization: 'json',
   });
-  const tail = createStderrTail(child.stderr, stderr);
+  // What it writes before it listens is in its `WorkerExit` if it ends.
+  const tail = createStderrTail(child.stderr, (bytes) => void process.stderr.write(bytes));
   const started = new AbortController();
   const ended = Promise.all([child.exited, tail.ended]).then((): WorkerExit => {
     started.abort();

@@ -42,12 +42,11 @@ describe('the worker pool', () => {
       launched.push(process);
       return process.worker;
     };
-    const lines: unknown[] = [];
     const pool = new WorkerPool({
       size,
       launch,
       clock,
-      log: silentLog(lines),
+      log: silentLog(),
       totals: new MetricTotals(),
     });
     const stop = new AbortController();
@@ -62,7 +61,6 @@ describe('the worker pool', () => {
       pool,
       clock,
       launched,
-      lines,
       at,
       end,
       stop: () => stop.abort(),
