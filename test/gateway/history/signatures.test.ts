@@ -218,6 +218,15 @@ describe('without a live node', () => {
     const old = rows.filter(({ slot }) => slot < 80);
     expect(await page([faithfulAt], { until: old.at(-1)?.signature })).toEqual(signatures(old.slice(0, -1)));
   });
+
+  test('an `until` that an archive lacks although it is newer than its rows does not end the page', async () => {
+    learnt(superbankAt, 0, 79);
+    const newest = rows.filter(({ slot }) => slot < 80);
+    const until = newest.findLast(({ slot }) => slot > 59)?.signature;
+    const newer = signatures(newest).slice(0, signatures(newest).indexOf(until ?? ''));
+    expect(newer.length).toBeGreaterThan(0);
+    expect(await page([superbankAt, faithfulAt], { until })).toEqual(newer);
+  });
 });
 
 describe('of archives that hold a part each', () => {
