@@ -16,7 +16,7 @@ import { createJournal, type Journal } from './limits/journal.ts';
 import { type Limits, limitsAlone, limitsShared } from './limits/limits.ts';
 import type { Sharing } from './limits/node-id.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
-import type { Hosts } from './replica/hosts.ts';
+import type { Hosts } from './replica/accounts.ts';
 import { createFailedKeys, createAuth } from './request/auth.ts';
 import { createSend } from './respond/planned-call.ts';
 import { createRespond } from './respond/respond.ts';

@@ -13,7 +13,7 @@ import { createGateway, type Gateway } from './compose.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './ledger.ts';
 import { claimNodeId, processName } from './limits/node-id.ts';
 import { listenForMetrics } from './metrics.ts';
-import { openHosts } from './replica/hosts.ts';
+import { openHosts } from './replica/accounts.ts';
 import { listen } from './server.ts';
 import type { SupervisorLink } from './workers.ts';
 

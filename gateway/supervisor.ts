@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { AggregatorRegistry, Counter, Gauge, Registry } from 'prom-client';
-import { unreachable } from '../shared/brand.ts';
 import type { Clock } from '../shared/clock.ts';
 import { type Config, gatewayUrl } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
@@ -21,30 +20,23 @@ import {
   restartDelayMs,
   START_FAILURES_MAX,
   type Worker,
-  type WorkerExit,
 } from './workers.ts';
-
-type HeldAddress =
-  | {
-      readonly kind: 'held';
-      /** Frees the address for processes that share it; resolves to the port, chosen by the system if the config's is 0. */
-      release(): Promise<number>;
-    }
-  | { readonly kind: 'refused'; readonly sentence: string };
 
 /**
  * Takes `listen` for this process alone. Workers share the port, and the system would not report that a foreign process
  * shares it too and gets a part of their connections; so the address is held until they are about to listen.
+ * `release` frees it for processes that share it, and resolves to the port, chosen by the system if the config's is 0.
  */
-export function holdAddress(listen: Listen): HeldAddress {
+export function holdAddress(listen: Listen) {
   try {
     const fetch = () => new Response(null, { status: 503 });
     const server = Bun.serve({ ...listen, reusePort: false, fetch });
     const port = server.port ?? listen.port;
     let released: Promise<number> | undefined;
-    return { kind: 'held', release: () => (released ??= server.stop(true).then(() => port)) };
+    const release = () => (released ??= server.stop(true).then(() => port));
+    return { kind: 'held', release } as const;
   } catch (error) {
-    return { kind: 'refused', sentence: listenComplaint('gateway.listen', listen, error) };
+    return { kind: 'refused', sentence: listenComplaint('gateway.listen', listen, error) } as const;
   }
 }
 
@@ -55,51 +47,37 @@ const PER_PROCESS = 'process_resident_memory_bytes';
  * The metrics of all workers as one text. Counters of workers that ended stay in the sums: a sum that falls looks like a
  * restart of the whole gateway to a query that computes a rate.
  */
-export function createMetricTotals() {
-  const running = new Map<number, readonly MetricJson[]>();
-  let ended: readonly MetricJson[] = [];
+export class MetricTotals {
+  readonly #running = new Map<number, readonly MetricJson[]>();
+  #ended: readonly MetricJson[] = [];
 
   /** Replaces the metrics of a worker that runs. */
-  function update(worker: number, metrics: readonly MetricJson[]): void {
-    const labelled = metrics.map((metric) =>
-      metric.name === PER_PROCESS ? withProcess(metric, worker) : metric,
-    );
-    running.set(worker, labelled);
+  update(worker: number, metrics: readonly MetricJson[]): void {
+    const labelled = metrics.map((metric) => {
+      if (metric.name !== PER_PROCESS) return metric;
+      const values = metric.values.map((each) => ({
+        ...each,
+        labels: { ...each.labels, process: worker },
+      }));
+      return { ...metric, values };
+    });
+    this.#running.set(worker, labelled);
   }
 
   /** The worker has ended: its counters stay, its gauges go. */
-  function close(worker: number): void {
-    const counters = (running.get(worker) ?? []).filter(
-      ({ type }) => type === 'counter' || type === 'histogram',
-    );
-    running.delete(worker);
-    ended = metricsFrom(AggregatorRegistry.aggregate([ended, counters]).getMetricsAsArray());
+  close(worker: number): void {
+    const metrics = this.#running.get(worker) ?? [];
+    const counters = metrics.filter(({ type }) => type === 'counter' || type === 'histogram');
+    this.#running.delete(worker);
+    this.#ended = metricsFrom(AggregatorRegistry.aggregate([this.#ended, counters]).getMetricsAsArray());
   }
 
   /** Everything in Prometheus's text format; `own` are the supervisor's. */
-  async function text(own: Registry): Promise<string> {
-    const all = [...running.values(), ended, metricsFrom(await own.getMetricsAsJSON())];
+  async text(own: Registry): Promise<string> {
+    const all = [...this.#running.values(), this.#ended, metricsFrom(await own.getMetricsAsJSON())];
     return AggregatorRegistry.aggregate(all).metrics();
   }
-
-  return { update, close, text };
 }
-
-function withProcess(metric: MetricJson, worker: number): MetricJson {
-  const values = metric.values.map(({ value, labels }) => ({
-    value,
-    labels: { ...labels, process: worker },
-  }));
-  return { ...metric, values };
-}
-
-/** Why the pool ended. */
-export type PoolEnd =
-  | { readonly kind: 'drained' }
-  /** These workers did not drain in time. */
-  | { readonly kind: 'killed'; readonly workers: readonly number[] }
-  /** No worker serves and a next one would not either; `sentence` is what the last one wrote to stderr. */
-  | { readonly kind: 'gave-up'; readonly sentence: string };
 
 type PoolOptions = Readonly<{
   size: number;
@@ -107,64 +85,82 @@ type PoolOptions = Readonly<{
   launch(worker: number): Worker;
   clock: Clock;
   log: Log;
-  totals: ReturnType<typeof createMetricTotals>;
+  totals: MetricTotals;
 }>;
 
 /** A worker drains for 25 seconds at most; one that takes longer hangs. */
 const DRAIN_MS_MAX = 28_000;
 
 /** Keeps `size` workers running. */
-export function createWorkerPool({ size, launch, clock, log, totals }: PoolOptions) {
-  const running = new Map<number, Worker>();
-  const listening = new Map<number, Worker>();
-  let restarts = 0;
+export class WorkerPool {
+  readonly #options: PoolOptions;
+  readonly #running = new Map<number, Worker>();
+  readonly #listening = new Map<number, Worker>();
+  /** How many workers were started to replace another. */
+  restarts = 0;
 
-  /** Starts every worker, calls `onReady` when all listen, and replaces those that end until `stop`; then drains. */
-  async function run(stop: AbortSignal, onReady: () => void): Promise<PoolEnd> {
+  constructor(options: PoolOptions) {
+    this.#options = options;
+  }
+
+  /** How many workers listen. */
+  get listening(): number {
+    return this.#listening.size;
+  }
+
+  /**
+   * Starts every worker, calls `onReady` when all listen, and replaces those that end until `stop`; then drains. Resolves
+   * to one sentence for each problem: no worker serves and a next one would not either, or some did not drain in time.
+   */
+  async run(stop: AbortSignal, onReady: () => void): Promise<readonly string[]> {
     const failed = Promise.withResolvers<string>();
     const over = new AbortController();
     const end = AbortSignal.any([stop, over.signal]);
-    void startAll(end, failed.resolve).then(() => end.aborted || onReady());
+    void this.#startAll(end, failed.resolve).then(() => end.aborted || onReady());
     const sentence = await Promise.race([failed.promise, fired(stop)]);
     over.abort();
-    const killed = await drain();
-    if (sentence !== undefined) return { kind: 'gave-up', sentence };
-    return killed.length === 0 ? { kind: 'drained' } : { kind: 'killed', workers: killed };
+    const killed = await this.#drain();
+    if (sentence !== undefined) return [sentence];
+    if (killed.length === 0) return [];
+    return [`Gateway processes ${killed.join(', ')} did not stop in time and were killed.`];
   }
 
   /** Resolves when all workers listen. The first one starts alone: a problem of the config or the stores is then reported once. */
-  async function startAll(end: AbortSignal, fail: (sentence: string) => void): Promise<void> {
+  async #startAll(end: AbortSignal, fail: (sentence: string) => void): Promise<void> {
     const started = (worker: number) =>
-      new Promise<void>((resolve) => void keepRunning(worker, end, resolve, fail));
+      new Promise<void>((resolve) => void this.#keepRunning(worker, end, resolve, fail));
     await started(1);
     if (end.aborted) return;
-    await Promise.all(Array.from({ length: size - 1 }, (_, i) => started(i + 2)));
+    await Promise.all(Array.from({ length: this.#options.size - 1 }, (_, i) => started(i + 2)));
   }
 
   /** Runs a worker, and another one whenever it ends, until `end`. A first one that cannot start ends the pool. */
-  async function keepRunning(
+  async #keepRunning(
     worker: number,
     end: AbortSignal,
     onListening: () => void,
     fail: (sentence: string) => void,
   ): Promise<void> {
+    const { clock, log } = this.#options;
     let record = NO_EXITS;
     for (let isFirst = true; ; isFirst = false) {
-      const { listenedMs, ...exit } = await runOnce(worker, onListening);
+      const { listenedMs, ...exit } = await this.#runOnce(worker, onListening);
       if (end.aborted) return;
       record = afterExit(record, listenedMs);
-      const isHopeless = record.startFailures >= START_FAILURES_MAX && listening.size === 0;
-      if ((isFirst && listenedMs === undefined) || isHopeless) return fail(sentenceOf(exit));
+      const isHopeless = record.startFailures >= START_FAILURES_MAX && this.listening === 0;
+      if ((isFirst && listenedMs === undefined) || isHopeless)
+        return fail(exit.stderrTail || `A gateway process ended before it could listen (${exit.how}).`);
       const waitMs = restartDelayMs(record);
       log.error({ process: worker, ...exit, waitMs }, 'a process ended and is started again');
       await clock.sleep(waitMs, end);
       if (end.aborted) return;
-      restarts++;
+      this.restarts++;
     }
   }
 
   /** Runs one worker process to its end. `listenedMs` is `undefined` when it never listened. */
-  async function runOnce(number: number, onListening: () => void) {
+  async #runOnce(number: number, onListening: () => void) {
+    const { launch, clock, totals } = this.#options;
     let worker: Worker;
     try {
       worker = launch(number);
@@ -174,59 +170,49 @@ export function createWorkerPool({ size, launch, clock, log, totals }: PoolOptio
       const stderrTail = `A gateway process could not be started (${reason}).`;
       return { listenedMs: undefined, how: 'not started', stderrTail };
     }
-    running.set(number, worker);
+    this.#running.set(number, worker);
     const listened = await worker.listening;
     const sinceMs = clock.monotonic();
     if (listened) {
-      listening.set(number, worker);
+      this.#listening.set(number, worker);
       onListening();
     }
     const exit = await worker.ended;
-    running.delete(number);
-    listening.delete(number);
+    this.#running.delete(number);
+    this.#listening.delete(number);
     totals.close(number);
     return { ...exit, listenedMs: listened ? clock.monotonic() - sinceMs : undefined };
   }
 
   /** Makes every worker drain and waits; resolves to those that had to be killed. */
-  async function drain(): Promise<readonly number[]> {
+  async #drain(): Promise<readonly number[]> {
     const drained = new AbortController();
-    let killed: readonly number[] = [];
-    void clock.sleep(DRAIN_MS_MAX, drained.signal).then(() => {
-      if (drained.signal.aborted) return;
-      killed = [...running.keys()];
-      for (const worker of running.values()) worker.signal('SIGKILL');
-    });
-    for (const worker of running.values()) worker.signal('SIGTERM');
-    await Promise.all([...running.values()].map(({ ended }) => ended));
+    const ended = Promise.all([...this.#running.values()].map((worker) => worker.ended));
+    for (const worker of this.#running.values()) worker.signal('SIGTERM');
+    const late = this.#options.clock.sleep(DRAIN_MS_MAX, drained.signal).then(() => [...this.#running]);
+    const hanging = await Promise.race([ended.then(() => []), late]);
     drained.abort();
-    return killed;
+    for (const [, worker] of hanging) worker.signal('SIGKILL');
+    await ended;
+    return hanging.map(([number]) => number);
+  }
+
+  /** Makes every worker that listens read plans and prices again. */
+  reload(): void {
+    for (const worker of this.#listening.values()) worker.signal('SIGHUP');
   }
 
   /** Collects the reports of all workers that listen: updates the totals, and gives the states of the backends. */
-  async function collect(): Promise<readonly GatewayStatus[]> {
-    const statuses = [...listening].map(async ([number, worker]) => {
+  async collect(): Promise<readonly GatewayStatus[]> {
+    const statuses = [...this.#listening].map(async ([number, worker]) => {
       const report = await worker.report();
       // A worker that ended meanwhile is in the totals already.
-      if (report !== undefined && listening.get(number) === worker) totals.update(number, report.metrics);
+      if (report !== undefined && this.#listening.get(number) === worker)
+        this.#options.totals.update(number, report.metrics);
       return report?.status;
     });
     return (await Promise.all(statuses)).filter((status) => status !== undefined);
   }
-
-  return {
-    run,
-    /** Makes every worker that listens read plans and prices again. */
-    reload: () => listening.forEach((worker) => worker.signal('SIGHUP')),
-    collect,
-    listening: () => listening.size,
-    /** How many workers were started to replace another. */
-    restarts: () => restarts,
-  };
-}
-
-function sentenceOf({ how, stderrTail }: WorkerExit): string {
-  return stderrTail === '' ? `A gateway process ended before it could listen (${how}).` : stderrTail;
 }
 
 /** How the supervisor was started; its workers are started with the same. */
@@ -251,12 +237,11 @@ export async function superviseGateway(
   if (address.kind === 'refused') return [address.sentence];
 
   const log = createLog('gateway');
-  const totals = createMetricTotals();
+  const totals = new MetricTotals();
   const command = configPath === undefined ? [MAIN] : [MAIN, '--config', configPath];
   const port = address.release;
-  const stderr = (bytes: Uint8Array) => void process.stderr.write(bytes);
-  const launch = (worker: number) => launchWorker({ worker, command, env, port, stderr, clock });
-  const pool = createWorkerPool({ size: processes, launch, clock, log, totals });
+  const launch = (worker: number) => launchWorker({ worker, command, env, port, clock });
+  const pool = new WorkerPool({ size: processes, launch, clock, log, totals });
   const own = registryOf(pool);
   const text = async () => {
     await pool.collect();
@@ -266,21 +251,21 @@ export async function superviseGateway(
   const metrics = listenForMetrics(metricsAddress, { text, contentType: own.contentType }, status);
   if (metrics.kind === 'refused') return [metrics.sentence];
 
-  process.on('SIGHUP', pool.reload);
+  process.on('SIGHUP', () => pool.reload());
   const announce = async () => {
     const { href } = gatewayUrl({ ...config.gateway, listen: { ...listen, port: await port() } });
     if (supervised) console.log(JSON.stringify({ ready: 'gateway', url: href }));
     log.info({ url: href, metrics: metrics.url.href, processes }, 'listening');
   };
-  const end = await pool.run(stop, () => void announce());
+  const problems = await pool.run(stop, () => void announce());
   await metrics.close();
   locking.lock.release();
   log.info('stopped');
-  return problemsOf(end);
+  return problems;
 }
 
 /** The supervisor's own metrics. */
-function registryOf({ listening, restarts }: ReturnType<typeof createWorkerPool>): Registry {
+function registryOf(pool: WorkerPool): Registry {
   const registry = new Registry();
   const registers = [registry];
   new Gauge({
@@ -288,7 +273,7 @@ function registryOf({ listening, restarts }: ReturnType<typeof createWorkerPool>
     help: 'Processes that listen.',
     registers,
     collect() {
-      this.set(listening());
+      this.set(pool.listening);
     },
   });
   new Counter({
@@ -297,21 +282,8 @@ function registryOf({ listening, restarts }: ReturnType<typeof createWorkerPool>
     registers,
     collect() {
       this.reset();
-      this.inc(restarts());
+      this.inc(pool.restarts);
     },
   });
   return registry;
-}
-
-function problemsOf(end: PoolEnd): readonly string[] {
-  switch (end.kind) {
-    case 'drained':
-      return [];
-    case 'killed':
-      return [`Gateway processes ${end.workers.join(', ')} did not stop in time and were killed.`];
-    case 'gave-up':
-      return [end.sentence];
-    default:
-      return unreachable(end);
-  }
 }

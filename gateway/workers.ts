@@ -21,29 +21,20 @@ type WorkerReport = Readonly<{ metrics: readonly MetricJson[]; status: GatewaySt
 /** Messages of the supervisor to a worker, over the channel that the system opens between parent and child. */
 type ToWorker =
   /** It may listen now, on this port. */
-  | { readonly kind: 'listen'; readonly port: number }
-  /** It must report; the report carries the same number. */
-  | { readonly kind: 'report'; readonly request: number };
+  { readonly kind: 'listen'; readonly port: number } | { readonly kind: 'report' };
 
 /** Messages of a worker to its supervisor. */
 export type FromWorker =
   /** Everything but its listener is open. */
   | { readonly kind: 'prepared' }
   | { readonly kind: 'listening' }
-  | { readonly kind: 'report'; readonly request: number; readonly report: WorkerReport };
+  | { readonly kind: 'report'; readonly report: WorkerReport };
 
 /** The environment variable that carries a worker's number from the supervisor to it; not an interface. */
 export const WORKER_VARIABLE = 'SLUICE_GATEWAY_WORKER';
 
 /** A worker's end of the channel to its supervisor. A process without a supervisor has none. */
-export type SupervisorLink = Readonly<{
-  /** From 1 to `gateway.processes`; a worker that replaces another has its number. */
-  worker: number;
-  /** Reports that all else is ready; resolves to the port on which the worker may listen. */
-  port(): Promise<number>;
-  /** Reports that the worker listens, and answers every request for a report from then on. */
-  serve(report: () => Promise<WorkerReport>): void;
-}>;
+export type SupervisorLink = NonNullable<ReturnType<typeof supervisorLinkFrom>>;
 
 /** The channel of this process; `send` exists only when a parent opened one. */
 type Channel = Readonly<{
@@ -55,15 +46,14 @@ type Channel = Readonly<{
  * The link of a process that was started as worker `worker` with a channel; `undefined` for any other. When the
  * supervisor dies, the channel only falls silent; the end of standard input is the sign.
  */
-export function supervisorLinkFrom(worker: string | undefined, channel: Channel): SupervisorLink | undefined {
+export function supervisorLinkFrom(worker: string | undefined, channel: Channel) {
   if (worker === undefined || channel.send === undefined) return undefined;
   const port = Promise.withResolvers<number>();
   let report: (() => Promise<WorkerReport>) | undefined;
   channel.on('message', (value) => {
     const message = value as ToWorker | null; // the supervisor is this project; a kind of another version matches nothing
     if (message?.kind === 'listen') port.resolve(message.port);
-    if (message?.kind === 'report')
-      void report?.().then((made) => send({ kind: 'report', request: message.request, report: made }));
+    if (message?.kind === 'report') void report?.().then((made) => send({ kind: 'report', report: made }));
   });
 
   function send(message: FromWorker): void {
@@ -75,12 +65,15 @@ export function supervisorLinkFrom(worker: string | undefined, channel: Channel)
   }
 
   return {
+    /** From 1 to `gateway.processes`; a worker that replaces another has its number. */
     worker: Number(worker),
-    port() {
+    /** Reports that all else is ready; resolves to the port on which the worker may listen. */
+    port(): Promise<number> {
       send({ kind: 'prepared' });
       return port.promise;
     },
-    serve(reportFrom) {
+    /** Reports that the worker listens, and answers every request for a report from then on. */
+    serve(reportFrom: () => Promise<WorkerReport>): void {
       report = reportFrom;
       send({ kind: 'listening' });
     },
@@ -138,14 +131,7 @@ export function restartDelayMs({ soon }: ExitRecord): number {
 export type WorkerExit = Readonly<{ how: string; stderrTail: string }>;
 
 /** A worker process as its supervisor sees it. */
-export type Worker = Readonly<{
-  /** Resolves to whether it listened, or ended before. */
-  listening: Promise<boolean>;
-  ended: Promise<WorkerExit>;
-  /** `undefined` when it does not report in time. */
-  report(): Promise<WorkerReport | undefined>;
-  signal(name: 'SIGTERM' | 'SIGHUP' | 'SIGKILL'): void;
-}>;
+export type Worker = ReturnType<typeof launchWorker>;
 
 type Launch = Readonly<{
   /** Its number. */
@@ -155,8 +141,6 @@ type Launch = Readonly<{
   env: Environment;
   /** Called once the worker has opened everything but its listener. */
   port(): Promise<number>;
-  /** Receives its stderr once it has listened; what it writes before is in its `WorkerExit` if it ends. */
-  stderr(bytes: Uint8Array): void;
   clock: Clock;
 }>;
 
@@ -168,10 +152,9 @@ const REPORT_MS_MAX = 1_000;
  * Starts a worker; throws when the system has no process for it. It stays in this process's group, so that a signal to
  * the group reaches it; and its standard input is a pipe from this process, whose end it sees however this one dies.
  */
-export function launchWorker({ worker, command, env, port, stderr, clock }: Launch): Worker {
+export function launchWorker({ worker, command, env, port, clock }: Launch) {
   const listening = Promise.withResolvers<boolean>();
-  const pending = new Map<number, (report: WorkerReport) => void>();
-  let requests = 0;
+  let reporting: PromiseWithResolvers<WorkerReport> | undefined;
   const child = Bun.spawn([process.execPath, ...command], {
     env: { ...env, SLUICE_SUPERVISED: '1', [WORKER_VARIABLE]: String(worker) },
     stdin: 'pipe',
@@ -180,7 +163,8 @@ export function launchWorker({ worker, command, env, port, stderr, clock }: Laun
     ipc: take,
     serialization: 'json',
   });
-  const tail = createStderrTail(child.stderr, stderr);
+  // What it writes before it listens is in its `WorkerExit` if it ends.
+  const tail = createStderrTail(child.stderr, (bytes) => void process.stderr.write(bytes));
   const started = new AbortController();
   const ended = Promise.all([child.exited, tail.ended]).then((): WorkerExit => {
     started.abort();
@@ -194,7 +178,10 @@ export function launchWorker({ worker, command, env, port, stderr, clock }: Laun
   function take(value: unknown): void {
     const message = value as FromWorker | null; // the worker is this project; a kind of another version matches nothing
     if (message?.kind === 'prepared') void port().then((free) => send({ kind: 'listen', port: free }));
-    if (message?.kind === 'report') pending.get(message.request)?.(message.report);
+    if (message?.kind === 'report') {
+      reporting?.resolve(message.report);
+      reporting = undefined;
+    }
     if (message?.kind === 'listening') {
       started.abort();
       tail.release();
@@ -211,16 +198,20 @@ export function launchWorker({ worker, command, env, port, stderr, clock }: Laun
   }
 
   async function report(): Promise<WorkerReport | undefined> {
-    const request = requests++;
+    if (reporting === undefined) send({ kind: 'report' });
+    reporting ??= Promise.withResolvers();
     const late = new AbortController();
-    const { promise, resolve } = Promise.withResolvers<WorkerReport>();
-    pending.set(request, resolve);
-    send({ kind: 'report', request });
-    const made = await Promise.race([promise, clock.sleep(REPORT_MS_MAX, late.signal)]);
+    const made = await Promise.race([reporting.promise, clock.sleep(REPORT_MS_MAX, late.signal)]);
     late.abort();
-    pending.delete(request);
     return made ?? undefined;
   }
 
-  return { listening: listening.promise, ended, report, signal: (name) => child.kill(name) };
+  return {
+    /** Resolves to whether it listened, or ended before. */
+    listening: listening.promise,
+    ended,
+    /** `undefined` when it does not report in time. */
+    report,
+    signal: (name: 'SIGTERM' | 'SIGHUP' | 'SIGKILL') => child.kill(name),
+  };
 }

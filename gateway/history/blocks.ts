@@ -1,9 +1,17 @@
-import { CLOSE_ARRAY, COLON, COMMA, OPEN_ARRAY, afterSpace } from '../json/scan.ts';
+import { COMMA } from '../json/scan.ts';
 import type { Backend } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/forward.ts';
-import { type HistoryRequest, isFinal, outcomeOf, resultReply, unavailable } from './request.ts';
 import { elementsOf, isNull, joined, listed, memberOf, membersOf, numberIn } from './slices.ts';
-import { archivesWithAll, areSkipped, type BlockRange, gapsIn, rangesBetween } from './tiers.ts';
+import {
+  type BlockRange,
+  gapsIn,
+  type HistoryRequest,
+  isFinal,
+  isKnown,
+  mayHave,
+  outcomeOf,
+  sourceOf,
+} from './tiers.ts';
 
 /** Agave's bound on the slots of one `getBlocks` and `getBlocksWithLimit` (`rpc.rs`). */
 const SLOTS_MAX = 500_000;
@@ -19,31 +27,28 @@ type ListParams = Readonly<{ start: number; end: number; limit: number; config: 
  * no backend is known to have, and that the chain did not skip, are the error -32019: the list never passes over them.
  */
 export async function answerBlocks(request: HistoryRequest): Promise<Reply> {
-  const { params } = request.call;
-  const list = request.method === 'getBlocks' ? rangeParams(params) : limitParams(params);
+  const list = listParams(request);
   if (list === undefined) return request.sendUnparsed();
-  const ranges = await rangesBetween(request, list.start, list.end);
-  const [first] = ranges;
-  if (first?.first !== list.start || first.last !== list.end) return joinedList(request, ranges, list);
-  return first.isLive ? liveList(request, first, list) : archiveList(request, first, list);
+  const ranges = await request.rangesBetween(list.start, list.end);
+  const [range] = ranges;
+  const isLive = range?.isLive && range.first === list.start && range.last === list.end;
+  return isLive ? liveList(request, range, list) : joinedList(request, ranges, list);
 }
 
 /** The live nodes' own answer; when they fail, the list of the archives that have all of it. */
 async function liveList(request: HistoryRequest, live: BlockRange, list: ListParams): Promise<Reply> {
-  const { start, end, limit } = list;
   const reply = await request.send(live.backends);
-  const archives = archivesWithAll(request.tiers, start, end === Infinity ? start : end);
-  if (isFinal(reply) || archives.length === 0) return reply;
-  const slots = await readSlots(request, archives, paramsOf(list, false));
-  if (slots.kind === 'no-list') return request.signal.aborted ? slots.reply : reply;
-  return limit === Infinity || slots.count === limit ? listReply(request, [slots]) : reply;
-}
-
-/** The archives' own answer; when there is none, an error instead of a list that would look whole. */
-async function archiveList(request: HistoryRequest, range: BlockRange, list: ListParams): Promise<Reply> {
-  const reply = await request.send(range.backends, { params: paramsOf(list, false) });
-  const { kind } = outcomeOf(reply);
-  return kind === 'null' || kind === 'unreachable' ? unavailable(request) : reply;
+  if (isFinal(reply)) return reply;
+  const { start, end, limit } = list;
+  const ends = end === Infinity ? [start] : [start, end];
+  const archives = request.tiers.archive.filter((backend) => {
+    const source = sourceOf(backend);
+    return isKnown(source) && ends.every((slot) => mayHave(source, slot));
+  });
+  if (archives.length === 0) return reply;
+  const { slots } = await readSlots(request, archives, paramsOf(list, false));
+  const isWhole = slots !== undefined && (limit === Infinity || slots.count === limit);
+  return isWhole ? listReply(request, [slots]) : reply;
 }
 
 async function joinedList(
@@ -55,52 +60,46 @@ async function joinedList(
   const isRange = limit === Infinity;
   const reachesEnd = ranges.at(-1)?.last === list.end;
   // A range with a gap is refused before its lists are read.
-  if (isRange && !(reachesEnd && (await areSkipped(request, gapsIn(ranges, start)))))
-    return unavailable(request);
+  if (isRange && !(reachesEnd && (await request.areSkipped(gapsIn(ranges, start)))))
+    return request.unavailable();
   const lists: Slots[] = [];
   for (const range of ranges) {
     const { backends, isLive, last } = range;
     if (last < start) continue; // the archive before it has grown
-    if (!isRange && !(await areSkipped(request, gapsIn([range], start)))) return unavailable(request);
+    if (!isRange && !(await request.areSkipped(gapsIn([range], start)))) return request.unavailable();
     const rest = { ...list, start: Math.max(start, range.first), end: last, limit };
-    const slots = await readSlots(request, backends, paramsOf(rest, isLive));
-    if (slots.kind === 'no-list') return isLive ? slots.reply : errorOf(request, slots.reply);
+    const { reply, slots } = await readSlots(request, backends, paramsOf(rest, isLive));
+    if (slots === undefined) {
+      // An archive's own error, or that it cannot be reached.
+      const { kind } = outcomeOf(reply);
+      return isLive || kind === 'lacking' || kind === 'refused' ? reply : request.unavailable();
+    }
     lists.push(slots);
     limit -= slots.count;
     if (limit <= 0 || last === list.end) return listReply(request, lists);
     start = Math.max(last, slots.last) + 1;
   }
-  return unavailable(request);
+  return request.unavailable();
 }
 
-/** The archive's own error, or that it cannot be reached. */
-function errorOf(request: HistoryRequest, reply: Reply): Reply {
-  const { kind } = outcomeOf(reply);
-  return kind === 'lacking' || kind === 'refused' || kind === 'caller-left' ? reply : unavailable(request);
-}
-
-/** The range of well-formed parameters that Agave would answer. */
-function rangeParams(params: Uint8Array | undefined): ListParams | undefined {
-  const [first, second, third, ...more] = elementsOf(params ?? NOTHING) ?? [];
+/** The list of well-formed parameters that Agave would answer. */
+function listParams({ call, method }: HistoryRequest): ListParams | undefined {
+  const [first, second, third, ...more] = elementsOf(call.params ?? new Uint8Array()) ?? [];
   const start = numberIn(first);
-  if (start === undefined || more.length > 0) return undefined;
-  // The config may be the second one (Agave `RpcBlocksConfigWrapper`).
-  const isSecondConfig = second !== undefined && membersOf(second) !== undefined;
-  const end = second === undefined || isNull(second) || isSecondConfig ? start + SLOTS_MAX : numberIn(second);
-  const config = isSecondConfig ? second : third;
-  if (end === undefined || !isConfig(config) || (isSecondConfig && third !== undefined)) return undefined;
+  const isRange = method === 'getBlocks';
+  // The config may take the place of the end (Agave `RpcBlocksConfigWrapper`).
+  const hasNoEnd = isRange && second !== undefined && membersOf(second) !== undefined;
+  const config = hasNoEnd ? second : third;
+  const isOdd = more.length > 0 || (hasNoEnd && third !== undefined);
+  if (start === undefined || isOdd || !isConfig(config)) return undefined;
+  if (!isRange) {
+    const limit = numberIn(second) ?? 0;
+    return limit < 1 || limit > SLOTS_MAX ? undefined : { start, end: Infinity, limit, config };
+  }
+  const isOpen = hasNoEnd || second === undefined || isNull(second);
+  const end = isOpen ? start + SLOTS_MAX : (numberIn(second) ?? -1);
   return end < start || end - start > SLOTS_MAX ? undefined : { start, end, limit: Infinity, config };
 }
-
-/** The number of blocks of well-formed parameters that Agave would answer. */
-function limitParams(params: Uint8Array | undefined): ListParams | undefined {
-  const [first, second, config, ...more] = elementsOf(params ?? NOTHING) ?? [];
-  const [start, limit] = [numberIn(first), numberIn(second)];
-  if (start === undefined || limit === undefined || more.length > 0 || !isConfig(config)) return undefined;
-  return limit < 1 || limit > SLOTS_MAX ? undefined : { start, end: Infinity, limit, config };
-}
-
-const NOTHING = new Uint8Array();
 
 function isConfig(json: Uint8Array | undefined): boolean {
   return json === undefined || isNull(json) || membersOf(json) !== undefined;
@@ -108,61 +107,39 @@ function isConfig(json: Uint8Array | undefined): boolean {
 
 /** Live nodes get the caller's config, archives nothing but its commitment. */
 function paramsOf({ start, end, limit, config }: ListParams, isLive: boolean): Uint8Array {
-  const rest = isLive ? config : archiveConfig(config);
-  const bound = limit === Infinity ? end : limit;
-  return joined([`[${start},${bound}`, ...(rest === undefined ? [] : [',', rest]), ']']);
-}
-
-function archiveConfig(config: Uint8Array | undefined): Uint8Array | undefined {
-  const commitment = config === undefined ? undefined : memberOf(config, 'commitment');
+  const commitment = config && memberOf(config, 'commitment');
   const isAbsent = commitment === undefined || isNull(commitment);
-  return isAbsent ? undefined : joined(['{"commitment":', commitment, '}']);
+  const archived = isAbsent ? [] : [',{"commitment":', commitment, '}'];
+  const given = config === undefined ? [] : [',', config];
+  return joined([`[${start},${limit === Infinity ? end : limit}`, ...(isLive ? given : archived), ']']);
 }
 
 /** A list of slots: the text inside its brackets, how many there are and the last one. */
-type Slots = Readonly<{ kind: 'slots'; inside: Uint8Array; count: number; last: number }>;
+type Slots = Readonly<{ inside: Uint8Array; count: number; last: number }>;
 
-async function readSlots(
-  { read }: HistoryRequest,
-  backends: readonly Backend[],
-  params: Uint8Array,
-): Promise<Slots | Readonly<{ kind: 'no-list'; reply: Reply }>> {
-  const reply = await read(backends, { params });
-  return (reply.kind === 'whole' ? slotsIn(reply.bytes) : undefined) ?? { kind: 'no-list', reply };
+/** `slots` is `undefined` when the reply is no list. */
+async function readSlots(request: HistoryRequest, backends: readonly Backend[], params: Uint8Array) {
+  const reply = await request.read(backends, { params });
+  return { reply, slots: reply.kind === 'whole' ? slotsIn(reply.bytes) : undefined };
 }
 
 /**
  * The list of an answer, found by the first `"result"`, which no escaped id can spell, and counted by its commas: to
  * take half a million numbers apart would hold up every other call for a tenth of a second.
  */
-function slotsIn(answer: Uint8Array<ArrayBuffer>): Slots | undefined {
-  const named = Buffer.from(answer.buffer, answer.byteOffset, answer.length).indexOf(RESULT);
-  const colon = afterSpace(answer, named + RESULT.length);
-  const open = afterSpace(answer, colon + 1);
-  if (named === -1 || answer[colon] !== COLON || answer[open] !== OPEN_ARRAY) return undefined;
-  let commas = 0;
-  let last = 0;
-  for (let i = open + 1; ; i++) {
-    const byte = answer[i] ?? 0;
-    if (byte >= ZERO && byte <= NINE) last = last * 10 + byte - ZERO;
-    else if (byte === COMMA) {
-      commas++;
-      last = 0;
-    } else if (byte === CLOSE_ARRAY) {
-      const inside = answer.subarray(open + 1, i);
-      return commas === 0 && afterSpace(answer, open + 1) === i
-        ? { kind: 'slots', inside, count: 0, last: -1 }
-        : { kind: 'slots', inside, count: commas + 1, last };
-    } else if (afterSpace(answer, i) === i) return undefined;
-  }
+function slotsIn(answer: Uint8Array): Slots | undefined {
+  const text = Buffer.from(answer.buffer, answer.byteOffset, answer.length).toString('latin1');
+  const [list, digits = ''] = /"result"\s*:\s*\[([\d\s,]*)\]/.exec(text) ?? [];
+  if (list === undefined) return undefined;
+  const inside = Buffer.from(digits);
+  if (digits.trim() === '') return { inside, count: 0, last: -1 };
+  let count = 1;
+  for (let i = 0; i < inside.length; i++) if (inside[i] === COMMA) count++;
+  return { inside, count, last: Number(digits.slice(digits.lastIndexOf(',') + 1)) };
 }
-
-const RESULT = Buffer.from('"result"');
-const ZERO = 0x30;
-const NINE = 0x39;
 
 /** Lists as one answer, every slot in its own bytes. */
 function listReply(request: HistoryRequest, lists: readonly Slots[]): Reply {
   const filled = lists.filter(({ count }) => count > 0).map(({ inside }) => inside);
-  return resultReply(['[', ...listed(filled), ']'], request);
+  return request.reply('[', ...listed(filled), ']');
 }

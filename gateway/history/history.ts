@@ -2,10 +2,9 @@ import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Forward, Reply } from '../upstream/forward.ts';
 import { answerBlocks } from './blocks.ts';
-import { answerBlock, answerTransaction } from './lookup.ts';
-import { answerBy, type HistoryRequest, type Tiers } from './request.ts';
 import { answerSignatures } from './signatures.ts';
-import { tiersOf } from './tiers.ts';
+import { HistoryRequest } from './tiers.ts';
+import { answerBlock, answerTransaction } from './transaction.ts';
 
 type Rule = (request: HistoryRequest, clock: Clock) => Promise<Reply>;
 
@@ -29,25 +28,18 @@ export function withHistory(forward: Forward, clock: Clock): Forward {
   return async function forwardByTier(call, route, context) {
     const rule = RULES.get(route.name);
     if (rule === undefined) return forward(call, route, context);
-    const tiers = tiersOf(route.backends);
-    if (!needsRule(route.name, tiers)) return forward(call, route, context);
+    const request = new HistoryRequest(forward, call, route, context);
+    if (!needsRule(request)) return forward(call, route, context);
     const isOverlong = (call.params?.length ?? 0) > PARAMS_BYTES_MAX;
-    return answerBy(
-      (request) => (isOverlong ? request.sendUnparsed() : rule(request, clock)),
-      forward,
-      call,
-      route,
-      context,
-      tiers,
-    );
+    return request.settle(isOverlong ? request.sendUnparsed() : rule(request, clock));
   };
 }
 
-function needsRule(name: string, { live, archive }: Tiers): boolean {
+function needsRule({ method, tiers: { live, archive } }: HistoryRequest): boolean {
   if (archive.length === 0) return false;
   if (live.length > 0) return true;
   const profiles = archive.map(({ config }) => PROFILES[config.profile].pages);
   return (
-    name === 'getSignaturesForAddress' && profiles.some((pages) => pages.untilInclusive || !pages.ordered)
+    method === 'getSignaturesForAddress' && profiles.some((pages) => pages.untilInclusive || !pages.ordered)
   );
 }

@@ -1,10 +1,74 @@
 import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
+import { METHODS } from '../methods/table.ts';
+import type { Call } from '../request/envelope.ts';
 import { type Backend, isLiveNode } from '../upstream/backend.ts';
+import { failureOf } from '../upstream/failure.ts';
+import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
+import { readAll } from '../upstream/probe.ts';
+import { SMALL_BODY_BYTES_MAX, decodeSmallBody } from '../upstream/response-reader.ts';
+import type { ForwardRoute } from '../upstream/router.ts';
 import type { Gap } from '../upstream/selection.ts';
-import { type HistoryRequest, resultOf, type Tiers } from './request.ts';
-import { elementsOf, joined, memberOf, numberIn } from './slices.ts';
+import { elementsOf, isNull, joined, memberOf, numberIn } from './slices.ts';
 
-/** The backends of a history method's route by their tier, which their profile and their lanes decide. */
+/** The backends of a history method: live nodes, which hold some days, and archives, which hold the rest. */
+export type Tiers = Readonly<{ live: readonly Backend[]; archive: readonly Backend[] }>;
+
+/** What a request to backends changes in the caller's call; `localOnly` excludes the long-term storage behind a node. */
+export type Changes = Readonly<{ method?: string; params?: Uint8Array | undefined }> &
+  Pick<Partial<CallContext>, 'localOnly' | 'signal' | 'acceptEncoding'>;
+
+/** What a tier's reply says about the other tier. */
+export type Outcome =
+  | { readonly kind: 'found' }
+  /** An error that the other tier would repeat, or nobody waits for an answer. */
+  | { readonly kind: 'refused' }
+  /** "Not here", which may be "not at all". */
+  | { readonly kind: 'null' }
+  /** An error that the other tier may not have. */
+  | { readonly kind: 'lacking'; readonly code: number }
+  /** No backend of the tier could answer. */
+  | { readonly kind: 'unreachable' };
+
+/** By Agave's `custom_error.rs`; -32000 is Superbank's time-out. */
+const LACKING = new Set([
+  -32000, -32001, -32004, -32005, -32007, -32009, -32011, -32014, -32019, -32020, -32021, -32601, -32603,
+]);
+
+/** Classifies a tier's reply. A stream is never a null, because nulls are short. */
+export function outcomeOf(reply: Reply): Outcome {
+  if (reply.kind === 'stream') return { kind: 'found' };
+  if (reply.kind === 'caller-left') return { kind: 'refused' };
+  if (reply.kind !== 'whole') return { kind: 'unreachable' };
+  const bytes = reply.bytes.length > SMALL_BODY_BYTES_MAX ? undefined : decodeSmallBody(reply);
+  if (bytes === undefined) return { kind: 'found' };
+  const failure = failureOf(bytes);
+  if (failure === undefined) return { kind: isNull(memberOf(bytes, 'result')) ? 'null' : 'found' };
+  const { code, message } = failure;
+  const isLacking = LACKING.has(code) || message.startsWith('BigTable query failed');
+  return isLacking ? { kind: 'lacking', code } : { kind: 'refused' };
+}
+
+/** Whether the reply is the answer, whatever the other tier has. */
+export function isFinal(reply: Reply): boolean {
+  const { kind } = outcomeOf(reply);
+  return kind === 'found' || kind === 'refused';
+}
+
+/** Backends of one tier, any of which gives the same answer, and the slots of which they have every block. */
+export type Source = Readonly<{
+  backends: readonly Backend[];
+  isLive: boolean;
+  profile: ProfileName;
+  /** `undefined`: the probes have not shown it. */
+  first: number | undefined;
+  /** Included. A live node's is `Infinity`. */
+  last: number | undefined;
+}>;
+
+/** A source whose ends are known, or the part of it that is wanted. */
+export type BlockRange = Source & Readonly<{ first: number; last: number }>;
+
+/** Its profile and its lanes decide on a backend's tier. */
 export function tiersOf(backends: readonly Backend[]): Tiers {
   return {
     live: backends.filter(({ config }) => isLiveNode(config)),
@@ -12,230 +76,65 @@ export function tiersOf(backends: readonly Backend[]): Tiers {
   };
 }
 
-/** Backends of one tier, any of which gives the same answer. */
-type Source = Readonly<{ backends: readonly Backend[]; isLive: boolean }>;
-
-/** Backends that have every block from slot `first` on. */
-export type BlocksFrom = Source & Readonly<{ first: number }>;
-
-/** Backends that have every block from slot `first` to slot `last`, both included. A live node's last is `Infinity`. */
-export type BlockRange = BlocksFrom & Readonly<{ last: number }>;
-
-/** What probes have shown of the blocks of backends; `undefined`: not known. */
-type ProbedRange = Source & Readonly<{ first: number | undefined; last: number | undefined }>;
-
-/** What probes have shown of archives of one profile. */
-export type ArchiveRange = ProbedRange & Readonly<{ profile: ProfileName }>;
-
-function liveRanges({ live }: Tiers): readonly ProbedRange[] {
-  return live.map((backend) => {
-    const { firstLocalBlock: floor } = backend.slots;
-    const first = floor === undefined ? undefined : fromGenesis(floor);
-    return { backends: [backend], isLive: true, first, last: Infinity };
-  });
+/** What the probes have shown of a backend. */
+export function sourceOf(backend: Backend): Source {
+  const { profile } = backend.config;
+  const { firstLocalBlock: local, firstBlock, tip } = backend.slots;
+  const source = { backends: [backend], profile };
+  if (isLiveNode(backend.config))
+    return { ...source, isLive: true, first: fromGenesis(local), last: Infinity };
+  // A node's own first block is not that of the BigTable behind it.
+  const first = firstBlock ?? (PROFILES[profile].bigtable && local !== undefined ? 0 : local);
+  const last = Math.max(...Object.values(tip)) || undefined;
+  return { ...source, isLive: false, first: fromGenesis(first), last };
 }
-
-function archiveRanges({ archive }: Tiers): readonly ArchiveRange[] {
-  return archive.map((backend) => {
-    const { profile } = backend.config;
-    const { firstLocalBlock: floor, firstBlock: reach, tip } = backend.slots;
-    // A node's own first block is not that of the BigTable behind it.
-    const local = PROFILES[profile].bigtable && floor !== undefined ? 0 : floor;
-    const firstBlock = reach ?? local;
-    const first = firstBlock === undefined ? undefined : fromGenesis(firstBlock);
-    const last = Math.max(...Object.values(tip)) || undefined;
-    return { backends: [backend], isLive: false, profile, first, last };
-  });
-}
-
-const FIRST_SLOT = 1;
 
 /** Slot 0 is genesis and has no block, so a backend that has slot 1 has everything. */
-export function fromGenesis(firstBlock: number): number {
-  return firstBlock <= FIRST_SLOT ? 0 : firstBlock;
+function fromGenesis(firstBlock: number | undefined): number | undefined {
+  return firstBlock === 1 ? 0 : firstBlock;
 }
 
-/** The ranges of archives, those that begin last first. Archives of one profile that begin alike are one range. */
-export function distinctArchives(tiers: Tiers): readonly ArchiveRange[] {
-  const alike = Map.groupBy(archiveRanges(tiers), (range) =>
-    range.first === undefined || range.last === undefined ? range : `${range.profile} ${range.first}`,
+/** Whether both ends are known. */
+export function isKnown(source: Source): source is BlockRange {
+  return source.first !== undefined && source.last !== undefined;
+}
+
+/** Whether a source may have the slot: it does not when the slot is outside what is known of it. */
+export function mayHave({ first = 0, last = Infinity }: Source, slot: number): boolean {
+  return first <= slot && slot <= last;
+}
+
+/** The archives, those that begin last first. Archives of one profile that begin alike are one source. */
+export function distinctArchives({ archive }: Tiers): readonly Source[] {
+  const alike = Map.groupBy(archive.map(sourceOf), (source) =>
+    isKnown(source) ? `${source.profile} ${source.first}` : source,
   );
-  const ranges = [...alike.values()].map((group) =>
+  const sources = [...alike.values()].map((group) =>
     group.reduce((all, { backends, last = Infinity }) => ({
       ...all,
       backends: [...all.backends, ...backends],
       last: Math.min(all.last ?? Infinity, last),
     })),
   );
-  return ranges.toSorted((a, b) => (b.first ?? -1) - (a.first ?? -1));
+  return sources.toSorted((a, b) => (b.first ?? -1) - (a.first ?? -1));
 }
 
-/** Whether backends may have the slot: they do not when it is outside what is known of them. */
-export function mayHave({ first = 0, last = Infinity }: ProbedRange, slot: number): boolean {
-  return first <= slot && slot <= last;
-}
-
-/** Whether both ends are known. */
-export function isKnown(range: ProbedRange): range is ProbedRange & BlockRange {
-  return range.first !== undefined && range.last !== undefined;
-}
-
-/** The archives that may have a slot; one that is not probed yet may have any. */
-export function archivesWith(tiers: Tiers, slot: number): readonly Backend[] {
-  return archiveRanges(tiers).flatMap((range) => (mayHave(range, slot) ? range.backends : []));
-}
-
-/** The archives that are known to have every slot from `start` to `end`. */
-export function archivesWithAll(tiers: Tiers, start: number, end: number): readonly Backend[] {
-  const hasAll = (range: ArchiveRange) => isKnown(range) && mayHave(range, start) && mayHave(range, end);
-  return archiveRanges(tiers).flatMap((range) => (hasAll(range) ? range.backends : []));
-}
-
-/** The first slots of the live nodes, as far as they are known. */
-export function knownFirsts(tiers: Tiers): readonly number[] {
-  return liveRanges(tiers).flatMap(({ first }) => first ?? []);
-}
-
-/**
- * The tiers with those live nodes only that begin where an archive is known to end, or with all when none does: archives
- * could not continue the page of another one.
- */
-export function adjacentTiers({ live, archive }: Tiers): Tiers {
-  const end = Math.max(0, ...archiveRanges({ live, archive }).map(({ last = 0 }) => last)) + 1;
-  const adjacent = live.filter(
-    ({ slots: { firstLocalBlock: floor } }) => floor !== undefined && floor <= end,
-  );
-  return { live: adjacent.length === 0 ? live : adjacent, archive };
-}
-
-/**
- * The lowest slots, above the first of any archive and below the live nodes, that no backend has; `undefined`: none, or
- * not enough is known. Archives of whole epochs end days before the newest slot, and each of several may hold a part.
- * An end of an archive that is not known counts as beyond the gap. The chain may have skipped some of the slots.
- */
-export function historyGap(backends: readonly Backend[]): Gap | undefined {
-  const tiers = tiersOf(backends.filter(({ config }) => config.lanes.includes('archive')));
-  const probed = archiveRanges(tiers);
-  const archives = probed.map((range) => ({
-    ...range,
-    first: range.first ?? 0,
-    last: range.last ?? Infinity,
-  }));
-  const start = Math.min(...archives.map(({ first }) => first));
-  const end = Math.max(...knownFirsts(tiers));
-  // Without an archive or a known live node these are infinite.
-  if (start >= end) return undefined;
-  const [gap] = gapsIn(divide([...archives, ...liveRanges(tiers).filter(isKnown)], start, end), start);
-  return gap === undefined ? undefined : { from: gap.from, to: gap.above.first - 1 };
-}
-
-/** The first block of backends at or after a slot; `undefined`: none, or they do not say. */
-export async function firstBlockFrom(
-  { read }: HistoryRequest,
-  { backends, isLive }: Source,
-  slot: number,
-): Promise<number | undefined> {
-  const params = joined([`[${slot},1]`]);
-  const list = resultOf(await read(backends, { method: 'getBlocksWithLimit', params, localOnly: isLive }));
-  const [block, ...more] = (list === undefined ? undefined : elementsOf(list)) ?? [];
-  return more.length > 0 ? undefined : numberIn(block);
-}
-
-/** The first slot of backends: found by a list of blocks where the probes did not find it. `undefined`: not known. */
-export async function firstSlot(request: HistoryRequest, range: ProbedRange): Promise<number | undefined> {
-  const first = range.first ?? (await firstBlockFrom(request, range, 0));
-  return first === undefined ? undefined : fromGenesis(first);
-}
-
-/** The slot from which on every live node has every block; `undefined`: not known of one of them. */
-export async function firstLiveSlot(request: HistoryRequest): Promise<number | undefined> {
-  const firsts = await Promise.all(liveRanges(request.tiers).map((range) => firstSlot(request, range)));
-  return firsts.every((first) => first !== undefined) ? Math.max(...firsts) : undefined;
-}
-
-/**
- * Whether the chain has no block from slot `from` up to the first block of backends, which names its parent. So ranges
- * that do not touch may still leave no block out.
- */
-async function isSkipped(request: HistoryRequest, { from, above }: SlotGap): Promise<boolean> {
-  const { backends, isLive, first } = above;
-  const block = await firstBlockFrom(request, above, first);
-  if (block === undefined) return false;
-  const params = joined([`[${block},${HEAD_ONLY}]`]);
-  const head = resultOf(await request.read(backends, { method: 'getBlock', params, localOnly: isLive }));
-  const parent = head === undefined ? undefined : numberIn(memberOf(head, 'parentSlot'));
-  return parent !== undefined && parent < from;
-}
-
-const HEAD_ONLY = '{"transactionDetails":"none","rewards":false,"maxSupportedTransactionVersion":0}';
-
-/** Slots that no backend is known to have, from `from` up to where the next range begins. */
-export type SlotGap = Readonly<{ from: number; above: BlocksFrom }>;
-
-/** Whether the chain skipped every slot of the gaps. */
-export async function areSkipped(request: HistoryRequest, gaps: readonly SlotGap[]): Promise<boolean> {
-  const skipped = await Promise.all(gaps.map((gap) => isSkipped(request, gap)));
-  return skipped.every(Boolean);
-}
-
-/**
- * The ranges of all backends. With `upTo`, those whose ends the probes did not find are called for them: a block at or
- * after `upTo` shows that an archive reaches that far. A backend that does not answer this either is left out.
- */
-async function rangesOf(request: HistoryRequest, upTo?: number): Promise<readonly BlockRange[]> {
-  const lives = liveRanges(request.tiers);
-  const archives: readonly ProbedRange[] = archiveRanges(request.tiers);
-  if (upTo === undefined) return [...lives, ...archives].filter(isKnown);
-  const found = await Promise.all(
-    lives.map(async (range) => ({ ...range, first: await firstSlot(request, range) })),
-  );
-  const known = found.filter(isKnown);
-  const needed = Math.min(upTo, highestFirst(known) - 1);
-  const rest = archives.map(async (range) => {
-    const [first, last] = await Promise.all([
-      firstSlot(request, range),
-      range.last ?? (needed === Infinity ? undefined : firstBlockFrom(request, range, Math.max(0, needed))),
-    ]);
-    return { ...range, first, last };
-  });
-  return [...known, ...(await Promise.all(rest)).filter(isKnown)];
+/** The first slots of sources, as far as they are known. */
+export function firstsOf(sources: readonly Source[]): readonly number[] {
+  return sources.flatMap(({ first }) => first ?? []);
 }
 
 /** From there on every live node has every block; `Infinity`: there is no live node. */
-function highestFirst(ranges: readonly BlockRange[]): number {
-  const firsts = ranges.flatMap(({ isLive, first }) => (isLive ? first : []));
+function highestLiveFirst(ranges: readonly BlockRange[]): number {
+  const firsts = firstsOf(ranges.filter(({ isLive }) => isLive));
   return firsts.length === 0 ? Infinity : Math.max(...firsts);
 }
 
-/** Slots from `start` to `end` by the backends that are known to have them (`divide`). */
-export async function rangesBetween(
-  request: HistoryRequest,
-  start: number,
-  end: number,
-): Promise<readonly BlockRange[]> {
-  const { live, archive } = request.tiers;
-  const known = await rangesOf(request);
-  const ranges = divide(known, start, end);
-  const isWhole = ranges.at(-1)?.last === end && gapsIn(ranges, start).length === 0;
-  if (isWhole || known.length === live.length + archive.length) return ranges;
-  return divide(await rangesOf(request, end), start, end);
-}
+/** Slots that no backend is known to have, from `from` up to where the next range begins. */
+type SlotGap = Readonly<{ from: number; above: Above }>;
 
-/**
- * Whether the backends together have every slot from the lowest one that any has. Only then does it mean something that
- * none of them knows a cursor: otherwise it may be in slots that none of them has.
- */
-export async function haveWholeChain(request: HistoryRequest): Promise<boolean> {
-  const { live, archive } = request.tiers;
-  const count = live.length + archive.length;
-  let known = await rangesOf(request);
-  if (known.length < count) known = await rangesOf(request, Infinity);
-  if (known.length < count) return false;
-  const start = Math.min(...known.map(({ first }) => first));
-  const end = live.length > 0 ? highestFirst(known) : Math.max(...known.map(({ last }) => last));
-  const ranges = divide(known, start, end);
-  return ranges.at(-1)?.last === end && areSkipped(request, gapsIn(ranges, start));
-}
+/** Backends that have every block from slot `first` on. */
+export type Above = Pick<BlockRange, 'backends' | 'isLive' | 'first'>;
 
 /**
  * Nodes clean up in steps, also between two probes, and a list does not say what it lacks: up to so many slots above its
@@ -244,35 +143,28 @@ export async function haveWholeChain(request: HistoryRequest): Promise<boolean> 
 const MARGIN_SLOTS = 1_024;
 
 /**
- * Divides the slots from `start` to `end` among the backends that have them, in order: archives below the first slot of
+ * Divides the slots from `start` to `end` among the sources that have them, in order: archives below the first slot of
  * the live nodes, then the live nodes. Where a range does not begin after the one before it, no backend has the slots.
  */
-function divide(ranges: readonly BlockRange[], start: number, end: number): readonly BlockRange[] {
-  const divided: BlockRange[] = [];
-  let first = start;
-  while (first <= end) {
-    const range = rangeAt(ranges, first, end);
-    if (range !== undefined) divided.push(range);
-    // Without a range: the lowest slot above that any backend has.
-    const above = ranges.flatMap((each) => (each.first > first ? each.first : []));
-    first = range === undefined ? Math.min(...above) : range.last + 1;
-    if (first === Infinity) break;
-  }
-  return divided;
-}
-
-function rangeAt(ranges: readonly BlockRange[], first: number, end: number): BlockRange | undefined {
-  const liveFirst = highestFirst(ranges);
-  const able = ranges.filter((range) => mayHave(range, first));
-  const archives = able.filter(({ isLive }) => !isLive);
-  if (first < liveFirst && archives.length > 0) {
-    const top = Math.min(...archives.map(({ last }) => last));
+function divide(sources: readonly BlockRange[], start: number, end: number): readonly BlockRange[] {
+  const liveFirst = highestLiveFirst(sources);
+  const ranges: BlockRange[] = [];
+  for (let first = start; first <= end && first < Infinity;) {
+    const able = sources.filter((source) => mayHave(source, first));
+    const archives = first < liveFirst ? able.filter(({ isLive }) => !isLive) : [];
+    const chosen = archives.length > 0 ? archives : able.filter(({ isLive }) => isLive);
+    const [one] = chosen;
+    if (one === undefined) {
+      // The lowest slot above that any backend has.
+      first = Math.min(...firstsOf(sources).filter((each) => each > first));
+      continue;
+    }
+    const top = Math.min(...chosen.map(({ last }) => last));
     const last = top >= end ? end : Math.min(top, liveFirst + MARGIN_SLOTS - 1);
-    return { backends: archives.flatMap(({ backends }) => backends), isLive: false, first, last };
+    ranges.push({ ...one, backends: chosen.flatMap(({ backends }) => backends), first, last });
+    first = last + 1;
   }
-  const lives = able.filter(({ isLive }) => isLive);
-  if (lives.length === 0) return undefined;
-  return { backends: lives.flatMap(({ backends }) => backends), isLive: true, first, last: end };
+  return ranges;
 }
 
 /** The gaps before and between ranges. Slots above the last range are no gap, because no backend is known beyond them. */
@@ -281,4 +173,204 @@ export function gapsIn(ranges: readonly BlockRange[], start: number): readonly S
     const from = i === 0 ? start : (ranges[i - 1]?.last ?? start) + 1;
     return from < above.first ? [{ from, above }] : [];
   });
+}
+
+/** Agave's code and text (`custom_error.rs`). */
+const STORAGE_UNREACHABLE =
+  '"error":{"code":-32019,"message":"Failed to query long-term storage; please try again"}';
+
+const HEAD_ONLY = '{"transactionDetails":"none","rewards":false,"maxSupportedTransactionVersion":0}';
+
+/** No page of 1,000 signatures and no list of 500,000 slots is longer. */
+const READ_BYTES_MAX = 8_388_608;
+
+/** One call of a history method, which may need several backends. */
+export class HistoryRequest {
+  readonly call: Call;
+  /** The method's name to backends. */
+  readonly method: string;
+  readonly signal: AbortSignal;
+  tiers: Tiers;
+  readonly #forward: Forward;
+  readonly #route: ForwardRoute;
+  readonly #context: CallContext;
+  #open = 1;
+  #sent = 0;
+
+  constructor(forward: Forward, call: Call, route: ForwardRoute, context: CallContext) {
+    this.call = call;
+    this.method = route.name;
+    this.signal = context.signal;
+    this.tiers = tiersOf(route.backends);
+    this.#forward = forward;
+    this.#route = route;
+    this.#context = context;
+  }
+
+  /** Gives the answer of a rule; `onSettled` is called once, when it is there and no backend works on the call any more. */
+  async settle(answer: Promise<Reply>): Promise<Reply> {
+    try {
+      const reply = await answer;
+      // A stream ends by itself when its caller leaves.
+      const hasLeft = reply.kind === 'caller-left' || (this.signal.aborted && reply.kind !== 'stream');
+      if (!hasLeft) return reply;
+      return this.#sent > 0 ? { kind: 'caller-left' } : { kind: 'caller-left', unsent: true };
+    } finally {
+      this.#close();
+    }
+  }
+
+  #close(): void {
+    if (--this.#open === 0) this.#context.onSettled();
+  }
+
+  /** Sends the call to the best of some backends. Never rejects. */
+  async send(backends: readonly Backend[], changes: Changes = {}): Promise<Reply> {
+    const { method = this.method, params = this.call.params, ...context } = changes;
+    this.#open++;
+    this.#sent++;
+    const route = {
+      ...this.#route,
+      name: method,
+      method: METHODS.get(method) ?? this.#route.method,
+      backends,
+    };
+    const own = { ...this.#context, ...context, onSettled: () => this.#close() };
+    const reply = await this.#forward({ ...this.call, params, method }, route, own);
+    if (reply.kind === 'caller-left' && reply.unsent === true) this.#sent--;
+    return reply;
+  }
+
+  /** Sends parameters that are not understood to live nodes, whose errors are Agave's; archives accept some of them. */
+  sendUnparsed(): Promise<Reply> {
+    const { live, archive } = this.tiers;
+    return this.send(live.length > 0 ? live : archive);
+  }
+
+  /** Sends the call, and reads the answer to its end, uncompressed. One that is cut or above 8 MiB is `no-backend`. */
+  async read(backends: readonly Backend[], changes: Changes): Promise<Exclude<Reply, { kind: 'stream' }>> {
+    const reply = await this.send(backends, { ...changes, acceptEncoding: 'identity' });
+    if (reply.kind !== 'stream') return reply;
+    const body = await readAll(reply.body, READ_BYTES_MAX);
+    if (body.kind !== 'all') return { kind: 'no-backend' };
+    return { kind: 'whole', bytes: body.bytes, encoding: undefined };
+  }
+
+  /** Reads the result of another call; `undefined`: it has none. */
+  async readResult(backends: readonly Backend[], changes: Changes): Promise<Uint8Array | undefined> {
+    const reply = await this.read(backends, changes);
+    return reply.kind === 'whole' ? memberOf(reply.bytes, 'result') : undefined;
+  }
+
+  /** An answer of the result's pieces, with the caller's id verbatim. */
+  reply(...result: readonly (string | Uint8Array)[]): Reply {
+    return this.#whole('"result":', ...result);
+  }
+
+  /** The answer when a part of history is missing, so that what the others have does not look like all of it. */
+  unavailable(): Reply {
+    return this.#whole(STORAGE_UNREACHABLE);
+  }
+
+  #whole(...members: readonly (string | Uint8Array)[]): Reply {
+    const bytes = joined(['{"jsonrpc":"2.0",', ...members, ',"id":', this.call.id, '}']);
+    return { kind: 'whole', bytes, encoding: undefined };
+  }
+
+  /** The first block of backends at or after a slot; `undefined`: none, or they do not say. */
+  async firstBlockFrom(source: Pick<Source, 'backends' | 'isLive'>, slot: number) {
+    const changes = {
+      method: 'getBlocksWithLimit',
+      params: joined([`[${slot},1]`]),
+      localOnly: source.isLive,
+    };
+    const list = await this.readResult(source.backends, changes);
+    const [block, ...more] = (list === undefined ? undefined : elementsOf(list)) ?? [];
+    return more.length > 0 ? undefined : numberIn(block);
+  }
+
+  /** The first slot of a source: found by a list of blocks where the probes did not find it. `undefined`: not known. */
+  async firstSlot(source: Source): Promise<number | undefined> {
+    return source.first ?? fromGenesis(await this.firstBlockFrom(source, 0));
+  }
+
+  /** Whether the chain skipped every slot of the gaps, so that they leave no block out. */
+  async areSkipped(gaps: readonly SlotGap[]): Promise<boolean> {
+    const skipped = await Promise.all(gaps.map((gap) => this.#isSkipped(gap)));
+    return skipped.every(Boolean);
+  }
+
+  /** The first block above the gap names its parent. */
+  async #isSkipped({ from, above }: SlotGap): Promise<boolean> {
+    const block = await this.firstBlockFrom(above, above.first);
+    if (block === undefined) return false;
+    const params = joined([`[${block},${HEAD_ONLY}]`]);
+    const head = await this.readResult(above.backends, {
+      method: 'getBlock',
+      params,
+      localOnly: above.isLive,
+    });
+    const parent = head === undefined ? undefined : numberIn(memberOf(head, 'parentSlot'));
+    return parent !== undefined && parent < from;
+  }
+
+  /** Slots from `start` to `end` by the backends that are known to have them (`divide`). */
+  async rangesBetween(start: number, end: number): Promise<readonly BlockRange[]> {
+    const sources = [...this.tiers.live, ...this.tiers.archive].map(sourceOf);
+    const ranges = divide(sources.filter(isKnown), start, end);
+    const isWhole = ranges.at(-1)?.last === end && gapsIn(ranges, start).length === 0;
+    return isWhole || sources.every(isKnown) ? ranges : divide(await this.#knownSources(end), start, end);
+  }
+
+  /**
+   * Whether the backends together have every slot from the lowest one that any has. Only then does it mean something that
+   * none of them knows a cursor: otherwise it may be in slots that none of them has.
+   */
+  async haveWholeChain(): Promise<boolean> {
+    const { live, archive } = this.tiers;
+    const sources = await this.#knownSources(Infinity);
+    if (sources.length < live.length + archive.length) return false;
+    const start = Math.min(...firstsOf(sources));
+    const end = live.length > 0 ? highestLiveFirst(sources) : Math.max(...sources.map(({ last }) => last));
+    const ranges = divide(sources, start, end);
+    return ranges.at(-1)?.last === end && this.areSkipped(gapsIn(ranges, start));
+  }
+
+  /**
+   * The sources of which both ends are known. Those that the probes did not find are asked for: a block at or after `upTo`
+   * shows that an archive reaches that far. A backend that does not answer this either is left out.
+   */
+  async #knownSources(upTo: number): Promise<readonly BlockRange[]> {
+    const { live, archive } = this.tiers;
+    const lives = (await Promise.all(live.map((node) => this.#complete(node, upTo)))).filter(isKnown);
+    const needed = Math.max(0, Math.min(upTo, highestLiveFirst(lives) - 1));
+    const archives = await Promise.all(archive.map((backend) => this.#complete(backend, needed)));
+    return [...lives, ...archives.filter(isKnown)];
+  }
+
+  async #complete(backend: Backend, upTo: number): Promise<Source> {
+    const source = sourceOf(backend);
+    const reaches = () => (upTo === Infinity ? undefined : this.firstBlockFrom(source, upTo));
+    const [first, last] = await Promise.all([this.firstSlot(source), source.last ?? reaches()]);
+    return { ...source, first, last };
+  }
+}
+
+/**
+ * The lowest slots, above the first of any archive and below the live nodes, that no backend has; `undefined`: none, or
+ * not enough is known. Archives of whole epochs end days before the newest slot, and each of several may hold a part.
+ * An end of an archive that is not known counts as beyond the gap. The chain may have skipped some of the slots.
+ */
+export function historyGap(backends: readonly Backend[]): Gap | undefined {
+  const sources = backends.filter(({ config }) => config.lanes.includes('archive')).map(sourceOf);
+  const lives = sources.filter(({ isLive }) => isLive).filter(isKnown);
+  const archives = sources
+    .filter(({ isLive }) => !isLive)
+    .map((source) => ({ ...source, first: source.first ?? 0, last: source.last ?? Infinity }));
+  const start = Math.min(...firstsOf(archives));
+  const end = Math.max(...firstsOf(lives));
+  // Without an archive or a known live node these are infinite.
+  if (start >= end) return undefined;
+  const [gap] = gapsIn(divide([...archives, ...lives], start, end), start);
+  return gap === undefined ? undefined : { from: gap.from, to: gap.above.first - 1 };
 }

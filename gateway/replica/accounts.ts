@@ -1,21 +1,25 @@
+import { join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
+import type { StorageConfig } from '../../shared/config/config.ts';
 import { keyIdOf } from '../../shared/keys/api-key.ts';
 import { createIdentifier, type Identifier, type Identity } from '../../shared/keys/identify.ts';
 import { createKeySource, type KeySource, type KnownKey } from '../../shared/keys/source.ts';
 import { createKeyUses, createWaitingUses, type KeyUses } from '../../shared/keys/uses.ts';
 import type { Log } from '../../shared/log.ts';
 import { type PublishedTerms, termsFrom } from '../../shared/publication.ts';
-import type { Store } from '../../shared/store/open.ts';
-import type { DeploysAt } from '../usage/push.ts';
-import type { Published } from './published.ts';
-import type { Served, ServedState } from './served.ts';
+import { NO_REDIS_ADDRESS } from '../../shared/redis/options.ts';
+import { openStore, type Store } from '../../shared/store/open.ts';
+import { createOutbox, noteUnsent } from '../usage/outbox.ts';
+import { type DeploysAt, openPush, type Push } from '../usage/push.ts';
+import { openPublished, type Published } from './published.ts';
+import { createServed, type Served, SERVED_FILE, SERVED_MIGRATIONS, type ServedState } from './served.ts';
 
 /** Where this host's gateways read accounts and keys. `unknown`: it cannot be said yet, and no key is refused on it. */
 export type AccountsSource = 'local' | 'remote' | 'unknown';
 
-/** What this host's own accounts database says of itself. */
 type OwnAccounts = ReturnType<typeof createOwnAccounts>;
 
+/** What this host's own accounts database says of itself. */
 export function createOwnAccounts(store: Store) {
   const publisher = store.prepare('SELECT 1 FROM publishers WHERE token = ?');
   const anyPublisher = store.prepare('SELECT 1 FROM publishers LIMIT 1');
@@ -54,7 +58,7 @@ export function createFollow(served: Served, published: Published, own: OwnAccou
 
   return async function follow() {
     const { epoch, position, holder, terms_id: termsId } = served.state();
-    const news = await published.news({ epoch, position, termsId });
+    const news = await published.news(epoch, position, termsId);
     if (news === undefined) {
       served.noteUnpublished();
       return holder === null && own.hasAccounts() ? HOME_LOOK_MS : LOOK_MS;
@@ -83,46 +87,46 @@ const LOOKUPS_MAX = 1_000;
 /** A reading that came too early is repeated; it is late every time only while Redis is behind what it said before. */
 const READINGS_MAX = 3;
 
-/** Finds keys that were not served here yet; rejects while it cannot be said whether there is one. */
-function createLookup(
-  served: Served,
-  published: Published,
-  follow: () => Promise<number>,
-): (hash: Buffer) => Promise<KnownKey | undefined> {
-  const underWay = new Map<string, Promise<KnownKey | undefined>>();
+/** Finds keys that were not served here yet, each once for all that wait; rejects while it cannot be said whether there is one. */
+function createLookup(served: Served, published: Published, follow: () => Promise<number>) {
+  const lookups = new Map<string, Promise<KnownKey | undefined>>();
 
   async function find(hash: Buffer): Promise<KnownKey | undefined> {
     for (let reading = 1; reading <= READINGS_MAX; reading++) {
-      const keys = await published.find([keyIdOf(hash)]);
-      if (!served.take(keys)) {
-        await follow();
-        continue;
+      const found = await published.find([keyIdOf(hash)]);
+      if (served.take(found)) {
+        const key = served.read(hash);
+        if (key !== undefined || (found.isWhole && found.keys[0]?.key[1] === '')) return key;
+        break;
       }
-      const key = served.read(hash);
-      if (key !== undefined || (keys.isWhole && keys.keys[0]?.key[1] === '')) return key;
-      break;
+      await follow();
     }
     throw new Error('Redis cannot tell');
   }
 
-  return function lookUp(hash) {
+  return function lookUp(hash: Buffer): Promise<KnownKey | undefined> {
     const name = hash.toString('latin1');
-    const started = underWay.get(name);
+    const started = lookups.get(name);
     if (started !== undefined) return started;
-    if (underWay.size >= LOOKUPS_MAX) return Promise.reject(new Error('too many keys are looked up'));
-    const finding = find(hash).finally(() => underWay.delete(name));
-    underWay.set(name, finding);
+    if (lookups.size >= LOOKUPS_MAX) return Promise.reject(new Error('too many keys are looked up'));
+    const finding = find(hash).finally(() => lookups.delete(name));
+    lookups.set(name, finding);
     return finding;
   };
 }
 
 /** Uses of keys in one message to Redis. */
 const USES_AT_ONCE = 500;
+/** How long a start waits for a Redis that does not answer, when nothing is known from earlier. */
+const SETTLE_MS = 2_000;
+const SETTLE_STEP_MS = 20;
+
+const UNAVAILABLE: Identity = { kind: 'check-unavailable' };
 
 /** The accounts of an installation with many hosts, as one process of one host knows them. */
 export type SharedAccounts = ReturnType<typeof createSharedAccounts>;
 
-type Deps = Readonly<{
+type SharedDeps = Readonly<{
   /** The accounts database of this host. */
   accounts: Store;
   served: Served;
@@ -131,13 +135,7 @@ type Deps = Readonly<{
   log: Log;
 }>;
 
-/** How long a start waits for a Redis that does not answer, when nothing is known from earlier. */
-const SETTLE_MS = 2_000;
-const SETTLE_STEP_MS = 20;
-
-const UNAVAILABLE: Identity = { kind: 'check-unavailable' };
-
-export function createSharedAccounts({ accounts, served, published, clock, log }: Deps) {
+export function createSharedAccounts({ accounts, served, published, clock, log }: SharedDeps) {
   const own = createOwnAccounts(accounts);
   const local = createKeySource(accounts);
   const [localUses, remoteUses] = [createKeyUses(accounts, clock), createWaitingUses()];
@@ -182,11 +180,6 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
     }
   }
 
-  function refresh(): void {
-    readState();
-    keys.refresh();
-  }
-
   /** Gives the milliseconds until the next look. */
   async function look(): Promise<number> {
     const touched = seen?.touched;
@@ -205,7 +198,13 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
   }
 
   return {
-    keys: { ...keys, refresh },
+    keys: {
+      ...keys,
+      refresh() {
+        readState();
+        keys.refresh();
+      },
+    },
     source: () => readsFrom,
     /** Only a Redis that named this very database can tell that deploys reads it; the own one is also chosen for want of another. */
     deploysAt(): DeploysAt {
@@ -237,4 +236,49 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
       served.store.close();
     },
   };
+}
+
+/** What a process has to do with deploys on another host: accounts come from there, and usage goes there. */
+export type Hosts = Readonly<{
+  accounts: SharedAccounts;
+  /** The one process of the host that sends usage; the others have none. */
+  push: Push | undefined;
+}>;
+
+type HostsDeps = Readonly<{
+  storage: StorageConfig;
+  accounts: Store;
+  ledger: Store;
+  /** The place of this process among those of its host. */
+  slot: number;
+  clock: Clock;
+  log: Log;
+  /** A number from 0 up to 1. */
+  random(): number;
+  /** A UUID. */
+  makeId(): string;
+}>;
+
+/** Opens the ways to the other hosts; there are none without `storage.redis`. `sentence` says which file is wrong. */
+export function openHosts({ storage, accounts, ledger, slot, clock, log, random, makeId }: HostsDeps) {
+  const url = storage.redisUrl?.reveal();
+  if (url === undefined) return { kind: 'open', hosts: undefined } as const;
+  const file = openStore(join(storage.dataDir, SERVED_FILE), SERVED_MIGRATIONS);
+  if (file.kind === 'unusable') return { kind: 'refused', sentence: file.sentence } as const;
+  const published = openPublished(url, clock, random);
+  if (published === undefined) return { kind: 'refused', sentence: NO_REDIS_ADDRESS } as const;
+  const shared = createSharedAccounts({
+    accounts,
+    served: createServed(file.store),
+    published,
+    clock,
+    log,
+  });
+  noteUnsent(ledger);
+  const outbox = createOutbox(ledger);
+  const onWarning = (warning: string) => log.warn({ warning }, 'redis');
+  const { deploysAt } = shared;
+  const push = slot > 1 ? undefined : openPush({ outbox, deploysAt, url, clock, random, makeId, onWarning });
+  const hosts: Hosts = { accounts: shared, push };
+  return { kind: 'open', hosts } as const;
 }

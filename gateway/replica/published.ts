@@ -2,9 +2,6 @@ import type { Clock } from '../../shared/clock.ts';
 import { ACCOUNTS, HEAD, KEYS, LOG, type PublishedRow, USES } from '../../shared/publication.ts';
 import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
 
-/** What a host has of what is published: changes of `epoch` up to the version `position`, and these plans and prices. */
-type Position = Readonly<{ epoch: string; position: number; termsId: string }>;
-
 /** The head of what is published, as in `shared/publication.ts`, with what is new in it for a host. */
 export type News = Readonly<{
   origin: string;
@@ -35,13 +32,7 @@ export type FoundKeys = Readonly<{
 }>;
 
 /** What is published in Redis. Everything rejects while Redis does not answer, or answers what is not ours. */
-export type Published = Readonly<{
-  /** `undefined`: nothing was published. */
-  news(position: Position): Promise<News | undefined>;
-  find(keyIds: readonly string[]): Promise<FoundKeys>;
-  noteUses(uses: readonly (readonly [keyId: string, atMs: number])[]): Promise<void>;
-  close(): Promise<void>;
-}>;
+export type Published = NonNullable<ReturnType<typeof openPublished>>;
 
 /** Changes read at once: about 75 KB, and a few milliseconds of SQLite. */
 const CHANGES_AT_ONCE = 500;
@@ -49,7 +40,7 @@ const DEADLINE_MS = 1_000;
 /** Uses that no deploys takes for so long are forgotten. */
 const USES_LIFE_MS = 86_400_000;
 
-/** Keys: head, log. Words: the members of a position, how many changes. Replies the members of `News` in their order up to `from`, and changes. */
+/** Keys: head, log. Words: epoch, position and terms of the host, how many changes. Replies the members of `News` in their order up to `from`, and changes. */
 const NEWS: RedisScript = {
   keys: 2,
   lua: `
@@ -91,7 +82,7 @@ type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
 type Scripted = RedisClient & Record<'sluiceNews' | 'sluiceFind' | 'sluiceUse', Script>;
 
 /** Connects to Redis, whether it is there or not; `undefined` when `url` is no address of one. `random` gives a number from 0 up to 1. */
-export function openPublished(url: string, clock: Clock, random: () => number): Published | undefined {
+export function openPublished(url: string, clock: Clock, random: () => number) {
   const link = openRedisLink({
     url,
     deadlineMs: DEADLINE_MS,
@@ -111,13 +102,14 @@ export function openPublished(url: string, clock: Clock, random: () => number): 
   };
 
   return {
-    async news({ epoch, position, termsId }) {
+    /** For a host that has the changes of `epoch` up to `position`, and these terms; `undefined`: nothing was published. */
+    async news(epoch: string, position: number, termsId: string): Promise<News | undefined> {
       return newsIn(await client().sluiceNews(HEAD, LOG, epoch, position, termsId, CHANGES_AT_ONCE));
     },
-    async find(keyIds) {
+    async find(keyIds: readonly string[]): Promise<FoundKeys> {
       return keysIn(keyIds, await client().sluiceFind(HEAD, KEYS, ACCOUNTS, ...keyIds));
     },
-    async noteUses(uses) {
+    async noteUses(uses: readonly (readonly [keyId: string, atMs: number])[]): Promise<void> {
       await client().sluiceUse(USES, USES_LIFE_MS, ...uses.flatMap(([keyId, atMs]) => [atMs, keyId]));
     },
     close: () => link.close(),
@@ -133,7 +125,7 @@ function newsIn(reply: unknown): News | undefined {
   const isGap =
     version > from &&
     (entries.length === 0 || entries.some(([id], at) => numberIn(String(id).slice(0, -2)) !== from + 1 + at));
-  const rows = isGap ? [] : entries.map(([, row]) => rowIn(listIn(row)));
+  const rows = isGap ? [] : entries.map(([, row]) => rowIn(row));
   const upTo = isGap ? version : from + rows.length;
   const head = { origin, holder, epoch, isWhole: whole === '1', version, seq, config, termsId, terms };
   return { ...head, from, rows, upTo, isGap };
@@ -150,7 +142,8 @@ function keysIn(ids: readonly string[], reply: unknown): FoundKeys {
   return { epoch, version: numberIn(version), isWhole: whole === '1', keys };
 }
 
-function rowIn([name, text]: readonly unknown[]): PublishedRow {
+function rowIn(reply: unknown): PublishedRow {
+  const [name, text] = listIn(reply);
   return [String(name), String(text)];
 }
 

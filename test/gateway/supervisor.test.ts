@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { createMetricTotals, createWorkerPool, holdAddress, type PoolEnd } from '../../gateway/supervisor.ts';
+import { holdAddress, MetricTotals, WorkerPool } from '../../gateway/supervisor.ts';
 import { metricsFrom, START_FAILURES_MAX, type Worker, type WorkerExit } from '../../gateway/workers.ts';
 import { createVirtualClock, type VirtualClock } from '../fakes/chain-clock.ts';
 import { silentLog } from '../started/gateway.ts';
@@ -42,17 +42,16 @@ describe('the worker pool', () => {
       launched.push(process);
       return process.worker;
     };
-    const lines: unknown[] = [];
-    const pool = createWorkerPool({
+    const pool = new WorkerPool({
       size,
       launch,
       clock,
-      log: silentLog(lines),
-      totals: createMetricTotals(),
+      log: silentLog(),
+      totals: new MetricTotals(),
     });
     const stop = new AbortController();
     let isReady = false;
-    const end: Promise<PoolEnd> = pool.run(stop.signal, () => void (isReady = true));
+    const end = pool.run(stop.signal, () => void (isReady = true));
     const at = (index: number): Scripted => {
       const process = launched[index];
       if (process === undefined) throw new Error(`process ${index} was not launched`);
@@ -62,7 +61,6 @@ describe('the worker pool', () => {
       pool,
       clock,
       launched,
-      lines,
       at,
       end,
       stop: () => stop.abort(),
@@ -111,7 +109,7 @@ describe('the worker pool', () => {
       at(which).end('code 1', 'The certificate is not there.');
       await settled(clock);
       for (const process of launched) process.end('code 0');
-      expect(await end).toEqual({ kind: 'gave-up', sentence: 'The certificate is not there.' });
+      expect(await end).toEqual(['The certificate is not there.']);
       expect(launched.map(({ signals }) => signals)).toEqual(which === 0 ? [[]] : [['SIGTERM'], []]);
       expect(isReady()).toBe(false);
     },
@@ -123,10 +121,10 @@ describe('the worker pool', () => {
     at(1).end();
     await settled(clock);
     expect(launched.map(({ number }) => number)).toEqual([1, 2, 2]);
-    expect(pool.listening()).toBe(1);
+    expect(pool.listening).toBe(1);
     at(2).listen();
     await settled(clock);
-    expect([pool.listening(), pool.restarts()]).toEqual([2, 1]);
+    expect([pool.listening, pool.restarts]).toEqual([2, 1]);
     at(2).end();
     await clock.advance(99);
     expect(launched).toHaveLength(3);
@@ -142,7 +140,7 @@ describe('the worker pool', () => {
       expect(launched).toHaveLength(death + 1);
       at(death).end('code 1', `death ${death}`);
     }
-    expect(await end).toEqual({ kind: 'gave-up', sentence: `death ${START_FAILURES_MAX}` });
+    expect(await end).toEqual([`death ${START_FAILURES_MAX}`]);
   });
 
   test('while another serves, a worker that cannot start is started again for ever', async () => {
@@ -156,7 +154,7 @@ describe('the worker pool', () => {
     expect(launched).toHaveLength(3 * START_FAILURES_MAX + 3);
     stop();
     for (const process of launched) process.end('code 0');
-    expect(await end).toEqual({ kind: 'drained' });
+    expect(await end).toEqual([]);
   });
 
   test('a worker that the system refuses is started again, and the others go on', async () => {
@@ -164,7 +162,7 @@ describe('the worker pool', () => {
     refuse(true);
     at(1).end();
     await clock.advance(60_000);
-    expect([launched.length, pool.listening()]).toEqual([2, 1]);
+    expect([launched.length, pool.listening]).toEqual([2, 1]);
     refuse(false);
     await clock.advance(10_000);
     expect(launched.map(({ number }) => number)).toEqual([1, 2, 2]);
@@ -175,12 +173,9 @@ describe('the worker pool', () => {
     const launch = () => {
       throw new Error('EAGAIN');
     };
-    const pool = createWorkerPool({ size: 2, launch, clock, log: silentLog(), totals: createMetricTotals() });
+    const pool = new WorkerPool({ size: 2, launch, clock, log: silentLog(), totals: new MetricTotals() });
     const end = pool.run(new AbortController().signal, () => undefined);
-    expect(await end).toEqual({
-      kind: 'gave-up',
-      sentence: 'A gateway process could not be started (EAGAIN).',
-    });
+    expect(await end).toEqual(['A gateway process could not be started (EAGAIN).']);
   });
 
   test('a stop drains every worker, waits for all, and starts none again', async () => {
@@ -192,7 +187,7 @@ describe('the worker pool', () => {
     at(1).end('code 0');
     await clock.advance(1_000);
     at(2).end('code 0');
-    expect(await end).toEqual({ kind: 'drained' });
+    expect(await end).toEqual([]);
     await clock.advance(60_000);
     expect(launched).toHaveLength(3);
   });
@@ -205,7 +200,7 @@ describe('the worker pool', () => {
     await clock.advance(28_000);
     expect(launched.map(({ signals }) => signals.at(-1))).toEqual(['SIGTERM', 'SIGKILL']);
     at(1).end();
-    expect(await end).toEqual({ kind: 'killed', workers: [2] });
+    expect(await end).toEqual(['Gateway processes 2 did not stop in time and were killed.']);
   });
 
   test('a stop before the first worker listens is a stop', async () => {
@@ -215,7 +210,7 @@ describe('the worker pool', () => {
     await settled(clock);
     expect(at(0).signals).toEqual(['SIGTERM']);
     at(0).end('code 0');
-    expect(await end).toEqual({ kind: 'drained' });
+    expect(await end).toEqual([]);
     expect(isReady()).toBe(false);
   });
 
@@ -248,7 +243,7 @@ describe('the metric totals', () => {
   const rows = (text: string) => text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
 
   test('counters, gauges and buckets of all processes are added up, a gauge that says so is the greatest, and memory stays apart', async () => {
-    const totals = createMetricTotals();
+    const totals = new MetricTotals();
     totals.update(1, await counting(2, 7, 100));
     totals.update(2, await counting(3, 5, 300));
     const text = await totals.text(NONE);
@@ -268,7 +263,7 @@ describe('the metric totals', () => {
   });
 
   test('what a process counted stays when it is gone, so that no sum ever falls; its gauges go', async () => {
-    const totals = createMetricTotals();
+    const totals = new MetricTotals();
     totals.update(1, await counting(2, 7, 100));
     totals.update(2, await counting(3, 5, 300));
     totals.close(2);
@@ -293,7 +288,7 @@ describe('the metric totals', () => {
   test("the supervisor's own stand beside them", async () => {
     const own = new Registry();
     new Gauge({ name: 'processes', help: 'For a test.', registers: [own] }).set(2);
-    expect(rows(await createMetricTotals().text(own))).toEqual(['processes 2']);
+    expect(rows(await new MetricTotals().text(own))).toEqual(['processes 2']);
   });
 });
 

@@ -42,14 +42,14 @@ describe('the link to the supervisor', () => {
     expect(await port).toBe(8_899);
   });
 
-  test('it reports once it listens, under the number of the request', async () => {
+  test('it reports once it listens', async () => {
     const { ends, sent, deliver } = channel();
     const link = supervisorLinkFrom('1', ends);
-    deliver({ kind: 'report', request: 1 });
+    deliver({ kind: 'report' });
     link?.serve(() => Promise.resolve(report));
-    deliver({ kind: 'report', request: 7 });
+    deliver({ kind: 'report' });
     await Promise.resolve();
-    expect(sent).toEqual([{ kind: 'listening' }, { kind: 'report', request: 7, report }]);
+    expect(sent).toEqual([{ kind: 'listening' }, { kind: 'report', report }]);
   });
 
   test('a supervisor that is gone is no error', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { type Missing, moreCertain } from '../../../gateway/history/lookup.ts';
-import type { Outcome } from '../../../gateway/history/request.ts';
+import { type Missing, moreCertain } from '../../../gateway/history/transaction.ts';
+import type { Outcome } from '../../../gateway/history/tiers.ts';
 import { timeOf } from '../../fakes/history.ts';
 import { refusedUrl } from '../../fakes/raw-backend.ts';
 import { caller, chainOf, fakesOf, probed } from './world.ts';

@@ -1,89 +1,27 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { result, startBackend } from '../../fakes/backend.ts';
-import { archivedSlots } from '../../fakes/old-faithful.ts';
 import { refusedUrl } from '../../fakes/raw-backend.ts';
 import { caller, chainOf, fakesOf, learnt, probed, slotsOf } from './world.ts';
 
 const history = chainOf(1);
 const fakes = fakesOf(history);
 const hot = fakes.node(50, 90);
-const faithful = fakes.faithful(0, 2);
-/** Holds the epochs after those of the first one. */
-const later = fakes.faithful(1, 2);
 const superbank = fakes.superbank(0, 49);
 beforeEach(() => reach(50, 0));
 
 const node = probed(hot.url, 'agave', 50, 90);
-const faithfulAt = probed(faithful.url, 'old-faithful', 1, 59);
 const superbankAt = probed(superbank.url, 'superbank', 0, 49);
-const laterAt = probed(later.url, 'old-faithful', 20, 59);
 const { ask, text } = caller();
 const paramsSeen = ({ seen }: typeof hot | typeof superbank) => seen.map(({ params }) => params);
 const between = (start: number, end: number) => slotsOf(history, start, end);
 
-/** A live node from `floor` on; archives to `overlap` slots beyond it, or to the end of the epoch there. */
+/** A live node from `floor` on; the archive to `overlap` slots beyond it. */
 function reach(floor: number, overlap: number, known = true): void {
   hot.state.held = { floor, top: 90 };
   learnt(node, floor, 90);
   superbank.state.held = { floor: 0, top: floor - 1 + overlap };
   learnt(superbankAt, 0, known ? superbank.state.held.top : 0);
-  faithful.state.epochs = [0, Math.min(3, Math.ceil((floor + overlap) / 20) - 1)];
-  learnt(faithfulAt, 1, known ? archivedSlots(faithful.state).top : 0);
 }
-
-/** The epochs of one archive in two, the second one from epoch `first` on. */
-function divide(first: number): void {
-  const last = faithful.state.epochs[1];
-  const from = Math.max(1, Math.min(first, last));
-  later.state.epochs = [from, Math.max(from, last)];
-  learnt(laterAt, from * 20, archivedSlots(later.state).top);
-  faithful.state.epochs = [0, from - 1];
-  learnt(faithfulAt, 1, archivedSlots(faithful.state).top);
-}
-
-const scene = fc.record({
-  floor: fc.integer({ min: 1, max: 80 }),
-  overlap: fc.integer({ min: 0, max: 20 }),
-  known: fc.boolean(),
-  start: fc.nat(95),
-  length: fc.option(fc.nat(95), { nil: undefined }),
-  limit: fc.integer({ min: 1, max: 95 }),
-  /** Where the second of two archives begins. */
-  seam: fc.integer({ min: 1, max: 3 }),
-});
-
-describe.each([
-  ['Old Faithful', [node, faithfulAt]],
-  ['two Old Faithfuls, one after the other', [node, faithfulAt, laterAt]],
-  ['Superbank', [node, superbankAt]],
-] as const)('with %s', (_, backends) => {
-  const isDivided = backends.length === 3;
-  test('a range is that of one node that has everything', async () => {
-    const property = fc.asyncProperty(scene, async ({ floor, overlap, known, start, length, seam }) => {
-      reach(floor, overlap, known);
-      if (isDivided) divide(seam);
-      const params = length === undefined ? [start] : [start, start + length];
-      const got = await ask(backends, 'getBlocks', params);
-      // Nothing tells how far an archive goes that ends right below the live nodes, and where.
-      if (got === -32019 && !known && !isDivided) return;
-      expect(got).toEqual(between(start, start + (length ?? 95)));
-    });
-    await fc.assert(property, { numRuns: 150 });
-  });
-
-  test('a number of blocks is that of one node that has everything', async () => {
-    const property = fc.asyncProperty(scene, async ({ floor, overlap, known, start, limit, seam }) => {
-      reach(floor, overlap, known);
-      if (isDivided) divide(seam);
-      const expected = between(start, 90).slice(0, limit);
-      const got = await ask(backends, 'getBlocksWithLimit', [start, limit]);
-      if (got === -32019 && !known && !isDivided) return;
-      expect(got).toEqual(expected);
-    });
-    await fc.assert(property, { numRuns: 150 });
-  });
-});
 
 describe('each tier is asked', () => {
   const both = [node, superbankAt];

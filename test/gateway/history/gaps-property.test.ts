@@ -95,43 +95,44 @@ function setUp(asked: Scene) {
 
 const { ask, page } = caller();
 
+/** Runs a check on many scenes, and sees that they were of both kinds. */
+async function proved(check: (asked: Scene) => Promise<'whole' | 'refused' | 'alone'>): Promise<void> {
+  const seen = { whole: 0, refused: 0, alone: 0 };
+  const property = fc.asyncProperty(scene, async (asked) => void seen[await check(asked)]++);
+  await fc.assert(property, { numRuns: RUNS });
+  expect(Math.min(seen.whole, seen.refused)).toBeGreaterThan(20);
+}
+
 describe('with gaps between archives and ends that nobody told, the answer is the whole one or -32019', () => {
   test('for a range of blocks', async () => {
-    const seen = { whole: 0, refused: 0 };
-    const property = fc.asyncProperty(scene, async (asked) => {
+    await proved(async (asked) => {
       const { chain, backends, isKnown } = setUp(asked);
-      if (backends.length < 2) return;
+      if (backends.length < 2) return 'alone';
       const end = asked.start + asked.length;
       const got = await ask(backends, 'getBlocks', [asked.start, end]);
-      if (got === UNREACHABLE && !isKnown(asked.start, end)) return void seen.refused++;
+      if (got === UNREACHABLE && !isKnown(asked.start, end)) return 'refused';
       expect(got).toEqual(chain.slots.filter((slot) => slot >= asked.start && slot <= end));
-      seen.whole++;
+      return 'whole';
     });
-    await fc.assert(property, { numRuns: RUNS });
-    expect(Math.min(seen.whole, seen.refused)).toBeGreaterThan(20);
   });
 
   test('for a number of blocks', async () => {
-    const seen = { whole: 0, refused: 0 };
-    const property = fc.asyncProperty(scene, async (asked) => {
+    await proved(async (asked) => {
       const { chain, backends, isKnown } = setUp(asked);
-      if (backends.length < 2) return;
+      if (backends.length < 2) return 'alone';
       const expected = chain.slots.filter((slot) => slot >= asked.start).slice(0, asked.limit);
       const last = expected.length === asked.limit ? (expected.at(-1) ?? 0) : TIP;
       const got = await ask(backends, 'getBlocksWithLimit', [asked.start, asked.limit]);
-      if (got === UNREACHABLE && !isKnown(asked.start, last)) return void seen.refused++;
+      if (got === UNREACHABLE && !isKnown(asked.start, last)) return 'refused';
       expect(got).toEqual(expected);
-      seen.whole++;
+      return 'whole';
     });
-    await fc.assert(property, { numRuns: RUNS });
-    expect(Math.min(seen.whole, seen.refused)).toBeGreaterThan(20);
   });
 
   test('for a page of signatures, which ends where the lowest of them begins', async () => {
-    const seen = { whole: 0, refused: 0 };
-    const property = fc.asyncProperty(scene, async (asked) => {
+    await proved(async (asked) => {
       const { chain, backends, lowest, isKnown } = setUp(asked);
-      if (backends.length < 2) return;
+      if (backends.length < 2) return 'alone';
       const own = rowsOf(chain).filter(({ slot }) => slot >= lowest);
       const place = asked.before === undefined ? -1 : asked.before % own.length;
       const ends = own.slice(place + 1);
@@ -148,12 +149,10 @@ describe('with gaps between archives and ends that nobody told, the answer is th
       const comesToEnd = last === undefined;
       const isSure = asked.liveKnown && needs && (!comesToEnd || allKnown(asked));
       const got = await page(backends, config);
-      if (got === UNREACHABLE && !isSure) return void seen.refused++;
+      if (got === UNREACHABLE && !isSure) return 'refused';
       expect(got).toEqual(signaturesOf(rows));
-      seen.whole++;
+      return 'whole';
     });
-    await fc.assert(property, { numRuns: RUNS });
-    expect(Math.min(seen.whole, seen.refused)).toBeGreaterThan(20);
   });
 });
 

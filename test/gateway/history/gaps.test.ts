@@ -54,20 +54,6 @@ describe('slots that nobody has, 200 to 249', () => {
     expect(await page(all, { until: lost })).toBe(UNREACHABLE);
   });
 
-  test.each([[[190, 260]], [[210, 220]], [[240, 260]], [[190, 200]]])(
-    'make no hole in the range %p',
-    async (range) => {
-      expect(await ask(all, 'getBlocks', range)).toBe(UNREACHABLE);
-    },
-  );
-
-  test.each([[[150, 190]], [[250, 260]], [[260, 400]]])(
-    'take nothing from the range %p',
-    async ([start = 0, end = 0]) => {
-      expect(await ask(all, 'getBlocks', [start, end])).toEqual(between(start, end));
-    },
-  );
-
   test('make no hole in a number of blocks', async () => {
     expect(await ask(all, 'getBlocksWithLimit', [195, 30])).toBe(UNREACHABLE);
     const before = between(180, 199).length;

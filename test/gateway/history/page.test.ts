@@ -15,6 +15,7 @@ const row = (slot: number) => `{"signature":"s${slot}","slot":${slot}}`;
 /** A page of an address with one row a slot, from `top` down to slot 1. */
 function pageFrom(top: number) {
   return (call: SeenCall) => {
+    if (call.method === 'getBlocksWithLimit') return result(call, '[49999]');
     const { before, limit } = configOf(call);
     const first = typeof before === 'string' ? Number(before.slice(1)) - 1 : top;
     const length = Math.min(Number(limit), first);
@@ -35,14 +36,13 @@ async function stitched(live: number, top: number): Promise<unknown> {
 test("an archive's pages are read on until they are below what the live node has", async () => {
   const expected = Array.from({ length: 900 }, (_, i) => 50_099 - i);
   expect(await stitched(100, 52_500)).toEqual(expected);
-  expect(archive.seen.map(({ params }) => configOf({ params })['before'])).toEqual(
-    [undefined, 's51501', 's50501', 's49501'].slice(0, archive.seen.length),
-  );
+  const [, ...pages] = archive.seen.map(({ params }) => configOf({ params })['before']);
+  expect(pages).toEqual([undefined, 's51501', 's50501', 's49501'].slice(0, pages.length));
 });
 
 test('but not more than ten of them', async () => {
   expect(await stitched(100, 59_900)).toBe(-32019);
-  expect(archive.seen).toHaveLength(10);
+  expect(archive.seen.filter(({ method }) => method === 'getSignaturesForAddress')).toHaveLength(10);
 });
 
 test('a row that an archive gives twice is there once', async () => {

@@ -109,7 +109,7 @@ describe('following', () => {
   beforeEach(() => {
     [news, inRedis, finds] = [NEWS, [1, 2, 3], []];
     const published: Published = {
-      news: ({ position }) =>
+      news: (_, position) =>
         Promise.resolve(news && position >= news.upTo ? { ...news, rows: [], from: position } : news),
       find(ids) {
         finds.push(ids);

@@ -1,17 +1,18 @@
-import { unreachable } from '../../shared/brand.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/forward.ts';
+import { elementsOf, joined, listed, membersOf, numberIn } from './slices.ts';
 import {
   type Changes,
+  distinctArchives,
+  firstsOf,
   type HistoryRequest,
   isFinal,
+  mayHave,
   type Outcome,
   outcomeOf,
-  unavailable,
-} from './request.ts';
-import { elementsOf, joined, listed, membersOf, numberIn } from './slices.ts';
-import { archivesWith, distinctArchives, knownFirsts } from './tiers.ts';
+  sourceOf,
+} from './tiers.ts';
 
 /** A live node that has the transaction answers well within it; later the archives are called too. */
 const HEAD_START_MS = 150;
@@ -23,8 +24,10 @@ const HEAD_START_MS = 150;
 export async function answerTransaction(request: HistoryRequest, clock: Clock): Promise<Reply> {
   const { call, tiers } = request;
   const live = start(request, [tiers.live], { localOnly: true });
-  const inTime = await within(live.reply, HEAD_START_MS, clock);
-  if (inTime !== undefined && isFinal(inTime)) return inTime;
+  const late = new AbortController();
+  const begun = (await Promise.race([live.reply, clock.sleep(HEAD_START_MS, late.signal)])) ?? undefined;
+  late.abort();
+  if (begun !== undefined && isFinal(begun)) return begun;
   const archives = distinctArchives(tiers).map(({ backends }) => backends);
   const archive = start(request, archives, { params: archiveParams(call.params) });
   const byLive = live.reply.then((reply) => (isFinal(reply) ? live : undefined));
@@ -40,37 +43,20 @@ export async function answerTransaction(request: HistoryRequest, clock: Clock): 
   return isFinal(reply) ? reply : replyOfNeither(request, await live.reply, reply, missing);
 }
 
-type TierCall = Readonly<{ reply: Promise<Reply>; cancel(): void }>;
-
-/** Calls one group of backends after the other, with a signal of their own, until one does not say "not here". */
-function start(request: HistoryRequest, groups: readonly (readonly Backend[])[], changes: Changes): TierCall {
-  const { signal } = request;
+/** Calls one group of backends after the other until one does not say "not here", which all must say for a null. */
+function start(request: HistoryRequest, groups: readonly (readonly Backend[])[], changes: Changes) {
   const own = new AbortController();
-  const cancel = () => own.abort();
-  if (signal.aborted) cancel();
-  else signal.addEventListener('abort', cancel, { once: true });
-  return { reply: firstFinal(), cancel };
+  const signal = AbortSignal.any([request.signal, own.signal]);
+  return { reply: firstFinal(), cancel: () => own.abort() };
 
-  /** A null only when all groups say so. */
   async function firstFinal(): Promise<Reply> {
     let kept: Reply | undefined;
     for (const backends of groups) {
-      const reply = await request.send(backends, { ...changes, signal: own.signal });
+      const reply = await request.send(backends, { ...changes, signal });
       if (isFinal(reply)) return reply;
       if (kept === undefined || outcomeOf(kept).kind === 'null') kept = reply;
     }
     return kept ?? { kind: 'no-backend' };
-  }
-}
-
-/** The reply, or `undefined` when it has not begun after `ms`. */
-async function within(reply: Promise<Reply>, ms: number, clock: Clock): Promise<Reply | undefined> {
-  const late = new AbortController();
-  const waited = clock.sleep(ms, late.signal).then(() => undefined);
-  try {
-    return await Promise.race([reply, waited]);
-  } finally {
-    late.abort();
   }
 }
 
@@ -79,8 +65,8 @@ export async function answerBlock(request: HistoryRequest): Promise<Reply> {
   const { call, tiers, method } = request;
   const slot = numberIn(elementsOf(call.params ?? NOTHING)?.[0]);
   if (slot === undefined) return request.sendUnparsed();
-  const firsts = knownFirsts(tiers);
-  const archives = archivesWith(tiers, slot);
+  const firsts = firstsOf(tiers.live.map(sourceOf));
+  const archives = tiers.archive.filter((backend) => mayHave(sourceOf(backend), slot));
   const isArchived = archives.length > 0;
   const sendLive = () => request.send(tiers.live);
   const sendArchive = () =>
@@ -92,7 +78,7 @@ export async function answerBlock(request: HistoryRequest): Promise<Reply> {
   const second = await (liveFirst ? sendArchive() : sendLive());
   if (isFinal(second)) return second;
   const [live, archive] = liveFirst ? [first, second] : [second, first];
-  const finalized = Math.max(...tiers.live.map(({ slots: view }) => view.tip.finalized));
+  const finalized = Math.max(...tiers.live.map(({ slots }) => slots.tip.finalized));
   return replyOfNeither(request, live, archive, {
     isTime: method === 'getBlockTime',
     isNew: finalized > 0 && slot > finalized,
@@ -150,7 +136,7 @@ export type Missing = Readonly<{
 
 function replyOfNeither(request: HistoryRequest, live: Reply, archive: Reply, missing: Missing): Reply {
   const choice = moreCertain(outcomeOf(live), outcomeOf(archive), missing);
-  if (choice === 'unavailable') return unavailable(request);
+  if (choice === 'unavailable') return request.unavailable();
   return choice === 'live' ? live : archive;
 }
 
@@ -160,26 +146,18 @@ export function moreCertain(
   archive: Outcome,
   { isTime, isNew, isBelow, mayBeArchived }: Missing,
 ): 'live' | 'archive' | 'unavailable' {
-  const skipped = archive.kind === 'lacking' && archive.code === SKIPPED_FOR_GOOD;
-  switch (live.kind) {
-    case 'null':
-      if (archive.kind === 'unreachable') return 'unavailable';
-      return archive.kind === 'lacking' && !isTime ? 'archive' : 'live';
-    case 'lacking': {
-      const couldNotLook =
-        archive.kind === 'unreachable' || (archive.kind === 'lacking' && COULD_NOT_LOOK.has(archive.code));
-      const isOpen = NOT_HERE.has(live.code) || (isBelow && NOT_HERE_BELOW.has(live.code));
-      if (couldNotLook && isOpen && mayBeArchived) return 'unavailable';
-      return skipped && !isNew && GIVES_WAY.has(live.code) ? 'archive' : 'live';
-    }
-    case 'unreachable':
-      // Only a live node could know: an archive's null alone would read as "never".
-      return archive.kind === 'lacking' && !(skipped && isNew) ? 'archive' : 'live';
-    case 'found':
-    case 'refused':
-    case 'caller-left':
-      return 'live';
-    default:
-      return unreachable(live);
+  const archiveCode = archive.kind === 'lacking' ? archive.code : undefined;
+  const isSkipped = archiveCode === SKIPPED_FOR_GOOD;
+  if (live.kind === 'null') {
+    if (archive.kind === 'unreachable') return 'unavailable';
+    return archiveCode !== undefined && !isTime ? 'archive' : 'live';
   }
+  // Only a live node could know: an archive's null alone would read as "never".
+  if (live.kind === 'unreachable')
+    return archiveCode !== undefined && !(isSkipped && isNew) ? 'archive' : 'live';
+  if (live.kind !== 'lacking') return 'live';
+  const couldNotLook = archive.kind === 'unreachable' || COULD_NOT_LOOK.has(archiveCode ?? 0);
+  const isOpen = NOT_HERE.has(live.code) || (isBelow && NOT_HERE_BELOW.has(live.code));
+  if (couldNotLook && isOpen && mayBeArchived) return 'unavailable';
+  return isSkipped && !isNew && GIVES_WAY.has(live.code) ? 'archive' : 'live';
 }
