@@ -5,7 +5,7 @@ import { failureOf } from '../upstream/failure.ts';
 import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
 import { readAll } from '../upstream/probe.ts';
 import { SMALL_BODY_BYTES_MAX, decodeSmallBody } from '../upstream/response-reader.ts';
-import type { Route } from '../upstream/router.ts';
+import type { Route } from '../upstream/selection.ts';
 import { isNull, joined, memberOf } from './slices.ts';
 
 /** The backends of a history method: live nodes, which hold some days, and archives, which hold the rest. */

@@ -23,6 +23,16 @@ export type Call = Readonly<{
   params: Uint8Array | undefined;
 }>;
 
+/** `{"jsonrpc":"2.0","id":ID,"method":"NAME","params":PARAMS}` with the caller's own bytes of id and params. */
+export function requestBody({ id, params }: Call, name: string): Buffer {
+  const method = `,"method":${JSON.stringify(name)}`;
+  if (params === undefined) return Buffer.concat([BEFORE_ID, id, Buffer.from(`${method}}`)]);
+  return Buffer.concat([BEFORE_ID, id, Buffer.from(`${method},"params":`), params, CLOSE]);
+}
+
+const BEFORE_ID = Buffer.from('{"jsonrpc":"2.0","id":');
+const CLOSE = Buffer.from('}');
+
 /** What stands where a call should. Only a `call` is answered by a backend. */
 export type Element =
   | Call

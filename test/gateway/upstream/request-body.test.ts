@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { requestBody } from '../../../gateway/upstream/forward.ts';
+import { requestBody } from '../../../gateway/request/envelope.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
