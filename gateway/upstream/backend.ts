@@ -128,9 +128,14 @@ class FairQueue {
   readonly #lines = new Map<number, Waiter[]>();
 
   add(waiter: Waiter): void {
-    const line = this.#lines.get(waiter.accountId);
-    if (line === undefined) this.#lines.set(waiter.accountId, [waiter]);
-    else line.push(waiter);
+    const line = this.#lines.get(waiter.accountId) ?? [];
+    this.#lines.set(waiter.accountId, line);
+    let at = line.push(waiter) - 1;
+    for (const [i, other] of [...line.entries()].reverse()) {
+      if (!isBefore(waiter, other)) continue;
+      [line[i], line[at]] = [waiter, other];
+      at = i;
+    }
   }
 
   /** Removes one that waits no longer. */
@@ -148,28 +153,15 @@ class FairQueue {
       // Its account's turn comes again after all others.
       this.#lines.delete(accountId);
       if (line.length > 0) this.#lines.set(accountId, line);
-      return first && takeEarliest(first, line);
+      return first;
     }
     return undefined;
   }
 }
 
-/** The earliest in its batch of `first` and those behind it; `first`, which gives its turn up, has the other's instead. */
-function takeEarliest(first: Waiter, line: Waiter[]): Waiter {
-  const batch = first.batchPosition?.batch;
-  let earliest = first;
-  let earliestAt = -1;
-  for (const [at, other] of batch === undefined ? [] : line.entries()) {
-    if (other.batchPosition?.batch !== batch || indexOf(other) >= indexOf(earliest)) continue;
-    earliest = other;
-    earliestAt = at;
-  }
-  if (earliestAt !== -1) line[earliestAt] = first;
-  return earliest;
-}
-
-function indexOf({ batchPosition }: Waiter): number {
-  return batchPosition?.index ?? Infinity;
+/** Whether a call stands before another one of its batch. */
+function isBefore({ batchPosition: a }: Waiter, { batchPosition: b }: Waiter): boolean {
+  return a !== undefined && b !== undefined && a.batch === b.batch && a.index < b.index;
 }
 
 /**

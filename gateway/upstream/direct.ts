@@ -1,6 +1,6 @@
 import { isAt } from '../json/scan.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { deadlineMsOf } from '../methods/table.ts';
+import { deadlinesMs } from '../methods/table.ts';
 import { type Call, requestBody } from '../request/envelope.ts';
 import type { Backend } from './backend.ts';
 import type { CallContext, Forward, ForwardEvents, Reply } from './forward.ts';
@@ -46,7 +46,7 @@ const SHARED_PLACES = 4_096;
 
 export function createDirect(parts: Parts): Direct {
   const underWay = Array.from<DirectCall | undefined>({ length: SHARED_PLACES });
-  const shared = { ...parts, underWay };
+  const shared = { ...parts, underWay, dueMs: deadlinesMs(parts.idleMs) };
 
   return function direct(call, route, context, onReply) {
     const { params = NOTHING } = call;
@@ -67,6 +67,8 @@ type Shared = Parts &
   Readonly<{
     /** Reads under way that may be joined, each at the place of its hash: a map by text costs more than all the rest. */
     underWay: (DirectCall | undefined)[];
+    /** The deadline of a call by its class. */
+    dueMs: ReturnType<typeof deadlinesMs>;
   }>;
 
 /** One caller's read, and those that wait for its answer too. */
@@ -94,7 +96,7 @@ class DirectCall implements ExchangeHandler {
 
   start(): void {
     const { call, route, context } = this.read;
-    const { pool, budget, idleMs } = this.#shared;
+    const { pool, budget, dueMs } = this.#shared;
     const body = requestBody(call, route.name);
     const backend = pool.preferred(route.backends, this.requirement, context.accountId, this.slotMin);
     if (backend === undefined || body.length > (backend.config.bodyBytesMax ?? Infinity)) {
@@ -106,7 +108,7 @@ class DirectCall implements ExchangeHandler {
     this.backend = backend;
     const head = backend.client.headFor(context.acceptEncoding);
     const message = Buffer.concat([head, Buffer.from(`${body.length}\r\n\r\n`), body]);
-    backend.client.start(message, message.length, deadlineMsOf(route.method.class, idleMs), this);
+    backend.client.start(message, message.length, dueMs[route.method.class], this);
   }
 
   /** Whether the same read of another caller waits for this one's answer. */

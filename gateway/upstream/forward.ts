@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import { deadlineMsOf, type Method } from '../methods/table.ts';
+import { deadlinesMs, type Method } from '../methods/table.ts';
 import { type Call, requestBody } from '../request/envelope.ts';
 import { type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
 import {
@@ -93,18 +93,14 @@ type Parts = ForwardEvents &
     random(): number;
   }>;
 
-const NO_BACKEND: Reply = { kind: 'no-backend' };
-const TOO_LARGE: Reply = { kind: 'too-large' };
-const CALLER_LEFT: Reply = { kind: 'caller-left' };
-const LEFT_UNSENT: Reply = { kind: 'caller-left', unsent: true };
-
 /** How often, and how long apart, a call is sent again whose answer is not known yet (-32014). */
 const LATER_MAX = 2;
 const LATER_MS_MIN = 200;
 const LATER_MS_MAX = 400;
 
 export function createForward(parts: Parts): Forward {
-  const { clock, idleMs, pool, budget, random, onResponseStart, onRetry, onCut } = parts;
+  const { clock, pool, budget, random, onResponseStart, onRetry, onCut } = parts;
+  const dueMs = deadlinesMs(parts.idleMs);
 
   return async function forward(call, { name, method, backends }, context, first) {
     const { signal, accountId, onSettled } = context;
@@ -114,15 +110,14 @@ export function createForward(parts: Parts): Forward {
     const slotMin = pool.slotMin(requirement, accountId);
     const failover = createFailover(parts, { name, method, requirement, accountId, slotMin });
     const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
-    if (able.length === 0) return over(TOO_LARGE);
+    if (able.length === 0) return over({ kind: 'too-large' });
     const ordered = pool.inOrder(able, requirement, accountId, slotMin);
-    const waitMs = deadlineMsOf(method.class, idleMs);
-    const entered = first?.backend ?? (await enterOneOf(ordered, context, waitMs, clock));
+    const entered = first?.backend ?? (await enterOneOf(ordered, context, dueMs[method.class], clock));
     if (first === undefined && signal.aborted) {
       entered?.leave();
-      return over(LEFT_UNSENT);
+      return over({ kind: 'caller-left', unsent: true });
     }
-    if (entered === undefined) return over(NO_BACKEND);
+    if (entered === undefined) return over({ kind: 'no-backend' });
     if (first === undefined) budget.deposit();
     const untried = ordered.filter((backend) => backend !== entered);
     let sent = first?.outcome;
@@ -134,7 +129,7 @@ export function createForward(parts: Parts): Forward {
       if (outcome.kind !== 'stream') at.leave();
       if (signal.aborted && outcome.kind !== 'stream') {
         at.endTrial();
-        return over(CALLER_LEFT);
+        return over({ kind: 'caller-left' });
       }
       const others = untried.filter(({ hasRoom }) => hasRoom);
       const decision = failover.take(at, outcome, others);
@@ -145,11 +140,11 @@ export function createForward(parts: Parts): Forward {
       if (untried.length === 0 || left-- === 0 || (!decision.startsWith('miss') && !mayRetry())) break;
       if (decision === 'later')
         await clock.sleep(LATER_MS_MIN + random() * (LATER_MS_MAX - LATER_MS_MIN), signal);
-      if (signal.aborted) return over(CALLER_LEFT);
+      if (signal.aborted) return over({ kind: 'caller-left' });
     }
-    if (failover.allTooLarge()) return over(TOO_LARGE);
+    if (failover.allTooLarge()) return over({ kind: 'too-large' });
     const kept = failover.kept();
-    return kept === undefined ? over(NO_BACKEND) : begun(kept);
+    return kept === undefined ? over({ kind: 'no-backend' }) : begun(kept);
 
     function begun(answer: ResponseStart, backend?: Backend): Reply {
       onResponseStart(method, clock.monotonic() - startedMs);
@@ -180,10 +175,10 @@ export function createForward(parts: Parts): Forward {
     { acceptEncoding, signal, localOnly = false }: CallContext,
     sent: FirstAttempt['outcome'] | undefined,
   ): Promise<ResponseStart | Failure> {
-    const dueMs = deadlineMsOf(method.class, idleMs);
-    const waitBudget = { clock, dueAtMs: clock.monotonic() + dueMs, signal };
+    const ms = dueMs[method.class];
+    const waitBudget = { clock, dueAtMs: clock.monotonic() + ms, signal };
     const extra = localOnly && PROFILES[config.profile].bigtable ? NO_BIGTABLE : undefined;
-    const request = { body, acceptEncoding, dueMs, fresh: method.class === 'write', extra };
+    const request = { body, acceptEncoding, dueMs: ms, fresh: method.class === 'write', extra };
     const reply = sent ?? (await client.send(request, signal));
     return reply.kind === 'reply' ? judge(reply, acceptEncoding, config.trustsEnd, waitBudget) : reply;
   }

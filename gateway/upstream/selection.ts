@@ -143,52 +143,12 @@ const FAILING = 4;
 const RAMP_MS = 10_000;
 
 /** The slot by which a backend is compared; a call without a commitment of its own may mean the newest bank. */
-function tipOf({ slots: { tip } }: Backend, commitment: Commitment | undefined): number {
+function tipOf({ slots: { tip } }: Backend, { commitment }: ReadRequirement): number {
   return commitment === undefined ? Math.max(tip.processed, tip.confirmed, tip.finalized) : tip[commitment];
 }
 
 /** Slots that no backend has, both ends included. */
 export type Gap = Readonly<{ from: number; to: number }>;
-
-/** All backends together: which one a call should ask, and how they stand. */
-export type Pool = Readonly<{
-  /** The slot that the answer of this call must reach: what it asks for, or what its account has been shown; 0: any. */
-  slotMin(requirement: ReadRequirement, accountId: number): number;
-  /**
-   * `able` in the order in which a call of the account asks them: the good ones as the account prefers them, then those
-   * that are behind, newest first, then the others. `slotMin` is the slot that the call's answer must reach; 0: any.
-   */
-  inOrder(
-    able: readonly Backend[],
-    requirement: ReadRequirement,
-    accountId: number,
-    slotMin: number,
-  ): readonly Backend[];
-  /** The first of `inOrder`, found without putting all in order when it is good and has room; `undefined`: ask `inOrder`. */
-  preferred(
-    able: readonly Backend[],
-    requirement: ReadRequirement,
-    accountId: number,
-    slotMin: number,
-  ): Backend | undefined;
-  /** Takes the slot at which an answer was read. */
-  learn(backend: Backend, requirement: ReadRequirement, accountId: number, slot: number): void;
-  /** Looks at every backend once, for a second at most. Never rejects. */
-  probeAll(signal: AbortSignal): Promise<void>;
-  /** The lowest block that any of them has, long-term storage included; `undefined` until all with history have reported. */
-  floor(): number | undefined;
-  /** Whether one that serves accounts is well. */
-  isHealthy(): boolean;
-  finality(): Finality;
-}>;
-
-/** What is known of the chain's past. */
-type Finality = Readonly<{
-  /** The lowest slot that the live nodes which take part have finalized; 0: not all of them have reported. */
-  slot: number;
-  /** How often another chain has shown itself, so that what was finalized before may not be on this one. */
-  resets: number;
-}>;
 
 /** Nodes that come and go, and addresses with several nodes behind them, let the slot fall by less. */
 const FALL_SLOTS_MAX = 64;
@@ -201,7 +161,10 @@ export type PoolOptions = WatchOptions &
     onGap(gap: Gap | undefined): void;
   }>;
 
-export function createPool(options: PoolOptions): Pool {
+export type Pool = Readonly<ReturnType<typeof createPool>>;
+
+/** All backends together: which one a call should ask, and how they stand. */
+export function createPool(options: PoolOptions) {
   const { backends, clock, historyGap, onGap } = options;
   const reads = createMonotonicReads(clock);
   const probe = createProbeAll(options);
@@ -240,33 +203,49 @@ export function createPool(options: PoolOptions): Pool {
     return tips.length === 0 ? 0 : Math.min(...tips);
   }
 
-  function rankOf(backend: Backend, score: number, { commitment }: ReadRequirement, slotMin: number): number {
+  function rankOf(backend: Backend, score: number, asked: ReadRequirement, slotMin: number): number {
     const { excludedBecause, backAtMs } = backend.health;
     if (backend.isFailing(clock)) return FAILING;
     if (excludedBecause === 'lagging' || excludedBecause === 'stalled') return LATE;
     if (excludedBecause !== undefined) return FAILING;
     if (score / 2 ** 32 > (clock.monotonic() - backAtMs) / RAMP_MS) return RETURNING;
-    if (commitment === 'processed' && !PROFILES[backend.config.profile].processed) return BEHIND;
-    const tip = slotMin === 0 ? 0 : tipOf(backend, commitment);
+    if (asked.commitment === 'processed' && !PROFILES[backend.config.profile].processed) return BEHIND;
+    const tip = slotMin === 0 ? 0 : tipOf(backend, asked);
     return tip > 0 && tip < slotMin ? BEHIND : GOOD;
   }
 
   return {
-    slotMin({ commitment, slotMin }, accountId) {
+    /** The slot that the answer of this call must reach: what it asks for, or what its account has been shown; 0: any. */
+    slotMin({ commitment, slotMin }: ReadRequirement, accountId: number): number {
       if (backends.length < 2) return 0;
       return commitment === undefined ? slotMin : Math.max(slotMin, reads.highest(accountId, commitment));
     },
-    inOrder(able, requirement, accountId, slotMin) {
+    /**
+     * `able` in the order in which a call of the account asks them: the good ones as the account prefers them, then those
+     * that are behind, newest first, then the others. `slotMin` is the slot that the call's answer must reach; 0: any.
+     */
+    inOrder(
+      able: readonly Backend[],
+      requirement: ReadRequirement,
+      accountId: number,
+      slotMin: number,
+    ): readonly Backend[] {
       const choices = able.filter(isOfThisChain).map((backend) => {
         const score = preference(accountId, backend.number);
         const rank = rankOf(backend, score, requirement, slotMin);
-        const tip = rank === BEHIND || rank === LATE ? tipOf(backend, requirement.commitment) : 0;
+        const tip = rank === BEHIND || rank === LATE ? tipOf(backend, requirement) : 0;
         return { backend, rank, tip, score };
       });
       choices.sort((a, b) => a.rank - b.rank || b.tip - a.tip || b.score - a.score);
       return choices.map(({ backend }) => backend);
     },
-    preferred(able, requirement, accountId, slotMin) {
+    /** The first of `inOrder`, found at once when it is good and has room; `undefined`: ask `inOrder`. */
+    preferred(
+      able: readonly Backend[],
+      requirement: ReadRequirement,
+      accountId: number,
+      slotMin: number,
+    ): Backend | undefined {
       let best: Backend | undefined;
       let most = -1;
       for (const backend of able) {
@@ -276,19 +255,27 @@ export function createPool(options: PoolOptions): Pool {
       const isGood = best?.hasRoom === true && rankOf(best, most, requirement, slotMin) === GOOD;
       return isGood ? best : undefined;
     },
-    learn({ slots: { tip } }, { commitment }, accountId, slot) {
+    /** Takes the slot at which an answer was read. */
+    learn({ slots }: Backend, { commitment }: ReadRequirement, accountId: number, slot: number): void {
       if (commitment === undefined || slot === 0) return;
-      tip[commitment] = Math.max(tip[commitment], slot);
+      slots.tip[commitment] = Math.max(slots.tip[commitment], slot);
       if (backends.length > 1) reads.note(accountId, commitment, slot);
     },
+    /** Looks at every backend once, for a second at most. Never rejects. */
     probeAll,
-    floor() {
+    /** The lowest block that any of them has, long-term storage included; `undefined` until all with history have reported. */
+    floor(): number | undefined {
       const holders = backends.filter((each) => each.config.lanes.includes('archive') && isOfThisChain(each));
       // One that has not reported makes it no number; without holders it is infinite.
       const first = Math.min(...holders.map(({ slots }) => slots.firstBlock ?? NaN));
       return Number.isFinite(first) ? first : undefined;
     },
+    /** Whether one that serves accounts is well. */
     isHealthy: () => liveNodes().length > 0,
+    /**
+     * The lowest slot that the live nodes which take part have finalized, 0 until all of them have reported; and how
+     * often another chain has shown itself, so that what was finalized before may not be on this one.
+     */
     finality: () => ({ slot: finalizedSlot(), resets }),
   };
 }
