@@ -1,19 +1,13 @@
 import { isAt } from '../json/scan.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { deadlinesMs } from '../methods/table.ts';
-import { type Call, requestBody } from '../request/envelope.ts';
+import { type Call, requestParts } from '../request/envelope.ts';
 import type { Backend } from './backend.ts';
 import type { CallContext, Forward, ForwardEvents, Reply } from './forward.ts';
 import type { Connection, ExchangeHandler, HttpReply, NoReply } from './http-connection.ts';
-import { answerSlot, type ResponseStart, judgeWhole } from './response-reader.ts';
+import { type ResponseStart, judgeWhole } from './response-reader.ts';
 import type { Failure } from './failure.ts';
-import {
-  type ForwardRoute,
-  type Pool,
-  type ReadRequirement,
-  readRequirementOf,
-  type RetryBudget,
-} from './selection.ts';
+import { type ForwardRoute, type Need, type Pool, type RetryBudget } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
 /**
@@ -43,10 +37,15 @@ const SHARED_MS = 100;
 const SHARED_PARAMS_BYTES_MAX = 1_024;
 /** A power of two, above the number of calls that are under way at once in most processes. */
 const SHARED_PLACES = 4_096;
+/** Longer requests are for `forward`, which gives each a buffer of its own. */
+const MESSAGE_BYTES_MAX = 65_536;
+/** The value of Content-Length, and what ends a head. */
+const LENGTH_BYTES_MAX = 16;
 
 export function createDirect(parts: Parts): Direct {
   const underWay = Array.from<DirectCall | undefined>({ length: SHARED_PLACES });
-  const shared = { ...parts, underWay, dueMs: deadlinesMs(parts.idleMs) };
+  const message = Buffer.allocUnsafe(MESSAGE_BYTES_MAX);
+  const shared = { ...parts, underWay, message, dueMs: deadlinesMs(parts.idleMs) };
 
   return function direct(call, route, context, onReply) {
     const { params = NOTHING } = call;
@@ -67,6 +66,8 @@ type Shared = Parts &
   Readonly<{
     /** Reads under way that may be joined, each at the place of its hash: a map by text costs more than all the rest. */
     underWay: (DirectCall | undefined)[];
+    /** The request that is being written. */
+    message: Buffer;
     /** The deadline of a call by its class. */
     dueMs: ReturnType<typeof deadlinesMs>;
   }>;
@@ -75,11 +76,10 @@ type Shared = Parts &
 class DirectCall implements ExchangeHandler {
   readonly #shared: Shared;
   readonly read: Read;
-  readonly requirement: ReadRequirement;
   readonly startedMs: number;
   /** Its place in `underWay`; -1: it may not be joined. */
   place = -1;
-  slotMin: number;
+  need: Need;
   backend: Backend | undefined;
   followers: DirectCall[] | undefined;
   isWatched = false;
@@ -90,34 +90,39 @@ class DirectCall implements ExchangeHandler {
     this.#shared = shared;
     this.read = read;
     this.startedMs = shared.clock.monotonic();
-    this.requirement = readRequirementOf(read.call, read.route.method.class);
-    this.slotMin = shared.pool.slotMin(this.requirement, read.context.accountId);
+    this.need = shared.pool.needOf(read.call, read.route.method.class, read.context.accountId);
   }
 
   start(): void {
     const { call, route, context } = this.read;
-    const { pool, budget, dueMs } = this.#shared;
-    const body = requestBody(call, route.name);
-    const backend = pool.preferred(route.backends, this.requirement, context.accountId, this.slotMin);
-    if (backend === undefined || body.length > (backend.config.bodyBytesMax ?? Infinity)) {
+    const { pool, budget, message, dueMs } = this.#shared;
+    const body = Buffer.concat(requestParts(call, route.member));
+    const backend = pool.preferred(route.backends, this.need);
+    const head = backend?.client.headFor(context.acceptEncoding);
+    const roomBytes = message.length - (head?.length ?? 0) - LENGTH_BYTES_MAX;
+    const bytesMax = Math.min(backend?.config.bodyBytesMax ?? Infinity, roomBytes);
+    if (backend === undefined || head === undefined || body.length > bytesMax) {
       this.#settle();
       return this.#forward(undefined);
     }
     backend.enter();
     budget.deposit();
     this.backend = backend;
-    const head = backend.client.headFor(context.acceptEncoding);
-    const message = Buffer.concat([head, Buffer.from(`${body.length}\r\n\r\n`), body]);
-    backend.client.start(message, message.length, dueMs[route.method.class], this);
+    message.set(head);
+    let at = head.length;
+    const length = `${body.length}\r\n\r\n`;
+    for (let i = 0; i < length.length; i++) message[at++] = length.charCodeAt(i);
+    message.set(body, at);
+    backend.client.start(message, at + body.length, dueMs[route.method.class], this);
   }
 
   /** Whether the same read of another caller waits for this one's answer. */
   isJoinedBy(other: DirectCall): boolean {
     if (other.startedMs - this.startedMs > SHARED_MS || !isSameRead(this.read, other.read)) return false;
-    const { commitment } = other.requirement;
+    const { commitment, slotMin } = other.need;
     // What this caller, or any other, has been shown of the node before it joined.
     if (commitment !== undefined && this.backend !== undefined)
-      other.slotMin = Math.max(other.slotMin, this.backend.slots.tip[commitment]);
+      other.need = { ...other.need, slotMin: Math.max(slotMin, this.backend.slots.tip[commitment]) };
     (this.followers ??= []).push(other);
     return true;
   }
@@ -134,15 +139,15 @@ class DirectCall implements ExchangeHandler {
     const { call, route } = this.read;
     if (backend === undefined || body === undefined) return;
     const idAt = backend.config.trustsEnd === false ? -1 : plainIdAt(body, call.id);
-    const slot = idAt === -1 ? 0 : answerSlot(route.name, body);
-    if (idAt === -1 || (slot > 0 && slot < this.slotMin)) return this.#fail(backend, judgeWhole(body));
+    const slot = idAt === -1 ? 0 : slotOf(body, route.name);
+    if (idAt === -1 || (slot > 0 && slot < this.need.slotMin)) return this.#fail(backend, judgeWhole(body));
     backend.leave();
     backend.markWell();
     this.#answer(body, slot, backend);
     for (const follower of this.followers ?? []) {
       const { id } = follower.read.call;
       const own = [body.subarray(0, idAt), id, body.subarray(idAt + call.id.length)];
-      if (slot < follower.slotMin) follower.start();
+      if (slot < follower.need.slotMin) follower.start();
       else follower.#answer(Buffer.concat(own), slot, backend);
     }
   }
@@ -171,8 +176,8 @@ class DirectCall implements ExchangeHandler {
 
   #answer(bytes: Buffer, slot: number, backend: Backend): void {
     const { pool, clock, onResponseStart } = this.#shared;
-    const { context, route, onReply } = this.read;
-    pool.learn(backend, this.requirement, context.accountId, slot);
+    const { route, onReply } = this.read;
+    pool.learn(backend, this.need, slot);
     onResponseStart(route.method, clock.monotonic() - this.startedMs);
     // A Buffer of a read is never over shared memory.
     const own = bytes as Uint8Array<ArrayBuffer>;
@@ -235,4 +240,23 @@ export function plainIdAt(bytes: Buffer, id: Uint8Array): number {
     isAt(bytes, idAt - ID.length, ID) &&
     bytes.indexOf(OBJECT, 1) === -1; // two objects in one body are none
   return isPlain ? idAt : -1;
+}
+
+const CONTEXT = Buffer.from('{"context":{');
+const SLOT = Buffer.from('"slot":');
+
+/** The slot of a plain result: its context's, or that of `getSlot`; 0 when it says none. */
+function slotOf(bytes: Buffer, method: string): number {
+  if (method === 'getSlot') return numberAt(bytes, RESULT_AT);
+  return isAt(bytes, RESULT_AT, CONTEXT) ? numberAt(bytes, bytes.indexOf(SLOT, RESULT_AT) + SLOT.length) : 0;
+}
+
+function numberAt(bytes: Uint8Array, at: number): number {
+  let n = 0;
+  for (let i = at; i < at + 15; i++) {
+    const digit = (bytes[i] ?? 0) - 0x30;
+    if (digit < 0 || digit > 9) break;
+    n = n * 10 + digit;
+  }
+  return n;
 }

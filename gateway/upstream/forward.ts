@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import { deadlinesMs, type Method } from '../methods/table.ts';
-import { type Call, requestBody } from '../request/envelope.ts';
+import { type Call, methodMember, requestParts } from '../request/envelope.ts';
 import { type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
 import {
   type Advice,
@@ -24,13 +24,7 @@ import {
   type StreamBody,
   type StreamEnd,
 } from './response-reader.ts';
-import {
-  type ForwardRoute,
-  type Pool,
-  type ReadRequirement,
-  readRequirementOf,
-  type RetryBudget,
-} from './selection.ts';
+import { type ForwardRoute, type Need, type Pool, type RetryBudget } from './selection.ts';
 
 /** A backend's answer under way, or what is left to say when no backend gave one. */
 export type Reply =
@@ -105,13 +99,12 @@ export function createForward(parts: Parts): Forward {
   return async function forward(call, { name, method, backends }, context, first) {
     const { signal, accountId, onSettled } = context;
     const startedMs = first?.startedMs ?? clock.monotonic();
-    const body = requestBody(call, name);
-    const requirement = readRequirementOf(call, method.class);
-    const slotMin = pool.slotMin(requirement, accountId);
-    const failover = createFailover(parts, { name, method, requirement, accountId, slotMin });
+    const body = Buffer.concat(requestParts(call, methodMember(name)));
+    const need = pool.needOf(call, method.class, accountId);
+    const failover = createFailover(parts, name, method, need);
     const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
     if (able.length === 0) return over({ kind: 'too-large' });
-    const ordered = pool.inOrder(able, requirement, accountId, slotMin);
+    const ordered = pool.inOrder(able, need);
     const entered = first?.backend ?? (await enterOneOf(ordered, context, dueMs[method.class], clock));
     if (first === undefined && signal.aborted) {
       entered?.leave();
@@ -231,22 +224,12 @@ export function watched(body: StreamBody, signal: AbortSignal, onEnd: (end: Stre
   };
 }
 
-/** The call under way. `slotMin` is the slot that its answer must reach; 0: any. */
-type AskedCall = Readonly<{
-  name: string;
-  method: Method;
-  requirement: ReadRequirement;
-  accountId: number;
-  slotMin: number;
-}>;
-
 const SLOT_NOT_REACHED = -32016;
 const SKIPPED = -32007;
 const SKIPPED_FOR_GOOD = -32009;
 
 /** Keeps what the attempts of one call have shown so far, and decides after each how to go on. */
-function createFailover({ clock, pool, onFailure }: Parts, asked: AskedCall) {
-  const { name, method, requirement, accountId, slotMin } = asked;
+function createFailover({ clock, pool, onFailure }: Parts, name: string, method: Method, need: Need) {
   /** With its error code, 0 when it is none. */
   let kept: Readonly<{ answer: ResponseStart; code: number }> | undefined;
   let tooLarge = true;
@@ -268,8 +251,8 @@ function createFailover({ clock, pool, onFailure }: Parts, asked: AskedCall) {
   ): ResponseStart | Advice {
     backend.markWell();
     const slot = answer.kind === 'whole' ? answerSlot(name, answer.bytes) : (answer.slot ?? 0);
-    pool.learn(backend, requirement, accountId, slot);
-    if (slot === 0 || slot >= slotMin || !others.some(isNewEnough)) return answer;
+    pool.learn(backend, need, slot);
+    if (slot === 0 || slot >= need.slotMin || !others.some(isNewEnough)) return answer;
     if (answer.kind === 'whole') kept ??= { answer, code: 0 };
     else {
       answer.body.cancel(); // nothing of it has left
@@ -280,7 +263,7 @@ function createFailover({ clock, pool, onFailure }: Parts, asked: AskedCall) {
 
   /** Whether a backend is well, and known to have the slot. */
   function isNewEnough(backend: Backend): boolean {
-    const { commitment } = requirement;
+    const { commitment, slotMin } = need;
     const isWell = backend.health.excludedBecause === undefined && !backend.isFailing(clock);
     return isWell && commitment !== undefined && backend.slots.tip[commitment] >= slotMin;
   }

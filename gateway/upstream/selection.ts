@@ -7,13 +7,15 @@ import {
   type MethodClass,
   METHODS,
 } from '../methods/table.ts';
-import type { Call } from '../request/envelope.ts';
+import { type Call, methodMember } from '../request/envelope.ts';
 import { type Backend, type Commitment, COMMITMENTS, isLiveNode, preference } from './backend.ts';
 import { createProbeAll, OTHER_CHAIN, type WatchOptions } from './health.ts';
 
 export type ForwardRoute = Readonly<{
   kind: 'forward';
   name: string;
+  /** `,"method":"NAME"`, as the router's own name of it stands in a request. */
+  member: Uint8Array;
   method: Method;
   backends: readonly Backend[];
 }>;
@@ -46,7 +48,9 @@ export function createRouter(backends: readonly Backend[]): RouteOf {
 
 function routeFrom(name: string, method: Method, all: readonly Backend[]): Route {
   const backends = all.filter(({ config }) => serves(config, name, method));
-  return backends.length === 0 ? NOT_FOUND : { kind: 'forward', name, method, backends };
+  return backends.length === 0
+    ? NOT_FOUND
+    : { kind: 'forward', name, member: methodMember(name), method, backends };
 }
 
 function serves({ methods, lanes, profile }: Backend['config'], name: string, method: Method): boolean {
@@ -55,33 +59,37 @@ function serves({ methods, lanes, profile }: Backend['config'], name: string, me
   return !method.declared && lanes.includes(method.lane) && (only === undefined || only.has(name));
 }
 
-/** What a call asks of the chain that its backend has. */
-export type ReadRequirement = Readonly<{
+/** What a call needs of the chain that its backend has. */
+export type Need = Readonly<{
+  accountId: number;
   /** At which commitment it reads; `undefined`: it does not read the chain's present state, so no slot is compared. */
   commitment: Commitment | undefined;
-  /** `minContextSlot`; 0 without one. */
+  /** The slot that its answer must reach: its `minContextSlot`, or what its account has been shown; 0: any. */
   slotMin: number;
 }>;
 
-const NONE: ReadRequirement = { commitment: undefined, slotMin: 0 };
-const FINALIZED: ReadRequirement = { commitment: 'finalized', slotMin: 0 };
-const PROCESSED: ReadRequirement = { commitment: 'processed', slotMin: 0 };
+/** What a call asks for by itself. */
+type Request = Pick<Need, 'commitment' | 'slotMin'>;
+
+const NONE: Request = { commitment: undefined, slotMin: 0 };
+const FINALIZED: Request = { commitment: 'finalized', slotMin: 0 };
+const PROCESSED: Request = { commitment: 'processed', slotMin: 0 };
 
 /**
- * The requirement of a call, found by its words and not by parsing: it only chooses among backends, each of which reads the
+ * Found by its words and not by parsing: it only chooses among backends, each of which reads the
  * parameters itself. Without a commitment it is `finalized`, except that `getSignatureStatuses` reads the newest bank.
  * Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
  */
-export function readRequirementOf({ method, params }: Call, kind: MethodClass): ReadRequirement {
+function requestOf({ method, params }: Call, kind: MethodClass): Request {
   if (method === 'getSignatureStatuses') return PROCESSED;
-  const readsNow = kind === 'light' || kind === 'scan';
-  if (params === undefined || params.length > CONFIG_BYTES_MAX) return readsNow ? FINALIZED : NONE;
-  const text = Buffer.from(params.buffer, params.byteOffset, params.length).toString('latin1');
-  if (!TELLING.test(text)) return readsNow ? FINALIZED : NONE;
+  const usual = kind === 'light' || kind === 'scan' ? FINALIZED : NONE;
+  if (params === undefined || params.length > CONFIG_BYTES_MAX) return usual;
+  const text: string = Buffer.prototype.toString.call(params, 'latin1');
+  if (!TELLING.test(text)) return usual;
   const slotMin = Number(SLOT.exec(text)?.[1] ?? 0);
   const [, named, again] = text.split('"commitment"');
-  if (!readsNow || again !== undefined || text.includes('\\')) return { commitment: undefined, slotMin };
-  if (named === undefined) return { commitment: 'finalized', slotMin };
+  if (usual === NONE || again !== undefined || text.includes('\\')) return { ...NONE, slotMin };
+  if (named === undefined) return { ...usual, slotMin };
   const name = NAME.exec(named)?.[1];
   return { commitment: COMMITMENTS.find((commitment) => commitment === name), slotMin };
 }
@@ -143,7 +151,7 @@ const FAILING = 4;
 const RAMP_MS = 10_000;
 
 /** The slot by which a backend is compared; a call without a commitment of its own may mean the newest bank. */
-function tipOf({ slots: { tip } }: Backend, { commitment }: ReadRequirement): number {
+function tipOf({ slots: { tip } }: Backend, commitment: Commitment | undefined): number {
   return commitment === undefined ? Math.max(tip.processed, tip.confirmed, tip.finalized) : tip[commitment];
 }
 
@@ -203,60 +211,52 @@ export function createPool(options: PoolOptions) {
     return tips.length === 0 ? 0 : Math.min(...tips);
   }
 
-  function rankOf(backend: Backend, score: number, asked: ReadRequirement, slotMin: number): number {
+  function rankOf(backend: Backend, score: number, { commitment, slotMin }: Need): number {
     const { excludedBecause, backAtMs } = backend.health;
     if (backend.isFailing(clock)) return FAILING;
     if (excludedBecause === 'lagging' || excludedBecause === 'stalled') return LATE;
     if (excludedBecause !== undefined) return FAILING;
     if (score / 2 ** 32 > (clock.monotonic() - backAtMs) / RAMP_MS) return RETURNING;
-    if (asked.commitment === 'processed' && !PROFILES[backend.config.profile].processed) return BEHIND;
-    const tip = slotMin === 0 ? 0 : tipOf(backend, asked);
+    if (commitment === 'processed' && !PROFILES[backend.config.profile].processed) return BEHIND;
+    const tip = slotMin === 0 ? 0 : tipOf(backend, commitment);
     return tip > 0 && tip < slotMin ? BEHIND : GOOD;
   }
 
   return {
-    /** The slot that the answer of this call must reach: what it asks for, or what its account has been shown; 0: any. */
-    slotMin({ commitment, slotMin }: ReadRequirement, accountId: number): number {
-      if (backends.length < 2) return 0;
-      return commitment === undefined ? slotMin : Math.max(slotMin, reads.highest(accountId, commitment));
+    needOf(call: Call, kind: MethodClass, accountId: number): Need {
+      const { commitment, slotMin } = requestOf(call, kind);
+      if (backends.length < 2) return { accountId, commitment, slotMin: 0 };
+      const shown = commitment === undefined ? 0 : reads.highest(accountId, commitment);
+      return { accountId, commitment, slotMin: Math.max(slotMin, shown) };
     },
     /**
-     * `able` in the order in which a call of the account asks them: the good ones as the account prefers them, then those
-     * that are behind, newest first, then the others. `slotMin` is the slot that the call's answer must reach; 0: any.
+     * `able` in the order in which a call asks them: the good ones as its account prefers them, then those that are
+     * behind, newest first, then the others.
      */
-    inOrder(
-      able: readonly Backend[],
-      requirement: ReadRequirement,
-      accountId: number,
-      slotMin: number,
-    ): readonly Backend[] {
+    inOrder(able: readonly Backend[], need: Need): readonly Backend[] {
       const choices = able.filter(isOfThisChain).map((backend) => {
-        const score = preference(accountId, backend.number);
-        const rank = rankOf(backend, score, requirement, slotMin);
-        const tip = rank === BEHIND || rank === LATE ? tipOf(backend, requirement) : 0;
+        const score = preference(need.accountId, backend.number);
+        const rank = rankOf(backend, score, need);
+        const tip = rank === BEHIND || rank === LATE ? tipOf(backend, need.commitment) : 0;
         return { backend, rank, tip, score };
       });
       choices.sort((a, b) => a.rank - b.rank || b.tip - a.tip || b.score - a.score);
       return choices.map(({ backend }) => backend);
     },
     /** The first of `inOrder`, found at once when it is good and has room; `undefined`: ask `inOrder`. */
-    preferred(
-      able: readonly Backend[],
-      requirement: ReadRequirement,
-      accountId: number,
-      slotMin: number,
-    ): Backend | undefined {
+    preferred(able: readonly Backend[], need: Need): Backend | undefined {
       let best: Backend | undefined;
       let most = -1;
       for (const backend of able) {
-        const score = preference(accountId, backend.number);
-        if (score > most) [best, most] = [backend, score];
+        const score = preference(need.accountId, backend.number);
+        if (score <= most) continue;
+        best = backend;
+        most = score;
       }
-      const isGood = best?.hasRoom === true && rankOf(best, most, requirement, slotMin) === GOOD;
-      return isGood ? best : undefined;
+      return best?.hasRoom === true && rankOf(best, most, need) === GOOD ? best : undefined;
     },
     /** Takes the slot at which an answer was read. */
-    learn({ slots }: Backend, { commitment }: ReadRequirement, accountId: number, slot: number): void {
+    learn({ slots }: Backend, { accountId, commitment }: Need, slot: number): void {
       if (commitment === undefined || slot === 0) return;
       slots.tip[commitment] = Math.max(slots.tip[commitment], slot);
       if (backends.length > 1) reads.note(accountId, commitment, slot);

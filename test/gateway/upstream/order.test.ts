@@ -6,9 +6,8 @@ import { createVirtualClock } from '../virtual-clock.ts';
 const three = () => [backendOf({ name: 'a' }), backendOf({ name: 'b' }), backendOf({ name: 'c' })] as const;
 
 function names(all: readonly Backend[], clock = createVirtualClock().clock, slotMin = 0): string {
-  const requirement = { commitment: 'confirmed', slotMin } as const;
   return forwardOf(all, clock)
-    .pool.inOrder(all, requirement, ACCOUNT_ABC, slotMin)
+    .pool.inOrder(all, { accountId: ACCOUNT_ABC, commitment: 'confirmed', slotMin })
     .map(({ config }) => config.name)
     .join(' ');
 }
@@ -71,7 +70,7 @@ describe('the order in which backends are asked', () => {
     const { pool } = forwardOf([a, b], clock.clock);
     const callers = () => {
       const firsts = [...Array(1_000).keys()].map(
-        (id) => pool.inOrder([a, b], { commitment: 'confirmed', slotMin: 0 }, id, 0)[0],
+        (id) => pool.inOrder([a, b], { accountId: id, commitment: 'confirmed', slotMin: 0 })[0],
       );
       return firsts.filter((first) => first === a).length;
     };
@@ -87,9 +86,9 @@ describe('the order in which backends are asked', () => {
     const cloudbreak = backendOf({ name: 'a', profile: 'cloudbreak' });
     const agave = backendOf({ name: 'b' });
     const { clock } = createVirtualClock();
+    const { pool } = forwardOf([], clock);
     const at = (commitment: 'processed' | 'confirmed') =>
-      forwardOf([], clock).pool.inOrder([cloudbreak, agave], { commitment, slotMin: 0 }, ACCOUNT_ABC, 0)[0]
-        ?.config.name;
+      pool.inOrder([cloudbreak, agave], { accountId: ACCOUNT_ABC, commitment, slotMin: 0 })[0]?.config.name;
     expect([at('confirmed'), at('processed')]).toEqual(['a', 'b']);
   });
 
