@@ -71,16 +71,6 @@ export function isLiveNode({ profile, lanes }: Kind): boolean {
 export const COMMITMENTS = ['processed', 'confirmed', 'finalized'] as const;
 export type Commitment = (typeof COMMITMENTS)[number];
 
-/** How much of the chain a backend has shown to have: learnt from probes and from its answers. */
-type SlotRange = {
-  /** The newest slot it has shown, by commitment; 0: none yet. */
-  readonly tip: Record<Commitment, number>;
-  /** Its first available block, without any long-term storage behind it; `undefined`: not known. */
-  firstLocalBlock: number | undefined;
-  /** Its first available block with its long-term storage; `undefined`: not known. */
-  firstBlock: number | undefined;
-};
-
 /** The time that is looked back on, in seconds. */
 export const RECENT_SECONDS = 300;
 export const TURN_SECONDS = 10;
@@ -171,10 +161,14 @@ function isBefore({ batchPosition: a }: Waiter, { batchPosition: b }: Waiter): b
 export class Backend {
   readonly config: BackendConfig;
   readonly client: HttpClient;
-  readonly slots: SlotRange = {
+  /** How much of the chain it has shown to have: learnt from probes and from its answers. */
+  readonly slots = {
+    /** The newest slot it has shown, by commitment; 0: none yet. */
     tip: { processed: 0, confirmed: 0, finalized: 0 },
-    firstLocalBlock: undefined,
-    firstBlock: undefined,
+    /** Its first available block, without any long-term storage behind it; `undefined`: not known. */
+    firstLocalBlock: undefined as number | undefined, // the first probe tells
+    /** Its first available block with its long-term storage; `undefined`: not known. */
+    firstBlock: undefined as number | undefined, // the same
   };
   /** Its number among the choices of an account (`preference`). */
   readonly number: number;

@@ -29,8 +29,6 @@ const EVICTIONS_MAX = 1_024;
 const PASSED_MAX = 1_024;
 /** An answer from memory is written in pieces of this length. */
 const PIECE_BYTES = 65_536;
-/** A longer id is not searched for. */
-const ID_BYTES_MAX = 256;
 const LETTER_N = 0x6e;
 
 /**
@@ -76,7 +74,7 @@ export class Cache {
   /** Keeps a plain result that is not null, in memory of its own. */
   keep(key: string, bytes: Buffer, id: Uint8Array): void {
     const isNull = bytes[afterSpace(bytes, RESULT_AT)] === LETTER_N;
-    const idAt = isNull || id.length > ID_BYTES_MAX ? -1 : plainIdAt(bytes, id);
+    const idAt = isNull ? -1 : plainIdAt(bytes, id);
     const cost = bytes.length + key.length + ENTRY_BYTES;
     if (idAt === -1 || this.#entries.has(key) || !this.#hasRoomFor(cost) || !this.#take(cost)) return;
     const [before, after] = [bytes.subarray(0, idAt), bytes.subarray(idAt + id.length)];

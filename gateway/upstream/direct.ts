@@ -43,9 +43,8 @@ const MESSAGE_BYTES_MAX = 65_536;
 const LENGTH_BYTES_MAX = 16;
 
 export function createDirect(parts: Parts): Direct {
-  const underWay = Array.from<DirectCall | undefined>({ length: SHARED_PLACES });
-  const message = Buffer.allocUnsafe(MESSAGE_BYTES_MAX);
-  const shared = { ...parts, underWay, message, dueMs: deadlinesMs(parts.idleMs) };
+  const shared = sharedFrom(parts);
+  const { underWay } = shared;
 
   return function direct(call, route, context, onReply) {
     const { params = NOTHING } = call;
@@ -62,19 +61,20 @@ export function createDirect(parts: Parts): Direct {
 }
 
 /** What all calls share. */
-type Shared = Parts &
-  Readonly<{
+function sharedFrom(parts: Parts) {
+  return {
+    ...parts,
     /** Reads under way that may be joined, each at the place of its hash: a map by text costs more than all the rest. */
-    underWay: (DirectCall | undefined)[];
+    underWay: Array.from<DirectCall | undefined>({ length: SHARED_PLACES }),
     /** The request that is being written. */
-    message: Buffer;
-    /** The deadline of a call by its class. */
-    dueMs: ReturnType<typeof deadlinesMs>;
-  }>;
+    message: Buffer.allocUnsafe(MESSAGE_BYTES_MAX),
+    dueMs: deadlinesMs(parts.idleMs),
+  };
+}
 
 /** One caller's read, and those that wait for its answer too. */
 class DirectCall implements ExchangeHandler {
-  readonly #shared: Shared;
+  readonly #shared: ReturnType<typeof sharedFrom>;
   readonly read: Read;
   readonly startedMs: number;
   /** Its place in `underWay`; -1: it may not be joined. */
@@ -86,7 +86,7 @@ class DirectCall implements ExchangeHandler {
   isOver = false;
   body: Buffer | undefined;
 
-  constructor(shared: Shared, read: Read) {
+  constructor(shared: ReturnType<typeof sharedFrom>, read: Read) {
     this.#shared = shared;
     this.read = read;
     this.startedMs = shared.clock.monotonic();

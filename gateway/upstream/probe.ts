@@ -1,6 +1,6 @@
 import { PROFILES } from '../../shared/config/profiles.ts';
 import { type Backend, type Commitment, COMMITMENTS } from './backend.ts';
-import type { BodyEnd, HttpReply } from './http-connection.ts';
+import type { HttpReply } from './http-connection.ts';
 import type { StreamBody, StreamEnd } from './response-reader.ts';
 
 /** How a body was read: its bytes, how it was cut, or that it is longer than was wanted. */
@@ -9,14 +9,11 @@ type ReadBody =
   | Extract<StreamEnd, { kind: 'cut' }>
   | { readonly kind: 'too-long' };
 
-/** What can be read: a body of a reply, or one that is watched on its way. */
-type Body = Readonly<{
-  pipe(write: (piece: Buffer) => void): Promise<BodyEnd | StreamEnd>;
-  cancel: StreamBody['cancel'];
-}>;
-
 /** Reads a body to its end, and lets go of one longer than `bytesMax`. Never rejects. */
-export async function readAll(body: Body, bytesMax: number): Promise<ReadBody> {
+export async function readAll(
+  body: Pick<StreamBody, 'pipe' | 'cancel'>,
+  bytesMax: number,
+): Promise<ReadBody> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   const end = await body.pipe((piece) => {
