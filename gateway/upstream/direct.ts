@@ -96,12 +96,14 @@ class DirectCall implements ExchangeHandler {
   start(): void {
     const { call, route, context } = this.read;
     const { pool, budget, message, dueMs } = this.#shared;
-    const body = Buffer.concat(requestParts(call, route.member));
+    const body = requestParts(call, route.member);
+    let bodyBytes = 0;
+    for (const part of body) bodyBytes += part.length;
     const backend = pool.preferred(route.backends, this.need);
     const head = backend?.client.headFor(context.acceptEncoding);
     const roomBytes = message.length - (head?.length ?? 0) - LENGTH_BYTES_MAX;
     const bytesMax = Math.min(backend?.config.bodyBytesMax ?? Infinity, roomBytes);
-    if (backend === undefined || head === undefined || body.length > bytesMax) {
+    if (backend === undefined || head === undefined || bodyBytes > bytesMax) {
       this.#settle();
       return this.#forward(undefined);
     }
@@ -110,10 +112,13 @@ class DirectCall implements ExchangeHandler {
     this.backend = backend;
     message.set(head);
     let at = head.length;
-    const length = `${body.length}\r\n\r\n`;
+    const length = `${bodyBytes}\r\n\r\n`;
     for (let i = 0; i < length.length; i++) message[at++] = length.charCodeAt(i);
-    message.set(body, at);
-    backend.client.start(message, at + body.length, dueMs[route.method.class], this);
+    for (const part of body) {
+      message.set(part, at);
+      at += part.length;
+    }
+    backend.client.start(message, at, dueMs[route.method.class], this);
   }
 
   /** Whether the same read of another caller waits for this one's answer. */

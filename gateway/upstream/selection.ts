@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import { BACKSLASH, isAt, QUOTE } from '../json/scan.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import {
   DECLARED_UNKNOWN,
@@ -84,8 +85,8 @@ function requestOf({ method, params }: Call, kind: MethodClass): Request {
   if (method === 'getSignatureStatuses') return PROCESSED;
   const usual = kind === 'light' || kind === 'scan' ? FINALIZED : NONE;
   if (params === undefined || params.length > CONFIG_BYTES_MAX) return usual;
+  if (!mayTell(params)) return usual;
   const text: string = Buffer.prototype.toString.call(params, 'latin1');
-  if (!TELLING.test(text)) return usual;
   const slotMin = Number(SLOT.exec(text)?.[1] ?? 0);
   const [, named, again] = text.split('"commitment"');
   if (usual === NONE || again !== undefined || text.includes('\\')) return { ...NONE, slotMin };
@@ -96,9 +97,20 @@ function requestOf({ method, params }: Call, kind: MethodClass): Request {
 
 /** Longer parameters are lists and transactions; megabytes are not searched for a hint. */
 const CONFIG_BYTES_MAX = 65_536;
-const TELLING = /"commitment"|"minContextSlot"|\\/;
+const COMMITMENT = Buffer.from('"commitment"');
+const MIN_CONTEXT_SLOT = Buffer.from('"minContextSlot"');
 const SLOT = /"minContextSlot"\s*:\s*(\d{1,15})/;
 const NAME = /^\s*:\s*"(\w+)"/;
+
+/** Whether one of the words stands in parameters, or may be hidden by an escape. Looked for in bytes: text costs more. */
+function mayTell(params: Uint8Array): boolean {
+  for (let i = 0; i < params.length; i++) {
+    const c = params[i];
+    if (c === BACKSLASH) return true;
+    if (c === QUOTE && (isAt(params, i, COMMITMENT) || isAt(params, i, MIN_CONTEXT_SLOT))) return true;
+  }
+  return false;
+}
 
 /**
  * The highest slot that each account has been shown, by commitment, so that it is never shown an older chain. Bounded by
