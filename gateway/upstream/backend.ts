@@ -136,6 +136,10 @@ class FairQueue {
     if (line.length === 0) this.#lines.delete(waiter.accountId);
   }
 
+  get isEmpty(): boolean {
+    return this.#lines.size === 0;
+  }
+
   /** Takes the next one out; `undefined` when none waits. */
   next(): Waiter | undefined {
     for (const [accountId, line] of this.#lines) {
@@ -209,7 +213,7 @@ export class Backend {
 
   leave(): void {
     this.#inFlight--;
-    if (this.hasRoom) this.queue.next()?.take(this);
+    if (!this.queue.isEmpty && this.hasRoom) this.queue.next()?.take(this);
   }
 
   /**
