@@ -283,7 +283,6 @@ export async function enterOneOf(
   const free = backends.find(({ hasRoom }) => hasRoom);
   free?.enter();
   if (free !== undefined || backends.length === 0 || signal.aborted) return free;
-  const onEntered = call.onWait?.();
   const { promise, resolve } = Promise.withResolvers<Backend | undefined>();
   const over = new AbortController();
   const settle = (entered?: Backend) => {
@@ -303,6 +302,8 @@ export async function enterOneOf(
   for (const { queue } of backends) queue.add(waiter);
   signal.addEventListener('abort', giveUp, { once: true });
   void clock.sleep(waitMs, over.signal).then(giveUp); // too late for one that has a place
+  // Not before it is in the queues: a place may become free by it at once.
+  const onEntered = call.onWait?.();
   const entered = await promise;
   signal.removeEventListener('abort', giveUp);
   onEntered?.();

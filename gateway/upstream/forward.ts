@@ -113,7 +113,7 @@ export function createForward(parts: Parts): Forward {
     if (entered === undefined) return over({ kind: 'no-backend' });
     if (first === undefined) budget.deposit();
     const untried = ordered.filter((backend) => backend !== entered);
-    let sent = first?.outcome;
+    let sent = first;
     let left = Infinity;
     let waits = 0;
     for (let at: Backend | undefined = entered; at !== undefined; at = enterNext(untried)) {
@@ -166,14 +166,15 @@ export function createForward(parts: Parts): Forward {
     method: Method,
     body: Buffer,
     { acceptEncoding, signal, localOnly = false }: CallContext,
-    sent: FirstAttempt['outcome'] | undefined,
+    sent: FirstAttempt | undefined,
   ): Promise<ResponseStart | Failure> {
     const ms = dueMs[method.class];
-    const waitBudget = { clock, dueAtMs: clock.monotonic() + ms, signal };
+    const dueAtMs = (sent?.startedMs ?? clock.monotonic()) + ms;
     const extra = localOnly && PROFILES[config.profile].bigtable ? NO_BIGTABLE : undefined;
     const request = { body, acceptEncoding, dueMs: ms, fresh: method.class === 'write', extra };
-    const reply = sent ?? (await client.send(request, signal));
-    return reply.kind === 'reply' ? judge(reply, acceptEncoding, config.trustsEnd, waitBudget) : reply;
+    const reply = sent?.outcome ?? (await client.send(request, signal));
+    if (reply.kind !== 'reply') return reply;
+    return judge(reply, acceptEncoding, config.trustsEnd, { clock, dueAtMs, signal });
   }
 
   function cut(backend: Backend, end: StreamEnd & { kind: 'cut' }): void {
