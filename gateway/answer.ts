@@ -10,7 +10,7 @@ import { type Envelope, type Malformed, readEnvelope } from './request/envelope.
 import { isScan, planCall } from './respond/planned-call.ts';
 import type { Respond } from './respond/respond.ts';
 import { type Refusal, refuse } from './respond/refusal.ts';
-import type { RouteOf } from './upstream/router.ts';
+import type { RouteOf } from './upstream/selection.ts';
 import type { Usage } from './usage/usage.ts';
 
 /** Answers one RPC request with a finished Response. */

@@ -24,21 +24,15 @@ import { createDirect } from './upstream/direct.ts';
 import { withPoolAnswers, withStatusRule } from './respond/rules.ts';
 import { Backend, TURN_SECONDS } from './upstream/backend.ts';
 import { Cache, withCache } from './upstream/cache.ts';
-import {
-  createAttempt,
-  createForward,
-  type Forward,
-  type ForwardEvents,
-  type OnCut,
-} from './upstream/forward.ts';
+import { createForward, type Forward, type ForwardEvents } from './upstream/forward.ts';
 import { createHttpClient, type HttpClient } from './upstream/http-client.ts';
-import { createRouter } from './upstream/router.ts';
 import {
   createPool,
-  createRetryBudget,
+  createRouter,
   type Gap,
   type Pool,
   type PoolOptions,
+  RetryBudget,
 } from './upstream/selection.ts';
 import { createMethodLabel, createUsage, type UsageEvents } from './usage/usage.ts';
 
@@ -110,10 +104,9 @@ export function createGateway(deps: Deps): Gateway {
   const limits = limitsOf(deps, journal, revision);
   if (limits.link !== undefined) metrics.showStore(limits.link);
   const pool = createPool({ backends, clock, lagSlotsMax, historyGap, ...poolEventsFor(metrics, log) });
-  const { onCut, ...events } = eventsFor(metrics, log, clock);
-  const attempt = createAttempt({ clock, idleMs, onCut });
-  const budget = createRetryBudget();
-  const forward = createForward({ clock, idleMs, attempt, pool, budget, random, ...events });
+  const events = eventsFor(metrics, log, clock);
+  const budget = new RetryBudget();
+  const forward = createForward({ clock, idleMs, pool, budget, random, ...events });
   const direct = createDirect({ clock, idleMs, pool, budget, forward, ...events });
   const fromMemory = cached(withHistory(forward, clock), pool, config.gateway.cacheBytes, metrics);
   const byRule = withPoolAnswers(withStatusRule(fromMemory), pool);
@@ -223,7 +216,7 @@ function cached(forward: Forward, pool: Pool, cacheBytes: number, metrics: Metri
 }
 
 /** Counts what happens on the way to backends. Logs one line a penalty, not one a call: a dead backend under load must not fill the disk. */
-function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents & { onCut: OnCut } {
+function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents {
   return {
     onResponseStart: ({ class: kind }, ms) => metrics.firstByte(kind, ms / 1_000),
     onFailure(backend, failure) {

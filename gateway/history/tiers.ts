@@ -6,7 +6,7 @@ import { failureOf } from '../upstream/failure.ts';
 import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
 import { readAll } from '../upstream/probe.ts';
 import { SMALL_BODY_BYTES_MAX, decodeSmallBody } from '../upstream/response-reader.ts';
-import type { ForwardRoute } from '../upstream/router.ts';
+import type { ForwardRoute } from '../upstream/selection.ts';
 import type { Gap } from '../upstream/selection.ts';
 import { elementsOf, isNull, joined, memberOf, numberIn } from './slices.ts';
 

@@ -153,22 +153,15 @@ export const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
 /** What a method that only a backend's config knows is taken for. */
 export const DECLARED_UNKNOWN: Method = { lane: 'state', class: 'light', declared: true, direct: true };
 
-/** How long a backend may take to begin its answer. A scan begins only when it has been made (Agave `rpc.rs`). */
-const BY_CLASS_MS: Readonly<Record<MethodClass, number>> = {
-  light: 30_000,
-  meta: 30_000,
-  write: 30_000,
-  asset: 60_000,
-  history: 60_000,
-  scan: 240_000,
-};
-
 /**
  * The deadline of a call's first byte, and of the last one of an answer that is held until it is whole; it ends before
- * the listener's own idle limit, so that the caller gets a 503.
+ * the listener's own idle limit, so that the caller gets a 503. A scan begins only when it has been made (Agave `rpc.rs`).
  */
-export function deadlineMsOf(kind: MethodClass, idleMs: number): number {
-  return Math.min(BY_CLASS_MS[kind], 0.9 * idleMs);
+export function deadlinesMs(idleMs: number): Readonly<Record<MethodClass, number>> {
+  const short = Math.min(30_000, 0.9 * idleMs);
+  const long = Math.min(60_000, 0.9 * idleMs);
+  const scan = Math.min(240_000, 0.9 * idleMs);
+  return { light: short, meta: short, write: short, asset: long, history: long, scan };
 }
 
 const SUBSCRIPTION =

@@ -23,6 +23,22 @@ export type Call = Readonly<{
   params: Uint8Array | undefined;
 }>;
 
+/** The parts of `{"jsonrpc":"2.0","id":ID,"method":"NAME","params":PARAMS}` with the caller's own bytes of id and params. */
+export function requestParts({ id, params }: Call, member: Uint8Array): readonly Uint8Array[] {
+  return params === undefined
+    ? [BEFORE_ID, id, member, CLOSE]
+    : [BEFORE_ID, id, member, BEFORE_PARAMS, params, CLOSE];
+}
+
+/** `,"method":"NAME"`. */
+export function methodMember(name: string): Buffer {
+  return Buffer.from(`,"method":${JSON.stringify(name)}`);
+}
+
+const BEFORE_ID = Buffer.from('{"jsonrpc":"2.0","id":');
+const BEFORE_PARAMS = Buffer.from(',"params":');
+const CLOSE = Buffer.from('}');
+
 /** What stands where a call should. Only a `call` is answered by a backend. */
 export type Element =
   | Call

@@ -9,7 +9,7 @@ import type { Direct } from '../upstream/direct.ts';
 import { failureOf } from '../upstream/failure.ts';
 import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
 import type { ResponseStart } from '../upstream/response-reader.ts';
-import type { ForwardRoute, RouteOf } from '../upstream/router.ts';
+import type { ForwardRoute, RouteOf } from '../upstream/selection.ts';
 import { NO_METHOD, type RequestUsage, UNKNOWN_METHOD } from '../usage/usage.ts';
 import { INVALID_REQUEST, METHOD_NOT_FOUND, rpcError } from './refusal.ts';
 

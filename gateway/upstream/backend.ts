@@ -71,68 +71,41 @@ export function isLiveNode({ profile, lanes }: Kind): boolean {
 export const COMMITMENTS = ['processed', 'confirmed', 'finalized'] as const;
 export type Commitment = (typeof COMMITMENTS)[number];
 
-/** How much of the chain a backend has shown to have: learnt from probes and from its answers. */
-export type SlotRange = {
-  /** The newest slot it has shown, by commitment; 0: none yet. */
-  readonly tip: Record<Commitment, number>;
-  /** Its first available block, without any long-term storage behind it; `undefined`: not known. */
-  firstLocalBlock: number | undefined;
-  /** Its first available block with its long-term storage; `undefined`: not known. */
-  firstBlock: number | undefined;
-};
-
-function createSlotRange(): SlotRange {
-  return {
-    tip: { processed: 0, confirmed: 0, finalized: 0 },
-    firstLocalBlock: undefined,
-    firstBlock: undefined,
-  };
-}
-
-/** What became of a backend's calls lately: answers that began, and failures that were its fault. */
-type Recent = Readonly<{
-  answered(): void;
-  failed(): void;
-  /** Says that ten seconds are over. */
-  turn(): void;
-  /** The sums of the last `RECENT_SECONDS` and what has begun since. */
-  sums(): Readonly<{ answered: number; failed: number }>;
-}>;
-
 /** The time that is looked back on, in seconds. */
 export const RECENT_SECONDS = 300;
 export const TURN_SECONDS = 10;
 const TURNS = RECENT_SECONDS / TURN_SECONDS;
 
-/** Counting is an increment; what is old leaves with the turns. */
-function createRecent(): Recent {
-  let now = { answered: 0, failed: 0 };
-  let held = [now];
+/** What became of a backend's calls in the last `RECENT_SECONDS`: answers that began, and failures that were its fault. */
+class Recent {
+  now = { answered: 0, failed: 0 };
+  #held = [this.now];
 
-  return {
-    answered: () => void now.answered++,
-    failed: () => void now.failed++,
-    turn() {
-      now = { answered: 0, failed: 0 };
-      held = [...held.slice(-TURNS), now];
-    },
-    sums: () =>
-      held.reduce(
-        (sum, one) => ({ answered: sum.answered + one.answered, failed: sum.failed + one.failed }),
-        { answered: 0, failed: 0 },
-      ),
-  };
+  /** Says that `TURN_SECONDS` are over: what is old leaves with the turns. */
+  turn(): void {
+    this.now = { answered: 0, failed: 0 };
+    this.#held = [...this.#held.slice(-TURNS), this.now];
+  }
+
+  sums(): Readonly<{ answered: number; failed: number }> {
+    const sums = { answered: 0, failed: 0 };
+    for (const { answered, failed } of this.#held) {
+      sums.answered += answered;
+      sums.failed += failed;
+    }
+    return sums;
+  }
 }
 
 /** Where a call stands in its batch. Calls with the same `batch` are answered in the order of their places. */
-export type BatchPosition = Readonly<{ batch: object; index: number }>;
+type BatchPosition = Readonly<{ batch: object; index: number }>;
 
-/** A call that waits for a place. */
+/** A call that waits for a place at any of several backends. */
 type Waiter = Readonly<{
   accountId: number;
-  batchPosition?: BatchPosition | undefined;
+  batchPosition: BatchPosition | undefined;
   /** Takes the place that has become free. */
-  take(): void;
+  take(backend: Backend): void;
 }>;
 
 /**
@@ -140,65 +113,49 @@ type Waiter = Readonly<{
  * thousands waiting delays no other account by more than one place. Of a batch, whose calls are
  * answered in order, the earliest takes the turn of any.
  */
-type FairQueue = Readonly<{
-  add(waiter: Waiter): void;
-  /** One that waits no longer. */
-  remove(waiter: Waiter): void;
-  /** Takes the next one out; `undefined` when none waits. */
-  next(): Waiter | undefined;
-  isEmpty(): boolean;
-}>;
-
-export function createFairQueue(): FairQueue {
+class FairQueue {
   /** In the order of their turns. */
-  const lines = new Map<number, Set<Waiter>>();
+  readonly #lines = new Map<number, Waiter[]>();
 
-  function remove(waiter: Waiter): void {
-    const line = lines.get(waiter.accountId);
-    line?.delete(waiter);
-    if (line?.size === 0) lines.delete(waiter.accountId);
+  add(waiter: Waiter): void {
+    const line = this.#lines.get(waiter.accountId) ?? [];
+    this.#lines.set(waiter.accountId, line);
+    let at = line.push(waiter) - 1;
+    for (const [i, other] of [...line.entries()].reverse()) {
+      if (!isBefore(waiter, other)) continue;
+      [line[i], line[at]] = [waiter, other];
+      at = i;
+    }
   }
 
-  return {
-    add(waiter) {
-      const line = lines.get(waiter.accountId);
-      if (line === undefined) lines.set(waiter.accountId, new Set([waiter]));
-      else line.add(waiter);
-    },
-    remove,
-    isEmpty: () => lines.size === 0,
-    next() {
-      for (const [accountId, line] of lines) {
-        const [first] = line;
-        if (first === undefined) continue;
-        const waiter = earliestSibling(first, line);
-        // Its account's turn comes again after all others.
-        lines.delete(accountId);
-        line.delete(first);
-        // Who gave its turn up has the other's instead.
-        const rest =
-          waiter === first ? line : new Set([...line].map((other) => (other === waiter ? first : other)));
-        if (rest.size > 0) lines.set(accountId, rest);
-        return waiter;
-      }
-      return undefined;
-    },
-  };
-}
-
-/** The first in its batch of those that wait with `waiter`. */
-function earliestSibling(waiter: Waiter, line: ReadonlySet<Waiter>): Waiter {
-  let earliest = waiter;
-  if (waiter.batchPosition === undefined) return earliest;
-  for (const other of line) {
-    const isSibling = other.batchPosition?.batch === waiter.batchPosition.batch;
-    if (isSibling && placeOf(other) < placeOf(earliest)) earliest = other;
+  /** Removes one that waits no longer. */
+  remove(waiter: Waiter): void {
+    const line = this.#lines.get(waiter.accountId) ?? [];
+    const at = line.indexOf(waiter);
+    if (at !== -1) line.splice(at, 1);
+    if (line.length === 0) this.#lines.delete(waiter.accountId);
   }
-  return earliest;
+
+  get isEmpty(): boolean {
+    return this.#lines.size === 0;
+  }
+
+  /** Takes the next one out; `undefined` when none waits. */
+  next(): Waiter | undefined {
+    for (const [accountId, line] of this.#lines) {
+      const first = line.shift();
+      // Its account's turn comes again after all others.
+      this.#lines.delete(accountId);
+      if (line.length > 0) this.#lines.set(accountId, line);
+      return first;
+    }
+    return undefined;
+  }
 }
 
-function placeOf({ batchPosition }: Waiter): number {
-  return batchPosition?.index ?? Infinity;
+/** Whether a call stands before another one of its batch. */
+function isBefore({ batchPosition: a }: Waiter, { batchPosition: b }: Waiter): boolean {
+  return a !== undefined && b !== undefined && a.batch === b.batch && a.index < b.index;
 }
 
 /**
@@ -208,15 +165,24 @@ function placeOf({ batchPosition }: Waiter): number {
 export class Backend {
   readonly config: BackendConfig;
   readonly client: HttpClient;
-  readonly slots: SlotRange = createSlotRange();
+  /** How much of the chain it has shown to have: learnt from probes and from its answers. */
+  readonly slots = {
+    /** The newest slot it has shown, by commitment; 0: none yet. */
+    tip: { processed: 0, confirmed: 0, finalized: 0 },
+    /** Its first available block, without any long-term storage behind it; `undefined`: not known. */
+    firstLocalBlock: undefined as number | undefined, // the first probe tells
+    /** Its first available block with its long-term storage; `undefined`: not known. */
+    firstBlock: undefined as number | undefined, // the same
+  };
   /** Its number among the choices of an account (`preference`). */
   readonly number: number;
   /** Calls that wait for a place here. */
-  readonly queue: FairQueue = createFairQueue();
-  /** What became of its calls lately. */
-  readonly recent: Recent = createRecent();
+  readonly queue = new FairQueue();
+  readonly recent = new Recent();
   /** What the probes say of it. */
   health: HealthState = HEALTHY;
+  /** The hash of its chain; `undefined`: not known. */
+  genesis: string | undefined;
   #inFlight = 0;
   #failures = 0;
   #failedUntilMs = 0;
@@ -238,12 +204,6 @@ export class Backend {
     return this.#inFlight < this.config.connectionsMax;
   }
 
-  /** Whether it takes part, has not failed lately, and has all its callers back: most backends nearly always. */
-  isSteady(nowMs: number): boolean {
-    const { excludedBecause: out, backAtMs } = this.health;
-    return this.#failures === 0 && out === undefined && nowMs - backAtMs >= RAMP_MS;
-  }
-
   /** Counts a call in, to the last byte of its answer; `leave` must be called once. */
   enter(): void {
     this.#inFlight++;
@@ -253,8 +213,7 @@ export class Backend {
 
   leave(): void {
     this.#inFlight--;
-    if (this.queue.isEmpty() || !this.hasRoom) return;
-    this.queue.next()?.take();
+    if (!this.queue.isEmpty && this.hasRoom) this.queue.next()?.take(this);
   }
 
   /**
@@ -263,7 +222,7 @@ export class Backend {
    */
   markFailed(clock: Clock): void {
     const nowMs = clock.monotonic();
-    this.recent.failed();
+    this.recent.now.failed++;
     this.endTrial();
     if (nowMs < this.#failedUntilMs) return; // calls that were under way with the first one
     this.#failedUntilMs = nowMs + Math.min(PENALTY_MS_MAX, PENALTY_MS * 2 ** this.#failures);
@@ -272,7 +231,8 @@ export class Backend {
 
   /** An answer began: it is as good as any other again. */
   markWell(): void {
-    this.recent.answered();
+    this.recent.now.answered++;
+    if (this.#failures === 0) return;
     this.#failures = 0;
     this.#failedUntilMs = 0;
     this.endTrial();
@@ -285,6 +245,7 @@ export class Backend {
   }
 
   isFailing(clock: Clock): boolean {
+    if (this.#failures === 0) return false;
     const nowMs = clock.monotonic();
     if (!this.#onTrial) return nowMs < this.#failedUntilMs;
     this.#trialSinceMs ??= nowMs;
@@ -292,82 +253,59 @@ export class Backend {
   }
 }
 
-/** After its return a backend is given its callers back over this time, so that they do not all fall on it at once. */
-export const RAMP_MS = 10_000;
-
 /** A trial that takes longer is a slow call, and says nothing; the others need not wait for it. */
 const TRIAL_MS = 3_000;
 const PENALTY_MS = 1_000;
 const PENALTY_MS_MAX = 16_000;
 
-/** A place at one backend: `leave` gives it back, once, however often it is called. */
-export type Permit = Readonly<{ backend: Backend; leave: () => void }>;
-
-/** Enters a backend that has room. */
-export function permitAt(backend: Backend): Permit {
-  backend.enter();
-  return { backend, leave: leaveOnce(backend) };
-}
-
-/** Gives back one place at a backend that was entered. */
-export function leaveOnce(backend: Backend): () => void {
-  let inside = true;
-  return () => {
-    if (inside) backend.leave();
-    inside = false;
-  };
-}
-
-/** A place at a backend for one call; `leave` must be called once. `others` have room too, for when it fails. */
-type FirstPermit = Permit & Readonly<{ others: readonly Backend[] }>;
+/** Who enters a backend. */
+export type EnteringCall = Readonly<{
+  accountId: number;
+  /** Aborts when the caller leaves. */
+  signal: AbortSignal;
+  /** Called when every backend is full and the call waits for a place; what it gives is called when it waits no longer. */
+  onWait?(): () => void;
+  /** Where the call stands in its batch: of those of a batch that wait for a place, the earliest has it first. */
+  batchPosition?: BatchPosition;
+}>;
 
 /**
- * A place at the first of the given backends with room; when none has any, the first that becomes free, each account in
- * its turn, after at most `waitMs`. `undefined` when the time is over or `signal` aborts.
+ * Enters the first of the given backends with room; when none has any, the first that becomes free, each account in its
+ * turn, after at most `waitMs`. `undefined` when the time is over or the caller leaves.
  */
-export function acquirePermit(
+export async function enterOneOf(
   backends: readonly Backend[],
-  accountId: number,
+  call: EnteringCall,
   waitMs: number,
   clock: Clock,
-  signal: AbortSignal,
-  batchPosition?: BatchPosition,
-): FirstPermit | Promise<FirstPermit | undefined> | undefined {
-  const [backend, ...others] = backends.filter(({ hasRoom }) => hasRoom);
-  if (backend !== undefined) return { ...permitAt(backend), others };
-  return backends.length === 0 || signal.aborted
-    ? undefined
-    : waitForPermit(backends, accountId, waitMs, clock, signal, batchPosition);
-}
-
-async function waitForPermit(
-  backends: readonly Backend[],
-  accountId: number,
-  waitMs: number,
-  clock: Clock,
-  signal: AbortSignal,
-  batchPosition?: BatchPosition,
-): Promise<FirstPermit | undefined> {
-  const { promise, resolve } = Promise.withResolvers<FirstPermit | undefined>();
-  const waiters = backends.map((backend) => {
-    const take = () => {
-      stop();
-      resolve({ ...permitAt(backend), others: [] });
-    };
-    return { backend, waiter: { accountId, batchPosition, take } };
-  });
+): Promise<Backend | undefined> {
+  const { accountId, signal, batchPosition } = call;
+  const free = backends.find(({ hasRoom }) => hasRoom);
+  free?.enter();
+  if (free !== undefined || backends.length === 0 || signal.aborted) return free;
+  const { promise, resolve } = Promise.withResolvers<Backend | undefined>();
   const over = new AbortController();
-  const stop = () => {
-    for (const { backend, waiter } of waiters) backend.queue.remove(waiter);
+  const settle = (entered?: Backend) => {
+    for (const { queue } of backends) queue.remove(waiter);
     over.abort();
+    resolve(entered);
   };
-  for (const { backend, waiter } of waiters) backend.queue.add(waiter);
-  signal.addEventListener('abort', stop, { once: true });
-  void clock.sleep(waitMs, over.signal).then(() => {
-    stop();
-    resolve(undefined); // too late for one that has a place
-  });
-  const place = await promise;
-  signal.removeEventListener('abort', stop);
-  return place;
+  const waiter: Waiter = {
+    accountId,
+    batchPosition,
+    take(backend) {
+      backend.enter();
+      settle(backend);
+    },
+  };
+  const giveUp = () => settle();
+  for (const { queue } of backends) queue.add(waiter);
+  signal.addEventListener('abort', giveUp, { once: true });
+  void clock.sleep(waitMs, over.signal).then(giveUp); // too late for one that has a place
+  // Not before it is in the queues: a place may become free by it at once.
+  const onEntered = call.onWait?.();
+  const entered = await promise;
+  signal.removeEventListener('abort', giveUp);
+  onEntered?.();
+  return entered;
 }

@@ -1,17 +1,13 @@
 import { afterSpace } from '../json/scan.ts';
 import type { Call } from '../request/envelope.ts';
-import { beginsResult, idAtEnd, RESULT_AT } from './direct.ts';
+import { plainIdAt, RESULT_AT } from './direct.ts';
 import { type CallContext, type Forward, type Reply, watched } from './forward.ts';
 import { type StreamBody, WHOLE_BYTES_MAX } from './response-reader.ts';
 import type { Pool } from './selection.ts';
 import { awaitTurn, moved } from './turns.ts';
 
-/** An answer in pieces; the caller's id goes between `before` and `after`. */
-type Answer = Readonly<{ before: readonly Buffer[]; after: Buffer; bytes: number }>;
-
-type Entry = Answer & {
-  /** What it counts for, its key included. */
-  readonly cost: number;
+/** A kept answer; the caller's id goes between `before` and `after`. */
+type Entry = Readonly<{ before: Buffer; after: Buffer; cost: number }> & {
   /** Callers who read it piece by piece. */
   readers: number;
 };
@@ -19,21 +15,21 @@ type Entry = Answer & {
 /** A copy of an answer that passes in pieces. */
 type Copy = Readonly<{
   push(piece: Buffer): void;
-  /** Gives the whole of it, once; `undefined` when it was too long to keep. */
-  end(): readonly Buffer[] | undefined;
+  /** Gives all pieces, once; none when they were too many to keep. */
+  end(): readonly Buffer[];
 }>;
 
-/** What an entry takes beside its bytes and its key. */
+/** What an entry, or a piece of a copy, takes beside its bytes and its key. */
 const ENTRY_BYTES = 256;
-/** The share of the memory that one answer may take, and that all copies under way may take together. */
+/** The share of the memory that one answer may take. */
 const ENTRY_SHARE = 1 / 16;
-const COPIES_SHARE = 1 / 4;
 /** Room for a long answer among thousands of short ones is made in several calls, so that none of them stalls the others. */
 const EVICTIONS_MAX = 1_024;
 /** As many streams are remembered that were not copied. */
 const PASSED_MAX = 1_024;
-/** A stream's bytes are kept in pieces of this length: they are copied once, and written without another copy. */
+/** An answer from memory is written in pieces of this length. */
 const PIECE_BYTES = 65_536;
+const LETTER_N = 0x6e;
 
 /**
  * Answers that never change, within `bytesMax`; those used longest ago are dropped first. The bound is for all memory that
@@ -49,7 +45,6 @@ export class Cache {
   readonly #copies = new Set<string>();
   /** Hashes of keys whose streams were not copied for want of room. */
   readonly #passed = new Set<number>();
-  #copiedBytes = 0;
   #bytes = 0;
   #hits = 0;
   #misses = 0;
@@ -66,10 +61,8 @@ export class Cache {
 
   /** The answer of a key; none from before the pool's last reset. */
   find(key: string, resets: number): Entry | undefined {
-    if (resets !== this.#resets) {
-      this.#resets = resets;
-      for (const [old, entry] of this.#entries) this.#drop(old, entry);
-    }
+    if (resets !== this.#resets) for (const [old, entry] of this.#entries) this.#drop(old, entry);
+    this.#resets = resets;
     const entry = this.#entries.get(key);
     if (entry === undefined) return void this.#misses++;
     this.#hits++;
@@ -78,10 +71,14 @@ export class Cache {
     return entry;
   }
 
-  keep(key: string, answer: Answer): void {
-    const cost = answer.bytes + key.length + ENTRY_BYTES;
-    if (cost > this.#bytesMax * ENTRY_SHARE || this.#entries.has(key) || !this.#take(cost)) return;
-    this.#entries.set(key, { ...answer, cost, readers: 0 });
+  /** Keeps a plain result that is not null, in memory of its own. */
+  keep(key: string, bytes: Buffer, id: Uint8Array): void {
+    const isNull = bytes[afterSpace(bytes, RESULT_AT)] === LETTER_N;
+    const idAt = isNull ? -1 : plainIdAt(bytes, id);
+    const cost = bytes.length + key.length + ENTRY_BYTES;
+    if (idAt === -1 || this.#entries.has(key) || !this.#hasRoomFor(cost) || !this.#take(cost)) return;
+    const [before, after] = [bytes.subarray(0, idAt), bytes.subarray(idAt + id.length)];
+    this.#entries.set(key, { before, after, cost, readers: 0 });
   }
 
   /**
@@ -90,40 +87,25 @@ export class Cache {
    */
   copy(key: string): Copy | undefined {
     if (this.#copies.has(key) || this.#entries.has(key)) return undefined;
-    if (this.#bytes > this.#bytesMax * (1 - ENTRY_SHARE) && !this.#hasPassed(key)) return undefined;
+    if (this.#bytes > this.#bytesMax * (1 - 2 * ENTRY_SHARE) && !this.#hasPassed(key)) return undefined;
     this.#copies.add(key);
     let pieces: Buffer[] | undefined = [];
-    let free = 0;
     let taken = 0;
-
     const end = () => {
-      const whole = pieces;
-      if (whole === undefined) return undefined;
-      this.#copies.delete(key);
-      this.#bytes -= taken;
-      this.#copiedBytes -= taken;
+      const all = pieces ?? [];
+      if (pieces !== undefined) this.#copies.delete(key);
+      this.#bytes -= 2 * taken;
+      taken = 0;
       pieces = undefined;
-      const last = whole.pop();
-      if (last !== undefined) whole.push(last.subarray(0, last.length - free));
-      return whole;
+      return all;
     };
-    const hasRoom = () =>
-      taken + PIECE_BYTES <= this.#bytesMax * ENTRY_SHARE &&
-      this.#copiedBytes + PIECE_BYTES <= this.#bytesMax * COPIES_SHARE &&
-      this.#take(PIECE_BYTES);
     const push = (piece: Buffer) => {
-      for (let at = 0; at < piece.length && pieces !== undefined;) {
-        if (free === 0) {
-          if (!hasRoom()) return void end();
-          taken += PIECE_BYTES;
-          this.#copiedBytes += PIECE_BYTES;
-          pieces.push(Buffer.allocUnsafeSlow(PIECE_BYTES));
-          free = PIECE_BYTES;
-        }
-        const copied = piece.copy(pieces.at(-1) ?? piece, PIECE_BYTES - free, at);
-        at += copied;
-        free -= copied;
-      }
+      const cost = piece.length + ENTRY_BYTES;
+      if (pieces === undefined) return;
+      // Twice, because they will be joined.
+      if (!this.#hasRoomFor(taken + cost) || !this.#take(2 * cost)) return void end();
+      taken += cost;
+      pieces.push(Buffer.from(piece));
     };
     return { push, end };
   }
@@ -137,12 +119,15 @@ export class Cache {
     };
   }
 
+  #hasRoomFor(cost: number): boolean {
+    return cost <= this.#bytesMax * ENTRY_SHARE;
+  }
+
   /** Whether an answer has passed without a copy lately; notes that it does. */
   #hasPassed(key: string): boolean {
     const hash = Bun.hash.xxHash32(key);
     if (this.#passed.delete(hash)) return true;
-    if (this.#passed.size === PASSED_MAX)
-      for (const oldest of this.#passed.keys().take(1)) this.#passed.delete(oldest);
+    if (this.#passed.size === PASSED_MAX) this.#passed.clear();
     this.#passed.add(hash);
     return false;
   }
@@ -183,44 +168,42 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
     if (slot === 0 || (immutable === 'slot-in-params' && slotOfCall(call) > slot)) return reply;
 
     const keep = (pieces: readonly Uint8Array[]) => {
-      if (pool.finality().resets !== resets) return;
-      if (immutable === 'slot-in-result' && slotOfResult(pieces) > slot) return;
-      const answer = answerOf(pieces, call.id);
-      if (answer !== undefined) cache.keep(key, answer);
+      const bytes = joined(pieces);
+      const isFinal = immutable !== 'slot-in-result' || slotOfResult(bytes) <= slot;
+      if (isFinal && pool.finality().resets === resets) cache.keep(key, bytes, call.id);
     };
-    const copied = (body: StreamBody): StreamBody => ({
-      ...body,
-      async pipe(write) {
+    return reply.then((start) => {
+      if ((start.kind !== 'whole' && start.kind !== 'stream') || start.encoding !== undefined) return start;
+      if (start.kind === 'whole') {
+        keep([start.bytes]);
+        return start;
+      }
+      const { body } = start;
+      const pipe: StreamBody['pipe'] = async (write) => {
         const copy = cache.copy(key);
         const end = await body.pipe((piece) => {
           copy?.push(piece);
           return write(piece);
         });
-        const pieces = copy?.end();
-        if (end.kind === 'complete' && pieces !== undefined) keep(pieces);
+        const pieces = copy?.end() ?? [];
+        if (end.kind === 'complete') keep(pieces);
         return end;
-      },
-    });
-    return reply.then((start) => {
-      if ((start.kind !== 'whole' && start.kind !== 'stream') || start.encoding !== undefined) return start;
-      if (start.kind === 'stream') return { ...start, body: copied(start.body) };
-      keep([start.bytes]);
-      return start;
+      };
+      return { ...start, body: { ...body, pipe } };
     });
   };
 
-  function replyOf(key: string, entry: Entry, { id }: Call, context: CallContext): Reply {
-    const { before, after, bytes } = entry;
-    const parts = [...before, Buffer.from(id), after];
-    if (bytes + id.length > WHOLE_BYTES_MAX) {
+  function replyOf(key: string, entry: Entry, { id }: Call, { signal, onSettled }: CallContext): Reply {
+    const parts = [entry.before, Buffer.from(id), entry.after];
+    if (entry.cost > WHOLE_BYTES_MAX) {
       const release = cache.hold(key, entry);
       const onEnd = () => {
         release();
-        context.onSettled();
+        onSettled();
       };
-      return { kind: 'stream', body: watched(bodyOf(parts), context.signal, onEnd), encoding: undefined };
+      return { kind: 'stream', body: watched(bodyOf(parts), signal, onEnd), encoding: undefined };
     }
-    context.onSettled();
+    onSettled();
     return { kind: 'whole', bytes: Buffer.concat(parts), encoding: undefined, isResult: true };
   }
 }
@@ -250,40 +233,15 @@ function numberIn(match: RegExpExecArray | null): number {
   return Number(match?.[1] ?? Infinity);
 }
 
-/** A longer id is not searched for. */
-const ID_BYTES_MAX = 256;
-const LETTER_N = 0x6e;
-
-/** The pieces of a whole result around its id; `undefined` for an error, a null, and what is written in another form. */
-function answerOf(pieces: readonly Uint8Array[], id: Uint8Array): Answer | undefined {
-  const [first] = pieces;
-  if (first === undefined || id.length > ID_BYTES_MAX || !beginsResult(first)) return undefined;
-  if (first[afterSpace(first, RESULT_AT)] === LETTER_N) return undefined;
-  const tail = joined(pieces.slice(-2));
-  const idAt = idAtEnd(tail, id);
-  if (idAt === -1) return undefined;
-  const before = [...pieces.slice(0, -2).map(viewOf), tail.subarray(0, idAt)];
-  const after = tail.subarray(idAt + id.length);
-  return { before, after, bytes: bytesIn(before) + after.length };
-}
-
-/** A copy in memory of its own: a piece of a shared pool would keep all of the pool. */
+/** One copy, in memory of its own: a piece of a shared pool would keep all of the pool. */
 function joined(pieces: readonly Uint8Array[]): Buffer {
-  const all = Buffer.allocUnsafeSlow(bytesIn(pieces));
+  const all = Buffer.allocUnsafeSlow(pieces.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const piece of pieces) {
     all.set(piece, at);
     at += piece.length;
   }
   return all;
-}
-
-function bytesIn(pieces: readonly Uint8Array[]): number {
-  return pieces.reduce((sum, { length }) => sum + length, 0);
-}
-
-function viewOf({ buffer, byteOffset, length }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, length);
 }
 
 const SLOT_MEMBER = Buffer.from('"slot":');
@@ -293,18 +251,16 @@ const SLOT = /^(\d{1,15})[,}]/;
  * The highest slot that any member of a result names; `Infinity` when one is not known or there is none. A transaction
  * names its own and, in votes, older ones. To find its own exactly would cost as much as the call: 45 µs.
  */
-function slotOfResult(pieces: readonly Uint8Array[]): number {
-  const [first = NOTHING] = pieces;
-  const all = pieces.length === 1 ? viewOf(first) : joined(pieces);
+function slotOfResult(bytes: Buffer): number {
   let slot = -Infinity;
-  for (let at = all.indexOf(SLOT_MEMBER); at !== -1; at = all.indexOf(SLOT_MEMBER, at + 1)) {
+  for (let at = bytes.indexOf(SLOT_MEMBER); at !== -1; at = bytes.indexOf(SLOT_MEMBER, at + 1)) {
     const from = at + SLOT_MEMBER.length;
-    slot = Math.max(slot, numberIn(SLOT.exec(all.toString('latin1', from, from + 16))));
+    slot = Math.max(slot, numberIn(SLOT.exec(bytes.toString('latin1', from, from + 16))));
   }
   return slot === -Infinity ? Infinity : slot;
 }
 
-/** Pieces as a body. They are read by many at once, so each reader has no more in memory than what its socket takes. */
+/** A body from memory. It is read by many at once, so each reader has no more in memory than what its socket takes. */
 function bodyOf(parts: readonly Buffer[]): StreamBody {
   const cancelled = Promise.withResolvers<void>();
   let isCancelled = false;
@@ -315,13 +271,14 @@ function bodyOf(parts: readonly Buffer[]): StreamBody {
     },
     async pipe(write) {
       let bytes = 0;
-      for (const part of parts) {
-        if (isCancelled) break;
-        const wait = write(part);
-        bytes += part.length;
-        if (wait instanceof Promise) await Promise.race([wait.catch(() => undefined), cancelled.promise]);
-        if (moved(part.length)) await new Promise<void>(awaitTurn);
-      }
+      for (const part of parts)
+        for (let at = 0; at < part.length && !isCancelled; at += PIECE_BYTES) {
+          const piece = part.subarray(at, at + PIECE_BYTES);
+          const wait = write(piece);
+          bytes += piece.length;
+          if (wait instanceof Promise) await Promise.race([wait.catch(() => undefined), cancelled.promise]);
+          if (moved(piece.length)) await new Promise<void>(awaitTurn);
+        }
       return isCancelled ? { kind: 'cut', reason: 'cancelled', bytes } : { kind: 'complete', bytes };
     },
   };

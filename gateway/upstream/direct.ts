@@ -1,14 +1,13 @@
-import { isAt, QUOTE } from '../json/scan.ts';
+import { isAt } from '../json/scan.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { deadlineMsOf } from '../methods/table.ts';
-import type { Call } from '../request/envelope.ts';
-import { type Backend, leaveOnce } from './backend.ts';
+import { deadlinesMs } from '../methods/table.ts';
+import { type Call, requestParts } from '../request/envelope.ts';
+import type { Backend } from './backend.ts';
 import type { CallContext, Forward, ForwardEvents, Reply } from './forward.ts';
 import type { Connection, ExchangeHandler, HttpReply, NoReply } from './http-connection.ts';
 import { type ResponseStart, judgeWhole } from './response-reader.ts';
 import type { Failure } from './failure.ts';
-import type { ForwardRoute } from './router.ts';
-import { type Pool, type RetryBudget, type ReadRequirement, readRequirementOf } from './selection.ts';
+import { type ForwardRoute, type Need, type Pool, type RetryBudget } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
 /**
@@ -16,9 +15,12 @@ import { atEndOfTurn } from './turns.ts';
  * socket. Whatever else happens is for `forward`, which goes on with the outcome. Identical reads that are under way
  * share one attempt: each caller gets its own id. `onReply` is called once.
  */
-export type Direct = (call: Call, route: ForwardRoute, context: CallContext, onReply: OnReply) => void;
-
-type OnReply = (reply: Reply) => void;
+export type Direct = (
+  call: Call,
+  route: ForwardRoute,
+  context: CallContext,
+  onReply: (reply: Reply) => void,
+) => void;
 
 type Parts = Readonly<{
   clock: Clock;
@@ -35,126 +37,132 @@ const SHARED_MS = 100;
 const SHARED_PARAMS_BYTES_MAX = 1_024;
 /** A power of two, above the number of calls that are under way at once in most processes. */
 const SHARED_PLACES = 4_096;
-/** Longer requests have a buffer of their own. */
+/** Longer requests are for `forward`, which gives each a buffer of its own. */
 const MESSAGE_BYTES_MAX = 65_536;
+/** The value of Content-Length, and what ends a head. */
+const LENGTH_BYTES_MAX = 16;
 
 export function createDirect(parts: Parts): Direct {
-  const underWay = Array.from<DirectCall | undefined>({ length: SHARED_PLACES });
-  const way: Way = { ...parts, underWay, message: Buffer.allocUnsafe(MESSAGE_BYTES_MAX) };
+  const shared = sharedFrom(parts);
+  const { underWay } = shared;
 
   return function direct(call, route, context, onReply) {
-    const one = new DirectCall(way, call, route, context, onReply);
-    const { params } = call;
-    if (!route.method.shared || (params !== undefined && params.length > SHARED_PARAMS_BYTES_MAX))
-      return one.start();
-    const place = hashOf(params ?? NOTHING, route.seed) & (SHARED_PLACES - 1);
+    const { params = NOTHING } = call;
+    const one = new DirectCall(shared, { call, route, context, onReply });
+    if (!route.method.shared || params.length > SHARED_PARAMS_BYTES_MAX) return one.start();
+    const place = hashOf(params, route.name.length) & (SHARED_PLACES - 1);
     const leader = underWay[place];
     if (leader === undefined) {
       one.place = place;
       underWay[place] = one;
-      return one.start();
-    }
-    if (one.startedMs - leader.startedMs <= SHARED_MS && isSameRead(one, leader)) {
-      // What this caller, or any other, has been shown of the node before it joined.
-      const tip = leader.backend?.slots.tip ?? NO_TIP;
-      if (one.requirement.commitment !== undefined)
-        one.slotMin = Math.max(one.slotMin, tip[one.requirement.commitment]);
-      (leader.followers ??= []).push(one);
-      return;
-    }
+    } else if (leader.isJoinedBy(one)) return;
     one.start();
   };
 }
 
 /** What all calls share. */
-type Way = Parts &
-  Readonly<{
+function sharedFrom(parts: Parts) {
+  return {
+    ...parts,
     /** Reads under way that may be joined, each at the place of its hash: a map by text costs more than all the rest. */
-    underWay: (DirectCall | undefined)[];
+    underWay: Array.from<DirectCall | undefined>({ length: SHARED_PLACES }),
     /** The request that is being written. */
-    message: Buffer;
-  }>;
+    message: Buffer.allocUnsafe(MESSAGE_BYTES_MAX),
+    dueMs: deadlinesMs(parts.idleMs),
+  };
+}
 
 /** One caller's read, and those that wait for its answer too. */
 class DirectCall implements ExchangeHandler {
-  readonly #way: Way;
-  readonly call: Call;
-  readonly route: ForwardRoute;
-  readonly context: CallContext;
-  readonly onReply: OnReply;
-  readonly requirement: ReadRequirement;
-  slotMin: number;
+  readonly #shared: ReturnType<typeof sharedFrom>;
+  readonly read: Read;
   readonly startedMs: number;
-  backend: Backend | undefined;
   /** Its place in `underWay`; -1: it may not be joined. */
   place = -1;
+  need: Need;
+  backend: Backend | undefined;
   followers: DirectCall[] | undefined;
   isWatched = false;
   isOver = false;
-  #body: Buffer | undefined;
+  body: Buffer | undefined;
 
-  constructor(way: Way, call: Call, route: ForwardRoute, context: CallContext, onReply: OnReply) {
-    this.#way = way;
-    this.startedMs = way.clock.monotonic();
-    this.call = call;
-    this.route = route;
-    this.context = context;
-    this.onReply = onReply;
-    this.requirement = readRequirementOf(call, route.method.class);
-    this.slotMin = way.pool.slotMin(this.requirement, context.accountId);
+  constructor(shared: ReturnType<typeof sharedFrom>, read: Read) {
+    this.#shared = shared;
+    this.read = read;
+    this.startedMs = shared.clock.monotonic();
+    this.need = shared.pool.needOf(read.call, read.route.method.class, read.context.accountId);
   }
 
   start(): void {
-    const { call, route, context } = this;
-    const { pool, budget, idleMs, message } = this.#way;
-    const bodyBytes = bodyBytesOf(call, route);
-    const backend = pool.preferred(route.backends, this.requirement, context.accountId, this.slotMin);
+    const { call, route, context } = this.read;
+    const { pool, budget, message, dueMs } = this.#shared;
+    const body = requestParts(call, route.member);
+    let bodyBytes = 0;
+    for (const part of body) bodyBytes += part.length;
+    const backend = pool.preferred(route.backends, this.need);
     const head = backend?.client.headFor(context.acceptEncoding);
-    const isTooLong = bodyBytes + (head?.length ?? 0) + 16 > MESSAGE_BYTES_MAX;
-    if (backend === undefined || head === undefined || isTooLong) return this.#goOn();
-    if (bodyBytes > (backend.config.bodyBytesMax ?? Infinity)) return this.#goOn();
+    const roomBytes = message.length - (head?.length ?? 0) - LENGTH_BYTES_MAX;
+    const bytesMax = Math.min(backend?.config.bodyBytesMax ?? Infinity, roomBytes);
+    if (backend === undefined || head === undefined || bodyBytes > bytesMax) {
+      this.#settle();
+      return this.#forward(undefined);
+    }
     backend.enter();
     budget.deposit();
     this.backend = backend;
-    const length = writeMessage(message, head, bodyBytes, call, route);
-    backend.client.start(message, length, deadlineMsOf(route.method.class, idleMs), this);
+    let at = write(head, message, 0);
+    const length = `${bodyBytes}\r\n\r\n`;
+    for (let i = 0; i < length.length; i++) message[at++] = length.charCodeAt(i);
+    for (const part of body) at = write(part, message, at);
+    backend.client.start(message, at, dueMs[route.method.class], this);
+  }
+
+  /** Whether the same read of another caller waits for this one's answer. */
+  isJoinedBy(other: DirectCall): boolean {
+    if (other.startedMs - this.startedMs > SHARED_MS || !isSameRead(this.read, other.read)) return false;
+    const { commitment, slotMin } = other.need;
+    // What this caller, or any other, has been shown of the node before it joined.
+    if (commitment !== undefined && this.backend !== undefined)
+      other.need = { ...other.need, slotMin: Math.max(slotMin, this.backend.slots.tip[commitment]) };
+    (this.followers ??= []).push(other);
+    return true;
   }
 
   onSmallReply(body: Buffer): void {
     this.#settle();
-    this.#body = body;
+    this.body = body;
     atEndOfTurn(this);
   }
 
   /** Answers with the reply that has come. */
   endTurn(): void {
-    const { backend, call } = this;
-    const body = this.#body;
+    const { backend, body } = this;
+    const { call, route } = this.read;
     if (backend === undefined || body === undefined) return;
     const idAt = backend.config.trustsEnd === false ? -1 : plainIdAt(body, call.id);
-    const slot = idAt === -1 ? 0 : slotOf(body, this.route.name);
-    if (idAt === -1 || (slot > 0 && slot < this.slotMin)) return this.#fail(backend, judgeWhole(body));
+    const slot = idAt === -1 ? 0 : slotOf(body, route.name);
+    if (idAt === -1 || (slot > 0 && slot < this.need.slotMin)) return this.#fail(backend, judgeWhole(body));
     backend.leave();
     backend.markWell();
     this.#answer(body, slot, backend);
     if (this.followers === undefined) return;
-    const [before, after] = [body.subarray(0, idAt), body.subarray(idAt + call.id.length)];
     for (const follower of this.followers) {
-      if (slot < follower.slotMin) follower.start();
-      else follower.#answer(Buffer.concat([before, follower.call.id, after]), slot, backend);
+      const { id } = follower.read.call;
+      const own = [body.subarray(0, idAt), id, body.subarray(idAt + call.id.length)];
+      if (slot < follower.need.slotMin) follower.start();
+      else follower.#answer(Buffer.concat(own), slot, backend);
     }
   }
 
   onOutcome(outcome: HttpReply | NoReply): void {
-    const { backend } = this;
     this.#settle();
-    if (backend !== undefined) this.#fail(backend, outcome);
+    if (this.backend !== undefined) this.#fail(this.backend, outcome);
   }
 
   onLate(connection: Connection): void {
     if (this.isWatched) return;
     this.isWatched = true;
-    const { signal } = this.context;
+    const { signal } = this.read.context;
     const leave = () => {
       // Its connection may carry another exchange by now.
       if (!this.isOver && this.followers === undefined) connection.destroy('cancelled');
@@ -165,40 +173,46 @@ class DirectCall implements ExchangeHandler {
 
   #settle(): void {
     this.isOver = true;
-    if (this.place !== -1) this.#way.underWay[this.place] = undefined;
+    if (this.place !== -1) this.#shared.underWay[this.place] = undefined;
   }
 
   #answer(bytes: Buffer, slot: number, backend: Backend): void {
-    const { pool, clock, onResponseStart } = this.#way;
-    pool.learn(backend, this.requirement, this.context.accountId, slot);
-    onResponseStart(this.route.method, clock.monotonic() - this.startedMs);
+    const { pool, clock, onResponseStart } = this.#shared;
+    const { route, onReply } = this.read;
+    pool.learn(backend, this.need, slot);
+    onResponseStart(route.method, clock.monotonic() - this.startedMs);
     // A Buffer of a read is never over shared memory.
-    this.onReply({
-      kind: 'whole',
-      bytes: bytes as Uint8Array<ArrayBuffer>,
-      encoding: undefined,
-      isResult: true,
-    });
+    const own = bytes as Uint8Array<ArrayBuffer>;
+    onReply({ kind: 'whole', bytes: own, encoding: undefined, isResult: true });
   }
 
   /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */
   #fail(backend: Backend, outcome: HttpReply | ResponseStart | Failure): void {
-    const leave = leaveOnce(backend);
     const isStale = 'stale' in outcome && outcome.stale;
-    if (isStale) leave();
-    const first = { backend, leave, startedMs: this.startedMs, outcome };
-    const reply = this.#way.forward(this.call, this.route, this.context, isStale ? undefined : first);
-    void reply.then(this.onReply);
+    if (isStale) backend.leave();
+    this.#forward(isStale ? undefined : { backend, startedMs: this.startedMs, outcome });
     this.followers?.forEach((follower) => follower.start());
   }
 
-  #goOn(): void {
-    this.#settle();
-    void this.#way.forward(this.call, this.route, this.context).then(this.onReply);
+  #forward(first: Parameters<Forward>[3]): void {
+    const { call, route, context, onReply } = this.read;
+    void this.#shared.forward(call, route, context, first).then(onReply);
   }
 }
 
-type Read = Readonly<{ call: Call; route: ForwardRoute; context: CallContext }>;
+/** Copies bytes to an index, and gives the index behind them. Calling the runtime costs more than to copy a few. */
+function write(bytes: Uint8Array, into: Buffer, at: number): number {
+  if (bytes.length > 16) into.set(bytes, at);
+  else for (let i = 0; i < bytes.length; i++) into[at + i] = bytes[i] ?? 0;
+  return at + bytes.length;
+}
+
+type Read = Readonly<{
+  call: Call;
+  route: ForwardRoute;
+  context: CallContext;
+  onReply(reply: Reply): void;
+}>;
 
 function isSameRead(a: Read, b: Read): boolean {
   if (a.route !== b.route || a.context.acceptEncoding !== b.context.acceptEncoding) return false;
@@ -215,91 +229,35 @@ function hashOf(bytes: Uint8Array, seed: number): number {
   return hash;
 }
 
-const NO_TIP = { processed: 0, confirmed: 0, finalized: 0 };
-
-/** The body of a request: `{"jsonrpc":"2.0","id":ID,"method":"NAME","params":PARAMS}`. */
-const OPEN = Buffer.from('{"jsonrpc":"2.0","id":');
-const PARAMS = Buffer.from(',"params":');
-
-function bodyBytesOf({ id, params }: Call, { member }: ForwardRoute): number {
-  return (
-    OPEN.length + id.length + member.length + (params === undefined ? 0 : PARAMS.length + params.length) + 1
-  );
-}
-
-function writeMessage(
-  into: Buffer,
-  head: Buffer,
-  bodyBytes: number,
-  { id, params }: Call,
-  { member }: ForwardRoute,
-) {
-  into.set(head);
-  let at = head.length;
-  const digits = String(bodyBytes);
-  for (let i = 0; i < digits.length; i++) into[at++] = digits.charCodeAt(i);
-  into[at++] = CR;
-  into[at++] = LF;
-  into[at++] = CR;
-  into[at++] = LF;
-  into.set(OPEN, at);
-  at += OPEN.length;
-  for (let i = 0; i < id.length; i++) into[at++] = id[i] ?? 0;
-  into.set(member, at);
-  at += member.length;
-  if (params !== undefined) {
-    into.set(PARAMS, at);
-    into.set(params, at + PARAMS.length);
-    at += PARAMS.length + params.length;
-  }
-  into[at++] = CLOSE_BRACE;
-  return at;
-}
-
-const CR = 0x0d;
+const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
+/** Where the result of a plain answer stands. */
+export const RESULT_AT = RESULT.length;
+const ID = Buffer.from(',"id":');
+const OBJECT = Buffer.from('{"jsonrpc":');
 const LF = 0x0a;
 const CLOSE_BRACE = 0x7d;
 
-const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
-const ID = Buffer.from(',"id":');
-const OBJECT = Buffer.from('{"jsonrpc":');
-
 /** The index of the id in a whole answer `{"jsonrpc":"2.0","result":RESULT,"id":ID}` with this id, as nodes write it; -1 for any other. */
-function plainIdAt(bytes: Buffer, id: Uint8Array): number {
-  // Two objects in one body are none.
-  return beginsResult(bytes) && bytes.indexOf(OBJECT, 1) === -1 ? idAtEnd(bytes, id) : -1;
-}
-
-/** Where the result of such an answer stands. */
-export const RESULT_AT = RESULT.length;
-
-export function beginsResult(bytes: Uint8Array): boolean {
-  return isAt(bytes, 0, RESULT);
-}
-
-/** The index of the id in bytes that end such an answer; -1 when they do not. */
-export function idAtEnd(bytes: Uint8Array, id: Uint8Array): number {
-  let end = bytes.length;
+export function plainIdAt(bytes: Buffer, id: Uint8Array): number {
   // Agave ends its answers with a line feed.
-  if (bytes[end - 1] === LF) end--;
-  const idAt = end - 1 - id.length;
+  const end = bytes[bytes.length - 1] === LF ? bytes.length - 2 : bytes.length - 1;
+  const idAt = end - id.length;
   const isPlain =
-    bytes[end - 1] === CLOSE_BRACE && isAt(bytes, idAt, id) && isAt(bytes, idAt - ID.length, ID);
+    isAt(bytes, 0, RESULT) &&
+    bytes[end] === CLOSE_BRACE &&
+    isAt(bytes, idAt, id) &&
+    isAt(bytes, idAt - ID.length, ID) &&
+    bytes.indexOf(OBJECT, 1) === -1; // two objects in one body are none
   return isPlain ? idAt : -1;
 }
 
 const CONTEXT = Buffer.from('{"context":{');
-const API_VERSION = Buffer.from('"apiVersion":"');
 const SLOT = Buffer.from('"slot":');
 
 /** The slot of a plain result: its context's, or that of `getSlot`; 0 when it says none. */
 function slotOf(bytes: Buffer, method: string): number {
-  let i = RESULT.length;
-  if (method === 'getSlot') return numberAt(bytes, i);
-  if (!isAt(bytes, i, CONTEXT)) return 0;
-  i += CONTEXT.length;
-  if (isAt(bytes, i, API_VERSION)) i = bytes.indexOf(QUOTE, i + API_VERSION.length) + 2;
-  return isAt(bytes, i, SLOT) ? numberAt(bytes, i + SLOT.length) : 0;
+  if (method === 'getSlot') return numberAt(bytes, RESULT_AT);
+  return isAt(bytes, RESULT_AT, CONTEXT) ? numberAt(bytes, bytes.indexOf(SLOT, RESULT_AT) + SLOT.length) : 0;
 }
 
 function numberAt(bytes: Uint8Array, at: number): number {

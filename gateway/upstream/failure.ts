@@ -1,4 +1,3 @@
-import { unreachable } from '../../shared/brand.ts';
 import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import type { MethodClass } from '../methods/table.ts';
 
@@ -18,18 +17,8 @@ export type Failure =
  * have acted on it (DESIGN 3.5).
  */
 export function mayTryAnother(failure: Failure, kind: MethodClass): boolean {
-  if (kind !== 'write') return true;
-  switch (failure.kind) {
-    case 'unsent':
-      return true;
-    case 'status':
-      return failure.status === 429 || failure.status === 503;
-    case 'no-answer':
-    case 'garbage':
-      return false;
-    default:
-      return unreachable(failure);
-  }
+  const isRefused = failure.kind === 'status' && (failure.status === 429 || failure.status === 503);
+  return kind !== 'write' || failure.kind === 'unsent' || isRefused;
 }
 
 /** Whether the backend, or its front, takes no request of this length. */
@@ -94,18 +83,16 @@ const SIGNATURE_VERIFICATION = -32003;
 export function adviceOn({ code, message }: RpcFailure, kind: MethodClass, profile: ProfileName): Advice {
   if (THROTTLED.has(code)) return 'trouble';
   if (kind === 'write') return code === NODE_UNHEALTHY ? 'trouble' : 'final';
-  if (code === -32000 && profile === 'das') return adviceOnAssets(message);
+  if (code === -32000 && profile === 'das') {
+    // The asset server says everything of its own so: only its database's trouble is worth another attempt.
+    if (message.includes('RecordNotFound')) return 'miss-once'; // another index may be ahead
+    return /^Database (Connection|Error)/.test(message) ? 'trouble' : 'final';
+  }
   // Cloudbreak says so of a commitment that it does not know.
   if (code === SIGNATURE_VERIFICATION && !PROFILES[profile].processed) return 'miss';
   // Agave reports an unreachable BigTable to getBlocks as a bad parameter.
   if (code === -32602 && message.startsWith('BigTable query failed')) return 'trouble';
   return BY_CODE.get(code) ?? 'final';
-}
-
-/** The asset server says everything of its own with -32000: only its database's trouble is worth another attempt. */
-function adviceOnAssets(message: string): Advice {
-  if (message.includes('RecordNotFound')) return 'miss-once'; // another index may be ahead
-  return /^Database (Connection|Error)/.test(message) ? 'trouble' : 'final';
 }
 
 /** Whether the error speaks against the backend, so that other calls should keep away from it for a while. */

@@ -1,83 +1,200 @@
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import { deadlineMsOf, type Method } from '../methods/table.ts';
-import type { Call } from '../request/envelope.ts';
-import { type Backend, permitAt, acquirePermit, type BatchPosition, type Permit } from './backend.ts';
-import { type FailoverParts, createFailoverState } from './failover.ts';
-import type { Failure } from './failure.ts';
+import { deadlinesMs, type Method } from '../methods/table.ts';
+import { type Call, methodMember, requestParts } from '../request/envelope.ts';
+import { type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
+import {
+  type Advice,
+  adviceOn,
+  type Failure,
+  failureOf,
+  isAgainstIt,
+  isItsFault,
+  isThrottling,
+  isTooLarge,
+  mayTryAnother,
+} from './failure.ts';
 import type { HttpReply } from './http-connection.ts';
 import { NO_BIGTABLE } from './probe.ts';
-import { type ResponseStart, judge, type StreamBody, type StreamEnd } from './response-reader.ts';
-import type { Route } from './router.ts';
-import { type RetryBudget, readRequirementOf } from './selection.ts';
+import {
+  answerSlot,
+  decodeSmallBody,
+  judge,
+  type ResponseStart,
+  type StreamBody,
+  type StreamEnd,
+} from './response-reader.ts';
+import { type ForwardRoute, type Need, type Pool, type RetryBudget } from './selection.ts';
 
-/** `{"jsonrpc":"2.0","id":ID,"method":"NAME","params":PARAMS}` with the caller's own bytes of id and params. */
-export function requestBody({ id, params }: Call, name: string): Uint8Array<ArrayBuffer> {
-  const middle = Buffer.from(`,"method":${JSON.stringify(name)}${params === undefined ? '' : ',"params":'}`);
-  const body = new Uint8Array(OPEN.length + id.length + middle.length + (params?.length ?? 0) + 1);
-  let at = 0;
-  for (const part of [OPEN, id, middle, params, CLOSE]) {
-    if (part === undefined) continue;
-    body.set(part, at);
-    at += part.length;
-  }
-  return body;
-}
-
-const OPEN = Buffer.from('{"jsonrpc":"2.0","id":');
-const CLOSE = Buffer.from('}');
+/** A backend's answer under way, or what is left to say when no backend gave one. */
+export type Reply =
+  | ResponseStart
+  | { readonly kind: 'no-backend' }
+  /** No backend takes a request of this length. */
+  | { readonly kind: 'too-large' }
+  /** The caller left before an answer began. What was sent was sent, so the call is paid for, unless it was `unsent`. */
+  | { readonly kind: 'caller-left'; readonly unsent?: true };
 
 /**
- * Sends a body to one backend once, from a place there that is given back; gives the answer that began, or why none
- * did. `sent` is what came of it when it was sent before. Never rejects.
+ * Sends a call to its route's backends, the best first, until one begins an answer. Only before the first byte is
+ * another tried, so no caller ever sees two answers; an error that another backend may mend is the answer when none
+ * does. Aborting `signal` (the caller left) ends the backend's exchange, also in the middle of the answer. Never rejects.
  */
-type Attempt = (
-  stay: Permit,
-  method: Method,
-  request: Uint8Array,
+export type Forward = (
+  call: Call,
+  route: ForwardRoute,
   context: CallContext,
-  sent?: FirstAttempt['outcome'],
-) => Promise<ResponseStart | Failure>;
+  first?: FirstAttempt,
+) => Promise<Reply>;
 
-/** An attempt that was made before, by the straight way (`direct.ts`). */
-type FirstAttempt = Permit & Readonly<{ startedMs: number; outcome: HttpReply | ResponseStart | Failure }>;
+/** An attempt that was made before, by the straight way (`direct.ts`), at a backend that is not left yet. */
+type FirstAttempt = Readonly<{
+  backend: Backend;
+  startedMs: number;
+  outcome: HttpReply | ResponseStart | Failure;
+}>;
 
-/** Called when a stream breaks off after the first byte for another reason than its caller leaving. */
-export type OnCut = (backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>) => void;
+/** Who asks, and how. */
+export type CallContext = EnteringCall &
+  Readonly<{
+    /** The content encodings the caller can read. */
+    acceptEncoding: string;
+    /** Nodes leave their long-term storage out, because an archive serves it. */
+    localOnly?: boolean;
+    /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
+    onSettled(): void;
+  }>;
 
-type Deps = Readonly<{ clock: Clock; idleMs: number; onCut: OnCut }>;
+/** What happens on the way, for metrics and logs. */
+export type ForwardEvents = Readonly<{
+  /** A call waited `ms` for its answer to begin. */
+  onResponseStart(method: Method, ms: number): void;
+  /** An attempt failed before the first byte. */
+  onFailure(backend: Backend, failure: Failure): void;
+  /** A call that a backend's trouble would have sent to another one was `made`, or the pool's budget was used up. */
+  onRetry(made: boolean): void;
+  /** A stream broke off after the first byte for another reason than its caller leaving. */
+  onCut(backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>): void;
+}>;
 
-export function createAttempt({ clock, idleMs, onCut }: Deps): Attempt {
-  return async function attempt({ backend, leave }, method, request, context, sent) {
-    const { acceptEncoding, signal, onSettled, localOnly = false } = context;
-    const { profile, trustsEnd } = backend.config;
-    const dueMs = deadlineMsOf(method.class, idleMs);
-    const waitBudget = { clock, dueAtMs: clock.monotonic() + dueMs, signal };
-    const extra = localOnly && PROFILES[profile].bigtable ? NO_BIGTABLE : undefined;
-    const message = { body: request, acceptEncoding, dueMs, fresh: method.class === 'write', extra };
-    const reply = sent ?? (await backend.client.send(message, signal));
-    const outcome =
-      reply.kind === 'reply' ? await judge(reply, acceptEncoding, trustsEnd, waitBudget) : reply;
-    if (outcome.kind !== 'stream') {
-      leave();
-      return outcome;
+type Parts = ForwardEvents &
+  Readonly<{
+    clock: Clock;
+    idleMs: number;
+    pool: Pool;
+    budget: RetryBudget;
+    /** A number from 0 up to 1. */
+    random(): number;
+  }>;
+
+/** How often, and how long apart, a call is sent again whose answer is not known yet (-32014). */
+const LATER_MAX = 2;
+const LATER_MS_MIN = 200;
+const LATER_MS_MAX = 400;
+
+export function createForward(parts: Parts): Forward {
+  const { clock, pool, budget, random, onResponseStart, onRetry, onCut } = parts;
+  const dueMs = deadlinesMs(parts.idleMs);
+
+  return async function forward(call, { name, method, backends }, context, first) {
+    const { signal, accountId, onSettled } = context;
+    const startedMs = first?.startedMs ?? clock.monotonic();
+    const body = Buffer.concat(requestParts(call, methodMember(name)));
+    const need = pool.needOf(call, method.class, accountId);
+    const failover = createFailover(parts, name, method, need);
+    const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
+    if (able.length === 0) return over({ kind: 'too-large' });
+    const ordered = pool.inOrder(able, need);
+    const entered = first?.backend ?? (await enterOneOf(ordered, context, dueMs[method.class], clock));
+    if (first === undefined && signal.aborted) {
+      entered?.leave();
+      return over({ kind: 'caller-left', unsent: true });
     }
-    const body = watched(outcome.body, signal, (end) => {
-      leave();
+    if (entered === undefined) return over({ kind: 'no-backend' });
+    if (first === undefined) budget.deposit();
+    const untried = ordered.filter((backend) => backend !== entered);
+    let sent = first;
+    let left = Infinity;
+    let waits = 0;
+    for (let at: Backend | undefined = entered; at !== undefined; at = enterNext(untried)) {
+      const outcome = await attempt(at, method, body, context, sent);
+      sent = undefined;
+      if (outcome.kind !== 'stream') at.leave();
+      if (signal.aborted && outcome.kind !== 'stream') {
+        at.endTrial();
+        return over({ kind: 'caller-left' });
+      }
+      const others = untried.filter(({ hasRoom }) => hasRoom);
+      const decision = failover.take(at, outcome, others);
+      if (typeof decision === 'object') return begun(decision, at);
+      if (decision === 'final' || (decision === 'later' && waits++ === LATER_MAX)) break;
+      if (decision === 'later' && others.length === 0) untried.push(at);
+      if (decision.endsWith('-once')) left = Math.min(left, 1);
+      if (untried.length === 0 || left-- === 0 || (!decision.startsWith('miss') && !mayRetry())) break;
+      if (decision === 'later')
+        await clock.sleep(LATER_MS_MIN + random() * (LATER_MS_MAX - LATER_MS_MIN), signal);
+      if (signal.aborted) return over({ kind: 'caller-left' });
+    }
+    if (failover.allTooLarge()) return over({ kind: 'too-large' });
+    const kept = failover.kept();
+    return kept === undefined ? over({ kind: 'no-backend' }) : begun(kept);
+
+    function begun(answer: ResponseStart, backend?: Backend): Reply {
+      onResponseStart(method, clock.monotonic() - startedMs);
+      if (answer.kind === 'whole' || backend === undefined) return over(answer);
+      const stream = watched(answer.body, signal, (end) => {
+        backend.leave();
+        onSettled();
+        if (end.kind === 'cut' && end.reason !== 'cancelled') cut(backend, end);
+      });
+      const reject = () => {
+        stream.cancel();
+        cut(backend, { kind: 'cut', reason: 'bad-json', bytes: 0 });
+      };
+      return { ...answer, body: { ...stream, reject } };
+    }
+
+    function over(reply: Reply): Reply {
       onSettled();
-      if (end.kind === 'cut' && end.reason !== 'cancelled') cut(backend, end);
-    });
-    const reject = () => {
-      body.cancel();
-      cut(backend, { kind: 'cut', reason: 'bad-json', bytes: 0 });
-    };
-    return { ...outcome, body: { ...body, reject } };
+      return reply;
+    }
   };
 
-  function cut(backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>): void {
+  /** Sends a body to one backend once; `sent` is what came of it when it was sent before. Never rejects. */
+  async function attempt(
+    { config, client }: Backend,
+    method: Method,
+    body: Buffer,
+    { acceptEncoding, signal, localOnly = false }: CallContext,
+    sent: FirstAttempt | undefined,
+  ): Promise<ResponseStart | Failure> {
+    const ms = dueMs[method.class];
+    const dueAtMs = (sent?.startedMs ?? clock.monotonic()) + ms;
+    const extra = localOnly && PROFILES[config.profile].bigtable ? NO_BIGTABLE : undefined;
+    const request = { body, acceptEncoding, dueMs: ms, fresh: method.class === 'write', extra };
+    const reply = sent?.outcome ?? (await client.send(request, signal));
+    if (reply.kind !== 'reply') return reply;
+    return judge(reply, acceptEncoding, config.trustsEnd, { clock, dueAtMs, signal });
+  }
+
+  function cut(backend: Backend, end: StreamEnd & { kind: 'cut' }): void {
     onCut(backend, end);
     backend.markFailed(clock);
   }
+
+  function mayRetry(): boolean {
+    const made = budget.take();
+    onRetry(made);
+    return made;
+  }
+}
+
+/** Enters and takes out the first that has room. */
+function enterNext(backends: Backend[]): Backend | undefined {
+  const at = backends.findIndex(({ hasRoom }) => hasRoom);
+  const [next] = at === -1 ? [] : backends.splice(at, 1);
+  next?.enter();
+  return next;
 }
 
 /** The body, cancelled when `signal` aborts; `onEnd` is called once, however it ends. */
@@ -108,165 +225,83 @@ export function watched(body: StreamBody, signal: AbortSignal, onEnd: (end: Stre
   };
 }
 
-/** A backend's answer under way, or what is left to say when no backend gave one. */
-export type Reply =
-  | ResponseStart
-  | { readonly kind: 'no-backend' }
-  /** No backend takes a request of this length. */
-  | { readonly kind: 'too-large' }
-  /** The caller left before an answer began. What was sent was sent, so the call is paid for, unless it was `unsent`. */
-  | { readonly kind: 'caller-left'; readonly unsent?: true };
+const SLOT_NOT_REACHED = -32016;
+const SKIPPED = -32007;
+const SKIPPED_FOR_GOOD = -32009;
 
-/**
- * Sends a call to its route's backends, the best first, until one begins an answer. Only before the first byte is
- * another tried, so no caller ever sees two answers; an error that another backend may mend is the answer when none
- * does. Aborting `signal` (the caller left) ends the backend's exchange, also in the middle of the answer. Never rejects.
- */
-export type Forward = (
-  call: Call,
-  route: Extract<Route, { kind: 'forward' }>,
-  context: CallContext,
-  first?: FirstAttempt,
-) => Promise<Reply>;
+/** Keeps what the attempts of one call have shown so far, and decides after each how to go on. */
+function createFailover({ clock, pool, onFailure }: Parts, name: string, method: Method, need: Need) {
+  /** With its error code, 0 when it is none. */
+  let kept: Readonly<{ answer: ResponseStart; code: number }> | undefined;
+  let tooLarge = true;
 
-/** Who asks, and how. */
-export type CallContext = Readonly<{
-  /** The content encodings the caller can read. */
-  acceptEncoding: string;
-  /** Aborts when the caller leaves. */
-  signal: AbortSignal;
-  /** The account that asks. */
-  accountId: number;
-  /** Nodes leave their long-term storage out, because an archive serves it. */
-  localOnly?: boolean;
-  /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
-  onSettled(): void;
-  /** Called when every backend is full and the call waits for a place; what it gives is called when it waits no longer. */
-  onWait?(): () => void;
-  /** Where the call stands in its batch: of those of a batch that wait for a place, the earliest has it first. */
-  batchPosition?: BatchPosition;
-}>;
-
-/** What happens on the way, for metrics and logs. */
-export type ForwardEvents = Readonly<{
-  /** A call waited `ms` for its answer to begin. */
-  onResponseStart(method: Method, ms: number): void;
-  onFailure: FailoverParts['onFailure'];
-  /** A call that a backend's trouble would have sent to another one was `made`, or the pool's budget was used up. */
-  onRetry(made: boolean): void;
-}>;
-
-type Forwarding = Readonly<{
-  clock: Clock;
-  idleMs: number;
-  attempt: Attempt;
-  budget: RetryBudget;
-  /** A number from 0 up to 1. */
-  random(): number;
-}> &
-  FailoverParts &
-  ForwardEvents;
-
-const NO_BACKEND: Reply = { kind: 'no-backend' };
-const TOO_LARGE: Reply = { kind: 'too-large' };
-const CALLER_LEFT: Reply = { kind: 'caller-left' };
-const LEFT_UNSENT: Reply = { kind: 'caller-left', unsent: true };
-
-/** How often, and how long apart, a call is sent again whose answer is not known yet (-32014). */
-const LATER_MAX = 2;
-const LATER_MS_MIN = 200;
-const LATER_MS_MAX = 400;
-
-/** A place at the next one that still has room. */
-function nextIn(queue: Backend[]): Permit | undefined {
-  for (let backend = queue.shift(); backend !== undefined; backend = queue.shift()) {
-    if (backend.hasRoom) return permitAt(backend);
+  function afterFailure(backend: Backend, failure: Failure): Advice {
+    onFailure(backend, failure);
+    if (isItsFault(failure)) backend.markFailed(clock);
+    else backend.endTrial();
+    if (!mayTryAnother(failure, method.class)) return 'final';
+    // What was never sent costs no backend anything.
+    return failure.kind === 'unsent' || isTooLarge(failure) ? 'miss' : 'trouble';
   }
-  return undefined;
-}
 
-/** Tells that a call is over at the end of the stream that became its answer, and of no other that was let go of. */
-function overWithAnswer(onSettled: () => void) {
-  let hasEnded = false;
-  let wasChosen = false;
+  /** A good answer, unless it is older than what this caller has been shown while another backend is not. */
+  function afterAnswer(
+    backend: Backend,
+    answer: ResponseStart,
+    others: readonly Backend[],
+  ): ResponseStart | Advice {
+    backend.markWell();
+    const slot = answer.kind === 'whole' ? answerSlot(name, answer.bytes) : (answer.slot ?? 0);
+    pool.learn(backend, need, slot);
+    if (slot === 0 || slot >= need.slotMin || !others.some(isNewEnough)) return answer;
+    if (answer.kind === 'whole') kept ??= { answer, code: 0 };
+    else {
+      answer.body.cancel(); // nothing of it has left
+      backend.leave();
+    }
+    return 'miss';
+  }
+
+  /** Whether a backend is well, and known to have the slot. */
+  function isNewEnough(backend: Backend): boolean {
+    const { commitment, slotMin } = need;
+    const isWell = backend.health.excludedBecause === undefined && !backend.isFailing(clock);
+    return isWell && commitment !== undefined && backend.slots.tip[commitment] >= slotMin;
+  }
+
   return {
-    ended() {
-      hasEnded = true;
-      if (wasChosen) onSettled();
+    /** The call's answer, or what the outcome of an attempt advises about the others; `final`: none may be tried. */
+    take(
+      backend: Backend,
+      outcome: ResponseStart | Failure,
+      others: readonly Backend[],
+    ): ResponseStart | Advice {
+      const isFailure = outcome.kind !== 'whole' && outcome.kind !== 'stream';
+      tooLarge &&= isFailure && isTooLarge(outcome);
+      if (isFailure) return afterFailure(backend, outcome);
+      const smallBody = outcome.kind === 'whole' ? decodeSmallBody(outcome) : undefined;
+      const error = smallBody === undefined ? undefined : failureOf(smallBody);
+      if (error === undefined) return afterAnswer(backend, outcome, others);
+      if (isAgainstIt(error)) backend.markFailed(clock);
+      else backend.markWell();
+      const isHopeless =
+        error.code === SLOT_NOT_REACHED && !others.some((other) => mayBeFresher(other, backend));
+      const advice = isHopeless ? 'final' : adviceOn(error, method.class, backend.config.profile);
+      // An archive's "skipped" adds nothing to a node's, which is the better known of the two.
+      const addsNothing = isHopeless || (error.code === SKIPPED_FOR_GOOD && kept?.code === SKIPPED);
+      if (advice === 'final') return addsNothing && kept !== undefined ? kept.answer : outcome;
+      if (!isThrottling(error)) kept ??= { answer: outcome, code: error.code };
+      return advice;
     },
-    isAnswer() {
-      wasChosen = true;
-      if (hasEnded) onSettled();
-    },
+    /** The answer when no attempt gave a better one: the first error, or an answer that is only old. */
+    kept: () => kept?.answer,
+    /** Whether every backend that was tried found the request too long. */
+    allTooLarge: () => tooLarge,
   };
 }
 
-export function createForward(given: Forwarding): Forward {
-  const { clock, idleMs, attempt, pool, budget, random, onResponseStart, onRetry } = given;
-
-  return async function forward(call, { name, method, backends }, context, first) {
-    const { signal, accountId, onSettled } = context;
-    const body = requestBody(call, name);
-    const startedMs = first?.startedMs ?? clock.monotonic();
-    const requirement = readRequirementOf(call, method.class);
-    const slotMin = pool.slotMin(requirement, accountId);
-    const failover = createFailoverState(given, { name, method, requirement, accountId, slotMin });
-    const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
-    if (able.length === 0) return over(TOO_LARGE);
-    const ordered = pool.inOrder(able, requirement, accountId, slotMin);
-    const waitMs = deadlineMsOf(method.class, idleMs);
-    const coming =
-      first === undefined
-        ? acquirePermit(ordered, accountId, waitMs, clock, signal, context.batchPosition)
-        : { ...first, others: ordered.filter((backend) => backend !== first.backend && backend.hasRoom) };
-    const onPlace = coming instanceof Promise ? context.onWait?.() : undefined;
-    const place = await coming;
-    onPlace?.();
-    if (signal.aborted && first === undefined) place?.leave();
-    if (signal.aborted && first === undefined) return over(LEFT_UNSENT);
-    if (place === undefined) return over(NO_BACKEND);
-    const queue = [...place.others];
-    let left = Infinity;
-    let waits = 0;
-    if (first === undefined) budget.deposit();
-    for (let at: Permit | undefined = place; at !== undefined; at = nextIn(queue)) {
-      const stream = overWithAnswer(onSettled);
-      const sent = at === place ? first?.outcome : undefined;
-      const outcome = await attempt(at, method, body, { ...context, onSettled: stream.ended }, sent);
-      if (signal.aborted && outcome.kind !== 'stream') {
-        at.backend.endTrial();
-        return over(CALLER_LEFT);
-      }
-      const decision = failover.take(at.backend, outcome, queue);
-      if (decision.kind === 'answer') return started(decision.answer, stream.isAnswer);
-      if (decision.kind === 'stop' || (decision.later && waits++ === LATER_MAX)) break;
-      if (decision.later && queue.length === 0) queue.push(at.backend);
-      if (decision.once) left = Math.min(left, 1);
-      if (queue.length === 0 || left-- === 0 || (decision.spends && !mayRetry())) break;
-      if (decision.later) await clock.sleep(LATER_MS_MIN + random() * (LATER_MS_MAX - LATER_MS_MIN), signal);
-      if (signal.aborted) return over(CALLER_LEFT);
-    }
-    const kept = failover.kept();
-    if (kept !== undefined) return started(kept, () => undefined);
-    return over(failover.allTooLarge() ? TOO_LARGE : NO_BACKEND);
-
-    /** The permit of an answer under way is given back by its end, which the attempt watches. */
-    function started(answer: ResponseStart, isAnswer: () => void): Reply {
-      onResponseStart(method, clock.monotonic() - startedMs);
-      if (answer.kind !== 'stream') return over(answer);
-      isAnswer();
-      return answer;
-    }
-
-    function over(reply: Reply): Reply {
-      onSettled();
-      return reply;
-    }
-  };
-
-  function mayRetry(): boolean {
-    const made = budget.take();
-    onRetry(made);
-    return made;
-  }
+/** Whether a backend may have a slot that the other one has not: nothing else mends a `minContextSlot` that is too high. */
+function mayBeFresher({ slots: { tip } }: Backend, than: Backend): boolean {
+  const isUnknown = COMMITMENTS.every((commitment) => tip[commitment] === 0);
+  return isUnknown || COMMITMENTS.some((commitment) => tip[commitment] > than.slots.tip[commitment]);
 }

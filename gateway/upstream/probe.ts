@@ -1,6 +1,6 @@
 import { PROFILES } from '../../shared/config/profiles.ts';
 import { type Backend, type Commitment, COMMITMENTS } from './backend.ts';
-import type { BodyEnd, HttpReply } from './http-connection.ts';
+import type { HttpReply } from './http-connection.ts';
 import type { StreamBody, StreamEnd } from './response-reader.ts';
 
 /** How a body was read: its bytes, how it was cut, or that it is longer than was wanted. */
@@ -9,14 +9,11 @@ type ReadBody =
   | Extract<StreamEnd, { kind: 'cut' }>
   | { readonly kind: 'too-long' };
 
-/** What can be read: a body of a reply, or one that is watched on its way. */
-type Body = Readonly<{
-  pipe(write: (piece: Buffer) => void): Promise<BodyEnd | StreamEnd>;
-  cancel: StreamBody['cancel'];
-}>;
-
 /** Reads a body to its end, and lets go of one longer than `bytesMax`. Never rejects. */
-export async function readAll(body: Body, bytesMax: number): Promise<ReadBody> {
+export async function readAll(
+  body: Pick<StreamBody, 'pipe' | 'cancel'>,
+  bytesMax: number,
+): Promise<ReadBody> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   const end = await body.pipe((piece) => {
@@ -45,34 +42,32 @@ export type Reading =
     };
 
 /** What changes slowly: `undefined` is what it does not tell. */
-export type Extent = Readonly<{
+type Extent = Readonly<{
   /** Its first available block by itself, and with the long-term storage behind it. */
   floor: number | undefined;
   reach: number | undefined;
   genesis: string | undefined;
 }>;
 
-/** The answer to a probe's question. */
-type Answer = Readonly<{ result?: unknown; error?: unknown }>;
-/** Why none came. */
-type Silence = Readonly<{ silence: string }>;
+/** The answer to a probe's question, or why none came. */
+type Answer = Readonly<{ result?: unknown; error?: unknown }> | string;
 
 /** A probe must not wait longer than the callers it is for, neither for a head nor for the rest. */
 export const PROBE_MS = 2_000;
 const ANSWER_BYTES_MAX = 4_096;
 
 /**
- * Asks a backend for its health and its slots, until `signal` aborts. Any answer shows that it is there: an asset server knows neither question.
- * Never rejects.
+ * Asks a backend for its health and its slots, until `signal` aborts. Any answer shows that it is there: an asset server
+ * knows neither question. Never rejects.
  */
 export async function probe(backend: Backend, signal: AbortSignal): Promise<Reading> {
   const known = backend.config.profile === 'agave' ? COMMITMENTS : COMMITMENTS.slice(1);
-  const asked = known.map((commitment) =>
-    ask(backend, 'getSlot', `[{"commitment":"${commitment}"}]`, signal),
-  );
-  const [health, ...tips] = await Promise.all([ask(backend, 'getHealth', '[]', signal), ...asked]);
-  if ('silence' in health && tips.every((answer) => 'silence' in answer))
-    return { kind: 'unreachable', reason: health.silence };
+  const [health, ...tips] = await Promise.all([
+    ask(backend, 'getHealth', '[]', signal),
+    ...known.map((commitment) => ask(backend, 'getSlot', `[{"commitment":"${commitment}"}]`, signal)),
+  ]);
+  if (typeof health === 'string' && tips.every((answer) => typeof answer === 'string'))
+    return { kind: 'unreachable', reason: health };
   const slots: Partial<Record<Commitment, number>> = {};
   known.forEach((commitment, i) => {
     const slot = slotFrom(tips[i]);
@@ -86,11 +81,11 @@ export async function probe(backend: Backend, signal: AbortSignal): Promise<Read
 export async function extentOf(backend: Backend, signal: AbortSignal): Promise<Extent> {
   const { bigtable } = PROFILES[backend.config.profile];
   const [local, all, genesis] = await Promise.all([
-    bigtable ? ask(backend, 'getFirstAvailableBlock', '[]', signal, NO_BIGTABLE) : NOT_ASKED,
+    bigtable ? ask(backend, 'getFirstAvailableBlock', '[]', signal, NO_BIGTABLE) : undefined,
     ask(backend, 'getFirstAvailableBlock', '[]', signal),
     ask(backend, 'getGenesisHash', '[]', signal),
   ]);
-  const hash = 'silence' in genesis ? undefined : genesis.result;
+  const hash = resultOf(genesis);
   const reach = slotFrom(all);
   return { floor: slotFrom(local) ?? reach, reach, genesis: typeof hash === 'string' ? hash : undefined };
 }
@@ -98,8 +93,8 @@ export async function extentOf(backend: Backend, signal: AbortSignal): Promise<E
 /** Agave's switch for one request (`rpc_service.rs`). */
 export const NO_BIGTABLE = ['x-bigtable', 'disabled'] as const;
 
-const NOT_ASKED: Silence = { silence: 'not asked' };
-const NO_ANSWER = 'no JSON-RPC answer';
+/** The id of the gateway's own questions, by which an operator finds them in a node's log. */
+export const PROBE_ID = 'sluice-probe';
 
 async function ask(
   { client }: Backend,
@@ -107,46 +102,45 @@ async function ask(
   params: string,
   signal: AbortSignal,
   extra?: readonly [string, string],
-): Promise<Answer | Silence> {
+): Promise<Answer> {
   const body = Buffer.from(`{"jsonrpc":"2.0","id":"${PROBE_ID}","method":"${method}","params":${params}}`);
-  const reply = await client.send(
-    { body, acceptEncoding: 'identity', dueMs: PROBE_MS, fresh: false, extra },
-    signal,
-  );
-  return reply.kind === 'reply' ? answerOf(reply, signal) : { silence: reply.reason };
+  const request = { body, acceptEncoding: 'identity', dueMs: PROBE_MS, fresh: false, extra };
+  const reply = await client.send(request, signal);
+  return reply.kind === 'reply' ? answerOf(reply, signal) : reply.reason;
 }
 
-/** The id of the gateway's own questions, by which an operator finds them in a node's log. */
-export const PROBE_ID = 'sluice-probe';
-
-async function answerOf({ head, body }: HttpReply, signal: AbortSignal): Promise<Answer | Silence> {
-  if (head.status !== 200 || signal.aborted) {
-    body.cancel();
-    return { silence: `HTTP ${head.status}` };
-  }
+async function answerOf({ head, body }: HttpReply, signal: AbortSignal): Promise<Answer> {
   const cancel = () => body.cancel();
+  if (head.status !== 200 || signal.aborted) {
+    cancel();
+    return `HTTP ${head.status}`;
+  }
   signal.addEventListener('abort', cancel, { once: true });
   const read = await readAll(body, ANSWER_BYTES_MAX);
   signal.removeEventListener('abort', cancel);
-  if (read.kind === 'cut') return { silence: `an answer cut: ${read.reason}` };
-  if (read.kind === 'too-long') return { silence: NO_ANSWER };
+  if (read.kind === 'cut') return `an answer cut: ${read.reason}`;
   try {
-    const parsed: unknown = JSON.parse(new TextDecoder().decode(read.bytes));
-    return typeof parsed === 'object' && parsed !== null ? parsed : { silence: NO_ANSWER };
+    const parsed: unknown = read.kind === 'all' && JSON.parse(new TextDecoder().decode(read.bytes));
+    if (typeof parsed === 'object' && parsed !== null) return parsed;
   } catch {
-    return { silence: NO_ANSWER };
+    // no answer either
   }
+  return 'no JSON-RPC answer';
 }
 
-function slotFrom(answer: Answer | Silence | undefined): number | undefined {
-  const slot = answer === undefined || 'silence' in answer ? undefined : answer.result;
+function resultOf(answer: Answer | undefined): unknown {
+  return typeof answer === 'object' ? answer.result : undefined;
+}
+
+function slotFrom(answer: Answer | undefined): number | undefined {
+  const slot = resultOf(answer);
   return typeof slot === 'number' && Number.isSafeInteger(slot) && slot >= 0 ? slot : undefined;
 }
 
 /** -32005, whatever its text; a node without the method says nothing about its health. */
 const NODE_UNHEALTHY = -32005;
 
-function saysUnhealthy(answer: Answer | Silence): boolean {
-  const error = 'silence' in answer ? undefined : answer.error;
+function saysUnhealthy(answer: Answer): boolean {
+  const error = typeof answer === 'object' ? answer.error : undefined;
   return typeof error === 'object' && error !== null && 'code' in error && error.code === NODE_UNHEALTHY;
 }

@@ -1,99 +1,125 @@
-import { BACKSLASH, isAt, QUOTE } from '../json/scan.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { BACKSLASH, isAt, QUOTE } from '../json/scan.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import type { MethodClass } from '../methods/table.ts';
-import type { Call } from '../request/envelope.ts';
 import {
-  type Backend,
-  type Commitment,
-  COMMITMENTS,
-  isLiveNode,
-  preference,
-  type SlotRange,
-} from './backend.ts';
-import { createWatch, shareBack, type WatchOptions } from './health.ts';
+  DECLARED_UNKNOWN,
+  isSubscription,
+  type Method,
+  type MethodClass,
+  METHODS,
+} from '../methods/table.ts';
+import { type Call, methodMember } from '../request/envelope.ts';
+import { type Backend, type Commitment, COMMITMENTS, isLiveNode, preference } from './backend.ts';
+import { createProbeAll, OTHER_CHAIN, type WatchOptions } from './health.ts';
 
-/** What a call asks of the chain that its backend has. */
-export type ReadRequirement = Readonly<{
+export type ForwardRoute = Readonly<{
+  kind: 'forward';
+  name: string;
+  /** `,"method":"NAME"`, as the router's own name of it stands in a request. */
+  member: Uint8Array;
+  method: Method;
+  backends: readonly Backend[];
+}>;
+
+/** Where the calls of one method go. */
+export type Route =
+  | ForwardRoute
+  /** No backend serves it; `reason` is the -32601's message. */
+  | { readonly kind: 'not-found'; readonly reason: string };
+
+export type RouteOf = (method: string) => Route;
+
+const NOT_FOUND: Route = { kind: 'not-found', reason: 'Method not found' };
+const NO_WEBSOCKET: Route = {
+  kind: 'not-found',
+  reason: 'Method not found: subscriptions need WebSocket, which this endpoint does not offer',
+};
+
+/** Routes by method over a fixed set of backends; decided once for every known name. */
+export function createRouter(backends: readonly Backend[]): RouteOf {
+  const routes = new Map<string, Route>();
+  for (const [name, method] of METHODS) routes.set(name, routeFrom(name, method, backends));
+  for (const name of backends.flatMap(({ config }) => config.methods)) {
+    if (!METHODS.has(name)) routes.set(name, routeFrom(name, DECLARED_UNKNOWN, backends));
+  }
+  return function routeOf(method) {
+    return routes.get(method) ?? (isSubscription(method) ? NO_WEBSOCKET : NOT_FOUND);
+  };
+}
+
+function routeFrom(name: string, method: Method, all: readonly Backend[]): Route {
+  const backends = all.filter(({ config }) => serves(config, name, method));
+  return backends.length === 0
+    ? NOT_FOUND
+    : { kind: 'forward', name, member: methodMember(name), method, backends };
+}
+
+function serves({ methods, lanes, profile }: Backend['config'], name: string, method: Method): boolean {
+  if (methods.includes(name)) return true;
+  const { serves: only } = PROFILES[profile];
+  return !method.declared && lanes.includes(method.lane) && (only === undefined || only.has(name));
+}
+
+/** What a call needs of the chain that its backend has. */
+export type Need = Readonly<{
+  accountId: number;
   /** At which commitment it reads; `undefined`: it does not read the chain's present state, so no slot is compared. */
   commitment: Commitment | undefined;
-  /** `minContextSlot`; 0 without one. */
+  /** The slot that its answer must reach: its `minContextSlot`, or what its account has been shown; 0: any. */
   slotMin: number;
 }>;
 
-const NONE: ReadRequirement = { commitment: undefined, slotMin: 0 };
-const FINALIZED: ReadRequirement = { commitment: 'finalized', slotMin: 0 };
-const PROCESSED: ReadRequirement = { commitment: 'processed', slotMin: 0 };
+/** What a call asks for by itself. */
+type Request = Pick<Need, 'commitment' | 'slotMin'>;
+
+const NONE: Request = { commitment: undefined, slotMin: 0 };
+const FINALIZED: Request = { commitment: 'finalized', slotMin: 0 };
+const PROCESSED: Request = { commitment: 'processed', slotMin: 0 };
 
 /**
- * The requirement of a call, found by its words and not by parsing: it only chooses among backends, each of which reads the
+ * Found by its words and not by parsing: it only chooses among backends, each of which reads the
  * parameters itself. Without a commitment it is `finalized`, except that `getSignatureStatuses` reads the newest bank.
  * Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
  */
-export function readRequirementOf({ method, params }: Call, kind: MethodClass): ReadRequirement {
+function requestOf({ method, params }: Call, kind: MethodClass): Request {
   if (method === 'getSignatureStatuses') return PROCESSED;
-  const readsNow = kind === 'light' || kind === 'scan';
-  if (params === undefined || params.length > CONFIG_BYTES_MAX) return readsNow ? FINALIZED : NONE;
-  let commitmentAt = -1;
-  let slotAt = -1;
-  let isPlain = true;
-  for (let i = 0; i < params.length; i++) {
-    const c = params[i];
-    if (c === BACKSLASH) isPlain = false;
-    if (c !== QUOTE) continue;
-    if (isAt(params, i, COMMITMENT)) {
-      if (commitmentAt !== -1) isPlain = false;
-      commitmentAt = i + COMMITMENT.length;
-    } else if (slotAt === -1 && isAt(params, i, MIN_CONTEXT_SLOT)) slotAt = i + MIN_CONTEXT_SLOT.length;
-  }
-  const slotMin = slotAt === -1 ? 0 : Number(SLOT.exec(textAt(params, slotAt))?.[1] ?? 0);
-  if (!readsNow) return slotMin === 0 ? NONE : { commitment: undefined, slotMin };
-  if (!isPlain) return { commitment: undefined, slotMin };
-  if (commitmentAt === -1) return slotMin === 0 ? FINALIZED : { commitment: 'finalized', slotMin };
-  if (slotMin === 0)
-    for (const [text, requirement] of PLAIN_REQUIREMENTS)
-      if (isAt(params, commitmentAt, text)) return requirement;
-  const named = NAME.exec(textAt(params, commitmentAt))?.[1];
-  return { commitment: COMMITMENTS.find((commitment) => commitment === named), slotMin };
+  const usual = kind === 'light' || kind === 'scan' ? FINALIZED : NONE;
+  if (params === undefined || params.length > CONFIG_BYTES_MAX) return usual;
+  if (!mayTell(params)) return usual;
+  const text: string = Buffer.prototype.toString.call(params, 'latin1');
+  const slotMin = Number(SLOT.exec(text)?.[1] ?? 0);
+  const [, named, again] = text.split('"commitment"');
+  if (usual === NONE || again !== undefined || text.includes('\\')) return { ...NONE, slotMin };
+  if (named === undefined) return { ...usual, slotMin };
+  const name = NAME.exec(named)?.[1];
+  return { commitment: COMMITMENTS.find((commitment) => commitment === name), slotMin };
 }
-
-function textAt(bytes: Uint8Array, at: number): string {
-  return Buffer.from(bytes.subarray(at, at + 64)).toString('latin1');
-}
-
-const COMMITMENT = Buffer.from('"commitment"');
-const MIN_CONTEXT_SLOT = Buffer.from('"minContextSlot"');
-
-/** As nearly all callers write it. */
-const PLAIN_REQUIREMENTS = COMMITMENTS.map(
-  (commitment) => [Buffer.from(`:"${commitment}"`), { commitment, slotMin: 0 }] as const,
-);
 
 /** Longer parameters are lists and transactions; megabytes are not searched for a hint. */
 const CONFIG_BYTES_MAX = 65_536;
-const SLOT = /^\s*:\s*(\d{1,15})/;
+const COMMITMENT = Buffer.from('"commitment"');
+const MIN_CONTEXT_SLOT = Buffer.from('"minContextSlot"');
+const SLOT = /"minContextSlot"\s*:\s*(\d{1,15})/;
 const NAME = /^\s*:\s*"(\w+)"/;
 
-/** The highest slot that each account has been shown, by commitment, so that it is never shown an older chain. */
-type MonotonicReads = Readonly<{
-  /** 0: none, or none lately. */
-  highest(accountId: number, commitment: Commitment): number;
-  note(accountId: number, commitment: Commitment, slot: number): void;
-}>;
-
-/** A slot is forgotten one to two of these after it was shown: by then every node of the pool has passed it. */
-const KEPT_MS = 60_000;
-
-type Slots = Record<Commitment, number>;
-type Generation = Map<number, Slots>;
+/** Whether one of the words stands in parameters, or may be hidden by an escape. Looked for in bytes: text costs more. */
+function mayTell(params: Uint8Array): boolean {
+  for (let i = 0; i < params.length; i++) {
+    const c = params[i];
+    if (c === BACKSLASH) return true;
+    if (c === QUOTE && (isAt(params, i, COMMITMENT) || isAt(params, i, MIN_CONTEXT_SLOT))) return true;
+  }
+  return false;
+}
 
 /**
- * Bounded by the accounts active within two minutes: two generations, the older one dropped whole. A slot belongs to the
+ * The highest slot that each account has been shown, by commitment, so that it is never shown an older chain. Bounded by
+ * the accounts active within two minutes: two generations, the older one dropped whole. A slot belongs to the
  * generation that it was shown in, so that one that was a lie is gone soon, however active its account is.
  */
-export function createMonotonicReads(clock: Clock): MonotonicReads {
-  let young: Generation = new Map();
-  let old: Generation = new Map();
+export function createMonotonicReads(clock: Clock) {
+  let young = new Map<number, Record<Commitment, number>>();
+  let old = young;
   let dueMs = clock.monotonic() + KEPT_MS;
 
   function turn(): void {
@@ -105,11 +131,12 @@ export function createMonotonicReads(clock: Clock): MonotonicReads {
   }
 
   return {
-    highest(accountId, commitment) {
+    /** 0: none, or none lately. */
+    highest(accountId: number, commitment: Commitment): number {
       turn();
       return Math.max(young.get(accountId)?.[commitment] ?? 0, old.get(accountId)?.[commitment] ?? 0);
     },
-    note(accountId, commitment, slot) {
+    note(accountId: number, commitment: Commitment, slot: number): void {
       turn();
       const slots = young.get(accountId) ?? { processed: 0, confirmed: 0, finalized: 0 };
       slots[commitment] = Math.max(slots[commitment], slot);
@@ -117,6 +144,9 @@ export function createMonotonicReads(clock: Clock): MonotonicReads {
     },
   };
 }
+
+/** A slot is forgotten one to two of these after it was shown: by then every node of the pool has passed it. */
+const KEPT_MS = 60_000;
 
 /** The rank of a choice; a lower one is tried earlier, and the worst still serves when there is no other. */
 const GOOD = 0;
@@ -129,89 +159,16 @@ const LATE = 3;
 /** Failed a moment ago, says itself that it is not well, or does not answer at all. */
 const FAILING = 4;
 
-type Choice = Readonly<{ backend: Backend; rank: number; tip: number; score: number }>;
-
-/**
- * The backends in the order in which a call of the account asks them: the good ones as the account prefers them, then
- * those that are behind, newest first, then the others. `slotMin` is the slot that the call's answer must reach; 0: any.
- */
-export function inOrder(
-  able: readonly Backend[],
-  accountId: number,
-  { commitment }: ReadRequirement,
-  slotMin: number,
-  clock: Clock,
-): readonly Backend[] {
-  if (able.length < 2) return able;
-  const nowMs = clock.monotonic();
-  const choices = able.map((backend): Choice => {
-    const score = preference(accountId, backend.number);
-    const tip = tipOf(backend.slots, commitment);
-    return { backend, rank: rankOf(backend, score, tip), tip, score };
-  });
-  return choices.toSorted(better).map(({ backend }) => backend);
-
-  function rankOf(backend: Backend, score: number, tip: number): number {
-    const { health, config } = backend;
-    if (backend.isFailing(clock)) return FAILING;
-    if (health.excludedBecause === 'lagging' || health.excludedBecause === 'stalled') return LATE;
-    if (health.excludedBecause !== undefined) return FAILING;
-    if (score / 2 ** 32 > shareBack(health, nowMs)) return RETURNING;
-    if (commitment === 'processed' && !PROFILES[config.profile].processed) return BEHIND;
-    return slotMin > 0 && tip > 0 && tip < slotMin ? BEHIND : GOOD;
-  }
-}
+/** After its return a backend is given its callers back over this time, so that they do not all fall on it at once. */
+const RAMP_MS = 10_000;
 
 /** The slot by which a backend is compared; a call without a commitment of its own may mean the newest bank. */
-function tipOf({ tip }: SlotRange, commitment: Commitment | undefined): number {
+function tipOf({ slots: { tip } }: Backend, commitment: Commitment | undefined): number {
   return commitment === undefined ? Math.max(tip.processed, tip.confirmed, tip.finalized) : tip[commitment];
-}
-
-function better(a: Choice, b: Choice): number {
-  if (a.rank !== b.rank) return a.rank - b.rank;
-  if ((a.rank === BEHIND || a.rank === LATE) && a.tip !== b.tip) return b.tip - a.tip;
-  return b.score - a.score;
 }
 
 /** Slots that no backend has, both ends included. */
 export type Gap = Readonly<{ from: number; to: number }>;
-
-/** All backends together: which one a call should ask, and how they stand. */
-export type Pool = Readonly<{
-  /** The slot that the answer of this call must reach: what it asks for, or what its account has been shown; 0: any. */
-  slotMin(requirement: ReadRequirement, accountId: number): number;
-  /** `able`, the best first. */
-  inOrder(
-    able: readonly Backend[],
-    requirement: ReadRequirement,
-    accountId: number,
-    slotMin: number,
-  ): readonly Backend[];
-  /** The first of `inOrder`, found at once when it is steady and not behind; `undefined`: ask `inOrder`. */
-  preferred(
-    able: readonly Backend[],
-    requirement: ReadRequirement,
-    accountId: number,
-    slotMin: number,
-  ): Backend | undefined;
-  /** Takes the slot at which an answer was read. */
-  learn(backend: Backend, requirement: ReadRequirement, accountId: number, slot: number): void;
-  /** Looks at every backend once, for a second at most. Never rejects. */
-  probeAll(signal: AbortSignal): Promise<void>;
-  /** The lowest block that any of them has, long-term storage included; `undefined` until all with history have reported. */
-  floor(): number | undefined;
-  /** Whether one that serves accounts is well. */
-  isHealthy(): boolean;
-  finality(): Finality;
-}>;
-
-/** What is known of the chain's past. */
-type Finality = Readonly<{
-  /** The lowest slot that the live nodes which take part have finalized; 0: not all of them have reported. */
-  slot: number;
-  /** How often another chain has shown itself, so that what was finalized before may not be on this one. */
-  resets: number;
-}>;
 
 /** Nodes that come and go, and addresses with several nodes behind them, let the slot fall by less. */
 const FALL_SLOTS_MAX = 64;
@@ -224,15 +181,19 @@ export type PoolOptions = WatchOptions &
     onGap(gap: Gap | undefined): void;
   }>;
 
-export function createPool({ backends, clock, historyGap, onGap, ...options }: PoolOptions): Pool {
-  const seen = createMonotonicReads(clock);
-  const watch = createWatch({ backends, clock, ...options });
+export type Pool = Readonly<ReturnType<typeof createPool>>;
+
+/** All backends together: which one a call should ask, and how they stand. */
+export function createPool(options: PoolOptions) {
+  const { backends, clock, historyGap, onGap } = options;
+  const reads = createMonotonicReads(clock);
+  const probe = createProbeAll(options);
   let hasGap = false;
   let resets = 0;
   let chain = { genesis: '', slot: 0, strangers: 0 };
 
-  async function look(signal: AbortSignal): Promise<void> {
-    await watch.probeAll(signal);
+  async function probeAll(signal: AbortSignal): Promise<void> {
+    await probe(signal);
     followChain();
     const gap = historyGap(backends);
     if ((gap !== undefined) !== hasGap) onGap(gap);
@@ -240,10 +201,10 @@ export function createPool({ backends, clock, historyGap, onGap, ...options }: P
   }
 
   function followChain(): void {
-    const genesis =
-      backends.map((backend) => watch.extentOf(backend)?.genesis).find(isKnown) ?? chain.genesis;
+    const own = backends.filter(isOfThisChain);
+    const genesis = own.flatMap((backend) => backend.genesis ?? [])[0] ?? chain.genesis;
     const slot = finalizedSlot();
-    const strangers = backends.filter((backend) => !isOfThisChain(backend)).length;
+    const strangers = backends.length - own.length;
     const isOther = chain.genesis !== '' && genesis !== chain.genesis;
     const isReset =
       isOther || strangers > chain.strangers || (slot > 0 && slot + FALL_SLOTS_MAX < chain.slot);
@@ -251,93 +212,111 @@ export function createPool({ backends, clock, historyGap, onGap, ...options }: P
     chain = { genesis, slot: isReset ? slot : Math.max(slot, chain.slot), strangers };
   }
 
-  function finalizedSlot(): number {
-    const live = backends.filter(
+  function liveNodes(): readonly Backend[] {
+    return backends.filter(
       ({ config, health }) => isLiveNode(config) && health.excludedBecause === undefined,
     );
-    return live.length === 0 ? 0 : Math.min(...live.map(({ slots: view }) => view.tip.finalized));
   }
 
-  function floor(): number | undefined {
-    const holders = backends.filter(
-      ({ config, health }) =>
-        config.lanes.includes('archive') && health.excludedBecause !== 'of another chain',
-    );
-    const reaches = holders.map((backend) => watch.extentOf(backend)?.reach);
-    const known = reaches.filter((reach) => reach !== undefined);
-    return known.length === 0 || known.length < reaches.length ? undefined : Math.min(...known);
+  function finalizedSlot(): number {
+    const tips = liveNodes().map(({ slots }) => slots.tip.finalized);
+    return tips.length === 0 ? 0 : Math.min(...tips);
+  }
+
+  function rankOf(backend: Backend, score: number, { commitment, slotMin }: Need): number {
+    const { excludedBecause, backAtMs } = backend.health;
+    if (backend.isFailing(clock)) return FAILING;
+    if (excludedBecause === 'lagging' || excludedBecause === 'stalled') return LATE;
+    if (excludedBecause !== undefined) return FAILING;
+    if (score / 2 ** 32 > (clock.monotonic() - backAtMs) / RAMP_MS) return RETURNING;
+    if (commitment === 'processed' && !PROFILES[backend.config.profile].processed) return BEHIND;
+    const tip = slotMin === 0 ? 0 : tipOf(backend, commitment);
+    return tip > 0 && tip < slotMin ? BEHIND : GOOD;
   }
 
   return {
-    slotMin({ commitment, slotMin }, accountId) {
-      if (backends.length < 2) return 0;
-      return commitment === undefined ? slotMin : Math.max(slotMin, seen.highest(accountId, commitment));
+    needOf(call: Call, kind: MethodClass, accountId: number): Need {
+      const { commitment, slotMin } = requestOf(call, kind);
+      if (backends.length < 2) return { accountId, commitment, slotMin: 0 };
+      const shown = commitment === undefined ? 0 : reads.highest(accountId, commitment);
+      return { accountId, commitment, slotMin: Math.max(slotMin, shown) };
     },
-    inOrder: (able, requirement, accountId, slotMin) =>
-      inOrder(able.filter(isOfThisChain), accountId, requirement, slotMin, clock),
-    preferred(able, { commitment }, accountId, slotMin) {
-      const nowMs = clock.monotonic();
+    /**
+     * `able` in the order in which a call asks them: the good ones as its account prefers them, then those that are
+     * behind, newest first, then the others.
+     */
+    inOrder(able: readonly Backend[], need: Need): readonly Backend[] {
+      const choices = able.filter(isOfThisChain).map((backend) => {
+        const score = preference(need.accountId, backend.number);
+        const rank = rankOf(backend, score, need);
+        const tip = rank === BEHIND || rank === LATE ? tipOf(backend, need.commitment) : 0;
+        return { backend, rank, tip, score };
+      });
+      choices.sort((a, b) => a.rank - b.rank || b.tip - a.tip || b.score - a.score);
+      return choices.map(({ backend }) => backend);
+    },
+    /** The first of `inOrder`, found at once when it is good and has room; `undefined`: ask `inOrder`. */
+    preferred(able: readonly Backend[], need: Need): Backend | undefined {
       let best: Backend | undefined;
       let most = -1;
       for (const backend of able) {
-        const score = able.length === 1 ? 0 : preference(accountId, backend.number);
+        const score = preference(need.accountId, backend.number);
         if (score <= most) continue;
-        most = score;
         best = backend;
+        most = score;
       }
-      if (best === undefined || !best.isSteady(nowMs) || !best.hasRoom) return undefined;
-      if (able.length === 1) return best;
-      if (commitment === 'processed' && !PROFILES[best.config.profile].processed) return undefined;
-      const tip = slotMin === 0 ? 0 : tipOf(best.slots, commitment);
-      return tip > 0 && tip < slotMin ? undefined : best;
+      return best?.hasRoom === true && rankOf(best, most, need) === GOOD ? best : undefined;
     },
-    learn({ slots: view }, { commitment }, accountId, slot) {
+    /** Takes the slot at which an answer was read. */
+    learn({ slots }: Backend, { accountId, commitment }: Need, slot: number): void {
       if (commitment === undefined || slot === 0) return;
-      view.tip[commitment] = Math.max(view.tip[commitment], slot);
-      if (backends.length > 1) seen.note(accountId, commitment, slot);
+      slots.tip[commitment] = Math.max(slots.tip[commitment], slot);
+      if (backends.length > 1) reads.note(accountId, commitment, slot);
     },
-    probeAll: look,
-    floor,
-    isHealthy: () =>
-      backends.some(({ config, health }) => isLiveNode(config) && health.excludedBecause === undefined),
+    /** Looks at every backend once, for a second at most. Never rejects. */
+    probeAll,
+    /** The lowest block that any of them has, long-term storage included; `undefined` until all with history have reported. */
+    floor(): number | undefined {
+      const holders = backends.filter((each) => each.config.lanes.includes('archive') && isOfThisChain(each));
+      // One that has not reported makes it no number; without holders it is infinite.
+      const first = Math.min(...holders.map(({ slots }) => slots.firstBlock ?? NaN));
+      return Number.isFinite(first) ? first : undefined;
+    },
+    /** Whether one that serves accounts is well. */
+    isHealthy: () => liveNodes().length > 0,
+    /**
+     * The lowest slot that the live nodes which take part have finalized, 0 until all of them have reported; and how
+     * often another chain has shown itself, so that what was finalized before may not be on this one.
+     */
     finality: () => ({ slot: finalizedSlot(), resets }),
   };
 }
 
-function isKnown(genesis: string | undefined): genesis is string {
-  return genesis !== undefined;
-}
-
 /** No call goes to another chain, however bad the other backends are. */
 function isOfThisChain({ health }: Backend): boolean {
-  return health.excludedBecause !== 'of another chain';
+  return health.excludedBecause !== OTHER_CHAIN;
 }
 
 /**
  * How many calls of the whole pool may be sent a second time because a backend failed. A backend that is down must not
  * double the load on the others, and an outage of all must not multiply it (Google SRE book, chapter 21).
  */
-export type RetryBudget = Readonly<{
+export class RetryBudget {
+  #retries = SAVED_MAX;
+
   /** One more call was sent for the first time. */
-  deposit(): void;
+  deposit(): void {
+    this.#retries = Math.min(SAVED_MAX, this.#retries + PER_CALL);
+  }
+
   /** Takes a retry; false when there is none left. */
-  take(): boolean;
-}>;
+  take(): boolean {
+    if (this.#retries < 1) return false;
+    this.#retries--;
+    return true;
+  }
+}
 
 /** One retry for each ten calls; what a quiet minute saves up is enough for the calls that a dying node takes along. */
 const PER_CALL = 0.1;
 const SAVED_MAX = 200;
-
-export function createRetryBudget(): RetryBudget {
-  let retries = SAVED_MAX;
-  return {
-    deposit() {
-      retries = Math.min(SAVED_MAX, retries + PER_CALL);
-    },
-    take() {
-      if (retries < 1) return false;
-      retries--;
-      return true;
-    },
-  };
-}

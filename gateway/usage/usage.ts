@@ -6,7 +6,7 @@ import type { UsageHook } from '../limits/charge.ts';
 import { METHODS } from '../methods/table.ts';
 import type { Element, Envelope } from '../request/envelope.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
-import type { RouteOf } from '../upstream/router.ts';
+import type { RouteOf } from '../upstream/selection.ts';
 import { type Cell, type Cells, countAnswer, createCells } from './cells.ts';
 
 /** What has no method: a notification, a malformed element, a request that was not read. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { failure, result, type Script, startBackend, streamed } from '../fakes/backend.ts';
+import { result, startBackend, streamed } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
 
 /** A gateway on one backend that has finalized slot 1,000. */
@@ -80,23 +80,6 @@ describe('a finalized block', () => {
       { jsonrpc: '2.0', result: whole, id: 'b' },
     ]);
     expect(used()).toMatchObject([{ calls: 4, errors: 0 }]);
-  });
-
-  test.each([-32007, -32004])('is asked for again after the error %d', async (code) => {
-    const scripts: Script[] = [(call) => failure(call, code, 'm')];
-    backend.script((call) => scripts.shift()?.(call));
-    expect((await ask('1', 'getBlock', '[5]')).text).toContain(String(code));
-    expect((await ask('1', 'getBlock', '[5]')).text).toContain('answer to getBlock');
-    expect(backend.seen.length).toBe(2);
-  });
-
-  test('is asked for each time until it is finalized', async () => {
-    for (let i = 0; i < 2; i++) await ask('1', 'getBlock', '[1001]');
-    expect(backend.seen.length).toBe(2);
-    finalized = 1_001;
-    await probe();
-    for (let i = 0; i < 2; i++) await ask('1', 'getBlock', '[1001]');
-    expect(backend.seen.length).toBe(3);
   });
 
   test('is asked for anew when the chain has begun again', async () => {

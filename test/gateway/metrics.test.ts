@@ -2,7 +2,6 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { AggregatorRegistry, Histogram, Registry } from 'prom-client';
 import { createMetrics } from '../../gateway/metrics.ts';
-import { permitAt } from '../../gateway/upstream/backend.ts';
 import { metricsFrom } from '../../gateway/workers.ts';
 import { startBackend } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
@@ -69,10 +68,9 @@ describe('the metrics text', () => {
   test('follows what is waiting down again', async () => {
     const backend = backendOf({ name: 'a' });
     const metrics = createMetrics([backend]);
-    const { leave } = permitAt(backend);
+    backend.enter();
     expect(valueOf(await metrics.text(), 'sluice_gateway_backend_calls_in_flight{backend="a"}')).toBe('1');
-    leave();
-    leave();
+    backend.leave();
     expect(valueOf(await metrics.text(), 'sluice_gateway_backend_calls_in_flight{backend="a"}')).toBe('0');
   });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { priceOf } from '../../../gateway/limits/charge.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { type PlannedCall, planCall } from '../../../gateway/respond/planned-call.ts';
-import { createRouter } from '../../../gateway/upstream/router.ts';
+import { createRouter } from '../../../gateway/upstream/selection.ts';
 import { backendOf } from '../upstream/of.ts';
 
 const PRICES = {

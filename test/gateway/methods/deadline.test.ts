@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { deadlineMsOf } from '../../../gateway/methods/table.ts';
+import { deadlinesMs } from '../../../gateway/methods/table.ts';
 
 test.each([
   ['light', 30_000],
@@ -9,17 +9,17 @@ test.each([
   ['history', 60_000],
   ['scan', 108_000],
 ] as const)('the first byte of a %s call may take %p ms under the default idle limit', (kind, ms) => {
-  expect(deadlineMsOf(kind, 120_000)).toBe(ms);
+  expect(deadlinesMs(120_000)[kind]).toBe(ms);
 });
 
 test('a scan has four minutes where the idle limit allows it', () => {
-  expect(deadlineMsOf('scan', 1_000_000)).toBe(240_000);
+  expect(deadlinesMs(1_000_000).scan).toBe(240_000);
 });
 
 test.each(['light', 'meta', 'write', 'asset', 'history', 'scan'] as const)(
   'a %s call ends before the listener would cut it, however short the idle limit',
   (kind) => {
     for (const idleMs of [1_000, 10_000, 60_000, 255_000])
-      expect(deadlineMsOf(kind, idleMs)).toBeLessThan(idleMs);
+      expect(deadlinesMs(idleMs)[kind]).toBeLessThan(idleMs);
   },
 );

@@ -4,7 +4,7 @@ import { createScanPermits } from '../../../gateway/limits/scans.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { createSend, planCall } from '../../../gateway/respond/planned-call.ts';
 import { createRespond } from '../../../gateway/respond/respond.ts';
-import { createRouter } from '../../../gateway/upstream/router.ts';
+import { createRouter } from '../../../gateway/upstream/selection.ts';
 import { backendOf, directBy } from '../upstream/of.ts';
 import { callerOf, LIMITED } from '../usage/started.ts';
 

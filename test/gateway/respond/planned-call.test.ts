@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import type { Element } from '../../../gateway/request/envelope.ts';
 import { planCall } from '../../../gateway/respond/planned-call.ts';
-import { createRouter } from '../../../gateway/upstream/router.ts';
+import { createRouter } from '../../../gateway/upstream/selection.ts';
 import { backendOf } from '../upstream/of.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);

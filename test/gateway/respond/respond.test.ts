@@ -6,7 +6,7 @@ import { priceOf } from '../../../gateway/limits/charge.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { createSend, planCall } from '../../../gateway/respond/planned-call.ts';
 import { createRespond } from '../../../gateway/respond/respond.ts';
-import { createRouter } from '../../../gateway/upstream/router.ts';
+import { createRouter } from '../../../gateway/upstream/selection.ts';
 import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import { backendOf, directBy } from '../upstream/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';

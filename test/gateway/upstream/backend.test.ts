@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { backendOf } from './of.ts';
-import { permitAt } from '../../../gateway/upstream/backend.ts';
 
 test('a fresh backend is not failing, even when the clock has just begun', () => {
   expect(backendOf().isFailing(createVirtualClock(0).clock)).toBe(false);
@@ -9,12 +8,11 @@ test('a fresh backend is not failing, even when the clock has just begun', () =>
 
 test('a backend has room for as many calls as its config says, until one leaves', () => {
   const tight = backendOf({ name: 'tight', connectionsMax: 2 });
-  const { leave } = permitAt(tight);
+  tight.enter();
   expect(tight.hasRoom).toBe(true);
   tight.enter();
   expect([tight.inFlight, tight.hasRoom]).toEqual([2, false]);
-  leave();
-  leave();
+  tight.leave();
   expect([tight.inFlight, tight.hasRoom]).toEqual([1, true]);
 });
 

@@ -217,7 +217,7 @@ test('an answer that is older than what its account has been shown goes on to a 
   b?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), at(105)))));
   const [, second] = gateway.backends;
   if (second !== undefined)
-    gateway.pool.learn(second, { commitment: 'finalized', slotMin: 0 }, ACCOUNT_ABC, 105);
+    gateway.pool.learn(second, { accountId: ACCOUNT_ABC, commitment: 'finalized', slotMin: 0 }, 105);
   expect(await gateway.text()).toBe(rpc('1', at(105)));
   expect([a?.calls(), b?.calls(), gateway.inFlight()]).toEqual([1, 1, [0, 0]]);
 });
@@ -355,7 +355,7 @@ describe('identical reads that are under way', () => {
     // Meanwhile another read has shown slot 101 of the same node.
     const [backend] = gateway.backends;
     if (backend === undefined) throw new Error('there is one');
-    gateway.pool.learn(backend, { commitment: 'finalized', slotMin: 0 }, 2, 101);
+    gateway.pool.learn(backend, { accountId: 2, commitment: 'finalized', slotMin: 0 }, 101);
     const follower = gateway.text({ id: '2', accountId: 2 });
     gateway.fakes[0]?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), at(102)))));
     await exchanges[0]?.send(plain(rpc('1', at(100))));

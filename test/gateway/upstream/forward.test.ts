@@ -263,6 +263,22 @@ describe('an error of the method (rpc.md 2.1)', () => {
     expect([a.seen.length, b.seen.length, third.seen.length]).toEqual([1, 1, 0]);
   });
 
+  test.each([
+    [{ processed: 101, confirmed: 99, finalized: 68 }, 1],
+    [{ processed: 100, confirmed: 99, finalized: 69 }, 1],
+    [{ processed: 0, confirmed: 0, finalized: 0 }, 1],
+    [{ processed: 100, confirmed: 99, finalized: 68 }, 0],
+    [{ processed: 0, confirmed: 99, finalized: 68 }, 0],
+  ])('-32016 of one at the slots 100, 99 and 68 is for another at %j: %d', async (tip, calls) => {
+    await using backends = pair(says(-32016));
+    const { a, b } = backends;
+    const [first, second] = [backendOf({ name: 'a', at: a.url }), backendOf({ name: 'b', at: b.url })];
+    Object.assign(first.slots.tip, { processed: 100, confirmed: 99, finalized: 68 });
+    Object.assign(second.slots.tip, tip);
+    await started().send([first, second], 'getBalance');
+    expect([a.seen.length, b.seen.length]).toEqual([1, calls]);
+  });
+
   test('whatever comes of a call, it is over once', async () => {
     for (const script of [answers, says(-32602), says(-32005), plain('', 500)]) {
       expect((await asked(script, plain('', 500))).overs).toEqual(['getBlock']);

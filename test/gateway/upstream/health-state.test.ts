@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { Reading } from '../../../gateway/upstream/probe.ts';
-import { type Measure, shareBack, healthAfter } from '../../../gateway/upstream/health.ts';
+import { type Measure, healthAfter } from '../../../gateway/upstream/health.ts';
 import { type HealthState, HEALTHY } from '../../../gateway/upstream/backend.ts';
 
 const reading = (tip: number, rows: Partial<Extract<Reading, { kind: 'reading' }>> = {}): Reading => ({
@@ -110,21 +110,5 @@ describe('a backend', () => {
     see(() => UNREACHABLE);
     expect(see((slot) => reading(slot - 300))).toBe('lagging');
     expect(health().lagSlots).toBe(300);
-  });
-});
-
-describe('after its return', () => {
-  test('a backend has its callers back over ten seconds', () => {
-    const { see, health, nowMs } = probed();
-    see(() => UNREACHABLE);
-    see(() => UNREACHABLE);
-    for (let i = 0; i < 3; i++) see((slot) => reading(slot));
-    expect(shareBack(health(), nowMs())).toBe(0);
-    expect(shareBack(health(), nowMs() + 2_500)).toBe(0.25);
-    expect(shareBack(health(), nowMs() + 60_000)).toBe(1);
-  });
-
-  test('one that never left has all of them', () => {
-    expect(shareBack(HEALTHY, 0)).toBe(1);
   });
 });

@@ -1,16 +1,14 @@
 import { createDirect, type Direct } from '../../../gateway/upstream/direct.ts';
-import {
-  createAttempt,
-  createForward,
-  type Forward,
-  type ForwardEvents,
-  type OnCut,
-} from '../../../gateway/upstream/forward.ts';
+import { createForward, type Forward, type ForwardEvents } from '../../../gateway/upstream/forward.ts';
 import { Backend, numberOf, preference } from '../../../gateway/upstream/backend.ts';
 import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
 import { historyGap } from '../../../gateway/history/tiers.ts';
-import { createPool, createRetryBudget } from '../../../gateway/upstream/selection.ts';
-import { createRouter, type ForwardRoute } from '../../../gateway/upstream/router.ts';
+import {
+  createPool,
+  createRouter,
+  type ForwardRoute,
+  RetryBudget,
+} from '../../../gateway/upstream/selection.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
 import { LANES_BY_DEFAULT } from '../../../shared/config/profiles.ts';
@@ -34,11 +32,11 @@ export function backendOf(rows: Partial<BackendConfig> & { at?: string; clock?: 
   return new Backend(config, createHttpClient({ url: config.url, headers, clock, idleMs: 60_000 }));
 }
 
-type Told = Partial<ForwardEvents & { onCut: OnCut; lagSlotsMax: number }>;
+type Told = Partial<ForwardEvents & { lagSlotsMax: number }>;
 
 /** A way to backends as the gateway puts it together, without probes unless the test asks for them. */
 export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told = {}) {
-  const { onCut = nothing, lagSlotsMax = 16, ...events } = told;
+  const { lagSlotsMax = 16, ...events } = told;
   const idleMs = 120_000;
   const pool = createPool({
     backends,
@@ -49,18 +47,18 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     onGap: nothing,
     onUnreachable: nothing,
   });
-  const budget = createRetryBudget();
+  const budget = new RetryBudget();
   const onResponseStart = events.onResponseStart ?? nothing;
   const forward = createForward({
     clock,
     idleMs,
-    attempt: createAttempt({ clock, idleMs, onCut }),
     pool,
     budget,
     random: () => 0.5,
     onResponseStart: nothing,
     onFailure: nothing,
     onRetry: nothing,
+    onCut: nothing,
     ...events,
   });
   const direct = createDirect({ clock, idleMs, pool, budget, forward, onResponseStart });

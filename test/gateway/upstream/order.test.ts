@@ -1,14 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import { type Backend, HEALTHY } from '../../../gateway/upstream/backend.ts';
-import { inOrder } from '../../../gateway/upstream/selection.ts';
-import { ACCOUNT_ABC, backendOf } from './of.ts';
+import { ACCOUNT_ABC, backendOf, forwardOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 const three = () => [backendOf({ name: 'a' }), backendOf({ name: 'b' }), backendOf({ name: 'c' })] as const;
 
 function names(all: readonly Backend[], clock = createVirtualClock().clock, slotMin = 0): string {
-  const requirement = { commitment: 'confirmed', slotMin } as const;
-  return inOrder(all, ACCOUNT_ABC, requirement, slotMin, clock)
+  return forwardOf(all, clock)
+    .pool.inOrder(all, { accountId: ACCOUNT_ABC, commitment: 'confirmed', slotMin })
     .map(({ config }) => config.name)
     .join(' ');
 }
@@ -68,8 +67,18 @@ describe('the order in which backends are asked', () => {
     const clock = createVirtualClock();
     const [a, b] = three();
     a.health = { ...HEALTHY, backAtMs: clock.clock.monotonic() };
-    expect(names([a, b], clock.clock)).toBe('b a');
-    clock.advance(10_000);
+    const { pool } = forwardOf([a, b], clock.clock);
+    const callers = () => {
+      const firsts = [...Array(1_000).keys()].map(
+        (id) => pool.inOrder([a, b], { accountId: id, commitment: 'confirmed', slotMin: 0 })[0],
+      );
+      return firsts.filter((first) => first === a).length;
+    };
+    expect(callers()).toBe(0);
+    clock.advance(5_000);
+    expect(callers()).toBeWithin(1, 499);
+    clock.advance(5_000);
+    expect(callers()).toBeWithin(450, 550);
     expect(names([a, b], clock.clock)).toBe('a b');
   });
 
@@ -77,8 +86,9 @@ describe('the order in which backends are asked', () => {
     const cloudbreak = backendOf({ name: 'a', profile: 'cloudbreak' });
     const agave = backendOf({ name: 'b' });
     const { clock } = createVirtualClock();
+    const { pool } = forwardOf([], clock);
     const at = (commitment: 'processed' | 'confirmed') =>
-      inOrder([cloudbreak, agave], ACCOUNT_ABC, { commitment, slotMin: 0 }, 0, clock)[0]?.config.name;
+      pool.inOrder([cloudbreak, agave], { accountId: ACCOUNT_ABC, commitment, slotMin: 0 })[0]?.config.name;
     expect([at('confirmed'), at('processed')]).toEqual(['a', 'b']);
   });
 

@@ -1,94 +1,117 @@
 import { expect, test } from 'bun:test';
-import { type Backend, permitAt, acquirePermit } from '../../../gateway/upstream/backend.ts';
+import { type Backend, enterOneOf, type EnteringCall } from '../../../gateway/upstream/backend.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { backendOf } from './of.ts';
 
-const never = new AbortController().signal;
-const full = (name: string) => {
-  return permitAt(backendOf({ name, connectionsMax: 1 }));
-};
-const namesOf = (place: Awaited<ReturnType<typeof acquirePermit>>) =>
-  place && [place.backend, ...place.others].map(({ config }) => config.name);
-
-function context(clock = createVirtualClock().clock) {
-  return (backends: readonly Backend[], accountId = 1, signal = never, waitMs = 100) =>
-    acquirePermit(backends, accountId, waitMs, clock, signal);
+function full(name: string): Backend {
+  const backend = backendOf({ name, connectionsMax: 1 });
+  backend.enter();
+  return backend;
 }
 
-test('a place at the first backend with room is given at once, with the others that have room', async () => {
-  const [a, b, c] = [full('a').backend, backendOf({ name: 'b' }), backendOf({ name: 'c' })];
-  expect(namesOf(await context()([a, b, c]))).toEqual(['b', 'c']);
+function enter(
+  backends: readonly Backend[],
+  call: Partial<EnteringCall> = {},
+  clock = createVirtualClock().clock,
+): Promise<Backend | undefined> {
+  const signal = new AbortController().signal;
+  return enterOneOf(backends, { accountId: 1, signal, ...call }, 100, clock);
+}
+
+/** The names of calls in the order in which they enter the only place of a backend, one after the other. */
+async function orderOf(calls: readonly (readonly [name: string, call: Partial<EnteringCall>])[]) {
+  const backend = full('a');
+  const order: string[] = [];
+  const all = calls.map(async ([name, call]) => {
+    const entered = await enter([backend], call);
+    order.push(name);
+    entered?.leave();
+  });
+  backend.leave();
+  await Promise.all(all);
+  return order;
+}
+
+test('the first backend with room is entered at once', async () => {
+  const [a, b, c] = [full('a'), backendOf({ name: 'b' }), backendOf({ name: 'c' })];
+  expect(await enter([a, b, c])).toBe(b);
   expect([b.inFlight, c.inFlight]).toEqual([1, 0]);
 });
 
-test('when none has room, a call waits until another leaves, and has its place at once', async () => {
+test('when none has room, a call waits until another leaves, says so, and has its place at once', async () => {
   const [a, b] = [full('a'), full('b')];
   const { clock, sleeping } = createVirtualClock();
-  const given = context(clock)([a.backend, b.backend]);
-  expect(sleeping()).toBe(1);
+  const told: string[] = [];
+  const onWait = () => {
+    told.push('waits');
+    return () => void told.push('waits no longer');
+  };
+  const given = enter([a, b], { onWait }, clock);
+  expect([sleeping(), told]).toEqual([1, ['waits']]);
   b.leave();
-  expect(b.backend.hasRoom).toBe(false);
-  const place = await given;
-  expect([namesOf(place), sleeping()]).toEqual([['b'], 0]);
-  place?.leave();
-  expect(b.backend.inFlight).toBe(0);
+  expect(b.hasRoom).toBe(false);
+  expect(await given).toBe(b);
+  expect([sleeping(), told]).toEqual([0, ['waits', 'waits no longer']]);
+  b.leave();
   a.leave();
-  expect(a.backend.inFlight).toBe(0);
+  expect([a.inFlight, b.inFlight]).toEqual([0, 0]);
 });
 
 test('it gives up when the time is over, and when the caller leaves, and then takes no place', async () => {
   const { clock, advance } = createVirtualClock();
   const a = full('a');
-  const late = context(clock)([a.backend]);
+  const late = enter([a], {}, clock);
   advance(100);
   expect(await late).toBeUndefined();
   const caller = new AbortController();
-  const left = context(clock)([a.backend], 1, caller.signal);
+  const left = enter([a], { signal: caller.signal }, clock);
   caller.abort();
   expect(await left).toBeUndefined();
   a.leave();
-  expect(a.backend.inFlight).toBe(0);
+  expect(a.inFlight).toBe(0);
 });
 
 test('without any backend, or for a caller who has left, there is nothing to wait for', async () => {
-  expect(await context()([])).toBeUndefined();
-  expect(await context()([full('a').backend], 1, AbortSignal.abort())).toBeUndefined();
+  expect(await enter([])).toBeUndefined();
+  expect(await enter([full('a')], { signal: AbortSignal.abort() })).toBeUndefined();
 });
 
 test('B10 of many that wait each account has its turn, and of one account the first that came', async () => {
-  const { backend, leave } = full('a');
-  const order: string[] = [];
-  const wait = async (accountId: number, name: string) => {
-    const place = await context()([backend], accountId);
-    order.push(name);
-    place?.leave();
-  };
-  const all = [
-    ...Array.from({ length: 50 }, (_, i) => wait(1, `greedy ${i}`)),
-    wait(2, 'modest 0'),
-    wait(3, 'third 0'),
-    wait(2, 'modest 1'),
-  ];
-  leave();
-  await Promise.all(all);
+  const greedy = Array.from({ length: 50 }, (_, i) => `greedy ${i}`);
+  const order = await orderOf([
+    ...greedy.map((name) => [name, { accountId: 1 }] as const),
+    ['modest 0', { accountId: 2 }],
+    ['third 0', { accountId: 3 }],
+    ['modest 1', { accountId: 2 }],
+  ]);
   expect(order.slice(0, 6)).toEqual(['greedy 0', 'modest 0', 'third 0', 'greedy 1', 'modest 1', 'greedy 2']);
   expect(order.length).toBe(53);
-  expect(order.filter((name) => name.startsWith('greedy'))).toEqual(
-    Array.from({ length: 50 }, (_, i) => `greedy ${i}`),
-  );
+  expect(order.filter((name) => name.startsWith('greedy'))).toEqual(greedy);
+});
+
+test('of a batch the earliest call takes the turn of any, and other requests of its account keep theirs', async () => {
+  const [one, other] = [{}, {}];
+  const order = await orderOf([
+    ['one 3', { batchPosition: { batch: one, index: 3 } }],
+    ['single', {}],
+    ['one 2', { batchPosition: { batch: one, index: 2 } }],
+    ['other 1', { batchPosition: { batch: other, index: 1 } }],
+    ['one 0', { batchPosition: { batch: one, index: 0 } }],
+  ]);
+  expect(order).toEqual(['one 0', 'single', 'one 2', 'other 1', 'one 3']);
 });
 
 test('one that found a place elsewhere, or left, is passed over', async () => {
   const [a, b] = [full('a'), full('b')];
   const caller = new AbortController();
   const [first, gone, last] = [
-    context()([a.backend, b.backend], 1),
-    context()([a.backend], 2, caller.signal),
-    context()([a.backend], 3),
+    enter([a, b]),
+    enter([a], { accountId: 2, signal: caller.signal }),
+    enter([a], { accountId: 3 }),
   ];
   b.leave();
-  expect(namesOf(await first)).toEqual(['b']);
+  expect(await first).toBe(b);
   caller.abort();
   a.leave();
-  expect([await gone, namesOf(await last)]).toEqual([undefined, ['a']]);
+  expect([await gone, await last]).toEqual([undefined, a]);
 });

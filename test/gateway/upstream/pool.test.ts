@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { Backend } from '../../../gateway/upstream/backend.ts';
 import { historyGap } from '../../../gateway/history/tiers.ts';
-import { createPool } from '../../../gateway/upstream/selection.ts';
+import { createPool, type Pool } from '../../../gateway/upstream/selection.ts';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
 import { failure } from '../../fakes/backend.ts';
 import { type LiveState, startLiveNode } from '../../fakes/live-node.ts';
@@ -36,7 +36,7 @@ async function pooled(...given: readonly Node[]) {
     outs: () => backends.map(({ health }) => health.excludedBecause),
     order: (all: readonly Backend[] = backends, slotMin = 0) =>
       pool
-        .inOrder(all, { commitment: 'confirmed', slotMin }, ACCOUNT_ABC, slotMin)
+        .inOrder(all, { accountId: ACCOUNT_ABC, commitment: 'confirmed', slotMin })
         .map(({ config }) => config.name)
         .join(''),
     hang: (node: number, until: Promise<void>) =>
@@ -226,17 +226,22 @@ test('a gap between archives and live nodes is told once, and its end too', asyn
 });
 
 describe('what an account has been shown', () => {
-  const CONFIRMED = { commitment: 'confirmed', slotMin: 0 } as const;
+  const SEEN = { accountId: 7, commitment: 'confirmed', slotMin: 0 } as const;
+  const slotMin = (pool: Pool, accountId: number, commitment: string, minContextSlot = 0) => {
+    const params = Buffer.from(JSON.stringify(['x', { commitment, minContextSlot }]));
+    const call = { kind: 'call', id: params, method: 'getBalance', params } as const;
+    return pool.needOf(call, 'light', accountId).slotMin;
+  };
 
   test('is the slot that its next answer must reach, at the same commitment', async () => {
     await using all = await pooled({}, {});
     const [a] = all.backends;
     if (a === undefined) throw new Error('a node');
-    all.pool.learn(a, CONFIRMED, 7, 1_234);
-    expect(all.pool.slotMin(CONFIRMED, 7)).toBe(1_234);
-    expect(all.pool.slotMin({ commitment: 'finalized', slotMin: 0 }, 7)).toBe(0);
-    expect(all.pool.slotMin(CONFIRMED, 8)).toBe(0);
-    expect(all.pool.slotMin({ commitment: 'confirmed', slotMin: 2_000 }, 7)).toBe(2_000);
+    all.pool.learn(a, SEEN, 1_234);
+    expect(slotMin(all.pool, 7, 'confirmed')).toBe(1_234);
+    expect(slotMin(all.pool, 7, 'finalized')).toBe(0);
+    expect(slotMin(all.pool, 8, 'confirmed')).toBe(0);
+    expect(slotMin(all.pool, 7, 'confirmed', 2_000)).toBe(2_000);
   });
 
   test('is asked of a node that has it, before one that is known not to', async () => {
@@ -256,8 +261,8 @@ describe('what an account has been shown', () => {
     await using all = await pooled({});
     const [a] = all.backends;
     if (a === undefined) throw new Error('a node');
-    all.pool.learn(a, CONFIRMED, 7, 1_234);
-    expect(all.pool.slotMin(CONFIRMED, 7)).toBe(0);
+    all.pool.learn(a, SEEN, 1_234);
+    expect(slotMin(all.pool, 7, 'confirmed', 2_000)).toBe(0);
   });
 });
 

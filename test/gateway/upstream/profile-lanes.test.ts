@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { METHODS } from '../../../gateway/methods/table.ts';
-import { createRouter } from '../../../gateway/upstream/router.ts';
+import { createRouter } from '../../../gateway/upstream/selection.ts';
 import { LANES, PROFILES } from '../../../shared/config/profiles.ts';
 import { backendOf } from './of.ts';
 

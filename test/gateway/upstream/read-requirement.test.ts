@@ -1,19 +1,22 @@
 import { describe, expect, test } from 'bun:test';
-import { readRequirementOf } from '../../../gateway/upstream/selection.ts';
 import type { MethodClass } from '../../../gateway/methods/table.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
+import { backendOf, forwardOf } from './of.ts';
 
-const requirement = (params: string | undefined, kind: MethodClass = 'light', method = 'getBalance') =>
-  readRequirementOf(
-    {
-      kind: 'call',
-      id: new Uint8Array(),
-      method,
-      params: params === undefined ? undefined : new TextEncoder().encode(params),
-    },
+/** Of two backends, because with one there is nothing to choose. */
+const { pool } = forwardOf([backendOf(), backendOf()], createVirtualClock().clock);
+
+function need(params: string | undefined, kind: MethodClass = 'light', method = 'getBalance') {
+  const bytes = params === undefined ? undefined : new TextEncoder().encode(params);
+  const { commitment, slotMin } = pool.needOf(
+    { kind: 'call', id: new Uint8Array(), method, params: bytes },
     kind,
+    1,
   );
+  return { commitment, slotMin };
+}
 
-describe('what a call wishes of the chain', () => {
+describe('what a call needs of the chain', () => {
   test.each([
     [undefined, 'finalized', 0],
     ['[]', 'finalized', 0],
@@ -25,37 +28,35 @@ describe('what a call wishes of the chain', () => {
     ['["x",{"minContextSlot":"314"}]', 'finalized', 0],
     ['["x",{"minContextSlot":-1}]', 'finalized', 0],
   ] as const)('%p', (params, commitment, slotMin) => {
-    expect(requirement(params)).toEqual({ commitment, slotMin });
+    expect(need(params)).toEqual({ commitment, slotMin });
   });
 
   test('at a commitment that no node knows is not compared at all', () => {
-    expect(requirement('["x",{"commitment":"recent"}]').commitment).toBeUndefined();
-    expect(requirement('["x",{"commitment":7}]').commitment).toBeUndefined();
+    expect(need('["x",{"commitment":"recent"}]').commitment).toBeUndefined();
+    expect(need('["x",{"commitment":7}]').commitment).toBeUndefined();
   });
 
   test('whose commitment is escaped or stands twice is not compared at all', () => {
-    expect(requirement('["x",{"comm\\u0069tment":"processed"}]').commitment).toBeUndefined();
-    expect(
-      requirement('["x",{"commitment":"processed","commitment":"finalized"}]').commitment,
-    ).toBeUndefined();
+    expect(need('["x",{"comm\\u0069tment":"processed"}]').commitment).toBeUndefined();
+    expect(need('["x",{"commitment":"processed","commitment":"finalized"}]').commitment).toBeUndefined();
   });
 
   test('of the statuses is at the newest bank, whatever it says', () => {
-    expect(
-      requirement('[["s"],{"commitment":"finalized"}]', 'light', 'getSignatureStatuses').commitment,
-    ).toBe('processed');
+    expect(need('[["s"],{"commitment":"finalized"}]', 'light', 'getSignatureStatuses').commitment).toBe(
+      'processed',
+    );
   });
 
   test('of history and of sends has no commitment, but may have a slot', () => {
-    expect(requirement('["a"]', 'history')).toEqual({ commitment: undefined, slotMin: 0 });
-    expect(requirement('["a",{"minContextSlot":5}]', 'history').slotMin).toBe(5);
-    expect(requirement('["tx",{"minContextSlot":9}]', 'write')).toEqual({
+    expect(need('["a"]', 'history')).toEqual({ commitment: undefined, slotMin: 0 });
+    expect(need('["a",{"minContextSlot":5}]', 'history').slotMin).toBe(5);
+    expect(need('["tx",{"minContextSlot":9}]', 'write')).toEqual({
       commitment: undefined,
       slotMin: 9,
     });
   });
 
   test('in parameters beyond 64 KB is not looked for', () => {
-    expect(requirement(`["${'x'.repeat(70_000)}",{"commitment":"processed"}]`).commitment).toBe('finalized');
+    expect(need(`["${'x'.repeat(70_000)}",{"commitment":"processed"}]`).commitment).toBe('finalized');
   });
 });

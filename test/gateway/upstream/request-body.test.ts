@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { requestBody } from '../../../gateway/upstream/forward.ts';
+import { methodMember, requestParts } from '../../../gateway/request/envelope.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
@@ -10,7 +10,7 @@ function bodyOf(id: string, params: string | undefined, name = 'getSlot') {
     method: name,
     params: params === undefined ? undefined : bytesOf(params),
   } as const;
-  return new TextDecoder().decode(requestBody(call, name));
+  return new TextDecoder().decode(Buffer.concat(requestParts(call, methodMember(name))));
 }
 
 test('the id and the params stand in it byte for byte', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createRouter, type Route } from '../../../gateway/upstream/router.ts';
+import { createRouter, type Route } from '../../../gateway/upstream/selection.ts';
 import { LANES, PROFILES } from '../../../shared/config/profiles.ts';
 import { backendOf } from './of.ts';
 

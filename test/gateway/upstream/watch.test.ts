@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createWatch } from '../../../gateway/upstream/health.ts';
+import { createProbeAll } from '../../../gateway/upstream/health.ts';
 import { startLiveNode } from '../../fakes/live-node.ts';
 import { backendOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -42,7 +42,7 @@ describe.each([
       backendOf({ name: 'good', at: good.url, clock: clock.clock }),
       backendOf({ name: 'bad', at: bad.url, clock: clock.clock }),
     ];
-    const watch = createWatch({
+    const probeAll = createProbeAll({
       backends,
       clock: clock.clock,
       lagSlotsMax: 16,
@@ -51,7 +51,7 @@ describe.each([
     });
     const stop = new AbortController();
     for (let round = 0; round < 4; round++) {
-      const looking = watch.probeAll(stop.signal);
+      const looking = probeAll(stop.signal);
       while (bad.open() === 0) await Bun.sleep(1); // until it has been asked
       await Bun.sleep(20); // the good one answers meanwhile
       clock.advance(1_000);
@@ -63,7 +63,7 @@ describe.each([
     expect(backends.map(({ health }) => health.excludedBecause)).toEqual([undefined, 'unreachable']);
     expect(backends[0]?.slots.tip.processed).toBe(1_015);
 
-    const last = watch.probeAll(stop.signal);
+    const last = probeAll(stop.signal);
     while (bad.open() === 0) await Bun.sleep(1); // until it has been asked
     stop.abort();
     clock.advance(1_000);

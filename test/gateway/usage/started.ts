@@ -3,7 +3,7 @@ import { createCharging } from '../../../gateway/limits/charge.ts';
 import { createJournal } from '../../../gateway/limits/journal.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import type { Call } from '../../../gateway/request/envelope.ts';
-import { createRouter } from '../../../gateway/upstream/router.ts';
+import { createRouter } from '../../../gateway/upstream/selection.ts';
 import { createMethodLabel, createUsage } from '../../../gateway/usage/usage.ts';
 import { type ApiKey, hashOf, keyIdOf } from '../../../shared/keys/api-key.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
