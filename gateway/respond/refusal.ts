@@ -142,8 +142,12 @@ function bodyFor(
   if (to.kind === 'single') return errorFor(to.element.kind === 'notification' ? NULL_ID : to.element.id);
   const ids = to.elements.flatMap((element) => (element.kind === 'notification' ? [] : [element.id]));
   if (ids.length === 0) return errorFor(NULL_ID);
-  const parts = ids.flatMap((id, i) => [i === 0 ? OPEN : COMMA, errorFor(id)]);
-  return Buffer.concat([...parts, CLOSE]);
+  return jsonArray(ids.map(errorFor));
+}
+
+/** The texts as elements of one JSON array. */
+export function jsonArray(texts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  return Buffer.concat([OPEN, ...texts.flatMap((text, i) => (i === 0 ? [text] : [COMMA, text])), CLOSE]);
 }
 
 const OPEN = Buffer.from('[');

@@ -1,9 +1,8 @@
-import type { Charging } from '../limits/charge.ts';
 import { corsFields } from '../request/http.ts';
 import type { CallContext, Reply } from '../upstream/forward.ts';
 import type { ResponseStart, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
 import { countedBody } from '../usage/usage.ts';
-import { type Beat, createBatch } from './batch.ts';
+import { type BatchParts, createBatch } from './batch.ts';
 import { divided, NDJSON_TYPE, wantsLines } from './ndjson.ts';
 import {
   type Admitted,
@@ -13,31 +12,26 @@ import {
   type Outcome,
   outcomeOf,
   refundsOf,
-  type Send,
 } from './planned-call.ts';
 import { rateFields, rateLeft, ratePolicy, refuse } from './refusal.ts';
 
 /** Answers an admitted request: one element as it comes, or a batch spliced in order. */
 export type Respond = (admitted: Admitted) => Response | Promise<Response>;
 
-type Parts = Readonly<{
-  send: Send;
-  charging: Charging;
-  /** Called once with the outcome of a call, and again when it was sent again without an answer. */
-  onCall(method: string, outcome: Outcome): void;
-  /** Called with the outcome of an admitted request; a batch counts as answered, whatever its calls return. */
-  onOutcome(outcome: Outcome): void;
-  gather: Beat;
-  beat: Beat;
-}>;
+type Parts = BatchParts &
+  Readonly<{
+    /** Called with the outcome of an admitted request; a batch counts as answered, whatever its calls return. */
+    onOutcome(outcome: Outcome): void;
+  }>;
 
 /** Header fields of an answer, by name. */
 type Fields = Record<string, string>;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-export function createRespond({ send, charging, onCall, onOutcome, gather, beat }: Parts): Respond {
-  const batch = createBatch({ send, charging, onCall, gather, beat });
+export function createRespond({ onOutcome, ...parts }: Parts): Respond {
+  const { send, charging, onCall } = parts;
+  const batch = createBatch(parts);
 
   return function respond(admitted) {
     const [first] = admitted.planned;
