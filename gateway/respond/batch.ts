@@ -246,17 +246,14 @@ export function createBatch({ send, charging, onCall, gather, beat }: BatchParts
         usage.error(place);
         return timed(one.bytes, place);
       }
-      const { promise, resolve } = Promise.withResolvers<Reply>();
-      const context = {
+      const reply = await send(one, admitted.plan, {
         acceptEncoding: 'identity',
         signal: abort.signal,
         onSettled: nothing,
         accountId: admitted.caller.accountId,
         onWait,
         batchPosition: { batch: admitted, index: place },
-      };
-      send(one, admitted.plan, context, resolve);
-      const reply = await promise;
+      });
       const outcome = outcomeOf(reply);
       if (isFirst || outcome !== 'answered') onCall(one.label, outcome);
       // One that was evicted has been sent before.

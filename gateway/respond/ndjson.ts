@@ -3,6 +3,7 @@ import { CLOSE_ARRAY, COMMA, OPEN_ARRAY } from '../json/scan.ts';
 import { afterString, CLOSE, KIND, OPEN, SPACE, STRING, UNENDED_ESCAPED } from '../json/structure.ts';
 import type { WritePiece } from '../upstream/http-connection.ts';
 import type { ResponseStart, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
+import { JSON_TYPE } from './refusal.ts';
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
@@ -110,10 +111,10 @@ function withoutBreaks(bytes: Buffer): Buffer {
   return Buffer.from(bytes.map((byte) => (byte === LINE_FEED || byte === CARRIAGE_RETURN ? BLANK : byte)));
 }
 
-export const NDJSON_TYPE = 'application/x-ndjson';
+const NDJSON_TYPE = 'application/x-ndjson';
 
-/** An answer looked into: `lines` when it has an array of accounts, else the `json` it was. */
-type Divided = Readonly<{ kind: 'lines' | 'json'; answer: ResponseStart }>;
+/** An answer looked into, with its content type: lines when it has an array of accounts, else the JSON it was. */
+type Divided = Readonly<{ type: string; answer: ResponseStart }>;
 
 /** Bytes of an answer that are held while its array of accounts has not begun; past them it is passed on as JSON. */
 export const HELD_BYTES_MAX = 65_536;
@@ -130,22 +131,19 @@ export function wantsLines(headers: Headers): boolean {
  * last line. Aborting `signal` (the caller left) cancels a stream that is not read yet. Never rejects.
  */
 export async function divided(answer: ResponseStart, signal: AbortSignal): Promise<Divided> {
-  return answer.kind === 'whole' ? dividedWhole(answer) : dividedStream(answer.body, signal);
-}
-
-function dividedWhole(answer: Extract<ResponseStart, { kind: 'whole' }>): Divided {
+  if (answer.kind === 'stream') return dividedStream(answer.body, signal);
   const lines = new AccountLines();
-  const out = lines.push(Buffer.from(answer.bytes.buffer, answer.bytes.byteOffset, answer.bytes.length));
+  const out = lines.push(Buffer.from(answer.bytes));
   const last = lines.last();
-  if (out === undefined || last === undefined) return { kind: 'json', answer };
-  return { kind: 'lines', answer: { ...answer, bytes: new Uint8Array(Buffer.concat([out, last])) } };
+  if (out === undefined || last === undefined) return { type: JSON_TYPE, answer };
+  return { type: NDJSON_TYPE, answer: { ...answer, bytes: Buffer.concat([out, last]) } };
 }
 
 async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Divided> {
   const lines = new AccountLines();
   const decided = Promise.withResolvers<void>();
   const reader = Promise.withResolvers<void>();
-  let kind: Divided['kind'] | undefined;
+  let kind: 'lines' | 'json' | undefined;
   let held: Buffer[] = [];
   let heldBytes = 0;
   let write: WritePiece | undefined;
@@ -162,7 +160,8 @@ async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Div
   });
   await Promise.race([decided.promise, ended]);
   kind ??= 'json';
-  return { kind, answer: { kind: 'stream', body: { pipe, cancel }, encoding: undefined } };
+  const type = kind === 'lines' ? NDJSON_TYPE : JSON_TYPE;
+  return { type, answer: { kind: 'stream', body: { pipe, cancel }, encoding: undefined } };
 
   /** Keeps a piece while it is not known what the answer is, and then asks the backend to wait for the reader. */
   function decide(piece: Buffer, out: Buffer | undefined): Promise<void> | undefined {

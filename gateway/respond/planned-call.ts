@@ -95,30 +95,22 @@ export function refundsOf(
   };
 }
 
-/** Sends a call to a backend, a scan when it has a permit. `onReply` is called once. */
-export type Send = (
-  planned: ForwardCall,
-  plan: Plan,
-  context: CallContext,
-  onReply: (reply: Reply) => void,
-) => void;
+/** Sends a call to a backend, a scan when it has a permit. Never rejects. */
+export type Send = (planned: ForwardCall, plan: Plan, context: CallContext) => Promise<Reply>;
 
 export function createSend(direct: Direct, forward: Forward, permits: ScanPermits): Send {
-  return function send({ call, route }, plan, context, onReply) {
-    if (route.method.direct) return direct(call, route, context, onReply);
-    if (route.method.class !== 'scan') return void forward(call, route, context).then(onReply);
+  return function send({ call, route }, plan, context) {
+    if (route.method.direct) return new Promise((resolve) => direct(call, route, context, resolve));
+    if (route.method.class !== 'scan') return forward(call, route, context);
+    const scan = (onSettled: () => void) => forward(call, route, { ...context, onSettled });
     const permit = permits.take(context.accountId, plan.scans, context.signal);
     // Without a wait when there is one: a batch's calls ask for places in its order.
     if (!(permit instanceof Promise)) return scan(permit);
     const onPermit = context.onWait?.();
-    void permit.then((onSettled) => {
+    return permit.then((onSettled) => {
       onPermit?.();
-      scan(onSettled);
+      return scan(onSettled);
     });
-
-    function scan(onSettled: () => void): void {
-      void forward(call, route, { ...context, onSettled: onSettled }).then(onReply);
-    }
   };
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { rateLeft, ratePolicy } from '../../../gateway/respond/refusal.ts';
+import { rateFields } from '../../../gateway/respond/refusal.ts';
 
 const state = (burst: number, rps: number, tokens = burst) => ({
   plan: { rps, burst, credits: undefined, batchMax: 1, scans: 1 },
@@ -13,7 +13,7 @@ test.each([
   [1, 0.1, '"calls";q=1;w=10'],
   [10, 3, '"calls";q=10;w=4'],
 ])('a burst of %p at %p a second has the policy %s', (burst, rps, policy) => {
-  expect(ratePolicy(state(burst, rps))).toBe(policy);
+  expect(rateFields(state(burst, rps))['ratelimit-policy']).toBe(policy);
 });
 
 test.each([
@@ -27,6 +27,6 @@ test.each([
 ])(
   '%p of 10 tokens at 5 a second leave %s: never more than can be called, never less than the time to a full bucket',
   (tokens, left) => {
-    expect(rateLeft(state(10, 5, tokens))).toBe(left);
+    expect(rateFields(state(10, 5, tokens)).ratelimit).toBe(left);
   },
 );
