@@ -7,7 +7,7 @@ import type { ScanPermits } from './limits/scans.ts';
 import { corsFields, preflight, readBody, refusalOfHead } from './request/http.ts';
 import type { Barred, IdentifyCaller, Peers } from './request/auth.ts';
 import { type Envelope, type Malformed, readEnvelope } from './request/envelope.ts';
-import { isScan, planCall } from './respond/planned-call.ts';
+import { isScan, type PlannedCall, planCall } from './respond/planned-call.ts';
 import type { Respond } from './respond/respond.ts';
 import { type Refusal, refuse } from './respond/refusal.ts';
 import type { RouteOf } from './upstream/router.ts';
@@ -83,22 +83,20 @@ export function createAnswer({
 
     const envelope = readEnvelope(body, plan.batchMax);
     if (envelope.kind === 'malformed') return refuseCaller(request, caller, envelope);
-    if (envelope.kind === 'single' && envelope.element.kind === 'invalid') {
-      const { reason } = envelope.element;
-      return refuseCaller(request, caller, { kind: 'malformed', code: -32600, reason }, envelope);
+    const [only] = envelope.elements;
+    if (envelope.kind === 'single' && only?.kind === 'invalid') {
+      const refusal: Refusal = { kind: 'malformed', code: -32600, reason: only.reason };
+      return refuseCaller(request, caller, refusal, envelope);
     }
 
-    const planned =
-      envelope.kind === 'single'
-        ? [planCall(envelope.element, routeOf, prices)]
-        : envelope.elements.map((element) => planCall(element, routeOf, prices));
+    const planned = envelope.elements.map((element) => planCall(element, routeOf, prices));
     if (planned.some(isScan) && !permits.hasRoom(caller.accountId, plan.scans))
-      return refuseCaller(request, caller, { kind: 'over-scans', max: plan.scans }, envelope);
+      return refuseCaller(request, caller, { kind: 'over-scans', max: plan.scans }, envelope, planned);
 
     const counted = usage.begin(caller, planned);
     const { calls, credits } = priceOf(planned);
     const admit = (charge: Charge): Response | Promise<Response> => {
-      if (charge.kind !== 'charged') return refuseCaller(request, caller, charge, envelope);
+      if (charge.kind !== 'charged') return refuseCaller(request, caller, charge, envelope, planned);
       counted.admit();
       return respond({ request, envelope, planned, caller, plan, credits, charge, usage: counted });
     };
@@ -106,16 +104,22 @@ export function createAnswer({
     return charge instanceof Promise ? charge.then(admit) : admit(charge);
   }
 
-  /** Refuses a request of a known caller. */
-  function refuseCaller(request: Request, caller: Caller, refusal: Refusal, to?: Envelope): Response {
-    usage.refused(caller, to);
+  /** Refuses a request of a known caller; `planned` are its elements, when they are known. */
+  function refuseCaller(
+    request: Request,
+    caller: Caller,
+    refusal: Refusal,
+    to?: Envelope,
+    planned?: readonly PlannedCall[],
+  ): Response {
+    usage.refused(caller, planned);
     return refuseRequest(request, refusal, to);
   }
 
   /** Refuses a request that was not read; its caller is looked up only to count it. */
   async function refuseUnread(refusal: Refusal, request: Request, peers: Peers): Promise<Response> {
     const identity = await identify(extractApiKey(request.headers, request.url), request, peers);
-    if (identity.kind === 'known') usage.refused(identity.caller, undefined);
+    if (identity.kind === 'known') usage.refused(identity.caller);
     return refuseRequest(request, refusal);
   }
 

@@ -40,7 +40,7 @@ import {
   type Pool,
   type PoolOptions,
 } from './upstream/selection.ts';
-import { createMethodLabel, createUsage, type UsageEvents } from './usage/usage.ts';
+import { createUsage, type UsageEvents } from './usage/usage.ts';
 
 type Deps = Readonly<{
   /** This process in the ledger: no two processes on one data directory may have the same. */
@@ -103,8 +103,7 @@ export function createGateway(deps: Deps): Gateway {
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
   const keys = hosts?.accounts.keys ?? createIdentify(accounts, clock);
   const routeOf = createRouter(backends);
-  const methodLabel = createMethodLabel(routeOf);
-  const usage = createUsage({ ledger, node, clock, methodLabel, ...usageEventsFor(log) });
+  const usage = createUsage({ ledger, node, clock, ...usageEventsFor(log) });
   const journal = createJournal(ledger, node, setImmediate, usage.inSameTransaction);
   const revision = () => hosts?.accounts.revision() ?? accountsRevision;
   const limits = limitsOf(deps, journal, revision);

@@ -10,7 +10,7 @@ import { failureOf } from '../upstream/failure.ts';
 import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
 import type { ResponseStart } from '../upstream/response-reader.ts';
 import type { ForwardRoute, RouteOf } from '../upstream/router.ts';
-import { NO_METHOD, type RequestUsage, UNKNOWN_METHOD } from '../usage/usage.ts';
+import { NO_METHOD, type RequestUsage } from '../usage/usage.ts';
 import { INVALID_REQUEST, METHOD_NOT_FOUND, rpcError } from './refusal.ts';
 
 /** What is to be done for one element, what it costs, and the name that it is counted under. */
@@ -34,6 +34,9 @@ export type ForwardCall = Readonly<{
   credits: number;
   label: string;
 }>;
+
+/** Every method that neither the table nor a backend's config knows: callers must not be able to make up labels. */
+const UNKNOWN_METHOD = 'unknown';
 
 const NOTIFICATION: PlannedCall = { kind: 'notification', credits: 0, label: NO_METHOD };
 

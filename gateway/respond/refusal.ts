@@ -121,8 +121,7 @@ export function refuse(refusal: Refusal, to?: Envelope | Malformed, fields: Fiel
 
 function idsIn(to: Envelope | Malformed | undefined): readonly Uint8Array[] {
   if (to === undefined || to.kind === 'malformed') return [];
-  const elements = to.kind === 'single' ? [to.element] : to.elements;
-  return elements.flatMap((element) => (element.kind === 'notification' ? [] : [element.id]));
+  return to.elements.flatMap((element) => (element.kind === 'notification' ? [] : [element.id]));
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8';

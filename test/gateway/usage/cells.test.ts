@@ -113,7 +113,7 @@ test('what is lost is said once a turn', async () => {
     await new Promise(setImmediate);
   };
   for (let id = 0; id < 200_003; id++)
-    usage.usage.refused({ ...CALLER, keyId: `${id}` as typeof CALLER.keyId }, undefined); // any text is an id here
+    usage.usage.refused({ ...CALLER, keyId: `${id}` as typeof CALLER.keyId }); // any text is an id here
   await turn();
   await turn();
   expect(usage.lost).toEqual([3]);
