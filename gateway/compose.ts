@@ -21,7 +21,7 @@ import { createFailedKeys, createAuth } from './request/auth.ts';
 import { createSend } from './respond/planned-call.ts';
 import { createRespond } from './respond/respond.ts';
 import { createDirect } from './upstream/direct.ts';
-import { withPoolAnswers, withStatusRule } from './respond/rules.ts';
+import { withRules } from './respond/rules.ts';
 import { Backend, TURN_SECONDS } from './upstream/backend.ts';
 import { Cache, withCache } from './upstream/cache.ts';
 import {
@@ -115,7 +115,7 @@ export function createGateway(deps: Deps): Gateway {
   const forward = createForward({ clock, idleMs, attempt, pool, budget, random, ...events });
   const direct = createDirect({ clock, idleMs, pool, budget, forward, ...events });
   const fromMemory = cached(withHistory(forward, clock), pool, config.gateway.cacheBytes, metrics);
-  const byRule = withPoolAnswers(withStatusRule(fromMemory), pool);
+  const byRule = withRules(fromMemory, pool);
   const respond = createRespond({
     send: createSend(direct, byRule, limits.permits),
     charging: limits.charging,
