@@ -32,38 +32,33 @@ export type BodyRefusal = { readonly kind: 'body-too-large'; readonly isEndless:
 export type Body =
   { readonly kind: 'body'; readonly bytes: Buffer } | BodyRefusal | { readonly kind: 'caller-left' };
 
+const CALLER_LEFT: Body = { kind: 'caller-left' };
+
 /** Reads at most `bytesMax` bytes; of a longer body the rest is not read. Never rejects. */
-export function readBody(request: Request, bytesMax: number): Promise<Body> {
+export async function readBody(request: Request, bytesMax: number): Promise<Body> {
   const length = request.headers.get('content-length');
-  if (length === null) return readChunks(request, bytesMax);
-  if (Number(length) > bytesMax) return Promise.resolve(tooLarge(Number(length) > READ_OUT_BYTES_MAX));
-  // The listener reads no more than the declared length, so the fast whole read cannot exceed it.
-  return request.arrayBuffer().then(bodyFrom, callerLeft);
-}
-
-function bodyFrom(buffer: ArrayBuffer): Body {
-  return { kind: 'body', bytes: Buffer.from(buffer) };
-}
-
-function callerLeft(): Body {
-  return { kind: 'caller-left' };
+  try {
+    if (length === null) return await readChunks(request, bytesMax);
+    if (Number(length) > bytesMax)
+      return { kind: 'body-too-large', isEndless: Number(length) > READ_OUT_BYTES_MAX };
+    // The listener reads no more than the declared length, so the fast whole read cannot exceed it.
+    return { kind: 'body', bytes: Buffer.from(await request.arrayBuffer()) };
+  } catch {
+    return CALLER_LEFT;
+  }
 }
 
 async function readChunks({ body, signal }: Request, bytesMax: number): Promise<Body> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  try {
-    for await (const chunk of body ?? []) {
-      bytes += chunk.length;
-      if (bytes > bytesMax) return tooLarge(true);
-      chunks.push(chunk);
-    }
-  } catch {
-    return callerLeft();
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) return { kind: 'body-too-large', isEndless: true };
+    chunks.push(chunk);
   }
   // The listener refuses bad framing behind the last chunk after it has given that: nothing is sent for such a request.
   await new Promise(setImmediate);
-  return signal.aborted ? callerLeft() : { kind: 'body', bytes: Buffer.concat(chunks) };
+  return signal.aborted ? CALLER_LEFT : { kind: 'body', bytes: Buffer.concat(chunks) };
 }
 
 /**
@@ -71,10 +66,6 @@ async function readChunks({ body, signal }: Request, bytesMax: number): Promise<
  * would do so for ever.
  */
 const READ_OUT_BYTES_MAX = 16_777_216;
-
-function tooLarge(isEndless: boolean): BodyRefusal {
-  return { kind: 'body-too-large', isEndless };
-}
 
 /** How long a browser may remember a preflight, in seconds (Agave's own value). */
 const MAX_AGE_SECONDS = 86_400;
