@@ -51,13 +51,13 @@ const LETTER_N = 0x6e;
 /** Reads the element that starts at `start`, which is not white space. `depth` counts what is open around it. */
 export function scanElement(bytes: Buffer, start: number, depth: number): Scanned {
   if (bytes[start] !== OPEN_OBJECT) {
-    const element = invalid(NULL_ID, 'Invalid request: not an object');
+    const element = invalid(NULL_ID, 'not an object');
     return { element, end: afterValue(bytes, start, depth) };
   }
   const members: Members = { id: undefined, method: undefined, params: undefined, jsonrpc: undefined };
   let twice: Name | undefined;
   let i = afterSpace(bytes, start + 1);
-  while (bytes[i] !== CLOSE_OBJECT) {
+  for (let more = bytes[i] !== CLOSE_OBJECT; more;) {
     const colon = afterName(bytes, i);
     if (colon === BAD) return FAILED_BAD;
     const name = nameAt(bytes, i);
@@ -70,25 +70,22 @@ export function scanElement(bytes: Buffer, start: number, depth: number): Scanne
       members[name] = bytes.subarray(from, to);
     }
     i = afterSpace(bytes, to);
-    if (bytes[i] === CLOSE_OBJECT) break;
-    if (bytes[i] !== COMMA) return FAILED_BAD;
-    i = afterSpace(bytes, i + 1);
-    if (bytes[i] === CLOSE_OBJECT) return FAILED_BAD;
+    more = bytes[i] === COMMA;
+    if (more) i = afterSpace(bytes, i + 1);
   }
-  return { element: elementFrom(members, twice), end: i + 1 };
+  return bytes[i] === CLOSE_OBJECT ? { element: elementFrom(members, twice), end: i + 1 } : FAILED_BAD;
 }
 
 function elementFrom(members: Members, twice: Name | undefined): Element {
   const { params, jsonrpc: version } = members;
   const id = twice === 'id' ? NULL_ID : idFrom(members.id);
-  if (id === undefined)
-    return invalid(NULL_ID, 'Invalid request: id must be a string, an unsigned integer or null');
-  if (twice !== undefined) return invalid(id, `Invalid request: two members named ${twice}`);
+  if (id === undefined) return invalid(NULL_ID, 'id must be a string, an unsigned integer or null');
+  if (twice !== undefined) return invalid(id, `two members named ${twice}`);
   const isVersion = version !== undefined && (version.equals(VERSION) || textOf(version) === '2.0');
-  if (!isVersion) return invalid(id, 'Invalid request: jsonrpc must be "2.0"');
+  if (!isVersion) return invalid(id, 'jsonrpc must be "2.0"');
   const method = members.method === undefined ? undefined : textOf(members.method);
-  if (method === undefined) return invalid(id, 'Invalid request: method must be a string');
-  if (!isParams(params)) return invalid(id, 'Invalid request: params must be an array or an object');
+  if (method === undefined) return invalid(id, 'method must be a string');
+  if (!isParams(params)) return invalid(id, 'params must be an array or an object');
   return members.id === undefined ? NOTIFICATION : { kind: 'call', id, method, params };
 }
 
@@ -97,7 +94,7 @@ const FAILED_BAD: Scanned = { element: NOTIFICATION, end: BAD };
 const FAILED_DEEP: Scanned = { element: NOTIFICATION, end: DEEP };
 
 function invalid(id: Uint8Array, reason: string): Element {
-  return { kind: 'invalid', id, reason };
+  return { kind: 'invalid', id, reason: `Invalid request: ${reason}` };
 }
 
 /** The largest id that Agave can answer. */
@@ -157,18 +154,17 @@ export function readEnvelope(body: Buffer, batchMax: number): Envelope | Malform
 function readBatch(body: Buffer, start: number, batchMax: number): Envelope | Malformed {
   const elements: Element[] = [];
   let i = afterSpace(body, start);
-  if (body[i] === CLOSE_ARRAY) return afterSpace(body, i + 1) === body.length ? EMPTY_BATCH : PARSE_ERROR;
-  for (;;) {
+  for (let more = body[i] !== CLOSE_ARRAY; more;) {
     const { element, end } = scanElement(body, i, 1);
     if (end < 0) return end === DEEP ? TOO_DEEP : PARSE_ERROR;
     if (elements.length === batchMax) return malformed(`Batch too large; max ${batchMax}`);
     elements.push(element);
     i = afterSpace(body, end);
-    if (body[i] === CLOSE_ARRAY) break;
-    if (body[i] !== COMMA) return PARSE_ERROR;
-    i = afterSpace(body, i + 1);
+    more = body[i] === COMMA;
+    if (more) i = afterSpace(body, i + 1);
   }
-  return afterSpace(body, i + 1) === body.length ? { kind: 'batch', elements } : PARSE_ERROR;
+  if (body[i] !== CLOSE_ARRAY || afterSpace(body, i + 1) !== body.length) return PARSE_ERROR;
+  return elements.length === 0 ? malformed('Invalid request: empty batch') : { kind: 'batch', elements };
 }
 
 function malformed(reason: string): Malformed {
@@ -177,4 +173,3 @@ function malformed(reason: string): Malformed {
 
 const PARSE_ERROR: Malformed = { kind: 'malformed', code: -32700, reason: 'Parse error' };
 const TOO_DEEP = malformed('Invalid request: nested too deeply');
-const EMPTY_BATCH = malformed('Invalid request: empty batch');

@@ -1,32 +1,28 @@
 import type { Charging } from '../limits/charge.ts';
-import type { Reply } from '../upstream/forward.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
-import { countedBody } from '../usage/usage.ts';
 import {
   type Admitted,
+  type AnsweredCall,
+  countedPart,
   type ForwardCall,
-  isMethodError,
   isUnanswered,
+  nothing,
   type Outcome,
   outcomeOf,
-  type PlannedCall,
+  type Part,
   refundsOf,
   type Send,
 } from './planned-call.ts';
 import { INVALID_REQUEST, jsonArray, NO_BACKEND, rpcError } from './refusal.ts';
 
-/** One element's answer, ready to be spliced. */
-export type Part =
-  /** `onSent` is called when the bytes were handed to the caller's connection. */
-  | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer>; onSent?(): void }
-  /** `mayRepeat`: the call may be sent again, so its answer may be evicted before its turn. */
-  | { readonly kind: 'stream'; readonly body: StreamBody; readonly mayRepeat?: boolean };
+/** `mayRepeat`: the call may be sent again, so its stream may be evicted before its turn. */
+export type BatchPart = Part & { readonly mayRepeat?: boolean };
 
 /** Called when a call waits for a permit that others hold; the function that it returns is called when the wait ends. */
 export type OnWait = () => () => void;
 
 /** Begins one element's answer, once more when it was evicted. Never rejects. */
-export type Start = (onWait: OnWait) => Promise<Part>;
+export type Start = (onWait: OnWait) => Promise<BatchPart>;
 
 /**
  * The calls of one batch, at most `parallelMax` under way at once, started in order. Bytes give their number up when
@@ -37,7 +33,7 @@ export type Start = (onWait: OnWait) => Promise<Part>;
  */
 export function createBatchScheduler(starts: readonly Start[], parallelMax: number, signal: AbortSignal) {
   /** Answers under way or there, by place; `undefined` before that, and when they were evicted. */
-  const begun: (Promise<Part> | undefined)[] = [];
+  const begun: (Promise<BatchPart> | undefined)[] = [];
   /** The place of a call for each permit that it waits for. */
   const waits: number[] = [];
   /** Streams that wait for their turn, and may be evicted. */
@@ -51,7 +47,7 @@ export function createBatchScheduler(starts: readonly Start[], parallelMax: numb
     for (; free > 0 && next < starts.length && !signal.aborted; free--) void begin(next++);
   }
 
-  async function begin(place: number): Promise<Part> {
+  async function begin(place: number): Promise<BatchPart> {
     const start = starts[place];
     if (start === undefined) throw new RangeError(`a batch of ${starts.length} has no call ${place}`);
     const answer = start(() => wait(place));
@@ -94,7 +90,7 @@ export function createBatchScheduler(starts: readonly Start[], parallelMax: numb
   launch();
   return {
     /** The answer at `place`, whose turn has come; from then on it is not evicted. */
-    turn(place: number): Promise<Part> {
+    turn(place: number): Promise<BatchPart> {
       now = place;
       held.delete(place);
       return begun[place] ?? begin(place);
@@ -189,7 +185,7 @@ export async function spliceBatch(
 }
 
 /** Waits for an answer to begin, and writes white space meanwhile: the caller's connection must not look idle. */
-async function whileBeating(begun: Promise<Part>, beat: Beat, write: () => unknown): Promise<Part> {
+async function whileBeating(begun: Promise<BatchPart>, beat: Beat, write: () => unknown): Promise<BatchPart> {
   const over = new AbortController();
   try {
     for (;;) {
@@ -226,9 +222,11 @@ export function createBatch({ send, charging, onCall, gather, beat }: BatchParts
     const leave = () => abort.abort(request.signal.reason);
     if (request.signal.aborted) leave();
     else request.signal.addEventListener('abort', leave, { once: true });
-    const starts = answered.map(({ one, place }): Start => {
-      return (onWait) => begin(one, place, onWait);
-    });
+    const starts = answered.map(
+      ({ one, place }) =>
+        (onWait: OnWait) =>
+          begin(one, place, onWait),
+    );
     return spliceBatch(starts, abort, refundFrom, gather, beat);
 
     /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
@@ -240,12 +238,9 @@ export function createBatch({ send, charging, onCall, gather, beat }: BatchParts
       }
     }
 
-    async function begin(one: Answered, place: number, onWait: OnWait): Promise<Part> {
+    async function begin(one: AnsweredCall | ForwardCall, place: number, onWait: OnWait): Promise<BatchPart> {
       const isFirst = unsent.delete(place);
-      if (one.kind === 'answered') {
-        usage.error(place);
-        return timed(one.bytes, place);
-      }
+      if (one.kind === 'answered') return countedPart(one, usage, place);
       const reply = await send(one, admitted.plan, {
         acceptEncoding: 'identity',
         signal: abort.signal,
@@ -258,38 +253,14 @@ export function createBatch({ send, charging, onCall, gather, beat }: BatchParts
       if (isFirst || outcome !== 'answered') onCall(one.label, outcome);
       // One that was evicted has been sent before.
       if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(place);
-      return partOf(reply, one, place);
-    }
-
-    function partOf(reply: Reply, { call, route }: ForwardCall, place: number): Part {
-      if (reply.kind === 'stream') {
-        const mayRepeat = route.method.class !== 'write';
-        return { kind: 'stream', body: countedBody(reply.body, usage, place), mayRepeat };
-      }
-      if (reply.kind === 'whole') {
-        if (isMethodError(reply)) usage.error(place);
-        return timed(reply.bytes, place);
-      }
+      if (reply.kind === 'whole' || reply.kind === 'stream')
+        return { ...countedPart(reply, usage, place), mayRepeat: one.route.method.class !== 'write' };
       if (reply.kind !== 'caller-left') usage.error(place);
       const bytes =
         reply.kind === 'too-large'
-          ? rpcError(INVALID_REQUEST, 'Request body too large', call.id)
-          : rpcError(NO_BACKEND, 'No backend available', call.id);
+          ? rpcError(INVALID_REQUEST, 'Request body too large', one.call.id)
+          : rpcError(NO_BACKEND, 'No backend available', one.call.id);
       return { kind: 'bytes', bytes, onSent: () => usage.bytes(place, bytes.length) };
     }
-
-    function timed(bytes: Uint8Array<ArrayBuffer>, place: number): Part {
-      const onSent = () => {
-        usage.answered(place);
-        usage.bytes(place, bytes.length);
-      };
-      return { kind: 'bytes', bytes, onSent };
-    }
   };
-}
-
-type Answered = Exclude<PlannedCall, { kind: 'notification' }>;
-
-function nothing(): void {
-  // a call that holds no permit has none to give back
 }

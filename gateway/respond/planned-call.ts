@@ -8,32 +8,22 @@ import type { Call, Element, Envelope } from '../request/envelope.ts';
 import type { Direct } from '../upstream/direct.ts';
 import { failureOf } from '../upstream/failure.ts';
 import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
-import type { ResponseStart } from '../upstream/response-reader.ts';
+import type { ResponseStart, StreamBody } from '../upstream/response-reader.ts';
 import type { ForwardRoute, RouteOf } from '../upstream/router.ts';
-import { NO_METHOD, type RequestUsage } from '../usage/usage.ts';
+import { countedBody, NO_METHOD, type RequestUsage } from '../usage/usage.ts';
 import { INVALID_REQUEST, METHOD_NOT_FOUND, rpcError } from './refusal.ts';
 
-/** What is to be done for one element, what it costs, and the name that it is counted under. */
-export type PlannedCall =
-  | ForwardCall
-  /** The gateway answers it itself, with an error. */
-  | {
-      readonly kind: 'answered';
-      readonly bytes: Uint8Array<ArrayBuffer>;
-      readonly credits: number;
-      readonly label: string;
-    }
-  /** Nothing is sent and nothing is answered. */
-  | { readonly kind: 'notification'; readonly credits: 0; readonly label: string };
+/** What an element costs, and the name that it is counted under. */
+type Priced = Readonly<{ credits: number; label: string }>;
 
 /** A call for a backend. */
-export type ForwardCall = Readonly<{
-  kind: 'forward';
-  call: Call;
-  route: ForwardRoute;
-  credits: number;
-  label: string;
-}>;
+export type ForwardCall = Priced & Readonly<{ kind: 'forward'; call: Call; route: ForwardRoute }>;
+
+/** A call that the gateway answers itself, with an error. */
+export type AnsweredCall = Priced & Readonly<{ kind: 'answered'; bytes: Uint8Array<ArrayBuffer> }>;
+
+/** What is to be done for one element; for a notification nothing is sent and nothing is answered. */
+export type PlannedCall = ForwardCall | AnsweredCall | (Priced & Readonly<{ kind: 'notification' }>);
 
 /** Every method that neither the table nor a backend's config knows: callers must not be able to make up labels. */
 const UNKNOWN_METHOD = 'unknown';
@@ -81,18 +71,15 @@ export type Admitted = Readonly<{
   usage: Pick<RequestUsage, 'answered' | 'bytes' | 'error' | 'refund'>;
 }>;
 
-/** Gives the price of the call at a place back to the account, and takes it out of its usage; once, however often it is called. */
-export type Refund = (place: number) => void;
-
-/** The refunds of one request that was paid for. */
+/** Gives back the price of a call by its place in the request, and takes it out of usage; once, however often it is called. */
 export function refundsOf(
   charging: Pick<Charging, 'refund'>,
   { planned, caller, plan, usage }: Pick<Admitted, 'planned' | 'caller' | 'plan' | 'usage'>,
-): Refund {
-  const given: boolean[] = [];
+): (place: number) => void {
+  const refunded = new Set<number>();
   return function refund(place) {
-    if (given[place]) return;
-    given[place] = true;
+    if (refunded.has(place)) return;
+    refunded.add(place);
     charging.refund(caller, plan, { calls: 0, credits: planned[place]?.credits ?? 0 });
     usage.refund(place);
   };
@@ -130,11 +117,32 @@ export function isUnanswered(reply: Reply): boolean {
   return reply.kind === 'no-backend' || reply.kind === 'too-large';
 }
 
+/** One element's answer, ready to be handed on. */
+export type Part =
+  /** `onSent` is called when the bytes were handed to the caller's connection. */
+  | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer>; onSent?(): void }
+  | { readonly kind: 'stream'; readonly body: StreamBody };
+
+/** An answer whose errors, bytes and first byte are counted. */
+export function countedPart(
+  answer: AnsweredCall | ResponseStart,
+  usage: Admitted['usage'],
+  place: number,
+): Part {
+  if (answer.kind === 'stream') return { kind: 'stream', body: countedBody(answer.body, usage, place) };
+  const { bytes } = answer;
+  if (answer.kind === 'answered' || isMethodError(answer)) usage.error(place);
+  const onSent = () => {
+    usage.answered(place);
+    usage.bytes(place, bytes.length);
+  };
+  return { kind: 'bytes', bytes, onSent };
+}
+
 /** Whether a small answer is an error of the method; a compressed one is not looked into. */
-export function isMethodError({
-  bytes,
-  encoding,
-  isResult,
-}: Extract<ResponseStart, { kind: 'whole' }>): boolean {
+function isMethodError({ bytes, encoding, isResult }: Extract<ResponseStart, { kind: 'whole' }>): boolean {
   return !isResult && encoding === undefined && failureOf(bytes) !== undefined;
 }
+
+/** For a call that holds no permit, and has none to give back. */
+export function nothing(): void {}

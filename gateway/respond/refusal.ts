@@ -25,15 +25,10 @@ export function rpcResult(json: string, id: Uint8Array): Uint8Array<ArrayBuffer>
 }
 
 function answer(member: string, id: Uint8Array): Uint8Array<ArrayBuffer> {
-  const head = Buffer.from(`{"jsonrpc":"2.0",${member},"id":`);
-  const body = new Uint8Array(head.length + id.length + 1);
-  body.set(head);
-  body.set(id, head.length);
-  body[body.length - 1] = CLOSE_BRACE;
-  return body;
+  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0",${member},"id":`), id, CLOSE_OBJECT]);
 }
 
-const CLOSE_BRACE = 0x7d;
+const CLOSE_OBJECT = Buffer.from('}');
 
 /**
  * The two fields of an answer to a caller whose rate was looked at (draft-ietf-httpapi-ratelimit-headers-10). The policy:
@@ -112,16 +107,13 @@ function retryAfter(waitMs: number, fields: Fields = {}): Fields {
  */
 export function refuse(refusal: Refusal, to?: Envelope | Malformed, fields: Fields = {}): Response {
   const [status, code, message, own] = rowOf(refusal);
-  const headers = { 'content-type': JSON_TYPE, ...own, ...fields };
-  const errors = idsIn(to).map((id) => rpcError(code, message, id));
+  const elements = to === undefined || to.kind === 'malformed' ? [] : to.elements;
+  const errors = elements.flatMap((element) =>
+    element.kind === 'notification' ? [] : [rpcError(code, message, element.id)],
+  );
   const [first = rpcError(code, message, NULL_ID)] = errors;
-  const isArray = to?.kind === 'batch' && errors.length > 0;
-  return new Response(isArray ? jsonArray(errors) : first, { status, headers });
-}
-
-function idsIn(to: Envelope | Malformed | undefined): readonly Uint8Array[] {
-  if (to === undefined || to.kind === 'malformed') return [];
-  return to.elements.flatMap((element) => (element.kind === 'notification' ? [] : [element.id]));
+  const body = to?.kind === 'batch' && errors.length > 0 ? jsonArray(errors) : first;
+  return new Response(body, { status, headers: { 'content-type': JSON_TYPE, ...own, ...fields } });
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8';

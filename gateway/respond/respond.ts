@@ -1,16 +1,17 @@
 import { corsFields } from '../request/http.ts';
 import type { Reply } from '../upstream/forward.ts';
 import type { StreamBody, StreamEnd } from '../upstream/response-reader.ts';
-import { countedBody } from '../usage/usage.ts';
 import { type BatchParts, createBatch } from './batch.ts';
 import { divided, wantsLines } from './ndjson.ts';
 import {
   type Admitted,
+  countedPart,
   type ForwardCall,
-  isMethodError,
   isUnanswered,
+  nothing,
   type Outcome,
   outcomeOf,
+  type Part,
   refundsOf,
 } from './planned-call.ts';
 import { type Fields, JSON_TYPE, rateFields, refuse } from './refusal.ts';
@@ -34,8 +35,7 @@ export function createRespond({ onOutcome, ...parts }: Parts): Respond {
     onOutcome('answered');
     const headers = fieldsOf(admitted);
     if (admitted.envelope.kind === 'single' && first?.kind === 'answered') {
-      admitted.usage.error(0);
-      return whole(first.bytes, admitted, headers);
+      return responseWith(countedPart(first, admitted.usage, 0), headers);
     }
     const body = batch(admitted);
     return body === undefined
@@ -64,17 +64,12 @@ export function createRespond({ onOutcome, ...parts }: Parts): Respond {
       ? await divided(reply, request.signal)
       : { type: JSON_TYPE, answer: reply };
     const headers = fieldsOf(admitted, type, answer.encoding);
-    if (answer.kind === 'whole') {
-      if (isMethodError(answer)) usage.error(0);
-      return whole(answer.bytes, admitted, headers);
-    }
-    const onEnd = (end: StreamEnd) => {
+    return responseWith(countedPart(answer, usage, 0), headers, (end) => {
       // A stream that its backend cut is not paid for; one whose caller left is (DESIGN 3.8).
       if (end.kind === 'complete' || end.reason === 'cancelled') return;
       refundsOf(charging, admitted)(0);
       usage.error(0);
-    };
-    return new Response(streamSingle(countedBody(answer.body, usage, 0), onEnd), { headers });
+    });
   }
 
   function unanswered(reply: Exclude<Reply, { kind: 'whole' | 'stream' }>, admitted: Admitted): Response {
@@ -91,14 +86,10 @@ export function createRespond({ onOutcome, ...parts }: Parts): Respond {
 
 const TOO_LARGE = { kind: 'body-too-large', isEndless: false } as const;
 
-function nothing(): void {
-  // a call that holds no permit has none to give back
-}
-
-function whole(bytes: Uint8Array<ArrayBuffer>, { usage }: Admitted, headers: Fields): Response {
-  usage.answered(0);
-  usage.bytes(0, bytes.length);
-  return new Response(bytes, { headers });
+function responseWith(part: Part, headers: Fields, onEnd: (end: StreamEnd) => void = nothing): Response {
+  if (part.kind === 'stream') return new Response(streamSingle(part.body, onEnd), { headers });
+  part.onSent?.();
+  return new Response(part.bytes, { headers });
 }
 
 function fieldsOf({ request, credits, charge }: Admitted, type = JSON_TYPE, encoding?: string): Fields {
