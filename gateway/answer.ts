@@ -2,7 +2,7 @@ import type { Plan } from '../shared/config/plans.ts';
 import type { Prices } from '../shared/config/prices.ts';
 import { extractApiKey } from '../shared/keys/carrier.ts';
 import type { Caller } from '../shared/keys/identify.ts';
-import { type Charging, priceOf } from './limits/charge.ts';
+import { type Charge, type Charging, priceOf } from './limits/charge.ts';
 import type { ScanPermits } from './limits/scans.ts';
 import { corsFields, preflight, readBody, refusalOfHead } from './request/http.ts';
 import type { IdentifyCaller, Peers } from './request/auth.ts';
@@ -44,7 +44,8 @@ export function createAnswer(stages: Stages): AnswerRequest {
     if (request.method === 'OPTIONS') return preflight(request.headers);
     const body = refusalOfHead(request) ?? (await readBody(request, bodyBytesMax));
     if (body.kind === 'caller-left') return new Response(null, { status: 400 });
-    const identity = await identify(extractApiKey(request.headers, request.url), request, peers);
+    const found = identify(extractApiKey(request.headers, request.url), request, peers);
+    const identity = found instanceof Promise ? await found : found;
     if (body.kind !== 'body') {
       // The caller of what was not read is looked up only to count it.
       if (identity.kind === 'known') usage.refused(identity.caller);
@@ -55,7 +56,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
     return answerCaller(request, identity.caller, body.bytes);
   };
 
-  async function answerCaller(request: Request, caller: Caller, body: Buffer): Promise<Response> {
+  function answerCaller(request: Request, caller: Caller, body: Buffer): Response | Promise<Response> {
     const { plans, prices } = terms();
     const plan = caller.plan === undefined ? undefined : plans.get(caller.plan);
     if (plan === undefined)
@@ -75,10 +76,13 @@ export function createAnswer(stages: Stages): AnswerRequest {
 
     const counted = usage.begin(caller, planned);
     const { calls, credits } = priceOf(planned);
-    const charge = await charging.charge(caller, plan, { calls, credits, usageHook: counted });
-    if (charge.kind !== 'charged') return refusePlanned(charge);
-    counted.admit();
-    return respond({ request, envelope, planned, caller, plan, credits, charge, usage: counted });
+    const admit = (charge: Charge): Response | Promise<Response> => {
+      if (charge.kind !== 'charged') return refusePlanned(charge);
+      counted.admit();
+      return respond({ request, envelope, planned, caller, plan, credits, charge, usage: counted });
+    };
+    const charge = charging.charge(caller, plan, { calls, credits, usageHook: counted });
+    return charge instanceof Promise ? charge.then(admit) : admit(charge);
 
     function refusePlanned(refusal: Refusal): Response {
       usage.refused(caller, planned);

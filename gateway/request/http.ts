@@ -27,20 +27,13 @@ export type BodyRefusal = { readonly kind: 'body-too-large'; readonly isEndless:
 export type Body =
   { readonly kind: 'body'; readonly bytes: Buffer } | BodyRefusal | { readonly kind: 'caller-left' };
 
-const CALLER_LEFT: Body = { kind: 'caller-left' };
-
 /** Reads at most `bytesMax` bytes; of a longer body the rest is not read. Never rejects. */
-export async function readBody(request: Request, bytesMax: number): Promise<Body> {
+export function readBody(request: Request, bytesMax: number): Promise<Body> {
   const length = request.headers.get('content-length');
-  try {
-    if (length === null) return await readChunks(request, bytesMax);
-    if (Number(length) > bytesMax)
-      return { kind: 'body-too-large', isEndless: Number(length) > READ_OUT_BYTES_MAX };
-    // The listener reads no more than the declared length, so the fast whole read cannot exceed it.
-    return { kind: 'body', bytes: Buffer.from(await request.arrayBuffer()) };
-  } catch {
-    return CALLER_LEFT;
-  }
+  if (length === null) return readChunks(request, bytesMax).catch(callerLeft);
+  if (Number(length) > bytesMax) return Promise.resolve(tooLarge(Number(length) > READ_OUT_BYTES_MAX));
+  // The listener reads no more than the declared length, so the fast whole read cannot exceed it.
+  return request.arrayBuffer().then((buffer) => ({ kind: 'body', bytes: Buffer.from(buffer) }), callerLeft);
 }
 
 async function readChunks({ body, signal }: Request, bytesMax: number): Promise<Body> {
@@ -48,13 +41,16 @@ async function readChunks({ body, signal }: Request, bytesMax: number): Promise<
   let bytes = 0;
   for await (const chunk of body ?? []) {
     bytes += chunk.length;
-    if (bytes > bytesMax) return { kind: 'body-too-large', isEndless: true };
+    if (bytes > bytesMax) return tooLarge(true);
     chunks.push(chunk);
   }
   // The listener refuses bad framing behind the last chunk after it has given that: nothing is sent for such a request.
   await new Promise(setImmediate);
-  return signal.aborted ? CALLER_LEFT : { kind: 'body', bytes: Buffer.concat(chunks) };
+  return signal.aborted ? callerLeft() : { kind: 'body', bytes: Buffer.concat(chunks) };
 }
+
+const callerLeft = (): Body => ({ kind: 'caller-left' });
+const tooLarge = (isEndless: boolean): Body => ({ kind: 'body-too-large', isEndless });
 
 /**
  * The listener reads the rest of a refused body, so that a caller who sends first and reads then sees the refusal. It

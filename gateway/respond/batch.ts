@@ -1,28 +1,18 @@
-import type { Charging } from '../limits/charge.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
-import {
-  type Admitted,
-  type AnsweredCall,
-  countedPart,
-  type ForwardCall,
-  isUnanswered,
-  nothing,
-  type Outcome,
-  outcomeOf,
-  type Part,
-  refundsOf,
-  type Send,
-} from './planned-call.ts';
-import { INVALID_REQUEST, jsonArray, NO_BACKEND, rpcError } from './refusal.ts';
+import { jsonArray } from './refusal.ts';
 
-/** `mayRepeat`: the call may be sent again, so its stream may be evicted before its turn. */
-export type BatchPart = Part & { readonly mayRepeat?: boolean };
+/** One element's answer, ready to be spliced. */
+export type Part =
+  /** `onSent` is called when the bytes were handed to the caller's connection. */
+  | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer>; onSent?(): void }
+  /** `mayRepeat`: the call may be sent again, so its answer may be evicted before its turn. */
+  | { readonly kind: 'stream'; readonly body: StreamBody; readonly mayRepeat?: boolean };
 
 /** Called when a call waits for a permit that others hold; the function that it returns is called when the wait ends. */
 export type OnWait = () => () => void;
 
 /** Begins one element's answer, once more when it was evicted. Never rejects. */
-export type Start = (onWait: OnWait) => Promise<BatchPart>;
+export type Start = (onWait: OnWait) => Promise<Part>;
 
 /**
  * The calls of one batch, at most `parallelMax` under way at once, started in order. Bytes give their number up when
@@ -33,7 +23,7 @@ export type Start = (onWait: OnWait) => Promise<BatchPart>;
  */
 export function createBatchScheduler(starts: readonly Start[], parallelMax: number, signal: AbortSignal) {
   /** Answers under way or there, by place; `undefined` before that, and when they were evicted. */
-  const begun: (Promise<BatchPart> | undefined)[] = [];
+  const begun: (Promise<Part> | undefined)[] = [];
   /** The place of a call for each permit that it waits for. */
   const waits: number[] = [];
   /** Streams that wait for their turn, and may be evicted. */
@@ -47,18 +37,19 @@ export function createBatchScheduler(starts: readonly Start[], parallelMax: numb
     for (; free > 0 && next < starts.length && !signal.aborted; free--) void begin(next++);
   }
 
-  async function begin(place: number): Promise<BatchPart> {
+  function begin(place: number): Promise<Part> {
     const start = starts[place];
     if (start === undefined) throw new RangeError(`a batch of ${starts.length} has no call ${place}`);
     const answer = start(() => wait(place));
     begun[place] = answer;
-    const part = await answer;
-    if (part.kind === 'bytes') release();
-    else if (part.mayRepeat && place > now) {
-      held.set(place, part.body);
-      void evictForWaiters();
-    }
-    return part;
+    void answer.then((part) => {
+      if (part.kind === 'bytes') release();
+      else if (part.mayRepeat && place > now) {
+        held.set(place, part.body);
+        void evictForWaiters();
+      }
+    });
+    return answer;
   }
 
   function release(): void {
@@ -90,7 +81,7 @@ export function createBatchScheduler(starts: readonly Start[], parallelMax: numb
   launch();
   return {
     /** The answer at `place`, whose turn has come; from then on it is not evicted. */
-    turn(place: number): Promise<BatchPart> {
+    turn(place: number): Promise<Part> {
       now = place;
       held.delete(place);
       return begun[place] ?? begin(place);
@@ -185,7 +176,7 @@ export async function spliceBatch(
 }
 
 /** Waits for an answer to begin, and writes white space meanwhile: the caller's connection must not look idle. */
-async function whileBeating(begun: Promise<BatchPart>, beat: Beat, write: () => unknown): Promise<BatchPart> {
+async function whileBeating(begun: Promise<Part>, beat: Beat, write: () => unknown): Promise<Part> {
   const over = new AbortController();
   try {
     for (;;) {
@@ -196,71 +187,4 @@ async function whileBeating(begun: Promise<BatchPart>, beat: Beat, write: () => 
   } finally {
     over.abort();
   }
-}
-
-export type BatchParts = Readonly<{
-  send: Send;
-  charging: Pick<Charging, 'refund'>;
-  /** Called once with the outcome of a call, and again when it was sent again without an answer. */
-  onCall(method: string, outcome: Outcome): void;
-  gather: Beat;
-  beat: Beat;
-}>;
-
-/** Gives the body of the answer to a batch; `undefined` when it has notifications alone. */
-export function createBatch({ send, charging, onCall, gather, beat }: BatchParts) {
-  return function answerBatch(admitted: Admitted): ReturnType<typeof spliceBatch> | undefined {
-    const { request, planned, usage } = admitted;
-    const answered = planned.flatMap((one, place) => (one.kind === 'notification' ? [] : [{ one, place }]));
-    if (answered.length === 0) return undefined;
-    const abort = new AbortController();
-    const refund = refundsOf(charging, admitted);
-    const unsent = new Set(answered.map(({ place }) => place));
-    // What was never sent costs nothing, whoever broke the batch off.
-    abort.signal.addEventListener('abort', () => unsent.forEach(refund), { once: true });
-    // The caller may have left while the charge was written; an aborted signal fires no event.
-    const leave = () => abort.abort(request.signal.reason);
-    if (request.signal.aborted) leave();
-    else request.signal.addEventListener('abort', leave, { once: true });
-    const starts = answered.map(
-      ({ one, place }) =>
-        (onWait: OnWait) =>
-          begin(one, place, onWait),
-    );
-    return spliceBatch(starts, abort, refundFrom, gather, beat);
-
-    /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
-    function refundFrom(first: number): void {
-      if (request.signal.aborted) return;
-      for (const { place } of answered.slice(first)) {
-        refund(place);
-        usage.error(place);
-      }
-    }
-
-    async function begin(one: AnsweredCall | ForwardCall, place: number, onWait: OnWait): Promise<BatchPart> {
-      const isFirst = unsent.delete(place);
-      if (one.kind === 'answered') return countedPart(one, usage, place);
-      const reply = await send(one, admitted.plan, {
-        acceptEncoding: 'identity',
-        signal: abort.signal,
-        onSettled: nothing,
-        accountId: admitted.caller.accountId,
-        onWait,
-        batchPosition: { batch: admitted, index: place },
-      });
-      const outcome = outcomeOf(reply);
-      if (isFirst || outcome !== 'answered') onCall(one.label, outcome);
-      // One that was evicted has been sent before.
-      if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(place);
-      if (reply.kind === 'whole' || reply.kind === 'stream')
-        return { ...countedPart(reply, usage, place), mayRepeat: one.route.method.class !== 'write' };
-      if (reply.kind !== 'caller-left') usage.error(place);
-      const bytes =
-        reply.kind === 'too-large'
-          ? rpcError(INVALID_REQUEST, 'Request body too large', one.call.id)
-          : rpcError(NO_BACKEND, 'No backend available', one.call.id);
-      return { kind: 'bytes', bytes, onSent: () => usage.bytes(place, bytes.length) };
-    }
-  };
 }

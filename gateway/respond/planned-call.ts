@@ -1,16 +1,12 @@
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Prices } from '../../shared/config/prices.ts';
-import type { Caller } from '../../shared/keys/identify.ts';
-import type { Charge, Charging } from '../limits/charge.ts';
 import type { ScanPermits } from '../limits/scans.ts';
 import { METHODS } from '../methods/table.ts';
-import type { Call, Element, Envelope } from '../request/envelope.ts';
+import type { Call, Element } from '../request/envelope.ts';
 import type { Direct } from '../upstream/direct.ts';
-import { failureOf } from '../upstream/failure.ts';
 import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
-import type { ResponseStart, StreamBody } from '../upstream/response-reader.ts';
 import type { ForwardRoute, RouteOf } from '../upstream/router.ts';
-import { countedBody, NO_METHOD, type RequestUsage } from '../usage/usage.ts';
+import { NO_METHOD } from '../usage/usage.ts';
 import { INVALID_REQUEST, METHOD_NOT_FOUND, rpcError } from './refusal.ts';
 
 /** What an element costs, and the name that it is counted under. */
@@ -58,33 +54,6 @@ export function isScan(planned: PlannedCall): boolean {
   return planned.kind === 'forward' && planned.route.method.class === 'scan';
 }
 
-/** A request that was let in and paid for. */
-export type Admitted = Readonly<{
-  request: Request;
-  envelope: Envelope;
-  /** One for each of its elements, in order. */
-  planned: readonly PlannedCall[];
-  caller: Caller;
-  plan: Plan;
-  credits: number;
-  charge: Extract<Charge, { kind: 'charged' }>;
-  usage: Pick<RequestUsage, 'answered' | 'bytes' | 'error' | 'refund'>;
-}>;
-
-/** Gives back the price of a call by its place in the request, and takes it out of usage; once, however often it is called. */
-export function refundsOf(
-  charging: Pick<Charging, 'refund'>,
-  { planned, caller, plan, usage }: Pick<Admitted, 'planned' | 'caller' | 'plan' | 'usage'>,
-): (place: number) => void {
-  const refunded = new Set<number>();
-  return function refund(place) {
-    if (refunded.has(place)) return;
-    refunded.add(place);
-    charging.refund(caller, plan, { calls: 0, credits: planned[place]?.credits ?? 0 });
-    usage.refund(place);
-  };
-}
-
 /** Sends a call to a backend, a scan when it has a permit. Never rejects. */
 export type Send = (planned: ForwardCall, plan: Plan, context: CallContext) => Promise<Reply>;
 
@@ -103,46 +72,3 @@ export function createSend(direct: Direct, forward: Forward, permits: ScanPermit
     });
   };
 }
-
-/** How a call ended. */
-export type Outcome = 'answered' | Exclude<Reply['kind'], 'whole' | 'stream'>;
-
-export function outcomeOf({ kind }: Reply): Outcome {
-  return kind === 'whole' || kind === 'stream' ? 'answered' : kind;
-}
-
-/** Whether no backend took the call, so that it is not paid for. */
-export function isUnanswered(reply: Reply): boolean {
-  if (reply.kind === 'caller-left') return reply.unsent === true;
-  return reply.kind === 'no-backend' || reply.kind === 'too-large';
-}
-
-/** One element's answer, ready to be handed on. */
-export type Part =
-  /** `onSent` is called when the bytes were handed to the caller's connection. */
-  | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer>; onSent?(): void }
-  | { readonly kind: 'stream'; readonly body: StreamBody };
-
-/** An answer whose errors, bytes and first byte are counted. */
-export function countedPart(
-  answer: AnsweredCall | ResponseStart,
-  usage: Admitted['usage'],
-  place: number,
-): Part {
-  if (answer.kind === 'stream') return { kind: 'stream', body: countedBody(answer.body, usage, place) };
-  const { bytes } = answer;
-  if (answer.kind === 'answered' || isMethodError(answer)) usage.error(place);
-  const onSent = () => {
-    usage.answered(place);
-    usage.bytes(place, bytes.length);
-  };
-  return { kind: 'bytes', bytes, onSent };
-}
-
-/** Whether a small answer is an error of the method; a compressed one is not looked into. */
-function isMethodError({ bytes, encoding, isResult }: Extract<ResponseStart, { kind: 'whole' }>): boolean {
-  return !isResult && encoding === undefined && failureOf(bytes) !== undefined;
-}
-
-/** For a call that holds no permit, and has none to give back. */
-export function nothing(): void {}

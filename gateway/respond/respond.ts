@@ -1,34 +1,56 @@
+import type { Plan } from '../../shared/config/plans.ts';
+import type { Caller } from '../../shared/keys/identify.ts';
+import type { Charge, Charging } from '../limits/charge.ts';
+import type { Envelope } from '../request/envelope.ts';
 import { corsFields } from '../request/http.ts';
+import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
-import type { StreamBody, StreamEnd } from '../upstream/response-reader.ts';
-import { type BatchParts, createBatch } from './batch.ts';
+import type { ResponseStart, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
+import { countedBody, type RequestUsage } from '../usage/usage.ts';
+import { type Beat, type OnWait, type Part, spliceBatch } from './batch.ts';
 import { divided, wantsLines } from './ndjson.ts';
+import type { AnsweredCall, ForwardCall, PlannedCall, Send } from './planned-call.ts';
 import {
-  type Admitted,
-  countedPart,
-  type ForwardCall,
-  isUnanswered,
-  nothing,
-  type Outcome,
-  outcomeOf,
-  type Part,
-  refundsOf,
-} from './planned-call.ts';
-import { type Fields, JSON_TYPE, rateFields, refuse } from './refusal.ts';
+  type Fields,
+  INVALID_REQUEST,
+  JSON_TYPE,
+  NO_BACKEND,
+  rateFields,
+  refuse,
+  rpcError,
+} from './refusal.ts';
+
+/** A request that was let in and paid for. */
+export type Admitted = Readonly<{
+  request: Request;
+  envelope: Envelope;
+  /** One for each of its elements, in order. */
+  planned: readonly PlannedCall[];
+  caller: Caller;
+  plan: Plan;
+  credits: number;
+  charge: Extract<Charge, { kind: 'charged' }>;
+  usage: Pick<RequestUsage, 'answered' | 'bytes' | 'error' | 'refund'>;
+}>;
 
 /** Answers an admitted request: one element as it comes, or a batch spliced in order. */
 export type Respond = (admitted: Admitted) => Response | Promise<Response>;
 
-type Parts = BatchParts &
-  Readonly<{
-    /** Called with the outcome of an admitted request; a batch counts as answered, whatever its calls return. */
-    onOutcome(outcome: Outcome): void;
-  }>;
+/** How a call ended. */
+type Outcome = 'answered' | Exclude<Reply['kind'], 'whole' | 'stream'>;
 
-export function createRespond({ onOutcome, ...parts }: Parts): Respond {
-  const { send, charging, onCall } = parts;
-  const batch = createBatch(parts);
+type Parts = Readonly<{
+  send: Send;
+  charging: Pick<Charging, 'refund'>;
+  /** Called once with the outcome of a call, and again when it was sent again without an answer. */
+  onCall(method: string, outcome: Outcome): void;
+  /** Called with the outcome of an admitted request; a batch counts as answered, whatever its calls return. */
+  onOutcome(outcome: Outcome): void;
+  gather: Beat;
+  beat: Beat;
+}>;
 
+export function createRespond({ send, charging, onCall, onOutcome, gather, beat }: Parts): Respond {
   return function respond(admitted) {
     const [first] = admitted.planned;
     if (admitted.envelope.kind === 'single' && first?.kind === 'forward') return forwarded(first, admitted);
@@ -37,10 +59,9 @@ export function createRespond({ onOutcome, ...parts }: Parts): Respond {
     if (admitted.envelope.kind === 'single' && first?.kind === 'answered') {
       return responseWith(countedPart(first, admitted.usage, 0), headers);
     }
-    const body = batch(admitted);
-    return body === undefined
-      ? new Response(null, { headers })
-      : body.then((bytes) => new Response(bytes, { headers }));
+    const isSilent = admitted.planned.every(({ kind }) => kind === 'notification');
+    if (isSilent) return new Response(null, { headers });
+    return batchBody(admitted).then((body) => new Response(body, { headers }));
   };
 
   async function forwarded(planned: ForwardCall, admitted: Admitted): Promise<Response> {
@@ -82,9 +103,114 @@ export function createRespond({ onOutcome, ...parts }: Parts): Respond {
     const refusal = reply.kind === 'no-backend' ? reply : TOO_LARGE;
     return refuse(refusal, envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });
   }
+
+  function batchBody(admitted: Admitted): ReturnType<typeof spliceBatch> {
+    const { request, planned, usage } = admitted;
+    const answered = planned.flatMap((one, place) => (one.kind === 'notification' ? [] : [{ one, place }]));
+    const abort = new AbortController();
+    const refund = refundsOf(charging, admitted);
+    const unsent = new Set(answered.map(({ place }) => place));
+    // What was never sent costs nothing, whoever broke the batch off.
+    abort.signal.addEventListener('abort', () => unsent.forEach(refund), { once: true });
+    // The caller may have left while the charge was written; an aborted signal fires no event.
+    const leave = () => abort.abort(request.signal.reason);
+    if (request.signal.aborted) leave();
+    else request.signal.addEventListener('abort', leave, { once: true });
+    const starts = answered.map(
+      ({ one, place }) =>
+        (onWait: OnWait) =>
+          begin(one, place, onWait),
+    );
+    return spliceBatch(starts, abort, refundFrom, gather, beat);
+
+    /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
+    function refundFrom(first: number): void {
+      if (request.signal.aborted) return;
+      for (const { place } of answered.slice(first)) {
+        refund(place);
+        usage.error(place);
+      }
+    }
+
+    async function begin(one: AnsweredCall | ForwardCall, place: number, onWait: OnWait): Promise<Part> {
+      const isFirst = unsent.delete(place);
+      if (one.kind === 'answered') return countedPart(one, usage, place);
+      const reply = await send(one, admitted.plan, {
+        acceptEncoding: 'identity',
+        signal: abort.signal,
+        onSettled: nothing,
+        accountId: admitted.caller.accountId,
+        onWait,
+        batchPosition: { batch: admitted, index: place },
+      });
+      const outcome = outcomeOf(reply);
+      if (isFirst || outcome !== 'answered') onCall(one.label, outcome);
+      // One that was evicted has been sent before.
+      if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(place);
+      const mayRepeat = one.route.method.class !== 'write';
+      if (reply.kind === 'whole' || reply.kind === 'stream')
+        return countedPart(reply, usage, place, mayRepeat);
+      if (reply.kind !== 'caller-left') usage.error(place);
+      const bytes =
+        reply.kind === 'too-large'
+          ? rpcError(INVALID_REQUEST, 'Request body too large', one.call.id)
+          : rpcError(NO_BACKEND, 'No backend available', one.call.id);
+      return { kind: 'bytes', bytes, onSent: () => usage.bytes(place, bytes.length) };
+    }
+  }
 }
 
 const TOO_LARGE = { kind: 'body-too-large', isEndless: false } as const;
+
+/** Gives back the price of a call by its place in the request, and takes it out of usage; once, however often it is called. */
+export function refundsOf(
+  charging: Pick<Charging, 'refund'>,
+  { planned, caller, plan, usage }: Pick<Admitted, 'planned' | 'caller' | 'plan' | 'usage'>,
+): (place: number) => void {
+  const refunded: boolean[] = [];
+  return function refund(place) {
+    if (refunded[place]) return;
+    refunded[place] = true;
+    charging.refund(caller, plan, { calls: 0, credits: planned[place]?.credits ?? 0 });
+    usage.refund(place);
+  };
+}
+
+function outcomeOf({ kind }: Reply): Outcome {
+  return kind === 'whole' || kind === 'stream' ? 'answered' : kind;
+}
+
+/** Whether no backend took the call, so that it is not paid for. */
+function isUnanswered(reply: Reply): boolean {
+  if (reply.kind === 'caller-left') return reply.unsent === true;
+  return reply.kind === 'no-backend' || reply.kind === 'too-large';
+}
+
+/** An answer whose errors, bytes and first byte are counted. */
+function countedPart(
+  answer: AnsweredCall | ResponseStart,
+  usage: Admitted['usage'],
+  place: number,
+  mayRepeat = false,
+): Part {
+  if (answer.kind === 'stream')
+    return { kind: 'stream', body: countedBody(answer.body, usage, place), mayRepeat };
+  const { bytes } = answer;
+  if (answer.kind === 'answered' || isMethodError(answer)) usage.error(place);
+  const onSent = () => {
+    usage.answered(place);
+    usage.bytes(place, bytes.length);
+  };
+  return { kind: 'bytes', bytes, onSent };
+}
+
+/** Whether a small answer is an error of the method; a compressed one is not looked into. */
+function isMethodError({ bytes, encoding, isResult }: Extract<ResponseStart, { kind: 'whole' }>): boolean {
+  return !isResult && encoding === undefined && failureOf(bytes) !== undefined;
+}
+
+/** For a call that holds no permit, and has none to give back. */
+function nothing(): void {}
 
 function responseWith(part: Part, headers: Fields, onEnd: (end: StreamEnd) => void = nothing): Response {
   if (part.kind === 'stream') return new Response(streamSingle(part.body, onEnd), { headers });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { type Beat, type BatchPart, type Start, spliceBatch } from '../../../gateway/respond/batch.ts';
+import { type Beat, type Part, type Start, spliceBatch } from '../../../gateway/respond/batch.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { streamBodyOf } from '../stream-body.ts';
 
-const bytes = (text: string): BatchPart => ({ kind: 'bytes', bytes: new TextEncoder().encode(text) });
+const bytes = (text: string): Part => ({ kind: 'bytes', bytes: new TextEncoder().encode(text) });
 
 /** A part whose chunks come when the test pushes them. */
 function pushed() {
@@ -16,7 +16,7 @@ function pushed() {
     cancel: () => void (state.cancelled = true),
   });
   return {
-    part: { kind: 'stream', body: streamBodyOf(body) } satisfies BatchPart,
+    part: { kind: 'stream', body: streamBodyOf(body) } satisfies Part,
     state,
     push: (text: string) => state.controller?.enqueue(new TextEncoder().encode(text)),
     end: () => state.controller?.close(),
@@ -24,7 +24,7 @@ function pushed() {
   };
 }
 
-const streamOf = (...texts: readonly string[]): BatchPart => {
+const streamOf = (...texts: readonly string[]): Part => {
   const source = pushed();
   for (const text of texts) source.push(text);
   source.end();
@@ -33,13 +33,13 @@ const streamOf = (...texts: readonly string[]): BatchPart => {
 
 /** Starts that are noted when they are called and begin when the test says so. */
 function gated(count: number) {
-  const slots = Array.from({ length: count }, () => Promise.withResolvers<BatchPart>());
+  const slots = Array.from({ length: count }, () => Promise.withResolvers<Part>());
   const launched: number[] = [];
   const starts = slots.map(({ promise }, i): Start => () => {
     launched.push(i);
     return promise;
   });
-  return { starts, launched, begin: (i: number, part: BatchPart) => slots[i]?.resolve(part) };
+  return { starts, launched, begin: (i: number, part: Part) => slots[i]?.resolve(part) };
 }
 
 const untilAborted: Beat = (signal) => createVirtualClock().clock.sleep(1, signal);
@@ -250,8 +250,7 @@ describe('the answers of a batch', () => {
   test('are told of as sent once, when all are', async () => {
     const { begin, body } = gathering();
     const sent: string[] = [];
-    const told = (text: string): BatchPart =>
-      ({ ...bytes(text), onSent: () => void sent.push(text) }) as BatchPart;
+    const told = (text: string): Part => ({ ...bytes(text), onSent: () => void sent.push(text) }) as Part;
     begin(0, told('0'));
     await settled();
     expect(sent).toEqual([]);
@@ -274,7 +273,7 @@ describe('the answers of a batch', () => {
     expect(rest).toEndWith('"late"]');
   });
 
-  test.each<[string, BatchPart]>([
+  test.each<[string, Part]>([
     ['large one', streamOf('"a"')],
     ['quarter of a megabyte', bytes(JSON.stringify('a'.repeat(262_144)))],
   ])('are a stream from the first %s on', async (_, part) => {

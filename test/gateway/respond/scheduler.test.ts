@@ -1,26 +1,26 @@
 import { describe, expect, test } from 'bun:test';
-import { createBatchScheduler, type OnWait, type BatchPart } from '../../../gateway/respond/batch.ts';
+import { createBatchScheduler, type OnWait, type Part } from '../../../gateway/respond/batch.ts';
 
 const settled = () => new Promise(setImmediate);
-const BYTES: BatchPart = { kind: 'bytes', bytes: new TextEncoder().encode('{}') };
+const BYTES: Part = { kind: 'bytes', bytes: new TextEncoder().encode('{}') };
 
 /** `count` calls whose answers begin, wait and are evicted under the test's eyes. */
 function scheduled(count: number, parallelMax = 8) {
   const abort = new AbortController();
-  const begun: ((part: BatchPart) => void)[] = [];
+  const begun: ((part: Part) => void)[] = [];
   const onWaits: OnWait[] = [];
   const evicted: number[] = [];
   const started: number[] = [];
   const startOf = (place: number) => (onWait: OnWait) => {
     started.push(place);
     onWaits[place] = onWait;
-    const { promise, resolve } = Promise.withResolvers<BatchPart>();
+    const { promise, resolve } = Promise.withResolvers<Part>();
     begun[place] = resolve;
     return promise;
   };
   const starts = Array.from({ length: count }, (_, place) => startOf(place));
   const { turn, done } = createBatchScheduler(starts, parallelMax, abort.signal);
-  const begin = async (place: number, part: BatchPart) => {
+  const begin = async (place: number, part: Part) => {
     begun[place]?.(part);
     await settled();
   };
