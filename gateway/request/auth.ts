@@ -2,16 +2,6 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Carried } from '../../shared/keys/carrier.ts';
 import type { Identifier, Identity } from '../../shared/keys/identify.ts';
 
-/** Requests with failed keys, by the address that they came from. */
-type FailedKeys = Readonly<{
-  /** Until the address may try another key, in milliseconds; `undefined`: now. */
-  waitMs(address: string): number | undefined;
-  /** Whether a key from a barred address may be looked up all the same: behind it there may be many callers. */
-  mayLook(address: string): boolean;
-  /** A request from the address had a key that failed. */
-  note(address: string): void;
-}>;
-
 /** So many in so long; a caller with a wrong key in its config asks far less, a guesser far more. */
 const FAILURES_MAX = 100;
 const WINDOW_MS = 10_000;
@@ -25,8 +15,11 @@ const ADDRESSES_MAX = 10_000;
 /** The instants of the last failures from one address, oldest first, and when a key from there was last looked up. */
 type Failures = { instants: number[]; lookedMs: number };
 
-/** Counts over any ten seconds, exactly: every failure is kept with its instant until it is that old. */
-export function createFailedKeys(clock: Clock): FailedKeys {
+/**
+ * Requests with failed keys, by the address that they came from. Counts over any ten seconds, exactly: every failure is
+ * kept with its instant until it is that old.
+ */
+export function createFailedKeys(clock: Clock) {
   const addresses = new Map<string, Failures>();
 
   function failuresOf(name: string): Failures {
@@ -36,19 +29,22 @@ export function createFailedKeys(clock: Clock): FailedKeys {
   }
 
   return {
-    waitMs(address) {
+    /** Until the address may try another key, in milliseconds; `undefined`: now. */
+    waitMs(address: string): number | undefined {
       const { instants } = failuresOf(neighbourhoodOf(address));
       const [oldest] = instants;
       const isBarred = oldest !== undefined && instants.length >= FAILURES_MAX;
       return isBarred ? oldest + WINDOW_MS - clock.monotonic() : undefined;
     },
-    mayLook(address) {
+    /** Whether a key from a barred address may be looked up all the same: behind it there may be many callers. */
+    mayLook(address: string): boolean {
       const failures = failuresOf(neighbourhoodOf(address));
       if (clock.monotonic() < failures.lookedMs + LOOK_MS) return false;
       failures.lookedMs = clock.monotonic();
       return true;
     },
-    note(address) {
+    /** A request from the address had a key that failed. */
+    note(address: string): void {
       const name = neighbourhoodOf(address);
       const failures = failuresOf(name);
       // One that is barred is not noted again, so the list does not grow beyond what bars it.
@@ -106,7 +102,7 @@ type Auth = Readonly<{ identify: IdentifyCaller; forgetRecent(): void }>;
  */
 export function createAuth(
   { identify, recall }: Pick<Identifier<Promise<Identity>>, 'identify' | 'recall'>,
-  failed: FailedKeys,
+  failed: ReturnType<typeof createFailedKeys>,
 ): Auth {
   const recent = new Map<string, Known>();
 

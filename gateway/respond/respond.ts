@@ -116,11 +116,7 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
     const leave = () => abort.abort(request.signal.reason);
     if (request.signal.aborted) leave();
     else request.signal.addEventListener('abort', leave, { once: true });
-    const starts = answered.map(
-      ({ one, place }) =>
-        (onWait: OnWait) =>
-          begin(one, place, onWait),
-    );
+    const starts = answered.map(({ one, place }) => begin.bind(undefined, one, place));
     return spliceBatch(starts, abort, refundFrom, gather, beat);
 
     /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
