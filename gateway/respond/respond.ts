@@ -21,7 +21,7 @@ import {
 } from './refusal.ts';
 
 /** A request that was let in and paid for. */
-export type Admitted = Readonly<{
+type Admitted = Readonly<{
   request: Request;
   envelope: Envelope;
   /** One for each of its elements, in order. */
