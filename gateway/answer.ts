@@ -1,11 +1,11 @@
 import type { Plan } from '../shared/config/plans.ts';
 import type { Prices } from '../shared/config/prices.ts';
 import { extractApiKey } from '../shared/keys/carrier.ts';
-import type { Caller, Identity } from '../shared/keys/identify.ts';
+import type { Caller } from '../shared/keys/identify.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
 import type { ScanPermits } from './limits/scans.ts';
 import { corsFields, preflight, readBody, refusalOfHead } from './request/http.ts';
-import type { Barred, IdentifyCaller, Peers } from './request/auth.ts';
+import type { IdentifyCaller, Peers } from './request/auth.ts';
 import { type Envelope, type Malformed, readEnvelope } from './request/envelope.ts';
 import { isScan, planCall } from './respond/planned-call.ts';
 import type { Respond } from './respond/respond.ts';
@@ -37,86 +37,57 @@ export type Stages = Readonly<{
 const REFUSED_BATCH_MAX = 1_000;
 
 /** The whole way of a request: head, body, key, envelope, price, charge, answer. */
-export function createAnswer({
-  bodyBytesMax,
-  terms,
-  identify,
-  routeOf,
-  charging,
-  permits,
-  respond,
-  usage,
-  onOutcome,
-}: Stages) {
-  return function answer(request: Request, peers: Peers): Response | Promise<Response> {
+export function createAnswer(stages: Stages): AnswerRequest {
+  const { bodyBytesMax, terms, identify, routeOf, charging, permits, respond, usage, onOutcome } = stages;
+
+  return async function answer(request, peers) {
     if (request.method === 'OPTIONS') return preflight(request.headers);
-    const wrong = refusalOfHead(request);
-    if (wrong !== undefined) return refuseUnread(wrong, request, peers);
-    return readBody(request, bodyBytesMax).then((body) => {
-      if (body.kind === 'caller-left') return new Response(null, { status: 400 });
-      return body.kind === 'body'
-        ? answerBody(body.bytes, request, peers)
-        : refuseUnread(body, request, peers);
-    });
+    const body = refusalOfHead(request) ?? (await readBody(request, bodyBytesMax));
+    if (body.kind === 'caller-left') return new Response(null, { status: 400 });
+    const found = identify(extractApiKey(request.headers, request.url), request, peers);
+    const identity = found instanceof Promise ? await found : found;
+    if (body.kind !== 'body') {
+      // The caller of what was not read is looked up only to count it.
+      if (identity.kind === 'known') usage.refused(identity.caller);
+      return refuseRequest(request, body);
+    }
+    if (identity.kind !== 'known')
+      return refuseRequest(request, identity, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
+    return answerCaller(request, identity.caller, body.bytes);
   };
 
-  function answerBody(body: Buffer, request: Request, peers: Peers): Response | Promise<Response> {
-    const identity = identify(extractApiKey(request.headers, request.url), request, peers);
-    return identity instanceof Promise
-      ? identity.then((found) => answerIdentified(found, body, request))
-      : answerIdentified(identity, body, request);
-  }
-
-  function answerIdentified(
-    identity: Identity | Barred,
-    body: Buffer,
-    request: Request,
-  ): Response | Promise<Response> {
-    if (identity.kind !== 'known')
-      return refuseRequest(request, identity, readEnvelope(body, REFUSED_BATCH_MAX));
-
-    const { caller } = identity;
+  function answerCaller(request: Request, caller: Caller, body: Buffer): Response | Promise<Response> {
     const { plans, prices } = terms();
     const plan = caller.plan === undefined ? undefined : plans.get(caller.plan);
     if (plan === undefined)
       return refuseRequest(request, { kind: 'invalid-key' }, readEnvelope(body, REFUSED_BATCH_MAX));
 
     const envelope = readEnvelope(body, plan.batchMax);
-    if (envelope.kind === 'malformed') return refuseCaller(request, caller, envelope);
-    if (envelope.kind === 'single' && envelope.element.kind === 'invalid') {
-      const { reason } = envelope.element;
-      return refuseCaller(request, caller, { kind: 'malformed', code: -32600, reason }, envelope);
+    if (envelope.kind === 'malformed') {
+      usage.refused(caller);
+      return refuseRequest(request, envelope);
     }
-
-    const planned =
-      envelope.kind === 'single'
-        ? [planCall(envelope.element, routeOf, prices)]
-        : envelope.elements.map((element) => planCall(element, routeOf, prices));
+    const [only] = envelope.elements;
+    const planned = envelope.elements.map((element) => planCall(element, routeOf, prices));
+    if (envelope.kind === 'single' && only?.kind === 'invalid')
+      return refusePlanned({ kind: 'malformed', code: -32600, reason: only.reason });
     if (planned.some(isScan) && !permits.hasRoom(caller.accountId, plan.scans))
-      return refuseCaller(request, caller, { kind: 'over-scans', max: plan.scans }, envelope);
+      return refusePlanned({ kind: 'over-scans', max: plan.scans });
 
     const counted = usage.begin(caller, planned);
     const { calls, credits } = priceOf(planned);
     const admit = (charge: Charge): Response | Promise<Response> => {
-      if (charge.kind !== 'charged') return refuseCaller(request, caller, charge, envelope);
+      if (charge.kind !== 'charged') return refusePlanned(charge);
       counted.admit();
       return respond({ request, envelope, planned, caller, plan, credits, charge, usage: counted });
     };
     const charge = charging.charge(caller, plan, { calls, credits, usageHook: counted });
     return charge instanceof Promise ? charge.then(admit) : admit(charge);
-  }
 
-  /** Refuses a request of a known caller. */
-  function refuseCaller(request: Request, caller: Caller, refusal: Refusal, to?: Envelope): Response {
-    usage.refused(caller, to);
-    return refuseRequest(request, refusal, to);
-  }
-
-  /** Refuses a request that was not read; its caller is looked up only to count it. */
-  async function refuseUnread(refusal: Refusal, request: Request, peers: Peers): Promise<Response> {
-    const identity = await identify(extractApiKey(request.headers, request.url), request, peers);
-    if (identity.kind === 'known') usage.refused(identity.caller, undefined);
-    return refuseRequest(request, refusal);
+    function refusePlanned(refusal: Refusal): Response {
+      usage.refused(caller, planned);
+      return refuseRequest(request, refusal, envelope);
+    }
   }
 
   /** Refuses a request, in a form that its page may read. */

@@ -21,7 +21,7 @@ import { createFailedKeys, createAuth } from './request/auth.ts';
 import { createSend } from './respond/planned-call.ts';
 import { createRespond } from './respond/respond.ts';
 import { createDirect } from './upstream/direct.ts';
-import { withPoolAnswers, withStatusRule } from './respond/rules.ts';
+import { withRules } from './respond/rules.ts';
 import { Backend, TURN_SECONDS } from './upstream/backend.ts';
 import { Cache, withCache } from './upstream/cache.ts';
 import { createForward, type Forward, type ForwardEvents } from './upstream/forward.ts';
@@ -34,7 +34,7 @@ import {
   type PoolOptions,
   RetryBudget,
 } from './upstream/selection.ts';
-import { createMethodLabel, createUsage, type UsageEvents } from './usage/usage.ts';
+import { createUsage, type UsageEvents } from './usage/usage.ts';
 
 type Deps = Readonly<{
   /** This process in the ledger: no two processes on one data directory may have the same. */
@@ -97,8 +97,7 @@ export function createGateway(deps: Deps): Gateway {
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
   const keys = hosts?.accounts.keys ?? createIdentify(accounts, clock);
   const routeOf = createRouter(backends);
-  const methodLabel = createMethodLabel(routeOf);
-  const usage = createUsage({ ledger, node, clock, methodLabel, ...usageEventsFor(log) });
+  const usage = createUsage({ ledger, node, clock, ...usageEventsFor(log) });
   const journal = createJournal(ledger, node, setImmediate, usage.inSameTransaction);
   const revision = () => hosts?.accounts.revision() ?? accountsRevision;
   const limits = limitsOf(deps, journal, revision);
@@ -109,7 +108,7 @@ export function createGateway(deps: Deps): Gateway {
   const forward = createForward({ clock, idleMs, pool, budget, random, ...events });
   const direct = createDirect({ clock, idleMs, pool, budget, forward, ...events });
   const fromMemory = cached(withHistory(forward, clock), pool, config.gateway.cacheBytes, metrics);
-  const byRule = withPoolAnswers(withStatusRule(fromMemory), pool);
+  const byRule = withRules(fromMemory, pool);
   const respond = createRespond({
     send: createSend(direct, byRule, limits.permits),
     charging: limits.charging,

@@ -8,46 +8,15 @@ export type Method = Readonly<{
   lane: Lane;
   class: MethodClass;
   declared: boolean;
-  /** One attempt at one backend nearly always answers it: a read without a rule of its own. */
+  /** One attempt at one backend nearly always answers it: a read without a rule of ours. */
   direct: boolean;
   /** Identical calls that are under way at the same moment may have one answer: reads that are no caller's own. */
   shared?: boolean;
   /** Where the slot stands whose finality makes a result one that never changes; `fixed`: it is the chain's own. */
-  immutable?: 'slot-in-params' | 'slot-in-result' | 'fixed' | undefined;
+  immutable?: 'slot-in-params' | 'slot-in-result' | 'fixed';
   /** The method that it is another name of, and is priced as. */
   like?: string;
 }>;
-
-/** Methods whose answer is also made by a rule of ours (`respond/rules.ts`). */
-const RULED = new Set<string>(['getSignatureStatuses', 'getHealth']);
-
-/**
- * Reads of the present state that tell their slot, so that it can be seen whether the answer is new enough, and what
- * a node returns to every caller alike. Not those whose moment matters: statuses, simulations, fees of a message.
- */
-const SHARED = new Set<string>([
-  'getAccountInfo',
-  'getMultipleAccounts',
-  'getBalance',
-  'getTokenSupply',
-  'getTokenAccountBalance',
-  'getSlot',
-  'getLatestBlockhash',
-  'getVersion',
-  'getInflationGovernor',
-  'getInflationRate',
-  'getMinimumBalanceForRentExemption',
-  'getStakeMinimumDelegation',
-]);
-
-/** Methods whose results may be kept (`upstream/cache.ts`). */
-const IMMUTABLE = new Map<string, Method['immutable']>([
-  ['getBlock', 'slot-in-params'],
-  ['getBlockTime', 'slot-in-params'],
-  ['getTransaction', 'slot-in-result'],
-  ['getGenesisHash', 'fixed'],
-  ['getEpochSchedule', 'fixed'],
-]);
 
 const ASSET_METHODS = [
   'getAsset',
@@ -66,25 +35,28 @@ const ASSET_METHODS = [
   'getTokenAccounts',
   'getNftEditions',
   'getGrouping',
-] as const;
+];
 
-/** Asset methods that came after the server had changed its names. */
-const NEVER_IN_SNAKE_CASE = new Set<string>(['getAssetsByAuthority']);
-
-/** Every method of Agave's HTTP interface (Agave `rpc/src/rpc.rs`), the asset standard, and known extensions. */
+/**
+ * Every method of Agave's HTTP interface (Agave `rpc/src/rpc.rs`), the asset standard, and known extensions. Those that
+ * are shared are reads of the present state that tell their slot, so that it can be seen whether the answer is new
+ * enough, and what a node returns to every caller alike; not those whose moment matters: statuses, simulations, fees of
+ * a message.
+ */
 export const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
-  ...rows('state', 'light', [
+  ...rows({ lane: 'state', class: 'light', shared: true }, [
     'getAccountInfo',
     'getMultipleAccounts',
     'getBalance',
     'getTokenSupply',
     'getTokenAccountBalance',
-    'getSignatureStatuses',
     'getSlot',
+    'getLatestBlockhash',
+  ]),
+  ...rows({ lane: 'state', class: 'light' }, [
     'getBlockHeight',
     'getTransactionCount',
     'getEpochInfo',
-    'getLatestBlockhash',
     'isBlockhashValid',
     'getFeeForMessage',
     'getRecentPrioritizationFees',
@@ -95,25 +67,28 @@ export const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
     'getSlotLeader',
     'getSlotLeaders',
   ]),
-  ...rows('state', 'meta', [
+  ...rows({ lane: 'state', class: 'meta', shared: true }, [
+    'getVersion',
+    'getStakeMinimumDelegation',
+    'getInflationGovernor',
+    'getInflationRate',
+    'getMinimumBalanceForRentExemption',
+  ]),
+  ...rows({ lane: 'state', class: 'meta' }, [
     'getClusterNodes',
     'getIdentity',
-    'getVersion',
-    'getHealth',
     'getHighestSnapshotSlot',
     'getMaxRetransmitSlot',
     'getMaxShredInsertSlot',
     'getRecentPerformanceSamples',
     'getBlockCommitment',
-    'getStakeMinimumDelegation',
-    'getInflationGovernor',
-    'getInflationRate',
-    'getMinimumBalanceForRentExemption',
-    'getGenesisHash',
-    'getEpochSchedule',
     'getAgGenesisCert',
   ]),
-  ...rows('scan', 'scan', [
+  // By rules of ours (`respond/rules.ts`).
+  ...rows({ lane: 'state', class: 'light', direct: false }, ['getSignatureStatuses']),
+  ...rows({ lane: 'state', class: 'meta', direct: false }, ['getHealth']),
+  ...rows({ lane: 'state', class: 'meta', immutable: 'fixed' }, ['getGenesisHash', 'getEpochSchedule']),
+  ...rows({ lane: 'scan', class: 'scan' }, [
     'getProgramAccounts',
     'getTokenAccountsByOwner',
     'getTokenAccountsByDelegate',
@@ -121,34 +96,53 @@ export const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
     'getLargestAccounts',
     'getSupply',
   ]),
-  ...rows('archive', 'history', [
-    'getBlock',
-    'getTransaction',
+  ...rows({ lane: 'archive', class: 'history', immutable: 'slot-in-params' }, ['getBlock', 'getBlockTime']),
+  ...rows({ lane: 'archive', class: 'history', immutable: 'slot-in-result' }, ['getTransaction']),
+  ...rows({ lane: 'archive', class: 'history' }, [
     'getSignaturesForAddress',
     'getBlocks',
     'getBlocksWithLimit',
-    'getBlockTime',
     'getInflationReward',
   ]),
-  ...rows('archive', 'meta', ['getFirstAvailableBlock', 'minimumLedgerSlot']),
-  ...rows('send', 'write', ['sendTransaction']),
-  ...rows('assets', 'asset', ASSET_METHODS),
-  ...ASSET_METHODS.flatMap(originally),
-  ...declared('scan', 'scan', [
+  ...rows({ lane: 'archive', class: 'meta' }, ['getFirstAvailableBlock', 'minimumLedgerSlot']),
+  ...rows({ lane: 'send', class: 'write' }, ['sendTransaction']),
+  ...rows({ lane: 'assets', class: 'asset' }, ASSET_METHODS),
+  ...ASSET_METHODS.filter((name) => name !== 'getAssetsByAuthority').flatMap(originally),
+  ...rows({ lane: 'scan', class: 'scan', declared: true }, [
     'getProgramAccountsV2',
     'getTokenAccountsByOwnerV2',
     'getTokenAccountsByMint',
   ]),
-  ...declared('archive', 'history', ['getTransactionsForAddress', 'getTransfersByAddress']),
-  ...declared('state', 'light', [
+  ...rows({ lane: 'archive', class: 'history', declared: true }, [
+    'getTransactionsForAddress',
+    'getTransfersByAddress',
+  ]),
+  ...rows({ lane: 'state', class: 'light', declared: true }, [
     'getPriorityFeeEstimate',
     'simulateBundle',
     'getBundleStatuses',
     'getInflightBundleStatuses',
     'getTipAccounts',
   ]),
-  ...declared('send', 'write', ['sendBundle', 'requestAirdrop']),
+  ...rows({ lane: 'send', class: 'write', declared: true }, ['sendBundle', 'requestAirdrop']),
 ]);
+
+function rows(
+  traits: Pick<Method, 'lane' | 'class'> & Partial<Method>,
+  names: readonly string[],
+): [string, Method][] {
+  const direct = (traits.lane === 'state' || traits.lane === 'assets') && traits.immutable === undefined;
+  return names.map((name) => [name, { declared: false, direct, ...traits }]);
+}
+
+/**
+ * The name in snake case that the asset server knew a method by first, and still does (das_api `builder.rs`);
+ * `getAssetsByAuthority` came later.
+ */
+function originally(like: string): [string, Method][] {
+  const name = like.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return rows({ lane: 'assets', class: 'asset', like }, [name]);
+}
 
 /** What a method that only a backend's config knows is taken for. */
 export const DECLARED_UNKNOWN: Method = { lane: 'state', class: 'light', declared: true, direct: true };
@@ -170,27 +164,4 @@ const SUBSCRIPTION =
 /** Whether the method belongs to the WebSocket interface, which this endpoint does not offer (spec 4.3.5). */
 export function isSubscription(method: string): boolean {
   return SUBSCRIPTION.test(method);
-}
-
-function isDirect(lane: Lane, name: string): boolean {
-  return (lane === 'state' || lane === 'assets') && !RULED.has(name) && !IMMUTABLE.has(name);
-}
-
-function rows(lane: Lane, kind: MethodClass, names: readonly string[]): [string, Method][] {
-  return names.map((name) => {
-    const direct = isDirect(lane, name);
-    const [shared, immutable] = [SHARED.has(name), IMMUTABLE.get(name)];
-    return [name, { lane, class: kind, declared: false, direct, shared, immutable }];
-  });
-}
-
-/** The name in snake case that the asset server knew the method by first, and still does (das_api `builder.rs`). */
-function originally(like: string): [string, Method][] {
-  if (NEVER_IN_SNAKE_CASE.has(like)) return [];
-  const name = like.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return [[name, { lane: 'assets', class: 'asset', declared: false, direct: true, like }]];
-}
-
-function declared(lane: Lane, kind: MethodClass, names: readonly string[]): [string, Method][] {
-  return names.map((name) => [name, { lane, class: kind, declared: true, direct: isDirect(lane, name) }]);
 }

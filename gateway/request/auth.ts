@@ -2,16 +2,6 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Carried } from '../../shared/keys/carrier.ts';
 import type { Identifier, Identity } from '../../shared/keys/identify.ts';
 
-/** Requests with failed keys, by the address that they came from. */
-type FailedKeys = Readonly<{
-  /** Until the address may try another key, in milliseconds; `undefined`: now. */
-  waitMs(address: string): number | undefined;
-  /** Whether a key from a barred address may be looked up all the same: behind one address there may be many callers. */
-  mayLook(address: string): boolean;
-  /** A request from the address had a key that failed. */
-  note(address: string): void;
-}>;
-
 /** So many in so long; a caller with a wrong key in its config asks far less, a guesser far more. */
 const FAILURES_MAX = 100;
 const WINDOW_MS = 10_000;
@@ -22,54 +12,49 @@ const LOOK_MS = 10;
 /** Addresses remembered; the one that failed longest ago goes first. At most about 1 KB each. */
 const ADDRESSES_MAX = 10_000;
 
-/** Counts over any ten seconds, exactly: every failure is kept with its instant until it is that old. */
-export function createFailedKeys(clock: Clock): FailedKeys {
-  const failures = new Map<string, number[]>();
-  const looks = new Map<string, number>();
+/** The instants of the last failures from one address, oldest first, and when a key from there was last looked up. */
+type Failures = { instants: number[]; lookedMs: number };
 
-  function waitMs(address: string): number | undefined {
-    const instants = failures.get(neighbourhoodOf(address));
-    if (instants === undefined) return undefined;
-    const nowMs = clock.monotonic();
-    forgetOld(instants, nowMs);
-    const [oldest] = instants;
-    return oldest === undefined || instants.length < FAILURES_MAX ? undefined : oldest + WINDOW_MS - nowMs;
+/**
+ * Requests with failed keys, by the address that they came from. Counts over any ten seconds, exactly: every failure is
+ * kept with its instant until it is that old.
+ */
+export function createFailedKeys(clock: Clock) {
+  const addresses = new Map<string, Failures>();
+
+  function failuresOf(name: string): Failures {
+    const failures = addresses.get(name) ?? { instants: [], lookedMs: -Infinity };
+    failures.instants = failures.instants.filter((instant) => instant + WINDOW_MS > clock.monotonic());
+    return failures;
   }
 
-  function mayLook(address: string): boolean {
-    const name = neighbourhoodOf(address);
-    const nowMs = clock.monotonic();
-    if (nowMs < (looks.get(name) ?? -Infinity) + LOOK_MS) return false;
-    looks.delete(name);
-    makeRoom(looks);
-    looks.set(name, nowMs);
-    return true;
-  }
-
-  function note(address: string): void {
-    const name = neighbourhoodOf(address);
-    const nowMs = clock.monotonic();
-    const instants = failures.get(name) ?? [];
-    forgetOld(instants, nowMs);
-    // One that is barred is not noted again, so the list does not grow beyond what bars it.
-    if (instants.length < FAILURES_MAX) instants.push(nowMs);
-    failures.delete(name);
-    makeRoom(failures);
-    failures.set(name, instants); // now the last to go
-  }
-
-  return { waitMs, mayLook, note };
-}
-
-/** The first of a map went in longest ago. */
-function makeRoom(addresses: Map<string, unknown>): void {
-  if (addresses.size < ADDRESSES_MAX) return;
-  for (const oldest of addresses.keys()) return void addresses.delete(oldest);
-}
-
-function forgetOld(instants: number[], nowMs: number): void {
-  const young = instants.findIndex((instant) => instant + WINDOW_MS > nowMs);
-  instants.splice(0, young === -1 ? instants.length : young);
+  return {
+    /** Until the address may try another key, in milliseconds; `undefined`: now. */
+    waitMs(address: string): number | undefined {
+      const { instants } = failuresOf(neighbourhoodOf(address));
+      const [oldest] = instants;
+      const isBarred = oldest !== undefined && instants.length >= FAILURES_MAX;
+      return isBarred ? oldest + WINDOW_MS - clock.monotonic() : undefined;
+    },
+    /** Whether a key from a barred address may be looked up all the same: behind it there may be many callers. */
+    mayLook(address: string): boolean {
+      const failures = failuresOf(neighbourhoodOf(address));
+      if (clock.monotonic() < failures.lookedMs + LOOK_MS) return false;
+      failures.lookedMs = clock.monotonic();
+      return true;
+    },
+    /** A request from the address had a key that failed. */
+    note(address: string): void {
+      const name = neighbourhoodOf(address);
+      const failures = failuresOf(name);
+      // One that is barred is not noted again, so the list does not grow beyond what bars it.
+      if (failures.instants.length < FAILURES_MAX) failures.instants.push(clock.monotonic());
+      addresses.delete(name);
+      const [oldest] = addresses.keys();
+      if (oldest !== undefined && addresses.size >= ADDRESSES_MAX) addresses.delete(oldest);
+      addresses.set(name, failures); // now the last to go
+    },
+  };
 }
 
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
@@ -109,7 +94,7 @@ export type IdentifyCaller = (
  */
 export function createAuth(
   { identify, recall }: Pick<Identifier<Promise<Identity>>, 'identify' | 'recall'>,
-  failed: FailedKeys,
+  failed: ReturnType<typeof createFailedKeys>,
 ): IdentifyCaller {
   return function identifyCaller(carried, request, peers) {
     if (carried.kind === 'none') return identify(carried);

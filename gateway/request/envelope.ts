@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import {
+  BACKSLASH,
   BAD,
   CLOSE_ARRAY,
   CLOSE_OBJECT,
@@ -53,74 +54,55 @@ type Scanned = Readonly<{ element: Element; end: number }>;
 export const NULL_ID = Buffer.from('null');
 
 /** The members that mean something; others are accepted and not forwarded (DESIGN 3.8). */
-type Member = 'jsonrpc' | 'id' | 'method' | 'params';
-const MEMBERS = new Map<string, Member>([
-  ['jsonrpc', 'jsonrpc'],
-  ['id', 'id'],
-  ['method', 'method'],
-  ['params', 'params'],
-]);
+const NAMES = ['id', 'method', 'params', 'jsonrpc'] as const;
+type Name = (typeof NAMES)[number];
+type Members = Record<Name, Buffer | undefined>;
 const ID = Buffer.from('"id"');
 const METHOD = Buffer.from('"method"');
 const PARAMS = Buffer.from('"params"');
 const JSONRPC = Buffer.from('"jsonrpc"');
 const VERSION = Buffer.from('"2.0"');
+const LETTER_N = 0x6e;
 
 /** Reads the element that starts at `start`, which is not white space. `depth` counts what is open around it. */
 export function scanElement(bytes: Buffer, start: number, depth: number): Scanned {
   if (bytes[start] !== OPEN_OBJECT) {
-    return {
-      element: invalid(NULL_ID, 'Invalid request: not an object'),
-      end: afterValue(bytes, start, depth),
-    };
+    const element = invalid(NULL_ID, 'not an object');
+    return { element, end: afterValue(bytes, start, depth) };
   }
-  let id: Buffer | undefined;
-  let method: Buffer | undefined;
-  let params: Buffer | undefined;
-  let version: Buffer | undefined;
-  let twice: Member | undefined;
+  const members: Members = { id: undefined, method: undefined, params: undefined, jsonrpc: undefined };
+  let twice: Name | undefined;
   let i = afterSpace(bytes, start + 1);
-  while (bytes[i] !== CLOSE_OBJECT) {
+  for (let more = bytes[i] !== CLOSE_OBJECT; more;) {
     const colon = afterName(bytes, i);
     if (colon === BAD) return FAILED_BAD;
-    const name = memberAt(bytes, i);
+    const name = nameAt(bytes, i);
     const from = afterSpace(bytes, colon);
     const to = afterValue(bytes, from, depth + 1);
     if (to < 0) return to === DEEP ? FAILED_DEEP : FAILED_BAD;
-    let before: Buffer | undefined;
-    if (name === 'id') [before, id] = [id, bytes.subarray(from, to)];
-    else if (name === 'method') [before, method] = [method, bytes.subarray(from, to)];
-    else if (name === 'params') [before, params] = [params, bytes.subarray(from, to)];
-    else if (name === 'jsonrpc') [before, version] = [version, bytes.subarray(from, to)];
-    // An id that stands twice decides, whatever else does: the answer must not pick one of the two.
-    if (before !== undefined && twice !== 'id') twice = name;
+    if (name !== undefined) {
+      // An id that stands twice decides, whatever else does: the answer must not pick one of the two.
+      if (members[name] !== undefined && twice !== 'id') twice = name;
+      members[name] = bytes.subarray(from, to);
+    }
     i = afterSpace(bytes, to);
-    if (bytes[i] === CLOSE_OBJECT) break;
-    if (bytes[i] !== COMMA) return FAILED_BAD;
-    i = afterSpace(bytes, i + 1);
-    if (bytes[i] === CLOSE_OBJECT) return FAILED_BAD;
+    more = bytes[i] === COMMA;
+    if (more) i = afterSpace(bytes, i + 1);
   }
-  return { element: elementFrom(id, method, params, version, twice), end: i + 1 };
+  return bytes[i] === CLOSE_OBJECT ? { element: elementFrom(members, twice), end: i + 1 } : FAILED_BAD;
 }
 
-function elementFrom(
-  given: Buffer | undefined,
-  methodText: Buffer | undefined,
-  params: Buffer | undefined,
-  version: Buffer | undefined,
-  twice: Member | undefined,
-): Element {
-  const id = twice === 'id' ? NULL_ID : idFrom(given);
-  if (id === undefined)
-    return invalid(NULL_ID, 'Invalid request: id must be a string, an unsigned integer or null');
-  if (twice !== undefined) return invalid(id, `Invalid request: two members named ${twice}`);
+function elementFrom(members: Members, twice: Name | undefined): Element {
+  const { params, jsonrpc: version } = members;
+  const id = twice === 'id' ? NULL_ID : idFrom(members.id);
+  if (id === undefined) return invalid(NULL_ID, 'id must be a string, an unsigned integer or null');
+  if (twice !== undefined) return invalid(id, `two members named ${twice}`);
   const isVersion = version !== undefined && (version.equals(VERSION) || textOf(version) === '2.0');
-  if (!isVersion) return invalid(id, 'Invalid request: jsonrpc must be "2.0"');
-  const method = methodText === undefined ? undefined : textOf(methodText);
-  if (method === undefined) return invalid(id, 'Invalid request: method must be a string');
-  if (!isParams(params)) return invalid(id, 'Invalid request: params must be an array or an object');
-  if (given === undefined) return NOTIFICATION;
-  return { kind: 'call', id, method, params };
+  if (!isVersion) return invalid(id, 'jsonrpc must be "2.0"');
+  const method = members.method === undefined ? undefined : textOf(members.method);
+  if (method === undefined) return invalid(id, 'method must be a string');
+  if (!isParams(params)) return invalid(id, 'params must be an array or an object');
+  return members.id === undefined ? NOTIFICATION : { kind: 'call', id, method, params };
 }
 
 const NOTIFICATION: Element = { kind: 'notification' };
@@ -128,7 +110,7 @@ const FAILED_BAD: Scanned = { element: NOTIFICATION, end: BAD };
 const FAILED_DEEP: Scanned = { element: NOTIFICATION, end: DEEP };
 
 function invalid(id: Uint8Array, reason: string): Element {
-  return { kind: 'invalid', id, reason };
+  return { kind: 'invalid', id, reason: `Invalid request: ${reason}` };
 }
 
 /** The largest id that Agave can answer. */
@@ -149,29 +131,25 @@ function isParams(slice: Buffer | undefined): boolean {
 }
 
 /** The member whose name begins at `from`, by its decoded name: `"\u0069d"` is `id`. */
-function memberAt(bytes: Buffer, from: number): Member | undefined {
+function nameAt(bytes: Buffer, from: number): Name | undefined {
   if (isAt(bytes, from, ID)) return 'id';
   if (isAt(bytes, from, METHOD)) return 'method';
   if (isAt(bytes, from, PARAMS)) return 'params';
   if (isAt(bytes, from, JSONRPC)) return 'jsonrpc';
-  const quoted = bytes.toString('latin1', from, afterString(bytes, from));
-  // The scan has checked the string's grammar, so it decodes.
-  return quoted.includes('\\') ? MEMBERS.get(String(JSON.parse(quoted))) : undefined;
+  const quoted = bytes.subarray(from, afterString(bytes, from));
+  const text = quoted.includes(BACKSLASH) ? textOf(quoted) : undefined;
+  return NAMES.find((name) => name === text);
 }
 
-/** A JSON string's text, or `undefined` for another value. */
+/** A JSON string's text, or `undefined` for another value. The scan has checked its grammar, so it decodes. */
 function textOf(slice: Buffer): string | undefined {
   if (slice[0] !== QUOTE) return undefined;
   const text = slice.toString();
   return text.includes('\\') ? String(JSON.parse(text)) : text.slice(1, -1);
 }
 
-const LETTER_N = 0x6e;
-
 /** A body as JSON-RPC: one element, or a batch in the caller's order. */
-export type Envelope =
-  | { readonly kind: 'single'; readonly element: Element }
-  | { readonly kind: 'batch'; readonly elements: readonly Element[] };
+export type Envelope = Readonly<{ kind: 'single' | 'batch'; elements: readonly Element[] }>;
 
 /** A body that is not JSON (-32700), or is JSON but no request (-32600). It is answered with id null. */
 export type Malformed = Readonly<{ kind: 'malformed'; code: -32700 | -32600; reason: string }>;
@@ -186,30 +164,28 @@ export function readEnvelope(body: Buffer, batchMax: number): Envelope | Malform
   if (body[start] === OPEN_ARRAY) return readBatch(body, start + 1, batchMax);
   const { element, end } = scanElement(body, start, 0);
   if (end < 0) return end === DEEP ? TOO_DEEP : PARSE_ERROR;
-  return afterSpace(body, end) === body.length ? { kind: 'single', element } : PARSE_ERROR;
+  return afterSpace(body, end) === body.length ? { kind: 'single', elements: [element] } : PARSE_ERROR;
 }
 
 function readBatch(body: Buffer, start: number, batchMax: number): Envelope | Malformed {
   const elements: Element[] = [];
   let i = afterSpace(body, start);
-  if (body[i] === CLOSE_ARRAY) return afterSpace(body, i + 1) === body.length ? EMPTY_BATCH : PARSE_ERROR;
-  for (;;) {
+  for (let more = body[i] !== CLOSE_ARRAY; more;) {
     const { element, end } = scanElement(body, i, 1);
     if (end < 0) return end === DEEP ? TOO_DEEP : PARSE_ERROR;
-    if (elements.length === batchMax) return tooLarge(batchMax);
+    if (elements.length === batchMax) return malformed(`Batch too large; max ${batchMax}`);
     elements.push(element);
     i = afterSpace(body, end);
-    if (body[i] === CLOSE_ARRAY) break;
-    if (body[i] !== COMMA) return PARSE_ERROR;
-    i = afterSpace(body, i + 1);
+    more = body[i] === COMMA;
+    if (more) i = afterSpace(body, i + 1);
   }
-  return afterSpace(body, i + 1) === body.length ? { kind: 'batch', elements } : PARSE_ERROR;
+  if (body[i] !== CLOSE_ARRAY || afterSpace(body, i + 1) !== body.length) return PARSE_ERROR;
+  return elements.length === 0 ? malformed('Invalid request: empty batch') : { kind: 'batch', elements };
+}
+
+function malformed(reason: string): Malformed {
+  return { kind: 'malformed', code: -32600, reason };
 }
 
 const PARSE_ERROR: Malformed = { kind: 'malformed', code: -32700, reason: 'Parse error' };
-const TOO_DEEP: Malformed = { kind: 'malformed', code: -32600, reason: 'Invalid request: nested too deeply' };
-const EMPTY_BATCH: Malformed = { kind: 'malformed', code: -32600, reason: 'Invalid request: empty batch' };
-
-function tooLarge(batchMax: number): Malformed {
-  return { kind: 'malformed', code: -32600, reason: `Batch too large; max ${batchMax}` };
-}
+const TOO_DEEP = malformed('Invalid request: nested too deeply');

@@ -1,30 +1,25 @@
 /** A request whose method or content type this endpoint does not take. */
-export type HeadRefusal =
-  | { readonly kind: 'not-post'; readonly reason: string }
-  | { readonly kind: 'not-json'; readonly reason: string };
+export type HeadRefusal = Readonly<{ kind: 'not-post' | 'not-json'; reason: string }>;
+
+/** `application/json` with any parameters. */
+const JSON_TYPE = /^\s*application\/json\s*(;|$)/i;
 
 /** What is wrong with a request's head, before its body is read; `undefined` when nothing is. */
 export function refusalOfHead({
   method,
   headers,
 }: Pick<Request, 'method' | 'headers'>): HeadRefusal | undefined {
-  if (method !== 'POST') return headers.has('upgrade') ? NO_WEBSOCKET : NOT_POST;
-  const type = headers.get('content-type');
-  if (type === null || (type !== 'application/json' && !JSON_TYPE.test(type))) return NOT_JSON;
-  const encoding = headers.get('content-encoding');
-  return encoding === null || encoding === 'identity' ? undefined : NOT_PLAIN;
+  if (method !== 'POST') {
+    const more = headers.has('upgrade') ? '; WebSocket is not offered' : '';
+    return { kind: 'not-post', reason: `Only POST is allowed${more}` };
+  }
+  const type = headers.get('content-type') ?? '';
+  if (type !== 'application/json' && !JSON_TYPE.test(type))
+    return { kind: 'not-json', reason: 'Content-Type must be application/json' };
+  const encoding = headers.get('content-encoding') ?? 'identity';
+  if (encoding === 'identity') return undefined;
+  return { kind: 'not-json', reason: 'A compressed request body is not accepted' };
 }
-
-/** `application/json` with any parameters. */
-const JSON_TYPE = /^\s*application\/json\s*(;|$)/i;
-
-const NOT_POST: HeadRefusal = { kind: 'not-post', reason: 'Only POST is allowed' };
-const NO_WEBSOCKET: HeadRefusal = {
-  kind: 'not-post',
-  reason: 'Only POST is allowed; WebSocket is not offered',
-};
-const NOT_JSON: HeadRefusal = { kind: 'not-json', reason: 'Content-Type must be application/json' };
-const NOT_PLAIN: HeadRefusal = { kind: 'not-json', reason: 'A compressed request body is not accepted' };
 
 /** A body longer than the config allows. `isEndless`: so much of it is still to come that its connection is better closed. */
 export type BodyRefusal = { readonly kind: 'body-too-large'; readonly isEndless: boolean };
@@ -35,36 +30,27 @@ export type Body =
 /** Reads at most `bytesMax` bytes; of a longer body the rest is not read. Never rejects. */
 export function readBody(request: Request, bytesMax: number): Promise<Body> {
   const length = request.headers.get('content-length');
-  if (length === null) return readChunks(request, bytesMax);
+  if (length === null) return readChunks(request, bytesMax).catch(callerLeft);
   if (Number(length) > bytesMax) return Promise.resolve(tooLarge(Number(length) > READ_OUT_BYTES_MAX));
   // The listener reads no more than the declared length, so the fast whole read cannot exceed it.
-  return request.arrayBuffer().then(bodyFrom, callerLeft);
-}
-
-function bodyFrom(buffer: ArrayBuffer): Body {
-  return { kind: 'body', bytes: Buffer.from(buffer) };
-}
-
-function callerLeft(): Body {
-  return { kind: 'caller-left' };
+  return request.arrayBuffer().then((buffer) => ({ kind: 'body', bytes: Buffer.from(buffer) }), callerLeft);
 }
 
 async function readChunks({ body, signal }: Request, bytesMax: number): Promise<Body> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  try {
-    for await (const chunk of body ?? []) {
-      bytes += chunk.length;
-      if (bytes > bytesMax) return tooLarge(true);
-      chunks.push(chunk);
-    }
-  } catch {
-    return callerLeft();
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) return tooLarge(true);
+    chunks.push(chunk);
   }
   // The listener refuses bad framing behind the last chunk after it has given that: nothing is sent for such a request.
   await new Promise(setImmediate);
   return signal.aborted ? callerLeft() : { kind: 'body', bytes: Buffer.concat(chunks) };
 }
+
+const callerLeft = (): Body => ({ kind: 'caller-left' });
+const tooLarge = (isEndless: boolean): Body => ({ kind: 'body-too-large', isEndless });
 
 /**
  * The listener reads the rest of a refused body, so that a caller who sends first and reads then sees the refusal. It
@@ -72,21 +58,13 @@ async function readChunks({ body, signal }: Request, bytesMax: number): Promise<
  */
 const READ_OUT_BYTES_MAX = 16_777_216;
 
-function tooLarge(isEndless: boolean): BodyRefusal {
-  return { kind: 'body-too-large', isEndless };
-}
-
-/** How long a browser may remember a preflight, in seconds (Agave's own value). */
-const MAX_AGE_SECONDS = 86_400;
-
 /** What an SDK in a browser sends beside the plain headers: kit and web3.js name themselves, and keys have two carriers. */
 const ALLOWED = 'content-type, accept, authorization, x-token, solana-client';
-const EXPOSED = 'retry-after, ratelimit, ratelimit-policy, x-credits-cost, x-credits-left';
 
 const NONE: Readonly<Record<string, string>> = {};
 const SHARED: Readonly<Record<string, string>> = {
   'access-control-allow-origin': '*',
-  'access-control-expose-headers': EXPOSED,
+  'access-control-expose-headers': 'retry-after, ratelimit, ratelimit-policy, x-credits-cost, x-credits-left',
 };
 
 /**
@@ -98,17 +76,14 @@ export function corsFields(headers: Headers): Readonly<Record<string, string>> {
 }
 
 /** The answer to a browser's question before its request; it needs no key. */
-export function preflight(headers: Headers): Response {
-  const asked = headers.get('access-control-request-headers');
-  return new Response(null, {
-    status: 204,
-    headers: {
-      allow: 'OPTIONS, POST',
-      'access-control-allow-origin': '*',
-      'access-control-allow-methods': 'OPTIONS, POST',
-      'access-control-allow-headers': asked ?? ALLOWED,
-      'access-control-max-age': String(MAX_AGE_SECONDS),
-      vary: 'access-control-request-headers',
-    },
-  });
+export function preflight(request: Headers): Response {
+  const headers = {
+    allow: 'OPTIONS, POST',
+    'access-control-allow-origin': '*',
+    'access-control-allow-methods': 'OPTIONS, POST',
+    'access-control-allow-headers': request.get('access-control-request-headers') ?? ALLOWED,
+    'access-control-max-age': '86400', // a day, as Agave says
+    vary: 'access-control-request-headers',
+  };
+  return new Response(null, { status: 204, headers });
 }

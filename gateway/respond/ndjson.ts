@@ -3,6 +3,11 @@ import { CLOSE_ARRAY, COMMA, OPEN_ARRAY } from '../json/scan.ts';
 import { afterString, CLOSE, KIND, OPEN, SPACE, STRING, UNENDED_ESCAPED } from '../json/structure.ts';
 import type { WritePiece } from '../upstream/http-connection.ts';
 import type { ResponseStart, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
+import { JSON_TYPE } from './refusal.ts';
+
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const BLANK = 0x20;
 
 /**
  * Cuts the accounts of a `getProgramAccounts` answer into lines, however its bytes are cut. An account is passed on as
@@ -10,110 +15,92 @@ import type { ResponseStart, StreamBody, StreamEnd } from '../upstream/response-
  * writes escapes anew, and on 64 MB in 150,000 accounts (64 KiB pieces, Bun 1.4.5) its parser, pick and stringer made
  * 43 MB/s before any line was cut; this makes 330 to 740.
  */
-type AccountLines = Readonly<{
-  /** Takes the next bytes; gives those of lines among them, `undefined` from the first that cannot be an answer on. */
-  push(bytes: Buffer): Buffer | undefined;
+export class AccountLines {
   /** Whether the array of accounts has begun. */
-  hasBegun(): boolean;
-  /** `{"accounts":N,"slot":S}` and a line feed; `undefined` while the answer is not whole or has no array. */
-  last(): Buffer | undefined;
-}>;
-
-const LINE_FEED = 0x0a;
-const CARRIAGE_RETURN = 0x0d;
-const BLANK = 0x20;
-
-export function createAccountLines(): AccountLines {
+  hasBegun = false;
+  #phase: 'before' | 'within' | 'after' | 'broken' = 'before';
+  #accounts = 0;
   /** `result.context.slot` in the answer's own digits. */
-  let slot: string | null = null;
-  let hasAccounts = false;
+  #slot: string | null = null;
+  /** What is open inside the account under way. */
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+  /** The account under way has bytes. */
+  #hasBytes = false;
   /** Stops behind the `[` of `result`, or of `result.value`. */
-  const members = createMembers(
+  readonly #members = createMembers(
     (path, first) => {
       const isArray = first === OPEN_ARRAY && /^result(?:\.value)?$/.test(path.join('.'));
-      return isArray && !hasAccounts && (hasAccounts = true);
+      return isArray && !this.hasBegun && (this.hasBegun = true);
     },
     (path, text) => {
-      if (path.join('.') === 'result.context.slot' && /^\d+$/.test(text)) slot = text;
+      if (path.join('.') === 'result.context.slot' && /^\d+$/.test(text)) this.#slot = text;
     },
   );
-  let phase: 'before' | 'within' | 'after' | 'broken' = 'before';
-  let accounts = 0;
-  /** What is open inside the account under way. */
-  let depth = 0;
-  let inString = false;
-  let escaped = false;
-  /** The account under way has bytes. */
-  let begun = false;
 
-  function push(given: Buffer): Buffer | undefined {
+  /** Takes the next bytes; gives those of lines among them, `undefined` from the first that cannot be an answer on. */
+  push(given: Buffer): Buffer | undefined {
     const bytes = withoutBreaks(given);
     let out = EMPTY;
-    let at = 0;
-    if (phase === 'before') {
-      at = members.push(bytes, 0);
-      if (hasAccounts && at >= 0) phase = 'within';
-    }
-    if (phase === 'within') {
+    let at = this.#phase === 'before' ? this.#members.push(bytes, 0) : 0;
+    if (this.#phase === 'before' && this.hasBegun) this.#phase = 'within';
+    if (this.#phase === 'within') {
       // A line feed stands in the place of a comma or of the bracket, so the lines are never longer.
       const lines = Buffer.allocUnsafe(bytes.length - at);
-      const [next, length] = within(bytes, at, lines);
+      const [next, length] = this.#copyAccounts(bytes, at, lines);
       at = next;
       out = lines.subarray(0, length);
     }
-    if (phase === 'after' && at >= 0) at = members.push(bytes, at);
-    if (at < 0) phase = 'broken';
-    return phase === 'broken' ? undefined : out;
+    if (this.#phase === 'after' && at >= 0) at = this.#members.push(bytes, at);
+    if (at < 0) this.#phase = 'broken';
+    return this.#phase === 'broken' ? undefined : out;
   }
 
-  /** Copies the accounts' bytes to `out`; gives the index of the array's `]`, or the end, or -1; and the bytes copied. */
-  function within(bytes: Buffer, from: number, out: Buffer): readonly [number, number] {
-    // Locals, because a captured variable is written to memory at every step.
-    let level = depth;
+  /** Gives the index of the array's `]`, or the end, or -1; and how many bytes it copied to `out`. */
+  #copyAccounts(bytes: Buffer, from: number, out: Buffer): readonly [number, number] {
+    // Locals, because a field is written to memory at every step.
+    let depth = this.#depth;
+    let hasBytes = this.#hasBytes;
     let length = 0;
     let run = from;
-    let i = inString ? afterString(bytes, from, escaped) : from;
+    let i = this.#inString ? afterString(bytes, from, this.#escaped) : from;
     while (i >= 0 && i < bytes.length) {
       const byte = bytes[i++] ?? 0;
       const kind = KIND[byte];
-      if (kind === STRING) {
-        begun = true;
-        i = afterString(bytes, i, false);
-      } else if (kind === OPEN) {
-        begun = true;
-        level++;
-      } else if (kind === CLOSE && level > 0) level--;
-      else if (level === 0 && kind !== SPACE && kind !== CLOSE && byte !== COMMA) begun = true;
-      else if (level === 0) {
-        length += bytes.copy(out, length, run, i - 1);
-        run = i;
-        const isEnd = byte === CLOSE_ARRAY;
-        if (kind === CLOSE && !isEnd) return [-1, 0];
-        if (!isEnd && byte !== COMMA) continue;
-        if (begun) out[length++] = LINE_FEED;
-        else if (!isEnd || accounts > 0) return [-1, 0];
-        if (begun) accounts++;
-        begun = false;
-        if (!isEnd) continue;
-        phase = 'after';
-        return [i - 1, length];
+      if (depth > 0 || (kind !== SPACE && kind !== CLOSE && byte !== COMMA)) {
+        hasBytes = true;
+        if (kind === STRING) i = afterString(bytes, i, false);
+        else if (kind === OPEN) depth++;
+        else if (kind === CLOSE) depth--;
+        continue;
       }
+      length += bytes.copy(out, length, run, i - 1);
+      run = i;
+      if (kind === SPACE) continue;
+      const isEnd = byte === CLOSE_ARRAY;
+      if (hasBytes) {
+        out[length++] = LINE_FEED;
+        this.#accounts++;
+      } else if (!isEnd || this.#accounts > 0) return [-1, 0];
+      hasBytes = false;
+      if (kind !== CLOSE) continue;
+      this.#phase = 'after';
+      return [isEnd ? i - 1 : -1, length];
     }
-    depth = level;
-    inString = i < 0;
-    escaped = i === UNENDED_ESCAPED;
+    this.#depth = depth;
+    this.#hasBytes = hasBytes;
+    this.#inString = i < 0;
+    this.#escaped = i === UNENDED_ESCAPED;
     length += bytes.copy(out, length, run);
     return [bytes.length, length];
   }
 
-  return {
-    push,
-    hasBegun: () => hasAccounts,
-    last: () =>
-      phase === 'after' && members.isComplete()
-        ? Buffer.from(`{"accounts":${accounts},"slot":${slot}}\n`)
-        : undefined,
-  };
+  /** `{"accounts":N,"slot":S}` and a line feed; `undefined` while the answer is not whole or has no array. */
+  last(): Buffer | undefined {
+    if (this.#phase !== 'after' || !this.#members.isComplete()) return undefined;
+    return Buffer.from(`{"accounts":${this.#accounts},"slot":${this.#slot}}\n`);
+  }
 }
 
 const EMPTY = Buffer.alloc(0);
@@ -124,10 +111,10 @@ function withoutBreaks(bytes: Buffer): Buffer {
   return Buffer.from(bytes.map((byte) => (byte === LINE_FEED || byte === CARRIAGE_RETURN ? BLANK : byte)));
 }
 
-export const NDJSON_TYPE = 'application/x-ndjson';
+const NDJSON_TYPE = 'application/x-ndjson';
 
-/** An answer looked into: `lines` when it has an array of accounts, else the `json` it was. */
-type Divided = Readonly<{ kind: 'lines' | 'json'; answer: ResponseStart }>;
+/** An answer looked into, with its content type: lines when it has an array of accounts, else the JSON it was. */
+type Divided = Readonly<{ type: string; answer: ResponseStart }>;
 
 /** Bytes of an answer that are held while its array of accounts has not begun; past them it is passed on as JSON. */
 export const HELD_BYTES_MAX = 65_536;
@@ -144,90 +131,74 @@ export function wantsLines(headers: Headers): boolean {
  * last line. Aborting `signal` (the caller left) cancels a stream that is not read yet. Never rejects.
  */
 export async function divided(answer: ResponseStart, signal: AbortSignal): Promise<Divided> {
-  return answer.kind === 'whole' ? dividedWhole(answer) : dividedStream(answer.body, signal);
-}
-
-function dividedWhole(answer: Extract<ResponseStart, { kind: 'whole' }>): Divided {
-  const lines = createAccountLines();
-  const out = lines.push(Buffer.from(answer.bytes.buffer, answer.bytes.byteOffset, answer.bytes.length));
+  if (answer.kind === 'stream') return dividedStream(answer.body, signal);
+  const lines = new AccountLines();
+  const out = lines.push(Buffer.from(answer.bytes));
   const last = lines.last();
-  if (out === undefined || last === undefined) return { kind: 'json', answer };
-  return { kind: 'lines', answer: { ...answer, bytes: new Uint8Array(Buffer.concat([out, last])) } };
+  if (out === undefined || last === undefined) return { type: JSON_TYPE, answer };
+  return { type: NDJSON_TYPE, answer: { ...answer, bytes: Buffer.concat([out, last]) } };
 }
 
 async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Divided> {
-  const lines = createAccountLines();
-  const reader = Promise.withResolvers<void>();
+  const lines = new AccountLines();
   const decided = Promise.withResolvers<void>();
-  let kind: Divided['kind'] | undefined;
+  const reader = Promise.withResolvers<void>();
+  let kind: 'lines' | 'json' | undefined;
   let held: Buffer[] = [];
   let heldBytes = 0;
   let write: WritePiece | undefined;
   let broken = false;
+  // What waits for a reader must end when none comes any more.
   if (signal.aborted) reader.resolve();
   else signal.addEventListener('abort', () => reader.resolve(), { once: true });
 
   const ended = body.pipe((piece) => {
-    if (broken) return undefined;
-    if (kind === 'json') return handOn(piece);
-    const out = lines.push(piece);
-    if (out !== undefined && lines.hasBegun()) {
-      if (kind === undefined) decide('lines');
-      return out.length === 0 ? undefined : handOn(out);
-    }
-    return kind === 'lines' ? evicted() : hold(piece, out === undefined);
+    const out = kind === 'json' ? piece : lines.push(piece);
+    if (kind === undefined) return decide(piece, out);
+    if (out === undefined) return reject();
+    return out.length === 0 ? undefined : write?.(out);
   });
-  void ended.then(() => decide(kind ?? 'json'));
-  await decided.promise;
-  return { kind: kind ?? 'json', answer: { kind: 'stream', body: { pipe, cancel }, encoding: undefined } };
+  await Promise.race([decided.promise, ended]);
+  kind ??= 'json';
+  const type = kind === 'lines' ? NDJSON_TYPE : JSON_TYPE;
+  return { type, answer: { kind: 'stream', body: { pipe, cancel }, encoding: undefined } };
 
-  function decide(is: Divided['kind']): void {
-    kind = is;
-    if (is === 'lines') held = [];
+  /** Keeps a piece while it is not known what the answer is, and then asks the backend to wait for the reader. */
+  function decide(piece: Buffer, out: Buffer | undefined): Promise<void> | undefined {
+    if (out !== undefined && lines.hasBegun) {
+      kind = 'lines';
+      held = out.length === 0 ? [] : [Buffer.from(out)];
+    } else {
+      held.push(Buffer.from(piece));
+      heldBytes += piece.length;
+      if (out !== undefined && heldBytes < HELD_BYTES_MAX) return undefined;
+      kind = 'json';
+    }
     decided.resolve();
-  }
-
-  /** Keeps a piece while it is not known what the answer is; `hopeless` when it cannot become lines any more. */
-  function hold(piece: Buffer, hopeless: boolean): unknown {
-    held.push(Buffer.from(piece));
-    heldBytes += piece.length;
-    if (!hopeless && heldBytes < HELD_BYTES_MAX) return undefined;
-    decide('json');
     return reader.promise;
-  }
-
-  /** Writes to the reader, or asks the backend to wait for one. */
-  function handOn(piece: Buffer): unknown {
-    if (write !== undefined) return write(piece);
-    held.push(Buffer.from(piece));
-    return reader.promise;
-  }
-
-  function evicted(): undefined {
-    broken = true;
-    reject();
   }
 
   /** The backend's fault, which nothing else on the way has seen. */
   function reject(): void {
+    if (broken) return;
+    broken = true;
     if (body.reject === undefined) body.cancel();
     else body.reject();
   }
 
   async function pipe(to: WritePiece): Promise<StreamEnd> {
-    for (let piece = held.shift(); piece !== undefined; piece = held.shift()) await to(piece);
+    for (const piece of held.splice(0)) await to(piece);
     write = to;
     reader.resolve();
     const end = await ended;
-    if (kind !== 'lines') return end;
+    if (kind !== 'lines' || (end.kind === 'cut' && !broken)) return end;
     const last = lines.last();
-    if (broken) return { kind: 'cut', reason: 'bad-json', bytes: end.bytes };
-    if (end.kind === 'complete' && last === undefined) {
-      reject();
-      return { kind: 'cut', reason: 'bad-json', bytes: end.bytes };
+    if (last !== undefined) {
+      await to(last);
+      return end;
     }
-    if (end.kind === 'complete' && last !== undefined) await to(last);
-    return end;
+    reject();
+    return { kind: 'cut', reason: 'bad-json', bytes: end.bytes };
   }
 
   function cancel(): void {

@@ -1,39 +1,28 @@
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Prices } from '../../shared/config/prices.ts';
-import type { Caller } from '../../shared/keys/identify.ts';
-import type { Charge, Charging } from '../limits/charge.ts';
 import type { ScanPermits } from '../limits/scans.ts';
 import { METHODS } from '../methods/table.ts';
-import type { Call, Element, Envelope } from '../request/envelope.ts';
+import type { Call, Element } from '../request/envelope.ts';
 import type { Direct } from '../upstream/direct.ts';
-import { failureOf } from '../upstream/failure.ts';
 import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
-import type { ResponseStart } from '../upstream/response-reader.ts';
 import type { ForwardRoute, RouteOf } from '../upstream/selection.ts';
-import { NO_METHOD, type RequestUsage, UNKNOWN_METHOD } from '../usage/usage.ts';
+import { NO_METHOD } from '../usage/usage.ts';
 import { INVALID_REQUEST, METHOD_NOT_FOUND, rpcError } from './refusal.ts';
 
-/** What is to be done for one element, what it costs, and the name that it is counted under. */
-export type PlannedCall =
-  | ForwardCall
-  /** The gateway answers it itself, with an error. */
-  | {
-      readonly kind: 'answered';
-      readonly bytes: Uint8Array<ArrayBuffer>;
-      readonly credits: number;
-      readonly label: string;
-    }
-  /** Nothing is sent and nothing is answered. */
-  | { readonly kind: 'notification'; readonly credits: 0; readonly label: string };
+/** What an element costs, and the name that it is counted under. */
+type Priced = Readonly<{ credits: number; label: string }>;
 
 /** A call for a backend. */
-export type ForwardCall = Readonly<{
-  kind: 'forward';
-  call: Call;
-  route: ForwardRoute;
-  credits: number;
-  label: string;
-}>;
+export type ForwardCall = Priced & Readonly<{ kind: 'forward'; call: Call; route: ForwardRoute }>;
+
+/** A call that the gateway answers itself, with an error. */
+export type AnsweredCall = Priced & Readonly<{ kind: 'answered'; bytes: Uint8Array<ArrayBuffer> }>;
+
+/** What is to be done for one element; for a notification nothing is sent and nothing is answered. */
+export type PlannedCall = ForwardCall | AnsweredCall | (Priced & Readonly<{ kind: 'notification' }>);
+
+/** Every method that neither the table nor a backend's config knows: callers must not be able to make up labels. */
+const UNKNOWN_METHOD = 'unknown';
 
 const NOTIFICATION: PlannedCall = { kind: 'notification', credits: 0, label: NO_METHOD };
 
@@ -65,81 +54,21 @@ export function isScan(planned: PlannedCall): boolean {
   return planned.kind === 'forward' && planned.route.method.class === 'scan';
 }
 
-/** A request that was let in and paid for. */
-export type Admitted = Readonly<{
-  request: Request;
-  envelope: Envelope;
-  /** One for each of its elements, in order. */
-  planned: readonly PlannedCall[];
-  caller: Caller;
-  plan: Plan;
-  credits: number;
-  charge: Extract<Charge, { kind: 'charged' }>;
-  usage: Pick<RequestUsage, 'answered' | 'bytes' | 'error' | 'refund'>;
-}>;
-
-/** Gives the price of the call at a place back to the account, and takes it out of its usage; once, however often it is called. */
-export type Refund = (place: number) => void;
-
-/** The refunds of one request that was paid for. */
-export function refundsOf(
-  charging: Pick<Charging, 'refund'>,
-  { planned, caller, plan, usage }: Pick<Admitted, 'planned' | 'caller' | 'plan' | 'usage'>,
-): Refund {
-  const given: boolean[] = [];
-  return function refund(place) {
-    if (given[place]) return;
-    given[place] = true;
-    charging.refund(caller, plan, { calls: 0, credits: planned[place]?.credits ?? 0 });
-    usage.refund(place);
-  };
-}
-
-/** Sends a call to a backend, a scan when it has a permit. `onReply` is called once. */
-export type Send = (
-  planned: ForwardCall,
-  plan: Plan,
-  context: CallContext,
-  onReply: (reply: Reply) => void,
-) => void;
+/** Sends a call to a backend, a scan when it has a permit. Never rejects. */
+export type Send = (planned: ForwardCall, plan: Plan, context: CallContext) => Promise<Reply>;
 
 export function createSend(direct: Direct, forward: Forward, permits: ScanPermits): Send {
-  return function send({ call, route }, plan, context, onReply) {
-    if (route.method.direct) return direct(call, route, context, onReply);
-    if (route.method.class !== 'scan') return void forward(call, route, context).then(onReply);
+  return function send({ call, route }, plan, context) {
+    if (route.method.direct) return new Promise((resolve) => direct(call, route, context, resolve));
+    if (route.method.class !== 'scan') return forward(call, route, context);
+    const scan = (onSettled: () => void) => forward(call, route, { ...context, onSettled });
     const permit = permits.take(context.accountId, plan.scans, context.signal);
     // Without a wait when there is one: a batch's calls ask for places in its order.
     if (!(permit instanceof Promise)) return scan(permit);
     const onPermit = context.onWait?.();
-    void permit.then((onSettled) => {
+    return permit.then((onSettled) => {
       onPermit?.();
-      scan(onSettled);
+      return scan(onSettled);
     });
-
-    function scan(onSettled: () => void): void {
-      void forward(call, route, { ...context, onSettled: onSettled }).then(onReply);
-    }
   };
-}
-
-/** How a call ended. */
-export type Outcome = 'answered' | Exclude<Reply['kind'], 'whole' | 'stream'>;
-
-export function outcomeOf({ kind }: Reply): Outcome {
-  return kind === 'whole' || kind === 'stream' ? 'answered' : kind;
-}
-
-/** Whether no backend took the call, so that it is not paid for. */
-export function isUnanswered(reply: Reply): boolean {
-  if (reply.kind === 'caller-left') return reply.unsent === true;
-  return reply.kind === 'no-backend' || reply.kind === 'too-large';
-}
-
-/** Whether a small answer is an error of the method; a compressed one is not looked into. */
-export function isMethodError({
-  bytes,
-  encoding,
-  isResult,
-}: Extract<ResponseStart, { kind: 'whole' }>): boolean {
-  return !isResult && encoding === undefined && failureOf(bytes) !== undefined;
 }

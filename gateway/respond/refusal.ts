@@ -25,30 +25,21 @@ export function rpcResult(json: string, id: Uint8Array): Uint8Array<ArrayBuffer>
 }
 
 function answer(member: string, id: Uint8Array): Uint8Array<ArrayBuffer> {
-  const head = Buffer.from(`{"jsonrpc":"2.0",${member},"id":`);
-  const body = new Uint8Array(head.length + id.length + 1);
-  body.set(head);
-  body.set(id, head.length);
-  body[body.length - 1] = CLOSE_BRACE;
-  return body;
+  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0",${member},"id":`), id, CLOSE_OBJECT]);
 }
 
-const CLOSE_BRACE = 0x7d;
+const CLOSE_OBJECT = Buffer.from('}');
 
-/** Both fields, for every answer to a caller whose rate was looked at. */
-export function rateFields(state: RateState): Readonly<Record<string, string>> {
-  return { ratelimit: rateLeft(state), 'ratelimit-policy': ratePolicy(state) };
-}
-
-/** `RateLimit-Policy`: `q` calls in a full bucket, refilled over `w` seconds (draft-ietf-httpapi-ratelimit-headers-10). */
-export function ratePolicy({ plan }: RateState): string {
-  return `"calls";q=${plan.burst};w=${Math.max(1, Math.ceil(plan.burst / plan.rps))}`;
-}
-
-/** `RateLimit`: `r` calls left now, `t` seconds until the bucket is full again. */
-export function rateLeft({ plan, tokens }: RateState): string {
+/**
+ * The two fields of an answer to a caller whose rate was looked at (draft-ietf-httpapi-ratelimit-headers-10). The policy:
+ * `q` calls in a full bucket, refilled over `w` seconds; the limit: `r` calls left now, `t` seconds until it is full again.
+ */
+export function rateFields({ plan, tokens }: RateState) {
   const fullMs = ((plan.burst - tokens) / plan.rps) * 1_000;
-  return `"calls";r=${Math.max(0, Math.floor(tokens))};t=${retryAfterSeconds(fullMs)}`;
+  return {
+    ratelimit: `"calls";r=${Math.max(0, Math.floor(tokens))};t=${retryAfterSeconds(fullMs)}`,
+    'ratelimit-policy': `"calls";q=${plan.burst};w=${Math.max(1, Math.ceil(plan.burst / plan.rps))}`,
+  };
 }
 
 /** Every expected no of the RPC endpoint. A new kind does not compile until it has a row below. */
@@ -63,87 +54,73 @@ export type Refusal =
   | { readonly kind: 'over-scans'; readonly max: number }
   | { readonly kind: 'no-backend' };
 
-type Row = Readonly<{
-  status: number;
-  code: number;
-  message: string;
-  headers: Readonly<Record<string, string>>;
-}>;
+/** Header fields of an answer, by name. */
+export type Fields = Record<string, string>;
+
+/** Status, JSON-RPC code, message and header fields of a refusal. */
+type Row = readonly [status: number, code: number, message: string, fields?: Fields];
 
 /** The row of DESIGN 3.2 for a refusal: the JSON-RPC code is minus the status where no standard code fits. */
 function rowOf(refusal: Refusal): Row {
   switch (refusal.kind) {
     case 'missing-key':
-      return row(401, -401, 'Missing API key');
+      return [401, -401, 'Missing API key'];
     case 'invalid-key':
-      return row(401, -401, 'Invalid or inactive API key');
+      return [401, -401, 'Invalid or inactive API key'];
     case 'over-rate':
-      return row(429, -429, 'Rate limit exceeded', {
-        'retry-after': String(retryAfterSeconds(refusal.waitMs)),
-        ...rateFields(refusal.rate),
-      });
+      return [429, -429, 'Rate limit exceeded', retryAfter(refusal.waitMs, rateFields(refusal.rate))];
     case 'too-many-failed-keys':
-      return row(429, -429, 'Rate limit exceeded', {
-        'retry-after': String(retryAfterSeconds(refusal.waitMs)),
-      });
+      return [429, -429, 'Rate limit exceeded', retryAfter(refusal.waitMs)];
     case 'over-scans':
-      return row(429, -429, `Rate limit exceeded: at most ${refusal.max} scans at once`, {
-        'retry-after': '1',
-      });
+      return [429, -429, `Rate limit exceeded: at most ${refusal.max} scans at once`, retryAfter(0)];
     case 'out-of-credits':
-      return row(402, -402, 'Trial credits used up', rateFields(refusal.rate));
+      return [402, -402, 'Trial credits used up', rateFields(refusal.rate)];
     case 'check-unavailable':
-      return row(503, -503, 'Key check unavailable', { 'retry-after': '1' });
+      return [503, -503, 'Key check unavailable', retryAfter(0)];
     case 'credits-unavailable':
-      return row(503, -503, 'Credit check unavailable', { 'retry-after': '1' });
+      return [503, -503, 'Credit check unavailable', retryAfter(0)];
     case 'no-backend':
-      return row(503, -503, 'No backend available', { 'retry-after': '1' });
+      return [503, NO_BACKEND, 'No backend available', retryAfter(0)];
     case 'malformed':
-      return row(400, refusal.code, refusal.reason);
+      return [400, refusal.code, refusal.reason];
     case 'body-too-large':
-      return row(413, -32600, 'Request body too large', refusal.isEndless ? { connection: 'close' } : {});
+      return [413, INVALID_REQUEST, 'Request body too large', refusal.isEndless ? CLOSE_CONNECTION : {}];
     case 'not-json':
-      return row(415, -32600, refusal.reason);
+      return [415, INVALID_REQUEST, refusal.reason];
     case 'not-post':
-      return row(405, -32600, refusal.reason, { allow: 'OPTIONS, POST' });
+      return [405, INVALID_REQUEST, refusal.reason, { allow: 'OPTIONS, POST' }];
     default:
       return unreachable(refusal);
   }
 }
 
-function row(status: number, code: number, message: string, headers: Row['headers'] = {}): Row {
-  return { status, code, message, headers };
+const CLOSE_CONNECTION: Fields = { connection: 'close' };
+
+/** `retry-after` of at least one second, beside other fields. */
+function retryAfter(waitMs: number, fields: Fields = {}): Fields {
+  return { 'retry-after': String(retryAfterSeconds(waitMs)), ...fields };
 }
 
 /**
  * The finished answer. `to` supplies the ids: one error object for each of its calls, or one with id null. `fields`
  * are headers that only the stage that refuses knows.
  */
-export function refuse(
-  refusal: Refusal,
-  to?: Envelope | Malformed,
-  fields: Readonly<Record<string, string>> = {},
-): Response {
-  const { status, code, message, headers } = rowOf(refusal);
-  return new Response(
-    bodyFor(to, (id) => rpcError(code, message, id)),
-    {
-      status,
-      headers: { 'content-type': 'application/json; charset=utf-8', ...headers, ...fields },
-    },
+export function refuse(refusal: Refusal, to?: Envelope | Malformed, fields: Fields = {}): Response {
+  const [status, code, message, own] = rowOf(refusal);
+  const elements = to === undefined || to.kind === 'malformed' ? [] : to.elements;
+  const errors = elements.flatMap((element) =>
+    element.kind === 'notification' ? [] : [rpcError(code, message, element.id)],
   );
+  const [first = rpcError(code, message, NULL_ID)] = errors;
+  const body = to?.kind === 'batch' && errors.length > 0 ? jsonArray(errors) : first;
+  return new Response(body, { status, headers: { 'content-type': JSON_TYPE, ...own, ...fields } });
 }
 
-function bodyFor(
-  to: Envelope | Malformed | undefined,
-  errorFor: (id: Uint8Array) => Uint8Array<ArrayBuffer>,
-): Uint8Array<ArrayBuffer> {
-  if (to === undefined || to.kind === 'malformed') return errorFor(NULL_ID);
-  if (to.kind === 'single') return errorFor(to.element.kind === 'notification' ? NULL_ID : to.element.id);
-  const ids = to.elements.flatMap((element) => (element.kind === 'notification' ? [] : [element.id]));
-  if (ids.length === 0) return errorFor(NULL_ID);
-  const parts = ids.flatMap((id, i) => [i === 0 ? OPEN : COMMA, errorFor(id)]);
-  return Buffer.concat([...parts, CLOSE]);
+export const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** The texts as elements of one JSON array. */
+export function jsonArray(texts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  return Buffer.concat([OPEN, ...texts.flatMap((text, i) => (i === 0 ? [text] : [COMMA, text])), CLOSE]);
 }
 
 const OPEN = Buffer.from('[');

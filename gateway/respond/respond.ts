@@ -1,28 +1,47 @@
-import type { Charging } from '../limits/charge.ts';
+import type { Plan } from '../../shared/config/plans.ts';
+import type { Caller } from '../../shared/keys/identify.ts';
+import type { Charge, Charging } from '../limits/charge.ts';
+import type { Envelope } from '../request/envelope.ts';
 import { corsFields } from '../request/http.ts';
-import type { CallContext, Reply } from '../upstream/forward.ts';
+import { failureOf } from '../upstream/failure.ts';
+import type { Reply } from '../upstream/forward.ts';
 import type { ResponseStart, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
-import { countedBody } from '../usage/usage.ts';
-import { type Beat, createBatch } from './batch.ts';
-import { divided, NDJSON_TYPE, wantsLines } from './ndjson.ts';
+import { countedBody, type RequestUsage } from '../usage/usage.ts';
+import { type Beat, type OnWait, type Part, spliceBatch } from './batch.ts';
+import { divided, wantsLines } from './ndjson.ts';
+import type { AnsweredCall, ForwardCall, PlannedCall, Send } from './planned-call.ts';
 import {
-  type Admitted,
-  type ForwardCall,
-  isMethodError,
-  isUnanswered,
-  type Outcome,
-  outcomeOf,
-  refundsOf,
-  type Send,
-} from './planned-call.ts';
-import { rateFields, rateLeft, ratePolicy, refuse } from './refusal.ts';
+  type Fields,
+  INVALID_REQUEST,
+  JSON_TYPE,
+  NO_BACKEND,
+  rateFields,
+  refuse,
+  rpcError,
+} from './refusal.ts';
+
+/** A request that was let in and paid for. */
+type Admitted = Readonly<{
+  request: Request;
+  envelope: Envelope;
+  /** One for each of its elements, in order. */
+  planned: readonly PlannedCall[];
+  caller: Caller;
+  plan: Plan;
+  credits: number;
+  charge: Extract<Charge, { kind: 'charged' }>;
+  usage: Pick<RequestUsage, 'answered' | 'bytes' | 'error' | 'refund'>;
+}>;
 
 /** Answers an admitted request: one element as it comes, or a batch spliced in order. */
 export type Respond = (admitted: Admitted) => Response | Promise<Response>;
 
+/** How a call ended. */
+type Outcome = 'answered' | Exclude<Reply['kind'], 'whole' | 'stream'>;
+
 type Parts = Readonly<{
   send: Send;
-  charging: Charging;
+  charging: Pick<Charging, 'refund'>;
   /** Called once with the outcome of a call, and again when it was sent again without an answer. */
   onCall(method: string, outcome: Outcome): void;
   /** Called with the outcome of an admitted request; a batch counts as answered, whatever its calls return. */
@@ -31,115 +50,178 @@ type Parts = Readonly<{
   beat: Beat;
 }>;
 
-/** Header fields of an answer, by name. */
-type Fields = Record<string, string>;
-
-const JSON_TYPE = 'application/json; charset=utf-8';
-
 export function createRespond({ send, charging, onCall, onOutcome, gather, beat }: Parts): Respond {
-  const batch = createBatch({ send, charging, onCall, gather, beat });
-
   return function respond(admitted) {
     const [first] = admitted.planned;
-    if (admitted.envelope.kind === 'batch' || first === undefined) {
-      onOutcome('answered');
-      const headers = fieldsOf(admitted);
-      const body = batch(admitted);
-      return body === undefined
-        ? new Response(null, { headers })
-        : body.then((bytes) => new Response(bytes, { headers }));
-    }
-    if (first.kind === 'forward') return forwarded(first, admitted);
+    if (admitted.envelope.kind === 'single' && first?.kind === 'forward') return forwarded(first, admitted);
     onOutcome('answered');
-    if (first.kind === 'notification') return new Response(null, { headers: fieldsOf(admitted) });
-    admitted.usage.error(0);
-    return whole(first.bytes, admitted, fieldsOf(admitted));
+    const headers = fieldsOf(admitted);
+    if (admitted.envelope.kind === 'single' && first?.kind === 'answered') {
+      return responseWith(countedPart(first, admitted.usage, 0), headers);
+    }
+    const isSilent = admitted.planned.every(({ kind }) => kind === 'notification');
+    if (isSilent) return new Response(null, { headers });
+    return batchBody(admitted).then((body) => new Response(body, { headers }));
   };
 
-  function forwarded(planned: ForwardCall, admitted: Admitted): Promise<Response> {
-    const { request, plan } = admitted;
+  async function forwarded(planned: ForwardCall, admitted: Admitted): Promise<Response> {
+    const { request, caller, plan, usage } = admitted;
     const asLines = planned.route.name === 'getProgramAccounts' && wantsLines(request.headers);
     const acceptEncoding = asLines ? 'identity' : (request.headers.get('accept-encoding') ?? 'identity');
-    const { promise, resolve, reject } = Promise.withResolvers<Response>();
-    send(planned, plan, contextOf(admitted, acceptEncoding), (reply) => {
-      try {
-        const outcome = outcomeOf(reply);
-        onCall(planned.label, outcome);
-        onOutcome(outcome);
-        if (reply.kind !== 'whole' || asLines) return resolve(rare(reply, asLines, admitted));
-        if (isMethodError(reply)) admitted.usage.error(0);
-        resolve(whole(reply.bytes, admitted, fieldsOf(admitted, reply.encoding)));
-      } catch (error) {
-        reject(error); // it must not end in the socket's handler, and with it the process
-      }
+    const reply = await send(planned, plan, {
+      acceptEncoding,
+      accountId: caller.accountId,
+      onSettled: nothing,
+      // It is made only where it is read.
+      get signal() {
+        return request.signal;
+      },
     });
-    return promise;
-  }
-
-  /** Everything but a small answer as it is. */
-  async function rare(reply: Reply, asLines: boolean, admitted: Admitted): Promise<Response> {
-    const { request, usage, caller, plan } = admitted;
-    const refund = refundsOf(charging, admitted);
-    if (isUnanswered(reply)) refund(0);
-    if (reply.kind === 'no-backend' || reply.kind === 'too-large') {
-      usage.error(0);
-      // The whole request is refused, so it takes no rate either: its Retry-After is true.
-      charging.refund(caller, plan, { calls: 1, credits: 0 });
-      const fields = { ...rateFields(admitted.charge.rate), ...corsFields(request.headers) };
-      const refusal =
-        reply.kind === 'no-backend' ? reply : ({ kind: 'body-too-large', isEndless: false } as const);
-      return refuse(refusal, admitted.envelope, fields);
-    }
-    if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
-    const { kind, answer } = asLines ? await divided(reply, request.signal) : { kind: 'json', answer: reply };
-    const fields = fieldsOf(admitted, answer.encoding);
-    if (kind === 'lines') fields['content-type'] = NDJSON_TYPE;
-    if (answer.kind === 'whole') {
-      if (isMethodError(answer)) usage.error(0);
-      return whole(answer.bytes, admitted, fields);
-    }
-    const onEnd = (end: StreamEnd) => {
+    const outcome = outcomeOf(reply);
+    onCall(planned.label, outcome);
+    onOutcome(outcome);
+    if (reply.kind !== 'whole' && reply.kind !== 'stream') return unanswered(reply, admitted);
+    const { type, answer } = asLines
+      ? await divided(reply, request.signal)
+      : { type: JSON_TYPE, answer: reply };
+    const headers = fieldsOf(admitted, type, answer.encoding);
+    return responseWith(countedPart(answer, usage, 0), headers, (end) => {
       // A stream that its backend cut is not paid for; one whose caller left is (DESIGN 3.8).
       if (end.kind === 'complete' || end.reason === 'cancelled') return;
-      refund(0);
+      refundsOf(charging, admitted)(0);
       usage.error(0);
-    };
-    return new Response(streamSingle(countedBody(answer.body, usage, 0), onEnd), { headers: fields });
+    });
+  }
+
+  function unanswered(reply: Exclude<Reply, { kind: 'whole' | 'stream' }>, admitted: Admitted): Response {
+    if (isUnanswered(reply)) refundsOf(charging, admitted)(0);
+    if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
+    const { request, envelope, caller, plan, charge, usage } = admitted;
+    usage.error(0);
+    // The whole request is refused, so it takes no rate either: its Retry-After is true.
+    charging.refund(caller, plan, { calls: 1, credits: 0 });
+    const refusal = reply.kind === 'no-backend' ? reply : TOO_LARGE;
+    return refuse(refusal, envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });
+  }
+
+  function batchBody(admitted: Admitted): ReturnType<typeof spliceBatch> {
+    const { request, planned, usage } = admitted;
+    const answered = planned.flatMap((one, place) => (one.kind === 'notification' ? [] : [{ one, place }]));
+    const abort = new AbortController();
+    const refund = refundsOf(charging, admitted);
+    const unsent = new Set(answered.map(({ place }) => place));
+    // What was never sent costs nothing, whoever broke the batch off.
+    abort.signal.addEventListener('abort', () => unsent.forEach(refund), { once: true });
+    // The caller may have left while the charge was written; an aborted signal fires no event.
+    const leave = () => abort.abort(request.signal.reason);
+    if (request.signal.aborted) leave();
+    else request.signal.addEventListener('abort', leave, { once: true });
+    const starts = answered.map(({ one, place }) => begin.bind(undefined, one, place));
+    return spliceBatch(starts, abort, refundFrom, gather, beat);
+
+    /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
+    function refundFrom(first: number): void {
+      if (request.signal.aborted) return;
+      for (const { place } of answered.slice(first)) {
+        refund(place);
+        usage.error(place);
+      }
+    }
+
+    async function begin(one: AnsweredCall | ForwardCall, place: number, onWait: OnWait): Promise<Part> {
+      const isFirst = unsent.delete(place);
+      if (one.kind === 'answered') return countedPart(one, usage, place);
+      const reply = await send(one, admitted.plan, {
+        acceptEncoding: 'identity',
+        signal: abort.signal,
+        onSettled: nothing,
+        accountId: admitted.caller.accountId,
+        onWait,
+        batchPosition: { batch: admitted, index: place },
+      });
+      const outcome = outcomeOf(reply);
+      if (isFirst || outcome !== 'answered') onCall(one.label, outcome);
+      // One that was evicted has been sent before.
+      if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(place);
+      const mayRepeat = one.route.method.class !== 'write';
+      if (reply.kind === 'whole' || reply.kind === 'stream')
+        return countedPart(reply, usage, place, mayRepeat);
+      if (reply.kind !== 'caller-left') usage.error(place);
+      const bytes =
+        reply.kind === 'too-large'
+          ? rpcError(INVALID_REQUEST, 'Request body too large', one.call.id)
+          : rpcError(NO_BACKEND, 'No backend available', one.call.id);
+      return { kind: 'bytes', bytes, onSent: () => usage.bytes(place, bytes.length) };
+    }
   }
 }
 
-/** The context of a single call. The signal is made only where it is read. */
-function contextOf({ request, caller }: Admitted, acceptEncoding: string): CallContext {
-  const { accountId } = caller;
-  return {
-    acceptEncoding,
-    accountId,
-    onSettled: nothing,
-    get signal() {
-      return request.signal;
-    },
+const TOO_LARGE = { kind: 'body-too-large', isEndless: false } as const;
+
+/** Gives back the price of a call by its place in the request, and takes it out of usage; once, however often it is called. */
+export function refundsOf(
+  charging: Pick<Charging, 'refund'>,
+  { planned, caller, plan, usage }: Pick<Admitted, 'planned' | 'caller' | 'plan' | 'usage'>,
+): (place: number) => void {
+  const refunded: boolean[] = [];
+  return function refund(place) {
+    if (refunded[place]) return;
+    refunded[place] = true;
+    charging.refund(caller, plan, { calls: 0, credits: planned[place]?.credits ?? 0 });
+    usage.refund(place);
   };
 }
 
-function nothing(): void {
-  // a call that holds no permit has none to give back
+function outcomeOf({ kind }: Reply): Outcome {
+  return kind === 'whole' || kind === 'stream' ? 'answered' : kind;
 }
 
-function whole(bytes: Uint8Array<ArrayBuffer>, { usage }: Admitted, headers: Fields): Response {
-  usage.answered(0);
-  usage.bytes(0, bytes.length);
-  return new Response(bytes, { headers });
+/** Whether no backend took the call, so that it is not paid for. */
+function isUnanswered(reply: Reply): boolean {
+  if (reply.kind === 'caller-left') return reply.unsent === true;
+  return reply.kind === 'no-backend' || reply.kind === 'too-large';
 }
 
-function fieldsOf({ request, credits, charge }: Admitted, encoding?: ResponseStart['encoding']): Fields {
+/** An answer whose errors, bytes and first byte are counted. */
+function countedPart(
+  answer: AnsweredCall | ResponseStart,
+  usage: Admitted['usage'],
+  place: number,
+  mayRepeat = false,
+): Part {
+  if (answer.kind === 'stream')
+    return { kind: 'stream', body: countedBody(answer.body, usage, place), mayRepeat };
+  const { bytes } = answer;
+  if (answer.kind === 'answered' || isMethodError(answer)) usage.error(place);
+  const onSent = () => {
+    usage.answered(place);
+    usage.bytes(place, bytes.length);
+  };
+  return { kind: 'bytes', bytes, onSent };
+}
+
+/** Whether a small answer is an error of the method; a compressed one is not looked into. */
+function isMethodError({ bytes, encoding, isResult }: Extract<ResponseStart, { kind: 'whole' }>): boolean {
+  return !isResult && encoding === undefined && failureOf(bytes) !== undefined;
+}
+
+/** For a call that holds no permit, and has none to give back. */
+function nothing(): void {}
+
+function responseWith(part: Part, headers: Fields, onEnd: (end: StreamEnd) => void = nothing): Response {
+  if (part.kind === 'stream') return new Response(streamSingle(part.body, onEnd), { headers });
+  part.onSent?.();
+  return new Response(part.bytes, { headers });
+}
+
+function fieldsOf({ request, credits, charge }: Admitted, type = JSON_TYPE, encoding?: string): Fields {
   const fields: Fields = {
-    'content-type': JSON_TYPE,
+    'content-type': type,
     'x-credits-cost': String(credits),
-    ratelimit: rateLeft(charge.rate),
-    'ratelimit-policy': ratePolicy(charge.rate),
+    ...rateFields(charge.rate),
+    ...corsFields(request.headers),
   };
   if (charge.creditsLeft !== undefined) fields['x-credits-left'] = String(charge.creditsLeft);
-  if (request.headers.has('origin')) Object.assign(fields, corsFields(request.headers));
   if (encoding !== undefined) {
     fields['content-encoding'] = encoding;
     fields['vary'] = 'accept-encoding';

@@ -3,26 +3,12 @@ import type { Caller } from '../../shared/keys/identify.ts';
 import type { Store } from '../../shared/store/open.ts';
 import type { SameTransaction } from '../limits/journal.ts';
 import type { UsageHook } from '../limits/charge.ts';
-import { METHODS } from '../methods/table.ts';
-import type { Element, Envelope } from '../request/envelope.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
-import type { RouteOf } from '../upstream/selection.ts';
 import { type Cell, type Cells, countAnswer, createCells } from './cells.ts';
 
 /** What has no method: a notification, a malformed element, a request that was not read. */
 export const NO_METHOD = '-';
-/** Every method that neither the table nor a backend's config knows: callers must not be able to make up labels. */
-export const UNKNOWN_METHOD = 'unknown';
-
-/** Gives the name that an element is counted under: one of the table, one that a backend declares, or one of two others. */
-export function createMethodLabel(routeOf: RouteOf): (element: Element) => string {
-  return function methodLabel(element) {
-    if (element.kind !== 'call') return NO_METHOD;
-    const route = routeOf(element.method);
-    if (route.kind === 'forward') return route.name;
-    return METHODS.has(element.method) ? element.method : UNKNOWN_METHOD;
-  };
-}
+const UNREAD = { label: NO_METHOD };
 
 /** One element of a request: the name that it is counted under, and what it costs. */
 type Item = Readonly<{ label: string; credits: number }>;
@@ -156,7 +142,7 @@ export type Usage = Readonly<{
   /** Begins to count a request with these elements, in order. */
   begin(caller: Caller, items: readonly Item[]): RequestUsage;
   /** Counts every element of a request that was not let in, or one when none of its elements is known. */
-  refused(caller: Caller, to: Envelope | undefined): void;
+  refused(caller: Caller, items?: readonly Pick<Item, 'label'>[]): void;
   /** What the journal writes in its own transaction: the cells that its charges and refunds changed. */
   inSameTransaction: SameTransaction;
   /** Writes what was counted, of at most so many callers; gives whether there is more. A write that fails is made up for later. */
@@ -173,13 +159,7 @@ export type UsageEvents = Readonly<{
   onLost(elements: number): void;
 }>;
 
-type Deps = Readonly<{
-  ledger: Store;
-  node: string;
-  clock: Clock;
-  methodLabel(element: Element): string;
-}> &
-  UsageEvents;
+type Deps = Readonly<{ ledger: Store; node: string; clock: Clock }> & UsageEvents;
 
 const FLUSH_MS = 1_000;
 /** Callers in one transaction: about 4 ms, which is as long as other requests wait. */
@@ -188,16 +168,12 @@ const PAUSE_MS = 5;
 /** Failures in a row after which the log has a line: a ledger that another process holds for a moment is none. */
 const FAILURES_LOGGED = 3;
 
-export function createUsage({ ledger, node, clock, methodLabel, onFailing, onLost }: Deps): Usage {
+export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps): Usage {
   const cells = createCells(ledger, node);
   let failures = 0;
 
-  function refused(caller: Caller, to: Envelope | undefined): void {
-    const hour = hourOf(clock.now());
-    const refuse = (method: string) => void cells.of(hour, caller, method).refused++;
-    if (to === undefined) return refuse(NO_METHOD);
-    if (to.kind === 'single') return refuse(methodLabel(to.element));
-    for (const element of to.elements) refuse(methodLabel(element));
+  function refused(caller: Caller, items: readonly Pick<Item, 'label'>[] = [UNREAD]): void {
+    for (const { label } of items) cells.of(hourOf(clock.now()), caller, label).refused++;
   }
 
   function flush(callersMax = Infinity): boolean {

@@ -1,18 +1,18 @@
 import { expect, test } from 'bun:test';
 import type { Forward } from '../../../gateway/upstream/forward.ts';
-import { withPoolAnswers } from '../../../gateway/respond/rules.ts';
+import { withRules } from '../../../gateway/respond/rules.ts';
 import type { Pool } from '../../../gateway/upstream/selection.ts';
 import { backendOf, forwardOf, routeTo } from '../upstream/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 async function asked(method: string, rows: Partial<Pool>): Promise<readonly [string, number]> {
   const { pool } = forwardOf([], createVirtualClock().clock);
-  const forward: Forward = async (_call, _route, { onSettled: onOver }) => {
-    onOver();
+  const forward: Forward = async (_call, _route, { onSettled }) => {
+    onSettled();
     return { kind: 'no-backend' };
   };
   let overs = 0;
-  const reply = await withPoolAnswers(forward, { ...pool, ...rows })(
+  const reply = await withRules(forward, { ...pool, ...rows })(
     { kind: 'call', id: Buffer.from('"7"'), method, params: undefined },
     routeTo([backendOf()], method),
     {

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
-import { withoutHistory, withStatusRule } from '../../../gateway/respond/rules.ts';
+import { withoutHistory, withRules } from '../../../gateway/respond/rules.ts';
 import type { Call } from '../../../gateway/request/envelope.ts';
-import { backendOf, routeTo } from '../upstream/of.ts';
+import { backendOf, forwardOf, routeTo } from '../upstream/of.ts';
 import { jsonText, objectText } from '../request/json-text.ts';
 import { streamBodyOf } from '../stream-body.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const textOf = (bytes: Uint8Array | undefined) =>
@@ -51,7 +52,8 @@ async function ruled(params: string | undefined, reply: Reply, method = 'getSign
     params: params === undefined ? undefined : bytesOf(params),
   };
   const route = routeTo([backendOf()], method);
-  const given = await withStatusRule(forward)(call, route, {
+  const { pool } = forwardOf([], createVirtualClock().clock);
+  const given = await withRules(forward, pool)(call, route, {
     acceptEncoding: 'gzip',
     signal: new AbortController().signal,
     accountId: 1,

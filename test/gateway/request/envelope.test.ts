@@ -65,7 +65,7 @@ describe('against JSON.parse', () => {
     fc.assert(
       fc.property(membersText, fc.constantFrom('', ' ', '\n\t'), (members, gap) => {
         const envelope = read(`${gap}${objectText(members, gap)}${gap}`);
-        const element = envelope.kind === 'single' ? envelope.element : undefined;
+        const element = envelope.kind === 'single' ? envelope.elements[0] : undefined;
         expect(summary(element)).toEqual(expectedOf(members));
         kinds.set(element?.kind ?? '', (kinds.get(element?.kind ?? '') ?? 0) + 1);
       }),
@@ -248,15 +248,16 @@ describe('depth', () => {
 test("the slices are the caller's own bytes, not copies of the whole body", () => {
   const body = bytesOf('{"jsonrpc":"2.0","id":7,"method":"m","params":[1]}');
   const envelope = readEnvelope(body, 1);
-  if (envelope.kind !== 'single' || envelope.element.kind !== 'call') throw new Error('not a call');
-  expect(envelope.element.params?.buffer).toBe(body.buffer);
-  expect(envelope.element.id.buffer).toBe(body.buffer);
+  const [element] = envelope.kind === 'single' ? envelope.elements : [];
+  if (element?.kind !== 'call') throw new Error('not a call');
+  expect(element.params?.buffer).toBe(body.buffer);
+  expect(element.id.buffer).toBe(body.buffer);
 });
 
 test('a body that is a view into a larger buffer is read by its own bounds', () => {
   const around = bytesOf(`xx{"\\u0069d":"a","jsonrpc":"2.0","method":"m"}yy`);
   const envelope = readEnvelope(around.subarray(2, -2), 1);
-  expect(envelope.kind === 'single' ? summary(envelope.element) : envelope).toEqual({
+  expect(envelope.kind === 'single' ? summary(envelope.elements[0]) : envelope).toEqual({
     kind: 'call',
     id: '"a"',
     method: 'm',

@@ -1,21 +1,21 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { createAccountLines } from '../../../gateway/respond/ndjson.ts';
+import { AccountLines } from '../../../gateway/respond/ndjson.ts';
 
 /** Feeds an answer in pieces that end at `cuts`; gives its lines and the last one, or what it broke with. */
 function linesOf(answer: string, cuts: readonly number[] = []) {
   const bytes = Buffer.from(answer);
-  const lines = createAccountLines();
+  const lines = new AccountLines();
   const ends = [...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].toSorted((a, b) => a - b);
   let text = Buffer.alloc(0);
   let from = 0;
   for (const end of ends) {
     const out = lines.push(bytes.subarray(from, end));
-    if (out === undefined) return { text: text.toString(), last: 'broken', found: lines.hasBegun() };
+    if (out === undefined) return { text: text.toString(), last: 'broken', found: lines.hasBegun };
     text = Buffer.concat([text, out]);
     from = end;
   }
-  return { text: text.toString(), last: lines.last()?.toString(), found: lines.hasBegun() };
+  return { text: text.toString(), last: lines.last()?.toString(), found: lines.hasBegun };
 }
 
 const bare = (accounts: string) => `{"jsonrpc":"2.0","result":${accounts},"id":1}\n`;

@@ -251,8 +251,7 @@ test('a caller that leaves before anybody reads his lines lets go of what is und
       },
     },
   } as const;
-  const { kind } = await divided(stream, leaving.signal);
-  expect(kind).toBe('lines');
+  expect((await divided(stream, leaving.signal)).type).toBe('application/x-ndjson');
   leaving.abort();
   await waited.promise;
 });

@@ -44,6 +44,19 @@ test.each([
   );
 });
 
+test.each<[Element, string]>([
+  [call('getSlot'), 'getSlot'],
+  [call('getBlock'), 'getBlock'],
+  [call('getNothing'), 'unknown'],
+  [call('getPriorityFeeEstimate'), 'getPriorityFeeEstimate'],
+  [call('__proto__'), 'unknown'],
+  [call('x'.repeat(99)), 'unknown'],
+  [{ kind: 'notification' }, '-'],
+  [{ kind: 'invalid', id: bytesOf('7'), reason: '' }, '-'],
+])('%j is counted under the name %s: callers cannot make up names', (element, label) => {
+  expect(planCall(element, routeOf, PRICES).label).toBe(label);
+});
+
 test('another name of a method costs what the method does, unless it has a price of its own', () => {
   const routeOf = createRouter([backendOf({ lanes: ['assets'], profile: 'das' })]);
   const priced = (prices: Record<string, number>) => {

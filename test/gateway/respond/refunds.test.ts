@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { refundsOf } from '../../../gateway/respond/planned-call.ts';
+import { refundsOf } from '../../../gateway/respond/respond.ts';
 import { callerOf, LIMITED, startUsage } from '../usage/started.ts';
 
 test("D2 a call's price goes back to its account and out of its usage together, and once only", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
-import { type Refusal, refuse } from '../../../gateway/respond/refusal.ts';
+import { rateFields, type Refusal, refuse, rpcError, rpcResult } from '../../../gateway/respond/refusal.ts';
 
 const RATE = { plan: { rps: 5, burst: 10, credits: undefined, batchMax: 1, scans: 1 }, tokens: -90 };
 const envelopeOf = (text: string) => readEnvelope(Buffer.from(text), 100);
@@ -132,5 +132,68 @@ describe('the ids of a refusal', () => {
 
   test('before the body was read is null', async () => {
     expect(await refuse({ kind: 'missing-key' }).text()).toBe(error('null'));
+  });
+});
+
+describe('the fields of a rate', () => {
+  const state = (burst: number, rps: number, tokens = burst) => ({
+    plan: { rps, burst, credits: undefined, batchMax: 1, scans: 1 },
+    tokens,
+  });
+
+  test.each([
+    [10, 5, '"calls";q=10;w=2'],
+    [200, 100, '"calls";q=200;w=2'],
+    [1, 1_000, '"calls";q=1;w=1'],
+    [1, 0.1, '"calls";q=1;w=10'],
+    [10, 3, '"calls";q=10;w=4'],
+  ])('a burst of %p at %p a second has the policy %s', (burst, rps, policy) => {
+    expect(rateFields(state(burst, rps))['ratelimit-policy']).toBe(policy);
+  });
+
+  test.each([
+    [10, '"calls";r=10;t=1'],
+    [9.999, '"calls";r=9;t=1'],
+    [5, '"calls";r=5;t=1'],
+    [4.9, '"calls";r=4;t=2'],
+    [0.999, '"calls";r=0;t=2'],
+    [0, '"calls";r=0;t=2'],
+    [-90, '"calls";r=0;t=20'],
+  ])(
+    '%p of 10 tokens at 5 a second leave %s: never more than can be called, never less than the time to a full bucket',
+    (tokens, left) => {
+      expect(rateFields(state(10, 5, tokens)).ratelimit).toBe(left);
+    },
+  );
+});
+
+describe('an error of ours', () => {
+  const textOf = (code: number, message: string, id: string) =>
+    new TextDecoder().decode(rpcError(code, message, new TextEncoder().encode(id)));
+
+  test('an error has the three members and no other, in the order of the field', () => {
+    expect(textOf(-32601, 'Method not found', '1')).toBe(
+      '{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":1}',
+    );
+  });
+
+  test.each([['null'], ['18446744073709551615'], ['"\\u0031\\ud800é"'], ['""']])(
+    'the id %s is echoed byte for byte',
+    (id) => {
+      expect(textOf(-429, 'm', id)).toEndWith(`"id":${id}}`);
+    },
+  );
+
+  test('a message with quotes and controls stays in its string', () => {
+    expect(JSON.parse(textOf(1, 'a"},"id":2,\n\u2028é', '3'))).toEqual({
+      jsonrpc: '2.0',
+      error: { code: 1, message: 'a"},"id":2,\n\u2028é' },
+      id: 3,
+    });
+  });
+
+  test('a result of our own has the same form', () => {
+    const bytes = rpcResult('{"a":1}', new TextEncoder().encode('"\\u0031"'));
+    expect(new TextDecoder().decode(bytes)).toBe('{"jsonrpc":"2.0","result":{"a":1},"id":"\\u0031"}');
   });
 });

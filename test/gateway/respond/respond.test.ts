@@ -70,9 +70,8 @@ async function answered(
   });
   const envelope = readEnvelope(Buffer.from(body), 100);
   if (envelope.kind === 'malformed') throw new Error(envelope.reason);
-  const elements = envelope.kind === 'single' ? [envelope.element] : envelope.elements;
   const routeOf = createRouter([backendOf()]);
-  const planned = elements.map((element) => planCall(element, routeOf, PRICES));
+  const planned = envelope.elements.map((element) => planCall(element, routeOf, PRICES));
   const request = new Request('http://gateway/', {
     method: 'POST',
     headers,

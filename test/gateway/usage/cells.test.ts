@@ -29,7 +29,7 @@ test('when the ledger takes no writes for very long, memory is bounded and what 
     usage.advance(1_000);
     await new Promise(setImmediate);
   };
-  for (let id = 0; id < 200_003; id++) usage.usage.refused(callerOf(id), undefined);
+  for (let id = 0; id < 200_003; id++) usage.usage.refused(callerOf(id));
   await turn();
   await turn();
   expect(usage.lost).toEqual([3]);

@@ -2,12 +2,9 @@ import { join } from 'node:path';
 import { createCharging } from '../../../gateway/limits/charge.ts';
 import { createJournal } from '../../../gateway/limits/journal.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
-import type { Call } from '../../../gateway/request/envelope.ts';
-import { createRouter } from '../../../gateway/upstream/selection.ts';
-import { createMethodLabel, createUsage } from '../../../gateway/usage/usage.ts';
+import { createUsage } from '../../../gateway/usage/usage.ts';
 import { type ApiKey, hashOf, keyIdOf } from '../../../shared/keys/api-key.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
-import { backendOf } from '../upstream/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 export const HOUR_MS = 3_600_000;
@@ -21,12 +18,6 @@ export const callerOf = (accountId: number) => ({
   creditsGranted: undefined,
 });
 export const CALLER = callerOf(1);
-export const callOf = (method: string): Call => ({
-  kind: 'call',
-  id: new Uint8Array(),
-  method,
-  params: undefined,
-});
 
 /** A row of `usage_hours` without its place's hour and node. */
 export type Row = Readonly<{
@@ -63,7 +54,6 @@ export const rowOf = (method: string, counted: Partial<Row>): Row => ({
 export function startUsage(folder = temporaryFolder(), node = 'n1') {
   const { clock, advance, sleeping } = createVirtualClock(500_000 * HOUR_MS);
   const ledger = opened(join(folder.path, 'ledger.db'), LEDGER_MIGRATIONS);
-  const methodLabel = createMethodLabel(createRouter([backendOf()]));
   const failing: boolean[] = [];
   const lost: number[] = [];
   const onFailing = (is: boolean) => void failing.push(is);
@@ -71,7 +61,6 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
     ledger,
     node,
     clock,
-    methodLabel,
     onFailing,
     onLost: (elements) => void lost.push(elements),
   });
@@ -97,7 +86,7 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
     charge(plan: typeof LIMITED | typeof UNLIMITED, ...methods: string[]) {
       const counted = usage.begin(
         CALLER,
-        methods.map((method) => ({ label: methodLabel(callOf(method)), credits: 1 })),
+        methods.map((method) => ({ label: method, credits: 1 })),
       );
       const charge = charging.charge(CALLER, plan, {
         calls: methods.length,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { CALLER, callOf, callerOf, HOUR_MS, LIMITED, rowOf, startUsage, UNLIMITED } from './started.ts';
+import { CALLER, callerOf, HOUR_MS, LIMITED, rowOf, startUsage, UNLIMITED } from './started.ts';
 
 const admitted = (usage: ReturnType<typeof startUsage>, ...methods: string[]) => {
   const { counted } = usage.charge(UNLIMITED, ...methods);
@@ -64,25 +64,6 @@ describe('a request', () => {
     expect(read.get()).toEqual(Object.fromEntries(wanted));
   });
 
-  test('of a method that nobody knows, or of none, has one of two names, whatever callers make up', () => {
-    using usage = startUsage();
-    admitted(usage, 'getNothing', '__proto__', 'x'.repeat(99));
-    usage.usage
-      .begin(CALLER, [
-        { label: '-', credits: 0 },
-        { label: '-', credits: 0 },
-      ])
-      .admit();
-    // In the table, and served by no backend: its name is known.
-    admitted(usage, 'getPriorityFeeEstimate');
-    usage.usage.flush();
-    expect(usage.rows().map(({ method, calls }) => [method, calls])).toEqual([
-      ['-', 2],
-      ['getPriorityFeeEstimate', 1],
-      ['unknown', 3],
-    ]);
-  });
-
   test('that fails in two ways is one error', () => {
     using usage = startUsage();
     const counted = admitted(usage, 'getBlock');
@@ -94,12 +75,9 @@ describe('a request', () => {
 
   test('that is refused is counted for each of its elements, and once when it has none', () => {
     using usage = startUsage();
-    usage.usage.refused(CALLER, undefined);
-    usage.usage.refused(CALLER, { kind: 'single', element: callOf('getSlot') });
-    usage.usage.refused(CALLER, {
-      kind: 'batch',
-      elements: [callOf('getSlot'), { kind: 'notification' }, callOf('x')],
-    });
+    usage.usage.refused(CALLER);
+    usage.usage.refused(CALLER, [{ label: 'getSlot' }]);
+    usage.usage.refused(CALLER, [{ label: 'getSlot' }, { label: '-' }, { label: 'unknown' }]);
     usage.usage.flush();
     expect(usage.rows()).toEqual([
       rowOf('-', { refused: 2 }),
@@ -141,7 +119,7 @@ describe('on a plan with a credit limit', () => {
       const { charge } = usage.charge(LIMITED, 'getSlot');
       usage.endTurn();
       expect(await charge).toEqual({ kind: 'credits-unavailable' });
-      usage.usage.refused(CALLER, { kind: 'single', element: callOf('getSlot') });
+      usage.usage.refused(CALLER, [{ label: 'getSlot' }]);
       expect([usage.rows(), usage.spent()]).toEqual([[], null] as never); // SQL's sum of nothing is null
       mend();
       usage.journal.flush();

@@ -19,7 +19,7 @@ const whole = (text: string): Reply => ({
 const untilAborted = (signal: AbortSignal) =>
   new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 
-/** A batch whose block is let go once, because the call before it waits; what `again` says is the block's second reply. */
+/** A batch whose block is evicted once, because the call before it waits; what `again` says is the block's second reply. */
 async function withAgain(again: Reply) {
   const told: string[] = [];
   const tell = (what: string) => (place: number) => void told.push(`${what} ${place}`);
@@ -28,7 +28,7 @@ async function withAgain(again: Reply) {
   const forward: Forward = async ({ method }, _route, { onWait }) => {
     if (method === 'getBlock') {
       if (blocks++ > 0) return again;
-      const body = { cancel: evicted.resolve, pipe: () => Promise.reject(new Error('it was let go')) };
+      const body = { cancel: evicted.resolve, pipe: () => Promise.reject(new Error('it was evicted')) };
       return { kind: 'stream', body, encoding: undefined };
     }
     const over = onWait?.();
@@ -38,11 +38,7 @@ async function withAgain(again: Reply) {
   };
   const respond = createRespond({
     send: createSend(directBy(forward), forward, createScanPermits()),
-    charging: {
-      charge: () => ({ kind: 'credits-unavailable' }),
-      refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`),
-      sweep: () => undefined,
-    },
+    charging: { refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`) },
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),
     onOutcome: () => undefined,
     gather: untilAborted,
@@ -65,13 +61,13 @@ async function withAgain(again: Reply) {
   return { text: await response.text(), told };
 }
 
-test('a call that is asked again is answered and counted once', async () => {
+test('a call that is sent again is answered and counted once', async () => {
   const { text, told } = await withAgain(whole('"block"'));
   expect(text).toBe('[7,"block"]');
   expect(told.toSorted()).toEqual(['getBlock answered', 'getSlot answered', 'timed 0', 'timed 1']);
 });
 
-test('a call that has no answer when it is asked again has an error, and its price comes back once', async () => {
+test('a call that has no answer when it is sent again has an error, and its price comes back once', async () => {
   const { text, told } = await withAgain({ kind: 'no-backend' });
   expect(text).toBe('[7,{"jsonrpc":"2.0","error":{"code":-503,"message":"No backend available"},"id":1}]');
   expect(told.toSorted()).toEqual([
