@@ -7,60 +7,54 @@ import {
   type NoReply,
 } from './http-connection.ts';
 
-/** Where connections go. */
-type Target = Readonly<{ hostname: string; port: number; tls: boolean }>;
-
 type Unsent = Extract<NoReply, { kind: 'unsent' }>;
-type Connected = { readonly kind: 'connected'; readonly connection: Connection } | Unsent;
 
-/** The target of an http or https address. */
-function targetOf(url: URL): Target {
-  const tls = url.protocol === 'https:';
-  const port = url.port === '' ? (tls ? 443 : 80) : Number(url.port);
-  return { hostname: url.hostname.replace(/^\[|\]$/g, ''), port, tls };
-}
+const CONNECT_MS = 3_000;
 
 /**
- * Opens a connection, TLS verified, or says why not within `timeoutMs`, or when `signal` aborts. Never rejects; what is
+ * Opens a connection, TLS verified, or says why not within three seconds, or when `signal` aborts. Never rejects; what is
  * open by then, with its handshake under way, is closed, and so is what opens later.
  */
-async function connect(
-  { hostname, port, tls }: Target,
+function connect(
+  url: URL,
   events: ConnectionEvents,
   clock: Clock,
-  timeoutMs: number,
   signal: AbortSignal,
-): Promise<Connected> {
-  const { promise, resolve } = Promise.withResolvers<Connected>();
+): Promise<Connection | Unsent> {
+  const tls = url.protocol === 'https:';
+  const hostname = url.hostname.replace(/^\[|\]$/g, '');
+  const { promise, resolve } = Promise.withResolvers<Connection | Unsent>();
   const done = new AbortController();
-  const refuse = (reason: string) => resolve({ kind: 'unsent', reason });
-  let late = false;
+  const over = done.signal;
   let opened: Bun.Socket<Data> | undefined;
+  const settle = (outcome: Connection | Unsent) => {
+    done.abort();
+    resolve(outcome);
+  };
+  const refuse = (reason: string) => settle({ kind: 'unsent', reason });
   const giveUp = () => {
-    late = true;
-    refuse(
-      opened === undefined ? 'it did not accept a connection in time' : 'it did not shake hands in time',
-    );
+    const missing = opened === undefined ? 'accept a connection' : 'shake hands';
+    refuse(`it did not ${missing} in time`);
     opened?.terminate();
   };
   const ready = (socket: Bun.Socket<Data>) => {
     socket.data.connection = new Connection(socket, tls, events, clock);
-    resolve({ kind: 'connected', connection: socket.data.connection });
+    settle(socket.data.connection);
   };
   Bun.connect<Data>({
     hostname,
-    port,
+    port: Number(url.port || (tls ? 443 : 80)),
     tls: tls ? { serverName: hostname, rejectUnauthorized: true } : false,
     data: { connection: undefined },
     socket: {
       open(socket) {
-        if (late) return socket.terminate();
+        if (over.aborted) return socket.terminate();
         opened = socket;
         socket.setNoDelay(true);
         if (!tls) ready(socket);
       },
       handshake(socket, success, error) {
-        if (late) return;
+        if (over.aborted) return;
         if (success && error === null) return ready(socket);
         refuse(error?.message ?? 'the TLS handshake failed');
         socket.terminate();
@@ -72,22 +66,19 @@ async function connect(
         socket.data.connection?.onEnd();
         socket.end();
       },
-      close: (socket) => {
+      close(socket) {
         refuse('it closed the connection at once');
         socket.data.connection?.onClose();
       },
       connectError: (_socket, error) => refuse(codeOf(error)),
     },
   }).catch((error: unknown) => refuse(codeOf(error)));
-  void clock.sleep(timeoutMs, done.signal).then(() => {
-    if (!done.signal.aborted) giveUp();
+  void clock.sleep(CONNECT_MS, over).then(() => {
+    if (!over.aborted) giveUp();
   });
   if (signal.aborted) giveUp();
-  else signal.addEventListener('abort', giveUp, { once: true });
-  const outcome = await promise;
-  done.abort();
-  signal.removeEventListener('abort', giveUp);
-  return outcome;
+  else signal.addEventListener('abort', giveUp, { once: true, signal: over });
+  return promise;
 }
 
 type Data = { connection: Connection | undefined };
@@ -134,7 +125,6 @@ type ClientOptions = Readonly<{
   idleMs: number;
 }>;
 
-const CONNECT_MS = 3_000;
 /** Agave closes idle connections after 20 s; ours go first, so that a request does not meet a closing one. */
 const KEEP_MS = 15_000;
 /** Combinations of the known content codings. */
@@ -144,7 +134,6 @@ const NEVER = new AbortController().signal;
 const FRESH_MS = 1_000;
 
 export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions): HttpClient {
-  const target = targetOf(url);
   const prefix = prefixOf(url, headers);
   const idle: Connection[] = [];
   const connections = new Set<Connection>();
@@ -162,7 +151,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
   function headFor(acceptEncoding: string): Buffer {
     const known = heads.get(acceptEncoding);
     if (known !== undefined) return known;
-    const head = Buffer.from(`${prefix}accept-encoding: ${acceptEncoding}\r\ncontent-length: `, 'latin1');
+    const head = headOf(prefix, acceptEncoding);
     if (heads.size < HEADS_MAX) heads.set(acceptEncoding, head);
     return head;
   }
@@ -173,29 +162,32 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     if (reused !== undefined) return reused.exchange(message, length, handler, dueAtMs);
     const kept = Buffer.from(message.subarray(0, length));
     void open(NEVER).then((opened) => {
-      if (opened.kind === 'unsent') handler.onOutcome(opened);
-      else opened.connection.exchange(kept, length, handler, dueAtMs);
+      if (opened instanceof Connection) opened.exchange(kept, length, handler, dueAtMs);
+      else handler.onOutcome(opened);
     });
   }
 
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply> {
-    const message = messageOf(prefix, request);
-    const reused = takeIdle(request.fresh);
+    const { body, acceptEncoding, dueMs, fresh, extra } = request;
+    const head = headOf(extra === undefined ? prefix : `${prefix}${extra.join(': ')}\r\n`, acceptEncoding);
+    const message = Buffer.concat([head, Buffer.from(`${body.length}\r\n\r\n`), body]);
+    const isAlive = clock.monotonic() - (idle.at(-1)?.activeAtMs ?? -Infinity) <= FRESH_MS;
+    const reused = fresh && !isAlive ? undefined : idle.pop();
     if (reused !== undefined) {
-      const outcome = await exchange(reused, message, request.dueMs, signal);
+      const outcome = await exchange(reused, message, dueMs, signal);
       // The backend closed it while it was idle, before it read a byte of ours: not a failure of the backend.
-      if (outcome.kind !== 'no-answer' || !outcome.stale || request.fresh || signal.aborted) return outcome;
+      if (outcome.kind !== 'no-answer' || !outcome.stale || fresh || signal.aborted) return outcome;
     }
     const opened = await open(signal);
-    return opened.kind === 'unsent' ? opened : exchange(opened.connection, message, request.dueMs, signal);
+    return opened instanceof Connection ? exchange(opened, message, dueMs, signal) : opened;
   }
 
-  async function open(signal: AbortSignal): Promise<Connected> {
-    const connected = await connect(target, events, clock, CONNECT_MS, signal);
-    if (connected.kind === 'unsent') return connected;
-    connections.add(connected.connection);
-    if (!signal.aborted && !isClosed) return connected;
-    connected.connection.destroy('cancelled');
+  async function open(signal: AbortSignal): Promise<Connection | Unsent> {
+    const opened = await connect(url, events, clock, signal);
+    if (!(opened instanceof Connection)) return opened;
+    connections.add(opened);
+    if (!signal.aborted && !isClosed) return opened;
+    opened.destroy('cancelled');
     return { kind: 'unsent', reason: signal.aborted ? 'the caller left' : 'the client is closed' };
   }
 
@@ -209,12 +201,6 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     return outcome;
   }
 
-  function takeIdle(fresh: boolean): Connection | undefined {
-    const last = idle.at(-1);
-    if (last === undefined || (fresh && clock.monotonic() - last.activeAtMs > FRESH_MS)) return undefined;
-    return idle.pop();
-  }
-
   function tick(): void {
     const nowMs = clock.monotonic();
     for (const connection of connections) connection.onTick(nowMs, idleMs);
@@ -223,16 +209,12 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     }
   }
 
-  return {
-    send,
-    start,
-    headFor,
-    tick,
-    close: () => {
-      isClosed = true;
-      for (const connection of connections) connection.destroy('cancelled');
-    },
-  };
+  function close(): void {
+    isClosed = true;
+    for (const connection of connections) connection.destroy('cancelled');
+  }
+
+  return { send, start, headFor, tick, close };
 }
 
 /** The request's head up to what changes from request to request. */
@@ -250,11 +232,7 @@ function prefixOf(url: URL, headers: ReadonlyMap<string, string>): string {
   return `${lines.join('\r\n')}\r\n`;
 }
 
-function messageOf(prefix: string, { body, acceptEncoding, extra }: HttpRequest): Buffer {
-  const line = extra === undefined ? '' : `${extra[0]}: ${extra[1]}\r\n`;
-  const head = `${prefix}${line}accept-encoding: ${acceptEncoding}\r\ncontent-length: ${body.length}\r\n\r\n`;
-  const message = Buffer.allocUnsafe(head.length + body.length);
-  message.write(head, 0, 'latin1');
-  message.set(body, head.length);
-  return message;
+/** A request's head up to the value of Content-Length. */
+function headOf(prefix: string, acceptEncoding: string): Buffer {
+  return Buffer.from(`${prefix}accept-encoding: ${acceptEncoding}\r\ncontent-length: `, 'latin1');
 }

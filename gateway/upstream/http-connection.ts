@@ -1,12 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import {
-  type BodyDecoder,
-  createBodyDecoder,
-  isSmallReply,
-  readHead,
-  type ResponseHead,
-  small,
-} from './http-parser.ts';
+import { BodyDecoder, isJson, readHead, type ResponseHead } from './http-parser.ts';
 import { atEndOfTurn, awaitTurn, free, moved, readNow } from './turns.ts';
 
 /** How a body ended. `bytes` is its length without the framing, as far as it came. */
@@ -23,14 +16,19 @@ export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled';
  */
 export type WritePiece = (piece: Buffer) => unknown;
 
-/** A body under way. Single-use: one of the three must be called, or its connection stays taken. */
+/** A body under way. It must be read to its end, by `more` or `pipe`, or cancelled, or its connection stays taken. */
 export type ReplyBody = Readonly<{
-  /** Hands every piece to `write` as it comes, never more than one read ahead of a promise it gave. Never rejects. */
+  /** What has come and is not piped yet, and how the body has ended, if it has. */
+  arrived(): Readonly<{ pieces: readonly Buffer[]; end: BodyEnd | undefined }>;
+  /** Reads on until another piece has arrived or the body has ended. Never rejects. */
+  more(): Promise<void>;
+  /**
+   * Hands every piece to `write`, first those that have arrived, never more than one read ahead of a promise it gave.
+   * Single-use. Never rejects.
+   */
   pipe(write: WritePiece): Promise<BodyEnd>;
   /** Lets go of it and of its connection. */
   cancel(): void;
-  /** What has already come: pieces that `pipe` will hand on first, and whether that is all. */
-  arrived(): Readonly<{ pieces: readonly Buffer[]; ended: boolean }>;
 }>;
 
 export type HttpReply = Readonly<{ kind: 'reply'; head: ResponseHead; body: ReplyBody }>;
@@ -43,7 +41,7 @@ export type NoReply =
 
 /** Waits for the outcome of one exchange. One of the first two is called, once. */
 export type ExchangeHandler = Readonly<{
-  /** The body of a small reply that came whole (`isSmallReply`). Without it every reply comes by `onOutcome`. */
+  /** The body of a small reply as nearly all come: 200, JSON, not encoded, in one read. Without it every reply comes by `onOutcome`. */
   onSmallReply?(body: Buffer): void;
   onOutcome(outcome: HttpReply | NoReply): void;
   /** No reply has come for a while; called by the pool's tick, so that what is rarely needed is set up late. */
@@ -81,7 +79,8 @@ type BodyPhase = {
   readonly early: Buffer[];
   bytes: number;
   write: WritePiece | undefined;
-  settle: ((end: BodyEnd) => void) | undefined;
+  wakeMore: (() => void) | undefined;
+  settlePipe: ((end: BodyEnd) => void) | undefined;
   end: BodyEnd | undefined;
 };
 
@@ -104,7 +103,7 @@ export class Connection {
   /** When the last byte came or went, on the pool's monotonic clock; the pool's tick judges by it. */
   activeAtMs = 0;
   /** When the head under way must have come. */
-  headDueAtMs = Infinity;
+  #headDueAtMs = Infinity;
 
   constructor(socket: Bun.Socket<unknown>, isTls: boolean, events: ConnectionEvents, clock: Clock) {
     this.#socket = socket;
@@ -118,13 +117,14 @@ export class Connection {
    * of the head of its reply, until `dueAtMs` of the monotonic clock.
    */
   exchange(message: Buffer, length: number, handler: ExchangeHandler, dueAtMs: number): void {
-    if (this.#phase.kind !== 'idle') return handler.onOutcome(NOT_IDLE);
+    if (this.#phase.kind !== 'idle')
+      return handler.onOutcome({ kind: 'no-answer', reason: 'the connection is not idle', stale: true });
     const request = Buffer.allocUnsafe(length);
     message.copy(request, 0, 0, length);
     this.#phase = { kind: 'head', handler, request, bytes: EMPTY, passedBytes: 0 };
     this.#exchanges++;
     this.activeAtMs = this.#clock.monotonic();
-    this.headDueAtMs = dueAtMs;
+    this.#headDueAtMs = dueAtMs;
     atEndOfTurn(this);
   }
 
@@ -132,14 +132,13 @@ export class Connection {
   endTurn(): void {
     const phase = this.#phase;
     if (phase.kind !== 'head' || phase.request === undefined) return;
-    const { request } = phase;
+    this.#write(phase.request);
     phase.request = undefined;
-    this.#write(request);
   }
 
   /** Cuts what is overdue, or silent for `idleMs`; called a few times a second. */
   onTick(nowMs: number, idleMs: number): void {
-    if (nowMs >= this.headDueAtMs) return this.destroy('stalled');
+    if (nowMs >= this.#headDueAtMs) return this.destroy('stalled');
     const phase = this.#phase;
     if (phase.kind === 'head') phase.handler.onLate?.(this);
     // While its reader is behind, silence is not the backend's.
@@ -148,8 +147,8 @@ export class Connection {
   }
 
   /** Ends the connection now; what is under way is cut for `reason`. */
-  destroy(reason: CutReason): void {
-    this.#closed(reason);
+  destroy(reason: CutReason, headReason?: string): void {
+    this.onClose(reason, headReason);
     this.#socket.terminate();
   }
 
@@ -165,25 +164,20 @@ export class Connection {
     if (phase.kind === 'body') return this.#decode(phase, bytes);
     // No request is under way.
     if (phase.kind !== 'head' || phase.request !== undefined) return this.destroy('bad-framing');
-    const { handler } = phase;
-    if (
-      handler.onSmallReply !== undefined &&
-      phase.bytes.length + phase.passedBytes === 0 &&
-      isSmallReply(bytes)
-    ) {
-      const body = bytes.subarray(small.start, small.end);
-      this.#becomeIdle(this.#unwritten === undefined);
-      return handler.onSmallReply(body);
-    }
     phase.bytes = phase.bytes.length === 0 ? bytes : Buffer.concat([phase.bytes, bytes]);
     const read = readHead(phase.bytes, phase.passedBytes);
+    if (read.kind === 'bad') return this.destroy('bad-framing', read.reason);
     if (read.kind === 'more') {
       phase.passedBytes += read.from;
       phase.bytes = phase.bytes.subarray(read.from);
       return;
     }
-    if (read.kind === 'bad') return this.#failHead(phase, read.reason);
-    this.#begin(handler, read.head, phase.bytes.subarray(read.end));
+    const { handler } = phase;
+    const rest = phase.bytes.subarray(read.end);
+    if (handler.onSmallReply === undefined || !isSmallReply(read.head, rest))
+      return this.#begin(handler, read.head, rest);
+    this.#becomeIdle(true);
+    handler.onSmallReply(rest);
   }
 
   /** The backend sends no more. Only this ends a body that has no other end: a reset closes without it. */
@@ -192,11 +186,22 @@ export class Connection {
     if (phase.kind !== 'body' || phase.head.framing.kind !== 'until-close') return;
     if (this.#unwritten !== undefined) return; // a write that met a reset takes it away: the next read sees an end
     this.#complete(phase, false);
-    this.#hand(phase);
   }
 
-  onClose(): void {
-    this.#closed('closed');
+  onClose(reason: CutReason = 'closed', headReason: string = reason): void {
+    const phase = this.#phase;
+    if (phase.kind === 'closed') return;
+    this.#phase = CLOSED;
+    this.#events.onClose(this);
+    if (phase.kind === 'head') {
+      const isSilent = phase.bytes.length + phase.passedBytes === 0;
+      // Only an end of the backend's own: one that stalled has the request, and must not get it twice.
+      const stale = headReason === 'closed' && this.#exchanges > 1 && isSilent;
+      phase.handler.onOutcome({ kind: 'no-answer', reason: headReason, stale });
+    } else if (phase.kind === 'body') {
+      finish(phase, { kind: 'cut', reason, bytes: phase.bytes });
+      phase.handler?.onOutcome({ kind: 'no-answer', reason, stale: false });
+    }
   }
 
   #write(bytes: Buffer): void {
@@ -208,37 +213,69 @@ export class Connection {
     const phase: BodyPhase = {
       kind: 'body',
       head,
-      decoder: createBodyDecoder(head.framing),
+      decoder: new BodyDecoder(head.framing),
       handler,
       early: [],
       bytes: 0,
       write: undefined,
-      settle: undefined,
+      wakeMore: undefined,
+      settlePipe: undefined,
       end: undefined,
     };
     this.#phase = phase;
-    const isEmpty = head.framing.kind === 'length' && head.framing.bytes === 0;
-    if (rest.length > 0 || isEmpty) this.#decode(phase, rest);
+    if (rest.length > 0 || phase.decoder.state === 'end') this.#decode(phase, rest);
   }
 
-  /** Gives the reply to whoever waits for it, and stops reading until it is read. */
+  #decode(phase: BodyPhase, bytes: Buffer): void {
+    const { length } = bytes;
+    const { decoder, write } = phase;
+    const piece = decoder.push(bytes);
+    phase.bytes += piece.length;
+    let wait: unknown;
+    if (write === undefined) {
+      if (piece.length > 0) phase.early.push(piece);
+    } else {
+      if (piece.length > 0) wait = write(piece);
+      free(bytes);
+    }
+    if (wait instanceof Promise) wait.catch(() => undefined); // a reader that fails cancels by itself
+    if (this.#phase !== phase) return; // a reader let go of the body in the middle of these bytes
+    if (decoder.state === 'bad') return this.destroy('bad-framing');
+    if (decoder.state === 'end' || decoder.state === 'surplus')
+      this.#complete(phase, decoder.state === 'end');
+    else if (wait instanceof Promise) this.#waitFor(wait);
+    else if (write === undefined) this.#hand(phase);
+    else if (moved(length)) this.#waitFor(undefined);
+  }
+
+  /** Gives the reply to whoever waits for it or for more of it, when there is any, and stops reading until it is read. */
   #hand(phase: BodyPhase): void {
     const { handler } = phase;
+    if (phase.early.length === 0 && phase.end === undefined) return;
+    if (phase.end === undefined) this.#socket.pause();
+    phase.wakeMore?.();
     if (handler === undefined) return;
     phase.handler = undefined;
-    this.headDueAtMs = Infinity; // from here on the body's reader bounds its time
-    if (phase.end === undefined) this.#socket.pause();
-    handler.onOutcome({ kind: 'reply', head: phase.head, body: this.#bodyOf(phase) });
-  }
-
-  #bodyOf(phase: BodyPhase): ReplyBody {
-    return {
+    this.#headDueAtMs = Infinity; // from here on the body's reader bounds its time
+    const body: ReplyBody = {
+      arrived: () => ({ pieces: phase.early, end: phase.end }),
+      more: () => this.#more(phase),
       pipe: (write) => this.#pipe(phase, write),
       cancel: () => {
         if (phase.end === undefined) this.destroy('cancelled');
       },
-      arrived: () => ({ pieces: phase.early, ended: phase.end?.kind === 'complete' }),
     };
+    handler.onOutcome({ kind: 'reply', head: phase.head, body });
+  }
+
+  #more(phase: BodyPhase): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    if (phase.end !== undefined) resolve();
+    else {
+      phase.wakeMore = resolve;
+      this.#socket.resume();
+    }
+    return promise;
   }
 
   async #pipe(phase: BodyPhase, write: WritePiece): Promise<BodyEnd> {
@@ -250,29 +287,11 @@ export class Connection {
     if (phase.end !== undefined) return phase.end;
     const { promise, resolve } = Promise.withResolvers<BodyEnd>();
     phase.write = write;
-    phase.settle = resolve;
+    phase.settlePipe = resolve;
     this.activeAtMs = this.#clock.monotonic();
     if (moved(phase.bytes)) this.#waitFor(undefined);
     else this.#socket.resume();
     return promise;
-  }
-
-  #decode(phase: BodyPhase, bytes: Buffer): void {
-    const { length } = bytes;
-    let wait: unknown;
-    const decoded = phase.decoder.push(bytes, (piece) => {
-      phase.bytes += piece.length;
-      if (phase.write === undefined) phase.early.push(piece);
-      else wait = phase.write(piece);
-    });
-    if (phase.write !== undefined) free(bytes);
-    if (wait instanceof Promise) wait.catch(() => undefined); // a reader that fails cancels by itself
-    if (this.#phase !== phase) return; // a reader let go of the body in the middle of these bytes
-    if (decoded === 'bad') return this.destroy('bad-framing');
-    if (decoded !== 'more') this.#complete(phase, decoded === 'end');
-    else if (wait instanceof Promise) this.#waitFor(wait);
-    else if (phase.write !== undefined && moved(length)) this.#waitFor(undefined);
-    if (phase.bytes > 0 || phase.end !== undefined) this.#hand(phase);
   }
 
   /** Stops reading until the promise is settled and the connection's turn has come. */
@@ -296,52 +315,30 @@ export class Connection {
   }
 
   #complete(phase: BodyPhase, clean: boolean): void {
-    this.#finish(phase, { kind: 'complete', bytes: phase.bytes });
-    this.#becomeIdle(clean && phase.head.reusable && this.#unwritten === undefined);
+    finish(phase, { kind: 'complete', bytes: phase.bytes });
+    this.#becomeIdle(clean && phase.head.reusable);
+    this.#hand(phase);
   }
 
   /** The exchange is over; a connection that cannot carry another is closed. */
   #becomeIdle(isReusable: boolean): void {
-    this.headDueAtMs = Infinity;
-    if (isReusable) {
-      this.#phase = IDLE;
-      return this.#events.onIdle(this);
-    }
-    this.#phase = CLOSED;
-    this.#events.onClose(this);
-    this.#socket.terminate();
-  }
-
-  #finish(phase: BodyPhase, end: BodyEnd): void {
-    phase.end = end;
-    phase.settle?.(end);
-  }
-
-  #failHead({ handler, bytes, passedBytes }: HeadPhase, reason: string): void {
-    this.#phase = CLOSED;
-    this.#events.onClose(this);
-    this.#socket.terminate();
-    const isSilent = bytes.length + passedBytes === 0;
-    // Only an end of the backend's own: one that stalled has the request, and must not get it twice.
-    const stale = reason === 'closed' && this.#exchanges > 1 && isSilent;
-    handler.onOutcome({ kind: 'no-answer', reason, stale });
-  }
-
-  #cutBody(phase: BodyPhase, reason: CutReason): void {
-    this.#finish(phase, { kind: 'cut', reason, bytes: phase.bytes });
-    phase.handler?.onOutcome({ kind: 'no-answer', reason, stale: false });
-    phase.handler = undefined;
-  }
-
-  #closed(reason: CutReason): void {
-    const phase = this.#phase;
-    if (phase.kind === 'closed') return;
-    if (phase.kind === 'head') return this.#failHead(phase, reason);
-    this.#phase = CLOSED;
-    if (phase.kind === 'body') this.#cutBody(phase, reason);
-    this.#events.onClose(this);
+    this.#phase = IDLE;
+    this.#headDueAtMs = Infinity;
+    if (isReusable && this.#unwritten === undefined) this.#events.onIdle(this);
+    else this.destroy('closed');
   }
 }
 
 const EMPTY = Buffer.alloc(0);
-const NOT_IDLE: NoReply = { kind: 'no-answer', reason: 'the connection is not idle', stale: true };
+
+/** Whether the reply has come whole and is as nearly all small answers are. */
+function isSmallReply({ status, type, encoding, framing, reusable }: ResponseHead, body: Buffer): boolean {
+  const isWhole = framing.kind === 'length' && framing.bytes === body.length && body.length > 0;
+  return isWhole && status === 200 && encoding === undefined && reusable && isJson(type);
+}
+
+function finish(phase: BodyPhase, end: BodyEnd): void {
+  phase.end = end;
+  phase.wakeMore?.();
+  phase.settlePipe?.(end);
+}

@@ -1,7 +1,8 @@
-import { describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { brotliCompressSync, deflateSync } from 'node:zlib';
+import type { Failure } from '../../../gateway/upstream/failure.ts';
 import { judge } from '../../../gateway/upstream/response-reader.ts';
-import type { BodyEnd, HttpReply } from '../../../gateway/upstream/http-connection.ts';
+import type { BodyEnd, HttpReply, ReplyBody } from '../../../gateway/upstream/http-connection.ts';
 import type { Framing } from '../../../gateway/upstream/http-parser.ts';
 import { textOfBody } from '../stream-body.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -10,7 +11,8 @@ const OK = '{"jsonrpc":"2.0","result":1,"id":1}\n';
 
 type Fields = Readonly<{
   status?: number;
-  headers?: Readonly<Record<string, string | undefined>>;
+  type?: string | undefined;
+  encoding?: string;
   /** By default the length of the whole body. */
   framing?: Framing;
   /** How it ends, when not completely. */
@@ -19,33 +21,35 @@ type Fields = Readonly<{
   ended?: boolean;
 }>;
 
-/** A reply as a backend might send it, and whether its body was thrown away. */
+/** A reply as a backend might send it, its first piece with its head, and whether its body was thrown away. */
 function reply(body: string | Uint8Array | readonly string[], fields: Fields = {}) {
-  const pieces = (typeof body === 'string' || body instanceof Uint8Array ? [body] : body).map((piece) =>
-    Buffer.from(piece),
-  );
-  const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  const headers = { 'content-type': 'application/json', ...fields.headers };
+  const all = typeof body === 'string' || body instanceof Uint8Array ? [body] : body;
+  const coming = all.map((piece) => Buffer.from(piece));
+  const bytes = coming.reduce((sum, piece) => sum + piece.length, 0);
+  const { cut } = fields;
+  const pieces = coming.splice(0, 1);
+  const last: BodyEnd = cut === undefined ? { kind: 'complete', bytes } : { kind: 'cut', reason: cut, bytes };
+  let end = fields.ended === true ? last : undefined;
   const state = { cancelled: false };
   const made: HttpReply = {
     kind: 'reply',
     head: {
       status: fields.status ?? 200,
-      headers: new Map(
-        Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-      ),
+      type: 'type' in fields ? fields.type : 'application/json',
+      encoding: fields.encoding,
       framing: fields.framing ?? { kind: 'length', bytes },
       reusable: true,
     },
     body: {
       cancel: () => void (state.cancelled = true),
-      arrived: () => ({ pieces: pieces.slice(0, 1), ended: fields.ended ?? false }),
+      arrived: () => ({ pieces, end }),
+      async more() {
+        if (coming.length === 0) end = last;
+        pieces.push(...coming.splice(0, 1));
+      },
       async pipe(write) {
-        for (const piece of pieces) if (!state.cancelled) await write(piece);
-        if (state.cancelled) return { kind: 'cut', reason: 'cancelled', bytes };
-        return fields.cut === undefined
-          ? { kind: 'complete', bytes }
-          : { kind: 'cut', reason: fields.cut, bytes };
+        for (const piece of [...pieces, ...coming]) if (!state.cancelled) await write(piece);
+        return state.cancelled ? { kind: 'cut', reason: 'cancelled', bytes } : last;
       },
     },
   };
@@ -84,7 +88,7 @@ describe('an answer', () => {
     'APPLICATION/JSON',
     'application/problem+json',
   ])('may be of the type %s', async (type) => {
-    expect((await judged(OK, { headers: { 'content-type': type } })).kind).toBe('whole');
+    expect((await judged(OK, { type })).kind).toBe('whole');
   });
 
   test('up to 64 KiB is held, one byte more is streamed', async () => {
@@ -95,7 +99,7 @@ describe('an answer', () => {
 
   test('that is compressed is passed on as it is, with its encoding', async () => {
     const bytes = Bun.gzipSync(OK);
-    expect(await judged(bytes, { headers: { 'content-encoding': 'gzip' } })).toEqual({
+    expect(await judged(bytes, { encoding: 'gzip' })).toEqual({
       kind: 'whole',
       bytes: new Uint8Array(bytes),
       encoding: 'gzip',
@@ -105,13 +109,13 @@ describe('an answer', () => {
   test.each(['gzip', 'br,gzip,deflate', 'br;q=1.0, GZIP;q=0.5', '*'])(
     'may come as gzip to a caller that accepts %s',
     async (accepted) => {
-      const { made } = reply(Bun.gzipSync(OK), { headers: { 'content-encoding': 'gzip' } });
+      const { made } = reply(Bun.gzipSync(OK), { encoding: 'gzip' });
       expect((await judgeOf(made, accepted)).kind).toBe('whole');
     },
   );
 
   test('that says identity is not compressed', async () => {
-    const arrived = await judged(OK, { headers: { 'content-encoding': 'identity' } }, 'identity');
+    const arrived = await judged(OK, { encoding: 'identity' }, 'identity');
     expect(arrived).toMatchObject({ kind: 'whole', encoding: undefined });
   });
 
@@ -152,7 +156,7 @@ describe('a stream', () => {
   });
 
   test('that is compressed cannot be followed and passes as it is', async () => {
-    expect(await streamed(['\x1f\x8b'], { headers: { 'content-encoding': 'gzip' } })).toBe('\x1f\x8b');
+    expect(await streamed(['\x1f\x8b'], { encoding: 'gzip' })).toBe('\x1f\x8b');
   });
 
   test('that does not begin as an object is no answer', async () => {
@@ -211,7 +215,7 @@ describe('an answer of undeclared length', () => {
   test.each(['gzip', 'br', 'deflate', 'zstd'] as const)(
     'that is all of a short %s body is held whole, a longer one passes',
     async (encoding) => {
-      const fields = { headers: { 'content-encoding': encoding }, framing: CHUNKED };
+      const fields = { encoding, framing: CHUNKED };
       const packed = {
         gzip: Bun.gzipSync,
         br: brotliCompressSync,
@@ -228,11 +232,84 @@ describe('an answer of undeclared length', () => {
   );
 });
 
+describe('an answer that is held', () => {
+  let virtual: ReturnType<typeof createVirtualClock>;
+  let caller: AbortController;
+  beforeEach(() => {
+    virtual = createVirtualClock(0);
+    caller = new AbortController();
+  });
+
+  /** Judges an error whose rest does not come; gives what sends more of it, too. */
+  function begun(text = '{"error":') {
+    const pieces = [Buffer.from(text)];
+    let end: BodyEnd | undefined;
+    let news = Promise.withResolvers<void>();
+    const tell = () => {
+      news.resolve();
+      news = Promise.withResolvers();
+    };
+    const body: ReplyBody = {
+      arrived: () => ({ pieces, end }),
+      more: () => (end === undefined ? news.promise : Promise.resolve()),
+      cancel() {
+        end ??= { kind: 'cut', reason: 'cancelled', bytes: 0 };
+        tell();
+      },
+      pipe: () => Promise.reject(new Error('nobody reads it')),
+    };
+    const { made } = reply('', { framing: CHUNKED });
+    const waitBudget = { clock: virtual.clock, dueAtMs: 1_000, signal: caller.signal };
+    const send = (more: string) => {
+      pieces.push(Buffer.from(more));
+      tell();
+    };
+    return { send, outcome: judge({ ...made, body }, 'gzip', undefined, waitBudget) };
+  }
+  const cut = (reason: string): Failure => ({
+    kind: 'no-answer',
+    reason: `a body cut short: ${reason}`,
+  });
+
+  test('is let go of when its time is over, however it drips', async () => {
+    const { outcome, send } = begun();
+    for (let ms = 0; ms < 1_000; ms += 100) {
+      send(' ');
+      await new Promise(setImmediate);
+      virtual.advance(100);
+    }
+    expect(await outcome).toEqual(cut('stalled'));
+  });
+
+  test('is let go of when its time was over before', async () => {
+    virtual.advance(2_000);
+    const { outcome } = begun();
+    virtual.advance(0);
+    expect(await outcome).toEqual(cut('stalled'));
+  });
+
+  test('is let go of when its caller leaves, or has left, and nothing waits any more', async () => {
+    for (const leave of [() => caller.abort(), () => undefined]) {
+      const { outcome } = begun();
+      leave();
+      expect(await outcome).toEqual(cut('cancelled'));
+      expect(virtual.sleeping()).toBe(0);
+    }
+  });
+
+  test('has neither time nor caller to mind once it is passed on: its reader has', async () => {
+    const { outcome, send } = begun('{"result":');
+    send('[');
+    expect((await outcome).kind).toBe('stream');
+    expect(virtual.sleeping()).toBe(0);
+  });
+});
+
 describe('no answer', () => {
   test.each([201, 204, 301, 307, 400, 401, 403, 404, 413, 429, 500, 502, 503, 504])(
     'a status of %p, and its body is thrown away',
     async (status) => {
-      const { made, state } = reply(OK, { status });
+      const { made, state } = reply(OK, { status, framing: CHUNKED });
       expect(await judgeOf(made, 'gzip')).toEqual({ kind: 'status', status });
       expect(state.cancelled).toBe(true);
     },
@@ -241,7 +318,7 @@ describe('no answer', () => {
   test.each(['text/html', 'text/plain', 'application/octet-stream', undefined])(
     'a 200 of the type %p, and its body is thrown away',
     async (type) => {
-      const { made, state } = reply('<html>', { headers: { 'content-type': type } });
+      const { made, state } = reply('<html>', { type });
       expect((await judgeOf(made, 'gzip')).kind).toBe('garbage');
       expect(state.cancelled).toBe(true);
     },
@@ -256,10 +333,7 @@ describe('no answer', () => {
 
   test('a compressed 200 that was not asked for, streamed or not', async () => {
     for (const framing of [{ kind: 'length', bytes: 100_000 }, CHUNKED, undefined] as const) {
-      const fields = {
-        headers: { 'content-encoding': 'gzip' },
-        ...(framing === undefined ? {} : { framing }),
-      };
+      const fields = { encoding: 'gzip', ...(framing === undefined ? {} : { framing }) };
       const { made, state } = reply(Bun.gzipSync(OK), fields);
       expect((await judgeOf(made, 'identity')).kind).toBe('garbage');
       expect(state.cancelled).toBe(true);
@@ -269,7 +343,7 @@ describe('no answer', () => {
   test.each(['br', 'br, deflate', 'gzip;q=0, br', '*;q=0'])(
     'gzip to a caller that accepts %s',
     async (accepted) => {
-      const { made } = reply(Bun.gzipSync(OK), { headers: { 'content-encoding': 'gzip' } });
+      const { made } = reply(Bun.gzipSync(OK), { encoding: 'gzip' });
       expect((await judgeOf(made, accepted)).kind).toBe('garbage');
     },
   );
