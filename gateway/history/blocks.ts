@@ -2,7 +2,7 @@ import { CLOSE_ARRAY, COLON, COMMA, OPEN_ARRAY, afterSpace } from '../json/scan.
 import type { Backend } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/forward.ts';
 import { type HistoryRequest, isFinal, outcomeOf, resultReply, unavailable } from './request.ts';
-import { elementsOf, isNull, joined, listed, memberOf, membersOf, numberIn } from './slices.ts';
+import { elementsOf, isNull, joined, listed, memberOf, membersOf, numberIn } from '../json/slices.ts';
 import { archivesWithAll, areSkipped, type BlockRange, gapsIn, rangesBetween } from './tiers.ts';
 
 /** Agave's bound on the slots of one `getBlocks` and `getBlocksWithLimit` (`rpc.rs`). */

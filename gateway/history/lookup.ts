@@ -10,7 +10,7 @@ import {
   outcomeOf,
   unavailable,
 } from './request.ts';
-import { elementsOf, joined, listed, membersOf, numberIn } from './slices.ts';
+import { elementsOf, joined, listed, membersOf, numberIn } from '../json/slices.ts';
 import { archivesWith, distinctArchives, knownFirsts } from './tiers.ts';
 
 /** A live node that has the transaction answers well within it; later the archives are called too. */

@@ -13,7 +13,7 @@ import {
   membersOf,
   numberIn,
   textIn,
-} from './slices.ts';
+} from '../json/slices.ts';
 import type { ArchiveRange } from './tiers.ts';
 
 /** Well-formed parameters of `getSignaturesForAddress`. */

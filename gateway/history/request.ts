@@ -6,7 +6,7 @@ import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
 import { readAll } from '../upstream/probe.ts';
 import { SMALL_BODY_BYTES_MAX, decodeSmallBody } from '../upstream/response-reader.ts';
 import type { Route } from '../upstream/router.ts';
-import { isNull, joined, memberOf } from './slices.ts';
+import { isNull, joined, memberOf } from '../json/slices.ts';
 
 /** The backends of a history method: live nodes, which hold some days, and archives, which hold the rest. */
 export type Tiers = Readonly<{ live: readonly Backend[]; archive: readonly Backend[] }>;

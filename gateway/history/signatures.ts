@@ -15,7 +15,7 @@ import {
   withoutUntil,
 } from './page.ts';
 import { type HistoryRequest, resultOf, resultReply, unavailable } from './request.ts';
-import { elementsOf, joined, listed, memberOf, numberIn } from './slices.ts';
+import { elementsOf, joined, listed, memberOf, numberIn } from '../json/slices.ts';
 import {
   adjacentTiers,
   type ArchiveRange,

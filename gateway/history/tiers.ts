@@ -2,7 +2,7 @@ import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import { type Backend, isLiveNode } from '../upstream/backend.ts';
 import type { Gap } from '../upstream/selection.ts';
 import { type HistoryRequest, resultOf, type Tiers } from './request.ts';
-import { elementsOf, joined, memberOf, numberIn } from './slices.ts';
+import { elementsOf, joined, memberOf, numberIn } from '../json/slices.ts';
 
 /** The backends of a history method's route by their tier, which their profile and their lanes decide. */
 export function tiersOf(backends: readonly Backend[]): Tiers {
