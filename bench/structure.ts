@@ -1,4 +1,4 @@
-import { createStructure, type Structure } from '../gateway/json/structure.ts';
+import { Structure } from '../gateway/json/structure.ts';
 import { systemClock } from '../shared/clock.ts';
 import { programAccounts } from './program-accounts.ts';
 import { runBench, tableOf } from './report.ts';
@@ -35,7 +35,7 @@ async function measure(signal: AbortSignal): Promise<void> {
     for (let i = 0; i <= ROUNDS; i++) {
       await systemClock.sleep(0, signal); // so that Ctrl-C is seen
       signal.throwIfAborted();
-      const figures = [rateOf(createStructure(), bytes), rateOf(createStructure(null), bytes)] as const;
+      const figures = [rateOf(new Structure(), bytes), rateOf(new Structure(null), bytes)] as const;
       if (i === 0) continue; // it warms up
       withBlocks.push(figures[0]);
       without.push(figures[1]);
@@ -53,7 +53,7 @@ function rateOf(structure: Structure, bytes: Buffer): number {
   const startedMs = systemClock.monotonic();
   for (let at = 0; at < bytes.length; at += READ_BYTES) structure.push(bytes.subarray(at, at + READ_BYTES));
   const seconds = (systemClock.monotonic() - startedMs) / 1_000;
-  if (!structure.isComplete()) throw new Error('the answer was not followed to its end');
+  if (!structure.isComplete) throw new Error('the answer was not followed to its end');
   return bytes.length / 1e6 / seconds;
 }
 

@@ -1,7 +1,7 @@
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib';
 import type { Clock } from '../../shared/clock.ts';
 import { afterName, afterSpace, afterString, afterValue, COMMA } from '../json/scan.ts';
-import { createStructure } from '../json/structure.ts';
+import { Structure } from '../json/structure.ts';
 import { type Failure, failureOf } from './failure.ts';
 import type { BodyEnd, CutReason, HttpReply, ReplyBody, WritePiece } from './http-connection.ts';
 import { type Framing, isJson, type ResponseHead } from './http-parser.ts';
@@ -155,7 +155,7 @@ async function hold(
 
 /** The body with its structure followed: it is cut at the first byte that cannot be JSON, or when it ends too early. */
 function checked(body: StreamBody): StreamBody {
-  const structure = createStructure();
+  const structure = new Structure();
   return {
     cancel: body.cancel,
     async pipe(write) {
@@ -167,7 +167,7 @@ function checked(body: StreamBody): StreamBody {
         body.cancel();
         return undefined;
       });
-      if (broken || (end.kind === 'complete' && !structure.isComplete())) {
+      if (broken || (end.kind === 'complete' && !structure.isComplete)) {
         return { kind: 'cut', reason: 'bad-json', bytes: end.bytes };
       }
       return end;
@@ -272,7 +272,7 @@ export function judgeWhole(body: Buffer, encoding?: string): ResponseStart | Fai
  * as long as it is small; passes a real result on at its first byte.
  */
 function untilItTells(): Choose {
-  const structure = createStructure();
+  const structure = new Structure();
   let seen = 0;
   let bytes = 0;
   let isFailure = false;
@@ -286,7 +286,7 @@ function untilItTells(): Choose {
     if (bytes > WHOLE_BYTES_MAX) return 'pass';
     const kind = isFailure ? 'failure' : kindOf(Buffer.concat(pieces));
     isFailure = kind === 'failure';
-    return isFailure || kind === 'about-to-tell' || structure.isComplete() ? 'hold' : 'pass';
+    return isFailure || kind === 'about-to-tell' || structure.isComplete ? 'hold' : 'pass';
   };
 }
 
@@ -301,9 +301,9 @@ function whileComplete(encoding: string): Choose {
 }
 
 function isObject(bytes: Uint8Array): boolean {
-  const structure = createStructure();
+  const structure = new Structure();
   const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  return structure.push(all) && structure.isComplete() && startsAnObject([all]);
+  return structure.push(all) && structure.isComplete && startsAnObject([all]);
 }
 
 function startsAnObject(pieces: readonly Buffer[]): boolean {
