@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import { BodyDecoder, isJson, readHead, type ResponseHead } from './http-parser.ts';
-import { atEndOfTurn, awaitTurn, free, moved, readNow } from './turns.ts';
+import { atEndOfTurn, awaitTurn, moved, readNow } from './turns.ts';
 
 /** How a body ended. `bytes` is its length without the framing, as far as it came. */
 export type BodyEnd =
@@ -21,7 +21,7 @@ export type ReplyBody = Readonly<{
   /** What has come and is not piped yet, and how the body has ended, if it has. */
   arrived(): Readonly<{ pieces: readonly Buffer[]; end: BodyEnd | undefined }>;
   /** Reads on until another piece has arrived or the body has ended. Never rejects. */
-  more(): Promise<void>;
+  more(): Promise<unknown>;
   /**
    * Hands every piece to `write`, first those that have arrived, never more than one read ahead of a promise it gave.
    * Single-use. Never rejects.
@@ -69,20 +69,34 @@ type HeadPhase = {
   passedBytes: number;
 };
 
-type BodyPhase = {
-  readonly kind: 'body';
+class BodyPhase {
+  readonly kind = 'body';
   readonly head: ResponseHead;
   readonly decoder: BodyDecoder;
   /** Resolves the exchange; called at the body's first byte, because until then another backend may be tried. */
   handler: ExchangeHandler | undefined;
   /** Pieces that came before `pipe` was called. */
-  readonly early: Buffer[];
-  bytes: number;
-  write: WritePiece | undefined;
+  readonly early: Buffer[] = [];
+  isPiped = false;
+  write: WritePiece = (piece) => void this.early.push(piece);
+  bytes = 0;
   wakeMore: (() => void) | undefined;
-  settlePipe: ((end: BodyEnd) => void) | undefined;
   end: BodyEnd | undefined;
-};
+  readonly #ended = Promise.withResolvers<BodyEnd>();
+  readonly whenEnded = this.#ended.promise;
+
+  constructor(head: ResponseHead, handler: ExchangeHandler) {
+    this.head = head;
+    this.decoder = new BodyDecoder(head.framing);
+    this.handler = handler;
+  }
+
+  finish(end: BodyEnd): void {
+    this.end = end;
+    this.wakeMore?.();
+    this.#ended.resolve(end);
+  }
+}
 
 const IDLE: Phase = { kind: 'idle' };
 const CLOSED: Phase = { kind: 'closed' };
@@ -142,7 +156,7 @@ export class Connection {
     const phase = this.#phase;
     if (phase.kind === 'head') phase.handler.onLate?.(this);
     // While its reader is behind, silence is not the backend's.
-    const expectsBytes = phase.kind === 'body' && !this.#waiting && phase.write !== undefined;
+    const expectsBytes = phase.kind === 'body' && !this.#waiting && phase.isPiped;
     if (expectsBytes && nowMs - this.activeAtMs >= idleMs) this.destroy('stalled');
   }
 
@@ -174,10 +188,13 @@ export class Connection {
     }
     const { handler } = phase;
     const rest = phase.bytes.subarray(read.end);
-    if (handler.onSmallReply === undefined || !isSmallReply(read.head, rest))
-      return this.#begin(handler, read.head, rest);
-    this.#becomeIdle(true);
-    handler.onSmallReply(rest);
+    if (handler.onSmallReply !== undefined && isSmallReply(read.head, rest)) {
+      this.#becomeIdle(true);
+      return handler.onSmallReply(rest);
+    }
+    const body = new BodyPhase(read.head, handler);
+    this.#phase = body;
+    if (rest.length > 0 || body.decoder.state === 'end') this.#decode(body, rest);
   }
 
   /** The backend sends no more. Only this ends a body that has no other end: a reset closes without it. */
@@ -199,7 +216,7 @@ export class Connection {
       const stale = headReason === 'closed' && this.#exchanges > 1 && isSilent;
       phase.handler.onOutcome({ kind: 'no-answer', reason: headReason, stale });
     } else if (phase.kind === 'body') {
-      finish(phase, { kind: 'cut', reason, bytes: phase.bytes });
+      phase.finish({ kind: 'cut', reason, bytes: phase.bytes });
       phase.handler?.onOutcome({ kind: 'no-answer', reason, stale: false });
     }
   }
@@ -209,43 +226,19 @@ export class Connection {
     if (written < bytes.length) this.#unwritten = bytes.subarray(Math.max(0, written));
   }
 
-  #begin(handler: ExchangeHandler, head: ResponseHead, rest: Buffer): void {
-    const phase: BodyPhase = {
-      kind: 'body',
-      head,
-      decoder: new BodyDecoder(head.framing),
-      handler,
-      early: [],
-      bytes: 0,
-      write: undefined,
-      wakeMore: undefined,
-      settlePipe: undefined,
-      end: undefined,
-    };
-    this.#phase = phase;
-    if (rest.length > 0 || phase.decoder.state === 'end') this.#decode(phase, rest);
-  }
-
   #decode(phase: BodyPhase, bytes: Buffer): void {
-    const { length } = bytes;
-    const { decoder, write } = phase;
+    const { decoder } = phase;
     const piece = decoder.push(bytes);
     phase.bytes += piece.length;
-    let wait: unknown;
-    if (write === undefined) {
-      if (piece.length > 0) phase.early.push(piece);
-    } else {
-      if (piece.length > 0) wait = write(piece);
-      free(bytes);
-    }
+    const wait = piece.length > 0 ? phase.write(piece) : undefined;
     if (wait instanceof Promise) wait.catch(() => undefined); // a reader that fails cancels by itself
     if (this.#phase !== phase) return; // a reader let go of the body in the middle of these bytes
     if (decoder.state === 'bad') return this.destroy('bad-framing');
     if (decoder.state === 'end' || decoder.state === 'surplus')
       this.#complete(phase, decoder.state === 'end');
     else if (wait instanceof Promise) this.#waitFor(wait);
-    else if (write === undefined) this.#hand(phase);
-    else if (moved(length)) this.#waitFor(undefined);
+    else if (!phase.isPiped) this.#hand(phase);
+    else if (moved(bytes.length)) this.#waitFor(undefined);
   }
 
   /** Gives the reply to whoever waits for it or for more of it, when there is any, and stops reading until it is read. */
@@ -268,14 +261,10 @@ export class Connection {
     handler.onOutcome({ kind: 'reply', head: phase.head, body });
   }
 
-  #more(phase: BodyPhase): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    if (phase.end !== undefined) resolve();
-    else {
-      phase.wakeMore = resolve;
-      this.#socket.resume();
-    }
-    return promise;
+  #more(phase: BodyPhase): Promise<unknown> {
+    if (phase.end !== undefined) return phase.whenEnded;
+    this.#socket.resume();
+    return new Promise<void>((resolve) => (phase.wakeMore = resolve));
   }
 
   async #pipe(phase: BodyPhase, write: WritePiece): Promise<BodyEnd> {
@@ -285,13 +274,12 @@ export class Connection {
       if (wait instanceof Promise) await wait.catch(() => undefined); // a reader that fails cancels by itself
     }
     if (phase.end !== undefined) return phase.end;
-    const { promise, resolve } = Promise.withResolvers<BodyEnd>();
+    phase.isPiped = true;
     phase.write = write;
-    phase.settlePipe = resolve;
     this.activeAtMs = this.#clock.monotonic();
     if (moved(phase.bytes)) this.#waitFor(undefined);
     else this.#socket.resume();
-    return promise;
+    return phase.whenEnded;
   }
 
   /** Stops reading until the promise is settled and the connection's turn has come. */
@@ -315,7 +303,7 @@ export class Connection {
   }
 
   #complete(phase: BodyPhase, clean: boolean): void {
-    finish(phase, { kind: 'complete', bytes: phase.bytes });
+    phase.finish({ kind: 'complete', bytes: phase.bytes });
     this.#becomeIdle(clean && phase.head.reusable);
     this.#hand(phase);
   }
@@ -335,10 +323,4 @@ const EMPTY = Buffer.alloc(0);
 function isSmallReply({ status, type, encoding, framing, reusable }: ResponseHead, body: Buffer): boolean {
   const isWhole = framing.kind === 'length' && framing.bytes === body.length && body.length > 0;
   return isWhole && status === 200 && encoding === undefined && reusable && isJson(type);
-}
-
-function finish(phase: BodyPhase, end: BodyEnd): void {
-  phase.end = end;
-  phase.wakeMore?.();
-  phase.settlePipe?.(end);
 }

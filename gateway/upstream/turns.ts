@@ -89,16 +89,3 @@ export function readNow(socket: Bun.Socket<unknown>): Buffer | 'nothing' | 'brok
     return error instanceof Error && 'code' in error && error.code === 'EAGAIN' ? 'nothing' : 'broken';
   }
 }
-
-/** Below this a collector is cheaper; above it memory is never part of a shared pool. */
-const FREED_BYTES_MIN = 65_536;
-
-/**
- * Gives back the memory of bytes that fill it and that are not read again: they are gone for any reader. Left to
- * the collector, a stream at full speed keeps touching new memory, which costs a fifth of a relay's CPU time.
- */
-export function free(bytes: Buffer): void {
-  const { buffer, byteLength } = bytes;
-  if (byteLength < FREED_BYTES_MIN || buffer.byteLength !== byteLength) return;
-  if (buffer instanceof ArrayBuffer) buffer.transfer(0);
-}
