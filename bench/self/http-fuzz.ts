@@ -111,7 +111,7 @@ type Observed =
       body: Buffer;
       status: number;
       /** Not known of a small reply. */
-      head: Pick<ResponseHead, 'type' | 'encoding'> | undefined;
+      head: Pick<ResponseHead, 'isJson' | 'encoding'> | undefined;
     }>
   | Readonly<{ kind: 'none'; stale: boolean; reason: string }>;
 
@@ -280,9 +280,12 @@ function check(exchange: Exchange): string {
   const { body, head, kind, status } = observed;
   if (peers.length === 0) fail('an answer to no request');
   if (status !== expected.status) fail(`status ${status}`);
-  const [type, encoding] = ['content-type', 'content-encoding'].map((name) => expected.headers.get(name));
-  if (head !== undefined && (head.type !== type || head.encoding !== encoding))
-    fail(`type ${head.type}, encoding ${head.encoding}`);
+  const isJson = /json/i.test(expected.headers.get('content-type') ?? '');
+  if (
+    head !== undefined &&
+    (head.isJson !== isJson || head.encoding !== expected.headers.get('content-encoding'))
+  )
+    fail(`JSON ${head.isJson}, encoding ${head.encoding}`);
   if (!expected.body.subarray(0, body.length).equals(body))
     fail(`other bytes: ${body.toString('latin1').slice(0, 200)}`);
   if (kind === 'complete') {

@@ -46,7 +46,7 @@ const when = (condition: Code, ...then: readonly Code[]): Code =>
 const branch = (depth: number): Code => [0x0c, ...leb(depth)];
 const branchIf = (depth: number, condition: Code): Code => [...condition, 0x0d, ...leb(depth)];
 
-const i32 = { exceeds: op(0x4b), atMost: op(0x4c), add: op(0x6a), or: op(0x72), from64: op(0xa7) };
+const i32 = { exceeds: op(0x4b), add: op(0x6a), or: op(0x72), from64: op(0xa7) };
 const int32 = (value: number): Code => [0x41, ...leb(value)];
 
 /** Numbers of 64 bits: most have a bit for each byte of a block, the first one lowest. */
@@ -172,8 +172,7 @@ function kernel(): Code {
   return [
     set(LEVEL, i64.fromSigned32(get(DEPTH))),
     set(WITHIN, i64.fromSigned32(get(IN_STRING))),
-    // Before the value has begun, and after it has ended, each byte matters.
-    block(branchIf(0, i32.atMost(get(DEPTH), int32(0))), walk),
+    block(walk),
     get(AT),
     i32.from64(get(LEVEL)),
     i32.from64(get(WITHIN)),
@@ -215,8 +214,6 @@ function classOf(lane: Code): Code {
   return i8x16.and(i8x16.lookUp(table(1), high), i8x16.lookUp(table(2), low));
 }
 
-/** Below this, copying bytes and calling across costs more than it saves. */
-const BLOCKS_FROM_BYTES = 512;
 /** What is walked byte by byte doubles up to this where blocks are not passed over: each call of the kernel costs 0.1 µs. */
 const STEP_BYTES_MAX = 4_096;
 /** The kernel of the process: no walk outlives its `push`. */
@@ -247,7 +244,7 @@ export class Structure {
 
   /** Takes the next bytes; gives false once there was a byte that cannot belong to one JSON value. */
   push(bytes: Buffer): boolean {
-    const blocks = bytes.length < BLOCKS_FROM_BYTES ? null : this.#blocks;
+    const blocks = this.#blocks;
     if (blocks === null) this.#byByte(bytes, 0, bytes.length);
     else if (bytes.buffer === kernelMemory.buffer) this.#byBlock(blocks, bytes);
     else
@@ -262,7 +259,8 @@ export class Structure {
     const base = bytes.byteOffset;
     let step = BLOCK_BYTES;
     for (let at = 0; at < bytes.length && !this.#isBroken;) {
-      if (!this.#escaped) {
+      // Before the value has begun, and after it has ended, each byte matters.
+      if (this.#depth > 0 && !this.#escaped) {
         const [reached, depth, within] = blocks(
           base + at,
           base + bytes.length,

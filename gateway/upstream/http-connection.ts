@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
-import { BodyDecoder, isJson, readHead, type ResponseHead } from './http-parser.ts';
-import { atEndOfTurn, awaitTurn, moved, readNow } from './turns.ts';
+import { BodyDecoder, readHead, type ResponseHead } from './http-parser.ts';
+import { atEndOfTurn, awaitTurn, free, moved, readNow } from './turns.ts';
 
 /** How a body ended. `bytes` is its length without the framing, as far as it came. */
 export type BodyEnd =
@@ -27,8 +27,8 @@ export type ReplyBody = Readonly<{
    * Single-use. Never rejects.
    */
   pipe(write: WritePiece): Promise<BodyEnd>;
-  /** Lets go of it and of its connection. */
-  cancel(): void;
+  /** Lets go of it and of its connection; it is cut for `reason`. */
+  cancel(reason?: CutReason): void;
 }>;
 
 export type HttpReply = Readonly<{ kind: 'reply'; head: ResponseHead; body: ReplyBody }>;
@@ -227,10 +227,12 @@ export class Connection {
   }
 
   #decode(phase: BodyPhase, bytes: Buffer): void {
+    const { length } = bytes;
     const { decoder } = phase;
     const piece = decoder.push(bytes);
     phase.bytes += piece.length;
     const wait = piece.length > 0 ? phase.write(piece) : undefined;
+    if (phase.isPiped) free(bytes);
     if (wait instanceof Promise) wait.catch(() => undefined); // a reader that fails cancels by itself
     if (this.#phase !== phase) return; // a reader let go of the body in the middle of these bytes
     if (decoder.state === 'bad') return this.destroy('bad-framing');
@@ -238,7 +240,7 @@ export class Connection {
       this.#complete(phase, decoder.state === 'end');
     else if (wait instanceof Promise) this.#waitFor(wait);
     else if (!phase.isPiped) this.#hand(phase);
-    else if (moved(bytes.length)) this.#waitFor(undefined);
+    else if (moved(length)) this.#waitFor(undefined);
   }
 
   /** Gives the reply to whoever waits for it or for more of it, when there is any, and stops reading until it is read. */
@@ -254,8 +256,8 @@ export class Connection {
       arrived: () => ({ pieces: phase.early, end: phase.end }),
       more: () => this.#more(phase),
       pipe: (write) => this.#pipe(phase, write),
-      cancel: () => {
-        if (phase.end === undefined) this.destroy('cancelled');
+      cancel: (reason = 'cancelled') => {
+        if (phase.end === undefined) this.destroy(reason);
       },
     };
     handler.onOutcome({ kind: 'reply', head: phase.head, body });
@@ -320,7 +322,7 @@ export class Connection {
 const EMPTY = Buffer.alloc(0);
 
 /** Whether the reply has come whole and is as nearly all small answers are. */
-function isSmallReply({ status, type, encoding, framing, reusable }: ResponseHead, body: Buffer): boolean {
+function isSmallReply({ status, isJson, encoding, framing, reusable }: ResponseHead, body: Buffer): boolean {
   const isWhole = framing.kind === 'length' && framing.bytes === body.length && body.length > 0;
-  return isWhole && status === 200 && encoding === undefined && reusable && isJson(type);
+  return isWhole && status === 200 && encoding === undefined && reusable && isJson;
 }

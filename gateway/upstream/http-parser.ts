@@ -8,19 +8,14 @@ export type Framing =
 /** What is used of a response's head. A field that came twice is joined with ", "; one that did not come is `undefined`. */
 export type ResponseHead = Readonly<{
   status: number;
-  /** Content-Type. */
-  type: string | undefined;
+  /** Whether the Content-Type says JSON. */
+  isJson: boolean;
   /** Content-Encoding. */
   encoding: string | undefined;
   framing: Framing;
   /** Whether the connection may carry another request after this body. */
   reusable: boolean;
 }>;
-
-/** Whether a Content-Type says JSON. */
-export function isJson(type: string | undefined): boolean {
-  return type !== undefined && /json/i.test(type);
-}
 
 type HeadRead =
   | { readonly kind: 'head'; readonly head: ResponseHead; readonly end: number }
@@ -91,13 +86,19 @@ function parsed(bytes: Buffer, from: number, at: number): Exclude<HeadRead, { ki
     values[known] = before === undefined ? text : `${before}, ${text}`;
   }
   if (i !== at) return bad('its head has a NUL or half a line end');
-  const [length, type, encoding, coding, connection = ''] = values;
+  const [length, type = '', encoding, coding, connection = ''] = values;
   const status = Number(digits);
   const isHttp11 = minor === '1';
   const framing = framingOf(status, isHttp11, coding, length);
   if (framing === undefined) return bad('its length is ambiguous');
   const keeps = !CLOSE.test(connection) && (isHttp11 || KEEP_ALIVE.test(connection));
-  const head = { status, type, encoding, framing, reusable: keeps && framing.kind !== 'until-close' };
+  const head = {
+    status,
+    isJson: /json/i.test(type),
+    encoding,
+    framing,
+    reusable: keeps && framing.kind !== 'until-close',
+  };
   return { kind: 'head', head, end: at + END_OF_HEAD.length };
 }
 

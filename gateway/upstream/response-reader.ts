@@ -4,7 +4,7 @@ import { afterName, afterSpace, afterString, afterValue, COMMA } from '../json/s
 import { Structure } from '../json/structure.ts';
 import { type Failure, failureOf } from './failure.ts';
 import type { BodyEnd, CutReason, HttpReply, ReplyBody, WritePiece } from './http-connection.ts';
-import { type Framing, isJson, type ResponseHead } from './http-parser.ts';
+import type { Framing, ResponseHead } from './http-parser.ts';
 
 /** Bytes at an answer's beginning in which its slot stands, on every known node. */
 const HEAD_BYTES = 256;
@@ -58,31 +58,25 @@ const TELLING = ['"error"', '"result"'];
 const LETTER_N = 0x6e;
 
 /**
- * What an answer is by its first bytes: a `result`; a `failure`, which is an error or a null; `about-to-tell` while the
- * name of a member that tells has begun and its value has not. A real result must not wait for what comes behind its
- * first byte; the others may, because another backend may do better.
+ * Whether an answer that begins so is an error or a null, or is about to say whether it is one: the name of a member that
+ * tells has begun. Another backend may do better; a real result must not wait for what comes behind its first byte.
  */
-export function kindOf(start: Uint8Array): 'result' | 'failure' | 'about-to-tell' | 'unknown' {
+export function mayBeFailure(start: Buffer): boolean {
   let i = afterSpace(start, 0);
   do {
     i = afterSpace(start, i + 1); // behind the brace or the comma
     const colon = afterName(start, i);
-    const name = textOf(start.subarray(i, colon < 0 ? start.length : afterString(start, i))).trimEnd();
+    const name = start.toString('latin1', i, colon < 0 ? start.length : afterString(start, i)).trimEnd();
     const value = colon < 0 ? start.length : afterSpace(start, colon);
-    if (value === start.length)
-      return name.length > 1 && TELLING.some((each) => each.startsWith(name)) ? 'about-to-tell' : 'unknown';
+    if (value === start.length) return name.length > 1 && TELLING.some((each) => each.startsWith(name));
     const isNull = start[value] === LETTER_N;
-    if (name === '"result"') return isNull ? 'failure' : 'result';
+    if (name === '"result"') return isNull;
     // An error that is null says nothing; what follows it will.
-    if (name === '"error"' && !isNull) return 'failure';
+    if (name === '"error"' && !isNull) return true;
     const end = afterValue(start, value);
     i = end < 0 ? start.length : afterSpace(start, end);
   } while (start[i] === COMMA);
-  return 'unknown';
-}
-
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+  return false;
 }
 
 /** No null and no error that matters is longer. */
@@ -125,32 +119,26 @@ type Choose = (pieces: readonly Buffer[]) => Choice;
 
 /**
  * Reads on for as long as `choose` says so. It bounds what is held; time is bounded here, so that neither a body that
- * stalls nor one that drips keeps a call, its place or its permit: one that does is cut, and `late`. Never rejects.
+ * stalls nor one that drips keeps a call, its place or its permit. Never rejects.
  */
-async function hold(
-  body: ReplyBody,
-  choose: Choose,
-  { clock, dueAtMs, signal }: WaitBudget,
-): Promise<Choice | 'late'> {
+async function hold(body: ReplyBody, choose: Choose, waitBudget: WaitBudget): Promise<Choice> {
   let choice = choose(body.arrived().pieces);
   // Most answers are small and come in one read: they cost no timer.
   if (choice !== 'hold' || body.arrived().end !== undefined) return choice;
+  const { clock, dueAtMs, signal } = waitBudget;
   const over = new AbortController();
-  let isLate = false;
   const leave = () => body.cancel();
   if (signal.aborted) leave();
   else signal.addEventListener('abort', leave, { once: true, signal: over.signal });
   void clock.sleep(Math.max(0, dueAtMs - clock.monotonic()), over.signal).then(() => {
-    if (over.signal.aborted) return;
-    isLate = true;
-    leave();
+    if (!over.signal.aborted) body.cancel('stalled');
   });
   while (choice === 'hold' && body.arrived().end === undefined) {
     await body.more();
     choice = choose(body.arrived().pieces);
   }
   over.abort();
-  return isLate ? 'late' : choice;
+  return choice;
 }
 
 /** The body with its structure followed: it is cut at the first byte that cannot be JSON, or when it ends too early. */
@@ -192,7 +180,7 @@ export async function judge(
 ): Promise<ResponseStart | Failure> {
   const encoding = head.encoding === 'identity' ? undefined : head.encoding;
   if (head.status !== 200) return refused(head, encoding, body, waitBudget);
-  if (!isJson(head.type)) return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
+  if (!head.isJson) return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
   if (encoding !== undefined && !accepts(acceptEncoding, encoding)) {
     return discarded(body, { kind: 'garbage', reason: 'compressed without being asked to' });
   }
@@ -200,17 +188,15 @@ export async function judge(
   const choose = end === undefined ? chooseFor(head.framing, encoding) : () => 'hold' as const;
   const choice = await hold(body, choose, waitBudget);
   if (choice === 'refuse') return discarded(body, NO_OBJECT);
-  if (choice !== 'pass') return wholeOf(body, encoding, choice === 'late');
+  if (choice !== 'pass') return wholeOf(body, encoding);
   const isTrusted = encoding !== undefined || (trustsEnd ?? head.framing.kind === 'length');
   return {
     kind: 'stream',
     body: isTrusted ? body : checked(body),
     encoding,
-    slot: encoding === undefined ? answerSlot(undefined, pieces[0] ?? NOTHING) : 0,
+    slot: encoding === undefined ? answerSlot(undefined, Buffer.concat(pieces.slice(0, 1))) : 0,
   };
 }
-
-const NOTHING = new Uint8Array();
 
 /** Short answers are held to their end. When the length is not known, so is what is small, an error or a null. */
 function chooseFor(framing: Framing, encoding: string | undefined): Choose {
@@ -224,17 +210,17 @@ const OF_THE_FRONT = new Set([401, 403, 413, 429, 503]);
 
 /** A status that is no answer; but some backends put the method's own error into a 4xx or 500. */
 async function refused(
-  { status, type, framing }: ResponseHead,
+  { status, isJson, framing }: ResponseHead,
   encoding: string | undefined,
   body: ReplyBody,
   waitBudget: WaitBudget,
 ): Promise<ResponseStart | Failure> {
   const failure: Failure = { kind: 'status', status };
   const isShort = framing.kind === 'length' && framing.bytes <= WHOLE_BYTES_MAX;
-  if (status < 400 || OF_THE_FRONT.has(status) || !isJson(type) || encoding !== undefined || !isShort)
+  if (status < 400 || OF_THE_FRONT.has(status) || !isJson || encoding !== undefined || !isShort)
     return discarded(body, failure);
-  const choice = await hold(body, () => 'hold', waitBudget);
-  const whole = wholeOf(body, undefined, choice === 'late');
+  await hold(body, () => 'hold', waitBudget);
+  const whole = wholeOf(body, undefined);
   return whole.kind === 'whole' && failureOf(whole.bytes) !== undefined ? whole : failure;
 }
 
@@ -253,10 +239,9 @@ function accepts(acceptEncoding: string, encoding: string): boolean {
 const NO_OBJECT: Failure = { kind: 'garbage', reason: 'not a JSON object' };
 
 /** Judges a body that has ended. */
-function wholeOf(body: ReplyBody, encoding: string | undefined, isLate: boolean): ResponseStart | Failure {
+function wholeOf(body: ReplyBody, encoding: string | undefined): ResponseStart | Failure {
   const { pieces, end } = body.arrived();
-  if (end?.kind === 'cut')
-    return { kind: 'no-answer', reason: `a body cut short: ${isLate ? 'stalled' : end.reason}` };
+  if (end?.kind === 'cut') return { kind: 'no-answer', reason: `a body cut short: ${end.reason}` };
   return judgeWhole(Buffer.concat(pieces), encoding);
 }
 
@@ -274,19 +259,13 @@ export function judgeWhole(body: Buffer, encoding?: string): ResponseStart | Fai
 function untilItTells(): Choose {
   const structure = new Structure();
   let seen = 0;
-  let bytes = 0;
-  let isFailure = false;
   return (pieces) => {
-    if (!startsAnObject(pieces)) return 'refuse';
-    for (const piece of pieces.slice(seen)) {
-      if (!structure.push(piece)) return 'refuse';
-      bytes += piece.length;
-    }
+    if (!startsAnObject(pieces) || !pieces.slice(seen).every((piece) => structure.push(piece)))
+      return 'refuse';
     seen = pieces.length;
-    if (bytes > WHOLE_BYTES_MAX) return 'pass';
-    const kind = isFailure ? 'failure' : kindOf(Buffer.concat(pieces));
-    isFailure = kind === 'failure';
-    return isFailure || kind === 'about-to-tell' || structure.isComplete ? 'hold' : 'pass';
+    const start = Buffer.concat(pieces);
+    if (start.length > WHOLE_BYTES_MAX) return 'pass';
+    return structure.isComplete || mayBeFailure(start) ? 'hold' : 'pass';
   };
 }
 

@@ -61,13 +61,20 @@ describe('a head in which two readers could see different fields is refused', ()
 });
 
 test.each([
-  ['Content-Type:application/json\r\nCONTENT-LENGTH:\t2', 'application/json', undefined],
-  ['content-length: 2, 2\r\ncontent-encoding: gzip \t\r\nx-empty:', undefined, 'gzip'],
-  ['content-type: a\r\ncontent-length: 2\r\ncontent-type: b\r\nContent-Length: 2', 'a, b', undefined],
-  ['x: \x01\x80\r\ncontent-length: 2\r\ncontent-type:  ', '', undefined],
-])('the fields of %j are known in any case, without the space around them', (lines, type, encoding) => {
+  ['Content-Type:application/json; charset=utf-8\r\nCONTENT-LENGTH:\t2', true, undefined],
+  ['content-type: application/problem+json\r\ncontent-length: 2', true, undefined],
+  ['content-type: APPLICATION/JSON-RPC\r\ncontent-length: 2', true, undefined],
+  ['content-type: text/html\r\ncontent-length: 2', false, undefined],
+  [
+    'content-type: text/plain\r\ncontent-length: 2\r\ncontent-type: a/json\r\nContent-Length: 2',
+    true,
+    undefined,
+  ],
+  ['content-length: 2, 2\r\ncontent-encoding: gzip \t\r\nx-empty:', false, 'gzip'],
+  ['x: \x01\x80\r\ncontent-length: 2\r\nContent-Encoding:  ', false, ''],
+])('the fields of %j are known in any case, without the space around them', (lines, isJson, encoding) => {
   const framing = { kind: 'length', bytes: 2 };
-  const head = { status: 200, type, encoding, framing, reusable: true };
+  const head = { status: 200, isJson, encoding, framing, reusable: true };
   expect(readOf(`HTTP/1.1 200\r\n${lines}\r\n\r\n{}`)).toMatchObject({ kind: 'head', head });
 });
 

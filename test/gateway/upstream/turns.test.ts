@@ -1,13 +1,33 @@
 import { describe, expect, test } from 'bun:test';
 import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
 import { Connection, type NoReply, type WritePiece } from '../../../gateway/upstream/http-connection.ts';
-import { atEndOfTurn, TURN_BYTES } from '../../../gateway/upstream/turns.ts';
+import { atEndOfTurn, free, TURN_BYTES } from '../../../gateway/upstream/turns.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { startRawBackend } from '../../fakes/raw-backend.ts';
 
+const READ_BYTES = 65_536;
 const BODY_BYTES = 32 << 20;
 const PATTERN = Buffer.from(Array.from({ length: 251 }, (_, i) => i));
 const BODY = Buffer.alloc(BODY_BYTES, PATTERN);
+
+describe('memory given back', () => {
+  test('is gone for whoever looks at it', () => {
+    const bytes = Buffer.from(new ArrayBuffer(READ_BYTES));
+    free(bytes);
+    expect(bytes.length).toBe(0);
+  });
+
+  test.each([
+    ['a part of something larger', Buffer.from(new ArrayBuffer(READ_BYTES + 1)).subarray(1)],
+    ['the start of something larger', Buffer.from(new ArrayBuffer(READ_BYTES + 1)).subarray(0, READ_BYTES)],
+    ['small', Buffer.from(new ArrayBuffer(100))],
+    ['shared between threads', Buffer.from(new SharedArrayBuffer(READ_BYTES))],
+  ])('is left alone when it is %s', (_, bytes) => {
+    const { length } = bytes;
+    free(bytes);
+    expect(bytes).toHaveLength(length);
+  });
+});
 
 describe('at the end of a turn', () => {
   const endOfTurn = () => new Promise((resolve) => setImmediate(resolve));
