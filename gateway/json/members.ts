@@ -6,28 +6,19 @@ const TEXT_MAX = 20;
 /** The members that matter lie this deep at most: `result.context.slot`. */
 const DEPTH_MAX = 3;
 
-/**
- * Follows the members of one object as far as they tell what it is, however its bytes are cut. It looks at each byte and
- * is for the beginning and the end of an answer; `Structure` is for all of it.
- */
-export type Members = Readonly<{
-  /** Takes the bytes from `from` on. Gives the index at which `onValue` stopped it, or `bytes.length`; -1 outside one object. */
-  push(bytes: Buffer, from: number): number;
-  /** Whether the object has ended and nothing but white space followed. */
-  isComplete(): boolean;
-}>;
-
 /** The names of the members that are open, from the object's own on; in an array the name is empty. */
 type Path = readonly string[];
 
 /**
- * `onValue` is called with the first byte of a member's value, and stops `push` behind that byte by giving true;
- * `onScalar` with the text of a number or literal that has ended.
+ * Follows the members of one object as far as they tell what it is, however its bytes are cut. It looks at each byte and
+ * is for the beginning and the end of an answer; `Structure` is for all of it. `onValue` is called with the first byte of
+ * a member's value, and stops `push` behind that byte by giving true; `onScalar` with the text of a number or literal
+ * that has ended.
  */
 export function createMembers(
   onValue: (path: Path, first: number) => boolean,
   onScalar: (path: Path, text: string) => void,
-): Members {
+) {
   const path: string[] = [];
   let depth = 0;
   /** The string or scalar under way; one byte longer than what matters at most. */
@@ -38,6 +29,7 @@ export function createMembers(
   let isFirst = false;
   let hasEnded = false;
 
+  /** Takes the bytes from `from` on. Gives the index at which `onValue` stopped it, or `bytes.length`; -1 outside one object. */
   function push(bytes: Buffer, from: number): number {
     for (let i = from; i < bytes.length; i++) {
       const byte = bytes[i] ?? 0;
@@ -83,5 +75,8 @@ export function createMembers(
     if (depth <= DEPTH_MAX) path[depth - 1] = of;
   }
 
-  return { push, isComplete: () => hasEnded };
+  /** Whether the object has ended and nothing but white space followed. */
+  const isComplete = () => hasEnded;
+
+  return { push, isComplete };
 }

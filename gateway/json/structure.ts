@@ -104,10 +104,9 @@ type WalkBlocks = (
 
 const BLOCK_BYTES = 64;
 const LANE_BYTES = 16;
-const PAGE_BYTES = 65_536;
 /** Memory for as much as one read of a socket gives, and a page more: it is never all of one piece. */
 const MEMORY_PAGES = 17;
-const WINDOW_BYTES = 8 * PAGE_BYTES;
+const WINDOW_BYTES = 524_288;
 
 const memory = new WebAssembly.Memory({ initial: MEMORY_PAGES });
 /** Bytes that lie here are followed in place; others are copied here first. Nothing is kept here beyond a call. */
@@ -225,53 +224,41 @@ const BLOCKS = createBlocks();
  * over what cannot matter; null is slower, not other (`bench/structure.ts`).
  */
 export class Structure {
-  readonly #blocks: WalkBlocks | null;
   #depth = 0;
-  #inString = false;
+  /** -1 inside a string, else 0. */
+  #inString = 0;
   /** The bytes so far ended in a string, after an odd run of backslashes. */
   #escaped = false;
-  #isBroken = false;
+  /** There was a byte that cannot belong to one JSON value. */
+  isBroken = false;
   #hasBegun = false;
-
-  constructor(blocks = BLOCKS) {
-    this.#blocks = blocks;
-  }
 
   /** Whether the value has ended and nothing but white space followed. */
   get isComplete(): boolean {
-    return this.#hasBegun && this.#depth === 0 && !this.#isBroken;
+    return this.#hasBegun && this.#depth === 0 && !this.isBroken;
   }
 
-  /** Takes the next bytes; gives false once there was a byte that cannot belong to one JSON value. */
-  push(bytes: Buffer): boolean {
-    const blocks = this.#blocks;
-    if (blocks === null) this.#byByte(bytes, 0, bytes.length);
-    else if (bytes.buffer === kernelMemory.buffer) this.#byBlock(blocks, bytes);
+  /** Takes the next bytes; gives false once it is broken. */
+  push(bytes: Buffer, blocks = BLOCKS): boolean {
+    const { buffer, byteOffset, length } = bytes;
+    if (blocks === null) this.#byByte(bytes, 0, length);
+    else if (buffer === kernelMemory.buffer) this.#byBlock(blocks, byteOffset, byteOffset + length);
     else
-      for (let at = 0; at < bytes.length; at += WINDOW_BYTES) {
-        const length = bytes.copy(kernelMemory, 0, at, at + WINDOW_BYTES);
-        this.#byBlock(blocks, kernelMemory.subarray(0, length));
-      }
-    return !this.#isBroken;
+      for (let at = 0; at < length; at += WINDOW_BYTES)
+        this.#byBlock(blocks, 0, bytes.copy(kernelMemory, 0, at, at + WINDOW_BYTES));
+    return !this.isBroken;
   }
 
-  #byBlock(blocks: WalkBlocks, bytes: Buffer): void {
-    const base = bytes.byteOffset;
+  /** Follows the bytes from one index of the kernel's memory up to another. */
+  #byBlock(blocks: WalkBlocks, from: number, to: number): void {
+    const bytes = kernelMemory.subarray(0, to);
     let step = BLOCK_BYTES;
-    for (let at = 0; at < bytes.length && !this.#isBroken;) {
+    for (let at = from; at < to && !this.isBroken;) {
+      const start = at;
       // Before the value has begun, and after it has ended, each byte matters.
-      if (this.#depth > 0 && !this.#escaped) {
-        const [reached, depth, within] = blocks(
-          base + at,
-          base + bytes.length,
-          this.#depth,
-          this.#inString ? -1 : 0,
-        );
-        step = reached - base - at > step ? BLOCK_BYTES : Math.min(2 * step, STEP_BYTES_MAX);
-        at = reached - base;
-        this.#depth = depth;
-        this.#inString = within !== 0;
-      }
+      if (this.#depth > 0 && !this.#escaped)
+        [at, this.#depth, this.#inString] = blocks(at, to, this.#depth, this.#inString);
+      step = at - start > step ? BLOCK_BYTES : Math.min(2 * step, STEP_BYTES_MAX);
       at = this.#byByte(bytes, at, at + step);
     }
   }
@@ -282,7 +269,7 @@ export class Structure {
     const stop = Math.min(to, bytes.length);
     if (from >= stop) return from;
     let depth = this.#depth;
-    let i = this.#inString ? afterString(bytes, from, this.#escaped) : from;
+    let i = this.#inString < 0 ? afterString(bytes, from, this.#escaped) : from;
     while (i >= 0 && i < stop) {
       const kind = KIND[bytes[i++] ?? 0] ?? OTHER;
       if (kind === TEXT && depth > 0) continue;
@@ -292,12 +279,12 @@ export class Structure {
         depth++;
         this.#hasBegun = true;
       } else if (kind !== SPACE) {
-        this.#isBroken = true;
+        this.isBroken = true;
         break;
       }
     }
     this.#depth = depth;
-    this.#inString = i < 0;
+    this.#inString = i < 0 ? -1 : 0;
     this.#escaped = i === UNENDED_ESCAPED;
     return i < 0 ? bytes.length : i;
   }

@@ -26,7 +26,7 @@ function connect(
   const { promise, resolve } = Promise.withResolvers<Connection | Unsent>();
   const done = new AbortController();
   const over = done.signal;
-  let opened: Bun.Socket<Data> | undefined;
+  let opened: Socket | undefined;
   const settle = (outcome: Connection | Unsent) => {
     done.abort();
     resolve(outcome);
@@ -37,15 +37,12 @@ function connect(
     refuse(`it did not ${missing} in time`);
     opened?.terminate();
   };
-  const ready = (socket: Bun.Socket<Data>) => {
-    socket.data.connection = new Connection(socket, tls, events, clock);
-    settle(socket.data.connection);
-  };
-  Bun.connect<Data>({
+  const ready = (socket: Socket) => settle((socket.data = new Connection(socket, tls, events, clock)));
+  Bun.connect<Connection | undefined>({
     hostname,
     port: Number(url.port || (tls ? 443 : 80)),
     tls: tls ? { serverName: hostname, rejectUnauthorized: true } : false,
-    data: { connection: undefined },
+    data: undefined,
     socket: {
       open(socket) {
         if (over.aborted) return socket.terminate();
@@ -59,16 +56,16 @@ function connect(
         refuse(error?.message ?? 'the TLS handshake failed');
         socket.terminate();
       },
-      data: (socket, bytes) => socket.data.connection?.onData(bytes),
-      drain: (socket) => socket.data.connection?.onDrain(),
+      data: (socket, bytes) => socket.data?.onData(bytes),
+      drain: (socket) => socket.data?.onDrain(),
       // Half a close is a whole one here: a backend that will send no more is of no use.
       end(socket) {
-        socket.data.connection?.onEnd();
+        socket.data?.onEnd();
         socket.end();
       },
       close(socket) {
         refuse('it closed the connection at once');
-        socket.data.connection?.onClose();
+        socket.data?.onClose();
       },
       connectError: (_socket, error) => refuse(codeOf(error)),
     },
@@ -81,7 +78,7 @@ function connect(
   return promise;
 }
 
-type Data = { connection: Connection | undefined };
+type Socket = Bun.Socket<Connection | undefined>;
 
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : String(error);
@@ -95,26 +92,6 @@ type HttpRequest = Readonly<{
   fresh: boolean;
   /** A header for this request alone. */
   extra?: readonly [name: string, value: string] | undefined;
-}>;
-
-/** Keep-alive connections to one backend. */
-export type HttpClient = Readonly<{
-  /**
-   * Resolves when a body has begun or ended, or fails when it has not by `dueMs`. Aborting `signal` ends the exchange up
-   * to then, also while it connects; after that the body's reader cancels it. Never rejects.
-   */
-  send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply>;
-  /**
-   * The same without a promise: sends the first `length` bytes of `message`, which begins with a head of `headFor`, and
-   * gives the outcome to the handler. The message may be overwritten afterwards.
-   */
-  start(message: Buffer, length: number, dueMs: number, handler: ExchangeHandler): void;
-  /** A request's head up to the value of Content-Length. */
-  headFor(acceptEncoding: string): Buffer;
-  /** Cuts what is overdue or silent and closes what is idle; called a few times a second. */
-  tick(): void;
-  /** Closes every connection. */
-  close(): void;
 }>;
 
 type ClientOptions = Readonly<{
@@ -133,7 +110,10 @@ const NEVER = new AbortController().signal;
 /** A connection used this recently is taken to be alive for a request that must not be sent twice. */
 const FRESH_MS = 1_000;
 
-export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions): HttpClient {
+/** Keep-alive connections to one backend. */
+export type HttpClient = Readonly<ReturnType<typeof createHttpClient>>;
+
+export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions) {
   const prefix = prefixOf(url, headers);
   const idle: Connection[] = [];
   const connections = new Set<Connection>();
@@ -148,6 +128,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     },
   };
 
+  /** A request's head up to the value of Content-Length. */
   function headFor(acceptEncoding: string): Buffer {
     const known = heads.get(acceptEncoding);
     if (known !== undefined) return known;
@@ -156,6 +137,10 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     return head;
   }
 
+  /**
+   * Sends the first `length` bytes of `message`, which begins with a head of `headFor`, and gives the outcome to the
+   * handler. The message may be overwritten afterwards.
+   */
   function start(message: Buffer, length: number, dueMs: number, handler: ExchangeHandler): void {
     const reused = idle.pop();
     const dueAtMs = clock.monotonic() + dueMs;
@@ -167,6 +152,10 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     });
   }
 
+  /**
+   * Resolves when a body has begun or ended, or fails when it has not by `dueMs`. Aborting `signal` ends the exchange up
+   * to then, also while it connects; after that the body's reader cancels it. Never rejects.
+   */
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply> {
     const { body, acceptEncoding, dueMs, fresh, extra } = request;
     const head = headOf(extra === undefined ? prefix : `${prefix}${extra.join(': ')}\r\n`, acceptEncoding);
@@ -201,6 +190,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     return outcome;
   }
 
+  /** Cuts what is overdue or silent and closes what is idle; called a few times a second. */
   function tick(): void {
     const nowMs = clock.monotonic();
     for (const connection of connections) connection.onTick(nowMs, idleMs);
@@ -209,6 +199,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     }
   }
 
+  /** Closes every connection. */
   function close(): void {
     isClosed = true;
     for (const connection of connections) connection.destroy('cancelled');

@@ -200,7 +200,7 @@ export class Connection {
   /** The backend sends no more. Only this ends a body that has no other end: a reset closes without it. */
   onEnd(): void {
     const phase = this.#phase;
-    if (phase.kind !== 'body' || phase.head.framing.kind !== 'until-close') return;
+    if (phase.kind !== 'body' || phase.head.framing !== 'until-close') return;
     if (this.#unwritten !== undefined) return; // a write that met a reset takes it away: the next read sees an end
     this.#complete(phase, false);
   }
@@ -323,6 +323,6 @@ const EMPTY = Buffer.alloc(0);
 
 /** Whether the reply has come whole and is as nearly all small answers are. */
 function isSmallReply({ status, isJson, encoding, framing, reusable }: ResponseHead, body: Buffer): boolean {
-  const isWhole = framing.kind === 'length' && framing.bytes === body.length && body.length > 0;
-  return isWhole && status === 200 && encoding === undefined && reusable && isJson;
+  const isPlain = status === 200 && isJson && encoding === undefined && reusable;
+  return isPlain && framing === body.length && body.length > 0;
 }

@@ -20,23 +20,25 @@ export function answerSlot(method: string | undefined, answer: Uint8Array): numb
 }
 
 /** An answer that has begun. `encoding` is its content-encoding, passed on untouched. */
-export type ResponseStart =
-  /** All of it, held: it is small. */
-  | {
-      readonly kind: 'whole';
-      readonly bytes: Uint8Array<ArrayBuffer>;
-      readonly encoding: string | undefined;
-      /** It is known to be a result, and no error. */
-      readonly isResult?: boolean;
-    }
-  /** Its bytes as they come. */
-  | {
-      readonly kind: 'stream';
-      readonly body: StreamBody;
-      readonly encoding: string | undefined;
-      /** The slot that its first bytes say it was read at; 0 or absent: none. */
-      readonly slot?: number;
-    };
+export type ResponseStart = WholeAnswer | StreamedAnswer;
+
+/** All of it, held: it is small. */
+type WholeAnswer = Readonly<{
+  kind: 'whole';
+  bytes: Uint8Array<ArrayBuffer>;
+  encoding: string | undefined;
+  /** It is known to be a result, and no error. */
+  isResult?: boolean;
+}>;
+
+/** Its bytes as they come. */
+type StreamedAnswer = Readonly<{
+  kind: 'stream';
+  body: StreamBody;
+  encoding: string | undefined;
+  /** The slot that its first bytes say it was read at; 0 or absent: none. */
+  slot?: number;
+}>;
 
 /** A body under way from a backend. Single-use: `pipe` or `cancel` must be called, or a connection stays taken. */
 export type StreamBody = Readonly<{
@@ -86,10 +88,7 @@ export const SMALL_BODY_BYTES_MAX = 4_096;
  * The bytes of a whole answer as they can be read, so that a null or an error is known through compression too;
  * `undefined` when what is compressed becomes longer than any of them, or cannot be read.
  */
-export function decodeSmallBody({
-  bytes,
-  encoding,
-}: Extract<ResponseStart, { kind: 'whole' }>): Uint8Array | undefined {
+export function decodeSmallBody({ bytes, encoding }: WholeAnswer): Uint8Array | undefined {
   if (encoding === undefined) return bytes;
   if (bytes.length > SMALL_BODY_BYTES_MAX) return undefined;
   try {
@@ -147,18 +146,9 @@ function checked(body: StreamBody): StreamBody {
   return {
     cancel: body.cancel,
     async pipe(write) {
-      let broken = false;
-      const end = await body.pipe((piece) => {
-        if (broken) return undefined;
-        if (structure.push(piece)) return write(piece);
-        broken = true;
-        body.cancel();
-        return undefined;
-      });
-      if (broken || (end.kind === 'complete' && !structure.isComplete)) {
-        return { kind: 'cut', reason: 'bad-json', bytes: end.bytes };
-      }
-      return end;
+      const end = await body.pipe((piece) => (structure.push(piece) ? write(piece) : body.cancel()));
+      const isCut = structure.isBroken || (end.kind === 'complete' && !structure.isComplete);
+      return isCut ? { kind: 'cut', reason: 'bad-json', bytes: end.bytes } : end;
     },
   };
 }
@@ -189,7 +179,7 @@ export async function judge(
   const choice = await hold(body, choose, waitBudget);
   if (choice === 'refuse') return discarded(body, NO_OBJECT);
   if (choice !== 'pass') return wholeOf(body, encoding);
-  const isTrusted = encoding !== undefined || (trustsEnd ?? head.framing.kind === 'length');
+  const isTrusted = encoding !== undefined || (trustsEnd ?? typeof head.framing === 'number');
   return {
     kind: 'stream',
     body: isTrusted ? body : checked(body),
@@ -200,8 +190,8 @@ export async function judge(
 
 /** Short answers are held to their end. When the length is not known, so is what is small, an error or a null. */
 function chooseFor(framing: Framing, encoding: string | undefined): Choose {
-  if (framing.kind !== 'length') return encoding === undefined ? untilItTells() : whileComplete(encoding);
-  if (framing.bytes <= WHOLE_BYTES_MAX) return () => 'hold';
+  if (typeof framing !== 'number') return encoding === undefined ? untilItTells() : whileComplete(encoding);
+  if (framing <= WHOLE_BYTES_MAX) return () => 'hold';
   return (pieces) => (encoding !== undefined || startsAnObject(pieces) ? 'pass' : 'refuse');
 }
 
@@ -216,7 +206,7 @@ async function refused(
   waitBudget: WaitBudget,
 ): Promise<ResponseStart | Failure> {
   const failure: Failure = { kind: 'status', status };
-  const isShort = framing.kind === 'length' && framing.bytes <= WHOLE_BYTES_MAX;
+  const isShort = typeof framing === 'number' && framing <= WHOLE_BYTES_MAX;
   if (status < 400 || OF_THE_FRONT.has(status) || !isJson || encoding !== undefined || !isShort)
     return discarded(body, failure);
   await hold(body, () => 'hold', waitBudget);
@@ -227,10 +217,10 @@ async function refused(
 /** Whether a caller that accepts these encodings can read this one (RFC 9110 12.5.3). */
 function accepts(acceptEncoding: string, encoding: string): boolean {
   return acceptEncoding.split(',').some((range) => {
-    const [name = '', ...parameters] = range
-      .trim()
+    const [name, ...parameters] = range
       .toLowerCase()
-      .split(/\s*;\s*/);
+      .split(';')
+      .map((part) => part.trim());
     const refused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
     return !refused && (name === encoding.toLowerCase() || name === '*');
   });
@@ -272,8 +262,8 @@ function untilItTells(): Choose {
 /** Holds a compressed answer when the first that comes of it is all of a null or an error: such are short. */
 function whileComplete(encoding: string): Choose {
   return (pieces) => {
-    const whole = { kind: 'whole', bytes: new Uint8Array(Buffer.concat(pieces)), encoding } as const;
-    const smallBody = decodeSmallBody(whole);
+    const bytes = new Uint8Array(Buffer.concat(pieces));
+    const smallBody = decodeSmallBody({ kind: 'whole', bytes, encoding });
     // zstd gives what it has of a frame that is cut.
     return smallBody !== undefined && isObject(smallBody) ? 'hold' : 'pass';
   };

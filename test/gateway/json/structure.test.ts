@@ -8,12 +8,12 @@ const blocks = createBlocks();
 
 /** Feeds `bytes` in pieces that end at `cuts`. */
 function followed(bytes: Buffer, cuts: readonly number[], by = blocks): Verdict {
-  const structure = new Structure(by);
+  const structure = new Structure();
   const ends = [...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].toSorted((a, b) => a - b);
   let fine = true;
   let from = 0;
   for (const end of ends) {
-    fine = structure.push(bytes.subarray(from, end)) && fine;
+    fine = structure.push(bytes.subarray(from, end), by) && fine;
     from = end;
   }
   return { fine, complete: structure.isComplete };

@@ -2,11 +2,9 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { BodyDecoder } from '../../../gateway/upstream/http-parser.ts';
 
-const CHUNKED = { kind: 'chunked' } as const;
-
 /** Feeds `wire` in reads that end at `cuts`; gives what came out and the state after each read. */
 function decoded(wire: Buffer, cuts: readonly number[]) {
-  const decoder = new BodyDecoder(CHUNKED);
+  const decoder = new BodyDecoder('chunked');
   const ends = [...cuts.map((cut) => cut % (wire.length + 1)), wire.length].toSorted((a, b) => a - b);
   const states: BodyDecoder['state'][] = [];
   let body = '';

@@ -37,7 +37,7 @@ function reply(body: string | Uint8Array | readonly string[], fields: Fields = {
       status: fields.status ?? 200,
       isJson: fields.isJson ?? true,
       encoding: fields.encoding,
-      framing: fields.framing ?? { kind: 'length', bytes },
+      framing: fields.framing ?? bytes,
       reusable: true,
     },
     body: {
@@ -56,7 +56,7 @@ function reply(body: string | Uint8Array | readonly string[], fields: Fields = {
   return { made, state };
 }
 
-const CHUNKED: Framing = { kind: 'chunked' };
+const CHUNKED: Framing = 'chunked';
 /** Nobody leaves, and time stands still. */
 const PATIENCE = {
   clock: createVirtualClock().clock,
@@ -79,7 +79,7 @@ describe('an answer', () => {
 
   test('that has come with its head is held whole, whatever its framing', async () => {
     expect((await judged(OK, { framing: CHUNKED, ended: true })).kind).toBe('whole');
-    expect((await judged(OK, { framing: { kind: 'until-close' }, ended: true })).kind).toBe('whole');
+    expect((await judged(OK, { framing: 'until-close', ended: true })).kind).toBe('whole');
   });
 
   test('up to 64 KiB is held, one byte more is streamed', async () => {
@@ -120,7 +120,7 @@ describe('a stream', () => {
     const arrived = await judged(body, { framing: CHUNKED, ...fields }, 'gzip', trustsEnd);
     return arrived.kind === 'stream' ? textOfBody(arrived.body) : arrived.kind;
   };
-  const long: Framing = { kind: 'length', bytes: 100_000 };
+  const long: Framing = 100_000;
 
   test('of undeclared length passes byte for byte', async () => {
     expect(await streamed(['{"a":[', '1,2', ']}\n'])).toBe('{"a":[1,2]}\n');
@@ -151,7 +151,7 @@ describe('a stream', () => {
   });
 
   test('that does not begin as an object is no answer', async () => {
-    for (const framing of [CHUNKED, { kind: 'until-close' }, long] as const) {
+    for (const framing of [CHUNKED, 'until-close', long] as const) {
       const { made, state } = reply(['\n<html>', '</html>'], { framing });
       expect((await judgeOf(made, 'gzip', true)).kind).toBe('garbage');
       expect(state.cancelled).toBe(true);
@@ -180,7 +180,7 @@ describe('an answer of undeclared length', () => {
     ['whose null is followed by an error', ['{"result":null,', '"error":{"code":1,"message":""}}']],
   ])('%s is held whole', async (_name, pieces) => {
     expect(await kindOf(pieces)).toBe('whole');
-    expect(await kindOf(pieces, { framing: { kind: 'until-close' } })).toBe('whole');
+    expect(await kindOf(pieces, { framing: 'until-close' })).toBe('whole');
   });
 
   test.each([
@@ -320,7 +320,7 @@ describe('no answer', () => {
   );
 
   test('a compressed 200 that was not asked for, streamed or not', async () => {
-    for (const framing of [{ kind: 'length', bytes: 100_000 }, CHUNKED, undefined] as const) {
+    for (const framing of [100_000, CHUNKED, undefined] as const) {
       const fields = { encoding: 'gzip', ...(framing === undefined ? {} : { framing }) };
       const { made, state } = reply(Bun.gzipSync(OK), fields);
       expect((await judgeOf(made, 'identity')).kind).toBe('garbage');
