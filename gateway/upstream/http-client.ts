@@ -33,6 +33,7 @@ function connect(
   };
   const refuse = (reason: string) => settle({ kind: 'unsent', reason });
   const giveUp = () => {
+    if (over.aborted) return;
     const missing = opened === undefined ? 'accept a connection' : 'shake hands';
     refuse(`it did not ${missing} in time`);
     opened?.terminate();
@@ -67,22 +68,17 @@ function connect(
         refuse('it closed the connection at once');
         socket.data?.onClose();
       },
-      connectError: (_socket, error) => refuse(codeOf(error)),
     },
-  }).catch((error: unknown) => refuse(codeOf(error)));
-  void clock.sleep(CONNECT_MS, over).then(() => {
-    if (!over.aborted) giveUp();
-  });
+  }).catch((error: unknown) =>
+    refuse(error instanceof Error && 'code' in error ? String(error.code) : String(error)),
+  );
+  void clock.sleep(CONNECT_MS, over).then(giveUp);
   if (signal.aborted) giveUp();
   else signal.addEventListener('abort', giveUp, { once: true, signal: over });
   return promise;
 }
 
 type Socket = Bun.Socket<Connection | undefined>;
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
-}
 
 /** One POST. `fresh`: not over a connection that may just be closing, because it must not be sent twice. */
 type HttpRequest = Readonly<{
@@ -194,9 +190,8 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
   function tick(): void {
     const nowMs = clock.monotonic();
     for (const connection of connections) connection.onTick(nowMs, idleMs);
-    for (const connection of idle.filter(({ activeAtMs }) => nowMs - activeAtMs >= KEEP_MS)) {
+    for (const connection of idle.filter(({ activeAtMs }) => nowMs - activeAtMs >= KEEP_MS))
       connection.destroy('cancelled');
-    }
   }
 
   /** Closes every connection. */

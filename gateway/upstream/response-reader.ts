@@ -265,14 +265,13 @@ function whileComplete(encoding: string): Choose {
     const bytes = new Uint8Array(Buffer.concat(pieces));
     const smallBody = decodeSmallBody({ kind: 'whole', bytes, encoding });
     // zstd gives what it has of a frame that is cut.
-    return smallBody !== undefined && isObject(smallBody) ? 'hold' : 'pass';
+    return smallBody !== undefined && isObject(Buffer.from(smallBody)) ? 'hold' : 'pass';
   };
 }
 
-function isObject(bytes: Uint8Array): boolean {
+function isObject(bytes: Buffer): boolean {
   const structure = new Structure();
-  const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  return structure.push(all) && structure.isComplete && startsAnObject([all]);
+  return structure.push(bytes) && structure.isComplete && startsAnObject([bytes]);
 }
 
 function startsAnObject(pieces: readonly Buffer[]): boolean {
