@@ -33,18 +33,15 @@ export function createMembers(
   function push(bytes: Buffer, from: number): number {
     for (let i = from; i < bytes.length; i++) {
       const byte = bytes[i] ?? 0;
-      if (inString) inText(byte);
-      else if (KIND[byte] === SPACE) continue;
+      if (inString) {
+        if (byte === QUOTE && !escaped) inString = false;
+        else add(byte);
+        escaped = byte === BACKSLASH && !escaped;
+      } else if (KIND[byte] === SPACE) continue;
       else if (depth === 0 && (hasEnded || byte !== OPEN_OBJECT)) return -1;
       else if (outside(byte)) return i + 1;
     }
     return bytes.length;
-  }
-
-  function inText(byte: number): void {
-    if (byte === QUOTE && !escaped) inString = false;
-    else add(byte);
-    escaped = byte === BACKSLASH && !escaped;
   }
 
   function add(byte: number): void {

@@ -29,17 +29,19 @@ export function memberOf(json: Uint8Array, name: string): Uint8Array | undefined
   return membersOf(json)?.findLast((member) => member.name === name)?.value;
 }
 
+const decoder = new TextDecoder();
+
 /** The text of a JSON string; `undefined` for another value. */
 export function textIn(json: Uint8Array): string | undefined {
   if (json[0] !== QUOTE) return undefined;
-  const quoted = viewOf(json).toString();
+  const quoted = decoder.decode(json);
   return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
 }
 
 /** A whole number below 10^15, as slots and limits are; `undefined` for another value. */
 export function numberIn(json: Uint8Array | undefined): number | undefined {
   if (json === undefined || json.length > 15) return undefined;
-  const digits = viewOf(json).toString('latin1');
+  const digits = decoder.decode(json);
   return /^\d+$/.test(digits) ? Number(digits) : undefined;
 }
 
@@ -58,8 +60,4 @@ export function joined(parts: readonly (string | Uint8Array)[]): Uint8Array<Arra
 /** Slices with commas between them. */
 export function listed(slices: readonly Uint8Array[]): readonly (string | Uint8Array)[] {
   return slices.flatMap((slice, i) => (i === 0 ? [slice] : [',', slice]));
-}
-
-function viewOf(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }

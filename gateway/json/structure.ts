@@ -1,7 +1,6 @@
 import { BACKSLASH, QUOTE } from './scan.ts';
 
-/** What a byte outside strings is; `OTHER` may not stand there. */
-const OTHER = 0;
+/** What a byte outside strings is; 0: it may not stand there. */
 export const SPACE = 1;
 const TEXT = 2;
 export const OPEN = 3;
@@ -271,7 +270,7 @@ export class Structure {
     let depth = this.#depth;
     let i = this.#inString < 0 ? afterString(bytes, from, this.#escaped) : from;
     while (i >= 0 && i < stop) {
-      const kind = KIND[bytes[i++] ?? 0] ?? OTHER;
+      const kind = KIND[bytes[i++] ?? 0] ?? 0;
       if (kind === TEXT && depth > 0) continue;
       if (kind === STRING && depth > 0) i = afterString(bytes, i, false);
       else if (kind === CLOSE && depth > 0) depth--;

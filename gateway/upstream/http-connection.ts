@@ -17,19 +17,7 @@ export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled';
 export type WritePiece = (piece: Buffer) => unknown;
 
 /** A body under way. It must be read to its end, by `more` or `pipe`, or cancelled, or its connection stays taken. */
-export type ReplyBody = Readonly<{
-  /** What has come and is not piped yet, and how the body has ended, if it has. */
-  arrived(): Readonly<{ pieces: readonly Buffer[]; end: BodyEnd | undefined }>;
-  /** Reads on until another piece has arrived or the body has ended. Never rejects. */
-  more(): Promise<unknown>;
-  /**
-   * Hands every piece to `write`, first those that have arrived, never more than one read ahead of a promise it gave.
-   * Single-use. Never rejects.
-   */
-  pipe(write: WritePiece): Promise<BodyEnd>;
-  /** Lets go of it and of its connection; it is cut for `reason`. */
-  cancel(reason?: CutReason): void;
-}>;
+export type ReplyBody = Pick<Body, 'arrived' | 'more' | 'pipe' | 'cancel'>;
 
 export type HttpReply = Readonly<{ kind: 'reply'; head: ResponseHead; body: ReplyBody }>;
 
@@ -56,7 +44,7 @@ export type ConnectionEvents = Readonly<{
 }>;
 
 /** Where a connection is in its one exchange at a time. */
-type Phase = { readonly kind: 'idle' } | HeadPhase | BodyPhase | { readonly kind: 'closed' };
+type Phase = { readonly kind: 'idle' } | HeadPhase | Body | { readonly kind: 'closed' };
 
 type HeadPhase = {
   readonly kind: 'head';
@@ -69,32 +57,66 @@ type HeadPhase = {
   passedBytes: number;
 };
 
-class BodyPhase {
+class Body {
   readonly kind = 'body';
   readonly head: ResponseHead;
   readonly decoder: BodyDecoder;
   /** Resolves the exchange; called at the body's first byte, because until then another backend may be tried. */
   handler: ExchangeHandler | undefined;
+  readonly #connection: Connection;
   /** Pieces that came before `pipe` was called. */
   readonly early: Buffer[] = [];
   isPiped = false;
   write: WritePiece = (piece) => void this.early.push(piece);
   bytes = 0;
-  wakeMore: (() => void) | undefined;
   end: BodyEnd | undefined;
+  wakeMore: (() => void) | undefined;
   readonly #ended = Promise.withResolvers<BodyEnd>();
-  readonly whenEnded = this.#ended.promise;
 
-  constructor(head: ResponseHead, handler: ExchangeHandler) {
+  constructor(head: ResponseHead, handler: ExchangeHandler, connection: Connection) {
     this.head = head;
     this.decoder = new BodyDecoder(head.framing);
     this.handler = handler;
+    this.#connection = connection;
   }
 
   finish(end: BodyEnd): void {
     this.end = end;
     this.wakeMore?.();
     this.#ended.resolve(end);
+  }
+
+  /** What has come and is not piped yet, and how the body has ended, if it has. */
+  arrived(): Readonly<{ pieces: readonly Buffer[]; end: BodyEnd | undefined }> {
+    return { pieces: this.early, end: this.end };
+  }
+
+  /** Reads on until another piece has arrived or the body has ended. Never rejects. */
+  more(): Promise<unknown> {
+    if (this.end !== undefined) return this.#ended.promise;
+    this.#connection.readOn(this);
+    return new Promise<void>((resolve) => (this.wakeMore = resolve));
+  }
+
+  /**
+   * Hands every piece to `write`, first those that have arrived, never more than one read ahead of a promise it gave.
+   * Single-use. Never rejects.
+   */
+  async pipe(write: WritePiece): Promise<BodyEnd> {
+    // Read anew each time: the runtime hands over what it has of a paused socket when the backend resets it.
+    for (let piece = this.early.shift(); piece !== undefined; piece = this.early.shift()) {
+      const wait = write(piece);
+      if (wait instanceof Promise) await wait.catch(() => undefined); // a reader that fails cancels by itself
+    }
+    this.isPiped = true;
+    this.write = write;
+    if (this.end === undefined) this.#connection.readOn(this);
+    return this.#ended.promise;
+  }
+
+  /** Lets go of it and of its connection; it is cut for `reason`. */
+  cancel(reason: CutReason = 'cancelled'): void {
+    if (this.end === undefined) this.#connection.destroy(reason);
   }
 }
 
@@ -192,7 +214,7 @@ export class Connection {
       this.#becomeIdle(true);
       return handler.onSmallReply(rest);
     }
-    const body = new BodyPhase(read.head, handler);
+    const body = new Body(read.head, handler, this);
     this.#phase = body;
     if (rest.length > 0 || body.decoder.state === 'end') this.#decode(body, rest);
   }
@@ -226,7 +248,7 @@ export class Connection {
     if (written < bytes.length) this.#unwritten = bytes.subarray(Math.max(0, written));
   }
 
-  #decode(phase: BodyPhase, bytes: Buffer): void {
+  #decode(phase: Body, bytes: Buffer): void {
     const { length } = bytes;
     const { decoder } = phase;
     const piece = decoder.push(bytes);
@@ -244,7 +266,7 @@ export class Connection {
   }
 
   /** Gives the reply to whoever waits for it or for more of it, when there is any, and stops reading until it is read. */
-  #hand(phase: BodyPhase): void {
+  #hand(phase: Body): void {
     const { handler } = phase;
     if (phase.early.length === 0 && phase.end === undefined) return;
     if (phase.end === undefined) this.#socket.pause();
@@ -252,36 +274,14 @@ export class Connection {
     if (handler === undefined) return;
     phase.handler = undefined;
     this.#headDueAtMs = Infinity; // from here on the body's reader bounds its time
-    const body: ReplyBody = {
-      arrived: () => ({ pieces: phase.early, end: phase.end }),
-      more: () => this.#more(phase),
-      pipe: (write) => this.#pipe(phase, write),
-      cancel: (reason = 'cancelled') => {
-        if (phase.end === undefined) this.destroy(reason);
-      },
-    };
-    handler.onOutcome({ kind: 'reply', head: phase.head, body });
+    handler.onOutcome({ kind: 'reply', head: phase.head, body: phase });
   }
 
-  #more(phase: BodyPhase): Promise<unknown> {
-    if (phase.end !== undefined) return phase.whenEnded;
-    this.#socket.resume();
-    return new Promise<void>((resolve) => (phase.wakeMore = resolve));
-  }
-
-  async #pipe(phase: BodyPhase, write: WritePiece): Promise<BodyEnd> {
-    // Read anew each time: the runtime hands over what it has of a paused socket when the backend resets it.
-    for (let piece = phase.early.shift(); piece !== undefined; piece = phase.early.shift()) {
-      const wait = write(piece);
-      if (wait instanceof Promise) await wait.catch(() => undefined); // a reader that fails cancels by itself
-    }
-    if (phase.end !== undefined) return phase.end;
-    phase.isPiped = true;
-    phase.write = write;
+  /** Reads on for a body. What is not piped is kept, and must not lie where turns read to. */
+  readOn(body: Body): void {
     this.activeAtMs = this.#clock.monotonic();
-    if (moved(phase.bytes)) this.#waitFor(undefined);
+    if (body.isPiped && moved(body.bytes)) this.#waitFor(undefined);
     else this.#socket.resume();
-    return phase.whenEnded;
   }
 
   /** Stops reading until the promise is settled and the connection's turn has come. */
@@ -304,7 +304,7 @@ export class Connection {
     if (!this.#waiting && this.#phase !== CLOSED) this.#socket.resume();
   }
 
-  #complete(phase: BodyPhase, clean: boolean): void {
+  #complete(phase: Body, clean: boolean): void {
     phase.finish({ kind: 'complete', bytes: phase.bytes });
     this.#becomeIdle(clean && phase.head.reusable);
     this.#hand(phase);

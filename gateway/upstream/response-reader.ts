@@ -110,17 +110,17 @@ const DECODERS: Readonly<Record<string, Decode>> = {
 /** How long a held body is waited for: until `dueAtMs` of the clock's monotonic time, or until `signal` aborts. */
 type WaitBudget = Readonly<{ clock: Clock; dueAtMs: number; signal: AbortSignal }>;
 
-/** What to do about a body by what has come of it: to wait for more, to pass it on, or to let go of it. */
-type Choice = 'hold' | 'pass' | 'refuse';
-
-/** Decides by all pieces that have come; called again, until it does not say to hold. */
-type Choose = (pieces: readonly Buffer[]) => Choice;
+/**
+ * Decides by all pieces that have come of a body to wait for more, to pass it on, or to let go of it; called again until
+ * it does not say to hold.
+ */
+type Choose = (pieces: readonly Buffer[]) => 'hold' | 'pass' | 'refuse';
 
 /**
  * Reads on for as long as `choose` says so. It bounds what is held; time is bounded here, so that neither a body that
  * stalls nor one that drips keeps a call, its place or its permit. Never rejects.
  */
-async function hold(body: ReplyBody, choose: Choose, waitBudget: WaitBudget): Promise<Choice> {
+async function hold(body: ReplyBody, choose: Choose, waitBudget: WaitBudget): Promise<ReturnType<Choose>> {
   let choice = choose(body.arrived().pieces);
   // Most answers are small and come in one read: they cost no timer.
   if (choice !== 'hold' || body.arrived().end !== undefined) return choice;
@@ -144,7 +144,7 @@ async function hold(body: ReplyBody, choose: Choose, waitBudget: WaitBudget): Pr
 function checked(body: StreamBody): StreamBody {
   const structure = new Structure();
   return {
-    cancel: body.cancel,
+    cancel: () => body.cancel(),
     async pipe(write) {
       const end = await body.pipe((piece) => (structure.push(piece) ? write(piece) : body.cancel()));
       const isCut = structure.isBroken || (end.kind === 'complete' && !structure.isComplete);
