@@ -168,24 +168,34 @@ export async function judge(
   trustsEnd: boolean | undefined,
   waitBudget: WaitBudget,
 ): Promise<ResponseStart | Failure> {
+  const { status, framing } = head;
   const encoding = head.encoding === 'identity' ? undefined : head.encoding;
-  if (head.status !== 200) return refused(head, encoding, body, waitBudget);
+  if (status !== 200 && !mayHoldError(head, encoding)) return discarded(body, { kind: 'status', status });
   if (!head.isJson) return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
   if (encoding !== undefined && !accepts(acceptEncoding, encoding)) {
     return discarded(body, { kind: 'garbage', reason: 'compressed without being asked to' });
   }
   const { pieces, end } = body.arrived();
-  const choose = end === undefined ? chooseFor(head.framing, encoding) : () => 'hold' as const;
+  const choose = end === undefined ? chooseFor(framing, encoding) : () => 'hold' as const;
   const choice = await hold(body, choose, waitBudget);
   if (choice === 'refuse') return discarded(body, NO_OBJECT);
-  if (choice !== 'pass') return wholeOf(body, encoding);
-  const isTrusted = encoding !== undefined || (trustsEnd ?? typeof head.framing === 'number');
-  return {
-    kind: 'stream',
-    body: isTrusted ? body : checked(body),
-    encoding,
-    slot: encoding === undefined ? answerSlot(undefined, Buffer.concat(pieces.slice(0, 1))) : 0,
-  };
+  if (choice === 'pass') {
+    const isTrusted = encoding !== undefined || (trustsEnd ?? typeof framing === 'number');
+    const slot = encoding === undefined ? answerSlot(undefined, Buffer.concat(pieces.slice(0, 1))) : 0;
+    return { kind: 'stream', body: isTrusted ? body : checked(body), encoding, slot };
+  }
+  const whole = wholeOf(body, encoding);
+  const isAnswer = status === 200 || (whole.kind === 'whole' && failureOf(whole.bytes) !== undefined);
+  return isAnswer ? whole : { kind: 'status', status };
+}
+
+/** Statuses by which a front speaks for itself, whatever its body says: our credentials, its limits, its capacity. */
+const OF_THE_FRONT = new Set([401, 403, 413, 429, 503]);
+
+/** Whether a status may be no failure of the backend: some put the method's own error into a 4xx or 500. */
+function mayHoldError({ status, isJson, framing }: ResponseHead, encoding: string | undefined): boolean {
+  const isShort = typeof framing === 'number' && framing <= WHOLE_BYTES_MAX;
+  return status >= 400 && !OF_THE_FRONT.has(status) && isJson && encoding === undefined && isShort;
 }
 
 /** Short answers are held to their end. When the length is not known, so is what is small, an error or a null. */
@@ -193,25 +203,6 @@ function chooseFor(framing: Framing, encoding: string | undefined): Choose {
   if (typeof framing !== 'number') return encoding === undefined ? untilItTells() : whileComplete(encoding);
   if (framing <= WHOLE_BYTES_MAX) return () => 'hold';
   return (pieces) => (encoding !== undefined || startsAnObject(pieces) ? 'pass' : 'refuse');
-}
-
-/** Statuses by which a front speaks for itself, whatever its body says: our credentials, its limits, its capacity. */
-const OF_THE_FRONT = new Set([401, 403, 413, 429, 503]);
-
-/** A status that is no answer; but some backends put the method's own error into a 4xx or 500. */
-async function refused(
-  { status, isJson, framing }: ResponseHead,
-  encoding: string | undefined,
-  body: ReplyBody,
-  waitBudget: WaitBudget,
-): Promise<ResponseStart | Failure> {
-  const failure: Failure = { kind: 'status', status };
-  const isShort = typeof framing === 'number' && framing <= WHOLE_BYTES_MAX;
-  if (status < 400 || OF_THE_FRONT.has(status) || !isJson || encoding !== undefined || !isShort)
-    return discarded(body, failure);
-  await hold(body, () => 'hold', waitBudget);
-  const whole = wholeOf(body, undefined);
-  return whole.kind === 'whole' && failureOf(whole.bytes) !== undefined ? whole : failure;
 }
 
 /** Whether a caller that accepts these encodings can read this one (RFC 9110 12.5.3). */
