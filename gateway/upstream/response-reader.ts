@@ -176,7 +176,7 @@ export async function judge(
     return discarded(body, { kind: 'garbage', reason: 'compressed without being asked to' });
   }
   const { pieces, end } = body.arrived();
-  const choose = end === undefined ? chooseFor(framing, encoding) : () => 'hold' as const;
+  const choose = end?.kind === 'complete' ? () => 'hold' as const : chooseFor(framing, encoding);
   const choice = await hold(body, choose, waitBudget);
   if (choice === 'refuse') return discarded(body, NO_OBJECT);
   if (choice === 'pass') {
