@@ -110,12 +110,15 @@ function endOfLine(bytes: Uint8Array, i: number): number {
 
 /** Which of `FIELDS` the name is, in whatever case; -1: another. */
 function indexOfField(bytes: Uint8Array, from: number, end: number): number {
-  return FIELDS.findIndex((field) => {
-    if (field.length !== end - from) return false;
-    // Of two bytes of a name that differ by this bit alone, both are letters, or the other one is no name's.
-    for (let i = from; i < end; i++) if (((bytes[i] ?? 0) | 0x20) !== field[i - from]) return false;
-    return true;
-  });
+  for (let k = 0; k < FIELDS.length; k++)
+    if (FIELDS[k]?.length === end - from && isField(bytes, from, FIELDS[k])) return k;
+  return -1;
+}
+
+function isField(bytes: Uint8Array, from: number, field: Uint8Array = HTTP_1): boolean {
+  // Of two bytes of a name that differ by this bit alone, both are letters, or the other one is no name's.
+  for (let i = 0; i < field.length; i++) if (((bytes[from + i] ?? 0) | 0x20) !== field[i]) return false;
+  return true;
 }
 
 /** A value without the space around it, which is these two bytes alone (RFC 9110 5.6.3): `trim` takes others too. */
