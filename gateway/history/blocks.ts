@@ -1,7 +1,7 @@
 import { COMMA } from '../json/scan.ts';
 import type { Backend } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/forward.ts';
-import { elementsOf, isNull, joined, listed, memberOf, membersOf, numberIn } from './slices.ts';
+import { elementsOf, isNull, joined, listed, memberOf, membersOf, numberIn } from '../json/slices.ts';
 import {
   type BlockRange,
   gapsIn,

@@ -12,7 +12,7 @@ import {
   membersOf,
   numberIn,
   textIn,
-} from './slices.ts';
+} from '../json/slices.ts';
 import {
   type Above,
   type Changes,

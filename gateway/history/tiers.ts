@@ -8,7 +8,7 @@ import { readAll } from '../upstream/probe.ts';
 import { SMALL_BODY_BYTES_MAX, decodeSmallBody } from '../upstream/response-reader.ts';
 import type { ForwardRoute } from '../upstream/selection.ts';
 import type { Gap } from '../upstream/selection.ts';
-import { elementsOf, isNull, joined, memberOf, numberIn } from './slices.ts';
+import { elementsOf, isNull, joined, memberOf, numberIn } from '../json/slices.ts';
 
 /** The backends of a history method: live nodes, which hold some days, and archives, which hold the rest. */
 export type Tiers = Readonly<{ live: readonly Backend[]; archive: readonly Backend[] }>;

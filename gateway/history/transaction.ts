@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/forward.ts';
-import { elementsOf, joined, listed, membersOf, numberIn } from './slices.ts';
+import { elementsOf, joined, listed, membersOf, numberIn } from '../json/slices.ts';
 import {
   type Changes,
   distinctArchives,

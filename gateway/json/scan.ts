@@ -9,6 +9,8 @@ export const DEPTH_MAX = 64;
 export const QUOTE = 0x22;
 export const COMMA = 0x2c;
 const MINUS = 0x2d;
+const ZERO = 0x30;
+const NINE = 0x39;
 export const COLON = 0x3a;
 export const BACKSLASH = 0x5c;
 export const OPEN_ARRAY = 0x5b;
@@ -41,32 +43,27 @@ export function afterValue(bytes: Uint8Array, start: number, depth = 0): number 
   const c = bytes[i];
   if (c === QUOTE) return afterString(bytes, i);
   if (c !== OPEN_ARRAY && c !== OPEN_OBJECT) return afterScalar(bytes, i);
-  if (depth >= DEPTH_MAX) return DEEP;
-  return c === OPEN_ARRAY ? afterArray(bytes, i, depth + 1) : afterObject(bytes, i, depth + 1);
+  return depth >= DEPTH_MAX ? DEEP : afterItems(bytes, i, depth + 1);
 }
 
-function afterArray(bytes: Uint8Array, open: number, depth: number): number {
-  let i = afterSpace(bytes, open + 1);
-  if (bytes[i] === CLOSE_ARRAY) return i + 1;
-  for (;;) {
-    i = afterValue(bytes, i, depth);
-    if (i < 0) return i;
-    i = afterSpace(bytes, i);
-    if (bytes[i] === CLOSE_ARRAY) return i + 1;
-    if (bytes[i++] !== COMMA) return BAD;
-  }
-}
+/** Called with each element of an array or member of an object: where it begins, its value begins, and both end. */
+type OnItem = (from: number, value: number, end: number) => void;
 
-function afterObject(bytes: Uint8Array, open: number, depth: number): number {
+/** The same for the array or object that opens at `open`; `depth` is the number of those open around its items. */
+export function afterItems(bytes: Uint8Array, open: number, depth: number, onItem?: OnItem): number {
+  const isObject = bytes[open] === OPEN_OBJECT;
+  const close = isObject ? CLOSE_OBJECT : CLOSE_ARRAY;
   let i = afterSpace(bytes, open + 1);
-  if (bytes[i] === CLOSE_OBJECT) return i + 1;
+  if (bytes[i] === close) return i + 1;
   for (;;) {
-    i = afterName(bytes, i);
-    if (i === BAD) return BAD;
-    i = afterValue(bytes, i, depth);
+    const from = i;
+    if (isObject && (i = afterName(bytes, i)) === BAD) return BAD;
+    const value = afterSpace(bytes, i);
+    i = afterValue(bytes, value, depth);
     if (i < 0) return i;
+    onItem?.(from, value, i);
     i = afterSpace(bytes, i);
-    if (bytes[i] === CLOSE_OBJECT) return i + 1;
+    if (bytes[i] === close) return i + 1;
     if (bytes[i] !== COMMA) return BAD;
     i = afterSpace(bytes, i + 1);
   }
@@ -88,25 +85,22 @@ export function afterString(bytes: Uint8Array, i: number): number {
     while (c >= 0x20 && c !== QUOTE && c !== BACKSLASH) c = bytes[++i] ?? 0;
     if (c === QUOTE) return i + 1;
     if (c !== BACKSLASH) return BAD;
-    const escape = bytes[++i];
-    if (escape === 0x75) {
-      for (let digits = 0; digits < 4; digits++) if (!isHex(bytes[++i])) return BAD;
-    } else if (!isEscape(escape)) return BAD;
+    const escape = bytes[++i] ?? 0;
+    if (escape === LETTER_U) {
+      for (let digits = 0; digits < 4; digits++) if (!HEX.includes(bytes[++i] ?? 0)) return BAD;
+    } else if (!ESCAPES.includes(escape)) return BAD;
   }
 }
 
-function afterScalar(bytes: Uint8Array, i: number): number {
-  const c = bytes[i];
-  if (c === MINUS || isDigit(c)) return afterNumber(bytes, i);
-  if (c === 0x74) return spells(bytes, i, 0x74, 0x72, 0x75, 0x65) ? i + 4 : BAD;
-  if (c === 0x66) return spells(bytes, i + 1, 0x61, 0x6c, 0x73, 0x65) ? i + 5 : BAD;
-  if (c === 0x6e) return spells(bytes, i, 0x6e, 0x75, 0x6c, 0x6c) ? i + 4 : BAD;
-  return BAD;
-}
+const LETTER_U = 0x75;
+const HEX = Buffer.from('0123456789abcdefABCDEF');
+const ESCAPES = Buffer.from('"\\/bfnrt');
+const LITERALS = ['true', 'false', 'null'].map((text) => Buffer.from(text));
 
-function afterNumber(bytes: Uint8Array, i: number): number {
+function afterScalar(bytes: Uint8Array, i: number): number {
+  for (const literal of LITERALS) if (isAt(bytes, i, literal)) return i + literal.length;
   if (bytes[i] === MINUS) i++;
-  if (bytes[i] === 0x30) i++;
+  if (bytes[i] === ZERO) i++;
   else if ((i = afterDigits(bytes, i)) === BAD) return BAD;
   if (bytes[i] === 0x2e && (i = afterDigits(bytes, i + 1)) === BAD) return BAD;
   const e = bytes[i];
@@ -115,34 +109,8 @@ function afterNumber(bytes: Uint8Array, i: number): number {
   return afterDigits(bytes, sign === 0x2b || sign === MINUS ? i + 2 : i + 1);
 }
 
-function afterDigits(bytes: Uint8Array, i: number): number {
-  if (!isDigit(bytes[i])) return BAD;
-  while (isDigit(bytes[i])) i++;
-  return i;
-}
-
-function spells(bytes: Uint8Array, i: number, a: number, b: number, c: number, d: number): boolean {
-  return bytes[i] === a && bytes[i + 1] === b && bytes[i + 2] === c && bytes[i + 3] === d;
-}
-
-function isDigit(c: number | undefined): boolean {
-  return c !== undefined && c >= 0x30 && c <= 0x39;
-}
-
-function isHex(c: number | undefined): boolean {
-  return c !== undefined && (isDigit(c) || (c >= 0x41 && c <= 0x46) || (c >= 0x61 && c <= 0x66));
-}
-
-/** One of `" \ / b f n r t`. */
-function isEscape(c: number | undefined): boolean {
-  return (
-    c === QUOTE ||
-    c === BACKSLASH ||
-    c === 0x2f ||
-    c === 0x62 ||
-    c === 0x66 ||
-    c === 0x6e ||
-    c === 0x72 ||
-    c === 0x74
-  );
+function afterDigits(bytes: Uint8Array, from: number): number {
+  let i = from;
+  for (let c = bytes[i] ?? 0; c >= ZERO && c <= NINE; c = bytes[i] ?? 0) i++;
+  return i === from ? BAD : i;
 }

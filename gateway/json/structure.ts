@@ -1,7 +1,6 @@
 import { BACKSLASH, QUOTE } from './scan.ts';
 
-/** What a byte outside strings is; `OTHER` may not stand there. */
-const OTHER = 0;
+/** What a byte outside strings is; 0: it may not stand there. */
 export const SPACE = 1;
 const TEXT = 2;
 export const OPEN = 3;
@@ -14,308 +13,175 @@ for (const c of ' \t\r\n') KIND[c.charCodeAt(0)] = SPACE;
 for (const c of ',:+-.0123456789eEtruefalsn') KIND[c.charCodeAt(0)] = TEXT;
 for (const c of '{[') KIND[c.charCodeAt(0)] = OPEN;
 for (const c of '}]') KIND[c.charCodeAt(0)] = CLOSE;
-for (const c of '"') KIND[c.charCodeAt(0)] = STRING;
+KIND[QUOTE] = STRING;
 
-/**
- * Writes WebAssembly from expressions: each is the bytes of an instruction after those of its operands, so that a
- * kernel reads as a formula. Only what this project uses; opcodes are those of the core specification 2.0, chapter 5.4.
- */
+/** WebAssembly of an expression: an instruction behind its operands. */
 type Code = readonly number[];
 
-/** One function over one memory; locals are numbered on after the parameters. */
-type Kernel = Readonly<{
-  params: readonly ValueType[];
-  results: readonly ValueType[];
-  locals: readonly ValueType[];
-  body: Code;
-}>;
+/** An instruction by its opcode (core specification 2.0, chapter 5.4). */
+const op =
+  (...opcode: readonly number[]) =>
+  (...operands: readonly Code[]): Code => [...operands.flat(), ...opcode];
 
-type ValueType = 'i32' | 'i64' | 'v128';
-const TYPE: Record<ValueType, number> = { i32: 0x7f, i64: 0x7e, v128: 0x7b };
+/** A number as signed LEB128, which unsigned ones can be read from too. */
+function leb(value: number): Code {
+  const isLast = value >= -0x40 && value < 0x40;
+  return isLast ? [value & 0x7f] : [(value & 0x7f) | 0x80, ...leb(value >> 7)];
+}
 
 /** The magic number and version 1. */
 const PREAMBLE: Code = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
-const END_OPCODE = 0x0b;
 const EMPTY_BLOCK = 0x40;
+const END_OPCODE = 0x0b;
 const SIMD = 0xfd;
 
-/** A module that takes `memory` and exports `kernel`. */
-function moduleOf({ params, results, locals, body }: Kernel): Uint8Array<ArrayBuffer> {
-  const type = [
-    0x60,
-    ...vector(params.map((each) => [TYPE[each]])),
-    ...vector(results.map((each) => [TYPE[each]])),
-  ];
-  const code = [...vector(locals.map((each) => [1, TYPE[each]])), ...body, END_OPCODE];
-  return Uint8Array.from([
-    ...PREAMBLE,
-    ...section(1, [type]),
-    ...section(2, [[...name(''), ...name('memory'), 2, 0, MEMORY_PAGES]]),
-    ...section(3, [[0]]),
-    ...section(7, [[...name('kernel'), 0, 0]]),
-    ...section(10, [[...unsigned(code.length), ...code]]),
-  ]);
-}
-
-function section(id: number, entries: readonly Code[]): Code {
-  const content = vector(entries);
-  return [id, ...unsigned(content.length), ...content];
-}
-
-function vector(entries: readonly Code[]): Code {
-  return [...unsigned(entries.length), ...entries.flat()];
-}
-
-function name(text: string): Code {
-  return [...unsigned(text.length), ...Buffer.from(text)];
-}
-
-/** A number from 0 to 2^31 - 1 as LEB128. */
-function unsigned(value: number): Code {
-  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...unsigned(value >>> 7)];
-}
-
-/** A number from -2^31 to 2^31 - 1 as signed LEB128. */
-function signed(value: number): Code {
-  const isLast = value >= -0x40 && value < 0x40;
-  return isLast ? [value & 0x7f] : [(value & 0x7f) | 0x80, ...signed(value >> 7)];
-}
-
-const unary =
-  (...op: number[]) =>
-  (a: Code): Code => [...a, ...op];
-const binary =
-  (...op: number[]) =>
-  (a: Code, b: Code): Code => [...a, ...b, ...op];
-
-const get = (local: number): Code => [0x20, ...unsigned(local)];
-const set = (local: number, value: Code): Code => [...value, 0x21, ...unsigned(local)];
-
+const get = (local: number): Code => [0x20, ...leb(local)];
+const set = (local: number, value: Code): Code => [...value, 0x21, ...leb(local)];
 const block = (...body: readonly Code[]): Code => [0x02, EMPTY_BLOCK, ...body.flat(), END_OPCODE];
 const loop = (...body: readonly Code[]): Code => [0x03, EMPTY_BLOCK, ...body.flat(), END_OPCODE];
-const when = (condition: Code, ...then: readonly Code[]): Code => [
-  ...condition,
-  0x04,
-  EMPTY_BLOCK,
-  ...then.flat(),
-  END_OPCODE,
-];
+const when = (condition: Code, ...then: readonly Code[]): Code =>
+  [condition, [0x04, EMPTY_BLOCK], ...then, [END_OPCODE]].flat();
 /** Goes to the end of the block, or the start of the loop, that is `depth` levels out. */
-const branch = (depth: number): Code => [0x0c, ...unsigned(depth)];
-const branchIf = (depth: number, condition: Code): Code => [...condition, 0x0d, ...unsigned(depth)];
+const branch = (depth: number): Code => [0x0c, ...leb(depth)];
+const branchIf = (depth: number, condition: Code): Code => [...condition, 0x0d, ...leb(depth)];
 
-const i32 = {
-  of: (value: number): Code => [0x41, ...signed(value)],
-  /** Unsigned. */
-  exceeds: binary(0x4b),
-  /** Signed. */
-  atMost: binary(0x4c),
-  add: binary(0x6a),
-  sub: binary(0x6b),
-  or: binary(0x72),
-  from64: unary(0xa7),
-};
+const i32 = { exceeds: op(0x4b), add: op(0x6a), or: op(0x72), from64: op(0xa7) };
+const int32 = (value: number): Code => [0x41, ...leb(value)];
 
+/** Numbers of 64 bits: most have a bit for each byte of a block, the first one lowest. */
 const i64 = {
-  /** A number of 32 bits, sign extended. */
-  of: (value: number): Code => [0x42, ...signed(value)],
-  isZero: unary(0x50),
-  differ: binary(0x52),
+  isZero: op(0x50),
+  differ: op(0x52),
+  atMost: op(0x57),
   /** How many bits are 1. */
-  ones: unary(0x7b),
-  sub: binary(0x7d),
-  and: binary(0x83),
-  or: binary(0x84),
-  xor: binary(0x85),
-  shiftLeft: binary(0x86),
-  /** Signed. */
-  shiftRight: binary(0x87),
-  shiftRightUnsigned: binary(0x88),
-  from32: unary(0xad),
-  fromSigned32: unary(0xac),
+  ones: op(0x7b),
+  add: op(0x7c),
+  sub: op(0x7d),
+  and: op(0x83),
+  or: op(0x84),
+  xor: op(0x85),
+  shiftLeft: op(0x86),
+  /** Signed, so that the highest bit fills the others. */
+  shiftRight: op(0x87),
+  fromSigned32: op(0xac),
+  from32: op(0xad),
 };
+const int64 = (value: number): Code => [0x42, ...leb(value)];
+const not = (bits: Code): Code => i64.xor(bits, int64(-1));
 
 /** Sixteen bytes at a time. */
 const i8x16 = {
-  of: (bytes: readonly number[]): Code => [SIMD, 0x0c, ...bytes],
-  all: (byte: number): Code => [SIMD, 0x0c, ...Array<number>(16).fill(byte)],
-  load: (address: Code, offset: number): Code => [...address, SIMD, 0x00, 0, ...unsigned(offset)],
-  /** The byte of the table in `a` at each index in `b`. */
-  lookUp: binary(SIMD, 0x0e),
-  equal: binary(SIMD, 0x23),
+  /** The byte of the table at each index. */
+  lookUp: op(SIMD, 0x0e),
+  equal: op(SIMD, 0x23),
   /** Signed. */
-  exceeds: binary(SIMD, 0x27),
-  and: binary(SIMD, 0x4e),
-  or: binary(SIMD, 0x50),
-  isAny: unary(SIMD, 0x53),
+  exceeds: op(SIMD, 0x27),
+  and: op(SIMD, 0x4e),
+  or: op(SIMD, 0x50),
+  isAny: op(SIMD, 0x53),
   /** One bit a byte: its highest. */
-  bits: unary(SIMD, 0x64),
+  bits: op(SIMD, 0x64),
   /** Each pair of bytes shifted by a number of bits, an i32: there is no instruction for bytes on x86. */
-  shiftPairsRight: binary(SIMD, 0x8d, 0x01),
+  shiftPairsRight: op(SIMD, 0x8d, 0x01),
 };
-
-/** Where a walk has come to: a byte of the memory, and the state there. */
-type Walked = readonly [at: number, depth: number, inString: number, escaped: number];
+const vectorOf = (bytes: readonly number[]): Code => [SIMD, 0x0c, ...bytes];
+const filled = (byte: number): Code => vectorOf(Array<number>(16).fill(byte));
+const load = (address: Code, offset: number): Code => [...address, SIMD, 0x00, 0, ...leb(offset)];
 
 /**
  * Walks JSON in blocks of 64 bytes, from byte `at` of the memory over the blocks before `end` that cannot matter: one
- * with a byte that may not stand where it does, or with brackets that may close the value, is left to whoever walks byte
- * by byte. `inString` is -1 inside a string, else 0; `escaped` is 1 when the next byte is escaped, else 0. About 8 GB/s,
- * where JavaScript makes 1.
+ * with a backslash, with a byte that may not stand where it does, or with brackets that may close the value, is left to
+ * whoever walks byte by byte. `inString` is -1 inside a string, else 0. Gives where it came to and the state there.
+ * About 8 GB/s, where JavaScript makes 1.
  */
-type WalkBlocks = (at: number, end: number, depth: number, inString: number, escaped: number) => Walked;
+type WalkBlocks = (
+  at: number,
+  end: number,
+  depth: number,
+  inString: number,
+) => readonly [at: number, depth: number, inString: number];
 
 const BLOCK_BYTES = 64;
 const LANE_BYTES = 16;
-const PAGE_BYTES = 65_536;
 /** Memory for as much as one read of a socket gives, and a page more: it is never all of one piece. */
 const MEMORY_PAGES = 17;
-const WINDOW_BYTES = 8 * PAGE_BYTES;
+const WINDOW_BYTES = 524_288;
 
 const memory = new WebAssembly.Memory({ initial: MEMORY_PAGES });
 /** Bytes that lie here are followed in place; others are copied here first. Nothing is kept here beyond a call. */
 export const kernelMemory = Buffer.from(memory.buffer);
 
-/** The kernel, or null on a processor without 128-bit vectors for WebAssembly. */
+/** The parameters; then numbers of 64 bits; then a block's vectors. */
+const [AT, END, DEPTH, IN_STRING] = [0, 1, 2, 3];
+const [LEVEL, WITHIN, QUOTES, OUTSIDE, ODD, OPENED, CLOSED] = [4, 5, 6, 7, 8, 9, 10];
+const LANES = [11, 12, 13, 14];
+const [I32, I64, V128] = [0x7f, 0x7e, 0x7b];
+
+/** A module that takes a memory and exports the kernel; null on a processor without 128-bit vectors for WebAssembly. */
 export function createBlocks(): WalkBlocks | null {
-  const bytes = moduleOf({
-    params: ['i32', 'i32', 'i32', 'i32', 'i32'],
-    results: ['i32', 'i32', 'i32', 'i32'],
-    locals: [...Array<'i64'>(11).fill('i64'), ...LANES.map(() => 'v128' as const)],
-    body: [
-      ...passOver(),
-      ...[get(AT), get(DEPTH), ...[WITHIN, FIRST_ESCAPED].map((each) => i32.from64(get(each)))].flat(),
-    ],
-  });
+  const section = (id: number, content: Code): Code => [id, ...leb(content.length), ...content];
+  const code = [2, 7, I64, 4, V128, ...kernel(), END_OPCODE];
+  const bytes = Uint8Array.from([
+    ...PREAMBLE,
+    ...section(1, [1, 0x60, 4, I32, I32, I32, I32, 3, I32, I32, I32]),
+    ...section(2, [1, 0, 1, 0x6d, 2, 0, MEMORY_PAGES]), // the memory "m"
+    ...section(3, [1, 0]),
+    ...section(7, [1, 1, 0x6b, 0, 0]), // the function "k"
+    ...section(10, [1, ...leb(code.length), ...code]),
+  ]);
   if (!WebAssembly.validate(bytes)) return null;
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { '': { memory } });
-  // Exports have no types of their own; `moduleOf` made this one just now.
-  return (exports as unknown as { kernel: WalkBlocks }).kernel;
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { '': { m: memory } });
+  return (exports as unknown as { k: WalkBlocks }).k; // exports have no types of their own; this one was made just now
 }
 
-/** The parameters; then numbers of 64 bits, most of them a bit for each byte of a block; then a block's vectors. */
-const [AT, END, DEPTH, IN_STRING, IS_ESCAPED] = [0, 1, 2, 3, 4];
-const [
-  WITHIN,
-  FIRST_ESCAPED,
-  NEXT_ESCAPED,
-  BACKSLASHES,
-  ESCAPED,
-  QUOTES,
-  OUTSIDE,
-  ODD,
-  OPENED,
-  CLOSED,
-  RUNS,
-] = [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
-const LANES = [16, 17, 18, 19];
-
-/** The bits 1, 3, 5 … 31. */
-const ODD_BITS = 0xaaaaaaaa | 0;
-const NONE = i64.of(0);
-const ONE = i64.of(1);
-const ALL = i64.of(-1);
-const not = (bits: Code) => i64.xor(bits, ALL);
-
-/** Moves `AT` block by block. `WITHIN` (all bits or none) and `FIRST_ESCAPED` (1 or 0) are the state at its first byte. */
-function passOver(): Code {
-  const backslash = LANES.map((lane) => i8x16.equal(get(lane), byteOf('\\'))).reduce(i8x16.or);
-  const nextBlock = [
-    set(FIRST_ESCAPED, get(NEXT_ESCAPED)),
-    set(AT, i32.add(get(AT), i32.of(BLOCK_BYTES))),
-  ].flat();
+/** Moves `AT` block by block. `LEVEL` and `WITHIN`, which is all bits or none, are the depth and the string at its first byte. */
+function kernel(): Code {
+  const lanes = LANES.map(get);
+  const equalTo = (character: string) =>
+    lanes.map((lane) => i8x16.equal(lane, filled(character.charCodeAt(0))));
+  const next = i32.add(get(AT), int32(BLOCK_BYTES));
   const leave = (condition: Code) => branchIf(1, condition);
-  const after = i64.shiftRight(not(get(OUTSIDE)), i64.of(63));
+  const quotesUpTo = (bits: number) => i64.xor(get(OUTSIDE), i64.shiftLeft(get(OUTSIDE), int64(bits)));
+  const stringAfter = set(WITHIN, i64.shiftRight(not(get(OUTSIDE)), int64(63)));
+  const walk = loop(
+    leave(i32.exceeds(next, get(END))),
+    ...LANES.map((lane, i) => set(lane, load(get(AT), LANE_BYTES * i))),
+    leave(i8x16.isAny(equalTo('\\').reduce((a, b) => i8x16.or(a, b)))),
+    set(QUOTES, bitsOf(equalTo('"'))),
+    // Without a quote, a block that begins inside a string is all string.
+    when(i64.isZero(i64.or(get(QUOTES), not(get(WITHIN)))), set(AT, next), branch(1)),
+    // Each bit becomes the parity of the quotes up to it: 1 from an opening quote up to its closing one.
+    set(OUTSIDE, get(QUOTES)),
+    ...[1, 2, 4, 8, 16, 32].map((bits) => set(OUTSIDE, quotesUpTo(bits))),
+    set(OUTSIDE, not(i64.xor(get(OUTSIDE), get(WITHIN)))),
+    ...LANES.map((lane) => set(lane, classOf(get(lane)))),
+    set(ODD, bitsOf(lanes.map((lane) => i8x16.exceeds(filled(TEXT_MIN), lane)))),
+    set(ODD, i64.and(get(ODD), i64.and(get(OUTSIDE), not(get(QUOTES))))),
+    when(i64.isZero(get(ODD)), stringAfter, set(AT, next), branch(1)),
+    set(OPENED, i64.and(get(ODD), bitsOf(lanes))),
+    set(CLOSED, i64.and(get(ODD), bitsOf(lanes.map((lane) => i8x16.equal(lane, filled(CLOSES)))))),
+    leave(i64.differ(get(ODD), i64.or(get(OPENED), get(CLOSED)))),
+    leave(i64.atMost(get(LEVEL), i64.ones(get(CLOSED)))), // one of them may close the value
+    set(LEVEL, i64.add(get(LEVEL), i64.sub(i64.ones(get(OPENED)), i64.ones(get(CLOSED))))),
+    stringAfter,
+    set(AT, next),
+    branch(0),
+  );
   return [
-    ...set(WITHIN, i64.fromSigned32(get(IN_STRING))),
-    ...set(FIRST_ESCAPED, i64.from32(get(IS_ESCAPED))),
-    ...block(
-      branchIf(0, i32.atMost(get(DEPTH), i32.of(0))), // the value has not begun, or has ended
-      loop(
-        leave(i32.exceeds(i32.add(get(AT), i32.of(BLOCK_BYTES)), get(END))),
-        ...LANES.map((lane, i) => set(lane, i8x16.load(get(AT), LANE_BYTES * i))),
-        set(ESCAPED, NONE),
-        set(NEXT_ESCAPED, NONE),
-        when(i32.or(i8x16.isAny(backslash), i64.differ(get(FIRST_ESCAPED), NONE)), findEscaped()),
-        // First a bit for each quote. Without any, a block that begins inside a string is all string.
-        set(
-          OUTSIDE,
-          i64.and(
-            bitsOf((lane) => i8x16.equal(lane, byteOf('"'))),
-            not(get(ESCAPED)),
-          ),
-        ),
-        when(i64.isZero(i64.or(get(OUTSIDE), not(get(WITHIN)))), nextBlock, branch(1)),
-        set(QUOTES, get(OUTSIDE)),
-        // Then each bit becomes the parity of the quotes up to it: 1 from an opening quote up to its closing one.
-        ...[1, 2, 4, 8, 16, 32].map((by) =>
-          set(OUTSIDE, i64.xor(get(OUTSIDE), i64.shiftLeft(get(OUTSIDE), i64.of(by)))),
-        ),
-        set(OUTSIDE, not(i64.xor(get(OUTSIDE), get(WITHIN)))),
-        ...LANES.map((lane) => set(lane, classOf(get(lane)))),
-        set(
-          ODD,
-          i64.and(
-            i64.and(get(OUTSIDE), not(get(QUOTES))),
-            bitsOf((lane) => i8x16.exceeds(i8x16.all(TEXT_MIN), lane)),
-          ),
-        ),
-        when(i64.isZero(get(ODD)), set(WITHIN, after), nextBlock, branch(1)),
-        set(
-          OPENED,
-          i64.and(
-            get(ODD),
-            bitsOf((lane) => lane),
-          ),
-        ),
-        set(
-          CLOSED,
-          i64.and(
-            get(ODD),
-            bitsOf((lane) => i8x16.equal(lane, i8x16.all(CLOSES))),
-          ),
-        ),
-        leave(i64.differ(get(ODD), i64.or(get(OPENED), get(CLOSED)))),
-        // One of them may close the value.
-        leave(i32.atMost(get(DEPTH), countOf(get(CLOSED)))),
-        set(DEPTH, i32.sub(i32.add(get(DEPTH), countOf(get(OPENED))), countOf(get(CLOSED)))),
-        set(WITHIN, after),
-        nextBlock,
-        branch(0),
-      ),
-    ),
-  ];
-}
-
-/**
- * Sets `ESCAPED` to the bytes that are escaped and `NEXT_ESCAPED` to whether the next block's first one is. In a run of
- * backslashes every other one escapes: the subtraction carries through runs, and the odd bits tell where they began.
- * The way is that of simdjson's `json_escape_scanner.h`.
- */
-function findEscaped(): Code {
-  const odd = i64.or(i64.shiftLeft(i64.of(ODD_BITS), i64.of(32)), i64.from32(i32.of(ODD_BITS)));
-  const potential = i64.and(get(BACKSLASHES), not(get(FIRST_ESCAPED)));
-  const runs = i64.xor(i64.sub(i64.or(i64.shiftLeft(potential, ONE), odd), potential), odd);
-  return [
-    set(
-      BACKSLASHES,
-      bitsOf((lane) => i8x16.equal(lane, byteOf('\\'))),
-    ),
-    set(RUNS, runs),
-    set(ESCAPED, i64.xor(get(RUNS), i64.or(get(BACKSLASHES), get(FIRST_ESCAPED)))),
-    set(NEXT_ESCAPED, i64.shiftRightUnsigned(i64.and(get(RUNS), get(BACKSLASHES)), i64.of(63))),
+    set(LEVEL, i64.fromSigned32(get(DEPTH))),
+    set(WITHIN, i64.fromSigned32(get(IN_STRING))),
+    block(walk),
+    get(AT),
+    i32.from64(get(LEVEL)),
+    i32.from64(get(WITHIN)),
   ].flat();
 }
 
-function countOf(bits: Code): Code {
-  return i32.from64(i64.ones(bits));
-}
-
-/** A bit for each byte of the block, the first one lowest, by a test of sixteen bytes that gives 255 or 0 for each. */
-function bitsOf(test: (lane: Code) => Code): Code {
-  return LANES.map((lane, i) =>
-    i64.shiftLeft(i64.from32(i8x16.bits(test(get(lane)))), i64.of(LANE_BYTES * i)),
-  ).reduce(i64.or);
+/** A bit for each byte of the block: the highest of each byte of its vectors. */
+function bitsOf(lanes: readonly Code[]): Code {
+  return lanes
+    .map((lane, i) => i64.shiftLeft(i64.from32(i8x16.bits(lane)), int64(LANE_BYTES * i)))
+    .reduce((a, b) => i64.or(a, b));
 }
 
 /** Brackets by a class of their own; the first is the highest bit, which a vector gives at once. */
@@ -338,116 +204,89 @@ const CLASSES: readonly (readonly [bit: number, highs: string, lows: string])[] 
 ];
 
 function classOf(lane: Code): Code {
-  const table = (digits: 1 | 2) =>
-    i8x16.of(
-      Array.from({ length: 16 }, (_, digit) =>
-        CLASSES.reduce((bits, row) => (row[digits].includes(digit.toString(16)) ? bits | row[0] : bits), 0),
-      ),
-    );
-  const digitOf = (of: Code) => i8x16.and(of, i8x16.all(15));
-  const high = i8x16.lookUp(table(1), digitOf(i8x16.shiftPairsRight(lane, i32.of(4))));
-  return i8x16.and(high, i8x16.lookUp(table(2), digitOf(lane)));
+  const bitsOfDigit = (digits: 1 | 2) => (digit: string) =>
+    CLASSES.reduce((bits, row) => (row[digits].includes(digit) ? bits | row[0] : bits), 0);
+  const table = (digits: 1 | 2) => vectorOf([...'0123456789abcdef'].map(bitsOfDigit(digits)));
+  const low = i8x16.and(lane, filled(15));
+  const high = i8x16.and(i8x16.shiftPairsRight(lane, int32(4)), filled(15));
+  return i8x16.and(i8x16.lookUp(table(1), high), i8x16.lookUp(table(2), low));
 }
 
-function byteOf(character: string): Code {
-  return i8x16.all(character.charCodeAt(0));
-}
+/** What is walked byte by byte doubles up to this where blocks are not passed over: each call of the kernel costs 0.1 µs. */
+const STEP_BYTES_MAX = 4_096;
+/** The kernel of the process: no walk outlives its `push`. */
+const BLOCKS = createBlocks();
 
 /**
- * Follows the structure of one JSON value through its bytes, however they are cut: strings, nesting, its end. It does
- * not parse: what it tells is whether the value has ended, goes on, or can no longer be JSON. About 9 GB/s over the
- * accounts of a scan; on a processor without vectors 1, and less where strings are short (`bench/structure.ts`).
+ * Follows the structure of one JSON object or array through its bytes, however they are cut: strings, nesting, its end.
+ * It does not parse: what it tells is whether the value has ended, goes on, or can no longer be JSON. `blocks` only passes
+ * over what cannot matter; null is slower, not other (`bench/structure.ts`).
  */
-export type Structure = Readonly<{
-  /** Takes the next bytes; gives false once there was a byte that cannot belong to one JSON value. */
-  push(bytes: Buffer): boolean;
-  /** Whether the value has ended and nothing but white space followed. */
-  isComplete(): boolean;
-}>;
-
-/** Below this, copying bytes and calling across costs more than it saves. */
-const BLOCKS_FROM_BYTES = 512;
-/** What is walked byte by byte where no block could be passed over doubles up to this: it saves calls. */
-const STEP_BYTES_MAX = 4_096;
-
-/** Follows a value that is an object or an array. `blocks` only passes over what cannot matter; null is slower, not other. */
-export function createStructure(blocks: WalkBlocks | null = sharedBlocks()): Structure {
-  let depth = 0;
-  let inString = false;
+export class Structure {
+  #depth = 0;
+  /** -1 inside a string, else 0. */
+  #inString = 0;
   /** The bytes so far ended in a string, after an odd run of backslashes. */
-  let escaped = false;
-  let broken = false;
-  let begun = false;
+  #escaped = false;
+  /** There was a byte that cannot belong to one JSON value. */
+  isBroken = false;
+  #hasBegun = false;
 
-  function push(bytes: Buffer): boolean {
-    byByte(bytes, blocks === null ? 0 : byBlock(blocks, bytes), bytes.length);
-    return !broken;
+  /** Whether the value has ended and nothing but white space followed. */
+  get isComplete(): boolean {
+    return this.#hasBegun && this.#depth === 0 && !this.isBroken;
   }
 
-  /** Gives the index from which too little is left to be worth a copy. */
-  function byBlock(walk: WalkBlocks, bytes: Buffer): number {
-    const isInPlace = bytes.buffer === kernelMemory.buffer;
-    let at = 0;
+  /** Takes the next bytes; gives false once it is broken. */
+  push(bytes: Buffer, blocks = BLOCKS): boolean {
+    const { buffer, byteOffset, length } = bytes;
+    if (blocks === null) this.#byByte(bytes, 0, length);
+    else if (buffer === kernelMemory.buffer) this.#byBlock(blocks, byteOffset, byteOffset + length);
+    else
+      for (let at = 0; at < length; at += WINDOW_BYTES)
+        this.#byBlock(blocks, 0, bytes.copy(kernelMemory, 0, at, at + WINDOW_BYTES));
+    return !this.isBroken;
+  }
+
+  /** Follows the bytes from one index of the kernel's memory up to another. */
+  #byBlock(blocks: WalkBlocks, from: number, to: number): void {
+    const bytes = kernelMemory.subarray(0, to);
     let step = BLOCK_BYTES;
-    while (bytes.length - at >= BLOCKS_FROM_BYTES && !broken) {
-      const end = isInPlace ? bytes.length : Math.min(bytes.length, at + WINDOW_BYTES);
-      /** Where in the memory the bytes begin. */
-      const base = isInPlace ? bytes.byteOffset : -at;
-      if (!isInPlace) kernelMemory.set(bytes.subarray(at, end));
-      while (at + BLOCK_BYTES <= end && !broken) {
-        const [reached, level, within, carried] = walk(
-          base + at,
-          base + end,
-          depth,
-          inString ? -1 : 0,
-          escaped ? 1 : 0,
-        );
-        step = reached > base + at ? BLOCK_BYTES : Math.min(2 * step, STEP_BYTES_MAX);
-        at = reached - base;
-        depth = level;
-        inString = within !== 0;
-        escaped = carried !== 0;
-        if (at + BLOCK_BYTES <= end) at = byByte(bytes, at, at + step);
-      }
+    for (let at = from; at < to && !this.isBroken;) {
+      const start = at;
+      // Before the value has begun, and after it has ended, each byte matters.
+      if (this.#depth > 0 && !this.#escaped)
+        [at, this.#depth, this.#inString] = blocks(at, to, this.#depth, this.#inString);
+      step = at - start > step ? BLOCK_BYTES : Math.min(2 * step, STEP_BYTES_MAX);
+      at = this.#byByte(bytes, at, at + step);
     }
-    return at;
   }
 
   /** Goes on from one index at least up to another; a string is followed to its end. Gives the index it came to. */
-  function byByte(bytes: Buffer, from: number, to: number): number {
-    // Locals, because a captured variable is written to memory at every step: this halves the time.
+  #byByte(bytes: Buffer, from: number, to: number): number {
+    // Locals, because a field is written to memory at every step: this halves the time.
     const stop = Math.min(to, bytes.length);
     if (from >= stop) return from;
-    let level = depth;
-    let i = inString ? afterString(bytes, from, escaped) : from;
+    let depth = this.#depth;
+    let i = this.#inString < 0 ? afterString(bytes, from, this.#escaped) : from;
     while (i >= 0 && i < stop) {
-      const kind = KIND[bytes[i++] ?? 0] ?? OTHER;
-      if (kind === TEXT && level > 0) continue;
-      if (kind === STRING && level > 0) i = afterString(bytes, i, false);
-      else if (kind === CLOSE && level > 0) level--;
-      else if (kind === OPEN && (level > 0 || !begun)) {
-        level++;
-        begun = true;
+      const kind = KIND[bytes[i++] ?? 0] ?? 0;
+      if (kind === TEXT && depth > 0) continue;
+      if (kind === STRING && depth > 0) i = afterString(bytes, i, false);
+      else if (kind === CLOSE && depth > 0) depth--;
+      else if (kind === OPEN && (depth > 0 || !this.#hasBegun)) {
+        depth++;
+        this.#hasBegun = true;
       } else if (kind !== SPACE) {
-        broken = true;
+        this.isBroken = true;
         break;
       }
     }
-    depth = level;
-    inString = i < 0;
-    escaped = i === UNENDED_ESCAPED;
-    return inString ? bytes.length : i;
+    this.#depth = depth;
+    this.#inString = i < 0 ? -1 : 0;
+    this.#escaped = i === UNENDED_ESCAPED;
+    return i < 0 ? bytes.length : i;
   }
-
-  return { push, isComplete: () => begun && depth === 0 && !broken };
-}
-
-let shared: WalkBlocks | null | undefined;
-
-/** One window for the process, made when it is first needed: no walk outlives its `push`. */
-function sharedBlocks(): WalkBlocks | null {
-  if (shared === undefined) shared = createBlocks();
-  return shared;
 }
 
 /** A string went on past the bytes, and its next character is not escaped, or is. */

@@ -7,94 +7,78 @@ import {
   type NoReply,
 } from './http-connection.ts';
 
-/** Where connections go. */
-type Target = Readonly<{ hostname: string; port: number; tls: boolean }>;
-
 type Unsent = Extract<NoReply, { kind: 'unsent' }>;
-type Connected = { readonly kind: 'connected'; readonly connection: Connection } | Unsent;
 
-/** The target of an http or https address. */
-function targetOf(url: URL): Target {
-  const tls = url.protocol === 'https:';
-  const port = url.port === '' ? (tls ? 443 : 80) : Number(url.port);
-  return { hostname: url.hostname.replace(/^\[|\]$/g, ''), port, tls };
-}
+const CONNECT_MS = 3_000;
 
 /**
- * Opens a connection, TLS verified, or says why not within `timeoutMs`, or when `signal` aborts. Never rejects; what is
+ * Opens a connection, TLS verified, or says why not within three seconds, or when `signal` aborts. Never rejects; what is
  * open by then, with its handshake under way, is closed, and so is what opens later.
  */
-async function connect(
-  { hostname, port, tls }: Target,
+function connect(
+  url: URL,
   events: ConnectionEvents,
   clock: Clock,
-  timeoutMs: number,
   signal: AbortSignal,
-): Promise<Connected> {
-  const { promise, resolve } = Promise.withResolvers<Connected>();
+): Promise<Connection | Unsent> {
+  const tls = url.protocol === 'https:';
+  const hostname = url.hostname.replace(/^\[|\]$/g, '');
+  const { promise, resolve } = Promise.withResolvers<Connection | Unsent>();
   const done = new AbortController();
-  const refuse = (reason: string) => resolve({ kind: 'unsent', reason });
-  let late = false;
-  let opened: Bun.Socket<Data> | undefined;
+  const over = done.signal;
+  let opened: Socket | undefined;
+  const settle = (outcome: Connection | Unsent) => {
+    done.abort();
+    resolve(outcome);
+  };
+  const refuse = (reason: string) => settle({ kind: 'unsent', reason });
   const giveUp = () => {
-    late = true;
-    refuse(
-      opened === undefined ? 'it did not accept a connection in time' : 'it did not shake hands in time',
-    );
+    if (over.aborted) return;
+    const missing = opened === undefined ? 'accept a connection' : 'shake hands';
+    refuse(`it did not ${missing} in time`);
     opened?.terminate();
   };
-  const ready = (socket: Bun.Socket<Data>) => {
-    socket.data.connection = new Connection(socket, tls, events, clock);
-    resolve({ kind: 'connected', connection: socket.data.connection });
-  };
-  Bun.connect<Data>({
+  const ready = (socket: Socket) => settle((socket.data = new Connection(socket, tls, events, clock)));
+  Bun.connect<Connection | undefined>({
     hostname,
-    port,
+    port: Number(url.port || (tls ? 443 : 80)),
     tls: tls ? { serverName: hostname, rejectUnauthorized: true } : false,
-    data: { connection: undefined },
+    data: undefined,
     socket: {
       open(socket) {
-        if (late) return socket.terminate();
+        if (over.aborted) return socket.terminate();
         opened = socket;
         socket.setNoDelay(true);
         if (!tls) ready(socket);
       },
       handshake(socket, success, error) {
-        if (late) return;
+        if (over.aborted) return;
         if (success && error === null) return ready(socket);
         refuse(error?.message ?? 'the TLS handshake failed');
         socket.terminate();
       },
-      data: (socket, bytes) => socket.data.connection?.onData(bytes),
-      drain: (socket) => socket.data.connection?.onDrain(),
+      data: (socket, bytes) => socket.data?.onData(bytes),
+      drain: (socket) => socket.data?.onDrain(),
       // Half a close is a whole one here: a backend that will send no more is of no use.
       end(socket) {
-        socket.data.connection?.onEnd();
+        socket.data?.onEnd();
         socket.end();
       },
-      close: (socket) => {
+      close(socket) {
         refuse('it closed the connection at once');
-        socket.data.connection?.onClose();
+        socket.data?.onClose();
       },
-      connectError: (_socket, error) => refuse(codeOf(error)),
     },
-  }).catch((error: unknown) => refuse(codeOf(error)));
-  void clock.sleep(timeoutMs, done.signal).then(() => {
-    if (!done.signal.aborted) giveUp();
-  });
+  }).catch((error: unknown) =>
+    refuse(error instanceof Error && 'code' in error ? String(error.code) : String(error)),
+  );
+  void clock.sleep(CONNECT_MS, over).then(giveUp);
   if (signal.aborted) giveUp();
-  else signal.addEventListener('abort', giveUp, { once: true });
-  const outcome = await promise;
-  done.abort();
-  signal.removeEventListener('abort', giveUp);
-  return outcome;
+  else signal.addEventListener('abort', giveUp, { once: true, signal: over });
+  return promise;
 }
 
-type Data = { connection: Connection | undefined };
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
-}
+type Socket = Bun.Socket<Connection | undefined>;
 
 /** One POST. `fresh`: not over a connection that may just be closing, because it must not be sent twice. */
 type HttpRequest = Readonly<{
@@ -106,26 +90,6 @@ type HttpRequest = Readonly<{
   extra?: readonly [name: string, value: string] | undefined;
 }>;
 
-/** Keep-alive connections to one backend. */
-export type HttpClient = Readonly<{
-  /**
-   * Resolves when a body has begun or ended, or fails when it has not by `dueMs`. Aborting `signal` ends the exchange up
-   * to then, also while it connects; after that the body's reader cancels it. Never rejects.
-   */
-  send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply>;
-  /**
-   * The same without a promise: sends the first `length` bytes of `message`, which begins with a head of `headFor`, and
-   * gives the outcome to the handler. The message may be overwritten afterwards.
-   */
-  start(message: Buffer, length: number, dueMs: number, handler: ExchangeHandler): void;
-  /** A request's head up to the value of Content-Length. */
-  headFor(acceptEncoding: string): Buffer;
-  /** Cuts what is overdue or silent and closes what is idle; called a few times a second. */
-  tick(): void;
-  /** Closes every connection. */
-  close(): void;
-}>;
-
 type ClientOptions = Readonly<{
   url: URL;
   headers: ReadonlyMap<string, string>;
@@ -134,7 +98,6 @@ type ClientOptions = Readonly<{
   idleMs: number;
 }>;
 
-const CONNECT_MS = 3_000;
 /** Agave closes idle connections after 20 s; ours go first, so that a request does not meet a closing one. */
 const KEEP_MS = 15_000;
 /** Combinations of the known content codings. */
@@ -143,8 +106,10 @@ const NEVER = new AbortController().signal;
 /** A connection used this recently is taken to be alive for a request that must not be sent twice. */
 const FRESH_MS = 1_000;
 
-export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions): HttpClient {
-  const target = targetOf(url);
+/** Keep-alive connections to one backend. */
+export type HttpClient = Readonly<ReturnType<typeof createHttpClient>>;
+
+export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions) {
   const prefix = prefixOf(url, headers);
   const idle: Connection[] = [];
   const connections = new Set<Connection>();
@@ -159,43 +124,55 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     },
   };
 
+  /** A request's head up to the value of Content-Length. */
   function headFor(acceptEncoding: string): Buffer {
     const known = heads.get(acceptEncoding);
     if (known !== undefined) return known;
-    const head = Buffer.from(`${prefix}accept-encoding: ${acceptEncoding}\r\ncontent-length: `, 'latin1');
+    const head = headOf(prefix, acceptEncoding);
     if (heads.size < HEADS_MAX) heads.set(acceptEncoding, head);
     return head;
   }
 
+  /**
+   * Sends the first `length` bytes of `message`, which begins with a head of `headFor`, and gives the outcome to the
+   * handler. The message may be overwritten afterwards.
+   */
   function start(message: Buffer, length: number, dueMs: number, handler: ExchangeHandler): void {
     const reused = idle.pop();
     const dueAtMs = clock.monotonic() + dueMs;
     if (reused !== undefined) return reused.exchange(message, length, handler, dueAtMs);
     const kept = Buffer.from(message.subarray(0, length));
     void open(NEVER).then((opened) => {
-      if (opened.kind === 'unsent') handler.onOutcome(opened);
-      else opened.connection.exchange(kept, length, handler, dueAtMs);
+      if (opened instanceof Connection) opened.exchange(kept, length, handler, dueAtMs);
+      else handler.onOutcome(opened);
     });
   }
 
+  /**
+   * Resolves when a body has begun or ended, or fails when it has not by `dueMs`. Aborting `signal` ends the exchange up
+   * to then, also while it connects; after that the body's reader cancels it. Never rejects.
+   */
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply> {
-    const message = messageOf(prefix, request);
-    const reused = takeIdle(request.fresh);
+    const { body, acceptEncoding, dueMs, fresh, extra } = request;
+    const head = headOf(extra === undefined ? prefix : `${prefix}${extra.join(': ')}\r\n`, acceptEncoding);
+    const message = Buffer.concat([head, Buffer.from(`${body.length}\r\n\r\n`), body]);
+    const isAlive = clock.monotonic() - (idle.at(-1)?.activeAtMs ?? -Infinity) <= FRESH_MS;
+    const reused = fresh && !isAlive ? undefined : idle.pop();
     if (reused !== undefined) {
-      const outcome = await exchange(reused, message, request.dueMs, signal);
+      const outcome = await exchange(reused, message, dueMs, signal);
       // The backend closed it while it was idle, before it read a byte of ours: not a failure of the backend.
-      if (outcome.kind !== 'no-answer' || !outcome.stale || request.fresh || signal.aborted) return outcome;
+      if (outcome.kind !== 'no-answer' || !outcome.stale || fresh || signal.aborted) return outcome;
     }
     const opened = await open(signal);
-    return opened.kind === 'unsent' ? opened : exchange(opened.connection, message, request.dueMs, signal);
+    return opened instanceof Connection ? exchange(opened, message, dueMs, signal) : opened;
   }
 
-  async function open(signal: AbortSignal): Promise<Connected> {
-    const connected = await connect(target, events, clock, CONNECT_MS, signal);
-    if (connected.kind === 'unsent') return connected;
-    connections.add(connected.connection);
-    if (!signal.aborted && !isClosed) return connected;
-    connected.connection.destroy('cancelled');
+  async function open(signal: AbortSignal): Promise<Connection | Unsent> {
+    const opened = await connect(url, events, clock, signal);
+    if (!(opened instanceof Connection)) return opened;
+    connections.add(opened);
+    if (!signal.aborted && !isClosed) return opened;
+    opened.destroy('cancelled');
     return { kind: 'unsent', reason: signal.aborted ? 'the caller left' : 'the client is closed' };
   }
 
@@ -209,30 +186,21 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     return outcome;
   }
 
-  function takeIdle(fresh: boolean): Connection | undefined {
-    const last = idle.at(-1);
-    if (last === undefined || (fresh && clock.monotonic() - last.activeAtMs > FRESH_MS)) return undefined;
-    return idle.pop();
-  }
-
+  /** Cuts what is overdue or silent and closes what is idle; called a few times a second. */
   function tick(): void {
     const nowMs = clock.monotonic();
     for (const connection of connections) connection.onTick(nowMs, idleMs);
-    for (const connection of idle.filter(({ activeAtMs }) => nowMs - activeAtMs >= KEEP_MS)) {
+    for (const connection of idle.filter(({ activeAtMs }) => nowMs - activeAtMs >= KEEP_MS))
       connection.destroy('cancelled');
-    }
   }
 
-  return {
-    send,
-    start,
-    headFor,
-    tick,
-    close: () => {
-      isClosed = true;
-      for (const connection of connections) connection.destroy('cancelled');
-    },
-  };
+  /** Closes every connection. */
+  function close(): void {
+    isClosed = true;
+    for (const connection of connections) connection.destroy('cancelled');
+  }
+
+  return { send, start, headFor, tick, close };
 }
 
 /** The request's head up to what changes from request to request. */
@@ -250,11 +218,7 @@ function prefixOf(url: URL, headers: ReadonlyMap<string, string>): string {
   return `${lines.join('\r\n')}\r\n`;
 }
 
-function messageOf(prefix: string, { body, acceptEncoding, extra }: HttpRequest): Buffer {
-  const line = extra === undefined ? '' : `${extra[0]}: ${extra[1]}\r\n`;
-  const head = `${prefix}${line}accept-encoding: ${acceptEncoding}\r\ncontent-length: ${body.length}\r\n\r\n`;
-  const message = Buffer.allocUnsafe(head.length + body.length);
-  message.write(head, 0, 'latin1');
-  message.set(body, head.length);
-  return message;
+/** A request's head up to the value of Content-Length. */
+function headOf(prefix: string, acceptEncoding: string): Buffer {
+  return Buffer.from(`${prefix}accept-encoding: ${acceptEncoding}\r\ncontent-length: `, 'latin1');
 }

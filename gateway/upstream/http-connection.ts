@@ -1,12 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import {
-  type BodyDecoder,
-  createBodyDecoder,
-  isSmallReply,
-  readHead,
-  type ResponseHead,
-  small,
-} from './http-parser.ts';
+import { BodyDecoder, readHead, type ResponseHead } from './http-parser.ts';
 import { atEndOfTurn, awaitTurn, free, moved, readNow } from './turns.ts';
 
 /** How a body ended. `bytes` is its length without the framing, as far as it came. */
@@ -23,15 +16,8 @@ export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled';
  */
 export type WritePiece = (piece: Buffer) => unknown;
 
-/** A body under way. Single-use: one of the three must be called, or its connection stays taken. */
-export type ReplyBody = Readonly<{
-  /** Hands every piece to `write` as it comes, never more than one read ahead of a promise it gave. Never rejects. */
-  pipe(write: WritePiece): Promise<BodyEnd>;
-  /** Lets go of it and of its connection. */
-  cancel(): void;
-  /** What has already come: pieces that `pipe` will hand on first, and whether that is all. */
-  arrived(): Readonly<{ pieces: readonly Buffer[]; ended: boolean }>;
-}>;
+/** A body under way. It must be read to its end, by `more` or `pipe`, or cancelled, or its connection stays taken. */
+export type ReplyBody = Pick<Body, 'arrived' | 'more' | 'pipe' | 'cancel'>;
 
 export type HttpReply = Readonly<{ kind: 'reply'; head: ResponseHead; body: ReplyBody }>;
 
@@ -43,7 +29,7 @@ export type NoReply =
 
 /** Waits for the outcome of one exchange. One of the first two is called, once. */
 export type ExchangeHandler = Readonly<{
-  /** The body of a small reply that came whole (`isSmallReply`). Without it every reply comes by `onOutcome`. */
+  /** The body of a small reply as nearly all come: 200, JSON, not encoded, in one read. Without it every reply comes by `onOutcome`. */
   onSmallReply?(body: Buffer): void;
   onOutcome(outcome: HttpReply | NoReply): void;
   /** No reply has come for a while; called by the pool's tick, so that what is rarely needed is set up late. */
@@ -58,7 +44,7 @@ export type ConnectionEvents = Readonly<{
 }>;
 
 /** Where a connection is in its one exchange at a time. */
-type Phase = { readonly kind: 'idle' } | HeadPhase | BodyPhase | { readonly kind: 'closed' };
+type Phase = { readonly kind: 'idle' } | HeadPhase | Body | { readonly kind: 'closed' };
 
 type HeadPhase = {
   readonly kind: 'head';
@@ -71,19 +57,68 @@ type HeadPhase = {
   passedBytes: number;
 };
 
-type BodyPhase = {
-  readonly kind: 'body';
+class Body {
+  readonly kind = 'body';
   readonly head: ResponseHead;
   readonly decoder: BodyDecoder;
   /** Resolves the exchange; called at the body's first byte, because until then another backend may be tried. */
   handler: ExchangeHandler | undefined;
+  readonly #connection: Connection;
   /** Pieces that came before `pipe` was called. */
-  readonly early: Buffer[];
-  bytes: number;
-  write: WritePiece | undefined;
-  settle: ((end: BodyEnd) => void) | undefined;
+  readonly early: Buffer[] = [];
+  isPiped = false;
+  write: WritePiece = (piece) => void this.early.push(piece);
+  bytes = 0;
   end: BodyEnd | undefined;
-};
+  wakeMore: (() => void) | undefined;
+  readonly #ended = Promise.withResolvers<BodyEnd>();
+
+  constructor(head: ResponseHead, handler: ExchangeHandler, connection: Connection) {
+    this.head = head;
+    this.decoder = new BodyDecoder(head.framing);
+    this.handler = handler;
+    this.#connection = connection;
+  }
+
+  finish(end: BodyEnd): void {
+    this.end = end;
+    this.wakeMore?.();
+    this.#ended.resolve(end);
+  }
+
+  /** What has come and is not piped yet, and how the body has ended, if it has. */
+  arrived(): Readonly<{ pieces: readonly Buffer[]; end: BodyEnd | undefined }> {
+    return { pieces: this.early, end: this.end };
+  }
+
+  /** Reads on until another piece has arrived or the body has ended. Never rejects. */
+  more(): Promise<unknown> {
+    if (this.end !== undefined) return this.#ended.promise;
+    this.#connection.readOn(this);
+    return new Promise<void>((resolve) => (this.wakeMore = resolve));
+  }
+
+  /**
+   * Hands every piece to `write`, first those that have arrived, never more than one read ahead of a promise it gave.
+   * Single-use. Never rejects.
+   */
+  async pipe(write: WritePiece): Promise<BodyEnd> {
+    // Read anew each time: the runtime hands over what it has of a paused socket when the backend resets it.
+    for (let piece = this.early.shift(); piece !== undefined; piece = this.early.shift()) {
+      const wait = write(piece);
+      if (wait instanceof Promise) await wait.catch(() => undefined); // a reader that fails cancels by itself
+    }
+    this.isPiped = true;
+    this.write = write;
+    if (this.end === undefined) this.#connection.readOn(this);
+    return this.#ended.promise;
+  }
+
+  /** Lets go of it and of its connection; it is cut for `reason`. */
+  cancel(reason: CutReason = 'cancelled'): void {
+    if (this.end === undefined) this.#connection.destroy(reason);
+  }
+}
 
 const IDLE: Phase = { kind: 'idle' };
 const CLOSED: Phase = { kind: 'closed' };
@@ -104,7 +139,7 @@ export class Connection {
   /** When the last byte came or went, on the pool's monotonic clock; the pool's tick judges by it. */
   activeAtMs = 0;
   /** When the head under way must have come. */
-  headDueAtMs = Infinity;
+  #headDueAtMs = Infinity;
 
   constructor(socket: Bun.Socket<unknown>, isTls: boolean, events: ConnectionEvents, clock: Clock) {
     this.#socket = socket;
@@ -118,13 +153,14 @@ export class Connection {
    * of the head of its reply, until `dueAtMs` of the monotonic clock.
    */
   exchange(message: Buffer, length: number, handler: ExchangeHandler, dueAtMs: number): void {
-    if (this.#phase.kind !== 'idle') return handler.onOutcome(NOT_IDLE);
+    if (this.#phase.kind !== 'idle')
+      return handler.onOutcome({ kind: 'no-answer', reason: 'the connection is not idle', stale: true });
     const request = Buffer.allocUnsafe(length);
     message.copy(request, 0, 0, length);
     this.#phase = { kind: 'head', handler, request, bytes: EMPTY, passedBytes: 0 };
     this.#exchanges++;
     this.activeAtMs = this.#clock.monotonic();
-    this.headDueAtMs = dueAtMs;
+    this.#headDueAtMs = dueAtMs;
     atEndOfTurn(this);
   }
 
@@ -132,24 +168,23 @@ export class Connection {
   endTurn(): void {
     const phase = this.#phase;
     if (phase.kind !== 'head' || phase.request === undefined) return;
-    const { request } = phase;
+    this.#write(phase.request);
     phase.request = undefined;
-    this.#write(request);
   }
 
   /** Cuts what is overdue, or silent for `idleMs`; called a few times a second. */
   onTick(nowMs: number, idleMs: number): void {
-    if (nowMs >= this.headDueAtMs) return this.destroy('stalled');
+    if (nowMs >= this.#headDueAtMs) return this.destroy('stalled');
     const phase = this.#phase;
     if (phase.kind === 'head') phase.handler.onLate?.(this);
     // While its reader is behind, silence is not the backend's.
-    const expectsBytes = phase.kind === 'body' && !this.#waiting && phase.write !== undefined;
+    const expectsBytes = phase.kind === 'body' && !this.#waiting && phase.isPiped;
     if (expectsBytes && nowMs - this.activeAtMs >= idleMs) this.destroy('stalled');
   }
 
   /** Ends the connection now; what is under way is cut for `reason`. */
-  destroy(reason: CutReason): void {
-    this.#closed(reason);
+  destroy(reason: CutReason, headReason?: string): void {
+    this.onClose(reason, headReason);
     this.#socket.terminate();
   }
 
@@ -165,38 +200,47 @@ export class Connection {
     if (phase.kind === 'body') return this.#decode(phase, bytes);
     // No request is under way.
     if (phase.kind !== 'head' || phase.request !== undefined) return this.destroy('bad-framing');
-    const { handler } = phase;
-    if (
-      handler.onSmallReply !== undefined &&
-      phase.bytes.length + phase.passedBytes === 0 &&
-      isSmallReply(bytes)
-    ) {
-      const body = bytes.subarray(small.start, small.end);
-      this.#becomeIdle(this.#unwritten === undefined);
-      return handler.onSmallReply(body);
-    }
     phase.bytes = phase.bytes.length === 0 ? bytes : Buffer.concat([phase.bytes, bytes]);
     const read = readHead(phase.bytes, phase.passedBytes);
+    if (read.kind === 'bad') return this.destroy('bad-framing', read.reason);
     if (read.kind === 'more') {
       phase.passedBytes += read.from;
       phase.bytes = phase.bytes.subarray(read.from);
       return;
     }
-    if (read.kind === 'bad') return this.#failHead(phase, read.reason);
-    this.#begin(handler, read.head, phase.bytes.subarray(read.end));
+    const { handler } = phase;
+    const rest = phase.bytes.subarray(read.end);
+    if (handler.onSmallReply !== undefined && isSmallReply(read.head, rest)) {
+      this.#becomeIdle(true);
+      return handler.onSmallReply(rest);
+    }
+    const body = new Body(read.head, handler, this);
+    this.#phase = body;
+    if (rest.length > 0 || body.decoder.state === 'end') this.#decode(body, rest);
   }
 
   /** The backend sends no more. Only this ends a body that has no other end: a reset closes without it. */
   onEnd(): void {
     const phase = this.#phase;
-    if (phase.kind !== 'body' || phase.head.framing.kind !== 'until-close') return;
+    if (phase.kind !== 'body' || phase.head.framing !== 'until-close') return;
     if (this.#unwritten !== undefined) return; // a write that met a reset takes it away: the next read sees an end
     this.#complete(phase, false);
-    this.#hand(phase);
   }
 
-  onClose(): void {
-    this.#closed('closed');
+  onClose(reason: CutReason = 'closed', headReason: string = reason): void {
+    const phase = this.#phase;
+    if (phase.kind === 'closed') return;
+    this.#phase = CLOSED;
+    this.#events.onClose(this);
+    if (phase.kind === 'head') {
+      const isSilent = phase.bytes.length + phase.passedBytes === 0;
+      // Only an end of the backend's own: one that stalled has the request, and must not get it twice.
+      const stale = headReason === 'closed' && this.#exchanges > 1 && isSilent;
+      phase.handler.onOutcome({ kind: 'no-answer', reason: headReason, stale });
+    } else if (phase.kind === 'body') {
+      phase.finish({ kind: 'cut', reason, bytes: phase.bytes });
+      phase.handler?.onOutcome({ kind: 'no-answer', reason, stale: false });
+    }
   }
 
   #write(bytes: Buffer): void {
@@ -204,75 +248,40 @@ export class Connection {
     if (written < bytes.length) this.#unwritten = bytes.subarray(Math.max(0, written));
   }
 
-  #begin(handler: ExchangeHandler, head: ResponseHead, rest: Buffer): void {
-    const phase: BodyPhase = {
-      kind: 'body',
-      head,
-      decoder: createBodyDecoder(head.framing),
-      handler,
-      early: [],
-      bytes: 0,
-      write: undefined,
-      settle: undefined,
-      end: undefined,
-    };
-    this.#phase = phase;
-    const isEmpty = head.framing.kind === 'length' && head.framing.bytes === 0;
-    if (rest.length > 0 || isEmpty) this.#decode(phase, rest);
-  }
-
-  /** Gives the reply to whoever waits for it, and stops reading until it is read. */
-  #hand(phase: BodyPhase): void {
-    const { handler } = phase;
-    if (handler === undefined) return;
-    phase.handler = undefined;
-    this.headDueAtMs = Infinity; // from here on the body's reader bounds its time
-    if (phase.end === undefined) this.#socket.pause();
-    handler.onOutcome({ kind: 'reply', head: phase.head, body: this.#bodyOf(phase) });
-  }
-
-  #bodyOf(phase: BodyPhase): ReplyBody {
-    return {
-      pipe: (write) => this.#pipe(phase, write),
-      cancel: () => {
-        if (phase.end === undefined) this.destroy('cancelled');
-      },
-      arrived: () => ({ pieces: phase.early, ended: phase.end?.kind === 'complete' }),
-    };
-  }
-
-  async #pipe(phase: BodyPhase, write: WritePiece): Promise<BodyEnd> {
-    // Read anew each time: the runtime hands over what it has of a paused socket when the backend resets it.
-    for (let piece = phase.early.shift(); piece !== undefined; piece = phase.early.shift()) {
-      const wait = write(piece);
-      if (wait instanceof Promise) await wait.catch(() => undefined); // a reader that fails cancels by itself
-    }
-    if (phase.end !== undefined) return phase.end;
-    const { promise, resolve } = Promise.withResolvers<BodyEnd>();
-    phase.write = write;
-    phase.settle = resolve;
-    this.activeAtMs = this.#clock.monotonic();
-    if (moved(phase.bytes)) this.#waitFor(undefined);
-    else this.#socket.resume();
-    return promise;
-  }
-
-  #decode(phase: BodyPhase, bytes: Buffer): void {
+  #decode(phase: Body, bytes: Buffer): void {
     const { length } = bytes;
-    let wait: unknown;
-    const decoded = phase.decoder.push(bytes, (piece) => {
-      phase.bytes += piece.length;
-      if (phase.write === undefined) phase.early.push(piece);
-      else wait = phase.write(piece);
-    });
-    if (phase.write !== undefined) free(bytes);
+    const { decoder } = phase;
+    const piece = decoder.push(bytes);
+    phase.bytes += piece.length;
+    const wait = piece.length > 0 ? phase.write(piece) : undefined;
+    if (phase.isPiped) free(bytes);
     if (wait instanceof Promise) wait.catch(() => undefined); // a reader that fails cancels by itself
     if (this.#phase !== phase) return; // a reader let go of the body in the middle of these bytes
-    if (decoded === 'bad') return this.destroy('bad-framing');
-    if (decoded !== 'more') this.#complete(phase, decoded === 'end');
+    if (decoder.state === 'bad') return this.destroy('bad-framing');
+    if (decoder.state === 'end' || decoder.state === 'surplus')
+      this.#complete(phase, decoder.state === 'end');
     else if (wait instanceof Promise) this.#waitFor(wait);
-    else if (phase.write !== undefined && moved(length)) this.#waitFor(undefined);
-    if (phase.bytes > 0 || phase.end !== undefined) this.#hand(phase);
+    else if (!phase.isPiped) this.#hand(phase);
+    else if (moved(length)) this.#waitFor(undefined);
+  }
+
+  /** Gives the reply to whoever waits for it or for more of it, when there is any, and stops reading until it is read. */
+  #hand(phase: Body): void {
+    const { handler } = phase;
+    if (phase.early.length === 0 && phase.end === undefined) return;
+    if (phase.end === undefined) this.#socket.pause();
+    phase.wakeMore?.();
+    if (handler === undefined) return;
+    phase.handler = undefined;
+    this.#headDueAtMs = Infinity; // from here on the body's reader bounds its time
+    handler.onOutcome({ kind: 'reply', head: phase.head, body: phase });
+  }
+
+  /** Reads on for a body. What is not piped is kept, and must not lie where turns read to. */
+  readOn(body: Body): void {
+    this.activeAtMs = this.#clock.monotonic();
+    if (body.isPiped && moved(body.bytes)) this.#waitFor(undefined);
+    else this.#socket.resume();
   }
 
   /** Stops reading until the promise is settled and the connection's turn has come. */
@@ -295,53 +304,25 @@ export class Connection {
     if (!this.#waiting && this.#phase !== CLOSED) this.#socket.resume();
   }
 
-  #complete(phase: BodyPhase, clean: boolean): void {
-    this.#finish(phase, { kind: 'complete', bytes: phase.bytes });
-    this.#becomeIdle(clean && phase.head.reusable && this.#unwritten === undefined);
+  #complete(phase: Body, clean: boolean): void {
+    phase.finish({ kind: 'complete', bytes: phase.bytes });
+    this.#becomeIdle(clean && phase.head.reusable);
+    this.#hand(phase);
   }
 
   /** The exchange is over; a connection that cannot carry another is closed. */
   #becomeIdle(isReusable: boolean): void {
-    this.headDueAtMs = Infinity;
-    if (isReusable) {
-      this.#phase = IDLE;
-      return this.#events.onIdle(this);
-    }
-    this.#phase = CLOSED;
-    this.#events.onClose(this);
-    this.#socket.terminate();
-  }
-
-  #finish(phase: BodyPhase, end: BodyEnd): void {
-    phase.end = end;
-    phase.settle?.(end);
-  }
-
-  #failHead({ handler, bytes, passedBytes }: HeadPhase, reason: string): void {
-    this.#phase = CLOSED;
-    this.#events.onClose(this);
-    this.#socket.terminate();
-    const isSilent = bytes.length + passedBytes === 0;
-    // Only an end of the backend's own: one that stalled has the request, and must not get it twice.
-    const stale = reason === 'closed' && this.#exchanges > 1 && isSilent;
-    handler.onOutcome({ kind: 'no-answer', reason, stale });
-  }
-
-  #cutBody(phase: BodyPhase, reason: CutReason): void {
-    this.#finish(phase, { kind: 'cut', reason, bytes: phase.bytes });
-    phase.handler?.onOutcome({ kind: 'no-answer', reason, stale: false });
-    phase.handler = undefined;
-  }
-
-  #closed(reason: CutReason): void {
-    const phase = this.#phase;
-    if (phase.kind === 'closed') return;
-    if (phase.kind === 'head') return this.#failHead(phase, reason);
-    this.#phase = CLOSED;
-    if (phase.kind === 'body') this.#cutBody(phase, reason);
-    this.#events.onClose(this);
+    this.#phase = IDLE;
+    this.#headDueAtMs = Infinity;
+    if (isReusable && this.#unwritten === undefined) this.#events.onIdle(this);
+    else this.destroy('closed');
   }
 }
 
 const EMPTY = Buffer.alloc(0);
-const NOT_IDLE: NoReply = { kind: 'no-answer', reason: 'the connection is not idle', stale: true };
+
+/** Whether the reply has come whole and is as nearly all small answers are. */
+function isSmallReply({ status, isJson, encoding, framing, reusable }: ResponseHead, body: Buffer): boolean {
+  const isPlain = status === 200 && isJson && encoding === undefined && reusable;
+  return isPlain && framing === body.length && body.length > 0;
+}

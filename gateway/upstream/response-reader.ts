@@ -1,10 +1,10 @@
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib';
-import { unreachable } from '../../shared/brand.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { createMembers, type Members } from '../json/members.ts';
-import { createStructure } from '../json/structure.ts';
+import { afterName, afterSpace, afterString, afterValue, COMMA } from '../json/scan.ts';
+import { Structure } from '../json/structure.ts';
 import { type Failure, failureOf } from './failure.ts';
 import type { BodyEnd, CutReason, HttpReply, ReplyBody, WritePiece } from './http-connection.ts';
+import type { Framing, ResponseHead } from './http-parser.ts';
 
 /** Bytes at an answer's beginning in which its slot stands, on every known node. */
 const HEAD_BYTES = 256;
@@ -13,38 +13,32 @@ const CONTEXT = /"context":\s*\{(?:"apiVersion":"[^"]*",)?"slot":(\d{1,15})[,}]/
 const RESULT = /"result":\s*(\d{1,15})[,}]/;
 
 /** The slot that an answer says it was read at: its context's, or the result of `getSlot`; 0 when it says none. */
-export function answerSlot(method: string, answer: Uint8Array): number {
-  return method === 'getSlot' ? slotIn(RESULT, answer) : contextSlot(answer);
-}
-
-/** The slot of an answer's context; 0 when it has none. */
-function contextSlot(answer: Uint8Array): number {
-  return slotIn(CONTEXT, answer);
-}
-
-function slotIn(pattern: RegExp, answer: Uint8Array): number {
+export function answerSlot(method: string | undefined, answer: Uint8Array): number {
   const head = Buffer.from(answer.buffer, answer.byteOffset, Math.min(answer.length, HEAD_BYTES));
+  const pattern = method === 'getSlot' ? RESULT : CONTEXT;
   return Number(pattern.exec(head.toString('latin1'))?.[1] ?? 0);
 }
 
 /** An answer that has begun. `encoding` is its content-encoding, passed on untouched. */
-export type ResponseStart =
-  /** All of it, held: it is small. */
-  | {
-      readonly kind: 'whole';
-      readonly bytes: Uint8Array<ArrayBuffer>;
-      readonly encoding: string | undefined;
-      /** It is known to be a result, and no error. */
-      readonly isResult?: boolean;
-    }
-  /** Its bytes as they come. */
-  | {
-      readonly kind: 'stream';
-      readonly body: StreamBody;
-      readonly encoding: string | undefined;
-      /** The slot that its first bytes say it was read at; 0 or absent: none. */
-      readonly slot?: number;
-    };
+export type ResponseStart = WholeAnswer | StreamedAnswer;
+
+/** All of it, held: it is small. */
+type WholeAnswer = Readonly<{
+  kind: 'whole';
+  bytes: Uint8Array<ArrayBuffer>;
+  encoding: string | undefined;
+  /** It is known to be a result, and no error. */
+  isResult?: boolean;
+}>;
+
+/** Its bytes as they come. */
+type StreamedAnswer = Readonly<{
+  kind: 'stream';
+  body: StreamBody;
+  encoding: string | undefined;
+  /** The slot that its first bytes say it was read at; 0 or absent: none. */
+  slot?: number;
+}>;
 
 /** A body under way from a backend. Single-use: `pipe` or `cancel` must be called, or a connection stays taken. */
 export type StreamBody = Readonly<{
@@ -61,44 +55,30 @@ export type StreamEnd =
   | Extract<BodyEnd, { kind: 'complete' }>
   | { readonly kind: 'cut'; readonly reason: CutReason | 'bad-json'; readonly bytes: number };
 
-/**
- * Follows the members of an answer's object as far as they tell what it is, however its bytes are cut. A real result
- * must not wait for what comes behind its first byte; an error or a null may, because another backend may do better.
- */
-type Beginning = Readonly<{
-  /**
-   * Takes the next bytes. Gives true while the answer is an error, a null, or about to say whether it is one: the name
-   * of a member that tells has begun.
-   */
-  push(bytes: Buffer): boolean;
-}>;
-
-/** The members that tell, whatever stands before them. */
-const TELLING = ['error', 'result'];
+/** The members that tell what an answer is, whatever stands before them. */
+const TELLING = ['"error"', '"result"'];
 const LETTER_N = 0x6e;
 
-export function createBeginning(): Beginning {
-  let decision: 'smallBody' | 'result' | undefined;
-  const members = createMembers(([name = '', ...inner], first) => {
-    const isNull = first === LETTER_N;
-    if (inner.length > 0 || !TELLING.includes(name)) return false;
+/**
+ * Whether an answer that begins so is an error or a null, or is about to say whether it is one: the name of a member that
+ * tells has begun. Another backend may do better; a real result must not wait for what comes behind its first byte.
+ */
+export function mayBeFailure(start: Buffer): boolean {
+  let i = afterSpace(start, 0);
+  do {
+    i = afterSpace(start, i + 1); // behind the brace or the comma
+    const colon = afterName(start, i);
+    const name = start.toString('latin1', i, colon < 0 ? start.length : afterString(start, i)).trimEnd();
+    const value = colon < 0 ? start.length : afterSpace(start, colon);
+    if (value === start.length) return name.length > 1 && TELLING.some((each) => each.startsWith(name));
+    const isNull = start[value] === LETTER_N;
+    if (name === '"result"') return isNull;
     // An error that is null says nothing; what follows it will.
-    if (name === 'result') decision = isNull ? 'smallBody' : 'result';
-    else if (!isNull) decision = 'smallBody';
-    return decision !== undefined;
-  });
-
-  function push(bytes: Buffer): boolean {
-    if (decision === undefined) members.push(bytes, 0);
-    return decision === 'smallBody' || (decision === undefined && isAboutToTell(members));
-  }
-
-  return { push };
-}
-
-function isAboutToTell(members: Members): boolean {
-  const { text, isWhole } = members.name();
-  return text !== '' && TELLING.some((each) => (isWhole ? each === text : each.startsWith(text)));
+    if (name === '"error"' && !isNull) return true;
+    const end = afterValue(start, value);
+    i = end < 0 ? start.length : afterSpace(start, end);
+  } while (start[i] === COMMA);
+  return false;
 }
 
 /** No null and no error that matters is longer. */
@@ -108,10 +88,7 @@ export const SMALL_BODY_BYTES_MAX = 4_096;
  * The bytes of a whole answer as they can be read, so that a null or an error is known through compression too;
  * `undefined` when what is compressed becomes longer than any of them, or cannot be read.
  */
-export function decodeSmallBody({
-  bytes,
-  encoding,
-}: Extract<ResponseStart, { kind: 'whole' }>): Uint8Array | undefined {
+export function decodeSmallBody({ bytes, encoding }: WholeAnswer): Uint8Array | undefined {
   if (encoding === undefined) return bytes;
   if (bytes.length > SMALL_BODY_BYTES_MAX) return undefined;
   try {
@@ -133,107 +110,45 @@ const DECODERS: Readonly<Record<string, Decode>> = {
 /** How long a held body is waited for: until `dueAtMs` of the clock's monotonic time, or until `signal` aborts. */
 type WaitBudget = Readonly<{ clock: Clock; dueAtMs: number; signal: AbortSignal }>;
 
-/** What to do about a body by its next piece: to wait for more, to hand on what came and comes, or to let go of it. */
-export type Choice = 'hold' | 'pass' | 'refuse';
-
-/** What became of a body that was held. */
-type Held =
-  /** It ended while it was held. One that came too late is `stalled`, one whose caller left is `cancelled`. */
-  | { readonly kind: 'ended'; readonly end: BodyEnd; readonly bytes: Uint8Array<ArrayBuffer> }
-  /** It is to be passed on; `pieces` are what has come, which `body` gives first. */
-  | { readonly kind: 'passed'; readonly body: StreamBody; readonly pieces: readonly Buffer[] }
-  /** It was let go of. */
-  | { readonly kind: 'refused' };
+/**
+ * Decides by all pieces that have come of a body to wait for more, to pass it on, or to let go of it; called again until
+ * it does not say to hold.
+ */
+type Choose = (pieces: readonly Buffer[]) => 'hold' | 'pass' | 'refuse';
 
 /**
- * Holds a body for as long as `choose`, called with each piece, says so. It bounds what is held; time is bounded here,
- * so that neither a body that stalls nor one that drips keeps a call, its place or its permit. Never rejects.
+ * Reads on for as long as `choose` says so. It bounds what is held; time is bounded here, so that neither a body that
+ * stalls nor one that drips keeps a call, its place or its permit. Never rejects.
  */
-export async function bufferUntil(
-  body: ReplyBody,
-  choose: (piece: Buffer) => Choice,
-  waitBudget: WaitBudget,
-): Promise<Held> {
-  const pieces: Buffer[] = [];
-  const decided = Promise.withResolvers<Held>();
-  const open = Promise.withResolvers<void>();
-  let write: WritePiece | undefined;
-  let choice: Choice = 'hold';
-  const waited = wait(body, waitBudget);
-  const piped = body.pipe((piece) => {
-    if (write !== undefined) return write(piece);
-    const kept = Buffer.from(piece);
-    if (choice === 'hold') choice = choose(kept);
-    if (choice !== 'refuse') pieces.push(kept);
-    if (choice === 'hold') return undefined;
-    waited.stop();
-    if (choice === 'refuse') {
-      decided.resolve({ kind: 'refused' });
-      return body.cancel();
-    }
-    decided.resolve({ kind: 'passed', body: { pipe, cancel: body.cancel }, pieces });
-    return open.promise; // nothing more is read before it is piped
-  });
-  void piped.then((end) => {
-    waited.stop();
-    const late = end.kind === 'cut' && waited.isLate();
-    const bytes = new Uint8Array(Buffer.concat(pieces));
-    decided.resolve({ kind: 'ended', end: late ? { ...end, reason: 'stalled' } : end, bytes });
-  });
-  return decided.promise;
-
-  async function pipe(given: WritePiece): Promise<BodyEnd> {
-    for (const piece of pieces.splice(0)) {
-      const wait = given(piece);
-      if (wait instanceof Promise) await wait.catch(() => undefined); // a reader that fails cancels by itself
-    }
-    write = given;
-    open.resolve();
-    return piped;
-  }
-}
-
-type Waited = Readonly<{ stop(): void; isLate(): boolean }>;
-
-/** Lets go of the body when its time is over or its caller leaves, unless it is stopped. */
-function wait(body: ReplyBody, { clock, dueAtMs, signal }: WaitBudget): Waited {
+async function hold(body: ReplyBody, choose: Choose, waitBudget: WaitBudget): Promise<ReturnType<Choose>> {
+  let choice = choose(body.arrived().pieces);
+  // Most answers are small and come in one read: they cost no timer.
+  if (choice !== 'hold' || body.arrived().end !== undefined) return choice;
+  const { clock, dueAtMs, signal } = waitBudget;
   const over = new AbortController();
-  let late = false;
   const leave = () => body.cancel();
   if (signal.aborted) leave();
-  else signal.addEventListener('abort', leave, { once: true });
+  else signal.addEventListener('abort', leave, { once: true, signal: over.signal });
   void clock.sleep(Math.max(0, dueAtMs - clock.monotonic()), over.signal).then(() => {
-    if (over.signal.aborted) return;
-    late = true;
-    body.cancel();
+    if (!over.signal.aborted) body.cancel('stalled');
   });
-  return {
-    stop() {
-      over.abort();
-      signal.removeEventListener('abort', leave);
-    },
-    isLate: () => late,
-  };
+  while (choice === 'hold' && body.arrived().end === undefined) {
+    await body.more();
+    choice = choose(body.arrived().pieces);
+  }
+  over.abort();
+  return choice;
 }
 
 /** The body with its structure followed: it is cut at the first byte that cannot be JSON, or when it ends too early. */
 function checked(body: StreamBody): StreamBody {
-  const structure = createStructure();
+  const structure = new Structure();
   return {
-    cancel: body.cancel,
+    cancel: () => body.cancel(),
     async pipe(write) {
-      let broken = false;
-      const end = await body.pipe((piece) => {
-        if (broken) return undefined;
-        if (structure.push(piece)) return write(piece);
-        broken = true;
-        body.cancel();
-        return undefined;
-      });
-      if (broken || (end.kind === 'complete' && !structure.isComplete())) {
-        return { kind: 'cut', reason: 'bad-json', bytes: end.bytes };
-      }
-      return end;
+      const end = await body.pipe((piece) => (structure.push(piece) ? write(piece) : body.cancel()));
+      const isCut = structure.isBroken || (end.kind === 'complete' && !structure.isComplete);
+      return isCut ? { kind: 'cut', reason: 'bad-json', bytes: end.bytes } : end;
     },
   };
 }
@@ -253,155 +168,101 @@ export async function judge(
   trustsEnd: boolean | undefined,
   waitBudget: WaitBudget,
 ): Promise<ResponseStart | Failure> {
-  const { status, headers, framing } = head;
-  const encoding = encodingOf(headers);
-  if (status !== 200) return refused(status, headers, body, waitBudget);
-  if (!/json/i.test(headers.get('content-type') ?? '')) {
-    return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
-  }
+  const { status, framing } = head;
+  const encoding = head.encoding === 'identity' ? undefined : head.encoding;
+  if (status !== 200 && !mayHoldError(head, encoding)) return discarded(body, { kind: 'status', status });
+  if (!head.isJson) return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
   if (encoding !== undefined && !accepts(acceptEncoding, encoding)) {
     return discarded(body, { kind: 'garbage', reason: 'compressed without being asked to' });
   }
-  const { pieces, ended } = body.arrived();
-  if (ended || (framing.kind === 'length' && framing.bytes <= WHOLE_BYTES_MAX))
-    return readWhole(body, encoding, waitBudget);
-  const isTrusted = encoding !== undefined || (trustsEnd ?? framing.kind === 'length');
-  const stream = (passed: StreamBody, first: readonly Buffer[]): ResponseStart => ({
-    kind: 'stream',
-    body: isTrusted ? passed : checked(passed),
-    encoding,
-    slot: encoding === undefined ? slotOf(first) : 0,
-  });
-  if (framing.kind === 'length')
-    return encoding !== undefined || startsAnObject(pieces)
-      ? stream(body, pieces)
-      : discarded(body, NO_OBJECT);
-  // Its length is not known: what is small, an error or a null is held all the same.
-  const held = await bufferUntil(
-    body,
-    encoding === undefined ? untilItTells() : whileComplete(encoding),
-    waitBudget,
-  );
-  switch (held.kind) {
-    case 'passed':
-      return stream(held.body, held.pieces);
-    case 'refused':
-      return NO_OBJECT;
-    case 'ended':
-      return wholeOf(held, encoding);
-    default:
-      return unreachable(held);
+  const { pieces, end } = body.arrived();
+  const choose = end?.kind === 'complete' ? () => 'hold' as const : chooseFor(framing, encoding);
+  const choice = await hold(body, choose, waitBudget);
+  if (choice === 'refuse') return discarded(body, NO_OBJECT);
+  if (choice === 'pass') {
+    const isTrusted = encoding !== undefined || (trustsEnd ?? typeof framing === 'number');
+    const slot = encoding === undefined ? answerSlot(undefined, Buffer.concat(pieces.slice(0, 1))) : 0;
+    return { kind: 'stream', body: isTrusted ? body : checked(body), encoding, slot };
   }
+  const whole = wholeOf(body, encoding);
+  const isAnswer = status === 200 || (whole.kind === 'whole' && failureOf(whole.bytes) !== undefined);
+  return isAnswer ? whole : { kind: 'status', status };
 }
 
 /** Statuses by which a front speaks for itself, whatever its body says: our credentials, its limits, its capacity. */
 const OF_THE_FRONT = new Set([401, 403, 413, 429, 503]);
 
-/** A status that is no answer; but some backends put the method's own error into a 4xx or 500. */
-async function refused(
-  status: number,
-  headers: ReadonlyMap<string, string>,
-  body: ReplyBody,
-  waitBudget: WaitBudget,
-): Promise<ResponseStart | Failure> {
-  const failure: Failure = { kind: 'status', status };
-  const isJson = /json/i.test(headers.get('content-type') ?? '') && encodingOf(headers) === undefined;
-  const length = Number(headers.get('content-length') ?? Infinity);
-  if (status < 400 || OF_THE_FRONT.has(status) || !isJson || length > WHOLE_BYTES_MAX)
-    return discarded(body, failure);
-  const whole = await readWhole(body, undefined, waitBudget);
-  return whole.kind === 'whole' && failureOf(whole.bytes) !== undefined ? whole : failure;
+/** Whether a status may be no failure of the backend: some put the method's own error into a 4xx or 500. */
+function mayHoldError({ status, isJson, framing }: ResponseHead, encoding: string | undefined): boolean {
+  const isShort = typeof framing === 'number' && framing <= WHOLE_BYTES_MAX;
+  return status >= 400 && !OF_THE_FRONT.has(status) && isJson && encoding === undefined && isShort;
+}
+
+/** Short answers are held to their end. When the length is not known, so is what is small, an error or a null. */
+function chooseFor(framing: Framing, encoding: string | undefined): Choose {
+  if (typeof framing !== 'number') return encoding === undefined ? untilItTells() : whileComplete(encoding);
+  if (framing <= WHOLE_BYTES_MAX) return () => 'hold';
+  return (pieces) => (encoding !== undefined || startsAnObject(pieces) ? 'pass' : 'refuse');
 }
 
 /** Whether a caller that accepts these encodings can read this one (RFC 9110 12.5.3). */
 function accepts(acceptEncoding: string, encoding: string): boolean {
   return acceptEncoding.split(',').some((range) => {
-    const [name = '', ...parameters] = range
-      .trim()
+    const [name, ...parameters] = range
       .toLowerCase()
-      .split(/\s*;\s*/);
+      .split(';')
+      .map((part) => part.trim());
     const refused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
     return !refused && (name === encoding.toLowerCase() || name === '*');
   });
 }
 
-function encodingOf(headers: ReadonlyMap<string, string>): string | undefined {
-  const encoding = headers.get('content-encoding');
-  return encoding === undefined || encoding === 'identity' ? undefined : encoding;
-}
-
 const NO_OBJECT: Failure = { kind: 'garbage', reason: 'not a JSON object' };
 
-async function readWhole(
-  body: ReplyBody,
-  encoding: string | undefined,
-  waitBudget: WaitBudget,
-): Promise<ResponseStart | Failure> {
-  const { pieces, ended } = body.arrived();
-  if (ended) {
-    // Most answers are small and come in one read: they cost no timer.
-    const bytes = new Uint8Array(Buffer.concat(pieces));
-    return wholeOf({ end: await body.pipe(() => undefined), bytes }, encoding);
-  }
-  const held = await bufferUntil(body, () => 'hold', waitBudget);
-  // What is only held ends by itself or is let go of.
-  return held.kind === 'ended' ? wholeOf(held, encoding) : NO_OBJECT;
+/** Judges a body that has ended. */
+function wholeOf(body: ReplyBody, encoding: string | undefined): ResponseStart | Failure {
+  const { pieces, end } = body.arrived();
+  if (end?.kind === 'cut') return { kind: 'no-answer', reason: `a body cut short: ${end.reason}` };
+  return judgeWhole(Buffer.concat(pieces), encoding);
 }
 
-/** Judges a small body that came whole. */
-export function judgeWhole(body: Buffer): ResponseStart | Failure {
-  return wholeOf({ end: { kind: 'complete', bytes: body.length }, bytes: new Uint8Array(body) }, undefined);
-}
-
-function wholeOf(
-  { end, bytes }: Pick<Extract<Held, { kind: 'ended' }>, 'end' | 'bytes'>,
-  encoding: string | undefined,
-): ResponseStart | Failure {
-  if (end.kind === 'cut') return { kind: 'no-answer', reason: `a body cut short: ${end.reason}` };
-  if (end.bytes === 0) return { kind: 'garbage', reason: 'an empty body' };
-  return encoding !== undefined || isObject(bytes) ? { kind: 'whole', bytes, encoding } : NO_OBJECT;
+/** Judges a body that came whole. */
+export function judgeWhole(body: Buffer, encoding?: string): ResponseStart | Failure {
+  if (body.length === 0) return { kind: 'garbage', reason: 'an empty body' };
+  if (encoding === undefined && !isObject(body)) return NO_OBJECT;
+  return { kind: 'whole', bytes: new Uint8Array(body), encoding };
 }
 
 /**
  * Holds an answer that is complete, because only the end of its framing can follow, and one that is an error or a null,
  * as long as it is small; passes a real result on at its first byte.
  */
-function untilItTells(): (piece: Buffer) => Choice {
-  const structure = createStructure();
-  const beginning = createBeginning();
-  let bytes = 0;
-  return (piece) => {
-    if (bytes === 0 && !startsAnObject([piece])) return 'refuse';
-    bytes += piece.length;
-    if (!structure.push(piece)) return 'refuse';
-    const tells = beginning.push(piece);
-    return bytes <= WHOLE_BYTES_MAX && (tells || structure.isComplete()) ? 'hold' : 'pass';
+function untilItTells(): Choose {
+  const structure = new Structure();
+  let seen = 0;
+  return (pieces) => {
+    if (!startsAnObject(pieces) || !pieces.slice(seen).every((piece) => structure.push(piece)))
+      return 'refuse';
+    seen = pieces.length;
+    const start = Buffer.concat(pieces);
+    if (start.length > WHOLE_BYTES_MAX) return 'pass';
+    return structure.isComplete || mayBeFailure(start) ? 'hold' : 'pass';
   };
 }
 
 /** Holds a compressed answer when the first that comes of it is all of a null or an error: such are short. */
-function whileComplete(encoding: string): (piece: Buffer) => Choice {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  return (piece) => {
-    pieces.push(piece);
-    bytes += piece.length;
-    if (bytes > SMALL_BODY_BYTES_MAX) return 'pass';
-    const whole = { kind: 'whole', bytes: new Uint8Array(Buffer.concat(pieces)), encoding } as const;
-    const smallBody = decodeSmallBody(whole);
+function whileComplete(encoding: string): Choose {
+  return (pieces) => {
+    const bytes = new Uint8Array(Buffer.concat(pieces));
+    const smallBody = decodeSmallBody({ kind: 'whole', bytes, encoding });
     // zstd gives what it has of a frame that is cut.
-    return smallBody !== undefined && isObject(smallBody) ? 'hold' : 'pass';
+    return smallBody !== undefined && isObject(Buffer.from(smallBody)) ? 'hold' : 'pass';
   };
 }
 
-function isObject(bytes: Uint8Array): boolean {
-  const structure = createStructure();
-  const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  return structure.push(all) && structure.isComplete() && startsAnObject([all]);
-}
-
-function slotOf([first]: readonly Buffer[]): number {
-  return first === undefined ? 0 : contextSlot(first);
+function isObject(bytes: Buffer): boolean {
+  const structure = new Structure();
+  return structure.push(bytes) && structure.isComplete && startsAnObject([bytes]);
 }
 
 function startsAnObject(pieces: readonly Buffer[]): boolean {

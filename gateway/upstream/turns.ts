@@ -13,11 +13,18 @@ const ALONE_BYTES = 2 * TURN_BYTES;
 /** Connections that have read their share, the longest waiting first. */
 const waiting: (() => void)[] = [];
 let movedBytes = 0;
+/** Bodies move in this turn. */
+let isMoving = false;
+
+/** Does at the end of a turn what waits for it. */
+type Task = { endTurn(): void };
+const tasks: Task[] = [];
 let isScheduled = false;
 
 /** Counts bytes that were read in this turn; gives true when they are its share, so that no more may be read in it. */
 export function moved(bytes: number): boolean {
   movedBytes += bytes;
+  isMoving = true;
   schedule();
   return movedBytes >= TURN_BYTES;
 }
@@ -25,6 +32,19 @@ export function moved(bytes: number): boolean {
 /** Calls `take` in the next turn that has bytes left. */
 export function awaitTurn(take: () => void): void {
   waiting.push(take);
+  isMoving = true;
+  schedule();
+}
+
+/**
+ * Calls `task.endTurn` when the events of this turn are over, with those of all others. Requests and answers that are
+ * written one behind the other find their readers at work; written as they come, nearly each wakes one up, which costs
+ * the sender 5 µs.
+ */
+export function atEndOfTurn(task: Task): void {
+  // While bodies move, the turn's end is half a megabyte away.
+  if (isMoving) return task.endTurn();
+  tasks.push(task);
   schedule();
 }
 
@@ -35,42 +55,19 @@ function schedule(): void {
 }
 
 function nextTurn(): void {
-  isScheduled = false;
+  isScheduled = isMoving = false;
   movedBytes = 0;
   try {
-    for (let take = waiting.shift(); take !== undefined; take = waiting.shift()) {
+    for (let task = tasks.shift(); task !== undefined; task = tasks.shift()) task.endTurn();
+    while (movedBytes < TURN_BYTES) {
+      const take = waiting.shift();
+      if (take === undefined) break;
       take();
-      if (movedBytes >= TURN_BYTES) break;
     }
   } finally {
-    if (waiting.length > 0) schedule();
-  }
-}
-
-/** Does at the end of a turn what waits for it. */
-type Task = { endTurn(): void };
-
-const tasks: Task[] = [];
-let doneTasks = 0;
-
-/**
- * Calls `task.endTurn` when the events of this turn are over, with those of all others. Requests and answers that are
- * written one behind the other find their readers at work; written as they come, nearly each wakes one up, which costs
- * the sender 5 µs.
- */
-export function atEndOfTurn(task: Task): void {
-  // While bodies move, the turn's end is half a megabyte away.
-  if (isScheduled) return task.endTurn();
-  if (tasks.push(task) === 1) setImmediate(endTurn);
-}
-
-function endTurn(): void {
-  try {
-    while (doneTasks < tasks.length) tasks[doneTasks++]?.endTurn();
-  } finally {
+    isMoving ||= waiting.length > 0;
     // One that throws leaves the others to be done.
-    if (doneTasks < tasks.length) setImmediate(endTurn);
-    else tasks.length = doneTasks = 0;
+    if (tasks.length + waiting.length > 0) schedule();
   }
 }
 
@@ -95,10 +92,9 @@ const FREED_BYTES_MIN = 65_536;
 
 /**
  * Gives back the memory of bytes that fill it and that are not read again: they are gone for any reader. Left to
- * the collector, a stream at full speed keeps touching new memory, which costs a fifth of a relay's CPU time.
+ * the collector, a stream at full speed keeps touching new memory, which costs an eighth of a relay's CPU time.
  */
-export function free(bytes: Buffer): void {
-  const { buffer, byteLength } = bytes;
+export function free({ buffer, byteLength }: Buffer): void {
   if (byteLength < FREED_BYTES_MIN || buffer.byteLength !== byteLength) return;
   if (buffer instanceof ArrayBuffer) buffer.transfer(0);
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { CHUNKED, chunk, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
-import { jsonText } from '../gateway/request/json-text.ts';
+import { jsonText } from '../gateway/json/json-text.ts';
 import { startGateway } from '../started/gateway.ts';
 
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';

@@ -4,7 +4,7 @@ import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withoutHistory, withRules } from '../../../gateway/respond/rules.ts';
 import type { Call } from '../../../gateway/request/envelope.ts';
 import { backendOf, forwardOf, routeTo } from '../upstream/of.ts';
-import { jsonText, objectText } from '../request/json-text.ts';
+import { jsonText, objectText } from '../json/json-text.ts';
 import { streamBodyOf } from '../stream-body.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 

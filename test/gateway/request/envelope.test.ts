@@ -6,7 +6,7 @@ import {
   type Malformed,
   readEnvelope,
 } from '../../../gateway/request/envelope.ts';
-import { jsonText, type MemberText, membersText, mutated, objectText } from './json-text.ts';
+import { jsonText, type MemberText, membersText, mutated, objectText } from '../json/json-text.ts';
 
 const bytesOf = (text: string) => Buffer.from(text);
 const textOf = (bytes: Uint8Array) => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);

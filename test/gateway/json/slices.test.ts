@@ -9,8 +9,8 @@ import {
   membersOf,
   numberIn,
   textIn,
-} from '../../../gateway/history/slices.ts';
-import { jsonText, objectText } from '../request/json-text.ts';
+} from '../../../gateway/json/slices.ts';
+import { jsonText, objectText } from './json-text.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const textOf = (bytes: Uint8Array | undefined) =>

@@ -1,16 +1,4 @@
-import {
-  BAD,
-  CLOSE_ARRAY,
-  CLOSE_OBJECT,
-  COMMA,
-  OPEN_ARRAY,
-  OPEN_OBJECT,
-  QUOTE,
-  afterName,
-  afterSpace,
-  afterString,
-  afterValue,
-} from '../json/scan.ts';
+import { OPEN_ARRAY, OPEN_OBJECT, QUOTE, afterItems, afterSpace, afterString } from './scan.ts';
 
 /** One member of an object: its decoded name, its value's bytes, and the bytes of both. */
 export type Member = Readonly<{ name: string; value: Uint8Array; whole: Uint8Array }>;
@@ -18,41 +6,22 @@ export type Member = Readonly<{ name: string; value: Uint8Array; whole: Uint8Arr
 /** The values of a JSON array as slices of its bytes; `undefined` when it is none. */
 export function elementsOf(json: Uint8Array): readonly Uint8Array[] | undefined {
   const elements: Uint8Array[] = [];
-  let i = afterSpace(json, 0);
-  if (json[i] !== OPEN_ARRAY) return undefined;
-  i = afterSpace(json, i + 1);
-  if (json[i] === CLOSE_ARRAY) return elements;
-  for (;;) {
-    const end = afterValue(json, i);
-    if (end < 0) return undefined;
-    elements.push(json.subarray(i, end));
-    const next = afterSpace(json, end);
-    if (json[next] === CLOSE_ARRAY) return elements;
-    if (json[next] !== COMMA) return undefined;
-    i = afterSpace(json, next + 1);
-  }
+  const open = afterSpace(json, 0);
+  if (json[open] !== OPEN_ARRAY) return undefined;
+  const end = afterItems(json, open, 0, (_, value, to) => elements.push(json.subarray(value, to)));
+  return end < 0 ? undefined : elements;
 }
 
 /** The members of a JSON object in their order, repeated ones too; `undefined` when it is none. */
 export function membersOf(json: Uint8Array): readonly Member[] | undefined {
   const members: Member[] = [];
-  let i = afterSpace(json, 0);
-  if (json[i] !== OPEN_OBJECT) return undefined;
-  i = afterSpace(json, i + 1);
-  if (json[i] === CLOSE_OBJECT) return members;
-  for (;;) {
-    const colon = afterName(json, i);
-    if (colon === BAD) return undefined;
-    const from = afterSpace(json, colon);
-    const end = afterValue(json, from);
-    if (end < 0) return undefined;
-    const name = textIn(json.subarray(i, afterString(json, i))) ?? '';
-    members.push({ name, value: json.subarray(from, end), whole: json.subarray(i, end) });
-    const next = afterSpace(json, end);
-    if (json[next] === CLOSE_OBJECT) return members;
-    if (json[next] !== COMMA) return undefined;
-    i = afterSpace(json, next + 1);
-  }
+  const open = afterSpace(json, 0);
+  if (json[open] !== OPEN_OBJECT) return undefined;
+  const end = afterItems(json, open, 0, (from, value, to) => {
+    const name = textIn(json.subarray(from, afterString(json, from))) ?? '';
+    members.push({ name, value: json.subarray(value, to), whole: json.subarray(from, to) });
+  });
+  return end < 0 ? undefined : members;
 }
 
 /** The value of a member's last appearance, as `JSON.parse` takes it. */
@@ -60,17 +29,19 @@ export function memberOf(json: Uint8Array, name: string): Uint8Array | undefined
   return membersOf(json)?.findLast((member) => member.name === name)?.value;
 }
 
+const decoder = new TextDecoder();
+
 /** The text of a JSON string; `undefined` for another value. */
 export function textIn(json: Uint8Array): string | undefined {
   if (json[0] !== QUOTE) return undefined;
-  const quoted = viewOf(json).toString();
+  const quoted = decoder.decode(json);
   return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
 }
 
 /** A whole number below 10^15, as slots and limits are; `undefined` for another value. */
 export function numberIn(json: Uint8Array | undefined): number | undefined {
   if (json === undefined || json.length > 15) return undefined;
-  const digits = viewOf(json).toString('latin1');
+  const digits = decoder.decode(json);
   return /^\d+$/.test(digits) ? Number(digits) : undefined;
 }
 
@@ -89,8 +60,4 @@ export function joined(parts: readonly (string | Uint8Array)[]): Uint8Array<Arra
 /** Slices with commas between them. */
 export function listed(slices: readonly Uint8Array[]): readonly (string | Uint8Array)[] {
   return slices.flatMap((slice, i) => (i === 0 ? [slice] : [',', slice]));
-}
-
-function viewOf(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
