@@ -6,7 +6,7 @@ import { type Charging, createCharging } from './charge.ts';
 import { type Journal, spentBy, spentElsewhere } from './journal.ts';
 import { createLeaseSync, type LeaseSync, type StoreLink } from './lease-sync.ts';
 import type { Sharing } from './node-id.ts';
-import { createScanLeases, createScanPermits, type ScanPermits } from './scans.ts';
+import { createScanPermits, type ScanPermits } from './scans.ts';
 
 /** Rates, credits and scans of accounts, and what keeps them going. */
 export type Limits = Readonly<{
@@ -68,13 +68,13 @@ export function limitsShared(options: SharedOptions): Limits {
   const closing = new AbortController();
   let wasOut = false;
   const store = sharing.openLeases(resync);
-  const scans = createScanLeases({
+  const permits = createScanPermits({
     monotonic: clock.monotonic,
     revision,
     isOut: () => sync.isOut(),
     flushSoon: () => sync.flushSoon(),
   });
-  const parts = { accounts, scans, store, journal };
+  const parts = { accounts, scans: permits, store, journal };
   const sync: LeaseSync = createLeaseSync({ ...parts, clock, node, fence, soon: setImmediate });
 
   /** Reports what a crash, or a loss of the store, may have kept it from counting. */
@@ -84,7 +84,7 @@ export function limitsShared(options: SharedOptions): Limits {
   }
 
   return {
-    permits: createScanPermits(scans),
+    permits,
     charging: createSharedCharging(accounts, sync, journal, clock),
     link: sync,
     async tend(signal) {

@@ -37,7 +37,7 @@ test('when more new accounts come than can be reported, the rest waits for a rep
   for (let turn = 0; turn < 2; turn++) accounts.forgetIdle(20_000, CALLS + 1);
   expect(accounts.size()).toBe(kinds.get('charged') ?? 0);
   // The store has a report of all: there is room again.
-  while (accounts.collect(20_100, 60, 256, false).length > 0);
+  while (accounts.collect(20_100, 60, 256, true).length > 0);
   expect(decide(CALLS, 20_200)).toBe('charged');
 });
 
