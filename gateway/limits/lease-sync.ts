@@ -24,11 +24,9 @@ type LeaseSyncOptions = Readonly<{
 
 const TICK_MS = 20;
 
-/** Messages in one call of the store, and calls under way. More are sent when these have replies. */
+/** Messages in one call of the store, calls under way, and full calls in one turn of the event loop. */
 const MESSAGES_MAX = 256;
 const CALLS_MAX = 16;
-
-/** Full calls in one turn, so that a slow store is not asked for all accounts at once. */
 const ROUNDS_MAX = 5;
 
 /** While the store is out, so many accounts are its trial. */
@@ -73,10 +71,7 @@ export function createLeaseSync(options: LeaseSyncOptions) {
     const isCall = due.length + scansDue.length > 0;
     if (isCall) breaker.noteSent(nowMs);
     const gathers = !isTrial && nowMs - gatheredMs >= (isCall ? GATHER_MS / 2 : GATHER_MS);
-    if (gathers) {
-      gatheredMs = nowMs;
-      due.push(...accounts.collect(nowMs, aheadMs, max - due.length, true));
-    }
+    if (gathers) due.push(...accounts.collect(nowMs, aheadMs, max - due.length, true));
     void send([...due, ...scansDue]);
     for (
       let round = 1;
@@ -86,6 +81,8 @@ export function createLeaseSync(options: LeaseSyncOptions) {
       due = accounts.collect(nowMs, aheadMs, max, true);
       void send(due);
     }
+    // What had no room is gathered in the next turn.
+    if (gathers && due.length < max) gatheredMs = nowMs;
   }
 
   /** The store must never count a charge that a crash could take from the journal: its message waits until it is durable. */
@@ -112,9 +109,6 @@ export function createLeaseSync(options: LeaseSyncOptions) {
       accounts.settle(message, replies[at], nowMs);
       scans.settle(message, replies[at], nowMs);
     }
-    if (messages.length < MESSAGES_MAX) return;
-    gatheredMs = Number.NEGATIVE_INFINITY; // there may be more
-    flushSoon();
   }
 
   async function call(sender: Sender, messages: readonly Message[]): Promise<readonly (Reply | undefined)[]> {

@@ -185,7 +185,10 @@ export function createWorld(options: WorldOptions) {
         look();
       };
       const leave = joinWaiters(account, price, asks, wake);
-      agenda.at(sinceMs + (asks === 'ask-credits' ? CREDITS_WAIT_MS : RATE_WAIT_MS), wake);
+      agenda.at(
+        Math.max(nowMs + 1, sinceMs + (asks === 'ask-credits' ? CREDITS_WAIT_MS : RATE_WAIT_MS)),
+        wake,
+      );
       flush(node, false);
     };
     look();
