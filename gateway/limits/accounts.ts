@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
-import { type Charge, type Charging, durable, type Price } from './charge.ts';
+import { type Charge, type Charging, durable, type Price, readable } from './charge.ts';
 import { CreditLease, LATER_MS } from './credit-lease.ts';
 import type { Journal, Spending } from './journal.ts';
 import type { Message, Reply } from './messages.ts';
@@ -35,10 +35,6 @@ const MARKED_MAX = 16_384;
 /** So many accounts on plans without credits are remembered for so long after their last call, which saves a message each. */
 const REMEMBERED_MAX = 16_384;
 const REMEMBERED_MS = 15_000;
-
-/** Above so many, an account with one call in minutes is not remembered longer than its message takes: most do not come again. */
-const ONCE_REMEMBERED_MAX = 2_048;
-const ONCE_REMEMBERED_MS = 250;
 
 /** How long messages wait at most for those of other accounts: fewer calls of the store, each with more of them. */
 export const GATHER_MS = 340;
@@ -74,12 +70,9 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
       account.rate.changePlan(ratePlanOf(plan));
     }
     if (plan.credits !== undefined && account.credit === undefined) {
-      try {
-        const total = caller.creditsGranted ?? plan.credits;
-        account.credit = new CreditLease(spendingOf(caller.accountId), total, nowMs);
-      } catch {
-        return undefined;
-      }
+      const spending = readable(spendingOf, caller.accountId);
+      if (spending === undefined) return undefined;
+      account.credit = new CreditLease(spending, caller.creditsGranted ?? plan.credits, nowMs);
     }
     return account;
   }
@@ -207,14 +200,13 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
     const paidMs = accounts.size > REMEMBERED_MAX ? IDLE_MS : REMEMBERED_MS;
     for (let looked = 0; looked < max; looked++) {
       const { value: account } = sweeping.next();
-      if (account === undefined) {
-        sweeping = accounts.values();
-        return;
-      }
+      if (account === undefined) return void (sweeping = accounts.values());
       const { id, rate, credit } = account;
-      const wasOnce = accounts.size > ONCE_REMEMBERED_MAX && rate.spent <= 1;
-      const idleMs = credit !== undefined ? IDLE_MS : wasOnce ? ONCE_REMEMBERED_MS : paidMs;
-      if (!rate.mayForget(nowMs, idleMs) || credit?.mayForget(nowMs) === false) continue;
+      if (
+        !rate.mayForget(nowMs, credit === undefined ? paidMs : IDLE_MS) ||
+        credit?.mayForget(nowMs) === false
+      )
+        continue;
       accounts.delete(id);
       marked.delete(account);
       watched.delete(account);
@@ -344,6 +336,5 @@ export function createSharedCharging(
     if (plan.credits !== undefined && price.credits > 0) void journal.append(account.id);
   }
 
-  // Accounts at rest are forgotten as messages are sent.
-  return { charge, refund, sweep: () => undefined };
+  return { charge, refund };
 }

@@ -88,17 +88,14 @@ function topUpScans(
   return { grant: { held, lifeMs: SCAN_LIFE_MS, learning, ...contentionIn(state, node) }, isNews: true };
 }
 
-/** Permits that the node gets beyond what it keeps: what is free, less what is reserved for nodes that wait longer. */
+/** Permits that the node gets beyond what it keeps: what is free, less one for each node that waits longer. */
 function grantable(state: ScanState, node: NodeId, kept: number, wanted: number, sinceMs: number): number {
-  const { clockMs, scans } = state;
-  const { fair } = contentionIn(state, node);
-  let free = scans - kept;
+  const { clockMs } = state;
+  let free = state.scans - kept;
   for (const holding of state.nodes) {
     if (holding.node === node) continue;
-    const held = scansHeldBy(holding, clockMs);
-    free -= held;
-    if (isWaiting(holding, clockMs) && holding.sinceMs < sinceMs)
-      free -= Math.min(holding.wanted - held, Math.max(1, fair - held));
+    free -= scansHeldBy(holding, clockMs);
+    if (isWaiting(holding, clockMs) && holding.sinceMs < sinceMs) free--;
   }
   return Math.max(0, Math.min(wanted - kept, free));
 }

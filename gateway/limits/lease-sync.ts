@@ -154,7 +154,8 @@ export function createLeaseSync(options: LeaseSyncOptions) {
     },
     /** Returns everything held, when no request is under way any more; else credits wait for this node for a day. */
     async release() {
-      for (let failed = counts.failed; failed === counts.failed;) {
+      const { failed } = counts;
+      while (failed === counts.failed) {
         const nowMs = clock.monotonic();
         const due = [...accounts.release(nowMs, MESSAGES_MAX), ...scans.release(nowMs, MESSAGES_MAX)];
         if (due.length === 0) return;
@@ -162,17 +163,15 @@ export function createLeaseSync(options: LeaseSyncOptions) {
       }
     },
     /**
-     * Reports what this node has ever spent, as after the store may have lost its state: `spent` are the node's rows of
-     * the ledger. Repeats what has no reply until `signal` aborts.
+     * Reports what a node has ever spent, by its rows of the ledger, as after the store may have lost its state. One that
+     * does not run any more reports below every fence, so that only its counters are taken.
      */
-    async resync(spent: readonly SpentRow[], signal: AbortSignal) {
+    async resync(of: NodeId, spent: readonly SpentRow[], signal: AbortSignal) {
+      if (of !== node) return report(() => ({ node: of, fence: 0, seq: 0 }), spent, signal);
       const rows = spent.filter(({ accountId }) => !accounts.resync(accountId));
       flushSoon();
       await report(() => ({ node, fence, seq: ++seq }), rows, signal);
     },
-    /** Reports what a node spent that does not run any more: below every fence, so that only its counters are taken. */
-    reportDeadNode: (dead: NodeId, spent: readonly SpentRow[], signal: AbortSignal) =>
-      report(() => ({ node: dead, fence: 0, seq: 0 }), spent, signal),
     /** The store is known not to reply. */
     isOut: breaker.isOpen,
     /** What was sent since the process started. */

@@ -1,5 +1,5 @@
 import { RATE_LIFE_MS } from './authority-rate.ts';
-import { type Bucket, refill, shortMs } from './bucket.ts';
+import { type Bucket, refill, shortMs } from './charge.ts';
 import type { RateGrant, RateReport } from './messages.ts';
 
 /** Older offers fade with this time constant. */

@@ -30,9 +30,8 @@ const RENEW_MS = 1_000;
 /** How long a process may hold more than its share while others wait. */
 const TURN_MS = 250;
 
-/** A process whose scans wait asks again after a quarter of the time that they have waited, within these bounds. */
-const ASK_MIN_MS = 25;
-const ASK_MAX_MS = 250;
+/** A process whose scans wait asks again after this. */
+const ASK_MS = 50;
 
 /** A message without a reply is sent again after this. */
 const RETRY_MS = 500;
@@ -50,9 +49,8 @@ class Scans {
   expiresMs = 0;
   /** The message under way. */
   sent: Readonly<{ atMs: number; kept: number }> | undefined;
-  /** Since when it holds more than it needs, and since when scans wait that hold no permit. */
+  /** Since when it holds more than it needs. */
   #surplusSinceMs = 0;
-  #waitingSinceMs = 0;
   /** Another process waits for permits; what each has a right to, and until when this one may hold more. */
   #contended = false;
   #fair: number;
@@ -71,10 +69,9 @@ class Scans {
     this.#fair = max;
   }
 
-  /** Notes up to when all was as it is, before what runs or waits changes. */
+  /** Notes up to when all that is held was needed, before what runs or waits changes. */
   beforeChange(nowMs: number): void {
     if (this.held <= this.#needed) this.#surplusSinceMs = nowMs;
-    if (this.queue.length === 0) this.#waitingSinceMs = nowMs;
   }
 
   /** Scans that may run in this process now. During an outage it goes on with what it held, and with one at least. */
@@ -109,10 +106,7 @@ class Scans {
     if (this.#failedMs !== undefined) return nowMs - this.#failedMs >= RETRY_MS;
     if (nowMs < this.expiresMs && this.#kept(nowMs) < this.held) return true;
     const unheardMs = nowMs - this.#heardMs;
-    if (this.queue.length > 0 && this.running >= this.allowed(nowMs, storeOut)) {
-      const waitedMs = nowMs - this.#waitingSinceMs;
-      return unheardMs > waitedMs || unheardMs >= Math.min(ASK_MAX_MS, Math.max(ASK_MIN_MS, waitedMs / 4));
-    }
+    if (this.queue.length > 0 && this.running >= this.allowed(nowMs, storeOut)) return unheardMs >= ASK_MS;
     return (this.held > 0 || this.running > 0) && unheardMs >= RENEW_MS;
   }
 
@@ -125,10 +119,7 @@ class Scans {
   /** Writes the account's report. Permits that it returns, with `all` those of no scan, are out of reach from here on. */
   report(nowMs: number, all: boolean): ScanReport {
     const kept = all ? this.running : this.#kept(nowMs);
-    if (nowMs < this.expiresMs && kept < this.held) {
-      this.held = kept;
-      this.#waitingSinceMs = nowMs; // another has its turn now; this one asks for its next soon
-    }
+    if (nowMs < this.expiresMs) this.held = Math.min(this.held, kept);
     this.sent = { atMs: nowMs, kept };
     return { scans: this.max, kept, wanted: all ? kept : Math.max(kept, this.#needed) };
   }

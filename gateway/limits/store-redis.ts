@@ -2,7 +2,14 @@ import { type Cluster, Redis } from 'ioredis';
 import type { Clock } from '../../shared/clock.ts';
 import { openRedisLink, type RedisClient } from '../../shared/redis/link.ts';
 import { type Answer, answer } from './authority.ts';
-import type { LeaseStore, Message, Released, Reply, Sender } from './messages.ts';
+import {
+  type LeaseStore,
+  type Message,
+  type Released,
+  type Reply,
+  type Sender,
+  storeOf,
+} from './messages.ts';
 
 /**
  * Replaces blobs that are unchanged. KEYS: accounts. ARGV of each: the blob to be replaced (empty for none; one that is
@@ -56,11 +63,6 @@ export type RedisStoreOptions = Readonly<{
   script?: string;
 }>;
 
-type OpenedRedis =
-  | { readonly kind: 'open'; readonly store: LeaseStore }
-  /** `sentence` tells the operator what is wrong with the address. */
-  | { readonly kind: 'unusable'; readonly sentence: string };
-
 type Swapping = RedisClient &
   Readonly<{
     sluiceSwap(keys: number, ...words: readonly string[]): Promise<[number, ...(string | null)[]]>;
@@ -75,12 +77,11 @@ export const leaseKey = (accountId: number) => `{sluice:${accountId}}:lease`;
 /**
  * Leases in a Redis or a Redis Cluster. It opens at once, whether the server is there or not: until it is, calls fail
  * at once, and when it comes (back) they succeed without a restart. A call is two commands, one that reads and one that
- * replaces; in a cluster two for each account.
+ * replaces; in a cluster two for each account. `undefined`: the address is none of a Redis.
  */
-export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
+export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefined {
   const { clock, deadlineMs = REDIS_DEADLINE_MS, random, onWarning, onLoss, onReleased } = options;
   const closing = new AbortController();
-  const calls = new Set<Promise<unknown>>();
   /** The `seq` of the last answered message with credits by account, of one start of one node. */
   const answered = new Map<number, number>();
   let answeredFence = 0;
@@ -101,7 +102,7 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     },
     scripts: { sluiceSwap: { lua: options.script ?? SWAP_SCRIPT } },
   });
-  if (link === undefined) return { kind: 'unusable', sentence: 'storage.redis is not an address of Redis.' };
+  if (link === undefined) return undefined;
   const server = link;
 
   /** Once for all the replies that came together. */
@@ -176,10 +177,10 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
         if (!(to instanceof Redis)) corkForTurn(to);
         const [nowMs, ...blobs] = await to.sluiceSwap(keys.length, ...keys, ...words);
         open = open.flatMap((draft, i) => {
-          const found = blobs[i];
-          const next = found == null ? draft.next : answerOf(sender, draft.message, found, nowMs);
+          const found = blobs[i] ?? undefined;
+          const next = found === undefined ? draft.next : answerOf(sender, draft.message, found, nowMs);
           if (next === undefined) return [];
-          if (found != null && found !== next.blob) return [{ ...draft, found, next }];
+          if (found !== undefined && found !== next.blob) return [{ ...draft, found, next }];
           finish(draft, next);
           return [];
         });
@@ -200,18 +201,5 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     return [...replies];
   }
 
-  const store: LeaseStore = {
-    sync(sender, messages) {
-      const call = exchange(sender, messages);
-      calls.add(call);
-      void call.finally(() => calls.delete(call));
-      return call;
-    },
-    async close() {
-      closing.abort();
-      await Promise.all(calls);
-      await server.close();
-    },
-  };
-  return { kind: 'open', store };
+  return storeOf(exchange, closing, server.close);
 }

@@ -244,7 +244,7 @@ test('what a node ever spent is reported again to a store that lost it, in memor
     { accountId: 9, charged: 70, refunded: 20 },
   ];
   world.store.conduct('fails');
-  const telling = world.first.sync.resync(rows, new AbortController().signal);
+  const telling = world.first.sync.resync('n0' as NodeId, rows, new AbortController().signal);
   await world.pass(300);
   world.store.conduct('answers');
   await world.pass(2_000);

@@ -41,7 +41,6 @@ async function withAgain(again: Reply) {
     charging: {
       charge: () => ({ kind: 'credits-unavailable' }),
       refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`),
-      sweep: () => undefined,
     },
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),
     onOutcome: () => undefined,
