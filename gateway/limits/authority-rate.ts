@@ -254,6 +254,15 @@ function waitFor(state: RateState, tokens: number): number {
   return lastMs - clockMs + Math.ceil((tokens * MICRO - then) / perMs);
 }
 
+/** Milliseconds after which `tokens` may be granted: what is reserved is passed over, or waited out. */
+function waitBehind(state: RateState, tokens: number): number {
+  const waitMs = waitFor(state, tokens);
+  const { reserved, reservedMs, clockMs, burst } = state;
+  if (reserved <= tokens) return waitMs;
+  const endsMs = Math.max(waitMs, reservedMs - clockMs);
+  return reserved + tokens > burst ? endsMs : Math.min(endsMs, waitFor(state, reserved + tokens));
+}
+
 function grantOf(
   state: RateState,
   { granted, spent, expiresMs }: RateHolding,
@@ -268,7 +277,7 @@ function grantOf(
     spent,
     immediate,
     lifeMs: Math.max(0, expiresMs - state.clockMs),
-    waitMs: waitFor(state, isServed ? 1 : need),
+    waitMs: waitBehind(state, isServed ? 1 : need),
     remaining: Math.floor(state.micro / MICRO),
     nodes: live.length,
     weights: live.reduce((sum, { weight }) => sum + weight, 0),

@@ -14,6 +14,8 @@ export const LATER_MS = 1_000;
 /** What a grant shows about a shortage holds for so long without asking again. */
 const PROOF_MS = 250;
 
+const STALE = Number.NEGATIVE_INFINITY;
+
 /** Held credits are refreshed this often, which carries recalls and shows that the process lives. */
 const REFRESH_MS = 1_000;
 
@@ -44,11 +46,9 @@ export class CreditLease {
   readonly #pace = new Pace();
   /** The dearest request lately. */
   #dearest = 0;
-  /** The last grant, and when it came; `undefined` before the first. */
+  /** The last grant, `undefined` before the first, and when it came; `STALE` when it says nothing any more. */
   #grant: CreditGrant | undefined;
-  #grantedMs = 0;
-  /** Until when a shortage in the last grant proves one now. */
-  #provesUntilMs = 0;
+  #grantedMs = STALE;
   /** The message under way: the counters that it reported, and when. */
   #sent: Readonly<Spending & { atMs: number }> | undefined;
   /** The counters that the authority has last confirmed. */
@@ -66,9 +66,8 @@ export class CreditLease {
   offer(credits: number, total: number, nowMs: number): void {
     this.#demand.offer(credits, nowMs);
     this.#dearest = Math.max(this.#dearest, credits);
-    if (total === this.#total) return;
+    if (total !== this.#total) this.#grantedMs = STALE; // it was about another allowance
     this.#total = total;
-    this.#provesUntilMs = 0; // the grant was about another allowance
   }
 
   /**
@@ -79,7 +78,7 @@ export class CreditLease {
     if (this.allowance >= credits) return 'enough';
     const [grant, failedMs, sent] = [this.#grant, this.#failedMs, this.#sent];
     if (storeOut || (failedMs !== undefined && nowMs - failedMs < REFRESH_MS)) return 'unavailable';
-    if (grant !== undefined && nowMs < this.#provesUntilMs) {
+    if (grant !== undefined && nowMs - this.#grantedMs < PROOF_MS) {
       if (grant.learning) return 'unavailable';
       if (grant.available + grant.heldByOthers + this.allowance < credits) return 'out';
       if (grant.available <= 0) return 'later';
@@ -114,8 +113,7 @@ export class CreditLease {
   /** What the authority has confirmed may be lost: it is reported again, at once. */
   unconfirm(): void {
     this.#confirmed = undefined;
-    this.#grantedMs = Number.NEGATIVE_INFINITY;
-    this.#provesUntilMs = 0;
+    this.#grantedMs = STALE;
   }
 
   due(nowMs: number): Due {
@@ -174,10 +172,8 @@ export class CreditLease {
    */
   report(nowMs: number, wantedMax = Number.MAX_SAFE_INTEGER): CreditReport {
     const wanted = Math.min(wantedMax, this.#wanted(nowMs) + this.waiting);
-    if (this.allowance > wanted) {
-      this.allowance = wanted;
-      this.#provesUntilMs = 0; // what is returned is not gone
-    }
+    if (this.allowance > wanted) this.#grantedMs = STALE; // what is returned is not gone
+    this.allowance = Math.min(this.allowance, wanted);
     this.#sent = { ...this.#spending, atMs: nowMs };
     this.#pace.note(INTERVAL_MS, nowMs);
     const held = Math.max(0, this.allowance);
@@ -196,6 +192,5 @@ export class CreditLease {
     this.#confirmed = sent;
     this.#grant = grant;
     this.#grantedMs = nowMs;
-    this.#provesUntilMs = nowMs + PROOF_MS;
   }
 }

@@ -82,9 +82,8 @@ export const leaseKey = (accountId: number) => `{sluice:${accountId}}:lease`;
 export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefined {
   const { clock, deadlineMs = REDIS_DEADLINE_MS, random, onWarning, onLoss, onReleased } = options;
   const closing = new AbortController();
-  /** The `seq` of the last answered message with credits by account, of one start of one node. */
+  /** The `seq` of the last answered message with credits by account, of this start of this node. */
   const answered = new Map<number, number>();
-  let answeredFence = 0;
   let lossMs = Number.NEGATIVE_INFINITY;
   let lossNoted = false;
   let waiting = 0;
@@ -118,9 +117,7 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
   function noteAnswered({ fence, seq }: Sender, accountId: number): void {
     // Reports of dead nodes are below every fence, and of no process that could miss them.
     if (fence === 0) return;
-    const latest = Math.max(seq, answeredFence === fence ? (answered.get(accountId) ?? 0) : 0);
-    if (answeredFence !== fence) answered.clear();
-    answeredFence = fence;
+    const latest = Math.max(seq, answered.get(accountId) ?? 0);
     answered.delete(accountId);
     answered.set(accountId, latest);
     const [oldest] = answered.size > ANSWERED_MAX ? answered.keys() : [];
@@ -140,7 +137,7 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
   }
 
   function answerOf(sender: Sender, message: Message, blob: string, nowMs: number): Answer | undefined {
-    const answeredSeq = answeredFence === sender.fence ? (answered.get(message.accountId) ?? 0) : 0;
+    const answeredSeq = sender.fence === 0 ? 0 : (answered.get(message.accountId) ?? 0);
     const moment = { nowMs, sinceLossMs: clock.monotonic() - lossMs, answeredSeq };
     try {
       return answer(blob === '' ? undefined : blob, sender, message, moment);
