@@ -172,6 +172,8 @@ describe('a trial', () => {
     expect((await world.settled(world.first.charge(caller(), TRIAL, price(1, 10)))).charge.kind).toBe(
       'credits-unavailable',
     );
+    await world.pass(1_500);
+    expect(world.store.creditsOf(1)?.nodes[0]?.charged).toBeLessThanOrEqual(10); // no more than the journal has
     world.first.setFull(false);
     await world.pass(1_500);
     expect(await world.settled(world.first.charge(caller(), TRIAL, price(1, 990)))).toMatchObject({
