@@ -1,6 +1,6 @@
 import { USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
 import type { Migrations } from '../shared/store/open.ts';
-import { BUCKET_MIGRATIONS } from './limits/bucket.ts';
+import { BUCKET_MIGRATIONS } from './limits/charge.ts';
 import { LEASE_MIGRATIONS } from './limits/store-sqlite.ts';
 import { OUTBOX_MIGRATIONS } from './usage/outbox.ts';
 

@@ -11,7 +11,7 @@ import { fired, stopSignal } from '../shared/stop.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './compose.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './ledger.ts';
-import { claimNodeId, processName } from './limits/node-id.ts';
+import { claimNodeId, processName } from './limits/limits.ts';
 import { listenForMetrics } from './metrics.ts';
 import { openHosts } from './replica/accounts.ts';
 import { listen } from './server.ts';

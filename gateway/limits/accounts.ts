@@ -1,44 +1,11 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
-import { type Charge, type Charging, durable, type Price } from './charge.ts';
-import {
-  type CreditLease,
-  creditsDue,
-  creditsKnown,
-  hasNews,
-  LATER_MS,
-  lookAtCredits,
-  mayForgetCredits,
-  newCreditLease,
-  offerCredits,
-  refundCredits,
-  reportCredits,
-  settleCredits,
-  takeCredits,
-  unconfirm,
-} from './credit-lease.ts';
+import { type Charge, type Charging, durable, type Price, readable } from './charge.ts';
+import { CreditLease, LATER_MS } from './credit-lease.ts';
 import type { Journal, Spending } from './journal.ts';
-import {
-  changeRatePlan,
-  demandAt,
-  heldTokens,
-  IDLE_MS,
-  intervalOf,
-  lookAtRate,
-  mayForgetRate,
-  newRateLease,
-  offerCalls,
-  rateDue,
-  type RateLease,
-  type RatePlan,
-  reportRate,
-  returnRate,
-  settleRate,
-  takeRate,
-  tokensKnown,
-} from './lease.ts';
 import type { Message, Reply } from './messages.ts';
+import { IDLE_MS, RateLease, type RatePlan } from './rate-lease.ts';
 
 /** One account in this process. Mutable: it is the account's state. `credit`: only on a plan with credits. */
 export type Account = {
@@ -69,22 +36,8 @@ const MARKED_MAX = 16_384;
 const REMEMBERED_MAX = 16_384;
 const REMEMBERED_MS = 15_000;
 
-/** Above so many, an account with one call in minutes is not remembered longer than its message takes: most do not come again. */
-const ONCE_REMEMBERED_MAX = 2_048;
-const ONCE_REMEMBERED_MS = 250;
-
-/** Watched accounts looked at in a turn, at least: all of a few, so that they share messages, else a part. */
-const WATCH_MIN = 4_096;
-const WATCH_TURNS = 4;
-
-/** An account with so long between its messages lets them wait for those of others, and leases for that time too. */
-const PATIENT_MS = 250;
-
-/** How long they wait at most: fewer messages, each with more accounts. */
+/** How long messages wait at most for those of other accounts: fewer calls of the store, each with more of them. */
 export const GATHER_MS = 340;
-
-/** So small a part of the rate is few calls. */
-const FEW = 0.05;
 
 /** At up to so many calls a second what an account owes is reported at once. */
 const SLOW_RPS = 10;
@@ -100,38 +53,35 @@ type AccountsOptions = Readonly<{
 /** Accounts in memory. Decisions are synchronous arithmetic; nothing here waits. */
 export function createAccounts({ spendingOf, revision, share }: AccountsOptions) {
   const accounts = new Map<number, Account>();
+  /** Those with requests since they were last looked at, and those that hold something or will want it again. */
   const marked = new Set<Account>();
   const watched = new Set<Account>();
-  let watching = watched.values();
   let sweeping = accounts.values();
 
   /** The account, known from here on; `undefined` when its journal cannot be read. */
   function accountOf(caller: Caller, plan: Plan, nowMs: number): Account | undefined {
     let account = accounts.get(caller.accountId);
     if (account === undefined) {
-      const rate = newRateLease(ratePlanOf(plan), share, nowMs);
+      const rate = new RateLease(ratePlanOf(plan), share, nowMs);
       account = { id: caller.accountId, plan, rate, credit: undefined, waiters: undefined };
       accounts.set(caller.accountId, account);
     } else if (account.plan !== plan) {
       account.plan = plan;
-      changeRatePlan(account.rate, ratePlanOf(plan));
+      account.rate.changePlan(ratePlanOf(plan));
     }
     if (plan.credits !== undefined && account.credit === undefined) {
-      try {
-        const total = caller.creditsGranted ?? plan.credits;
-        account.credit = newCreditLease(spendingOf(caller.accountId), total, nowMs);
-      } catch {
-        return undefined;
-      }
+      const spending = readable(spendingOf, caller.accountId);
+      if (spending === undefined) return undefined;
+      account.credit = new CreditLease(spending, caller.creditsGranted ?? plan.credits, nowMs);
     }
     return account;
   }
 
   /** Counts a request as offered; once, before it is decided on. */
   function offer({ rate, credit, plan }: Account, caller: Caller, price: Price, nowMs: number): void {
-    offerCalls(rate, price.calls, nowMs);
-    if (plan.credits === undefined || credit === undefined) return;
-    offerCredits(credit, price.credits, caller.creditsGranted ?? plan.credits, nowMs);
+    rate.demand.offer(price.calls, nowMs);
+    if (plan.credits !== undefined)
+      credit?.offer(price.credits, caller.creditsGranted ?? plan.credits, nowMs);
   }
 
   /** Looks at both limits, and takes from both or from neither. The caller appends credits to the journal. */
@@ -139,11 +89,11 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
     const { rate, plan } = account;
     const { storeOut } = budget;
     marked.add(account);
-    const from = lookAtRate(rate, price.calls, nowMs, budget.rate, storeOut, marked.size > MARKED_MAX);
+    const from = rate.look(price.calls, nowMs, budget.rate, storeOut, marked.size > MARKED_MAX);
     if (from === 'short') return overRate(account, nowMs, rate.waitMs);
     const credit = plan.credits === undefined ? undefined : account.credit;
     if (credit !== undefined && price.credits > 0) {
-      const look = lookAtCredits(credit, price.credits, nowMs, budget.credits, storeOut);
+      const look = credit.look(price.credits, nowMs, budget.credits, storeOut);
       // Tokens come last: those that are granted to a request are lost when its credits then fall short.
       if (look === 'ask') return 'ask-credits';
       if (look === 'out') return { kind: 'out-of-credits', rate: stateOf(account, nowMs) };
@@ -151,49 +101,36 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
       if (look === 'unavailable') return { kind: 'credits-unavailable' };
     }
     if (from === 'ask') return 'ask-rate';
-    takeRate(rate, price.calls, from);
-    if (credit !== undefined) takeCredits(credit, price.credits);
-    const creditsLeft = credit === undefined ? undefined : creditsKnown(credit);
-    return { kind: 'charged', rate: stateOf(account, nowMs), creditsLeft };
+    rate.take(price.calls, from);
+    credit?.take(price.credits);
+    return { kind: 'charged', rate: stateOf(account, nowMs), creditsLeft: credit?.creditsKnown() };
   }
 
   /** Gives back what was taken for calls that no backend answered. The caller appends credits to the journal. */
   function giveBack({ rate, credit, plan }: Account, { calls, credits }: Price, nowMs: number): void {
-    returnRate(rate, calls, nowMs);
-    if (credit !== undefined && plan.credits !== undefined) refundCredits(credit, credits);
+    rate.giveBack(calls, nowMs);
+    if (plan.credits !== undefined) credit?.refund(credits);
   }
 
   /**
-   * Up to `max` messages that are due for accounts with requests since the last time; with `urgentOnly` only for those
-   * whose bucket would stand full if they waited for the others.
+   * Up to `max` messages that are due: of accounts that cannot wait for others, and with `all` of all. Those that wait
+   * for time alone have their turn one after the other.
    */
-  function collect(nowMs: number, aheadMs: number, max: number, urgentOnly: boolean): Message[] {
+  function collect(nowMs: number, aheadMs: number, max: number, all: boolean): Message[] {
     const due: Message[] = [];
     for (const account of marked) {
-      if (urgentOnly && !isUrgent(account, nowMs)) continue;
-      if (due.length >= max) break;
+      if (!all && !isUrgent(account, nowMs)) continue;
+      if (due.length >= max) return due;
       const isWatched = gather(due, account, nowMs, aheadMs);
       if (isWatched && account.waiters !== undefined) continue;
       marked.delete(account);
       if (isWatched) watched.add(account);
     }
-    return due;
-  }
-
-  /** The same for a part of the accounts that hold something or will want it again; all have their turn in a few. */
-  function collectWatched(nowMs: number, aheadMs: number, max: number): Message[] {
-    const due: Message[] = [];
-    for (
-      let looks = Math.max(WATCH_MIN, watched.size / WATCH_TURNS);
-      looks > 0 && due.length < max;
-      looks--
-    ) {
-      const next = watching.next();
-      if (next.done === true) {
-        watching = watched.values();
-        break;
-      }
-      if (!gather(due, next.value, nowMs, aheadMs)) watched.delete(next.value);
+    let looks = all ? watched.size : 0;
+    for (const account of watched) {
+      if (looks-- === 0 || due.length >= max) break;
+      watched.delete(account);
+      if (gather(due, account, nowMs, aheadMs)) watched.add(account);
     }
     return due;
   }
@@ -202,23 +139,21 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
   function gather(due: Message[], account: Account, nowMs: number, soonMs: number): boolean {
     const { id: accountId, rate, credit } = account;
     const aheadMs = isUrgent(account, nowMs) ? soonMs : soonMs + GATHER_MS;
-    const isRateDue = rateDue(rate, nowMs, aheadMs);
-    const isCreditDue = credit === undefined ? 'never' : creditsDue(credit, nowMs);
-    if (isRateDue === 'now' || isCreditDue === 'now')
+    const rateDue = rate.due(nowMs, aheadMs);
+    const creditDue = credit?.due(nowMs) ?? 'never';
+    if (rateDue === 'now' || creditDue === 'now')
       due.push({
         accountId,
         revision: revision(),
-        rate: isRateDue === 'now' ? reportRate(rate, nowMs, aheadMs) : undefined,
-        credits: credit !== undefined && isCreditDue === 'now' ? reportCredits(credit, nowMs) : undefined,
+        rate: rateDue === 'now' ? rate.report(nowMs, aheadMs) : undefined,
+        credits: creditDue === 'now' ? credit?.report(nowMs) : undefined,
       });
-    return isRateDue !== 'never' || isCreditDue !== 'never';
+    return rateDue !== 'never' || creditDue !== 'never';
   }
 
   /** A plan with credits owes no call: a request that waits for one waits for its message. */
   function isUrgent(account: Account, nowMs: number): boolean {
-    const { plan, rate, waiters } = account;
-    if (waiters !== undefined || plan.credits !== undefined) return true;
-    return intervalOf(rate.plan) < PATIENT_MS || isOverdrawn(account, nowMs);
+    return account.waiters !== undefined || account.plan.credits !== undefined || isOverdrawn(account, nowMs);
   }
 
   /**
@@ -226,17 +161,15 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
    * rps shrinks. An account that asks for more than there is gets it in smaller parts.
    */
   function isOverdrawn({ plan, rate }: Account, nowMs: number): boolean {
-    if (rate.starved && demandAt(rate.demand, nowMs) > FEW * plan.rps) return true;
-    return plan.rps <= SLOW_RPS && rate.outage.sinceMs === undefined && heldTokens(rate, nowMs) < 0;
+    return rate.isStarved || (plan.rps <= SLOW_RPS && rate.isOwing(nowMs));
   }
 
   /** Takes in the reply to a collected message, and wakes the requests that wait for it. */
   function settle({ accountId, rate, credits }: Message, reply: Reply | undefined, nowMs: number): void {
     const account = accounts.get(accountId);
     if (account === undefined || (rate === undefined && credits === undefined)) return;
-    if (rate !== undefined) settleRate(account.rate, reply?.rate, nowMs);
-    if (credits !== undefined && account.credit !== undefined)
-      settleCredits(account.credit, reply?.credits, nowMs);
+    if (rate !== undefined) account.rate.settle(reply?.rate, nowMs);
+    if (credits !== undefined) account.credit?.settle(reply?.credits, nowMs);
     const { waiters } = account;
     account.waiters = undefined;
     for (const wake of waiters ?? []) wake();
@@ -246,7 +179,7 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
   function resync(accountId: number): boolean {
     const account = accounts.get(accountId);
     if (account?.credit === undefined) return false;
-    unconfirm(account.credit);
+    account.credit.unconfirm();
     marked.add(account);
     return true;
   }
@@ -255,9 +188,8 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
   function release(nowMs: number, max: number): Message[] {
     const due: Message[] = [];
     for (const { id: accountId, credit } of accounts.values()) {
-      if (credit === undefined || credit.sent !== undefined) continue;
-      if (credit.allowance <= 0 && !hasNews(credit)) continue;
-      due.push({ accountId, revision: revision(), credits: reportCredits(credit, nowMs, 0) });
+      if (credit?.mayRelease() !== true) continue;
+      due.push({ accountId, revision: revision(), credits: credit.report(nowMs, 0) });
       if (due.length === max) break;
     }
     return due;
@@ -267,35 +199,33 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
   function forgetIdle(nowMs: number, max: number): void {
     const paidMs = accounts.size > REMEMBERED_MAX ? IDLE_MS : REMEMBERED_MS;
     for (let looked = 0; looked < max; looked++) {
-      const next = sweeping.next();
-      if (next.done === true) {
-        sweeping = accounts.values();
-        return;
-      }
-      const { id, rate, credit } = next.value;
-      const wasOnce = accounts.size > ONCE_REMEMBERED_MAX && rate.spent <= 1;
-      const idleMs = credit !== undefined ? IDLE_MS : wasOnce ? ONCE_REMEMBERED_MS : paidMs;
-      if (!mayForgetRate(rate, nowMs, idleMs)) continue;
-      if (credit !== undefined && !mayForgetCredits(credit, nowMs)) continue;
+      const { value: account } = sweeping.next();
+      if (account === undefined) return void (sweeping = accounts.values());
+      const { id, rate, credit } = account;
+      if (
+        !rate.mayForget(nowMs, credit === undefined ? paidMs : IDLE_MS) ||
+        credit?.mayForget(nowMs) === false
+      )
+        continue;
       accounts.delete(id);
-      marked.delete(next.value);
-      watched.delete(next.value);
+      marked.delete(account);
+      watched.delete(account);
     }
   }
 
+  const size = () => accounts.size;
   return {
     accountOf,
     offer,
     decide,
     giveBack,
     collect,
-    collectWatched,
     settle,
     isOverdrawn,
     resync,
     release,
     forgetIdle,
-    size: () => accounts.size,
+    size,
   };
 }
 
@@ -306,8 +236,8 @@ export function joinWaiters(
   asks: 'ask-rate' | 'ask-credits',
   wake: () => void,
 ): () => void {
-  const { rate, credit } = account;
-  const need = asks === 'ask-rate' ? Math.min(calls, rate.plan.burst) : 0;
+  const { rate, credit, plan } = account;
+  const need = asks === 'ask-rate' ? Math.min(calls, plan.burst) : 0;
   const price = asks === 'ask-credits' ? credits : 0;
   rate.waiting += need;
   rate.waitingMost = Math.max(rate.waitingMost, need);
@@ -333,7 +263,7 @@ function ratePlanOf({ rps, burst, credits }: Plan): RatePlan {
 
 /** The state of the account's rate as far as this process knows. */
 function stateOf({ plan, rate }: Account, nowMs: number): { plan: Plan; tokens: number } {
-  return { plan, tokens: tokensKnown(rate, nowMs) };
+  return { plan, tokens: rate.tokensKnown(nowMs) };
 }
 
 /** How long a request may wait for the authority when memory cannot tell: for its rate, and for the last credits of a trial. */
@@ -373,18 +303,13 @@ export function createSharedCharging(
 
   /** Decides again after every reply for the account, until memory can tell or the wait budget ends. */
   async function waited(account: Account, price: Price, sinceMs: number, first: Decision): Promise<Charge> {
-    for (let decision = first; ;) {
-      const nowMs = clock.monotonic();
+    for (let [decision, nowMs] = [first, sinceMs]; ;) {
       if (typeof decision !== 'string') return finished(account, price, decision, nowMs);
-      const waitMs = sinceMs + (decision === 'ask-rate' ? RATE_WAIT_MS : CREDITS_WAIT_MS) - nowMs;
-      await nextReply(account, price, decision, Math.max(1, waitMs));
-      const tookMs = clock.monotonic() - sinceMs;
-      const budget = {
-        rate: tookMs < RATE_WAIT_MS,
-        credits: tookMs < CREDITS_WAIT_MS,
-        storeOut: sync.isOut(),
-      };
-      decision = accounts.decide(account, price, sinceMs + tookMs, budget);
+      const untilMs = sinceMs + (decision === 'ask-rate' ? RATE_WAIT_MS : CREDITS_WAIT_MS);
+      await nextReply(account, price, decision, Math.max(1, untilMs - nowMs));
+      nowMs = clock.monotonic();
+      const [rate, credits] = [nowMs < sinceMs + RATE_WAIT_MS, nowMs < sinceMs + CREDITS_WAIT_MS];
+      decision = accounts.decide(account, price, nowMs, { rate, credits, storeOut: sync.isOut() });
     }
   }
 
@@ -411,6 +336,5 @@ export function createSharedCharging(
     if (plan.credits !== undefined && price.credits > 0) void journal.append(account.id);
   }
 
-  // Accounts at rest are forgotten as messages are sent.
-  return { charge, refund, sweep: () => undefined };
+  return { charge, refund };
 }

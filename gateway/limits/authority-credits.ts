@@ -76,14 +76,13 @@ export function topUpCredits(
   { nowMs, sinceLossMs, answeredSeq }: Moment,
   isNew: boolean,
 ): Readonly<{ grant: CreditGrant; released: readonly Released[]; isLost: boolean }> {
-  const { atMs, clockMs, revision: knownRevision, total } = state;
-  settle(state, report, revision, nowMs);
   const known = state.nodes.find(({ node }) => node === sender.node);
+  const isNews = known === undefined || isNewer(sender, known);
+  if (isNews) settle(state, report, revision, nowMs);
   const isLost =
     answeredSeq !== undefined && (isNew ? report.charged > 0 : lacks(known, sender, answeredSeq));
   if (isLost) state.learnUntilMs = nowMs + LEARNING_MS;
   const learning = sinceLossMs < LEARNING_MS || nowMs < state.learnUntilMs;
-  const isNews = known === undefined || isNewer(sender, known);
   const mine = merge(state, known, sender, report);
   let released: readonly Released[] = [];
   if (isNews) {
@@ -93,8 +92,6 @@ export function topUpCredits(
     if (!learning && report.needed > heldBy(mine)) mine.needsUntilMs = state.clockMs + RECALL_MS;
   }
   const grant = grantOf(state, mine, learning);
-  if (isNews) return { grant, released, isLost };
-  Object.assign(state, { atMs, clockMs, revision: knownRevision, total });
   // A process that has a successor under its name holds nothing: what is held is the successor's.
   return { grant: sender.fence < mine.fence ? { ...grant, allowance: 0 } : grant, released, isLost };
 }

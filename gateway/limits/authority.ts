@@ -88,17 +88,14 @@ function topUpScans(
   return { grant: { held, lifeMs: SCAN_LIFE_MS, learning, ...contentionIn(state, node) }, isNews: true };
 }
 
-/** Permits that the node gets beyond what it keeps: what is free, less what is reserved for nodes that wait longer. */
+/** Permits that the node gets beyond what it keeps: what is free, less one for each node that waits longer. */
 function grantable(state: ScanState, node: NodeId, kept: number, wanted: number, sinceMs: number): number {
-  const { clockMs, scans } = state;
-  const { fair } = contentionIn(state, node);
-  let free = scans - kept;
+  const { clockMs } = state;
+  let free = state.scans - kept;
   for (const holding of state.nodes) {
     if (holding.node === node) continue;
-    const held = scansHeldBy(holding, clockMs);
-    free -= held;
-    if (isWaiting(holding, clockMs) && holding.sinceMs < sinceMs)
-      free -= Math.min(holding.wanted - held, Math.max(1, fair - held));
+    free -= scansHeldBy(holding, clockMs);
+    if (isWaiting(holding, clockMs) && holding.sinceMs < sinceMs) free--;
   }
   return Math.max(0, Math.min(wanted - kept, free));
 }
@@ -131,91 +128,63 @@ function contentionIn(
 /** The version of a blob's format. */
 const FORMAT = 2;
 
-/** The state of one account, part by part. */
-type LeaseState = {
-  rate: RateState | undefined;
-  credits: CreditState | undefined;
-  scans: ScanState | undefined;
-};
-
 // A blob holds each part as its numbers in the order below, 0 for none: half the size of objects with names.
+const RATE = ['atMs', 'clockMs', 'revision', 'perMs', 'burst', 'micro', 'reserved', 'reservedMs'];
+const RATE_NODE = ['node', 'fence', 'seq', 'granted', 'spent', 'expiresMs', 'wanted', 'weight'];
+const CREDITS = ['atMs', 'clockMs', 'revision', 'total', 'learnUntilMs'];
+const CREDITS_NODE = [
+  'node',
+  'fence',
+  'seq',
+  'granted',
+  'returned',
+  'charged',
+  'refunded',
+  'heardMs',
+  'needsUntilMs',
+];
+const SCANS = ['atMs', 'clockMs', 'revision', 'scans'];
+const SCANS_NODE = ['node', 'fence', 'seq', 'held', 'expiresMs', 'wanted', 'sinceMs'];
 
-function packRate(state: RateState): readonly unknown[] {
-  const { atMs, clockMs, revision, perMs, burst, micro, reserved, reservedMs } = state;
-  const nodes = state.nodes.map(({ node, fence, seq, granted, spent, expiresMs, wanted, weight }) => {
-    return [node, fence, seq, granted, spent, expiresMs, wanted, weight];
-  });
-  return [atMs, clockMs, revision, perMs, burst, micro, reserved, reservedMs, nodes];
+type Values = readonly unknown[];
+type Packed = Values | 0;
+
+type Names = readonly string[];
+
+function pack(state: Readonly<{ nodes: readonly object[] }>, names: Names, ofNode: Names): Packed {
+  const valuesOf = (of: object, named: Names) => named.map((name) => Reflect.get(of, name));
+  return [...valuesOf(state, names), state.nodes.map((holding) => valuesOf(holding, ofNode))];
 }
 
-function unpackRate(packed: ReturnType<typeof JSON.parse>): RateState {
-  const [atMs, clockMs, revision, perMs, burst, micro, reserved, reservedMs, nodes] = packed;
-  const holdings = nodes.map(
-    ([node, fence, seq, granted, spent, expiresMs, wanted, weight]: typeof packed) => {
-      return { node, fence, seq, granted, spent, expiresMs, wanted, weight };
-    },
-  );
-  return { atMs, clockMs, revision, perMs, burst, micro, reserved, reservedMs, nodes: holdings };
+/** `undefined` for a part that is not there. The caller names what `pack` was given. */
+function unpack<State>(packed: Packed, names: Names, ofNode: Names): State | undefined {
+  if (packed === 0) return undefined;
+  const nodes = packed[names.length] as Values[]; // as `pack` wrote them
+  return { ...named(packed, names), nodes: nodes.map((values) => named(values, ofNode)) } as State;
 }
 
-function packCredits({
-  atMs,
-  clockMs,
-  revision,
-  total,
-  learnUntilMs,
-  nodes,
-}: CreditState): readonly unknown[] {
-  const holdings = nodes.map((holding) => {
-    const { node, fence, seq, granted, returned, charged, refunded, heardMs, needsUntilMs } = holding;
-    return [node, fence, seq, granted, returned, charged, refunded, heardMs, needsUntilMs];
-  });
-  return [atMs, clockMs, revision, total, learnUntilMs, holdings];
+function named(values: Values, names: Names): object {
+  const state: Record<string, unknown> = {};
+  for (const [at, name] of names.entries()) state[name] = values[at];
+  return state;
 }
 
-function unpackCredits(packed: ReturnType<typeof JSON.parse>): CreditState {
-  const [atMs, clockMs, revision, total, learnUntilMs, nodes] = packed;
-  const holdings = nodes.map((holding: typeof packed) => {
-    const [node, fence, seq, granted, returned, charged, refunded, heardMs, needsUntilMs] = holding;
-    return { node, fence, seq, granted, returned, charged, refunded, heardMs, needsUntilMs };
-  });
-  return { atMs, clockMs, revision, total, learnUntilMs, nodes: holdings };
+function partsOf(blob: string | undefined): [number, Packed, Packed, Packed] {
+  if (blob === undefined) return [FORMAT, 0, 0, 0];
+  const parts = JSON.parse(blob);
+  if (parts[0] !== FORMAT) throw new Error('FORMAT of a lease is of another version');
+  return parts;
 }
 
-function packScans({ atMs, clockMs, revision, scans, nodes }: ScanState): readonly unknown[] {
-  const holdings = nodes.map(({ node, fence, seq, held, expiresMs, wanted, sinceMs }) => {
-    return [node, fence, seq, held, expiresMs, wanted, sinceMs];
-  });
-  return [atMs, clockMs, revision, scans, holdings];
-}
+/** Reads a blob, part by part; throws when it is of another version. */
+export const decode = (blob: string | undefined) => stateOf(partsOf(blob));
 
-function unpackScans(packed: ReturnType<typeof JSON.parse>): ScanState {
-  const [atMs, clockMs, revision, scans, nodes] = packed;
-  const holdings = nodes.map(([node, fence, seq, held, expiresMs, wanted, sinceMs]: typeof packed) => {
-    return { node, fence, seq, held, expiresMs, wanted, sinceMs };
-  });
-  return { atMs, clockMs, revision, scans, nodes: holdings };
-}
-
-/** Reads a blob; throws when it is of another version. */
-export function decode(blob: string | undefined): LeaseState {
-  if (blob === undefined) return { rate: undefined, credits: undefined, scans: undefined };
-  const [format, rate, credits, scans] = JSON.parse(blob);
-  if (format !== FORMAT) throw new Error('FORMAT of a lease is of another version');
+function stateOf([, rate, credits, scans]: ReturnType<typeof partsOf>) {
   return {
-    rate: rate === 0 ? undefined : unpackRate(rate),
-    credits: credits === 0 ? undefined : unpackCredits(credits),
-    scans: scans === 0 ? undefined : unpackScans(scans),
+    rate: unpack<RateState>(rate, RATE, RATE_NODE),
+    credits: unpack<CreditState>(credits, CREDITS, CREDITS_NODE),
+    scans: unpack<ScanState>(scans, SCANS, SCANS_NODE),
   };
-}
-
-function encode({ rate, credits, scans }: LeaseState): string {
-  return JSON.stringify([
-    FORMAT,
-    rate === undefined ? 0 : packRate(rate),
-    credits === undefined ? 0 : packCredits(credits),
-    scans === undefined ? 0 : packScans(scans),
-  ]);
 }
 
 /** What came of a message. */
@@ -237,38 +206,35 @@ export type Answer = Readonly<{
 export function answer(before: string | undefined, sender: Sender, message: Message, moment: Moment): Answer {
   const { revision, rate, credits, scans } = message;
   const { nowMs, sinceLossMs } = moment;
-  const state = decode(before);
+  const parts = partsOf(before);
+  const state = stateOf(parts);
   const reply: { -readonly [K in keyof Reply]: Reply[K] } = {};
   let [released, isLost]: [readonly Released[], boolean] = [[], false];
   if (rate !== undefined) {
     // A bucket that is missing may have been lost until it would have filled up by itself.
     const low = rate.recovering || sinceLossMs < (1_000 * rate.burst) / rate.rps;
-    const part = state.rate ?? newRateState(rate, revision, nowMs, low);
-    const { grant, isNews } = topUpRate(part, sender, rate, revision, nowMs);
+    state.rate ??= newRateState(rate, revision, nowMs, low);
+    const { grant, isNews } = topUpRate(state.rate, sender, rate, revision, nowMs);
     reply.rate = grant;
-    state.rate = isNews ? part : decode(before).rate;
+    if (isNews) parts[1] = pack(state.rate, RATE, RATE_NODE);
   }
   if (credits !== undefined) {
-    const part = state.credits ?? newCreditState(credits, revision, nowMs);
     const isNew = state.credits === undefined;
-    const { grant, ...rest } = topUpCredits(part, sender, credits, revision, moment, isNew);
-    reply.credits = grant;
-    ({ released, isLost } = rest);
-    state.credits = part;
+    state.credits ??= newCreditState(credits, revision, nowMs);
+    const done = topUpCredits(state.credits, sender, credits, revision, moment, isNew);
+    reply.credits = done.grant;
+    ({ released, isLost } = done);
+    parts[2] = pack(state.credits, CREDITS, CREDITS_NODE);
   }
   if (scans !== undefined) {
-    const part = state.scans ?? { atMs: nowMs, clockMs: 0, revision, scans: scans.scans, nodes: [] };
-    const { grant, isNews } = topUpScans(part, sender, scans, revision, nowMs, sinceLossMs < LEARNING_MS);
+    state.scans ??= { atMs: nowMs, clockMs: 0, revision, scans: scans.scans, nodes: [] };
+    const learning = sinceLossMs < LEARNING_MS;
+    const { grant, isNews } = topUpScans(state.scans, sender, scans, revision, nowMs, learning);
     reply.scans = grant;
-    state.scans = isNews ? part : decode(before).scans;
+    if (isNews) parts[3] = pack(state.scans, SCANS, SCANS_NODE);
   }
   const rateMs = state.rate === undefined ? 0 : rateStateLifeMs(state.rate);
-  const lifeMs = Math.max(rateMs, state.scans === undefined ? 0 : SCAN_LIFE_MS + SCAN_FORGET_MS);
-  return {
-    blob: encode(state),
-    lifeMs: state.credits === undefined ? lifeMs : undefined,
-    reply,
-    released,
-    isLost,
-  };
+  const scansMs = state.scans === undefined ? 0 : SCAN_LIFE_MS + SCAN_FORGET_MS;
+  const lifeMs = state.credits === undefined ? Math.max(rateMs, scansMs) : undefined;
+  return { blob: JSON.stringify(parts), lifeMs, reply, released, isLost };
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
-import { type Bucket, type BucketStore, fullBucket, refill, shortMs } from './bucket.ts';
+import type { Migrations, Store } from '../../shared/store/open.ts';
 import type { Journal, Spending } from './journal.ts';
 
 /** What a request costs: `calls` of the rate, `credits` of a trial's allowance. `bill` is notified of credits that go through the journal. */
@@ -31,22 +31,54 @@ export type Charging = Readonly<{
   charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge>;
   /** Gives back what was taken for calls that no backend answered: credits, and the rate of a request that was refused. */
   refund(caller: Caller, plan: Plan, price: Price): void;
-  /** Forgets accounts whose bucket is full again, for a new one would be equal; looks at `max` of all in turn. */
-  sweep(max?: number): void;
 }>;
-
-/** Charging of a process that is alone. */
-type ChargingAlone = Charging &
-  Readonly<{
-    /** Writes up to `max` buckets that changed since they were last written; gives how many remain. */
-    save(max: number): number;
-  }>;
 
 /** One call for every element of a request, notifications and malformed ones included, and the sum of their credits. */
 export function priceOf(elements: readonly Readonly<{ credits: number }>[]): Price {
   let credits = 0;
   for (const element of elements) credits += element.credits;
   return { calls: elements.length, credits };
+}
+
+/** `burst` tokens at most, `rps` more every second. */
+export type Rate = Readonly<{ burst: number; rps: number }>;
+
+/**
+ * Tokens at an instant of the monotonic clock; a fraction, and below zero while a large batch is paid off. Mutable, and
+ * without a part of its own: every call looks at one.
+ */
+export type Bucket = { tokens: number; atMs: number; rps: number; burst: number };
+
+/** Rounding of many small refills; far below one call. */
+const EPSILON = 1e-6;
+
+export function fullBucket({ rps, burst }: Rate, nowMs: number): Bucket {
+  return { tokens: burst, atMs: nowMs, rps, burst };
+}
+
+/** Brings the bucket to `nowMs`. A clock that steps back mints nothing; a burst that shrank takes the surplus away. */
+export function refill(bucket: Bucket, nowMs: number): void {
+  const elapsedMs = nowMs - bucket.atMs;
+  if (elapsedMs > 0) {
+    bucket.tokens += (elapsedMs / 1_000) * bucket.rps;
+    bucket.atMs = nowMs;
+  }
+  if (bucket.tokens > bucket.burst) bucket.tokens = bucket.burst;
+}
+
+/**
+ * Milliseconds after which a refilled bucket has what `calls` need if nothing else is taken; 0: it has it now. A batch
+ * needs `min(calls, burst)` tokens and takes one for each call, so that one larger than the burst can pass and is then
+ * paid off (DESIGN 3.3).
+ */
+export function shortMs({ tokens, burst, rps }: Bucket, calls: number): number {
+  const need = Math.min(calls, burst);
+  return tokens + EPSILON >= need ? 0 : ((need - tokens) / rps) * 1_000;
+}
+
+/** Whole seconds after which a call that was refused for `waitMs` succeeds; at least 1 (RFC 9110 10.2.3). */
+export function retryAfterSeconds(waitMs: number): number {
+  return Math.max(1, Math.ceil(waitMs / 1_000));
 }
 
 /** Waits for the journal; a charge that cannot be written is taken back by `undo` and refused, so that nothing is lost. */
@@ -67,6 +99,15 @@ export async function durable(
   }
 }
 
+/** What an account spent; `undefined` when its journal cannot be read. */
+export function readable(spendingOf: Journal['spendingOf'], accountId: number): Spending | undefined {
+  try {
+    return spendingOf(accountId);
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * `store` keeps buckets through a restart; without it every account begins with a whole burst. `elsewhere` is what
  * processes spent of each account that do not run any more.
@@ -76,7 +117,7 @@ export function createCharging(
   clock: Clock,
   store?: BucketStore,
   elsewhere: ReadonlyMap<number, number> = new Map(),
-): ChargingAlone {
+) {
   const buckets = store?.load() ?? new Map<number, Bucket>();
   const changed = new Set<number>();
   /** Accounts that have a row, or may have one. */
@@ -92,7 +133,7 @@ export function createCharging(
       take(accountId, bucket, price.calls);
       return { kind: 'charged', rate: { plan, tokens: bucket.tokens }, creditsLeft: undefined };
     }
-    const spending = spendingOf(accountId);
+    const spending = readable(journal.spendingOf, accountId);
     if (spending === undefined) return { kind: 'credits-unavailable' };
     // An allowance lowered below what is spent leaves none, not fewer: a free call still passes.
     const spent = spending.charged - spending.refunded + (elsewhere.get(accountId) ?? 0);
@@ -131,14 +172,6 @@ export function createCharging(
     if (bucket !== undefined) take(accountId, bucket, -calls);
   }
 
-  function spendingOf(accountId: number): Spending | undefined {
-    try {
-      return journal.spendingOf(accountId);
-    } catch {
-      return undefined;
-    }
-  }
-
   function refund({ accountId }: Caller, plan: Plan, { calls, credits }: Price): void {
     if (calls > 0) giveBack(accountId, calls);
     if (plan.credits === undefined || credits === 0) return;
@@ -146,15 +179,13 @@ export function createCharging(
     void journal.append(accountId);
   }
 
+  /** Forgets accounts whose bucket is full again, for a new one would be equal; looks at `max` of all in turn. */
   function sweep(max = buckets.size + 1): void {
     const nowMs = clock.monotonic();
     for (let looked = 0; looked < max; looked++) {
-      const { value, done } = sweeping.next();
-      if (done === true) {
-        sweeping = buckets.entries();
-        return;
-      }
-      const [accountId, bucket] = value;
+      const { value: entry } = sweeping.next();
+      if (entry === undefined) return void (sweeping = buckets.entries());
+      const [accountId, bucket] = entry;
       refill(bucket, nowMs);
       if (bucket.tokens < bucket.burst) continue;
       buckets.delete(accountId);
@@ -164,6 +195,7 @@ export function createCharging(
     }
   }
 
+  /** Writes up to `max` buckets that changed since they were last written; gives how many remain. */
   function save(max: number): number {
     const part = changed.values().take(max).toArray();
     if (part.length > 0 && store?.save(part.map((id) => [id, buckets.get(id)] as const)) === true) {
@@ -177,4 +209,72 @@ export function createCharging(
   }
 
   return { charge, refund, sweep, save };
+}
+
+/** The ledger's table of buckets that were not full: tokens at a Unix instant in milliseconds, and the rate that refills them. */
+export const BUCKET_MIGRATIONS: Migrations = {
+  'ledger-4-buckets': `
+    CREATE TABLE buckets (
+      account_id INTEGER PRIMARY KEY,
+      tokens REAL NOT NULL,
+      at_ms INTEGER NOT NULL,
+      rps REAL NOT NULL,
+      burst INTEGER NOT NULL
+    ) STRICT;
+  `,
+};
+
+/** Keeps the buckets of a gateway that is alone through a restart: ending it must not refill a burst. */
+type BucketStore = ReturnType<typeof createBucketStore>;
+
+/** Buckets by account; `undefined` for one that is full. */
+type Changes = Iterable<readonly [accountId: number, bucket: Bucket | undefined]>;
+
+type Row = { account_id: number; tokens: number; at_ms: number; rps: number; burst: number };
+
+export function createBucketStore(ledger: Store, clock: Clock) {
+  const read = ledger.prepare<Row, []>('SELECT * FROM buckets');
+  const write = ledger.prepare<null, [number, number, number, number, number]>(
+    'INSERT OR REPLACE INTO buckets (account_id, tokens, at_ms, rps, burst) VALUES (?, ?, ?, ?, ?)',
+  );
+  const remove = ledger.prepare<null, [number]>('DELETE FROM buckets WHERE account_id = ?');
+  const removeFull = ledger.prepare<null, [number]>(
+    'DELETE FROM buckets WHERE tokens + (? - at_ms) / 1000.0 * rps >= burst',
+  );
+
+  const saveAll = ledger.transaction((buckets: Changes) => {
+    const [nowMs, unixMs] = [clock.monotonic(), Math.floor(clock.now())];
+    for (const [accountId, bucket] of buckets) {
+      if (bucket !== undefined) refill(bucket, nowMs);
+      if (bucket === undefined || bucket.tokens >= bucket.burst) remove.run(accountId);
+      else write.run(accountId, bucket.tokens, unixMs, bucket.rps, bucket.burst);
+    }
+  });
+
+  return {
+    /** Writes buckets in one transaction, full ones as nothing; `false`: it was not done, and may be done again. */
+    save(buckets: Changes): boolean {
+      try {
+        saveAll.immediate(buckets);
+        return true;
+      } catch {
+        return false; // the disk is full or the file is held; charges that need it are refused themselves
+      }
+    },
+    /** The buckets that are not full yet, by account, with the time that went by; none when the ledger cannot be read. */
+    load(): Map<number, Bucket> {
+      const buckets = new Map<number, Bucket>();
+      const [nowMs, unixMs] = [clock.monotonic(), clock.now()];
+      try {
+        removeFull.run(unixMs);
+        for (const { account_id: id, tokens, at_ms: savedMs, rps, burst } of read.all()) {
+          // A wall clock that was set back meanwhile refills nothing.
+          buckets.set(id, { tokens, atMs: nowMs - Math.max(0, unixMs - savedMs), rps, burst });
+        }
+      } catch {
+        // Buckets that cannot be read are whole bursts.
+      }
+      return buckets;
+    },
+  };
 }

@@ -31,8 +31,6 @@ export type SameTransaction = Readonly<{
 /** What a node spent of an account, by its row of the ledger. */
 export type SpentRow = Readonly<{ accountId: number }> & Readonly<Spending>;
 
-const NOTHING: SameTransaction = { write: () => undefined, written: () => undefined };
-
 const BUSY_MS = 100;
 
 /** Opens the journal of `node` over a ledger. `soon` runs a function once, after the current turn's other work. */
@@ -40,7 +38,7 @@ export function createJournal(
   ledger: Store,
   node: string,
   soon: (run: () => void) => void,
-  sameTransaction: SameTransaction = NOTHING,
+  sameTransaction?: SameTransaction,
 ): Journal {
   const read = ledger.prepare<Spending, [number, string]>(
     'SELECT charged, refunded FROM spent WHERE account_id = ? AND node = ?',
@@ -53,7 +51,7 @@ export function createJournal(
       const { charged, refunded } = spendingOf(id);
       write.run(id, node, charged, refunded);
     }
-    sameTransaction.write();
+    sameTransaction?.write();
   });
   const spendings = new Map<number, Spending>();
   let appended = new Set<number>();
@@ -87,7 +85,7 @@ export function createJournal(
     try {
       if (batch.size > 0) {
         writeAll.immediate(batch);
-        sameTransaction.written();
+        sameTransaction?.written();
       }
       failing = false;
       ended?.resolve();

@@ -4,28 +4,8 @@ import type { Journal, SpentRow } from './journal.ts';
 import type { LeaseStore, Message, NodeId, Reply, Sender } from './messages.ts';
 import type { ScanLeases } from './scans.ts';
 
-/** What was sent since the process started. */
-type SyncCounts = Readonly<{ messages: number; asks: number; failed: number }>;
-
 /** Carries messages between the leases and their store, off the way of requests. */
-export type LeaseSync = Readonly<{
-  /** Sends what is due at the end of this turn of the event loop. */
-  flushSoon(): void;
-  /** Keeps leases fresh until `signal` aborts. */
-  run(signal: AbortSignal): Promise<void>;
-  /** Returns everything held, when no request is under way any more; else credits wait for this node for a day. */
-  release(): Promise<void>;
-  /**
-   * Reports what this node has ever spent, as after the store may have lost its state: `spent` are the node's rows of
-   * the ledger. Repeats what has no reply until `signal` aborts.
-   */
-  resync(spent: readonly SpentRow[], signal: AbortSignal): Promise<void>;
-  /** Reports what a node spent that does not run any more: below every fence, so that only its counters are taken. */
-  reportDeadNode(node: NodeId, spent: readonly SpentRow[], signal: AbortSignal): Promise<void>;
-  /** The store is known not to reply. */
-  isOut(): boolean;
-  counts(): SyncCounts;
-}>;
+export type LeaseSync = ReturnType<typeof createLeaseSync>;
 
 /** What can be seen of the link between a process and the store that it shares limits by. */
 export type StoreLink = Pick<LeaseSync, 'isOut' | 'counts'>;
@@ -44,12 +24,10 @@ type LeaseSyncOptions = Readonly<{
 
 const TICK_MS = 20;
 
-/** Messages in one call of the store, and calls under way. More are sent when these have replies. */
+/** Messages in one call of the store, calls under way, and full calls in one turn of the event loop. */
 const MESSAGES_MAX = 256;
 const CALLS_MAX = 16;
-
-/** Full calls in one turn for accounts that no request asks for. */
-const REFRESH_ROUNDS = 4;
+const ROUNDS_MAX = 5;
 
 /** While the store is out, so many accounts are its trial. */
 const TRIAL_MESSAGES = 8;
@@ -59,7 +37,7 @@ const RESYNC_MS = 200;
 
 const FORGET_A_TICK = 2_000;
 
-export function createLeaseSync(options: LeaseSyncOptions): LeaseSync {
+export function createLeaseSync(options: LeaseSyncOptions) {
   const { accounts, scans, store, journal, clock, node, fence, soon } = options;
   const breaker = createBreaker();
   const counts = { messages: 0, asks: 0, failed: 0 };
@@ -69,67 +47,58 @@ export function createLeaseSync(options: LeaseSyncOptions): LeaseSync {
   let roundTripMs = 5;
   let gatheredMs = clock.monotonic();
 
-  /** What is spent from the decision to send until the reply is read: two turns and a slow round trip. */
-  const aheadMs = () => 2 * TICK_MS + 2 * roundTripMs;
-
+  /** Sends what is due at the end of this turn of the event loop. */
   function flushSoon(): void {
     if (isFlushing) return;
     isFlushing = true;
     soon(() => {
       isFlushing = false;
-      flush(true);
+      flush();
     });
   }
 
-  function flush(urgentOnly: boolean): void {
+  /** Sends what cannot wait, and what was gathered when it is time, or at half time along with what is sent anyway. */
+  function flush(): void {
     const nowMs = clock.monotonic();
     if (underWay >= CALLS_MAX || !breaker.maySend(nowMs)) return;
     const isTrial = breaker.isOpen();
     const max = isTrial ? TRIAL_MESSAGES : MESSAGES_MAX;
-    // A store that is back is found by whatever account has something to report, urgent or not.
-    const due = accounts.collect(nowMs, aheadMs(), max, urgentOnly && !isTrial);
+    // What is spent from the decision to send until the reply is read: two turns and a slow round trip.
+    const aheadMs = 2 * TICK_MS + 2 * roundTripMs;
     const scansDue = scans.collect(nowMs, max);
+    // A store that is back is found by whatever account has something to report, urgent or not.
+    let due = accounts.collect(nowMs, aheadMs, max, isTrial);
     const isCall = due.length + scansDue.length > 0;
     if (isCall) breaker.noteSent(nowMs);
-    // A call that is sent anyway takes along what may wait, and the next that gathers comes later.
-    const gathers = !urgentOnly || (isCall && nowMs - gatheredMs >= GATHER_MS / 2);
-    if (!gathers || isTrial) return send(merged(due, scansDue));
-    gatheredMs = nowMs;
-    if (urgentOnly) due.push(...accounts.collect(nowMs, aheadMs(), max - due.length, false));
-    // What only time asks for comes along, as far as there is room in the same call, and then in further ones.
-    const room = MESSAGES_MAX - due.length;
-    const watched = accounts.collectWatched(nowMs, aheadMs(), room);
-    send(merged([...due, ...watched], scansDue));
-    let isFull = watched.length === room;
-    for (let round = 0; isFull && round < REFRESH_ROUNDS && underWay < CALLS_MAX; round++) {
-      const more = accounts.collectWatched(nowMs, aheadMs(), MESSAGES_MAX);
-      send(more);
-      isFull = more.length === MESSAGES_MAX;
+    const gathers = !isTrial && nowMs - gatheredMs >= (isCall ? GATHER_MS / 2 : GATHER_MS);
+    if (gathers) due.push(...accounts.collect(nowMs, aheadMs, max - due.length, true));
+    void send([...due, ...scansDue]);
+    for (
+      let round = 1;
+      gathers && due.length === max && round < ROUNDS_MAX && underWay < CALLS_MAX;
+      round++
+    ) {
+      due = accounts.collect(nowMs, aheadMs, max, true);
+      void send(due);
     }
-  }
-
-  function send(messages: readonly Message[]): void {
-    void exchange(messages.filter(isDurable));
-    void sendDurably(messages.filter((message) => !isDurable(message)));
-  }
-
-  function isDurable({ accountId, credits }: Message): boolean {
-    return credits === undefined || journal.isDurable(accountId);
+    // What had no room is gathered in the next turn.
+    if (gathers && due.length < max) gatheredMs = nowMs;
   }
 
   /** The store must never count a charge that a crash could take from the journal: its message waits until it is durable. */
-  async function sendDurably(messages: readonly Message[]): Promise<void> {
-    try {
-      const undurable = messages.filter((message) => !isDurable(message));
-      await Promise.all(undurable.map(({ accountId }) => journal.append(accountId)));
-      await exchange(messages);
-    } catch {
-      // Rates and scans do not need the journal.
-      for (const { accountId, revision, credits } of messages)
-        accounts.settle({ accountId, revision, credits }, undefined, clock.monotonic());
-      const others = messages.filter(({ rate, scans: some }) => rate !== undefined || some !== undefined);
-      await exchange(others.map((message) => ({ ...message, credits: undefined })));
-    }
+  async function send(messages: readonly Message[]): Promise<void> {
+    const undurable = messages.filter(
+      ({ accountId, credits }) => credits !== undefined && !journal.isDurable(accountId),
+    );
+    if (undurable.length === 0) return exchange(messages);
+    const written = await Promise.allSettled(undurable.map(({ accountId }) => journal.append(accountId)));
+    const lost = new Set(undurable.filter((_, at) => written[at]?.status === 'rejected'));
+    for (const message of lost)
+      accounts.settle({ ...message, rate: undefined }, undefined, clock.monotonic());
+    // Rates and scans do not need the journal.
+    await exchange(
+      messages.map((message) => (lost.has(message) ? { ...message, credits: undefined } : message)),
+    );
   }
 
   async function exchange(messages: readonly Message[]): Promise<void> {
@@ -140,7 +109,6 @@ export function createLeaseSync(options: LeaseSyncOptions): LeaseSync {
       accounts.settle(message, replies[at], nowMs);
       scans.settle(message, replies[at], nowMs);
     }
-    if (messages.length >= MESSAGES_MAX) soon(() => flush(false));
   }
 
   async function call(sender: Sender, messages: readonly Message[]): Promise<readonly (Reply | undefined)[]> {
@@ -158,12 +126,8 @@ export function createLeaseSync(options: LeaseSyncOptions): LeaseSync {
     return replies;
   }
 
-  /** Reports rows until all have a reply. */
-  async function reportRows(
-    senderOf: () => Sender,
-    rows: readonly SpentRow[],
-    signal: AbortSignal,
-  ): Promise<void> {
+  /** Reports rows until all have a reply, or `signal` aborts. */
+  async function report(from: () => Sender, rows: readonly SpentRow[], signal: AbortSignal): Promise<void> {
     // Revision -1 is older than every other: the account's total comes from nodes that serve it.
     let rest: readonly Message[] = rows.map(({ accountId, charged, refunded }) => {
       const credits = { total: 0, charged, refunded, held: 0, wanted: 0, needed: 0 };
@@ -171,7 +135,7 @@ export function createLeaseSync(options: LeaseSyncOptions): LeaseSync {
     });
     while (rest.length > 0 && !signal.aborted) {
       const part = rest.slice(0, MESSAGES_MAX);
-      const replies = await call(senderOf(), part);
+      const replies = await call(from(), part);
       const missed = part.filter((_, at) => replies[at] === undefined);
       rest = [...missed, ...rest.slice(part.length)];
       if (missed.length > 0) await clock.sleep(RESYNC_MS, signal);
@@ -180,43 +144,39 @@ export function createLeaseSync(options: LeaseSyncOptions): LeaseSync {
 
   return {
     flushSoon,
-    async run(signal) {
+    /** Keeps leases fresh until `signal` aborts. */
+    async run(signal: AbortSignal) {
       while (!signal.aborted) {
         await clock.sleep(TICK_MS, signal);
-        // By the clock, as turns are late on a busy machine.
-        flush(clock.monotonic() - gatheredMs < GATHER_MS);
+        flush();
         accounts.forgetIdle(clock.monotonic(), FORGET_A_TICK);
       }
     },
+    /** Returns everything held, when no request is under way any more; else credits wait for this node for a day. */
     async release() {
-      for (let isFailing = false; !isFailing;) {
+      const { failed } = counts;
+      while (failed === counts.failed) {
         const nowMs = clock.monotonic();
-        const due = merged(accounts.release(nowMs, MESSAGES_MAX), scans.release(nowMs, MESSAGES_MAX));
+        const due = [...accounts.release(nowMs, MESSAGES_MAX), ...scans.release(nowMs, MESSAGES_MAX)];
         if (due.length === 0) return;
-        const failedBefore = counts.failed;
-        await sendDurably(due);
-        isFailing = counts.failed > failedBefore;
+        await send(due);
       }
     },
-    async resync(spent, signal) {
+    /**
+     * Reports what a node has ever spent, by its rows of the ledger, as after the store may have lost its state. One that
+     * does not run any more reports below every fence, so that only its counters are taken.
+     */
+    async resync(of: NodeId, spent: readonly SpentRow[], signal: AbortSignal) {
+      if (of !== node) return report(() => ({ node: of, fence: 0, seq: 0 }), spent, signal);
       const rows = spent.filter(({ accountId }) => !accounts.resync(accountId));
       flushSoon();
-      await reportRows(() => ({ node, fence, seq: ++seq }), rows, signal);
+      await report(() => ({ node, fence, seq: ++seq }), rows, signal);
     },
-    reportDeadNode: (dead, spent, signal) =>
-      reportRows(() => ({ node: dead, fence: 0, seq: 0 }), spent, signal),
+    /** The store is known not to reply. */
     isOut: breaker.isOpen,
+    /** What was sent since the process started. */
     counts: () => counts,
   };
-}
-
-/** One message for each account. */
-function merged(some: readonly Message[], others: readonly Message[]): readonly Message[] {
-  if (others.length === 0) return some;
-  const byAccount = new Map(some.map((message) => [message.accountId, message]));
-  for (const message of others)
-    byAccount.set(message.accountId, { ...byAccount.get(message.accountId), ...message });
-  return [...byAccount.values()];
 }
 
 const SPAN_MS = 6_000;

@@ -1,12 +1,135 @@
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
-import type { Store } from '../../shared/store/open.ts';
+import type { Config } from '../../shared/config/config.ts';
+import type { Log } from '../../shared/log.ts';
+import { NO_REDIS_ADDRESS, placesFrom } from '../../shared/redis/options.ts';
+import { type Lock, takeLock } from '../../shared/store/lock.ts';
+import type { Opened, Store } from '../../shared/store/open.ts';
 import { createAccounts, createSharedCharging } from './accounts.ts';
-import { createBucketStore } from './bucket.ts';
-import { type Charging, createCharging } from './charge.ts';
-import { type Journal, spentBy, spentElsewhere } from './journal.ts';
+import { type Charging, createBucketStore, createCharging } from './charge.ts';
+import { type Journal, otherNodes, spentBy, spentElsewhere } from './journal.ts';
 import { createLeaseSync, type LeaseSync, type StoreLink } from './lease-sync.ts';
-import type { Sharing } from './node-id.ts';
-import { createScanLeases, createScanPermits, type ScanPermits } from './scans.ts';
+import type { LeaseStore, NodeId } from './messages.ts';
+import { createScanPermits, type ScanPermits } from './scans.ts';
+import { openRedisStore } from './store-redis.ts';
+import { createSqliteStore } from './store-sqlite.ts';
+
+/** What a process shares accounts with. */
+export type Sharing = Readonly<{
+  node: NodeId;
+  /** The latest start of the node. */
+  fence: number;
+  /** Opens the store of leases; `onLoss` is called when it may have lost what was reported. */
+  openLeases(onLoss: () => void): LeaseStore;
+  /** The part of an account's rate that this process may let in alone while it does not know the others. */
+  share: number;
+  /** Nodes of this host that do not run: this process alone reports what they spent. */
+  deadNodes: readonly NodeId[];
+}>;
+
+type ClaimingNode =
+  /** `node` has the process's rows in the ledger; `sharing` is `undefined` for one that is alone. */
+  | {
+      readonly kind: 'claimed';
+      readonly claim: Readonly<{ node: string; sharing: Sharing | undefined; lock: Lock }>;
+    }
+  /** `sentence` tells the operator why not: another process has it, or a file is wrong. */
+  | { readonly kind: 'refused'; readonly sentence: string };
+
+type ClaimOptions = Readonly<{
+  config: Config;
+  ledger: Store;
+  /** Opens the ledger once more: leases have a connection of their own. */
+  openLedger(): Opened;
+  clock: Clock;
+  log: Log;
+  random(): number;
+  makeId(): string;
+}>;
+
+/** The name of a process: of its lock and, alone, of its rows in the ledger. Process 0 has no supervisor. */
+export function processName(index: number): string {
+  return index === 0 ? 'gateway' : `gateway-${index}`;
+}
+
+/**
+ * Claims the id of process `index` of the gateway, 0 for one without a supervisor. No other process has it then. A process
+ * that shares accounts is a node: its UUID is in the file `NAME.node` of the data directory, made at the first start, and
+ * its fence is above all earlier ones. The name's journal belongs to the node, so the file is only deleted together with
+ * the ledger. Never throws.
+ */
+export function claimNodeId(index: number, options: ClaimOptions): ClaimingNode {
+  const { config, ledger, clock, makeId } = options;
+  const { dataDir, redisUrl } = config.storage;
+  const name = processName(index);
+  if (redisUrl !== undefined && placesFrom(redisUrl.reveal()) === undefined)
+    return { kind: 'refused', sentence: NO_REDIS_ADDRESS };
+  const locking = takeLock(dataDir, name);
+  if (locking.kind === 'refused') return locking;
+  const { lock } = locking;
+  if (redisUrl === undefined && config.gateway.processes === 1)
+    return { kind: 'claimed', claim: { node: name, sharing: undefined, lock } };
+  try {
+    const node = nodeIdIn(join(dataDir, `${name}.node`), makeId);
+    const fence = nextFence(ledger, node, clock.now());
+    // One process reports for those that do not run. What it reports of one that does is true as well, and changes nothing.
+    // Their names come from rows that a gateway has written; the authority takes any name for a node.
+    const deadNodes = index <= 1 ? (otherNodes(ledger, node) as NodeId[]) : [];
+    const openLeases = (onLoss: () => void) => leasesOf(options, onLoss);
+    const sharing = { node, fence, openLeases, share: 1 / config.gateway.processes, deadNodes };
+    return { kind: 'claimed', claim: { node, sharing, lock } };
+  } catch (error) {
+    lock.release();
+    const reason = error instanceof Error ? error.message : String(error);
+    return { kind: 'refused', sentence: `The node of ${name} in ${dataDir} cannot be known (${reason}).` };
+  }
+}
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+function nodeIdIn(path: string, makeId: () => string): NodeId {
+  if (!existsSync(path)) {
+    // Through a rename, so that a start that dies half-way leaves no half of an id.
+    writeFileSync(`${path}.new`, `${makeId()}\n`, { flush: true });
+    renameSync(`${path}.new`, path);
+  }
+  const text = readFileSync(path, 'utf8').trim();
+  if (UUID.test(text)) return text as NodeId; // the pattern is what a NodeId is
+  throw new Error(
+    `${path} does not hold a UUID; put it back from a backup, or delete it to start a new node`,
+  );
+}
+
+/**
+ * The next fence of the node. It is at least the wall time, so that a ledger that was lost or put back from a backup
+ * does not start below what a central store remembers of the node.
+ */
+function nextFence(ledger: Store, node: NodeId, nowMs: number): number {
+  const next = ledger.prepare<{ fence: number }, [string, number]>(`
+    INSERT INTO nodes (node, fence) VALUES (?, ?)
+    ON CONFLICT (node) DO UPDATE SET fence = max(fence + 1, excluded.fence)
+    RETURNING fence`);
+  const row = next.get(node, Math.floor(nowMs));
+  if (row === null) throw new Error('the ledger gave no fence');
+  return row.fence;
+}
+
+function leasesOf({ config, openLedger, clock, log, random }: ClaimOptions, onLoss: () => void): LeaseStore {
+  const url = config.storage.redisUrl?.reveal();
+  const onReleased = (accountId: number, released: object) =>
+    log.warn({ accountId, ...released }, 'credits of a process that was silent for a day are released');
+  if (url === undefined) {
+    const own = openLedger();
+    if (own.kind === 'unusable') throw new Error(own.sentence);
+    const leases = createSqliteStore({ ledger: own.store, clock, onReleased });
+    return { ...leases, close: () => leases.close().then(() => own.store.close()) };
+  }
+  const onWarning = (warning: string) => log.warn({ warning }, 'redis');
+  const store = openRedisStore({ url, clock, random, onWarning, onLoss, onReleased });
+  if (store === undefined) throw new Error(NO_REDIS_ADDRESS);
+  return store;
+}
 
 /** Rates, credits and scans of accounts, and what keeps them going. */
 export type Limits = Readonly<{
@@ -68,23 +191,22 @@ export function limitsShared(options: SharedOptions): Limits {
   const closing = new AbortController();
   let wasOut = false;
   const store = sharing.openLeases(resync);
-  const scans = createScanLeases({
+  const permits = createScanPermits({
     monotonic: clock.monotonic,
     revision,
     isOut: () => sync.isOut(),
     flushSoon: () => sync.flushSoon(),
   });
-  const parts = { accounts, scans, store, journal };
-  const sync: LeaseSync = createLeaseSync({ ...parts, clock, node, fence, soon: setImmediate });
+  const parts = { accounts, scans: permits, store, journal, clock, node, fence };
+  const sync: LeaseSync = createLeaseSync({ ...parts, soon: setImmediate });
 
   /** Reports what a crash, or a loss of the store, may have kept it from counting. */
   function resync(): void {
-    void sync.resync(spentBy(ledger, node), closing.signal);
-    for (const dead of deadNodes) void sync.reportDeadNode(dead, spentBy(ledger, dead), closing.signal);
+    for (const each of [node, ...deadNodes]) void sync.resync(each, spentBy(ledger, each), closing.signal);
   }
 
   return {
-    permits: createScanPermits(scans),
+    permits,
     charging: createSharedCharging(accounts, sync, journal, clock),
     link: sync,
     async tend(signal) {

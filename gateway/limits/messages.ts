@@ -124,6 +124,28 @@ export type LeaseStore = Readonly<{
   close(): Promise<void>;
 }>;
 
+/** A store that carries calls out by `exchange` until it is closed, which `closing` is told; `end` is called at last. */
+export function storeOf(
+  exchange: LeaseStore['sync'],
+  closing: AbortController,
+  end: () => Promise<void> = async () => undefined,
+): LeaseStore {
+  const calls = new Set<Promise<unknown>>();
+  return {
+    sync(sender, messages) {
+      const call = exchange(sender, messages);
+      calls.add(call);
+      void call.finally(() => calls.delete(call));
+      return call;
+    },
+    async close() {
+      closing.abort();
+      await Promise.all(calls);
+      await end();
+    },
+  };
+}
+
 /** Whether a message of `sender` is newer than the last one of its node. */
 export function isNewer({ fence, seq }: Sender, than: Readonly<{ fence: number; seq: number }>): boolean {
   return fence > than.fence || (fence === than.fence && seq > than.seq);

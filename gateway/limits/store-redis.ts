@@ -2,7 +2,14 @@ import { type Cluster, Redis } from 'ioredis';
 import type { Clock } from '../../shared/clock.ts';
 import { openRedisLink, type RedisClient } from '../../shared/redis/link.ts';
 import { type Answer, answer } from './authority.ts';
-import type { LeaseStore, Message, Released, Reply, Sender } from './messages.ts';
+import {
+  type LeaseStore,
+  type Message,
+  type Released,
+  type Reply,
+  type Sender,
+  storeOf,
+} from './messages.ts';
 
 /**
  * Replaces blobs that are unchanged. KEYS: accounts. ARGV of each: the blob to be replaced (empty for none; one that is
@@ -56,15 +63,13 @@ export type RedisStoreOptions = Readonly<{
   script?: string;
 }>;
 
-type OpenedRedis =
-  | { readonly kind: 'open'; readonly store: LeaseStore }
-  /** `sentence` tells the operator what is wrong with the address. */
-  | { readonly kind: 'unusable'; readonly sentence: string };
-
 type Swapping = RedisClient &
   Readonly<{
     sluiceSwap(keys: number, ...words: readonly string[]): Promise<[number, ...(string | null)[]]>;
   }>;
+
+/** A message on its way: the blob that was found for it, and what is to replace that. */
+type Draft = Readonly<{ at: number; message: Message; found: string; next: Answer | undefined }>;
 
 /** The key of an account's leases. The braces keep all of an account's keys on one node of a cluster. */
 export const leaseKey = (accountId: number) => `{sluice:${accountId}}:lease`;
@@ -72,15 +77,13 @@ export const leaseKey = (accountId: number) => `{sluice:${accountId}}:lease`;
 /**
  * Leases in a Redis or a Redis Cluster. It opens at once, whether the server is there or not: until it is, calls fail
  * at once, and when it comes (back) they succeed without a restart. A call is two commands, one that reads and one that
- * replaces; in a cluster two for each account.
+ * replaces; in a cluster two for each account. `undefined`: the address is none of a Redis.
  */
-export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
+export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefined {
   const { clock, deadlineMs = REDIS_DEADLINE_MS, random, onWarning, onLoss, onReleased } = options;
   const closing = new AbortController();
-  const calls = new Set<Promise<unknown>>();
-  /** The `seq` of the last answered message with credits by account, of one start of one node. */
+  /** The `seq` of the last answered message with credits by account, of this start of this node. */
   const answered = new Map<number, number>();
-  let answeredFence = 0;
   let lossMs = Number.NEGATIVE_INFINITY;
   let lossNoted = false;
   let waiting = 0;
@@ -98,7 +101,7 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     },
     scripts: { sluiceSwap: { lua: options.script ?? SWAP_SCRIPT } },
   });
-  if (link === undefined) return { kind: 'unusable', sentence: 'storage.redis is not an address of Redis.' };
+  if (link === undefined) return undefined;
   const server = link;
 
   /** Once for all the replies that came together. */
@@ -114,9 +117,7 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
   function noteAnswered({ fence, seq }: Sender, accountId: number): void {
     // Reports of dead nodes are below every fence, and of no process that could miss them.
     if (fence === 0) return;
-    const latest = Math.max(seq, answeredFence === fence ? (answered.get(accountId) ?? 0) : 0);
-    if (answeredFence !== fence) answered.clear();
-    answeredFence = fence;
+    const latest = Math.max(seq, answered.get(accountId) ?? 0);
     answered.delete(accountId);
     answered.set(accountId, latest);
     const [oldest] = answered.size > ANSWERED_MAX ? answered.keys() : [];
@@ -135,6 +136,16 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     });
   }
 
+  function answerOf(sender: Sender, message: Message, blob: string, nowMs: number): Answer | undefined {
+    const answeredSeq = sender.fence === 0 ? 0 : (answered.get(message.accountId) ?? 0);
+    const moment = { nowMs, sinceLossMs: clock.monotonic() - lossMs, answeredSeq };
+    try {
+      return answer(blob === '' ? undefined : blob, sender, message, moment);
+    } catch (error) {
+      return void server.refused(error);
+    }
+  }
+
   async function exchange(sender: Sender, messages: readonly Message[]): Promise<(Reply | undefined)[]> {
     const replies: (Reply | undefined)[] = messages.map(() => undefined);
     const client = closing.signal.aborted ? undefined : server.client();
@@ -142,22 +153,8 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
     const losses = server.strangers();
     const done = new AbortController();
 
-    function answerOf(message: Message, blob: string, nowMs: number): Answer | undefined {
-      const answeredSeq = answeredFence === sender.fence ? (answered.get(message.accountId) ?? 0) : 0;
-      const moment = { nowMs, sinceLossMs: clock.monotonic() - lossMs, answeredSeq };
-      try {
-        return answer(blob === '' ? undefined : blob, sender, message, moment);
-      } catch (error) {
-        server.refused(error);
-        return undefined;
-      }
-    }
-
-    function finish(
-      at: number,
-      { accountId, credits, scans }: Message,
-      { reply, isLost, released }: Answer,
-    ): void {
+    function finish({ at, message }: Draft, { reply, isLost, released }: Answer): void {
+      const { accountId, credits, scans } = message;
       // Granted by a server that may not know of other nodes' grants; the next message returns it.
       if (server.strangers() !== losses && (credits !== undefined || scans !== undefined)) return;
       if (credits !== undefined) noteAnswered(sender, accountId);
@@ -166,69 +163,40 @@ export function openRedisStore(options: RedisStoreOptions): OpenedRedis {
       replies[at] = reply;
     }
 
-    /** Answers the messages at these places: reads, and replaces until no other process was faster. */
-    async function settle(to: RedisClient, places: readonly number[]): Promise<void> {
-      const drafts = new Map<number, { blob: string; answer: Answer } | undefined>(
-        places.map((at) => [at, undefined]),
-      );
-      for (let tries = 0; drafts.size > 0 && tries <= TRIES_MAX && !done.signal.aborted; tries++) {
-        const keys: string[] = [];
-        const words: string[] = [];
-        const tried = [...drafts];
-        for (const [at, draft] of tried) {
-          keys.push(leaseKey(messages[at]?.accountId ?? 0));
-          if (draft === undefined) words.push(...READ);
-          else words.push(draft.blob, draft.answer.blob, String(draft.answer.lifeMs ?? 0));
-        }
+    /** Reads, and replaces until no other process was faster. */
+    async function settle(to: Swapping, drafts: readonly Draft[]): Promise<void> {
+      let open = drafts;
+      for (let tries = 0; open.length > 0 && tries <= TRIES_MAX && !done.signal.aborted; tries++) {
+        const keys = open.map(({ message }) => leaseKey(message.accountId));
+        const words = open.flatMap(({ found, next }) =>
+          next === undefined ? READ : [found, next.blob, String(next.lifeMs ?? 0)],
+        );
         if (!(to instanceof Redis)) corkForTurn(to);
-        // The command is defined by the script that the link was opened with.
-        const [nowMs, ...found] = await (to as Swapping).sluiceSwap(keys.length, ...keys, ...words);
-        for (const [i, [at, draft]] of tried.entries()) {
-          const message = messages[at];
-          const blob = found[i];
-          drafts.delete(at);
-          if (message === undefined) continue;
-          if (typeof blob !== 'string') {
-            if (draft !== undefined) finish(at, message, draft.answer);
-            continue;
-          }
-          const next = answerOf(message, blob, nowMs);
-          if (next === undefined) continue;
-          if (next.blob === blob) finish(at, message, next);
-          else drafts.set(at, { blob, answer: next });
-        }
+        const [nowMs, ...blobs] = await to.sluiceSwap(keys.length, ...keys, ...words);
+        open = open.flatMap((draft, i) => {
+          const found = blobs[i] ?? undefined;
+          const next = found === undefined ? draft.next : answerOf(sender, draft.message, found, nowMs);
+          if (next === undefined) return [];
+          if (found !== undefined && found !== next.blob) return [{ ...draft, found, next }];
+          finish(draft, next);
+          return [];
+        });
       }
     }
 
     waiting += messages.length;
-    const settling = Promise.all(
-      groupsOf(client, messages.length).map((places) => settle(client, places).catch(server.refused)),
-    ).finally(() => (waiting -= messages.length));
+    const drafts = messages.map((message, at): Draft => ({ at, message, found: '', next: undefined }));
+    // In a cluster every account may be on another node.
+    const size = client instanceof Redis ? KEYS_MAX : 1;
+    const parts = Array.from({ length: Math.ceil(drafts.length / size) }, (_, part) =>
+      // The command is defined by the script that the link was opened with.
+      settle(client as Swapping, drafts.slice(part * size, (part + 1) * size)).catch(server.refused),
+    );
+    const settling = Promise.all(parts).finally(() => (waiting -= messages.length));
     await Promise.race([settling, clock.sleep(deadlineMs, done.signal)]);
     done.abort();
     return [...replies];
   }
 
-  const store: LeaseStore = {
-    sync(sender, messages) {
-      const call = exchange(sender, messages);
-      calls.add(call);
-      void call.finally(() => calls.delete(call));
-      return call;
-    },
-    async close() {
-      closing.abort();
-      await Promise.all(calls);
-      await server.close();
-    },
-  };
-  return { kind: 'open', store };
-}
-
-/** Places of messages that one command may be about; in a cluster every account may be on another node. */
-function groupsOf(client: RedisClient, count: number): readonly (readonly number[])[] {
-  const size = client instanceof Redis ? KEYS_MAX : 1;
-  return Array.from({ length: Math.ceil(count / size) }, (_, group) =>
-    Array.from({ length: Math.min(size, count - group * size) }, (__, at) => group * size + at),
-  );
+  return storeOf(exchange, closing, server.close);
 }

@@ -1,7 +1,14 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
 import { answer } from './authority.ts';
-import type { LeaseStore, Message, Released, Reply, Sender } from './messages.ts';
+import {
+  type LeaseStore,
+  type Message,
+  type Released,
+  type Reply,
+  type Sender,
+  storeOf,
+} from './messages.ts';
 
 /**
  * The ledger's tables about the processes of its host.
@@ -84,7 +91,6 @@ export function createSqliteStore(options: SqliteStoreOptions): LeaseStore {
     DELETE FROM leases WHERE account_id IN
       (SELECT account_id FROM leases WHERE until_ms < ? ORDER BY until_ms LIMIT ?)`);
   const closing = new AbortController();
-  const calls = new Set<Promise<unknown>>();
   let sweptMs = Number.NEGATIVE_INFINITY;
 
   const answerAll = ledger.transaction((sender: Sender, messages: readonly Message[]) => {
@@ -137,18 +143,7 @@ export function createSqliteStore(options: SqliteStoreOptions): LeaseStore {
     }
   }
 
-  return {
-    sync(sender, messages) {
-      const call = answerInTurns(sender, messages);
-      calls.add(call);
-      void call.finally(() => calls.delete(call));
-      return call;
-    },
-    async close() {
-      closing.abort();
-      await Promise.all(calls);
-    },
-  };
+  return storeOf(answerInTurns, closing);
 }
 
 function isBusy(error: unknown): boolean {

@@ -1,7 +1,6 @@
 import { unreachable } from '../../shared/brand.ts';
 import type { Identity } from '../../shared/keys/identify.ts';
-import { retryAfterSeconds } from '../limits/bucket.ts';
-import type { Charge, RateState } from '../limits/charge.ts';
+import { type Charge, type RateState, retryAfterSeconds } from '../limits/charge.ts';
 import type { Barred } from '../request/auth.ts';
 import { type Envelope, type Malformed, NULL_ID } from '../request/envelope.ts';
 import type { BodyRefusal, HeadRefusal } from '../request/http.ts';

@@ -37,37 +37,25 @@ test('when more new accounts come than can be reported, the rest waits for a rep
   for (let turn = 0; turn < 2; turn++) accounts.forgetIdle(20_000, CALLS + 1);
   expect(accounts.size()).toBe(kinds.get('charged') ?? 0);
   // The store has a report of all: there is room again.
-  while (accounts.collect(20_100, 60, 256, false).length > 0);
+  while (accounts.collect(20_100, 60, 256, true).length > 0);
   expect(decide(CALLS, 20_200)).toBe('charged');
 });
 
-test('of more than 2,048 accounts, those asked for once are forgotten in a quarter of a second, those that come again stay', () => {
-  const accounts = createAccounts({
-    spendingOf: () => ({ charged: 0, refunded: 0 }),
-    revision: () => 1,
-    share: 1,
-  });
-  const caller = (accountId: number) => ({ keyId: KEY_ID, accountId, plan: 'p', creditsGranted: undefined });
-  const remembered = (many: number, calls: (id: number) => number) => {
-    for (let id = 0; id < many; id++) {
-      const account = known(accounts.accountOf(caller(id), PLAN, 0));
-      for (let call = 0; call < calls(id); call++) {
-        accounts.offer(account, caller(id), PRICE, 0);
-        accounts.decide(account, PRICE, 0, BUDGET);
-      }
-      account.rate.granted = account.rate.spent; // it was reported, and nothing is held
-    }
-    for (let turn = 0; turn < 2; turn++) accounts.forgetIdle(249, many + 1);
-    expect(accounts.size()).toBe(many);
-    for (let turn = 0; turn < 2; turn++) accounts.forgetIdle(250, many + 1);
-    const size = accounts.size();
-    for (let turn = 0; turn < 2; turn++) accounts.forgetIdle(15_000, many + 1);
-    expect(accounts.size()).toBe(0);
-    return size;
+test('an account is remembered for 15 seconds after its last call, and for 2 beside more than 16,384 others', () => {
+  const remembered = (many: number, nowMs: number) => {
+    const accounts = createAccounts({
+      spendingOf: () => ({ charged: 0, refunded: 0 }),
+      revision: () => 1,
+      share: 1,
+    });
+    for (let accountId = 0; accountId < many; accountId++)
+      accounts.accountOf({ keyId: KEY_ID, accountId, plan: 'p', creditsGranted: undefined }, PLAN, 0);
+    for (let turn = 0; turn < 2; turn++) accounts.forgetIdle(nowMs, many + 1);
+    return accounts.size();
   };
-  expect(remembered(2_000, () => 1)).toBe(2_000);
-  expect(remembered(10_000, (id) => (id % 10 === 0 ? 2 : 1))).toBeWithin(2_048, 2_100);
-  expect(remembered(5_000, () => 2)).toBe(5_000);
+  expect([remembered(2_000, 14_999), remembered(2_000, 15_000)]).toEqual([2_000, 0]);
+  expect(remembered(20_000, 1_999)).toBe(20_000);
+  expect(remembered(20_000, 2_000)).toBeLessThanOrEqual(16_384);
 });
 
 test('an account whose calls are let in waits for the messages of others, and one whose calls are refused does not', () => {

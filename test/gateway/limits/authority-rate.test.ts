@@ -155,6 +155,9 @@ describe('a request that needs tokens at once', () => {
     authority.wait(1_249);
     expect(authority.rate('a', { spent: 100, needed: 60 }).granted).toBe(160);
     expect(authority.rate('a', { spent: 160, wanted: 50 }).granted).toBe(200);
+    authority.rate('b', { needed: 50 });
+    authority.wait(2_000);
+    expect(authority.rate('c', { wanted: 100 }).granted).toBe(100);
   });
 
   test('has a wait that holds whatever other nodes lease', () => {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { createBucketStore } from '../../../gateway/limits/bucket.ts';
-import { createCharging } from '../../../gateway/limits/charge.ts';
+import { createBucketStore, createCharging } from '../../../gateway/limits/charge.ts';
 import { createJournal } from '../../../gateway/limits/journal.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import type { Plan } from '../../../shared/config/plans.ts';

@@ -7,7 +7,7 @@ import {
   refill,
   retryAfterSeconds,
   shortMs,
-} from '../../../gateway/limits/bucket.ts';
+} from '../../../gateway/limits/charge.ts';
 
 const RATE: Rate = { burst: 10, rps: 5 };
 const full = (rate: Rate, atMs = 0) => fullBucket(rate, atMs);

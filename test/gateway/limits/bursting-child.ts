@@ -2,8 +2,7 @@
  * Takes a whole burst of an account, writes it down, says so, and goes on until it is killed. The rate is so low that
  * nothing comes back while a test runs.
  */
-import { createBucketStore } from '../../../gateway/limits/bucket.ts';
-import { createCharging } from '../../../gateway/limits/charge.ts';
+import { createBucketStore, createCharging } from '../../../gateway/limits/charge.ts';
 import { createJournal } from '../../../gateway/limits/journal.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { systemClock } from '../../../shared/clock.ts';

@@ -64,7 +64,7 @@ test('what dead nodes spent is reported below every fence, until the store has t
     soon: setImmediate,
   });
   const { signal } = new AbortController();
-  const reporting = sync.reportDeadNode('gone' as NodeId, spentBy(ledger, 'gone'), signal); // as above
+  const reporting = sync.resync('gone' as NodeId, spentBy(ledger, 'gone'), signal); // as above
   while (sleeping() === 0) await new Promise(setImmediate);
   isOut = false;
   advance(1_000);

@@ -1,9 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { claimNode } from '../../../gateway/limits/node-id.ts';
+import { claimNodeId } from '../../../gateway/limits/limits.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
-import type { Store } from '../../../shared/store/open.ts';
+import type { Config } from '../../../shared/config/config.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { createLog } from '../../../shared/log.ts';
+import { openStore, type Store } from '../../../shared/store/open.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -17,13 +20,21 @@ afterEach(() => {
   folder[Symbol.dispose]();
 });
 
-const take = (slot: string, nowMs = 1_000) =>
-  claimNode(folder.path, slot, ledger, nowMs, () => crypto.randomUUID());
+/** The claim of one of several processes of a data directory. */
+function take(index: number, nowMs = 1_000) {
+  const storage = { dataDir: folder.path, redisUrl: undefined };
+  const config = { gateway: { processes: 2 }, storage } as Config; // nothing else of it is looked at
+  const clock = { ...systemClock, now: () => nowMs };
+  const openLedger = () => openStore(join(folder.path, LEDGER_FILE), LEDGER_MIGRATIONS);
+  const rest = { log: createLog('test'), random: () => 0.5, makeId: () => crypto.randomUUID() };
+  return claimNodeId(index, { config, ledger, openLedger, clock, ...rest });
+}
 
-function taken(slot: string, nowMs = 1_000) {
-  const taking = take(slot, nowMs);
+function taken(index: number, nowMs = 1_000) {
+  const taking = take(index, nowMs);
   if (taking.kind === 'refused') throw new Error(taking.sentence);
-  return taking;
+  const { node, sharing, lock } = taking.claim;
+  return { node, lock, fence: sharing?.fence ?? 0 };
 }
 
 describe('a node', () => {
@@ -31,7 +42,7 @@ describe('a node', () => {
     const fences: number[] = [];
     const ids = new Set<string>();
     for (let start = 0; start < 3; start++) {
-      const { node: id, fence, lock } = taken('gateway-1');
+      const { node: id, fence, lock } = taken(1);
       ids.add(id);
       fences.push(fence);
       lock.release();
@@ -40,29 +51,29 @@ describe('a node', () => {
     expect(fences).toEqual([1_000, 1_001, 1_002]);
   });
   test('is another one in another slot', () => {
-    const [one, two] = [taken('gateway-1'), taken('gateway-2')];
+    const [one, two] = [taken(1), taken(2)];
     expect(one.node).not.toBe(two.node);
     one.lock.release();
     two.lock.release();
   });
   test('is claimed by no other process while its own lives', () => {
-    const { lock } = taken('gateway-1');
-    const second = take('gateway-1');
+    const { lock } = taken(1);
+    const second = take(1);
     expect(second).toMatchObject({
       kind: 'refused',
       sentence: expect.stringContaining('gateway-1 is running'),
     });
     lock.release();
-    taken('gateway-1').lock.release();
+    taken(1).lock.release();
   });
   test('stays ahead of its old fences when the ledger is lost, and when the clock steps back', () => {
-    const before = taken('gateway-1', 5_000);
+    const before = taken(1, 5_000);
     before.lock.release();
     ledger.run('DELETE FROM nodes');
-    const lost = taken('gateway-1', 6_000);
+    const lost = taken(1, 6_000);
     lost.lock.release();
     expect(lost.fence).toBeGreaterThan(before.fence);
-    const back = taken('gateway-1', 100);
+    const back = taken(1, 100);
     back.lock.release();
     expect(back.fence).toBe(lost.fence + 1);
   });
@@ -73,15 +84,15 @@ describe('a node', () => {
   ])('is refused when its file is %s, and the slot is free again', (_, text) => {
     const path = join(folder.path, 'gateway-1.node');
     writeFileSync(path, text);
-    expect(take('gateway-1')).toMatchObject({ kind: 'refused', sentence: expect.stringContaining(path) });
+    expect(take(1)).toMatchObject({ kind: 'refused', sentence: expect.stringContaining(path) });
     expect(readFileSync(path, 'utf8')).toBe(text);
     rmSync(path);
-    taken('gateway-1').lock.release();
+    taken(1).lock.release();
   });
   test('is refused when the ledger cannot be written', () => {
     ledger.run('PRAGMA query_only = 1');
-    expect(take('gateway-1').kind).toBe('refused');
+    expect(take(1).kind).toBe('refused');
     ledger.run('PRAGMA query_only = 0');
-    taken('gateway-1').lock.release();
+    taken(1).lock.release();
   });
 });

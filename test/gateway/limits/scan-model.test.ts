@@ -16,7 +16,11 @@ test('whatever dies, is lost, late or comes twice, scans keep within their bound
 
 describe('the model finds an authority that', () => {
   test.each([
-    ['forgets what others hold', '    free -= held;\n    if (isWaiting', '    if (isWaiting'],
+    [
+      'forgets what others hold',
+      'free -= scansHeldBy(holding, clockMs);\n    if (isWaiting',
+      'if (isWaiting',
+    ],
     ['never ends the lease of the dead', 'return expiresMs > clockMs ? held : 0;', 'return held;'],
     ['ends leases at once', 'return expiresMs > clockMs ? held : 0;', 'return 0;'],
     ['takes a message twice', '!isNewer(sender, known)', 'sender.fence < known.fence'],
@@ -26,7 +30,6 @@ describe('the model finds an authority that', () => {
       'const held = report.kept + more;',
       'const held = (known?.held ?? 0) + more;',
     ],
-    ['gives to the first who asks', 'holding.sinceMs < sinceMs', 'false'],
     ['hides that others wait', 'contended: isWanted || free < 0', 'contended: false'],
     ['grants while it learns', 'learning ? 0 : grantable', 'grantable'],
   ])(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { fullBucket, refill, shortMs } from '../../../gateway/limits/bucket.ts';
+import { fullBucket, refill, shortMs } from '../../../gateway/limits/charge.ts';
 import { admittedIn, type Load, mostIn, put, type Result, seeded } from './load.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
 

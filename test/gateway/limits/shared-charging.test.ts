@@ -172,6 +172,8 @@ describe('a trial', () => {
     expect((await world.settled(world.first.charge(caller(), TRIAL, price(1, 10)))).charge.kind).toBe(
       'credits-unavailable',
     );
+    await world.pass(1_500);
+    expect(world.store.creditsOf(1)?.nodes[0]?.charged).toBeLessThanOrEqual(10); // no more than the journal has
     world.first.setFull(false);
     await world.pass(1_500);
     expect(await world.settled(world.first.charge(caller(), TRIAL, price(1, 990)))).toMatchObject({
@@ -244,7 +246,7 @@ test('what a node ever spent is reported again to a store that lost it, in memor
     { accountId: 9, charged: 70, refunded: 20 },
   ];
   world.store.conduct('fails');
-  const telling = world.first.sync.resync(rows, new AbortController().signal);
+  const telling = world.first.sync.resync('n0' as NodeId, rows, new AbortController().signal);
   await world.pass(300);
   world.store.conduct('answers');
   await world.pass(2_000);

@@ -52,7 +52,7 @@ export async function joined(at: string): Promise<LeaseStore> {
 
 /** A store of one process over a Redis, with what a test does not care about left out. */
 export function openedRedis(options: Partial<RedisStoreOptions> & { url: string }): LeaseStore {
-  const result = openRedisStore({
+  const store = openRedisStore({
     clock: systemClock,
     random: () => 0.5,
     onWarning: () => undefined,
@@ -60,8 +60,8 @@ export function openedRedis(options: Partial<RedisStoreOptions> & { url: string 
     onReleased: () => undefined,
     ...options,
   });
-  if (result.kind === 'unusable') throw new Error(result.sentence);
-  return result.store;
+  if (store === undefined) throw new Error(`${options.url} is no address of a Redis`);
+  return store;
 }
 
 /** Accounts that no test uses, on every node of a cluster. */

@@ -11,12 +11,7 @@ import { type Answer, answer, decode, SCAN_FORGET_MS } from '../../../gateway/li
 import type { Charge, Price } from '../../../gateway/limits/charge.ts';
 import type { Spending } from '../../../gateway/limits/journal.ts';
 import type { Message, NodeId, Reply } from '../../../gateway/limits/messages.ts';
-import {
-  createScanLeases,
-  createScanPermits,
-  type ScanLeases,
-  type ScanPermits,
-} from '../../../gateway/limits/scans.ts';
+import { createScanPermits } from '../../../gateway/limits/scans.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import { createAgenda } from './agenda.ts';
@@ -50,8 +45,7 @@ export type Node = {
   disk: Spending;
   readonly memory: Spending;
   readonly accounts: Accounts;
-  readonly scans: ScanLeases;
-  readonly permits: ScanPermits;
+  readonly scans: ReturnType<typeof createScanPermits>;
   readonly born: number;
   alive: boolean;
   /** Turns so far, and scans that wait, run and have ended. */
@@ -85,31 +79,29 @@ export function createWorld(options: WorldOptions) {
   function makeNode(name: string, fence: number, disk: Spending): Node {
     const memory = { ...disk };
     const accounts = createAccounts({ spendingOf: () => memory, revision: () => revision, share: 1 / count });
-    const scans = createScanLeases({
+    const scans = createScanPermits({
       monotonic: () => nowMs,
       revision: () => revision,
       isOut: () => false,
-      flushSoon: () => agenda.at(nowMs, () => flush(node, true)),
+      flushSoon: () => agenda.at(nowMs, () => flush(node, false)),
     });
     const id = name as NodeId; // only names that differ matter
-    const parts = { accounts, scans, permits: createScanPermits(scans) };
     const progress = { alive: true, born, turn: 3 * born++, waiting: 0, running: 0, done: 0 };
-    const node: Node = { id, fence, seq: 0, disk, memory, ...parts, ...progress };
+    const node: Node = { id, fence, seq: 0, disk, memory, accounts, scans, ...progress };
     return node;
   }
 
   function tick(node: Node): void {
     if (!node.alive) return;
     const isGathered = ++node.turn % (GATHER_MS / TICK_MS) === 0;
-    flush(node, !isGathered);
-    if (isGathered && !storeOut) post(node, node.accounts.collectWatched(nowMs, AHEAD_MS, 256));
+    flush(node, isGathered);
     node.accounts.forgetIdle(nowMs, 100);
     agenda.at(nowMs + TICK_MS, () => tick(node));
   }
 
-  function flush(node: Node, urgentOnly: boolean): void {
+  function flush(node: Node, all: boolean): void {
     if (!node.alive) return;
-    if (!storeOut) post(node, node.accounts.collect(nowMs, AHEAD_MS, 256, urgentOnly));
+    if (!storeOut) post(node, node.accounts.collect(nowMs, AHEAD_MS, 256, all));
     post(node, node.scans.collect(nowMs, 256));
   }
 
@@ -175,14 +167,14 @@ export function createWorld(options: WorldOptions) {
     const look = () => {
       if (!node.alive) return;
       const tookMs = nowMs - sinceMs;
-      const alone = account.rate.outage.bucket?.spent ?? 0;
+      const alone = account.rate.spentAlone;
       const budget = { rate: tookMs < RATE_WAIT_MS, credits: tookMs < CREDITS_WAIT_MS, storeOut };
       const decision = node.accounts.decide(account, price, nowMs, budget);
       if (typeof decision === 'string') return wait(decision);
       // Durable before it is answered, as the journal promises.
       if (decision.kind === 'charged') node.disk = { ...node.memory };
-      finish(decision, tookMs, (account.rate.outage.bucket?.spent ?? 0) > alone ? 'local' : 'shared');
-      if (decision.kind === 'charged' && node.accounts.isOverdrawn(account, nowMs)) flush(node, true);
+      finish(decision, tookMs, account.rate.spentAlone > alone ? 'local' : 'shared');
+      if (decision.kind === 'charged' && node.accounts.isOverdrawn(account, nowMs)) flush(node, false);
     };
     const wait = (asks: 'ask-rate' | 'ask-credits') => {
       let isOver = false;
@@ -193,8 +185,11 @@ export function createWorld(options: WorldOptions) {
         look();
       };
       const leave = joinWaiters(account, price, asks, wake);
-      agenda.at(sinceMs + (asks === 'ask-credits' ? CREDITS_WAIT_MS : RATE_WAIT_MS), wake);
-      flush(node, true);
+      agenda.at(
+        Math.max(nowMs + 1, sinceMs + (asks === 'ask-credits' ? CREDITS_WAIT_MS : RATE_WAIT_MS)),
+        wake,
+      );
+      flush(node, false);
     };
     look();
   }
@@ -210,9 +205,9 @@ export function createWorld(options: WorldOptions) {
 
   /** A scan comes to a node; once it runs it takes so long. */
   async function scan(node: Node, takesMs: () => number): Promise<void> {
-    if (!node.alive || !node.permits.hasRoom(ACCOUNT, plan.scans)) return;
+    if (!node.alive || !node.scans.hasRoom(ACCOUNT, plan.scans)) return;
     node.waiting++;
-    const giveBack = await node.permits.take(ACCOUNT, plan.scans, new AbortController().signal);
+    const giveBack = await node.scans.take(ACCOUNT, plan.scans, new AbortController().signal);
     node.waiting--;
     if (!node.alive) return;
     node.running++;
@@ -298,11 +293,7 @@ export function createWorld(options: WorldOptions) {
       const again = () => {
         const node = nodes[i];
         if (nowMs >= untilMs || node === undefined) return;
-        while (
-          node.alive &&
-          node.running + node.waiting < atOnce &&
-          node.permits.hasRoom(ACCOUNT, plan.scans)
-        )
+        while (node.alive && node.running + node.waiting < atOnce && node.scans.hasRoom(ACCOUNT, plan.scans))
           void scan(node, takesMs);
         agenda.at(nowMs + 5, again);
       };

@@ -58,7 +58,6 @@ async function answered(
       if (price.calls > 0) rate.push(price.calls);
       else refunds.push(caller.accountId * price.credits * (plan === PLAN ? 1 : -1));
     },
-    sweep: () => undefined,
   };
   const respond = createRespond({
     send: createSend(directBy(forward), forward, createScanPermits()),
