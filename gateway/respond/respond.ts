@@ -215,12 +215,10 @@ function responseWith(part: Part, headers: Fields, onEnd: (end: StreamEnd) => vo
 }
 
 function fieldsOf({ request, credits, charge }: Admitted, type = JSON_TYPE, encoding?: string): Fields {
-  const fields: Fields = {
-    'content-type': type,
-    'x-credits-cost': String(credits),
-    ...rateFields(charge.rate),
-    ...corsFields(request.headers),
-  };
+  const fields: Fields = rateFields(charge.rate);
+  fields['content-type'] = type;
+  fields['x-credits-cost'] = String(credits);
+  if (request.headers.has('origin')) Object.assign(fields, corsFields(request.headers));
   if (charge.creditsLeft !== undefined) fields['x-credits-left'] = String(charge.creditsLeft);
   if (encoding !== undefined) {
     fields['content-encoding'] = encoding;

@@ -1,7 +1,7 @@
 import { isAt } from '../json/scan.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { deadlinesMs } from '../methods/table.ts';
-import { type Call, requestParts } from '../request/envelope.ts';
+import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import type { Backend } from './backend.ts';
 import type { CallContext, Forward, ForwardEvents, Reply } from './forward.ts';
 import type { Connection, ExchangeHandler, HttpReply, NoReply } from './http-connection.ts';
@@ -96,9 +96,7 @@ class DirectCall implements ExchangeHandler {
   start(): void {
     const { call, route, context } = this.read;
     const { pool, budget, message, dueMs } = this.#shared;
-    const body = requestParts(call, route.member);
-    let bodyBytes = 0;
-    for (const part of body) bodyBytes += part.length;
+    const bodyBytes = requestBytes(call, route.member);
     const backend = pool.preferred(route.backends, this.need);
     const head = backend?.client.headFor(context.acceptEncoding);
     const roomBytes = message.length - (head?.length ?? 0) - LENGTH_BYTES_MAX;
@@ -110,11 +108,11 @@ class DirectCall implements ExchangeHandler {
     backend.enter();
     budget.deposit();
     this.backend = backend;
-    let at = write(head, message, 0);
+    message.set(head);
     const length = `${bodyBytes}\r\n\r\n`;
-    for (let i = 0; i < length.length; i++) message[at++] = length.charCodeAt(i);
-    for (const part of body) at = write(part, message, at);
-    backend.client.start(message, at, dueMs[route.method.class], this);
+    for (let i = 0; i < length.length; i++) message[head.length + i] = length.charCodeAt(i);
+    const end = writeRequest(call, route.member, message, head.length + length.length);
+    backend.client.start(message, end, dueMs[route.method.class], this);
   }
 
   /** Whether the same read of another caller waits for this one's answer. */
@@ -198,13 +196,6 @@ class DirectCall implements ExchangeHandler {
     const { call, route, context, onReply } = this.read;
     void this.#shared.forward(call, route, context, first).then(onReply);
   }
-}
-
-/** Copies bytes to an index, and gives the index behind them. Calling the runtime costs more than to copy a few. */
-function write(bytes: Uint8Array, into: Buffer, at: number): number {
-  if (bytes.length > 16) into.set(bytes, at);
-  else for (let i = 0; i < bytes.length; i++) into[at + i] = bytes[i] ?? 0;
-  return at + bytes.length;
 }
 
 type Read = Readonly<{

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import { deadlinesMs, type Method } from '../methods/table.ts';
-import { type Call, methodMember, requestParts } from '../request/envelope.ts';
+import { type Call, methodMember, requestBytes, writeRequest } from '../request/envelope.ts';
 import { type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
 import {
   type Advice,
@@ -99,7 +99,9 @@ export function createForward(parts: Parts): Forward {
   return async function forward(call, { name, method, backends }, context, first) {
     const { signal, accountId, onSettled } = context;
     const startedMs = first?.startedMs ?? clock.monotonic();
-    const body = Buffer.concat(requestParts(call, methodMember(name)));
+    const member = methodMember(name);
+    const body = Buffer.allocUnsafe(requestBytes(call, member));
+    writeRequest(call, member, body, 0);
     const need = pool.needOf(call, method.class, accountId);
     const failover = createFailover(parts, name, method, need);
     const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));

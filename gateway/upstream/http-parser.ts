@@ -50,9 +50,12 @@ for (const c of "!#$%&'*+.^_`|~-0123456789abcdefghijklmnopqrstuvwxyz")
   for (const either of [c, c.toUpperCase()]) IS_NAME[either.charCodeAt(0)] = 1;
 
 const HTTP_1 = Buffer.from('HTTP/1.');
-const FIELDS = ['content-length', 'content-type', 'content-encoding', 'transfer-encoding', 'connection'].map(
-  (name) => Buffer.from(name),
+const LENGTH = Buffer.from('content-length');
+const FIELDS = ['content-type', 'content-encoding', 'transfer-encoding', 'connection'].map((name) =>
+  Buffer.from(name),
 );
+/** The last value of each field: nearly always the next one too, so that no text is made for it. */
+const lastValues = FIELDS.map(() => ({ bytes: Buffer.alloc(0), text: '' }));
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
 const KEEP_ALIVE = /(?:^|,)[ \t]*keep-alive[ \t]*(?:,|$)/i;
 const [CR, LF, TAB, SPACE, COLON] = [0x0d, 0x0a, 0x09, 0x20, 0x3a];
@@ -67,7 +70,8 @@ function parsed(bytes: Buffer, from: number, at: number): Exclude<HeadRead, { ki
   const afterStatus = bytes[from + 12];
   if (!isVersion || !(status >= 100) || (afterStatus !== SPACE && afterStatus !== CR))
     return bad('its status line is not HTTP/1');
-  const values: (string | undefined)[] = [undefined, undefined, undefined, undefined, undefined];
+  const values: (string | undefined)[] = [undefined, undefined, undefined, undefined];
+  let length: number | undefined;
   let i = endOfLine(bytes, from);
   while (i < at && bytes[i] === CR && bytes[i + 1] === LF) {
     const name = i + 2;
@@ -76,19 +80,27 @@ function parsed(bytes: Buffer, from: number, at: number): Exclude<HeadRead, { ki
     const colon = i;
     if (bytes[colon] !== COLON || colon === name) return bad('a header line is malformed');
     i = endOfLine(bytes, colon);
-    const known = indexOfField(bytes, name, colon);
+    let [start, end] = [colon + 1, i];
+    // The space around a value is these two bytes alone (RFC 9110 5.6.3).
+    while (start < end && (bytes[start] === SPACE || bytes[start] === TAB)) start++;
+    while (start < end && (bytes[end - 1] === SPACE || bytes[end - 1] === TAB)) end--;
+    if (isField(bytes, name, colon, LENGTH)) {
+      const digits = end > start && end - start <= 15 ? digitsIn(bytes, start, end - start) : NaN;
+      length = length === undefined || length === digits ? digits : NaN;
+    }
+    const known = FIELDS.findIndex((field) => isField(bytes, name, colon, field));
     if (known === -1) continue;
     const before = values[known];
-    const value = valueIn(bytes, colon + 1, i);
+    const value = valueIn(bytes, start, end, known);
     values[known] = before === undefined ? value : `${before}, ${value}`;
   }
   if (i !== at) return bad('its head has a NUL or half a line end');
-  const [length, type = '', encoding, coding, connection = ''] = values;
+  const [type = '', encoding, coding, connection = ''] = values;
   const framing = framingOf(status, minor === 1, coding, length);
   if (framing === undefined) return bad('its length is ambiguous');
-  const keeps = !CLOSE.test(connection) && (minor === 1 || KEEP_ALIVE.test(connection));
-  const reusable = keeps && framing !== 'until-close';
-  const head = { status, isJson: /json/i.test(type), encoding, framing, reusable };
+  const reusable = framing !== 'until-close' && keepsAlive(connection, minor === 1);
+  const isJson = type === 'application/json' || /json/i.test(type);
+  const head = { status, isJson, encoding, framing, reusable };
   return { kind: 'head', head, end: at + END_OF_HEAD.length };
 }
 
@@ -108,35 +120,36 @@ function endOfLine(bytes: Uint8Array, i: number): number {
   return i;
 }
 
-/** Which of `FIELDS` the name is, in whatever case; -1: another. */
-function indexOfField(bytes: Uint8Array, from: number, end: number): number {
-  for (let k = 0; k < FIELDS.length; k++)
-    if (FIELDS[k]?.length === end - from && isField(bytes, from, FIELDS[k])) return k;
-  return -1;
-}
-
-function isField(bytes: Uint8Array, from: number, field: Uint8Array = HTTP_1): boolean {
+/** Whether the name is the field's, in whatever case. */
+function isField(bytes: Uint8Array, from: number, end: number, field: Uint8Array): boolean {
+  if (end - from !== field.length) return false;
   // Of two bytes of a name that differ by this bit alone, both are letters, or the other one is no name's.
   for (let i = 0; i < field.length; i++) if (((bytes[from + i] ?? 0) | 0x20) !== field[i]) return false;
   return true;
 }
 
-/** A value without the space around it, which is these two bytes alone (RFC 9110 5.6.3): `trim` takes others too. */
-function valueIn(bytes: Buffer, from: number, end: number): string {
-  while (from < end && (bytes[from] === SPACE || bytes[from] === TAB)) from++;
-  while (from < end && (bytes[end - 1] === SPACE || bytes[end - 1] === TAB)) end--;
-  return bytes.toString('latin1', from, end);
+function valueIn(bytes: Buffer, from: number, end: number, field: number): string {
+  const last = lastValues[field];
+  if (last !== undefined && last.bytes.length === end - from && isAt(bytes, from, last.bytes))
+    return last.text;
+  const text = bytes.toString('latin1', from, end);
+  lastValues[field] = { bytes: Buffer.from(bytes.subarray(from, end)), text };
+  return text;
 }
 
-function framingOf(status: number, isHttp11: boolean, coding?: string, length?: string): Framing | undefined {
+function keepsAlive(connection: string, isHttp11: boolean): boolean {
+  if (connection === '' || connection === 'keep-alive') return isHttp11 || connection !== '';
+  return !CLOSE.test(connection) && (isHttp11 || KEEP_ALIVE.test(connection));
+}
+
+function framingOf(status: number, isHttp11: boolean, coding?: string, length?: number): Framing | undefined {
   if (status === 204 || status === 304 || status < 200) return 0;
   if (coding !== undefined) {
     // HTTP/1.0 has no chunks: what stands between has changed the head or the body (RFC 9112 6.1).
     return isHttp11 && length === undefined && /^chunked$/i.test(coding) ? 'chunked' : undefined;
   }
   if (length === undefined) return 'until-close';
-  const [, bytes] = /^(\d{1,15})(?:, \1)*$/.exec(length) ?? [];
-  return bytes === undefined ? undefined : Number(bytes);
+  return Number.isNaN(length) ? undefined : length;
 }
 
 function bad(reason: string): Extract<HeadRead, { kind: 'bad' }> {

@@ -85,32 +85,39 @@ function requestOf({ method, params }: Call, kind: MethodClass): Request {
   if (method === 'getSignatureStatuses') return PROCESSED;
   const usual = kind === 'light' || kind === 'scan' ? FINALIZED : NONE;
   if (params === undefined || params.length > CONFIG_BYTES_MAX) return usual;
-  if (!mayTell(params)) return usual;
-  const text: string = Buffer.prototype.toString.call(params, 'latin1');
-  const slotMin = Number(SLOT.exec(text)?.[1] ?? 0);
-  const [, named, again] = text.split('"commitment"');
-  if (usual === NONE || again !== undefined || text.includes('\\')) return { ...NONE, slotMin };
-  if (named === undefined) return { ...usual, slotMin };
-  const name = NAME.exec(named)?.[1];
+  let [commitmentAt, slotAt] = [-1, -1];
+  let isClear = true;
+  for (let i = 0; i < params.length; i++) {
+    const c = params[i];
+    if (c === BACKSLASH) isClear = false;
+    if (c !== QUOTE) continue;
+    if (isAt(params, i, COMMITMENT)) {
+      if (commitmentAt !== -1) isClear = false;
+      commitmentAt = i + COMMITMENT.length;
+    } else if (isAt(params, i, MIN_CONTEXT_SLOT)) slotAt = i + MIN_CONTEXT_SLOT.length;
+  }
+  const slotMin = slotAt === -1 ? 0 : Number(SLOT.exec(textAt(params, slotAt))?.[1] ?? 0);
+  if (usual === NONE || !isClear) return slotMin === 0 ? NONE : { ...NONE, slotMin };
+  if (commitmentAt === -1) return slotMin === 0 ? usual : { ...usual, slotMin };
+  if (slotMin === 0)
+    for (const [text, request] of AS_SDKS_WRITE) if (isAt(params, commitmentAt, text)) return request;
+  const name = NAME.exec(textAt(params, commitmentAt))?.[1];
   return { commitment: COMMITMENTS.find((commitment) => commitment === name), slotMin };
+}
+
+function textAt(bytes: Uint8Array, at: number): string {
+  return Buffer.from(bytes.subarray(at, at + 64)).toString('latin1');
 }
 
 /** Longer parameters are lists and transactions; megabytes are not searched for a hint. */
 const CONFIG_BYTES_MAX = 65_536;
 const COMMITMENT = Buffer.from('"commitment"');
 const MIN_CONTEXT_SLOT = Buffer.from('"minContextSlot"');
-const SLOT = /"minContextSlot"\s*:\s*(\d{1,15})/;
+const SLOT = /^\s*:\s*(\d{1,15})/;
 const NAME = /^\s*:\s*"(\w+)"/;
-
-/** Whether one of the words stands in parameters, or may be hidden by an escape. Looked for in bytes: text costs more. */
-function mayTell(params: Uint8Array): boolean {
-  for (let i = 0; i < params.length; i++) {
-    const c = params[i];
-    if (c === BACKSLASH) return true;
-    if (c === QUOTE && (isAt(params, i, COMMITMENT) || isAt(params, i, MIN_CONTEXT_SLOT))) return true;
-  }
-  return false;
-}
+const AS_SDKS_WRITE = COMMITMENTS.map(
+  (commitment) => [Buffer.from(`:"${commitment}"`), { commitment, slotMin: 0 }] as const,
+);
 
 /**
  * The highest slot that each account has been shown, by commitment, so that it is never shown an older chain. Bounded by

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { methodMember, requestParts } from '../../../gateway/request/envelope.ts';
+import { methodMember, requestBytes, writeRequest } from '../../../gateway/request/envelope.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
@@ -10,7 +10,10 @@ function bodyOf(id: string, params: string | undefined, name = 'getSlot') {
     method: name,
     params: params === undefined ? undefined : bytesOf(params),
   } as const;
-  return new TextDecoder().decode(Buffer.concat(requestParts(call, methodMember(name))));
+  const member = methodMember(name);
+  const bytes = Buffer.alloc(requestBytes(call, member));
+  expect(writeRequest(call, member, bytes, 0)).toBe(bytes.length);
+  return new TextDecoder().decode(bytes);
 }
 
 test('the id and the params stand in it byte for byte', () => {
