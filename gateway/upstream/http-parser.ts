@@ -50,12 +50,11 @@ for (const c of "!#$%&'*+.^_`|~-0123456789abcdefghijklmnopqrstuvwxyz")
   for (const either of [c, c.toUpperCase()]) IS_NAME[either.charCodeAt(0)] = 1;
 
 const HTTP_1 = Buffer.from('HTTP/1.');
-const LENGTH = Buffer.from('content-length');
-const FIELDS = ['content-type', 'content-encoding', 'transfer-encoding', 'connection'].map((name) =>
-  Buffer.from(name),
-);
-/** The last value of each field: nearly always the next one too, so that no text is made for it. */
-const lastValues = FIELDS.map(() => ({ bytes: Buffer.alloc(0), text: '' }));
+/** The fields that are read, each by the length of its name, with its last value: nearly always the next one too. */
+const FIELDS: { readonly name: Buffer; last: Buffer; text: string }[] = [];
+for (const name of ['connection', 'content-type', 'content-length', 'content-encoding', 'transfer-encoding'])
+  FIELDS[name.length] = { name: Buffer.from(name), last: Buffer.alloc(0), text: '' };
+const [CONNECTION, TYPE, LENGTH, ENCODING, CODING] = [10, 12, 14, 16, 17];
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
 const KEEP_ALIVE = /(?:^|,)[ \t]*keep-alive[ \t]*(?:,|$)/i;
 const [CR, LF, TAB, SPACE, COLON] = [0x0d, 0x0a, 0x09, 0x20, 0x3a];
@@ -65,12 +64,16 @@ const [CR, LF, TAB, SPACE, COLON] = [0x0d, 0x0a, 0x09, 0x20, 0x3a];
  * a colon, no folded line, no lone CR or LF: two readers could differ about them (RFC 9110 5.5, RFC 9112 2.2, 5.1, 5.2).
  */
 function parsed(bytes: Buffer, from: number, at: number): Exclude<HeadRead, { kind: 'more' }> {
-  const [minor, status] = [digitsIn(bytes, from + 7, 1), digitsIn(bytes, from + 9, 3)];
+  const minor = digitsIn(bytes, from + 7, 1);
+  const status = digitsIn(bytes, from + 9, 3);
   const isVersion = isAt(bytes, from, HTTP_1) && (minor === 0 || minor === 1) && bytes[from + 8] === SPACE;
   const afterStatus = bytes[from + 12];
   if (!isVersion || !(status >= 100) || (afterStatus !== SPACE && afterStatus !== CR))
     return bad('its status line is not HTTP/1');
-  const values: (string | undefined)[] = [undefined, undefined, undefined, undefined];
+  let connection = '';
+  let type = '';
+  let encoding: string | undefined;
+  let coding: string | undefined;
   let length: number | undefined;
   let i = endOfLine(bytes, from);
   while (i < at && bytes[i] === CR && bytes[i + 1] === LF) {
@@ -80,22 +83,29 @@ function parsed(bytes: Buffer, from: number, at: number): Exclude<HeadRead, { ki
     const colon = i;
     if (bytes[colon] !== COLON || colon === name) return bad('a header line is malformed');
     i = endOfLine(bytes, colon);
-    let [start, end] = [colon + 1, i];
+    const field = FIELDS[colon - name];
+    if (field === undefined || !isName(bytes, name, field.name)) continue;
+    let start = colon + 1;
+    let end = i;
     // The space around a value is these two bytes alone (RFC 9110 5.6.3).
     while (start < end && (bytes[start] === SPACE || bytes[start] === TAB)) start++;
     while (start < end && (bytes[end - 1] === SPACE || bytes[end - 1] === TAB)) end--;
-    if (isField(bytes, name, colon, LENGTH)) {
+    if (colon - name === LENGTH) {
       const digits = end > start && end - start <= 15 ? digitsIn(bytes, start, end - start) : NaN;
       length = length === undefined || length === digits ? digits : NaN;
+      continue;
     }
-    const known = FIELDS.findIndex((field) => isField(bytes, name, colon, field));
-    if (known === -1) continue;
-    const before = values[known];
-    const value = valueIn(bytes, start, end, known);
-    values[known] = before === undefined ? value : `${before}, ${value}`;
+    if (end - start !== field.last.length || !isAt(bytes, start, field.last)) {
+      field.last = Buffer.from(bytes.subarray(start, end));
+      field.text = field.last.toString('latin1');
+    }
+    const { text } = field;
+    if (colon - name === CONNECTION) connection = connection === '' ? text : `${connection}, ${text}`;
+    else if (colon - name === TYPE) type = type === '' ? text : `${type}, ${text}`;
+    else if (colon - name === ENCODING) encoding = encoding === undefined ? text : `${encoding}, ${text}`;
+    else if (colon - name === CODING) coding = coding === undefined ? text : `${coding}, ${text}`;
   }
   if (i !== at) return bad('its head has a NUL or half a line end');
-  const [type = '', encoding, coding, connection = ''] = values;
   const framing = framingOf(status, minor === 1, coding, length);
   if (framing === undefined) return bad('its length is ambiguous');
   const reusable = framing !== 'until-close' && keepsAlive(connection, minor === 1);
@@ -120,21 +130,11 @@ function endOfLine(bytes: Uint8Array, i: number): number {
   return i;
 }
 
-/** Whether the name is the field's, in whatever case. */
-function isField(bytes: Uint8Array, from: number, end: number, field: Uint8Array): boolean {
-  if (end - from !== field.length) return false;
+/** Whether a name as long as the field's is that, in whatever case. */
+function isName(bytes: Uint8Array, from: number, field: Uint8Array): boolean {
   // Of two bytes of a name that differ by this bit alone, both are letters, or the other one is no name's.
   for (let i = 0; i < field.length; i++) if (((bytes[from + i] ?? 0) | 0x20) !== field[i]) return false;
   return true;
-}
-
-function valueIn(bytes: Buffer, from: number, end: number, field: number): string {
-  const last = lastValues[field];
-  if (last !== undefined && last.bytes.length === end - from && isAt(bytes, from, last.bytes))
-    return last.text;
-  const text = bytes.toString('latin1', from, end);
-  lastValues[field] = { bytes: Buffer.from(bytes.subarray(from, end)), text };
-  return text;
 }
 
 function keepsAlive(connection: string, isHttp11: boolean): boolean {

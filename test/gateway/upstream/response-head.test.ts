@@ -70,7 +70,7 @@ test.each([
     true,
     undefined,
   ],
-  ['content-length: 2, 2\r\ncontent-encoding: gzip \t\r\nx-empty:', false, 'gzip'],
+  ['content-length: 2\r\nContent-Length: 2\r\ncontent-encoding: gzip \t\r\nx-empty:', false, 'gzip'],
   ['x: \x01\x80\r\ncontent-length: 2\r\nContent-Encoding:  ', false, ''],
 ])('the fields of %j are known in any case, without the space around them', (lines, isJson, encoding) => {
   const head = { status: 200, isJson, encoding, framing: 2, reusable: true };
