@@ -64,11 +64,11 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
     return batchBody(admitted).then((body) => new Response(body, { headers }));
   };
 
-  async function forwarded(planned: ForwardCall, admitted: Admitted): Promise<Response> {
-    const { request, caller, plan, usage } = admitted;
+  function forwarded(planned: ForwardCall, admitted: Admitted): Promise<Response> {
+    const { request, caller, plan } = admitted;
     const asLines = planned.route.name === 'getProgramAccounts' && wantsLines(request.headers);
     const acceptEncoding = asLines ? 'identity' : (request.headers.get('accept-encoding') ?? 'identity');
-    const reply = await send(planned, plan, {
+    const sent = send(planned, plan, {
       acceptEncoding,
       accountId: caller.accountId,
       onSettled: nothing,
@@ -77,19 +77,23 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
         return request.signal;
       },
     });
-    const outcome = outcomeOf(reply);
-    onCall(planned.label, outcome);
-    onOutcome(outcome);
-    if (reply.kind !== 'whole' && reply.kind !== 'stream') return unanswered(reply, admitted);
-    const { type, answer } = asLines
-      ? await divided(reply, request.signal)
-      : { type: JSON_TYPE, answer: reply };
+    return sent.then((reply) => {
+      const outcome = outcomeOf(reply);
+      onCall(planned.label, outcome);
+      onOutcome(outcome);
+      if (reply.kind !== 'whole' && reply.kind !== 'stream') return unanswered(reply, admitted);
+      if (!asLines) return answered(reply, JSON_TYPE, admitted);
+      return divided(reply, request.signal).then(({ type, answer }) => answered(answer, type, admitted));
+    });
+  }
+
+  function answered(answer: ResponseStart, type: string, admitted: Admitted): Response {
     const headers = fieldsOf(admitted, type, answer.encoding);
-    return responseWith(countedPart(answer, usage, 0), headers, (end) => {
+    return responseWith(countedPart(answer, admitted.usage, 0), headers, (end) => {
       // A stream that its backend cut is not paid for; one whose caller left is (DESIGN 3.8).
       if (end.kind === 'complete' || end.reason === 'cancelled') return;
       refundsOf(charging, admitted)(0);
-      usage.error(0);
+      admitted.usage.error(0);
     });
   }
 
