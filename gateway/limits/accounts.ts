@@ -17,14 +17,12 @@ export type Account = {
   waiters: Set<() => void> | undefined;
 };
 
-/** A charge, or what memory cannot tell: the next reply for the account may. */
-export type Decision = Charge | 'ask-rate' | 'ask-credits';
+/** What memory cannot tell: the next reply for the account may. */
+type Asks = 'ask-rate' | 'ask-credits';
+export type Decision = Charge | Asks;
 
 /** All accounts of this process. */
 export type Accounts = ReturnType<typeof createAccounts>;
-
-/** What a request may still wait for. */
-type WaitBudget = Readonly<{ rate: boolean; credits: boolean; storeOut: boolean }>;
 
 /**
  * Accounts that wait for their message: above it a further one must be asked for before its call is let in, or what
@@ -38,6 +36,10 @@ const REMEMBERED_MS = 15_000;
 
 /** How long messages wait at most for those of other accounts: fewer calls of the store, each with more of them. */
 export const GATHER_MS = 340;
+
+/** How long a request may wait for the authority when memory cannot tell: for its rate, and for the last credits of a trial. */
+export const RATE_WAIT_MS = 50;
+export const CREDITS_WAIT_MS = 100;
 
 /** At up to so many calls a second what an account owes is reported at once. */
 const SLOW_RPS = 10;
@@ -84,16 +86,25 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
       credit?.offer(price.credits, caller.creditsGranted ?? plan.credits, nowMs);
   }
 
-  /** Looks at both limits, and takes from both or from neither. The caller appends credits to the journal. */
-  function decide(account: Account, price: Price, nowMs: number, budget: WaitBudget): Decision {
+  /**
+   * Looks at both limits, and takes from both or from neither. The caller appends credits to the journal. The request
+   * has waited for `waitedMs`; `storeOut`: the store is known not to reply.
+   */
+  function decide(
+    account: Account,
+    price: Price,
+    nowMs: number,
+    waitedMs: number,
+    storeOut: boolean,
+  ): Decision {
     const { rate, plan } = account;
-    const { storeOut } = budget;
     marked.add(account);
-    const from = rate.look(price.calls, nowMs, budget.rate, storeOut, marked.size > MARKED_MAX);
+    const isCrowded = marked.size > MARKED_MAX;
+    const from = rate.look(price.calls, nowMs, waitedMs < RATE_WAIT_MS, storeOut, isCrowded);
     if (from === 'short') return overRate(account, nowMs, rate.waitMs);
     const credit = plan.credits === undefined ? undefined : account.credit;
     if (credit !== undefined && price.credits > 0) {
-      const look = credit.look(price.credits, nowMs, budget.credits, storeOut);
+      const look = credit.look(price.credits, nowMs, waitedMs < CREDITS_WAIT_MS, storeOut);
       // Tokens come last: those that are granted to a request are lost when its credits then fall short.
       if (look === 'ask') return 'ask-credits';
       if (look === 'out') return { kind: 'out-of-credits', rate: stateOf(account, nowMs) };
@@ -213,27 +224,15 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
     }
   }
 
-  const size = () => accounts.size;
-  return {
-    accountOf,
-    offer,
-    decide,
-    giveBack,
-    collect,
-    settle,
-    isOverdrawn,
-    resync,
-    release,
-    forgetIdle,
-    size,
-  };
+  const byRequests = { accountOf, offer, decide, giveBack, isOverdrawn };
+  return { ...byRequests, collect, settle, resync, release, forgetIdle, size: () => accounts.size };
 }
 
 /** Notes that a request waits for one of the limits; `wake` is called with the next reply. Gives what ends the wait. */
 export function joinWaiters(
   account: Account,
   { calls, credits }: Price,
-  asks: 'ask-rate' | 'ask-credits',
+  asks: Asks,
   wake: () => void,
 ): () => void {
   const { rate, credit, plan } = account;
@@ -266,13 +265,6 @@ function stateOf({ plan, rate }: Account, nowMs: number): { plan: Plan; tokens: 
   return { plan, tokens: rate.tokensKnown(nowMs) };
 }
 
-/** How long a request may wait for the authority when memory cannot tell: for its rate, and for the last credits of a trial. */
-export const RATE_WAIT_MS = 50;
-export const CREDITS_WAIT_MS = 100;
-
-const WHOLE: WaitBudget = { rate: true, credits: true, storeOut: false };
-const WHOLE_ALONE: WaitBudget = { ...WHOLE, storeOut: true };
-
 /** Charges an account that other processes charge too: from leases in memory, which `sync` keeps filled. */
 export function createSharedCharging(
   accounts: Accounts,
@@ -285,7 +277,7 @@ export function createSharedCharging(
     const account = accounts.accountOf(caller, plan, nowMs);
     if (account === undefined) return { kind: 'credits-unavailable' };
     accounts.offer(account, caller, price, nowMs);
-    const decision = accounts.decide(account, price, nowMs, sync.isOut() ? WHOLE_ALONE : WHOLE);
+    const decision = accounts.decide(account, price, nowMs, 0, sync.isOut());
     return typeof decision === 'string'
       ? waited(account, price, nowMs, decision)
       : finished(account, price, decision, nowMs);
@@ -308,18 +300,12 @@ export function createSharedCharging(
       const untilMs = sinceMs + (decision === 'ask-rate' ? RATE_WAIT_MS : CREDITS_WAIT_MS);
       await nextReply(account, price, decision, Math.max(1, untilMs - nowMs));
       nowMs = clock.monotonic();
-      const [rate, credits] = [nowMs < sinceMs + RATE_WAIT_MS, nowMs < sinceMs + CREDITS_WAIT_MS];
-      decision = accounts.decide(account, price, nowMs, { rate, credits, storeOut: sync.isOut() });
+      decision = accounts.decide(account, price, nowMs, nowMs - sinceMs, sync.isOut());
     }
   }
 
   /** Resolves with the next reply for the account, or after `waitMs`. */
-  async function nextReply(
-    account: Account,
-    price: Price,
-    asks: 'ask-rate' | 'ask-credits',
-    waitMs: number,
-  ): Promise<void> {
+  async function nextReply(account: Account, price: Price, asks: Asks, waitMs: number): Promise<void> {
     const ended = new AbortController();
     const { promise, resolve } = Promise.withResolvers<void>();
     const leave = joinWaiters(account, price, asks, resolve);

@@ -92,9 +92,8 @@ export function topUpRate(
   // At equal revisions the last sender's plan counts: processes reload one after the other, and then agree.
   if (revision >= state.revision)
     Object.assign(state, { revision, perMs: perMsOf(report.rps), burst: report.burst });
-  const came = cameIn(state, mine, sender, report);
-  record(state, mine, sender, report);
-  return grantOf(state, mine, report, top(state, mine, report, came));
+  const income = record(state, mine, sender, report);
+  return grantOf(state, mine, report, top(state, mine, report, income));
 }
 
 /** A rate below a thousandth of a call a second counts as that. */
@@ -145,58 +144,39 @@ function outstanding({ nodes }: RateState, aliveMs: number): number {
   return sum;
 }
 
-/** Micro-tokens that came in since the node last sent, and tokens that it took of them ungranted. `undefined`: it did not share. */
-function cameIn(
-  { clockMs, perMs }: RateState,
-  { fence, expiresMs, granted }: RateHolding,
-  sender: Sender,
-  { spent }: RateReport,
-): Readonly<{ micro: number; debt: number }> | undefined {
-  if (fence !== sender.fence || expiresMs <= clockMs) return undefined;
-  return { micro: perMs * (clockMs - (expiresMs - RATE_LIFE_MS)), debt: Math.max(0, spent - granted) };
-}
+/** What came in since a node last sent, in micro-tokens, and tokens of it that the node took ungranted. */
+type Income = Readonly<{ micro: number; debt: number }>;
 
-/** Takes in what the node reports: what it spent beyond its grants is a debt of the bucket, and an ended lease is void. */
-function record(
-  state: RateState,
-  mine: RateHolding,
-  { fence, seq }: Sender,
-  { spent: reported, wanted, weight, recovering }: RateReport,
-): void {
+/**
+ * Takes in what the node reports: what it spent beyond its grants is a debt of the bucket, and an ended lease is void.
+ * Gives what came in meanwhile; `undefined`: the node had no lease.
+ */
+function record(state: RateState, mine: RateHolding, { fence, seq }: Sender, report: RateReport) {
+  const { spent: reported, wanted, weight, recovering } = report;
+  const { clockMs, perMs } = state;
   const isUnknown = mine.seq < 0;
   const isSame = mine.fence === fence && !isUnknown;
   const spent = isSame ? Math.max(reported, mine.spent) : reported;
   const granted = isSame ? mine.granted : reported;
   const debt = Math.max(0, spent - granted);
-  const isAlive = isSame && mine.expiresMs > state.clockMs;
+  const isAlive = isSame && mine.expiresMs > clockMs;
+  const income = isAlive ? { micro: perMs * (clockMs - mine.expiresMs + RATE_LIFE_MS), debt } : undefined;
   const paid = state.micro - debt * MICRO;
   const low = Math.min(state.micro, startingMicro(state));
   // A node that did without the authority leaves the bucket nearly empty at worst: that debt is not paid off for
   // seconds. How much an unknown one owes cannot be known.
   const least = isUnknown ? low : Math.max(paid, low);
   state.micro = recovering ? least : paid;
-  const expiresMs = state.clockMs + RATE_LIFE_MS;
-  Object.assign(mine, {
-    fence,
-    seq,
-    granted: isAlive ? granted + debt : spent,
-    spent,
-    expiresMs,
-    wanted,
-    weight,
-  });
+  const lease = { granted: isAlive ? granted + debt : spent, spent, expiresMs: clockMs + RATE_LIFE_MS };
+  Object.assign(mine, { fence, seq, ...lease, wanted, weight });
+  return income;
 }
 
 /**
  * Moves the node's outstanding tokens towards what it wants: a surplus is returned, a grant leaves others their share.
  * Gives what a request needs beyond them; it counts as spent, so that it cannot be taken twice.
  */
-function top(
-  state: RateState,
-  mine: RateHolding,
-  report: RateReport,
-  came: ReturnType<typeof cameIn>,
-): number {
+function top(state: RateState, mine: RateHolding, report: RateReport, income: Income | undefined): number {
   const needed = Math.min(report.needed, state.burst);
   const held = mine.granted - mine.spent;
   const kept = needed < state.reserved ? state.reserved : 0;
@@ -204,7 +184,7 @@ function top(
   const isServed = needed > 0 && held + free >= needed;
   const immediate = isServed ? Math.max(0, needed - held) : 0;
   const goal = Math.min(state.burst, report.wanted + (isServed ? needed - immediate : 0));
-  const target = goal <= held ? goal : held + fairShare(state, mine, goal - held, free - immediate, came);
+  const target = goal <= held ? goal : held + fairShare(state, mine, goal - held, free - immediate, income);
   state.micro -= (target - held + immediate) * MICRO;
   mine.spent += immediate;
   mine.granted = mine.spent + target;
@@ -218,7 +198,7 @@ function fairShare(
   mine: RateHolding,
   missing: number,
   free: number,
-  came: ReturnType<typeof cameIn>,
+  income: Income | undefined,
 ): number {
   let [missed, weights] = [missing, mine.weight];
   for (const holding of nodes) {
@@ -229,10 +209,10 @@ function fairShare(
   }
   if (missed <= free) return missing;
   const part = mine.weight / Math.max(1, weights);
-  const isShared = came !== undefined && weights !== mine.weight;
+  const isShared = income !== undefined && weights !== mine.weight;
   // By what is there alone, a node that always sends right after others would get less than they.
   const share = isShared
-    ? SHARE_OF_BUCKET * free * part + (1 - SHARE_OF_BUCKET) * ((came.micro * part) / MICRO - came.debt)
+    ? SHARE_OF_BUCKET * free * part + (1 - SHARE_OF_BUCKET) * ((income.micro * part) / MICRO - income.debt)
     : free * part;
   return Math.min(missing, free, Math.max(1, Math.floor(share)));
 }

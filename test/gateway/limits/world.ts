@@ -168,8 +168,7 @@ export function createWorld(options: WorldOptions) {
       if (!node.alive) return;
       const tookMs = nowMs - sinceMs;
       const alone = account.rate.spentAlone;
-      const budget = { rate: tookMs < RATE_WAIT_MS, credits: tookMs < CREDITS_WAIT_MS, storeOut };
-      const decision = node.accounts.decide(account, price, nowMs, budget);
+      const decision = node.accounts.decide(account, price, nowMs, tookMs, storeOut);
       if (typeof decision === 'string') return wait(decision);
       // Durable before it is answered, as the journal promises.
       if (decision.kind === 'charged') node.disk = { ...node.memory };
