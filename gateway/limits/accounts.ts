@@ -60,8 +60,11 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
   const watched = new Set<Account>();
   let sweeping = accounts.values();
 
-  /** The account, known from here on; `undefined` when its journal cannot be read. */
-  function accountOf(caller: Caller, plan: Plan, nowMs: number): Account | undefined {
+  /**
+   * The account, known from here on; `undefined` when its journal cannot be read. A request's price is `offered` to it
+   * once, before it is decided on.
+   */
+  function accountOf(caller: Caller, plan: Plan, nowMs: number, offered?: Price): Account | undefined {
     let account = accounts.get(caller.accountId);
     if (account === undefined) {
       const rate = new RateLease(ratePlanOf(plan), share, nowMs);
@@ -71,19 +74,17 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
       account.plan = plan;
       account.rate.changePlan(ratePlanOf(plan));
     }
-    if (plan.credits !== undefined && account.credit === undefined) {
-      const spending = readable(spendingOf, caller.accountId);
-      if (spending === undefined) return undefined;
-      account.credit = new CreditLease(spending, caller.creditsGranted ?? plan.credits, nowMs);
+    if (plan.credits !== undefined) {
+      const total = caller.creditsGranted ?? plan.credits;
+      if (account.credit === undefined) {
+        const spending = readable(spendingOf, caller.accountId);
+        if (spending === undefined) return undefined;
+        account.credit = new CreditLease(spending, total, nowMs);
+      }
+      if (offered !== undefined) account.credit.offer(offered.credits, total, nowMs);
     }
+    if (offered !== undefined) account.rate.demand.offer(offered.calls, nowMs);
     return account;
-  }
-
-  /** Counts a request as offered; once, before it is decided on. */
-  function offer({ rate, credit, plan }: Account, caller: Caller, price: Price, nowMs: number): void {
-    rate.demand.offer(price.calls, nowMs);
-    if (plan.credits !== undefined)
-      credit?.offer(price.credits, caller.creditsGranted ?? plan.credits, nowMs);
   }
 
   /**
@@ -224,8 +225,8 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
     }
   }
 
-  const byRequests = { accountOf, offer, decide, giveBack, isOverdrawn };
-  return { ...byRequests, collect, settle, resync, release, forgetIdle, size: () => accounts.size };
+  const size = () => accounts.size;
+  return { accountOf, decide, giveBack, collect, settle, isOverdrawn, resync, release, forgetIdle, size };
 }
 
 /** Notes that a request waits for one of the limits; `wake` is called with the next reply. Gives what ends the wait. */
@@ -274,9 +275,8 @@ export function createSharedCharging(
 ): Charging {
   function charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge> {
     const nowMs = clock.monotonic();
-    const account = accounts.accountOf(caller, plan, nowMs);
+    const account = accounts.accountOf(caller, plan, nowMs, price);
     if (account === undefined) return { kind: 'credits-unavailable' };
-    accounts.offer(account, caller, price, nowMs);
     const decision = accounts.decide(account, price, nowMs, 0, sync.isOut());
     return typeof decision === 'string'
       ? waited(account, price, nowMs, decision)

@@ -20,8 +20,7 @@ test('when more new accounts come than can be reported, the rest waits for a rep
   });
   const decide = (accountId: number, nowMs: number) => {
     const caller = { keyId: KEY_ID, accountId, plan: 'p', creditsGranted: undefined };
-    const account = known(accounts.accountOf(caller, PLAN, nowMs));
-    accounts.offer(account, caller, PRICE, nowMs);
+    const account = known(accounts.accountOf(caller, PLAN, nowMs, PRICE));
     return kindOf(accounts.decide(account, PRICE, nowMs, 0, false));
   };
   const CALLS = 50_000;
@@ -66,7 +65,7 @@ test('an account whose calls are let in waits for the messages of others, and on
   const caller = { keyId: KEY_ID, accountId: 1, plan: 'p', creditsGranted: undefined };
   const account = known(accounts.accountOf(caller, PLAN, 0));
   const call = (nowMs: number) => {
-    accounts.offer(account, caller, PRICE, nowMs);
+    accounts.accountOf(caller, PLAN, nowMs, PRICE);
     return kindOf(accounts.decide(account, PRICE, nowMs, 0, false));
   };
   for (let nowMs = 0; nowMs < 500; nowMs += 10) {

@@ -148,8 +148,8 @@ export function createWorld(options: WorldOptions) {
     if (again !== undefined) agenda.at(nowMs + thereMs + again, execute);
   }
 
-  function accountOf(node: Node): Account {
-    const account = node.accounts.accountOf(caller, plan, nowMs);
+  function accountOf(node: Node, offered?: Price): Account {
+    const account = node.accounts.accountOf(caller, plan, nowMs, offered);
     if (account === undefined) throw new Error('the journal of a world can be read');
     return account;
   }
@@ -162,8 +162,7 @@ export function createWorld(options: WorldOptions) {
   ): void {
     if (!node.alive) return;
     const sinceMs = nowMs;
-    const account = accountOf(node);
-    node.accounts.offer(account, caller, price, nowMs);
+    const account = accountOf(node, price);
     const look = () => {
       if (!node.alive) return;
       const tookMs = nowMs - sinceMs;
