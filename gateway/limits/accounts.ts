@@ -17,14 +17,12 @@ export type Account = {
   waiters: Set<() => void> | undefined;
 };
 
-/** A charge, or what memory cannot tell: the next reply for the account may. */
-export type Decision = Charge | 'ask-rate' | 'ask-credits';
+/** What memory cannot tell: the next reply for the account may. */
+type Asks = 'ask-rate' | 'ask-credits';
+export type Decision = Charge | Asks;
 
 /** All accounts of this process. */
 export type Accounts = ReturnType<typeof createAccounts>;
-
-/** What a request may still wait for. */
-type WaitBudget = Readonly<{ rate: boolean; credits: boolean; storeOut: boolean }>;
 
 /**
  * Accounts that wait for their message: above it a further one must be asked for before its call is let in, or what
@@ -38,6 +36,10 @@ const REMEMBERED_MS = 15_000;
 
 /** How long messages wait at most for those of other accounts: fewer calls of the store, each with more of them. */
 export const GATHER_MS = 340;
+
+/** How long a request may wait for the authority when memory cannot tell: for its rate, and for the last credits of a trial. */
+export const RATE_WAIT_MS = 50;
+export const CREDITS_WAIT_MS = 100;
 
 /** At up to so many calls a second what an account owes is reported at once. */
 const SLOW_RPS = 10;
@@ -58,8 +60,11 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
   const watched = new Set<Account>();
   let sweeping = accounts.values();
 
-  /** The account, known from here on; `undefined` when its journal cannot be read. */
-  function accountOf(caller: Caller, plan: Plan, nowMs: number): Account | undefined {
+  /**
+   * The account, known from here on; `undefined` when its journal cannot be read. A request's price is `offered` to it
+   * once, before it is decided on.
+   */
+  function accountOf(caller: Caller, plan: Plan, nowMs: number, offered?: Price): Account | undefined {
     let account = accounts.get(caller.accountId);
     if (account === undefined) {
       const rate = new RateLease(ratePlanOf(plan), share, nowMs);
@@ -69,31 +74,38 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
       account.plan = plan;
       account.rate.changePlan(ratePlanOf(plan));
     }
-    if (plan.credits !== undefined && account.credit === undefined) {
-      const spending = readable(spendingOf, caller.accountId);
-      if (spending === undefined) return undefined;
-      account.credit = new CreditLease(spending, caller.creditsGranted ?? plan.credits, nowMs);
+    if (plan.credits !== undefined) {
+      const total = caller.creditsGranted ?? plan.credits;
+      if (account.credit === undefined) {
+        const spending = readable(spendingOf, caller.accountId);
+        if (spending === undefined) return undefined;
+        account.credit = new CreditLease(spending, total, nowMs);
+      }
+      if (offered !== undefined) account.credit.offer(offered.credits, total, nowMs);
     }
+    if (offered !== undefined) account.rate.demand.offer(offered.calls, nowMs);
     return account;
   }
 
-  /** Counts a request as offered; once, before it is decided on. */
-  function offer({ rate, credit, plan }: Account, caller: Caller, price: Price, nowMs: number): void {
-    rate.demand.offer(price.calls, nowMs);
-    if (plan.credits !== undefined)
-      credit?.offer(price.credits, caller.creditsGranted ?? plan.credits, nowMs);
-  }
-
-  /** Looks at both limits, and takes from both or from neither. The caller appends credits to the journal. */
-  function decide(account: Account, price: Price, nowMs: number, budget: WaitBudget): Decision {
+  /**
+   * Looks at both limits, and takes from both or from neither. The caller appends credits to the journal. The request
+   * has waited for `waitedMs`; `storeOut`: the store is known not to reply.
+   */
+  function decide(
+    account: Account,
+    price: Price,
+    nowMs: number,
+    waitedMs: number,
+    storeOut: boolean,
+  ): Decision {
     const { rate, plan } = account;
-    const { storeOut } = budget;
     marked.add(account);
-    const from = rate.look(price.calls, nowMs, budget.rate, storeOut, marked.size > MARKED_MAX);
+    const isCrowded = marked.size > MARKED_MAX;
+    const from = rate.look(price.calls, nowMs, waitedMs < RATE_WAIT_MS, storeOut, isCrowded);
     if (from === 'short') return overRate(account, nowMs, rate.waitMs);
     const credit = plan.credits === undefined ? undefined : account.credit;
     if (credit !== undefined && price.credits > 0) {
-      const look = credit.look(price.credits, nowMs, budget.credits, storeOut);
+      const look = credit.look(price.credits, nowMs, waitedMs < CREDITS_WAIT_MS, storeOut);
       // Tokens come last: those that are granted to a request are lost when its credits then fall short.
       if (look === 'ask') return 'ask-credits';
       if (look === 'out') return { kind: 'out-of-credits', rate: stateOf(account, nowMs) };
@@ -214,26 +226,14 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
   }
 
   const size = () => accounts.size;
-  return {
-    accountOf,
-    offer,
-    decide,
-    giveBack,
-    collect,
-    settle,
-    isOverdrawn,
-    resync,
-    release,
-    forgetIdle,
-    size,
-  };
+  return { accountOf, decide, giveBack, collect, settle, isOverdrawn, resync, release, forgetIdle, size };
 }
 
 /** Notes that a request waits for one of the limits; `wake` is called with the next reply. Gives what ends the wait. */
 export function joinWaiters(
   account: Account,
   { calls, credits }: Price,
-  asks: 'ask-rate' | 'ask-credits',
+  asks: Asks,
   wake: () => void,
 ): () => void {
   const { rate, credit, plan } = account;
@@ -266,13 +266,6 @@ function stateOf({ plan, rate }: Account, nowMs: number): { plan: Plan; tokens: 
   return { plan, tokens: rate.tokensKnown(nowMs) };
 }
 
-/** How long a request may wait for the authority when memory cannot tell: for its rate, and for the last credits of a trial. */
-export const RATE_WAIT_MS = 50;
-export const CREDITS_WAIT_MS = 100;
-
-const WHOLE: WaitBudget = { rate: true, credits: true, storeOut: false };
-const WHOLE_ALONE: WaitBudget = { ...WHOLE, storeOut: true };
-
 /** Charges an account that other processes charge too: from leases in memory, which `sync` keeps filled. */
 export function createSharedCharging(
   accounts: Accounts,
@@ -282,10 +275,9 @@ export function createSharedCharging(
 ): Charging {
   function charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge> {
     const nowMs = clock.monotonic();
-    const account = accounts.accountOf(caller, plan, nowMs);
+    const account = accounts.accountOf(caller, plan, nowMs, price);
     if (account === undefined) return { kind: 'credits-unavailable' };
-    accounts.offer(account, caller, price, nowMs);
-    const decision = accounts.decide(account, price, nowMs, sync.isOut() ? WHOLE_ALONE : WHOLE);
+    const decision = accounts.decide(account, price, nowMs, 0, sync.isOut());
     return typeof decision === 'string'
       ? waited(account, price, nowMs, decision)
       : finished(account, price, decision, nowMs);
@@ -308,18 +300,12 @@ export function createSharedCharging(
       const untilMs = sinceMs + (decision === 'ask-rate' ? RATE_WAIT_MS : CREDITS_WAIT_MS);
       await nextReply(account, price, decision, Math.max(1, untilMs - nowMs));
       nowMs = clock.monotonic();
-      const [rate, credits] = [nowMs < sinceMs + RATE_WAIT_MS, nowMs < sinceMs + CREDITS_WAIT_MS];
-      decision = accounts.decide(account, price, nowMs, { rate, credits, storeOut: sync.isOut() });
+      decision = accounts.decide(account, price, nowMs, nowMs - sinceMs, sync.isOut());
     }
   }
 
   /** Resolves with the next reply for the account, or after `waitMs`. */
-  async function nextReply(
-    account: Account,
-    price: Price,
-    asks: 'ask-rate' | 'ask-credits',
-    waitMs: number,
-  ): Promise<void> {
+  async function nextReply(account: Account, price: Price, asks: Asks, waitMs: number): Promise<void> {
     const ended = new AbortController();
     const { promise, resolve } = Promise.withResolvers<void>();
     const leave = joinWaiters(account, price, asks, resolve);

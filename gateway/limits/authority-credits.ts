@@ -1,17 +1,15 @@
 import {
   type CreditGrant,
   type CreditReport,
+  type Holding,
+  holdingIn,
   isNewer,
-  type NodeId,
   type Released,
   type Sender,
 } from './messages.ts';
 
 /** What the authority knows of one node's credits of an account. Whole numbers below 2^53; four of them only grow. */
-export type CreditHolding = {
-  node: NodeId;
-  fence: number;
-  seq: number;
+export type CreditHolding = Holding & {
   granted: number;
   returned: number;
   charged: number;
@@ -66,7 +64,6 @@ export function newCreditState({ total }: CreditReport, revision: number, nowMs:
 /**
  * Takes one message about an account's credits into `state`. While the authority is learning nothing new is granted:
  * nodes are only heard. Of a message that is not newer than the node's last only counters are taken.
- * `isNew`: the authority had no state of the account.
  */
 export function topUpCredits(
   state: CreditState,
@@ -74,26 +71,29 @@ export function topUpCredits(
   report: CreditReport,
   revision: number,
   { nowMs, sinceLossMs, answeredSeq }: Moment,
-  isNew: boolean,
 ): Readonly<{ grant: CreditGrant; released: readonly Released[]; isLost: boolean }> {
-  const known = state.nodes.find(({ node }) => node === sender.node);
-  const isNews = known === undefined || isNewer(sender, known);
+  const { charged, refunded } = report;
+  const { fence, seq } = sender;
+  const isNew = state.nodes.length === 0;
+  const counters = { granted: charged, returned: refunded, charged, refunded };
+  const mine = holdingIn(state.nodes, sender, { ...counters, heardMs: state.clockMs, needsUntilMs: 0 });
+  const isNews = isNewer(sender, mine);
   if (isNews) settle(state, report, revision, nowMs);
   const isLost =
-    answeredSeq !== undefined && (isNew ? report.charged > 0 : lacks(known, sender, answeredSeq));
+    answeredSeq !== undefined && (isNew ? charged > 0 : lacksAnswered(mine, sender, answeredSeq));
   if (isLost) state.learnUntilMs = nowMs + LEARNING_MS;
   const learning = sinceLossMs < LEARNING_MS || nowMs < state.learnUntilMs;
-  const mine = merge(state, known, sender, report);
+  merge(mine, report);
   let released: readonly Released[] = [];
   if (isNews) {
-    Object.assign(mine, { fence: sender.fence, seq: sender.seq, heardMs: state.clockMs, needsUntilMs: 0 });
+    Object.assign(mine, { fence, seq, heardMs: state.clockMs, needsUntilMs: 0 });
     released = releaseDead(state, mine);
     move(state, mine, report, learning);
     if (!learning && report.needed > heldBy(mine)) mine.needsUntilMs = state.clockMs + RECALL_MS;
   }
   const grant = grantOf(state, mine, learning);
   // A process that has a successor under its name holds nothing: what is held is the successor's.
-  return { grant: sender.fence < mine.fence ? { ...grant, allowance: 0 } : grant, released, isLost };
+  return { grant: fence < mine.fence ? { ...grant, allowance: 0 } : grant, released, isLost };
 }
 
 function settle(state: CreditState, { total }: CreditReport, revision: number, nowMs: number): void {
@@ -104,28 +104,15 @@ function settle(state: CreditState, { total }: CreditReport, revision: number, n
 }
 
 /** The state lacks a message of the node that was answered: it went back in time. */
-function lacks(known: CreditHolding | undefined, { fence }: Sender, answeredSeq: number): boolean {
-  if (answeredSeq === 0) return false;
-  return known === undefined || fence > known.fence || (fence === known.fence && known.seq < answeredSeq);
+function lacksAnswered(mine: CreditHolding, { fence }: Sender, answeredSeq: number): boolean {
+  return answeredSeq > 0 && isNewer({ fence, seq: answeredSeq }, mine);
 }
 
 /** Counters never decrease. A node that spent more than it is known to have been granted was granted that. */
-function merge(
-  state: CreditState,
-  known: CreditHolding | undefined,
-  { node, fence, seq }: Sender,
-  { charged, refunded }: CreditReport,
-): CreditHolding {
-  if (known === undefined) {
-    const counters = { granted: charged, returned: refunded, charged, refunded };
-    const mine = { node, fence, seq, ...counters, heardMs: state.clockMs, needsUntilMs: 0 };
-    state.nodes.push(mine);
-    return mine;
-  }
-  known.charged = Math.max(known.charged, charged);
-  known.refunded = Math.max(known.refunded, refunded);
-  known.granted = Math.max(known.granted, known.returned + known.charged - known.refunded);
-  return known;
+function merge(mine: CreditHolding, { charged, refunded }: CreditReport): void {
+  mine.charged = Math.max(mine.charged, charged);
+  mine.refunded = Math.max(mine.refunded, refunded);
+  mine.granted = Math.max(mine.granted, mine.returned + mine.charged - mine.refunded);
 }
 
 /** Credits that the node may still spend, as far as it reported. */

@@ -1,10 +1,14 @@
-import { isNewer, type NodeId, type RateGrant, type RateReport, type Sender } from './messages.ts';
+import {
+  type Holding,
+  holdingIn,
+  isNewer,
+  type RateGrant,
+  type RateReport,
+  type Sender,
+} from './messages.ts';
 
 /** What the authority knows of one node's tokens of an account. Whole numbers below 2^53. */
-type RateHolding = {
-  node: NodeId;
-  fence: number;
-  seq: number;
+type RateHolding = Holding & {
   /** Tokens granted and not returned, and spent, under `fence`. Their difference is outstanding. */
   granted: number;
   spent: number;
@@ -67,8 +71,8 @@ export function newRateState(report: RateReport, revision: number, nowMs: number
 
 /**
  * Takes one message about an account's rate into `state` (strict leases: the bucket and what is outstanding never
- * exceed the burst together). `nowMs` is the store's wall clock in whole milliseconds. With `isNews` false the message
- * is not newer than the node's last: `state` must be dropped, and the grant shows how things stand.
+ * exceed the burst together). `nowMs` is the store's wall clock in whole milliseconds. A message that is not newer than
+ * the node's last changes nothing, and is shown how things stood then.
  */
 export function topUpRate(
   state: RateState,
@@ -76,24 +80,20 @@ export function topUpRate(
   report: RateReport,
   revision: number,
   nowMs: number,
-): Readonly<{ grant: RateGrant; isNews: boolean }> {
-  settle(state, nowMs);
-  const known = state.nodes.find(({ node }) => node === sender.node);
-  if (known !== undefined && !isNewer(sender, known)) {
+): RateGrant {
+  const empty = { granted: 0, spent: 0, expiresMs: 0, wanted: 0, weight: 0 };
+  const mine = holdingIn(state.nodes, sender, empty);
+  if (!isNewer(sender, mine)) {
     // A process that has a successor under its name holds nothing: what is outstanding is the successor's.
-    const nothing = { ...known, granted: report.spent, spent: report.spent };
-    return {
-      grant: grantOf(state, sender.fence < known.fence ? nothing : known, report, 0),
-      isNews: false,
-    };
+    const nothing = { ...mine, granted: report.spent, spent: report.spent };
+    return grantOf(state, sender.fence < mine.fence ? nothing : mine, report, 0);
   }
+  settle(state, mine, nowMs);
   // At equal revisions the last sender's plan counts: processes reload one after the other, and then agree.
   if (revision >= state.revision)
     Object.assign(state, { revision, perMs: perMsOf(report.rps), burst: report.burst });
-  const came = cameIn(state, known, sender, report);
-  const mine = record(state, known, sender, report);
-  const immediate = top(state, mine, report, came);
-  return { grant: grantOf(state, mine, report, immediate), isNews: true };
+  const income = record(state, mine, sender, report);
+  return grantOf(state, mine, report, top(state, mine, report, income));
 }
 
 /** A rate below a thousandth of a call a second counts as that. */
@@ -110,7 +110,7 @@ function startingMicro({ perMs, burst }: RateState): number {
  * spent a moment ago; so what a lease held counts until the last of the leases that ended. A wall clock that steps
  * back stops the account's clock for one message, not for an hour.
  */
-function settle(state: RateState, nowMs: number): void {
+function settle(state: RateState, mine: RateHolding, nowMs: number): void {
   const sinceMs = state.clockMs;
   const clockMs = sinceMs + Math.max(0, nowMs - state.atMs);
   let endedMs = sinceMs;
@@ -119,7 +119,7 @@ function settle(state: RateState, nowMs: number): void {
       endedMs = Math.max(endedMs, holding.expiresMs);
   refill(state, endedMs - sinceMs, sinceMs);
   refill(state, clockMs - endedMs, clockMs);
-  state.nodes = state.nodes.filter(({ expiresMs }) => expiresMs + RATE_FORGET_MS > clockMs);
+  state.nodes = state.nodes.filter((each) => each === mine || each.expiresMs + RATE_FORGET_MS > clockMs);
   state.atMs = nowMs;
   state.clockMs = clockMs;
   if (state.reservedMs <= clockMs) state.reserved = state.reservedMs = 0;
@@ -144,52 +144,39 @@ function outstanding({ nodes }: RateState, aliveMs: number): number {
   return sum;
 }
 
-/** Micro-tokens that came in since the node last sent, and tokens that it took of them ungranted. `undefined`: it did not share. */
-function cameIn(
-  { clockMs, perMs }: RateState,
-  known: RateHolding | undefined,
-  { fence }: Sender,
-  { spent }: RateReport,
-): Readonly<{ micro: number; debt: number }> | undefined {
-  if (known === undefined || known.fence !== fence || known.expiresMs <= clockMs) return undefined;
-  const micro = perMs * (clockMs - (known.expiresMs - RATE_LIFE_MS));
-  return { micro, debt: Math.max(0, spent - known.granted) };
-}
+/** What came in since a node last sent, in micro-tokens, and tokens of it that the node took ungranted. */
+type Income = Readonly<{ micro: number; debt: number }>;
 
-/** Takes in what the node reports: what it spent beyond its grants is a debt of the bucket, and an ended lease is void. */
-function record(
-  state: RateState,
-  known: RateHolding | undefined,
-  { node, fence, seq }: Sender,
-  { spent: reported, wanted, weight, recovering }: RateReport,
-): RateHolding {
-  const same = known?.fence === fence ? known : undefined;
-  const spent = Math.max(reported, same?.spent ?? 0);
-  const granted = same?.granted ?? reported;
+/**
+ * Takes in what the node reports: what it spent beyond its grants is a debt of the bucket, and an ended lease is void.
+ * Gives what came in meanwhile; `undefined`: the node had no lease.
+ */
+function record(state: RateState, mine: RateHolding, { fence, seq }: Sender, report: RateReport) {
+  const { spent: reported, wanted, weight, recovering } = report;
+  const { clockMs, perMs } = state;
+  const isUnknown = mine.seq < 0;
+  const isSame = mine.fence === fence && !isUnknown;
+  const spent = isSame ? Math.max(reported, mine.spent) : reported;
+  const granted = isSame ? mine.granted : reported;
   const debt = Math.max(0, spent - granted);
-  const isAlive = same !== undefined && same.expiresMs > state.clockMs;
+  const isAlive = isSame && mine.expiresMs > clockMs;
+  const income = isAlive ? { micro: perMs * (clockMs - mine.expiresMs + RATE_LIFE_MS), debt } : undefined;
   const paid = state.micro - debt * MICRO;
   const low = Math.min(state.micro, startingMicro(state));
   // A node that did without the authority leaves the bucket nearly empty at worst: that debt is not paid off for
   // seconds. How much an unknown one owes cannot be known.
-  const least = known === undefined ? low : Math.max(paid, low);
+  const least = isUnknown ? low : Math.max(paid, low);
   state.micro = recovering ? least : paid;
-  const counters = { granted: isAlive ? granted + debt : spent, spent, wanted, weight };
-  const mine = { node, fence, seq, expiresMs: state.clockMs + RATE_LIFE_MS, ...counters };
-  if (known === undefined) state.nodes.push(mine);
-  return known === undefined ? mine : Object.assign(known, mine);
+  const lease = { granted: isAlive ? granted + debt : spent, spent, expiresMs: clockMs + RATE_LIFE_MS };
+  Object.assign(mine, { fence, seq, ...lease, wanted, weight });
+  return income;
 }
 
 /**
  * Moves the node's outstanding tokens towards what it wants: a surplus is returned, a grant leaves others their share.
  * Gives what a request needs beyond them; it counts as spent, so that it cannot be taken twice.
  */
-function top(
-  state: RateState,
-  mine: RateHolding,
-  report: RateReport,
-  came: ReturnType<typeof cameIn>,
-): number {
+function top(state: RateState, mine: RateHolding, report: RateReport, income: Income | undefined): number {
   const needed = Math.min(report.needed, state.burst);
   const held = mine.granted - mine.spent;
   const kept = needed < state.reserved ? state.reserved : 0;
@@ -197,7 +184,7 @@ function top(
   const isServed = needed > 0 && held + free >= needed;
   const immediate = isServed ? Math.max(0, needed - held) : 0;
   const goal = Math.min(state.burst, report.wanted + (isServed ? needed - immediate : 0));
-  const target = goal <= held ? goal : held + fairShare(state, mine, goal - held, free - immediate, came);
+  const target = goal <= held ? goal : held + fairShare(state, mine, goal - held, free - immediate, income);
   state.micro -= (target - held + immediate) * MICRO;
   mine.spent += immediate;
   mine.granted = mine.spent + target;
@@ -211,7 +198,7 @@ function fairShare(
   mine: RateHolding,
   missing: number,
   free: number,
-  came: ReturnType<typeof cameIn>,
+  income: Income | undefined,
 ): number {
   let [missed, weights] = [missing, mine.weight];
   for (const holding of nodes) {
@@ -222,10 +209,10 @@ function fairShare(
   }
   if (missed <= free) return missing;
   const part = mine.weight / Math.max(1, weights);
-  const isShared = came !== undefined && weights !== mine.weight;
+  const isShared = income !== undefined && weights !== mine.weight;
   // By what is there alone, a node that always sends right after others would get less than they.
   const share = isShared
-    ? SHARE_OF_BUCKET * free * part + (1 - SHARE_OF_BUCKET) * ((came.micro * part) / MICRO - came.debt)
+    ? SHARE_OF_BUCKET * free * part + (1 - SHARE_OF_BUCKET) * ((income.micro * part) / MICRO - income.debt)
     : free * part;
   return Math.min(missing, free, Math.max(1, Math.floor(share)));
 }

@@ -7,9 +7,10 @@ import {
 } from './authority-credits.ts';
 import { newRateState, type RateState, rateStateLifeMs, topUpRate } from './authority-rate.ts';
 import {
+  type Holding,
+  holdingIn,
   isNewer,
   type Message,
-  type NodeId,
   type Released,
   type Reply,
   type ScanGrant,
@@ -18,10 +19,7 @@ import {
 } from './messages.ts';
 
 /** What the authority knows of one node's scans of an account. Whole numbers below 2^53. */
-type ScanHolding = {
-  node: NodeId;
-  fence: number;
-  seq: number;
+type ScanHolding = Holding & {
   /** Permits that are the node's until `expiresMs` on the account's clock. */
   held: number;
   expiresMs: number;
@@ -52,7 +50,7 @@ export const SCAN_FORGET_MS = 60_000;
 /**
  * Takes one message about an account's scans into `state`. What the node keeps is its own: scans run on it. More is
  * granted as far as it is free and no node has waited for it longer. While `learning` nothing more is granted.
- * With `isNews` false the message is not newer than the node's last, and `state` must be dropped.
+ * A message that is not newer than the node's last changes nothing, and is shown how things stood then.
  */
 function topUpScans(
   state: ScanState,
@@ -61,39 +59,41 @@ function topUpScans(
   revision: number,
   nowMs: number,
   learning: boolean,
-): Readonly<{ grant: ScanGrant; isNews: boolean }> {
-  const { node, fence, seq } = sender;
-  state.clockMs += Math.max(0, nowMs - state.atMs);
-  state.atMs = nowMs;
-  const { clockMs } = state;
-  state.nodes = state.nodes.filter(({ expiresMs }) => expiresMs + SCAN_FORGET_MS > clockMs);
-  const known = state.nodes.find((holding) => holding.node === node);
-  if (known !== undefined && !isNewer(sender, known)) {
-    // A process that has a successor under its name is granted nothing: what is held is the successor's.
-    const isPast = fence < known.fence;
-    const held = isPast ? report.kept : scansHeldBy(known, clockMs);
-    const lifeMs = isPast ? 0 : Math.max(0, known.expiresMs - clockMs);
-    return { grant: { held, lifeMs, learning, ...contentionIn(state, node) }, isNews: false };
+): ScanGrant {
+  const { fence, seq } = sender;
+  const mine = holdingIn(state.nodes, sender, { held: 0, expiresMs: 0, wanted: 0, sinceMs: 0 });
+  if (isNewer(sender, mine)) {
+    const clockMs = state.clockMs + Math.max(0, nowMs - state.atMs);
+    Object.assign(state, { atMs: nowMs, clockMs });
+    state.nodes = state.nodes.filter((each) => each === mine || each.expiresMs + SCAN_FORGET_MS > clockMs);
+    if (revision >= state.revision) Object.assign(state, { revision, scans: report.scans });
+    const wanted = Math.max(report.kept, Math.min(report.wanted, state.scans));
+    const waited = mine.fence === fence && isWaiting(mine, clockMs) ? mine.sinceMs : Math.max(1, clockMs);
+    const more = learning ? 0 : grantable(state, mine, report.kept, wanted, waited);
+    const held = report.kept + more;
+    // A node that was granted some goes behind the others with what it still wants.
+    const sinceMs = held >= wanted ? 0 : more > 0 ? Math.max(1, clockMs) : waited;
+    Object.assign(mine, { fence, seq, held, expiresMs: clockMs + SCAN_LIFE_MS, wanted, sinceMs });
   }
-  if (revision >= state.revision) Object.assign(state, { revision, scans: report.scans });
-  const wanted = Math.max(report.kept, Math.min(report.wanted, state.scans));
-  const waited = known?.fence === fence && isWaiting(known, clockMs) ? known.sinceMs : Math.max(1, clockMs);
-  const more = learning ? 0 : grantable(state, node, report.kept, wanted, waited);
-  const held = report.kept + more;
-  // A node that was granted some goes behind the others with what it still wants.
-  const sinceMs = held >= wanted ? 0 : more > 0 ? Math.max(1, clockMs) : waited;
-  const mine = { node, fence, seq, held, expiresMs: clockMs + SCAN_LIFE_MS, wanted, sinceMs };
-  if (known === undefined) state.nodes.push(mine);
-  else Object.assign(known, mine);
-  return { grant: { held, lifeMs: SCAN_LIFE_MS, learning, ...contentionIn(state, node) }, isNews: true };
+  // A process that has a successor under its name is granted nothing: what is held is the successor's.
+  const isPast = fence < mine.fence;
+  const lifeMs = isPast ? 0 : Math.max(0, mine.expiresMs - state.clockMs);
+  const held = isPast ? report.kept : scansHeldBy(mine, state.clockMs);
+  return { held, lifeMs, learning, ...contentionIn(state, mine) };
 }
 
 /** Permits that the node gets beyond what it keeps: what is free, less one for each node that waits longer. */
-function grantable(state: ScanState, node: NodeId, kept: number, wanted: number, sinceMs: number): number {
+function grantable(
+  state: ScanState,
+  mine: ScanHolding,
+  kept: number,
+  wanted: number,
+  sinceMs: number,
+): number {
   const { clockMs } = state;
   let free = state.scans - kept;
   for (const holding of state.nodes) {
-    if (holding.node === node) continue;
+    if (holding === mine) continue;
     free -= scansHeldBy(holding, clockMs);
     if (isWaiting(holding, clockMs) && holding.sinceMs < sinceMs) free--;
   }
@@ -111,13 +111,13 @@ function isWaiting({ sinceMs, expiresMs }: ScanHolding, clockMs: number): boolea
 /** Whether other nodes wait for permits, or more are held than there are, and the share of each that holds or wants some. */
 function contentionIn(
   { nodes, scans, clockMs }: ScanState,
-  node: NodeId,
+  mine: ScanHolding,
 ): Pick<ScanGrant, 'contended' | 'fair'> {
   let [isWanted, contenders, free] = [false, 1, scans];
   for (const holding of nodes) {
     const held = scansHeldBy(holding, clockMs);
     free -= held;
-    if (holding.node === node) continue;
+    if (holding === mine) continue;
     const waits = isWaiting(holding, clockMs);
     if (held > 0 || waits) contenders++;
     if (waits) isWanted = true;
@@ -129,62 +129,54 @@ function contentionIn(
 const FORMAT = 2;
 
 // A blob holds each part as its numbers in the order below, 0 for none: half the size of objects with names.
-const RATE = ['atMs', 'clockMs', 'revision', 'perMs', 'burst', 'micro', 'reserved', 'reservedMs'];
-const RATE_NODE = ['node', 'fence', 'seq', 'granted', 'spent', 'expiresMs', 'wanted', 'weight'];
-const CREDITS = ['atMs', 'clockMs', 'revision', 'total', 'learnUntilMs'];
-const CREDITS_NODE = [
-  'node',
-  'fence',
-  'seq',
-  'granted',
-  'returned',
-  'charged',
-  'refunded',
-  'heardMs',
-  'needsUntilMs',
-];
-const SCANS = ['atMs', 'clockMs', 'revision', 'scans'];
-const SCANS_NODE = ['node', 'fence', 'seq', 'held', 'expiresMs', 'wanted', 'sinceMs'];
+const RATE = layoutOf(
+  'atMs clockMs revision perMs burst micro reserved reservedMs',
+  'node fence seq granted spent expiresMs wanted weight',
+);
+const CREDITS = layoutOf(
+  'atMs clockMs revision total learnUntilMs',
+  'node fence seq granted returned charged refunded heardMs needsUntilMs',
+);
+const SCANS = layoutOf('atMs clockMs revision scans', 'node fence seq held expiresMs wanted sinceMs');
 
+type Layout = ReturnType<typeof layoutOf>;
 type Values = readonly unknown[];
-type Packed = Values | 0;
 
-type Names = readonly string[];
+function layoutOf(own: string, ofNode: string) {
+  return { own: own.split(' '), ofNode: ofNode.split(' ') };
+}
 
-function pack(state: Readonly<{ nodes: readonly object[] }>, names: Names, ofNode: Names): Packed {
-  const valuesOf = (of: object, named: Names) => named.map((name) => Reflect.get(of, name));
-  return [...valuesOf(state, names), state.nodes.map((holding) => valuesOf(holding, ofNode))];
+function pack(
+  state: Readonly<{ nodes: readonly object[] }> | undefined,
+  { own, ofNode }: Layout,
+): Values | 0 {
+  if (state === undefined) return 0;
+  const valuesOf = (of: object, names: readonly string[]) => names.map((name) => Reflect.get(of, name));
+  return [...valuesOf(state, own), state.nodes.map((holding) => valuesOf(holding, ofNode))];
 }
 
 /** `undefined` for a part that is not there. The caller names what `pack` was given. */
-function unpack<State>(packed: Packed, names: Names, ofNode: Names): State | undefined {
+function unpack<State>(packed: Values | 0, { own, ofNode }: Layout): State | undefined {
   if (packed === 0) return undefined;
-  const nodes = packed[names.length] as Values[]; // as `pack` wrote them
-  return { ...named(packed, names), nodes: nodes.map((values) => named(values, ofNode)) } as State;
+  const named = (values: Values, names: readonly string[]) =>
+    Object.fromEntries(names.map((name, at) => [name, values[at]]));
+  const nodes = packed[own.length] as Values[]; // as `pack` wrote them
+  return { ...named(packed, own), nodes: nodes.map((values) => named(values, ofNode)) } as State;
 }
 
-function named(values: Values, names: Names): object {
-  const state: Record<string, unknown> = {};
-  for (const [at, name] of names.entries()) state[name] = values[at];
-  return state;
-}
-
-function partsOf(blob: string | undefined): [number, Packed, Packed, Packed] {
-  if (blob === undefined) return [FORMAT, 0, 0, 0];
-  const parts = JSON.parse(blob);
-  if (parts[0] !== FORMAT) throw new Error('FORMAT of a lease is of another version');
-  return parts;
-}
-
-/** Reads a blob, part by part; throws when it is of another version. */
-export const decode = (blob: string | undefined) => stateOf(partsOf(blob));
-
-function stateOf([, rate, credits, scans]: ReturnType<typeof partsOf>) {
+/** Reads a blob; throws when it is of another version. */
+export function decode(blob: string | undefined) {
+  const [format, rate, credits, scans] = blob === undefined ? [FORMAT, 0, 0, 0] : JSON.parse(blob);
+  if (format !== FORMAT) throw new Error('FORMAT of a lease is of another version');
   return {
-    rate: unpack<RateState>(rate, RATE, RATE_NODE),
-    credits: unpack<CreditState>(credits, CREDITS, CREDITS_NODE),
-    scans: unpack<ScanState>(scans, SCANS, SCANS_NODE),
+    rate: unpack<RateState>(rate, RATE),
+    credits: unpack<CreditState>(credits, CREDITS),
+    scans: unpack<ScanState>(scans, SCANS),
   };
+}
+
+function encode({ rate, credits, scans }: ReturnType<typeof decode>): string {
+  return JSON.stringify([FORMAT, pack(rate, RATE), pack(credits, CREDITS), pack(scans, SCANS)]);
 }
 
 /** What came of a message. */
@@ -206,35 +198,27 @@ export type Answer = Readonly<{
 export function answer(before: string | undefined, sender: Sender, message: Message, moment: Moment): Answer {
   const { revision, rate, credits, scans } = message;
   const { nowMs, sinceLossMs } = moment;
-  const parts = partsOf(before);
-  const state = stateOf(parts);
+  const state = decode(before);
   const reply: { -readonly [K in keyof Reply]: Reply[K] } = {};
   let [released, isLost]: [readonly Released[], boolean] = [[], false];
   if (rate !== undefined) {
     // A bucket that is missing may have been lost until it would have filled up by itself.
     const low = rate.recovering || sinceLossMs < (1_000 * rate.burst) / rate.rps;
     state.rate ??= newRateState(rate, revision, nowMs, low);
-    const { grant, isNews } = topUpRate(state.rate, sender, rate, revision, nowMs);
-    reply.rate = grant;
-    if (isNews) parts[1] = pack(state.rate, RATE, RATE_NODE);
+    reply.rate = topUpRate(state.rate, sender, rate, revision, nowMs);
   }
   if (credits !== undefined) {
-    const isNew = state.credits === undefined;
     state.credits ??= newCreditState(credits, revision, nowMs);
-    const done = topUpCredits(state.credits, sender, credits, revision, moment, isNew);
+    const done = topUpCredits(state.credits, sender, credits, revision, moment);
     reply.credits = done.grant;
     ({ released, isLost } = done);
-    parts[2] = pack(state.credits, CREDITS, CREDITS_NODE);
   }
   if (scans !== undefined) {
     state.scans ??= { atMs: nowMs, clockMs: 0, revision, scans: scans.scans, nodes: [] };
-    const learning = sinceLossMs < LEARNING_MS;
-    const { grant, isNews } = topUpScans(state.scans, sender, scans, revision, nowMs, learning);
-    reply.scans = grant;
-    if (isNews) parts[3] = pack(state.scans, SCANS, SCANS_NODE);
+    reply.scans = topUpScans(state.scans, sender, scans, revision, nowMs, sinceLossMs < LEARNING_MS);
   }
   const rateMs = state.rate === undefined ? 0 : rateStateLifeMs(state.rate);
   const scansMs = state.scans === undefined ? 0 : SCAN_LIFE_MS + SCAN_FORGET_MS;
   const lifeMs = state.credits === undefined ? Math.max(rateMs, scansMs) : undefined;
-  return { blob: JSON.stringify(parts), lifeMs, reply, released, isLost };
+  return { blob: encode(state), lifeMs, reply, released, isLost };
 }

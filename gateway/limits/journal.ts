@@ -7,18 +7,7 @@ export type Spending = { charged: number; refunded: number };
  * The durable side of spending. `spendingOf` reads an account's counters once and then owns them in memory;
  * `append` has them written at the end of this turn of the event loop, together with everything else appended in it.
  */
-export type Journal = Readonly<{
-  /** Throws when the ledger cannot be read. */
-  spendingOf(accountId: number): Spending;
-  /** Resolves when the counters are in the write-ahead log, which survives the death of the process; rejects when they cannot be. */
-  append(accountId: number): Promise<void>;
-  /** Whether everything that was appended of the account is in the write-ahead log. */
-  isDurable(accountId: number): boolean;
-  /** Writes what is appended now. */
-  flush(): void;
-  /** Whether the last write failed: no charge can be made durable. */
-  isFailing(): boolean;
-}>;
+export type Journal = Readonly<ReturnType<typeof createJournal>>;
 
 /** What is written in the same transaction as the counters, so that both agree to the unit whenever the process dies. */
 export type SameTransaction = Readonly<{
@@ -39,7 +28,7 @@ export function createJournal(
   node: string,
   soon: (run: () => void) => void,
   sameTransaction?: SameTransaction,
-): Journal {
+) {
   const read = ledger.prepare<Spending, [number, string]>(
     'SELECT charged, refunded FROM spent WHERE account_id = ? AND node = ?',
   );
@@ -60,6 +49,7 @@ export function createJournal(
   // Only this process writes the ledger; one that holds it for longer must not hold up every request with it.
   ledger.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
 
+  /** Throws when the ledger cannot be read. */
   function spendingOf(accountId: number): Spending {
     const known = spendings.get(accountId);
     if (known !== undefined) return known;
@@ -68,6 +58,7 @@ export function createJournal(
     return spending;
   }
 
+  /** Resolves when the counters are in the write-ahead log, which survives the death of the process; rejects when they cannot be. */
   function append(accountId: number): Promise<void> {
     appended.add(accountId);
     if (turn === undefined) {
@@ -78,6 +69,7 @@ export function createJournal(
     return turn.promise;
   }
 
+  /** Writes what is appended now. */
   function flush(): void {
     const [ended, batch] = [turn, appended];
     turn = undefined;
@@ -96,9 +88,15 @@ export function createJournal(
     }
   }
 
-  const isDurable = (accountId: number) => !appended.has(accountId);
-
-  return { spendingOf, append, isDurable, flush, isFailing: () => failing };
+  return {
+    spendingOf,
+    append,
+    flush,
+    /** Whether everything that was appended of the account is in the write-ahead log. */
+    isDurable: (accountId: number) => !appended.has(accountId),
+    /** Whether the last write failed: no charge can be made durable. */
+    isFailing: () => failing,
+  };
 }
 
 /** What a node spent of each account. */

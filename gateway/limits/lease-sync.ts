@@ -73,11 +73,7 @@ export function createLeaseSync(options: LeaseSyncOptions) {
     const gathers = !isTrial && nowMs - gatheredMs >= (isCall ? GATHER_MS / 2 : GATHER_MS);
     if (gathers) due.push(...accounts.collect(nowMs, aheadMs, max - due.length, true));
     void send([...due, ...scansDue]);
-    for (
-      let round = 1;
-      gathers && due.length === max && round < ROUNDS_MAX && underWay < CALLS_MAX;
-      round++
-    ) {
+    for (let full = 1; gathers && due.length === max && full < ROUNDS_MAX && underWay < CALLS_MAX; full++) {
       due = accounts.collect(nowMs, aheadMs, max, true);
       void send(due);
     }

@@ -146,7 +146,26 @@ export function storeOf(
   };
 }
 
+/** The number of a node's last message before it sent any. */
+const NO_MESSAGE = { fence: 0, seq: -1 };
+
 /** Whether a message of `sender` is newer than the last one of its node. */
-export function isNewer({ fence, seq }: Sender, than: Readonly<{ fence: number; seq: number }>): boolean {
+export function isNewer({ fence, seq }: Pick<Sender, 'fence' | 'seq'>, than: typeof NO_MESSAGE): boolean {
   return fence > than.fence || (fence === than.fence && seq > than.seq);
+}
+
+/** What the authority knows of a node, in each part of an account's state: its last message, and what that part adds. */
+export type Holding = { readonly node: NodeId; fence: number; seq: number };
+
+/** The holding of the sender's node among `nodes`; an `empty` one, older than every message, when it has none. */
+export function holdingIn<Part extends object>(
+  nodes: (Holding & Part)[],
+  { node }: Sender,
+  empty: Part,
+): Holding & Part {
+  const known = nodes.find((holding) => holding.node === node);
+  if (known !== undefined) return known;
+  const holding = { node, ...NO_MESSAGE, ...empty };
+  nodes.push(holding);
+  return holding;
 }

@@ -11,7 +11,6 @@ function known(account: Account | undefined): Account {
   if (account === undefined) throw new Error('the account is not known');
   return account;
 }
-const BUDGET = { rate: true, credits: true, storeOut: false };
 
 test('when more new accounts come than can be reported, the rest waits for a reply and memory is bounded', () => {
   const accounts = createAccounts({
@@ -21,9 +20,8 @@ test('when more new accounts come than can be reported, the rest waits for a rep
   });
   const decide = (accountId: number, nowMs: number) => {
     const caller = { keyId: KEY_ID, accountId, plan: 'p', creditsGranted: undefined };
-    const account = known(accounts.accountOf(caller, PLAN, nowMs));
-    accounts.offer(account, caller, PRICE, nowMs);
-    return kindOf(accounts.decide(account, PRICE, nowMs, BUDGET));
+    const account = known(accounts.accountOf(caller, PLAN, nowMs, PRICE));
+    return kindOf(accounts.decide(account, PRICE, nowMs, 0, false));
   };
   const CALLS = 50_000;
   const kinds = new Map<string, number>();
@@ -67,8 +65,8 @@ test('an account whose calls are let in waits for the messages of others, and on
   const caller = { keyId: KEY_ID, accountId: 1, plan: 'p', creditsGranted: undefined };
   const account = known(accounts.accountOf(caller, PLAN, 0));
   const call = (nowMs: number) => {
-    accounts.offer(account, caller, PRICE, nowMs);
-    return kindOf(accounts.decide(account, PRICE, nowMs, BUDGET));
+    accounts.accountOf(caller, PLAN, nowMs, PRICE);
+    return kindOf(accounts.decide(account, PRICE, nowMs, 0, false));
   };
   for (let nowMs = 0; nowMs < 500; nowMs += 10) {
     account.rate.granted = account.rate.spent; // nothing is held: every call is let in on debt

@@ -59,7 +59,6 @@ export function startAuthority(plan: Revised<RateReport> = {}) {
       if (one !== undefined) sendAs(...one);
     },
     wait: (ms: number) => void (nowMs += ms),
-    lose: () => void (blob = undefined),
     learn: (is: boolean) => void (learning = is),
     blob: () => blob,
     nodes: () => decode(blob).rate?.nodes ?? [],

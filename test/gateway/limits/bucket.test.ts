@@ -56,17 +56,6 @@ describe('one call after the other', () => {
     ]);
   });
 
-  test('a refusal takes nothing and has the time to wait', () => {
-    const { bucket } = takes(RATE, [0, 10]);
-    const refused = take(bucket, RATE, 1, 150);
-    expect(refused).toMatchObject({ kind: 'short', bucket: { tokens: 0.75, atMs: 150 }, waitMs: 50 });
-    expect(take(refused.bucket, RATE, 1, 200).kind).toBe('taken');
-  });
-
-  test('idling never fills it above the burst', () => {
-    expect(refilled({ tokens: 3, atMs: 0, ...RATE }, RATE, 1e12)).toMatchObject({ tokens: 10, atMs: 1e12 });
-  });
-
   test('a rate below one a second is kept exactly', () => {
     const slow: Rate = { burst: 1, rps: 0.1 };
     expect(takes(slow, [0, 1], [9_999, 1], [10_000, 1]).kinds).toEqual(['taken', 'short', 'taken']);

@@ -138,11 +138,6 @@ test('a rate that a server forgot starts again near empty, and one it never knew
   expect(left).toBe(10);
 });
 
-test('an account that was never charged is granted at once', async () => {
-  await join('a');
-  expect(await sendUntilHeard('a', { wanted: 400 })).toMatchObject({ allowance: 400, learning: false });
-});
-
 test('L9 a replica that takes over without the last grants does not grant them again', async () => {
   await using replica = await startRedis();
   using replication = startTcpProxy(server.port);

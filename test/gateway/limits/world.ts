@@ -148,8 +148,8 @@ export function createWorld(options: WorldOptions) {
     if (again !== undefined) agenda.at(nowMs + thereMs + again, execute);
   }
 
-  function accountOf(node: Node): Account {
-    const account = node.accounts.accountOf(caller, plan, nowMs);
+  function accountOf(node: Node, offered?: Price): Account {
+    const account = node.accounts.accountOf(caller, plan, nowMs, offered);
     if (account === undefined) throw new Error('the journal of a world can be read');
     return account;
   }
@@ -162,14 +162,12 @@ export function createWorld(options: WorldOptions) {
   ): void {
     if (!node.alive) return;
     const sinceMs = nowMs;
-    const account = accountOf(node);
-    node.accounts.offer(account, caller, price, nowMs);
+    const account = accountOf(node, price);
     const look = () => {
       if (!node.alive) return;
       const tookMs = nowMs - sinceMs;
       const alone = account.rate.spentAlone;
-      const budget = { rate: tookMs < RATE_WAIT_MS, credits: tookMs < CREDITS_WAIT_MS, storeOut };
-      const decision = node.accounts.decide(account, price, nowMs, budget);
+      const decision = node.accounts.decide(account, price, nowMs, tookMs, storeOut);
       if (typeof decision === 'string') return wait(decision);
       // Durable before it is answered, as the journal promises.
       if (decision.kind === 'charged') node.disk = { ...node.memory };

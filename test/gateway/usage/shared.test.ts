@@ -8,9 +8,8 @@ function startShared() {
   const usage = startUsage();
   const { journal, clock } = usage;
   const spending = () => journal.spendingOf(CALLER.accountId);
-  const accounts: Pick<Accounts, 'accountOf' | 'offer' | 'decide' | 'giveBack' | 'isOverdrawn'> = {
+  const accounts: Pick<Accounts, 'accountOf' | 'decide' | 'giveBack' | 'isOverdrawn'> = {
     accountOf: () => ({ id: CALLER.accountId, rate: { spent: 0, granted: 0 } }) as Account, // nothing else of it is looked at
-    offer: () => undefined,
     isOverdrawn: () => false,
     decide(_account, { credits }) {
       spending().charged += credits;
