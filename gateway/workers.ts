@@ -103,30 +103,6 @@ export function createStderrTail(stream: ReadableStream<Uint8Array>, out: (bytes
   return { text: () => tail.trim(), release, ended: read() };
 }
 
-/** Consecutive exits under one worker number: those that came soon, and those before the worker listened. */
-type ExitRecord = Readonly<{ soon: number; startFailures: number }>;
-
-export const NO_EXITS: ExitRecord = { soon: 0, startFailures: 0 };
-
-/** A worker that has listened for this long works: its exit does not count with those before it. */
-const PROVEN_MS = 10_000;
-const RESTART_DELAY_MS = 100;
-const RESTART_DELAY_MS_MAX = 10_000;
-
-/** After so many start failures in a row, the next start would fail too. */
-export const START_FAILURES_MAX = 5;
-
-/** The record after the exit of a worker that listened for `listenedMs`; `undefined`: it never did. */
-export function afterExit({ soon, startFailures }: ExitRecord, listenedMs: number | undefined): ExitRecord {
-  if (listenedMs === undefined) return { soon: soon + 1, startFailures: startFailures + 1 };
-  return { soon: listenedMs >= PROVEN_MS ? 1 : soon + 1, startFailures: 0 };
-}
-
-/** The delay before the next start: none after the first exit, then twice as long each time. */
-export function restartDelayMs({ soon }: ExitRecord): number {
-  return soon <= 1 ? 0 : Math.min(RESTART_DELAY_MS_MAX, RESTART_DELAY_MS * 2 ** (soon - 2));
-}
-
 /** How a worker ended: its code or signal, and the last it wrote to stderr. */
 export type WorkerExit = Readonly<{ how: string; stderrTail: string }>;
 

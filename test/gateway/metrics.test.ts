@@ -46,9 +46,8 @@ describe('the metrics text', () => {
   });
 
   test('shows the store of shared limits as it is when it is asked', async () => {
-    const metrics = createMetrics([]);
     const link = { out: true, counted: { messages: 7, asks: 30, failed: 2 } };
-    metrics.showStore({ isOut: () => link.out, counts: () => link.counted });
+    const metrics = createMetrics([], { isOut: () => link.out, counts: () => link.counted });
     const shown = async () => {
       const text = await metrics.text();
       const names = [
