@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import type { StorageConfig } from '../../shared/config/config.ts';
 import { keyIdOf } from '../../shared/keys/api-key.ts';
-import { createIdentifier, type Identifier, type Identity } from '../../shared/keys/identify.ts';
+import { createIdentifier, type Identity } from '../../shared/keys/identify.ts';
 import { createKeySource, type KeySource, type KnownKey } from '../../shared/keys/source.ts';
 import { createKeyUses, createWaitingUses, type KeyUses } from '../../shared/keys/uses.ts';
 import type { Log } from '../../shared/log.ts';
@@ -104,13 +104,14 @@ function createLookup(served: Served, published: Published, follow: () => Promis
     throw new Error('Redis cannot tell');
   }
 
-  return function lookUp(hash: Buffer): Promise<KnownKey | undefined> {
+  return async function lookUp(hash: Buffer): Promise<KnownKey | undefined> {
     const name = hash.toString('latin1');
-    const started = lookups.get(name);
-    if (started !== undefined) return started;
-    if (lookups.size >= LOOKUPS_MAX) return Promise.reject(new Error('too many keys are looked up'));
-    const finding = find(hash).finally(() => lookups.delete(name));
-    lookups.set(name, finding);
+    let finding = lookups.get(name);
+    if (finding === undefined) {
+      if (lookups.size >= LOOKUPS_MAX) throw new Error('too many keys are looked up');
+      finding = find(hash).finally(() => lookups.delete(name));
+      lookups.set(name, finding);
+    }
     return finding;
   };
 }
@@ -121,21 +122,13 @@ const USES_AT_ONCE = 500;
 const SETTLE_MS = 2_000;
 const SETTLE_STEP_MS = 20;
 
-const UNAVAILABLE: Identity = { kind: 'check-unavailable' };
-
 /** The accounts of an installation with many hosts, as one process of one host knows them. */
 export type SharedAccounts = ReturnType<typeof createSharedAccounts>;
 
-type SharedDeps = Readonly<{
-  /** The accounts database of this host. */
-  accounts: Store;
-  served: Served;
-  published: Published;
-  clock: Clock;
-  log: Log;
-}>;
+type Parts = Readonly<{ accounts: Store; served: Served; published: Published; clock: Clock; log: Log }>;
 
-export function createSharedAccounts({ accounts, served, published, clock, log }: SharedDeps) {
+/** `accounts` is the database of this host. */
+export function createSharedAccounts({ accounts, served, published, clock, log }: Parts) {
   const own = createOwnAccounts(accounts);
   const local = createKeySource(accounts);
   const [localUses, remoteUses] = [createKeyUses(accounts, clock), createWaitingUses()];
@@ -155,8 +148,8 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
     note: (key, nowMs) => (readsFrom === 'remote' ? remoteUses : localUses).note(key, nowMs),
     write: localUses.write,
   };
-  const keys: Identifier<Promise<Identity>> = createIdentifier(keySource, uses, clock, (hash, learn) =>
-    lookUp(hash).then(learn, () => UNAVAILABLE),
+  const keys = createIdentifier(keySource, uses, clock, (hash, learn) =>
+    lookUp(hash).then(learn, (): Identity => ({ kind: 'check-unavailable' })),
   );
 
   function isLocal(): boolean {
@@ -267,18 +260,11 @@ export function openHosts({ storage, accounts, ledger, slot, clock, log, random,
   if (file.kind === 'unusable') return { kind: 'refused', sentence: file.sentence } as const;
   const published = openPublished(url, clock, random);
   if (published === undefined) return { kind: 'refused', sentence: NO_REDIS_ADDRESS } as const;
-  const shared = createSharedAccounts({
-    accounts,
-    served: createServed(file.store),
-    published,
-    clock,
-    log,
-  });
+  const shared = createSharedAccounts({ accounts, served: createServed(file.store), published, clock, log });
   noteUnsent(ledger);
   const outbox = createOutbox(ledger);
   const onWarning = (warning: string) => log.warn({ warning }, 'redis');
   const { deploysAt } = shared;
   const push = slot > 1 ? undefined : openPush({ outbox, deploysAt, url, clock, random, makeId, onWarning });
-  const hosts: Hosts = { accounts: shared, push };
-  return { kind: 'open', hosts } as const;
+  return { kind: 'open', hosts: { accounts: shared, push } } as const;
 }

@@ -5,7 +5,6 @@ import {
   CELLS_CLOCK,
   cellsKey,
   CHANGED_CELLS,
-  countersText,
   placeText,
   SHARED_USAGE_LIFE_MS,
   spentKey,
@@ -13,7 +12,7 @@ import {
 } from '../../shared/ledger/shared-usage.ts';
 import { inOneCommand } from '../../shared/redis/in-one-command.ts';
 import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
-import type { Outbox, Unsent } from './outbox.ts';
+import { KEPT_HERE, type Outbox, type Unsent } from './outbox.ts';
 
 /**
  * Of each its counters, and at the end the life in ms. The larger of two numbers stands, so that what comes twice or late
@@ -85,6 +84,9 @@ const KEPT_IN_REDIS_HOURS = SHARED_USAGE_LIFE_MS / HOUR_MS;
 /** What was counted here and sent is kept for 90 days, as deploys keeps its hours. */
 const KEPT_HOURS = 90 * 24;
 
+/** The life of no Redis: what was counted meanwhile is sent when one is known. */
+const NO_LIFE = 'left';
+
 type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
 type Scripted = RedisClient & Record<'sluicePutCells' | 'sluiceNoteCells' | 'sluiceLive', Script>;
 
@@ -109,8 +111,10 @@ export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarn
     const place = deploysAt();
     try {
       if (place === 'here') await keepHere(signal);
-      if (place === 'elsewhere') await send(signal);
-      if (place === 'elsewhere') await tidy(signal);
+      if (place === 'elsewhere') {
+        await send(signal);
+        await tidy(signal);
+      }
     } catch (error) {
       link.refused(error);
     }
@@ -118,15 +122,15 @@ export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarn
 
   /** Deploys reads the ledger itself: nothing waits, and nothing is noted until it is elsewhere. */
   async function keepHere(signal: AbortSignal): Promise<void> {
-    if (outbox.isNoting()) outbox.stopNoting();
+    if (outbox.life() !== KEPT_HERE) outbox.setLife(KEPT_HERE);
     while (outbox.forget(CELLS_AT_ONCE) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
   }
 
   async function send(signal: AbortSignal): Promise<void> {
     // Deploys has gone elsewhere, and knows this ledger as it was copied a while ago. At once, whether Redis answers or
     // not: later would be too late for what was counted last.
-    if (!outbox.isNoting()) {
-      outbox.note();
+    if (outbox.life() === KEPT_HERE) {
+      outbox.setLife(NO_LIFE);
       await waitAgain(hourNow() - KEPT_IN_REDIS_HOURS, signal);
     }
     const client = link.client();
@@ -210,11 +214,7 @@ function wordsOfAll(groups: readonly (readonly Unsent[])[]): (string | number)[]
 }
 
 function wordsOf(group: readonly Unsent[]): (string | number)[] {
-  const spent = new Map(
-    group.map(({ node, charged, refunded }) => [node, countersText([charged, refunded])]),
-  );
-  const cells = group.flatMap((cell) =>
-    cell.counters === undefined ? [] : [cellField(cell), countersText(cell.counters)],
-  );
-  return [spent.size, cells.length / 2, ...[...spent].flat(), ...cells];
+  const spent = [...new Map(group.map((cell) => [cell.node, cell.spent]))].flat();
+  const cells = group.flatMap((cell) => (cell.counters === null ? [] : [cellField(cell), cell.counters]));
+  return [spent.length / 2, cells.length / 2, ...spent, ...cells];
 }

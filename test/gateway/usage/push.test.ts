@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { type DeploysAt, openPush } from '../../../gateway/usage/push.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
-import { createOutbox, noteUnsent } from '../../../gateway/usage/outbox.ts';
+import { createOutbox, KEPT_HERE, noteUnsent } from '../../../gateway/usage/outbox.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { cellsKey } from '../../../shared/ledger/shared-usage.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
@@ -117,7 +117,7 @@ test('what was counted beside deploys in the last three days is sent when deploy
   await using redis = await startRedis();
   await using host = await pushing(redis.url);
   host.putDeploys('here');
-  await waited(() => !host.outbox.isNoting());
+  await waited(() => host.outbox.life() === KEPT_HERE);
   host.count(4, HOUR - 73);
   host.count(5, HOUR - 70);
   host.count(6);
@@ -136,7 +136,7 @@ test('what waits for a deploys elsewhere is sent after it was taken to be here f
   host.putDeploys('elsewhere');
   await waited(async () => (await redis.cli('exists', '{sluice:usage}:life')) === '1');
   host.putDeploys('here');
-  await waited(() => !host.outbox.isNoting());
+  await waited(() => host.outbox.life() === KEPT_HERE);
   host.count(9);
   host.putDeploys('elsewhere');
   await waited(async () => (await redis.cli('hvals', cellsKey(7, HOUR))).startsWith('9,'));
@@ -147,7 +147,7 @@ test('what was counted beside deploys waits from the moment that it goes elsewhe
   await redis.die();
   await using host = await pushing(redis.url);
   host.putDeploys('here');
-  await waited(() => !host.outbox.isNoting());
+  await waited(() => host.outbox.life() === KEPT_HERE);
   host.count(5, HOUR - 70);
   host.putDeploys('elsewhere');
   await waited(() => host.outbox.some(10).length === 1);
@@ -165,7 +165,7 @@ test('what waits is kept while it is not known where deploys is, however old it 
   const before = host.rounds();
   await waited(() => host.rounds() >= before + 4);
   host.count(6);
-  expect(host.outbox.isNoting()).toBe(true);
+  expect(host.outbox.life()).not.toBe(KEPT_HERE);
   await redis.restart('empty');
   host.putDeploys('elsewhere');
   await waited(async () => (await redis.cli('hvals', cellsKey(7, HOUR))).startsWith('6,'));
