@@ -8,7 +8,6 @@ import type { MethodClass } from './methods/table.ts';
 import { type Backend, COMMITMENTS } from './upstream/backend.ts';
 import type { Cache } from './upstream/cache.ts';
 import type { Failure } from './upstream/failure.ts';
-import { metricsFrom } from './workers.ts';
 
 /** The metrics with their labels, without the prefix; a counter ends in `_total`, the others are gauges. */
 const METRICS = {
@@ -193,7 +192,7 @@ export function createMetrics(backends: readonly Backend[], link?: StoreLink, ca
     retry: (made: boolean) => retries.add(made ? 'made' : 'refused'),
     firstByte: (kind: MethodClass, seconds: number) => firstByte.add(kind, seconds),
     /** The values of this process, for a supervisor that adds up those of several. */
-    values: async () => metricsFrom(await registry.getMetricsAsJSON()),
+    values: () => registry.getMetricsAsJSON(),
     text: () => registry.metrics(),
     contentType: registry.contentType,
   };

@@ -11,7 +11,7 @@ import { fired } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { togetherStatus } from './health.ts';
 import { expose, listenForMetrics } from './metrics.ts';
-import { launchWorker, type MetricJson, metricsFrom, type Worker } from './workers.ts';
+import { launchWorker, type MetricsJson, type Worker } from './workers.ts';
 
 /**
  * Takes `listen` for this process alone. Workers share the port, and the system would not report that a foreign process
@@ -39,11 +39,11 @@ const PER_PROCESS = 'process_resident_memory_bytes';
  * restart of the whole gateway to a query that computes a rate.
  */
 export class MetricTotals {
-  readonly #running = new Map<number, readonly MetricJson[]>();
-  #ended: readonly MetricJson[] = [];
+  readonly #running = new Map<number, MetricsJson>();
+  #ended: readonly object[] = [];
 
   /** Replaces the metrics of a worker that runs. */
-  update(worker: number, metrics: readonly MetricJson[]): void {
+  update(worker: number, metrics: MetricsJson): void {
     const labelled = metrics.map((metric) => {
       if (metric.name !== PER_PROCESS) return metric;
       return {
@@ -57,14 +57,15 @@ export class MetricTotals {
   /** The worker has ended: its counters stay, its gauges go. */
   close(worker: number): void {
     const metrics = this.#running.get(worker) ?? [];
-    const counters = metrics.filter(({ type }) => type === 'counter' || type === 'histogram');
+    // prom-client declares the type to be a number, and writes the word.
+    const counters = metrics.filter(({ type }) => ['counter', 'histogram'].includes(String(type)));
     this.#running.delete(worker);
-    this.#ended = metricsFrom(AggregatorRegistry.aggregate([this.#ended, counters]).getMetricsAsArray());
+    this.#ended = AggregatorRegistry.aggregate([this.#ended, counters]).getMetricsAsArray();
   }
 
   /** Everything in Prometheus's text format; `own` are the supervisor's. */
   async text(own: Registry): Promise<string> {
-    const all = [...this.#running.values(), this.#ended, metricsFrom(await own.getMetricsAsJSON())];
+    const all = [...this.#running.values(), this.#ended, await own.getMetricsAsJSON()];
     return AggregatorRegistry.aggregate(all).metrics();
   }
 }

@@ -1,22 +1,13 @@
+import type { Registry } from 'prom-client';
 import type { Clock } from '../shared/clock.ts';
 import type { Environment } from '../shared/config/table.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
 
-/** One metric of a process with its values, in prom-client's own shape; it goes from process to process as JSON. */
-export type MetricJson = Readonly<{
-  name: string;
-  /** `counter`, `gauge`, `histogram` or `summary`. */
-  type: string;
-  values: readonly Readonly<{ value: number; labels: Readonly<Record<string, string | number>> }>[];
-}>;
-
-/** The metrics of a registry; prom-client declares `type` to be a number, and writes the word. */
-export function metricsFrom(values: readonly Readonly<{ name: string }>[]): readonly MetricJson[] {
-  return values as readonly MetricJson[]; // the shape is the one that prom-client's own aggregation reads
-}
+/** The metrics of a process with their values, in prom-client's own shape; they go from process to process as JSON. */
+export type MetricsJson = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
 /** What a worker has counted since it started, and the state of its backends. */
-type WorkerReport = Readonly<{ metrics: readonly MetricJson[]; status: GatewayStatus }>;
+type WorkerReport = Readonly<{ metrics: MetricsJson; status: GatewayStatus }>;
 
 /** Messages of the supervisor to a worker, over the channel that the system opens between parent and child. */
 type ToWorker =

@@ -55,7 +55,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return redis.call('GET', KEYS[1])`,
 };
 
-/** Where deploys is: beside this process, on another host, or that is not known for sure. */
+/** Where deploys is: beside this ledger, which it reads itself; elsewhere, where usage must be sent; or not known for sure. */
 export type DeploysAt = 'here' | 'elsewhere' | 'unknown';
 
 /** Sends what this host's processes counted to deploys on another host. */
@@ -69,7 +69,6 @@ type Deps = Readonly<{
   random(): number;
   /** A UUID. */
   makeId(): string;
-  /** Where deploys is: beside this ledger, which it reads itself; elsewhere, where usage must be sent; or not known for sure. */
   deploysAt(): DeploysAt;
   onWarning(sentence: string): void;
 }>;
@@ -92,19 +91,19 @@ type Scripted = RedisClient & Record<'sluicePutCells' | 'sluiceNoteCells' | 'slu
 
 /** Connects to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
 export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarning }: Deps) {
-  let mayBeLost = false;
+  let strangersServed = 0;
   let tidied = 0;
-  const found = openRedisLink({
+  const link = openRedisLink({
     url,
     deadlineMs: DEADLINE_MS,
     scripts: { sluicePutCells: PUT_CELLS, sluiceNoteCells: NOTE_CELLS, sluiceLive: LIVE },
     clock,
     random,
     onWarning,
-    onStranger: () => void (mayBeLost = true),
+    onStranger: () => undefined, // they are counted
   });
-  if (found === undefined) return undefined;
-  const link = found;
+  if (link === undefined) return undefined;
+  const { client: clientNow, strangers, refused } = link;
 
   /** Redis or the ledger may not answer: what waits goes on waiting, on disk, for the next round. */
   async function round(signal: AbortSignal): Promise<void> {
@@ -116,7 +115,7 @@ export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarn
         await tidy(signal);
       }
     } catch (error) {
-      link.refused(error);
+      refused(error);
     }
   }
 
@@ -133,22 +132,16 @@ export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarn
       outbox.setLife(NO_LIFE);
       await waitAgain(hourNow() - KEPT_IN_REDIS_HOURS, signal);
     }
-    const client = link.client();
+    const client = clientNow() as Scripted | undefined; // the link was opened with these scripts
     if (client === undefined) return;
-    const scripted = client as Scripted; // the link was opened with these scripts
-    await remember(scripted, signal);
+    await remember(client, signal);
     for (;;) {
       const rows = outbox.some(CELLS_AT_ONCE);
       if (rows.length === 0) return;
       const groups = Map.groupBy(rows, ({ accountId, hour }) => `${accountId} ${hour}`);
       for (const some of inOneCommand(client, [...groups.values()]))
-        await scripted.sluicePutCells(...wordsOfAll(some));
-      await scripted.sluiceNoteCells(
-        CHANGED_CELLS,
-        CELLS_CLOCK,
-        SHARED_USAGE_LIFE_MS,
-        ...rows.map(placeText),
-      );
+        await client.sluicePutCells(...wordsOfAll(some));
+      await client.sluiceNoteCells(CHANGED_CELLS, CELLS_CLOCK, SHARED_USAGE_LIFE_MS, ...rows.map(placeText));
       outbox.sent(rows);
       if (rows.length < CELLS_AT_ONCE || signal.aborted) return;
       await clock.sleep(PAUSE_MS, signal);
@@ -157,17 +150,13 @@ export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarn
 
   /** Has what a Redis may have lost, or never knew, sent again: as far back as it would have kept it. */
   async function remember(client: Scripted, signal: AbortSignal): Promise<void> {
+    const met = strangers();
     const life = String(await client.sluiceLive(USAGE_LIFE, makeId(), SHARED_USAGE_LIFE_MS));
     const known = outbox.life();
-    if (life === known && !mayBeLost) return;
-    mayBeLost = false;
-    try {
-      await waitAgain(known === null ? 0 : hourNow() - KEPT_IN_REDIS_HOURS, signal);
-      outbox.setLife(life);
-    } catch (error) {
-      mayBeLost = true;
-      throw error;
-    }
+    if (life === known && met === strangersServed) return;
+    await waitAgain(known === null ? 0 : hourNow() - KEPT_IN_REDIS_HOURS, signal);
+    outbox.setLife(life);
+    strangersServed = met;
   }
 
   /** Has what was counted from an hour on, and everything spent, wait to be sent again. */

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { AggregatorRegistry, Histogram, Registry } from 'prom-client';
 import { createMetrics } from '../../gateway/metrics.ts';
-import { metricsFrom } from '../../gateway/workers.ts';
 import { startBackend } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
 import { backendOf } from './upstream/of.ts';
@@ -99,7 +98,7 @@ describe('the metrics text', () => {
           }
           const text = (await metrics.text()).split('\n').filter((line) => line.includes(name));
           expect(text).toEqual((await registry.metrics()).trim().split('\n'));
-          const values = metricsFrom(await registry.getMetricsAsJSON());
+          const values = await registry.getMetricsAsJSON();
           const found = (await metrics.values()).find((metric) => metric.name === name);
           expect(found).toEqual(
             JSON.parse(JSON.stringify(values[0], (key, value) => (key === 'exemplar' ? undefined : value))),

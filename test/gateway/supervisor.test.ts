@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { holdAddress, MetricTotals, START_FAILURES_MAX, WorkerPool } from '../../gateway/supervisor.ts';
-import { metricsFrom, type Worker, type WorkerExit } from '../../gateway/workers.ts';
+import type { MetricsJson, Worker, WorkerExit } from '../../gateway/workers.ts';
 import { createVirtualClock, type VirtualClock } from '../fakes/chain-clock.ts';
 import { silentLog } from '../started/gateway.ts';
 
@@ -252,7 +252,7 @@ describe('the metric totals', () => {
     const seconds = new Histogram({ name: 'seconds', help, buckets: [1, 10], registers });
     for (let i = 0; i < calls; i++) seconds.observe(5);
     // By way of JSON, as it comes over the channel.
-    return registry.getMetricsAsJSON().then((values) => metricsFrom(JSON.parse(JSON.stringify(values))));
+    return registry.getMetricsAsJSON().then((values): MetricsJson => JSON.parse(JSON.stringify(values)));
   }
 
   const NONE = new Registry();

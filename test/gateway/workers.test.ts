@@ -3,7 +3,7 @@ import { createStderrTail, type FromWorker, supervisorLinkFrom } from '../../gat
 
 describe('the link to the supervisor', () => {
   const report = {
-    metrics: [{ name: 'calls_total', type: 'counter', values: [] }],
+    metrics: [],
     status: { version: '1', processes: 1, recent_seconds: 300, backends: [] },
   };
 
