@@ -76,7 +76,6 @@ type PoolOptions = Readonly<{
   launch(worker: number): Worker;
   clock: Clock;
   log: Log;
-  totals: MetricTotals;
 }>;
 
 /** A worker drains for 25 seconds at most; one that takes longer hangs. */
@@ -92,6 +91,7 @@ export const START_FAILURES_MAX = 5;
 
 /** Keeps `size` workers running. */
 export class WorkerPool {
+  readonly totals = new MetricTotals();
   readonly #options: PoolOptions;
   readonly #running = new Map<number, Worker>();
   readonly #listening = new Map<number, Worker>();
@@ -162,7 +162,7 @@ export class WorkerPool {
 
   /** Runs one worker process to its end. `listenedMs` is `undefined` when it never listened. */
   async #runOnce(number: number, onListening: () => void) {
-    const { launch, clock, totals } = this.#options;
+    const { launch, clock } = this.#options;
     let worker: Worker;
     try {
       worker = launch(number);
@@ -182,7 +182,7 @@ export class WorkerPool {
     const exit = await worker.ended;
     this.#running.delete(number);
     this.#listening.delete(number);
-    totals.close(number);
+    this.totals.close(number);
     return { ...exit, listenedMs: listened ? clock.monotonic() - sinceMs : undefined };
   }
 
@@ -210,7 +210,7 @@ export class WorkerPool {
       const report = await worker.report();
       // A worker that ended meanwhile is in the totals already.
       if (report !== undefined && this.#listening.get(number) === worker)
-        this.#options.totals.update(number, report.metrics);
+        this.totals.update(number, report.metrics);
       return report?.status;
     });
     return (await Promise.all(statuses)).filter((status) => status !== undefined);
@@ -239,17 +239,16 @@ export async function superviseGateway(
   if (address.kind === 'refused') return [address.sentence];
 
   const log = createLog('gateway');
-  const totals = new MetricTotals();
   const command = configPath === undefined ? [MAIN] : [MAIN, '--config', configPath];
   const port = address.release;
   const launch = (worker: number) => launchWorker({ worker, command, env, port, clock });
-  const pool = new WorkerPool({ size: processes, launch, clock, log, totals });
+  const pool = new WorkerPool({ size: processes, launch, clock, log });
   const own = new Registry();
   expose(own, 'processes{}', (put) => put(pool.listening));
   expose(own, 'process_restarts_total{}', (put) => put(pool.restarts));
   const text = async () => {
     await pool.collect();
-    return totals.text(own);
+    return pool.totals.text(own);
   };
   const status = async () => togetherStatus(await pool.collect());
   const metrics = listenForMetrics(metricsAddress, { text, contentType: own.contentType }, status);

@@ -47,7 +47,6 @@ describe('the worker pool', () => {
       launch,
       clock,
       log: silentLog(),
-      totals: new MetricTotals(),
     });
     const stop = new AbortController();
     let isReady = false;
@@ -189,7 +188,7 @@ describe('the worker pool', () => {
     const launch = () => {
       throw new Error('EAGAIN');
     };
-    const pool = new WorkerPool({ size: 2, launch, clock, log: silentLog(), totals: new MetricTotals() });
+    const pool = new WorkerPool({ size: 2, launch, clock, log: silentLog() });
     const end = pool.run(new AbortController().signal, () => undefined);
     expect(await end).toEqual(['A gateway process could not be started (EAGAIN).']);
   });
