@@ -238,9 +238,7 @@ type HostsDeps = Readonly<{
   slot: number;
   clock: Clock;
   log: Log;
-  /** A number from 0 up to 1. */
   random(): number;
-  /** A UUID. */
   makeId(): string;
 }>;
 

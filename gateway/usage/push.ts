@@ -65,9 +65,7 @@ type Deps = Readonly<{
   outbox: Outbox;
   url: string;
   clock: Clock;
-  /** A number from 0 up to 1. */
   random(): number;
-  /** A UUID. */
   makeId(): string;
   deploysAt(): DeploysAt;
   onWarning(sentence: string): void;
