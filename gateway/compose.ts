@@ -5,8 +5,9 @@ import { type Config, urlOf } from '../shared/config/config.ts';
 import { LANES_BY_DEFAULT } from '../shared/config/profiles.ts';
 import { createIdentify } from '../shared/keys/identify.ts';
 import type { Log } from '../shared/log.ts';
+import type { PublishedTerms } from '../shared/publication.ts';
 import type { Store } from '../shared/store/open.ts';
-import { createAnswer, type Terms } from './answer.ts';
+import { createAnswer } from './answer.ts';
 import { createGcTuner } from './gc-tuner.ts';
 import { healthOf, statusOf } from './health.ts';
 import { historyGap } from './history/tiers.ts';
@@ -101,7 +102,7 @@ export function createGateway(deps: Deps) {
   const live = withHistory(forward, clock);
   const kept = cache === undefined ? live : withCache(live, cache, pool);
   const direct = createDirect({ clock, idleMs, pool, budget, forward, ...events });
-  let terms: Terms = config;
+  let terms: PublishedTerms = config;
   const answer = createAnswer({
     bodyBytesMax,
     terms: () => hosts?.accounts.terms() ?? terms,
@@ -180,7 +181,7 @@ export function createGateway(deps: Deps) {
     health: () => healthOf(backends, journal, clock, hosts?.accounts.source()),
     metrics,
     status: () => statusOf(backends, clock),
-    setTerms: (changed: Terms) => void (terms = changed),
+    setTerms: (changed: PublishedTerms) => void (terms = changed),
     /** Learns how the backends stand, within a second or two, so that the first request finds it known. */
     probeAll: pool.probeAll,
     runMaintenance,

@@ -97,7 +97,7 @@ class FirstByteTimes extends Histogram<'class'> {
     }
     times.sum += seconds;
     let i = 0;
-    while (i < BOUNDS.length && seconds > (BOUNDS[i] ?? Infinity)) i++;
+    while (seconds > (BOUNDS[i] ?? Infinity)) i++;
     times.buckets[i] = (times.buckets[i] ?? 0) + 1;
   }
 
