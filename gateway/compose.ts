@@ -12,7 +12,7 @@ import { createGcTuner } from './gc-tuner.ts';
 import { healthOf, statusOf } from './health.ts';
 import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
-import { createJournal } from './limits/journal.ts';
+import { createJournal, type Journal } from './limits/journal.ts';
 import { type Limits, limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { Hosts } from './replica/accounts.ts';
@@ -61,8 +61,8 @@ const TEND_MS = 250;
 const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 
 export function createGateway(deps: Deps) {
-  const { node, sharing, hosts, config, accounts, ledger, clock, log, random } = deps;
-  const { idleMs, probeMs, lagSlotsMax, bodyBytesMax, cacheBytes } = config.gateway;
+  const { node, hosts, config, accounts, ledger, clock, log, random } = deps;
+  const { idleMs, probeMs, bodyBytesMax, cacheBytes } = config.gateway;
   const backends = backendsOf(config).map(
     (backend) => new Backend(backend, clientOf(backend, clock, idleMs)),
   );
@@ -79,23 +79,10 @@ export function createGateway(deps: Deps) {
     onLost: (elements) => log.error({ elements }, 'usage was not counted, for the ledger takes no writes'),
   });
   const journal = createJournal(ledger, node, setImmediate, usage.inSameTransaction);
-  const storeOut = 'the store of shared limits does not answer';
-  const onStoreOut = logOutage(log, storeOut, 'the store of shared limits answers again');
-  const limits: Limits =
-    sharing === undefined
-      ? limitsAlone(node, journal, ledger, clock)
-      : limitsShared({ sharing, journal, ledger, clock, revision, onStoreOut });
+  const limits = limitsOf(deps, journal, revision);
   const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);
   const metrics = createMetrics(backends, limits.link, cache);
-  const pool = createPool({
-    backends,
-    clock,
-    lagSlotsMax,
-    historyGap,
-    onChange: (backend) => logHealth(backend, log),
-    onUnreachable: (backend) => metrics.failure(backend, 'probe'),
-    onGap: (gap) => logGap(gap, log),
-  });
+  const pool = poolOf(backends, metrics, deps);
   const events = eventsFor(metrics, log, clock);
   const budget = new RetryBudget();
   const forward = createForward({ clock, idleMs, pool, budget, random, ...events });
@@ -193,6 +180,30 @@ export function createGateway(deps: Deps) {
 /** Logs that something does not work, and that it works again. */
 function logOutage(log: Log, out: string, back: string): (isOut: boolean) => void {
   return (isOut) => (isOut ? log.error(out) : log.info(back));
+}
+
+function limitsOf(
+  { node, sharing, ledger, clock, log }: Deps,
+  journal: Journal,
+  revision: () => number,
+): Limits {
+  if (sharing === undefined) return limitsAlone(node, journal, ledger, clock);
+  const out = 'the store of shared limits does not answer';
+  const onStoreOut = logOutage(log, out, 'the store of shared limits answers again');
+  return limitsShared({ sharing, journal, ledger, clock, revision, onStoreOut });
+}
+
+function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock, log }: Deps) {
+  const { lagSlotsMax } = config.gateway;
+  return createPool({
+    backends,
+    clock,
+    lagSlotsMax,
+    historyGap,
+    onChange: (backend) => logHealth(backend, log),
+    onUnreachable: (backend) => metrics.failure(backend, 'probe'),
+    onGap: (gap) => logGap(gap, log),
+  });
 }
 
 /** Counts what happens on the way to backends. Logs one line a penalty, not one a call: a dead backend under load must not fill the disk. */
