@@ -7,7 +7,7 @@ import { createAudit } from '../deploys/audit/audit.ts';
 import { DEPLOYS_MIGRATIONS } from '../deploys/store/schema.ts';
 import { createUsers, type Users } from '../deploys/users/users.ts';
 import { LEDGER_MIGRATIONS } from '../gateway/ledger.ts';
-import { accountsSourceOf, createOwnAccounts } from '../gateway/replica/accounts.ts';
+import { accountsSourceOf } from '../gateway/replica/accounts.ts';
 import { createServed, SERVED_FILE, SERVED_MIGRATIONS } from '../gateway/replica/served.ts';
 import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
@@ -62,7 +62,7 @@ function isKeptElsewhere({ config: { storage }, store }: Books): boolean {
   if (storage.redisUrl === undefined || !existsSync(path)) return false;
   const opened = openStore(path, SERVED_MIGRATIONS);
   if (opened.kind === 'unusable') return false;
-  const source = accountsSourceOf(createServed(opened.store).state(), createOwnAccounts(store));
+  const source = accountsSourceOf(createServed(opened.store).state(), store);
   opened.store.close();
   return source === 'remote';
 }

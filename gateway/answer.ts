@@ -1,7 +1,6 @@
-import type { Plan } from '../shared/config/plans.ts';
-import type { Prices } from '../shared/config/prices.ts';
 import { extractApiKey } from '../shared/keys/carrier.ts';
 import type { Caller } from '../shared/keys/identify.ts';
+import type { PublishedTerms } from '../shared/publication.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
 import type { ScanPermits } from './limits/scans.ts';
 import { corsFields, preflight, readBody, refusalOfHead } from './request/http.ts';
@@ -16,13 +15,11 @@ import type { Usage } from './usage/usage.ts';
 /** Answers one RPC request with a finished Response. */
 export type AnswerRequest = (request: Request, peers: Peers) => Response | Promise<Response>;
 
-/** What may change while the gateway runs: plans and prices, reloaded from the config. */
-export type Terms = Readonly<{ plans: ReadonlyMap<string, Plan>; prices: Prices }>;
-
 /** The stages that touch the world. Every other step is a pure import. */
 export type Stages = Readonly<{
   bodyBytesMax: number;
-  terms(): Terms;
+  /** They may change while the gateway runs. */
+  terms(): PublishedTerms;
   identify: IdentifyCaller;
   routeOf: RouteOf;
   charging: Charging;

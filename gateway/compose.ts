@@ -3,13 +3,13 @@ import type { Clock } from '../shared/clock.ts';
 import type { BackendConfig } from '../shared/config/backends.ts';
 import { type Config, urlOf } from '../shared/config/config.ts';
 import { LANES_BY_DEFAULT } from '../shared/config/profiles.ts';
-import type { GatewayStatus } from '../shared/gateway-status.ts';
 import { createIdentify } from '../shared/keys/identify.ts';
 import type { Log } from '../shared/log.ts';
+import type { PublishedTerms } from '../shared/publication.ts';
 import type { Store } from '../shared/store/open.ts';
-import { type AnswerRequest, createAnswer, type Terms } from './answer.ts';
+import { createAnswer } from './answer.ts';
 import { createGcTuner } from './gc-tuner.ts';
-import { type Health, healthOf, statusOf } from './health.ts';
+import { healthOf, statusOf } from './health.ts';
 import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
 import { createJournal, type Journal } from './limits/journal.ts';
@@ -23,17 +23,10 @@ import { createDirect } from './upstream/direct.ts';
 import { withRules } from './respond/rules.ts';
 import { Backend, TURN_SECONDS } from './upstream/backend.ts';
 import { Cache, withCache } from './upstream/cache.ts';
-import { createForward, type Forward, type ForwardEvents } from './upstream/forward.ts';
+import { createForward, type ForwardEvents } from './upstream/forward.ts';
 import { createHttpClient, type HttpClient } from './upstream/http-client.ts';
-import {
-  createPool,
-  createRouter,
-  type Gap,
-  type Pool,
-  type PoolOptions,
-  RetryBudget,
-} from './upstream/selection.ts';
-import { createUsage, type UsageEvents } from './usage/usage.ts';
+import { createPool, createRouter, type Gap, RetryBudget } from './upstream/selection.ts';
+import { createUsage } from './usage/usage.ts';
 
 type Deps = Readonly<{
   /** This process in the ledger: no two processes on one data directory may have the same. */
@@ -52,22 +45,7 @@ type Deps = Readonly<{
 }>;
 
 /** The gateway put together, without a listener. */
-export type Gateway = Readonly<{
-  answer: AnswerRequest;
-  health: Health;
-  metrics: Metrics;
-  /** How its backends stand. */
-  status(): GatewayStatus;
-  setTerms(terms: Terms): void;
-  /** Learns how the backends stand, within a second or two, so that the first request finds it known. */
-  probeAll(signal: AbortSignal): Promise<void>;
-  /** Keeps what it knows of accounts and plans fresh until `signal` aborts; `reload` is called when the CLI asks for it. */
-  runMaintenance(reload: () => void, signal: AbortSignal): Promise<void>;
-  /** Writes what is not yet written. */
-  flush(): void;
-  /** Lets go of the backends, and writes what is not yet written. */
-  close(): Promise<void>;
-}>;
+export type Gateway = ReturnType<typeof createGateway>;
 
 /** A batch whose small answers have not all come by then is sent as they come. */
 const GATHER_MS = 50;
@@ -77,53 +55,55 @@ const BEAT_MS = 4_000;
 /** How long a read or write of accounts and keys waits for another process, in milliseconds. */
 const ACCOUNTS_BUSY_MS = 25;
 
-type PoolEvents = Pick<PoolOptions, 'onChange' | 'onUnreachable' | 'onGap'>;
-
 /** How often changed keys, plans and accounts are noticed; revocation promises a second. */
 const TEND_MS = 250;
 /** Turns of the gateway's clock to one of a backend's recent calls. */
 const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 
-export function createGateway(deps: Deps): Gateway {
+export function createGateway(deps: Deps) {
   const { node, hosts, config, accounts, ledger, clock, log, random } = deps;
-  const { idleMs, probeMs, lagSlotsMax } = config.gateway;
+  const { idleMs, probeMs, bodyBytesMax, cacheBytes } = config.gateway;
   const backends = backendsOf(config).map(
     (backend) => new Backend(backend, clientOf(backend, clock, idleMs)),
   );
-  const metrics = createMetrics(backends);
-  let accountsRevision = 0;
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
   const keys = hosts?.accounts.keys ?? createIdentify(accounts, clock);
-  const routeOf = createRouter(backends);
-  const usage = createUsage({ ledger, node, clock, ...usageEventsFor(log) });
-  const journal = createJournal(ledger, node, setImmediate, usage.inSameTransaction);
+  let accountsRevision = 0;
   const revision = () => hosts?.accounts.revision() ?? accountsRevision;
+  const usage = createUsage({
+    ledger,
+    node,
+    clock,
+    onFailing: logOutage(log, 'usage cannot be written to the ledger', 'usage is written again'),
+    onLost: (elements) => log.error({ elements }, 'usage was not counted, for the ledger takes no writes'),
+  });
+  const journal = createJournal(ledger, node, setImmediate, usage.inSameTransaction);
   const limits = limitsOf(deps, journal, revision);
-  if (limits.link !== undefined) metrics.showStore(limits.link);
-  const pool = createPool({ backends, clock, lagSlotsMax, historyGap, ...poolEventsFor(metrics, log) });
+  const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);
+  const metrics = createMetrics(backends, limits.link, cache);
+  const pool = poolOf(backends, metrics, deps);
   const events = eventsFor(metrics, log, clock);
   const budget = new RetryBudget();
   const forward = createForward({ clock, idleMs, pool, budget, random, ...events });
+  const live = withHistory(forward, clock);
+  const kept = cache === undefined ? live : withCache(live, cache, pool);
   const direct = createDirect({ clock, idleMs, pool, budget, forward, ...events });
-  const fromMemory = cached(withHistory(forward, clock), pool, config.gateway.cacheBytes, metrics);
-  const byRule = withRules(fromMemory, pool);
-  const respond = createRespond({
-    send: createSend(direct, byRule, limits.permits),
-    charging: limits.charging,
-    onCall: metrics.call,
-    onOutcome: metrics.outcome,
-    gather: (signal) => clock.sleep(GATHER_MS, signal),
-    beat: (signal) => clock.sleep(BEAT_MS, signal),
-  });
-  let terms: Terms = config;
+  let terms: PublishedTerms = config;
   const answer = createAnswer({
-    bodyBytesMax: config.gateway.bodyBytesMax,
+    bodyBytesMax,
     terms: () => hosts?.accounts.terms() ?? terms,
     identify: createAuth(keys, createFailedKeys(clock)),
-    routeOf,
+    routeOf: createRouter(backends),
     ...limits,
-    respond,
+    respond: createRespond({
+      send: createSend(direct, withRules(kept, pool), limits.permits),
+      charging: limits.charging,
+      onCall: metrics.call,
+      onOutcome: metrics.outcome,
+      gather: (signal) => clock.sleep(GATHER_MS, signal),
+      beat: (signal) => clock.sleep(BEAT_MS, signal),
+    }),
     usage,
     onOutcome: metrics.outcome,
   });
@@ -136,11 +116,12 @@ export function createGateway(deps: Deps): Gateway {
     }
   }
 
+  /** Keeps what it knows of accounts and plans fresh until `signal` aborts; `reload` is called when the CLI asks for it. */
   async function runMaintenance(reload: () => void, signal: AbortSignal): Promise<void> {
-    const asked = accounts.prepare<Revision, []>('SELECT value, config FROM revision');
     const elsewhere = [hosts?.accounts.tend(signal), hosts?.push?.run(signal)];
     const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal), ...elsewhere];
-    let seen = revisionIn(asked)?.config;
+    const asked = accounts.prepare<Revision, []>('SELECT value, config FROM revision');
+    let seen = revisionIn(asked);
     const tuneGc = createGcTuner({
       bytes: heapSize,
       collect: () => Bun.gc(false),
@@ -148,29 +129,38 @@ export function createGateway(deps: Deps): Gateway {
       compact: () => Bun.gc(true),
     });
     let failing = false;
-    const tellJournal = (is: boolean) =>
-      is ? log.error('charges cannot be written to the ledger') : log.info('charges are written again');
+    const onFailing = logOutage(log, 'charges cannot be written to the ledger', 'charges are written again');
     for (let turn = 1; !signal.aborted; turn++) {
       await clock.sleep(TEND_MS, signal);
-      const revision = revisionIn(asked);
+      const now = revisionIn(asked) ?? seen;
       keys.refresh();
-      if (revision !== undefined) accountsRevision = revision.value + revision.config;
-      if (journal.isFailing() !== failing) tellJournal((failing = journal.isFailing()));
+      if (now !== undefined) accountsRevision = now.value + now.config;
+      if (journal.isFailing() !== failing) onFailing((failing = journal.isFailing()));
       for (const { client } of backends) client.tick();
       if (turn % RECENT_TURNS === 0) for (const { recent } of backends) recent.turn();
       limits.turn(turn);
       tuneGc();
-      const config = revision?.config ?? seen;
-      if (config !== seen) reload();
-      seen = config;
+      if (now?.config !== seen?.config) reload();
+      seen = now;
     }
     await Promise.all(working);
   }
 
+  /** Writes what is not yet written. */
   function flush(): void {
     journal.flush();
     usage.flush();
     limits.flush();
+  }
+
+  /** Lets go of the backends, and writes what is not yet written. */
+  async function close(): Promise<void> {
+    for (const { client } of backends) client.close();
+    keys.refresh();
+    flush();
+    await limits.close();
+    await hosts?.push?.close();
+    await hosts?.accounts.close();
   }
 
   return {
@@ -178,19 +168,18 @@ export function createGateway(deps: Deps): Gateway {
     health: () => healthOf(backends, journal, clock, hosts?.accounts.source()),
     metrics,
     status: () => statusOf(backends, clock),
+    setTerms: (changed: PublishedTerms) => void (terms = changed),
+    /** Learns how the backends stand, within a second or two, so that the first request finds it known. */
     probeAll: pool.probeAll,
-    setTerms: (changed) => void (terms = changed),
     runMaintenance,
     flush,
-    async close() {
-      for (const { client } of backends) client.close();
-      keys.refresh();
-      flush();
-      await limits.close();
-      await hosts?.push?.close();
-      await hosts?.accounts.close();
-    },
+    close,
   };
+}
+
+/** Logs that something does not work, and that it works again. */
+function logOutage(log: Log, out: string, back: string): (isOut: boolean) => void {
+  return (isOut) => (isOut ? log.error(out) : log.info(back));
 }
 
 function limitsOf(
@@ -199,18 +188,22 @@ function limitsOf(
   revision: () => number,
 ): Limits {
   if (sharing === undefined) return limitsAlone(node, journal, ledger, clock);
-  const onStoreOut = (is: boolean) => {
-    if (is) log.error('the store of shared limits does not answer');
-    else log.info('the store of shared limits answers again');
-  };
+  const out = 'the store of shared limits does not answer';
+  const onStoreOut = logOutage(log, out, 'the store of shared limits answers again');
   return limitsShared({ sharing, journal, ledger, clock, revision, onStoreOut });
 }
 
-function cached(forward: Forward, pool: Pool, cacheBytes: number, metrics: Metrics): Forward {
-  if (cacheBytes === 0) return forward;
-  const cache = new Cache(cacheBytes);
-  metrics.showCache(cache);
-  return withCache(forward, cache, pool);
+function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock, log }: Deps) {
+  const { lagSlotsMax } = config.gateway;
+  return createPool({
+    backends,
+    clock,
+    lagSlotsMax,
+    historyGap,
+    onChange: (backend) => logHealth(backend, log),
+    onUnreachable: (backend) => metrics.failure(backend, 'probe'),
+    onGap: (gap) => logGap(gap, log),
+  });
 }
 
 /** Counts what happens on the way to backends. Logs one line a penalty, not one a call: a dead backend under load must not fill the disk. */
@@ -226,22 +219,6 @@ function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents {
       metrics.cut(backend, end.reason);
       if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, end }, 'a stream was cut');
     },
-  };
-}
-
-function poolEventsFor(metrics: Metrics, log: Log): PoolEvents {
-  return {
-    onChange: (backend) => logStanding(backend, log),
-    onUnreachable: (backend) => metrics.failure(backend, 'probe'),
-    onGap: (gap) => logGap(gap, log),
-  };
-}
-
-function usageEventsFor(log: Log): UsageEvents {
-  return {
-    onFailing: (is) =>
-      is ? log.error('usage cannot be written to the ledger') : log.info('usage is written again'),
-    onLost: (elements) => log.error({ elements }, 'usage was not counted, for the ledger takes no writes'),
   };
 }
 
@@ -261,12 +238,11 @@ function revisionIn(asked: { get(): Revision | null }): Revision | undefined {
   }
 }
 
-function logStanding({ config, health }: Backend, log: Log): void {
-  const { excludedBecause: out, reason, lagSlots } = health;
+function logHealth({ config, health }: Backend, log: Log): void {
+  const { excludedBecause: why, reason, lagSlots } = health;
   const backend = config.name;
-  if (out === undefined) log.info({ backend }, 'a backend takes part again');
-  else if (reason !== '') log.warn({ backend, why: out, reason }, 'a backend is left out');
-  else log.warn({ backend, why: out, lagSlots }, 'a backend is left out');
+  if (why === undefined) log.info({ backend }, 'a backend takes part again');
+  else log.warn({ backend, why, ...(reason === '' ? { lagSlots } : { reason }) }, 'a backend is left out');
 }
 
 function logGap(gap: Gap | undefined, log: Log): void {

@@ -9,8 +9,8 @@ import { type Backend, isLiveNode, RECENT_SECONDS } from './upstream/backend.ts'
 export type Health = () => Readonly<{ ok: boolean; sentence: string }>;
 
 /**
- * Whether the gateway can serve, in a sentence that names the backends which do not. It cannot when no live node is
- * well, however archives and asset servers are; without live nodes in the config, when no backend is well.
+ * Whether the gateway can serve, with the backends that are not well. It cannot when no live node is well, however
+ * archives and asset servers are; without live nodes in the config, when no backend is well.
  */
 export function healthOf(
   backends: readonly Backend[],
@@ -26,50 +26,50 @@ export function healthOf(
     };
   if (journal.isFailing())
     return { ok: false, sentence: 'charges cannot be written: trials are refused with 503' };
-  const troubles = backends.map((backend) => troubleOf(backend, clock)).filter((each) => each !== undefined);
-  if (troubles.length === 0) return { ok: true, sentence: 'ok' };
-  const names = troubles.join(', ');
+  const troubled = backends.filter((backend) => troubleOf(backend, clock) !== undefined);
+  if (troubled.length === 0) return { ok: true, sentence: 'ok' };
+  const names = troubled.map((backend) => `${backend.config.name} (${troubleOf(backend, clock)})`).join(', ');
   const live = backends.filter(({ config }) => isLiveNode(config));
   const needed = live.length > 0 ? live : backends;
-  if (needed.some((backend) => troubleOf(backend, clock) === undefined))
+  if (needed.some((backend) => !troubled.includes(backend)))
     return { ok: true, sentence: `ok, but not these backends: ${names}` };
   return { ok: false, sentence: `no backend is well: ${names}` };
 }
 
 function troubleOf(backend: Backend, clock: Clock): string | undefined {
-  const { config, health } = backend;
-  const { excludedBecause: out, reason, lagSlots } = health;
-  if (out === 'lagging') return `${config.name} (${lagSlots} slots behind)`;
-  if (out === 'unreachable') return `${config.name} (${reason})`;
-  if (out !== undefined) return `${config.name} (${out})`;
-  return backend.isFailing(clock) ? `${config.name} (failing)` : undefined;
+  const { excludedBecause, reason, lagSlots } = backend.health;
+  if (excludedBecause === 'lagging') return `${lagSlots} slots behind`;
+  if (excludedBecause === 'unreachable') return reason;
+  return excludedBecause ?? (backend.isFailing(clock) ? 'failing' : undefined);
 }
 
 /** The state of this process's backends. */
 export function statusOf(backends: readonly Backend[], clock: Clock): GatewayStatus {
-  return {
-    version: manifest.version,
-    processes: 1,
-    recent_seconds: RECENT_SECONDS,
-    backends: backends.map((backend) => backendStatusOf(backend, clock)),
-  };
+  return statusFrom(
+    1,
+    backends.map((backend) => backendStatusOf(backend, clock)),
+  );
+}
+
+function statusFrom(processes: number, backends: readonly BackendStatus[]): GatewayStatus {
+  return { version: manifest.version, processes, recent_seconds: RECENT_SECONDS, backends };
 }
 
 function backendStatusOf(backend: Backend, clock: Clock): BackendStatus {
-  const { config, health, slots: view, inFlight, recent } = backend;
+  const { config, health, slots, inFlight, recent } = backend;
+  const { excludedBecause, reason, tip, lagSlots } = health;
   const { answered, failed } = recent.sums();
-  const slot = Math.max(view.tip.confirmed, health.tip);
-  const excludedWhy =
-    health.reason === '' ? health.excludedBecause : `${health.excludedBecause}: ${health.reason}`;
-  const failing = backend.isFailing(clock) ? 'failing' : null;
+  const slot = Math.max(slots.tip.confirmed, tip);
+  const excludedWhy = reason === '' ? excludedBecause : `${excludedBecause}: ${reason}`;
+  const failing = backend.isFailing(clock) ? 'failing' : undefined;
   return {
     name: config.name,
     profile: config.profile,
     lanes: config.lanes,
-    in: health.excludedBecause === undefined,
-    why: health.excludedBecause === undefined ? failing : (excludedWhy ?? null),
+    in: excludedBecause === undefined,
+    why: (excludedBecause === undefined ? failing : excludedWhy) ?? null,
     slot: slot > 0 ? slot : null,
-    lag_slots: health.tip > 0 ? health.lagSlots : null,
+    lag_slots: tip > 0 ? lagSlots : null,
     in_flight: inFlight,
     max_connections: config.connectionsMax,
     recent_answered: answered,
@@ -82,18 +82,15 @@ function backendStatusOf(backend: Backend, clock: Clock): BackendStatus {
  * up, the newest slot is taken, and with it the lag of the same process.
  */
 export function togetherStatus(statuses: readonly GatewayStatus[]): GatewayStatus {
-  const backends = new Map<string, BackendStatus>();
-  for (const status of statuses)
-    for (const backend of status.backends) {
-      const before = backends.get(backend.name);
-      backends.set(backend.name, before === undefined ? backend : joined(before, backend));
-    }
-  return {
-    version: manifest.version,
-    processes: statuses.reduce((sum, { processes }) => sum + processes, 0),
-    recent_seconds: RECENT_SECONDS,
-    backends: [...backends.values()],
-  };
+  const byName = Map.groupBy(
+    statuses.flatMap(({ backends }) => backends),
+    ({ name }) => name,
+  );
+  const processes = statuses.reduce((sum, status) => sum + status.processes, 0);
+  return statusFrom(
+    processes,
+    [...byName.values()].map((each) => each.reduce(joined)),
+  );
 }
 
 function joined(a: BackendStatus, b: BackendStatus): BackendStatus {

@@ -8,7 +8,6 @@ import type { MethodClass } from './methods/table.ts';
 import { type Backend, COMMITMENTS } from './upstream/backend.ts';
 import type { Cache } from './upstream/cache.ts';
 import type { Failure } from './upstream/failure.ts';
-import { type MetricJson, metricsFrom } from './workers.ts';
 
 /** The metrics with their labels, without the prefix; a counter ends in `_total`, the others are gauges. */
 const METRICS = {
@@ -28,6 +27,8 @@ const METRICS = {
   'store_asks_total{}': 'Asks in these messages, each for one account: with Redis, commands.',
   'cache_bytes{}': 'Memory of answers that never change.',
   'cache_reads_total{outcome}': 'Calls whose answer may be kept, by outcome: hit when it was, else miss.',
+  'processes{}': 'Processes that listen.',
+  'process_restarts_total{}': 'Processes started in the place of one that ended.',
 } as const;
 
 type Metric = keyof typeof METRICS;
@@ -43,7 +44,7 @@ const AGGREGATORS: Partial<Record<Metric, 'min' | 'max'>> = {
 type Put = (value: number, ...labels: readonly string[]) => void;
 
 /** Adds a metric that has what `read` puts whenever the registry is read. */
-function expose(registry: Registry, metric: Metric, read: (put: Put) => void): void {
+export function expose(registry: Registry, metric: Metric, read: (put: Put) => void): void {
   const [name = '', labels = ''] = metric.slice(0, -1).split('{');
   const labelNames = labels === '' ? [] : labels.split(',');
   const aggregator = AGGREGATORS[metric] ?? 'sum';
@@ -62,24 +63,6 @@ function expose(registry: Registry, metric: Metric, read: (put: Put) => void): v
     },
   });
 }
-
-/** What the gateway counts. Labels are the unions' own kinds and the methods of the table, so their number is bounded. */
-export type Metrics = Readonly<{
-  outcome(kind: string): void;
-  call(method: string, outcome: string): void;
-  failure(backend: Backend, kind: Failure['kind'] | 'probe'): void;
-  cut(backend: Backend, reason: string): void;
-  retry(made: boolean): void;
-  firstByte(kind: MethodClass, seconds: number): void;
-  /** Shows the store of shared limits too. */
-  showStore(link: StoreLink): void;
-  /** Shows the kept answers too. */
-  showCache(cache: Pick<Cache, 'counts'>): void;
-  /** The values of this process, for a supervisor that adds up those of several. */
-  values(): Promise<readonly MetricJson[]>;
-  text(): Promise<string>;
-  contentType: string;
-}>;
 
 /** Counts by one or two labels, as numbers: to find a counter of prom-client by its labels costs a microsecond a call. */
 class Counts {
@@ -114,7 +97,7 @@ class FirstByteTimes extends Histogram<'class'> {
     }
     times.sum += seconds;
     let i = 0;
-    while (i < BOUNDS.length && seconds > (BOUNDS[i] ?? Infinity)) i++;
+    while (seconds > (BOUNDS[i] ?? Infinity)) i++;
     times.buckets[i] = (times.buckets[i] ?? 0) + 1;
   }
 
@@ -146,7 +129,11 @@ const FIRST_BYTE = {
   help: 'Time from a call being let in to its backend beginning an answer, by class of method.',
 };
 
-export function createMetrics(backends: readonly Backend[]): Metrics {
+/** What the gateway counts. Labels are the unions' own kinds and the methods of the table, so their number is bounded. */
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** `link` is to the store of shared limits, if there is one, and `cache` keeps answers, if any are kept. */
+export function createMetrics(backends: readonly Backend[], link?: StoreLink, cache?: Pick<Cache, 'counts'>) {
   const registry = new Registry();
   const show = (metric: Metric, read: (put: Put) => void) => expose(registry, metric, read);
   const requests = new Counts(registry, 'requests_total{outcome}');
@@ -180,52 +167,43 @@ export function createMetrics(backends: readonly Backend[]): Metrics {
       this.set(process.memoryUsage.rss());
     },
   });
+  if (link !== undefined) {
+    show('store_out{}', (put) => put(Number(link.isOut())));
+    show('store_messages_total{outcome}', (put) => {
+      const { messages, failed } = link.counts();
+      put(messages - failed, 'answered');
+      put(failed, 'failed');
+    });
+    show('store_asks_total{}', (put) => put(link.counts().asks));
+  }
+  if (cache !== undefined) {
+    show('cache_bytes{}', (put) => put(cache.counts().bytes));
+    show('cache_reads_total{outcome}', (put) => {
+      const { hits, misses } = cache.counts();
+      put(hits, 'hit');
+      put(misses, 'miss');
+    });
+  }
   return {
-    outcome: (kind) => requests.add(kind),
-    call: (method, outcome) => calls.add(method, outcome),
-    failure: ({ config }, kind) => failures.add(config.name, kind),
-    cut: ({ config }, reason) => cuts.add(config.name, reason),
-    retry: (made) => retries.add(made ? 'made' : 'refused'),
-    firstByte: (kind, seconds) => firstByte.add(kind, seconds),
-    showStore(link) {
-      show('store_out{}', (put) => put(Number(link.isOut())));
-      show('store_messages_total{outcome}', (put) => {
-        const { messages, failed } = link.counts();
-        put(messages - failed, 'answered');
-        put(failed, 'failed');
-      });
-      show('store_asks_total{}', (put) => put(link.counts().asks));
-    },
-    showCache(cache) {
-      show('cache_bytes{}', (put) => put(cache.counts().bytes));
-      show('cache_reads_total{outcome}', (put) => {
-        const { hits, misses } = cache.counts();
-        put(hits, 'hit');
-        put(misses, 'miss');
-      });
-    },
-    values: async () => metricsFrom(await registry.getMetricsAsJSON()),
+    outcome: (kind: string) => requests.add(kind),
+    call: (method: string, outcome: string) => calls.add(method, outcome),
+    failure: ({ config }: Backend, kind: Failure['kind'] | 'probe') => failures.add(config.name, kind),
+    cut: ({ config }: Backend, reason: string) => cuts.add(config.name, reason),
+    retry: (made: boolean) => retries.add(made ? 'made' : 'refused'),
+    firstByte: (kind: MethodClass, seconds: number) => firstByte.add(kind, seconds),
+    /** The values of this process, for a supervisor that adds up those of several. */
+    values: () => registry.getMetricsAsJSON(),
     text: () => registry.metrics(),
     contentType: registry.contentType,
   };
 }
 
-/** What Prometheus is given. */
-type MetricsText = Readonly<{ text(): Promise<string>; contentType: string }>;
-
-/** What the console of the same operator is given. */
-type StatusOf = () => GatewayStatus | Promise<GatewayStatus>;
-
-type MetricsListening =
-  | { readonly kind: 'listening'; readonly url: URL; close(): Promise<void> }
-  | { readonly kind: 'refused'; readonly sentence: string };
-
 /** Opens the listener of `gateway.metrics`, or says in one sentence why it cannot be had. */
 export function listenForMetrics(
   address: Listen,
-  { text, contentType }: MetricsText,
-  status: StatusOf,
-): MetricsListening {
+  { text, contentType }: Pick<Metrics, 'text' | 'contentType'>,
+  status: () => GatewayStatus | Promise<GatewayStatus>,
+) {
   try {
     const server = Bun.serve({
       ...address,
@@ -239,8 +217,8 @@ export function listenForMetrics(
         new Response('Not found. Metrics are at /metrics, the backends at /status.json.\n', { status: 404 }),
     });
     const url = urlOf({ hostname: address.hostname, port: server.port ?? address.port });
-    return { kind: 'listening', url, close: () => server.stop(true) };
+    return { kind: 'listening', url, close: () => server.stop(true) } as const;
   } catch (error) {
-    return { kind: 'refused', sentence: listenComplaint('gateway.metrics', address, error) };
+    return { kind: 'refused', sentence: listenComplaint('gateway.metrics', address, error) } as const;
   }
 }

@@ -82,11 +82,14 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
     const reload = () => reloadTerms(run, gateway, log);
     process.on('SIGHUP', () => {
       reload();
-      // Gateways of other hosts must have the same plans, and see by a newer revision that these changed.
-      if (hosts !== undefined) tryReloadElsewhere(accounts.store, log);
+      if (hosts !== undefined) reloadElsewhere(accounts.store, log);
     });
     link?.serve(async () => ({ metrics: await gateway.metrics.values(), status: gateway.status() }));
-    if (metrics !== undefined) announce(rpc.url, metrics.url, run.supervised, log);
+    if (metrics !== undefined) {
+      const { href: url } = rpc.url;
+      if (run.supervised) console.log(JSON.stringify({ ready: 'gateway', url }));
+      log.info({ url, metrics: metrics.url.href }, 'listening');
+    }
     const maintenance = gateway.runMaintenance(reload, stop);
     await fired(stop);
     log.info('draining');
@@ -102,12 +105,8 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
   return [];
 }
 
-function announce({ href: url }: URL, { href: metrics }: URL, supervised: boolean, log: Log): void {
-  if (supervised) console.log(JSON.stringify({ ready: 'gateway', url }));
-  log.info({ url, metrics }, 'listening');
-}
-
-function tryReloadElsewhere(accounts: Store, log: Log): void {
+/** Gateways of other hosts must have the same plans, and see by a newer revision that these changed. */
+function reloadElsewhere(accounts: Store, log: Log): void {
   try {
     requestReload(accounts);
   } catch (error) {

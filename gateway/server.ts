@@ -94,32 +94,17 @@ const DRAIN_MS = 25_000;
 /** How long the listener stays open for new connections after a stop: a load balancer reads the health two or three times. */
 const LEAVE_MS = 5_000;
 
-type Listening =
-  | {
-      readonly kind: 'listening';
-      readonly url: URL;
-      /**
-       * Drains while requests come, at most `leaveMs`; then takes no more connections, lets responses under way end,
-       * and cuts them `drainMs` after the call.
-       */
-      close(drainMs?: number, leaveMs?: number): Promise<void>;
-    }
-  | { readonly kind: 'refused'; readonly sentence: string };
-
-type ListenOptions = Readonly<{
-  clock: Clock;
-  /** Other workers listen on the same address; the system does not report it then when a foreign process has it. */
-  shared: boolean;
-}>;
-
-/** Opens the RPC listener, or says in one sentence why it cannot. */
+/**
+ * Opens the RPC listener, or says in one sentence why it cannot. `shared`: other workers listen on the same address; the
+ * system does not report it then when a foreign process has it.
+ */
 export function listen(
   config: GatewayConfig,
   { answer, health }: Readonly<{ answer: AnswerRequest; health: Health }>,
-  { clock, shared }: ListenOptions,
-): Listening {
+  { clock, shared }: Readonly<{ clock: Clock; shared: boolean }>,
+) {
   const unreadable = unreadableTls(config.tls);
-  if (unreadable !== undefined) return { kind: 'refused', sentence: unreadable };
+  if (unreadable !== undefined) return { kind: 'refused', sentence: unreadable } as const;
   const drain = createDrain(clock);
   const app = createApp(
     config,
@@ -130,11 +115,16 @@ export function listen(
   try {
     app.listen(config.listen);
   } catch (error) {
-    return { kind: 'refused', sentence: refusalOf(config, error) };
+    return { kind: 'refused', sentence: refusalOf(config, error) } as const;
   }
   const port = app.server?.port ?? config.listen.port;
-  return { kind: 'listening', url: gatewayUrl({ ...config, listen: { ...config.listen, port } }), close };
+  const url = gatewayUrl({ ...config, listen: { ...config.listen, port } });
+  return { kind: 'listening', url, close } as const;
 
+  /**
+   * Drains while requests come, at most `leaveMs`; then takes no more connections, lets responses under way end, and cuts
+   * them `drainMs` after the call.
+   */
   async function close(drainMs = DRAIN_MS, leaveMs = LEAVE_MS): Promise<void> {
     const closed = new AbortController();
     void clock.sleep(drainMs, closed.signal).then(() => {

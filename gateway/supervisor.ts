@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { AggregatorRegistry, Counter, Gauge, Registry } from 'prom-client';
+import { AggregatorRegistry, Registry } from 'prom-client';
 import type { Clock } from '../shared/clock.ts';
 import { type Config, gatewayUrl } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
@@ -10,17 +10,8 @@ import { createLog, type Log } from '../shared/log.ts';
 import { fired } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { togetherStatus } from './health.ts';
-import { listenForMetrics } from './metrics.ts';
-import {
-  afterExit,
-  launchWorker,
-  type MetricJson,
-  metricsFrom,
-  NO_EXITS,
-  restartDelayMs,
-  START_FAILURES_MAX,
-  type Worker,
-} from './workers.ts';
+import { expose, listenForMetrics } from './metrics.ts';
+import { launchWorker, type MetricsJson, type Worker } from './workers.ts';
 
 /**
  * Takes `listen` for this process alone. Workers share the port, and the system would not report that a foreign process
@@ -48,18 +39,17 @@ const PER_PROCESS = 'process_resident_memory_bytes';
  * restart of the whole gateway to a query that computes a rate.
  */
 export class MetricTotals {
-  readonly #running = new Map<number, readonly MetricJson[]>();
-  #ended: readonly MetricJson[] = [];
+  readonly #running = new Map<number, MetricsJson>();
+  #ended: readonly object[] = [];
 
   /** Replaces the metrics of a worker that runs. */
-  update(worker: number, metrics: readonly MetricJson[]): void {
+  update(worker: number, metrics: MetricsJson): void {
     const labelled = metrics.map((metric) => {
       if (metric.name !== PER_PROCESS) return metric;
-      const values = metric.values.map((each) => ({
-        ...each,
-        labels: { ...each.labels, process: worker },
-      }));
-      return { ...metric, values };
+      return {
+        ...metric,
+        values: metric.values.map(({ value }) => ({ value, labels: { process: worker } })),
+      };
     });
     this.#running.set(worker, labelled);
   }
@@ -67,14 +57,15 @@ export class MetricTotals {
   /** The worker has ended: its counters stay, its gauges go. */
   close(worker: number): void {
     const metrics = this.#running.get(worker) ?? [];
-    const counters = metrics.filter(({ type }) => type === 'counter' || type === 'histogram');
+    // prom-client declares the type to be a number, and writes the word.
+    const counters = metrics.filter(({ type }) => ['counter', 'histogram'].includes(String(type)));
     this.#running.delete(worker);
-    this.#ended = metricsFrom(AggregatorRegistry.aggregate([this.#ended, counters]).getMetricsAsArray());
+    this.#ended = AggregatorRegistry.aggregate([this.#ended, counters]).getMetricsAsArray();
   }
 
   /** Everything in Prometheus's text format; `own` are the supervisor's. */
   async text(own: Registry): Promise<string> {
-    const all = [...this.#running.values(), this.#ended, metricsFrom(await own.getMetricsAsJSON())];
+    const all = [...this.#running.values(), this.#ended, await own.getMetricsAsJSON()];
     return AggregatorRegistry.aggregate(all).metrics();
   }
 }
@@ -85,14 +76,22 @@ type PoolOptions = Readonly<{
   launch(worker: number): Worker;
   clock: Clock;
   log: Log;
-  totals: MetricTotals;
 }>;
 
 /** A worker drains for 25 seconds at most; one that takes longer hangs. */
 const DRAIN_MS_MAX = 28_000;
 
+/** A worker that has listened for this long works: its exit does not count with those before it. */
+const PROVEN_MS = 10_000;
+const RESTART_DELAY_MS = 100;
+const RESTART_DELAY_MS_MAX = 10_000;
+
+/** After so many starts in a row without listening, the next would fail too. */
+export const START_FAILURES_MAX = 5;
+
 /** Keeps `size` workers running. */
 export class WorkerPool {
+  readonly totals = new MetricTotals();
   readonly #options: PoolOptions;
   readonly #running = new Map<number, Worker>();
   readonly #listening = new Map<number, Worker>();
@@ -116,22 +115,22 @@ export class WorkerPool {
     const failed = Promise.withResolvers<string>();
     const over = new AbortController();
     const end = AbortSignal.any([stop, over.signal]);
-    void this.#startAll(end, failed.resolve).then(() => end.aborted || onReady());
+    const started = (worker: number) =>
+      new Promise<void>((resolve) => void this.#keepRunning(worker, end, resolve, failed.resolve));
+    const startAll = async () => {
+      // The first one starts alone: a problem of the config or the stores is then reported once.
+      await started(1);
+      if (end.aborted) return;
+      await Promise.all(Array.from({ length: this.#options.size - 1 }, (_, i) => started(i + 2)));
+      if (!end.aborted) onReady();
+    };
+    void startAll();
     const sentence = await Promise.race([failed.promise, fired(stop)]);
     over.abort();
     const killed = await this.#drain();
     if (sentence !== undefined) return [sentence];
     if (killed.length === 0) return [];
     return [`Gateway processes ${killed.join(', ')} did not stop in time and were killed.`];
-  }
-
-  /** Resolves when all workers listen. The first one starts alone: a problem of the config or the stores is then reported once. */
-  async #startAll(end: AbortSignal, fail: (sentence: string) => void): Promise<void> {
-    const started = (worker: number) =>
-      new Promise<void>((resolve) => void this.#keepRunning(worker, end, resolve, fail));
-    await started(1);
-    if (end.aborted) return;
-    await Promise.all(Array.from({ length: this.#options.size - 1 }, (_, i) => started(i + 2)));
   }
 
   /** Runs a worker, and another one whenever it ends, until `end`. A first one that cannot start ends the pool. */
@@ -142,15 +141,18 @@ export class WorkerPool {
     fail: (sentence: string) => void,
   ): Promise<void> {
     const { clock, log } = this.#options;
-    let record = NO_EXITS;
+    let exitsInARow = 0;
+    let startFailures = 0;
     for (let isFirst = true; ; isFirst = false) {
       const { listenedMs, ...exit } = await this.#runOnce(worker, onListening);
       if (end.aborted) return;
-      record = afterExit(record, listenedMs);
-      const isHopeless = record.startFailures >= START_FAILURES_MAX && this.listening === 0;
+      exitsInARow = (listenedMs ?? 0) >= PROVEN_MS ? 1 : exitsInARow + 1;
+      startFailures = listenedMs === undefined ? startFailures + 1 : 0;
+      const isHopeless = startFailures >= START_FAILURES_MAX && this.listening === 0;
       if ((isFirst && listenedMs === undefined) || isHopeless)
         return fail(exit.stderrTail || `A gateway process ended before it could listen (${exit.how}).`);
-      const waitMs = restartDelayMs(record);
+      const doubled = RESTART_DELAY_MS * 2 ** (exitsInARow - 2);
+      const waitMs = exitsInARow === 1 ? 0 : Math.min(RESTART_DELAY_MS_MAX, doubled);
       log.error({ process: worker, ...exit, waitMs }, 'a process ended and is started again');
       await clock.sleep(waitMs, end);
       if (end.aborted) return;
@@ -160,7 +162,7 @@ export class WorkerPool {
 
   /** Runs one worker process to its end. `listenedMs` is `undefined` when it never listened. */
   async #runOnce(number: number, onListening: () => void) {
-    const { launch, clock, totals } = this.#options;
+    const { launch, clock } = this.#options;
     let worker: Worker;
     try {
       worker = launch(number);
@@ -180,7 +182,7 @@ export class WorkerPool {
     const exit = await worker.ended;
     this.#running.delete(number);
     this.#listening.delete(number);
-    totals.close(number);
+    this.totals.close(number);
     return { ...exit, listenedMs: listened ? clock.monotonic() - sinceMs : undefined };
   }
 
@@ -208,7 +210,7 @@ export class WorkerPool {
       const report = await worker.report();
       // A worker that ended meanwhile is in the totals already.
       if (report !== undefined && this.#listening.get(number) === worker)
-        this.#options.totals.update(number, report.metrics);
+        this.totals.update(number, report.metrics);
       return report?.status;
     });
     return (await Promise.all(statuses)).filter((status) => status !== undefined);
@@ -237,15 +239,16 @@ export async function superviseGateway(
   if (address.kind === 'refused') return [address.sentence];
 
   const log = createLog('gateway');
-  const totals = new MetricTotals();
   const command = configPath === undefined ? [MAIN] : [MAIN, '--config', configPath];
   const port = address.release;
   const launch = (worker: number) => launchWorker({ worker, command, env, port, clock });
-  const pool = new WorkerPool({ size: processes, launch, clock, log, totals });
-  const own = registryOf(pool);
+  const pool = new WorkerPool({ size: processes, launch, clock, log });
+  const own = new Registry();
+  expose(own, 'processes{}', (put) => put(pool.listening));
+  expose(own, 'process_restarts_total{}', (put) => put(pool.restarts));
   const text = async () => {
     await pool.collect();
-    return totals.text(own);
+    return pool.totals.text(own);
   };
   const status = async () => togetherStatus(await pool.collect());
   const metrics = listenForMetrics(metricsAddress, { text, contentType: own.contentType }, status);
@@ -262,28 +265,4 @@ export async function superviseGateway(
   locking.lock.release();
   log.info('stopped');
   return problems;
-}
-
-/** The supervisor's own metrics. */
-function registryOf(pool: WorkerPool): Registry {
-  const registry = new Registry();
-  const registers = [registry];
-  new Gauge({
-    name: 'sluice_gateway_processes',
-    help: 'Processes that listen.',
-    registers,
-    collect() {
-      this.set(pool.listening);
-    },
-  });
-  new Counter({
-    name: 'sluice_gateway_process_restarts_total',
-    help: 'Processes started in the place of one that ended.',
-    registers,
-    collect() {
-      this.reset();
-      this.inc(pool.restarts);
-    },
-  });
-  return registry;
 }

@@ -1,22 +1,13 @@
+import type { Registry } from 'prom-client';
 import type { Clock } from '../shared/clock.ts';
 import type { Environment } from '../shared/config/table.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
 
-/** One metric of a process with its values, in prom-client's own shape; it goes from process to process as JSON. */
-export type MetricJson = Readonly<{
-  name: string;
-  /** `counter`, `gauge`, `histogram` or `summary`. */
-  type: string;
-  values: readonly Readonly<{ value: number; labels: Readonly<Record<string, string | number>> }>[];
-}>;
-
-/** The metrics of a registry; prom-client declares `type` to be a number, and writes the word. */
-export function metricsFrom(values: readonly Readonly<{ name: string }>[]): readonly MetricJson[] {
-  return values as readonly MetricJson[]; // the shape is the one that prom-client's own aggregation reads
-}
+/** The metrics of a process with their values, in prom-client's own shape; they go from process to process as JSON. */
+export type MetricsJson = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
 /** What a worker has counted since it started, and the state of its backends. */
-type WorkerReport = Readonly<{ metrics: readonly MetricJson[]; status: GatewayStatus }>;
+type WorkerReport = Readonly<{ metrics: MetricsJson; status: GatewayStatus }>;
 
 /** Messages of the supervisor to a worker, over the channel that the system opens between parent and child. */
 type ToWorker =
@@ -101,30 +92,6 @@ export function createStderrTail(stream: ReadableStream<Uint8Array>, out: (bytes
   }
 
   return { text: () => tail.trim(), release, ended: read() };
-}
-
-/** Consecutive exits under one worker number: those that came soon, and those before the worker listened. */
-type ExitRecord = Readonly<{ soon: number; startFailures: number }>;
-
-export const NO_EXITS: ExitRecord = { soon: 0, startFailures: 0 };
-
-/** A worker that has listened for this long works: its exit does not count with those before it. */
-const PROVEN_MS = 10_000;
-const RESTART_DELAY_MS = 100;
-const RESTART_DELAY_MS_MAX = 10_000;
-
-/** After so many start failures in a row, the next start would fail too. */
-export const START_FAILURES_MAX = 5;
-
-/** The record after the exit of a worker that listened for `listenedMs`; `undefined`: it never did. */
-export function afterExit({ soon, startFailures }: ExitRecord, listenedMs: number | undefined): ExitRecord {
-  if (listenedMs === undefined) return { soon: soon + 1, startFailures: startFailures + 1 };
-  return { soon: listenedMs >= PROVEN_MS ? 1 : soon + 1, startFailures: 0 };
-}
-
-/** The delay before the next start: none after the first exit, then twice as long each time. */
-export function restartDelayMs({ soon }: ExitRecord): number {
-  return soon <= 1 ? 0 : Math.min(RESTART_DELAY_MS_MAX, RESTART_DELAY_MS * 2 ** (soon - 2));
 }
 
 /** How a worker ended: its code or signal, and the last it wrote to stderr. */

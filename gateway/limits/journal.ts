@@ -10,7 +10,7 @@ export type Spending = { charged: number; refunded: number };
 export type Journal = Readonly<ReturnType<typeof createJournal>>;
 
 /** What is written in the same transaction as the counters, so that both agree to the unit whenever the process dies. */
-export type SameTransaction = Readonly<{
+type SameTransaction = Readonly<{
   /** Writes it; throws when it cannot be written. */
   write(): void;
   /** The transaction is in the write-ahead log. */

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import type { StorageConfig } from '../../shared/config/config.ts';
 import { keyIdOf } from '../../shared/keys/api-key.ts';
-import { createIdentifier, type Identifier, type Identity } from '../../shared/keys/identify.ts';
+import { createIdentifier, type Identity } from '../../shared/keys/identify.ts';
 import { createKeySource, type KeySource, type KnownKey } from '../../shared/keys/source.ts';
 import { createKeyUses, createWaitingUses, type KeyUses } from '../../shared/keys/uses.ts';
 import type { Log } from '../../shared/log.ts';
@@ -17,20 +17,13 @@ import { createServed, type Served, SERVED_FILE, SERVED_MIGRATIONS, type ServedS
 /** Where this host's gateways read accounts and keys. `unknown`: it cannot be said yet, and no key is refused on it. */
 export type AccountsSource = 'local' | 'remote' | 'unknown';
 
-type OwnAccounts = ReturnType<typeof createOwnAccounts>;
+/** Whether this very file, and no copy of it, was published by the start of deploys with this token. */
+function hasPublisher(own: Store, token: string): boolean {
+  return own.query('SELECT 1 FROM publishers WHERE token = ?').get(token) !== null;
+}
 
-/** What this host's own accounts database says of itself. */
-export function createOwnAccounts(store: Store) {
-  const publisher = store.prepare('SELECT 1 FROM publishers WHERE token = ?');
-  const anyPublisher = store.prepare('SELECT 1 FROM publishers LIMIT 1');
-  const anyAccount = store.prepare('SELECT 1 FROM accounts LIMIT 1');
-  return {
-    /** Whether this very file, and no copy of it, was published by the start of deploys with this token. */
-    hasPublisher: (token: string) => publisher.get(token) !== null,
-    /** Whether this very file was ever published. */
-    wasPublished: () => anyPublisher.get() !== null,
-    hasAccounts: () => anyAccount.get() !== null,
-  };
+function hasAny(own: Store, table: 'publishers' | 'accounts'): boolean {
+  return own.query(`SELECT 1 FROM ${table} LIMIT 1`).get() !== null;
 }
 
 /**
@@ -39,10 +32,10 @@ export function createOwnAccounts(store: Store) {
  */
 export function accountsSourceOf(
   { holder, unpublished }: Pick<ServedState, 'holder' | 'unpublished'>,
-  own: OwnAccounts,
+  own: Store,
 ): AccountsSource {
-  if (holder !== null) return own.hasPublisher(holder) ? 'local' : 'remote';
-  return own.wasPublished() || (unpublished === 1 && own.hasAccounts()) ? 'local' : 'unknown';
+  if (holder !== null) return hasPublisher(own, holder) ? 'local' : 'remote';
+  return hasAny(own, 'publishers') || (unpublished === 1 && hasAny(own, 'accounts')) ? 'local' : 'unknown';
 }
 
 /** How often Redis is read: a revocation has a second in all. */
@@ -53,7 +46,7 @@ const HOME_LOOK_MS = 2_000;
 const PAUSE_MS = 1;
 
 /** Brings the file of served keys up to date with what is published; gives the milliseconds until it must be called again. */
-export function createFollow(served: Served, published: Published, own: OwnAccounts): () => Promise<number> {
+export function createFollow(served: Served, published: Published, own: Store): () => Promise<number> {
   let compared = { unverified: 0, upTo: '' };
 
   return async function follow() {
@@ -61,10 +54,10 @@ export function createFollow(served: Served, published: Published, own: OwnAccou
     const news = await published.news(epoch, position, termsId);
     if (news === undefined) {
       served.noteUnpublished();
-      return holder === null && own.hasAccounts() ? HOME_LOOK_MS : LOOK_MS;
+      return holder === null && hasAny(own, 'accounts') ? HOME_LOOK_MS : LOOK_MS;
     }
     served.follow(news);
-    if (own.hasPublisher(news.holder)) return HOME_LOOK_MS;
+    if (hasPublisher(own, news.holder)) return HOME_LOOK_MS;
     if (news.upTo < news.version) return PAUSE_MS;
     const { unverified } = served.state();
     return unverified !== 0 && news.isWhole ? compareSome(unverified) : LOOK_MS;
@@ -104,13 +97,14 @@ function createLookup(served: Served, published: Published, follow: () => Promis
     throw new Error('Redis cannot tell');
   }
 
-  return function lookUp(hash: Buffer): Promise<KnownKey | undefined> {
+  return async function lookUp(hash: Buffer): Promise<KnownKey | undefined> {
     const name = hash.toString('latin1');
-    const started = lookups.get(name);
-    if (started !== undefined) return started;
-    if (lookups.size >= LOOKUPS_MAX) return Promise.reject(new Error('too many keys are looked up'));
-    const finding = find(hash).finally(() => lookups.delete(name));
-    lookups.set(name, finding);
+    let finding = lookups.get(name);
+    if (finding === undefined) {
+      if (lookups.size >= LOOKUPS_MAX) throw new Error('too many keys are looked up');
+      finding = find(hash).finally(() => lookups.delete(name));
+      lookups.set(name, finding);
+    }
     return finding;
   };
 }
@@ -121,25 +115,16 @@ const USES_AT_ONCE = 500;
 const SETTLE_MS = 2_000;
 const SETTLE_STEP_MS = 20;
 
-const UNAVAILABLE: Identity = { kind: 'check-unavailable' };
-
 /** The accounts of an installation with many hosts, as one process of one host knows them. */
 export type SharedAccounts = ReturnType<typeof createSharedAccounts>;
 
-type SharedDeps = Readonly<{
-  /** The accounts database of this host. */
-  accounts: Store;
-  served: Served;
-  published: Published;
-  clock: Clock;
-  log: Log;
-}>;
+type Parts = Readonly<{ accounts: Store; served: Served; published: Published; clock: Clock; log: Log }>;
 
-export function createSharedAccounts({ accounts, served, published, clock, log }: SharedDeps) {
-  const own = createOwnAccounts(accounts);
+/** `accounts` is the database of this host. */
+export function createSharedAccounts({ accounts, served, published, clock, log }: Parts) {
   const local = createKeySource(accounts);
   const [localUses, remoteUses] = [createKeyUses(accounts, clock), createWaitingUses()];
-  const follow = createFollow(served, published, own);
+  const follow = createFollow(served, published, accounts);
   const lookUp = createLookup(served, published, follow);
   let seen: ServedState | undefined;
   let readsFrom: AccountsSource = 'unknown';
@@ -155,8 +140,8 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
     note: (key, nowMs) => (readsFrom === 'remote' ? remoteUses : localUses).note(key, nowMs),
     write: localUses.write,
   };
-  const keys: Identifier<Promise<Identity>> = createIdentifier(keySource, uses, clock, (hash, learn) =>
-    lookUp(hash).then(learn, () => UNAVAILABLE),
+  const keys = createIdentifier(keySource, uses, clock, (hash, learn) =>
+    lookUp(hash).then(learn, (): Identity => ({ kind: 'check-unavailable' })),
   );
 
   function isLocal(): boolean {
@@ -172,7 +157,7 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
       const now = served.state();
       if (now.terms_id !== seen?.terms_id) terms = termsFrom(now.terms);
       seen = now;
-      const next = accountsSourceOf(now, own);
+      const next = accountsSourceOf(now, accounts);
       if (next !== readsFrom) log.info({ from: readsFrom, to: next }, 'accounts and keys are read elsewhere');
       readsFrom = next;
     } catch {
@@ -253,9 +238,7 @@ type HostsDeps = Readonly<{
   slot: number;
   clock: Clock;
   log: Log;
-  /** A number from 0 up to 1. */
   random(): number;
-  /** A UUID. */
   makeId(): string;
 }>;
 
@@ -267,18 +250,11 @@ export function openHosts({ storage, accounts, ledger, slot, clock, log, random,
   if (file.kind === 'unusable') return { kind: 'refused', sentence: file.sentence } as const;
   const published = openPublished(url, clock, random);
   if (published === undefined) return { kind: 'refused', sentence: NO_REDIS_ADDRESS } as const;
-  const shared = createSharedAccounts({
-    accounts,
-    served: createServed(file.store),
-    published,
-    clock,
-    log,
-  });
+  const shared = createSharedAccounts({ accounts, served: createServed(file.store), published, clock, log });
   noteUnsent(ledger);
   const outbox = createOutbox(ledger);
   const onWarning = (warning: string) => log.warn({ warning }, 'redis');
   const { deploysAt } = shared;
   const push = slot > 1 ? undefined : openPush({ outbox, deploysAt, url, clock, random, makeId, onWarning });
-  const hosts: Hosts = { accounts: shared, push };
-  return { kind: 'open', hosts } as const;
+  return { kind: 'open', hosts: { accounts: shared, push } } as const;
 }

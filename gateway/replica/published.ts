@@ -2,35 +2,6 @@ import type { Clock } from '../../shared/clock.ts';
 import { ACCOUNTS, HEAD, KEYS, LOG, type PublishedRow, USES } from '../../shared/publication.ts';
 import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
 
-/** The head of what is published, as in `shared/publication.ts`, with what is new in it for a host. */
-export type News = Readonly<{
-  origin: string;
-  holder: string;
-  /** Empty until anything was written. */
-  epoch: string;
-  isWhole: boolean;
-  version: number;
-  seq: number;
-  config: number;
-  termsId: string;
-  /** Empty when they are those that the host has. */
-  terms: string;
-  /** Changes behind the version `from`, up to `upTo`. */
-  from: number;
-  rows: readonly PublishedRow[];
-  upTo: number;
-  /** The log no longer has all changes from there. */
-  isGap: boolean;
-}>;
-
-/** Keys, each with its account, as they were at a version of an epoch; one that is not there does not exist if the epoch is whole. */
-export type FoundKeys = Readonly<{
-  epoch: string;
-  version: number;
-  isWhole: boolean;
-  keys: readonly Readonly<{ key: PublishedRow; account: PublishedRow }>[];
-}>;
-
 /** What is published in Redis. Everything rejects while Redis does not answer, or answers what is not ours. */
 export type Published = NonNullable<ReturnType<typeof openPublished>>;
 
@@ -116,7 +87,10 @@ export function openPublished(url: string, clock: Clock, random: () => number) {
   };
 }
 
-function newsIn(reply: unknown): News | undefined {
+/** The head of what is published, as in `shared/publication.ts`, with what is new in it for a host. */
+export type News = NonNullable<ReturnType<typeof newsIn>>;
+
+function newsIn(reply: unknown) {
   const texts = listIn(reply);
   const [origin = '', holder = '', epoch = '', whole, , , , termsId = '', terms = ''] = texts.map(String);
   if (origin === '' || holder === '') return undefined;
@@ -125,25 +99,44 @@ function newsIn(reply: unknown): News | undefined {
   const isGap =
     version > from &&
     (entries.length === 0 || entries.some(([id], at) => numberIn(String(id).slice(0, -2)) !== from + 1 + at));
-  const rows = isGap ? [] : entries.map(([, row]) => rowIn(row));
-  const upTo = isGap ? version : from + rows.length;
-  const head = { origin, holder, epoch, isWhole: whole === '1', version, seq, config, termsId, terms };
-  return { ...head, from, rows, upTo, isGap };
+  const changes = entries.map(([, row]) => listIn(row)).map(([name, text]) => rowOf(name, text));
+  const rows = isGap ? [] : changes;
+  return {
+    origin,
+    holder,
+    /** Empty until anything was written. */
+    epoch,
+    isWhole: whole === '1',
+    version,
+    seq,
+    config,
+    termsId,
+    /** Empty when they are those that the host has. */
+    terms,
+    /** Changes behind the version `from`, up to `upTo`. */
+    from,
+    rows,
+    upTo: isGap ? version : from + rows.length,
+    /** The log no longer has all changes from there. */
+    isGap,
+  };
 }
 
-function keysIn(ids: readonly string[], reply: unknown): FoundKeys {
+/** Keys, each with its account, as they were at a version of an epoch; one that is not there does not exist if the epoch is whole. */
+export type FoundKeys = ReturnType<typeof keysIn>;
+
+function keysIn(ids: readonly string[], reply: unknown) {
   const texts = listIn(reply).map(String);
   if (texts.length !== 3 + 3 * ids.length) throw new Error('Redis gave not all keys');
   const [epoch = '', version, whole] = texts;
   const keys = ids.map((id, at) => {
-    const [text = '', account = '', accountText = ''] = texts.slice(3 + 3 * at);
-    return { key: [`k${id}`, text], account: [`a${account}`, accountText] } as const;
+    const [text, account, accountText] = texts.slice(3 + 3 * at);
+    return { key: rowOf(`k${id}`, text), account: rowOf(`a${account}`, accountText) };
   });
   return { epoch, version: numberIn(version), isWhole: whole === '1', keys };
 }
 
-function rowIn(reply: unknown): PublishedRow {
-  const [name, text] = listIn(reply);
+function rowOf(name: unknown, text: unknown): PublishedRow {
   return [String(name), String(text)];
 }
 

@@ -90,14 +90,9 @@ export function createServed(store: Store) {
     if (key === undefined || key.hash !== hash.toString('hex')) return undefined;
     const account = accountFrom(textOf.get(`a${key.accountId}`)?.text ?? '');
     if (account === undefined) return undefined;
-    const plan = account.plan ?? undefined;
-    const caller = {
-      keyId,
-      accountId: key.accountId,
-      plan,
-      creditsGranted: account.creditsGranted ?? undefined,
-    };
-    const { suspended } = account;
+    const { plan, creditsGranted, suspended } = account;
+    const terms = { plan: plan ?? undefined, creditsGranted: creditsGranted ?? undefined };
+    const caller = { keyId, accountId: key.accountId, ...terms };
     return { identity: { kind: 'known', caller }, suspended, expiresAtMs: key.expiresAtMs ?? undefined };
   }
 

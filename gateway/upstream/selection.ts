@@ -180,7 +180,7 @@ export type Gap = Readonly<{ from: number; to: number }>;
 /** Nodes that come and go, and addresses with several nodes behind them, let the slot fall by less. */
 const FALL_SLOTS_MAX = 64;
 
-export type PoolOptions = WatchOptions &
+type PoolOptions = WatchOptions &
   Readonly<{
     /** The lowest slots that no backend has; `undefined`: there are none, or not enough is known. */
     historyGap(backends: readonly Backend[]): Gap | undefined;

@@ -22,19 +22,17 @@ export const OUTBOX_MIGRATIONS: Migrations = {
   `,
 };
 
-/** Instead of a life of Redis. */
-const KEPT_HERE = '';
-/** The life of no Redis: what was counted meanwhile is sent when one is known. */
-const LEFT = 'left';
+/** Instead of a life of Redis: deploys reads this ledger itself, and nothing is noted. */
+export const KEPT_HERE = '';
 
 /** A cell as it is to be sent, with what its node has spent of the account at the same instant. */
 export type Unsent = CellPlace &
   Readonly<{
     version: number;
-    /** `undefined`: there is no such cell, only what was spent. */
-    counters: readonly number[] | undefined;
-    charged: number;
-    refunded: number;
+    /** As of `countersText`; null: there is no such cell, only what was spent. */
+    counters: string | null;
+    /** `CHARGED,REFUNDED`. */
+    spent: string;
   }>;
 
 /** What is still to be sent to deploys. All of it throws when the ledger does not answer. */
@@ -44,7 +42,7 @@ export type Outbox = ReturnType<typeof createOutbox>;
 const PRUNED_MAX = 500;
 
 /** What is sent of a cell, in this order; what an older version did not send is 0. */
-const COLUMNS = CELL_COUNTER_NAMES.map((name) => CELL_COUNTERS[name]);
+const COUNTERS = CELL_COUNTER_NAMES.map((name) => `u.${CELL_COUNTERS[name]}`).join(" || ',' || ");
 
 const PLACE = 'account_id, hour, key_id, method, node';
 const PLACE_OF_HOURS = 'hour, account_id, key_id, method, node';
@@ -65,15 +63,11 @@ export function noteUnsent(ledger: Store): void {
 }
 
 type Pruned = Readonly<{ account_id: number; node: string; charged: number; returned: number }>;
-type Row = CellPlace &
-  Readonly<Record<string, number | string | null>> &
-  Readonly<{ version: number; charged_ever: number | null; refunded_ever: number | null }>;
 
 export function createOutbox(ledger: Store) {
-  const columns = COLUMNS.map((column) => `u.${column}`).join(', ');
-  const some = ledger.prepare<Row, [number]>(`
-    SELECT n.account_id AS accountId, n.hour, n.key_id AS keyId, n.method, n.node, n.version, ${columns},
-      s.charged AS charged_ever, s.refunded AS refunded_ever
+  const some = ledger.prepare<Unsent, [number]>(`
+    SELECT n.account_id AS accountId, n.hour, n.key_id AS keyId, n.method, n.node, n.version,
+      ${COUNTERS} AS counters, coalesce(s.charged, 0) || ',' || coalesce(s.refunded, 0) AS spent
     FROM (SELECT * FROM unsent ORDER BY ${PLACE} LIMIT ?) AS n
     LEFT JOIN usage_hours AS u USING (${PLACE}) LEFT JOIN spent AS s USING (account_id, node)`);
   const drop = ledger.prepare<null, [number, number, string, string, string, number]>(`
@@ -83,7 +77,6 @@ export function createOutbox(ledger: Store) {
       drop.run(accountId, hour, keyId, method, node, version);
   });
   const lifeOf = ledger.prepare<{ life: string | null }, []>('SELECT life FROM outbox');
-  const setLife = (life: string) => void ledger.run('UPDATE outbox SET life = ?', [life]);
   const any = ledger.prepare('SELECT 1 FROM unsent LIMIT 1');
   const forgetSome = ledger.prepare<null, [number]>(
     `DELETE FROM unsent WHERE (${PLACE}) IN (SELECT ${PLACE} FROM unsent LIMIT ?)`,
@@ -107,17 +100,13 @@ export function createOutbox(ledger: Store) {
 
   return {
     /** What waits, an account's together; one instant of the ledger. */
-    some: (most: number): readonly Unsent[] => some.all(most).map(unsentFrom),
+    some: (most: number): readonly Unsent[] => some.all(most),
     /** Forgets what was sent, unless it was written again meanwhile. */
     sent: (rows: readonly Unsent[]) => sent.immediate(rows),
-    /** The life of Redis in which all before was sent. */
+    /** The life of Redis in which all before was sent, or KEPT_HERE. */
     life: () => lifeOf.get()?.life ?? null,
-    setLife,
-    /** Whether writes are noted; they are until deploys is known to be on this host. */
-    isNoting: () => lifeOf.get()?.life !== KEPT_HERE,
-    /** From now on writes of all processes are noted; what was written before comes from its hours, by `again`. */
-    note: () => setLife(LEFT),
-    stopNoting: () => setLife(KEPT_HERE),
+    /** Without KEPT_HERE writes of all processes are noted from now on; what was written before comes from its hours, by `again`. */
+    setLife: (life: string) => void ledger.run('UPDATE outbox SET life = ?', [life]),
     /** Drops some of what waits; gives whether there may be more. */
     // What is empty is left alone: a DELETE would take the writers' turn for nothing.
     forget: (most: number) => any.get() !== null && forgetSome.run(most).changes === most,
@@ -139,11 +128,4 @@ export function createOutbox(ledger: Store) {
     /** The oldest hour that is in the ledger. */
     firstHour: () => first.get()?.hour ?? undefined,
   };
-}
-
-function unsentFrom(row: Row): Unsent {
-  const { accountId, hour, keyId, method, node, version, charged_ever, refunded_ever } = row;
-  const counters = row['calls'] === null ? undefined : COLUMNS.map((column) => Number(row[column]));
-  const spent = { charged: charged_ever ?? 0, refunded: refunded_ever ?? 0 };
-  return { accountId, hour, keyId, method, node, version, counters, ...spent };
 }

@@ -5,7 +5,6 @@ import {
   CELLS_CLOCK,
   cellsKey,
   CHANGED_CELLS,
-  countersText,
   placeText,
   SHARED_USAGE_LIFE_MS,
   spentKey,
@@ -13,7 +12,7 @@ import {
 } from '../../shared/ledger/shared-usage.ts';
 import { inOneCommand } from '../../shared/redis/in-one-command.ts';
 import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
-import type { Outbox, Unsent } from './outbox.ts';
+import { KEPT_HERE, type Outbox, type Unsent } from './outbox.ts';
 
 /**
  * Of each its counters, and at the end the life in ms. The larger of two numbers stands, so that what comes twice or late
@@ -56,7 +55,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return redis.call('GET', KEYS[1])`,
 };
 
-/** Where deploys is: beside this process, on another host, or that is not known for sure. */
+/** Where deploys is: beside this ledger, which it reads itself; elsewhere, where usage must be sent; or not known for sure. */
 export type DeploysAt = 'here' | 'elsewhere' | 'unknown';
 
 /** Sends what this host's processes counted to deploys on another host. */
@@ -66,11 +65,8 @@ type Deps = Readonly<{
   outbox: Outbox;
   url: string;
   clock: Clock;
-  /** A number from 0 up to 1. */
   random(): number;
-  /** A UUID. */
   makeId(): string;
-  /** Where deploys is: beside this ledger, which it reads itself; elsewhere, where usage must be sent; or not known for sure. */
   deploysAt(): DeploysAt;
   onWarning(sentence: string): void;
 }>;
@@ -85,66 +81,65 @@ const KEPT_IN_REDIS_HOURS = SHARED_USAGE_LIFE_MS / HOUR_MS;
 /** What was counted here and sent is kept for 90 days, as deploys keeps its hours. */
 const KEPT_HOURS = 90 * 24;
 
+/** The life of no Redis: what was counted meanwhile is sent when one is known. */
+const NO_LIFE = 'left';
+
 type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
 type Scripted = RedisClient & Record<'sluicePutCells' | 'sluiceNoteCells' | 'sluiceLive', Script>;
 
 /** Connects to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
 export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarning }: Deps) {
-  let mayBeLost = false;
+  let strangersServed = 0;
   let tidied = 0;
-  const found = openRedisLink({
+  const link = openRedisLink({
     url,
     deadlineMs: DEADLINE_MS,
     scripts: { sluicePutCells: PUT_CELLS, sluiceNoteCells: NOTE_CELLS, sluiceLive: LIVE },
     clock,
     random,
     onWarning,
-    onStranger: () => void (mayBeLost = true),
+    onStranger: () => undefined, // they are counted
   });
-  if (found === undefined) return undefined;
-  const link = found;
+  if (link === undefined) return undefined;
+  const { client: clientNow, strangers, refused } = link;
 
   /** Redis or the ledger may not answer: what waits goes on waiting, on disk, for the next round. */
   async function round(signal: AbortSignal): Promise<void> {
     const place = deploysAt();
     try {
       if (place === 'here') await keepHere(signal);
-      if (place === 'elsewhere') await send(signal);
-      if (place === 'elsewhere') await tidy(signal);
+      if (place === 'elsewhere') {
+        await send(signal);
+        await tidy(signal);
+      }
     } catch (error) {
-      link.refused(error);
+      refused(error);
     }
   }
 
   /** Deploys reads the ledger itself: nothing waits, and nothing is noted until it is elsewhere. */
   async function keepHere(signal: AbortSignal): Promise<void> {
-    if (outbox.isNoting()) outbox.stopNoting();
+    if (outbox.life() !== KEPT_HERE) outbox.setLife(KEPT_HERE);
     while (outbox.forget(CELLS_AT_ONCE) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
   }
 
   async function send(signal: AbortSignal): Promise<void> {
     // Deploys has gone elsewhere, and knows this ledger as it was copied a while ago. At once, whether Redis answers or
     // not: later would be too late for what was counted last.
-    if (!outbox.isNoting()) {
-      outbox.note();
+    if (outbox.life() === KEPT_HERE) {
+      outbox.setLife(NO_LIFE);
       await waitAgain(hourNow() - KEPT_IN_REDIS_HOURS, signal);
     }
-    const client = link.client();
+    const client = clientNow() as Scripted | undefined; // the link was opened with these scripts
     if (client === undefined) return;
-    const scripted = client as Scripted; // the link was opened with these scripts
-    await remember(scripted, signal);
+    await remember(client, signal);
     for (;;) {
       const rows = outbox.some(CELLS_AT_ONCE);
       if (rows.length === 0) return;
       const groups = Map.groupBy(rows, ({ accountId, hour }) => `${accountId} ${hour}`);
       for (const some of inOneCommand(client, [...groups.values()]))
-        await scripted.sluicePutCells(...wordsOfAll(some));
-      await scripted.sluiceNoteCells(
-        CHANGED_CELLS,
-        CELLS_CLOCK,
-        SHARED_USAGE_LIFE_MS,
-        ...rows.map(placeText),
-      );
+        await client.sluicePutCells(...wordsOfAll(some));
+      await client.sluiceNoteCells(CHANGED_CELLS, CELLS_CLOCK, SHARED_USAGE_LIFE_MS, ...rows.map(placeText));
       outbox.sent(rows);
       if (rows.length < CELLS_AT_ONCE || signal.aborted) return;
       await clock.sleep(PAUSE_MS, signal);
@@ -153,17 +148,13 @@ export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarn
 
   /** Has what a Redis may have lost, or never knew, sent again: as far back as it would have kept it. */
   async function remember(client: Scripted, signal: AbortSignal): Promise<void> {
+    const met = strangers();
     const life = String(await client.sluiceLive(USAGE_LIFE, makeId(), SHARED_USAGE_LIFE_MS));
     const known = outbox.life();
-    if (life === known && !mayBeLost) return;
-    mayBeLost = false;
-    try {
-      await waitAgain(known === null ? 0 : hourNow() - KEPT_IN_REDIS_HOURS, signal);
-      outbox.setLife(life);
-    } catch (error) {
-      mayBeLost = true;
-      throw error;
-    }
+    if (life === known && met === strangersServed) return;
+    await waitAgain(known === null ? 0 : hourNow() - KEPT_IN_REDIS_HOURS, signal);
+    outbox.setLife(life);
+    strangersServed = met;
   }
 
   /** Has what was counted from an hour on, and everything spent, wait to be sent again. */
@@ -210,11 +201,7 @@ function wordsOfAll(groups: readonly (readonly Unsent[])[]): (string | number)[]
 }
 
 function wordsOf(group: readonly Unsent[]): (string | number)[] {
-  const spent = new Map(
-    group.map(({ node, charged, refunded }) => [node, countersText([charged, refunded])]),
-  );
-  const cells = group.flatMap((cell) =>
-    cell.counters === undefined ? [] : [cellField(cell), countersText(cell.counters)],
-  );
-  return [spent.size, cells.length / 2, ...[...spent].flat(), ...cells];
+  const spent = [...new Map(group.map((cell) => [cell.node, cell.spent]))].flat();
+  const cells = group.flatMap((cell) => (cell.counters === null ? [] : [cellField(cell), cell.counters]));
+  return [spent.length / 2, cells.length / 2, ...spent, ...cells];
 }

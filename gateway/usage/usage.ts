@@ -1,7 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
 import type { Store } from '../../shared/store/open.ts';
-import type { SameTransaction } from '../limits/journal.ts';
 import type { UsageHook } from '../limits/charge.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
 import { type Cell, type Cells, countAnswer, createCells } from './cells.ts';
@@ -138,28 +137,17 @@ export function countedBody(
 }
 
 /** Counts what every account uses, by hour, key and method (DESIGN 3.3). Counting is memory alone and never throws. */
-export type Usage = Readonly<{
-  /** Begins to count a request with these elements, in order. */
-  begin(caller: Caller, items: readonly Item[]): RequestUsage;
-  /** Counts every element of a request that was not let in, or one when none of its elements is known. */
-  refused(caller: Caller, items?: readonly Pick<Item, 'label'>[]): void;
-  /** What the journal writes in its own transaction: the cells that its charges and refunds changed. */
-  inSameTransaction: SameTransaction;
-  /** Writes what was counted, of at most so many callers; gives whether there is more. A write that fails is made up for later. */
-  flush(callersMax?: number): boolean;
-  /** Writes every second until `signal` aborts, in portions with pauses between them. */
-  tend(signal: AbortSignal): Promise<void>;
-}>;
+export type Usage = ReturnType<typeof createUsage>;
 
-/** What an operator must know of it. */
-export type UsageEvents = Readonly<{
+type Deps = Readonly<{
+  ledger: Store;
+  node: string;
+  clock: Clock;
   /** Called when writes begin to fail, and when they succeed again. */
   onFailing(is: boolean): void;
   /** Called with the number of elements that were not counted, because the ledger took no writes for too long. */
   onLost(elements: number): void;
 }>;
-
-type Deps = Readonly<{ ledger: Store; node: string; clock: Clock }> & UsageEvents;
 
 const FLUSH_MS = 1_000;
 /** Callers in one transaction: about 4 ms, which is as long as other requests wait. */
@@ -168,14 +156,16 @@ const PAUSE_MS = 5;
 /** Failures in a row after which the log has a line: a ledger that another process holds for a moment is none. */
 const FAILURES_LOGGED = 3;
 
-export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps): Usage {
+export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps) {
   const cells = createCells(ledger, node);
   let failures = 0;
 
+  /** Counts every element of a request that was not let in, or one when none of its elements is known. */
   function refused(caller: Caller, items: readonly Pick<Item, 'label'>[] = [UNREAD]): void {
     for (const { label } of items) cells.of(hourOf(clock.now()), caller, label).refused++;
   }
 
+  /** Writes what was counted, of at most so many callers; gives whether there is more. A write that fails is made up for later. */
   function flush(callersMax = Infinity): boolean {
     try {
       const isMore = cells.write(callersMax);
@@ -189,6 +179,7 @@ export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps): U
     }
   }
 
+  /** Writes every second until `signal` aborts, in portions with pauses between them. */
   async function tend(signal: AbortSignal): Promise<void> {
     let lost = 0;
     while (!signal.aborted) {
@@ -200,7 +191,8 @@ export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps): U
   }
 
   return {
-    begin: (caller, items) => new RequestUsage(cells, clock, caller, items),
+    /** Begins to count a request with these elements, in order. */
+    begin: (caller: Caller, items: readonly Item[]) => new RequestUsage(cells, clock, caller, items),
     refused,
     inSameTransaction: cells.inSameTransaction,
     flush,

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { AggregatorRegistry, Histogram, Registry } from 'prom-client';
-import { createMetrics } from '../../gateway/metrics.ts';
-import { metricsFrom } from '../../gateway/workers.ts';
+import { Histogram, Registry } from 'prom-client';
+import { createMetrics, listenForMetrics } from '../../gateway/metrics.ts';
 import { startBackend } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
 import { backendOf } from './upstream/of.ts';
@@ -43,12 +42,14 @@ describe('the metrics text', () => {
     );
     expect(valueOf(text, 'sluice_gateway_first_byte_seconds_bucket{le="0.25",class="scan"}')).toBe('1');
     expect(Number(valueOf(text, 'process_resident_memory_bytes'))).toBeGreaterThan(1e6);
+    backend.leave();
+    const after = await metrics.text();
+    expect(valueOf(after, 'sluice_gateway_backend_calls_in_flight{backend="agave-1"}')).toBe('0');
   });
 
   test('shows the store of shared limits as it is when it is asked', async () => {
-    const metrics = createMetrics([]);
     const link = { out: true, counted: { messages: 7, asks: 30, failed: 2 } };
-    metrics.showStore({ isOut: () => link.out, counts: () => link.counted });
+    const metrics = createMetrics([], { isOut: () => link.out, counts: () => link.counted });
     const shown = async () => {
       const text = await metrics.text();
       const names = [
@@ -63,15 +64,6 @@ describe('the metrics text', () => {
     Object.assign(link, { out: false, counted: { messages: 8, asks: 31, failed: 2 } });
     expect(await shown()).toEqual(['0', '6', '2', '31']);
     expect(valueOf(await createMetrics([]).text(), 'sluice_gateway_store_out')).toBeUndefined();
-  });
-
-  test('follows what is waiting down again', async () => {
-    const backend = backendOf({ name: 'a' });
-    const metrics = createMetrics([backend]);
-    backend.enter();
-    expect(valueOf(await metrics.text(), 'sluice_gateway_backend_calls_in_flight{backend="a"}')).toBe('1');
-    backend.leave();
-    expect(valueOf(await metrics.text(), 'sluice_gateway_backend_calls_in_flight{backend="a"}')).toBe('0');
   });
 
   test('of the first byte is what a histogram of prom-client gives, in the text and in the values', async () => {
@@ -100,7 +92,7 @@ describe('the metrics text', () => {
           }
           const text = (await metrics.text()).split('\n').filter((line) => line.includes(name));
           expect(text).toEqual((await registry.metrics()).trim().split('\n'));
-          const values = metricsFrom(await registry.getMetricsAsJSON());
+          const values = await registry.getMetricsAsJSON();
           const found = (await metrics.values()).find((metric) => metric.name === name);
           expect(found).toEqual(
             JSON.parse(JSON.stringify(values[0], (key, value) => (key === 'exemplar' ? undefined : value))),
@@ -108,28 +100,6 @@ describe('the metrics text', () => {
         },
       ),
       { numRuns: 100 },
-    );
-  });
-
-  test('of several processes add up to what one would have counted', async () => {
-    const [a, b, one] = [createMetrics([]), createMetrics([]), createMetrics([])];
-    for (const [of, kind, seconds] of [
-      [a, 'light', 0.003],
-      [b, 'light', 0.004],
-      [b, 'scan', 130],
-    ] as const) {
-      for (const metrics of [of, one]) {
-        metrics.firstByte(kind, seconds);
-        metrics.call('getSlot', 'answered');
-        metrics.outcome('answered');
-      }
-    }
-    const sum = AggregatorRegistry.aggregate([await a.values(), await b.values()].map((each) => [...each]));
-    const counted = (text: string) =>
-      text.split('\n').filter((line) => /^sluice_gateway_(requests|calls|first_byte)/.test(line));
-    expect(counted(await sum.metrics())).toEqual(counted(await one.text()));
-    expect(counted(await one.text())).toContain(
-      'sluice_gateway_calls_total{method="getSlot",outcome="answered"} 3',
     );
   });
 
@@ -159,4 +129,23 @@ test('a caller cannot add labels: unknown methods leave the number of lines as i
   expect(valueOf(text, 'sluice_gateway_calls_total{method="getSlot",outcome="answered"}')).toBe('1');
   expect(valueOf(text, 'sluice_gateway_requests_total{outcome="answered"}')).toBe('53');
   expect(text).not.toContain(key);
+});
+
+test('metrics and the status are told beside each other, and the status nowhere else', async () => {
+  await using backend = startBackend();
+  await using started = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+  const { gateway, url } = started;
+  const listening = listenForMetrics({ hostname: '127.0.0.1', port: 0 }, gateway.metrics, gateway.status);
+  if (listening.kind === 'refused') throw new Error(listening.sentence);
+  const ask = async (path: string) => {
+    const response = await fetch(new URL(path, listening.url));
+    return [response.status, response.headers.get('content-type'), await response.text()] as const;
+  };
+  const [status, type, text] = await ask('/status.json');
+  expect([status, type?.split(';')[0]]).toEqual([200, 'application/json']);
+  expect(JSON.parse(text)).toMatchObject({ processes: 1, backends: [{ name: 'a', in: true }] });
+  expect((await ask('/metrics'))[2]).toContain('sluice_gateway_backend_in{backend="a"} 1');
+  expect((await ask('/'))[0]).toBe(404);
+  expect((await fetch(new URL('/status.json', url))).status).toBe(404);
+  await listening.close();
 });

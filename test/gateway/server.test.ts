@@ -119,11 +119,6 @@ describe('a drain', () => {
     return { clock, drain, request, isOver: () => isOver };
   }
 
-  test('is off until it begins', () => {
-    expect(createDrain(createVirtualClock()).isOn()).toBe(false);
-    expect(draining(1_000).drain.isOn()).toBe(true);
-  });
-
   test('ends the connection of every response', async () => {
     expect((await draining(1_000).request()).headers.get('connection')).toBe('close');
   });

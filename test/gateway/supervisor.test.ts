@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { holdAddress, MetricTotals, WorkerPool } from '../../gateway/supervisor.ts';
-import { metricsFrom, START_FAILURES_MAX, type Worker, type WorkerExit } from '../../gateway/workers.ts';
+import { holdAddress, MetricTotals, START_FAILURES_MAX, WorkerPool } from '../../gateway/supervisor.ts';
+import type { MetricsJson, Worker, WorkerExit } from '../../gateway/workers.ts';
 import { createVirtualClock, type VirtualClock } from '../fakes/chain-clock.ts';
 import { silentLog } from '../started/gateway.ts';
 
@@ -47,7 +47,6 @@ describe('the worker pool', () => {
       launch,
       clock,
       log: silentLog(),
-      totals: new MetricTotals(),
     });
     const stop = new AbortController();
     let isReady = false;
@@ -115,9 +114,8 @@ describe('the worker pool', () => {
     },
   );
 
-  test('a worker that ends is replaced under its number, the second time after a delay', async () => {
+  test('a worker that ends is replaced under its number', async () => {
     const { pool, clock, launched, at } = await started(2);
-    await clock.advance(20_000);
     at(1).end();
     await settled(clock);
     expect(launched.map(({ number }) => number)).toEqual([1, 2, 2]);
@@ -125,12 +123,29 @@ describe('the worker pool', () => {
     at(2).listen();
     await settled(clock);
     expect([pool.listening, pool.restarts]).toEqual([2, 1]);
-    at(2).end();
-    await clock.advance(99);
-    expect(launched).toHaveLength(3);
-    await clock.advance(1);
-    expect(launched).toHaveLength(4);
   });
+
+  test.each([true, false])(
+    'exits in a row double the delay, up to ten seconds, until a worker has listened for ten seconds: %p',
+    async (listens) => {
+      const { clock, launched, at } = await started(2);
+      /** Ends the last worker after it has listened for so long; gives the delay of the next one. */
+      async function delayAfter(listenedMs: number): Promise<number> {
+        const last = launched.length - 1;
+        if (listens || last === 1 || listenedMs > 0) at(last).listen();
+        await clock.advance(listenedMs);
+        at(last).end();
+        let waitedMs = 0;
+        for (await settled(clock); launched.length === last + 1; waitedMs += 50) await clock.advance(50);
+        return waitedMs;
+      }
+      const delays = [];
+      for (let exit = 1; exit <= 10; exit++) delays.push(await delayAfter(0));
+      expect(delays).toEqual([0, 100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]);
+      expect(await delayAfter(9_999)).toBe(10_000);
+      expect([await delayAfter(10_000), await delayAfter(0)]).toEqual([0, 100]);
+    },
+  );
 
   test('when none serves and one fails to start again and again, all end with its stderr', async () => {
     const { clock, launched, at, end } = await started(1);
@@ -173,7 +188,7 @@ describe('the worker pool', () => {
     const launch = () => {
       throw new Error('EAGAIN');
     };
-    const pool = new WorkerPool({ size: 2, launch, clock, log: silentLog(), totals: new MetricTotals() });
+    const pool = new WorkerPool({ size: 2, launch, clock, log: silentLog() });
     const end = pool.run(new AbortController().signal, () => undefined);
     expect(await end).toEqual(['A gateway process could not be started (EAGAIN).']);
   });
@@ -236,7 +251,7 @@ describe('the metric totals', () => {
     const seconds = new Histogram({ name: 'seconds', help, buckets: [1, 10], registers });
     for (let i = 0; i < calls; i++) seconds.observe(5);
     // By way of JSON, as it comes over the channel.
-    return registry.getMetricsAsJSON().then((values) => metricsFrom(JSON.parse(JSON.stringify(values))));
+    return registry.getMetricsAsJSON().then((values): MetricsJson => JSON.parse(JSON.stringify(values)));
   }
 
   const NONE = new Registry();

@@ -1,17 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import {
-  afterExit,
-  createStderrTail,
-  type FromWorker,
-  NO_EXITS,
-  restartDelayMs,
-  START_FAILURES_MAX,
-  supervisorLinkFrom,
-} from '../../gateway/workers.ts';
+import { createStderrTail, type FromWorker, supervisorLinkFrom } from '../../gateway/workers.ts';
 
 describe('the link to the supervisor', () => {
   const report = {
-    metrics: [{ name: 'calls_total', type: 'counter', values: [] }],
+    metrics: [],
     status: { version: '1', processes: 1, recent_seconds: 300, backends: [] },
   };
 
@@ -96,35 +88,5 @@ describe('the stderr of a worker', () => {
     expect(tail.text().length).toBeLessThanOrEqual(4_096);
     expect(tail.text()).toEndWith('line 998\nline 999');
     expect(tail.out).toEqual([]);
-  });
-});
-
-describe('the restart of a worker', () => {
-  const recordAfter = (...listenedMs: (number | undefined)[]) => listenedMs.reduce(afterExit, NO_EXITS);
-  const [old, young, failed] = [60_000, 50, undefined];
-
-  test('a worker that served is replaced without delay', () => {
-    expect(restartDelayMs(recordAfter(old))).toBe(0);
-    expect(restartDelayMs(recordAfter(young, young, young, old))).toBe(0);
-  });
-
-  test('consecutive exits double the delay, up to ten seconds', () => {
-    const waits = Array.from({ length: 10 }, (_, i) =>
-      restartDelayMs(recordAfter(...Array(i + 1).fill(young))),
-    );
-    expect(waits).toEqual([0, 100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]);
-  });
-
-  test.each([
-    [9_999, 100],
-    [10_000, 0],
-  ])('an exit after %i ms of listening has a delay of %i ms when the one before came soon', (ms, delayMs) => {
-    expect(restartDelayMs(recordAfter(young, ms))).toBe(delayMs);
-  });
-
-  test('an exit before listening is soon, and only such exits in a row are start failures', () => {
-    expect(restartDelayMs(recordAfter(failed, failed))).toBe(100);
-    expect(recordAfter(...Array(START_FAILURES_MAX).fill(failed)).startFailures).toBe(START_FAILURES_MAX);
-    expect(recordAfter(failed, failed, young, failed).startFailures).toBe(1);
   });
 });

@@ -3,9 +3,20 @@ import { accountsSourceOf, createFollow } from '../../../gateway/replica/account
 import type { FoundKeys, News, Published } from '../../../gateway/replica/published.ts';
 import { createServed, type Served, SERVED_MIGRATIONS } from '../../../gateway/replica/served.ts';
 import { keyIdOf } from '../../../shared/keys/api-key.ts';
+import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { accountText, keyText, type PublishedRow } from '../../../shared/publication.ts';
 import { opened } from '../../started/gateway.ts';
 import { NEWS } from './news.ts';
+
+const ACCOUNT = "INSERT INTO accounts (name, created_at_ms) VALUES ('a', 0)";
+const PUBLISHER = "INSERT INTO publishers VALUES ('t2', 0)";
+
+/** The accounts database of a host, with some rows. */
+function ownAccounts(...inserts: readonly string[]) {
+  const own = opened(':memory:', ACCOUNTS_MIGRATIONS);
+  for (const insert of inserts) own.run(insert);
+  return own;
+}
 
 let served: Served;
 beforeEach(() => {
@@ -97,11 +108,7 @@ test('another epoch keeps what was served; another origin forgets it', () => {
 });
 
 describe('following', () => {
-  const own = {
-    hasPublisher: (token: string) => token === 'own',
-    wasPublished: () => false,
-    hasAccounts: () => true,
-  };
+  const own = ownAccounts(PUBLISHER, ACCOUNT);
   let news: News | undefined;
   let inRedis: number[];
   let finds: (readonly string[])[];
@@ -161,7 +168,7 @@ describe('following', () => {
 
   test('looks four times a second, and every two seconds where the own database counts', async () => {
     expect(await settled()).toBe(250);
-    news = { ...NEWS, holder: 'own' };
+    news = { ...NEWS, holder: 't2' };
     expect(await follow()).toBe(2_000);
     news = undefined;
     expect(await follow()).toBe(250);
@@ -170,17 +177,14 @@ describe('following', () => {
   });
 });
 
-const empty = { hasPublisher: () => false, wasPublished: () => false, hasAccounts: () => false };
-const published = { wasPublished: () => true };
-const withAccounts = { hasAccounts: () => true };
 test.each([
-  ['Redis was never reached, and nobody here ever published', null, 0, withAccounts, 'unknown'],
-  ['Redis was never reached, and deploys beside published', null, 0, published, 'local'],
-  ['nobody publishes', null, 1, withAccounts, 'local'],
-  ['nobody publishes, and there is no account here', null, 1, {}, 'unknown'],
-  ['nobody publishes, and deploys beside did without an account', null, 1, published, 'local'],
-  ['deploys beside publishes', 't2', 0, { hasPublisher: (token: string) => token === 't2' }, 'local'],
-  ['another publishes', 't9', 0, { ...published, ...withAccounts }, 'remote'],
-] as const)('where keys are read when %s', (_, holder, unpublished, own, source) => {
-  expect(accountsSourceOf({ holder, unpublished }, { ...empty, ...own })).toBe(source);
+  ['Redis was never reached, and nobody here ever published', null, 0, [ACCOUNT], 'unknown'],
+  ['Redis was never reached, and deploys beside published', null, 0, [PUBLISHER], 'local'],
+  ['nobody publishes', null, 1, [ACCOUNT], 'local'],
+  ['nobody publishes, and there is no account here', null, 1, [], 'unknown'],
+  ['nobody publishes, and deploys beside did without an account', null, 1, [PUBLISHER], 'local'],
+  ['deploys beside publishes', 't2', 0, [PUBLISHER], 'local'],
+  ['another publishes', 't9', 0, [PUBLISHER, ACCOUNT], 'remote'],
+] as const)('where keys are read when %s', (_, holder, unpublished, rows, source) => {
+  expect(accountsSourceOf({ holder, unpublished }, ownAccounts(...rows))).toBe(source);
 });

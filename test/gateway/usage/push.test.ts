@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { type DeploysAt, openPush } from '../../../gateway/usage/push.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
-import { createOutbox, noteUnsent } from '../../../gateway/usage/outbox.ts';
+import { createOutbox, KEPT_HERE, noteUnsent } from '../../../gateway/usage/outbox.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { cellsKey } from '../../../shared/ledger/shared-usage.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
@@ -15,32 +15,11 @@ const HOUR = Math.floor(systemClock.now() / 3_600_000);
 
 test('what many accounts counted goes to a single Redis in commands that do not grow with them', async () => {
   await using redis = await startRedis();
-  using folder = temporaryFolder();
-  const ledger = opened(join(folder.path, 'ledger.db'), LEDGER_MIGRATIONS);
-  noteUnsent(ledger);
-  const put = ledger.prepare(
-    `INSERT INTO usage_hours (hour, account_id, key_id, method, node, calls, credits, refunded, errors, bytes_out, refused, charged, returned)
-     VALUES (${HOUR}, ?1, 'k', ?2, 'n', ?1, 0, 0, 0, 0, 0, 0, 0)`,
-  );
-  for (let id = 1; id <= ACCOUNTS; id++) put.run(id, 'getSlot');
-  put.run(5, 'getBlock');
-  const outbox = createOutbox(ledger);
-  const push = openPush({
-    outbox,
-    url: redis.url,
-    clock: systemClock,
-    random: () => 0.5,
-    makeId: randomUUID,
-    deploysAt: () => 'elsewhere',
-    onWarning: () => undefined,
-  });
-  if (push === undefined) throw new Error('the address is one');
-  const over = new AbortController();
-  const running = push.run(over.signal);
-  await waited(() => outbox.some(1).length === 0);
-  over.abort();
-  await running;
-  await push.close();
+  await using host = await pushing(redis.url);
+  for (let id = 1; id <= ACCOUNTS; id++) host.count(id, HOUR, host.other, id);
+  host.count(5, HOUR, host.other, 5, 'getBlock');
+  host.putDeploys('elsewhere');
+  await waited(() => host.outbox.some(1).length === 0);
 
   const fields = await Promise.all(
     [1, 5, ACCOUNTS].map((id) => redis.cli('hlen', cellsKey(id, HOUR)).then(Number)),
@@ -51,7 +30,6 @@ test('what many accounts counted goes to a single Redis in commands that do not 
   // A life, the cells and their places, each twice at most: the first time a script itself is sent.
   const commands = [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)];
   expect(commands.reduce((sum, [, calls]) => sum + Number(calls), 0)).toBeWithin(3, 10);
-  ledger.close();
 });
 
 /** A ledger with one node's cells, and a push of it while deploys is where it was put. */
@@ -81,11 +59,11 @@ async function pushing(redisUrl: string) {
   return {
     outbox,
     putDeploys: (where: DeploysAt) => void (place = where),
-    count(calls: number, hour = HOUR, from = ledger) {
+    count(calls: number, hour = HOUR, from = ledger, account = 7, method = 'getSlot') {
       from.run(
         `INSERT INTO usage_hours (hour, account_id, key_id, method, node, calls, credits, refunded, errors, bytes_out, refused, charged, returned)
-         VALUES (?1, 7, 'k', 'getSlot', 'n', ?2, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT DO UPDATE SET calls = excluded.calls`,
-        [hour, calls],
+         VALUES (?1, ?3, 'k', ?4, 'n', ?2, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT DO UPDATE SET calls = excluded.calls`,
+        [hour, calls, account, method],
       );
     },
     other,
@@ -117,7 +95,7 @@ test('what was counted beside deploys in the last three days is sent when deploy
   await using redis = await startRedis();
   await using host = await pushing(redis.url);
   host.putDeploys('here');
-  await waited(() => !host.outbox.isNoting());
+  await waited(() => host.outbox.life() === KEPT_HERE);
   host.count(4, HOUR - 73);
   host.count(5, HOUR - 70);
   host.count(6);
@@ -136,7 +114,7 @@ test('what waits for a deploys elsewhere is sent after it was taken to be here f
   host.putDeploys('elsewhere');
   await waited(async () => (await redis.cli('exists', '{sluice:usage}:life')) === '1');
   host.putDeploys('here');
-  await waited(() => !host.outbox.isNoting());
+  await waited(() => host.outbox.life() === KEPT_HERE);
   host.count(9);
   host.putDeploys('elsewhere');
   await waited(async () => (await redis.cli('hvals', cellsKey(7, HOUR))).startsWith('9,'));
@@ -147,7 +125,7 @@ test('what was counted beside deploys waits from the moment that it goes elsewhe
   await redis.die();
   await using host = await pushing(redis.url);
   host.putDeploys('here');
-  await waited(() => !host.outbox.isNoting());
+  await waited(() => host.outbox.life() === KEPT_HERE);
   host.count(5, HOUR - 70);
   host.putDeploys('elsewhere');
   await waited(() => host.outbox.some(10).length === 1);
@@ -165,7 +143,7 @@ test('what waits is kept while it is not known where deploys is, however old it 
   const before = host.rounds();
   await waited(() => host.rounds() >= before + 4);
   host.count(6);
-  expect(host.outbox.isNoting()).toBe(true);
+  expect(host.outbox.life()).not.toBe(KEPT_HERE);
   await redis.restart('empty');
   host.putDeploys('elsewhere');
   await waited(async () => (await redis.cli('hvals', cellsKey(7, HOUR))).startsWith('6,'));

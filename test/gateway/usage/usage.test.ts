@@ -102,16 +102,6 @@ describe('on a plan with a credit limit', () => {
     expect(usage.spent()).toBe(2);
   });
 
-  test('they are counted once, whether the charge was awaited or not', async () => {
-    using usage = startUsage();
-    const { counted, charge } = usage.charge(LIMITED, 'getSlot');
-    usage.endTurn();
-    await charge;
-    counted.admit();
-    usage.usage.flush();
-    expect(usage.rows()).toEqual([rowOf('getSlot', { calls: 1, credits: 1, charged: 1 })]);
-  });
-
   test('neither is written when one of them cannot be, and the refused request counts as refused', async () => {
     for (const table of ['spent', 'usage_hours'] as const) {
       using usage = startUsage();
@@ -146,45 +136,6 @@ describe('on a plan with a credit limit', () => {
 });
 
 describe('written cells', () => {
-  test('are absolute: written once more they are the same', () => {
-    using usage = startUsage();
-    const counted = admitted(usage, 'getSlot');
-    usage.usage.flush();
-    const before = usage.rows();
-    counted.bytes(0, 0);
-    usage.usage.flush();
-    usage.usage.flush();
-    expect(usage.rows()).toEqual(before);
-  });
-
-  test('are counted on from by the process that comes after', async () => {
-    using usage = startUsage();
-    const { charge } = usage.charge(LIMITED, 'getSlot');
-    usage.endTurn();
-    await charge;
-    const next = usage.again();
-    const second = next.charge(LIMITED, 'getSlot');
-    next.endTurn();
-    await second.charge;
-    expect(next.rows()).toEqual([rowOf('getSlot', { calls: 2, credits: 2, charged: 2 })]);
-    expect(next.spent()).toBe(2);
-    next.ledger.close();
-  });
-
-  test('are a node’s own: two on one ledger add up', () => {
-    using one = startUsage();
-    admitted(one, 'getSlot');
-    one.usage.flush();
-    const other = startUsage(
-      { path: one.ledger.filename.replace(/\/[^/]*$/, ''), [Symbol.dispose]() {} },
-      'n2',
-    );
-    admitted(other, 'getSlot');
-    other.usage.flush();
-    expect(other.rows().map(({ calls }) => calls)).toEqual([1, 1]);
-    other.ledger.close();
-  });
-
   test('that could not be written are made up for', () => {
     using usage = startUsage();
     const mend = usage.break('usage_hours');
