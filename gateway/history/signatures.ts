@@ -7,11 +7,11 @@ import {
   isNull,
   joined,
   listed,
-  type Member,
   memberOf,
   membersOf,
   numberIn,
   textIn,
+  withConfig,
 } from '../json/slices.ts';
 import {
   type Above,
@@ -32,8 +32,6 @@ type PageParams = Readonly<{
   before: string | undefined;
   until: string | undefined;
   commitment: Uint8Array | undefined;
-  /** The config's members in the caller's bytes. */
-  members: readonly Member[];
 }>;
 
 /** One row of a page: its own bytes, and what pages are joined by. */
@@ -130,7 +128,7 @@ function pageParamsOf(params: Uint8Array | undefined): PageParams | undefined {
   const limit = limitValue === undefined ? LIMIT_MAX : (numberIn(limitValue) ?? 0);
   if (limit < 1 || limit > LIMIT_MAX) return undefined;
   if (cursors.some((value) => value && textIn(value) === undefined)) return undefined;
-  return { address, limit, before, until, commitment: valueOf('commitment'), members };
+  return { address, limit, before, until, commitment: valueOf('commitment') };
 }
 
 class JoinedPage {
@@ -170,8 +168,8 @@ class JoinedPage {
     const start = known.before === undefined ? undefined : { signature: before, slot: known.before };
     if (rows !== undefined) return known.until === undefined ? this.#newest(rows, first, start) : reply;
     if (known.until !== undefined || until === undefined) return this.#older(reply);
-    const kept = this.#page.members.filter(({ name }) => name !== 'until').map(({ whole }) => whole);
-    const params = joined(['[', this.#page.address, ',{', ...listed(kept), '}]']);
+    const { params: given } = this.#request.call;
+    const params = given && withConfig(given, (name) => name !== 'until');
     const again = await this.#read(live, { params, localOnly: true });
     if (again.code === UNKNOWN_CURSOR) return this.#older(reply);
     return again.rows !== undefined && again.rows.length < limit

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/forward.ts';
-import { elementsOf, joined, listed, membersOf, numberIn } from '../json/slices.ts';
+import { elementsOf, numberIn, withConfig } from '../json/slices.ts';
 import {
   type Changes,
   distinctArchives,
@@ -102,11 +102,7 @@ const KNOWN = new Set([
  * the call for it. Every byte left is the caller's own.
  */
 function archiveParams(params: Uint8Array | undefined): Uint8Array | undefined {
-  const [first, config] = elementsOf(params ?? NOTHING) ?? [];
-  const members = config === undefined ? undefined : membersOf(config);
-  if (first === undefined || members === undefined) return params;
-  const known = members.filter(({ name }) => KNOWN.has(name)).map(({ whole }) => whole);
-  return known.length === members.length ? params : joined(['[', first, ',{', ...listed(known), '}]']);
+  return params && withConfig(params, (name) => KNOWN.has(name));
 }
 
 const NOTHING = new Uint8Array();

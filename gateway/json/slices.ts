@@ -1,7 +1,7 @@
 import { OPEN_ARRAY, OPEN_OBJECT, QUOTE, afterItems, afterSpace, afterString } from './scan.ts';
 
 /** One member of an object: its decoded name, its value's bytes, and the bytes of both. */
-export type Member = Readonly<{ name: string; value: Uint8Array; whole: Uint8Array }>;
+type Member = Readonly<{ name: string; value: Uint8Array; whole: Uint8Array }>;
 
 /** The values of a JSON array as slices of its bytes; `undefined` when it is none. */
 export function elementsOf(json: Uint8Array): readonly Uint8Array[] | undefined {
@@ -27,6 +27,24 @@ export function membersOf(json: Uint8Array): readonly Member[] | undefined {
 /** The value of a member's last appearance, as `JSON.parse` takes it. */
 export function memberOf(json: Uint8Array, name: string): Uint8Array | undefined {
   return membersOf(json)?.findLast((member) => member.name === name)?.value;
+}
+
+/** The members of the config in the second place of parameters; none when there is no config. */
+export function configOf(params: Uint8Array | undefined): readonly Member[] {
+  const [, config] = (params && elementsOf(params)) ?? [];
+  return (config && membersOf(config)) ?? [];
+}
+
+/** Parameters without those members of their config whose names are not kept; every byte beside them stays the caller's. */
+export function withConfig(params: Uint8Array, keeps: (name: string) => boolean): Uint8Array {
+  const members = configOf(params);
+  const kept = members.flatMap(({ name, whole }) => (keeps(name) ? [whole] : []));
+  const [first] = members;
+  const last = members.at(-1);
+  if (first === undefined || last === undefined || kept.length === members.length) return params;
+  const from = first.whole.byteOffset - params.byteOffset;
+  const to = last.whole.byteOffset + last.whole.length - params.byteOffset;
+  return joined([params.subarray(0, from), ...listed(kept), params.subarray(to)]);
 }
 
 const decoder = new TextDecoder();

@@ -1,4 +1,5 @@
 import { afterSpace } from '../json/scan.ts';
+import { elementsOf, numberIn } from '../json/slices.ts';
 import type { Call } from '../request/envelope.ts';
 import { plainIdAt, RESULT_AT } from './direct.ts';
 import { type CallContext, type Forward, type Reply, watched } from './forward.ts';
@@ -168,7 +169,8 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
     if (slot === 0 || (immutable === 'slot-in-params' && slotOfCall(call) > slot)) return reply;
 
     const keep = (pieces: readonly Uint8Array[]) => {
-      const bytes = joined(pieces);
+      // In memory of its own: a piece of a shared pool would keep all of the pool.
+      const bytes = Buffer.from(Bun.concatArrayBuffers([...pieces]));
       const isFinal = immutable !== 'slot-in-result' || slotOfResult(bytes) <= slot;
       if (isFinal && pool.finality().resets === resets) cache.keep(key, bytes, call.id);
     };
@@ -220,28 +222,9 @@ function keyOf(name: string, { params }: Call): string | undefined {
   return text.includes('\\') || text.includes('"processed"') ? undefined : `${name} ${text}`;
 }
 
-const FIRST_NUMBER = /^\[\s*(\d{1,15})\s*[,\]]/;
-
 /** The slot that a call names; `Infinity` when it is not known. */
 function slotOfCall({ params }: Call): number {
-  return numberIn(FIRST_NUMBER.exec(Buffer.from(params ?? NOTHING).toString('latin1')));
-}
-
-const NOTHING = new Uint8Array();
-
-function numberIn(match: RegExpExecArray | null): number {
-  return Number(match?.[1] ?? Infinity);
-}
-
-/** One copy, in memory of its own: a piece of a shared pool would keep all of the pool. */
-function joined(pieces: readonly Uint8Array[]): Buffer {
-  const all = Buffer.allocUnsafeSlow(pieces.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    all.set(piece, at);
-    at += piece.length;
-  }
-  return all;
+  return numberIn((params && elementsOf(params))?.[0]) ?? Infinity;
 }
 
 const SLOT_MEMBER = Buffer.from('"slot":');
@@ -255,7 +238,8 @@ function slotOfResult(bytes: Buffer): number {
   let slot = -Infinity;
   for (let at = bytes.indexOf(SLOT_MEMBER); at !== -1; at = bytes.indexOf(SLOT_MEMBER, at + 1)) {
     const from = at + SLOT_MEMBER.length;
-    slot = Math.max(slot, numberIn(SLOT.exec(bytes.toString('latin1', from, from + 16))));
+    const digits = SLOT.exec(bytes.toString('latin1', from, from + 16))?.[1];
+    slot = Math.max(slot, Number(digits ?? Infinity));
   }
   return slot === -Infinity ? Infinity : slot;
 }

@@ -15,7 +15,7 @@ import {
   mayTryAnother,
 } from './failure.ts';
 import type { HttpReply } from './http-connection.ts';
-import { NO_BIGTABLE } from './probe.ts';
+import { NO_BIGTABLE, readAll } from './probe.ts';
 import {
   answerSlot,
   decodeSmallBody,
@@ -187,6 +187,14 @@ export function createForward(parts: Parts): Forward {
     onRetry(made);
     return made;
   }
+}
+
+/** Reads an uncompressed reply to its end. One that is cut or above `bytesMax` is `no-backend`. */
+export async function readReply(reply: Reply, bytesMax: number): Promise<Exclude<Reply, { kind: 'stream' }>> {
+  if (reply.kind !== 'stream') return reply;
+  const body = await readAll(reply.body, bytesMax);
+  if (body.kind !== 'all') return { kind: 'no-backend' };
+  return { kind: 'whole', bytes: body.bytes, encoding: undefined };
 }
 
 /** Enters and takes out the first that has room. */
