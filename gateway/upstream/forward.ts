@@ -6,13 +6,13 @@ import { type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './back
 import {
   type Advice,
   adviceOn,
+  adviceOnFailure,
   type Failure,
   failureOf,
   isAgainstIt,
   isItsFault,
   isThrottling,
-  isTooLarge,
-  mayTryAnother,
+  TOO_LARGE,
 } from './failure.ts';
 import type { HttpReply } from './http-connection.ts';
 import { NO_BIGTABLE, readAll } from './probe.ts';
@@ -247,9 +247,7 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
     onFailure(backend, failure);
     if (isItsFault(failure)) backend.markFailed(clock);
     else backend.endTrial();
-    if (!mayTryAnother(failure, method.class)) return 'final';
-    // What was never sent costs no backend anything.
-    return failure.kind === 'unsent' || isTooLarge(failure) ? 'miss' : 'trouble';
+    return adviceOnFailure(failure, method.class);
   }
 
   /** A good answer, unless it is older than what this caller has been shown while another backend is not. */
@@ -284,9 +282,8 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
       outcome: ResponseStart | Failure,
       others: readonly Backend[],
     ): ResponseStart | Advice {
-      const isFailure = outcome.kind !== 'whole' && outcome.kind !== 'stream';
-      tooLarge &&= isFailure && isTooLarge(outcome);
-      if (isFailure) return afterFailure(backend, outcome);
+      tooLarge &&= outcome.kind === 'status' && outcome.status === TOO_LARGE;
+      if (outcome.kind !== 'whole' && outcome.kind !== 'stream') return afterFailure(backend, outcome);
       const smallBody = outcome.kind === 'whole' ? decodeSmallBody(outcome) : undefined;
       const error = smallBody === undefined ? undefined : failureOf(smallBody);
       if (error === undefined) return afterAnswer(backend, outcome, others);
