@@ -42,15 +42,15 @@ type Below = Readonly<{ signature: string | undefined; slot: number }>;
 
 /** The rows of a page that the live nodes have; the archives may have older ones. */
 type LiveRows = Readonly<{
-  rows: readonly Row[];
-  /** Where the rows of the archives begin; `undefined`: at the caller's own `before`, or at the newest one. */
-  below: Below | undefined;
-  /** The live nodes, which have everything newer; `undefined`: they have nothing of the page. */
-  above: Above | undefined;
-  /** The live nodes answered, so they have no other row. */
-  isSure: boolean;
+  rows?: readonly Row[];
+  /** Where the rows of the archives begin; absent: at the caller's own `before`, or at the newest one. */
+  below?: Below | undefined;
+  /** The live nodes, which have everything newer; absent: they have nothing of the page. */
+  above?: Above;
+  /** The live nodes did not answer, so they may have other rows. */
+  isUnsure?: boolean;
   /** Their error about a cursor that may be older than what they have. */
-  refusal: Reply | undefined;
+  refusal?: Reply | undefined;
 }>;
 
 /** Rows that are wanted of archives. */
@@ -61,21 +61,14 @@ type Wanted = Readonly<{
   needed: number | undefined;
 }>;
 
-/** Why archives give no rows. */
-type NoRows =
-  /** They do not know a cursor of the caller's. */
-  | Readonly<{ kind: 'unknown-cursor'; reply: Reply }>
-  /** They could not answer, or not within a bound of pages. */
-  | Readonly<{ kind: 'failed' }>;
-
-/** The rows of a page that one archive has; `ended`: `until` is right below them, so no archive has older ones. */
-type ArchiveRows = NoRows | Readonly<{ kind: 'rows'; rows: readonly Row[]; ended: boolean }>;
-
 /** What one archive has of a page. */
 type Section =
-  | NoRows
-  /** `end`: the rows go down to this first slot of it, and the page goes on below; `undefined`: the page is complete. */
-  | Readonly<{ kind: 'rows'; rows: readonly Row[]; archive: Source; end: number | undefined }>
+  /** All its rows down to the slot `end`: 0 when no archive has older ones, infinite while its first slot is not known. */
+  | Readonly<{ kind: 'rows'; rows: readonly Row[]; archive: Source; end: number }>
+  /** It does not know a cursor of the caller's. */
+  | Readonly<{ kind: 'unknown-cursor'; reply: Reply }>
+  /** It could not answer, or not within a bound of pages. */
+  | Readonly<{ kind: 'failed' }>
   /** It is not known to have the slot that is needed. */
   | Readonly<{ kind: 'unproven' }>;
 
@@ -144,11 +137,11 @@ class JoinedPage {
   async answer(): Promise<Reply> {
     const { live } = this.#request.tiers;
     const { before, until, limit } = this.#page;
-    if (live.length === 0) return this.#older();
+    if (live.length === 0) return this.#join({});
     const { reply, rows, code } = await this.#read(live, { localOnly: true });
-    if (code === NO_HISTORY) return this.#older();
+    if (code === NO_HISTORY) return this.#join({});
     if (rows === undefined && code === undefined && before !== undefined)
-      return this.#older(undefined, false);
+      return this.#join({ isUnsure: true });
     const isUnknown = code === UNKNOWN_CURSOR;
     if (rows === undefined ? !isUnknown : rows.length >= limit) return reply;
     const firsts = await Promise.all(live.map((node) => this.#request.firstSlot(sourceOf(node))));
@@ -163,23 +156,19 @@ class JoinedPage {
     if (known === undefined) return this.#request.unavailable();
     if (before !== undefined && known.before === undefined && isEmpty) {
       // There are no rows older than `before` and newer than `until` when `until` is the newer of the two.
-      return known.until === undefined ? this.#older(isUnknown ? reply : undefined) : this.#reply([]);
+      if (known.until !== undefined) return this.#reply([]);
+      return this.#join({ refusal: isUnknown ? reply : undefined });
     }
     const start = known.before === undefined ? undefined : { signature: before, slot: known.before };
     if (rows !== undefined) return known.until === undefined ? this.#newest(rows, first, start) : reply;
-    if (known.until !== undefined || until === undefined) return this.#older(reply);
+    if (known.until !== undefined || until === undefined) return this.#join({ refusal: reply });
     const { params: given } = this.#request.call;
     const params = given && withConfig(given, (name) => name !== 'until');
     const again = await this.#read(live, { params, localOnly: true });
-    if (again.code === UNKNOWN_CURSOR) return this.#older(reply);
+    if (again.code === UNKNOWN_CURSOR) return this.#join({ refusal: reply });
     return again.rows !== undefined && again.rows.length < limit
       ? this.#newest(again.rows, first, start)
       : again.reply;
-  }
-
-  /** All rows are older than what the live nodes have. */
-  #older(refusal?: Reply, isSure = true): Promise<Reply> {
-    return this.#join({ rows: [], below: undefined, above: undefined, isSure, refusal });
   }
 
   /**
@@ -192,7 +181,7 @@ class JoinedPage {
     // Without a row and without the nodes' first slot it is not known which slots the page covers.
     if (first === Infinity) return this.#request.unavailable();
     const above = { backends: this.#request.tiers.live, isLive: true, first: first === 1 ? 0 : first };
-    return this.#join({ rows, below, above, isSure: true, refusal: undefined });
+    return this.#join({ rows, below, above });
   }
 
   #reply(rows: readonly Row[]): Reply {
@@ -225,14 +214,14 @@ class JoinedPage {
    * node's pages end at its first block; slots above that which no backend is known to have, and that the chain did not
    * skip, are a failure. So is an archive whose first block is not known, where the page would end on it.
    */
-  async #join(live: LiveRows): Promise<Reply> {
+  async #join({ isUnsure = false, refusal, ...live }: LiveRows): Promise<Reply> {
     const request = this.#request;
     const { before, limit } = this.#page;
     let archives = distinctArchives(request.tiers);
     // Without a live node the archive with the newest slot begins; one whose last slot is not known may be that one.
     const newest = Math.max(...archives.map(({ last = Number.MAX_SAFE_INTEGER }) => last));
     const start = before !== undefined || archives.length < 2 ? undefined : newest;
-    const rows = [...live.rows];
+    const rows = [...(live.rows ?? [])];
     let { below, above } = live;
     while (above?.first !== 0) {
       const needed = above === undefined ? start : above.first - 1;
@@ -243,17 +232,16 @@ class JoinedPage {
         above = { ...above, first };
         continue;
       }
-      if (section.kind === 'unknown-cursor' && live.isSure && (await request.haveWholeChain()))
-        return live.refusal ?? section.reply;
+      if (section.kind === 'unknown-cursor' && !isUnsure && (await request.haveWholeChain()))
+        return refusal ?? section.reply;
       if (section.kind !== 'rows') return request.unavailable();
       rows.push(...section.rows);
       const { archive, end } = section;
-      if (end === undefined) break;
       below = rows.at(-1) ?? below ?? { signature: undefined, slot: end };
       above = { ...archive, first: end };
       archives = archives.filter((each) => each !== archive);
     }
-    return rows.length > 0 || live.isSure ? this.#reply(rows) : request.unavailable();
+    return rows.length > 0 || !isUnsure ? this.#reply(rows) : request.unavailable();
   }
 
   /**
@@ -286,28 +274,26 @@ class JoinedPage {
   }
 
   async #sectionOf(archive: Source, wanted: Wanted): Promise<Section> {
-    const { limit, needed } = wanted;
+    const { needed } = wanted;
     const { until } = this.#page;
     if (needed !== undefined && archive.last === undefined) {
       const block = await this.#request.firstBlockFrom(archive, needed);
       if (block === undefined) return UNPROVEN;
     }
     const found = await this.#readPastUntil(archive, wanted);
-    if (found.kind !== 'rows') return found;
-    const complete = { kind: 'rows', rows: found.rows, archive, end: undefined } as const;
-    if (found.ended || found.rows.length === limit) return complete;
-    if (until !== undefined && archive.first !== 0) {
+    if (found.kind !== 'rows' || found.end === 0) return found;
+    if (until !== undefined) {
       // An archive may leave `until` out of its page, or ignore one that it does not know: its page does not show which.
       const cursor = await this.#findCursor(archive.backends, until);
       if (cursor === undefined) return FAILED;
-      if (cursor.slot !== undefined) return complete;
+      if (cursor.slot !== undefined) return { ...found, end: 0 };
     }
     const end = await this.#request.firstSlot(archive);
-    return end === undefined || end > (needed ?? Infinity) ? UNPROVEN : { ...complete, end };
+    return end === undefined || end > (needed ?? Infinity) ? UNPROVEN : { ...found, end };
   }
 
   /** The rows of one archive, also when it does not know `until` because others have it. */
-  async #readPastUntil(archive: Source, wanted: Wanted): Promise<ArchiveRows> {
+  async #readPastUntil(archive: Source, wanted: Wanted): Promise<Section> {
     const { before, until } = this.#page;
     const found = await this.#readRows(archive, wanted, until);
     if (found.kind !== 'unknown-cursor' || until === undefined) return found;
@@ -316,23 +302,24 @@ class JoinedPage {
     // Without a row the archive showed that there is none down to its first slot; without a cursor another may have newer ones.
     const hasStart = wanted.below !== undefined || before !== undefined;
     const newest = hasStart ? (all.rows[0]?.slot ?? (archive.first ?? Infinity) - 1) : Infinity;
-    let unknown: ArchiveRows = found;
+    let unknown: Section = found;
     for (const { backends } of distinctArchives(this.#request.tiers)) {
       const cursor = await this.#findCursor(backends, until);
       if (cursor === undefined) unknown = FAILED;
       if (cursor?.slot === undefined) continue;
       if (cursor.slot < (archive.first ?? 0)) return all;
-      return cursor.slot > newest ? { kind: 'rows', rows: [], ended: true } : FAILED;
+      return cursor.slot > newest ? { ...all, rows: [], end: 0 } : FAILED;
     }
     return unknown;
   }
 
   /** Reads pages of archives that are alike until there are rows enough or no more. */
   async #readRows(
-    { profile, backends, last }: Source,
+    archive: Source,
     { below: given, limit }: Wanted,
     until: string | undefined,
-  ): Promise<ArchiveRows> {
+  ): Promise<Section> {
+    const { profile, backends, first = Infinity, last } = archive;
     const { pages } = PROFILES[profile];
     const { live } = this.#request.tiers;
     const rows: Row[] = [];
@@ -356,7 +343,7 @@ class JoinedPage {
         const cursor = await this.#findCursor(below === undefined ? backends : live, before);
         if (cursor === undefined) return FAILED;
         if (cursor.slot === undefined) return { kind: 'unknown-cursor', reply };
-        if (cursor.isOwn) return { kind: 'rows', rows, ended: false };
+        if (cursor.isOwn) return { kind: 'rows', rows, archive, end: first };
         below ??= { signature: before, slot: cursor.slot + 1 };
       } else if (read !== undefined) {
         // Where runs of epochs come in any order, only slots tell what is newer.
@@ -368,8 +355,9 @@ class JoinedPage {
           if (row.slot < (below?.slot ?? Infinity) && !seen.has(row.signature)) rows.push(row);
           seen.add(row.signature);
         }
-        if (end !== -1 || rows.length >= limit || sorted.length < pageLimit)
-          return { kind: 'rows', rows: rows.slice(0, limit), ended: end !== -1 };
+        const isComplete = end !== -1 || rows.length >= limit;
+        if (isComplete || sorted.length < pageLimit)
+          return { kind: 'rows', rows: rows.slice(0, limit), archive, end: isComplete ? 0 : first };
         // A page without a wanted row shows that the archive reaches further up than was known: read long ones from here.
         isExact &&= rows.length > count;
         before = sorted.at(-1)?.signature;
