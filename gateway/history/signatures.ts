@@ -3,10 +3,10 @@ import type { Backend } from '../upstream/backend.ts';
 import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
 import {
+  arrayOf,
   elementsOf,
   isNull,
   joined,
-  listed,
   memberOf,
   membersOf,
   numberIn,
@@ -109,7 +109,7 @@ const LIMIT_MAX = 1_000;
 
 /** `undefined`: a node must refuse the parameters. */
 function pageParamsOf(params: Uint8Array | undefined): PageParams | undefined {
-  const [address, config, ...more] = elementsOf(params ?? new Uint8Array()) ?? [];
+  const [address, config, ...more] = elementsOf(params) ?? [];
   if (address === undefined || textIn(address) === undefined || more.length > 0) return undefined;
   const members = config === undefined || isNull(config) ? [] : membersOf(config);
   if (members === undefined) return undefined;
@@ -185,7 +185,7 @@ class JoinedPage {
   }
 
   #reply(rows: readonly Row[]): Reply {
-    return this.#request.reply('[', ...listed(rows.map(({ bytes }) => bytes)), ']');
+    return this.#request.reply(arrayOf(rows.map(({ bytes }) => bytes)));
   }
 
   /**
@@ -198,11 +198,12 @@ class JoinedPage {
     const cursors = [before, until].filter((cursor) => cursor !== undefined);
     const params = joined([`[${JSON.stringify(cursors)},{"searchTransactionHistory":true}]`]);
     const changes = { method: 'getSignatureStatuses', params, localOnly: true };
-    const value = at(await this.#request.readResult(this.#request.tiers.live, changes), 'value');
-    const statuses = value && elementsOf(value);
+    const value = memberOf(await this.#request.readResult(this.#request.tiers.live, changes), 'value');
+    const statuses = elementsOf(value);
     if (statuses?.length !== cursors.length) return undefined;
     const slotOf = (cursor: string | undefined) => {
-      const slot = cursor === undefined ? undefined : numberIn(at(statuses[cursors.indexOf(cursor)], 'slot'));
+      const slot =
+        cursor === undefined ? undefined : numberIn(memberOf(statuses[cursors.indexOf(cursor)], 'slot'));
       return slot !== undefined && slot >= first ? slot : undefined;
     };
     return { before: slotOf(before), until: slotOf(until) };
@@ -382,8 +383,7 @@ class JoinedPage {
   async #read(backends: readonly Backend[], changes: Changes) {
     const reply = await this.#request.read(backends, changes);
     const json = reply.kind === 'whole' ? reply.bytes : undefined;
-    const list = at(json, 'result');
-    const rows = list && rowsIn(list);
+    const rows = rowsIn(memberOf(json, 'result'));
     return { reply, rows, code: rows === undefined && json ? failureOf(json)?.code : undefined };
   }
 
@@ -396,20 +396,16 @@ class JoinedPage {
     const params = joined([`[${JSON.stringify(signature)},${config}]`]);
     const result = await this.#request.readResult(backends, { method: 'getTransaction', params });
     if (isNull(result)) return { slot: undefined, isOwn: false };
-    const slot = numberIn(at(result, 'slot'));
+    const slot = numberIn(memberOf(result, 'slot'));
     if (slot === undefined) return undefined;
-    const keys = at(at(at(result, 'transaction'), 'message'), 'accountKeys');
-    const lists = [keys, at(at(result, 'meta'), 'loadedAddresses')];
+    const keys = memberOf(memberOf(memberOf(result, 'transaction'), 'message'), 'accountKeys');
+    const lists = [keys, memberOf(memberOf(result, 'meta'), 'loadedAddresses')];
     const own = JSON.stringify(textIn(this.#page.address));
     return { slot, isOwn: lists.some((list) => list && Buffer.from(list).includes(own)) };
   }
 }
 
-function at(json: Uint8Array | undefined, name: string): Uint8Array | undefined {
-  return json && memberOf(json, name);
-}
-
-function rowsIn(list: Uint8Array): readonly Row[] | undefined {
+function rowsIn(list: Uint8Array | undefined): readonly Row[] | undefined {
   const rows: Row[] = [];
   const elements = elementsOf(list);
   for (const bytes of elements ?? []) {

@@ -256,9 +256,9 @@ export class HistoryRequest {
     return reply.kind === 'whole' ? memberOf(reply.bytes, 'result') : undefined;
   }
 
-  /** An answer of the result's pieces, with the caller's id verbatim. */
-  reply(...result: readonly (string | Uint8Array)[]): Reply {
-    return this.#whole('"result":', ...result);
+  /** An answer with this result, and the caller's id verbatim. */
+  reply(result: Uint8Array): Reply {
+    return this.#whole('"result":', result);
   }
 
   /** The answer when a part of history is missing, so that what the others have does not look like all of it. */
@@ -279,7 +279,7 @@ export class HistoryRequest {
       localOnly: source.isLive,
     };
     const list = await this.readResult(source.backends, changes);
-    const [block, ...more] = (list === undefined ? undefined : elementsOf(list)) ?? [];
+    const [block, ...more] = elementsOf(list) ?? [];
     return more.length > 0 ? undefined : numberIn(block);
   }
 
@@ -304,7 +304,7 @@ export class HistoryRequest {
       params,
       localOnly: above.isLive,
     });
-    const parent = head === undefined ? undefined : numberIn(memberOf(head, 'parentSlot'));
+    const parent = numberIn(memberOf(head, 'parentSlot'));
     return parent !== undefined && parent < from;
   }
 

@@ -63,7 +63,7 @@ function start(request: HistoryRequest, groups: readonly (readonly Backend[])[],
 /** `getBlock` and `getBlockTime`: the tier that should have the slot first, then the other one. */
 export async function answerBlock(request: HistoryRequest): Promise<Reply> {
   const { call, tiers, method } = request;
-  const slot = numberIn(elementsOf(call.params ?? NOTHING)?.[0]);
+  const slot = numberIn(elementsOf(call.params)?.[0]);
   if (slot === undefined) return request.sendUnparsed();
   const firsts = firstsOf(tiers.live.map(sourceOf));
   const archives = tiers.archive.filter((backend) => mayHave(sourceOf(backend), slot));
@@ -104,8 +104,6 @@ const KNOWN = new Set([
 function archiveParams(params: Uint8Array | undefined): Uint8Array | undefined {
   return params && withConfig(params, (name) => KNOWN.has(name));
 }
-
-const NOTHING = new Uint8Array();
 
 /** Errors of a live node that say less about a slot than the archive's "skipped" does. */
 const GIVES_WAY = new Set([-32001, -32004, -32011]);

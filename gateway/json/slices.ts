@@ -4,7 +4,8 @@ import { OPEN_ARRAY, OPEN_OBJECT, QUOTE, afterItems, afterSpace, afterString } f
 type Member = Readonly<{ name: string; value: Uint8Array; whole: Uint8Array }>;
 
 /** The values of a JSON array as slices of its bytes; `undefined` when it is none. */
-export function elementsOf(json: Uint8Array): readonly Uint8Array[] | undefined {
+export function elementsOf(json: Uint8Array | undefined): readonly Uint8Array[] | undefined {
+  if (json === undefined) return undefined;
   const elements: Uint8Array[] = [];
   const open = afterSpace(json, 0);
   if (json[open] !== OPEN_ARRAY) return undefined;
@@ -13,7 +14,8 @@ export function elementsOf(json: Uint8Array): readonly Uint8Array[] | undefined 
 }
 
 /** The members of a JSON object in their order, repeated ones too; `undefined` when it is none. */
-export function membersOf(json: Uint8Array): readonly Member[] | undefined {
+export function membersOf(json: Uint8Array | undefined): readonly Member[] | undefined {
+  if (json === undefined) return undefined;
   const members: Member[] = [];
   const open = afterSpace(json, 0);
   if (json[open] !== OPEN_OBJECT) return undefined;
@@ -25,14 +27,13 @@ export function membersOf(json: Uint8Array): readonly Member[] | undefined {
 }
 
 /** The value of a member's last appearance, as `JSON.parse` takes it. */
-export function memberOf(json: Uint8Array, name: string): Uint8Array | undefined {
+export function memberOf(json: Uint8Array | undefined, name: string): Uint8Array | undefined {
   return membersOf(json)?.findLast((member) => member.name === name)?.value;
 }
 
 /** The members of the config in the second place of parameters; none when there is no config. */
 export function configOf(params: Uint8Array | undefined): readonly Member[] {
-  const [, config] = (params && elementsOf(params)) ?? [];
-  return (config && membersOf(config)) ?? [];
+  return membersOf(elementsOf(params)?.[1]) ?? [];
 }
 
 /** Parameters without those members of their config whose names are not kept; every byte beside them stays the caller's. */
@@ -70,12 +71,17 @@ export function isNull(json: Uint8Array | undefined): boolean {
 
 /** Texts and slices as one piece of JSON. */
 export function joined(parts: readonly (string | Uint8Array)[]): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(
-    Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part))),
-  );
+  return Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
 }
 
 /** Slices with commas between them. */
-export function listed(slices: readonly Uint8Array[]): readonly (string | Uint8Array)[] {
-  return slices.flatMap((slice, i) => (i === 0 ? [slice] : [',', slice]));
+function listed(slices: readonly Uint8Array[]): readonly Uint8Array[] {
+  return slices.flatMap((slice, i) => (i === 0 ? [slice] : [COMMA, slice]));
+}
+
+const COMMA = Buffer.from(',');
+
+/** Slices as the elements of one array. */
+export function arrayOf(slices: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  return joined(['[', ...listed(slices), ']']);
 }

@@ -111,8 +111,8 @@ export class AccountLines {
   last(): Buffer | undefined {
     const { frame } = this;
     if (this.#phase !== 'after' || afterSpace(frame, afterValue(frame, 0)) !== frame.length) return undefined;
-    const context = memberOf(memberOf(frame, 'result') ?? EMPTY, 'context');
-    const slot = Buffer.from(memberOf(context ?? EMPTY, 'slot') ?? EMPTY).toString();
+    const context = memberOf(memberOf(frame, 'result'), 'context');
+    const slot = Buffer.from(memberOf(context, 'slot') ?? EMPTY).toString();
     // In the answer's own digits.
     return Buffer.from(`{"accounts":${this.#accounts},"slot":${/^\d+$/.test(slot) ? slot : null}}\n`);
   }

@@ -1,5 +1,6 @@
 import { unreachable } from '../../shared/brand.ts';
 import type { Identity } from '../../shared/keys/identify.ts';
+import { arrayOf, joined } from '../json/slices.ts';
 import { type Charge, type RateState, retryAfterSeconds } from '../limits/charge.ts';
 import type { Barred } from '../request/auth.ts';
 import { type Envelope, type Malformed, NULL_ID } from '../request/envelope.ts';
@@ -24,10 +25,8 @@ export function rpcResult(json: string, id: Uint8Array): Uint8Array<ArrayBuffer>
 }
 
 function answer(member: string, id: Uint8Array): Uint8Array<ArrayBuffer> {
-  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0",${member},"id":`), id, CLOSE_OBJECT]);
+  return joined([`{"jsonrpc":"2.0",${member},"id":`, id, '}']);
 }
-
-const CLOSE_OBJECT = Buffer.from('}');
 
 /**
  * The two fields of an answer to a caller whose rate was looked at (draft-ietf-httpapi-ratelimit-headers-10). The policy:
@@ -111,17 +110,8 @@ export function refuse(refusal: Refusal, to?: Envelope | Malformed, fields: Fiel
     element.kind === 'notification' ? [] : [rpcError(code, message, element.id)],
   );
   const [first = rpcError(code, message, NULL_ID)] = errors;
-  const body = to?.kind === 'batch' && errors.length > 0 ? jsonArray(errors) : first;
+  const body = to?.kind === 'batch' && errors.length > 0 ? arrayOf(errors) : first;
   return new Response(body, { status, headers: { 'content-type': JSON_TYPE, ...own, ...fields } });
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
-
-/** The texts as elements of one JSON array. */
-export function jsonArray(texts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  return Buffer.concat([OPEN, ...texts.flatMap((text, i) => (i === 0 ? [text] : [COMMA, text])), CLOSE]);
-}
-
-const OPEN = Buffer.from('[');
-const COMMA = Buffer.from(',');
-const CLOSE = Buffer.from(']');

@@ -85,12 +85,7 @@ class Recent {
   }
 
   sums(): Readonly<{ answered: number; failed: number }> {
-    const sums = { answered: 0, failed: 0 };
-    for (const { answered, failed } of this.#held) {
-      sums.answered += answered;
-      sums.failed += failed;
-    }
-    return sums;
+    return this.#held.reduce((a, b) => ({ answered: a.answered + b.answered, failed: a.failed + b.failed }));
   }
 }
 

@@ -13,13 +13,6 @@ type Entry = Readonly<{ before: Buffer; after: Buffer; cost: number }> & {
   readers: number;
 };
 
-/** A copy of an answer that passes in pieces. */
-type Copy = Readonly<{
-  push(piece: Buffer): void;
-  /** Gives all pieces, once; none when they were too many to keep. */
-  end(): readonly Buffer[];
-}>;
-
 /** What an entry, or a piece of a copy, takes beside its bytes and its key. */
 const ENTRY_BYTES = 256;
 /** The share of the memory that one answer may take. */
@@ -85,8 +78,9 @@ export class Cache {
   /**
    * Begins to copy an answer; `undefined` when that is under way already, or when others would be dropped for one that is
    * not known to be wanted twice: who reads the chain block by block must not pay a third more for it, nor empty the cache.
+   * `end` gives all pieces, once; none when they were too many to keep.
    */
-  copy(key: string): Copy | undefined {
+  copy(key: string) {
     if (this.#copies.has(key) || this.#entries.has(key)) return undefined;
     if (this.#bytes > this.#bytesMax * (1 - 2 * ENTRY_SHARE) && !this.#hasPassed(key)) return undefined;
     this.#copies.add(key);
@@ -224,7 +218,7 @@ function keyOf(name: string, { params }: Call): string | undefined {
 
 /** The slot that a call names; `Infinity` when it is not known. */
 function slotOfCall({ params }: Call): number {
-  return numberIn((params && elementsOf(params))?.[0]) ?? Infinity;
+  return numberIn(elementsOf(params)?.[0]) ?? Infinity;
 }
 
 const SLOT_MEMBER = Buffer.from('"slot":');
