@@ -25,15 +25,6 @@ import {
   type Tiers,
 } from './tiers.ts';
 
-/** Well-formed parameters of `getSignaturesForAddress`. */
-type PageParams = Readonly<{
-  address: Uint8Array;
-  limit: number;
-  before: string | undefined;
-  until: string | undefined;
-  commitment: Uint8Array | undefined;
-}>;
-
 /** One row of a page: its own bytes, and what pages are joined by. */
 type Row = Readonly<{ bytes: Uint8Array; signature: string; slot: number }>;
 
@@ -107,8 +98,8 @@ function adjacentTiers({ live, archive }: Tiers): Tiers {
 /** Agave's bound and default (`rpc.rs`). */
 const LIMIT_MAX = 1_000;
 
-/** `undefined`: a node must refuse the parameters. */
-function pageParamsOf(params: Uint8Array | undefined): PageParams | undefined {
+/** Well-formed parameters; `undefined`: a node must refuse them. */
+function pageParamsOf(params: Uint8Array | undefined) {
   const [address, config, ...more] = elementsOf(params) ?? [];
   if (address === undefined || textIn(address) === undefined || more.length > 0) return undefined;
   const members = config === undefined || isNull(config) ? [] : membersOf(config);
@@ -123,6 +114,8 @@ function pageParamsOf(params: Uint8Array | undefined): PageParams | undefined {
   if (cursors.some((value) => value && textIn(value) === undefined)) return undefined;
   return { address, limit, before, until, commitment: valueOf('commitment') };
 }
+
+type PageParams = Readonly<NonNullable<ReturnType<typeof pageParamsOf>>>;
 
 class JoinedPage {
   readonly #request: HistoryRequest;

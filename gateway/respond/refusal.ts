@@ -12,7 +12,6 @@ export const INVALID_REQUEST = -32600;
 export const INVALID_PARAMS = -32602;
 export const HISTORY_NOT_AVAILABLE = -32011;
 export const NODE_UNHEALTHY = -32005;
-export const NO_BACKEND = -503;
 
 /** `{"jsonrpc":"2.0","error":{"code":C,"message":"M"},"id":ID}`, the id verbatim. No other member: strict clients refuse more. */
 export function rpcError(code: number, message: string, id: Uint8Array): Uint8Array<ArrayBuffer> {
@@ -78,7 +77,7 @@ function rowOf(refusal: Refusal): Row {
     case 'credits-unavailable':
       return [503, -503, 'Credit check unavailable', retryAfter(0)];
     case 'no-backend':
-      return [503, NO_BACKEND, 'No backend available', retryAfter(0)];
+      return [503, -503, 'No backend available', retryAfter(0)];
     case 'malformed':
       return [400, refusal.code, refusal.reason];
     case 'body-too-large':
@@ -97,6 +96,12 @@ const CLOSE_CONNECTION: Fields = { connection: 'close' };
 /** `retry-after` of at least one second, beside other fields. */
 function retryAfter(waitMs: number, fields: Fields = {}): Fields {
   return { 'retry-after': String(retryAfterSeconds(waitMs)), ...fields };
+}
+
+/** A refusal as the error of one call of a batch. */
+export function refusalError(refusal: Refusal, id: Uint8Array): Uint8Array<ArrayBuffer> {
+  const [, code, message] = rowOf(refusal);
+  return rpcError(code, message, id);
 }
 
 /**

@@ -105,13 +105,10 @@ export class Cache {
     return { push, end };
   }
 
-  /** Holds an entry for a reader until the given function is called, once. */
-  hold(key: string, entry: Entry): () => void {
-    entry.readers++;
-    return () => {
-      entry.readers--;
-      if (entry.readers === 0 && this.#entries.get(key) !== entry) this.#bytes -= entry.cost;
-    };
+  /** A reader has come to the end of an entry: its memory counts until then, also when it was dropped meanwhile. */
+  release(key: string, entry: Entry): void {
+    entry.readers--;
+    if (entry.readers === 0 && this.#entries.get(key) !== entry) this.#bytes -= entry.cost;
   }
 
   #hasRoomFor(cost: number): boolean {
@@ -192,9 +189,9 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
   function replyOf(key: string, entry: Entry, { id }: Call, { signal, onSettled }: CallContext): Reply {
     const parts = [entry.before, Buffer.from(id), entry.after];
     if (entry.cost > WHOLE_BYTES_MAX) {
-      const release = cache.hold(key, entry);
+      entry.readers++;
       const onEnd = () => {
-        release();
+        cache.release(key, entry);
         onSettled();
       };
       return { kind: 'stream', body: watched(bodyOf(parts), signal, onEnd), encoding: undefined };
