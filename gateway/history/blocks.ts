@@ -1,7 +1,7 @@
 import { COMMA } from '../json/scan.ts';
 import type { Backend } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/forward.ts';
-import { elementsOf, isNull, joined, listed, memberOf, membersOf, numberIn } from '../json/slices.ts';
+import { arrayOf, elementsOf, isNull, joined, memberOf, membersOf, numberIn } from '../json/slices.ts';
 import {
   type BlockRange,
   gapsIn,
@@ -84,11 +84,11 @@ async function joinedList(
 
 /** The list of well-formed parameters that Agave would answer. */
 function listParams({ call, method }: HistoryRequest): ListParams | undefined {
-  const [first, second, third, ...more] = elementsOf(call.params ?? new Uint8Array()) ?? [];
+  const [first, second, third, ...more] = elementsOf(call.params) ?? [];
   const start = numberIn(first);
   const isRange = method === 'getBlocks';
   // The config may take the place of the end (Agave `RpcBlocksConfigWrapper`).
-  const hasNoEnd = isRange && second !== undefined && membersOf(second) !== undefined;
+  const hasNoEnd = isRange && membersOf(second) !== undefined;
   const config = hasNoEnd ? second : third;
   const isOdd = more.length > 0 || (hasNoEnd && third !== undefined);
   if (start === undefined || isOdd || !isConfig(config)) return undefined;
@@ -107,7 +107,7 @@ function isConfig(json: Uint8Array | undefined): boolean {
 
 /** Live nodes get the caller's config, archives nothing but its commitment. */
 function paramsOf({ start, end, limit, config }: ListParams, isLive: boolean): Uint8Array {
-  const commitment = config && memberOf(config, 'commitment');
+  const commitment = memberOf(config, 'commitment');
   const isAbsent = commitment === undefined || isNull(commitment);
   const archived = isAbsent ? [] : [',{"commitment":', commitment, '}'];
   const given = config === undefined ? [] : [',', config];
@@ -141,5 +141,5 @@ function slotsIn(answer: Uint8Array): Slots | undefined {
 /** Lists as one answer, every slot in its own bytes. */
 function listReply(request: HistoryRequest, lists: readonly Slots[]): Reply {
   const filled = lists.filter(({ count }) => count > 0).map(({ inside }) => inside);
-  return request.reply('[', ...listed(filled), ']');
+  return request.reply(arrayOf(filled));
 }

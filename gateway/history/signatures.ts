@@ -3,15 +3,15 @@ import type { Backend } from '../upstream/backend.ts';
 import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
 import {
+  arrayOf,
   elementsOf,
   isNull,
   joined,
-  listed,
-  type Member,
   memberOf,
   membersOf,
   numberIn,
   textIn,
+  withConfig,
 } from '../json/slices.ts';
 import {
   type Above,
@@ -25,17 +25,6 @@ import {
   type Tiers,
 } from './tiers.ts';
 
-/** Well-formed parameters of `getSignaturesForAddress`. */
-type PageParams = Readonly<{
-  address: Uint8Array;
-  limit: number;
-  before: string | undefined;
-  until: string | undefined;
-  commitment: Uint8Array | undefined;
-  /** The config's members in the caller's bytes. */
-  members: readonly Member[];
-}>;
-
 /** One row of a page: its own bytes, and what pages are joined by. */
 type Row = Readonly<{ bytes: Uint8Array; signature: string; slot: number }>;
 
@@ -44,15 +33,15 @@ type Below = Readonly<{ signature: string | undefined; slot: number }>;
 
 /** The rows of a page that the live nodes have; the archives may have older ones. */
 type LiveRows = Readonly<{
-  rows: readonly Row[];
-  /** Where the rows of the archives begin; `undefined`: at the caller's own `before`, or at the newest one. */
-  below: Below | undefined;
-  /** The live nodes, which have everything newer; `undefined`: they have nothing of the page. */
-  above: Above | undefined;
-  /** The live nodes answered, so they have no other row. */
-  isSure: boolean;
+  rows?: readonly Row[];
+  /** Where the rows of the archives begin; absent: at the caller's own `before`, or at the newest one. */
+  below?: Below | undefined;
+  /** The live nodes, which have everything newer; absent: they have nothing of the page. */
+  above?: Above;
+  /** The live nodes did not answer, so they may have other rows. */
+  isUnsure?: boolean;
   /** Their error about a cursor that may be older than what they have. */
-  refusal: Reply | undefined;
+  refusal?: Reply | undefined;
 }>;
 
 /** Rows that are wanted of archives. */
@@ -63,21 +52,14 @@ type Wanted = Readonly<{
   needed: number | undefined;
 }>;
 
-/** Why archives give no rows. */
-type NoRows =
-  /** They do not know a cursor of the caller's. */
-  | Readonly<{ kind: 'unknown-cursor'; reply: Reply }>
-  /** They could not answer, or not within a bound of pages. */
-  | Readonly<{ kind: 'failed' }>;
-
-/** The rows of a page that one archive has; `ended`: `until` is right below them, so no archive has older ones. */
-type ArchiveRows = NoRows | Readonly<{ kind: 'rows'; rows: readonly Row[]; ended: boolean }>;
-
 /** What one archive has of a page. */
 type Section =
-  | NoRows
-  /** `end`: the rows go down to this first slot of it, and the page goes on below; `undefined`: the page is complete. */
-  | Readonly<{ kind: 'rows'; rows: readonly Row[]; archive: Source; end: number | undefined }>
+  /** All its rows down to the slot `end`: 0 when no archive has older ones, infinite while its first slot is not known. */
+  | Readonly<{ kind: 'rows'; rows: readonly Row[]; archive: Source; end: number }>
+  /** It does not know a cursor of the caller's. */
+  | Readonly<{ kind: 'unknown-cursor'; reply: Reply }>
+  /** It could not answer, or not within a bound of pages. */
+  | Readonly<{ kind: 'failed' }>
   /** It is not known to have the slot that is needed. */
   | Readonly<{ kind: 'unproven' }>;
 
@@ -116,9 +98,9 @@ function adjacentTiers({ live, archive }: Tiers): Tiers {
 /** Agave's bound and default (`rpc.rs`). */
 const LIMIT_MAX = 1_000;
 
-/** `undefined`: a node must refuse the parameters. */
-function pageParamsOf(params: Uint8Array | undefined): PageParams | undefined {
-  const [address, config, ...more] = elementsOf(params ?? new Uint8Array()) ?? [];
+/** Well-formed parameters; `undefined`: a node must refuse them. */
+function pageParamsOf(params: Uint8Array | undefined) {
+  const [address, config, ...more] = elementsOf(params) ?? [];
   if (address === undefined || textIn(address) === undefined || more.length > 0) return undefined;
   const members = config === undefined || isNull(config) ? [] : membersOf(config);
   if (members === undefined) return undefined;
@@ -130,8 +112,10 @@ function pageParamsOf(params: Uint8Array | undefined): PageParams | undefined {
   const limit = limitValue === undefined ? LIMIT_MAX : (numberIn(limitValue) ?? 0);
   if (limit < 1 || limit > LIMIT_MAX) return undefined;
   if (cursors.some((value) => value && textIn(value) === undefined)) return undefined;
-  return { address, limit, before, until, commitment: valueOf('commitment'), members };
+  return { address, limit, before, until, commitment: valueOf('commitment') };
 }
+
+type PageParams = Readonly<NonNullable<ReturnType<typeof pageParamsOf>>>;
 
 class JoinedPage {
   readonly #request: HistoryRequest;
@@ -146,11 +130,11 @@ class JoinedPage {
   async answer(): Promise<Reply> {
     const { live } = this.#request.tiers;
     const { before, until, limit } = this.#page;
-    if (live.length === 0) return this.#older();
+    if (live.length === 0) return this.#join({});
     const { reply, rows, code } = await this.#read(live, { localOnly: true });
-    if (code === NO_HISTORY) return this.#older();
+    if (code === NO_HISTORY) return this.#join({});
     if (rows === undefined && code === undefined && before !== undefined)
-      return this.#older(undefined, false);
+      return this.#join({ isUnsure: true });
     const isUnknown = code === UNKNOWN_CURSOR;
     if (rows === undefined ? !isUnknown : rows.length >= limit) return reply;
     const firsts = await Promise.all(live.map((node) => this.#request.firstSlot(sourceOf(node))));
@@ -165,23 +149,19 @@ class JoinedPage {
     if (known === undefined) return this.#request.unavailable();
     if (before !== undefined && known.before === undefined && isEmpty) {
       // There are no rows older than `before` and newer than `until` when `until` is the newer of the two.
-      return known.until === undefined ? this.#older(isUnknown ? reply : undefined) : this.#reply([]);
+      if (known.until !== undefined) return this.#reply([]);
+      return this.#join({ refusal: isUnknown ? reply : undefined });
     }
     const start = known.before === undefined ? undefined : { signature: before, slot: known.before };
     if (rows !== undefined) return known.until === undefined ? this.#newest(rows, first, start) : reply;
-    if (known.until !== undefined || until === undefined) return this.#older(reply);
-    const kept = this.#page.members.filter(({ name }) => name !== 'until').map(({ whole }) => whole);
-    const params = joined(['[', this.#page.address, ',{', ...listed(kept), '}]']);
+    if (known.until !== undefined || until === undefined) return this.#join({ refusal: reply });
+    const { params: given } = this.#request.call;
+    const params = given && withConfig(given, (name) => name !== 'until');
     const again = await this.#read(live, { params, localOnly: true });
-    if (again.code === UNKNOWN_CURSOR) return this.#older(reply);
+    if (again.code === UNKNOWN_CURSOR) return this.#join({ refusal: reply });
     return again.rows !== undefined && again.rows.length < limit
       ? this.#newest(again.rows, first, start)
       : again.reply;
-  }
-
-  /** All rows are older than what the live nodes have. */
-  #older(refusal?: Reply, isSure = true): Promise<Reply> {
-    return this.#join({ rows: [], below: undefined, above: undefined, isSure, refusal });
   }
 
   /**
@@ -194,11 +174,11 @@ class JoinedPage {
     // Without a row and without the nodes' first slot it is not known which slots the page covers.
     if (first === Infinity) return this.#request.unavailable();
     const above = { backends: this.#request.tiers.live, isLive: true, first: first === 1 ? 0 : first };
-    return this.#join({ rows, below, above, isSure: true, refusal: undefined });
+    return this.#join({ rows, below, above });
   }
 
   #reply(rows: readonly Row[]): Reply {
-    return this.#request.reply('[', ...listed(rows.map(({ bytes }) => bytes)), ']');
+    return this.#request.reply(arrayOf(rows.map(({ bytes }) => bytes)));
   }
 
   /**
@@ -211,11 +191,12 @@ class JoinedPage {
     const cursors = [before, until].filter((cursor) => cursor !== undefined);
     const params = joined([`[${JSON.stringify(cursors)},{"searchTransactionHistory":true}]`]);
     const changes = { method: 'getSignatureStatuses', params, localOnly: true };
-    const value = at(await this.#request.readResult(this.#request.tiers.live, changes), 'value');
-    const statuses = value && elementsOf(value);
+    const value = memberOf(await this.#request.readResult(this.#request.tiers.live, changes), 'value');
+    const statuses = elementsOf(value);
     if (statuses?.length !== cursors.length) return undefined;
     const slotOf = (cursor: string | undefined) => {
-      const slot = cursor === undefined ? undefined : numberIn(at(statuses[cursors.indexOf(cursor)], 'slot'));
+      const slot =
+        cursor === undefined ? undefined : numberIn(memberOf(statuses[cursors.indexOf(cursor)], 'slot'));
       return slot !== undefined && slot >= first ? slot : undefined;
     };
     return { before: slotOf(before), until: slotOf(until) };
@@ -227,14 +208,14 @@ class JoinedPage {
    * node's pages end at its first block; slots above that which no backend is known to have, and that the chain did not
    * skip, are a failure. So is an archive whose first block is not known, where the page would end on it.
    */
-  async #join(live: LiveRows): Promise<Reply> {
+  async #join({ isUnsure = false, refusal, ...live }: LiveRows): Promise<Reply> {
     const request = this.#request;
     const { before, limit } = this.#page;
     let archives = distinctArchives(request.tiers);
     // Without a live node the archive with the newest slot begins; one whose last slot is not known may be that one.
     const newest = Math.max(...archives.map(({ last = Number.MAX_SAFE_INTEGER }) => last));
     const start = before !== undefined || archives.length < 2 ? undefined : newest;
-    const rows = [...live.rows];
+    const rows = [...(live.rows ?? [])];
     let { below, above } = live;
     while (above?.first !== 0) {
       const needed = above === undefined ? start : above.first - 1;
@@ -245,17 +226,16 @@ class JoinedPage {
         above = { ...above, first };
         continue;
       }
-      if (section.kind === 'unknown-cursor' && live.isSure && (await request.haveWholeChain()))
-        return live.refusal ?? section.reply;
+      if (section.kind === 'unknown-cursor' && !isUnsure && (await request.haveWholeChain()))
+        return refusal ?? section.reply;
       if (section.kind !== 'rows') return request.unavailable();
       rows.push(...section.rows);
       const { archive, end } = section;
-      if (end === undefined) break;
       below = rows.at(-1) ?? below ?? { signature: undefined, slot: end };
       above = { ...archive, first: end };
       archives = archives.filter((each) => each !== archive);
     }
-    return rows.length > 0 || live.isSure ? this.#reply(rows) : request.unavailable();
+    return rows.length > 0 || !isUnsure ? this.#reply(rows) : request.unavailable();
   }
 
   /**
@@ -288,28 +268,26 @@ class JoinedPage {
   }
 
   async #sectionOf(archive: Source, wanted: Wanted): Promise<Section> {
-    const { limit, needed } = wanted;
+    const { needed } = wanted;
     const { until } = this.#page;
     if (needed !== undefined && archive.last === undefined) {
       const block = await this.#request.firstBlockFrom(archive, needed);
       if (block === undefined) return UNPROVEN;
     }
     const found = await this.#readPastUntil(archive, wanted);
-    if (found.kind !== 'rows') return found;
-    const complete = { kind: 'rows', rows: found.rows, archive, end: undefined } as const;
-    if (found.ended || found.rows.length === limit) return complete;
-    if (until !== undefined && archive.first !== 0) {
+    if (found.kind !== 'rows' || found.end === 0) return found;
+    if (until !== undefined) {
       // An archive may leave `until` out of its page, or ignore one that it does not know: its page does not show which.
       const cursor = await this.#findCursor(archive.backends, until);
       if (cursor === undefined) return FAILED;
-      if (cursor.slot !== undefined) return complete;
+      if (cursor.slot !== undefined) return { ...found, end: 0 };
     }
     const end = await this.#request.firstSlot(archive);
-    return end === undefined || end > (needed ?? Infinity) ? UNPROVEN : { ...complete, end };
+    return end === undefined || end > (needed ?? Infinity) ? UNPROVEN : { ...found, end };
   }
 
   /** The rows of one archive, also when it does not know `until` because others have it. */
-  async #readPastUntil(archive: Source, wanted: Wanted): Promise<ArchiveRows> {
+  async #readPastUntil(archive: Source, wanted: Wanted): Promise<Section> {
     const { before, until } = this.#page;
     const found = await this.#readRows(archive, wanted, until);
     if (found.kind !== 'unknown-cursor' || until === undefined) return found;
@@ -318,23 +296,24 @@ class JoinedPage {
     // Without a row the archive showed that there is none down to its first slot; without a cursor another may have newer ones.
     const hasStart = wanted.below !== undefined || before !== undefined;
     const newest = hasStart ? (all.rows[0]?.slot ?? (archive.first ?? Infinity) - 1) : Infinity;
-    let unknown: ArchiveRows = found;
+    let unknown: Section = found;
     for (const { backends } of distinctArchives(this.#request.tiers)) {
       const cursor = await this.#findCursor(backends, until);
       if (cursor === undefined) unknown = FAILED;
       if (cursor?.slot === undefined) continue;
       if (cursor.slot < (archive.first ?? 0)) return all;
-      return cursor.slot > newest ? { kind: 'rows', rows: [], ended: true } : FAILED;
+      return cursor.slot > newest ? { ...all, rows: [], end: 0 } : FAILED;
     }
     return unknown;
   }
 
   /** Reads pages of archives that are alike until there are rows enough or no more. */
   async #readRows(
-    { profile, backends, last }: Source,
+    archive: Source,
     { below: given, limit }: Wanted,
     until: string | undefined,
-  ): Promise<ArchiveRows> {
+  ): Promise<Section> {
+    const { profile, backends, first = Infinity, last } = archive;
     const { pages } = PROFILES[profile];
     const { live } = this.#request.tiers;
     const rows: Row[] = [];
@@ -358,7 +337,7 @@ class JoinedPage {
         const cursor = await this.#findCursor(below === undefined ? backends : live, before);
         if (cursor === undefined) return FAILED;
         if (cursor.slot === undefined) return { kind: 'unknown-cursor', reply };
-        if (cursor.isOwn) return { kind: 'rows', rows, ended: false };
+        if (cursor.isOwn) return { kind: 'rows', rows, archive, end: first };
         below ??= { signature: before, slot: cursor.slot + 1 };
       } else if (read !== undefined) {
         // Where runs of epochs come in any order, only slots tell what is newer.
@@ -370,8 +349,9 @@ class JoinedPage {
           if (row.slot < (below?.slot ?? Infinity) && !seen.has(row.signature)) rows.push(row);
           seen.add(row.signature);
         }
-        if (end !== -1 || rows.length >= limit || sorted.length < pageLimit)
-          return { kind: 'rows', rows: rows.slice(0, limit), ended: end !== -1 };
+        const isComplete = end !== -1 || rows.length >= limit;
+        if (isComplete || sorted.length < pageLimit)
+          return { kind: 'rows', rows: rows.slice(0, limit), archive, end: isComplete ? 0 : first };
         // A page without a wanted row shows that the archive reaches further up than was known: read long ones from here.
         isExact &&= rows.length > count;
         before = sorted.at(-1)?.signature;
@@ -396,8 +376,7 @@ class JoinedPage {
   async #read(backends: readonly Backend[], changes: Changes) {
     const reply = await this.#request.read(backends, changes);
     const json = reply.kind === 'whole' ? reply.bytes : undefined;
-    const list = at(json, 'result');
-    const rows = list && rowsIn(list);
+    const rows = rowsIn(memberOf(json, 'result'));
     return { reply, rows, code: rows === undefined && json ? failureOf(json)?.code : undefined };
   }
 
@@ -410,20 +389,16 @@ class JoinedPage {
     const params = joined([`[${JSON.stringify(signature)},${config}]`]);
     const result = await this.#request.readResult(backends, { method: 'getTransaction', params });
     if (isNull(result)) return { slot: undefined, isOwn: false };
-    const slot = numberIn(at(result, 'slot'));
+    const slot = numberIn(memberOf(result, 'slot'));
     if (slot === undefined) return undefined;
-    const keys = at(at(at(result, 'transaction'), 'message'), 'accountKeys');
-    const lists = [keys, at(at(result, 'meta'), 'loadedAddresses')];
+    const keys = memberOf(memberOf(memberOf(result, 'transaction'), 'message'), 'accountKeys');
+    const lists = [keys, memberOf(memberOf(result, 'meta'), 'loadedAddresses')];
     const own = JSON.stringify(textIn(this.#page.address));
     return { slot, isOwn: lists.some((list) => list && Buffer.from(list).includes(own)) };
   }
 }
 
-function at(json: Uint8Array | undefined, name: string): Uint8Array | undefined {
-  return json && memberOf(json, name);
-}
-
-function rowsIn(list: Uint8Array): readonly Row[] | undefined {
+function rowsIn(list: Uint8Array | undefined): readonly Row[] | undefined {
   const rows: Row[] = [];
   const elements = elementsOf(list);
   for (const bytes of elements ?? []) {

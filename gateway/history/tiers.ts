@@ -3,11 +3,9 @@ import { METHODS } from '../methods/table.ts';
 import type { Call } from '../request/envelope.ts';
 import { type Backend, isLiveNode } from '../upstream/backend.ts';
 import { failureOf } from '../upstream/failure.ts';
-import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
-import { readAll } from '../upstream/probe.ts';
+import { type CallContext, type Forward, readReply, type Reply } from '../upstream/forward.ts';
 import { SMALL_BODY_BYTES_MAX, decodeSmallBody } from '../upstream/response-reader.ts';
-import type { ForwardRoute } from '../upstream/selection.ts';
-import type { Gap } from '../upstream/selection.ts';
+import type { ForwardRoute, Gap } from '../upstream/selection.ts';
 import { elementsOf, isNull, joined, memberOf, numberIn } from '../json/slices.ts';
 
 /** The backends of a history method: live nodes, which hold some days, and archives, which hold the rest. */
@@ -249,11 +247,7 @@ export class HistoryRequest {
 
   /** Sends the call, and reads the answer to its end, uncompressed. One that is cut or above 8 MiB is `no-backend`. */
   async read(backends: readonly Backend[], changes: Changes): Promise<Exclude<Reply, { kind: 'stream' }>> {
-    const reply = await this.send(backends, { ...changes, acceptEncoding: 'identity' });
-    if (reply.kind !== 'stream') return reply;
-    const body = await readAll(reply.body, READ_BYTES_MAX);
-    if (body.kind !== 'all') return { kind: 'no-backend' };
-    return { kind: 'whole', bytes: body.bytes, encoding: undefined };
+    return readReply(await this.send(backends, { ...changes, acceptEncoding: 'identity' }), READ_BYTES_MAX);
   }
 
   /** Reads the result of another call; `undefined`: it has none. */
@@ -262,9 +256,9 @@ export class HistoryRequest {
     return reply.kind === 'whole' ? memberOf(reply.bytes, 'result') : undefined;
   }
 
-  /** An answer of the result's pieces, with the caller's id verbatim. */
-  reply(...result: readonly (string | Uint8Array)[]): Reply {
-    return this.#whole('"result":', ...result);
+  /** An answer with this result, and the caller's id verbatim. */
+  reply(result: Uint8Array): Reply {
+    return this.#whole('"result":', result);
   }
 
   /** The answer when a part of history is missing, so that what the others have does not look like all of it. */
@@ -285,7 +279,7 @@ export class HistoryRequest {
       localOnly: source.isLive,
     };
     const list = await this.readResult(source.backends, changes);
-    const [block, ...more] = (list === undefined ? undefined : elementsOf(list)) ?? [];
+    const [block, ...more] = elementsOf(list) ?? [];
     return more.length > 0 ? undefined : numberIn(block);
   }
 
@@ -310,7 +304,7 @@ export class HistoryRequest {
       params,
       localOnly: above.isLive,
     });
-    const parent = head === undefined ? undefined : numberIn(memberOf(head, 'parentSlot'));
+    const parent = numberIn(memberOf(head, 'parentSlot'));
     return parent !== undefined && parent < from;
   }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/forward.ts';
-import { elementsOf, joined, listed, membersOf, numberIn } from '../json/slices.ts';
+import { elementsOf, numberIn, withConfig } from '../json/slices.ts';
 import {
   type Changes,
   distinctArchives,
@@ -63,7 +63,7 @@ function start(request: HistoryRequest, groups: readonly (readonly Backend[])[],
 /** `getBlock` and `getBlockTime`: the tier that should have the slot first, then the other one. */
 export async function answerBlock(request: HistoryRequest): Promise<Reply> {
   const { call, tiers, method } = request;
-  const slot = numberIn(elementsOf(call.params ?? NOTHING)?.[0]);
+  const slot = numberIn(elementsOf(call.params)?.[0]);
   if (slot === undefined) return request.sendUnparsed();
   const firsts = firstsOf(tiers.live.map(sourceOf));
   const archives = tiers.archive.filter((backend) => mayHave(sourceOf(backend), slot));
@@ -102,14 +102,8 @@ const KNOWN = new Set([
  * the call for it. Every byte left is the caller's own.
  */
 function archiveParams(params: Uint8Array | undefined): Uint8Array | undefined {
-  const [first, config] = elementsOf(params ?? NOTHING) ?? [];
-  const members = config === undefined ? undefined : membersOf(config);
-  if (first === undefined || members === undefined) return params;
-  const known = members.filter(({ name }) => KNOWN.has(name)).map(({ whole }) => whole);
-  return known.length === members.length ? params : joined(['[', first, ',{', ...listed(known), '}]']);
+  return params && withConfig(params, (name) => KNOWN.has(name));
 }
-
-const NOTHING = new Uint8Array();
 
 /** Errors of a live node that say less about a slot than the archive's "skipped" does. */
 const GIVES_WAY = new Set([-32001, -32004, -32011]);

@@ -1,10 +1,11 @@
 import { OPEN_ARRAY, OPEN_OBJECT, QUOTE, afterItems, afterSpace, afterString } from './scan.ts';
 
 /** One member of an object: its decoded name, its value's bytes, and the bytes of both. */
-export type Member = Readonly<{ name: string; value: Uint8Array; whole: Uint8Array }>;
+type Member = Readonly<{ name: string; value: Uint8Array; whole: Uint8Array }>;
 
 /** The values of a JSON array as slices of its bytes; `undefined` when it is none. */
-export function elementsOf(json: Uint8Array): readonly Uint8Array[] | undefined {
+export function elementsOf(json: Uint8Array | undefined): readonly Uint8Array[] | undefined {
+  if (json === undefined) return undefined;
   const elements: Uint8Array[] = [];
   const open = afterSpace(json, 0);
   if (json[open] !== OPEN_ARRAY) return undefined;
@@ -13,7 +14,8 @@ export function elementsOf(json: Uint8Array): readonly Uint8Array[] | undefined 
 }
 
 /** The members of a JSON object in their order, repeated ones too; `undefined` when it is none. */
-export function membersOf(json: Uint8Array): readonly Member[] | undefined {
+export function membersOf(json: Uint8Array | undefined): readonly Member[] | undefined {
+  if (json === undefined) return undefined;
   const members: Member[] = [];
   const open = afterSpace(json, 0);
   if (json[open] !== OPEN_OBJECT) return undefined;
@@ -25,8 +27,25 @@ export function membersOf(json: Uint8Array): readonly Member[] | undefined {
 }
 
 /** The value of a member's last appearance, as `JSON.parse` takes it. */
-export function memberOf(json: Uint8Array, name: string): Uint8Array | undefined {
+export function memberOf(json: Uint8Array | undefined, name: string): Uint8Array | undefined {
   return membersOf(json)?.findLast((member) => member.name === name)?.value;
+}
+
+/** The members of the config in the second place of parameters; none when there is no config. */
+export function configOf(params: Uint8Array | undefined): readonly Member[] {
+  return membersOf(elementsOf(params)?.[1]) ?? [];
+}
+
+/** Parameters without those members of their config whose names are not kept; every byte beside them stays the caller's. */
+export function withConfig(params: Uint8Array, keeps: (name: string) => boolean): Uint8Array {
+  const members = configOf(params);
+  const kept = members.flatMap(({ name, whole }) => (keeps(name) ? [whole] : []));
+  const [first] = members;
+  const last = members.at(-1);
+  if (first === undefined || last === undefined || kept.length === members.length) return params;
+  const from = first.whole.byteOffset - params.byteOffset;
+  const to = last.whole.byteOffset + last.whole.length - params.byteOffset;
+  return joined([params.subarray(0, from), ...listed(kept), params.subarray(to)]);
 }
 
 const decoder = new TextDecoder();
@@ -52,12 +71,17 @@ export function isNull(json: Uint8Array | undefined): boolean {
 
 /** Texts and slices as one piece of JSON. */
 export function joined(parts: readonly (string | Uint8Array)[]): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(
-    Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part))),
-  );
+  return Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
 }
 
 /** Slices with commas between them. */
-export function listed(slices: readonly Uint8Array[]): readonly (string | Uint8Array)[] {
-  return slices.flatMap((slice, i) => (i === 0 ? [slice] : [',', slice]));
+function listed(slices: readonly Uint8Array[]): readonly Uint8Array[] {
+  return slices.flatMap((slice, i) => (i === 0 ? [slice] : [COMMA, slice]));
+}
+
+const COMMA = Buffer.from(',');
+
+/** Slices as the elements of one array. */
+export function arrayOf(slices: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  return joined(['[', ...listed(slices), ']']);
 }

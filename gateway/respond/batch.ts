@@ -1,5 +1,5 @@
+import { arrayOf } from '../json/slices.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
-import { jsonArray } from './refusal.ts';
 
 /** One element's answer, ready to be spliced. */
 export type Part =
@@ -121,7 +121,7 @@ export async function spliceBatch(
   // An answer that is there must not wait long for the one behind it.
   await Promise.race([gatherParts(), gather(stop.signal)]);
   stop.abort();
-  const whole = jsonArray(gathered.map(({ bytes }) => bytes));
+  const whole = arrayOf(gathered.map(({ bytes }) => bytes));
   if (gathered.length === starts.length && !signal.aborted) {
     for (const { onSent } of gathered) onSent?.();
     return whole;

@@ -1,10 +1,20 @@
-import { createMembers } from '../json/members.ts';
-import { CLOSE_ARRAY, COMMA, OPEN_ARRAY } from '../json/scan.ts';
+import {
+  afterName,
+  afterSpace,
+  afterValue,
+  CLOSE_ARRAY,
+  COMMA,
+  isAt,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+} from '../json/scan.ts';
+import { memberOf } from '../json/slices.ts';
 import { afterString, CLOSE, KIND, OPEN, SPACE, STRING, UNENDED_ESCAPED } from '../json/structure.ts';
 import type { WritePiece } from '../upstream/http-connection.ts';
 import type { ResponseStart, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
 import { JSON_TYPE } from './refusal.ts';
 
+const EMPTY = Buffer.alloc(0);
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const BLANK = 0x20;
@@ -16,55 +26,56 @@ const BLANK = 0x20;
  * 43 MB/s before any line was cut; this makes 330 to 740.
  */
 export class AccountLines {
-  /** Whether the array of accounts has begun. */
-  hasBegun = false;
+  /** The answer without its accounts: the bytes up to their `[`, or all while it is not found, and those from their `]` on. */
+  frame = EMPTY;
   #phase: 'before' | 'within' | 'after' | 'broken' = 'before';
   #accounts = 0;
-  /** `result.context.slot` in the answer's own digits. */
-  #slot: string | null = null;
   /** What is open inside the account under way. */
   #depth = 0;
   #inString = false;
   #escaped = false;
   /** The account under way has bytes. */
   #hasBytes = false;
-  /** Stops behind the `[` of `result`, or of `result.value`. */
-  readonly #members = createMembers(
-    (path, first) => {
-      const isArray = first === OPEN_ARRAY && /^result(?:\.value)?$/.test(path.join('.'));
-      return isArray && !this.hasBegun && (this.hasBegun = true);
-    },
-    (path, text) => {
-      if (path.join('.') === 'result.context.slot' && /^\d+$/.test(text)) this.#slot = text;
-    },
-  );
+
+  /** Whether the array of accounts has begun. */
+  get hasBegun(): boolean {
+    return this.#phase !== 'before';
+  }
 
   /** Takes the next bytes; gives those of lines among them, `undefined` from the first that cannot be an answer on. */
-  push(given: Buffer): Buffer | undefined {
-    const bytes = withoutBreaks(given);
-    let out = EMPTY;
-    let at = this.#phase === 'before' ? this.#members.push(bytes, 0) : 0;
-    if (this.#phase === 'before' && this.hasBegun) this.#phase = 'within';
-    if (this.#phase === 'within') {
-      // A line feed stands in the place of a comma or of the bracket, so the lines are never longer.
-      const lines = Buffer.allocUnsafe(bytes.length - at);
-      const [next, length] = this.#copyAccounts(bytes, at, lines);
-      at = next;
-      out = lines.subarray(0, length);
+  push(piece: Buffer): Buffer | undefined {
+    let bytes = piece;
+    let lines = EMPTY;
+    if (this.#phase === 'before') {
+      this.frame = Buffer.concat([this.frame, piece]);
+      const start = accountsAt(this.frame);
+      if (start === -1) return EMPTY;
+      bytes = this.frame.subarray(start);
+      this.frame = this.frame.subarray(0, start);
+      this.#phase = 'within';
     }
-    if (this.#phase === 'after' && at >= 0) at = this.#members.push(bytes, at);
-    if (at < 0) this.#phase = 'broken';
-    return this.#phase === 'broken' ? undefined : out;
+    if (this.#phase === 'within') {
+      bytes = withoutBreaks(bytes);
+      // A line feed stands in the place of a comma or of the bracket, so the lines are never longer.
+      const out = Buffer.allocUnsafe(bytes.length);
+      const [end, length] = this.#copyAccounts(bytes, out);
+      lines = out.subarray(0, length);
+      bytes = bytes.subarray(end);
+      if (end === -1) this.#phase = 'broken';
+    }
+    if (this.#phase === 'after') this.frame = Buffer.concat([this.frame, bytes]);
+    if (this.frame.length > FRAME_BYTES_MAX) this.#phase = 'broken';
+    return this.#phase === 'broken' ? undefined : lines;
   }
 
   /** Gives the index of the array's `]`, or the end, or -1; and how many bytes it copied to `out`. */
-  #copyAccounts(bytes: Buffer, from: number, out: Buffer): readonly [number, number] {
+  #copyAccounts(bytes: Buffer, out: Buffer): readonly [number, number] {
     // Locals, because a field is written to memory at every step.
     let depth = this.#depth;
     let hasBytes = this.#hasBytes;
     let length = 0;
-    let run = from;
-    let i = this.#inString ? afterString(bytes, from, this.#escaped) : from;
+    let run = 0;
+    let i = this.#inString ? afterString(bytes, 0, this.#escaped) : 0;
     while (i >= 0 && i < bytes.length) {
       const byte = bytes[i++] ?? 0;
       const kind = KIND[byte];
@@ -98,12 +109,39 @@ export class AccountLines {
 
   /** `{"accounts":N,"slot":S}` and a line feed; `undefined` while the answer is not whole or has no array. */
   last(): Buffer | undefined {
-    if (this.#phase !== 'after' || !this.#members.isComplete()) return undefined;
-    return Buffer.from(`{"accounts":${this.#accounts},"slot":${this.#slot}}\n`);
+    const { frame } = this;
+    if (this.#phase !== 'after' || afterSpace(frame, afterValue(frame, 0)) !== frame.length) return undefined;
+    const context = memberOf(memberOf(frame, 'result'), 'context');
+    const slot = Buffer.from(memberOf(context, 'slot') ?? EMPTY).toString();
+    // In the answer's own digits.
+    return Buffer.from(`{"accounts":${this.#accounts},"slot":${/^\d+$/.test(slot) ? slot : null}}\n`);
   }
 }
 
-const EMPTY = Buffer.alloc(0);
+/** An answer without its accounts is short, unless its caller's id is not. */
+const FRAME_BYTES_MAX = 1_048_576;
+
+/** Where the elements of `result` or `result.value` begin in the first bytes of an answer; -1: no such array begins in them. */
+function accountsAt(bytes: Uint8Array): number {
+  const result = memberAt(bytes, afterSpace(bytes, 0), RESULT);
+  const array = bytes[result] === OPEN_OBJECT ? memberAt(bytes, result, VALUE) : result;
+  return bytes[array] === OPEN_ARRAY ? array + 1 : -1;
+}
+
+const RESULT = Buffer.from('"result"');
+const VALUE = Buffer.from('"value"');
+
+/** Where the value of a member begins in the object that opens at `open`; -1: not among the members that are there. */
+function memberAt(bytes: Uint8Array, open: number, name: Uint8Array): number {
+  if (bytes[open] !== OPEN_OBJECT) return -1;
+  for (let from = afterSpace(bytes, open + 1); ;) {
+    const value = afterSpace(bytes, afterName(bytes, from));
+    if (value < 0 || isAt(bytes, from, name)) return value;
+    const end = afterSpace(bytes, afterValue(bytes, value));
+    if (bytes[end] !== COMMA) return -1;
+    from = afterSpace(bytes, end + 1);
+  }
+}
 
 /** The bytes with a space for every line break: none may stand inside a line, and nodes write none. */
 function withoutBreaks(bytes: Buffer): Buffer {
@@ -144,8 +182,8 @@ async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Div
   const decided = Promise.withResolvers<void>();
   const reader = Promise.withResolvers<void>();
   let kind: 'lines' | 'json' | undefined;
-  let held: Buffer[] = [];
-  let heldBytes = 0;
+  /** The lines of the piece in which the accounts begin. */
+  let first = EMPTY;
   let write: WritePiece | undefined;
   let broken = false;
   // What waits for a reader must end when none comes any more.
@@ -154,29 +192,19 @@ async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Div
 
   const ended = body.pipe((piece) => {
     const out = kind === 'json' ? piece : lines.push(piece);
-    if (kind === undefined) return decide(piece, out);
-    if (out === undefined) return reject();
-    return out.length === 0 ? undefined : write?.(out);
+    if (out === undefined) reject();
+    if (kind !== undefined) return out === undefined || out.length === 0 ? undefined : write?.(out);
+    // While it is not known what the answer is, it is held; then the backend waits for the reader.
+    if (!lines.hasBegun && lines.frame.length < HELD_BYTES_MAX) return undefined;
+    kind = lines.hasBegun ? 'lines' : 'json';
+    first = Buffer.from(out ?? EMPTY);
+    decided.resolve();
+    return reader.promise;
   });
   await Promise.race([decided.promise, ended]);
   kind ??= 'json';
   const type = kind === 'lines' ? NDJSON_TYPE : JSON_TYPE;
   return { type, answer: { kind: 'stream', body: { pipe, cancel }, encoding: undefined } };
-
-  /** Keeps a piece while it is not known what the answer is, and then asks the backend to wait for the reader. */
-  function decide(piece: Buffer, out: Buffer | undefined): Promise<void> | undefined {
-    if (out !== undefined && lines.hasBegun) {
-      kind = 'lines';
-      held = out.length === 0 ? [] : [Buffer.from(out)];
-    } else {
-      held.push(Buffer.from(piece));
-      heldBytes += piece.length;
-      if (out !== undefined && heldBytes < HELD_BYTES_MAX) return undefined;
-      kind = 'json';
-    }
-    decided.resolve();
-    return reader.promise;
-  }
 
   /** The backend's fault, which nothing else on the way has seen. */
   function reject(): void {
@@ -187,7 +215,8 @@ async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Div
   }
 
   async function pipe(to: WritePiece): Promise<StreamEnd> {
-    for (const piece of held.splice(0)) await to(piece);
+    const start = kind === 'lines' ? first : lines.frame;
+    if (start.length > 0) await to(start);
     write = to;
     reader.resolve();
     const end = await ended;

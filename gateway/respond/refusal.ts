@@ -1,5 +1,6 @@
 import { unreachable } from '../../shared/brand.ts';
 import type { Identity } from '../../shared/keys/identify.ts';
+import { arrayOf, joined } from '../json/slices.ts';
 import { type Charge, type RateState, retryAfterSeconds } from '../limits/charge.ts';
 import type { Barred } from '../request/auth.ts';
 import { type Envelope, type Malformed, NULL_ID } from '../request/envelope.ts';
@@ -11,7 +12,6 @@ export const INVALID_REQUEST = -32600;
 export const INVALID_PARAMS = -32602;
 export const HISTORY_NOT_AVAILABLE = -32011;
 export const NODE_UNHEALTHY = -32005;
-export const NO_BACKEND = -503;
 
 /** `{"jsonrpc":"2.0","error":{"code":C,"message":"M"},"id":ID}`, the id verbatim. No other member: strict clients refuse more. */
 export function rpcError(code: number, message: string, id: Uint8Array): Uint8Array<ArrayBuffer> {
@@ -24,10 +24,8 @@ export function rpcResult(json: string, id: Uint8Array): Uint8Array<ArrayBuffer>
 }
 
 function answer(member: string, id: Uint8Array): Uint8Array<ArrayBuffer> {
-  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0",${member},"id":`), id, CLOSE_OBJECT]);
+  return joined([`{"jsonrpc":"2.0",${member},"id":`, id, '}']);
 }
-
-const CLOSE_OBJECT = Buffer.from('}');
 
 /**
  * The two fields of an answer to a caller whose rate was looked at (draft-ietf-httpapi-ratelimit-headers-10). The policy:
@@ -79,7 +77,7 @@ function rowOf(refusal: Refusal): Row {
     case 'credits-unavailable':
       return [503, -503, 'Credit check unavailable', retryAfter(0)];
     case 'no-backend':
-      return [503, NO_BACKEND, 'No backend available', retryAfter(0)];
+      return [503, -503, 'No backend available', retryAfter(0)];
     case 'malformed':
       return [400, refusal.code, refusal.reason];
     case 'body-too-large':
@@ -100,6 +98,12 @@ function retryAfter(waitMs: number, fields: Fields = {}): Fields {
   return { 'retry-after': String(retryAfterSeconds(waitMs)), ...fields };
 }
 
+/** A refusal as the error of one call of a batch. */
+export function refusalError(refusal: Refusal, id: Uint8Array): Uint8Array<ArrayBuffer> {
+  const [, code, message] = rowOf(refusal);
+  return rpcError(code, message, id);
+}
+
 /**
  * The finished answer. `to` supplies the ids: one error object for each of its calls, or one with id null. `fields`
  * are headers that only the stage that refuses knows.
@@ -111,17 +115,8 @@ export function refuse(refusal: Refusal, to?: Envelope | Malformed, fields: Fiel
     element.kind === 'notification' ? [] : [rpcError(code, message, element.id)],
   );
   const [first = rpcError(code, message, NULL_ID)] = errors;
-  const body = to?.kind === 'batch' && errors.length > 0 ? jsonArray(errors) : first;
+  const body = to?.kind === 'batch' && errors.length > 0 ? arrayOf(errors) : first;
   return new Response(body, { status, headers: { 'content-type': JSON_TYPE, ...own, ...fields } });
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
-
-/** The texts as elements of one JSON array. */
-export function jsonArray(texts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  return Buffer.concat([OPEN, ...texts.flatMap((text, i) => (i === 0 ? [text] : [COMMA, text])), CLOSE]);
-}
-
-const OPEN = Buffer.from('[');
-const COMMA = Buffer.from(',');
-const CLOSE = Buffer.from(']');

@@ -10,15 +10,7 @@ import { countedBody, type RequestUsage } from '../usage/usage.ts';
 import { type Beat, type OnWait, type Part, spliceBatch } from './batch.ts';
 import { divided, wantsLines } from './ndjson.ts';
 import type { AnsweredCall, ForwardCall, PlannedCall, Send } from './planned-call.ts';
-import {
-  type Fields,
-  INVALID_REQUEST,
-  JSON_TYPE,
-  NO_BACKEND,
-  rateFields,
-  refuse,
-  rpcError,
-} from './refusal.ts';
+import { type Fields, JSON_TYPE, rateFields, refusalError, refuse } from './refusal.ts';
 
 /** A request that was let in and paid for. */
 type Admitted = Readonly<{
@@ -151,16 +143,14 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
       if (reply.kind === 'whole' || reply.kind === 'stream')
         return countedPart(reply, usage, place, mayRepeat);
       if (reply.kind !== 'caller-left') usage.error(place);
-      const bytes =
-        reply.kind === 'too-large'
-          ? rpcError(INVALID_REQUEST, 'Request body too large', one.call.id)
-          : rpcError(NO_BACKEND, 'No backend available', one.call.id);
+      const bytes = refusalError(reply.kind === 'too-large' ? TOO_LARGE : NO_BACKEND, one.call.id);
       return { kind: 'bytes', bytes, onSent: () => usage.bytes(place, bytes.length) };
     }
   }
 }
 
 const TOO_LARGE = { kind: 'body-too-large', isEndless: false } as const;
+const NO_BACKEND = { kind: 'no-backend' } as const;
 
 /** Gives back the price of a call by its place in the request, and takes it out of usage; once, however often it is called. */
 export function refundsOf(
@@ -196,17 +186,16 @@ function countedPart(
   if (answer.kind === 'stream')
     return { kind: 'stream', body: countedBody(answer.body, usage, place), mayRepeat };
   const { bytes } = answer;
-  if (answer.kind === 'answered' || isMethodError(answer)) usage.error(place);
+  // What the gateway answers itself is an error; a compressed answer is not looked into.
+  const isError =
+    answer.kind === 'answered' ||
+    (!answer.isResult && answer.encoding === undefined && failureOf(bytes) !== undefined);
+  if (isError) usage.error(place);
   const onSent = () => {
     usage.answered(place);
     usage.bytes(place, bytes.length);
   };
   return { kind: 'bytes', bytes, onSent };
-}
-
-/** Whether a small answer is an error of the method; a compressed one is not looked into. */
-function isMethodError({ bytes, encoding, isResult }: Extract<ResponseStart, { kind: 'whole' }>): boolean {
-  return !isResult && encoding === undefined && failureOf(bytes) !== undefined;
 }
 
 /** For a call that holds no permit, and has none to give back. */

@@ -1,17 +1,6 @@
-import {
-  CLOSE_ARRAY,
-  CLOSE_OBJECT,
-  COMMA,
-  OPEN_ARRAY,
-  OPEN_OBJECT,
-  afterName,
-  afterSpace,
-  afterString,
-  afterValue,
-} from '../json/scan.ts';
+import { configOf, withConfig } from '../json/slices.ts';
 import type { Call } from '../request/envelope.ts';
-import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
-import { readAll } from '../upstream/probe.ts';
+import { type CallContext, type Forward, readReply, type Reply } from '../upstream/forward.ts';
 import type { Pool } from '../upstream/selection.ts';
 import { HISTORY_NOT_AVAILABLE, INVALID_PARAMS, NODE_UNHEALTHY, rpcError, rpcResult } from './refusal.ts';
 
@@ -48,12 +37,10 @@ export function withRules(forward: Forward, pool: Pool): Forward {
     }
     const { params, asked } = withoutHistory(call.params);
     if (!asked) return forward({ ...call, params }, route, context);
-    const reply = await forward({ ...call, params }, route, { ...context, acceptEncoding: 'identity' });
-    if (reply.kind !== 'whole' && reply.kind !== 'stream') return reply;
-    const read = reply.kind === 'whole' ? reply : await readAll(reply.body, ANSWER_BYTES_MAX);
-    if (read.kind !== 'all' && read.kind !== 'whole') return { kind: 'no-backend' };
-    const bytes = hasNull(read.bytes) ? rpcError(HISTORY_NOT_AVAILABLE, REASON, call.id) : read.bytes;
-    return { kind: 'whole', bytes, encoding: undefined };
+    const started = await forward({ ...call, params }, route, { ...context, acceptEncoding: 'identity' });
+    const reply = await readReply(started, ANSWER_BYTES_MAX);
+    if (reply.kind !== 'whole' || !hasNull(reply.bytes)) return reply;
+    return { kind: 'whole', bytes: rpcError(HISTORY_NOT_AVAILABLE, REASON, call.id), encoding: undefined };
   }
 }
 
@@ -85,38 +72,12 @@ function hasNull(bytes: Uint8Array): boolean {
  * byte the caller's own (DESIGN 3.4); `asked`: the flag was true. Named parameters pass as they are: Agave refuses them.
  */
 export function withoutHistory(params: Uint8Array | undefined) {
-  const open = params === undefined ? undefined : configAt(params);
-  if (params === undefined || open === undefined) return { params, asked: false };
-  const parts: Uint8Array[] = [];
-  let asked: boolean | undefined;
-  const first = afterSpace(params, open + 1);
-  let end = first;
-  for (let from = first; params[from] !== CLOSE_OBJECT;) {
-    const value = afterSpace(params, afterName(params, from));
-    const to = afterValue(params, value);
-    // Of two flags the last one counts, as it does for JSON.parse.
-    if (isFlag(params.subarray(from, afterString(params, from)))) asked = params[value] === TRUE;
-    else parts.push(params.subarray(parts.length === 0 ? from : end, to));
-    end = to;
-    const next = afterSpace(params, to);
-    from = params[next] === COMMA ? afterSpace(params, next + 1) : next;
-  }
-  if (asked === undefined) return { params, asked: false };
-  return { params: Buffer.concat([params.subarray(0, first), ...parts, params.subarray(end)]), asked };
+  // Of two flags the last one counts, as it does for JSON.parse.
+  const flag = configOf(params).findLast(({ name }) => name === FLAG);
+  if (params === undefined || flag === undefined) return { params, asked: false };
+  return { params: withConfig(params, (name) => name !== FLAG), asked: flag.value[0] === TRUE };
 }
 
-/** Where the second value of an array of parameters opens an object. The envelope has checked the grammar. */
-function configAt(params: Uint8Array): number | undefined {
-  const signatures = afterSpace(params, 1);
-  if (params[0] !== OPEN_ARRAY || params[signatures] === CLOSE_ARRAY) return undefined;
-  const comma = afterSpace(params, afterValue(params, signatures));
-  const config = afterSpace(params, comma + 1);
-  return params[comma] === COMMA && params[config] === OPEN_OBJECT ? config : undefined;
-}
-
-function isFlag(quoted: Uint8Array): boolean {
-  return JSON.parse(new TextDecoder().decode(quoted)) === 'searchTransactionHistory';
-}
-
+const FLAG = 'searchTransactionHistory';
 /** The first byte of `true`, and of no other value. */
 const TRUE = 0x74;

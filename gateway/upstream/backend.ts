@@ -51,11 +51,8 @@ export function numberOf(name: string): number {
   return h >>> 0;
 }
 
-/** The software of a backend, and the lanes it serves. */
-type Kind = Pick<BackendConfig, 'profile' | 'lanes'>;
-
 /** Whether a backend goes with the tip of the chain: what serves nothing but history does not, nor does an archive's software. */
-export function followsTip({ profile, lanes }: Kind): boolean {
+export function followsTip({ profile, lanes }: Pick<BackendConfig, 'profile' | 'lanes'>): boolean {
   return (
     PROFILES[profile].followsTip &&
     lanes.some((lane) => lane === 'state' || lane === 'scan' || lane === 'send')
@@ -63,7 +60,7 @@ export function followsTip({ profile, lanes }: Kind): boolean {
 }
 
 /** Whether a backend of the history methods is a live node, which serves the state of now; it is an archive otherwise. */
-export function isLiveNode({ profile, lanes }: Kind): boolean {
+export function isLiveNode({ profile, lanes }: Pick<BackendConfig, 'profile' | 'lanes'>): boolean {
   return PROFILES[profile].followsTip && lanes.includes('state');
 }
 
@@ -88,25 +85,23 @@ class Recent {
   }
 
   sums(): Readonly<{ answered: number; failed: number }> {
-    const sums = { answered: 0, failed: 0 };
-    for (const { answered, failed } of this.#held) {
-      sums.answered += answered;
-      sums.failed += failed;
-    }
-    return sums;
+    return this.#held.reduce((a, b) => ({ answered: a.answered + b.answered, failed: a.failed + b.failed }));
   }
 }
 
-/** Where a call stands in its batch. Calls with the same `batch` are answered in the order of their places. */
-type BatchPosition = Readonly<{ batch: object; index: number }>;
-
-/** A call that waits for a place at any of several backends. */
-type Waiter = Readonly<{
+/** Who enters a backend. */
+export type EnteringCall = Readonly<{
   accountId: number;
-  batchPosition: BatchPosition | undefined;
-  /** Takes the place that has become free. */
-  take(backend: Backend): void;
+  /** Aborts when the caller leaves. */
+  signal: AbortSignal;
+  /** Called when every backend is full and the call waits for a place; what it gives is called when it waits no longer. */
+  onWait?(): () => void;
+  /** Where the call stands in its batch. Calls with the same `batch` are answered in the order of their places. */
+  batchPosition?: Readonly<{ batch: object; index: number }>;
 }>;
+
+/** A call that waits for a place at any of several backends; `take` takes the one that has become free. */
+type Waiter = Pick<EnteringCall, 'accountId' | 'batchPosition'> & Readonly<{ take(backend: Backend): void }>;
 
 /**
  * Who waits for a place at a backend: each account in its turn, and of one account the first that came. So one that has
@@ -118,8 +113,7 @@ class FairQueue {
   readonly #lines = new Map<number, Waiter[]>();
 
   add(waiter: Waiter): void {
-    const line = this.#lines.get(waiter.accountId) ?? [];
-    this.#lines.set(waiter.accountId, line);
+    const line = this.#lines.getOrInsert(waiter.accountId, []);
     let at = line.push(waiter) - 1;
     for (const [i, other] of [...line.entries()].reverse()) {
       if (!isBefore(waiter, other)) continue;
@@ -258,17 +252,6 @@ const TRIAL_MS = 3_000;
 const PENALTY_MS = 1_000;
 const PENALTY_MS_MAX = 16_000;
 
-/** Who enters a backend. */
-export type EnteringCall = Readonly<{
-  accountId: number;
-  /** Aborts when the caller leaves. */
-  signal: AbortSignal;
-  /** Called when every backend is full and the call waits for a place; what it gives is called when it waits no longer. */
-  onWait?(): () => void;
-  /** Where the call stands in its batch: of those of a batch that wait for a place, the earliest has it first. */
-  batchPosition?: BatchPosition;
-}>;
-
 /**
  * Enters the first of the given backends with room; when none has any, the first that becomes free, each account in its
  * turn, after at most `waitMs`. `undefined` when the time is over or the caller leaves.
@@ -279,33 +262,36 @@ export async function enterOneOf(
   waitMs: number,
   clock: Clock,
 ): Promise<Backend | undefined> {
-  const { accountId, signal, batchPosition } = call;
+  const { signal } = call;
   const free = backends.find(({ hasRoom }) => hasRoom);
   free?.enter();
   if (free !== undefined || backends.length === 0 || signal.aborted) return free;
   const { promise, resolve } = Promise.withResolvers<Backend | undefined>();
   const over = new AbortController();
-  const settle = (entered?: Backend) => {
-    for (const { queue } of backends) queue.remove(waiter);
-    over.abort();
-    resolve(entered);
-  };
   const waiter: Waiter = {
-    accountId,
-    batchPosition,
+    ...call,
     take(backend) {
       backend.enter();
       settle(backend);
     },
   };
-  const giveUp = () => settle();
   for (const { queue } of backends) queue.add(waiter);
   signal.addEventListener('abort', giveUp, { once: true });
   void clock.sleep(waitMs, over.signal).then(giveUp); // too late for one that has a place
   // Not before it is in the queues: a place may become free by it at once.
   const onEntered = call.onWait?.();
   const entered = await promise;
-  signal.removeEventListener('abort', giveUp);
   onEntered?.();
   return entered;
+
+  function settle(backend?: Backend): void {
+    for (const { queue } of backends) queue.remove(waiter);
+    signal.removeEventListener('abort', giveUp);
+    over.abort();
+    resolve(backend);
+  }
+
+  function giveUp(): void {
+    settle();
+  }
 }

@@ -1,4 +1,5 @@
 import { afterSpace } from '../json/scan.ts';
+import { elementsOf, numberIn } from '../json/slices.ts';
 import type { Call } from '../request/envelope.ts';
 import { plainIdAt, RESULT_AT } from './direct.ts';
 import { type CallContext, type Forward, type Reply, watched } from './forward.ts';
@@ -11,13 +12,6 @@ type Entry = Readonly<{ before: Buffer; after: Buffer; cost: number }> & {
   /** Callers who read it piece by piece. */
   readers: number;
 };
-
-/** A copy of an answer that passes in pieces. */
-type Copy = Readonly<{
-  push(piece: Buffer): void;
-  /** Gives all pieces, once; none when they were too many to keep. */
-  end(): readonly Buffer[];
-}>;
 
 /** What an entry, or a piece of a copy, takes beside its bytes and its key. */
 const ENTRY_BYTES = 256;
@@ -84,8 +78,9 @@ export class Cache {
   /**
    * Begins to copy an answer; `undefined` when that is under way already, or when others would be dropped for one that is
    * not known to be wanted twice: who reads the chain block by block must not pay a third more for it, nor empty the cache.
+   * `end` gives all pieces, once; none when they were too many to keep.
    */
-  copy(key: string): Copy | undefined {
+  copy(key: string) {
     if (this.#copies.has(key) || this.#entries.has(key)) return undefined;
     if (this.#bytes > this.#bytesMax * (1 - 2 * ENTRY_SHARE) && !this.#hasPassed(key)) return undefined;
     this.#copies.add(key);
@@ -110,13 +105,10 @@ export class Cache {
     return { push, end };
   }
 
-  /** Holds an entry for a reader until the given function is called, once. */
-  hold(key: string, entry: Entry): () => void {
-    entry.readers++;
-    return () => {
-      entry.readers--;
-      if (entry.readers === 0 && this.#entries.get(key) !== entry) this.#bytes -= entry.cost;
-    };
+  /** A reader has come to the end of an entry: its memory counts until then, also when it was dropped meanwhile. */
+  release(key: string, entry: Entry): void {
+    entry.readers--;
+    if (entry.readers === 0 && this.#entries.get(key) !== entry) this.#bytes -= entry.cost;
   }
 
   #hasRoomFor(cost: number): boolean {
@@ -168,7 +160,8 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
     if (slot === 0 || (immutable === 'slot-in-params' && slotOfCall(call) > slot)) return reply;
 
     const keep = (pieces: readonly Uint8Array[]) => {
-      const bytes = joined(pieces);
+      // In memory of its own: a piece of a shared pool would keep all of the pool.
+      const bytes = Buffer.from(Bun.concatArrayBuffers([...pieces]));
       const isFinal = immutable !== 'slot-in-result' || slotOfResult(bytes) <= slot;
       if (isFinal && pool.finality().resets === resets) cache.keep(key, bytes, call.id);
     };
@@ -196,9 +189,9 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
   function replyOf(key: string, entry: Entry, { id }: Call, { signal, onSettled }: CallContext): Reply {
     const parts = [entry.before, Buffer.from(id), entry.after];
     if (entry.cost > WHOLE_BYTES_MAX) {
-      const release = cache.hold(key, entry);
+      entry.readers++;
       const onEnd = () => {
-        release();
+        cache.release(key, entry);
         onSettled();
       };
       return { kind: 'stream', body: watched(bodyOf(parts), signal, onEnd), encoding: undefined };
@@ -220,28 +213,9 @@ function keyOf(name: string, { params }: Call): string | undefined {
   return text.includes('\\') || text.includes('"processed"') ? undefined : `${name} ${text}`;
 }
 
-const FIRST_NUMBER = /^\[\s*(\d{1,15})\s*[,\]]/;
-
 /** The slot that a call names; `Infinity` when it is not known. */
 function slotOfCall({ params }: Call): number {
-  return numberIn(FIRST_NUMBER.exec(Buffer.from(params ?? NOTHING).toString('latin1')));
-}
-
-const NOTHING = new Uint8Array();
-
-function numberIn(match: RegExpExecArray | null): number {
-  return Number(match?.[1] ?? Infinity);
-}
-
-/** One copy, in memory of its own: a piece of a shared pool would keep all of the pool. */
-function joined(pieces: readonly Uint8Array[]): Buffer {
-  const all = Buffer.allocUnsafeSlow(pieces.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    all.set(piece, at);
-    at += piece.length;
-  }
-  return all;
+  return numberIn(elementsOf(params)?.[0]) ?? Infinity;
 }
 
 const SLOT_MEMBER = Buffer.from('"slot":');
@@ -255,7 +229,8 @@ function slotOfResult(bytes: Buffer): number {
   let slot = -Infinity;
   for (let at = bytes.indexOf(SLOT_MEMBER); at !== -1; at = bytes.indexOf(SLOT_MEMBER, at + 1)) {
     const from = at + SLOT_MEMBER.length;
-    slot = Math.max(slot, numberIn(SLOT.exec(bytes.toString('latin1', from, from + 16))));
+    const digits = SLOT.exec(bytes.toString('latin1', from, from + 16))?.[1];
+    slot = Math.max(slot, Number(digits ?? Infinity));
   }
   return slot === -Infinity ? Infinity : slot;
 }

@@ -12,20 +12,6 @@ export type Failure =
   /** 200, but not a JSON-RPC object: an error page, an empty body. */
   | { readonly kind: 'garbage'; readonly reason: string };
 
-/**
- * Whether the same call may go to another backend. A read may always; a write only when the first backend cannot
- * have acted on it (DESIGN 3.5).
- */
-export function mayTryAnother(failure: Failure, kind: MethodClass): boolean {
-  const isRefused = failure.kind === 'status' && (failure.status === 429 || failure.status === 503);
-  return kind !== 'write' || failure.kind === 'unsent' || isRefused;
-}
-
-/** Whether the backend, or its front, takes no request of this length. */
-export function isTooLarge(failure: Failure): boolean {
-  return failure.kind === 'status' && failure.status === 413;
-}
-
 /** Whether the failure speaks against the backend, and not only against this call: a 413 or 400 does not. */
 export function isItsFault(failure: Failure): boolean {
   if (failure.kind !== 'status') return true;
@@ -69,6 +55,21 @@ const BY_CODE: ReadonlyMap<number, Advice> = new Map<number, Advice>([
   [-32012, 'trouble-once'], // a scan that failed
   [-32014, 'later'], // the block's status is not known yet
 ]);
+
+/**
+ * What a failed attempt says about trying another backend. A read may always go to one; a write only when the first
+ * backend cannot have acted on it (DESIGN 3.5).
+ */
+export function adviceOnFailure(failure: Failure, kind: MethodClass): Advice {
+  const status = failure.kind === 'status' ? failure.status : undefined;
+  const isUntouched = failure.kind === 'unsent' || status === 429 || status === 503;
+  if (kind === 'write' && !isUntouched) return 'final';
+  // What was never sent, or is too long for the backend or its front, costs no backend anything.
+  return failure.kind === 'unsent' || status === TOO_LARGE ? 'miss' : 'trouble';
+}
+
+/** The status of a backend, or of its front, that takes no request of this length. */
+export const TOO_LARGE = 413;
 
 /** Codes by which fronts of paid backends say that they throttle us, inside HTTP 200 (rpc.md 8.15). */
 const THROTTLED = new Set([429, -429, -32029, -32090, -32429]);

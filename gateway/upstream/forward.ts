@@ -6,16 +6,16 @@ import { type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './back
 import {
   type Advice,
   adviceOn,
+  adviceOnFailure,
   type Failure,
   failureOf,
   isAgainstIt,
   isItsFault,
   isThrottling,
-  isTooLarge,
-  mayTryAnother,
+  TOO_LARGE,
 } from './failure.ts';
 import type { HttpReply } from './http-connection.ts';
-import { NO_BIGTABLE } from './probe.ts';
+import { NO_BIGTABLE, readAll } from './probe.ts';
 import {
   answerSlot,
   decodeSmallBody,
@@ -191,6 +191,14 @@ export function createForward(parts: Parts): Forward {
   }
 }
 
+/** Reads an uncompressed reply to its end. One that is cut or above `bytesMax` is `no-backend`. */
+export async function readReply(reply: Reply, bytesMax: number): Promise<Exclude<Reply, { kind: 'stream' }>> {
+  if (reply.kind !== 'stream') return reply;
+  const body = await readAll(reply.body, bytesMax);
+  if (body.kind !== 'all') return { kind: 'no-backend' };
+  return { kind: 'whole', bytes: body.bytes, encoding: undefined };
+}
+
 /** Enters and takes out the first that has room. */
 function enterNext(backends: Backend[]): Backend | undefined {
   const at = backends.findIndex(({ hasRoom }) => hasRoom);
@@ -241,9 +249,7 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
     onFailure(backend, failure);
     if (isItsFault(failure)) backend.markFailed(clock);
     else backend.endTrial();
-    if (!mayTryAnother(failure, method.class)) return 'final';
-    // What was never sent costs no backend anything.
-    return failure.kind === 'unsent' || isTooLarge(failure) ? 'miss' : 'trouble';
+    return adviceOnFailure(failure, method.class);
   }
 
   /** A good answer, unless it is older than what this caller has been shown while another backend is not. */
@@ -278,9 +284,8 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
       outcome: ResponseStart | Failure,
       others: readonly Backend[],
     ): ResponseStart | Advice {
-      const isFailure = outcome.kind !== 'whole' && outcome.kind !== 'stream';
-      tooLarge &&= isFailure && isTooLarge(outcome);
-      if (isFailure) return afterFailure(backend, outcome);
+      tooLarge &&= outcome.kind === 'status' && outcome.status === TOO_LARGE;
+      if (outcome.kind !== 'whole' && outcome.kind !== 'stream') return afterFailure(backend, outcome);
       const smallBody = outcome.kind === 'whole' ? decodeSmallBody(outcome) : undefined;
       const error = smallBody === undefined ? undefined : failureOf(smallBody);
       if (error === undefined) return afterAnswer(backend, outcome, others);

@@ -92,32 +92,30 @@ const ROUNDS_PER_EXTENT = 15;
 const LATE: Reading = { kind: 'unreachable', reason: `no answer within ${ROUND_MS} ms` };
 
 /**
- * Probes every backend, and keeps what is found in its health, its slots and its genesis. One round asks all that do not still owe an
- * answer, and judges what came in time. Never rejects.
+ * Probes every backend, and keeps what is found in its health, its slots and its genesis; a round judges what came in
+ * time. Never rejects.
  */
 export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnreachable }: WatchOptions) {
-  /** Backends whose last question of the kind is not answered yet. */
-  const probing = new Set<Backend>();
-  const extending = new Set<Backend>();
   let rounds = 0;
 
   return async function probeAll(signal: AbortSignal): Promise<void> {
     const isDue = rounds++ % ROUNDS_PER_EXTENT === 0;
     const over = new AbortController();
-    const inTime = clock.sleep(ROUND_MS, over.signal);
-    const found = new Map<Backend, Reading>();
-    const asking = backends.map(async (backend) => {
-      const extended = isDue || isUntold(backend) ? extend(backend, signal) : undefined;
-      const reading = await askOnce(probing, backend, signal, probe);
-      if (reading !== undefined) found.set(backend, reading);
+    const limit = AbortSignal.any([signal, over.signal]);
+    // A question without an answer by then holds no connection, and not the end of the process.
+    void clock.sleep(PROBE_MS, limit).then(() => over.abort());
+    const found = backends.map(() => LATE);
+    const asking = backends.map(async (backend, i) => {
+      const extended = isDue || isUntold(backend) ? extend(backend, limit) : undefined;
+      found[i] = await probe(backend, limit);
       await extended;
     });
-    await Promise.race([Promise.all(asking), inTime]);
-    over.abort();
+    const all = Promise.all(asking).then(() => over.abort());
+    await Promise.race([all, clock.sleep(ROUND_MS, limit)]);
     if (signal.aborted) return;
     const chain = chainOf(backends);
-    const readings = backends.map((backend): [Backend, Reading] => {
-      const reading = found.get(backend) ?? LATE;
+    const readings = backends.map((backend, i): [Backend, Reading] => {
+      const reading = found[i] ?? LATE;
       const isOtherChain = chain !== undefined && (backend.genesis ?? chain) !== chain;
       return [backend, reading.kind === 'reading' ? { ...reading, isOtherChain } : reading];
     });
@@ -131,34 +129,13 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     return health.excludedBecause !== OTHER_CHAIN && (needsFloor || health.excludedBecause === 'unreachable');
   }
 
-  async function extend(backend: Backend, signal: AbortSignal): Promise<void> {
-    const extent = await askOnce(extending, backend, signal, extentOf);
-    // A round without an answer keeps what was known.
-    backend.genesis = extent?.genesis ?? backend.genesis;
+  /** What is not answered stays as it was known. */
+  async function extend(backend: Backend, limit: AbortSignal): Promise<void> {
+    const { genesis, floor, reach } = await extentOf(backend, limit);
+    backend.genesis = genesis ?? backend.genesis;
     if (backend.health.excludedBecause === OTHER_CHAIN) return;
-    backend.slots.firstLocalBlock = extent?.floor ?? backend.slots.firstLocalBlock;
-    backend.slots.firstBlock = extent?.reach ?? backend.slots.firstBlock;
-  }
-
-  /**
-   * Asks unless the last question is open; `undefined` then. Lets go of questions that are not answered in time, so that
-   * none holds a connection, or the end of the process.
-   */
-  async function askOnce<T>(
-    open: Set<Backend>,
-    backend: Backend,
-    signal: AbortSignal,
-    ask: (backend: Backend, limit: AbortSignal) => Promise<T>,
-  ): Promise<T | undefined> {
-    if (open.has(backend)) return undefined;
-    open.add(backend);
-    const over = new AbortController();
-    const limit = AbortSignal.any([signal, over.signal]);
-    void clock.sleep(PROBE_MS, limit).then(() => over.abort());
-    const answer = await ask(backend, limit);
-    over.abort();
-    open.delete(backend);
-    return answer;
+    backend.slots.firstLocalBlock = floor ?? backend.slots.firstLocalBlock;
+    backend.slots.firstBlock = reach ?? backend.slots.firstBlock;
   }
 
   function measureOf(readings: readonly (readonly [Backend, Reading])[]): Measure {

@@ -41,14 +41,6 @@ export type Reading =
       readonly isOtherChain: boolean;
     };
 
-/** What changes slowly: `undefined` is what it does not tell. */
-type Extent = Readonly<{
-  /** Its first available block by itself, and with the long-term storage behind it. */
-  floor: number | undefined;
-  reach: number | undefined;
-  genesis: string | undefined;
-}>;
-
 /** The answer to a probe's question, or why none came. */
 type Answer = Readonly<{ result?: unknown; error?: unknown }> | string;
 
@@ -77,8 +69,11 @@ export async function probe(backend: Backend, signal: AbortSignal): Promise<Read
   return { kind: 'reading', slots, tip, healthy: !saysUnhealthy(health), isOtherChain: false };
 }
 
-/** Asks a backend which blocks it has, and of which chain. Never rejects. */
-export async function extentOf(backend: Backend, signal: AbortSignal): Promise<Extent> {
+/**
+ * Asks a backend for what changes slowly: its first available block by itself (`floor`) and with the long-term storage
+ * behind it (`reach`), and its chain. What it does not tell is `undefined`. Never rejects.
+ */
+export async function extentOf(backend: Backend, signal: AbortSignal) {
   const { bigtable } = PROFILES[backend.config.profile];
   const [local, all, genesis] = await Promise.all([
     bigtable ? ask(backend, 'getFirstAvailableBlock', '[]', signal, NO_BIGTABLE) : undefined,

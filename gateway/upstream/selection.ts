@@ -37,11 +37,11 @@ const NO_WEBSOCKET: Route = {
 
 /** Routes by method over a fixed set of backends; decided once for every known name. */
 export function createRouter(backends: readonly Backend[]): RouteOf {
-  const routes = new Map<string, Route>();
-  for (const [name, method] of METHODS) routes.set(name, routeFrom(name, method, backends));
-  for (const name of backends.flatMap(({ config }) => config.methods)) {
-    if (!METHODS.has(name)) routes.set(name, routeFrom(name, DECLARED_UNKNOWN, backends));
-  }
+  const declared = backends.flatMap(({ config }) => config.methods);
+  const methods = new Map([...declared.map((name) => [name, DECLARED_UNKNOWN] as const), ...METHODS]);
+  const routes = new Map(
+    methods.entries().map(([name, method]) => [name, routeFrom(name, method, backends)] as const),
+  );
   return function routeOf(method) {
     return routes.get(method) ?? (isSubscription(method) ? NO_WEBSOCKET : NOT_FOUND);
   };
@@ -49,9 +49,8 @@ export function createRouter(backends: readonly Backend[]): RouteOf {
 
 function routeFrom(name: string, method: Method, all: readonly Backend[]): Route {
   const backends = all.filter(({ config }) => serves(config, name, method));
-  return backends.length === 0
-    ? NOT_FOUND
-    : { kind: 'forward', name, member: methodMember(name), method, backends };
+  if (backends.length === 0) return NOT_FOUND;
+  return { kind: 'forward', name, member: methodMember(name), method, backends };
 }
 
 function serves({ methods, lanes, profile }: Backend['config'], name: string, method: Method): boolean {

@@ -84,7 +84,7 @@ describe('when neither has it, the more certain word is the answer', () => {
 test('a member that an archive does not know is kept from it, every other byte is not', async () => {
   const params = '[ 1 , {"foo":1,"rewards" : false,"minContextSlot":5,"encoding":"js\\u006fn"} ]';
   expect(await ask(withSuperbank, 'getBlock', params)).toMatchObject({ blockhash: 'b1' });
-  expect(superbank.seen[0]?.text).toContain('"params":[1,{"rewards" : false,"encoding":"js\\u006fn"}]}');
+  expect(superbank.seen[0]?.text).toContain('"params":[ 1 , {"rewards" : false,"encoding":"js\\u006fn"} ]}');
 });
 
 test.each([['[]'], ['["1"]'], ['[-1]'], ['[1.5]'], ['{"slot":1}'], ['[[1]]']])(

@@ -39,26 +39,10 @@ beforeEach(() => {
 const { ask, page } = caller();
 
 describe('slots that nobody has, 200 to 249', () => {
-  test('make no hole in a page', async () => {
-    expect(await page(all)).toBe(UNREACHABLE);
-    const newer = rows.filter(({ slot }) => slot >= 250);
-    expect(await page(all, { limit: newer.length })).toEqual(signaturesOf(newer));
-    expect(await page(all, { until: newer.at(-1)?.signature })).toEqual(signaturesOf(newer.slice(0, -1)));
-    const older = rows.filter(({ slot }) => slot < 200);
-    expect(await page(all, { before: older[0]?.signature })).toEqual(signaturesOf(older.slice(1)));
-  });
-
   test('make the cursor that nobody knows no error of the caller', async () => {
     const lost = rows.find(({ slot }) => slot < 250 && slot >= 200)?.signature;
     expect(await page(all, { before: lost })).toBe(UNREACHABLE);
     expect(await page(all, { until: lost })).toBe(UNREACHABLE);
-  });
-
-  test('make no hole in a number of blocks', async () => {
-    expect(await ask(all, 'getBlocksWithLimit', [195, 30])).toBe(UNREACHABLE);
-    const before = between(180, 199).length;
-    expect(await ask(all, 'getBlocksWithLimit', [180, before])).toEqual(between(180, 199));
-    expect(await ask(all, 'getBlocksWithLimit', [250, 100])).toEqual(between(250, 400).slice(0, 100));
   });
 
   test('are as bad right below the live nodes, and no list is read in vain', async () => {
@@ -160,14 +144,5 @@ describe('a live node that never told its first block', () => {
     expect(await ask(backends, 'getBlocks', [1, 400])).toEqual(between(1, 400));
     expect(await ask(backends, 'getBlocks', [310, 400])).toEqual(between(310, 400));
     expect(await ask(backends, 'getBlocksWithLimit', [290, 50])).toEqual(between(290, 400).slice(0, 50));
-  });
-
-  test('does not hide that slots below it are nowhere', async () => {
-    superbank.state.held = { floor: 0, top: 250 };
-    learnt(superbankAt, 0, 250);
-    const backends = [nodeAt, superbankAt];
-    expect(await page(backends)).toBe(UNREACHABLE);
-    expect(await ask(backends, 'getBlocks', [1, 400])).toBe(UNREACHABLE);
-    expect(await ask(backends, 'getBlocksWithLimit', [240, 50])).toBe(UNREACHABLE);
   });
 });

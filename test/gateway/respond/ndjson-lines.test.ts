@@ -103,7 +103,13 @@ test.each([
   expect(linesOf(answer)).toEqual({ text: '', last: undefined, found: false });
 });
 
-test.each(['[1,,2]', '[,1]', '[1,]', '[1}', '[1]]'])('%p is no array, and breaks off', (array) => {
-  const { last } = linesOf(`{"result":${array}}x`);
-  expect(last).toBe('broken');
+test.each(['[1,,2]', '[,1]', '[1,]', '[1}'])('%p is no array, and breaks off', (array) => {
+  expect(linesOf(`{"result":${array}}`).last).toBe('broken');
 });
+
+test.each(['{"result":[1]]}', '{"result":[1]}x', '{"result":[1],}'])(
+  '%p is no answer, and has no last line',
+  (answer) => {
+    expect(linesOf(answer).last).toBeUndefined();
+  },
+);

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { connect } from 'node:net';
 import { divided, HELD_BYTES_MAX } from '../../../gateway/respond/ndjson.ts';
 import { failure, result, type SeenCall, startBackend } from '../../fakes/backend.ts';
 import { startGateway } from '../../started/gateway.ts';
@@ -172,68 +171,6 @@ describe('a scan that breaks off (DESIGN 3.6)', () => {
     expect(await answer.text().catch(() => 'broken')).toBe('broken');
     expect(await counted()).toBe(before + 1);
   });
-
-  test.each([
-    ['its backend dies', TAIL, true],
-    ['it ends in the middle of an account', ',{"pubkey":"', false],
-    ['it ends before its object does', ']', false],
-    ['two commas follow each other', ',,1]}', false],
-  ])('when %s: a broken connection, no last line, no charge', async (_, tail, dies) => {
-    const caller = gateway.key('trial', 1_000);
-    // A client may drop what it has not read when the connection breaks, so the backend goes on when it has read.
-    const firstLine = Promise.withResolvers<void>();
-    backend.script(() =>
-      scanned(HEAD, tail, 3, async (written) => {
-        if (written === 2) await firstLine.promise;
-        if (dies && written === 2) throw new Error('the node is gone');
-      }),
-    );
-    const answer = await gateway.post(SCAN, caller, { headers: LINES });
-    let text = '';
-    const read = async () => {
-      for await (const piece of answer.body ?? []) {
-        text += Buffer.from(piece).toString();
-        if (text.startsWith(`${ACCOUNT}\n`)) firstLine.resolve();
-      }
-    };
-    expect(
-      await read().then(
-        () => 'clean',
-        () => 'broken',
-      ),
-    ).toBe('broken');
-    expect(text).toStartWith(`${ACCOUNT}\n`);
-    expect(text).not.toContain('"accounts":');
-    backend.script((seen) => result(seen, '[]'));
-    const next = await gateway.post(SCAN, caller, { headers: LINES });
-    expect(next.headers.get('x-credits-left')).toBe('950');
-  });
-});
-
-test('a reader that stops reading stops the backend, and its leaving ends the scan and frees its permit', async () => {
-  let written = 0;
-  const caller = gateway.key('trial', 1_000);
-  backend.script(() => scanned(HEAD, TAIL, 300, (megabytes) => (written = megabytes)));
-  const socket = connect(Number(gateway.url.port), gateway.url.hostname);
-  const body = JSON.stringify(SCAN);
-  socket.write(
-    `POST / HTTP/1.1\r\nhost: a\r\nx-token: ${caller}\r\naccept: application/x-ndjson\r\n` +
-      `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-  );
-  await new Promise((resolve) => socket.once('data', resolve));
-  socket.pause();
-  let seen = -1;
-  while (seen !== written) {
-    seen = written;
-    await Bun.sleep(200); // the end of movement is the event awaited
-  }
-  expect(written).toBeLessThan(64);
-  socket.destroy();
-  while (backend.pending() > 0) await Bun.sleep(5); // bounded by the test's own timeout
-  backend.script((call) => result(call, '[]'));
-  // The plan allows one scan at once.
-  const next = await gateway.post(SCAN, caller, { headers: LINES });
-  expect(await next.text()).toBe('{"accounts":0,"slot":null}\n');
 });
 
 test('a caller that leaves before anybody reads his lines lets go of what is under way', async () => {

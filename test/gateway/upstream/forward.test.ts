@@ -224,11 +224,6 @@ describe('an error of the method (rpc.md 2.1)', () => {
       failure(seen, code, `says ${code}`);
   const answers: Script = () => undefined;
 
-  test.each([-32004, -32005, -32016, -32603, -32007])('%p is mended by another backend', async (code) => {
-    const { text, calls, failures } = await asked(says(code), answers);
-    expect([text.includes('answer to getBlock'), calls, failures]).toEqual([true, [1, 1], []]);
-  });
-
   test('that no other mends is passed on as the first one said it', async () => {
     expect((await asked(says(-32005), says(-32016))).text).toContain('"message":"says -32005"');
     expect((await asked(says(-32005), plain('', 502))).text).toContain('"message":"says -32005"');
@@ -239,28 +234,9 @@ describe('an error of the method (rpc.md 2.1)', () => {
     expect((await asked(says(-32005), says(-32602))).text).toContain('"message":"says -32602"');
   });
 
-  test('that is final asks nobody else', async () => {
-    expect((await asked(says(-32602), answers)).calls).toEqual([1, 0]);
-    expect((await asked(says(-32002), answers, 'sendTransaction')).calls).toEqual([1, 0]);
-  });
-
-  test('of a send is tried elsewhere only when the node is behind', async () => {
-    expect((await asked(says(-32005), answers, 'sendTransaction')).calls).toEqual([1, 1]);
-    expect((await asked(says(-32603), answers, 'sendTransaction')).calls).toEqual([1, 0]);
-  });
-
   test("an upstream's own throttling never reaches the caller as his", async () => {
     expect((await asked(says(-32429), says(429))).text).toBe('no-backend');
     expect((await asked(says(-429), answers)).text).toContain('answer to getBlock');
-  });
-
-  test('-32603 asks one other and no third', async () => {
-    await using backends = pair(says(-32603), says(-32603));
-    await using third = startBackend();
-    const { a, b } = backends;
-    const all = [a.url, b.url, third.url].map((at) => backendOf({ at }));
-    expect(await textOf(await started().send(all, 'getBlock'))).toContain('-32603');
-    expect([a.seen.length, b.seen.length, third.seen.length]).toEqual([1, 1, 0]);
   });
 
   test.each([
@@ -312,20 +288,6 @@ describe('sendTransaction (DESIGN 3.5)', () => {
     );
     expect(await textOf(reply)).toContain('answer to sendTransaction');
   });
-
-  test.each([[429], [503]])(
-    'goes to the next backend after %p: its front did not pass it on',
-    async (status) => {
-      await using backends = pair(plain('busy', status));
-      const { a, b } = backends;
-      const reply = await started().send(
-        [backendOf({ at: a.url }), backendOf({ at: b.url })],
-        'sendTransaction',
-      );
-      expect(await textOf(reply)).toContain('answer to sendTransaction');
-      expect([a.seen.length, b.seen.length]).toEqual([1, 1]);
-    },
-  );
 
   test.each(BAD_ANSWERS.filter(([name]) => name !== '429' && name !== '503'))(
     'is not sent a second time after %s',
@@ -411,18 +373,6 @@ describe('a backend that begins no answer', () => {
     pass(1, first);
     expect(await reply).toEqual({ kind: 'no-backend' });
   });
-
-  test('has perhaps acted on a send, which goes to no other', async () => {
-    await using a = silent();
-    await using b = startBackend();
-    const { send, backend, pass } = started();
-    const first = backend({ at: a.url });
-    const reply = send([first, backend({ at: b.url })], 'sendTransaction');
-    await a.asked;
-    pass(30_000, first);
-    expect(await reply).toEqual({ kind: 'no-backend' });
-    expect(b.seen.length).toBe(0);
-  });
 });
 
 describe('a caller who leaves', () => {
@@ -451,26 +401,6 @@ describe('a caller who leaves', () => {
     const reply = await started().send([backendOf({ at: a.url })], 'sendTransaction', AbortSignal.abort());
     expect(reply).toEqual({ kind: 'caller-left', unsent: true });
     expect(a.seen.length).toBe(0);
-  });
-
-  test('in the middle of a stream ends it at the backend', async () => {
-    const left = Promise.withResolvers<void>();
-    await using a = startBackend(({ request }) => {
-      request.signal.addEventListener('abort', () => left.resolve());
-      const endless = new ReadableStream({
-        async pull(controller) {
-          controller.enqueue(new Uint8Array(1 << 16).fill(0x20));
-          await new Promise(setImmediate);
-        },
-      });
-      return new Response(endless, { headers: { 'content-type': 'application/json' } });
-    });
-    const caller = new AbortController();
-    const reply = await started().send([backendOf({ at: a.url })], 'getProgramAccounts', caller.signal);
-    if (reply.kind !== 'stream') throw new Error(reply.kind);
-    const end = await reply.body.pipe(() => void caller.abort());
-    expect(end).toMatchObject({ kind: 'cut', reason: 'cancelled' });
-    await left.promise;
   });
 });
 
