@@ -86,8 +86,8 @@ export function createGateway(deps: Deps) {
   const events = eventsFor(metrics, log, clock);
   const budget = new RetryBudget();
   const forward = createForward({ clock, idleMs, pool, budget, random, ...events });
-  const live = withHistory(forward, clock);
-  const kept = cache === undefined ? live : withCache(live, cache, pool);
+  const acrossTiers = withHistory(forward, clock);
+  const cached = cache === undefined ? acrossTiers : withCache(acrossTiers, cache, pool);
   const direct = createDirect({ clock, idleMs, pool, budget, forward, ...events });
   let terms: PublishedTerms = config;
   const answer = createAnswer({
@@ -97,7 +97,7 @@ export function createGateway(deps: Deps) {
     routeOf: createRouter(backends),
     ...limits,
     respond: createRespond({
-      send: createSend(direct, withRules(kept, pool), limits.permits),
+      send: createSend(direct, withRules(cached, pool), limits.permits),
       charging: limits.charging,
       onCall: metrics.call,
       onOutcome: metrics.outcome,
@@ -135,6 +135,8 @@ export function createGateway(deps: Deps) {
       const now = revisionIn(asked) ?? seen;
       keys.refresh();
       if (now !== undefined) accountsRevision = now.value + now.config;
+      // Whoever is out for it gets no call that would try again.
+      if (journal.isFailing()) journal.flush();
       if (journal.isFailing() !== failing) onFailing((failing = journal.isFailing()));
       for (const { client } of backends) client.tick();
       if (turn % RECENT_TURNS === 0) for (const { recent } of backends) recent.turn();

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { METHODS } from '../../../gateway/methods/table.ts';
 import { failure, startBackend } from '../../fakes/backend.ts';
 import { startGateway } from '../../started/gateway.ts';
+import { waited } from '../../started/host.ts';
 import { counted, countedOf } from './counted.ts';
 
 const call = (method: string, id: unknown = 1) => ({ jsonrpc: '2.0', id, method });
@@ -139,6 +140,25 @@ describe('D5 what is refused costs nothing, and is counted', () => {
     expect(await post(call('getSlot'), key)).toBe(200);
     expect(countedOf(gateway, key)['getSlot']?.credits).toBe(1);
   });
+});
+
+test('a gateway that was out because charges could not be written is well again by itself, and a refund is written', async () => {
+  await using gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+  const over = new AbortController();
+  const working = gateway.gateway.runMaintenance(() => undefined, over.signal);
+  const health = async () => (await fetch(new URL('/health', gateway.url))).status;
+  await waited(async () => (await health()) === 200);
+  const key = gateway.key('trial', 100);
+  gateway.ledger.run(
+    "CREATE TRIGGER broken BEFORE INSERT ON spent BEGIN SELECT RAISE(FAIL, 'disk full'); END",
+  );
+  expect((await gateway.post(call('getSlot'), key)).status).toBe(503);
+  expect(await health()).toBe(503);
+  gateway.ledger.run('DROP TRIGGER broken');
+  await waited(async () => (await health()) === 200);
+  expect(gateway.ledger.query('SELECT charged, refunded FROM spent').values()).toEqual([[1, 1]]);
+  over.abort();
+  await working;
 });
 
 test('an error of the method is counted and paid for, alone and in a batch', async () => {
