@@ -1,6 +1,6 @@
 import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import { METHODS } from '../methods/table.ts';
-import type { Call } from '../request/envelope.ts';
+import { type Call, methodMember } from '../request/envelope.ts';
 import { type Backend, isLiveNode } from '../upstream/backend.ts';
 import { failureOf } from '../upstream/failure.ts';
 import { type CallContext, type Forward, readReply, type Reply } from '../upstream/forward.ts';
@@ -230,6 +230,7 @@ export class HistoryRequest {
     const route = {
       ...this.#route,
       name: method,
+      member: methodMember(method),
       method: METHODS.get(method) ?? this.#route.method,
       backends,
     };

@@ -46,7 +46,7 @@ export function createJournal(
   let appended = new Set<number>();
   let turn: PromiseWithResolvers<void> | undefined;
   let failing = false;
-  // Only this process writes the ledger; one that holds it for longer must not hold up every request with it.
+  // Others write it too; while one of them holds it for longer, requests must not wait with this process.
   ledger.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
 
   /** Throws when the ledger cannot be read. */

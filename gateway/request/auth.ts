@@ -89,7 +89,7 @@ export type IdentifyCaller = (
 
 /**
  * Identifies as `identify`, and bars addresses that try many keys: from those, only good keys pass, and of keys that are
- * not in memory a few a second are looked up. A key in memory is good from anywhere, and costs no look at the address;
+ * not in memory a hundred a second are looked up. A key in memory is good from anywhere, and costs no look at the address;
  * which address it is, only the connection says, and no header.
  */
 export function createAuth(

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import { deadlinesMs, type Method } from '../methods/table.ts';
-import { type Call, methodMember, requestBytes, writeRequest } from '../request/envelope.ts';
+import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
 import {
   type Advice,
@@ -96,10 +96,9 @@ export function createForward(parts: Parts): Forward {
   const { clock, pool, budget, random, onResponseStart, onRetry, onCut } = parts;
   const dueMs = deadlinesMs(parts.idleMs);
 
-  return async function forward(call, { name, method, backends }, context, first) {
+  return async function forward(call, { name, member, method, backends }, context, first) {
     const { signal, accountId, onSettled } = context;
     const startedMs = first?.startedMs ?? clock.monotonic();
-    const member = methodMember(name);
     const body = Buffer.allocUnsafe(requestBytes(call, member));
     writeRequest(call, member, body, 0);
     const need = pool.needOf(call, method.class, accountId);

@@ -69,18 +69,18 @@ export type Need = Readonly<{
 }>;
 
 /** What a call asks for by itself. */
-type Request = Pick<Need, 'commitment' | 'slotMin'>;
+type Asked = Pick<Need, 'commitment' | 'slotMin'>;
 
-const NONE: Request = { commitment: undefined, slotMin: 0 };
-const FINALIZED: Request = { commitment: 'finalized', slotMin: 0 };
-const PROCESSED: Request = { commitment: 'processed', slotMin: 0 };
+const NONE: Asked = { commitment: undefined, slotMin: 0 };
+const FINALIZED: Asked = { commitment: 'finalized', slotMin: 0 };
+const PROCESSED: Asked = { commitment: 'processed', slotMin: 0 };
 
 /**
- * Found by its words and not by parsing: it only chooses among backends, each of which reads the
+ * What a call asks for, found by its words and not by parsing: it only chooses among backends, each of which reads the
  * parameters itself. Without a commitment it is `finalized`, except that `getSignatureStatuses` reads the newest bank.
  * Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
  */
-function requestOf({ method, params }: Call, kind: MethodClass): Request {
+function requestOf({ method, params }: Call, kind: MethodClass): Asked {
   if (method === 'getSignatureStatuses') return PROCESSED;
   const usual = kind === 'light' || kind === 'scan' ? FINALIZED : NONE;
   if (params === undefined || params.length > CONFIG_BYTES_MAX) return usual;
