@@ -75,6 +75,7 @@ function parsed(bytes: Buffer, from: number, at: number): Exclude<HeadRead, { ki
   let encoding: string | undefined;
   let coding: string | undefined;
   let length: number | undefined;
+  let lengthDigits = 0;
   let i = endOfLine(bytes, from);
   while (i < at && bytes[i] === CR && bytes[i + 1] === LF) {
     const name = i + 2;
@@ -92,7 +93,9 @@ function parsed(bytes: Buffer, from: number, at: number): Exclude<HeadRead, { ki
     while (start < end && (bytes[end - 1] === SPACE || bytes[end - 1] === TAB)) end--;
     if (colon - name === LENGTH) {
       const digits = end > start && end - start <= 15 ? digitsIn(bytes, start, end - start) : NaN;
-      length = length === undefined || length === digits ? digits : NaN;
+      // Twice, it is the same digits: `030` after `30` is another length to a reader of octal numbers.
+      length = length === undefined || (length === digits && lengthDigits === end - start) ? digits : NaN;
+      lengthDigits = end - start;
       continue;
     }
     if (end - start !== field.last.length || !isAt(bytes, start, field.last)) {
