@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import type { World } from '../command.ts';
 import { runStep, type Step } from './step.ts';
-import { failuresOf, summaryAfter, type TestSummary } from './test-summary.ts';
+import { createTestSummary, failuresOf } from './test-summary.ts';
 
 const MINUTE = 60_000;
+const TESTS_MS_MAX = 30 * MINUTE;
 
 /**
  * Checks types, lint and format of the project at `root` and runs its tests, each whatever the others found.
@@ -30,15 +31,13 @@ function checksOf(root: string): readonly Step[] {
 async function runTests(
   world: Pick<World, 'root' | 'env' | 'out'>,
 ): Promise<Readonly<{ passed: number; failed: number }>> {
-  let summary: TestSummary | undefined;
+  const tests = createTestSummary();
   // What a quiet machine does in a second may take a busy one six: the runner's own five would fail tests for that.
-  const command = [process.execPath, 'test', '--coverage', '--timeout', '20000'];
-  const step = { title: 'tests', command, msMax: 16 * MINUTE };
-  const { code } = await runStep(step, world, (line) => {
-    summary = summaryAfter(summary, line);
-  });
-  if (summary === undefined || !summary.ran) world.out('\nThe test runner did not come to its end.\n');
-  if (summary !== undefined && summary.skipped > 0)
-    world.out(`\n${summary.skipped} tests were skipped; each says why above.\n`);
-  return { passed: summary?.passed ?? 0, failed: failuresOf(summary ?? summaryAfter(undefined, ''), code) };
+  const command = [process.execPath, 'test', '--timeout', '20000'];
+  const { code } = await runStep({ title: 'tests', command, msMax: TESTS_MS_MAX }, world, tests.add);
+  const summary = tests.summary();
+  if (!summary.ran) world.out('\nThe test runner did not come to its end.\n');
+  if (summary.skipped > 0) world.out(`\n${summary.skipped} tests were skipped; each says why above.\n`);
+  for (const failure of summary.failures) world.out(`\n${failure}\n`);
+  return { passed: summary.passed, failed: failuresOf(summary, code) };
 }
