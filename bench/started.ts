@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { addKey, opened, temporaryFolder } from '../test/started/gateway.ts';
 import { ROOT, startProcess } from '../test/started/process.ts';
-import { freePort } from '../test/started/redis.ts';
+import { freePort } from '../test/started/ports.ts';
 import { gaugeFrom } from './proc.ts';
 
 /** A gateway process in front of two backend processes, one for scans and one for all else, and a key without limits. */

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../shared/clock.ts';
-import { freePort } from '../../test/started/redis.ts';
+import { freePort } from '../../test/started/ports.ts';
 import { install, npmFolder, run, startChild, SUBJECT_CORE } from './machine.ts';
 
 /** What a subject is started for. `folder` is its own; `keys` is a file of `key plan` lines. */

@@ -4,7 +4,8 @@ import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts'
 import { crewConfig } from '../../test/faults/gateway-crew.ts';
 import { addKey, opened, temporaryFolder } from '../../test/started/gateway.ts';
 import { ROOT, startProcess } from '../../test/started/process.ts';
-import { freePort, startRedis } from '../../test/started/redis.ts';
+import { freePort } from '../../test/started/ports.ts';
+import { startRedis } from '../../test/started/redis.ts';
 import { admitted, type Answers, outcomes } from '../answers.ts';
 import { at, offering, soonMs } from '../offering.ts';
 import { atLeast, atMost, between, type Finding, said } from './finding.ts';

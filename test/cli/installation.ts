@@ -1,22 +1,23 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryFolder } from '../started/gateway.ts';
-import { freePorts, MAIN, plainEnv } from './sluice.ts';
+import { freePort } from '../started/ports.ts';
+import { MAIN, plainEnv } from './sluice.ts';
 
 /** A folder with a config of its own: free ports, data inside. `more` is further TOML. */
 export async function installation(more = '') {
   const folder = temporaryFolder();
-  const [gateway, gatewayMetrics, deploys, deploysMetrics, localnet] = await freePorts(5);
+  const [gateway, deploys, localnet] = [freePort(), freePort(), freePort()];
   const config = join(folder.path, 'sluice.toml');
   const dataDir = join(folder.path, 'data');
   writeFileSync(
     config,
     `[gateway]
 listen = "127.0.0.1:${gateway}"
-metrics = "127.0.0.1:${gatewayMetrics}"
+metrics = "127.0.0.1:${freePort()}"
 [deploys]
 listen = "127.0.0.1:${deploys}"
-metrics = "127.0.0.1:${deploysMetrics}"
+metrics = "127.0.0.1:${freePort()}"
 [localnet]
 listen = "127.0.0.1:${localnet}"
 [storage]

@@ -5,18 +5,11 @@ import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { addressOf, startChain } from '../fakes/chain.ts';
 import { addKey, opened, temporaryFolder } from '../started/gateway.ts';
+import { freePort } from '../started/ports.ts';
 import { ROOT, startProcess } from '../started/process.ts';
 import { AUTHORITY } from './started.ts';
 
 const program = addressOf('A');
-
-/** A port that was free a moment ago: both processes read it from one config, so it cannot be 0. */
-async function freePort(): Promise<number> {
-  const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() });
-  const { port } = server;
-  await server.stop(true);
-  return port ?? 0;
-}
 
 /** One config for both apps, with backends and nothing about what deploys reads through. */
 async function configured(backend: URL) {
@@ -25,7 +18,7 @@ async function configured(backend: URL) {
   writeFileSync(join(folder.path, 'programs.json'), JSON.stringify([{ program_id: program, label: 'A' }]));
   writeFileSync(
     config,
-    `[storage]\ndata_dir = "${folder.path}/data"\n[gateway]\nlisten = "127.0.0.1:${await freePort()}"\n` +
+    `[storage]\ndata_dir = "${folder.path}/data"\n[gateway]\nlisten = "127.0.0.1:${freePort()}"\n` +
       'metrics = "127.0.0.1:0"\n[deploys]\nlisten = "127.0.0.1:0"\nmetrics = "127.0.0.1:0"\n' +
       `programs = "programs.json"\n[[backends]]\nname = "chain"\nurl = "${backend.href}"\n`,
   );

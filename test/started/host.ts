@@ -5,7 +5,7 @@ import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts'
 import { objectsOf, sluice } from '../cli/sluice.ts';
 import { JSON_HEADERS, opened, temporaryFolder } from './gateway.ts';
 import { ROOT, type Started, startProcess } from './process.ts';
-import { freePort } from './redis.ts';
+import { freePort } from './ports.ts';
 
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
 

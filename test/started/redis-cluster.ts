@@ -1,4 +1,5 @@
-import { freePort, redisCli, type StartedRedis, startRedis } from './redis.ts';
+import { freePort } from './ports.ts';
+import { redisCli, type StartedRedis, startRedis } from './redis.ts';
 
 const SLOTS = 16_384;
 const READY_MS = 15_000;
@@ -21,7 +22,7 @@ const SETTINGS = [
 ].flat();
 
 export async function startRedisCluster(): Promise<StartedCluster> {
-  const nodes = await Promise.all([0, 1, 2].map(() => startRedis(SETTINGS, clusterPort())));
+  const nodes = await Promise.all([0, 1, 2].map(() => startRedis(SETTINGS, freePort())));
   const [first] = nodes;
   if (first === undefined) throw new Error('no node was started');
   for (const [index, node] of nodes.entries()) {
@@ -37,7 +38,7 @@ export async function startRedisCluster(): Promise<StartedCluster> {
     nodes,
     url: first.url,
     async addReplica(master) {
-      const replica = await startRedis(SETTINGS, clusterPort());
+      const replica = await startRedis(SETTINGS, freePort());
       replicas.push(replica);
       await replica.cli('CLUSTER', 'MEET', '127.0.0.1', String(master.port));
       await agreement([...nodes, ...replicas]);
@@ -69,13 +70,5 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) {
     if (performance.now() > untilMs) throw new Error('the cluster was not ready in time');
     await Bun.sleep(50);
-  }
-}
-
-/** A free port whose bus port, 10,000 above, is a port too. */
-function clusterPort(): number {
-  for (;;) {
-    const port = freePort();
-    if (port + 10_000 < 65_536) return port;
   }
 }

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from './ports.ts';
 
 /** A real redis-server of the test's own on a free port, with its data in a temporary folder that goes with it. */
 export type StartedRedis = Readonly<{
@@ -92,16 +93,3 @@ async function serve(port: number, folder: string, settings: readonly string[]) 
   }
   return child;
 }
-
-/** A port that nobody listens on now. */
-export function freePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } });
-  const { port } = listener;
-  listener.stop(true);
-  if (given.has(port)) return freePort();
-  given.add(port);
-  return port;
-}
-
-/** A port that was free a moment ago may be found again, and one config must not have it twice. */
-const given = new Set<number>();

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { temporaryFolder } from './gateway.ts';
-import { freePort } from './redis.ts';
+import { freePort } from './ports.ts';
 import { startRelay } from './relay.ts';
 
 test('two relays carry requests through a socket in a folder, large bodies both ways, and end with their target', async () => {

@@ -7,7 +7,7 @@ import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.
 import type { createNamespace } from '../../deploys/delivery/namespace/network.ts';
 import { sluice } from '../../cli/sluice.ts';
 import { JSON_HEADERS, opened, temporaryFolder } from '../../started/gateway.ts';
-import { freePort } from '../../started/redis.ts';
+import { freePort } from '../../started/ports.ts';
 import { startRelay } from '../../started/relay.ts';
 import { CONTROL, type Ports, socketOf } from './place.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import type { LeaseStore } from '../../../gateway/limits/messages.ts';
 import { type StartedCluster, startRedisCluster } from '../../started/redis-cluster.ts';
-import { freePort } from '../../started/redis.ts';
+import { freePort } from '../../started/ports.ts';
 import { answers, openedRedis, rateMessage, senderOf } from './stores.ts';
 
 let cluster: StartedCluster;

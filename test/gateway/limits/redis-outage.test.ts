@@ -3,7 +3,8 @@ import type { LeaseStore } from '../../../gateway/limits/messages.ts';
 import { openRedisStore } from '../../../gateway/limits/store-redis.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { startTcpProxy } from '../../fakes/tcp-proxy.ts';
-import { freePort, type StartedRedis, startRedis } from '../../started/redis.ts';
+import { freePort } from '../../started/ports.ts';
+import { type StartedRedis, startRedis } from '../../started/redis.ts';
 import { answers, creditMessage, openedRedis, rateMessage, senderOf } from './stores.ts';
 
 /** A store that is slow, dead or gone (limits.md 3.6, test 6): nobody waits, and it comes back by itself. */
