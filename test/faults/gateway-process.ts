@@ -41,12 +41,16 @@ export async function startGatewayProcess(backendUrl: string, idleSeconds = 120)
   };
 }
 
-/** Resolves when `read` gives the same twice, `everyMs` apart: what moved has come to rest. The test's own timeout bounds it. */
-export async function atRest(read: () => number, everyMs = 100): Promise<number> {
-  for (let seen = Number.NaN; ;) {
+/** Looks in which nothing may move; several, as a busy machine may let no process run for a while between two. */
+const LOOKS = 10;
+
+/** Resolves when `read` gives the same for `restMs`: what moved has come to rest. The test's own timeout bounds it. */
+export async function atRest(read: () => number, restMs = 100): Promise<number> {
+  let seen = read();
+  for (let same = 0; same < LOOKS; same++) {
+    await Bun.sleep(restMs / LOOKS); // the end of movement is the event awaited
     const now = read();
-    if (now === seen) return now;
-    seen = now;
-    await Bun.sleep(everyMs); // the end of movement is the event awaited
+    if (now !== seen) [seen, same] = [now, -1];
   }
+  return seen;
 }

@@ -45,7 +45,8 @@ test('a node that dies takes its accounts with it and no others, makes no call w
     slowestMs = Math.max(slowestMs, tookMs);
     await Bun.sleep(10);
   }
-  expect(slowestMs).toBeLessThan(160);
+  // Its deadline of 100 ms and what a busy machine adds, not the time until the node is back.
+  expect(slowestMs).toBeLessThan(500);
   // Two thirds of the slots are elsewhere.
   expect(Math.min(...seen)).toBeGreaterThan(20);
   expect(Math.max(...seen)).toBeLessThan(60);

@@ -183,5 +183,5 @@ test('L10 what is cut between its execution and its reply is neither granted nor
   ];
   expect([a.allowance, b.allowance]).toEqual([0, 0]);
   expect(b.available).toBe(1_000 - charged.a - charged.b);
-  expect(slowestMs).toBeLessThan(150);
+  expect(slowestMs).toBeLessThan(500);
 }, 15_000);

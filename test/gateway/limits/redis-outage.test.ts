@@ -22,8 +22,8 @@ afterAll(async () => {
 });
 
 const DEADLINE_MS = 100;
-/** What a busy machine adds to a deadline. */
-const SLACK_MS = 60;
+/** What a busy machine may add to a deadline; without a deadline the outage of 800 ms would be waited for. */
+const SLACK_MS = 400;
 const BACK_MS = 2_000;
 
 async function connected(): Promise<LeaseStore> {
@@ -85,9 +85,10 @@ test('what waits for a store that does not reply is bounded', async () => {
   proxy.become('black-hole');
   const messages = Array.from({ length: 1_000 }, (_, accountId) => rateMessage({}, accountId));
   const calls = Array.from({ length: 50 }, () => to.sync(senderOf('a', ++seq), messages));
-  const startMs = performance.now();
+  let isAfterDeadline = false;
+  void calls[0]?.then(() => (isAfterDeadline = true));
   const early = await Promise.race(calls.slice(8));
-  expect(performance.now() - startMs).toBeLessThan(DEADLINE_MS / 2);
+  expect(isAfterDeadline).toBe(false);
   expect(early.every((reply) => reply === undefined)).toBe(true);
   await Promise.all(calls);
   proxy.become('forward');
@@ -99,7 +100,7 @@ test('C6 a store whose server is not there yet fails at once, and answers when i
   store = openedRedis({ url: `redis://127.0.0.1:${port}` });
   const { tookMs, kinds } = await send(store);
   expect(kinds).toEqual(['failed']);
-  expect(tookMs).toBeLessThan(20);
+  expect(tookMs).toBeLessThan(DEADLINE_MS);
   await using late = await startRedis([], port);
   expect(await backAfterMs(store)).toBeLessThan(BACK_MS);
   expect(late.port).toBe(port);
