@@ -35,11 +35,12 @@ function placeOf(server: AsyncDisposable & Readonly<{ url: string }>): Place {
   return { at: server.url, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
-/** The store of one more process; a Redis that it meets has been there for long. */
+/** The store of one more process, which no busy machine makes give up; a Redis that it meets has been there for long. */
 export async function joined(at: string): Promise<LeaseStore> {
   if (!at.startsWith('redis:')) {
     const ledger = opened(at, LEDGER_MIGRATIONS);
-    const store = createSqliteStore({ ledger, clock: systemClock, onReleased: () => undefined });
+    const clock = { ...systemClock, monotonic: () => 0 };
+    const store = createSqliteStore({ ledger, clock, onReleased: () => undefined });
     return { ...store, close: () => store.close().then(() => ledger.close()) };
   }
   let laterMs = 0;
