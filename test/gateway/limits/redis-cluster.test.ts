@@ -12,6 +12,8 @@ afterAll(() => cluster[Symbol.asyncDispose]());
 
 const ACCOUNTS = Array.from({ length: 60 }, (_, accountId) => accountId);
 let seq = 0;
+/** Long enough for the living nodes of a busy machine, and far below the time until the dead one is back. */
+const DEADLINE_MS = 300;
 
 /** Which accounts were answered, and how long the slowest took. */
 async function send(to: LeaseStore) {
@@ -33,7 +35,7 @@ test('one address of a cluster is enough, and a list of them survives a first on
 
 test('a node that dies takes its accounts with it and no others, makes no call wait, and comes back by itself', async () => {
   const [first] = cluster.nodes;
-  store = openedRedis({ url: cluster.url });
+  store = openedRedis({ url: cluster.url, deadlineMs: DEADLINE_MS });
   await answers(store);
   await first?.die();
   const seen = new Set<number>();
@@ -45,8 +47,7 @@ test('a node that dies takes its accounts with it and no others, makes no call w
     slowestMs = Math.max(slowestMs, tookMs);
     await Bun.sleep(10);
   }
-  // Its deadline of 100 ms and what a busy machine adds, not the time until the node is back.
-  expect(slowestMs).toBeLessThan(500);
+  expect(slowestMs).toBeLessThan(3 * DEADLINE_MS);
   // Two thirds of the slots are elsewhere.
   expect(Math.min(...seen)).toBeGreaterThan(20);
   expect(Math.max(...seen)).toBeLessThan(60);
