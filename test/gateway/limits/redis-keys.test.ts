@@ -61,7 +61,7 @@ test('a hundred messages that come together cost two commands, and a script that
   expect([calls('evalsha'), calls('eval'), calls('set')]).toEqual([20, 0, 1_000]);
   await admin.script('FLUSH');
   const again = await store.sync(senderOf(NODE, 11), messages);
-  expect(again.every((reply) => reply !== undefined)).toBe(true);
+  expect(again.filter((reply) => reply !== undefined).length).toBe(messages.length);
 });
 
 test('an account that one node touched takes at most 300 bytes for its rate, and no more for its credits', async () => {

@@ -56,12 +56,7 @@ describe('D6 the bytes of a stream are the sum of its pieces', () => {
     const timed = gateway.ledger
       .query(`SELECT sum(within_10ms + within_50ms + within_250ms + within_1s + slower) AS n
       FROM usage_hours WHERE method = 'getProgramAccounts' GROUP BY key_id ORDER BY hour DESC`);
-    expect(
-      timed
-        .values()
-        .flat()
-        .every((n) => n === 1),
-    ).toBe(true);
+    expect([...new Set(timed.values().flat())]).toEqual([1]);
   });
 
   test('as lines, of the lines', async () => {
