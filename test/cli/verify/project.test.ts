@@ -56,6 +56,7 @@ describe('a verification', () => {
       "import { expect, test } from 'bun:test';\n\ntest('fails', () => expect(1).toBe(2));\n",
     ],
     ['a file that throws', 'test/bad.test.ts', "throw new Error('at once');\n"],
+    ['a file that ends its process', 'test/bad.test.ts', "process.kill(process.pid, 'SIGKILL');\n"],
     ['a wrong type', 'test/wrong.ts', "export const wrong: number = 'text';\n"],
     ['a lint finding', 'test/lint.ts', 'export let anything: any;\n'],
     ['a format of its own', 'test/form.ts', 'export   const x = "y"\n'],
@@ -75,7 +76,7 @@ describe('a verification', () => {
     async () => {
       write(
         'test/zz.test.ts',
-        "import { test } from 'bun:test';\n\ntest('x', () => void process.kill(process.pid, 'SIGKILL'));\n",
+        "import { test } from 'bun:test';\n\ntest('x', () => void process.kill(process.ppid, 'SIGKILL'));\n",
       );
       const { code, last, out } = await verified();
       expect([code, last]).toEqual([1, '0 passed, 1 failed']);
