@@ -2,7 +2,7 @@ import type { Message, Reply, ScanGrant, ScanReport } from './messages.ts';
 
 /** How many scans an account has under way in this process, and of several processes the part of each. */
 export type ScanPermits = Pick<ReturnType<typeof createScanPermits>, 'hasRoom' | 'take'>;
-export type ScanLeases = Omit<ReturnType<typeof createScanPermits>, 'hasRoom' | 'take'>;
+export type ScanLeases = Pick<ReturnType<typeof createScanPermits>, 'collect' | 'release' | 'settle'>;
 
 /** What a process that is not alone shares the scans of its accounts by. */
 type ScanLink = Readonly<{

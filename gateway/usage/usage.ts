@@ -136,7 +136,7 @@ export function countedBody(
   };
 }
 
-/** Counts what every account uses, by hour, key and method (DESIGN 3.3). Counting is memory alone and never throws. */
+/** Counts what every account uses, by hour, key and method. Counting is memory alone and never throws. */
 export type Usage = ReturnType<typeof createUsage>;
 
 type Deps = Readonly<{

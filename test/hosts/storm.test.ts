@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { createChanges } from '../../deploys/publish/changes.ts';
 import { runPublisher } from '../../deploys/publish/publish.ts';
 import { openRedisHead } from '../../deploys/publish/redis-head.ts';
-import { createSharedAccounts } from '../../gateway/replica/accounts.ts';
+import { createSharedAccounts } from '../../gateway/replica/hosts.ts';
 import { openPublished } from '../../gateway/replica/published.ts';
 import { createServed, SERVED_FILE, SERVED_MIGRATIONS } from '../../gateway/replica/served.ts';
 import { systemClock } from '../../shared/clock.ts';

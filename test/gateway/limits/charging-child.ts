@@ -14,7 +14,8 @@ const ACCOUNTS = 5;
 const PLAN: Plan = { rps: 1e7, burst: 1e7, credits: 1, batchMax: 1, scans: 1 };
 
 const store = opened(process.argv[2] ?? '', LEDGER_MIGRATIONS);
-const { charge } = createCharging(createJournal(store, 'gateway', setImmediate), systemClock);
+const journal = createJournal(store, 'gateway', setImmediate);
+const { charge } = createCharging(journal, store, 'gateway', systemClock);
 const keyId = keyIdOf(hashOf(makeApiKey((bytes) => new Uint8Array(bytes))));
 const answered = Array.from({ length: ACCOUNTS }, () => 0);
 

@@ -66,7 +66,7 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
   });
   const waiting: (() => void)[] = [];
   const journal = createJournal(ledger, node, (run) => void waiting.push(run), usage.inSameTransaction);
-  const charging = createCharging(journal, clock);
+  const charging = createCharging(journal, ledger, node, clock);
 
   return {
     clock,

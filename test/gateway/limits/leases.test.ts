@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { type Account, createAccounts, type Decision } from '../../../gateway/limits/accounts.ts';
+import { type Account, createLeases, type Decision } from '../../../gateway/limits/leases.ts';
 import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 
 const PLAN = { rps: 100, burst: 100, credits: undefined, batchMax: 1, scans: 1 };
@@ -13,7 +13,7 @@ function known(account: Account | undefined): Account {
 }
 
 test('when more new accounts come than can be reported, the rest waits for a reply and memory is bounded', () => {
-  const accounts = createAccounts({
+  const accounts = createLeases({
     spendingOf: () => ({ charged: 0, refunded: 0 }),
     revision: () => 1,
     share: 0.5,
@@ -41,7 +41,7 @@ test('when more new accounts come than can be reported, the rest waits for a rep
 
 test('an account is remembered for 15 seconds after its last call, and for 2 beside more than 16,384 others', () => {
   const remembered = (many: number, nowMs: number) => {
-    const accounts = createAccounts({
+    const accounts = createLeases({
       spendingOf: () => ({ charged: 0, refunded: 0 }),
       revision: () => 1,
       share: 1,
@@ -57,7 +57,7 @@ test('an account is remembered for 15 seconds after its last call, and for 2 bes
 });
 
 test('an account whose calls are let in waits for the messages of others, and one whose calls are refused does not', () => {
-  const accounts = createAccounts({
+  const accounts = createLeases({
     spendingOf: () => ({ charged: 0, refunded: 0 }),
     revision: () => 1,
     share: 1,
