@@ -16,8 +16,7 @@ import {
  * `nodes`: the gateway processes of this data directory, each with the number of its latest start.
  *
  * `leases`: where the leases of these processes meet while there is no Redis. One state per account, which only the
- * authority reads, worth keeping until `until_ms`; for ever when there is none. `credit_releases`: credits that nodes
- * held which never came back, and that are the account's again.
+ * authority reads, worth keeping until `until_ms`; for ever when there is none.
  */
 export const LEASE_MIGRATIONS: Migrations = {
   'ledger-2-nodes': `
@@ -27,12 +26,6 @@ export const LEASE_MIGRATIONS: Migrations = {
     ) STRICT, WITHOUT ROWID;
   `,
   'ledger-3-leases': `
-    CREATE TABLE credit_releases (
-      account_id INTEGER NOT NULL,
-      node TEXT NOT NULL,
-      credits INTEGER NOT NULL,
-      at_ms INTEGER NOT NULL
-    ) STRICT;
     CREATE TABLE leases (
       account_id INTEGER PRIMARY KEY,
       state TEXT NOT NULL,
@@ -63,9 +56,6 @@ export function createSqliteStore(ledger: Store, { clock, onReleased }: StoreOpt
   const write = ledger.prepare<null, [number, string, number | null]>(`
     INSERT INTO leases (account_id, state, until_ms) VALUES (?, ?, ?)
     ON CONFLICT (account_id) DO UPDATE SET state = excluded.state, until_ms = excluded.until_ms`);
-  const noteReleased = ledger.prepare<null, [number, string, number, number]>(
-    'INSERT INTO credit_releases (account_id, node, credits, at_ms) VALUES (?, ?, ?, ?)',
-  );
   const dropEnded = ledger.prepare<null, [number, number]>(`
     DELETE FROM leases WHERE account_id IN
       (SELECT account_id FROM leases WHERE until_ms < ? ORDER BY until_ms LIMIT ?)`);
@@ -85,7 +75,6 @@ export function createSqliteStore(ledger: Store, { clock, onReleased }: StoreOpt
       const before = read.get(accountId)?.state;
       const { blob, lifeMs, reply, released } = answer(before, sender, message, moment);
       if (blob !== before) write.run(accountId, blob, lifeMs === undefined ? null : nowMs + lifeMs);
-      for (const { node, credits } of released) noteReleased.run(accountId, node, credits, nowMs);
       return { accountId, reply, released };
     });
   });

@@ -1,9 +1,101 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
+import {
+  CELL_COLUMNS,
+  CELL_COUNTER_NAMES,
+  CELL_COUNTERS,
+  type CellCounter,
+} from '../../shared/ledger/counters.ts';
 import type { Store } from '../../shared/store/open.ts';
 import type { UsageHook } from '../limits/charge.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
-import { type Cell, type Cells, countAnswer, createCells } from './cells.ts';
+
+/**
+ * What was counted of one key's method in one hour (hours since 1970, UTC) since it was last written
+ * (`shared/ledger/counters.ts`). Mutable: it is the count. `calls` shrinks by a charge that could not be written.
+ */
+type Cell = Record<CellCounter, number> &
+  Readonly<{ hour: number; caller: Caller; method: string; next: Cell | undefined }>;
+
+const ZEROS = Object.fromEntries(CELL_COUNTER_NAMES.map((name) => [name, 0])) as Record<CellCounter, number>; // fromEntries forgets the names
+
+/** Cells that may wait for a ledger that takes no writes, about 400 bytes each. */
+const CELLS_MAX = 200_000;
+
+/** What was counted and is not yet in the ledger. */
+type Cells = ReturnType<typeof createCells>;
+
+/** Cells of `node`. They are added to the ledger's, and leave memory when they are written. */
+function createCells(ledger: Store, node: string) {
+  const counters = Object.values(CELL_COUNTERS);
+  const add = ledger.prepare<null, (number | string)[]>(`
+    INSERT INTO usage_hours (${CELL_COLUMNS.join(', ')}) VALUES (${CELL_COLUMNS.map(() => '?').join(', ')})
+    ON CONFLICT DO UPDATE SET ${counters.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')}`);
+  const addAll = ledger.transaction((callers: readonly Caller[]) => callers.forEach(addOf));
+  /** The cells of each caller, a list linked by `next`. */
+  const waiting = new Map<Caller, Cell>();
+  const withJournal = new Set<Caller>();
+  /** Callers still to be written, in the order of the ledger's rows: a transaction of neighbours writes fewer pages. */
+  let inOrder: Caller[] = [];
+  let size = 0;
+  let lost = 0;
+
+  /** The cell to count into. It may be written at the end of the turn: it is not to be kept. */
+  function of(hour: number, caller: Caller, method: string): Cell {
+    const first = waiting.get(caller);
+    for (let cell = first; cell !== undefined; cell = cell.next)
+      if (cell.hour === hour && cell.method === method) return cell;
+    const cell: Cell = { hour, caller, method, next: first, ...ZEROS };
+    if (size === CELLS_MAX) lost++;
+    else {
+      waiting.set(caller, cell);
+      size++;
+    }
+    return cell;
+  }
+
+  function addOf(caller: Caller): void {
+    for (let cell = waiting.get(caller); cell !== undefined; cell = cell.next) {
+      const { hour, method } = cell;
+      const counted = CELL_COUNTER_NAMES.map(countOf, cell);
+      add.run(hour, caller.accountId, caller.keyId, method, node, ...counted);
+    }
+  }
+
+  function forget(caller: Caller): void {
+    for (let cell = waiting.get(caller); cell !== undefined; cell = cell.next) size--;
+    waiting.delete(caller);
+  }
+
+  return {
+    of,
+    /** Has the caller's cells written in the journal's next transaction, and not before. */
+    joinJournal: (caller: Caller): void => void withJournal.add(caller),
+    /** What the journal writes in its own transaction: the cells that its charges and refunds changed. */
+    inSameTransaction: {
+      write: () => withJournal.forEach(addOf),
+      written() {
+        withJournal.forEach(forget);
+        withJournal.clear();
+      },
+    },
+    /** Writes the cells of at most so many callers, without those for the journal; gives whether there are more. Throws when the ledger takes none. */
+    write(callersMax: number): boolean {
+      if (inOrder.length === 0) inOrder = [...waiting.keys()].toSorted((a, b) => b.accountId - a.accountId);
+      const callers = inOrder.slice(-callersMax).filter((caller) => !withJournal.has(caller));
+      if (callers.length > 0) addAll.immediate(callers);
+      callers.forEach(forget);
+      inOrder.length = Math.max(0, inOrder.length - callersMax);
+      return inOrder.length > 0;
+    },
+    /** Elements that were not counted, because the ledger took no writes for too long. */
+    lost: () => lost,
+  };
+}
+
+function countOf(this: Cell, name: CellCounter): number {
+  return this[name];
+}
 
 /** What has no method: a notification, a malformed element, a request that was not read. */
 export const NO_METHOD = '-';
@@ -87,7 +179,13 @@ export class RequestUsage implements UsageHook {
 
   /** Counts how long a call's caller waited for the first byte of its answer, which is to be handed over now; once. */
   answered(place: number): void {
-    countAnswer(this.#cell(place), this.#clock.now() - this.#cameMs);
+    const cell = this.#cell(place);
+    const ms = this.#clock.now() - this.#cameMs;
+    if (ms <= 10) cell.within10Ms++;
+    else if (ms <= 50) cell.within50Ms++;
+    else if (ms <= 250) cell.within250Ms++;
+    else if (ms <= 1_000) cell.within1S++;
+    else cell.slower++;
   }
 
   /** Counts bytes of a call's answer that were handed to the caller. */

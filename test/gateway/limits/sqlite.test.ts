@@ -112,15 +112,12 @@ test('states that say no more than a new one are dropped, and others stay', asyn
   expect(rows()).toEqual([2, 3, 4]);
 });
 
-test('what a node held that never came back is released once, with a row about it', async () => {
+test('what a node held that never came back is released once, with a word of it', async () => {
   await store.sync(senderOf('dead', 1), [creditMessage({ wanted: 100, charged: 30 })]);
   // The account's clock goes on in small steps; here it goes on a day at once.
   other.run("UPDATE leases SET state = json_set(state, '$[2][1]', ?)", [CREDIT_RELEASE_MS]);
   const [reply] = await store.sync(senderOf('b', 1), [creditMessage()]);
   expect(reply?.credits).toMatchObject({ available: 970, heldByDead: 0 });
   await store.sync(senderOf('b', 2), [creditMessage()]);
-  expect(other.query('SELECT account_id, node, credits FROM credit_releases').values()).toEqual([
-    [1, 'dead', 100],
-  ]);
   expect(released.splice(0)).toEqual([[1, { node: senderOf('dead', 1).node, credits: 100 }]]);
 });
