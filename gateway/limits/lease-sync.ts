@@ -81,25 +81,23 @@ export function createLeaseSync(options: LeaseSyncOptions) {
 
   /** The store must never count a charge that a crash could take from the journal: its message waits until it is durable. */
   async function send(messages: readonly Message[]): Promise<void> {
+    let sent = messages;
     const undurable = messages.filter(
       ({ accountId, credits }) => credits !== undefined && !journal.isDurable(accountId),
     );
-    if (undurable.length === 0) return exchange(messages);
-    const written = await Promise.allSettled(undurable.map(({ accountId }) => journal.append(accountId)));
-    const lost = new Set(undurable.filter((_, at) => written[at]?.status === 'rejected'));
-    for (const message of lost)
-      accounts.settle({ ...message, rate: undefined }, undefined, clock.monotonic());
-    // Rates and scans do not need the journal.
-    await exchange(
-      messages.map((message) => (lost.has(message) ? { ...message, credits: undefined } : message)),
-    );
-  }
-
-  async function exchange(messages: readonly Message[]): Promise<void> {
-    if (messages.length === 0) return;
-    const replies = await call({ node, fence, seq: ++seq }, messages);
+    try {
+      if (undurable.length > 0)
+        await Promise.all(undurable.map(({ accountId }) => journal.append(accountId)));
+    } catch {
+      const nowMs = clock.monotonic();
+      for (const message of undurable) accounts.settle({ ...message, rate: undefined }, undefined, nowMs);
+      // Rates and scans do not need the journal.
+      sent = messages.map((each) => (undurable.includes(each) ? { ...each, credits: undefined } : each));
+    }
+    if (sent.length === 0) return;
+    const replies = await call({ node, fence, seq: ++seq }, sent);
     const nowMs = clock.monotonic();
-    for (const [at, message] of messages.entries()) {
+    for (const [at, message] of sent.entries()) {
       accounts.settle(message, replies[at], nowMs);
       scans.settle(message, replies[at], nowMs);
     }
