@@ -4,22 +4,15 @@ import { type Charge, createCharging } from '../../../gateway/limits/charge.ts';
 import { createJournal } from '../../../gateway/limits/journal.ts';
 import { LEDGER_MIGRATIONS, spentOf } from '../../../gateway/ledger.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
-import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
-import type { Caller } from '../../../shared/keys/identify.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
+import { callerOf } from '../usage/started.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 const PAID: Plan = { rps: 5, burst: 10, credits: undefined, batchMax: 100, scans: 1 };
 const TRIAL: Plan = { ...PAID, credits: 250_000 };
 const WIDE: Plan = { ...TRIAL, rps: 1_000_000, burst: 1_000_000 };
 
-const key = keyIdOf(hashOf(makeApiKey((bytes) => new Uint8Array(bytes))));
-const caller = (accountId = 1, creditsGranted = 100): Caller => ({
-  keyId: key,
-  accountId,
-  plan: 'any',
-  creditsGranted,
-});
+const caller = (accountId = 1, creditsGranted = 100) => ({ ...callerOf(accountId), creditsGranted });
 const price = (credits: number, calls = 1) => ({ calls, credits });
 
 /** Charging over a real ledger and a clock that stands still; `again` is the process started anew after its machine was. */

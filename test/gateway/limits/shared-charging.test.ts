@@ -5,15 +5,14 @@ import type { Journal, Spending } from '../../../gateway/limits/journal.ts';
 import { createLeaseSync } from '../../../gateway/limits/lease-sync.ts';
 import { createScanPermits } from '../../../gateway/limits/scans.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
-import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import { createLeaseStore } from '../../fakes/lease-store.ts';
+import { callerOf } from '../usage/started.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 const PAID: Plan = { rps: 100, burst: 100, credits: undefined, batchMax: 100, scans: 1 };
 const TRIAL: Plan = { ...PAID, rps: 5, burst: 10, credits: 1_000 };
 
-const keyId = keyIdOf(hashOf(makeApiKey((bytes) => new Uint8Array(bytes))));
-const caller = (accountId = 1) => ({ keyId, accountId, plan: 'any', creditsGranted: undefined });
+const caller = (accountId = 1) => callerOf(accountId);
 const price = (calls: number, credits = 0) => ({ calls, credits });
 
 /** A journal whose disk may be full. */

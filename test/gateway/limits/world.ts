@@ -13,7 +13,7 @@ import type { Spending } from '../../../gateway/limits/journal.ts';
 import type { Message, Reply } from '../../../gateway/limits/messages.ts';
 import { createScanPermits } from '../../../gateway/limits/scans.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
-import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
+import { callerOf } from '../usage/started.ts';
 import { createAgenda } from './agenda.ts';
 
 /** The arithmetic, so that a test can plant a fault in it. */
@@ -35,7 +35,6 @@ const TICK_MS = 20;
 const AHEAD_MS = 60;
 const DEADLINE_MS = 100;
 const ACCOUNT = 1;
-const KEY_ID = keyIdOf(hashOf(makeApiKey((bytes) => new Uint8Array(bytes))));
 
 /** One gateway process on the virtual clock. `disk` survives a crash; `memory` does not. */
 export type Node = {
@@ -59,7 +58,7 @@ export type Node = {
 export function createWorld(options: WorldOptions) {
   const { nodes: count, authority = answer, fate } = options;
   const agenda = createAgenda();
-  const caller = { keyId: KEY_ID, accountId: ACCOUNT, plan: 'p', creditsGranted: options.total };
+  const caller = { ...callerOf(ACCOUNT), creditsGranted: options.total };
   let { plan } = options;
   let nowMs = 1_000;
   let storeSkewMs = 0;
