@@ -40,21 +40,14 @@ export function priceOf(elements: readonly Readonly<{ credits: number }>[]): Pri
   return { calls: elements.length, credits };
 }
 
-/** `burst` tokens at most, `rps` more every second. */
-export type Rate = Readonly<{ burst: number; rps: number }>;
-
 /**
- * Tokens at an instant of the monotonic clock; a fraction, and below zero while a large batch is paid off. Mutable, and
+ * At most `burst` tokens, and `rps` more every second: tokens at an instant of the monotonic clock; a fraction, and below zero while a large batch is paid off. Mutable, and
  * without a part of its own: every call looks at one.
  */
 export type Bucket = { tokens: number; atMs: number; rps: number; burst: number };
 
 /** Rounding of many small refills; far below one call. */
 const EPSILON = 1e-6;
-
-export function fullBucket({ rps, burst }: Rate, nowMs: number): Bucket {
-  return { tokens: burst, atMs: nowMs, rps, burst };
-}
 
 /** Brings the bucket to `nowMs`. A clock that steps back mints nothing; a burst that shrank takes the surplus away. */
 export function refill(bucket: Bucket, nowMs: number): void {
@@ -148,11 +141,11 @@ export function createCharging(journal: Journal, ledger: Store, node: string, cl
   }
 
   /** The account's bucket, refilled at the rate of `plan`. */
-  function bucketOf(accountId: number, plan: Plan, nowMs: number): Bucket {
+  function bucketOf(accountId: number, { rps, burst }: Plan, nowMs: number): Bucket {
     let bucket = buckets.get(accountId);
-    if (bucket === undefined) buckets.set(accountId, (bucket = fullBucket(plan, nowMs)));
-    bucket.rps = plan.rps;
-    bucket.burst = plan.burst;
+    if (bucket === undefined) buckets.set(accountId, (bucket = { tokens: burst, atMs: nowMs, rps, burst }));
+    bucket.rps = rps;
+    bucket.burst = burst;
     refill(bucket, nowMs);
     return bucket;
   }

@@ -22,81 +22,6 @@ const ZEROS = Object.fromEntries(CELL_COUNTER_NAMES.map((name) => [name, 0])) as
 /** Cells that may wait for a ledger that takes no writes, about 400 bytes each. */
 const CELLS_MAX = 200_000;
 
-/** What was counted and is not yet in the ledger. */
-type Cells = ReturnType<typeof createCells>;
-
-/** Cells of `node`. They are added to the ledger's, and leave memory when they are written. */
-function createCells(ledger: Store, node: string) {
-  const counters = Object.values(CELL_COUNTERS);
-  const add = ledger.prepare<null, (number | string)[]>(`
-    INSERT INTO usage_hours (${CELL_COLUMNS.join(', ')}) VALUES (${CELL_COLUMNS.map(() => '?').join(', ')})
-    ON CONFLICT DO UPDATE SET ${counters.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')}`);
-  const addAll = ledger.transaction((callers: readonly Caller[]) => callers.forEach(addOf));
-  /** The cells of each caller, a list linked by `next`. */
-  const waiting = new Map<Caller, Cell>();
-  const withJournal = new Set<Caller>();
-  /** Callers still to be written, in the order of the ledger's rows: a transaction of neighbours writes fewer pages. */
-  let inOrder: Caller[] = [];
-  let size = 0;
-  let lost = 0;
-
-  /** The cell to count into. It may be written at the end of the turn: it is not to be kept. */
-  function of(hour: number, caller: Caller, method: string): Cell {
-    const first = waiting.get(caller);
-    for (let cell = first; cell !== undefined; cell = cell.next)
-      if (cell.hour === hour && cell.method === method) return cell;
-    const cell: Cell = { hour, caller, method, next: first, ...ZEROS };
-    if (size === CELLS_MAX) lost++;
-    else {
-      waiting.set(caller, cell);
-      size++;
-    }
-    return cell;
-  }
-
-  function addOf(caller: Caller): void {
-    for (let cell = waiting.get(caller); cell !== undefined; cell = cell.next) {
-      const { hour, method } = cell;
-      const counted = CELL_COUNTER_NAMES.map(countOf, cell);
-      add.run(hour, caller.accountId, caller.keyId, method, node, ...counted);
-    }
-  }
-
-  function forget(caller: Caller): void {
-    for (let cell = waiting.get(caller); cell !== undefined; cell = cell.next) size--;
-    waiting.delete(caller);
-  }
-
-  return {
-    of,
-    /** Has the caller's cells written in the journal's next transaction, and not before. */
-    joinJournal: (caller: Caller): void => void withJournal.add(caller),
-    /** What the journal writes in its own transaction: the cells that its charges and refunds changed. */
-    inSameTransaction: {
-      write: () => withJournal.forEach(addOf),
-      written() {
-        withJournal.forEach(forget);
-        withJournal.clear();
-      },
-    },
-    /** Writes the cells of at most so many callers, without those for the journal; gives whether there are more. Throws when the ledger takes none. */
-    write(callersMax: number): boolean {
-      if (inOrder.length === 0) inOrder = [...waiting.keys()].toSorted((a, b) => b.accountId - a.accountId);
-      const callers = inOrder.slice(-callersMax).filter((caller) => !withJournal.has(caller));
-      if (callers.length > 0) addAll.immediate(callers);
-      callers.forEach(forget);
-      inOrder.length = Math.max(0, inOrder.length - callersMax);
-      return inOrder.length > 0;
-    },
-    /** Elements that were not counted, because the ledger took no writes for too long. */
-    lost: () => lost,
-  };
-}
-
-function countOf(this: Cell, name: CellCounter): number {
-  return this[name];
-}
-
 /** What has no method: a notification, a malformed element, a request that was not read. */
 export const NO_METHOD = '-';
 const UNREAD = { label: NO_METHOD };
@@ -104,25 +29,31 @@ const UNREAD = { label: NO_METHOD };
 /** One element of a request: the name that it is counted under, and what it costs. */
 type Item = Readonly<{ label: string; credits: number }>;
 
+/** Cells by hour, caller and method. */
+type CellsOf = Readonly<{
+  /** The cell to count into. It may be written at the end of the turn: it is not to be kept. */
+  of(hour: number, caller: Caller, method: string): Cell;
+  /** Has the caller's cells written in the journal's next transaction, and not before. */
+  joinJournal(caller: Caller): void;
+}>;
+
 /**
  * What one request adds to usage, from its charge to its last byte. All of it is counted in the hour in which the
  * request came. A place is an element's index in the request.
  */
 export class RequestUsage implements UsageHook {
-  readonly #cells: Cells;
+  readonly #cells: CellsOf;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #cameMs: number;
-  readonly #hour: number;
   readonly #caller: Caller;
   readonly #items: readonly Item[];
   #failed: Set<number> | undefined;
   #counted: 'not' | 'counted' | 'with-journal' = 'not';
 
-  constructor(cells: Cells, clock: Pick<Clock, 'now'>, caller: Caller, items: readonly Item[]) {
+  constructor(cells: CellsOf, clock: Pick<Clock, 'now'>, caller: Caller, items: readonly Item[]) {
     this.#cells = cells;
     this.#clock = clock;
     this.#cameMs = clock.now();
-    this.#hour = hourOf(this.#cameMs);
     this.#caller = caller;
     this.#items = items;
   }
@@ -194,7 +125,7 @@ export class RequestUsage implements UsageHook {
   }
 
   #cell(place: number): Cell {
-    return this.#cells.of(this.#hour, this.#caller, this.#items[place]?.label ?? NO_METHOD);
+    return this.#cells.of(hourOf(this.#cameMs), this.#caller, this.#items[place]?.label ?? NO_METHOD);
   }
 }
 
@@ -255,21 +186,65 @@ const PAUSE_MS = 5;
 const FAILURES_LOGGED = 3;
 
 export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps) {
-  const cells = createCells(ledger, node);
+  const counters = Object.values(CELL_COUNTERS);
+  const add = ledger.prepare<null, (number | string)[]>(`
+    INSERT INTO usage_hours (${CELL_COLUMNS.join(', ')}) VALUES (${CELL_COLUMNS.map(() => '?').join(', ')})
+    ON CONFLICT DO UPDATE SET ${counters.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')}`);
+  const addAll = ledger.transaction((callers: readonly Caller[]) => callers.forEach(addOf));
+  /** What is not yet in the ledger: the cells of each caller, a list linked by `next`. */
+  const waiting = new Map<Caller, Cell>();
+  const withJournal = new Set<Caller>();
+  /** Callers still to be written, in the order of the ledger's rows: a transaction of neighbours writes fewer pages. */
+  let inOrder: Caller[] = [];
+  let size = 0;
+  let lost = 0;
   let failures = 0;
+
+  function cellOf(hour: number, caller: Caller, method: string): Cell {
+    const first = waiting.get(caller);
+    for (let cell = first; cell !== undefined; cell = cell.next)
+      if (cell.hour === hour && cell.method === method) return cell;
+    const cell: Cell = { hour, caller, method, next: first, ...ZEROS };
+    if (size === CELLS_MAX) lost++;
+    else {
+      waiting.set(caller, cell);
+      size++;
+    }
+    return cell;
+  }
+
+  function addOf(caller: Caller): void {
+    for (let cell = waiting.get(caller); cell !== undefined; cell = cell.next) {
+      const of = cell; // it stays the same for the function below
+      const counted = CELL_COUNTER_NAMES.map((name) => of[name]);
+      add.run(of.hour, caller.accountId, caller.keyId, of.method, node, ...counted);
+    }
+  }
+
+  function forget(caller: Caller): void {
+    for (let cell = waiting.get(caller); cell !== undefined; cell = cell.next) size--;
+    waiting.delete(caller);
+  }
 
   /** Counts every element of a request that was not let in, or one when none of its elements is known. */
   function refused(caller: Caller, items: readonly Pick<Item, 'label'>[] = [UNREAD]): void {
-    for (const { label } of items) cells.of(hourOf(clock.now()), caller, label).refused++;
+    for (const { label } of items) cellOf(hourOf(clock.now()), caller, label).refused++;
   }
 
-  /** Writes what was counted, of at most so many callers; gives whether there is more. A write that fails is made up for later. */
+  /**
+   * Writes what was counted, of at most so many callers and without what waits for the journal; gives whether there is
+   * more. A write that fails is made up for later.
+   */
   function flush(callersMax = Infinity): boolean {
+    if (inOrder.length === 0) inOrder = [...waiting.keys()].toSorted((a, b) => b.accountId - a.accountId);
+    const callers = inOrder.slice(-callersMax).filter((caller) => !withJournal.has(caller));
     try {
-      const isMore = cells.write(callersMax);
+      if (callers.length > 0) addAll.immediate(callers);
+      callers.forEach(forget);
+      inOrder.length = Math.max(0, inOrder.length - callersMax);
       if (failures >= FAILURES_LOGGED) onFailing(false);
       failures = 0;
-      return isMore;
+      return inOrder.length > 0;
     } catch {
       failures++;
       if (failures === FAILURES_LOGGED) onFailing(true);
@@ -279,20 +254,28 @@ export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps) {
 
   /** Writes every second until `signal` aborts, in portions with pauses between them. */
   async function tend(signal: AbortSignal): Promise<void> {
-    let lost = 0;
+    let told = 0;
     while (!signal.aborted) {
       await clock.sleep(FLUSH_MS, signal);
       while (flush(PORTION) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
-      if (cells.lost() > lost) onLost(cells.lost() - lost);
-      lost = cells.lost();
+      if (lost > told) onLost(lost - told);
+      told = lost;
     }
   }
 
+  const cells: CellsOf = { of: cellOf, joinJournal: (caller) => void withJournal.add(caller) };
   return {
     /** Begins to count a request with these elements, in order. */
     begin: (caller: Caller, items: readonly Item[]) => new RequestUsage(cells, clock, caller, items),
     refused,
-    inSameTransaction: cells.inSameTransaction,
+    /** What the journal writes in its own transaction: the cells that its charges and refunds changed. */
+    inSameTransaction: {
+      write: () => withJournal.forEach(addOf),
+      written() {
+        withJournal.forEach(forget);
+        withJournal.clear();
+      },
+    },
     flush,
     tend,
   };

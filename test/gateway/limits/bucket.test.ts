@@ -1,16 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import {
-  type Bucket,
-  fullBucket,
-  type Rate,
-  refill,
-  retryAfterSeconds,
-  shortMs,
-} from '../../../gateway/limits/charge.ts';
+import { type Bucket, refill, retryAfterSeconds, shortMs } from '../../../gateway/limits/charge.ts';
 
+type Rate = Readonly<{ burst: number; rps: number }>;
 const RATE: Rate = { burst: 10, rps: 5 };
-const full = (rate: Rate, atMs = 0) => fullBucket(rate, atMs);
+const full = (rate: Rate, atMs = 0): Bucket => ({ tokens: rate.burst, atMs, ...rate });
 
 /** A bucket at a later instant, and at another rate. */
 function refilled(before: Bucket, rate: Rate, nowMs: number): Bucket {
