@@ -298,21 +298,16 @@ export function createSharedCharging(
     for (let [decision, nowMs] = [first, sinceMs]; ;) {
       if (typeof decision !== 'string') return finished(account, price, decision, nowMs);
       const untilMs = sinceMs + (decision === 'ask-rate' ? RATE_WAIT_MS : CREDITS_WAIT_MS);
-      await nextReply(account, price, decision, Math.max(1, untilMs - nowMs));
+      const ended = new AbortController();
+      const { promise: reply, resolve: wake } = Promise.withResolvers<void>();
+      const leave = joinWaiters(account, price, decision, wake);
+      sync.flushSoon();
+      await Promise.race([reply, clock.sleep(Math.max(1, untilMs - nowMs), ended.signal)]);
+      ended.abort();
+      leave();
       nowMs = clock.monotonic();
       decision = accounts.decide(account, price, nowMs, nowMs - sinceMs, sync.isOut());
     }
-  }
-
-  /** Resolves with the next reply for the account, or after `waitMs`. */
-  async function nextReply(account: Account, price: Price, asks: Asks, waitMs: number): Promise<void> {
-    const ended = new AbortController();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const leave = joinWaiters(account, price, asks, resolve);
-    sync.flushSoon();
-    await Promise.race([promise, clock.sleep(waitMs, ended.signal)]);
-    ended.abort();
-    leave();
   }
 
   function refund(caller: Caller, plan: Plan, price: Price): void {
