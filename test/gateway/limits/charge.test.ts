@@ -80,14 +80,6 @@ describe('the rate', () => {
       rate: { tokens: 0 },
     });
   });
-
-  test('what a batch above the burst owes outlives a sweep', async () => {
-    using limits = started();
-    await limits.charge(caller(), PAID, price(0, 100));
-    limits.advance(18_199);
-    limits.sweep(10);
-    expect((await limits.charge(caller(), PAID, price(0))).kind).toBe('over-rate');
-  });
 });
 
 describe('credits', () => {

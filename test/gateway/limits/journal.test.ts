@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { Database } from 'bun:sqlite';
 import { join } from 'node:path';
 import { createJournal } from '../../../gateway/limits/journal.ts';
-import { LEDGER_MIGRATIONS, spentOf } from '../../../gateway/ledger.ts';
+import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
 /** A journal whose turn ends when the test says so, and a second connection that sees only what was committed. */
@@ -101,19 +101,6 @@ describe('counters', () => {
       [1, 'a', 100, 0],
       [1, 'b', 9, 0],
     ]);
-  });
-
-  test('survive closing and opening', async () => {
-    using folder = temporaryFolder();
-    const path = join(folder.path, 'ledger.db');
-    for (const charged of [3, 6, 9]) {
-      const store = opened(path, LEDGER_MIGRATIONS);
-      const journal = createJournal(store, 'gateway', setImmediate);
-      Object.assign(journal.spendingOf(1) ?? {}, { charged });
-      await journal.append(1);
-      expect(spentOf(store, 1)).toBe(charged);
-      store.close();
-    }
   });
 
   test('that cannot be read are none, and do not begin at zero', () => {

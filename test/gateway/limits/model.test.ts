@@ -31,13 +31,6 @@ const FAULTS: readonly (readonly [string, string, Fault['file'], string, string]
     'reported + mine.spent;',
   ],
   [
-    'a late rate message is taken for a new one',
-    'I',
-    'authority-rate',
-    'if (!isNewer(sender, mine)) {',
-    'if (false) {',
-  ],
-  [
     'a late surplus of a rate goes back again',
     'I4',
     'authority-rate',
