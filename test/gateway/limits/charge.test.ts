@@ -150,16 +150,6 @@ describe('credits', () => {
     });
   });
 
-  test("are an account's own", async () => {
-    using limits = started();
-    await limits.charge(caller(1), TRIAL, price(100));
-    expect(await limits.charge(caller(2), TRIAL, price(1))).toMatchObject({
-      kind: 'charged',
-      creditsLeft: 99,
-    });
-    expect([limits.spent(1), limits.spent(2)]).toEqual([100, 1]);
-  });
-
   test('spent before a restart are spent after it', async () => {
     using limits = started();
     await limits.charge(caller(), TRIAL, price(95));
@@ -264,12 +254,6 @@ describe('a journal that fails', () => {
       kind: 'charged',
       rate: { tokens: 0 },
     });
-  });
-
-  test('does not stand in the way of plans without credits', async () => {
-    using limits = started();
-    broken(limits);
-    expect((await limits.charge(caller(), PAID, price(1))).kind).toBe('charged');
   });
 
   test('that cannot be read refuses without a rejection, and without taking anything', async () => {

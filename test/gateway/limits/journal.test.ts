@@ -133,17 +133,6 @@ describe('a write that fails', () => {
     ]);
   });
 
-  test('is made up for by a flush, as on closing', async () => {
-    using ledger = started();
-    const mend = ledger.break();
-    const noted = ledger.spend(1, 5);
-    ledger.endTurn();
-    expect(await noted.catch(() => 'failed')).toBe('failed');
-    mend();
-    ledger.journal.flush();
-    expect(ledger.rows()).toEqual([[1, 'gateway', 5, 0]]);
-  });
-
   test('does not end the process when nothing waits for the append', async () => {
     using ledger = started();
     const unhandled: unknown[] = [];
