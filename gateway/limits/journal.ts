@@ -18,7 +18,7 @@ type SameTransaction = Readonly<{
 }>;
 
 /** What a node spent of an account, by its row of the ledger. */
-export type SpentRow = Readonly<{ accountId: number }> & Readonly<Spending>;
+export type SpentRow = Readonly<{ accountId: number; node: string } & Spending>;
 
 const BUSY_MS = 100;
 
@@ -100,19 +100,12 @@ export function createJournal(
   };
 }
 
-/** What a node spent of each account. */
-export function spentBy(ledger: Store, node: string): readonly SpentRow[] {
-  return ledger
-    .query<SpentRow, [string]>(
-      'SELECT account_id AS accountId, charged, refunded FROM spent WHERE node = ? AND charged > 0',
-    )
-    .all(node);
-}
-
-/** The nodes that have spent on this host, apart from this one. */
-export function otherNodes(ledger: Store, node: string): readonly string[] {
-  const nodes = ledger.query<{ node: string }, [string]>('SELECT DISTINCT node FROM spent WHERE node <> ?');
-  return nodes.all(node).map((row) => row.node);
+/** What the nodes of this host spent of each account, or one of them. */
+export function spentBy(ledger: Store, node: string | null): readonly SpentRow[] {
+  const rows = ledger.query<SpentRow, [string | null]>(
+    'SELECT account_id AS accountId, node, charged, refunded FROM spent WHERE node = coalesce(?, node) AND charged > 0',
+  );
+  return rows.all(node);
 }
 
 /** Credits that other nodes than this one have spent, by account: while this one is alone they do not change. */

@@ -8,7 +8,7 @@ import { type Lock, takeLock } from '../../shared/store/lock.ts';
 import type { Opened, Store } from '../../shared/store/open.ts';
 import { createLeases, createSharedCharging } from './leases.ts';
 import { type Charging, createCharging } from './charge.ts';
-import { type Journal, otherNodes, spentBy } from './journal.ts';
+import { type Journal, spentBy } from './journal.ts';
 import { createLeaseSync, type LeaseSync, type StoreLink } from './lease-sync.ts';
 import type { LeaseStore, Released } from './messages.ts';
 import { createScanPermits, type ScanPermits } from './scans.ts';
@@ -23,8 +23,8 @@ export type Sharing = Readonly<{
   openLeases(onLoss: () => void): LeaseStore;
   /** The part of an account's rate that this process may let in alone while it does not know the others. */
   share: number;
-  /** Nodes of this host that do not run: this process alone reports what they spent. */
-  deadNodes: readonly string[];
+  /** Whether it reports what every node of this host spent, as those that do not run cannot. To report it twice changes nothing. */
+  reportsAll: boolean;
 }>;
 
 type ClaimingNode =
@@ -67,10 +67,8 @@ export function claimNodeId(index: number, options: ClaimOptions): ClaimingNode 
   try {
     const node = nodeIdIn(join(dataDir, `${name}.node`), makeId);
     const fence = nextFence(ledger, node, clock.now());
-    // One process reports for those that do not run. What it reports of one that does is true as well, and changes nothing.
-    const deadNodes = index <= 1 ? otherNodes(ledger, node) : [];
     const openLeases = (onLoss: () => void) => leasesOf(options, onLoss);
-    const sharing = { fence, openLeases, share: 1 / config.gateway.processes, deadNodes };
+    const sharing = { fence, openLeases, share: 1 / config.gateway.processes, reportsAll: index <= 1 };
     return { kind: 'claimed', node, sharing, lock };
   } catch (error) {
     lock.release();
@@ -175,7 +173,7 @@ type SharedOptions = Readonly<{
 /** The limits of one of several processes: leases in memory, topped up from a store behind the requests. */
 export function limitsShared(options: SharedOptions): Limits {
   const { node, sharing, journal, ledger, clock, revision, onStoreOut } = options;
-  const { fence, share, deadNodes } = sharing;
+  const { fence, share, reportsAll } = sharing;
   const accounts = createLeases({ spendingOf: journal.spendingOf, revision, share });
   const closing = new AbortController();
   let wasOut = false;
@@ -190,7 +188,8 @@ export function limitsShared(options: SharedOptions): Limits {
 
   /** Reports what a crash, or a loss of the store, may have kept it from counting. */
   function resync(): void {
-    for (const each of [node, ...deadNodes]) void sync.resync(each, spentBy(ledger, each), closing.signal);
+    const rows = Map.groupBy(spentBy(ledger, reportsAll ? null : node), (row) => row.node);
+    for (const [of, spent] of rows) void sync.resync(of, spent, closing.signal);
   }
 
   return {

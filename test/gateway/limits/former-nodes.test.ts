@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { createLeases } from '../../../gateway/limits/leases.ts';
-import { createJournal, otherNodes, spentBy, spentElsewhere } from '../../../gateway/limits/journal.ts';
+import { createJournal, spentBy, spentElsewhere } from '../../../gateway/limits/journal.ts';
 import { createLeaseSync } from '../../../gateway/limits/lease-sync.ts';
 import type { LeaseStore } from '../../../gateway/limits/messages.ts';
 import { createScanPermits } from '../../../gateway/limits/scans.ts';
@@ -35,8 +35,8 @@ test('what others spent is known by account, without what this node did', () => 
       [2, 5],
     ]),
   );
-  expect(otherNodes(ledger, 'own').toSorted()).toEqual(['gateway', 'gone']);
-  expect(spentBy(ledger, 'own')).toEqual([{ accountId: 1, charged: 7, refunded: 0 }]);
+  expect(spentBy(ledger, 'own')).toEqual([{ accountId: 1, node: 'own', charged: 7, refunded: 0 }]);
+  expect(spentBy(ledger, null).map(({ node }) => node)).toEqual(['gateway', 'gone', 'own', 'gateway']);
 });
 
 test('what dead nodes spent is reported below every fence, until the store has taken all of it', async () => {

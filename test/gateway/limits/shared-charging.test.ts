@@ -250,8 +250,8 @@ test('what a node ever spent is reported again to a store that lost it, in memor
   using world = processes(1);
   await world.settled(world.first.charge(caller(1), TRIAL, price(1, 100)));
   const rows = [
-    { accountId: 1, charged: 100, refunded: 0 },
-    { accountId: 9, charged: 70, refunded: 20 },
+    { accountId: 1, node: 'n0', charged: 100, refunded: 0 },
+    { accountId: 9, node: 'n0', charged: 70, refunded: 20 },
   ];
   world.store.conduct('fails');
   const telling = world.first.sync.resync('n0', rows, new AbortController().signal);
