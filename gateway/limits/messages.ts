@@ -118,7 +118,7 @@ export type LeaseStore = Readonly<{
    * Every message is absolute and may be repeated. Settles within the store's deadline and never rejects.
    */
   sync(sender: Sender, messages: readonly Message[]): Promise<readonly (Reply | undefined)[]>;
-  /** Resolves when the store is closed and no call is under way. */
+  /** Calls that are under way then have no reply, and later ones have none at once. */
   close(): Promise<void>;
 }>;
 
@@ -131,28 +131,6 @@ export type StoreOptions = Readonly<{
 
 /** After so many milliseconds a call of a store has no reply. */
 export const STORE_DEADLINE_MS = 100;
-
-/** A store that carries calls out by `exchange` until it is closed, which `closing` is told; `end` is called at last. */
-export function storeOf(
-  exchange: LeaseStore['sync'],
-  closing: AbortController,
-  end: () => Promise<void>,
-): LeaseStore {
-  const calls = new Set<Promise<unknown>>();
-  return {
-    sync(sender, messages) {
-      const call = exchange(sender, messages);
-      calls.add(call);
-      void call.finally(() => calls.delete(call));
-      return call;
-    },
-    async close() {
-      closing.abort();
-      await Promise.all(calls);
-      await end();
-    },
-  };
-}
 
 /** The number of a node's last message before it sent any. */
 const NO_MESSAGE = { fence: 0, seq: -1 };

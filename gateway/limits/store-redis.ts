@@ -7,7 +7,6 @@ import {
   type Reply,
   type Sender,
   STORE_DEADLINE_MS,
-  storeOf,
   type StoreOptions,
 } from './messages.ts';
 
@@ -68,7 +67,6 @@ export const leaseKey = (accountId: number) => `{sluice:${accountId}}:lease`;
  */
 export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefined {
   const { url, clock, random, onWarning, onLoss, onReleased } = options;
-  const closing = new AbortController();
   /** The `seq` of the last answered message with credits by account, of this start of this node. */
   const answered = new Map<number, number>();
   let lossMs = Number.NEGATIVE_INFINITY;
@@ -135,7 +133,7 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
 
   async function exchange(sender: Sender, messages: readonly Message[]): Promise<(Reply | undefined)[]> {
     const replies: (Reply | undefined)[] = messages.map(() => undefined);
-    const client = closing.signal.aborted ? undefined : server.client();
+    const client = server.client();
     if (client === undefined || waiting + messages.length > WAITING_MAX) return replies;
     const losses = server.strangers();
     const done = new AbortController();
@@ -185,5 +183,5 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
     return [...replies];
   }
 
-  return storeOf(exchange, closing, server.close);
+  return { sync: exchange, close: server.close };
 }

@@ -6,7 +6,6 @@ import {
   type Reply,
   type Sender,
   STORE_DEADLINE_MS,
-  storeOf,
   type StoreOptions,
 } from './messages.ts';
 
@@ -111,7 +110,13 @@ export function createSqliteStore(ledger: Store, { clock, onReleased }: StoreOpt
     }
   }
 
-  return storeOf(answerInTurns, closing, async () => ledger.close());
+  return {
+    sync: answerInTurns,
+    async close() {
+      closing.abort();
+      ledger.close();
+    },
+  };
 }
 
 function isBusy(error: unknown): boolean {
