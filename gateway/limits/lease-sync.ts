@@ -22,7 +22,7 @@ type LeaseSyncOptions = Readonly<{
 
 const TICK_MS = 20;
 
-/** Messages in one call of the store, calls under way, and full calls in one turn of the event loop. */
+/** Messages in one call of the store, calls under way (a stuck store fills no memory), and full calls in one turn. */
 const MESSAGES_MAX = 256;
 const CALLS_MAX = 16;
 const ROUNDS_MAX = 5;

@@ -30,9 +30,6 @@ return replies`;
 
 const READ = ['?', '', '0'] as const;
 
-/** Messages that may wait for a reply at once; above it they fail at once, so that a stuck server fills no memory. */
-const WAITING_MAX = 8_192;
-
 /** Accounts in one command: for so many the server does nothing else for about a millisecond. */
 const KEYS_MAX = 256;
 
@@ -71,7 +68,6 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
   const answered = new Map<number, number>();
   let lossMs = Number.NEGATIVE_INFINITY;
   let lossNoted = false;
-  let waiting = 0;
   let isCorked = false;
 
   const link = openRedisLink({
@@ -134,7 +130,7 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
   async function exchange(sender: Sender, messages: readonly Message[]): Promise<(Reply | undefined)[]> {
     const replies: (Reply | undefined)[] = messages.map(() => undefined);
     const client = server.client();
-    if (client === undefined || waiting + messages.length > WAITING_MAX) return replies;
+    if (client === undefined) return replies;
     const losses = server.strangers();
     const done = new AbortController();
 
@@ -169,7 +165,6 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
       }
     }
 
-    waiting += messages.length;
     const drafts = messages.map((message, at): Draft => ({ at, message, found: '', next: undefined }));
     // In a cluster every account may be on another node.
     const size = client instanceof Redis ? KEYS_MAX : 1;
@@ -177,8 +172,7 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
       // The command is defined by the script that the link was opened with.
       settle(client as Swapping, drafts.slice(part * size, (part + 1) * size)).catch(server.refused),
     );
-    const settling = Promise.all(parts).finally(() => (waiting -= messages.length));
-    await Promise.race([settling, clock.sleep(STORE_DEADLINE_MS, done.signal)]);
+    await Promise.race([Promise.all(parts), clock.sleep(STORE_DEADLINE_MS, done.signal)]);
     done.abort();
     return [...replies];
   }

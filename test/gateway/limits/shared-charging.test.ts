@@ -139,6 +139,16 @@ test('a store that is back is found within its trial by accounts whose messages 
   expect(world.clock.monotonic() - backMs).toBeLessThanOrEqual(1_000 + 50);
 });
 
+test('a store that is silent has no more than sixteen calls under way', async () => {
+  using world = processes(1);
+  world.store.conduct('is silent');
+  for (let id = 1; id <= 50; id++) {
+    void world.first.charge(caller(id), TRIAL, price(1, 1));
+    await new Promise(setImmediate);
+  }
+  expect(world.store.counts.calls).toBe(16);
+});
+
 describe('a trial', () => {
   test('D9 is charged when its credits are durable, over all processes to the last one', async () => {
     using world = processes(2);
