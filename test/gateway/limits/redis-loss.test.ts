@@ -80,15 +80,6 @@ describe('a server that starts again empty', () => {
     const late = await sendUntilHeard('b', { charged: 60, wanted: 1_000, needed: 550 });
     expect(late).toMatchObject({ learning: false, allowance: 550, available: 0 });
   });
-  test('is learnt anew by a process that never spoke of the account before', async () => {
-    await Promise.all([join('a'), join('b')]);
-    await sendUntilHeard('a', { wanted: 400 });
-    await server.restart('empty');
-    expect(await sendUntilHeard('b', { wanted: 500, needed: 10 })).toMatchObject({
-      allowance: 0,
-      learning: true,
-    });
-  });
 });
 
 test('a server whose keys were deleted under it is found out by the first who held some', async () => {
