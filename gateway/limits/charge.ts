@@ -41,8 +41,8 @@ export function priceOf(elements: readonly Readonly<{ credits: number }>[]): Pri
 }
 
 /**
- * At most `burst` tokens, and `rps` more every second: tokens at an instant of the monotonic clock; a fraction, and below zero while a large batch is paid off. Mutable, and
- * without a part of its own: every call looks at one.
+ * At most `burst` tokens, and `rps` more every second: tokens at an instant of the monotonic clock; a fraction, and below
+ * zero while a large batch is paid off. Mutable, and without a part of its own: every call looks at one.
  */
 export type Bucket = { tokens: number; atMs: number; rps: number; burst: number };
 

@@ -23,7 +23,7 @@ export type Sharing = Readonly<{
   openLeases(onLoss: () => void): LeaseStore;
   /** The part of an account's rate that this process may let in alone while it does not know the others. */
   share: number;
-  /** Whether it reports what every node of this host spent, as those that do not run cannot. To report it twice changes nothing. */
+  /** Whether it reports what every node of this host spent, as those that do not run cannot; twice changes nothing. */
   reportsAll: boolean;
 }>;
 
