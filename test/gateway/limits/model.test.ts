@@ -7,7 +7,7 @@ import { answer } from '../../../gateway/limits/authority.ts';
 import { authorityWith } from './mutant.ts';
 import type { Authority } from './world.ts';
 
-// The eight invariants of limits.md 5 over random schedules, and faults planted in the arithmetic that they must find.
+// The eight invariants over random schedules, and faults planted in the arithmetic that they must find.
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-'));
 afterAll(() => rmSync(folder, { recursive: true }));

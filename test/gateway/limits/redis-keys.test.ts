@@ -8,7 +8,7 @@ import { leaseKey } from '../../../gateway/limits/store-redis.ts';
 import { type StartedRedis, startRedis } from '../../started/redis.ts';
 import { answers, creditMessage, openedRedis, rateMessage, scanMessage, senderOf } from './stores.ts';
 
-/** What a store leaves in Redis, and what it costs there (limits.md tests 13, 14; invariant I6). */
+/** What a store leaves in Redis, and what it costs there. */
 let server: StartedRedis;
 let admin: Redis;
 let store: LeaseStore;

@@ -8,7 +8,7 @@ import { startTcpProxy } from '../../fakes/tcp-proxy.ts';
 import { type StartedRedis, startRedis } from '../../started/redis.ts';
 import { answers, type creditMessage, creditsFrom, openedRedis, rateMessage, senderOf } from './stores.ts';
 
-/** A Redis that forgets what it answered (limits.md 3.5, tests 6, 9, 10): no credit is granted twice. */
+/** A Redis that forgets what it answered: no credit is granted twice. */
 let server: StartedRedis;
 let proxy: ReturnType<typeof startTcpProxy>;
 const nodes = new Map<string, Node>();

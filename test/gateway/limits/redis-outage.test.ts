@@ -6,7 +6,7 @@ import { startTcpProxy } from '../../fakes/tcp-proxy.ts';
 import { freePort, type StartedRedis, startRedis } from '../../started/redis.ts';
 import { answers, openedRedis, rateMessage, senderOf } from './stores.ts';
 
-/** A store that is slow, dead or gone (limits.md 3.6, test 6): nobody waits, and it comes back by itself. */
+/** A store that is slow, dead or gone: nobody waits, and it comes back by itself. */
 let server: StartedRedis;
 let proxy: ReturnType<typeof startTcpProxy>;
 let store: LeaseStore | undefined;

@@ -3,7 +3,7 @@ import { refill, shortMs } from '../../../gateway/limits/charge.ts';
 import { admittedIn, type Load, mostIn, put, type Result, seeded } from './load.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
 
-// Scenarios of limits.md 5 on the virtual clock, with its numbers.
+// Scenarios on rates, on the virtual clock; numbers of test/faults/README.md.
 
 const planOf = (rps: number, burst = rps, credits?: number) => ({
   rps,
