@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { createPublication } from '../deploys/publish/publication.ts';
-import { openHosts } from '../gateway/replica/accounts.ts';
+import { openHosts } from '../gateway/replica/hosts.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../gateway/ledger.ts';
 import { systemClock } from '../shared/clock.ts';
 import { configFrom } from '../shared/config/config.ts';

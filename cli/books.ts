@@ -7,7 +7,7 @@ import { createAudit } from '../deploys/audit/audit.ts';
 import { DEPLOYS_MIGRATIONS } from '../deploys/store/schema.ts';
 import { createUsers, type Users } from '../deploys/users/users.ts';
 import { LEDGER_MIGRATIONS } from '../gateway/ledger.ts';
-import { accountsSourceOf } from '../gateway/replica/accounts.ts';
+import { accountsSourceOf } from '../gateway/replica/hosts.ts';
 import { createServed, SERVED_FILE, SERVED_MIGRATIONS } from '../gateway/replica/served.ts';
 import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';

@@ -15,7 +15,7 @@ import { withHistory } from './history/history.ts';
 import { createJournal, type Journal } from './limits/journal.ts';
 import { type Limits, limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
-import type { Hosts } from './replica/accounts.ts';
+import type { Hosts } from './replica/hosts.ts';
 import { createFailedKeys, createAuth } from './request/auth.ts';
 import { createSend } from './respond/planned-call.ts';
 import { createRespond } from './respond/respond.ts';
@@ -152,7 +152,6 @@ export function createGateway(deps: Deps) {
   function flush(): void {
     journal.flush();
     usage.flush();
-    limits.flush();
   }
 
   /** Lets go of the backends, and writes what is not yet written. */
@@ -192,7 +191,7 @@ function limitsOf(
   if (sharing === undefined) return limitsAlone(node, journal, ledger, clock);
   const out = 'the store of shared limits does not answer';
   const onStoreOut = logOutage(log, out, 'the store of shared limits answers again');
-  return limitsShared({ sharing, journal, ledger, clock, revision, onStoreOut });
+  return limitsShared({ node, sharing, journal, ledger, clock, revision, onStoreOut });
 }
 
 function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock, log }: Deps) {

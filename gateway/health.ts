@@ -2,7 +2,7 @@ import manifest from '../package.json' with { type: 'json' };
 import type { Clock } from '../shared/clock.ts';
 import type { BackendStatus, GatewayStatus } from '../shared/gateway-status.ts';
 import type { Journal } from './limits/journal.ts';
-import type { AccountsSource } from './replica/accounts.ts';
+import type { AccountsSource } from './replica/hosts.ts';
 import { type Backend, isLiveNode, RECENT_SECONDS } from './upstream/backend.ts';
 
 /** Says in a sentence whether the gateway can serve. */

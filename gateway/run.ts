@@ -13,7 +13,7 @@ import { createGateway, type Gateway } from './compose.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './ledger.ts';
 import { claimNodeId, processName } from './limits/limits.ts';
 import { listenForMetrics } from './metrics.ts';
-import { openHosts } from './replica/accounts.ts';
+import { openHosts } from './replica/hosts.ts';
 import { listen } from './server.ts';
 import type { SupervisorLink } from './workers.ts';
 
@@ -60,7 +60,7 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
   const storeOptions = { ledger: ledger.store, openLedger, clock, log, random };
   const claiming = claimNodeId(slot, { config, ...storeOptions, makeId: run.makeId });
   if (claiming.kind === 'refused') return [claiming.sentence];
-  const { node, sharing, lock } = claiming.claim;
+  const { node, sharing, lock } = claiming;
   if (config.backends.length > 0 && retireDemoKeys(accounts.store, clock.now()) > 0)
     log.warn('the demo key of the embedded chain is revoked: backends are configured');
   const stores = { accounts: accounts.store, ledger: ledger.store };

@@ -117,8 +117,8 @@ function settle(state: RateState, mine: RateHolding, nowMs: number): void {
   for (const holding of state.nodes)
     if (heldBy(holding, sinceMs) > 0 && holding.expiresMs <= clockMs)
       endedMs = Math.max(endedMs, holding.expiresMs);
-  refill(state, endedMs - sinceMs, sinceMs);
-  refill(state, clockMs - endedMs, clockMs);
+  refillFor(state, endedMs - sinceMs, sinceMs);
+  refillFor(state, clockMs - endedMs, clockMs);
   state.nodes = state.nodes.filter((each) => each === mine || each.expiresMs + RATE_FORGET_MS > clockMs);
   state.atMs = nowMs;
   state.clockMs = clockMs;
@@ -126,7 +126,7 @@ function settle(state: RateState, mine: RateHolding, nowMs: number): void {
 }
 
 /** Refills for so much time, under the leases that are alive at `aliveMs`. */
-function refill(state: RateState, elapsedMs: number, aliveMs: number): void {
+function refillFor(state: RateState, elapsedMs: number, aliveMs: number): void {
   const cap = (state.burst - outstanding(state, aliveMs)) * MICRO;
   // The time that fills it is enough: a clock that leaps must not leave the exact integers.
   const ms = Math.min(elapsedMs, Math.max(0, Math.ceil((cap - state.micro) / state.perMs)));

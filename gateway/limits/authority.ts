@@ -128,55 +128,44 @@ function contentionIn(
 /** The version of a blob's format. */
 const FORMAT = 2;
 
-// A blob holds each part as its numbers in the order below, 0 for none: half the size of objects with names.
-const RATE = layoutOf(
-  'atMs clockMs revision perMs burst micro reserved reservedMs',
-  'node fence seq granted spent expiresMs wanted weight',
-);
-const CREDITS = layoutOf(
-  'atMs clockMs revision total learnUntilMs',
-  'node fence seq granted returned charged refunded heardMs needsUntilMs',
-);
-const SCANS = layoutOf('atMs clockMs revision scans', 'node fence seq held expiresMs wanted sinceMs');
+/** All that the authority knows of an account. */
+type State = { rate?: RateState; credits?: CreditState; scans?: ScanState };
 
-type Layout = ReturnType<typeof layoutOf>;
+/** The parts of a blob, each as the values of these members and of its nodes', 0 for none: half the size of objects. */
+const LAYOUT = {
+  rate: [
+    'atMs clockMs revision perMs burst micro reserved reservedMs',
+    'node fence seq granted spent expiresMs wanted weight',
+  ],
+  credits: [
+    'atMs clockMs revision total learnUntilMs',
+    'node fence seq granted returned charged refunded heardMs needsUntilMs',
+  ],
+  scans: ['atMs clockMs revision scans', 'node fence seq held expiresMs wanted sinceMs'],
+} as const satisfies Record<keyof State, readonly [own: string, ofNode: string]>;
+
 type Values = readonly unknown[];
 
-function layoutOf(own: string, ofNode: string) {
-  return { own: own.split(' '), ofNode: ofNode.split(' ') };
-}
-
-function pack(
-  state: Readonly<{ nodes: readonly object[] }> | undefined,
-  { own, ofNode }: Layout,
-): Values | 0 {
-  if (state === undefined) return 0;
-  const valuesOf = (of: object, names: readonly string[]) => names.map((name) => Reflect.get(of, name));
-  return [...valuesOf(state, own), state.nodes.map((holding) => valuesOf(holding, ofNode))];
-}
-
-/** `undefined` for a part that is not there. The caller names what `pack` was given. */
-function unpack<State>(packed: Values | 0, { own, ofNode }: Layout): State | undefined {
-  if (packed === 0) return undefined;
-  const named = (values: Values, names: readonly string[]) =>
-    Object.fromEntries(names.map((name, at) => [name, values[at]]));
-  const nodes = packed[own.length] as Values[]; // as `pack` wrote them
-  return { ...named(packed, own), nodes: nodes.map((values) => named(values, ofNode)) } as State;
-}
-
 /** Reads a blob; throws when it is of another version. */
-export function decode(blob: string | undefined) {
-  const [format, rate, credits, scans] = blob === undefined ? [FORMAT, 0, 0, 0] : JSON.parse(blob);
+export function decode(blob: string | undefined): State {
+  const [format, ...parts] = blob === undefined ? [FORMAT] : JSON.parse(blob);
   if (format !== FORMAT) throw new Error('FORMAT of a lease is of another version');
-  return {
-    rate: unpack<RateState>(rate, RATE),
-    credits: unpack<CreditState>(credits, CREDITS),
-    scans: unpack<ScanState>(scans, SCANS),
-  };
+  const named = (names: string, values: Values) =>
+    Object.fromEntries(names.split(' ').map((name, at) => [name, values[at]]));
+  const state = Object.entries(LAYOUT).flatMap(([part, [own, ofNode]], at) => {
+    if (!Array.isArray(parts[at])) return [];
+    const nodes: readonly Values[] = parts[at].at(-1);
+    return [[part, { ...named(own, parts[at]), nodes: nodes.map((node) => named(ofNode, node)) }]];
+  });
+  return Object.fromEntries(state);
 }
 
-function encode({ rate, credits, scans }: ReturnType<typeof decode>): string {
-  return JSON.stringify([FORMAT, pack(rate, RATE), pack(credits, CREDITS), pack(scans, SCANS)]);
+function encode({ rate, credits, scans }: State): string {
+  const valuesOf = (names: string, of: object) => names.split(' ').map((name) => Reflect.get(of, name));
+  const pack = (part: State[keyof State], [own, ofNode]: readonly [string, string]) =>
+    part && [...valuesOf(own, part), part.nodes.map((node) => valuesOf(ofNode, node))];
+  const parts = [pack(rate, LAYOUT.rate), pack(credits, LAYOUT.credits), pack(scans, LAYOUT.scans)];
+  return JSON.stringify([FORMAT, ...parts.map((part) => part ?? 0)]);
 }
 
 /** What came of a message. */

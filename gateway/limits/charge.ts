@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
-import type { Journal, Spending } from './journal.ts';
+import { type Journal, spentElsewhere } from './journal.ts';
 
 /** What a request costs: `calls` of the rate, `credits` of a trial's allowance. `usageHook` is notified of credits that go through the journal. */
 export type Price = Readonly<{ calls: number; credits: number; usageHook?: UsageHook }>;
@@ -40,21 +40,14 @@ export function priceOf(elements: readonly Readonly<{ credits: number }>[]): Pri
   return { calls: elements.length, credits };
 }
 
-/** `burst` tokens at most, `rps` more every second. */
-export type Rate = Readonly<{ burst: number; rps: number }>;
-
 /**
- * Tokens at an instant of the monotonic clock; a fraction, and below zero while a large batch is paid off. Mutable, and
- * without a part of its own: every call looks at one.
+ * At most `burst` tokens, and `rps` more every second: tokens at an instant of the monotonic clock; a fraction, and below
+ * zero while a large batch is paid off. Mutable, and without a part of its own: every call looks at one.
  */
 export type Bucket = { tokens: number; atMs: number; rps: number; burst: number };
 
 /** Rounding of many small refills; far below one call. */
 const EPSILON = 1e-6;
-
-export function fullBucket({ rps, burst }: Rate, nowMs: number): Bucket {
-  return { tokens: burst, atMs: nowMs, rps, burst };
-}
 
 /** Brings the bucket to `nowMs`. A clock that steps back mints nothing; a burst that shrank takes the surplus away. */
 export function refill(bucket: Bucket, nowMs: number): void {
@@ -69,7 +62,7 @@ export function refill(bucket: Bucket, nowMs: number): void {
 /**
  * Milliseconds after which a refilled bucket has what `calls` need if nothing else is taken; 0: it has it now. A batch
  * needs `min(calls, burst)` tokens and takes one for each call, so that one larger than the burst can pass and is then
- * paid off (DESIGN 3.3).
+ * paid off.
  */
 export function shortMs({ tokens, burst, rps }: Bucket, calls: number): number {
   const need = Math.min(calls, burst);
@@ -99,30 +92,26 @@ export async function durable(
   }
 }
 
-/** What an account spent; `undefined` when its journal cannot be read. */
-export function readable(spendingOf: Journal['spendingOf'], accountId: number): Spending | undefined {
-  try {
-    return spendingOf(accountId);
-  } catch {
-    return undefined;
-  }
-}
-
 /**
- * `store` keeps buckets through a restart; without it every account begins with a whole burst. `elsewhere` is what
- * processes spent of each account that do not run any more.
+ * Charges accounts that no other process charges, by arithmetic on memory. Ending the process must not refill a burst, so
+ * buckets are written to the ledger. `node` is the process's name in the journal.
  */
-export function createCharging(
-  journal: Journal,
-  clock: Clock,
-  store?: BucketStore,
-  elsewhere: ReadonlyMap<number, number> = new Map(),
-) {
-  const buckets = store?.load() ?? new Map<number, Bucket>();
-  const changed = new Set<number>();
-  /** Accounts that have a row, or may have one. */
-  const stored = new Set(buckets.keys());
+export function createCharging(journal: Journal, ledger: Store, node: string, clock: Clock) {
+  const elsewhere = spentElsewhere(ledger, node);
+  const buckets = readBuckets(ledger, clock);
+  /** Those that changed since they were last written. */
+  const changed = new Map<number, Bucket>();
   let sweeping = buckets.entries();
+  const write = ledger.prepare<null, [number, number, number, number, number]>(
+    'INSERT OR REPLACE INTO buckets (account_id, tokens, at_ms, rps, burst) VALUES (?, ?, ?, ?, ?)',
+  );
+  const writeAll = ledger.transaction((some: Iterable<readonly [accountId: number, bucket: Bucket]>) => {
+    const [nowMs, unixMs] = [clock.monotonic(), Math.floor(clock.now())];
+    for (const [accountId, bucket] of some) {
+      refill(bucket, nowMs);
+      write.run(accountId, bucket.tokens, unixMs, bucket.rps, bucket.burst);
+    }
+  });
 
   function charge({ accountId, creditsGranted }: Caller, plan: Plan, price: Price): Charge | Promise<Charge> {
     const nowMs = clock.monotonic();
@@ -133,7 +122,7 @@ export function createCharging(
       take(accountId, bucket, price.calls);
       return { kind: 'charged', rate: { plan, tokens: bucket.tokens }, creditsLeft: undefined };
     }
-    const spending = readable(journal.spendingOf, accountId);
+    const spending = journal.spendingOf(accountId);
     if (spending === undefined) return { kind: 'credits-unavailable' };
     // An allowance lowered below what is spent leaves none, not fewer: a free call still passes.
     const spent = spending.charged - spending.refunded + (elsewhere.get(accountId) ?? 0);
@@ -152,18 +141,18 @@ export function createCharging(
   }
 
   /** The account's bucket, refilled at the rate of `plan`. */
-  function bucketOf(accountId: number, plan: Plan, nowMs: number): Bucket {
+  function bucketOf(accountId: number, { rps, burst }: Plan, nowMs: number): Bucket {
     let bucket = buckets.get(accountId);
-    if (bucket === undefined) buckets.set(accountId, (bucket = fullBucket(plan, nowMs)));
-    bucket.rps = plan.rps;
-    bucket.burst = plan.burst;
+    if (bucket === undefined) buckets.set(accountId, (bucket = { tokens: burst, atMs: nowMs, rps, burst }));
+    bucket.rps = rps;
+    bucket.burst = burst;
     refill(bucket, nowMs);
     return bucket;
   }
 
   function take(accountId: number, bucket: Bucket, calls: number): void {
     bucket.tokens -= calls;
-    if (store !== undefined) changed.add(accountId);
+    changed.set(accountId, bucket);
   }
 
   /** Returns tokens to a bucket; the next refill holds it to its burst. One that was swept is full already. */
@@ -174,13 +163,14 @@ export function createCharging(
 
   function refund({ accountId }: Caller, plan: Plan, { calls, credits }: Price): void {
     if (calls > 0) giveBack(accountId, calls);
-    if (plan.credits === undefined || credits === 0) return;
-    journal.spendingOf(accountId).refunded += credits;
+    const spending = plan.credits === undefined || credits === 0 ? undefined : journal.spendingOf(accountId);
+    if (spending === undefined) return;
+    spending.refunded += credits;
     void journal.append(accountId);
   }
 
   /** Forgets accounts whose bucket is full again, for a new one would be equal; looks at `max` of all in turn. */
-  function sweep(max = buckets.size + 1): void {
+  function sweep(max: number): void {
     const nowMs = clock.monotonic();
     for (let looked = 0; looked < max; looked++) {
       const { value: entry } = sweeping.next();
@@ -189,21 +179,18 @@ export function createCharging(
       refill(bucket, nowMs);
       if (bucket.tokens < bucket.burst) continue;
       buckets.delete(accountId);
-      if (stored.has(accountId))
-        changed.add(accountId); // to be written as nothing
-      else changed.delete(accountId);
+      changed.delete(accountId); // a row from before is a full bucket too when it is read
     }
   }
 
-  /** Writes up to `max` buckets that changed since they were last written; gives how many remain. */
+  /** Writes up to `max` buckets in one transaction; gives how many remain. */
   function save(max: number): number {
-    const part = changed.values().take(max).toArray();
-    if (part.length > 0 && store?.save(part.map((id) => [id, buckets.get(id)] as const)) === true) {
-      for (const id of part) {
-        changed.delete(id);
-        if (buckets.has(id)) stored.add(id);
-        else stored.delete(id);
-      }
+    const some = changed.entries().take(max).toArray();
+    try {
+      if (some.length > 0) writeAll.immediate(some);
+      for (const [accountId] of some) changed.delete(accountId);
+    } catch {
+      // The disk is full or the file is held: they are written later, and charges that need it are refused themselves.
     }
     return changed.size;
   }
@@ -211,7 +198,7 @@ export function createCharging(
   return { charge, refund, sweep, save };
 }
 
-/** The ledger's table of buckets that were not full: tokens at a Unix instant in milliseconds, and the rate that refills them. */
+/** The ledger's table of buckets: tokens at a Unix instant in milliseconds, and the rate that refills them. */
 export const BUCKET_MIGRATIONS: Migrations = {
   'ledger-4-buckets': `
     CREATE TABLE buckets (
@@ -224,57 +211,20 @@ export const BUCKET_MIGRATIONS: Migrations = {
   `,
 };
 
-/** Keeps the buckets of a gateway that is alone through a restart: ending it must not refill a burst. */
-type BucketStore = ReturnType<typeof createBucketStore>;
-
-/** Buckets by account; `undefined` for one that is full. */
-type Changes = Iterable<readonly [accountId: number, bucket: Bucket | undefined]>;
-
-type Row = { account_id: number; tokens: number; at_ms: number; rps: number; burst: number };
-
-export function createBucketStore(ledger: Store, clock: Clock) {
-  const read = ledger.prepare<Row, []>('SELECT * FROM buckets');
-  const write = ledger.prepare<null, [number, number, number, number, number]>(
-    'INSERT OR REPLACE INTO buckets (account_id, tokens, at_ms, rps, burst) VALUES (?, ?, ?, ?, ?)',
-  );
-  const remove = ledger.prepare<null, [number]>('DELETE FROM buckets WHERE account_id = ?');
-  const removeFull = ledger.prepare<null, [number]>(
-    'DELETE FROM buckets WHERE tokens + (? - at_ms) / 1000.0 * rps >= burst',
-  );
-
-  const saveAll = ledger.transaction((buckets: Changes) => {
-    const [nowMs, unixMs] = [clock.monotonic(), Math.floor(clock.now())];
-    for (const [accountId, bucket] of buckets) {
-      if (bucket !== undefined) refill(bucket, nowMs);
-      if (bucket === undefined || bucket.tokens >= bucket.burst) remove.run(accountId);
-      else write.run(accountId, bucket.tokens, unixMs, bucket.rps, bucket.burst);
-    }
-  });
-
-  return {
-    /** Writes buckets in one transaction, full ones as nothing; `false`: it was not done, and may be done again. */
-    save(buckets: Changes): boolean {
-      try {
-        saveAll.immediate(buckets);
-        return true;
-      } catch {
-        return false; // the disk is full or the file is held; charges that need it are refused themselves
-      }
-    },
-    /** The buckets that are not full yet, by account, with the time that went by; none when the ledger cannot be read. */
-    load(): Map<number, Bucket> {
-      const buckets = new Map<number, Bucket>();
-      const [nowMs, unixMs] = [clock.monotonic(), clock.now()];
-      try {
-        removeFull.run(unixMs);
-        for (const { account_id: id, tokens, at_ms: savedMs, rps, burst } of read.all()) {
-          // A wall clock that was set back meanwhile refills nothing.
-          buckets.set(id, { tokens, atMs: nowMs - Math.max(0, unixMs - savedMs), rps, burst });
-        }
-      } catch {
-        // Buckets that cannot be read are whole bursts.
-      }
-      return buckets;
-    },
-  };
+/** The buckets that are not full yet, by account, with the time that went by; none when the ledger cannot be read. */
+function readBuckets(ledger: Store, clock: Clock): Map<number, Bucket> {
+  const buckets = new Map<number, Bucket>();
+  const [nowMs, unixMs] = [clock.monotonic(), clock.now()];
+  try {
+    ledger.run('DELETE FROM buckets WHERE tokens + (? - at_ms) / 1000.0 * rps >= burst', [unixMs]);
+    const rows = ledger.query<Bucket & { id: number }, []>(
+      'SELECT account_id AS id, tokens, at_ms AS atMs, rps, burst FROM buckets',
+    );
+    // A wall clock that was set back meanwhile refills nothing.
+    for (const { id, tokens, atMs, rps, burst } of rows.all())
+      buckets.set(id, { tokens, atMs: nowMs - Math.max(0, unixMs - atMs), rps, burst });
+  } catch {
+    // Buckets that cannot be read are whole bursts.
+  }
+  return buckets;
 }

@@ -72,7 +72,7 @@ export class CreditLease {
 
   /**
    * Decides whether a price can be charged. Only a grant that was asked for this shortage is a no; a shortage of memory
-   * alone never is (limits.md 3.6). Takes nothing.
+   * alone never is. Takes nothing.
    */
   look(credits: number, nowMs: number, mayWait: boolean, storeOut: boolean): CreditLook {
     if (this.allowance >= credits) return 'enough';

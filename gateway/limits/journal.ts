@@ -18,7 +18,7 @@ type SameTransaction = Readonly<{
 }>;
 
 /** What a node spent of an account, by its row of the ledger. */
-export type SpentRow = Readonly<{ accountId: number }> & Readonly<Spending>;
+export type SpentRow = Readonly<{ accountId: number; node: string } & Spending>;
 
 const BUSY_MS = 100;
 
@@ -35,32 +35,33 @@ export function createJournal(
   const write = ledger.prepare<null, [number, string, number, number]>(`
     INSERT INTO spent (account_id, node, charged, refunded) VALUES (?, ?, ?, ?)
     ON CONFLICT (account_id, node) DO UPDATE SET charged = excluded.charged, refunded = excluded.refunded`);
-  const writeAll = ledger.transaction((accountIds: Iterable<number>) => {
-    for (const id of accountIds) {
-      const { charged, refunded } = spendingOf(id);
-      write.run(id, node, charged, refunded);
-    }
+  const writeAll = ledger.transaction((batch: ReadonlyMap<number, Spending>) => {
+    for (const [id, { charged, refunded }] of batch) write.run(id, node, charged, refunded);
     sameTransaction?.write();
   });
   const spendings = new Map<number, Spending>();
-  let appended = new Set<number>();
+  let appended = new Map<number, Spending>();
   let turn: PromiseWithResolvers<void> | undefined;
   let failing = false;
   // Others write it too; while one of them holds it for longer, requests must not wait with this process.
   ledger.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
 
-  /** Throws when the ledger cannot be read. */
-  function spendingOf(accountId: number): Spending {
-    const known = spendings.get(accountId);
-    if (known !== undefined) return known;
-    const spending = read.get(accountId, node) ?? { charged: 0, refunded: 0 };
-    spendings.set(accountId, spending);
+  /** `undefined` when the ledger cannot be read. */
+  function spendingOf(accountId: number): Spending | undefined {
+    let spending = spendings.get(accountId);
+    if (spending !== undefined) return spending;
+    try {
+      spendings.set(accountId, (spending = read.get(accountId, node) ?? { charged: 0, refunded: 0 }));
+    } catch {
+      // It is tried again at the account's next call.
+    }
     return spending;
   }
 
   /** Resolves when the counters are in the write-ahead log, which survives the death of the process; rejects when they cannot be. */
   function append(accountId: number): Promise<void> {
-    appended.add(accountId);
+    const spending = spendings.get(accountId);
+    if (spending !== undefined) appended.set(accountId, spending);
     if (turn === undefined) {
       turn = Promise.withResolvers<void>();
       turn.promise.catch(() => undefined); // nothing waits for a refund; the counters stay appended
@@ -73,7 +74,7 @@ export function createJournal(
   function flush(): void {
     const [ended, batch] = [turn, appended];
     turn = undefined;
-    appended = new Set();
+    appended = new Map();
     try {
       if (batch.size > 0) {
         writeAll.immediate(batch);
@@ -83,7 +84,7 @@ export function createJournal(
       ended?.resolve();
     } catch (error) {
       failing = true;
-      for (const id of batch) appended.add(id);
+      for (const [id, spending] of batch) appended.set(id, spending);
       ended?.reject(error);
     }
   }
@@ -99,19 +100,12 @@ export function createJournal(
   };
 }
 
-/** What a node spent of each account. */
-export function spentBy(ledger: Store, node: string): readonly SpentRow[] {
-  return ledger
-    .query<SpentRow, [string]>(
-      'SELECT account_id AS accountId, charged, refunded FROM spent WHERE node = ? AND charged > 0',
-    )
-    .all(node);
-}
-
-/** The nodes that have spent on this host, apart from this one. */
-export function otherNodes(ledger: Store, node: string): readonly string[] {
-  const nodes = ledger.query<{ node: string }, [string]>('SELECT DISTINCT node FROM spent WHERE node <> ?');
-  return nodes.all(node).map((row) => row.node);
+/** What the nodes of this host spent of each account, or one of them. */
+export function spentBy(ledger: Store, node: string | null): readonly SpentRow[] {
+  const rows = ledger.query<SpentRow, [string | null]>(
+    'SELECT account_id AS accountId, node, charged, refunded FROM spent WHERE node = coalesce(?, node) AND charged > 0',
+  );
+  return rows.all(node);
 }
 
 /** Credits that other nodes than this one have spent, by account: while this one is alone they do not change. */

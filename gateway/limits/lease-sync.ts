@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
-import { type Accounts, GATHER_MS } from './accounts.ts';
+import { COMBINE_MS, type Leases } from './leases.ts';
 import type { Journal, SpentRow } from './journal.ts';
-import type { LeaseStore, Message, NodeId, Reply, Sender } from './messages.ts';
+import type { LeaseStore, Message, Reply, Sender } from './messages.ts';
 import type { ScanLeases } from './scans.ts';
 
 /** Carries messages between the leases and their store, off the way of requests. */
@@ -11,26 +11,24 @@ export type LeaseSync = ReturnType<typeof createLeaseSync>;
 export type StoreLink = Pick<LeaseSync, 'isOut' | 'counts'>;
 
 type LeaseSyncOptions = Readonly<{
-  accounts: Accounts;
-  scans: Pick<ScanLeases, 'collect' | 'settle' | 'release'>;
+  accounts: Leases;
+  scans: ScanLeases;
   store: LeaseStore;
   journal: Journal;
   clock: Clock;
-  node: NodeId;
+  node: string;
   fence: number;
-  /** Runs a function once, after the current turn's other work. */
-  soon(run: () => void): void;
 }>;
 
 const TICK_MS = 20;
 
-/** Messages in one call of the store, calls under way, and full calls in one turn of the event loop. */
+/** Messages in one call of the store, calls under way (a stuck store fills no memory), and full calls in one turn. */
 const MESSAGES_MAX = 256;
 const CALLS_MAX = 16;
 const ROUNDS_MAX = 5;
 
-/** While the store is out, so many accounts are its trial. */
-const TRIAL_MESSAGES = 8;
+/** While the store is out, a probe is about so many accounts. */
+const PROBE_MESSAGES = 8;
 
 /** What could not be reported is tried again after this pause. */
 const RESYNC_MS = 200;
@@ -38,7 +36,7 @@ const RESYNC_MS = 200;
 const FORGET_A_TICK = 2_000;
 
 export function createLeaseSync(options: LeaseSyncOptions) {
-  const { accounts, scans, store, journal, clock, node, fence, soon } = options;
+  const { accounts, scans, store, journal, clock, node, fence } = options;
   const breaker = createBreaker();
   const counts = { messages: 0, asks: 0, failed: 0 };
   let seq = 0;
@@ -51,7 +49,7 @@ export function createLeaseSync(options: LeaseSyncOptions) {
   function flushSoon(): void {
     if (isFlushing) return;
     isFlushing = true;
-    soon(() => {
+    setImmediate(() => {
       isFlushing = false;
       flush();
     });
@@ -61,16 +59,16 @@ export function createLeaseSync(options: LeaseSyncOptions) {
   function flush(): void {
     const nowMs = clock.monotonic();
     if (underWay >= CALLS_MAX || !breaker.maySend(nowMs)) return;
-    const isTrial = breaker.isOpen();
-    const max = isTrial ? TRIAL_MESSAGES : MESSAGES_MAX;
+    const isProbe = breaker.isOpen();
+    const max = isProbe ? PROBE_MESSAGES : MESSAGES_MAX;
     // What is spent from the decision to send until the reply is read: two turns and a slow round trip.
     const aheadMs = 2 * TICK_MS + 2 * roundTripMs;
     const scansDue = scans.collect(nowMs, max);
     // A store that is back is found by whatever account has something to report, urgent or not.
-    let due = accounts.collect(nowMs, aheadMs, max, isTrial);
+    let due = accounts.collect(nowMs, aheadMs, max, isProbe);
     const isCall = due.length + scansDue.length > 0;
     if (isCall) breaker.noteSent(nowMs);
-    const gathers = !isTrial && nowMs - gatheredMs >= (isCall ? GATHER_MS / 2 : GATHER_MS);
+    const gathers = !isProbe && nowMs - gatheredMs >= (isCall ? COMBINE_MS / 2 : COMBINE_MS);
     if (gathers) due.push(...accounts.collect(nowMs, aheadMs, max - due.length, true));
     void send([...due, ...scansDue]);
     for (let full = 1; gathers && due.length === max && full < ROUNDS_MAX && underWay < CALLS_MAX; full++) {
@@ -83,25 +81,23 @@ export function createLeaseSync(options: LeaseSyncOptions) {
 
   /** The store must never count a charge that a crash could take from the journal: its message waits until it is durable. */
   async function send(messages: readonly Message[]): Promise<void> {
+    let sent = messages;
     const undurable = messages.filter(
       ({ accountId, credits }) => credits !== undefined && !journal.isDurable(accountId),
     );
-    if (undurable.length === 0) return exchange(messages);
-    const written = await Promise.allSettled(undurable.map(({ accountId }) => journal.append(accountId)));
-    const lost = new Set(undurable.filter((_, at) => written[at]?.status === 'rejected'));
-    for (const message of lost)
-      accounts.settle({ ...message, rate: undefined }, undefined, clock.monotonic());
-    // Rates and scans do not need the journal.
-    await exchange(
-      messages.map((message) => (lost.has(message) ? { ...message, credits: undefined } : message)),
-    );
-  }
-
-  async function exchange(messages: readonly Message[]): Promise<void> {
-    if (messages.length === 0) return;
-    const replies = await call({ node, fence, seq: ++seq }, messages);
+    try {
+      if (undurable.length > 0)
+        await Promise.all(undurable.map(({ accountId }) => journal.append(accountId)));
+    } catch {
+      const nowMs = clock.monotonic();
+      for (const message of undurable) accounts.settle({ ...message, rate: undefined }, undefined, nowMs);
+      // Rates and scans do not need the journal.
+      sent = messages.map((each) => (undurable.includes(each) ? { ...each, credits: undefined } : each));
+    }
+    if (sent.length === 0) return;
+    const replies = await call({ node, fence, seq: ++seq }, sent);
     const nowMs = clock.monotonic();
-    for (const [at, message] of messages.entries()) {
+    for (const [at, message] of sent.entries()) {
       accounts.settle(message, replies[at], nowMs);
       scans.settle(message, replies[at], nowMs);
     }
@@ -162,7 +158,7 @@ export function createLeaseSync(options: LeaseSyncOptions) {
      * Reports what a node has ever spent, by its rows of the ledger, as after the store may have lost its state. One that
      * does not run any more reports below every fence, so that only its counters are taken.
      */
-    async resync(of: NodeId, spent: readonly SpentRow[], signal: AbortSignal) {
+    async resync(of: string, spent: readonly SpentRow[], signal: AbortSignal) {
       if (of !== node) return report(() => ({ node: of, fence: 0, seq: 0 }), spent, signal);
       const rows = spent.filter(({ accountId }) => !accounts.resync(accountId));
       flushSoon();
@@ -178,16 +174,16 @@ export function createLeaseSync(options: LeaseSyncOptions) {
 const SPAN_MS = 6_000;
 const CALLS_MIN = 20;
 const FAILED_RATIO = 0.5;
-const TRIAL_MS = 1_000;
+const PROBE_MS = 1_000;
 
 /**
  * Whether the store replies. Opens on the ratio of failed calls, not their number, so that a blip under load trips
- * nothing; while open one call a second is sent as a trial, and the first with a reply closes it.
+ * nothing; while open one call a second is sent as a probe, and the first with a reply closes it.
  */
 export function createBreaker() {
   let recent: { atMs: number; isAnswered: boolean }[] = [];
   let open = false;
-  let trialMs = 0;
+  let probeMs = 0;
   return {
     note(isAnswered: boolean, nowMs: number): void {
       if (open) {
@@ -199,15 +195,15 @@ export function createBreaker() {
       recent = recent.filter(({ atMs }) => nowMs - atMs < SPAN_MS);
       const failed = recent.filter((each) => !each.isAnswered).length;
       open = recent.length >= CALLS_MIN && failed >= recent.length * FAILED_RATIO;
-      if (open) trialMs = nowMs + TRIAL_MS;
+      if (open) probeMs = nowMs + PROBE_MS;
     },
     /** Nothing is expected of the store: requests do not wait for it. */
     isOpen: () => open,
-    /** Whether a call may be sent now; while open, only the one trial. */
-    maySend: (nowMs: number) => !open || nowMs >= trialMs,
-    /** Notes that one was sent: a turn in which nothing was due is no trial. */
+    /** Whether a call may be sent now; while open, only a probe. */
+    maySend: (nowMs: number) => !open || nowMs >= probeMs,
+    /** Notes that one was sent: a turn in which nothing was due is no probe. */
     noteSent(nowMs: number): void {
-      if (open) trialMs = nowMs + TRIAL_MS;
+      if (open) probeMs = nowMs + PROBE_MS;
     },
   };
 }

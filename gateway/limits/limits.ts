@@ -3,37 +3,33 @@ import { join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import type { Config } from '../../shared/config/config.ts';
 import type { Log } from '../../shared/log.ts';
-import { NO_REDIS_ADDRESS, placesFrom } from '../../shared/redis/options.ts';
+import { NO_REDIS_ADDRESS } from '../../shared/redis/options.ts';
 import { type Lock, takeLock } from '../../shared/store/lock.ts';
 import type { Opened, Store } from '../../shared/store/open.ts';
-import { createAccounts, createSharedCharging } from './accounts.ts';
-import { type Charging, createBucketStore, createCharging } from './charge.ts';
-import { type Journal, otherNodes, spentBy, spentElsewhere } from './journal.ts';
+import { createLeases, createSharedCharging } from './leases.ts';
+import { type Charging, createCharging } from './charge.ts';
+import { type Journal, spentBy } from './journal.ts';
 import { createLeaseSync, type LeaseSync, type StoreLink } from './lease-sync.ts';
-import type { LeaseStore, NodeId } from './messages.ts';
+import type { LeaseStore, Released } from './messages.ts';
 import { createScanPermits, type ScanPermits } from './scans.ts';
 import { openRedisStore } from './store-redis.ts';
 import { createSqliteStore } from './store-sqlite.ts';
 
 /** What a process shares accounts with. */
 export type Sharing = Readonly<{
-  node: NodeId;
-  /** The latest start of the node. */
+  /** Grows with every start of the process. */
   fence: number;
   /** Opens the store of leases; `onLoss` is called when it may have lost what was reported. */
   openLeases(onLoss: () => void): LeaseStore;
   /** The part of an account's rate that this process may let in alone while it does not know the others. */
   share: number;
-  /** Nodes of this host that do not run: this process alone reports what they spent. */
-  deadNodes: readonly NodeId[];
+  /** Whether it reports what every node of this host spent, as those that do not run cannot; twice changes nothing. */
+  reportsAll: boolean;
 }>;
 
 type ClaimingNode =
   /** `node` has the process's rows in the ledger; `sharing` is `undefined` for one that is alone. */
-  | {
-      readonly kind: 'claimed';
-      readonly claim: Readonly<{ node: string; sharing: Sharing | undefined; lock: Lock }>;
-    }
+  | Readonly<{ kind: 'claimed'; node: string; sharing: Sharing | undefined; lock: Lock }>
   /** `sentence` tells the operator why not: another process has it, or a file is wrong. */
   | { readonly kind: 'refused'; readonly sentence: string };
 
@@ -63,22 +59,17 @@ export function claimNodeId(index: number, options: ClaimOptions): ClaimingNode 
   const { config, ledger, clock, makeId } = options;
   const { dataDir, redisUrl } = config.storage;
   const name = processName(index);
-  if (redisUrl !== undefined && placesFrom(redisUrl.reveal()) === undefined)
-    return { kind: 'refused', sentence: NO_REDIS_ADDRESS };
   const locking = takeLock(dataDir, name);
   if (locking.kind === 'refused') return locking;
   const { lock } = locking;
   if (redisUrl === undefined && config.gateway.processes === 1)
-    return { kind: 'claimed', claim: { node: name, sharing: undefined, lock } };
+    return { kind: 'claimed', node: name, sharing: undefined, lock };
   try {
     const node = nodeIdIn(join(dataDir, `${name}.node`), makeId);
     const fence = nextFence(ledger, node, clock.now());
-    // One process reports for those that do not run. What it reports of one that does is true as well, and changes nothing.
-    // Their names come from rows that a gateway has written; the authority takes any name for a node.
-    const deadNodes = index <= 1 ? (otherNodes(ledger, node) as NodeId[]) : [];
     const openLeases = (onLoss: () => void) => leasesOf(options, onLoss);
-    const sharing = { node, fence, openLeases, share: 1 / config.gateway.processes, deadNodes };
-    return { kind: 'claimed', claim: { node, sharing, lock } };
+    const sharing = { fence, openLeases, share: 1 / config.gateway.processes, reportsAll: index <= 1 };
+    return { kind: 'claimed', node, sharing, lock };
   } catch (error) {
     lock.release();
     const reason = error instanceof Error ? error.message : String(error);
@@ -88,14 +79,14 @@ export function claimNodeId(index: number, options: ClaimOptions): ClaimingNode 
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-function nodeIdIn(path: string, makeId: () => string): NodeId {
+function nodeIdIn(path: string, makeId: () => string): string {
   if (!existsSync(path)) {
     // Through a rename, so that a start that dies half-way leaves no half of an id.
     writeFileSync(`${path}.new`, `${makeId()}\n`, { flush: true });
     renameSync(`${path}.new`, path);
   }
   const text = readFileSync(path, 'utf8').trim();
-  if (UUID.test(text)) return text as NodeId; // the pattern is what a NodeId is
+  if (UUID.test(text)) return text;
   throw new Error(
     `${path} does not hold a UUID; put it back from a backup, or delete it to start a new node`,
   );
@@ -105,7 +96,7 @@ function nodeIdIn(path: string, makeId: () => string): NodeId {
  * The next fence of the node. It is at least the wall time, so that a ledger that was lost or put back from a backup
  * does not start below what a central store remembers of the node.
  */
-function nextFence(ledger: Store, node: NodeId, nowMs: number): number {
+function nextFence(ledger: Store, node: string, nowMs: number): number {
   const next = ledger.prepare<{ fence: number }, [string, number]>(`
     INSERT INTO nodes (node, fence) VALUES (?, ?)
     ON CONFLICT (node) DO UPDATE SET fence = max(fence + 1, excluded.fence)
@@ -117,13 +108,12 @@ function nextFence(ledger: Store, node: NodeId, nowMs: number): number {
 
 function leasesOf({ config, openLedger, clock, log, random }: ClaimOptions, onLoss: () => void): LeaseStore {
   const url = config.storage.redisUrl?.reveal();
-  const onReleased = (accountId: number, released: object) =>
+  const onReleased = (accountId: number, released: Released) =>
     log.warn({ accountId, ...released }, 'credits of a process that was silent for a day are released');
   if (url === undefined) {
     const own = openLedger();
     if (own.kind === 'unusable') throw new Error(own.sentence);
-    const leases = createSqliteStore({ ledger: own.store, clock, onReleased });
-    return { ...leases, close: () => leases.close().then(() => own.store.close()) };
+    return createSqliteStore(own.store, { clock, onReleased });
   }
   const onWarning = (warning: string) => log.warn({ warning }, 'redis');
   const store = openRedisStore({ url, clock, random, onWarning, onLoss, onReleased });
@@ -141,9 +131,7 @@ export type Limits = Readonly<{
   tend(signal: AbortSignal): Promise<void>;
   /** A turn of the gateway's own clock, `turn` counting from 1. */
   turn(turn: number): void;
-  /** Writes what is not yet written. */
-  flush(): void;
-  /** Gives back what this process holds for itself alone. Nothing may be charged any more. */
+  /** Writes what is not yet written, and gives back what this process holds. Nothing may be charged any more. */
   close(): Promise<void>;
 }>;
 
@@ -156,8 +144,7 @@ const SWEEP_MAX = 20_000;
 
 /** The limits of a process that no other shares accounts with: arithmetic on its own memory. */
 export function limitsAlone(node: string, journal: Journal, ledger: Store, clock: Clock): Limits {
-  const elsewhere = spentElsewhere(ledger, node);
-  const charging = createCharging(journal, clock, createBucketStore(ledger, clock), elsewhere);
+  const charging = createCharging(journal, ledger, node, clock);
   return {
     charging,
     link: undefined,
@@ -167,12 +154,12 @@ export function limitsAlone(node: string, journal: Journal, ledger: Store, clock
       if (turn % SAVE_TURNS === 0) charging.save(SAVE_MAX);
       charging.sweep(SWEEP_MAX);
     },
-    flush: () => void charging.save(Infinity),
-    close: async () => undefined,
+    close: async () => void charging.save(Infinity),
   };
 }
 
 type SharedOptions = Readonly<{
+  node: string;
   sharing: Sharing;
   journal: Journal;
   ledger: Store;
@@ -185,9 +172,9 @@ type SharedOptions = Readonly<{
 
 /** The limits of one of several processes: leases in memory, topped up from a store behind the requests. */
 export function limitsShared(options: SharedOptions): Limits {
-  const { sharing, journal, ledger, clock, revision, onStoreOut } = options;
-  const { node, fence, share, deadNodes } = sharing;
-  const accounts = createAccounts({ spendingOf: journal.spendingOf, revision, share });
+  const { node, sharing, journal, ledger, clock, revision, onStoreOut } = options;
+  const { fence, share, reportsAll } = sharing;
+  const accounts = createLeases({ spendingOf: journal.spendingOf, revision, share });
   const closing = new AbortController();
   let wasOut = false;
   const store = sharing.openLeases(resync);
@@ -197,12 +184,12 @@ export function limitsShared(options: SharedOptions): Limits {
     isOut: () => sync.isOut(),
     flushSoon: () => sync.flushSoon(),
   });
-  const parts = { accounts, scans: permits, store, journal, clock, node, fence };
-  const sync: LeaseSync = createLeaseSync({ ...parts, soon: setImmediate });
+  const sync: LeaseSync = createLeaseSync({ accounts, scans: permits, store, journal, clock, node, fence });
 
   /** Reports what a crash, or a loss of the store, may have kept it from counting. */
   function resync(): void {
-    for (const each of [node, ...deadNodes]) void sync.resync(each, spentBy(ledger, each), closing.signal);
+    const rows = Map.groupBy(spentBy(ledger, reportsAll ? null : node), (row) => row.node);
+    for (const [of, spent] of rows) void sync.resync(of, spent, closing.signal);
   }
 
   return {
@@ -216,7 +203,6 @@ export function limitsShared(options: SharedOptions): Limits {
     turn() {
       if (sync.isOut() !== wasOut) onStoreOut((wasOut = sync.isOut()));
     },
-    flush: () => undefined,
     async close() {
       await sync.release();
       closing.abort();

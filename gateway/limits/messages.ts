@@ -1,13 +1,11 @@
-import type { Brand } from '../../shared/brand.ts';
-
-/** One gateway process as the authority knows it: a UUID kept on its disk, which survives restarts. */
-export type NodeId = Brand<string, 'NodeId'>;
+import type { Clock } from '../../shared/clock.ts';
 
 /**
- * Who sends: the node, its fence (grows with every start) and a number that grows with every message. Of a message that
- * is not newer than the last one only counters count that never decrease: twice, late or out of order it changes nothing.
+ * Who sends: the node (a gateway process: a UUID that survives restarts), its fence (grows with every start) and a number
+ * that grows with every message. Of a message that is not newer than the last one only counters count that never decrease:
+ * twice, late or out of order it changes nothing.
  */
-export type Sender = Readonly<{ node: NodeId; fence: number; seq: number }>;
+export type Sender = Readonly<{ node: string; fence: number; seq: number }>;
 
 /** The state of one account's rate in a node, and what the node wants. Tokens are whole calls. */
 export type RateReport = Readonly<{
@@ -111,7 +109,7 @@ export type Reply = Readonly<{
 }>;
 
 /** Credits that a node held when it was last heard, long ago, and that are the account's again. */
-export type Released = Readonly<{ node: NodeId; credits: number }>;
+export type Released = Readonly<{ node: string; credits: number }>;
 
 /** Where the leases of all nodes meet. */
 export type LeaseStore = Readonly<{
@@ -120,31 +118,19 @@ export type LeaseStore = Readonly<{
    * Every message is absolute and may be repeated. Settles within the store's deadline and never rejects.
    */
   sync(sender: Sender, messages: readonly Message[]): Promise<readonly (Reply | undefined)[]>;
-  /** Resolves when the store is closed and no call is under way. */
+  /** Calls that are under way then have no reply, and later ones have none at once. */
   close(): Promise<void>;
 }>;
 
-/** A store that carries calls out by `exchange` until it is closed, which `closing` is told; `end` is called at last. */
-export function storeOf(
-  exchange: LeaseStore['sync'],
-  closing: AbortController,
-  end: () => Promise<void> = async () => undefined,
-): LeaseStore {
-  const calls = new Set<Promise<unknown>>();
-  return {
-    sync(sender, messages) {
-      const call = exchange(sender, messages);
-      calls.add(call);
-      void call.finally(() => calls.delete(call));
-      return call;
-    },
-    async close() {
-      closing.abort();
-      await Promise.all(calls);
-      await end();
-    },
-  };
-}
+/** What every store is given. */
+export type StoreOptions = Readonly<{
+  clock: Clock;
+  /** Credits that a node, silent for a day, held and that are the account's again. */
+  onReleased(accountId: number, released: Released): void;
+}>;
+
+/** After so many milliseconds a call of a store has no reply. */
+export const STORE_DEADLINE_MS = 100;
 
 /** The number of a node's last message before it sent any. */
 const NO_MESSAGE = { fence: 0, seq: -1 };
@@ -155,7 +141,7 @@ export function isNewer({ fence, seq }: Pick<Sender, 'fence' | 'seq'>, than: typ
 }
 
 /** What the authority knows of a node, in each part of an account's state: its last message, and what that part adds. */
-export type Holding = { readonly node: NodeId; fence: number; seq: number };
+export type Holding = { readonly node: string; fence: number; seq: number };
 
 /** The holding of the sender's node among `nodes`; an `empty` one, older than every message, when it has none. */
 export function holdingIn<Part extends object>(

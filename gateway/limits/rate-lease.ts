@@ -51,8 +51,8 @@ export class Pace {
 export type RatePlan = Readonly<{ rps: number; burst: number; debtMax: number }>;
 
 /**
- * What is found for a request. `ask`: memory cannot tell. `short`: nothing was taken; after `waitMs` of the lease
- * without other calls the same request succeeds.
+ * Where a request's tokens come from: those that are held, an authority that will be told, or this process's own bucket.
+ * `ask`: memory cannot tell. `short`: there are too few; after `waitMs` of the lease without other calls there are enough.
  */
 type RateLook = 'lease' | 'debt' | 'alone' | 'ask' | 'short';
 
@@ -207,7 +207,7 @@ export class RateLease {
   }
 
   /**
-   * Decides whether `calls` may be let in (limits.md 3.2). Takes nothing. `mayWait`: the request may still wait for a reply;
+   * Decides whether `calls` may be let in. Takes nothing. `mayWait`: the request may still wait for a reply;
    * `storeOut`: the store is known not to reply; `isCrowded`: so many accounts wait to report debts that no more may owe.
    */
   look(calls: number, nowMs: number, mayWait: boolean, storeOut: boolean, isCrowded: boolean): RateLook {

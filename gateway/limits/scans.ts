@@ -2,7 +2,7 @@ import type { Message, Reply, ScanGrant, ScanReport } from './messages.ts';
 
 /** How many scans an account has under way in this process, and of several processes the part of each. */
 export type ScanPermits = Pick<ReturnType<typeof createScanPermits>, 'hasRoom' | 'take'>;
-export type ScanLeases = Omit<ReturnType<typeof createScanPermits>, 'hasRoom' | 'take'>;
+export type ScanLeases = Pick<ReturnType<typeof createScanPermits>, 'collect' | 'release' | 'settle'>;
 
 /** What a process that is not alone shares the scans of its accounts by. */
 type ScanLink = Readonly<{
@@ -51,23 +51,18 @@ class Scans {
   sent: Readonly<{ atMs: number; kept: number }> | undefined;
   /** Since when it holds more than it needs. */
   #surplusSinceMs = 0;
-  /** Another process waits for permits; what each has a right to, and until when this one may hold more. */
-  #contended = false;
-  #fair: number;
+  /** Until when it may hold more than its share although another process waits for permits. */
   #turnEndsMs = 0;
+  #grant: ScanGrant | undefined;
   /** When the last message was replied to; `-Infinity` before the first. */
   #heardMs = Number.NEGATIVE_INFINITY;
   /** When the last message had no reply; `undefined` when it had one. */
   #failedMs: number | undefined;
-  /** The authority may have lost what other nodes hold: it grants nothing for now. */
-  #isLearning = false;
 
   constructor(
     readonly id: number,
     public max: number,
-  ) {
-    this.#fair = max;
-  }
+  ) {}
 
   /** Notes up to when all that is held was needed, before what runs or waits changes. */
   beforeChange(nowMs: number): void {
@@ -76,15 +71,14 @@ class Scans {
 
   /** Scans that may run in this process now. During an outage it goes on with what it held, and with one at least. */
   allowed(nowMs: number, storeOut: boolean): number {
-    if (storeOut || this.#failedMs !== undefined || this.#isLearning)
+    if (storeOut || this.#failedMs !== undefined || this.#grant?.learning === true)
       return Math.min(this.max, Math.max(1, this.held));
-    if (nowMs >= this.expiresMs) return 0;
-    return Math.min(this.max, this.held, this.#yields(nowMs) ? this.#fair : Infinity);
+    return nowMs >= this.expiresMs ? 0 : Math.min(this.max, this.held, this.#fair(nowMs));
   }
 
-  /** Others wait, and it has had more than its share for long enough. */
-  #yields(nowMs: number): boolean {
-    return this.#contended && this.held > this.#fair && nowMs >= this.#turnEndsMs;
+  /** Its share once others wait and it has had more for long enough; no bound before. */
+  #fair(nowMs: number): number {
+    return this.#grant?.contended === true && nowMs >= this.#turnEndsMs ? this.#grant.fair : Infinity;
   }
 
   get #needed(): number {
@@ -95,10 +89,10 @@ class Scans {
   #kept(nowMs: number): number {
     // A permit that ended may be another's by now; only what runs is reported as held.
     if (nowMs >= this.expiresMs) return this.running;
-    const needed = Math.min(this.held, this.#needed);
-    if (this.#yields(nowMs)) return Math.max(this.running, Math.min(this.#fair, needed));
-    const returns = this.#contended || this.held > this.max || nowMs - this.#surplusSinceMs >= IDLE_MS;
-    return Math.max(this.running, returns ? needed : this.held);
+    const isContended = this.#grant?.contended === true;
+    const returns = isContended || this.held > this.max || nowMs - this.#surplusSinceMs >= IDLE_MS;
+    const kept = returns ? Math.min(this.held, this.#needed, this.#fair(nowMs)) : this.held;
+    return Math.max(this.running, kept);
   }
 
   isDue(nowMs: number, storeOut: boolean): boolean {
@@ -131,14 +125,13 @@ class Scans {
     this.sent = undefined;
     this.#failedMs = grant === undefined ? nowMs : undefined;
     if (grant === undefined) return;
-    const { held, lifeMs, contended, fair, learning } = grant;
-    if (held > sent.kept || (contended && !this.#contended)) this.#turnEndsMs = nowMs + TURN_MS;
+    const { held, lifeMs, contended } = grant;
+    if (held > sent.kept || (contended && this.#grant?.contended !== true))
+      this.#turnEndsMs = nowMs + TURN_MS;
     if (held > sent.kept) this.#surplusSinceMs = nowMs;
     this.held = held;
     this.expiresMs = sent.atMs + lifeMs;
-    this.#contended = contended;
-    this.#fair = fair;
-    this.#isLearning = learning;
+    this.#grant = grant;
     this.#heardMs = nowMs;
   }
 }

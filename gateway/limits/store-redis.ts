@@ -1,14 +1,13 @@
 import { type Cluster, Redis } from 'ioredis';
-import type { Clock } from '../../shared/clock.ts';
 import { openRedisLink, type RedisClient } from '../../shared/redis/link.ts';
 import { type Answer, answer } from './authority.ts';
 import {
   type LeaseStore,
   type Message,
-  type Released,
   type Reply,
   type Sender,
-  storeOf,
+  STORE_DEADLINE_MS,
+  type StoreOptions,
 } from './messages.ts';
 
 /**
@@ -16,7 +15,7 @@ import {
  * never there only reads), its successor, and how long that is kept (0: for ever). The reply is the server's clock in
  * milliseconds and for each account the blob that was found instead, or nothing when it was replaced.
  */
-export const SWAP_SCRIPT = `
+const SWAP_SCRIPT = `
 local t = redis.call('TIME')
 local replies = {t[1] * 1000 + math.floor(t[2] / 1000)}
 for i, key in ipairs(KEYS) do
@@ -31,37 +30,22 @@ return replies`;
 
 const READ = ['?', '', '0'] as const;
 
-/** How long a call waits for its replies when nothing else is said, in milliseconds. */
-const REDIS_DEADLINE_MS = 100;
-
-/** Messages that may wait for a reply at once; above it they fail at once, so that a stuck server fills no memory. */
-const WAITING_MAX = 8_192;
-
 /** Accounts in one command: for so many the server does nothing else for about a millisecond. */
 const KEYS_MAX = 256;
-
-/** How often a message is answered anew when other processes were faster. */
-const TRIES_MAX = 8;
 
 /** Accounts whose last answered message is remembered; the one that was silent longest is forgotten first. */
 const ANSWERED_MAX = 50_000;
 
-export type RedisStoreOptions = Readonly<{
+type RedisStoreOptions = StoreOptions & {
   /** As in `placesFrom` of shared/redis/options.ts; one address of a cluster is enough. */
   url: string;
-  clock: Clock;
   random: () => number;
-  /** After it a call has no reply, although Redis may still carry it out. */
   deadlineMs?: number;
   /** A setting of the server that an operator must change, in a sentence; each is said once. */
   onWarning(sentence: string): void;
   /** Redis may have lost what was reported. Report the counters of every account of this node again, held or not. */
   onLoss(): void;
-  /** Credits that a node, silent for a day, held and that are the account's again. */
-  onReleased(accountId: number, released: Released): void;
-  /** The Lua; only tests give another. */
-  script?: string;
-}>;
+};
 
 type Swapping = RedisClient &
   Readonly<{
@@ -80,17 +64,15 @@ export const leaseKey = (accountId: number) => `{sluice:${accountId}}:lease`;
  * replaces; in a cluster two for each account. `undefined`: the address is none of a Redis.
  */
 export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefined {
-  const { clock, deadlineMs = REDIS_DEADLINE_MS, random, onWarning, onLoss, onReleased } = options;
-  const closing = new AbortController();
+  const { url, clock, random, deadlineMs = STORE_DEADLINE_MS, onWarning, onLoss, onReleased } = options;
   /** The `seq` of the last answered message with credits by account, of this start of this node. */
   const answered = new Map<number, number>();
   let lossMs = Number.NEGATIVE_INFINITY;
   let lossNoted = false;
-  let waiting = 0;
   let isCorked = false;
 
   const link = openRedisLink({
-    url: options.url,
+    url,
     deadlineMs,
     clock,
     random,
@@ -99,7 +81,7 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
       lossMs = clock.monotonic();
       noteLoss();
     },
-    scripts: { sluiceSwap: { lua: options.script ?? SWAP_SCRIPT } },
+    scripts: { sluiceSwap: { lua: SWAP_SCRIPT } },
   });
   if (link === undefined) return undefined;
   const server = link;
@@ -148,8 +130,8 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
 
   async function exchange(sender: Sender, messages: readonly Message[]): Promise<(Reply | undefined)[]> {
     const replies: (Reply | undefined)[] = messages.map(() => undefined);
-    const client = closing.signal.aborted ? undefined : server.client();
-    if (client === undefined || waiting + messages.length > WAITING_MAX) return replies;
+    const client = server.client();
+    if (client === undefined) return replies;
     const losses = server.strangers();
     const done = new AbortController();
 
@@ -163,10 +145,10 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
       replies[at] = reply;
     }
 
-    /** Reads, and replaces until no other process was faster. */
+    /** Reads, and replaces until no other process was faster: of several one always succeeds. */
     async function settle(to: Swapping, drafts: readonly Draft[]): Promise<void> {
       let open = drafts;
-      for (let tries = 0; open.length > 0 && tries <= TRIES_MAX && !done.signal.aborted; tries++) {
+      while (open.length > 0 && !done.signal.aborted) {
         const keys = open.map(({ message }) => leaseKey(message.accountId));
         const words = open.flatMap(({ found, next }) =>
           next === undefined ? READ : [found, next.blob, String(next.lifeMs ?? 0)],
@@ -184,7 +166,6 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
       }
     }
 
-    waiting += messages.length;
     const drafts = messages.map((message, at): Draft => ({ at, message, found: '', next: undefined }));
     // In a cluster every account may be on another node.
     const size = client instanceof Redis ? KEYS_MAX : 1;
@@ -192,11 +173,10 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
       // The command is defined by the script that the link was opened with.
       settle(client as Swapping, drafts.slice(part * size, (part + 1) * size)).catch(server.refused),
     );
-    const settling = Promise.all(parts).finally(() => (waiting -= messages.length));
-    await Promise.race([settling, clock.sleep(deadlineMs, done.signal)]);
+    await Promise.race([Promise.all(parts), clock.sleep(deadlineMs, done.signal)]);
     done.abort();
     return [...replies];
   }
 
-  return storeOf(exchange, closing, server.close);
+  return { sync: exchange, close: server.close };
 }

@@ -1,13 +1,12 @@
-import type { Clock } from '../../shared/clock.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
 import { answer } from './authority.ts';
 import {
   type LeaseStore,
   type Message,
-  type Released,
   type Reply,
   type Sender,
-  storeOf,
+  STORE_DEADLINE_MS,
+  type StoreOptions,
 } from './messages.ts';
 
 /**
@@ -16,8 +15,7 @@ import {
  * `nodes`: the gateway processes of this data directory, each with the number of its latest start.
  *
  * `leases`: where the leases of these processes meet while there is no Redis. One state per account, which only the
- * authority reads, worth keeping until `until_ms`; for ever when there is none. `credit_releases`: credits that nodes
- * held which never came back, and that are the account's again.
+ * authority reads, worth keeping until `until_ms`; for ever when there is none.
  */
 export const LEASE_MIGRATIONS: Migrations = {
   'ledger-2-nodes': `
@@ -27,43 +25,14 @@ export const LEASE_MIGRATIONS: Migrations = {
     ) STRICT, WITHOUT ROWID;
   `,
   'ledger-3-leases': `
-    CREATE TABLE credit_releases (
-      account_id INTEGER NOT NULL,
-      node TEXT NOT NULL,
-      credits INTEGER NOT NULL,
-      at_ms INTEGER NOT NULL
-    ) STRICT;
-  `,
-  // What accounts were charged is in `spent`; what was leased beyond that ended with the processes that held it.
-  'ledger-6-one-state': `
-    DROP TABLE IF EXISTS rates;
-    DROP TABLE IF EXISTS scans;
-    DROP TABLE IF EXISTS credits;
-    DROP TABLE IF EXISTS credit_holdings;
     CREATE TABLE leases (
       account_id INTEGER PRIMARY KEY,
       state TEXT NOT NULL,
       until_ms INTEGER
     ) STRICT;
     CREATE INDEX leases_by_end ON leases (until_ms) WHERE until_ms IS NOT NULL;
-    INSERT INTO leases SELECT account_id, '[2,0,[0,0,-1,0,0,[' ||
-      group_concat(json_array(node, 0, 0, charged, refunded, charged, refunded, -10000, 0)) || ']],0]', NULL
-      FROM spent GROUP BY account_id;
   `,
 };
-
-type SqliteStoreOptions = Readonly<{
-  /** A connection to the ledger of this store alone: it must not wait for other processes inside SQLite. */
-  ledger: Store;
-  clock: Clock;
-  /** After it a call has no reply; nothing of it is written later. In milliseconds. */
-  deadlineMs?: number;
-  /** Credits that a node, silent for a day, held and that are the account's again. They are in `credit_releases` too. */
-  onReleased(accountId: number, released: Released): void;
-}>;
-
-/** How long a call waits for other processes when nothing else is said, in milliseconds. */
-export const SQLITE_DEADLINE_MS = 100;
 
 /** Messages in one transaction: it holds the event loop and the other processes for about a millisecond. */
 const MESSAGES_MAX = 50;
@@ -75,18 +44,17 @@ const RETRY_MAX_MS = 5;
 const SWEEP_MS = 10_000;
 const SWEEP_ROWS_MAX = 500;
 
-/** Leases in the ledger, for the gateway processes of one host: messages are answered in an IMMEDIATE transaction. */
-export function createSqliteStore(options: SqliteStoreOptions): LeaseStore {
-  const { ledger, clock, deadlineMs = SQLITE_DEADLINE_MS, onReleased } = options;
-  // A wait inside SQLite stops every request of the process; this store waits outside of it.
+/**
+ * Leases in the ledger, for the gateway processes of one host: messages are answered in an IMMEDIATE transaction. `ledger`
+ * is a connection of this store alone, which closes with it.
+ */
+export function createSqliteStore(ledger: Store, { clock, onReleased }: StoreOptions): LeaseStore {
+  // A wait for another process inside SQLite stops every request of this one; the store waits outside of it.
   ledger.run('PRAGMA busy_timeout = 0');
   const read = ledger.prepare<{ state: string }, [number]>('SELECT state FROM leases WHERE account_id = ?');
   const write = ledger.prepare<null, [number, string, number | null]>(`
     INSERT INTO leases (account_id, state, until_ms) VALUES (?, ?, ?)
     ON CONFLICT (account_id) DO UPDATE SET state = excluded.state, until_ms = excluded.until_ms`);
-  const noteReleased = ledger.prepare<null, [number, string, number, number]>(
-    'INSERT INTO credit_releases (account_id, node, credits, at_ms) VALUES (?, ?, ?, ?)',
-  );
   const dropEnded = ledger.prepare<null, [number, number]>(`
     DELETE FROM leases WHERE account_id IN
       (SELECT account_id FROM leases WHERE until_ms < ? ORDER BY until_ms LIMIT ?)`);
@@ -106,7 +74,6 @@ export function createSqliteStore(options: SqliteStoreOptions): LeaseStore {
       const before = read.get(accountId)?.state;
       const { blob, lifeMs, reply, released } = answer(before, sender, message, moment);
       if (blob !== before) write.run(accountId, blob, lifeMs === undefined ? null : nowMs + lifeMs);
-      for (const { node, credits } of released) noteReleased.run(accountId, node, credits, nowMs);
       return { accountId, reply, released };
     });
   });
@@ -116,7 +83,7 @@ export function createSqliteStore(options: SqliteStoreOptions): LeaseStore {
     sender: Sender,
     messages: readonly Message[],
   ): Promise<readonly (Reply | undefined)[]> {
-    const untilMs = clock.monotonic() + deadlineMs;
+    const untilMs = clock.monotonic() + STORE_DEADLINE_MS;
     const replies: (Reply | undefined)[] = [];
     for (let from = 0; from < messages.length; from += MESSAGES_MAX) {
       const some = messages.slice(from, from + MESSAGES_MAX);
@@ -143,7 +110,13 @@ export function createSqliteStore(options: SqliteStoreOptions): LeaseStore {
     }
   }
 
-  return storeOf(answerInTurns, closing);
+  return {
+    sync: answerInTurns,
+    async close() {
+      closing.abort();
+      ledger.close();
+    },
+  };
 }
 
 function isBusy(error: unknown): boolean {

@@ -107,8 +107,10 @@ export function createOutbox(ledger: Store) {
     life: () => lifeOf.get()?.life ?? null,
     /** Without KEPT_HERE writes of all processes are noted from now on; what was written before comes from its hours, by `again`. */
     setLife: (life: string) => void ledger.run('UPDATE outbox SET life = ?', [life]),
-    /** Drops some of what waits; gives whether there may be more. */
-    // What is empty is left alone: a DELETE would take the writers' turn for nothing.
+    /**
+     * Drops some of what waits; gives whether there may be more. It reads first, since a DELETE of nothing would keep
+     * other processes from writing all the same.
+     */
     forget: (most: number) => any.get() !== null && forgetSome.run(most).changes === most,
     /** Has what this host's nodes counted in an hour sent again. */
     again: (hour: number) =>

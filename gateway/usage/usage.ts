@@ -1,9 +1,26 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
+import {
+  CELL_COLUMNS,
+  CELL_COUNTER_NAMES,
+  CELL_COUNTERS,
+  type CellCounter,
+} from '../../shared/ledger/counters.ts';
 import type { Store } from '../../shared/store/open.ts';
 import type { UsageHook } from '../limits/charge.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
-import { type Cell, type Cells, countAnswer, createCells } from './cells.ts';
+
+/**
+ * What was counted of one key's method in one hour (hours since 1970, UTC) since it was last written
+ * (`shared/ledger/counters.ts`). Mutable: it is the count. `calls` shrinks by a charge that could not be written.
+ */
+type Cell = Record<CellCounter, number> &
+  Readonly<{ hour: number; caller: Caller; method: string; next: Cell | undefined }>;
+
+const ZEROS = Object.fromEntries(CELL_COUNTER_NAMES.map((name) => [name, 0])) as Record<CellCounter, number>; // fromEntries forgets the names
+
+/** Cells that may wait for a ledger that takes no writes, about 400 bytes each. */
+const CELLS_MAX = 200_000;
 
 /** What has no method: a notification, a malformed element, a request that was not read. */
 export const NO_METHOD = '-';
@@ -12,25 +29,31 @@ const UNREAD = { label: NO_METHOD };
 /** One element of a request: the name that it is counted under, and what it costs. */
 type Item = Readonly<{ label: string; credits: number }>;
 
+/** Cells by hour, caller and method. */
+type CellsOf = Readonly<{
+  /** The cell to count into. It may be written at the end of the turn: it is not to be kept. */
+  of(hour: number, caller: Caller, method: string): Cell;
+  /** Has the caller's cells written in the journal's next transaction, and not before. */
+  joinJournal(caller: Caller): void;
+}>;
+
 /**
  * What one request adds to usage, from its charge to its last byte. All of it is counted in the hour in which the
  * request came. A place is an element's index in the request.
  */
 export class RequestUsage implements UsageHook {
-  readonly #cells: Cells;
+  readonly #cells: CellsOf;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #cameMs: number;
-  readonly #hour: number;
   readonly #caller: Caller;
   readonly #items: readonly Item[];
   #failed: Set<number> | undefined;
   #counted: 'not' | 'counted' | 'with-journal' = 'not';
 
-  constructor(cells: Cells, clock: Pick<Clock, 'now'>, caller: Caller, items: readonly Item[]) {
+  constructor(cells: CellsOf, clock: Pick<Clock, 'now'>, caller: Caller, items: readonly Item[]) {
     this.#cells = cells;
     this.#clock = clock;
     this.#cameMs = clock.now();
-    this.#hour = hourOf(this.#cameMs);
     this.#caller = caller;
     this.#items = items;
   }
@@ -87,7 +110,13 @@ export class RequestUsage implements UsageHook {
 
   /** Counts how long a call's caller waited for the first byte of its answer, which is to be handed over now; once. */
   answered(place: number): void {
-    countAnswer(this.#cell(place), this.#clock.now() - this.#cameMs);
+    const cell = this.#cell(place);
+    const ms = this.#clock.now() - this.#cameMs;
+    if (ms <= 10) cell.within10Ms++;
+    else if (ms <= 50) cell.within50Ms++;
+    else if (ms <= 250) cell.within250Ms++;
+    else if (ms <= 1_000) cell.within1S++;
+    else cell.slower++;
   }
 
   /** Counts bytes of a call's answer that were handed to the caller. */
@@ -96,7 +125,7 @@ export class RequestUsage implements UsageHook {
   }
 
   #cell(place: number): Cell {
-    return this.#cells.of(this.#hour, this.#caller, this.#items[place]?.label ?? NO_METHOD);
+    return this.#cells.of(hourOf(this.#cameMs), this.#caller, this.#items[place]?.label ?? NO_METHOD);
   }
 }
 
@@ -136,7 +165,7 @@ export function countedBody(
   };
 }
 
-/** Counts what every account uses, by hour, key and method (DESIGN 3.3). Counting is memory alone and never throws. */
+/** Counts what every account uses, by hour, key and method. Counting is memory alone and never throws. */
 export type Usage = ReturnType<typeof createUsage>;
 
 type Deps = Readonly<{
@@ -157,21 +186,65 @@ const PAUSE_MS = 5;
 const FAILURES_LOGGED = 3;
 
 export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps) {
-  const cells = createCells(ledger, node);
+  const counters = Object.values(CELL_COUNTERS);
+  const add = ledger.prepare<null, (number | string)[]>(`
+    INSERT INTO usage_hours (${CELL_COLUMNS.join(', ')}) VALUES (${CELL_COLUMNS.map(() => '?').join(', ')})
+    ON CONFLICT DO UPDATE SET ${counters.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')}`);
+  const addAll = ledger.transaction((callers: readonly Caller[]) => callers.forEach(addOf));
+  /** What is not yet in the ledger: the cells of each caller, a list linked by `next`. */
+  const waiting = new Map<Caller, Cell>();
+  const withJournal = new Set<Caller>();
+  /** Callers still to be written, in the order of the ledger's rows: a transaction of neighbours writes fewer pages. */
+  let inOrder: Caller[] = [];
+  let size = 0;
+  let lost = 0;
   let failures = 0;
+
+  function cellOf(hour: number, caller: Caller, method: string): Cell {
+    const first = waiting.get(caller);
+    for (let cell = first; cell !== undefined; cell = cell.next)
+      if (cell.hour === hour && cell.method === method) return cell;
+    const cell: Cell = { hour, caller, method, next: first, ...ZEROS };
+    if (size === CELLS_MAX) lost++;
+    else {
+      waiting.set(caller, cell);
+      size++;
+    }
+    return cell;
+  }
+
+  function addOf(caller: Caller): void {
+    for (let cell = waiting.get(caller); cell !== undefined; cell = cell.next) {
+      const of = cell; // it stays the same for the function below
+      const counted = CELL_COUNTER_NAMES.map((name) => of[name]);
+      add.run(of.hour, caller.accountId, caller.keyId, of.method, node, ...counted);
+    }
+  }
+
+  function forget(caller: Caller): void {
+    for (let cell = waiting.get(caller); cell !== undefined; cell = cell.next) size--;
+    waiting.delete(caller);
+  }
 
   /** Counts every element of a request that was not let in, or one when none of its elements is known. */
   function refused(caller: Caller, items: readonly Pick<Item, 'label'>[] = [UNREAD]): void {
-    for (const { label } of items) cells.of(hourOf(clock.now()), caller, label).refused++;
+    for (const { label } of items) cellOf(hourOf(clock.now()), caller, label).refused++;
   }
 
-  /** Writes what was counted, of at most so many callers; gives whether there is more. A write that fails is made up for later. */
+  /**
+   * Writes what was counted, of at most so many callers and without what waits for the journal; gives whether there is
+   * more. A write that fails is made up for later.
+   */
   function flush(callersMax = Infinity): boolean {
+    if (inOrder.length === 0) inOrder = [...waiting.keys()].toSorted((a, b) => b.accountId - a.accountId);
+    const callers = inOrder.slice(-callersMax).filter((caller) => !withJournal.has(caller));
     try {
-      const isMore = cells.write(callersMax);
+      if (callers.length > 0) addAll.immediate(callers);
+      callers.forEach(forget);
+      inOrder.length = Math.max(0, inOrder.length - callersMax);
       if (failures >= FAILURES_LOGGED) onFailing(false);
       failures = 0;
-      return isMore;
+      return inOrder.length > 0;
     } catch {
       failures++;
       if (failures === FAILURES_LOGGED) onFailing(true);
@@ -181,20 +254,28 @@ export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps) {
 
   /** Writes every second until `signal` aborts, in portions with pauses between them. */
   async function tend(signal: AbortSignal): Promise<void> {
-    let lost = 0;
+    let told = 0;
     while (!signal.aborted) {
       await clock.sleep(FLUSH_MS, signal);
       while (flush(PORTION) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
-      if (cells.lost() > lost) onLost(cells.lost() - lost);
-      lost = cells.lost();
+      if (lost > told) onLost(lost - told);
+      told = lost;
     }
   }
 
+  const cells: CellsOf = { of: cellOf, joinJournal: (caller) => void withJournal.add(caller) };
   return {
     /** Begins to count a request with these elements, in order. */
     begin: (caller: Caller, items: readonly Item[]) => new RequestUsage(cells, clock, caller, items),
     refused,
-    inSameTransaction: cells.inSameTransaction,
+    /** What the journal writes in its own transaction: the cells that its charges and refunds changed. */
+    inSameTransaction: {
+      write: () => withJournal.forEach(addOf),
+      written() {
+        withJournal.forEach(forget);
+        withJournal.clear();
+      },
+    },
     flush,
     tend,
   };

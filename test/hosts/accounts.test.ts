@@ -8,7 +8,7 @@ import { opened } from '../started/gateway.ts';
 import { createHost, waited } from '../started/host.ts';
 import { type StartedRedis, startRedis } from '../started/redis.ts';
 
-/** A second host that has nothing but Redis (limits.md 5, rows 17 and 19). */
+/** A second host that has nothing but Redis. */
 let backend: ReturnType<typeof startBackend>;
 let redis: StartedRedis;
 let one: ReturnType<typeof createHost>;

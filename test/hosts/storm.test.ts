@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { createChanges } from '../../deploys/publish/changes.ts';
 import { runPublisher } from '../../deploys/publish/publish.ts';
 import { openRedisHead } from '../../deploys/publish/redis-head.ts';
-import { createSharedAccounts } from '../../gateway/replica/accounts.ts';
+import { createSharedAccounts } from '../../gateway/replica/hosts.ts';
 import { openPublished } from '../../gateway/replica/published.ts';
 import { createServed, SERVED_FILE, SERVED_MIGRATIONS } from '../../gateway/replica/served.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -12,18 +12,13 @@ import { hashOf, keyIdOf, makeApiKey } from '../../shared/keys/api-key.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { ACCOUNTS, HEAD, KEYS, LOG } from '../../shared/publication.ts';
 import type { Store } from '../../shared/store/open.ts';
+import { seeded } from '../gateway/limits/load.ts';
 import { opened, silentLog, temporaryFolder, testConfig } from '../started/gateway.ts';
 import { waited } from '../started/host.ts';
 import { startRedis } from '../started/redis.ts';
 
 const STEPS = 250;
 const NAMES = [HEAD, KEYS, ACCOUNTS, LOG];
-
-/** The same numbers in every run. */
-function numbersFrom(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => (state = (state * 48_271) % 2_147_483_647) % below;
-}
 
 /** All that is published, at one instant; none of what is not there. */
 async function copyOf(admin: Redis): Promise<readonly (Buffer | null)[]> {
@@ -91,7 +86,8 @@ test('two processes of a host agree with the accounts after changes, rollbacks, 
   using folder = temporaryFolder();
   const admin = new Redis(redis.port);
   const store = opened(':memory:', ACCOUNTS_MIGRATIONS);
-  const number = numbersFrom(20_261_122);
+  const random = seeded(20_261_122);
+  const number = (below: number) => Math.floor(random() * below);
   const keys: { text: string; id: string; isRevoked: boolean; account: number }[] = [];
   let dumps: readonly (Buffer | null)[] = [];
   let stop = publish(store, redis.url);

@@ -5,7 +5,7 @@ import { startBackend } from '../fakes/backend.ts';
 import { createHost, waited } from '../started/host.ts';
 import { type StartedRedis, startRedis } from '../started/redis.ts';
 
-/** Usage of all hosts in one ledger (limits.md 4 and 5, rows 7 and 18). */
+/** Usage of all hosts in one ledger. */
 let backend: ReturnType<typeof startBackend>;
 let redis: StartedRedis;
 let one: ReturnType<typeof createHost>;

@@ -23,9 +23,9 @@ test('what failed more than six seconds ago does not count', () => {
   expect(breaker.isOpen()).toBe(false);
 });
 
-test('while open one message a second is the trial, and the first answer closes it', () => {
+test('while open one message a second is a probe, and the first answer closes it', () => {
   const breaker = noted(times(20, false));
-  const sent = [];
+  const sent: number[] = [];
   for (let ms = 10_000; ms <= 13_000; ms += 100) {
     if (!breaker.maySend(ms)) continue;
     sent.push(ms);
@@ -40,7 +40,7 @@ test('while open one message a second is the trial, and the first answer closes 
   expect(noted(times(19, false), breaker, 13_100).isOpen()).toBe(false);
 });
 
-test('a turn in which nothing is due does not cost the trial', () => {
+test('a turn in which nothing is due is no probe', () => {
   const breaker = noted(times(20, false));
   expect(breaker.maySend(11_000)).toBe(true);
   expect(breaker.maySend(11_020)).toBe(true);

@@ -1,39 +1,39 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { type Charge, createCharging } from '../../../gateway/limits/charge.ts';
-import { createJournal, type Journal } from '../../../gateway/limits/journal.ts';
+import { createJournal } from '../../../gateway/limits/journal.ts';
 import { LEDGER_MIGRATIONS, spentOf } from '../../../gateway/ledger.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
-import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
-import type { Caller } from '../../../shared/keys/identify.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
+import { callerOf } from '../usage/started.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 const PAID: Plan = { rps: 5, burst: 10, credits: undefined, batchMax: 100, scans: 1 };
 const TRIAL: Plan = { ...PAID, credits: 250_000 };
 const WIDE: Plan = { ...TRIAL, rps: 1_000_000, burst: 1_000_000 };
 
-const key = keyIdOf(hashOf(makeApiKey((bytes) => new Uint8Array(bytes))));
-const caller = (accountId = 1, creditsGranted = 100): Caller => ({
-  keyId: key,
-  accountId,
-  plan: 'any',
-  creditsGranted,
-});
+const caller = (accountId = 1, creditsGranted = 100) => ({ ...callerOf(accountId), creditsGranted });
 const price = (credits: number, calls = 1) => ({ calls, credits });
 
-/** Charging over a real ledger and a clock that stands still. */
+/** Charging over a real ledger and a clock that stands still; `again` is the process started anew after its machine was. */
 function started() {
   const folder = temporaryFolder();
-  const store = opened(join(folder.path, 'ledger.db'), LEDGER_MIGRATIONS);
-  const time = createVirtualClock();
-  const journal = createJournal(store, 'gateway', setImmediate);
+  const path = join(folder.path, 'ledger.db');
+  const store = opened(path, LEDGER_MIGRATIONS);
+  const { clock, advance } = createVirtualClock();
+  const start = (bootMs: number) => {
+    const journal = createJournal(store, 'gateway', setImmediate);
+    const ownClock = { ...clock, monotonic: () => clock.monotonic() - bootMs };
+    return { ...createCharging(journal, store, 'gateway', ownClock), journal };
+  };
   return {
-    ...createCharging(journal, time.clock),
-    advance: time.advance,
-    journal,
+    ...start(0),
+    again: () => start(clock.monotonic() - 5),
+    advance,
+    path,
     store,
     spent: (account = 1) => spentOf(store, account),
+    rows: () => store.query('SELECT count(*) FROM buckets').values()[0]?.[0],
     [Symbol.dispose]() {
       store.close();
       folder[Symbol.dispose]();
@@ -47,36 +47,15 @@ const kindsOf = (charges: readonly Charge[]) => {
   return counts;
 };
 
-const UNTOUCHED: Journal = {
-  spendingOf: () => {
-    throw new Error('the journal is not to be touched');
-  },
-  append: () => {
-    throw new Error('the journal is not to be touched');
-  },
-  isDurable: () => true,
-  isFailing: () => false,
-  flush: () => {
-    throw new Error('the journal is not to be touched');
-  },
-};
-
 describe('a plan without credits', () => {
-  test('never touches the journal: to charge, to refuse, to refund', async () => {
-    const time = createVirtualClock();
-    const { charge, refund } = createCharging(UNTOUCHED, time.clock);
-    expect(await charge(caller(), PAID, price(1_000_000))).toMatchObject({
-      kind: 'charged',
-      creditsLeft: undefined,
-    });
-    for (let i = 0; i < 9; i++) await charge(caller(), PAID, price(1));
-    expect(await charge(caller(), PAID, price(1))).toMatchObject({ kind: 'over-rate', waitMs: 200 });
-    refund(caller(), PAID, { calls: 0, credits: 1_000_000 });
-  });
-
-  test('answers at once, without a turn of the event loop', () => {
-    const { charge } = createCharging(UNTOUCHED, createVirtualClock().clock);
-    expect(charge(caller(), PAID, price(1))).not.toBeInstanceOf(Promise);
+  test('is answered without a turn of the event loop and without the journal: to charge, to refuse, to refund', () => {
+    using limits = started();
+    limits.store.run('ALTER TABLE spent RENAME TO away');
+    const charge = (credits: number) => limits.charge(caller(), PAID, price(credits));
+    expect(charge(1_000_000)).toMatchObject({ kind: 'charged', creditsLeft: undefined });
+    for (let i = 0; i < 9; i++) charge(1);
+    expect(charge(1)).toMatchObject({ kind: 'over-rate', waitMs: 200 });
+    limits.refund(caller(), PAID, { calls: 0, credits: 1_000_000 });
   });
 });
 
@@ -92,22 +71,14 @@ describe('the rate', () => {
     using limits = started();
     await limits.charge(caller(), PAID, price(0, 10));
     limits.advance(1_999);
-    limits.sweep();
+    limits.sweep(10);
     expect((await limits.charge(caller(), PAID, price(0, 10))).kind).toBe('over-rate');
     limits.advance(1);
-    limits.sweep();
+    limits.sweep(10);
     expect(await limits.charge(caller(), PAID, price(0, 10))).toMatchObject({
       kind: 'charged',
       rate: { tokens: 0 },
     });
-  });
-
-  test('what a batch above the burst owes outlives a sweep', async () => {
-    using limits = started();
-    await limits.charge(caller(), PAID, price(0, 100));
-    limits.advance(18_199);
-    limits.sweep();
-    expect((await limits.charge(caller(), PAID, price(0))).kind).toBe('over-rate');
   });
 });
 
@@ -179,29 +150,16 @@ describe('credits', () => {
     });
   });
 
-  test("are an account's own", async () => {
-    using limits = started();
-    await limits.charge(caller(1), TRIAL, price(100));
-    expect(await limits.charge(caller(2), TRIAL, price(1))).toMatchObject({
-      kind: 'charged',
-      creditsLeft: 99,
-    });
-    expect([limits.spent(1), limits.spent(2)]).toEqual([100, 1]);
-  });
-
   test('spent before a restart are spent after it', async () => {
     using limits = started();
     await limits.charge(caller(), TRIAL, price(95));
-    const again = createCharging(
-      createJournal(limits.store, 'gateway', setImmediate),
-      createVirtualClock().clock,
-    );
+    const again = limits.again();
     expect((await again.charge(caller(), TRIAL, price(6))).kind).toBe('out-of-credits');
     expect((await again.charge(caller(), TRIAL, price(5))).kind).toBe('charged');
   });
 });
 
-describe('C3 L16 rate and credits are taken together or not at all (DESIGN 3.3)', () => {
+describe('C3 L16 rate and credits are taken together or not at all', () => {
   test('a refusal by credits takes no tokens', async () => {
     using limits = started();
     for (let i = 0; i < 20; i++) {
@@ -254,8 +212,10 @@ describe('a refund', () => {
   });
 
   test('of nothing writes nothing', () => {
-    const { refund } = createCharging(UNTOUCHED, createVirtualClock().clock);
-    refund(caller(), TRIAL, { calls: 0, credits: 0 });
+    using limits = started();
+    limits.refund(caller(), TRIAL, { calls: 0, credits: 0 });
+    limits.journal.flush();
+    expect(limits.store.query('SELECT * FROM spent').values()).toEqual([]);
   });
 });
 
@@ -296,20 +256,13 @@ describe('a journal that fails', () => {
     });
   });
 
-  test('does not stand in the way of plans without credits', async () => {
-    using limits = started();
-    broken(limits);
-    expect((await limits.charge(caller(), PAID, price(1))).kind).toBe('charged');
-  });
-
   test('that cannot be read refuses without a rejection, and without taking anything', async () => {
     using limits = started();
-    const journal = createJournal(limits.store, 'gateway', setImmediate);
-    const { charge } = createCharging(journal, createVirtualClock().clock);
     limits.store.run('ALTER TABLE spent RENAME TO away');
-    expect((await charge(caller(), TRIAL, price(1, 10))).kind).toBe('credits-unavailable');
+    expect((await limits.charge(caller(), TRIAL, price(1, 10))).kind).toBe('credits-unavailable');
     limits.store.run('ALTER TABLE away RENAME TO spent');
-    expect(await charge(caller(), TRIAL, price(1, 10))).toMatchObject({ kind: 'charged', creditsLeft: 99 });
+    const charge = await limits.charge(caller(), TRIAL, price(1, 10));
+    expect(charge).toMatchObject({ kind: 'charged', creditsLeft: 99 });
   });
 
   test('keeps a refund that it could not write until it can', async () => {
@@ -322,5 +275,66 @@ describe('a journal that fails', () => {
     mend();
     limits.journal.flush();
     expect(limits.spent()).toBe(70);
+  });
+});
+
+describe('a restart', () => {
+  const calls = (count: number) => price(0, count);
+
+  test('refills what the time that went by refills, and no more', async () => {
+    using limits = started();
+    await limits.charge(caller(), PAID, calls(10));
+    limits.advance(400);
+    limits.save(100);
+    expect(await limits.again().charge(caller(), PAID, calls(3))).toMatchObject({ kind: 'over-rate' });
+    limits.advance(600);
+    const after = limits.again();
+    expect((await after.charge(caller(), PAID, calls(6))).kind).toBe('over-rate');
+    expect((await after.charge(caller(), PAID, calls(5))).kind).toBe('charged');
+  });
+
+  test('keeps what a batch above the burst owes', async () => {
+    using limits = started();
+    await limits.charge(caller(), PAID, calls(60));
+    limits.save(100);
+    expect(await limits.again().charge(caller(), PAID, calls(1))).toMatchObject({ waitMs: 10_200 });
+  });
+
+  test('with the wall clock set back refills nothing', async () => {
+    using limits = started();
+    await limits.charge(caller(), PAID, calls(10));
+    limits.save(100);
+    limits.advance(-86_400_000);
+    expect(await limits.again().charge(caller(), PAID, calls(1))).toMatchObject({ waitMs: 200 });
+  });
+
+  test('keeps nothing of buckets that have filled up, also of those that were forgotten before', async () => {
+    using limits = started();
+    for (let id = 1; id <= 5; id++) await limits.charge(caller(id), PAID, calls(2 * id));
+    expect([limits.save(3), limits.save(3), limits.rows()]).toEqual([2, 0, 5]);
+    limits.advance(1_000);
+    limits.sweep(10);
+    await limits.charge(caller(1), PAID, calls(10));
+    limits.save(10);
+    const after = limits.again();
+    expect(limits.rows()).toBe(4);
+    const tokens = await Promise.all([1, 2, 5].map((id) => after.charge(caller(id), PAID, calls(0))));
+    expect(tokens).toMatchObject([0, 10, 5].map((left) => ({ rate: { tokens: left } })));
+  });
+
+  test('with a ledger that is held or takes no writes begins with whole bursts, and writes later', async () => {
+    using limits = started();
+    await limits.charge(caller(), PAID, calls(10));
+    limits.store.run(
+      "CREATE TRIGGER full BEFORE INSERT ON buckets BEGIN SELECT RAISE(FAIL, 'disk full'); END",
+    );
+    expect(limits.save(100)).toBe(1);
+    limits.store.run('DROP TRIGGER full');
+    expect([limits.save(100), limits.rows()]).toEqual([0, 1]);
+    using other = opened(limits.path, LEDGER_MIGRATIONS);
+    other.run('BEGIN IMMEDIATE');
+    expect((await limits.again().charge(caller(), PAID, calls(10))).kind).toBe('charged');
+    other.run('ROLLBACK');
+    expect((await limits.again().charge(caller(), PAID, calls(1))).kind).toBe('over-rate');
   });
 });

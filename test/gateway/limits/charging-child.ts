@@ -7,19 +7,19 @@ import { createJournal } from '../../../gateway/limits/journal.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
-import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import { opened } from '../../started/gateway.ts';
+import { callerOf } from '../usage/started.ts';
 
 const ACCOUNTS = 5;
 const PLAN: Plan = { rps: 1e7, burst: 1e7, credits: 1, batchMax: 1, scans: 1 };
 
 const store = opened(process.argv[2] ?? '', LEDGER_MIGRATIONS);
-const { charge } = createCharging(createJournal(store, 'gateway', setImmediate), systemClock);
-const keyId = keyIdOf(hashOf(makeApiKey((bytes) => new Uint8Array(bytes))));
+const journal = createJournal(store, 'gateway', setImmediate);
+const { charge } = createCharging(journal, store, 'gateway', systemClock);
 const answered = Array.from({ length: ACCOUNTS }, () => 0);
 
 async function spend(accountId: number, credits: number) {
-  const caller = { keyId, accountId, plan: 'trial', creditsGranted: Number.MAX_SAFE_INTEGER };
+  const caller = { ...callerOf(accountId), creditsGranted: Number.MAX_SAFE_INTEGER };
   const { kind } = await charge(caller, PLAN, { calls: 1, credits });
   if (kind === 'charged') answered[accountId] = (answered[accountId] ?? 0) + credits;
 }

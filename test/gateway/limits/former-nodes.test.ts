@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { createAccounts } from '../../../gateway/limits/accounts.ts';
-import { createJournal, otherNodes, spentBy, spentElsewhere } from '../../../gateway/limits/journal.ts';
+import { createLeases } from '../../../gateway/limits/leases.ts';
+import { createJournal, spentBy, spentElsewhere } from '../../../gateway/limits/journal.ts';
 import { createLeaseSync } from '../../../gateway/limits/lease-sync.ts';
-import type { LeaseStore, NodeId } from '../../../gateway/limits/messages.ts';
+import type { LeaseStore } from '../../../gateway/limits/messages.ts';
+import { createScanPermits } from '../../../gateway/limits/scans.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
@@ -34,8 +35,8 @@ test('what others spent is known by account, without what this node did', () => 
       [2, 5],
     ]),
   );
-  expect(otherNodes(ledger, 'own').toSorted()).toEqual(['gateway', 'gone']);
-  expect(spentBy(ledger, 'own')).toEqual([{ accountId: 1, charged: 7, refunded: 0 }]);
+  expect(spentBy(ledger, 'own')).toEqual([{ accountId: 1, node: 'own', charged: 7, refunded: 0 }]);
+  expect(spentBy(ledger, null).map(({ node }) => node)).toEqual(['gateway', 'gone', 'own', 'gateway']);
 });
 
 test('what dead nodes spent is reported below every fence, until the store has taken all of it', async () => {
@@ -50,21 +51,11 @@ test('what dead nodes spent is reported below every fence, until the store has t
     close: async () => undefined,
   };
   const journal = createJournal(ledger, 'own', setImmediate);
-  const accounts = createAccounts({ spendingOf: journal.spendingOf, revision: () => 1, share: 1 });
-  const scans = { collect: () => [], settle: () => undefined, release: () => [] };
-  const node = 'own' as NodeId; // the brand is the node file's to give
-  const sync = createLeaseSync({
-    accounts,
-    scans,
-    store,
-    journal,
-    clock,
-    node,
-    fence: 1,
-    soon: setImmediate,
-  });
+  const accounts = createLeases({ spendingOf: journal.spendingOf, revision: () => 1, share: 1 });
+  const parts = { accounts, scans: createScanPermits(), store, journal, clock };
+  const sync = createLeaseSync({ ...parts, node: 'own', fence: 1 });
   const { signal } = new AbortController();
-  const reporting = sync.resync('gone' as NodeId, spentBy(ledger, 'gone'), signal); // as above
+  const reporting = sync.resync('gone', spentBy(ledger, 'gone'), signal);
   while (sleeping() === 0) await new Promise(setImmediate);
   isOut = false;
   advance(1_000);

@@ -36,7 +36,7 @@ function hold(is: boolean, invariant: string): void {
   if (!is) throw new Violation(invariant);
 }
 
-/** Runs a schedule against a world and holds the invariants I1-I8 of limits.md 5 after every step. */
+/** Runs a schedule against a world and holds the invariants I1 to I8 after every step. */
 export function runModel(
   ops: readonly Op[],
   { authority, plan: firstPlan, nodes, seed }: ModelOptions,
@@ -108,7 +108,7 @@ export function runModel(
         const nowMs = world.now();
         if (atMs > 0) level = Math.min(room(), level + ((nowMs - atMs) * rps) / 1_000);
         atMs = nowMs;
-        // A batch above the burst needs a full bucket, and is paid off afterwards (DESIGN 3.3).
+        // A batch above the burst needs a full bucket, and is paid off afterwards.
         const need = Math.min(calls, burst);
         if (level < need) [extra, level] = [extra + level - need, need];
         level -= calls;

@@ -33,7 +33,7 @@ function take(index: number, nowMs = 1_000) {
 function taken(index: number, nowMs = 1_000) {
   const taking = take(index, nowMs);
   if (taking.kind === 'refused') throw new Error(taking.sentence);
-  const { node, sharing, lock } = taking.claim;
+  const { node, sharing, lock } = taking;
   return { node, lock, fence: sharing?.fence ?? 0 };
 }
 

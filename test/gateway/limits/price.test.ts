@@ -25,7 +25,7 @@ function planned(...texts: string[]): readonly PlannedCall[] {
 
 const call = (method: string, id = '"id":1,') => `{"jsonrpc":"2.0",${id}"method":"${method}"}`;
 
-describe('the price of a call (DESIGN 3.3)', () => {
+describe('the price of a call', () => {
   test.each([
     ['a method of the table', call('getProgramAccounts'), 50],
     ['a method written with escapes', call('getProgram\\u0041ccounts'), 50],

@@ -8,7 +8,7 @@ import { startTcpProxy } from '../../fakes/tcp-proxy.ts';
 import { type StartedRedis, startRedis } from '../../started/redis.ts';
 import { answers, type creditMessage, creditsFrom, openedRedis, rateMessage, senderOf } from './stores.ts';
 
-/** A Redis that forgets what it answered (limits.md 3.5, tests 6, 9, 10): no credit is granted twice. */
+/** A Redis that forgets what it answered: no credit is granted twice. */
 let server: StartedRedis;
 let proxy: ReturnType<typeof startTcpProxy>;
 const nodes = new Map<string, Node>();
@@ -79,15 +79,6 @@ describe('a server that starts again empty', () => {
     await Bun.sleep(LEARNING_MS + 50);
     const late = await sendUntilHeard('b', { charged: 60, wanted: 1_000, needed: 550 });
     expect(late).toMatchObject({ learning: false, allowance: 550, available: 0 });
-  });
-  test('is learnt anew by a process that never spoke of the account before', async () => {
-    await Promise.all([join('a'), join('b')]);
-    await sendUntilHeard('a', { wanted: 400 });
-    await server.restart('empty');
-    expect(await sendUntilHeard('b', { wanted: 500, needed: 10 })).toMatchObject({
-      allowance: 0,
-      learning: true,
-    });
   });
 });
 

@@ -23,8 +23,12 @@ describe('the model finds an authority that', () => {
     ],
     ['never ends the lease of the dead', 'return expiresMs > clockMs ? held : 0;', 'return held;'],
     ['ends leases at once', 'return expiresMs > clockMs ? held : 0;', 'return 0;'],
-    ['takes a message twice', 'isNewer(sender, mine)', 'sender.fence >= mine.fence'],
-    ['takes a restarted process for the one before', 'isNewer(sender, mine)', 'sender.seq > mine.seq'],
+    ['takes a message twice', 'if (isNewer(sender, mine))', 'if (sender.fence >= mine.fence)'],
+    [
+      'takes a restarted process for the one before',
+      'if (isNewer(sender, mine))',
+      'if (sender.seq > mine.seq)',
+    ],
     [
       'adds what is kept to what was held',
       'const held = report.kept + more;',
@@ -35,7 +39,7 @@ describe('the model finds an authority that', () => {
   ])(
     '%s',
     async (_, from, to) => {
-      const faulty = await authorityWith({ file: 'authority', from, to }, folder.path);
+      const faulty = await authorityWith(from, to, folder.path);
       const property = fc.asyncProperty(
         scanRuns,
         async (run) => (await brokenPromise(run, faulty)) === undefined,

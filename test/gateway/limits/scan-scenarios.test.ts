@@ -43,23 +43,6 @@ describe('scans of one account over several processes', () => {
     expect(Math.min(...done(world)) / Math.max(...done(world))).toBeGreaterThan(0.8);
   });
 
-  test('one process alone has them all', async () => {
-    const world = scanWorld(4, 3);
-    world.keepBusy(0, 12, () => 100);
-    await world.runTurns(1_000);
-    expect(world.running()).toBe(4);
-    expect(done(world)[0]).toBeGreaterThan(34);
-  });
-
-  test('a process whose scans wait gets its turn, though another always has more to do', async () => {
-    const world = scanWorld(1, 2);
-    world.keepBusy(0, 3, () => 30);
-    await world.runTurns(2_000);
-    world.keepBusy(1, 1, () => 30, world.now() + 5);
-    await world.runTurns(2_000);
-    expect(done(world)[1]).toBe(1);
-  });
-
   test("what a process does not use is another one's within half a second", async () => {
     const world = scanWorld(4, 2);
     world.keepBusy(0, 4, () => 100, world.now() + 500);
@@ -147,14 +130,4 @@ describe('while the store does not reply', () => {
     await world.runTurns(130);
     expect(world.running()).toBe(1);
   });
-});
-
-test('a store that lost everything hears all processes before permits are granted again', async () => {
-  const world = scanWorld(3, 3);
-  world.keepBusy(0, 3, () => 60_000);
-  await world.runTurns(1_000);
-  world.restore(undefined, 2_000);
-  for (const i of [1, 2]) world.keepBusy(i, 9, () => 60_000);
-  await world.runTurns(8_000);
-  expect(world.counts.mostScans).toBeLessThanOrEqual(3 + 2);
 });

@@ -3,7 +3,7 @@ import type { Charge } from '../../../gateway/limits/charge.ts';
 import { seeded } from './load.ts';
 import { createWorld, type Node, type WorldOptions } from './world.ts';
 
-// Scenarios of limits.md 5 on credits, on the virtual clock.
+// Scenarios on credits, on the virtual clock; numbers of test/faults/README.md.
 
 const WIDE = { rps: 10_000, burst: 10_000, batchMax: 100, scans: 1 };
 

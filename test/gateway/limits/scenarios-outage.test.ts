@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { admittedIn, mostIn, put, type Result, seeded } from './load.ts';
 import { createWorld, type World } from './world.ts';
 
-// Scenarios 6, 11, 15, 16 and 19 of limits.md 5 on the virtual clock.
+// Scenarios on outages, clocks and plans, on the virtual clock; numbers of test/faults/README.md.
 
 const planOf = (rps: number, burst = rps, credits?: number) => ({
   rps,

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { fullBucket, refill, shortMs } from '../../../gateway/limits/charge.ts';
+import { refill, shortMs } from '../../../gateway/limits/charge.ts';
 import { admittedIn, type Load, mostIn, put, type Result, seeded } from './load.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
 
-// Scenarios of limits.md 5 on the virtual clock, with its numbers.
+// Scenarios on rates, on the virtual clock; numbers of test/faults/README.md.
 
 const planOf = (rps: number, burst = rps, credits?: number) => ({
   rps,
@@ -140,7 +140,7 @@ describe('L4 below the rate', () => {
           return world.nodes[Math.floor(random() * nodes)];
         },
       }));
-      const bucket = fullBucket(plan, 0);
+      const bucket = { tokens: plan.burst, atMs: 0, rps, burst: plan.burst };
       let refused = 0;
       for (const ms of times) {
         refill(bucket, ms);

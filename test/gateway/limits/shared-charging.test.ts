@@ -1,19 +1,18 @@
 import { describe, expect, test } from 'bun:test';
-import { createAccounts, createSharedCharging } from '../../../gateway/limits/accounts.ts';
+import { createLeases, createSharedCharging } from '../../../gateway/limits/leases.ts';
 import type { Charge } from '../../../gateway/limits/charge.ts';
 import type { Journal, Spending } from '../../../gateway/limits/journal.ts';
 import { createLeaseSync } from '../../../gateway/limits/lease-sync.ts';
-import type { NodeId } from '../../../gateway/limits/messages.ts';
+import { createScanPermits } from '../../../gateway/limits/scans.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
-import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import { createLeaseStore } from '../../fakes/lease-store.ts';
+import { callerOf } from '../usage/started.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 const PAID: Plan = { rps: 100, burst: 100, credits: undefined, batchMax: 100, scans: 1 };
 const TRIAL: Plan = { ...PAID, rps: 5, burst: 10, credits: 1_000 };
 
-const keyId = keyIdOf(hashOf(makeApiKey((bytes) => new Uint8Array(bytes))));
-const caller = (accountId = 1) => ({ keyId, accountId, plan: 'any', creditsGranted: undefined });
+const caller = (accountId = 1) => callerOf(accountId);
 const price = (calls: number, credits = 0) => ({ calls, credits });
 
 /** A journal whose disk may be full. */
@@ -41,17 +40,9 @@ function processes(count: number) {
   const stop = new AbortController();
   const nodes = Array.from({ length: count }, (_, i) => {
     const { journal, setFull, spent } = memoryJournal();
-    const accounts = createAccounts({ spendingOf: journal.spendingOf, revision: () => 1, share: 1 / count });
-    const sync = createLeaseSync({
-      accounts,
-      scans: { collect: () => [], settle: () => undefined, release: () => [] },
-      store: store.store,
-      journal,
-      clock: time.clock,
-      node: `n${i}` as NodeId, // the brand is the identity file's to give; here only names that differ matter
-      fence: 1,
-      soon: (run) => queueMicrotask(run),
-    });
+    const accounts = createLeases({ spendingOf: journal.spendingOf, revision: () => 1, share: 1 / count });
+    const parts = { accounts, scans: createScanPermits(), store: store.store, journal, clock: time.clock };
+    const sync = createLeaseSync({ ...parts, node: `n${i}`, fence: 1 });
     void sync.run(stop.signal);
     return { ...createSharedCharging(accounts, sync, journal, time.clock), sync, accounts, setFull, spent };
   });
@@ -148,6 +139,16 @@ test('a store that is back is found within its trial by accounts whose messages 
   expect(world.clock.monotonic() - backMs).toBeLessThanOrEqual(1_000 + 50);
 });
 
+test('a store that is silent has no more than sixteen calls under way', async () => {
+  using world = processes(1);
+  world.store.conduct('is silent');
+  for (let id = 1; id <= 50; id++) {
+    void world.first.charge(caller(id), TRIAL, price(1, 1));
+    await new Promise(setImmediate);
+  }
+  expect(world.store.counts.calls).toBe(16);
+});
+
 describe('a trial', () => {
   test('D9 is charged when its credits are durable, over all processes to the last one', async () => {
     using world = processes(2);
@@ -179,6 +180,23 @@ describe('a trial', () => {
     expect(await world.settled(world.first.charge(caller(), TRIAL, price(1, 990)))).toMatchObject({
       charge: { kind: 'charged', creditsLeft: 0 },
     });
+  });
+
+  test('is counted in usage at the moment in which the counters of its journal change', async () => {
+    using world = processes(1);
+    const { first } = world;
+    const seen: unknown[] = [];
+    const note = (name: string) => () => void seen.push([name, { ...first.spent() }]);
+    const usageHook = { take: note('take'), giveBack: note('giveBack') };
+    const charge = () => world.settled(first.charge(caller(), TRIAL, { ...price(1, 3), usageHook }));
+    expect((await charge()).charge.kind).toBe('charged');
+    first.setFull(true);
+    expect((await charge()).charge.kind).toBe('credits-unavailable');
+    expect(seen).toEqual([
+      ['take', { charged: 3, refunded: 0 }],
+      ['take', { charged: 6, refunded: 0 }],
+      ['giveBack', { charged: 6, refunded: 3 }],
+    ]);
   });
 
   test('whose credits cannot be known is 503 within its wait, then at once, and passes again when they can', async () => {
@@ -242,11 +260,11 @@ test('what a node ever spent is reported again to a store that lost it, in memor
   using world = processes(1);
   await world.settled(world.first.charge(caller(1), TRIAL, price(1, 100)));
   const rows = [
-    { accountId: 1, charged: 100, refunded: 0 },
-    { accountId: 9, charged: 70, refunded: 20 },
+    { accountId: 1, node: 'n0', charged: 100, refunded: 0 },
+    { accountId: 9, node: 'n0', charged: 70, refunded: 20 },
   ];
   world.store.conduct('fails');
-  const telling = world.first.sync.resync('n0' as NodeId, rows, new AbortController().signal);
+  const telling = world.first.sync.resync('n0', rows, new AbortController().signal);
   await world.pass(300);
   world.store.conduct('answers');
   await world.pass(2_000);

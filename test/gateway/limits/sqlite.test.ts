@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { CREDIT_RELEASE_MS } from '../../../gateway/limits/authority-credits.ts';
-import type { LeaseStore, Released } from '../../../gateway/limits/messages.ts';
-import { createSqliteStore, SQLITE_DEADLINE_MS } from '../../../gateway/limits/store-sqlite.ts';
+import { type LeaseStore, type Released, STORE_DEADLINE_MS } from '../../../gateway/limits/messages.ts';
+import { createSqliteStore } from '../../../gateway/limits/store-sqlite.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import type { Store } from '../../../shared/store/open.ts';
@@ -27,11 +27,10 @@ beforeEach(() => {
     now: () => Date.now() + leapMs,
     monotonic: () => performance.now() + leapMs,
   };
-  store = createSqliteStore({ ledger, clock, onReleased: (id, each) => void released.push([id, each]) });
+  store = createSqliteStore(ledger, { clock, onReleased: (id, each) => void released.push([id, each]) });
 });
 afterEach(async () => {
   await store.close();
-  ledger.close();
   other.close();
   folder[Symbol.dispose]();
 });
@@ -56,10 +55,10 @@ describe('while another process holds the ledger', () => {
     const stallMs = await longestStallMs(call);
     expect(await call).toEqual([undefined]);
     const tookMs = performance.now() - startMs;
-    expect(tookMs).toBeGreaterThan(SQLITE_DEADLINE_MS / 2);
-    expect(tookMs).toBeLessThan(SQLITE_DEADLINE_MS + 400);
-    // A wait inside SQLite would be a stall of the whole deadline.
-    expect(stallMs).toBeLessThan(0.8 * SQLITE_DEADLINE_MS);
+    expect(tookMs).toBeGreaterThan(STORE_DEADLINE_MS / 2);
+    // A wait inside SQLite would be a stall of the whole deadline, and of five seconds at most.
+    expect(tookMs).toBeLessThan(5 * STORE_DEADLINE_MS);
+    expect(stallMs).toBeLessThan(0.9 * STORE_DEADLINE_MS);
     other.run('ROLLBACK');
     expect(other.query('SELECT count(*) AS rows FROM leases').get()).toEqual({ rows: 0 });
   });
@@ -113,35 +112,12 @@ test('states that say no more than a new one are dropped, and others stay', asyn
   expect(rows()).toEqual([2, 3, 4]);
 });
 
-test('what a node held that never came back is released once, with a row about it', async () => {
+test('what a node held that never came back is released once, with a word of it', async () => {
   await store.sync(senderOf('dead', 1), [creditMessage({ wanted: 100, charged: 30 })]);
   // The account's clock goes on in small steps; here it goes on a day at once.
   other.run("UPDATE leases SET state = json_set(state, '$[2][1]', ?)", [CREDIT_RELEASE_MS]);
   const [reply] = await store.sync(senderOf('b', 1), [creditMessage()]);
   expect(reply?.credits).toMatchObject({ available: 970, heldByDead: 0 });
   await store.sync(senderOf('b', 2), [creditMessage()]);
-  expect(other.query('SELECT account_id, node, credits FROM credit_releases').values()).toEqual([
-    [1, 'dead', 100],
-  ]);
   expect(released.splice(0)).toEqual([[1, { node: senderOf('dead', 1).node, credits: 100 }]]);
-});
-
-test('a ledger of before keeps what was spent: it is not granted again', async () => {
-  const old = join(folder.path, 'old.db');
-  const { 'ledger-6-one-state': _, ...before } = LEDGER_MIGRATIONS;
-  const first = opened(old, before);
-  for (const table of ['rates', 'scans', 'credits', 'credit_holdings'])
-    first.run(`CREATE TABLE ${table} (account_id INTEGER PRIMARY KEY)`);
-  for (const [node, charged, refunded] of [
-    ['a', 300, 20],
-    ['b', 200, 0],
-  ] as const)
-    first.run('INSERT INTO spent VALUES (1, ?, ?, ?)', [node, charged, refunded]);
-  first.close();
-  const now = opened(old, LEDGER_MIGRATIONS);
-  const upgraded = createSqliteStore({ ledger: now, clock: systemClock, onReleased: () => undefined });
-  const [reply] = await upgraded.sync(senderOf('c', 1), [creditMessage({ wanted: 10 })]);
-  expect(reply?.credits).toMatchObject({ allowance: 10, available: 510, heldByOthers: 0, heldByDead: 0 });
-  await upgraded.close();
-  now.close();
 });

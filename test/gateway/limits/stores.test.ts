@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
 import type { LeaseStore, Message, Reply } from '../../../gateway/limits/messages.ts';
 import { creditMessage, joined, type Place, PLACES, rateMessage, scanMessage, senderOf } from './stores.ts';
 
@@ -72,19 +71,6 @@ describe.each(Object.entries(PLACES))('%s', (_, start) => {
     const sum = grants.reduce((all, granted) => all + granted, 0);
     expect(sum).toBeWithin(90, 101);
   });
-
-  test('L7 four processes spend an account to the last credit and no further', async () => {
-    const TOTAL = 4_000;
-    const child = join(import.meta.dir, 'spending-child.ts');
-    const children = ['a', 'b', 'c', 'd'].map((name) =>
-      Bun.spawn([process.execPath, child, place.at, name, String(TOTAL)], {
-        stdout: 'pipe',
-        stderr: 'inherit',
-      }),
-    );
-    const spent = await Promise.all(children.map(async ({ stdout }) => Number(await stdout.text())));
-    expect(spent.reduce((sum, each) => sum + each, 0)).toBe(TOTAL);
-  }, 30_000);
 
   test('one that was closed does not reply, at once and without rejecting, and has kept everything for the next', async () => {
     const id = ++account;

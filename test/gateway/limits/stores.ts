@@ -5,12 +5,11 @@ import type {
   CreditReport,
   LeaseStore,
   Message,
-  NodeId,
   RateReport,
   ScanReport,
   Sender,
 } from '../../../gateway/limits/messages.ts';
-import { openRedisStore, type RedisStoreOptions } from '../../../gateway/limits/store-redis.ts';
+import { openRedisStore } from '../../../gateway/limits/store-redis.ts';
 import { createSqliteStore } from '../../../gateway/limits/store-sqlite.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
@@ -38,24 +37,25 @@ function placeOf(server: AsyncDisposable & Readonly<{ url: string }>): Place {
 /** The store of one more process, which no busy machine makes give up; a Redis that it meets has been there for long. */
 export async function joined(at: string): Promise<LeaseStore> {
   if (!at.startsWith('redis:')) {
-    const ledger = opened(at, LEDGER_MIGRATIONS);
     const clock = { ...systemClock, monotonic: () => 0 };
-    const store = createSqliteStore({ ledger, clock, onReleased: () => undefined });
-    return { ...store, close: () => store.close().then(() => ledger.close()) };
+    return createSqliteStore(opened(at, LEDGER_MIGRATIONS), { clock, onReleased: () => undefined });
   }
   let laterMs = 0;
   const clock = { ...systemClock, monotonic: () => performance.now() + laterMs };
-  const store = openedRedis({ url: at, clock, deadlineMs: 1_000 });
+  const store = openedRedis({ url: at, clock });
   await answers(store);
   laterMs = 1e12;
   return store;
 }
 
-/** A store of one process over a Redis, with what a test does not care about left out. */
-export function openedRedis(options: Partial<RedisStoreOptions> & { url: string }): LeaseStore {
+/** A store of one process over a Redis, which waits for a busy machine, with what a test does not care about left out. */
+export function openedRedis(
+  options: Partial<Parameters<typeof openRedisStore>[0]> & { url: string },
+): LeaseStore {
   const store = openRedisStore({
     clock: systemClock,
     random: () => 0.5,
+    deadlineMs: 1_000,
     onWarning: () => undefined,
     onLoss: () => undefined,
     onReleased: () => undefined,
@@ -80,12 +80,7 @@ export async function answers(store: LeaseStore): Promise<void> {
   }
 }
 
-/** A message's sender. The brand is the node file's to give; tests need only names that differ. */
-export const senderOf = (node: string, seq: number, fence = 1): Sender => ({
-  node: node as NodeId,
-  fence,
-  seq,
-});
+export const senderOf = (node: string, seq: number, fence = 1): Sender => ({ node, fence, seq });
 
 const REVISION = { revision: 1 };
 

@@ -1,19 +1,19 @@
 import {
   type Account,
-  createAccounts,
-  type Accounts,
-  GATHER_MS,
+  createLeases,
+  type Leases,
+  COMBINE_MS,
   joinWaiters,
   CREDITS_WAIT_MS,
   RATE_WAIT_MS,
-} from '../../../gateway/limits/accounts.ts';
+} from '../../../gateway/limits/leases.ts';
 import { type Answer, answer, decode, SCAN_FORGET_MS } from '../../../gateway/limits/authority.ts';
 import type { Charge, Price } from '../../../gateway/limits/charge.ts';
 import type { Spending } from '../../../gateway/limits/journal.ts';
-import type { Message, NodeId, Reply } from '../../../gateway/limits/messages.ts';
+import type { Message, Reply } from '../../../gateway/limits/messages.ts';
 import { createScanPermits } from '../../../gateway/limits/scans.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
-import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
+import { callerOf } from '../usage/started.ts';
 import { createAgenda } from './agenda.ts';
 
 /** The arithmetic, so that a test can plant a fault in it. */
@@ -35,16 +35,15 @@ const TICK_MS = 20;
 const AHEAD_MS = 60;
 const DEADLINE_MS = 100;
 const ACCOUNT = 1;
-const KEY_ID = keyIdOf(hashOf(makeApiKey((bytes) => new Uint8Array(bytes))));
 
 /** One gateway process on the virtual clock. `disk` survives a crash; `memory` does not. */
 export type Node = {
-  readonly id: NodeId;
+  readonly id: string;
   readonly fence: number;
   seq: number;
   disk: Spending;
   readonly memory: Spending;
-  readonly accounts: Accounts;
+  readonly accounts: Leases;
   readonly scans: ReturnType<typeof createScanPermits>;
   readonly born: number;
   alive: boolean;
@@ -59,7 +58,7 @@ export type Node = {
 export function createWorld(options: WorldOptions) {
   const { nodes: count, authority = answer, fate } = options;
   const agenda = createAgenda();
-  const caller = { keyId: KEY_ID, accountId: ACCOUNT, plan: 'p', creditsGranted: options.total };
+  const caller = { ...callerOf(ACCOUNT), creditsGranted: options.total };
   let { plan } = options;
   let nowMs = 1_000;
   let storeSkewMs = 0;
@@ -78,22 +77,21 @@ export function createWorld(options: WorldOptions) {
 
   function makeNode(name: string, fence: number, disk: Spending): Node {
     const memory = { ...disk };
-    const accounts = createAccounts({ spendingOf: () => memory, revision: () => revision, share: 1 / count });
+    const accounts = createLeases({ spendingOf: () => memory, revision: () => revision, share: 1 / count });
     const scans = createScanPermits({
       monotonic: () => nowMs,
       revision: () => revision,
       isOut: () => false,
       flushSoon: () => agenda.at(nowMs, () => flush(node, false)),
     });
-    const id = name as NodeId; // only names that differ matter
     const progress = { alive: true, born, turn: 3 * born++, waiting: 0, running: 0, done: 0 };
-    const node: Node = { id, fence, seq: 0, disk, memory, accounts, scans, ...progress };
+    const node: Node = { id: name, fence, seq: 0, disk, memory, accounts, scans, ...progress };
     return node;
   }
 
   function tick(node: Node): void {
     if (!node.alive) return;
-    const isGathered = ++node.turn % (GATHER_MS / TICK_MS) === 0;
+    const isGathered = ++node.turn % (COMBINE_MS / TICK_MS) === 0;
     flush(node, isGathered);
     node.accounts.forgetIdle(nowMs, 100);
     agenda.at(nowMs + TICK_MS, () => tick(node));

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { accountsSourceOf, createFollow } from '../../../gateway/replica/accounts.ts';
+import { accountsSourceOf, createFollow } from '../../../gateway/replica/hosts.ts';
 import type { FoundKeys, News, Published } from '../../../gateway/replica/published.ts';
 import { createServed, type Served, SERVED_MIGRATIONS } from '../../../gateway/replica/served.ts';
 import { keyIdOf } from '../../../shared/keys/api-key.ts';

@@ -108,18 +108,6 @@ test('what was counted beside deploys in the last three days is sent when deploy
   await waited(async () => (await redis.cli('hvals', cellsKey(7, HOUR))).startsWith('8,'));
 }, 15_000);
 
-test('what waits for a deploys elsewhere is sent after it was taken to be here for a while', async () => {
-  await using redis = await startRedis();
-  await using host = await pushing(redis.url);
-  host.putDeploys('elsewhere');
-  await waited(async () => (await redis.cli('exists', '{sluice:usage}:life')) === '1');
-  host.putDeploys('here');
-  await waited(() => host.outbox.life() === KEPT_HERE);
-  host.count(9);
-  host.putDeploys('elsewhere');
-  await waited(async () => (await redis.cli('hvals', cellsKey(7, HOUR))).startsWith('9,'));
-}, 15_000);
-
 test('what was counted beside deploys waits from the moment that it goes elsewhere, with Redis away', async () => {
   await using redis = await startRedis();
   await redis.die();

@@ -19,26 +19,7 @@ export const callerOf = (accountId: number) => ({
 });
 export const CALLER = callerOf(1);
 
-/** A row of `usage_hours` without its place's hour and node. */
-export type Row = Readonly<{
-  account_id: number;
-  key_id: string;
-  method: string;
-  calls: number;
-  credits: number;
-  refunded: number;
-  errors: number;
-  bytes_out: number;
-  refused: number;
-  charged: number;
-  returned: number;
-}>;
-
-/** A row that counted nothing but what is given. */
-export const rowOf = (method: string, counted: Partial<Row>): Row => ({
-  account_id: 1,
-  key_id: CALLER.keyId,
-  method,
+const NOTHING = {
   calls: 0,
   credits: 0,
   refunded: 0,
@@ -47,6 +28,14 @@ export const rowOf = (method: string, counted: Partial<Row>): Row => ({
   refused: 0,
   charged: 0,
   returned: 0,
+};
+
+/** A row of `usage_hours`, without the hour and the node, that counted nothing but what is given. */
+export const rowOf = (method: string, counted: Partial<typeof NOTHING>) => ({
+  account_id: 1,
+  key_id: CALLER.keyId,
+  method,
+  ...NOTHING,
   ...counted,
 });
 
@@ -66,7 +55,7 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
   });
   const waiting: (() => void)[] = [];
   const journal = createJournal(ledger, node, (run) => void waiting.push(run), usage.inSameTransaction);
-  const charging = createCharging(journal, clock);
+  const charging = createCharging(journal, ledger, node, clock);
 
   return {
     clock,
@@ -97,7 +86,7 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
     },
     rows: (hour?: number) =>
       ledger
-        .query<Row, [number | null]>(
+        .query<ReturnType<typeof rowOf>, [number | null]>(
           `SELECT account_id, key_id, method, calls, credits, refunded, errors, bytes_out, refused, charged, returned
            FROM usage_hours WHERE hour = coalesce(?, hour) ORDER BY hour, account_id, method`,
         )

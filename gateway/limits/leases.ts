@@ -1,9 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
-import { type Charge, type Charging, durable, type Price, readable } from './charge.ts';
+import { type Charge, type Charging, durable, type Price } from './charge.ts';
 import { CreditLease, LATER_MS } from './credit-lease.ts';
-import type { Journal, Spending } from './journal.ts';
+import type { Journal } from './journal.ts';
 import type { Message, Reply } from './messages.ts';
 import { IDLE_MS, RateLease, type RatePlan } from './rate-lease.ts';
 
@@ -22,7 +22,7 @@ type Asks = 'ask-rate' | 'ask-credits';
 export type Decision = Charge | Asks;
 
 /** All accounts of this process. */
-export type Accounts = ReturnType<typeof createAccounts>;
+export type Leases = ReturnType<typeof createLeases>;
 
 /**
  * Accounts that wait for their message: above it a further one must be asked for before its call is let in, or what
@@ -35,7 +35,7 @@ const REMEMBERED_MAX = 16_384;
 const REMEMBERED_MS = 15_000;
 
 /** How long messages wait at most for those of other accounts: fewer calls of the store, each with more of them. */
-export const GATHER_MS = 340;
+export const COMBINE_MS = 340;
 
 /** How long a request may wait for the authority when memory cannot tell: for its rate, and for the last credits of a trial. */
 export const RATE_WAIT_MS = 50;
@@ -45,7 +45,7 @@ export const CREDITS_WAIT_MS = 100;
 const SLOW_RPS = 10;
 
 type AccountsOptions = Readonly<{
-  spendingOf(accountId: number): Spending;
+  spendingOf: Journal['spendingOf'];
   /** The revision of the accounts database at which callers and plans were last read. */
   revision(): number;
   /** The part of an account's rate that this process may let in alone while it does not know the others. */
@@ -53,7 +53,7 @@ type AccountsOptions = Readonly<{
 }>;
 
 /** Accounts in memory. Decisions are synchronous arithmetic; nothing here waits. */
-export function createAccounts({ spendingOf, revision, share }: AccountsOptions) {
+export function createLeases({ spendingOf, revision, share }: AccountsOptions) {
   const accounts = new Map<number, Account>();
   /** Those with requests since they were last looked at, and those that hold something or will want it again. */
   const marked = new Set<Account>();
@@ -77,7 +77,7 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
     if (plan.credits !== undefined) {
       const total = caller.creditsGranted ?? plan.credits;
       if (account.credit === undefined) {
-        const spending = readable(spendingOf, caller.accountId);
+        const spending = spendingOf(caller.accountId);
         if (spending === undefined) return undefined;
         account.credit = new CreditLease(spending, total, nowMs);
       }
@@ -150,7 +150,7 @@ export function createAccounts({ spendingOf, revision, share }: AccountsOptions)
   /** Adds the message that the account has to send now; gives whether it will have more without further requests. */
   function gather(due: Message[], account: Account, nowMs: number, soonMs: number): boolean {
     const { id: accountId, rate, credit } = account;
-    const aheadMs = isUrgent(account, nowMs) ? soonMs : soonMs + GATHER_MS;
+    const aheadMs = isUrgent(account, nowMs) ? soonMs : soonMs + COMBINE_MS;
     const rateDue = rate.due(nowMs, aheadMs);
     const creditDue = credit?.due(nowMs) ?? 'never';
     if (rateDue === 'now' || creditDue === 'now')
@@ -268,7 +268,7 @@ function stateOf({ plan, rate }: Account, nowMs: number): { plan: Plan; tokens: 
 
 /** Charges an account that other processes charge too: from leases in memory, which `sync` keeps filled. */
 export function createSharedCharging(
-  accounts: Accounts,
+  accounts: Leases,
   sync: Readonly<{ flushSoon(): void; isOut(): boolean }>,
   journal: Journal,
   clock: Clock,
@@ -298,21 +298,16 @@ export function createSharedCharging(
     for (let [decision, nowMs] = [first, sinceMs]; ;) {
       if (typeof decision !== 'string') return finished(account, price, decision, nowMs);
       const untilMs = sinceMs + (decision === 'ask-rate' ? RATE_WAIT_MS : CREDITS_WAIT_MS);
-      await nextReply(account, price, decision, Math.max(1, untilMs - nowMs));
+      const ended = new AbortController();
+      const { promise: reply, resolve: wake } = Promise.withResolvers<void>();
+      const leave = joinWaiters(account, price, decision, wake);
+      sync.flushSoon();
+      await Promise.race([reply, clock.sleep(Math.max(1, untilMs - nowMs), ended.signal)]);
+      ended.abort();
+      leave();
       nowMs = clock.monotonic();
       decision = accounts.decide(account, price, nowMs, nowMs - sinceMs, sync.isOut());
     }
-  }
-
-  /** Resolves with the next reply for the account, or after `waitMs`. */
-  async function nextReply(account: Account, price: Price, asks: Asks, waitMs: number): Promise<void> {
-    const ended = new AbortController();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const leave = joinWaiters(account, price, asks, resolve);
-    sync.flushSoon();
-    await Promise.race([promise, clock.sleep(waitMs, ended.signal)]);
-    ended.abort();
-    leave();
   }
 
   function refund(caller: Caller, plan: Plan, price: Price): void {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { createSharedAccounts, type SharedAccounts } from '../../../gateway/replica/accounts.ts';
+import { createSharedAccounts, type SharedAccounts } from '../../../gateway/replica/hosts.ts';
 import type { Published } from '../../../gateway/replica/published.ts';
 import { createServed, SERVED_MIGRATIONS } from '../../../gateway/replica/served.ts';
 import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';

@@ -158,7 +158,8 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
       if (now.terms_id !== seen?.terms_id) terms = termsFrom(now.terms);
       seen = now;
       const next = accountsSourceOf(now, accounts);
-      if (next !== readsFrom) log.info({ from: readsFrom, to: next }, 'accounts and keys are read elsewhere');
+      if (next !== readsFrom)
+        log.info({ from: readsFrom, to: next }, 'accounts and keys are read from another source');
       readsFrom = next;
     } catch {
       // The file does not answer for now: what was known of it stands.

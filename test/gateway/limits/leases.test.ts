@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test';
-import { type Account, createAccounts, type Decision } from '../../../gateway/limits/accounts.ts';
-import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
+import { type Account, createLeases, type Decision } from '../../../gateway/limits/leases.ts';
+import { callerOf } from '../usage/started.ts';
 
 const PLAN = { rps: 100, burst: 100, credits: undefined, batchMax: 1, scans: 1 };
 const PRICE = { calls: 1, credits: 0 };
-const KEY_ID = keyIdOf(hashOf(makeApiKey((bytes) => new Uint8Array(bytes))));
+const leasesOf = (share: number) =>
+  createLeases({ spendingOf: () => ({ charged: 0, refunded: 0 }), revision: () => 1, share });
 const kindOf = (decision: Decision) => (typeof decision === 'string' ? decision : decision.kind);
 /** The journal can be read. */
 function known(account: Account | undefined): Account {
@@ -13,14 +14,9 @@ function known(account: Account | undefined): Account {
 }
 
 test('when more new accounts come than can be reported, the rest waits for a reply and memory is bounded', () => {
-  const accounts = createAccounts({
-    spendingOf: () => ({ charged: 0, refunded: 0 }),
-    revision: () => 1,
-    share: 0.5,
-  });
+  const accounts = leasesOf(0.5);
   const decide = (accountId: number, nowMs: number) => {
-    const caller = { keyId: KEY_ID, accountId, plan: 'p', creditsGranted: undefined };
-    const account = known(accounts.accountOf(caller, PLAN, nowMs, PRICE));
+    const account = known(accounts.accountOf(callerOf(accountId), PLAN, nowMs, PRICE));
     return kindOf(accounts.decide(account, PRICE, nowMs, 0, false));
   };
   const CALLS = 50_000;
@@ -41,13 +37,8 @@ test('when more new accounts come than can be reported, the rest waits for a rep
 
 test('an account is remembered for 15 seconds after its last call, and for 2 beside more than 16,384 others', () => {
   const remembered = (many: number, nowMs: number) => {
-    const accounts = createAccounts({
-      spendingOf: () => ({ charged: 0, refunded: 0 }),
-      revision: () => 1,
-      share: 1,
-    });
-    for (let accountId = 0; accountId < many; accountId++)
-      accounts.accountOf({ keyId: KEY_ID, accountId, plan: 'p', creditsGranted: undefined }, PLAN, 0);
+    const accounts = leasesOf(1);
+    for (let accountId = 0; accountId < many; accountId++) accounts.accountOf(callerOf(accountId), PLAN, 0);
     for (let turn = 0; turn < 2; turn++) accounts.forgetIdle(nowMs, many + 1);
     return accounts.size();
   };
@@ -57,12 +48,8 @@ test('an account is remembered for 15 seconds after its last call, and for 2 bes
 });
 
 test('an account whose calls are let in waits for the messages of others, and one whose calls are refused does not', () => {
-  const accounts = createAccounts({
-    spendingOf: () => ({ charged: 0, refunded: 0 }),
-    revision: () => 1,
-    share: 1,
-  });
-  const caller = { keyId: KEY_ID, accountId: 1, plan: 'p', creditsGranted: undefined };
+  const accounts = leasesOf(1);
+  const caller = callerOf(1);
   const account = known(accounts.accountOf(caller, PLAN, 0));
   const call = (nowMs: number) => {
     accounts.accountOf(caller, PLAN, nowMs, PRICE);
