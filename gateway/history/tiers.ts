@@ -1,6 +1,6 @@
 import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import { METHODS } from '../methods/table.ts';
-import { type Call, methodMember } from '../request/envelope.ts';
+import { type Call, methodMember, rpcError, rpcResult } from '../request/envelope.ts';
 import { type Backend, isLiveNode } from '../upstream/backend.ts';
 import { failureOf } from '../upstream/failure.ts';
 import { type CallContext, type Forward, readReply, type Reply } from '../upstream/forward.ts';
@@ -173,10 +173,6 @@ export function gapsIn(ranges: readonly BlockRange[], start: number): readonly S
   });
 }
 
-/** Agave's code and text (`custom_error.rs`). */
-const STORAGE_UNREACHABLE =
-  '"error":{"code":-32019,"message":"Failed to query long-term storage; please try again"}';
-
 const HEAD_ONLY = '{"transactionDetails":"none","rewards":false,"maxSupportedTransactionVersion":0}';
 
 /** No page of 1,000 signatures and no list of 500,000 slots is longer. */
@@ -257,19 +253,18 @@ export class HistoryRequest {
     return reply.kind === 'whole' ? memberOf(reply.bytes, 'result') : undefined;
   }
 
-  /** An answer with this result, and the caller's id verbatim. */
+  /** An answer with this result. */
   reply(result: Uint8Array): Reply {
-    return this.#whole('"result":', result);
+    return { kind: 'whole', bytes: rpcResult(result, this.call.id), encoding: undefined };
   }
 
-  /** The answer when a part of history is missing, so that what the others have does not look like all of it. */
+  /**
+   * The answer when a part of history is missing, so that what the others have does not look like all of it; Agave's
+   * code and text (`custom_error.rs`).
+   */
   unavailable(): Reply {
-    return this.#whole(STORAGE_UNREACHABLE);
-  }
-
-  #whole(...members: readonly (string | Uint8Array)[]): Reply {
-    const bytes = joined(['{"jsonrpc":"2.0",', ...members, ',"id":', this.call.id, '}']);
-    return { kind: 'whole', bytes, encoding: undefined };
+    const message = 'Failed to query long-term storage; please try again';
+    return { kind: 'whole', bytes: rpcError(-32019, message, this.call.id), encoding: undefined };
   }
 
   /** The first block of backends at or after a slot; `undefined`: none, or they do not say. */

@@ -46,11 +46,19 @@ export function afterValue(bytes: Uint8Array, start: number, depth = 0): number 
   return depth >= DEPTH_MAX ? DEEP : afterItems(bytes, i, depth + 1);
 }
 
-/** Called with each element of an array or member of an object: where it begins, its value begins, and both end. */
-type OnItem = (from: number, value: number, end: number) => void;
+/**
+ * Reads one element of an array, or the value of a member whose name begins at `from`, as `afterValue` does. A negative
+ * number ends the walk and is its result.
+ */
+type ReadItem = (bytes: Uint8Array, value: number, depth: number, from: number) => number;
 
 /** The same for the array or object that opens at `open`; `depth` is the number of those open around its items. */
-export function afterItems(bytes: Uint8Array, open: number, depth: number, onItem?: OnItem): number {
+export function afterItems(
+  bytes: Uint8Array,
+  open: number,
+  depth: number,
+  read: ReadItem = afterValue,
+): number {
   const isObject = bytes[open] === OPEN_OBJECT;
   const close = isObject ? CLOSE_OBJECT : CLOSE_ARRAY;
   let i = afterSpace(bytes, open + 1);
@@ -58,10 +66,8 @@ export function afterItems(bytes: Uint8Array, open: number, depth: number, onIte
   for (;;) {
     const from = i;
     if (isObject && (i = afterName(bytes, i)) === BAD) return BAD;
-    const value = afterSpace(bytes, i);
-    i = afterValue(bytes, value, depth);
+    i = read(bytes, afterSpace(bytes, i), depth, from);
     if (i < 0) return i;
-    onItem?.(from, value, i);
     i = afterSpace(bytes, i);
     if (bytes[i] === close) return i + 1;
     if (bytes[i] !== COMMA) return BAD;

@@ -1,30 +1,34 @@
-import { OPEN_ARRAY, OPEN_OBJECT, QUOTE, afterItems, afterSpace, afterString } from './scan.ts';
+import { OPEN_ARRAY, OPEN_OBJECT, QUOTE, afterItems, afterSpace, afterString, afterValue } from './scan.ts';
 
 /** One member of an object: its decoded name, its value's bytes, and the bytes of both. */
 type Member = Readonly<{ name: string; value: Uint8Array; whole: Uint8Array }>;
 
 /** The values of a JSON array as slices of its bytes; `undefined` when it is none. */
 export function elementsOf(json: Uint8Array | undefined): readonly Uint8Array[] | undefined {
-  if (json === undefined) return undefined;
-  const elements: Uint8Array[] = [];
-  const open = afterSpace(json, 0);
-  if (json[open] !== OPEN_ARRAY) return undefined;
-  const end = afterItems(json, open, 0, (_, value, to) => elements.push(json.subarray(value, to)));
-  return end < 0 ? undefined : elements;
+  return itemsOf(json, OPEN_ARRAY)?.map(({ value }) => value);
 }
 
 /** The members of a JSON object in their order, repeated ones too; `undefined` when it is none. */
 export function membersOf(json: Uint8Array | undefined): readonly Member[] | undefined {
-  if (json === undefined) return undefined;
-  const members: Member[] = [];
-  const open = afterSpace(json, 0);
-  if (json[open] !== OPEN_OBJECT) return undefined;
-  const end = afterItems(json, open, 0, (from, value, to) => {
-    const name = textIn(json.subarray(from, afterString(json, from))) ?? '';
-    members.push({ name, value: json.subarray(value, to), whole: json.subarray(from, to) });
+  return itemsOf(json, OPEN_OBJECT)?.map(({ value, whole }) => {
+    const name = textIn(whole.subarray(0, afterString(whole, 0))) ?? '';
+    return { name, value, whole };
   });
-  return end < 0 ? undefined : members;
 }
+
+function itemsOf(json: Uint8Array = NOTHING, opening: number) {
+  const items: Omit<Member, 'name'>[] = [];
+  const open = afterSpace(json, 0);
+  if (json[open] !== opening) return undefined;
+  const end = afterItems(json, open, 0, (_, value, depth, from) => {
+    const to = afterValue(json, value, depth);
+    items.push({ value: json.subarray(value, to), whole: json.subarray(from, to) });
+    return to;
+  });
+  return end < 0 ? undefined : items;
+}
+
+const NOTHING = new Uint8Array();
 
 /** The value of a member's last appearance, as `JSON.parse` takes it. */
 export function memberOf(json: Uint8Array | undefined, name: string): Uint8Array | undefined {

@@ -2,12 +2,12 @@ import type { Plan } from '../../shared/config/plans.ts';
 import type { Prices } from '../../shared/config/prices.ts';
 import type { ScanPermits } from '../limits/scans.ts';
 import { METHODS } from '../methods/table.ts';
-import type { Call, Element } from '../request/envelope.ts';
+import { type Call, type Element, rpcError } from '../request/envelope.ts';
 import type { Direct } from '../upstream/direct.ts';
 import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
 import type { ForwardRoute, RouteOf } from '../upstream/selection.ts';
 import { NO_METHOD } from '../usage/usage.ts';
-import { INVALID_REQUEST, METHOD_NOT_FOUND, rpcError } from './refusal.ts';
+import { refusalError } from './refusal.ts';
 
 /** What an element costs, and the name that it is counted under. */
 type Priced = Readonly<{ credits: number; label: string }>;
@@ -24,16 +24,19 @@ export type PlannedCall = ForwardCall | AnsweredCall | (Priced & Readonly<{ kind
 /** Every method that neither the table nor a backend's config knows: callers must not be able to make up labels. */
 const UNKNOWN_METHOD = 'unknown';
 
+/** JSON-RPC 2.0, section 5.1. */
+const METHOD_NOT_FOUND = -32601;
+
 const NOTIFICATION: PlannedCall = { kind: 'notification', credits: 0, label: NO_METHOD };
 
 /**
  * Decides, from the method alone, who answers an element. Only calls cost credits; a method that no backend serves
- * costs the default, whatever the table says of it (DESIGN 3.3).
+ * costs the default, whatever the table says of it.
  */
 export function planCall(element: Element, routeOf: RouteOf, prices: Prices): PlannedCall {
   if (element.kind === 'notification') return NOTIFICATION;
   if (element.kind === 'invalid') {
-    const bytes = rpcError(INVALID_REQUEST, element.reason, element.id);
+    const bytes = refusalError({ kind: 'malformed', code: -32600, reason: element.reason }, element.id);
     return { kind: 'answered', bytes, credits: 0, label: NO_METHOD };
   }
   const { method } = element;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type Element, scanElement } from '../../../gateway/request/envelope.ts';
+import { type Element, readEnvelope } from '../../../gateway/request/envelope.ts';
 
 const bytesOf = (text: string) => Buffer.from(text);
 const textOf = (bytes: Uint8Array | undefined) =>
@@ -7,9 +7,8 @@ const textOf = (bytes: Uint8Array | undefined) =>
 
 /** The element of a text, with its slices as text. */
 function elementOf(text: string) {
-  const { element, end } = scanElement(bytesOf(text), 0, 0);
-  expect(end).toBe(bytesOf(text).length);
-  return readable(element);
+  const envelope = readEnvelope(bytesOf(`[${text}]`), 1);
+  return envelope.kind === 'malformed' ? envelope : envelope.elements.map(readable)[0];
 }
 
 function readable(element: Element) {
