@@ -53,12 +53,7 @@ export function afterValue(bytes: Uint8Array, start: number, depth = 0): number 
 type ReadItem = (bytes: Uint8Array, value: number, depth: number, from: number) => number;
 
 /** The same for the array or object that opens at `open`; `depth` is the number of those open around its items. */
-export function afterItems(
-  bytes: Uint8Array,
-  open: number,
-  depth: number,
-  read: ReadItem = afterValue,
-): number {
+export function afterItems(bytes: Uint8Array, open: number, depth: number, read?: ReadItem): number {
   const isObject = bytes[open] === OPEN_OBJECT;
   const close = isObject ? CLOSE_OBJECT : CLOSE_ARRAY;
   let i = afterSpace(bytes, open + 1);
@@ -66,7 +61,8 @@ export function afterItems(
   for (;;) {
     const from = i;
     if (isObject && (i = afterName(bytes, i)) === BAD) return BAD;
-    i = read(bytes, afterSpace(bytes, i), depth, from);
+    i = afterSpace(bytes, i);
+    i = read === undefined ? afterValue(bytes, i, depth) : read(bytes, i, depth, from);
     if (i < 0) return i;
     i = afterSpace(bytes, i);
     if (bytes[i] === close) return i + 1;

@@ -1,10 +1,10 @@
 import { OPEN_ARRAY, OPEN_OBJECT, QUOTE, afterItems, afterSpace, afterString, afterValue } from './scan.ts';
 
 /** One member of an object: its decoded name, its value's bytes, and the bytes of both. */
-type Member = Readonly<{ name: string; value: Uint8Array; whole: Uint8Array }>;
+type Member = Readonly<{ name: string; value: Buffer; whole: Buffer }>;
 
 /** The values of a JSON array as slices of its bytes; `undefined` when it is none. */
-export function elementsOf(json: Uint8Array | undefined): readonly Uint8Array[] | undefined {
+export function elementsOf(json: Uint8Array | undefined): readonly Buffer[] | undefined {
   return itemsOf(json, OPEN_ARRAY)?.map(({ value }) => value);
 }
 
@@ -16,22 +16,22 @@ export function membersOf(json: Uint8Array | undefined): readonly Member[] | und
   });
 }
 
-function itemsOf(json: Uint8Array = NOTHING, opening: number) {
+function itemsOf(json: Uint8Array | undefined, opening: number) {
+  if (json === undefined) return undefined;
   const items: Omit<Member, 'name'>[] = [];
-  const open = afterSpace(json, 0);
-  if (json[open] !== opening) return undefined;
-  const end = afterItems(json, open, 0, (_, value, depth, from) => {
-    const to = afterValue(json, value, depth);
-    items.push({ value: json.subarray(value, to), whole: json.subarray(from, to) });
+  const bytes = Buffer.from(json.buffer, json.byteOffset, json.length);
+  const open = afterSpace(bytes, 0);
+  if (bytes[open] !== opening) return undefined;
+  const end = afterItems(bytes, open, 0, (_, value, depth, from) => {
+    const to = afterValue(bytes, value, depth);
+    items.push({ value: bytes.subarray(value, to), whole: bytes.subarray(from, to) });
     return to;
   });
   return end < 0 ? undefined : items;
 }
 
-const NOTHING = new Uint8Array();
-
 /** The value of a member's last appearance, as `JSON.parse` takes it. */
-export function memberOf(json: Uint8Array | undefined, name: string): Uint8Array | undefined {
+export function memberOf(json: Uint8Array | undefined, name: string): Buffer | undefined {
   return membersOf(json)?.findLast((member) => member.name === name)?.value;
 }
 
@@ -52,19 +52,17 @@ export function withConfig(params: Uint8Array, keeps: (name: string) => boolean)
   return joined([params.subarray(0, from), ...listed(kept), params.subarray(to)]);
 }
 
-const decoder = new TextDecoder();
-
 /** The text of a JSON string; `undefined` for another value. */
-export function textIn(json: Uint8Array): string | undefined {
+export function textIn(json: Buffer): string | undefined {
   if (json[0] !== QUOTE) return undefined;
-  const quoted = decoder.decode(json);
+  const quoted = json.toString();
   return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
 }
 
 /** A whole number below 10^15, as slots and limits are; `undefined` for another value. */
-export function numberIn(json: Uint8Array | undefined): number | undefined {
+export function numberIn(json: Buffer | undefined): number | undefined {
   if (json === undefined || json.length > 15) return undefined;
-  const digits = decoder.decode(json);
+  const digits = json.toString();
   return /^\d+$/.test(digits) ? Number(digits) : undefined;
 }
 

@@ -5,12 +5,17 @@ import type { Envelope } from '../request/envelope.ts';
 import { corsFields } from '../request/http.ts';
 import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
-import type { ResponseStart, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
+import {
+  decodeSmallBody,
+  type ResponseStart,
+  type StreamBody,
+  type StreamEnd,
+} from '../upstream/response-reader.ts';
 import { countedBody, type RequestUsage } from '../usage/usage.ts';
 import { type Beat, type OnWait, type Part, spliceBatch } from './batch.ts';
 import { divided, wantsLines } from './ndjson.ts';
 import type { AnsweredCall, ForwardCall, PlannedCall, Send } from './planned-call.ts';
-import { type Fields, JSON_TYPE, rateFields, refusalError, refuse } from './refusal.ts';
+import { type Fields, JSON_TYPE, rateFields, type Refusal, refusalError, refuse } from './refusal.ts';
 
 /** A request that was let in and paid for. */
 type Admitted = Readonly<{
@@ -82,7 +87,7 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
   function answered(answer: ResponseStart, type: string, admitted: Admitted): Response {
     const headers = fieldsOf(admitted, type, answer.encoding);
     return responseWith(countedPart(answer, admitted.usage, 0), headers, (end) => {
-      // A stream that its backend cut is not paid for; one whose caller left is (DESIGN 3.8).
+      // A stream that its backend cut is not paid for; one whose caller left is.
       if (end.kind === 'complete' || end.reason === 'cancelled') return;
       refundsOf(charging, admitted)(0);
       admitted.usage.error(0);
@@ -96,8 +101,7 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
     usage.error(0);
     // The whole request is refused, so it takes no rate either: its Retry-After is true.
     charging.refund(caller, plan, { calls: 1, credits: 0 });
-    const refusal = reply.kind === 'no-backend' ? reply : TOO_LARGE;
-    return refuse(refusal, envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });
+    return refuse(refusalOf(reply), envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });
   }
 
   function batchBody(admitted: Admitted): ReturnType<typeof spliceBatch> {
@@ -143,14 +147,16 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
       if (reply.kind === 'whole' || reply.kind === 'stream')
         return countedPart(reply, usage, place, mayRepeat);
       if (reply.kind !== 'caller-left') usage.error(place);
-      const bytes = refusalError(reply.kind === 'too-large' ? TOO_LARGE : NO_BACKEND, one.call.id);
+      const bytes = refusalError(refusalOf(reply), one.call.id);
       return { kind: 'bytes', bytes, onSent: () => usage.bytes(place, bytes.length) };
     }
   }
 }
 
-const TOO_LARGE = { kind: 'body-too-large', isEndless: false } as const;
-const NO_BACKEND = { kind: 'no-backend' } as const;
+/** The refusal of a call that no backend answered. */
+function refusalOf({ kind }: Exclude<Reply, { kind: 'whole' | 'stream' }>): Refusal {
+  return kind === 'too-large' ? { kind: 'body-too-large', isEndless: false } : { kind: 'no-backend' };
+}
 
 /** Gives back the price of a call by its place in the request, and takes it out of usage; once, however often it is called. */
 export function refundsOf(
@@ -186,16 +192,18 @@ function countedPart(
   if (answer.kind === 'stream')
     return { kind: 'stream', body: countedBody(answer.body, usage, place), mayRepeat };
   const { bytes } = answer;
-  // What the gateway answers itself is an error; a compressed answer is not looked into.
-  const isError =
-    answer.kind === 'answered' ||
-    (!answer.isResult && answer.encoding === undefined && failureOf(bytes) !== undefined);
-  if (isError) usage.error(place);
+  if (answer.kind === 'answered' || (!answer.isResult && isError(answer))) usage.error(place);
   const onSent = () => {
     usage.answered(place);
     usage.bytes(place, bytes.length);
   };
   return { kind: 'bytes', bytes, onSent };
+}
+
+/** Whether a whole answer is an error, compressed or not. */
+function isError(answer: Extract<ResponseStart, { kind: 'whole' }>): boolean {
+  const bytes = decodeSmallBody(answer);
+  return bytes !== undefined && failureOf(bytes) !== undefined;
 }
 
 /** For a call that holds no permit, and has none to give back. */
@@ -222,7 +230,7 @@ function fieldsOf({ request, credits, charge }: Admitted, type = JSON_TYPE, enco
 
 /**
  * One backend's answer as a body of ours, piece by piece, waiting while its reader is behind. It ends cleanly only
- * when the answer was whole; otherwise the caller's connection is cut (DESIGN 3.6). `onEnd` gets how it ended.
+ * when the answer was whole; otherwise the caller's connection is cut. `onEnd` gets how it ended.
  */
 export function streamSingle(body: StreamBody, onEnd: (end: StreamEnd) => void): ReadableStream {
   const source: Bun.DirectUnderlyingSource = {

@@ -11,7 +11,7 @@ import {
 } from '../../../gateway/json/slices.ts';
 import { jsonText, objectText } from './json-text.ts';
 
-const bytesOf = (text: string) => new TextEncoder().encode(text);
+const bytesOf = (text: string) => Buffer.from(text);
 const textOf = (bytes: Uint8Array | undefined) =>
   bytes === undefined ? undefined : new TextDecoder().decode(bytes);
 
