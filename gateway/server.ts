@@ -86,8 +86,8 @@ function notFound(): Response {
 
 /** Unexpected errors end here; their messages are not sent. */
 function internalError(): Response {
-  const headers = { 'content-type': JSON_TYPE };
-  return new Response(rpcError(-32603, 'Internal error', NULL_ID), { status: 500, headers });
+  const { bytes } = rpcError(-32603, 'Internal error', NULL_ID);
+  return new Response(bytes, { status: 500, headers: { 'content-type': JSON_TYPE } });
 }
 
 /** How long responses under way may take to end after a stop, by default. */

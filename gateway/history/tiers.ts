@@ -255,7 +255,7 @@ export class HistoryRequest {
 
   /** An answer with this result. */
   reply(result: Uint8Array): Reply {
-    return { kind: 'whole', bytes: rpcResult(result, this.call.id), encoding: undefined };
+    return rpcResult(result, this.call.id);
   }
 
   /**
@@ -263,8 +263,7 @@ export class HistoryRequest {
    * code and text (`custom_error.rs`).
    */
   unavailable(): Reply {
-    const message = 'Failed to query long-term storage; please try again';
-    return { kind: 'whole', bytes: rpcError(-32019, message, this.call.id), encoding: undefined };
+    return rpcError(-32019, 'Failed to query long-term storage; please try again', this.call.id);
   }
 
   /** The first block of backends at or after a slot; `undefined`: none, or they do not say. */

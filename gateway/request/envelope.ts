@@ -56,15 +56,22 @@ export function methodMember(name: string): Buffer {
 const BEFORE_ID = Buffer.from('{"jsonrpc":"2.0","id":');
 const BEFORE_PARAMS = Buffer.from(',"params":');
 
+/** An answer that the gateway makes itself. */
+export type OwnAnswer = Readonly<{ kind: 'whole'; bytes: Uint8Array<ArrayBuffer>; encoding: undefined }>;
+
 /** `{"jsonrpc":"2.0","error":{"code":C,"message":"M"},"id":ID}`, the id verbatim. No other member: strict clients refuse more. */
-export function rpcError(code: number, message: string, id: Uint8Array): Uint8Array<ArrayBuffer> {
-  const error = `{"code":${code},"message":${JSON.stringify(message)}}`;
-  return joined([`{"jsonrpc":"2.0","error":${error},"id":`, id, '}']);
+export function rpcError(code: number, message: string, id: Uint8Array): OwnAnswer {
+  return ownAnswer(`"error":{"code":${code},"message":${JSON.stringify(message)}}`, id);
 }
 
 /** `{"jsonrpc":"2.0","result":RESULT,"id":ID}`, the result as it is. */
-export function rpcResult(result: string | Uint8Array, id: Uint8Array): Uint8Array<ArrayBuffer> {
-  return joined(['{"jsonrpc":"2.0","result":', result, ',"id":', id, '}']);
+export function rpcResult(result: string | Uint8Array, id: Uint8Array): OwnAnswer {
+  return ownAnswer('"result":', id, result);
+}
+
+function ownAnswer(member: string, id: Uint8Array, value: string | Uint8Array = ''): OwnAnswer {
+  const bytes = joined(['{"jsonrpc":"2.0",', member, value, ',"id":', id, '}']);
+  return { kind: 'whole', bytes, encoding: undefined };
 }
 
 /** What stands where a call should. Only a `call` is answered by a backend. */

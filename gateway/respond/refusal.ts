@@ -83,7 +83,7 @@ function retryAfter(waitMs: number, fields: Fields = {}): Fields {
 /** A refusal as the error of one call of a batch. */
 export function refusalError(refusal: Refusal, id: Uint8Array): Uint8Array<ArrayBuffer> {
   const [, code, message] = rowOf(refusal);
-  return rpcError(code, message, id);
+  return rpcError(code, message, id).bytes;
 }
 
 /**
@@ -94,9 +94,9 @@ export function refuse(refusal: Refusal, to?: Envelope | Malformed, fields: Fiel
   const [status, code, message, own] = rowOf(refusal);
   const elements = to === undefined || to.kind === 'malformed' ? [] : to.elements;
   const errors = elements.flatMap((element) =>
-    element.kind === 'notification' ? [] : [rpcError(code, message, element.id)],
+    element.kind === 'notification' ? [] : [rpcError(code, message, element.id).bytes],
   );
-  const [first = rpcError(code, message, NULL_ID)] = errors;
+  const [first = rpcError(code, message, NULL_ID).bytes] = errors;
   const body = to?.kind === 'batch' && errors.length > 0 ? arrayOf(errors) : first;
   return new Response(body, { status, headers: { 'content-type': JSON_TYPE, ...own, ...fields } });
 }

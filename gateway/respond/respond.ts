@@ -33,8 +33,11 @@ type Admitted = Readonly<{
 /** Answers an admitted request: one element as it comes, or a batch spliced in order. */
 export type Respond = (admitted: Admitted) => Response | Promise<Response>;
 
+type WholeAnswer = Extract<Reply, { kind: 'whole' }>;
+type Unanswered = Exclude<Reply, ResponseStart>;
+
 /** How a call ended. */
-type Outcome = 'answered' | Exclude<Reply['kind'], 'whole' | 'stream'>;
+type Outcome = 'answered' | Unanswered['kind'];
 
 type Parts = Readonly<{
   send: Send;
@@ -52,10 +55,9 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
     const [first] = admitted.planned;
     if (admitted.envelope.kind === 'single' && first?.kind === 'forward') return forwarded(first, admitted);
     onOutcome('answered');
-    const headers = fieldsOf(admitted);
-    if (admitted.envelope.kind === 'single' && first?.kind === 'answered') {
-      return responseWith(countedPart(first, admitted.usage, 0), headers);
-    }
+    if (admitted.envelope.kind === 'single' && first?.kind === 'answered')
+      return answered(first.answer, JSON_TYPE, admitted);
+    const headers = fieldsOf(admitted, JSON_TYPE);
     const isSilent = admitted.planned.every(({ kind }) => kind === 'notification');
     if (isSilent) return new Response(null, { headers });
     return batchBody(admitted).then((body) => new Response(body, { headers }));
@@ -85,16 +87,24 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
   }
 
   function answered(answer: ResponseStart, type: string, admitted: Admitted): Response {
+    const { usage } = admitted;
     const headers = fieldsOf(admitted, type, answer.encoding);
-    return responseWith(countedPart(answer, admitted.usage, 0), headers, (end) => {
+    if (answer.kind === 'whole') {
+      countError(answer, usage, 0);
+      usage.answered(0);
+      usage.bytes(0, answer.bytes.length);
+      return new Response(answer.bytes, { headers });
+    }
+    const onEnd = (end: StreamEnd) => {
       // A stream that its backend cut is not paid for; one whose caller left is.
       if (end.kind === 'complete' || end.reason === 'cancelled') return;
       refundsOf(charging, admitted)(0);
-      admitted.usage.error(0);
-    });
+      usage.error(0);
+    };
+    return new Response(streamSingle(countedBody(answer.body, usage, 0), onEnd), { headers });
   }
 
-  function unanswered(reply: Exclude<Reply, { kind: 'whole' | 'stream' }>, admitted: Admitted): Response {
+  function unanswered(reply: Unanswered, admitted: Admitted): Response {
     if (isUnanswered(reply)) refundsOf(charging, admitted)(0);
     if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
     const { request, envelope, caller, plan, charge, usage } = admitted;
@@ -128,9 +138,19 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
       }
     }
 
+    function wholePart(answer: WholeAnswer, place: number): Part {
+      countError(answer, usage, place);
+      const { bytes } = answer;
+      const onSent = () => {
+        usage.answered(place);
+        usage.bytes(place, bytes.length);
+      };
+      return { kind: 'bytes', bytes, onSent };
+    }
+
     async function begin(one: AnsweredCall | ForwardCall, place: number, onWait: OnWait): Promise<Part> {
       const isFirst = unsent.delete(place);
-      if (one.kind === 'answered') return countedPart(one, usage, place);
+      if (one.kind === 'answered') return wholePart(one.answer, place);
       const reply = await send(one, admitted.plan, {
         acceptEncoding: 'identity',
         signal: abort.signal,
@@ -143,9 +163,11 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
       if (isFirst || outcome !== 'answered') onCall(one.label, outcome);
       // One that was evicted has been sent before.
       if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(place);
-      const mayRepeat = one.route.method.class !== 'write';
-      if (reply.kind === 'whole' || reply.kind === 'stream')
-        return countedPart(reply, usage, place, mayRepeat);
+      if (reply.kind === 'whole') return wholePart(reply, place);
+      if (reply.kind === 'stream') {
+        const mayRepeat = one.route.method.class !== 'write';
+        return { kind: 'stream', body: countedBody(reply.body, usage, place), mayRepeat };
+      }
       if (reply.kind !== 'caller-left') usage.error(place);
       const bytes = refusalError(refusalOf(reply), one.call.id);
       return { kind: 'bytes', bytes, onSent: () => usage.bytes(place, bytes.length) };
@@ -154,7 +176,7 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
 }
 
 /** The refusal of a call that no backend answered. */
-function refusalOf({ kind }: Exclude<Reply, { kind: 'whole' | 'stream' }>): Refusal {
+function refusalOf({ kind }: Unanswered): Refusal {
   return kind === 'too-large' ? { kind: 'body-too-large', isEndless: false } : { kind: 'no-backend' };
 }
 
@@ -182,40 +204,16 @@ function isUnanswered(reply: Reply): boolean {
   return reply.kind === 'no-backend' || reply.kind === 'too-large';
 }
 
-/** An answer whose errors, bytes and first byte are counted. */
-function countedPart(
-  answer: AnsweredCall | ResponseStart,
-  usage: Admitted['usage'],
-  place: number,
-  mayRepeat = false,
-): Part {
-  if (answer.kind === 'stream')
-    return { kind: 'stream', body: countedBody(answer.body, usage, place), mayRepeat };
-  const { bytes } = answer;
-  if (answer.kind === 'answered' || (!answer.isResult && isError(answer))) usage.error(place);
-  const onSent = () => {
-    usage.answered(place);
-    usage.bytes(place, bytes.length);
-  };
-  return { kind: 'bytes', bytes, onSent };
-}
-
-/** Whether a whole answer is an error, compressed or not. */
-function isError(answer: Extract<ResponseStart, { kind: 'whole' }>): boolean {
-  const bytes = decodeSmallBody(answer);
-  return bytes !== undefined && failureOf(bytes) !== undefined;
+/** Counts an answer that is an error, compressed or not. */
+function countError(answer: WholeAnswer, usage: Admitted['usage'], place: number): void {
+  const bytes = answer.isResult ? undefined : decodeSmallBody(answer);
+  if (bytes !== undefined && failureOf(bytes) !== undefined) usage.error(place);
 }
 
 /** For a call that holds no permit, and has none to give back. */
 function nothing(): void {}
 
-function responseWith(part: Part, headers: Fields, onEnd: (end: StreamEnd) => void = nothing): Response {
-  if (part.kind === 'stream') return new Response(streamSingle(part.body, onEnd), { headers });
-  part.onSent?.();
-  return new Response(part.bytes, { headers });
-}
-
-function fieldsOf({ request, credits, charge }: Admitted, type = JSON_TYPE, encoding?: string): Fields {
+function fieldsOf({ request, credits, charge }: Admitted, type: string, encoding?: string): Fields {
   const fields: Fields = rateFields(charge.rate);
   fields['content-type'] = type;
   fields['x-credits-cost'] = String(credits);

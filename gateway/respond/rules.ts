@@ -13,11 +13,13 @@ import type { ForwardRoute, Pool } from '../upstream/selection.ts';
 export function withRules(forward: Forward, pool: Pool): Forward {
   return async function forwardByRule(call, route, context) {
     if (call.method === 'getSignatureStatuses') return forwardStatuses(call, route, context);
-    const own = ownAnswer(call);
-    return own === undefined ? forward(call, route, context) : answerWith(own, context);
+    const answer = poolAnswer(call);
+    if (answer === undefined) return forward(call, route, context);
+    context.onSettled();
+    return answer;
   };
 
-  function ownAnswer({ method, id }: Call): Uint8Array<ArrayBuffer> | undefined {
+  function poolAnswer({ method, id }: Call): Reply | undefined {
     if (method === 'getHealth') {
       return pool.isHealthy() ? rpcResult('"ok"', id) : rpcError(-32005, 'Node is unhealthy', id);
     }
@@ -27,8 +29,10 @@ export function withRules(forward: Forward, pool: Pool): Forward {
   }
 
   async function forwardStatuses(call: Call, route: ForwardRoute, context: CallContext): Promise<Reply> {
-    if ((call.params?.length ?? 0) > PARAMS_BYTES_MAX)
-      return answerWith(rpcError(-32602, 'Too many inputs provided; max 256', call.id), context);
+    if ((call.params?.length ?? 0) > PARAMS_BYTES_MAX) {
+      context.onSettled();
+      return rpcError(-32602, 'Too many inputs provided; max 256', call.id);
+    }
     const { params, asked } = withoutHistory(call.params);
     if (!asked) return forward({ ...call, params }, route, context);
     const started = await forward({ ...call, params }, route, { ...context, acceptEncoding: 'identity' });
@@ -36,14 +40,8 @@ export function withRules(forward: Forward, pool: Pool): Forward {
     if (reply.kind !== 'whole') return reply;
     const statuses = elementsOf(memberOf(memberOf(reply.bytes, 'result'), 'value'));
     if (statuses?.some(isNull) !== true) return reply;
-    const message = 'Transaction history is not available from this node';
-    return { kind: 'whole', bytes: rpcError(-32011, message, call.id), encoding: undefined };
+    return rpcError(-32011, 'Transaction history is not available from this node', call.id);
   }
-}
-
-function answerWith(bytes: Uint8Array<ArrayBuffer>, { onSettled }: CallContext): Reply {
-  onSettled();
-  return { kind: 'whole', bytes, encoding: undefined };
 }
 
 /** 256 signatures are 23 KB; megabytes are not searched for a flag. */

@@ -169,7 +169,7 @@ describe('the fields of a rate', () => {
 
 describe('an error of ours', () => {
   const textOf = (code: number, message: string, id: string) =>
-    new TextDecoder().decode(rpcError(code, message, new TextEncoder().encode(id)));
+    new TextDecoder().decode(rpcError(code, message, new TextEncoder().encode(id)).bytes);
 
   test('an error has the three members and no other, in the order of the field', () => {
     expect(textOf(-32601, 'Method not found', '1')).toBe(
@@ -193,7 +193,7 @@ describe('an error of ours', () => {
   });
 
   test('a result of our own has the same form', () => {
-    const bytes = rpcResult('{"a":1}', new TextEncoder().encode('"\\u0031"'));
+    const { bytes } = rpcResult('{"a":1}', new TextEncoder().encode('"\\u0031"'));
     expect(new TextDecoder().decode(bytes)).toBe('{"jsonrpc":"2.0","result":{"a":1},"id":"\\u0031"}');
   });
 });
