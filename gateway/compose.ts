@@ -9,7 +9,7 @@ import type { PublishedTerms } from '../shared/publication.ts';
 import type { Store } from '../shared/store/open.ts';
 import { createAnswer } from './answer.ts';
 import { createGcTuner } from './gc-tuner.ts';
-import { healthOf, statusOf } from './health.ts';
+import { healthOf, statusOf } from './status.ts';
 import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
 import { createJournal, type Journal } from './limits/journal.ts';

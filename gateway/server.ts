@@ -4,7 +4,7 @@ import { type GatewayConfig, gatewayUrl } from '../shared/config/config.ts';
 import { unreadableTls } from '../shared/config/tls.ts';
 import { listenComplaint } from '../shared/listen-complaint.ts';
 import type { AnswerRequest } from './answer.ts';
-import type { Health } from './health.ts';
+import type { Health } from './status.ts';
 import type { Peers } from './request/auth.ts';
 import { NULL_ID, rpcError } from './request/envelope.ts';
 import { JSON_TYPE } from './respond/refusal.ts';

@@ -88,7 +88,7 @@ export function sourceOf(backend: Backend): Source {
 }
 
 /** Slot 0 is genesis and has no block, so a backend that has slot 1 has everything. */
-function fromGenesis(firstBlock: number | undefined): number | undefined {
+export function fromGenesis<First extends number | undefined>(firstBlock: First): First | 0 {
   return firstBlock === 1 ? 0 : firstBlock;
 }
 

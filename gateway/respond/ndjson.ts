@@ -112,7 +112,7 @@ export class AccountLines {
     const { frame } = this;
     if (this.#phase !== 'after' || afterSpace(frame, afterValue(frame, 0)) !== frame.length) return undefined;
     const context = memberOf(memberOf(frame, 'result'), 'context');
-    const slot = Buffer.from(memberOf(context, 'slot') ?? EMPTY).toString();
+    const slot = memberOf(context, 'slot')?.toString() ?? '';
     // In the answer's own digits.
     return Buffer.from(`{"accounts":${this.#accounts},"slot":${/^\d+$/.test(slot) ? slot : null}}\n`);
   }
