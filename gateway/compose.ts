@@ -12,8 +12,8 @@ import { createGcTuner } from './gc-tuner.ts';
 import { healthOf, statusOf } from './status.ts';
 import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
-import { createJournal, type Journal } from './limits/journal.ts';
-import { type Limits, limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
+import { createJournal } from './limits/journal.ts';
+import { limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { Hosts } from './replica/accounts.ts';
 import { createFailedKeys, createAuth } from './request/auth.ts';
@@ -24,7 +24,7 @@ import { withRules } from './respond/rules.ts';
 import { Backend, TURN_SECONDS } from './upstream/backend.ts';
 import { Cache, withCache } from './upstream/cache.ts';
 import { createForward, type ForwardEvents } from './upstream/forward.ts';
-import { createHttpClient, type HttpClient } from './upstream/http-client.ts';
+import { createHttpClient } from './upstream/http-client.ts';
 import { createPool, createRouter, type Gap, RetryBudget } from './upstream/selection.ts';
 import { createUsage } from './usage/usage.ts';
 
@@ -61,11 +61,9 @@ const TEND_MS = 250;
 const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 
 export function createGateway(deps: Deps) {
-  const { node, hosts, config, accounts, ledger, clock, log, random } = deps;
+  const { node, sharing, hosts, config, accounts, ledger, clock, log, random } = deps;
   const { idleMs, probeMs, bodyBytesMax, cacheBytes } = config.gateway;
-  const backends = backendsOf(config).map(
-    (backend) => new Backend(backend, clientOf(backend, clock, idleMs)),
-  );
+  const backends = backendsOf(config).map((each) => backendFrom(each, clock, idleMs));
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
   const keys = hosts?.accounts.keys ?? createIdentify(accounts, clock);
@@ -79,7 +77,10 @@ export function createGateway(deps: Deps) {
     onLost: (elements) => log.error({ elements }, 'usage was not counted, for the ledger takes no writes'),
   });
   const journal = createJournal(ledger, node, setImmediate, usage.inSameTransaction);
-  const limits = limitsOf(deps, journal, revision);
+  const limits =
+    sharing === undefined
+      ? limitsAlone(node, journal, ledger, clock)
+      : limitsShared({ sharing, journal, ledger, clock, revision, onStoreOut: logOutage(log, ...STORE_OUT) });
   const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);
   const metrics = createMetrics(backends, limits.link, cache);
   const pool = poolOf(backends, metrics, deps);
@@ -179,28 +180,21 @@ export function createGateway(deps: Deps) {
   };
 }
 
+const STORE_OUT = [
+  'the store of shared limits does not answer',
+  'the store of shared limits answers again',
+] as const;
+
 /** Logs that something does not work, and that it works again. */
 function logOutage(log: Log, out: string, back: string): (isOut: boolean) => void {
   return (isOut) => (isOut ? log.error(out) : log.info(back));
 }
 
-function limitsOf(
-  { node, sharing, ledger, clock, log }: Deps,
-  journal: Journal,
-  revision: () => number,
-): Limits {
-  if (sharing === undefined) return limitsAlone(node, journal, ledger, clock);
-  const out = 'the store of shared limits does not answer';
-  const onStoreOut = logOutage(log, out, 'the store of shared limits answers again');
-  return limitsShared({ sharing, journal, ledger, clock, revision, onStoreOut });
-}
-
 function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock, log }: Deps) {
-  const { lagSlotsMax } = config.gateway;
   return createPool({
     backends,
     clock,
-    lagSlotsMax,
+    lagSlotsMax: config.gateway.lagSlotsMax,
     historyGap,
     onChange: (backend) => logHealth(backend, log),
     onUnreachable: (backend) => metrics.failure(backend, 'probe'),
@@ -224,9 +218,9 @@ function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents {
   };
 }
 
-function clientOf({ url, headers }: BackendConfig, clock: Clock, idleMs: number): HttpClient {
-  const revealed = new Map([...headers].map(([name, value]) => [name, value.reveal()]));
-  return createHttpClient({ url, headers: revealed, clock, idleMs });
+function backendFrom(config: BackendConfig, clock: Clock, idleMs: number): Backend {
+  const headers = new Map([...config.headers].map(([name, value]) => [name, value.reveal()]));
+  return new Backend(config, createHttpClient({ url: config.url, headers, clock, idleMs }));
 }
 
 /** What the accounts database counts: changes of accounts and keys, and wishes for a reload. */

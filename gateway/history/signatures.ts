@@ -105,20 +105,24 @@ function pageParamsOf(params: Uint8Array | undefined) {
   return { address, limit, before, until, commitment: valueOf('commitment') };
 }
 
+type PageParams = Readonly<NonNullable<ReturnType<typeof pageParamsOf>>>;
+
 /**
  * `getSignaturesForAddress`: one page across the tiers, newest first, the rows spliced in their own bytes.
  * A page ends before its limit only where the history ends or at `until`; anything else is an error.
  */
 export async function answerSignatures(request: HistoryRequest): Promise<Reply> {
-  const page = pageParamsOf(request.call.params);
-  if (page === undefined) return request.sendUnparsed();
-  const { address, before, until, limit, commitment } = page;
+  const parsed = pageParamsOf(request.call.params);
+  if (parsed === undefined) return request.sendUnparsed();
+  const page: PageParams = parsed;
+  const { before, until, limit } = page;
   request.tiers = adjacentTiers(request.tiers);
   const { live } = request.tiers;
-  if (live.length === 0) return join({});
-  const { reply, rows, code } = await readPage(live, { localOnly: true });
-  if (code === NO_HISTORY) return join({});
-  if (rows === undefined && code === undefined && before !== undefined) return join({ isUnsure: true });
+  if (live.length === 0) return joinArchives(request, page, {});
+  const { reply, rows, code } = await readPage(request, live, { localOnly: true });
+  if (code === NO_HISTORY) return joinArchives(request, page, {});
+  if (rows === undefined && code === undefined && before !== undefined)
+    return joinArchives(request, page, { isUnsure: true });
   const isUnknown = code === UNKNOWN_CURSOR;
   if (rows === undefined ? !isUnknown : rows.length >= limit) return reply;
   // From the highest of them on every live node has every block; infinite when one of them is not known.
@@ -133,16 +137,17 @@ export async function answerSignatures(request: HistoryRequest): Promise<Reply> 
   if (known === undefined) return request.unavailable();
   if (before !== undefined && known.before === undefined && isEmpty) {
     // There are no rows older than `before` and newer than `until` when `until` is the newer of the two.
-    if (known.until !== undefined) return pageOf([]);
-    return join({ refusal: isUnknown ? reply : undefined });
+    if (known.until !== undefined) return pageOf(request, []);
+    return joinArchives(request, page, { refusal: isUnknown ? reply : undefined });
   }
   const start = known.before === undefined ? undefined : { signature: before, slot: known.before };
   if (rows !== undefined) return known.until === undefined ? continueBelow(rows, first, start) : reply;
-  if (known.until !== undefined || until === undefined) return join({ refusal: reply });
+  if (known.until !== undefined || until === undefined)
+    return joinArchives(request, page, { refusal: reply });
   const { params: given } = request.call;
   const params = given && withConfig(given, (name) => name !== 'until');
-  const again = await readPage(live, { params, localOnly: true });
-  if (again.code === UNKNOWN_CURSOR) return join({ refusal: reply });
+  const again = await readPage(request, live, { params, localOnly: true });
+  if (again.code === UNKNOWN_CURSOR) return joinArchives(request, page, { refusal: reply });
   return again.rows !== undefined && again.rows.length < limit
     ? continueBelow(again.rows, first, start)
     : again.reply;
@@ -157,11 +162,7 @@ export async function answerSignatures(request: HistoryRequest): Promise<Reply> 
     // Without a row and without the nodes' first slot it is not known which slots the page covers.
     if (first === Infinity) return request.unavailable();
     const above = { backends: request.tiers.live, isLive: true, first: fromGenesis(first) };
-    return join({ rows, below, above });
-  }
-
-  function pageOf(rows: readonly Row[]): Reply {
-    return request.reply(arrayOf(rows.map(({ bytes }) => bytes)));
+    return joinArchives(request, page, { rows, below, above });
   }
 
   /**
@@ -181,40 +182,45 @@ export async function answerSignatures(request: HistoryRequest): Promise<Reply> 
     };
     return { before: slotOf(before), until: slotOf(until) };
   }
+}
 
-  /**
-   * Adds the rows of the archives that have them: one, or several that hold a part each. The rows of each begin where those
-   * of the newer one end. They end before the page's limit only at `until` or at the first slot that any backend has, as a
-   * node's pages end at its first block; slots above that which no backend is known to have, and that the chain did not
-   * skip, are a failure. So is an archive whose first block is not known, where the page would end on it.
-   */
-  async function join({ isUnsure = false, refusal, ...live }: LiveRows): Promise<Reply> {
-    let archives = distinctArchives(request.tiers);
-    // Without a live node the archive with the newest slot begins; one whose last slot is not known may be that one.
-    const newest = Math.max(...archives.map(({ last = Number.MAX_SAFE_INTEGER }) => last));
-    const start = before !== undefined || archives.length < 2 ? undefined : newest;
-    const rows = [...(live.rows ?? [])];
-    let { below, above } = live;
-    while (above?.first !== 0) {
-      const needed = above === undefined ? start : above.first - 1;
-      const section = await newestSection(archives, { below, limit: limit - rows.length, needed });
-      if (section.kind === 'unproven') {
-        const first = above && (await firstAfterSkipped(archives, above));
-        if (above === undefined || first === undefined) return request.unavailable();
-        above = { ...above, first };
-        continue;
-      }
-      if (section.kind === 'unknown-cursor' && !isUnsure && (await request.haveWholeChain()))
-        return refusal ?? section.reply;
-      if (section.kind !== 'rows') return request.unavailable();
-      rows.push(...section.rows);
-      const { archive, end } = section;
-      below = rows.at(-1) ?? below ?? { signature: undefined, slot: end };
-      above = { ...archive, first: end };
-      archives = archives.filter((each) => each !== archive);
+/**
+ * Adds the rows of the archives that have them: one, or several that hold a part each. The rows of each begin where those
+ * of the newer one end. They end before the page's limit only at `until` or at the first slot that any backend has, as a
+ * node's pages end at its first block; slots above that which no backend is known to have, and that the chain did not
+ * skip, are a failure. So is an archive whose first block is not known, where the page would end on it.
+ */
+async function joinArchives(
+  request: HistoryRequest,
+  page: PageParams,
+  { isUnsure = false, refusal, ...live }: LiveRows,
+): Promise<Reply> {
+  const { address, before, until, limit, commitment } = page;
+  let archives = distinctArchives(request.tiers);
+  // Without a live node the archive with the newest slot begins; one whose last slot is not known may be that one.
+  const newest = Math.max(...archives.map(({ last = Number.MAX_SAFE_INTEGER }) => last));
+  const start = before !== undefined || archives.length < 2 ? undefined : newest;
+  const rows = [...(live.rows ?? [])];
+  let { below, above } = live;
+  while (above?.first !== 0) {
+    const needed = above === undefined ? start : above.first - 1;
+    const section = await newestSection(archives, { below, limit: limit - rows.length, needed });
+    if (section.kind === 'unproven') {
+      const first = above && (await firstAfterSkipped(archives, above));
+      if (above === undefined || first === undefined) return request.unavailable();
+      above = { ...above, first };
+      continue;
     }
-    return rows.length > 0 || !isUnsure ? pageOf(rows) : request.unavailable();
+    if (section.kind === 'unknown-cursor' && !isUnsure && (await request.haveWholeChain()))
+      return refusal ?? section.reply;
+    if (section.kind !== 'rows') return request.unavailable();
+    rows.push(...section.rows);
+    const { archive, end } = section;
+    below = rows.at(-1) ?? below ?? { signature: undefined, slot: end };
+    above = { ...archive, first: end };
+    archives = archives.filter((each) => each !== archive);
   }
+  return rows.length > 0 || !isUnsure ? pageOf(request, rows) : request.unavailable();
 
   /**
    * No archive is known to have the slot right below `above`. What counts as the first slot of `above` then: the one after
@@ -304,7 +310,7 @@ export async function answerSignatures(request: HistoryRequest): Promise<Reply> 
     for (let n = 0; n < PAGES_MAX; n++) {
       const pageLimit = isExact ? limit - rows.length : PAGE_ROWS;
       const params = archiveParams({ limit: pageLimit, before: start, beforeSlot, until });
-      const { reply, rows: read, code } = await readPage(backends, { params });
+      const { reply, rows: read, code } = await readPage(request, backends, { params });
       beforeSlot = undefined;
       // Old Faithful gives no row for a `before` that is none of the address's.
       const isUnmet = pages.untilInclusive && start === before && read?.length === 0;
@@ -346,14 +352,6 @@ export async function answerSignatures(request: HistoryRequest): Promise<Reply> 
     return joined(['[', address, ',', JSON.stringify(config).slice(0, -1), ...rest, '}]']);
   }
 
-  /** A page of some backends; without rows the code of their error, if they gave one. */
-  async function readPage(backends: readonly Backend[], changes: Changes) {
-    const reply = await request.read(backends, changes);
-    const json = reply.kind === 'whole' ? reply.bytes : undefined;
-    const rows = rowsIn(memberOf(json, 'result'));
-    return { reply, rows, code: rows === undefined && json ? failureOf(json)?.code : undefined };
-  }
-
   /**
    * Finds the slot of a cursor by its transaction; `undefined`: they do not answer, or, the slot alone, do not know it.
    * `isOwn`: the address is in the transaction, so it is among its rows. Agave takes any other one as a slot.
@@ -370,6 +368,18 @@ export async function answerSignatures(request: HistoryRequest): Promise<Reply> 
     const own = JSON.stringify(textIn(address));
     return { slot, isOwn: lists.some((list) => list?.includes(own)) };
   }
+}
+
+function pageOf(request: HistoryRequest, rows: readonly Row[]): Reply {
+  return request.reply(arrayOf(rows.map(({ bytes }) => bytes)));
+}
+
+/** A page of some backends; without rows the code of their error, if they gave one. */
+async function readPage(request: HistoryRequest, backends: readonly Backend[], changes: Changes) {
+  const reply = await request.read(backends, changes);
+  const json = reply.kind === 'whole' ? reply.bytes : undefined;
+  const rows = rowsIn(memberOf(json, 'result'));
+  return { reply, rows, code: rows === undefined && json ? failureOf(json)?.code : undefined };
 }
 
 function rowsIn(list: Uint8Array | undefined): readonly Row[] | undefined {
