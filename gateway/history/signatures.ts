@@ -112,17 +112,16 @@ type PageParams = Readonly<NonNullable<ReturnType<typeof pageParamsOf>>>;
  * A page ends before its limit only where the history ends or at `until`; anything else is an error.
  */
 export async function answerSignatures(request: HistoryRequest): Promise<Reply> {
-  const parsed = pageParamsOf(request.call.params);
-  if (parsed === undefined) return request.sendUnparsed();
-  const page: PageParams = parsed;
+  const page = pageParamsOf(request.call.params);
+  if (page === undefined) return request.sendUnparsed();
+  const join = (liveRows: LiveRows) => joinArchives(request, page, liveRows);
   const { before, until, limit } = page;
   request.tiers = adjacentTiers(request.tiers);
   const { live } = request.tiers;
-  if (live.length === 0) return joinArchives(request, page, {});
+  if (live.length === 0) return join({});
   const { reply, rows, code } = await readPage(request, live, { localOnly: true });
-  if (code === NO_HISTORY) return joinArchives(request, page, {});
-  if (rows === undefined && code === undefined && before !== undefined)
-    return joinArchives(request, page, { isUnsure: true });
+  if (code === NO_HISTORY) return join({});
+  if (rows === undefined && code === undefined && before !== undefined) return join({ isUnsure: true });
   const isUnknown = code === UNKNOWN_CURSOR;
   if (rows === undefined ? !isUnknown : rows.length >= limit) return reply;
   // From the highest of them on every live node has every block; infinite when one of them is not known.
@@ -130,7 +129,7 @@ export async function answerSignatures(request: HistoryRequest): Promise<Reply> 
   const first = Math.max(...firsts.map((each) => each ?? Infinity));
   const isEmpty = rows === undefined || rows.length === 0;
   if (rows !== undefined && until === undefined && (before === undefined || !isEmpty))
-    return continueBelow(rows, first);
+    return continueBelow(rows);
 
   // What a single node knows of its cursors holds for its page; of several, the one that gave the page is not known.
   const known = await liveCursors(live.length === 1 && first === Infinity ? 0 : first);
@@ -138,31 +137,29 @@ export async function answerSignatures(request: HistoryRequest): Promise<Reply> 
   if (before !== undefined && known.before === undefined && isEmpty) {
     // There are no rows older than `before` and newer than `until` when `until` is the newer of the two.
     if (known.until !== undefined) return pageOf(request, []);
-    return joinArchives(request, page, { refusal: isUnknown ? reply : undefined });
+    return join({ refusal: isUnknown ? reply : undefined });
   }
   const start = known.before === undefined ? undefined : { signature: before, slot: known.before };
-  if (rows !== undefined) return known.until === undefined ? continueBelow(rows, first, start) : reply;
-  if (known.until !== undefined || until === undefined)
-    return joinArchives(request, page, { refusal: reply });
+  if (rows !== undefined) return known.until === undefined ? continueBelow(rows, start) : reply;
+  if (known.until !== undefined || until === undefined) return join({ refusal: reply });
   const { params: given } = request.call;
   const params = given && withConfig(given, (name) => name !== 'until');
   const again = await readPage(request, live, { params, localOnly: true });
-  if (again.code === UNKNOWN_CURSOR) return joinArchives(request, page, { refusal: reply });
+  if (again.code === UNKNOWN_CURSOR) return join({ refusal: reply });
   return again.rows !== undefined && again.rows.length < limit
-    ? continueBelow(again.rows, first, start)
+    ? continueBelow(again.rows, start)
     : again.reply;
 
   /**
    * The archives continue below the oldest row, or below `before` when the live nodes have its slot and nothing older; in
    * both cases with everything below the live nodes' first slot.
    */
-  async function continueBelow(rows: readonly Row[], firstOfLive: number, start?: Below): Promise<Reply> {
-    const below = rows.at(-1) ?? start;
-    const first = Math.min(firstOfLive, below?.slot ?? Infinity);
+  async function continueBelow(newer: readonly Row[], start?: Below): Promise<Reply> {
+    const below = newer.at(-1) ?? start;
+    const lowest = Math.min(first, below?.slot ?? Infinity);
     // Without a row and without the nodes' first slot it is not known which slots the page covers.
-    if (first === Infinity) return request.unavailable();
-    const above = { backends: request.tiers.live, isLive: true, first: fromGenesis(first) };
-    return joinArchives(request, page, { rows, below, above });
+    if (lowest === Infinity) return request.unavailable();
+    return join({ rows: newer, below, above: { backends: live, isLive: true, first: fromGenesis(lowest) } });
   }
 
   /**
@@ -174,7 +171,7 @@ export async function answerSignatures(request: HistoryRequest): Promise<Reply> 
     const cursors = [before, until].filter((cursor) => cursor !== undefined);
     const params = joined([`[${JSON.stringify(cursors)},{"searchTransactionHistory":true}]`]);
     const changes = { method: 'getSignatureStatuses', params, localOnly: true };
-    const statuses = elementsOf(memberOf(await request.readResult(request.tiers.live, changes), 'value'));
+    const statuses = elementsOf(memberOf(await request.readResult(live, changes), 'value'));
     if (statuses?.length !== cursors.length) return undefined;
     const slotOf = (cursor = '') => {
       const slot = numberIn(memberOf(statuses[cursors.indexOf(cursor)], 'slot'));
