@@ -1,7 +1,7 @@
-import { COMMA } from '../json/scan.ts';
+import { COMMA, isNull } from '../json/scan.ts';
 import type { Backend } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/forward.ts';
-import { arrayOf, elementsOf, isNull, joined, memberOf, membersOf, numberIn } from '../json/slices.ts';
+import { arrayOf, elementsOf, joined, memberOf, membersOf, numberIn } from '../json/slices.ts';
 import {
   type BlockRange,
   gapsIn,

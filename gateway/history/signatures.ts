@@ -2,17 +2,8 @@ import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Backend } from '../upstream/backend.ts';
 import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
-import {
-  arrayOf,
-  elementsOf,
-  isNull,
-  joined,
-  memberOf,
-  membersOf,
-  numberIn,
-  textIn,
-  withConfig,
-} from '../json/slices.ts';
+import { arrayOf, elementsOf, joined, memberOf, membersOf, numberIn, withConfig } from '../json/slices.ts';
+import { isNull, textIn } from '../json/scan.ts';
 import {
   type Above,
   type Changes,

@@ -6,7 +6,8 @@ import { failureOf } from '../upstream/failure.ts';
 import { type CallContext, type Forward, readReply, type Reply } from '../upstream/forward.ts';
 import { SMALL_BODY_BYTES_MAX, decodeSmallBody } from '../upstream/response-reader.ts';
 import type { ForwardRoute, Gap } from '../upstream/selection.ts';
-import { elementsOf, isNull, joined, memberOf, numberIn } from '../json/slices.ts';
+import { elementsOf, joined, memberOf, numberIn } from '../json/slices.ts';
+import { isNull } from '../json/scan.ts';
 
 /** The backends of a history method: live nodes, which hold some days, and archives, which hold the rest. */
 export type Tiers = Readonly<{ live: readonly Backend[]; archive: readonly Backend[] }>;

@@ -116,3 +116,15 @@ function afterDigits(bytes: Uint8Array, from: number): number {
   for (let c = bytes[i] ?? 0; c >= ZERO && c <= NINE; c = bytes[i] ?? 0) i++;
   return i === from ? BAD : i;
 }
+
+/** The text of a JSON string; `undefined` for another value. */
+export function textIn(json: Buffer): string | undefined {
+  if (json[0] !== QUOTE) return undefined;
+  const quoted = json.toString();
+  return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
+}
+
+/** Whether a value is there and is `null`; one that is absent is not. */
+export function isNull(json: Uint8Array | undefined): boolean {
+  return json !== undefined && json.length === 4 && json[0] === 0x6e;
+}

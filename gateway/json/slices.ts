@@ -1,4 +1,4 @@
-import { OPEN_ARRAY, OPEN_OBJECT, QUOTE, afterItems, afterSpace, afterString, afterValue } from './scan.ts';
+import { OPEN_ARRAY, OPEN_OBJECT, afterItems, afterSpace, afterString, afterValue, textIn } from './scan.ts';
 
 /** One member of an object: its decoded name, its value's bytes, and the bytes of both. */
 type Member = Readonly<{ name: string; value: Buffer; whole: Buffer }>;
@@ -52,23 +52,11 @@ export function withConfig(params: Uint8Array, keeps: (name: string) => boolean)
   return joined([params.subarray(0, from), ...listed(kept), params.subarray(to)]);
 }
 
-/** The text of a JSON string; `undefined` for another value. */
-export function textIn(json: Buffer): string | undefined {
-  if (json[0] !== QUOTE) return undefined;
-  const quoted = json.toString();
-  return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
-}
-
 /** A whole number below 10^15, as slots and limits are; `undefined` for another value. */
 export function numberIn(json: Buffer | undefined): number | undefined {
   if (json === undefined || json.length > 15) return undefined;
   const digits = json.toString();
   return /^\d+$/.test(digits) ? Number(digits) : undefined;
-}
-
-/** Whether a value is there and is `null`; one that is absent is not. */
-export function isNull(json: Uint8Array | undefined): boolean {
-  return json !== undefined && json.length === 4 && json[0] === 0x6e;
 }
 
 /** Texts and slices as one piece of JSON. */

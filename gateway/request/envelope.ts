@@ -11,8 +11,10 @@ import {
   afterString,
   afterValue,
   isAt,
+  isNull,
+  textIn,
 } from '../json/scan.ts';
-import { isNull, joined, textIn } from '../json/slices.ts';
+import { joined } from '../json/slices.ts';
 
 /** One JSON-RPC call. `id` and `params` are the caller's own bytes, so 64-bit numbers and escapes survive. */
 export type Call = Readonly<{

@@ -1,25 +1,13 @@
 import { unreachable } from '../../shared/brand.ts';
 import type { Identity } from '../../shared/keys/identify.ts';
 import { arrayOf } from '../json/slices.ts';
-import { type Charge, type RateState, retryAfterSeconds } from '../limits/charge.ts';
+import { type Charge, rateFields, retryAfterSeconds } from '../limits/charge.ts';
 import type { Barred } from '../request/auth.ts';
 import { type Envelope, type Malformed, NULL_ID, rpcError } from '../request/envelope.ts';
 import type { BodyRefusal, HeadRefusal } from '../request/http.ts';
 
 /** Invalid Request (JSON-RPC 2.0, section 5.1). */
 const INVALID_REQUEST = -32600;
-
-/**
- * The two fields of an answer to a caller whose rate was looked at (draft-ietf-httpapi-ratelimit-headers-10). The policy:
- * `q` calls in a full bucket, refilled over `w` seconds; the limit: `r` calls left now, `t` seconds until it is full again.
- */
-export function rateFields({ plan, tokens }: RateState) {
-  const fullMs = ((plan.burst - tokens) / plan.rps) * 1_000;
-  return {
-    ratelimit: `"calls";r=${Math.max(0, Math.floor(tokens))};t=${retryAfterSeconds(fullMs)}`,
-    'ratelimit-policy': `"calls";q=${plan.burst};w=${Math.max(1, Math.ceil(plan.burst / plan.rps))}`,
-  };
-}
 
 /** Every expected no of the RPC endpoint. A new kind does not compile until it has a row below. */
 export type Refusal =

@@ -1,6 +1,6 @@
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
-import type { Charge, Charging } from '../limits/charge.ts';
+import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
 import type { Envelope } from '../request/envelope.ts';
 import { corsFields } from '../request/http.ts';
 import { failureOf } from '../upstream/failure.ts';
@@ -15,7 +15,7 @@ import { countedBody, type RequestUsage } from '../usage/usage.ts';
 import { type Beat, type OnWait, type Part, spliceBatch } from './batch.ts';
 import { divided, wantsLines } from './ndjson.ts';
 import type { AnsweredCall, ForwardCall, PlannedCall, Send } from './planned-call.ts';
-import { type Fields, JSON_TYPE, rateFields, type Refusal, refusalError, refuse } from './refusal.ts';
+import { type Fields, JSON_TYPE, type Refusal, refusalError, refuse } from './refusal.ts';
 
 /** A request that was let in and paid for. */
 type Admitted = Readonly<{

@@ -1,4 +1,5 @@
-import { configOf, elementsOf, isNull, memberOf, withConfig } from '../json/slices.ts';
+import { configOf, elementsOf, memberOf, withConfig } from '../json/slices.ts';
+import { isNull } from '../json/scan.ts';
 import { type Call, rpcError, rpcResult } from '../request/envelope.ts';
 import { type CallContext, type Forward, readReply, type Reply } from '../upstream/forward.ts';
 import type { ForwardRoute, Pool } from '../upstream/selection.ts';

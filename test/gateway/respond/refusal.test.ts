@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
+import { rateFields } from '../../../gateway/limits/charge.ts';
 import { readEnvelope, rpcError, rpcResult } from '../../../gateway/request/envelope.ts';
-import { rateFields, type Refusal, refuse } from '../../../gateway/respond/refusal.ts';
+import { type Refusal, refuse } from '../../../gateway/respond/refusal.ts';
 
 const RATE = { plan: { rps: 5, burst: 10, credits: undefined, batchMax: 1, scans: 1 }, tokens: -90 };
 const envelopeOf = (text: string) => readEnvelope(Buffer.from(text), 100);
