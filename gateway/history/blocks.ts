@@ -9,7 +9,7 @@ import {
   isFinal,
   isKnown,
   mayHave,
-  outcomeOf,
+  classify,
   sourceOf,
 } from './tiers.ts';
 
@@ -71,7 +71,7 @@ async function joinedList(
     const { reply, slots } = await readSlots(request, backends, paramsOf(rest, isLive));
     if (slots === undefined) {
       // An archive's own error, or that it cannot be reached.
-      const { kind } = outcomeOf(reply);
+      const { kind } = classify(reply);
       return isLive || kind === 'lacking' || kind === 'refused' ? reply : request.unavailable();
     }
     lists.push(slots);

@@ -17,7 +17,7 @@ export type Changes = Readonly<{ method?: string; params?: Uint8Array | undefine
   Pick<Partial<CallContext>, 'localOnly' | 'signal' | 'acceptEncoding'>;
 
 /** What a tier's reply says about the other tier. */
-export type Outcome =
+export type ReplyClass =
   | { readonly kind: 'found' }
   /** An error that the other tier would repeat, or nobody waits for an answer. */
   | { readonly kind: 'refused' }
@@ -34,7 +34,7 @@ const LACKING = new Set([
 ]);
 
 /** Classifies a tier's reply. A stream is never a null, because nulls are short. */
-export function outcomeOf(reply: Reply): Outcome {
+export function classify(reply: Reply): ReplyClass {
   if (reply.kind === 'stream') return { kind: 'found' };
   if (reply.kind === 'caller-left') return { kind: 'refused' };
   if (reply.kind !== 'whole') return { kind: 'unreachable' };
@@ -49,7 +49,7 @@ export function outcomeOf(reply: Reply): Outcome {
 
 /** Whether the reply is the answer, whatever the other tier has. */
 export function isFinal(reply: Reply): boolean {
-  const { kind } = outcomeOf(reply);
+  const { kind } = classify(reply);
   return kind === 'found' || kind === 'refused';
 }
 
