@@ -48,8 +48,8 @@ export function createDrain(clock: Clock) {
 const IDLE_SECONDS_MIN = 8;
 
 /**
- * The routes. `/` is compiled to a call of its handler: it names nothing of the context but the request, parses no body
- * and has no hooks. Its finished Response is sent untouched as long as nothing sets a header or a status on the
+ * The routes. `POST /` is a route of Bun's own and compiled to a call of its handler: it names nothing of the context but
+ * the request, parses no body and has no hooks. Its finished Response is sent untouched as long as nothing sets a header or a status on the
  * context; otherwise Elysia reads a streamed body and encodes it again.
  */
 function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest, health: Health) {
@@ -58,8 +58,6 @@ function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest
   const app = new Elysia({
     precompile: true,
     strictPath: true,
-    // A host of one or two letters makes a URL so short that Elysia would look for its path too far to the right.
-    handler: { standardHostname: false },
     serve: {
       idleTimeout: Math.max(IDLE_SECONDS_MIN, Math.ceil(idleMs / 1_000)),
       // Bodies are bounded where they are read; the listener's own bound would answer with a bare 413.
@@ -70,12 +68,16 @@ function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest
       ...(tls === undefined ? {} : { tls: { cert: Bun.file(tls.certPath), key: Bun.file(tls.keyPath) } }),
     },
   })
-    .onError(({ code }) => (code === 'NOT_FOUND' ? notFound() : internalError()))
+    .onError(({ code, request }) => {
+      if (code !== 'NOT_FOUND') return internalError();
+      // Here and not in a route: Elysia looks for the path behind a host of three letters or more, or of http alone.
+      return new URL(request.url).pathname === '/' ? answer(request, peers) : notFound();
+    })
     .get('/health', () => {
       const { ok, sentence } = health();
       return new Response(`${sentence}\n`, { status: ok ? 200 : 503 });
     })
-    .all('/', ({ request }) => answer(request, peers), { parse: 'none' });
+    .post('/', ({ request }) => answer(request, peers), { parse: 'none' });
   return app;
 }
 
