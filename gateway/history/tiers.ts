@@ -169,7 +169,7 @@ function divide(sources: readonly BlockRange[], start: number, end: number): rea
 /** The gaps before and between ranges. Slots above the last range are no gap, because no backend is known beyond them. */
 export function gapsIn(ranges: readonly BlockRange[], start: number): readonly SlotGap[] {
   return ranges.flatMap((above, i) => {
-    const from = i === 0 ? start : (ranges[i - 1]?.last ?? start) + 1;
+    const from = (ranges[i - 1]?.last ?? start - 1) + 1;
     return from < above.first ? [{ from, above }] : [];
   });
 }

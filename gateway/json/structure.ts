@@ -45,7 +45,7 @@ const when = (condition: Code, ...then: readonly Code[]): Code =>
 const branch = (depth: number): Code => [0x0c, ...leb(depth)];
 const branchIf = (depth: number, condition: Code): Code => [...condition, 0x0d, ...leb(depth)];
 
-const i32 = { exceeds: op(0x4b), add: op(0x6a), or: op(0x72), from64: op(0xa7) };
+const i32 = { exceeds: op(0x4b), add: op(0x6a), from64: op(0xa7) };
 const int32 = (value: number): Code => [0x41, ...leb(value)];
 
 /** Numbers of 64 bits: most have a bit for each byte of a block, the first one lowest. */
