@@ -132,7 +132,7 @@ function leasesOf({ config, openLedger, clock, log, random }: ClaimOptions, onLo
 }
 
 /** Rates, credits and scans of accounts, and what keeps them going. */
-type Limits = Readonly<{
+export type Limits = Readonly<{
   charging: Charging;
   /** The link to the store of shared limits; `undefined`: there is none. */
   link: StoreLink | undefined;
