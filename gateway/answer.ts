@@ -16,7 +16,7 @@ import type { Usage } from './usage/usage.ts';
 export type AnswerRequest = (request: Request, peers: Peers) => Response | Promise<Response>;
 
 /** The stages that touch the world. Every other step is a pure import. */
-export type Stages = Readonly<{
+type Stages = Readonly<{
   bodyBytesMax: number;
   /** They may change while the gateway runs. */
   terms(): PublishedTerms;

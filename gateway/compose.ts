@@ -9,7 +9,7 @@ import type { PublishedTerms } from '../shared/publication.ts';
 import type { Store } from '../shared/store/open.ts';
 import { createAnswer } from './answer.ts';
 import { createGcTuner } from './gc-tuner.ts';
-import { healthOf, statusOf } from './health.ts';
+import { healthOf, statusOf } from './status.ts';
 import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
 import { createJournal, type Journal } from './limits/journal.ts';
@@ -24,7 +24,7 @@ import { withRules } from './respond/rules.ts';
 import { Backend, TURN_SECONDS } from './upstream/backend.ts';
 import { Cache, withCache } from './upstream/cache.ts';
 import { createForward, type ForwardEvents } from './upstream/forward.ts';
-import { createHttpClient, type HttpClient } from './upstream/http-client.ts';
+import { createHttpClient } from './upstream/http-client.ts';
 import { createPool, createRouter, type Gap, RetryBudget } from './upstream/selection.ts';
 import { createUsage } from './usage/usage.ts';
 
@@ -63,9 +63,7 @@ const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 export function createGateway(deps: Deps) {
   const { node, hosts, config, accounts, ledger, clock, log, random } = deps;
   const { idleMs, probeMs, bodyBytesMax, cacheBytes } = config.gateway;
-  const backends = backendsOf(config).map(
-    (backend) => new Backend(backend, clientOf(backend, clock, idleMs)),
-  );
+  const backends = backendsOf(config).map((each) => backendFrom(each, clock, idleMs));
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
   const keys = hosts?.accounts.keys ?? createIdentify(accounts, clock);
@@ -195,11 +193,10 @@ function limitsOf(
 }
 
 function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock, log }: Deps) {
-  const { lagSlotsMax } = config.gateway;
   return createPool({
     backends,
     clock,
-    lagSlotsMax,
+    lagSlotsMax: config.gateway.lagSlotsMax,
     historyGap,
     onChange: (backend) => logHealth(backend, log),
     onUnreachable: (backend) => metrics.failure(backend, 'probe'),
@@ -223,9 +220,9 @@ function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents {
   };
 }
 
-function clientOf({ url, headers }: BackendConfig, clock: Clock, idleMs: number): HttpClient {
-  const revealed = new Map([...headers].map(([name, value]) => [name, value.reveal()]));
-  return createHttpClient({ url, headers: revealed, clock, idleMs });
+function backendFrom(config: BackendConfig, clock: Clock, idleMs: number): Backend {
+  const headers = new Map([...config.headers].map(([name, value]) => [name, value.reveal()]));
+  return new Backend(config, createHttpClient({ url: config.url, headers, clock, idleMs }));
 }
 
 /** What the accounts database counts: changes of accounts and keys, and wishes for a reload. */

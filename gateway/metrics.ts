@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { type Metric as PromMetric, Registry } from 'prom-client';
 import { urlOf } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
@@ -47,21 +47,31 @@ type Put = (value: number, ...labels: readonly string[]) => void;
 export function expose(registry: Registry, metric: Metric, read: (put: Put) => void): void {
   const [name = '', labels = ''] = metric.slice(0, -1).split('{');
   const labelNames = labels === '' ? [] : labels.split(',');
-  const aggregator = AGGREGATORS[metric] ?? 'sum';
-  const Kind = name.endsWith('_total') ? Counter : Gauge;
-  new Kind({
-    name: `sluice_gateway_${name}`,
-    help: METRICS[metric],
-    labelNames,
-    aggregator,
-    registers: [registry],
-    collect() {
-      this.reset();
-      read((value, ...values) =>
-        this.inc(Object.fromEntries(labelNames.map((label, i) => [label, values[i] ?? ''])), value),
-      );
-    },
-  });
+  const type = name.endsWith('_total') ? 'counter' : 'gauge';
+  const samples = () => {
+    const values: Sample[] = [];
+    read((value, ...given) =>
+      values.push({ value, labels: Object.fromEntries(labelNames.map((label, i) => [label, given[i]])) }),
+    );
+    return values;
+  };
+  register(registry, type, `sluice_gateway_${name}`, METRICS[metric], samples, AGGREGATORS[metric]);
+}
+
+/** A value with its labels, of the metric itself or, in a histogram, of one of its parts. */
+type Sample = Readonly<{ value: number; labels: object; metricName?: string }>;
+
+/** Adds a metric. For the text and for the values, prom-client asks it for no more than `get`. */
+function register(
+  registry: Registry,
+  type: 'counter' | 'gauge' | 'histogram',
+  name: string,
+  help: string,
+  samples: () => readonly Sample[],
+  aggregator = 'sum',
+): void {
+  const get = () => Promise.resolve({ name, help, type, aggregator, values: samples() });
+  registry.registerMetric({ name, get } as unknown as PromMetric);
 }
 
 /** Counts by one or two labels, as numbers: to find a counter of prom-client by its labels costs a microsecond a call. */
@@ -85,9 +95,16 @@ class Counts {
 /** Upper bounds of the times until the first byte, in seconds. */
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
+const FIRST_BYTE = 'sluice_gateway_first_byte_seconds';
+
 /** A histogram by class of method, kept as numbers for the same reason. */
-class FirstByteTimes extends Histogram<'class'> {
+class FirstByteTimes {
   readonly #times = new Map<string, { sum: number; readonly buckets: Float64Array }>();
+
+  constructor(registry: Registry) {
+    const help = 'Time from a call being let in to its backend beginning an answer, by class of method.';
+    register(registry, 'histogram', FIRST_BYTE, help, () => this.#samples());
+  }
 
   add(kind: string, seconds: number): void {
     let times = this.#times.get(kind);
@@ -101,33 +118,20 @@ class FirstByteTimes extends Histogram<'class'> {
     times.buckets[i] = (times.buckets[i] ?? 0) + 1;
   }
 
-  /**
-   * What prom-client's own histogram gives its registry for the text, and its `get` for the values: buckets that hold
-   * all below them, the sum and the count.
-   */
-  getForPromString() {
-    const values = [...this.#times].flatMap(([kind, { sum, buckets }]) => {
-      const sharedLabels = { class: kind };
+  /** Buckets that hold all below them, the sum and the count. */
+  #samples(): readonly Sample[] {
+    return [...this.#times].flatMap(([kind, { sum, buckets }]) => {
+      const part = (suffix: string, value: number, more: object = {}) => {
+        return { value, labels: { ...more, class: kind }, metricName: `${FIRST_BYTE}_${suffix}` };
+      };
       let count = 0;
-      const cumulative = [...buckets].map((inBucket, i) => {
-        count += inBucket;
-        const labels = { le: BOUNDS[i] ?? '+Inf' };
-        return { labels, sharedLabels, value: count, metricName: `${FIRST_BYTE.name}_bucket` };
-      });
-      return [
-        ...cumulative,
-        { labels: {}, sharedLabels, value: sum, metricName: `${FIRST_BYTE.name}_sum` },
-        { labels: {}, sharedLabels, value: count, metricName: `${FIRST_BYTE.name}_count` },
-      ];
+      const cumulative = [...buckets].map((inBucket, i) =>
+        part('bucket', (count += inBucket), { le: BOUNDS[i] ?? '+Inf' }),
+      );
+      return [...cumulative, part('sum', sum), part('count', count)];
     });
-    return Promise.resolve({ ...FIRST_BYTE, type: 'histogram', aggregator: 'sum', values });
   }
 }
-
-const FIRST_BYTE = {
-  name: 'sluice_gateway_first_byte_seconds',
-  help: 'Time from a call being let in to its backend beginning an answer, by class of method.',
-};
 
 /** What the gateway counts. Labels are the unions' own kinds and the methods of the table, so their number is bounded. */
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -141,12 +145,7 @@ export function createMetrics(backends: readonly Backend[], link?: StoreLink, ca
   const failures = new Counts(registry, 'backend_failures_total{backend,kind}');
   const cuts = new Counts(registry, 'streams_cut_total{backend,reason}');
   const retries = new Counts(registry, 'retries_total{outcome}');
-  const firstByte = new FirstByteTimes({
-    ...FIRST_BYTE,
-    labelNames: ['class'],
-    buckets: BOUNDS,
-    registers: [registry],
-  });
+  const firstByte = new FirstByteTimes(registry);
   show('backend_calls_in_flight{backend}', (put) =>
     backends.forEach(({ config, inFlight }) => put(inFlight, config.name)),
   );
@@ -159,14 +158,9 @@ export function createMetrics(backends: readonly Backend[], link?: StoreLink, ca
         // A slot that is not known is no slot 0, which would look like a lag.
         if (slots.tip[commitment] > 0) put(slots.tip[commitment], config.name, commitment);
   });
-  new Gauge({
-    name: 'process_resident_memory_bytes',
-    help: 'Resident memory of this process.',
-    registers: [registry],
-    collect() {
-      this.set(process.memoryUsage.rss());
-    },
-  });
+  register(registry, 'gauge', 'process_resident_memory_bytes', 'Resident memory of this process.', () => [
+    { value: process.memoryUsage.rss(), labels: {} },
+  ]);
   if (link !== undefined) {
     show('store_out{}', (put) => put(Number(link.isOut())));
     show('store_messages_total{outcome}', (put) => {

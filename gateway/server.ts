@@ -4,8 +4,10 @@ import { type GatewayConfig, gatewayUrl } from '../shared/config/config.ts';
 import { unreadableTls } from '../shared/config/tls.ts';
 import { listenComplaint } from '../shared/listen-complaint.ts';
 import type { AnswerRequest } from './answer.ts';
-import type { Health } from './health.ts';
+import type { Health } from './status.ts';
 import type { Peers } from './request/auth.ts';
+import { NULL_ID, rpcError } from './request/envelope.ts';
+import { JSON_TYPE } from './respond/refusal.ts';
 
 /** A connection pool in use sends its next request within this time. */
 const QUIET_MS = 250;
@@ -44,9 +46,10 @@ export function createDrain(clock: Clock) {
 
 /** Bun's clock for idle connections ticks every four seconds: below eight it would cut connections that are not idle. */
 const IDLE_SECONDS_MIN = 8;
+
 /**
- * The routes. `POST /` is compiled to a call of its handler: it names nothing of the context but the request, parses no
- * body and has no hooks. Its finished Response is sent untouched as long as nothing sets a header or a status on the
+ * The routes. `POST /` is a route of Bun's own and compiled to a call of its handler: it names nothing of the context but
+ * the request, parses no body and has no hooks. Its finished Response is sent untouched as long as nothing sets a header or a status on the
  * context; otherwise Elysia reads a streamed body and encodes it again.
  */
 function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest, health: Health) {
@@ -55,8 +58,6 @@ function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest
   const app = new Elysia({
     precompile: true,
     strictPath: true,
-    // A host of one or two letters makes a URL so short that Elysia would look for its path too far to the right.
-    handler: { standardHostname: false },
     serve: {
       idleTimeout: Math.max(IDLE_SECONDS_MIN, Math.ceil(idleMs / 1_000)),
       // Bodies are bounded where they are read; the listener's own bound would answer with a bare 413.
@@ -67,25 +68,28 @@ function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest
       ...(tls === undefined ? {} : { tls: { cert: Bun.file(tls.certPath), key: Bun.file(tls.keyPath) } }),
     },
   })
-    .onError(({ code }) => (code === 'NOT_FOUND' ? notFound() : internalError()))
+    .onError(({ code, request }) => {
+      if (code !== 'NOT_FOUND') return internalError();
+      // Here and not in a route: Elysia looks for the path behind a host of three letters or more, or of http alone.
+      return new URL(request.url).pathname === '/' ? answer(request, peers) : notFound();
+    })
     .get('/health', () => {
       const { ok, sentence } = health();
       return new Response(`${sentence}\n`, { status: ok ? 200 : 503 });
     })
-    .post('/', ({ request }) => answer(request, peers), { parse: 'none' })
-    .all('/', ({ request }) => answer(request, peers), { parse: 'none' });
+    .post('/', ({ request }) => answer(request, peers), { parse: 'none' });
   return app;
 }
 
 function notFound(): Response {
-  const body = '{"error":"Not found. The RPC endpoint is POST /."}';
-  return new Response(body, { status: 404, headers: { 'content-type': 'application/json' } });
+  const headers = { 'content-type': 'application/json' };
+  return Response.json({ error: 'Not found. The RPC endpoint is POST /.' }, { status: 404, headers });
 }
 
 /** Unexpected errors end here; their messages are not sent. */
 function internalError(): Response {
-  const body = '{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"},"id":null}';
-  return new Response(body, { status: 500, headers: { 'content-type': 'application/json; charset=utf-8' } });
+  const { bytes } = rpcError(-32603, 'Internal error', NULL_ID);
+  return new Response(bytes, { status: 500, headers: { 'content-type': JSON_TYPE } });
 }
 
 /** How long responses under way may take to end after a stop, by default. */

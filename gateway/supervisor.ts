@@ -9,7 +9,7 @@ import { listenComplaint } from '../shared/listen-complaint.ts';
 import { createLog, type Log } from '../shared/log.ts';
 import { fired } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
-import { togetherStatus } from './health.ts';
+import { togetherStatus } from './status.ts';
 import { expose, listenForMetrics } from './metrics.ts';
 import { launchWorker, type MetricsJson, type Worker } from './workers.ts';
 
@@ -90,79 +90,63 @@ const RESTART_DELAY_MS_MAX = 10_000;
 export const START_FAILURES_MAX = 5;
 
 /** Keeps `size` workers running. */
-export class WorkerPool {
-  readonly totals = new MetricTotals();
-  readonly #options: PoolOptions;
-  readonly #running = new Map<number, Worker>();
-  readonly #listening = new Map<number, Worker>();
-  /** How many workers were started to replace another. */
-  restarts = 0;
-
-  constructor(options: PoolOptions) {
-    this.#options = options;
-  }
-
-  /** How many workers listen. */
-  get listening(): number {
-    return this.#listening.size;
-  }
+export function createWorkerPool({ size, launch, clock, log }: PoolOptions) {
+  const totals = new MetricTotals();
+  const running = new Map<number, Worker>();
+  const listening = new Map<number, Worker>();
+  const failed = Promise.withResolvers<string>();
+  let restarts = 0;
 
   /**
    * Starts every worker, calls `onReady` when all listen, and replaces those that end until `stop`; then drains. Resolves
    * to one sentence for each problem: no worker serves and a next one would not either, or some did not drain in time.
    */
-  async run(stop: AbortSignal, onReady: () => void): Promise<readonly string[]> {
-    const failed = Promise.withResolvers<string>();
+  async function run(stop: AbortSignal, onReady: () => void): Promise<readonly string[]> {
     const over = new AbortController();
     const end = AbortSignal.any([stop, over.signal]);
     const started = (worker: number) =>
-      new Promise<void>((resolve) => void this.#keepRunning(worker, end, resolve, failed.resolve));
+      new Promise<void>((resolve) => void keepRunning(worker, end, resolve));
     const startAll = async () => {
       // The first one starts alone: a problem of the config or the stores is then reported once.
       await started(1);
       if (end.aborted) return;
-      await Promise.all(Array.from({ length: this.#options.size - 1 }, (_, i) => started(i + 2)));
+      await Promise.all(Array.from({ length: size - 1 }, (_, i) => started(i + 2)));
       if (!end.aborted) onReady();
     };
     void startAll();
     const sentence = await Promise.race([failed.promise, fired(stop)]);
     over.abort();
-    const killed = await this.#drain();
+    const killed = await drain();
     if (sentence !== undefined) return [sentence];
     if (killed.length === 0) return [];
     return [`Gateway processes ${killed.join(', ')} did not stop in time and were killed.`];
   }
 
   /** Runs a worker, and another one whenever it ends, until `end`. A first one that cannot start ends the pool. */
-  async #keepRunning(
-    worker: number,
-    end: AbortSignal,
-    onListening: () => void,
-    fail: (sentence: string) => void,
-  ): Promise<void> {
-    const { clock, log } = this.#options;
+  async function keepRunning(worker: number, end: AbortSignal, onListening: () => void): Promise<void> {
     let exitsInARow = 0;
     let startFailures = 0;
     for (let isFirst = true; ; isFirst = false) {
-      const { listenedMs, ...exit } = await this.#runOnce(worker, onListening);
+      const { listenedMs, ...exit } = await runOnce(worker, onListening);
       if (end.aborted) return;
       exitsInARow = (listenedMs ?? 0) >= PROVEN_MS ? 1 : exitsInARow + 1;
       startFailures = listenedMs === undefined ? startFailures + 1 : 0;
-      const isHopeless = startFailures >= START_FAILURES_MAX && this.listening === 0;
-      if ((isFirst && listenedMs === undefined) || isHopeless)
-        return fail(exit.stderrTail || `A gateway process ended before it could listen (${exit.how}).`);
+      const isHopeless = startFailures >= START_FAILURES_MAX && listening.size === 0;
+      if ((isFirst && listenedMs === undefined) || isHopeless) {
+        const sentence = exit.stderrTail || `A gateway process ended before it could listen (${exit.how}).`;
+        return failed.resolve(sentence);
+      }
       const doubled = RESTART_DELAY_MS * 2 ** (exitsInARow - 2);
       const waitMs = exitsInARow === 1 ? 0 : Math.min(RESTART_DELAY_MS_MAX, doubled);
       log.error({ process: worker, ...exit, waitMs }, 'a process ended and is started again');
       await clock.sleep(waitMs, end);
       if (end.aborted) return;
-      this.restarts++;
+      restarts++;
     }
   }
 
   /** Runs one worker process to its end. `listenedMs` is `undefined` when it never listened. */
-  async #runOnce(number: number, onListening: () => void) {
-    const { launch, clock } = this.#options;
+  async function runOnce(number: number, onListening: () => void) {
     let worker: Worker;
     try {
       worker = launch(number);
@@ -172,26 +156,26 @@ export class WorkerPool {
       const stderrTail = `A gateway process could not be started (${reason}).`;
       return { listenedMs: undefined, how: 'not started', stderrTail };
     }
-    this.#running.set(number, worker);
+    running.set(number, worker);
     const listened = await worker.listening;
     const sinceMs = clock.monotonic();
     if (listened) {
-      this.#listening.set(number, worker);
+      listening.set(number, worker);
       onListening();
     }
     const exit = await worker.ended;
-    this.#running.delete(number);
-    this.#listening.delete(number);
-    this.totals.close(number);
+    running.delete(number);
+    listening.delete(number);
+    totals.close(number);
     return { ...exit, listenedMs: listened ? clock.monotonic() - sinceMs : undefined };
   }
 
   /** Makes every worker drain and waits; resolves to those that had to be killed. */
-  async #drain(): Promise<readonly number[]> {
+  async function drain(): Promise<readonly number[]> {
     const drained = new AbortController();
-    const ended = Promise.all([...this.#running.values()].map((worker) => worker.ended));
-    for (const worker of this.#running.values()) worker.signal('SIGTERM');
-    const late = this.#options.clock.sleep(DRAIN_MS_MAX, drained.signal).then(() => [...this.#running]);
+    const ended = Promise.all([...running.values()].map((worker) => worker.ended));
+    for (const worker of running.values()) worker.signal('SIGTERM');
+    const late = clock.sleep(DRAIN_MS_MAX, drained.signal).then(() => [...running]);
     const hanging = await Promise.race([ended.then(() => []), late]);
     drained.abort();
     for (const [, worker] of hanging) worker.signal('SIGKILL');
@@ -200,21 +184,31 @@ export class WorkerPool {
   }
 
   /** Makes every worker that listens read plans and prices again. */
-  reload(): void {
-    for (const worker of this.#listening.values()) worker.signal('SIGHUP');
+  function reload(): void {
+    for (const worker of listening.values()) worker.signal('SIGHUP');
   }
 
   /** Collects the reports of all workers that listen: updates the totals, and gives the states of the backends. */
-  async collect(): Promise<readonly GatewayStatus[]> {
-    const statuses = [...this.#listening].map(async ([number, worker]) => {
+  async function collect(): Promise<readonly GatewayStatus[]> {
+    const statuses = [...listening].map(async ([number, worker]) => {
       const report = await worker.report();
       // A worker that ended meanwhile is in the totals already.
-      if (report !== undefined && this.#listening.get(number) === worker)
-        this.totals.update(number, report.metrics);
+      if (report !== undefined && listening.get(number) === worker) totals.update(number, report.metrics);
       return report?.status;
     });
     return (await Promise.all(statuses)).filter((status) => status !== undefined);
   }
+
+  return {
+    run,
+    reload,
+    collect,
+    totals,
+    /** How many workers listen. */
+    listening: () => listening.size,
+    /** How many workers were started to replace another. */
+    restarts: () => restarts,
+  };
 }
 
 /** How the supervisor was started; its workers are started with the same. */
@@ -242,10 +236,10 @@ export async function superviseGateway(
   const command = configPath === undefined ? [MAIN] : [MAIN, '--config', configPath];
   const port = address.release;
   const launch = (worker: number) => launchWorker({ worker, command, env, port, clock });
-  const pool = new WorkerPool({ size: processes, launch, clock, log });
+  const pool = createWorkerPool({ size: processes, launch, clock, log });
   const own = new Registry();
-  expose(own, 'processes{}', (put) => put(pool.listening));
-  expose(own, 'process_restarts_total{}', (put) => put(pool.restarts));
+  expose(own, 'processes{}', (put) => put(pool.listening()));
+  expose(own, 'process_restarts_total{}', (put) => put(pool.restarts()));
   const text = async () => {
     await pool.collect();
     return pool.totals.text(own);
@@ -254,7 +248,7 @@ export async function superviseGateway(
   const metrics = listenForMetrics(metricsAddress, { text, contentType: own.contentType }, status);
   if (metrics.kind === 'refused') return [metrics.sentence];
 
-  process.on('SIGHUP', () => pool.reload());
+  process.on('SIGHUP', pool.reload);
   const announce = async () => {
     const { href } = gatewayUrl({ ...config.gateway, listen: { ...listen, port: await port() } });
     if (supervised) console.log(JSON.stringify({ ready: 'gateway', url: href }));

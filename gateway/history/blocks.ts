@@ -1,7 +1,7 @@
-import { COMMA } from '../json/scan.ts';
+import { COMMA, isNull } from '../json/scan.ts';
 import type { Backend } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/forward.ts';
-import { arrayOf, elementsOf, isNull, joined, memberOf, membersOf, numberIn } from '../json/slices.ts';
+import { arrayOf, elementsOf, joined, memberOf, membersOf, numberIn } from '../json/slices.ts';
 import {
   type BlockRange,
   gapsIn,
@@ -9,7 +9,7 @@ import {
   isFinal,
   isKnown,
   mayHave,
-  outcomeOf,
+  classify,
   sourceOf,
 } from './tiers.ts';
 
@@ -71,7 +71,7 @@ async function joinedList(
     const { reply, slots } = await readSlots(request, backends, paramsOf(rest, isLive));
     if (slots === undefined) {
       // An archive's own error, or that it cannot be reached.
-      const { kind } = outcomeOf(reply);
+      const { kind } = classify(reply);
       return isLive || kind === 'lacking' || kind === 'refused' ? reply : request.unavailable();
     }
     lists.push(slots);

@@ -2,21 +2,13 @@ import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Backend } from '../upstream/backend.ts';
 import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
-import {
-  arrayOf,
-  elementsOf,
-  isNull,
-  joined,
-  memberOf,
-  membersOf,
-  numberIn,
-  textIn,
-  withConfig,
-} from '../json/slices.ts';
+import { arrayOf, elementsOf, joined, memberOf, membersOf, numberIn, withConfig } from '../json/slices.ts';
+import { isNull, textIn } from '../json/scan.ts';
 import {
   type Above,
   type Changes,
   distinctArchives,
+  fromGenesis,
   type HistoryRequest,
   isKnown,
   mayHave,
@@ -75,17 +67,6 @@ const PAGES_MAX = 10;
 const PAGE_ROWS = 1_000;
 
 /**
- * `getSignaturesForAddress`: one page across the tiers, newest first, the rows spliced in their own bytes.
- * A page ends before its limit only where the history ends or at `until`; anything else is an error.
- */
-export async function answerSignatures(request: HistoryRequest): Promise<Reply> {
-  const page = pageParamsOf(request.call.params);
-  if (page === undefined) return request.sendUnparsed();
-  request.tiers = adjacentTiers(request.tiers);
-  return new JoinedPage(request, page).answer();
-}
-
-/**
  * The tiers with those live nodes only that begin where an archive is known to end, or with all when none does: archives
  * could not continue the page of another one.
  */
@@ -117,68 +98,59 @@ function pageParamsOf(params: Uint8Array | undefined) {
 
 type PageParams = Readonly<NonNullable<ReturnType<typeof pageParamsOf>>>;
 
-class JoinedPage {
-  readonly #request: HistoryRequest;
-  readonly #page: PageParams;
+/**
+ * `getSignaturesForAddress`: one page across the tiers, newest first, the rows spliced in their own bytes.
+ * A page ends before its limit only where the history ends or at `until`; anything else is an error.
+ */
+export async function answerSignatures(request: HistoryRequest): Promise<Reply> {
+  const page = pageParamsOf(request.call.params);
+  if (page === undefined) return request.sendUnparsed();
+  const join = (liveRows: LiveRows) => joinArchives(request, page, liveRows);
+  const { before, until, limit } = page;
+  request.tiers = adjacentTiers(request.tiers);
+  const { live } = request.tiers;
+  if (live.length === 0) return join({});
+  const { reply, rows, code } = await readPage(request, live, { localOnly: true });
+  if (code === NO_HISTORY) return join({});
+  if (rows === undefined && code === undefined && before !== undefined) return join({ isUnsure: true });
+  const isUnknown = code === UNKNOWN_CURSOR;
+  if (rows === undefined ? !isUnknown : rows.length >= limit) return reply;
+  // From the highest of them on every live node has every block; infinite when one of them is not known.
+  const firsts = await Promise.all(live.map((node) => request.firstSlot(sourceOf(node))));
+  const first = Math.max(...firsts.map((each) => each ?? Infinity));
+  const isEmpty = rows === undefined || rows.length === 0;
+  if (rows !== undefined && until === undefined && (before === undefined || !isEmpty))
+    return continueBelow(rows);
 
-  constructor(request: HistoryRequest, page: PageParams) {
-    this.#request = request;
-    this.#page = page;
+  // What a single node knows of its cursors holds for its page; of several, the one that gave the page is not known.
+  const known = await liveCursors(live.length === 1 && first === Infinity ? 0 : first);
+  if (known === undefined) return request.unavailable();
+  if (before !== undefined && known.before === undefined && isEmpty) {
+    // There are no rows older than `before` and newer than `until` when `until` is the newer of the two.
+    if (known.until !== undefined) return pageOf(request, []);
+    return join({ refusal: isUnknown ? reply : undefined });
   }
-
-  /** The live nodes' own answer, or what they have of the page and the archives' rows below. */
-  async answer(): Promise<Reply> {
-    const { live } = this.#request.tiers;
-    const { before, until, limit } = this.#page;
-    if (live.length === 0) return this.#join({});
-    const { reply, rows, code } = await this.#read(live, { localOnly: true });
-    if (code === NO_HISTORY) return this.#join({});
-    if (rows === undefined && code === undefined && before !== undefined)
-      return this.#join({ isUnsure: true });
-    const isUnknown = code === UNKNOWN_CURSOR;
-    if (rows === undefined ? !isUnknown : rows.length >= limit) return reply;
-    const firsts = await Promise.all(live.map((node) => this.#request.firstSlot(sourceOf(node))));
-    // From there on every live node has every block.
-    const first = firsts.includes(undefined) ? undefined : Math.max(...firsts.map((each) => each ?? 0));
-    const isEmpty = rows === undefined || rows.length === 0;
-    if (rows !== undefined && until === undefined && (before === undefined || !isEmpty))
-      return this.#newest(rows, first);
-
-    // What a single node knows of its cursors holds for its page; of several, the one that gave the page is not known.
-    const known = await this.#liveCursors(first ?? (live.length === 1 ? 0 : Infinity));
-    if (known === undefined) return this.#request.unavailable();
-    if (before !== undefined && known.before === undefined && isEmpty) {
-      // There are no rows older than `before` and newer than `until` when `until` is the newer of the two.
-      if (known.until !== undefined) return this.#reply([]);
-      return this.#join({ refusal: isUnknown ? reply : undefined });
-    }
-    const start = known.before === undefined ? undefined : { signature: before, slot: known.before };
-    if (rows !== undefined) return known.until === undefined ? this.#newest(rows, first, start) : reply;
-    if (known.until !== undefined || until === undefined) return this.#join({ refusal: reply });
-    const { params: given } = this.#request.call;
-    const params = given && withConfig(given, (name) => name !== 'until');
-    const again = await this.#read(live, { params, localOnly: true });
-    if (again.code === UNKNOWN_CURSOR) return this.#join({ refusal: reply });
-    return again.rows !== undefined && again.rows.length < limit
-      ? this.#newest(again.rows, first, start)
-      : again.reply;
-  }
+  const start = known.before === undefined ? undefined : { signature: before, slot: known.before };
+  if (rows !== undefined) return known.until === undefined ? continueBelow(rows, start) : reply;
+  if (known.until !== undefined || until === undefined) return join({ refusal: reply });
+  const { params: given } = request.call;
+  const params = given && withConfig(given, (name) => name !== 'until');
+  const again = await readPage(request, live, { params, localOnly: true });
+  if (again.code === UNKNOWN_CURSOR) return join({ refusal: reply });
+  return again.rows !== undefined && again.rows.length < limit
+    ? continueBelow(again.rows, start)
+    : again.reply;
 
   /**
    * The archives continue below the oldest row, or below `before` when the live nodes have its slot and nothing older; in
    * both cases with everything below the live nodes' first slot.
    */
-  async #newest(rows: readonly Row[], firstOfLive: number | undefined, start?: Below): Promise<Reply> {
-    const below = rows.at(-1) ?? start;
-    const first = Math.min(firstOfLive ?? Infinity, below?.slot ?? Infinity);
+  async function continueBelow(newer: readonly Row[], start?: Below): Promise<Reply> {
+    const below = newer.at(-1) ?? start;
+    const lowest = Math.min(first, below?.slot ?? Infinity);
     // Without a row and without the nodes' first slot it is not known which slots the page covers.
-    if (first === Infinity) return this.#request.unavailable();
-    const above = { backends: this.#request.tiers.live, isLive: true, first: first === 1 ? 0 : first };
-    return this.#join({ rows, below, above });
-  }
-
-  #reply(rows: readonly Row[]): Reply {
-    return this.#request.reply(arrayOf(rows.map(({ bytes }) => bytes)));
+    if (lowest === Infinity) return request.unavailable();
+    return join({ rows: newer, below, above: { backends: live, isLive: true, first: fromGenesis(lowest) } });
   }
 
   /**
@@ -186,79 +158,79 @@ class JoinedPage {
    * A cursor below `first`, the highest first slot of them, counts as unknown: the node that gave the page need not be the
    * one that knows it.
    */
-  async #liveCursors(first: number) {
-    const { before, until } = this.#page;
+  async function liveCursors(first: number) {
     const cursors = [before, until].filter((cursor) => cursor !== undefined);
     const params = joined([`[${JSON.stringify(cursors)},{"searchTransactionHistory":true}]`]);
     const changes = { method: 'getSignatureStatuses', params, localOnly: true };
-    const value = memberOf(await this.#request.readResult(this.#request.tiers.live, changes), 'value');
-    const statuses = elementsOf(value);
+    const statuses = elementsOf(memberOf(await request.readResult(live, changes), 'value'));
     if (statuses?.length !== cursors.length) return undefined;
-    const slotOf = (cursor: string | undefined) => {
-      const slot =
-        cursor === undefined ? undefined : numberIn(memberOf(statuses[cursors.indexOf(cursor)], 'slot'));
+    const slotOf = (cursor = '') => {
+      const slot = numberIn(memberOf(statuses[cursors.indexOf(cursor)], 'slot'));
       return slot !== undefined && slot >= first ? slot : undefined;
     };
     return { before: slotOf(before), until: slotOf(until) };
   }
+}
 
-  /**
-   * Adds the rows of the archives that have them: one, or several that hold a part each. The rows of each begin where those
-   * of the newer one end. They end before the page's limit only at `until` or at the first slot that any backend has, as a
-   * node's pages end at its first block; slots above that which no backend is known to have, and that the chain did not
-   * skip, are a failure. So is an archive whose first block is not known, where the page would end on it.
-   */
-  async #join({ isUnsure = false, refusal, ...live }: LiveRows): Promise<Reply> {
-    const request = this.#request;
-    const { before, limit } = this.#page;
-    let archives = distinctArchives(request.tiers);
-    // Without a live node the archive with the newest slot begins; one whose last slot is not known may be that one.
-    const newest = Math.max(...archives.map(({ last = Number.MAX_SAFE_INTEGER }) => last));
-    const start = before !== undefined || archives.length < 2 ? undefined : newest;
-    const rows = [...(live.rows ?? [])];
-    let { below, above } = live;
-    while (above?.first !== 0) {
-      const needed = above === undefined ? start : above.first - 1;
-      const section = await this.#newestSection(archives, { below, limit: limit - rows.length, needed });
-      if (section.kind === 'unproven') {
-        const first = above && (await this.#firstAfterSkipped(archives, above));
-        if (above === undefined || first === undefined) return request.unavailable();
-        above = { ...above, first };
-        continue;
-      }
-      if (section.kind === 'unknown-cursor' && !isUnsure && (await request.haveWholeChain()))
-        return refusal ?? section.reply;
-      if (section.kind !== 'rows') return request.unavailable();
-      rows.push(...section.rows);
-      const { archive, end } = section;
-      below = rows.at(-1) ?? below ?? { signature: undefined, slot: end };
-      above = { ...archive, first: end };
-      archives = archives.filter((each) => each !== archive);
+/**
+ * Adds the rows of the archives that have them: one, or several that hold a part each. The rows of each begin where those
+ * of the newer one end. They end before the page's limit only at `until` or at the first slot that any backend has, as a
+ * node's pages end at its first block; slots above that which no backend is known to have, and that the chain did not
+ * skip, are a failure. So is an archive whose first block is not known, where the page would end on it.
+ */
+async function joinArchives(
+  request: HistoryRequest,
+  page: PageParams,
+  { isUnsure = false, refusal, ...live }: LiveRows,
+): Promise<Reply> {
+  const { address, before, until, limit, commitment } = page;
+  let archives = distinctArchives(request.tiers);
+  // Without a live node the archive with the newest slot begins; one whose last slot is not known may be that one.
+  const newest = Math.max(...archives.map(({ last = Number.MAX_SAFE_INTEGER }) => last));
+  const start = before !== undefined || archives.length < 2 ? undefined : newest;
+  const rows = [...(live.rows ?? [])];
+  let { below, above } = live;
+  while (above?.first !== 0) {
+    const needed = above === undefined ? start : above.first - 1;
+    const section = await newestSection(archives, { below, limit: limit - rows.length, needed });
+    if (section.kind === 'unproven') {
+      const first = above && (await firstAfterSkipped(archives, above));
+      if (above === undefined || first === undefined) return request.unavailable();
+      above = { ...above, first };
+      continue;
     }
-    return rows.length > 0 || !isUnsure ? this.#reply(rows) : request.unavailable();
+    if (section.kind === 'unknown-cursor' && !isUnsure && (await request.haveWholeChain()))
+      return refusal ?? section.reply;
+    if (section.kind !== 'rows') return request.unavailable();
+    rows.push(...section.rows);
+    const { archive, end } = section;
+    below = rows.at(-1) ?? below ?? { signature: undefined, slot: end };
+    above = { ...archive, first: end };
+    archives = archives.filter((each) => each !== archive);
   }
+  return rows.length > 0 || !isUnsure ? pageOf(request, rows) : request.unavailable();
 
   /**
    * No archive is known to have the slot right below `above`. What counts as the first slot of `above` then: the one after
    * the archives' last, when the chain skipped those between; 0 when no archive is older. `undefined`: there is a gap.
    */
-  async #firstAfterSkipped(archives: readonly Source[], above: Above): Promise<number | undefined> {
+  async function firstAfterSkipped(archives: readonly Source[], above: Above): Promise<number | undefined> {
     const needed = above.first - 1;
     const lasts = archives.filter(({ first = 0 }) => first <= needed).map(({ last = 0 }) => last);
     if (lasts.length === 0) return 0;
     const last = Math.max(...lasts);
     // An archive without a known last slot, or with one up to here, did not show that it has the slot.
     if (last === 0 || last >= needed) return undefined;
-    return (await this.#request.areSkipped([{ from: last + 1, above }])) ? last + 1 : undefined;
+    return (await request.areSkipped([{ from: last + 1, above }])) ? last + 1 : undefined;
   }
 
   /** The rows of the first archive that has the needed slot; those whose ends are known come first. */
-  async #newestSection(archives: readonly Source[], wanted: Wanted): Promise<Section> {
+  async function newestSection(archives: readonly Source[], wanted: Wanted): Promise<Section> {
     const { needed } = wanted;
     const able = needed === undefined ? archives : archives.filter((each) => mayHave(each, needed));
     let missed: Section = UNPROVEN;
     for (const archive of able.toSorted((a, b) => Number(isKnown(b)) - Number(isKnown(a)))) {
-      const section = await this.#sectionOf(archive, wanted);
+      const section = await sectionOf(archive, wanted);
       if (section.kind === 'rows') return section;
       // An older archive may know `before`; below newer rows, those of this one would be missing.
       if (section.kind === 'unknown-cursor' && needed !== undefined) return section;
@@ -267,38 +239,36 @@ class JoinedPage {
     return missed;
   }
 
-  async #sectionOf(archive: Source, wanted: Wanted): Promise<Section> {
+  async function sectionOf(archive: Source, wanted: Wanted): Promise<Section> {
     const { needed } = wanted;
-    const { until } = this.#page;
     if (needed !== undefined && archive.last === undefined) {
-      const block = await this.#request.firstBlockFrom(archive, needed);
+      const block = await request.firstBlockFrom(archive, needed);
       if (block === undefined) return UNPROVEN;
     }
-    const found = await this.#readPastUntil(archive, wanted);
+    const found = await readPastUntil(archive, wanted);
     if (found.kind !== 'rows' || found.end === 0) return found;
     if (until !== undefined) {
       // An archive may leave `until` out of its page, or ignore one that it does not know: its page does not show which.
-      const cursor = await this.#findCursor(archive.backends, until);
+      const cursor = await findCursor(archive.backends, until);
       if (cursor === undefined) return FAILED;
       if (cursor.slot !== undefined) return { ...found, end: 0 };
     }
-    const end = await this.#request.firstSlot(archive);
+    const end = await request.firstSlot(archive);
     return end === undefined || end > (needed ?? Infinity) ? UNPROVEN : { ...found, end };
   }
 
   /** The rows of one archive, also when it does not know `until` because others have it. */
-  async #readPastUntil(archive: Source, wanted: Wanted): Promise<Section> {
-    const { before, until } = this.#page;
-    const found = await this.#readRows(archive, wanted, until);
+  async function readPastUntil(archive: Source, wanted: Wanted): Promise<Section> {
+    const found = await readRows(archive, wanted, until);
     if (found.kind !== 'unknown-cursor' || until === undefined) return found;
-    const all = await this.#readRows(archive, wanted, undefined);
+    const all = await readRows(archive, wanted, undefined);
     if (all.kind !== 'rows') return all;
     // Without a row the archive showed that there is none down to its first slot; without a cursor another may have newer ones.
     const hasStart = wanted.below !== undefined || before !== undefined;
     const newest = hasStart ? (all.rows[0]?.slot ?? (archive.first ?? Infinity) - 1) : Infinity;
     let unknown: Section = found;
-    for (const { backends } of distinctArchives(this.#request.tiers)) {
-      const cursor = await this.#findCursor(backends, until);
+    for (const { backends } of distinctArchives(request.tiers)) {
+      const cursor = await findCursor(backends, until);
       if (cursor === undefined) unknown = FAILED;
       if (cursor?.slot === undefined) continue;
       if (cursor.slot < (archive.first ?? 0)) return all;
@@ -308,37 +278,36 @@ class JoinedPage {
   }
 
   /** Reads pages of archives that are alike until there are rows enough or no more. */
-  async #readRows(
+  async function readRows(
     archive: Source,
     { below: given, limit }: Wanted,
     until: string | undefined,
   ): Promise<Section> {
     const { profile, backends, first = Infinity, last } = archive;
     const { pages } = PROFILES[profile];
-    const { live } = this.#request.tiers;
+    const { live } = request.tiers;
     const rows: Row[] = [];
     let below = given;
     // Where the next page begins: below a slot, below a row, or at the archive's newest row.
     let beforeSlot = pages.beforeSlot ? below?.slot : undefined;
-    let before = below === undefined ? this.#page.before : below.signature;
+    let start = below === undefined ? before : below.signature;
     const isBelow = below !== undefined && last !== undefined && last < below.slot;
-    if (beforeSlot !== undefined || isBelow || (below !== undefined && last === undefined))
-      before = undefined;
+    if (beforeSlot !== undefined || isBelow || (below !== undefined && last === undefined)) start = undefined;
     // The page has no row that will be dropped.
-    let isExact = below === undefined || isBelow || before !== undefined || beforeSlot !== undefined;
+    let isExact = below === undefined || isBelow || start !== undefined || beforeSlot !== undefined;
     for (let n = 0; n < PAGES_MAX; n++) {
       const pageLimit = isExact ? limit - rows.length : PAGE_ROWS;
-      const params = this.#archiveParams({ limit: pageLimit, before, beforeSlot, until });
-      const { reply, rows: read, code } = await this.#read(backends, { params });
+      const params = archiveParams({ limit: pageLimit, before: start, beforeSlot, until });
+      const { reply, rows: read, code } = await readPage(request, backends, { params });
       beforeSlot = undefined;
       // Old Faithful gives no row for a `before` that is none of the address's.
-      const isUnmet = pages.untilInclusive && before === this.#page.before && read?.length === 0;
-      if (isUnmet && before !== undefined) {
-        const cursor = await this.#findCursor(below === undefined ? backends : live, before);
+      const isUnmet = pages.untilInclusive && start === before && read?.length === 0;
+      if (isUnmet && start !== undefined) {
+        const cursor = await findCursor(below === undefined ? backends : live, start);
         if (cursor === undefined) return FAILED;
         if (cursor.slot === undefined) return { kind: 'unknown-cursor', reply };
         if (cursor.isOwn) return { kind: 'rows', rows, archive, end: first };
-        below ??= { signature: before, slot: cursor.slot + 1 };
+        below ??= { signature: start, slot: cursor.slot + 1 };
       } else if (read !== undefined) {
         // Where runs of epochs come in any order, only slots tell what is newer.
         const sorted = pages.ordered ? read : read.toSorted((a, b) => b.slot - a.slot);
@@ -354,48 +323,51 @@ class JoinedPage {
           return { kind: 'rows', rows: rows.slice(0, limit), archive, end: isComplete ? 0 : first };
         // A page without a wanted row shows that the archive reaches further up than was known: read long ones from here.
         isExact &&= rows.length > count;
-        before = sorted.at(-1)?.signature;
+        start = sorted.at(-1)?.signature;
         continue;
       } else if (code !== UNKNOWN_CURSOR) return FAILED;
-      else if (before === undefined || before !== below?.signature) return { kind: 'unknown-cursor', reply };
+      else if (start === undefined || start !== below?.signature) return { kind: 'unknown-cursor', reply };
       // The archive does not know the cursor: from its newest row on, what is not below being dropped.
       isExact = false;
-      before = undefined;
+      start = undefined;
     }
     return FAILED;
   }
 
   /** `[ADDRESS,{limit,before?,beforeSlot?,until?,commitment?}]`, the address and commitment in the caller's bytes. */
-  #archiveParams(config: object): Uint8Array {
-    const { address, commitment } = this.#page;
+  function archiveParams(config: object): Uint8Array {
     const rest = commitment === undefined ? [] : [',"commitment":', commitment];
     return joined(['[', address, ',', JSON.stringify(config).slice(0, -1), ...rest, '}]']);
-  }
-
-  /** A page of some backends; without rows the code of their error, if they gave one. */
-  async #read(backends: readonly Backend[], changes: Changes) {
-    const reply = await this.#request.read(backends, changes);
-    const json = reply.kind === 'whole' ? reply.bytes : undefined;
-    const rows = rowsIn(memberOf(json, 'result'));
-    return { reply, rows, code: rows === undefined && json ? failureOf(json)?.code : undefined };
   }
 
   /**
    * Finds the slot of a cursor by its transaction; `undefined`: they do not answer, or, the slot alone, do not know it.
    * `isOwn`: the address is in the transaction, so it is among its rows. Agave takes any other one as a slot.
    */
-  async #findCursor(backends: readonly Backend[], signature: string) {
+  async function findCursor(backends: readonly Backend[], signature: string) {
     const config = '{"encoding":"json","maxSupportedTransactionVersion":255}';
     const params = joined([`[${JSON.stringify(signature)},${config}]`]);
-    const result = await this.#request.readResult(backends, { method: 'getTransaction', params });
+    const result = await request.readResult(backends, { method: 'getTransaction', params });
     if (isNull(result)) return { slot: undefined, isOwn: false };
     const slot = numberIn(memberOf(result, 'slot'));
     if (slot === undefined) return undefined;
     const keys = memberOf(memberOf(memberOf(result, 'transaction'), 'message'), 'accountKeys');
     const lists = [keys, memberOf(memberOf(result, 'meta'), 'loadedAddresses')];
-    const own = JSON.stringify(textIn(this.#page.address));
-    return { slot, isOwn: lists.some((list) => list && Buffer.from(list).includes(own)) };
+    const own = JSON.stringify(textIn(address));
+    return { slot, isOwn: lists.some((list) => list?.includes(own)) };
   }
+}
+
+function pageOf(request: HistoryRequest, rows: readonly Row[]): Reply {
+  return request.reply(arrayOf(rows.map(({ bytes }) => bytes)));
+}
+
+/** A page of some backends; without rows the code of their error, if they gave one. */
+async function readPage(request: HistoryRequest, backends: readonly Backend[], changes: Changes) {
+  const reply = await request.read(backends, changes);
+  const json = reply.kind === 'whole' ? reply.bytes : undefined;
+  const rows = rowsIn(memberOf(json, 'result'));
+  return { reply, rows, code: rows === undefined && json ? failureOf(json)?.code : undefined };
 }
 
 function rowsIn(list: Uint8Array | undefined): readonly Row[] | undefined {
@@ -403,8 +375,8 @@ function rowsIn(list: Uint8Array | undefined): readonly Row[] | undefined {
   const elements = elementsOf(list);
   for (const bytes of elements ?? []) {
     // Signatures and slots are ASCII. Parsed whole, because that is six times as fast as looking for two members.
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
-    const { signature, slot }: { signature?: unknown; slot?: unknown } = Object(JSON.parse(text));
+    const row: unknown = JSON.parse(bytes.toString('latin1'));
+    const { signature, slot }: { signature?: unknown; slot?: unknown } = Object(row);
     if (typeof signature !== 'string' || typeof slot !== 'number' || !Number.isSafeInteger(slot))
       return undefined;
     rows.push({ bytes, signature, slot });

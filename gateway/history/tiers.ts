@@ -1,12 +1,13 @@
 import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import { METHODS } from '../methods/table.ts';
-import { type Call, methodMember } from '../request/envelope.ts';
+import { type Call, methodMember, rpcError, rpcResult } from '../request/envelope.ts';
 import { type Backend, isLiveNode } from '../upstream/backend.ts';
 import { failureOf } from '../upstream/failure.ts';
 import { type CallContext, type Forward, readReply, type Reply } from '../upstream/forward.ts';
 import { SMALL_BODY_BYTES_MAX, decodeSmallBody } from '../upstream/response-reader.ts';
 import type { ForwardRoute, Gap } from '../upstream/selection.ts';
-import { elementsOf, isNull, joined, memberOf, numberIn } from '../json/slices.ts';
+import { elementsOf, joined, memberOf, numberIn } from '../json/slices.ts';
+import { isNull } from '../json/scan.ts';
 
 /** The backends of a history method: live nodes, which hold some days, and archives, which hold the rest. */
 export type Tiers = Readonly<{ live: readonly Backend[]; archive: readonly Backend[] }>;
@@ -16,7 +17,7 @@ export type Changes = Readonly<{ method?: string; params?: Uint8Array | undefine
   Pick<Partial<CallContext>, 'localOnly' | 'signal' | 'acceptEncoding'>;
 
 /** What a tier's reply says about the other tier. */
-export type Outcome =
+export type ReplyClass =
   | { readonly kind: 'found' }
   /** An error that the other tier would repeat, or nobody waits for an answer. */
   | { readonly kind: 'refused' }
@@ -33,7 +34,7 @@ const LACKING = new Set([
 ]);
 
 /** Classifies a tier's reply. A stream is never a null, because nulls are short. */
-export function outcomeOf(reply: Reply): Outcome {
+export function classify(reply: Reply): ReplyClass {
   if (reply.kind === 'stream') return { kind: 'found' };
   if (reply.kind === 'caller-left') return { kind: 'refused' };
   if (reply.kind !== 'whole') return { kind: 'unreachable' };
@@ -48,7 +49,7 @@ export function outcomeOf(reply: Reply): Outcome {
 
 /** Whether the reply is the answer, whatever the other tier has. */
 export function isFinal(reply: Reply): boolean {
-  const { kind } = outcomeOf(reply);
+  const { kind } = classify(reply);
   return kind === 'found' || kind === 'refused';
 }
 
@@ -88,7 +89,7 @@ export function sourceOf(backend: Backend): Source {
 }
 
 /** Slot 0 is genesis and has no block, so a backend that has slot 1 has everything. */
-function fromGenesis(firstBlock: number | undefined): number | undefined {
+export function fromGenesis<First extends number | undefined>(firstBlock: First): First | 0 {
   return firstBlock === 1 ? 0 : firstBlock;
 }
 
@@ -168,14 +169,10 @@ function divide(sources: readonly BlockRange[], start: number, end: number): rea
 /** The gaps before and between ranges. Slots above the last range are no gap, because no backend is known beyond them. */
 export function gapsIn(ranges: readonly BlockRange[], start: number): readonly SlotGap[] {
   return ranges.flatMap((above, i) => {
-    const from = i === 0 ? start : (ranges[i - 1]?.last ?? start) + 1;
+    const from = (ranges[i - 1]?.last ?? start - 1) + 1;
     return from < above.first ? [{ from, above }] : [];
   });
 }
-
-/** Agave's code and text (`custom_error.rs`). */
-const STORAGE_UNREACHABLE =
-  '"error":{"code":-32019,"message":"Failed to query long-term storage; please try again"}';
 
 const HEAD_ONLY = '{"transactionDetails":"none","rewards":false,"maxSupportedTransactionVersion":0}';
 
@@ -257,19 +254,17 @@ export class HistoryRequest {
     return reply.kind === 'whole' ? memberOf(reply.bytes, 'result') : undefined;
   }
 
-  /** An answer with this result, and the caller's id verbatim. */
+  /** An answer with this result. */
   reply(result: Uint8Array): Reply {
-    return this.#whole('"result":', result);
+    return rpcResult(result, this.call.id);
   }
 
-  /** The answer when a part of history is missing, so that what the others have does not look like all of it. */
+  /**
+   * The answer when a part of history is missing, so that what the others have does not look like all of it; Agave's
+   * code and text (`custom_error.rs`).
+   */
   unavailable(): Reply {
-    return this.#whole(STORAGE_UNREACHABLE);
-  }
-
-  #whole(...members: readonly (string | Uint8Array)[]): Reply {
-    const bytes = joined(['{"jsonrpc":"2.0",', ...members, ',"id":', this.call.id, '}']);
-    return { kind: 'whole', bytes, encoding: undefined };
+    return rpcError(-32019, 'Failed to query long-term storage; please try again', this.call.id);
   }
 
   /** The first block of backends at or after a slot; `undefined`: none, or they do not say. */

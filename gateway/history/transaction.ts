@@ -9,8 +9,8 @@ import {
   type HistoryRequest,
   isFinal,
   mayHave,
-  type Outcome,
-  outcomeOf,
+  type ReplyClass,
+  classify,
   sourceOf,
 } from './tiers.ts';
 
@@ -31,7 +31,7 @@ export async function answerTransaction(request: HistoryRequest, clock: Clock): 
   const archives = distinctArchives(tiers).map(({ backends }) => backends);
   const archive = start(request, archives, { params: archiveParams(call.params) });
   const byLive = live.reply.then((reply) => (isFinal(reply) ? live : undefined));
-  const byArchive = archive.reply.then((reply) => (outcomeOf(reply).kind === 'found' ? archive : undefined));
+  const byArchive = archive.reply.then((reply) => (classify(reply).kind === 'found' ? archive : undefined));
   const won = (await Promise.race([byLive, byArchive])) ?? (await byLive) ?? (await byArchive);
   if (won !== undefined) {
     (won === live ? archive : live).cancel();
@@ -54,7 +54,7 @@ function start(request: HistoryRequest, groups: readonly (readonly Backend[])[],
     for (const backends of groups) {
       const reply = await request.send(backends, { ...changes, signal });
       if (isFinal(reply)) return reply;
-      if (kept === undefined || outcomeOf(kept).kind === 'null') kept = reply;
+      if (kept === undefined || classify(kept).kind === 'null') kept = reply;
     }
     return kept ?? { kind: 'no-backend' };
   }
@@ -129,15 +129,15 @@ export type Missing = Readonly<{
 }>;
 
 function replyOfNeither(request: HistoryRequest, live: Reply, archive: Reply, missing: Missing): Reply {
-  const choice = moreCertain(outcomeOf(live), outcomeOf(archive), missing);
+  const choice = moreCertain(classify(live), classify(archive), missing);
   if (choice === 'unavailable') return request.unavailable();
   return choice === 'live' ? live : archive;
 }
 
 /** Which tier's "no" is the answer when both say no: the more certain one. */
 export function moreCertain(
-  live: Outcome,
-  archive: Outcome,
+  live: ReplyClass,
+  archive: ReplyClass,
   { isTime, isNew, isBelow, mayBeArchived }: Missing,
 ): 'live' | 'archive' | 'unavailable' {
   const archiveCode = archive.kind === 'lacking' ? archive.code : undefined;

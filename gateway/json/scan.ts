@@ -46,11 +46,14 @@ export function afterValue(bytes: Uint8Array, start: number, depth = 0): number 
   return depth >= DEPTH_MAX ? DEEP : afterItems(bytes, i, depth + 1);
 }
 
-/** Called with each element of an array or member of an object: where it begins, its value begins, and both end. */
-type OnItem = (from: number, value: number, end: number) => void;
+/**
+ * Reads one element of an array, or the value of a member whose name begins at `from`, as `afterValue` does. A negative
+ * number ends the walk and is its result.
+ */
+type ReadItem = (bytes: Uint8Array, value: number, depth: number, from: number) => number;
 
 /** The same for the array or object that opens at `open`; `depth` is the number of those open around its items. */
-export function afterItems(bytes: Uint8Array, open: number, depth: number, onItem?: OnItem): number {
+export function afterItems(bytes: Uint8Array, open: number, depth: number, read?: ReadItem): number {
   const isObject = bytes[open] === OPEN_OBJECT;
   const close = isObject ? CLOSE_OBJECT : CLOSE_ARRAY;
   let i = afterSpace(bytes, open + 1);
@@ -58,10 +61,9 @@ export function afterItems(bytes: Uint8Array, open: number, depth: number, onIte
   for (;;) {
     const from = i;
     if (isObject && (i = afterName(bytes, i)) === BAD) return BAD;
-    const value = afterSpace(bytes, i);
-    i = afterValue(bytes, value, depth);
+    i = afterSpace(bytes, i);
+    i = read === undefined ? afterValue(bytes, i, depth) : read(bytes, i, depth, from);
     if (i < 0) return i;
-    onItem?.(from, value, i);
     i = afterSpace(bytes, i);
     if (bytes[i] === close) return i + 1;
     if (bytes[i] !== COMMA) return BAD;
@@ -113,4 +115,16 @@ function afterDigits(bytes: Uint8Array, from: number): number {
   let i = from;
   for (let c = bytes[i] ?? 0; c >= ZERO && c <= NINE; c = bytes[i] ?? 0) i++;
   return i === from ? BAD : i;
+}
+
+/** The text of a JSON string; `undefined` for another value. */
+export function textIn(json: Buffer): string | undefined {
+  if (json[0] !== QUOTE) return undefined;
+  const quoted = json.toString();
+  return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
+}
+
+/** Whether a value is there and is `null`; one that is absent is not. */
+export function isNull(json: Uint8Array | undefined): boolean {
+  return json !== undefined && json.length === 4 && json[0] === 0x6e;
 }

@@ -1,33 +1,37 @@
-import { OPEN_ARRAY, OPEN_OBJECT, QUOTE, afterItems, afterSpace, afterString } from './scan.ts';
+import { OPEN_ARRAY, OPEN_OBJECT, afterItems, afterSpace, afterString, afterValue, textIn } from './scan.ts';
 
 /** One member of an object: its decoded name, its value's bytes, and the bytes of both. */
-type Member = Readonly<{ name: string; value: Uint8Array; whole: Uint8Array }>;
+type Member = Readonly<{ name: string; value: Buffer; whole: Buffer }>;
 
 /** The values of a JSON array as slices of its bytes; `undefined` when it is none. */
-export function elementsOf(json: Uint8Array | undefined): readonly Uint8Array[] | undefined {
-  if (json === undefined) return undefined;
-  const elements: Uint8Array[] = [];
-  const open = afterSpace(json, 0);
-  if (json[open] !== OPEN_ARRAY) return undefined;
-  const end = afterItems(json, open, 0, (_, value, to) => elements.push(json.subarray(value, to)));
-  return end < 0 ? undefined : elements;
+export function elementsOf(json: Uint8Array | undefined): readonly Buffer[] | undefined {
+  return itemsOf(json, OPEN_ARRAY)?.map(({ value }) => value);
 }
 
 /** The members of a JSON object in their order, repeated ones too; `undefined` when it is none. */
 export function membersOf(json: Uint8Array | undefined): readonly Member[] | undefined {
-  if (json === undefined) return undefined;
-  const members: Member[] = [];
-  const open = afterSpace(json, 0);
-  if (json[open] !== OPEN_OBJECT) return undefined;
-  const end = afterItems(json, open, 0, (from, value, to) => {
-    const name = textIn(json.subarray(from, afterString(json, from))) ?? '';
-    members.push({ name, value: json.subarray(value, to), whole: json.subarray(from, to) });
+  return itemsOf(json, OPEN_OBJECT)?.map(({ value, whole }) => {
+    const name = textIn(whole.subarray(0, afterString(whole, 0))) ?? '';
+    return { name, value, whole };
   });
-  return end < 0 ? undefined : members;
+}
+
+function itemsOf(json: Uint8Array | undefined, opening: number) {
+  if (json === undefined) return undefined;
+  const items: Omit<Member, 'name'>[] = [];
+  const bytes = Buffer.from(json.buffer, json.byteOffset, json.length);
+  const open = afterSpace(bytes, 0);
+  if (bytes[open] !== opening) return undefined;
+  const end = afterItems(bytes, open, 0, (_, value, depth, from) => {
+    const to = afterValue(bytes, value, depth);
+    items.push({ value: bytes.subarray(value, to), whole: bytes.subarray(from, to) });
+    return to;
+  });
+  return end < 0 ? undefined : items;
 }
 
 /** The value of a member's last appearance, as `JSON.parse` takes it. */
-export function memberOf(json: Uint8Array | undefined, name: string): Uint8Array | undefined {
+export function memberOf(json: Uint8Array | undefined, name: string): Buffer | undefined {
   return membersOf(json)?.findLast((member) => member.name === name)?.value;
 }
 
@@ -48,25 +52,11 @@ export function withConfig(params: Uint8Array, keeps: (name: string) => boolean)
   return joined([params.subarray(0, from), ...listed(kept), params.subarray(to)]);
 }
 
-const decoder = new TextDecoder();
-
-/** The text of a JSON string; `undefined` for another value. */
-export function textIn(json: Uint8Array): string | undefined {
-  if (json[0] !== QUOTE) return undefined;
-  const quoted = decoder.decode(json);
-  return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
-}
-
 /** A whole number below 10^15, as slots and limits are; `undefined` for another value. */
-export function numberIn(json: Uint8Array | undefined): number | undefined {
+export function numberIn(json: Buffer | undefined): number | undefined {
   if (json === undefined || json.length > 15) return undefined;
-  const digits = decoder.decode(json);
+  const digits = json.toString();
   return /^\d+$/.test(digits) ? Number(digits) : undefined;
-}
-
-/** Whether a value is there and is `null`; one that is absent is not. */
-export function isNull(json: Uint8Array | undefined): boolean {
-  return json !== undefined && json.length === 4 && json[0] === 0x6e;
 }
 
 /** Texts and slices as one piece of JSON. */

@@ -45,7 +45,7 @@ const when = (condition: Code, ...then: readonly Code[]): Code =>
 const branch = (depth: number): Code => [0x0c, ...leb(depth)];
 const branchIf = (depth: number, condition: Code): Code => [...condition, 0x0d, ...leb(depth)];
 
-const i32 = { exceeds: op(0x4b), add: op(0x6a), or: op(0x72), from64: op(0xa7) };
+const i32 = { exceeds: op(0x4b), add: op(0x6a), from64: op(0xa7) };
 const int32 = (value: number): Code => [0x41, ...leb(value)];
 
 /** Numbers of 64 bits: most have a bit for each byte of a block, the first one lowest. */
@@ -268,11 +268,11 @@ export class Structure {
     const stop = Math.min(to, bytes.length);
     if (from >= stop) return from;
     let depth = this.#depth;
-    let i = this.#inString < 0 ? afterString(bytes, from, this.#escaped) : from;
+    let i = this.#inString < 0 ? stringEnd(bytes, from, this.#escaped) : from;
     while (i >= 0 && i < stop) {
       const kind = KIND[bytes[i++] ?? 0] ?? 0;
       if (kind === TEXT && depth > 0) continue;
-      if (kind === STRING && depth > 0) i = afterString(bytes, i, false);
+      if (kind === STRING && depth > 0) i = stringEnd(bytes, i, false);
       else if (kind === CLOSE && depth > 0) depth--;
       else if (kind === OPEN && (depth > 0 || !this.#hasBegun)) {
         depth++;
@@ -297,7 +297,7 @@ export const UNENDED_ESCAPED = -2;
  * The index after the string's end, looking from `from`; `escaped` is whether the byte there is. Negative when the
  * string goes on past the bytes.
  */
-export function afterString(bytes: Buffer, from: number, escaped: boolean): number {
+export function stringEnd(bytes: Buffer, from: number, escaped: boolean): number {
   for (let start = from, carried = escaped ? 1 : 0; ;) {
     const quote = bytes.indexOf(QUOTE, start);
     const end = quote === -1 ? bytes.length : quote;

@@ -16,7 +16,7 @@ export type UsageHook = Readonly<{
 }>;
 
 /** The state of an account's rate after a decision, for the RateLimit fields. */
-export type RateState = Readonly<{ plan: Plan; tokens: number }>;
+type RateState = Readonly<{ plan: Plan; tokens: number }>;
 
 export type Charge =
   /** `creditsLeft` is `undefined` on a plan without a credit limit. */
@@ -227,4 +227,16 @@ function readBuckets(ledger: Store, clock: Clock): Map<number, Bucket> {
     // Buckets that cannot be read are whole bursts.
   }
   return buckets;
+}
+
+/**
+ * The two fields of an answer to a caller whose rate was looked at (draft-ietf-httpapi-ratelimit-headers-10). The policy:
+ * `q` calls in a full bucket, refilled over `w` seconds; the limit: `r` calls left now, `t` seconds until it is full again.
+ */
+export function rateFields({ plan, tokens }: RateState) {
+  const fullMs = ((plan.burst - tokens) / plan.rps) * 1_000;
+  return {
+    ratelimit: `"calls";r=${Math.max(0, Math.floor(tokens))};t=${retryAfterSeconds(fullMs)}`,
+    'ratelimit-policy': `"calls";q=${plan.burst};w=${Math.max(1, Math.ceil(plan.burst / plan.rps))}`,
+  };
 }

@@ -161,7 +161,7 @@ export function deadlinesMs(idleMs: number): Readonly<Record<MethodClass, number
 const SUBSCRIPTION =
   /^(account|block|logs|program|root|signature|slot|slotsUpdates|vote)(Subscribe|Unsubscribe)$/;
 
-/** Whether the method belongs to the WebSocket interface, which this endpoint does not offer (spec 4.3.5). */
+/** Whether the method belongs to the WebSocket interface, which this endpoint does not offer. */
 export function isSubscription(method: string): boolean {
   return SUBSCRIPTION.test(method);
 }

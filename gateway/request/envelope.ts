@@ -1,20 +1,20 @@
 import { isUtf8 } from 'node:buffer';
 import {
   BACKSLASH,
-  BAD,
-  CLOSE_ARRAY,
   CLOSE_OBJECT,
-  COMMA,
   DEEP,
   OPEN_ARRAY,
   OPEN_OBJECT,
   QUOTE,
-  afterName,
+  afterItems,
   afterSpace,
   afterString,
   afterValue,
   isAt,
+  isNull,
+  textIn,
 } from '../json/scan.ts';
+import { joined } from '../json/slices.ts';
 
 /** One JSON-RPC call. `id` and `params` are the caller's own bytes, so 64-bit numbers and escapes survive. */
 export type Call = Readonly<{
@@ -58,6 +58,24 @@ export function methodMember(name: string): Buffer {
 const BEFORE_ID = Buffer.from('{"jsonrpc":"2.0","id":');
 const BEFORE_PARAMS = Buffer.from(',"params":');
 
+/** An answer that the gateway makes itself. */
+export type OwnAnswer = Readonly<{ kind: 'whole'; bytes: Uint8Array<ArrayBuffer>; encoding: undefined }>;
+
+/** `{"jsonrpc":"2.0","error":{"code":C,"message":"M"},"id":ID}`, the id verbatim. No other member: strict clients refuse more. */
+export function rpcError(code: number, message: string, id: Uint8Array): OwnAnswer {
+  return ownAnswer(`"error":{"code":${code},"message":${JSON.stringify(message)}}`, id);
+}
+
+/** `{"jsonrpc":"2.0","result":RESULT,"id":ID}`, the result as it is. */
+export function rpcResult(result: string | Uint8Array, id: Uint8Array): OwnAnswer {
+  return ownAnswer('"result":', id, result);
+}
+
+function ownAnswer(member: string, id: Uint8Array, value: string | Uint8Array = ''): OwnAnswer {
+  const bytes = joined(['{"jsonrpc":"2.0",', member, value, ',"id":', id, '}']);
+  return { kind: 'whole', bytes, encoding: undefined };
+}
+
 /** What stands where a call should. Only a `call` is answered by a backend. */
 export type Element =
   | Call
@@ -66,12 +84,9 @@ export type Element =
   /** JSON, but no request; `id` is `null` in bytes when the caller's is not known. */
   | { readonly kind: 'invalid'; readonly id: Uint8Array; readonly reason: string };
 
-/** An element and the index after it; a negative index is the scan's `BAD` or `DEEP` and has no element. */
-type Scanned = Readonly<{ element: Element; end: number }>;
-
 export const NULL_ID = Buffer.from('null');
 
-/** The members that mean something; others are accepted and not forwarded (DESIGN 3.8). */
+/** The members that mean something; others are accepted and not forwarded. */
 const NAMES = ['id', 'method', 'params', 'jsonrpc'] as const;
 type Name = (typeof NAMES)[number];
 type Members = Record<Name, Buffer | undefined>;
@@ -80,34 +95,29 @@ const METHOD = Buffer.from('"method"');
 const PARAMS = Buffer.from('"params"');
 const JSONRPC = Buffer.from('"jsonrpc"');
 const VERSION = Buffer.from('"2.0"');
-const LETTER_N = 0x6e;
 
-/** Reads the element that starts at `start`, which is not white space. `depth` counts what is open around it. */
-export function scanElement(bytes: Buffer, start: number, depth: number): Scanned {
-  if (bytes[start] !== OPEN_OBJECT) {
-    const element = invalid(NULL_ID, 'not an object');
-    return { element, end: afterValue(bytes, start, depth) };
+/**
+ * Adds the element that starts at `start`, which is not white space; gives the index after it, `BAD` or `DEEP`. `depth`
+ * counts what is open around it.
+ */
+function readElement(body: Buffer, start: number, depth: number, elements: Element[]): number {
+  if (body[start] !== OPEN_OBJECT) {
+    elements.push(invalid(NULL_ID, 'not an object'));
+    return afterValue(body, start, depth);
   }
   const members: Members = { id: undefined, method: undefined, params: undefined, jsonrpc: undefined };
   let twice: Name | undefined;
-  let i = afterSpace(bytes, start + 1);
-  for (let more = bytes[i] !== CLOSE_OBJECT; more;) {
-    const colon = afterName(bytes, i);
-    if (colon === BAD) return FAILED_BAD;
-    const name = nameAt(bytes, i);
-    const from = afterSpace(bytes, colon);
-    const to = afterValue(bytes, from, depth + 1);
-    if (to < 0) return to === DEEP ? FAILED_DEEP : FAILED_BAD;
-    if (name !== undefined) {
-      // An id that stands twice decides, whatever else does: the answer must not pick one of the two.
-      if (members[name] !== undefined && twice !== 'id') twice = name;
-      members[name] = bytes.subarray(from, to);
-    }
-    i = afterSpace(bytes, to);
-    more = bytes[i] === COMMA;
-    if (more) i = afterSpace(bytes, i + 1);
-  }
-  return bytes[i] === CLOSE_OBJECT ? { element: elementFrom(members, twice), end: i + 1 } : FAILED_BAD;
+  const end = afterItems(body, start, depth + 1, (_, from, around, nameFrom) => {
+    const to = afterValue(body, from, around);
+    const name = nameAt(body, nameFrom);
+    if (name === undefined) return to;
+    // An id that stands twice decides, whatever else does: the answer must not pick one of the two.
+    if (members[name] !== undefined && twice !== 'id') twice = name;
+    members[name] = body.subarray(from, to);
+    return to;
+  });
+  if (end > 0) elements.push(elementFrom(members, twice));
+  return end;
 }
 
 function elementFrom(members: Members, twice: Name | undefined): Element {
@@ -115,17 +125,15 @@ function elementFrom(members: Members, twice: Name | undefined): Element {
   const id = twice === 'id' ? NULL_ID : idFrom(members.id);
   if (id === undefined) return invalid(NULL_ID, 'id must be a string, an unsigned integer or null');
   if (twice !== undefined) return invalid(id, `two members named ${twice}`);
-  const isVersion = version !== undefined && (version.equals(VERSION) || textOf(version) === '2.0');
+  const isVersion = version !== undefined && (version.equals(VERSION) || textIn(version) === '2.0');
   if (!isVersion) return invalid(id, 'jsonrpc must be "2.0"');
-  const method = members.method === undefined ? undefined : textOf(members.method);
+  const method = members.method === undefined ? undefined : textIn(members.method);
   if (method === undefined) return invalid(id, 'method must be a string');
   if (!isParams(params)) return invalid(id, 'params must be an array or an object');
   return members.id === undefined ? NOTIFICATION : { kind: 'call', id, method, params };
 }
 
 const NOTIFICATION: Element = { kind: 'notification' };
-const FAILED_BAD: Scanned = { element: NOTIFICATION, end: BAD };
-const FAILED_DEEP: Scanned = { element: NOTIFICATION, end: DEEP };
 
 function invalid(id: Uint8Array, reason: string): Element {
   return { kind: 'invalid', id, reason: `Invalid request: ${reason}` };
@@ -134,18 +142,17 @@ function invalid(id: Uint8Array, reason: string): Element {
 /** The largest id that Agave can answer. */
 const U64_MAX = '18446744073709551615';
 
-/** The id verbatim; `NULL_ID` when there is none; `undefined` when it is of a kind Agave cannot answer (DESIGN 3.8). */
+/** The id verbatim; `NULL_ID` when there is none; `undefined` when it is of a kind that Agave cannot answer. */
 function idFrom(slice: Buffer | undefined): Buffer | undefined {
   if (slice === undefined) return NULL_ID;
-  const first = slice[0];
-  if (first === QUOTE || first === LETTER_N) return slice;
+  if (slice[0] === QUOTE || isNull(slice)) return slice;
   if (slice.length > U64_MAX.length) return undefined;
   for (const digit of slice) if (digit < 0x30 || digit > 0x39) return undefined;
   return slice.length < U64_MAX.length || slice.toString('latin1') <= U64_MAX ? slice : undefined;
 }
 
 function isParams(slice: Buffer | undefined): boolean {
-  return slice === undefined || slice[0] === OPEN_ARRAY || slice[0] === OPEN_OBJECT || slice[0] === LETTER_N;
+  return slice === undefined || slice[0] === OPEN_ARRAY || slice[0] === OPEN_OBJECT || isNull(slice);
 }
 
 /** The member whose name begins at `from`, by its decoded name: `"\u0069d"` is `id`. */
@@ -155,15 +162,8 @@ function nameAt(bytes: Buffer, from: number): Name | undefined {
   if (isAt(bytes, from, PARAMS)) return 'params';
   if (isAt(bytes, from, JSONRPC)) return 'jsonrpc';
   const quoted = bytes.subarray(from, afterString(bytes, from));
-  const text = quoted.includes(BACKSLASH) ? textOf(quoted) : undefined;
+  const text = quoted.includes(BACKSLASH) ? textIn(quoted) : undefined;
   return NAMES.find((name) => name === text);
-}
-
-/** A JSON string's text, or `undefined` for another value. The scan has checked its grammar, so it decodes. */
-function textOf(slice: Buffer): string | undefined {
-  if (slice[0] !== QUOTE) return undefined;
-  const text = slice.toString();
-  return text.includes('\\') ? String(JSON.parse(text)) : text.slice(1, -1);
 }
 
 /** A body as JSON-RPC: one element, or a batch in the caller's order. */
@@ -179,31 +179,26 @@ export type Malformed = Readonly<{ kind: 'malformed'; code: -32700 | -32600; rea
 export function readEnvelope(body: Buffer, batchMax: number): Envelope | Malformed {
   if (!isUtf8(body)) return PARSE_ERROR;
   const start = afterSpace(body, 0);
-  if (body[start] === OPEN_ARRAY) return readBatch(body, start + 1, batchMax);
-  const { element, end } = scanElement(body, start, 0);
-  if (end < 0) return end === DEEP ? TOO_DEEP : PARSE_ERROR;
-  return afterSpace(body, end) === body.length ? { kind: 'single', elements: [element] } : PARSE_ERROR;
+  const elements: Element[] = [];
+  const isBatch = body[start] === OPEN_ARRAY;
+  const end = isBatch
+    ? afterItems(body, start, 1, (_, from, depth) => {
+        const to = readElement(body, from, depth, elements);
+        return to > 0 && elements.length > batchMax ? TOO_MANY : to;
+      })
+    : readElement(body, start, 0, elements);
+  if (end === DEEP) return malformed('Invalid request: nested too deeply');
+  if (end === TOO_MANY) return malformed(`Batch too large; max ${batchMax}`);
+  if (end < 0 || afterSpace(body, end) !== body.length) return PARSE_ERROR;
+  if (elements.length === 0) return malformed('Invalid request: empty batch');
+  return { kind: isBatch ? 'batch' : 'single', elements };
 }
 
-function readBatch(body: Buffer, start: number, batchMax: number): Envelope | Malformed {
-  const elements: Element[] = [];
-  let i = afterSpace(body, start);
-  for (let more = body[i] !== CLOSE_ARRAY; more;) {
-    const { element, end } = scanElement(body, i, 1);
-    if (end < 0) return end === DEEP ? TOO_DEEP : PARSE_ERROR;
-    if (elements.length === batchMax) return malformed(`Batch too large; max ${batchMax}`);
-    elements.push(element);
-    i = afterSpace(body, end);
-    more = body[i] === COMMA;
-    if (more) i = afterSpace(body, i + 1);
-  }
-  if (body[i] !== CLOSE_ARRAY || afterSpace(body, i + 1) !== body.length) return PARSE_ERROR;
-  return elements.length === 0 ? malformed('Invalid request: empty batch') : { kind: 'batch', elements };
-}
+/** Ends the walk over a batch, beside `BAD` and `DEEP`. */
+const TOO_MANY = -3;
 
 function malformed(reason: string): Malformed {
   return { kind: 'malformed', code: -32600, reason };
 }
 
 const PARSE_ERROR: Malformed = { kind: 'malformed', code: -32700, reason: 'Parse error' };
-const TOO_DEEP = malformed('Invalid request: nested too deeply');

@@ -61,7 +61,6 @@ const READ_OUT_BYTES_MAX = 16_777_216;
 /** What an SDK in a browser sends beside the plain headers: kit and web3.js name themselves, and keys have two carriers. */
 const ALLOWED = 'content-type, accept, authorization, x-token, solana-client';
 
-const NONE: Readonly<Record<string, string>> = {};
 const SHARED: Readonly<Record<string, string>> = {
   'access-control-allow-origin': '*',
   'access-control-expose-headers': 'retry-after, ratelimit, ratelimit-policy, x-credits-cost, x-credits-left',
@@ -72,7 +71,7 @@ const SHARED: Readonly<Record<string, string>> = {
  * cookie means nothing here.
  */
 export function corsFields(headers: Headers): Readonly<Record<string, string>> {
-  return headers.has('origin') ? SHARED : NONE;
+  return headers.has('origin') ? SHARED : {};
 }
 
 /** The answer to a browser's question before its request; it needs no key. */

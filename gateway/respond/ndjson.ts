@@ -9,7 +9,7 @@ import {
   OPEN_OBJECT,
 } from '../json/scan.ts';
 import { memberOf } from '../json/slices.ts';
-import { afterString, CLOSE, KIND, OPEN, SPACE, STRING, UNENDED_ESCAPED } from '../json/structure.ts';
+import { stringEnd, CLOSE, KIND, OPEN, SPACE, STRING, UNENDED_ESCAPED } from '../json/structure.ts';
 import type { WritePiece } from '../upstream/http-connection.ts';
 import type { ResponseStart, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
 import { JSON_TYPE } from './refusal.ts';
@@ -75,13 +75,13 @@ export class AccountLines {
     let hasBytes = this.#hasBytes;
     let length = 0;
     let run = 0;
-    let i = this.#inString ? afterString(bytes, 0, this.#escaped) : 0;
+    let i = this.#inString ? stringEnd(bytes, 0, this.#escaped) : 0;
     while (i >= 0 && i < bytes.length) {
       const byte = bytes[i++] ?? 0;
       const kind = KIND[byte];
       if (depth > 0 || (kind !== SPACE && kind !== CLOSE && byte !== COMMA)) {
         hasBytes = true;
-        if (kind === STRING) i = afterString(bytes, i, false);
+        if (kind === STRING) i = stringEnd(bytes, i, false);
         else if (kind === OPEN) depth++;
         else if (kind === CLOSE) depth--;
         continue;
@@ -112,7 +112,7 @@ export class AccountLines {
     const { frame } = this;
     if (this.#phase !== 'after' || afterSpace(frame, afterValue(frame, 0)) !== frame.length) return undefined;
     const context = memberOf(memberOf(frame, 'result'), 'context');
-    const slot = Buffer.from(memberOf(context, 'slot') ?? EMPTY).toString();
+    const slot = memberOf(context, 'slot')?.toString() ?? '';
     // In the answer's own digits.
     return Buffer.from(`{"accounts":${this.#accounts},"slot":${/^\d+$/.test(slot) ? slot : null}}\n`);
   }

@@ -2,12 +2,11 @@ import type { Plan } from '../../shared/config/plans.ts';
 import type { Prices } from '../../shared/config/prices.ts';
 import type { ScanPermits } from '../limits/scans.ts';
 import { METHODS } from '../methods/table.ts';
-import type { Call, Element } from '../request/envelope.ts';
+import { type Call, type Element, type OwnAnswer, rpcError } from '../request/envelope.ts';
 import type { Direct } from '../upstream/direct.ts';
 import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
 import type { ForwardRoute, RouteOf } from '../upstream/selection.ts';
 import { NO_METHOD } from '../usage/usage.ts';
-import { INVALID_REQUEST, METHOD_NOT_FOUND, rpcError } from './refusal.ts';
 
 /** What an element costs, and the name that it is counted under. */
 type Priced = Readonly<{ credits: number; label: string }>;
@@ -16,7 +15,7 @@ type Priced = Readonly<{ credits: number; label: string }>;
 export type ForwardCall = Priced & Readonly<{ kind: 'forward'; call: Call; route: ForwardRoute }>;
 
 /** A call that the gateway answers itself, with an error. */
-export type AnsweredCall = Priced & Readonly<{ kind: 'answered'; bytes: Uint8Array<ArrayBuffer> }>;
+export type AnsweredCall = Priced & Readonly<{ kind: 'answered'; answer: OwnAnswer }>;
 
 /** What is to be done for one element; for a notification nothing is sent and nothing is answered. */
 export type PlannedCall = ForwardCall | AnsweredCall | (Priced & Readonly<{ kind: 'notification' }>);
@@ -24,17 +23,21 @@ export type PlannedCall = ForwardCall | AnsweredCall | (Priced & Readonly<{ kind
 /** Every method that neither the table nor a backend's config knows: callers must not be able to make up labels. */
 const UNKNOWN_METHOD = 'unknown';
 
+/** JSON-RPC 2.0, section 5.1. */
+const INVALID_REQUEST = -32600;
+const METHOD_NOT_FOUND = -32601;
+
 const NOTIFICATION: PlannedCall = { kind: 'notification', credits: 0, label: NO_METHOD };
 
 /**
  * Decides, from the method alone, who answers an element. Only calls cost credits; a method that no backend serves
- * costs the default, whatever the table says of it (DESIGN 3.3).
+ * costs the default, whatever the table says of it.
  */
 export function planCall(element: Element, routeOf: RouteOf, prices: Prices): PlannedCall {
   if (element.kind === 'notification') return NOTIFICATION;
   if (element.kind === 'invalid') {
-    const bytes = rpcError(INVALID_REQUEST, element.reason, element.id);
-    return { kind: 'answered', bytes, credits: 0, label: NO_METHOD };
+    const answer = rpcError(INVALID_REQUEST, element.reason, element.id);
+    return { kind: 'answered', answer, credits: 0, label: NO_METHOD };
   }
   const { method } = element;
   const route = routeOf(method);
@@ -44,9 +47,9 @@ export function planCall(element: Element, routeOf: RouteOf, prices: Prices): Pl
     const credits = prices.methods.get(method) ?? ofLike ?? prices.default;
     return { kind: 'forward', call: element, route, credits, label: route.name };
   }
-  const bytes = rpcError(METHOD_NOT_FOUND, route.reason, element.id);
+  const answer = rpcError(METHOD_NOT_FOUND, route.reason, element.id);
   const label = METHODS.has(method) ? method : UNKNOWN_METHOD;
-  return { kind: 'answered', bytes, credits: prices.default, label };
+  return { kind: 'answered', answer, credits: prices.default, label };
 }
 
 /** Whether the call is a scan, which needs a permit. */

@@ -1,43 +1,13 @@
 import { unreachable } from '../../shared/brand.ts';
 import type { Identity } from '../../shared/keys/identify.ts';
-import { arrayOf, joined } from '../json/slices.ts';
-import { type Charge, type RateState, retryAfterSeconds } from '../limits/charge.ts';
+import { arrayOf } from '../json/slices.ts';
+import { type Charge, rateFields, retryAfterSeconds } from '../limits/charge.ts';
 import type { Barred } from '../request/auth.ts';
-import { type Envelope, type Malformed, NULL_ID } from '../request/envelope.ts';
+import { type Envelope, type Malformed, NULL_ID, rpcError } from '../request/envelope.ts';
 import type { BodyRefusal, HeadRefusal } from '../request/http.ts';
 
-/** Codes of errors that the gateway itself makes inside HTTP 200 (JSON-RPC 2.0 section 5.1; Agave `custom_error.rs`). */
-export const METHOD_NOT_FOUND = -32601;
-export const INVALID_REQUEST = -32600;
-export const INVALID_PARAMS = -32602;
-export const HISTORY_NOT_AVAILABLE = -32011;
-export const NODE_UNHEALTHY = -32005;
-
-/** `{"jsonrpc":"2.0","error":{"code":C,"message":"M"},"id":ID}`, the id verbatim. No other member: strict clients refuse more. */
-export function rpcError(code: number, message: string, id: Uint8Array): Uint8Array<ArrayBuffer> {
-  return answer(`"error":{"code":${code},"message":${JSON.stringify(message)}}`, id);
-}
-
-/** `{"jsonrpc":"2.0","result":RESULT,"id":ID}`; `json` is the result's text. */
-export function rpcResult(json: string, id: Uint8Array): Uint8Array<ArrayBuffer> {
-  return answer(`"result":${json}`, id);
-}
-
-function answer(member: string, id: Uint8Array): Uint8Array<ArrayBuffer> {
-  return joined([`{"jsonrpc":"2.0",${member},"id":`, id, '}']);
-}
-
-/**
- * The two fields of an answer to a caller whose rate was looked at (draft-ietf-httpapi-ratelimit-headers-10). The policy:
- * `q` calls in a full bucket, refilled over `w` seconds; the limit: `r` calls left now, `t` seconds until it is full again.
- */
-export function rateFields({ plan, tokens }: RateState) {
-  const fullMs = ((plan.burst - tokens) / plan.rps) * 1_000;
-  return {
-    ratelimit: `"calls";r=${Math.max(0, Math.floor(tokens))};t=${retryAfterSeconds(fullMs)}`,
-    'ratelimit-policy': `"calls";q=${plan.burst};w=${Math.max(1, Math.ceil(plan.burst / plan.rps))}`,
-  };
-}
+/** Invalid Request (JSON-RPC 2.0, section 5.1). */
+const INVALID_REQUEST = -32600;
 
 /** Every expected no of the RPC endpoint. A new kind does not compile until it has a row below. */
 export type Refusal =
@@ -57,7 +27,7 @@ export type Fields = Record<string, string>;
 /** Status, JSON-RPC code, message and header fields of a refusal. */
 type Row = readonly [status: number, code: number, message: string, fields?: Fields];
 
-/** The row of DESIGN 3.2 for a refusal: the JSON-RPC code is minus the status where no standard code fits. */
+/** The JSON-RPC code is minus the status where no standard code fits. */
 function rowOf(refusal: Refusal): Row {
   switch (refusal.kind) {
     case 'missing-key':
@@ -101,7 +71,7 @@ function retryAfter(waitMs: number, fields: Fields = {}): Fields {
 /** A refusal as the error of one call of a batch. */
 export function refusalError(refusal: Refusal, id: Uint8Array): Uint8Array<ArrayBuffer> {
   const [, code, message] = rowOf(refusal);
-  return rpcError(code, message, id);
+  return rpcError(code, message, id).bytes;
 }
 
 /**
@@ -112,9 +82,9 @@ export function refuse(refusal: Refusal, to?: Envelope | Malformed, fields: Fiel
   const [status, code, message, own] = rowOf(refusal);
   const elements = to === undefined || to.kind === 'malformed' ? [] : to.elements;
   const errors = elements.flatMap((element) =>
-    element.kind === 'notification' ? [] : [rpcError(code, message, element.id)],
+    element.kind === 'notification' ? [] : [rpcError(code, message, element.id).bytes],
   );
-  const [first = rpcError(code, message, NULL_ID)] = errors;
+  const [first = rpcError(code, message, NULL_ID).bytes] = errors;
   const body = to?.kind === 'batch' && errors.length > 0 ? arrayOf(errors) : first;
   return new Response(body, { status, headers: { 'content-type': JSON_TYPE, ...own, ...fields } });
 }

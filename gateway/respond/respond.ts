@@ -1,16 +1,21 @@
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/identify.ts';
-import type { Charge, Charging } from '../limits/charge.ts';
+import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
 import type { Envelope } from '../request/envelope.ts';
 import { corsFields } from '../request/http.ts';
 import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
-import type { ResponseStart, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
+import {
+  decodeSmallBody,
+  type ResponseStart,
+  type StreamBody,
+  type StreamEnd,
+} from '../upstream/response-reader.ts';
 import { countedBody, type RequestUsage } from '../usage/usage.ts';
 import { type Beat, type OnWait, type Part, spliceBatch } from './batch.ts';
 import { divided, wantsLines } from './ndjson.ts';
 import type { AnsweredCall, ForwardCall, PlannedCall, Send } from './planned-call.ts';
-import { type Fields, JSON_TYPE, rateFields, refusalError, refuse } from './refusal.ts';
+import { type Fields, JSON_TYPE, type Refusal, refusalError, refuse } from './refusal.ts';
 
 /** A request that was let in and paid for. */
 type Admitted = Readonly<{
@@ -28,8 +33,11 @@ type Admitted = Readonly<{
 /** Answers an admitted request: one element as it comes, or a batch spliced in order. */
 export type Respond = (admitted: Admitted) => Response | Promise<Response>;
 
+type WholeAnswer = Extract<Reply, { kind: 'whole' }>;
+type Unanswered = Exclude<Reply, ResponseStart>;
+
 /** How a call ended. */
-type Outcome = 'answered' | Exclude<Reply['kind'], 'whole' | 'stream'>;
+type Outcome = 'answered' | Unanswered['kind'];
 
 type Parts = Readonly<{
   send: Send;
@@ -47,10 +55,9 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
     const [first] = admitted.planned;
     if (admitted.envelope.kind === 'single' && first?.kind === 'forward') return forwarded(first, admitted);
     onOutcome('answered');
-    const headers = fieldsOf(admitted);
-    if (admitted.envelope.kind === 'single' && first?.kind === 'answered') {
-      return responseWith(countedPart(first, admitted.usage, 0), headers);
-    }
+    if (admitted.envelope.kind === 'single' && first?.kind === 'answered')
+      return answered(first.answer, JSON_TYPE, admitted);
+    const headers = fieldsOf(admitted, JSON_TYPE);
     const isSilent = admitted.planned.every(({ kind }) => kind === 'notification');
     if (isSilent) return new Response(null, { headers });
     return batchBody(admitted).then((body) => new Response(body, { headers }));
@@ -80,24 +87,31 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
   }
 
   function answered(answer: ResponseStart, type: string, admitted: Admitted): Response {
+    const { usage } = admitted;
     const headers = fieldsOf(admitted, type, answer.encoding);
-    return responseWith(countedPart(answer, admitted.usage, 0), headers, (end) => {
-      // A stream that its backend cut is not paid for; one whose caller left is (DESIGN 3.8).
+    if (answer.kind === 'whole') {
+      countError(answer, usage, 0);
+      usage.answered(0);
+      usage.bytes(0, answer.bytes.length);
+      return new Response(answer.bytes, { headers });
+    }
+    const onEnd = (end: StreamEnd) => {
+      // A stream that its backend cut is not paid for; one whose caller left is.
       if (end.kind === 'complete' || end.reason === 'cancelled') return;
       refundsOf(charging, admitted)(0);
-      admitted.usage.error(0);
-    });
+      usage.error(0);
+    };
+    return new Response(streamSingle(countedBody(answer.body, usage, 0), onEnd), { headers });
   }
 
-  function unanswered(reply: Exclude<Reply, { kind: 'whole' | 'stream' }>, admitted: Admitted): Response {
+  function unanswered(reply: Unanswered, admitted: Admitted): Response {
     if (isUnanswered(reply)) refundsOf(charging, admitted)(0);
     if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
     const { request, envelope, caller, plan, charge, usage } = admitted;
     usage.error(0);
     // The whole request is refused, so it takes no rate either: its Retry-After is true.
     charging.refund(caller, plan, { calls: 1, credits: 0 });
-    const refusal = reply.kind === 'no-backend' ? reply : TOO_LARGE;
-    return refuse(refusal, envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });
+    return refuse(refusalOf(reply), envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });
   }
 
   function batchBody(admitted: Admitted): ReturnType<typeof spliceBatch> {
@@ -124,9 +138,19 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
       }
     }
 
+    function wholePart(answer: WholeAnswer, place: number): Part {
+      countError(answer, usage, place);
+      const { bytes } = answer;
+      const onSent = () => {
+        usage.answered(place);
+        usage.bytes(place, bytes.length);
+      };
+      return { kind: 'bytes', bytes, onSent };
+    }
+
     async function begin(one: AnsweredCall | ForwardCall, place: number, onWait: OnWait): Promise<Part> {
       const isFirst = unsent.delete(place);
-      if (one.kind === 'answered') return countedPart(one, usage, place);
+      if (one.kind === 'answered') return wholePart(one.answer, place);
       const reply = await send(one, admitted.plan, {
         acceptEncoding: 'identity',
         signal: abort.signal,
@@ -139,18 +163,22 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
       if (isFirst || outcome !== 'answered') onCall(one.label, outcome);
       // One that was evicted has been sent before.
       if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(place);
-      const mayRepeat = one.route.method.class !== 'write';
-      if (reply.kind === 'whole' || reply.kind === 'stream')
-        return countedPart(reply, usage, place, mayRepeat);
+      if (reply.kind === 'whole') return wholePart(reply, place);
+      if (reply.kind === 'stream') {
+        const mayRepeat = one.route.method.class !== 'write';
+        return { kind: 'stream', body: countedBody(reply.body, usage, place), mayRepeat };
+      }
       if (reply.kind !== 'caller-left') usage.error(place);
-      const bytes = refusalError(reply.kind === 'too-large' ? TOO_LARGE : NO_BACKEND, one.call.id);
+      const bytes = refusalError(refusalOf(reply), one.call.id);
       return { kind: 'bytes', bytes, onSent: () => usage.bytes(place, bytes.length) };
     }
   }
 }
 
-const TOO_LARGE = { kind: 'body-too-large', isEndless: false } as const;
-const NO_BACKEND = { kind: 'no-backend' } as const;
+/** The refusal of a call that no backend answered. */
+function refusalOf({ kind }: Unanswered): Refusal {
+  return kind === 'too-large' ? { kind: 'body-too-large', isEndless: false } : { kind: 'no-backend' };
+}
 
 /** Gives back the price of a call by its place in the request, and takes it out of usage; once, however often it is called. */
 export function refundsOf(
@@ -176,38 +204,16 @@ function isUnanswered(reply: Reply): boolean {
   return reply.kind === 'no-backend' || reply.kind === 'too-large';
 }
 
-/** An answer whose errors, bytes and first byte are counted. */
-function countedPart(
-  answer: AnsweredCall | ResponseStart,
-  usage: Admitted['usage'],
-  place: number,
-  mayRepeat = false,
-): Part {
-  if (answer.kind === 'stream')
-    return { kind: 'stream', body: countedBody(answer.body, usage, place), mayRepeat };
-  const { bytes } = answer;
-  // What the gateway answers itself is an error; a compressed answer is not looked into.
-  const isError =
-    answer.kind === 'answered' ||
-    (!answer.isResult && answer.encoding === undefined && failureOf(bytes) !== undefined);
-  if (isError) usage.error(place);
-  const onSent = () => {
-    usage.answered(place);
-    usage.bytes(place, bytes.length);
-  };
-  return { kind: 'bytes', bytes, onSent };
+/** Counts an answer that is an error, compressed or not. */
+function countError(answer: WholeAnswer, usage: Admitted['usage'], place: number): void {
+  const bytes = answer.isResult ? undefined : decodeSmallBody(answer);
+  if (bytes !== undefined && failureOf(bytes) !== undefined) usage.error(place);
 }
 
 /** For a call that holds no permit, and has none to give back. */
 function nothing(): void {}
 
-function responseWith(part: Part, headers: Fields, onEnd: (end: StreamEnd) => void = nothing): Response {
-  if (part.kind === 'stream') return new Response(streamSingle(part.body, onEnd), { headers });
-  part.onSent?.();
-  return new Response(part.bytes, { headers });
-}
-
-function fieldsOf({ request, credits, charge }: Admitted, type = JSON_TYPE, encoding?: string): Fields {
+function fieldsOf({ request, credits, charge }: Admitted, type: string, encoding?: string): Fields {
   const fields: Fields = rateFields(charge.rate);
   fields['content-type'] = type;
   fields['x-credits-cost'] = String(credits);
@@ -222,7 +228,7 @@ function fieldsOf({ request, credits, charge }: Admitted, type = JSON_TYPE, enco
 
 /**
  * One backend's answer as a body of ours, piece by piece, waiting while its reader is behind. It ends cleanly only
- * when the answer was whole; otherwise the caller's connection is cut (DESIGN 3.6). `onEnd` gets how it ended.
+ * when the answer was whole; otherwise the caller's connection is cut. `onEnd` gets how it ended.
  */
 export function streamSingle(body: StreamBody, onEnd: (end: StreamEnd) => void): ReadableStream {
   const source: Bun.DirectUnderlyingSource = {

@@ -1,52 +1,48 @@
-import { configOf, withConfig } from '../json/slices.ts';
-import type { Call } from '../request/envelope.ts';
+import { configOf, elementsOf, memberOf, withConfig } from '../json/slices.ts';
+import { isNull } from '../json/scan.ts';
+import { type Call, rpcError, rpcResult } from '../request/envelope.ts';
 import { type CallContext, type Forward, readReply, type Reply } from '../upstream/forward.ts';
-import type { Pool } from '../upstream/selection.ts';
-import { HISTORY_NOT_AVAILABLE, INVALID_PARAMS, NODE_UNHEALTHY, rpcError, rpcResult } from './refusal.ts';
+import type { ForwardRoute, Pool } from '../upstream/selection.ts';
 
 /**
- * Adds the rules of single methods (DESIGN 3.5). Some answers are the pool's and not one node's: its health, and its
- * first available block with the archives included; until every backend with history has replied, a node answers for its
- * own blocks. The flag `searchTransactionHistory` of `getSignatureStatuses` (spec 4.3.2) never reaches a backend, and
- * when it was true an answer with a null entry becomes -32011.
+ * Adds the rules of single methods. Some answers are the pool's and not one node's: its health, and its first available
+ * block with the archives included; until every backend with history has replied, a node answers for its own blocks.
+ * The flag `searchTransactionHistory` of `getSignatureStatuses` never reaches a backend, and when it was true an answer
+ * with a null entry becomes -32011: the caller would read it as "never happened". Errors have Agave's codes and words
+ * (`rpc.rs`, `custom_error.rs`).
  */
 export function withRules(forward: Forward, pool: Pool): Forward {
   return async function forwardByRule(call, route, context) {
     if (call.method === 'getSignatureStatuses') return forwardStatuses(call, route, context);
-    const own = ownAnswer(call);
-    return own === undefined ? forward(call, route, context) : answerWith(own, context);
+    const answer = poolAnswer(call);
+    if (answer === undefined) return forward(call, route, context);
+    context.onSettled();
+    return answer;
   };
 
-  function ownAnswer({ method, id }: Call): Uint8Array<ArrayBuffer> | undefined {
+  function poolAnswer({ method, id }: Call): Reply | undefined {
     if (method === 'getHealth') {
-      return pool.isHealthy() ? rpcResult('"ok"', id) : rpcError(NODE_UNHEALTHY, 'Node is unhealthy', id);
+      return pool.isHealthy() ? rpcResult('"ok"', id) : rpcError(-32005, 'Node is unhealthy', id);
     }
     if (method !== 'getFirstAvailableBlock' && method !== 'minimumLedgerSlot') return undefined;
     const floor = pool.floor();
     return floor === undefined ? undefined : rpcResult(String(floor), id);
   }
 
-  async function forwardStatuses(
-    call: Call,
-    route: Parameters<Forward>[1],
-    context: CallContext,
-  ): Promise<Reply> {
+  async function forwardStatuses(call: Call, route: ForwardRoute, context: CallContext): Promise<Reply> {
     if ((call.params?.length ?? 0) > PARAMS_BYTES_MAX) {
-      // Agave's own words (`rpc.rs`).
-      return answerWith(rpcError(INVALID_PARAMS, 'Too many inputs provided; max 256', call.id), context);
+      context.onSettled();
+      return rpcError(-32602, 'Too many inputs provided; max 256', call.id);
     }
     const { params, asked } = withoutHistory(call.params);
     if (!asked) return forward({ ...call, params }, route, context);
     const started = await forward({ ...call, params }, route, { ...context, acceptEncoding: 'identity' });
     const reply = await readReply(started, ANSWER_BYTES_MAX);
-    if (reply.kind !== 'whole' || !hasNull(reply.bytes)) return reply;
-    return { kind: 'whole', bytes: rpcError(HISTORY_NOT_AVAILABLE, REASON, call.id), encoding: undefined };
+    if (reply.kind !== 'whole') return reply;
+    const statuses = elementsOf(memberOf(memberOf(reply.bytes, 'result'), 'value'));
+    if (statuses?.some(isNull) !== true) return reply;
+    return rpcError(-32011, 'Transaction history is not available from this node', call.id);
   }
-}
-
-function answerWith(bytes: Uint8Array<ArrayBuffer>, { onSettled }: CallContext): Reply {
-  onSettled();
-  return { kind: 'whole', bytes, encoding: undefined };
 }
 
 /** 256 signatures are 23 KB; megabytes are not searched for a flag. */
@@ -55,21 +51,9 @@ const PARAMS_BYTES_MAX = 65_536;
 /** 256 statuses of the longest kind are about 60 KB. */
 const ANSWER_BYTES_MAX = 1_048_576;
 
-/** Why a null entry is not passed on: the caller asked for history and would read it as "never happened". */
-const REASON = 'Transaction history is not available from this node';
-
-function hasNull(bytes: Uint8Array): boolean {
-  try {
-    const { result }: { result?: { value?: unknown } | null } = JSON.parse(new TextDecoder().decode(bytes));
-    return Array.isArray(result?.value) && result.value.includes(null);
-  } catch {
-    return false; // not ours to judge: the caller sees what the backend said
-  }
-}
-
 /**
  * The parameters of `getSignatureStatuses` without `searchTransactionHistory` in their second value, and every other
- * byte the caller's own (DESIGN 3.4); `asked`: the flag was true. Named parameters pass as they are: Agave refuses them.
+ * byte the caller's own; `asked`: the flag was true. Named parameters pass as they are: Agave refuses them.
  */
 export function withoutHistory(params: Uint8Array | undefined) {
   // Of two flags the last one counts, as it does for JSON.parse.

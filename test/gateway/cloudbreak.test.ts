@@ -42,7 +42,7 @@ describe('an account store of the profile cloudbreak', () => {
     expect((await response.text()) === whole).toBe(true);
   });
 
-  test('that ends a scan cleanly in the middle of its JSON cuts the caller off (DESIGN 3.6)', async () => {
+  test('that ends a scan cleanly in the middle of its JSON cuts the caller off', async () => {
     store.state.failsAfter = 80;
     const read = async () => (await post('getProgramAccounts', {})).text();
     await expect(read()).rejects.toThrow();

@@ -92,12 +92,13 @@ describe('TLS', () => {
     return listen(testConfig({ gateway: { tls } }).gateway, stages, { clock: systemClock, shared: false });
   };
 
-  test('serves with the certificate and key of the config', async () => {
+  test('serves every method with the certificate and key of the config', async () => {
     const listening = listenWith('localhost.pem', 'localhost-key.pem');
     if (listening.kind === 'refused') throw new Error(listening.sentence);
     const ca = await Bun.file(join(TLS_FOLDER, 'ca.pem')).text();
     const url = `https://localhost:${listening.url.port}/`;
-    expect(await (await fetch(url, { method: 'POST', tls: { ca } })).text()).toBe('POST');
+    for (const method of ['POST', 'OPTIONS', 'GET'])
+      expect(await (await fetch(url, { method, tls: { ca } })).text()).toBe(method);
     await listening.close(100, 0);
   });
 

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { holdAddress, MetricTotals, START_FAILURES_MAX, WorkerPool } from '../../gateway/supervisor.ts';
+import { createWorkerPool, holdAddress, MetricTotals, START_FAILURES_MAX } from '../../gateway/supervisor.ts';
 import type { MetricsJson, Worker, WorkerExit } from '../../gateway/workers.ts';
 import { createVirtualClock, type VirtualClock } from '../fakes/chain-clock.ts';
 import { silentLog } from '../started/gateway.ts';
@@ -42,7 +42,7 @@ describe('the worker pool', () => {
       launched.push(process);
       return process.worker;
     };
-    const pool = new WorkerPool({
+    const pool = createWorkerPool({
       size,
       launch,
       clock,
@@ -119,10 +119,10 @@ describe('the worker pool', () => {
     at(1).end();
     await settled(clock);
     expect(launched.map(({ number }) => number)).toEqual([1, 2, 2]);
-    expect(pool.listening).toBe(1);
+    expect(pool.listening()).toBe(1);
     at(2).listen();
     await settled(clock);
-    expect([pool.listening, pool.restarts]).toEqual([2, 1]);
+    expect([pool.listening(), pool.restarts()]).toEqual([2, 1]);
   });
 
   test.each([true, false])(
@@ -177,7 +177,7 @@ describe('the worker pool', () => {
     refuse(true);
     at(1).end();
     await clock.advance(60_000);
-    expect([launched.length, pool.listening]).toEqual([2, 1]);
+    expect([launched.length, pool.listening()]).toEqual([2, 1]);
     refuse(false);
     await clock.advance(10_000);
     expect(launched.map(({ number }) => number)).toEqual([1, 2, 2]);
@@ -188,7 +188,7 @@ describe('the worker pool', () => {
     const launch = () => {
       throw new Error('EAGAIN');
     };
-    const pool = new WorkerPool({ size: 2, launch, clock, log: silentLog() });
+    const pool = createWorkerPool({ size: 2, launch, clock, log: silentLog() });
     const end = pool.run(new AbortController().signal, () => undefined);
     expect(await end).toEqual(['A gateway process could not be started (EAGAIN).']);
   });

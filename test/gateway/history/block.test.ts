@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { type Missing, moreCertain } from '../../../gateway/history/transaction.ts';
-import type { Outcome } from '../../../gateway/history/tiers.ts';
+import type { ReplyClass } from '../../../gateway/history/tiers.ts';
 import { timeOf } from '../../fakes/history.ts';
 import { refusedUrl } from '../../fakes/raw-backend.ts';
 import { caller, chainOf, fakesOf, probed } from './world.ts';
@@ -95,9 +95,9 @@ test.each([['[]'], ['["1"]'], ['[-1]'], ['[1.5]'], ['{"slot":1}'], ['[[1]]']])(
   },
 );
 
-const NULL: Outcome = { kind: 'null' };
-const NONE: Outcome = { kind: 'unreachable' };
-const error = (code: number): Outcome => ({ kind: 'lacking', code });
+const NULL: ReplyClass = { kind: 'null' };
+const NONE: ReplyClass = { kind: 'unreachable' };
+const error = (code: number): ReplyClass => ({ kind: 'lacking', code });
 
 const BLOCK: Missing = { isTime: false, isNew: false, isBelow: false, mayBeArchived: true };
 const NEW: Missing = { ...BLOCK, isNew: true };

@@ -2,7 +2,7 @@ import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect, test } from 'bun:test';
 import type { CallContext, Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
-import { isFinal, outcomeOf } from '../../../gateway/history/tiers.ts';
+import { isFinal, classify } from '../../../gateway/history/tiers.ts';
 import { backendOf, routeTo } from '../upstream/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { caller } from './world.ts';
@@ -115,7 +115,7 @@ test.each([
   ['-32602', failure(-32602, 'Invalid param'), 'refused'],
   ['-32602 for a BigTable', failure(-32602, 'BigTable query failed (maybe timeout)'), 'lacking'],
 ] as const)('an answer is judged by what it says: %s', (_, text, kind) =>
-  expect(outcomeOf(answer(text)).kind).toBe(kind),
+  expect(classify(answer(text)).kind).toBe(kind),
 );
 
 test.each([
@@ -123,16 +123,16 @@ test.each([
   ['br', brotliCompressSync],
   ['zstd', zstdCompressSync],
 ] as const)('a null compressed with %s is one too', (encoding, compress) => {
-  expect(outcomeOf(answer(compress(NULL), encoding)).kind).toBe('null');
-  expect(outcomeOf(answer(compress(failure(-32004)), encoding))).toEqual({ kind: 'lacking', code: -32004 });
+  expect(classify(answer(compress(NULL), encoding)).kind).toBe('null');
+  expect(classify(answer(compress(failure(-32004)), encoding))).toEqual({ kind: 'lacking', code: -32004 });
 });
 
 test('what is long, or compressed in a way nobody knows, is found', () => {
   const long = `{"result":"${'x'.repeat(8_192)}"}`;
-  expect(outcomeOf(answer(long)).kind).toBe('found');
-  expect(outcomeOf(answer(gzipSync(long), 'gzip')).kind).toBe('found');
-  expect(outcomeOf(answer(NULL, 'compress')).kind).toBe('found');
-  expect(outcomeOf(answer(NULL, 'gzip')).kind).toBe('found');
+  expect(classify(answer(long)).kind).toBe('found');
+  expect(classify(answer(gzipSync(long), 'gzip')).kind).toBe('found');
+  expect(classify(answer(NULL, 'compress')).kind).toBe('found');
+  expect(classify(answer(NULL, 'gzip')).kind).toBe('found');
 });
 
 test('a stream is found without being read', () => {
@@ -142,7 +142,7 @@ test('a stream is found without being read', () => {
     },
     cancel: () => undefined,
   };
-  expect(outcomeOf({ kind: 'stream', body, encoding: undefined }).kind).toBe('found');
+  expect(classify({ kind: 'stream', body, encoding: undefined }).kind).toBe('found');
 });
 
 test('the other tier is asked after a null, a lack or silence, and after nothing else', () => {

@@ -1,17 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import {
-  arrayOf,
-  elementsOf,
-  isNull,
-  memberOf,
-  membersOf,
-  numberIn,
-  textIn,
-} from '../../../gateway/json/slices.ts';
+import { arrayOf, elementsOf, memberOf, membersOf, numberIn } from '../../../gateway/json/slices.ts';
+import { isNull, textIn } from '../../../gateway/json/scan.ts';
 import { jsonText, objectText } from './json-text.ts';
 
-const bytesOf = (text: string) => new TextEncoder().encode(text);
+const bytesOf = (text: string) => Buffer.from(text);
 const textOf = (bytes: Uint8Array | undefined) =>
   bytes === undefined ? undefined : new TextDecoder().decode(bytes);
 

@@ -165,18 +165,10 @@ describe('a structure followed block by block', () => {
     expect(blocks?.(64, length, 2, 0)).toEqual([256, 2, 0]);
   });
 
-  test('gives the decision of the plain rules, wherever a whole answer is cut', () => {
-    fc.assert(
-      fc.property(answer, cuts, (bytes, at) => {
-        expect(followed(bytes, at)).toEqual({ fine: true, complete: true });
-      }),
-    );
-  });
-
-  test('gives the decision of the plain rules when bytes are missing, changed or too many', () => {
+  test('gives the decision of the plain rules, wherever an answer is cut, and when bytes are missing, changed or too many', () => {
     const change = fc.record({ at: fc.nat(), byte: fc.nat(255), drop: fc.nat(3) });
     fc.assert(
-      fc.property(answer, fc.array(change, { minLength: 1, maxLength: 3 }), cuts, (bytes, changes, at) => {
+      fc.property(answer, fc.array(change, { maxLength: 3 }), cuts, (bytes, changes, at) => {
         let changed = bytes;
         for (const { at: place, byte, drop } of changes) {
           const i = place % (changed.length + 1);

@@ -106,7 +106,7 @@ function summary(element: Element | undefined): Summary {
   return { kind, id: textOf(id), method, params: params === undefined ? undefined : textOf(params) };
 }
 
-/** The rules of DESIGN 3.4 and 3.8 written a second time, over parsed members. */
+/** The rules written a second time, over parsed members. */
 function expectedOf(members: readonly MemberText[]): Summary {
   const named = (name: string) =>
     members.filter((member) => JSON.parse(member.name) === name).map(({ value }) => value);

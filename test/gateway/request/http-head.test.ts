@@ -13,7 +13,7 @@ describe('a head is refused before its body is read', () => {
     },
   );
 
-  test('an upgrade to WebSocket, with the reason (spec 4.3.5)', () => {
+  test('an upgrade to WebSocket, with the reason', () => {
     expect(refusal('GET', { upgrade: 'websocket', connection: 'Upgrade' })).toEqual({
       kind: 'not-post',
       reason: 'Only POST is allowed; WebSocket is not offered',

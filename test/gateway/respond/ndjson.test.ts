@@ -56,7 +56,7 @@ async function asked(script: (seen: SeenCall) => Response, headers: Record<strin
   return { answer, type: answer.headers.get('content-type'), text: await answer.text() };
 }
 
-describe('getProgramAccounts as lines (DESIGN 3.5)', () => {
+describe('getProgramAccounts as lines', () => {
   test.each([
     ['a bare array', `[${ACCOUNT},${ACCOUNT}]`, `${ACCOUNT}\n${ACCOUNT}\n{"accounts":2,"slot":null}\n`],
     [
@@ -140,7 +140,7 @@ describe('an answer without accounts is the JSON it was', () => {
   });
 });
 
-describe('a scan that breaks off (DESIGN 3.6)', () => {
+describe('a scan that breaks off', () => {
   /** As one whole body with a Content-Length, whose end is trusted: only who cuts it into lines looks into it. */
   const trusted = (tail: string) =>
     new Response(`${HEAD}${Array(MB_OF_ACCOUNTS).fill(ACCOUNT).join(',')}${tail}`, {

@@ -11,7 +11,7 @@ const routeOf = createRouter([backendOf({ lanes: ['state'] })]);
 
 function planOf(element: Element) {
   const planned = planCall(element, routeOf, PRICES);
-  return planned.kind === 'answered' ? new TextDecoder().decode(planned.bytes) : planned.kind;
+  return planned.kind === 'answered' ? new TextDecoder().decode(planned.answer.bytes) : planned.kind;
 }
 
 test('a call of a served method is forwarded as it is', () => {

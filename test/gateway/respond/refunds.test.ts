@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test';
+import { NULL_ID, rpcError } from '../../../gateway/request/envelope.ts';
 import { refundsOf } from '../../../gateway/respond/respond.ts';
 import { callerOf, LIMITED, startUsage } from '../usage/started.ts';
 
@@ -8,7 +9,8 @@ test("D2 a call's price goes back to its account and out of its usage together, 
   const { counted, charge } = started.charge(LIMITED, 'getSlot', 'getBalance');
   started.endTurn();
   expect((await charge).kind).toBe('charged');
-  const planned = { kind: 'answered', bytes: new Uint8Array(), credits: 1, label: 'getSlot' } as const;
+  const answer = rpcError(-1, '', NULL_ID);
+  const planned = { kind: 'answered', answer, credits: 1, label: 'getSlot' } as const;
   const refund = refundsOf(charging, {
     planned: [planned, planned],
     caller: callerOf(1),

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'bun:test';
 import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import type { Charging } from '../../../gateway/limits/charge.ts';
@@ -146,6 +147,14 @@ describe('one call', () => {
     expect(sent[0]?.acceptEncoding).toBe('zstd, gzip');
     expect(response.headers.get('content-encoding')).toBe('zstd');
     expect(response.headers.get('vary')).toBe('accept-encoding');
+  });
+
+  test('that is an error is counted as one, compressed or not', async () => {
+    const error = '{"jsonrpc":"2.0","error":{"code":-32602,"message":"x"},"id":1}';
+    const bytes = new Uint8Array(gzipSync(error));
+    for (const reply of [whole(error), { kind: 'whole', bytes, encoding: 'gzip' } as const])
+      expect((await answered(call('getSlot'), () => reply)).counted).toContain('0: error');
+    expect((await answered(call('getSlot'), () => whole(OK))).counted).not.toContain('0: error');
   });
 
   test('of a caller who says nothing of encodings is asked for plain', async () => {

@@ -18,12 +18,7 @@ export function healthOf(
   clock: Clock,
   source: AccountsSource = 'local',
 ): ReturnType<Health> {
-  if (source === 'unknown')
-    return {
-      ok: false,
-      sentence:
-        'no accounts are known: none is kept here, and none that deploys on another host has published was read from Redis yet',
-    };
+  if (source === 'unknown') return { ok: false, sentence: NO_ACCOUNTS };
   if (journal.isFailing())
     return { ok: false, sentence: 'charges cannot be written: trials are refused with 503' };
   const troubled = backends.filter((backend) => troubleOf(backend, clock) !== undefined);
@@ -36,6 +31,9 @@ export function healthOf(
   return { ok: false, sentence: `no backend is well: ${names}` };
 }
 
+const NO_ACCOUNTS =
+  'no accounts are known: none is kept here, and none that deploys on another host has published was read from Redis yet';
+
 function troubleOf(backend: Backend, clock: Clock): string | undefined {
   const { excludedBecause, reason, lagSlots } = backend.health;
   if (excludedBecause === 'lagging') return `${lagSlots} slots behind`;
@@ -45,10 +43,8 @@ function troubleOf(backend: Backend, clock: Clock): string | undefined {
 
 /** The state of this process's backends. */
 export function statusOf(backends: readonly Backend[], clock: Clock): GatewayStatus {
-  return statusFrom(
-    1,
-    backends.map((backend) => backendStatusOf(backend, clock)),
-  );
+  const states = backends.map((backend) => backendStatusOf(backend, clock));
+  return statusFrom(1, states);
 }
 
 function statusFrom(processes: number, backends: readonly BackendStatus[]): GatewayStatus {
@@ -82,18 +78,14 @@ function backendStatusOf(backend: Backend, clock: Clock): BackendStatus {
  * up, the newest slot is taken, and with it the lag of the same process.
  */
 export function togetherStatus(statuses: readonly GatewayStatus[]): GatewayStatus {
-  const byName = Map.groupBy(
-    statuses.flatMap(({ backends }) => backends),
-    ({ name }) => name,
-  );
+  const states = statuses.flatMap(({ backends }) => backends);
+  const byName = Map.groupBy(states, ({ name }) => name).values();
   const processes = statuses.reduce((sum, status) => sum + status.processes, 0);
-  return statusFrom(
-    processes,
-    [...byName.values()].map((each) => each.reduce(joined)),
-  );
+  const merged = [...byName].map((each) => each.reduce(merge));
+  return statusFrom(processes, merged);
 }
 
-function joined(a: BackendStatus, b: BackendStatus): BackendStatus {
+function merge(a: BackendStatus, b: BackendStatus): BackendStatus {
   const newest = (b.slot ?? 0) > (a.slot ?? 0) ? b : a;
   const worst = a.in && (!b.in || a.why === null) ? b : a;
   return {
