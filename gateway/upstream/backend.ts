@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { BackendConfig } from '../../shared/config/backends.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
+import { wholeNumberAt } from '../json/scan.ts';
 import type { HttpClient } from './http-client.ts';
 
 /** Why a backend is left out while others are well. */
@@ -67,6 +68,21 @@ export function isLiveNode({ profile, lanes }: Pick<BackendConfig, 'profile' | '
 /** How far a slot must have been agreed upon (Agave `commitment.rs`). */
 export const COMMITMENTS = ['processed', 'confirmed', 'finalized'] as const;
 export type Commitment = (typeof COMMITMENTS)[number];
+
+/** Bytes at an answer's beginning in which its slot stands, on every known node. */
+const HEAD_BYTES = 256;
+
+const CONTEXT = Buffer.from('"context":');
+const SLOT = Buffer.from('"slot":');
+const RESULT = Buffer.from('"result":');
+
+/** The slot that an answer says it was read at: its context's, or the result of `getSlot`; 0 when it says none. */
+export function answerSlot(method: string | undefined, answer: Uint8Array): number {
+  const head = Buffer.from(answer.buffer, answer.byteOffset, Math.min(answer.length, HEAD_BYTES));
+  const name = method === 'getSlot' ? RESULT : SLOT;
+  const at = head.indexOf(name, method === 'getSlot' ? 0 : head.indexOf(CONTEXT));
+  return at === -1 ? 0 : wholeNumberAt(answer, at + name.length) || 0;
+}
 
 /** The time that is looked back on, in seconds. */
 export const RECENT_SECONDS = 300;

@@ -1,4 +1,4 @@
-import { afterSpace } from '../json/scan.ts';
+import { afterSpace, wholeNumberAt } from '../json/scan.ts';
 import { elementsOf, numberIn } from '../json/slices.ts';
 import type { Call } from '../request/envelope.ts';
 import { plainIdAt, RESULT_AT } from './direct.ts';
@@ -219,7 +219,6 @@ function slotOfCall({ params }: Call): number {
 }
 
 const SLOT_MEMBER = Buffer.from('"slot":');
-const SLOT = /^(\d{1,15})[,}]/;
 
 /**
  * The highest slot that any member of a result names; `Infinity` when one is not known or there is none. A transaction
@@ -228,11 +227,9 @@ const SLOT = /^(\d{1,15})[,}]/;
 function slotOfResult(bytes: Buffer): number {
   let slot = -Infinity;
   for (let at = bytes.indexOf(SLOT_MEMBER); at !== -1; at = bytes.indexOf(SLOT_MEMBER, at + 1)) {
-    const from = at + SLOT_MEMBER.length;
-    const digits = SLOT.exec(bytes.toString('latin1', from, from + 16))?.[1];
-    slot = Math.max(slot, Number(digits ?? Infinity));
+    slot = Math.max(slot, wholeNumberAt(bytes, at + SLOT_MEMBER.length));
   }
-  return slot === -Infinity ? Infinity : slot;
+  return Number.isFinite(slot) ? slot : Infinity;
 }
 
 /** A body from memory. It is read by many at once, so each reader has no more in memory than what its socket takes. */

@@ -2,11 +2,11 @@ import { isAt } from '../json/scan.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { deadlinesMs } from '../methods/table.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
-import type { Backend } from './backend.ts';
+import { answerSlot, type Backend } from './backend.ts';
+import type { Failure } from './failure.ts';
 import type { CallContext, Forward, ForwardEvents, Reply } from './forward.ts';
 import type { Connection, ExchangeHandler, HttpReply, NoReply } from './http-connection.ts';
-import { type ResponseStart, judgeWhole } from './response-reader.ts';
-import type { Failure } from './failure.ts';
+import { judgeWhole, type ResponseStart } from './response-reader.ts';
 import { type ForwardRoute, type Need, type Pool, type RetryBudget } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
@@ -138,7 +138,7 @@ class DirectCall implements ExchangeHandler {
     const { call, route } = this.read;
     if (backend === undefined || body === undefined) return;
     const idAt = backend.config.trustsEnd === false ? -1 : plainIdAt(body, call.id);
-    const slot = idAt === -1 ? 0 : slotOf(body, route.name);
+    const slot = idAt === -1 ? 0 : answerSlot(route.name, body);
     if (idAt === -1 || (slot > 0 && slot < this.need.slotMin)) return this.#fail(backend, judgeWhole(body));
     backend.leave();
     backend.markWell();
@@ -186,7 +186,7 @@ class DirectCall implements ExchangeHandler {
 
   /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */
   #fail(backend: Backend, outcome: HttpReply | ResponseStart | Failure): void {
-    const isStale = 'stale' in outcome && outcome.stale;
+    const isStale = outcome.kind === 'no-answer' && outcome.stale === true;
     if (isStale) backend.leave();
     this.#forward(isStale ? undefined : { backend, startedMs: this.startedMs, outcome });
     this.followers?.forEach((follower) => follower.start());
@@ -240,23 +240,4 @@ export function plainIdAt(bytes: Buffer, id: Uint8Array): number {
     isAt(bytes, idAt - ID.length, ID) &&
     bytes.indexOf(OBJECT, 1) === -1; // two objects in one body are none
   return isPlain ? idAt : -1;
-}
-
-const CONTEXT = Buffer.from('{"context":{');
-const SLOT = Buffer.from('"slot":');
-
-/** The slot of a plain result: its context's, or that of `getSlot`; 0 when it says none. */
-function slotOf(bytes: Buffer, method: string): number {
-  if (method === 'getSlot') return numberAt(bytes, RESULT_AT);
-  return isAt(bytes, RESULT_AT, CONTEXT) ? numberAt(bytes, bytes.indexOf(SLOT, RESULT_AT) + SLOT.length) : 0;
-}
-
-function numberAt(bytes: Uint8Array, at: number): number {
-  let n = 0;
-  for (let i = at; i < at + 15; i++) {
-    const digit = (bytes[i] ?? 0) - 0x30;
-    if (digit < 0 || digit > 9) break;
-    n = n * 10 + digit;
-  }
-  return n;
 }

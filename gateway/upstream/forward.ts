@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import { deadlinesMs, type Method } from '../methods/table.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
-import { type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
+import { answerSlot, type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
 import {
   type Advice,
   adviceOn,
@@ -12,17 +12,21 @@ import {
   isAgainstIt,
   isItsFault,
   isThrottling,
+  SKIPPED,
+  SLOT_NOT_REACHED,
   TOO_LARGE,
 } from './failure.ts';
 import type { HttpReply } from './http-connection.ts';
-import { NO_BIGTABLE, readAll } from './probe.ts';
 import {
-  answerSlot,
   decodeSmallBody,
+  EMPTY,
   judge,
+  readAll,
   type ResponseStart,
   type StreamBody,
+  type StreamedAnswer,
   type StreamEnd,
+  type WholeAnswer,
 } from './response-reader.ts';
 import { type ForwardRoute, type Need, type Pool, type RetryBudget } from './selection.ts';
 
@@ -127,22 +131,20 @@ export function createForward(parts: Parts): Forward {
       }
       const others = untried.filter(({ hasRoom }) => hasRoom);
       const decision = failover.take(at, outcome, others);
-      if (typeof decision === 'object') return begun(decision, at);
+      if (typeof decision === 'object')
+        return decision.kind === 'whole' ? over(decision) : begun(decision, at);
       if (decision === 'final' || (decision === 'later' && waits++ === LATER_MAX)) break;
-      if (decision === 'later' && others.length === 0) untried.push(at);
+      if (outcome.kind === 'stream' || (decision === 'later' && others.length === 0)) untried.push(at);
       if (decision.endsWith('-once')) left = Math.min(left, 1);
       if (untried.length === 0 || left-- === 0 || (!decision.startsWith('miss') && !mayRetry())) break;
       if (decision === 'later')
         await clock.sleep(LATER_MS_MIN + random() * (LATER_MS_MAX - LATER_MS_MIN), signal);
       if (signal.aborted) return over({ kind: 'caller-left' });
     }
-    if (failover.allTooLarge()) return over({ kind: 'too-large' });
-    const kept = failover.kept();
-    return kept === undefined ? over({ kind: 'no-backend' }) : begun(kept);
+    return over(failover.rest());
 
-    function begun(answer: ResponseStart, backend?: Backend): Reply {
+    function begun(answer: StreamedAnswer, backend: Backend): Reply {
       onResponseStart(method, clock.monotonic() - startedMs);
-      if (answer.kind === 'whole' || backend === undefined) return over(answer);
       const stream = watched(answer.body, signal, (end) => {
         backend.leave();
         onSettled();
@@ -156,6 +158,7 @@ export function createForward(parts: Parts): Forward {
     }
 
     function over(reply: Reply): Reply {
+      if (reply.kind === 'whole') onResponseStart(method, clock.monotonic() - startedMs);
       onSettled();
       return reply;
     }
@@ -169,13 +172,15 @@ export function createForward(parts: Parts): Forward {
     { acceptEncoding, signal, localOnly = false }: CallContext,
     sent: FirstAttempt | undefined,
   ): Promise<ResponseStart | Failure> {
-    const ms = dueMs[method.class];
-    const dueAtMs = (sent?.startedMs ?? clock.monotonic()) + ms;
-    const extra = localOnly && PROFILES[config.profile].bigtable ? NO_BIGTABLE : undefined;
-    const request = { body, acceptEncoding, dueMs: ms, fresh: method.class === 'write', extra };
+    const request = {
+      body,
+      acceptEncoding,
+      dueMs: dueMs[method.class],
+      fresh: method.class === 'write',
+      localOnly: localOnly && PROFILES[config.profile].bigtable,
+    };
     const reply = sent?.outcome ?? (await client.send(request, signal));
-    if (reply.kind !== 'reply') return reply;
-    return judge(reply, acceptEncoding, config.trustsEnd, { clock, dueAtMs, signal });
+    return reply.kind === 'reply' ? judge(reply, acceptEncoding, config.trustsEnd, signal) : reply;
   }
 
   function cut(backend: Backend, end: StreamEnd & { kind: 'cut' }): void {
@@ -193,9 +198,8 @@ export function createForward(parts: Parts): Forward {
 /** Reads an uncompressed reply to its end. One that is cut or above `bytesMax` is `no-backend`. */
 export async function readReply(reply: Reply, bytesMax: number): Promise<Exclude<Reply, { kind: 'stream' }>> {
   if (reply.kind !== 'stream') return reply;
-  const body = await readAll(reply.body, bytesMax);
-  if (body.kind !== 'all') return { kind: 'no-backend' };
-  return { kind: 'whole', bytes: body.bytes, encoding: undefined };
+  const bytes = await readAll(reply.body, bytesMax);
+  return typeof bytes === 'string' ? { kind: 'no-backend' } : { kind: 'whole', bytes, encoding: undefined };
 }
 
 /** Enters and takes out the first that has room. */
@@ -234,14 +238,15 @@ export function watched(body: StreamBody, signal: AbortSignal, onEnd: (end: Stre
   };
 }
 
-const SLOT_NOT_REACHED = -32016;
-const SKIPPED = -32007;
+/** An archive's word for it. */
 const SKIPPED_FOR_GOOD = -32009;
 
 /** Keeps what the attempts of one call have shown so far, and decides after each how to go on. */
 function createFailover({ clock, pool, onFailure }: Parts, name: string, method: Method, need: Need) {
-  /** With its error code, 0 when it is none. */
-  let kept: Readonly<{ answer: ResponseStart; code: number }> | undefined;
+  /** The answer when no attempt gives a better one: the first error with its code, or an answer that is only old. */
+  let kept: Readonly<{ answer: WholeAnswer; code: number }> | undefined;
+  /** Backends whose stream was let go of because it was old: they are tried once more when no other has a newer answer. */
+  const old = new Set<Backend>();
   let tooLarge = true;
 
   function afterFailure(backend: Backend, failure: Failure): Advice {
@@ -255,14 +260,15 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
   function afterAnswer(
     backend: Backend,
     answer: ResponseStart,
+    slot: number,
     others: readonly Backend[],
   ): ResponseStart | Advice {
     backend.markWell();
-    const slot = answer.kind === 'whole' ? answerSlot(name, answer.bytes) : (answer.slot ?? 0);
     pool.learn(backend, need, slot);
-    if (slot === 0 || slot >= need.slotMin || !others.some(isNewEnough)) return answer;
+    if (slot === 0 || slot >= need.slotMin || old.has(backend) || !others.some(isNewEnough)) return answer;
     if (answer.kind === 'whole') kept ??= { answer, code: 0 };
     else {
+      old.add(backend);
       answer.body.cancel(); // nothing of it has left
       backend.leave();
     }
@@ -285,9 +291,10 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
     ): ResponseStart | Advice {
       tooLarge &&= outcome.kind === 'status' && outcome.status === TOO_LARGE;
       if (outcome.kind !== 'whole' && outcome.kind !== 'stream') return afterFailure(backend, outcome);
-      const smallBody = outcome.kind === 'whole' ? decodeSmallBody(outcome) : undefined;
-      const error = smallBody === undefined ? undefined : failureOf(smallBody);
-      if (error === undefined) return afterAnswer(backend, outcome, others);
+      if (outcome.kind === 'stream') return afterAnswer(backend, outcome, outcome.slot ?? 0, others);
+      const bytes = decodeSmallBody(outcome) ?? EMPTY;
+      const error = failureOf(bytes);
+      if (error === undefined) return afterAnswer(backend, outcome, answerSlot(name, bytes), others);
       if (isAgainstIt(error)) backend.markFailed(clock);
       else backend.markWell();
       const isHopeless =
@@ -299,10 +306,8 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
       if (!isThrottling(error)) kept ??= { answer: outcome, code: error.code };
       return advice;
     },
-    /** The answer when no attempt gave a better one: the first error, or an answer that is only old. */
-    kept: () => kept?.answer,
-    /** Whether every backend that was tried found the request too long. */
-    allTooLarge: () => tooLarge,
+    /** What there is to say when no attempt was the answer; too large is what every backend found too long. */
+    rest: (): Reply => (tooLarge ? { kind: 'too-large' } : (kept?.answer ?? { kind: 'no-backend' })),
   };
 }
 

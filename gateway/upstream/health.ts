@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
-import { type Backend, COMMITMENTS, followsTip, type HealthState, type ExclusionReason } from './backend.ts';
-import { extentOf, probe, PROBE_MS, type Reading } from './probe.ts';
+import { type Backend, COMMITMENTS, followsTip, type HealthState } from './backend.ts';
+import { extentOf, probe, PROBE_MS, type Reading, tipOf } from './probe.ts';
 
 /** A leader this far ahead of the only other node is doubted: 7 minutes of slots, and no node falls that far behind unnoticed. */
 const FAR_SLOTS = 1_024;
@@ -34,6 +34,8 @@ export type Measure = Readonly<{
   movedAtMs: number;
   lagSlotsMax: number;
   nowMs: number;
+  /** Its genesis is not that of the others, as far as both are known. */
+  isOtherChain: boolean;
 }>;
 
 /**
@@ -41,37 +43,32 @@ export type Measure = Readonly<{
  * that one at the edge does not flap.
  */
 export function healthAfter(before: HealthState, reading: Reading, measure: Measure): HealthState {
-  const { slot, lagSlotsMax, nowMs } = measure;
+  const { slot, lagSlotsMax, nowMs, isOtherChain } = measure;
   const isOut = before.excludedBecause !== undefined;
-  const tip = reading.kind === 'unreachable' ? 0 : reading.tip;
+  const tip = tipOf(reading);
   const lagSlots = tip === 0 ? 0 : Math.max(0, slot - tip);
   const movedAtMs = tip > before.tip || before.movedAtMs === -Infinity ? nowMs : before.movedAtMs;
-  const why = reason();
+  const poolMoves = measure.movedAtMs > nowMs - STALLED_MS / 2;
+  const isStalled = tip > 0 && poolMoves && nowMs - movedAtMs >= STALLED_MS;
+  const isLagging = lagSlots > (isOut ? lagSlotsMax / 2 : lagSlotsMax);
+  const why = isOtherChain ? OTHER_CHAIN : isStalled ? 'stalled' : isLagging ? 'lagging' : reading.trouble;
   const against = (why === undefined) === isOut ? before.against + 1 : 0;
   // Another chain is no slip.
   const leaves = !isOut && (against >= BAD_PROBES || why === OTHER_CHAIN);
   const returns = isOut && against >= GOOD_PROBES;
   return {
     excludedBecause: leaves || (isOut && !returns) ? (why ?? before.excludedBecause) : undefined,
-    reason: reading.kind === 'unreachable' ? reading.reason : '',
+    reason: reading.reason,
     lagSlots,
     against: leaves || returns ? 0 : against,
     backAtMs: returns ? nowMs : before.backAtMs,
     tip: tip === 0 ? before.tip : tip,
     movedAtMs,
   };
-
-  function reason(): ExclusionReason | undefined {
-    // What was of another chain still is when it does not answer.
-    if (reading.kind === 'unreachable')
-      return before.excludedBecause === OTHER_CHAIN ? OTHER_CHAIN : 'unreachable';
-    if (reading.isOtherChain) return OTHER_CHAIN;
-    const poolMoves = measure.movedAtMs > nowMs - STALLED_MS / 2;
-    if (tip > 0 && nowMs - movedAtMs >= STALLED_MS && poolMoves) return 'stalled';
-    if (lagSlots > (isOut ? lagSlotsMax / 2 : lagSlotsMax)) return 'lagging';
-    return reading.healthy ? undefined : 'unhealthy';
-  }
 }
+
+/** What a round has shown of a backend. */
+type Look = Readonly<{ backend: Backend; reading: Reading; isOtherChain: boolean }>;
 
 export type WatchOptions = Readonly<{
   backends: readonly Backend[];
@@ -89,7 +86,7 @@ const ROUND_MS = 1_000;
 /** What changes slowly is probed again in one of this many rounds, once it is known. */
 const ROUNDS_PER_EXTENT = 15;
 
-const LATE: Reading = { kind: 'unreachable', reason: `no answer within ${ROUND_MS} ms` };
+const LATE: Reading = { slots: {}, trouble: 'unreachable', reason: `no answer within ${ROUND_MS} ms` };
 
 /**
  * Probes every backend, and keeps what is found in its health, its slots and its genesis; a round judges what came in
@@ -114,13 +111,13 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     await Promise.race([all, clock.sleep(ROUND_MS, limit)]);
     if (signal.aborted) return;
     const chain = chainOf(backends);
-    const readings = backends.map((backend, i): [Backend, Reading] => {
-      const reading = found[i] ?? LATE;
-      const isOtherChain = chain !== undefined && (backend.genesis ?? chain) !== chain;
-      return [backend, reading.kind === 'reading' ? { ...reading, isOtherChain } : reading];
-    });
-    const measure = measureOf(readings);
-    for (const [backend, reading] of readings) take(backend, reading, measure);
+    const looks = backends.map((backend, i) => ({
+      backend,
+      reading: found[i] ?? LATE,
+      isOtherChain: (backend.genesis ?? chain) !== chain,
+    }));
+    const measure = measureOf(looks);
+    for (const look of looks) take(look, measure);
   };
 
   /** Whether what it has must be known soon: it comes back, or its first block is not known. */
@@ -131,18 +128,18 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
 
   /** What is not answered stays as it was known. */
   async function extend(backend: Backend, limit: AbortSignal): Promise<void> {
-    const { genesis, floor, reach } = await extentOf(backend, limit);
+    const { genesis, firstLocalBlock, firstBlock } = await extentOf(backend, limit);
     backend.genesis = genesis ?? backend.genesis;
     if (backend.health.excludedBecause === OTHER_CHAIN) return;
-    backend.slots.firstLocalBlock = floor ?? backend.slots.firstLocalBlock;
-    backend.slots.firstBlock = reach ?? backend.slots.firstBlock;
+    backend.slots.firstLocalBlock = firstLocalBlock ?? backend.slots.firstLocalBlock;
+    backend.slots.firstBlock = firstBlock ?? backend.slots.firstBlock;
   }
 
-  function measureOf(readings: readonly (readonly [Backend, Reading])[]): Measure {
+  function measureOf(looks: readonly Look[]): Omit<Measure, 'isOtherChain'> {
     const nowMs = clock.monotonic();
-    const live = readings.flatMap(([{ config, health }, reading]) => {
-      if (reading.kind !== 'reading' || reading.isOtherChain || !followsTip(config)) return [];
-      const { tip } = reading;
+    const live = looks.flatMap(({ backend: { config, health }, reading, isOtherChain }) => {
+      if (reading.trouble === 'unreachable' || isOtherChain || !followsTip(config)) return [];
+      const tip = tipOf(reading);
       return [{ tip, movedAtMs: tip > health.tip ? nowMs : health.movedAtMs }];
     });
     // One whose slot has not grown lately is not measured by, while another's has.
@@ -152,19 +149,16 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     return { slot: referenceSlot(tips, lagSlotsMax), movedAtMs, lagSlotsMax, nowMs };
   }
 
-  function take(backend: Backend, reading: Reading, measure: Measure): void {
+  function take({ backend, reading, isOtherChain }: Look, measure: Omit<Measure, 'isOtherChain'>): void {
     const { health: before, slots } = backend;
     // An archive is behind by its nature; only whether it answers counts.
-    const by = followsTip(backend.config) ? measure : { ...measure, slot: 0, movedAtMs: -Infinity };
-    backend.health = healthAfter(before, reading, by);
-    if (reading.kind === 'unreachable') onUnreachable(backend);
-    else {
-      const { isOtherChain } = reading;
-      if (isOtherChain) slots.firstLocalBlock = slots.firstBlock = undefined;
-      // As read, and not the highest: a node that was set back to an older snapshot has not what it had.
-      for (const commitment of COMMITMENTS)
-        slots.tip[commitment] = isOtherChain ? 0 : (reading.slots[commitment] ?? slots.tip[commitment]);
-    }
+    const own = followsTip(backend.config) ? {} : { slot: 0, movedAtMs: -Infinity };
+    backend.health = healthAfter(before, reading, { ...measure, ...own, isOtherChain });
+    if (reading.trouble === 'unreachable') onUnreachable(backend);
+    if (isOtherChain) slots.firstLocalBlock = slots.firstBlock = undefined;
+    // As read, and not the highest: a node that was set back to an older snapshot has not what it had.
+    for (const commitment of COMMITMENTS)
+      slots.tip[commitment] = isOtherChain ? 0 : (reading.slots[commitment] ?? slots.tip[commitment]);
     if (before.excludedBecause !== backend.health.excludedBecause) onChange(backend);
   }
 }

@@ -222,6 +222,19 @@ test('an answer that is older than what its account has been shown goes on to a 
   expect([a?.calls(), b?.calls(), gateway.inFlight()]).toEqual([1, 1, [0, 0]]);
 });
 
+test('a stream that is older is given all the same when no newer backend answers after all', async () => {
+  using gateway = world(3);
+  const [a, b, c] = gateway.fakes;
+  const old = rpc('1', at(100, `"${'x'.repeat(3 << 20)}"`));
+  a?.script((exchange) => exchange.send(plain(old)));
+  b?.script((exchange) => exchange.send(plain(old)));
+  c?.script(({ reset }) => reset());
+  for (const backend of gateway.backends)
+    gateway.pool.learn(backend, { accountId: ACCOUNT_ABC, commitment: 'finalized', slotMin: 0 }, 105);
+  expect(await gateway.text()).toBe(old);
+  expect([a?.calls(), b?.calls(), c?.calls(), gateway.inFlight()]).toEqual([2, 1, 1, [0, 0, 0]]);
+});
+
 test('a connection that the backend closed while it was idle is replaced once, and blamed on nobody', async () => {
   using gateway = world();
   const fake = gateway.fakes[0];

@@ -361,6 +361,28 @@ describe('a backend that begins no answer', () => {
     await a.left;
   });
 
+  test('is left after 30 s also when it began an error, however the rest of it drips', async () => {
+    using a = startRawBackend(async (exchange) => {
+      await exchange.send(`${HEAD}transfer-encoding: chunked\r\n\r\n9\r\n{"error":\r\n`);
+      for (let isGone = false; !isGone; await Bun.sleep(1)) {
+        void exchange.gone.then(() => (isGone = true));
+        await exchange.send('1\r\n \r\n');
+      }
+    });
+    await using b = startBackend();
+    const { send, backend, pass, failures } = started();
+    const first = backend({ name: 'a', at: a.url });
+    const reply = send([first, backend({ name: 'b', at: b.url })]);
+    while (a.calls() === 0) await Bun.sleep(1); // until it has been asked
+    await Bun.sleep(20); // it drips meanwhile
+    pass(29_999, first);
+    await Bun.sleep(20);
+    expect(failures).toEqual([]);
+    pass(1, first);
+    expect(await textOf(await reply)).toContain('answer to getSlot');
+    expect([failures, first.inFlight]).toEqual([['a: no-answer'], 0]);
+  });
+
   test('may take the longer time of a scan', async () => {
     await using a = silent();
     const { send, backend, pass, failures } = started();
