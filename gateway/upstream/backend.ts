@@ -196,8 +196,7 @@ export class Backend {
   #inFlight = 0;
   #failures = 0;
   #failedUntilMs = 0;
-  #onTrial = false;
-  #trialSinceMs: number | undefined;
+  #onProbation = false;
 
   constructor(config: BackendConfig, client: HttpClient) {
     this.config = config;
@@ -215,10 +214,12 @@ export class Backend {
   }
 
   /** Counts a call in, to the last byte of its answer; `leave` must be called once. */
-  enter(): void {
+  enter(clock: Clock): void {
     this.#inFlight++;
+    if (this.#failures === 0 || this.#onProbation || this.isFailing(clock)) return;
     // The first call after a penalty finds out whether it is well again; until then the others keep away.
-    if (this.#failures > 0) this.#onTrial = true;
+    this.#onProbation = true;
+    this.#failedUntilMs = clock.monotonic() + PROBATION_MS;
   }
 
   leave(): void {
@@ -231,40 +232,33 @@ export class Backend {
    * first, twice as long each time it fails again, at most `PENALTY_MS_MAX`.
    */
   markFailed(clock: Clock): void {
-    const nowMs = clock.monotonic();
     this.recent.now.failed++;
-    this.endTrial();
-    if (nowMs < this.#failedUntilMs) return; // calls that were under way with the first one
-    this.#failedUntilMs = nowMs + Math.min(PENALTY_MS_MAX, PENALTY_MS * 2 ** this.#failures);
+    this.endProbation();
+    if (this.isFailing(clock)) return; // calls that were under way with the first one
+    this.#failedUntilMs = clock.monotonic() + Math.min(PENALTY_MS_MAX, PENALTY_MS * 2 ** this.#failures);
     this.#failures++;
   }
 
   /** An answer began: it is as good as any other again. */
   markWell(): void {
     this.recent.now.answered++;
-    if (this.#failures === 0) return;
     this.#failures = 0;
-    this.#failedUntilMs = 0;
-    this.endTrial();
+    this.#onProbation = false;
   }
 
   /** The call that was to find out ended without telling: its caller left, or the answer was no failure of its. */
-  endTrial(): void {
-    this.#onTrial = false;
-    this.#trialSinceMs = undefined;
+  endProbation(): void {
+    if (this.#onProbation) this.#failedUntilMs = 0;
+    this.#onProbation = false;
   }
 
   isFailing(clock: Clock): boolean {
-    if (this.#failures === 0) return false;
-    const nowMs = clock.monotonic();
-    if (!this.#onTrial) return nowMs < this.#failedUntilMs;
-    this.#trialSinceMs ??= nowMs;
-    return nowMs - this.#trialSinceMs < TRIAL_MS;
+    return this.#failures > 0 && clock.monotonic() < this.#failedUntilMs;
   }
 }
 
-/** A trial that takes longer is a slow call, and says nothing; the others need not wait for it. */
-const TRIAL_MS = 3_000;
+/** A call that takes longer is a slow one, and says nothing; the others need not wait for it. */
+const PROBATION_MS = 3_000;
 const PENALTY_MS = 1_000;
 const PENALTY_MS_MAX = 16_000;
 
@@ -280,14 +274,15 @@ export async function enterOneOf(
 ): Promise<Backend | undefined> {
   const { signal } = call;
   const free = backends.find(({ hasRoom }) => hasRoom);
-  free?.enter();
+  free?.enter(clock);
   if (free !== undefined || backends.length === 0 || signal.aborted) return free;
   const { promise, resolve } = Promise.withResolvers<Backend | undefined>();
   const over = new AbortController();
+  const giveUp = () => settle();
   const waiter: Waiter = {
     ...call,
     take(backend) {
-      backend.enter();
+      backend.enter(clock);
       settle(backend);
     },
   };
@@ -305,9 +300,5 @@ export async function enterOneOf(
     signal.removeEventListener('abort', giveUp);
     over.abort();
     resolve(backend);
-  }
-
-  function giveUp(): void {
-    settle();
   }
 }

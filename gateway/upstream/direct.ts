@@ -95,7 +95,7 @@ class DirectCall implements ExchangeHandler {
 
   start(): void {
     const { call, route, context } = this.read;
-    const { pool, budget, message, dueMs } = this.#shared;
+    const { clock, pool, budget, message, dueMs } = this.#shared;
     const bodyBytes = requestBytes(call, route.member);
     const backend = pool.preferred(route.backends, this.need);
     const head = backend?.client.headFor(context.acceptEncoding);
@@ -105,7 +105,7 @@ class DirectCall implements ExchangeHandler {
       this.#settle();
       return this.#forward(undefined);
     }
-    backend.enter();
+    backend.enter(clock);
     budget.deposit();
     this.backend = backend;
     message.set(head);

@@ -121,12 +121,12 @@ export function createForward(parts: Parts): Forward {
     let sent = first;
     let left = Infinity;
     let waits = 0;
-    for (let at: Backend | undefined = entered; at !== undefined; at = enterNext(untried)) {
+    for (let at: Backend | undefined = entered; at !== undefined; at = enterNext(untried, clock)) {
       const outcome = await attempt(at, method, body, context, sent);
       sent = undefined;
       if (outcome.kind !== 'stream') at.leave();
       if (signal.aborted && outcome.kind !== 'stream') {
-        at.endTrial();
+        at.endProbation();
         return over({ kind: 'caller-left' });
       }
       const others = untried.filter(({ hasRoom }) => hasRoom);
@@ -203,10 +203,10 @@ export async function readReply(reply: Reply, bytesMax: number): Promise<Exclude
 }
 
 /** Enters and takes out the first that has room. */
-function enterNext(backends: Backend[]): Backend | undefined {
+function enterNext(backends: Backend[], clock: Clock): Backend | undefined {
   const at = backends.findIndex(({ hasRoom }) => hasRoom);
   const [next] = at === -1 ? [] : backends.splice(at, 1);
-  next?.enter();
+  next?.enter(clock);
   return next;
 }
 
@@ -252,7 +252,7 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
   function afterFailure(backend: Backend, failure: Failure): Advice {
     onFailure(backend, failure);
     if (isItsFault(failure)) backend.markFailed(clock);
-    else backend.endTrial();
+    else backend.endProbation();
     return adviceOnFailure(failure, method.class);
   }
 

@@ -8,9 +8,9 @@ test('a fresh backend is not failing, even when the clock has just begun', () =>
 
 test('a backend has room for as many calls as its config says, until one leaves', () => {
   const tight = backendOf({ name: 'tight', connectionsMax: 2 });
-  tight.enter();
+  tight.enter(createVirtualClock().clock);
   expect(tight.hasRoom).toBe(true);
-  tight.enter();
+  tight.enter(createVirtualClock().clock);
   expect([tight.inFlight, tight.hasRoom]).toEqual([2, false]);
   tight.leave();
   expect([tight.inFlight, tight.hasRoom]).toEqual([1, true]);
@@ -43,23 +43,23 @@ describe('a backend that failed', () => {
     backend.markFailed(clock);
     advance(1_000);
     expect(backend.isFailing(clock)).toBe(false);
-    backend.enter();
+    backend.enter(clock);
     expect(backend.isFailing(clock)).toBe(true);
-    backend.endTrial();
+    backend.endProbation();
     expect(backend.isFailing(clock)).toBe(false);
-    backend.enter();
+    backend.enter(clock);
     backend.markWell();
     expect(backend.isFailing(clock)).toBe(false);
-    backend.enter();
+    backend.enter(clock);
     expect(backend.isFailing(clock)).toBe(false);
   });
 
-  test('is not kept away from for longer than three seconds by a trial that takes its time', () => {
+  test('is not kept away from for longer than three seconds by a call that takes its time', () => {
     const { clock, advance } = createVirtualClock();
     const backend = backendOf();
     backend.markFailed(clock);
     advance(1_000);
-    backend.enter();
+    backend.enter(clock);
     expect(backend.isFailing(clock)).toBe(true);
     advance(2_999);
     expect(backend.isFailing(clock)).toBe(true);
