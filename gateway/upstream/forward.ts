@@ -23,9 +23,9 @@ import {
   judge,
   readAll,
   type ResponseStart,
-  type StreamBody,
   type StreamedAnswer,
   type StreamEnd,
+  watched,
   type WholeAnswer,
 } from './response-reader.ts';
 import { type ForwardRoute, type Need, type Pool, type RetryBudget } from './selection.ts';
@@ -208,34 +208,6 @@ function enterNext(backends: Backend[], clock: Clock): Backend | undefined {
   const [next] = at === -1 ? [] : backends.splice(at, 1);
   next?.enter(clock);
   return next;
-}
-
-/** The body, cancelled when `signal` aborts; `onEnd` is called once, however it ends. */
-export function watched(body: StreamBody, signal: AbortSignal, onEnd: (end: StreamEnd) => void): StreamBody {
-  let piped = false;
-  let over = false;
-  const finish = (end: StreamEnd) => {
-    if (over) return;
-    over = true;
-    signal.removeEventListener('abort', cancel);
-    onEnd(end);
-  };
-  function cancel() {
-    body.cancel();
-    // A body that is not piped does not report its own end.
-    if (!piped) finish({ kind: 'cut', reason: 'cancelled', bytes: 0 });
-  }
-  if (signal.aborted) cancel();
-  else signal.addEventListener('abort', cancel, { once: true });
-  return {
-    cancel,
-    async pipe(write) {
-      piped = true;
-      const end = await body.pipe(write);
-      finish(end);
-      return end;
-    },
-  };
 }
 
 /** An archive's word for it. */

@@ -1,6 +1,105 @@
 import type { Clock } from '../../shared/clock.ts';
-import { type Backend, COMMITMENTS, followsTip, type HealthState } from './backend.ts';
-import { extentOf, probe, PROBE_MS, type Reading, tipOf } from './probe.ts';
+import { PROFILES } from '../../shared/config/profiles.ts';
+import { memberOf, membersOf, numberIn, textIn } from '../json/slices.ts';
+import {
+  type Backend,
+  type Commitment,
+  COMMITMENTS,
+  type ExclusionReason,
+  followsTip,
+  type HealthState,
+} from './backend.ts';
+import { failureOf, NODE_UNHEALTHY } from './failure.ts';
+import type { HttpReply } from './http-connection.ts';
+import { EMPTY, readAll, watched } from './response-reader.ts';
+
+/** What one look at a backend showed. */
+export type Reading = Readonly<{
+  /** Its newest slots; those it does not tell are absent. */
+  slots: Readonly<Partial<Record<Commitment, number | undefined>>>;
+  /** It answers no question, or says itself that it is not well. */
+  trouble: Extract<ExclusionReason, 'unreachable' | 'unhealthy'> | undefined;
+  /** What an unreachable one did instead; empty otherwise. */
+  reason: string;
+}>;
+
+/** The slot that a backend is compared by; 0: not known. */
+function tipOf({ slots }: Reading): number {
+  return slots.confirmed ?? slots.finalized ?? slots.processed ?? 0;
+}
+
+/** The answer to a probe's question, or why none came. */
+type Answer = Uint8Array | string;
+
+/** A probe must not wait longer than the callers it is for, neither for a head nor for the rest. */
+const PROBE_MS = 2_000;
+const ANSWER_BYTES_MAX = 4_096;
+
+/**
+ * Asks a backend for its health and its slots, until `signal` aborts. Any answer shows that it is there: an asset server
+ * knows neither question. Never rejects.
+ */
+async function probe(backend: Backend, signal: AbortSignal): Promise<Reading> {
+  const { followsTip, processed } = PROFILES[backend.config.profile];
+  const known = followsTip && processed ? COMMITMENTS : COMMITMENTS.slice(1);
+  const [health, ...tips] = await Promise.all([
+    ask(backend, 'getHealth', '[]', signal),
+    ...known.map((commitment) => ask(backend, 'getSlot', `[{"commitment":"${commitment}"}]`, signal)),
+  ]);
+  if (typeof health === 'string' && tips.every((answer) => typeof answer === 'string'))
+    return { slots: {}, trouble: 'unreachable', reason: health };
+  const slots = Object.fromEntries(known.map((name, i) => [name, numberIn(resultOf(tips[i] ?? ''))]));
+  // Whatever the error's text; a node without the method says nothing about its health.
+  const isUnhealthy = typeof health !== 'string' && failureOf(health)?.code === NODE_UNHEALTHY;
+  return { slots, trouble: isUnhealthy ? 'unhealthy' : undefined, reason: '' };
+}
+
+/**
+ * Asks a backend for what changes slowly: its first available block by itself, and with the long-term storage behind it,
+ * and its chain. What it does not tell stays as it was known. Never rejects.
+ */
+async function learnExtent(backend: Backend, signal: AbortSignal): Promise<void> {
+  const { config, slots } = backend;
+  const [local, all, hash] = await Promise.all([
+    PROFILES[config.profile].bigtable ? ask(backend, 'getFirstAvailableBlock', '[]', signal, true) : '',
+    ask(backend, 'getFirstAvailableBlock', '[]', signal),
+    ask(backend, 'getGenesisHash', '[]', signal),
+  ]);
+  backend.genesis = textIn(resultOf(hash) ?? EMPTY) ?? backend.genesis;
+  if (backend.health.excludedBecause === OTHER_CHAIN) return;
+  const firstBlock = numberIn(resultOf(all));
+  slots.firstLocalBlock = numberIn(resultOf(local)) ?? firstBlock ?? slots.firstLocalBlock;
+  slots.firstBlock = firstBlock ?? slots.firstBlock;
+}
+
+/** The id of the gateway's own questions, by which an operator finds them in a node's log. */
+export const PROBE_ID = 'sluice-probe';
+
+async function ask(
+  { client }: Backend,
+  method: string,
+  params: string,
+  signal: AbortSignal,
+  localOnly = false,
+): Promise<Answer> {
+  const body = Buffer.from(`{"jsonrpc":"2.0","id":"${PROBE_ID}","method":"${method}","params":${params}}`);
+  const request = { body, acceptEncoding: 'identity', dueMs: PROBE_MS, fresh: false, localOnly };
+  const reply = await client.send(request, signal);
+  return reply.kind === 'reply' ? answerOf(reply, signal) : reply.reason;
+}
+
+async function answerOf({ head, body }: HttpReply, signal: AbortSignal): Promise<Answer> {
+  if (head.status !== 200) {
+    body.cancel();
+    return `HTTP ${head.status}`;
+  }
+  const answer = await readAll(watched(body, signal), ANSWER_BYTES_MAX);
+  return typeof answer === 'string' || membersOf(answer) !== undefined ? answer : 'no JSON-RPC answer';
+}
+
+function resultOf(answer: Answer): Uint8Array | undefined {
+  return typeof answer === 'string' ? undefined : memberOf(answer, 'result');
+}
 
 /** A leader this far ahead of the only other node is doubted: 7 minutes of slots, and no node falls that far behind unnoticed. */
 const FAR_SLOTS = 1_024;
@@ -103,7 +202,7 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     void clock.sleep(PROBE_MS, limit).then(() => over.abort());
     const found = backends.map(() => LATE);
     const asking = backends.map(async (backend, i) => {
-      const extended = isDue || isUntold(backend) ? extend(backend, limit) : undefined;
+      const extended = isDue || isUntold(backend) ? learnExtent(backend, limit) : undefined;
       found[i] = await probe(backend, limit);
       await extended;
     });
@@ -124,15 +223,6 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
   function isUntold({ config, slots, health }: Backend): boolean {
     const needsFloor = config.lanes.includes('archive') && slots.firstLocalBlock === undefined;
     return health.excludedBecause !== OTHER_CHAIN && (needsFloor || health.excludedBecause === 'unreachable');
-  }
-
-  /** What is not answered stays as it was known. */
-  async function extend(backend: Backend, limit: AbortSignal): Promise<void> {
-    const { genesis, firstLocalBlock, firstBlock } = await extentOf(backend, limit);
-    backend.genesis = genesis ?? backend.genesis;
-    if (backend.health.excludedBecause === OTHER_CHAIN) return;
-    backend.slots.firstLocalBlock = firstLocalBlock ?? backend.slots.firstLocalBlock;
-    backend.slots.firstBlock = firstBlock ?? backend.slots.firstBlock;
   }
 
   function measureOf(looks: readonly Look[]): Omit<Measure, 'isOtherChain'> {

@@ -60,6 +60,38 @@ export async function readAll(
   return end.kind === 'cut' ? `an answer cut: ${end.reason}` : new Uint8Array(Buffer.concat(pieces));
 }
 
+/** The body, cancelled when `signal` aborts; `onEnd` is called once, however it ends. */
+export function watched(
+  body: Pick<StreamBody, 'pipe' | 'cancel'>,
+  signal: AbortSignal,
+  onEnd: (end: StreamEnd) => void = () => undefined,
+): StreamBody {
+  let piped = false;
+  let over = false;
+  const finish = (end: StreamEnd) => {
+    if (over) return;
+    over = true;
+    signal.removeEventListener('abort', cancel);
+    onEnd(end);
+  };
+  function cancel() {
+    body.cancel();
+    // A body that is not piped does not report its own end.
+    if (!piped) finish({ kind: 'cut', reason: 'cancelled', bytes: 0 });
+  }
+  if (signal.aborted) cancel();
+  else signal.addEventListener('abort', cancel, { once: true });
+  return {
+    cancel,
+    async pipe(write) {
+      piped = true;
+      const end = await body.pipe(write);
+      finish(end);
+      return end;
+    },
+  };
+}
+
 /** The members that tell what an answer is, whatever stands before them. */
 const TELLING = ['"error"', '"result"'];
 const LETTER_N = 0x6e;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import type { Reading } from '../../../gateway/upstream/probe.ts';
+import type { Reading } from '../../../gateway/upstream/health.ts';
 import { type Measure, healthAfter } from '../../../gateway/upstream/health.ts';
 import { type HealthState, HEALTHY } from '../../../gateway/upstream/backend.ts';
 
