@@ -45,11 +45,16 @@ export function preference(accountId: number, backend: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** The number of a backend for `preference`: FNV-1a of its name, so that the order survives restarts and edits of the list. */
+/** The number of a backend for `preference`: a hash of its name, so that the order survives restarts and edits of the list. */
 export function numberOf(name: string): number {
-  let h = 0x811c9dc5;
-  for (const byte of new TextEncoder().encode(name)) h = Math.imul(h ^ byte, 0x01000193);
-  return h >>> 0;
+  return hashOf(Buffer.from(name), 0x811c9dc5) >>> 0;
+}
+
+/** FNV-1a, 32 bits, from the hash of what stands before the bytes. */
+export function hashOf(bytes: Uint8Array, seed: number): number {
+  let hash = seed;
+  for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ (bytes[i] ?? 0), 0x01000193);
+  return hash;
 }
 
 /** Whether a backend goes with the tip of the chain: what serves nothing but history does not, nor does an archive's software. */

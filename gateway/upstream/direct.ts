@@ -2,10 +2,16 @@ import { isAt } from '../json/scan.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { deadlinesMs } from '../methods/table.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
-import { answerSlot, type Backend } from './backend.ts';
+import { answerSlot, type Backend, hashOf } from './backend.ts';
 import type { Failure } from './failure.ts';
 import type { CallContext, Forward, ForwardEvents, Reply } from './forward.ts';
-import type { Connection, ExchangeHandler, HttpReply, NoReply } from './http-connection.ts';
+import {
+  type Connection,
+  EMPTY,
+  type ExchangeHandler,
+  type HttpReply,
+  type NoReply,
+} from './http-connection.ts';
 import { judgeWhole, type ResponseStart } from './response-reader.ts';
 import { type ForwardRoute, type Need, type Pool, type RetryBudget } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
@@ -38,16 +44,14 @@ const SHARED_PARAMS_BYTES_MAX = 1_024;
 /** A power of two, above the number of calls that are under way at once in most processes. */
 const SHARED_PLACES = 4_096;
 /** Longer requests are for `forward`, which gives each a buffer of its own. */
-const MESSAGE_BYTES_MAX = 65_536;
-/** The value of Content-Length, and what ends a head. */
-const LENGTH_BYTES_MAX = 16;
+const BODY_BYTES_MAX = 65_536;
 
 export function createDirect(parts: Parts): Direct {
   const shared = sharedFrom(parts);
   const { underWay } = shared;
 
   return function direct(call, route, context, onReply) {
-    const { params = NOTHING } = call;
+    const { params = EMPTY } = call;
     const one = new DirectCall(shared, { call, route, context, onReply });
     if (!route.method.shared || params.length > SHARED_PARAMS_BYTES_MAX) return one.start();
     const place = hashOf(params, route.name.length) & (SHARED_PLACES - 1);
@@ -66,8 +70,8 @@ function sharedFrom(parts: Parts) {
     ...parts,
     /** Reads under way that may be joined, each at the place of its hash: a map by text costs more than all the rest. */
     underWay: Array.from<DirectCall | undefined>({ length: SHARED_PLACES }),
-    /** The request that is being written. */
-    message: Buffer.allocUnsafe(MESSAGE_BYTES_MAX),
+    /** The request that is being written, with as much room for its head as for its body. */
+    message: Buffer.allocUnsafe(2 * BODY_BYTES_MAX),
     dueMs: deadlinesMs(parts.idleMs),
   };
 }
@@ -98,16 +102,17 @@ class DirectCall implements ExchangeHandler {
     const { clock, pool, budget, message, dueMs } = this.#shared;
     const bodyBytes = requestBytes(call, route.member);
     const backend = pool.preferred(route.backends, this.need);
-    const head = backend?.client.headFor(context.acceptEncoding);
-    const roomBytes = message.length - (head?.length ?? 0) - LENGTH_BYTES_MAX;
-    const bytesMax = Math.min(backend?.config.bodyBytesMax ?? Infinity, roomBytes);
-    if (backend === undefined || head === undefined || bodyBytes > bytesMax) {
+    if (
+      backend === undefined ||
+      bodyBytes > Math.min(backend.config.bodyBytesMax ?? Infinity, BODY_BYTES_MAX)
+    ) {
       this.#settle();
       return this.#forward(undefined);
     }
     backend.enter(clock);
     budget.deposit();
     this.backend = backend;
+    const head = backend.client.headFor(context.acceptEncoding);
     message.set(head);
     const length = `${bodyBytes}\r\n\r\n`;
     for (let i = 0; i < length.length; i++) message[head.length + i] = length.charCodeAt(i);
@@ -207,17 +212,8 @@ type Read = Readonly<{
 
 function isSameRead(a: Read, b: Read): boolean {
   if (a.route !== b.route || a.context.acceptEncoding !== b.context.acceptEncoding) return false;
-  const [one, other] = [a.call.params ?? NOTHING, b.call.params ?? NOTHING];
+  const [one, other] = [a.call.params ?? EMPTY, b.call.params ?? EMPTY];
   return one.length === other.length && isAt(one, 0, other);
-}
-
-const NOTHING = new Uint8Array();
-
-/** FNV-1a, 32 bits, from the hash of what stands before the bytes. */
-function hashOf(bytes: Uint8Array, seed: number): number {
-  let hash = seed;
-  for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ (bytes[i] ?? 0), 0x01000193);
-  return hash;
 }
 
 const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');

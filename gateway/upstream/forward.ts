@@ -19,7 +19,6 @@ import {
 import type { HttpReply } from './http-connection.ts';
 import {
   decodeSmallBody,
-  EMPTY,
   judge,
   readAll,
   type ResponseStart,
@@ -264,7 +263,7 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
       tooLarge &&= outcome.kind === 'status' && outcome.status === TOO_LARGE;
       if (outcome.kind !== 'whole' && outcome.kind !== 'stream') return afterFailure(backend, outcome);
       if (outcome.kind === 'stream') return afterAnswer(backend, outcome, outcome.slot ?? 0, others);
-      const bytes = decodeSmallBody(outcome) ?? EMPTY;
+      const bytes = decodeSmallBody(outcome) ?? outcome.bytes;
       const error = failureOf(bytes);
       if (error === undefined) return afterAnswer(backend, outcome, answerSlot(name, bytes), others);
       if (isAgainstIt(error)) backend.markFailed(clock);

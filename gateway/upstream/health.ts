@@ -11,7 +11,7 @@ import {
 } from './backend.ts';
 import { failureOf, NODE_UNHEALTHY } from './failure.ts';
 import type { HttpReply } from './http-connection.ts';
-import { EMPTY, readAll, watched } from './response-reader.ts';
+import { readAll, watched } from './response-reader.ts';
 
 /** What one look at a backend showed. */
 export type Reading = Readonly<{
@@ -65,7 +65,8 @@ async function learnExtent(backend: Backend, signal: AbortSignal): Promise<void>
     ask(backend, 'getFirstAvailableBlock', '[]', signal),
     ask(backend, 'getGenesisHash', '[]', signal),
   ]);
-  backend.genesis = textIn(resultOf(hash) ?? EMPTY) ?? backend.genesis;
+  const genesis = resultOf(hash);
+  if (genesis !== undefined) backend.genesis = textIn(genesis) ?? backend.genesis;
   if (backend.health.excludedBecause === OTHER_CHAIN) return;
   const firstBlock = numberIn(resultOf(all));
   slots.firstLocalBlock = numberIn(resultOf(local)) ?? firstBlock ?? slots.firstLocalBlock;

@@ -320,7 +320,7 @@ export class Connection {
   }
 }
 
-const EMPTY = Buffer.alloc(0);
+export const EMPTY = Buffer.alloc(0);
 
 /** Whether the reply has come whole and is as nearly all small answers are. */
 function isSmallReply({ status, isJson, encoding, framing, reusable }: ResponseHead, body: Buffer): boolean {

@@ -6,8 +6,6 @@ import { type Failure, failureOf } from './failure.ts';
 import type { BodyEnd, CutReason, HttpReply, ReplyBody, WritePiece } from './http-connection.ts';
 import type { Framing, ResponseHead } from './http-parser.ts';
 
-export const EMPTY = Buffer.alloc(0);
-
 /** An answer that has begun. `encoding` is its content-encoding, passed on untouched. */
 export type ResponseStart = WholeAnswer | StreamedAnswer;
 
@@ -208,7 +206,7 @@ export async function judge(
   if (choice === 'refuse') return discarded(body, NO_OBJECT);
   if (choice === 'pass') {
     const isTrusted = encoding !== undefined || (trustsEnd ?? typeof framing === 'number');
-    const slot = encoding === undefined ? answerSlot(undefined, pieces[0] ?? EMPTY) : 0;
+    const slot = encoding === undefined ? answerSlot(undefined, Buffer.concat(pieces)) : 0;
     return { kind: 'stream', body: isTrusted ? body : checked(body), encoding, slot };
   }
   const { end } = body;
