@@ -59,10 +59,7 @@ export function hashOf(bytes: Uint8Array, seed: number): number {
 
 /** Whether a backend goes with the tip of the chain: what serves nothing but history does not, nor does an archive's software. */
 export function followsTip({ profile, lanes }: Pick<BackendConfig, 'profile' | 'lanes'>): boolean {
-  return (
-    PROFILES[profile].followsTip &&
-    lanes.some((lane) => lane === 'state' || lane === 'scan' || lane === 'send')
-  );
+  return PROFILES[profile].followsTip && !lanes.every((lane) => lane === 'archive' || lane === 'assets');
 }
 
 /** Whether a backend of the history methods is a live node, which serves the state of now; it is an archive otherwise. */
@@ -92,7 +89,6 @@ export function answerSlot(method: string | undefined, answer: Uint8Array): numb
 /** The time that is looked back on, in seconds. */
 export const RECENT_SECONDS = 300;
 export const TURN_SECONDS = 10;
-const TURNS = RECENT_SECONDS / TURN_SECONDS;
 
 /** What became of a backend's calls in the last `RECENT_SECONDS`: answers that began, and failures that were its fault. */
 class Recent {
@@ -102,7 +98,7 @@ class Recent {
   /** Says that `TURN_SECONDS` are over: what is old leaves with the turns. */
   turn(): void {
     this.now = { answered: 0, failed: 0 };
-    this.#held = [...this.#held.slice(-TURNS), this.now];
+    this.#held = [...this.#held.slice(-RECENT_SECONDS / TURN_SECONDS), this.now];
   }
 
   sums(): Readonly<{ answered: number; failed: number }> {
@@ -143,7 +139,6 @@ class FairQueue {
     }
   }
 
-  /** Removes one that waits no longer. */
   remove(waiter: Waiter): void {
     const line = this.#lines.get(waiter.accountId) ?? [];
     const at = line.indexOf(waiter);
@@ -168,7 +163,6 @@ class FairQueue {
   }
 }
 
-/** Whether a call stands before another one of its batch. */
 function isBefore({ batchPosition: a }: Waiter, { batchPosition: b }: Waiter): boolean {
   return a !== undefined && b !== undefined && a.batch === b.batch && a.index < b.index;
 }
@@ -191,10 +185,8 @@ export class Backend {
   };
   /** Its number among the choices of an account (`preference`). */
   readonly number: number;
-  /** Calls that wait for a place here. */
   readonly queue = new FairQueue();
   readonly recent = new Recent();
-  /** What the probes say of it. */
   health: HealthState = HEALTHY;
   /** The hash of its chain; `undefined`: not known. */
   genesis: string | undefined;
@@ -213,7 +205,6 @@ export class Backend {
     return this.#inFlight;
   }
 
-  /** Whether another call may enter. */
   get hasRoom(): boolean {
     return this.#inFlight < this.config.connectionsMax;
   }
@@ -292,7 +283,7 @@ export async function enterOneOf(
     },
   };
   for (const { queue } of backends) queue.add(waiter);
-  signal.addEventListener('abort', giveUp, { once: true });
+  signal.addEventListener('abort', giveUp, { signal: over.signal });
   void clock.sleep(waitMs, over.signal).then(giveUp); // too late for one that has a place
   // Not before it is in the queues: a place may become free by it at once.
   const onEntered = call.onWait?.();
@@ -302,7 +293,6 @@ export async function enterOneOf(
 
   function settle(backend?: Backend): void {
     for (const { queue } of backends) queue.remove(waiter);
-    signal.removeEventListener('abort', giveUp);
     over.abort();
     resolve(backend);
   }

@@ -39,18 +39,12 @@ export class Cache {
   readonly #copies = new Set<string>();
   /** Hashes of keys whose streams were not copied for want of room. */
   readonly #passed = new Set<number>();
-  #bytes = 0;
-  #hits = 0;
-  #misses = 0;
+  /** The bytes that it holds now, and how many calls found an answer and how many did not. */
+  readonly counts = { bytes: 0, hits: 0, misses: 0 };
   #resets = 0;
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
-  }
-
-  /** The bytes that it holds now, and how many calls found an answer and how many did not. */
-  counts(): Readonly<{ bytes: number; hits: number; misses: number }> {
-    return { bytes: this.#bytes, hits: this.#hits, misses: this.#misses };
   }
 
   /** The answer of a key; none from before the pool's last reset. */
@@ -58,8 +52,8 @@ export class Cache {
     if (resets !== this.#resets) for (const [old, entry] of this.#entries) this.#drop(old, entry);
     this.#resets = resets;
     const entry = this.#entries.get(key);
-    if (entry === undefined) return void this.#misses++;
-    this.#hits++;
+    if (entry === undefined) return void this.counts.misses++;
+    this.counts.hits++;
     this.#entries.delete(key);
     this.#entries.set(key, entry);
     return entry;
@@ -82,14 +76,14 @@ export class Cache {
    */
   copy(key: string) {
     if (this.#copies.has(key) || this.#entries.has(key)) return undefined;
-    if (this.#bytes > this.#bytesMax * (1 - 2 * ENTRY_SHARE) && !this.#hasPassed(key)) return undefined;
+    if (this.counts.bytes > this.#bytesMax * (1 - 2 * ENTRY_SHARE) && !this.#hasPassed(key)) return undefined;
     this.#copies.add(key);
     let pieces: Buffer[] | undefined = [];
     let taken = 0;
     const end = () => {
       const all = pieces ?? [];
       if (pieces !== undefined) this.#copies.delete(key);
-      this.#bytes -= 2 * taken;
+      this.counts.bytes -= 2 * taken;
       taken = 0;
       pieces = undefined;
       return all;
@@ -108,7 +102,7 @@ export class Cache {
   /** A reader has come to the end of an entry: its memory counts until then, also when it was dropped meanwhile. */
   release(key: string, entry: Entry): void {
     entry.readers--;
-    if (entry.readers === 0 && this.#entries.get(key) !== entry) this.#bytes -= entry.cost;
+    if (entry.readers === 0 && this.#entries.get(key) !== entry) this.counts.bytes -= entry.cost;
   }
 
   #hasRoomFor(cost: number): boolean {
@@ -126,21 +120,21 @@ export class Cache {
 
   /** Takes room; false when there is none. To drop what is still read would give none back. */
   #take(bytes: number): boolean {
-    for (let seen = 0; this.#bytes + bytes > this.#bytesMax && seen < EVICTIONS_MAX; seen++) {
+    for (let seen = 0; this.counts.bytes + bytes > this.#bytesMax && seen < EVICTIONS_MAX; seen++) {
       let next = this.#oldest.next();
       if (next.done) next = (this.#oldest = this.#entries.entries()).next();
       if (next.done) break;
       const [key, entry] = next.value;
       if (entry.readers === 0) this.#drop(key, entry);
     }
-    if (this.#bytes + bytes > this.#bytesMax) return false;
-    this.#bytes += bytes;
+    if (this.counts.bytes + bytes > this.#bytesMax) return false;
+    this.counts.bytes += bytes;
     return true;
   }
 
   #drop(key: string, entry: Entry): void {
     this.#entries.delete(key);
-    if (entry.readers === 0) this.#bytes -= entry.cost;
+    if (entry.readers === 0) this.counts.bytes -= entry.cost;
   }
 }
 

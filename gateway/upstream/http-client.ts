@@ -72,9 +72,7 @@ function connect(
   }).catch((error: unknown) =>
     refuse(error instanceof Error && 'code' in error ? String(error.code) : String(error)),
   );
-  void clock.sleep(CONNECT_MS, over).then(giveUp);
-  if (signal.aborted) giveUp();
-  else signal.addEventListener('abort', giveUp, { once: true, signal: over });
+  void clock.sleep(CONNECT_MS, AbortSignal.any([signal, over])).then(giveUp);
   return promise;
 }
 
