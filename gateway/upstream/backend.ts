@@ -188,9 +188,10 @@ export class Backend {
   readonly queue = new FairQueue();
   readonly recent = new Recent();
   health: HealthState = HEALTHY;
+  /** Calls that have entered it. */
+  inFlight = 0;
   /** The hash of its chain; `undefined`: not known. */
   genesis: string | undefined;
-  #inFlight = 0;
   #failures = 0;
   #failedUntilMs = 0;
   #onProbation = false;
@@ -201,17 +202,13 @@ export class Backend {
     this.number = numberOf(config.name);
   }
 
-  get inFlight(): number {
-    return this.#inFlight;
-  }
-
   get hasRoom(): boolean {
-    return this.#inFlight < this.config.connectionsMax;
+    return this.inFlight < this.config.connectionsMax;
   }
 
   /** Counts a call in, to the last byte of its answer; `leave` must be called once. */
   enter(clock: Clock): void {
-    this.#inFlight++;
+    this.inFlight++;
     if (this.#failures === 0 || this.#onProbation || this.isFailing(clock)) return;
     // The first call after a penalty finds out whether it is well again; until then the others keep away.
     this.#onProbation = true;
@@ -219,7 +216,7 @@ export class Backend {
   }
 
   leave(): void {
-    this.#inFlight--;
+    this.inFlight--;
     if (!this.queue.isEmpty && this.hasRoom) this.queue.next()?.take(this);
   }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import {
   Connection,
-  type ConnectionEvents,
+  type ConnectionOwner,
   type ExchangeHandler,
   type HttpReply,
   type NoReply,
@@ -15,12 +15,7 @@ const CONNECT_MS = 3_000;
  * Opens a connection, TLS verified, or says why not within three seconds, or when `signal` aborts. Never rejects; what is
  * open by then, with its handshake under way, is closed, and so is what opens later.
  */
-function connect(
-  url: URL,
-  events: ConnectionEvents,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<Connection | Unsent> {
+function connect(url: URL, owner: ConnectionOwner, signal: AbortSignal): Promise<Connection | Unsent> {
   const tls = url.protocol === 'https:';
   const hostname = url.hostname.replace(/^\[|\]$/g, '');
   const { promise, resolve } = Promise.withResolvers<Connection | Unsent>();
@@ -38,7 +33,7 @@ function connect(
     refuse(`it did not ${missing} in time`);
     opened?.terminate();
   };
-  const ready = (socket: Socket) => settle((socket.data = new Connection(socket, tls, events, clock)));
+  const ready = (socket: Socket) => settle((socket.data = new Connection(socket, tls, owner)));
   Bun.connect<Connection | undefined>({
     hostname,
     port: Number(url.port || (tls ? 443 : 80)),
@@ -72,7 +67,7 @@ function connect(
   }).catch((error: unknown) =>
     refuse(error instanceof Error && 'code' in error ? String(error.code) : String(error)),
   );
-  void clock.sleep(CONNECT_MS, AbortSignal.any([signal, over])).then(giveUp);
+  void owner.clock.sleep(CONNECT_MS, AbortSignal.any([signal, over])).then(giveUp);
   return promise;
 }
 
@@ -117,7 +112,8 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
   const connections = new Set<Connection>();
   const heads = new Map<string, Buffer>();
   let isClosed = false;
-  const events: ConnectionEvents = {
+  const owner: ConnectionOwner = {
+    clock,
     onIdle: (connection) => void idle.push(connection),
     onClose(connection) {
       connections.delete(connection);
@@ -181,7 +177,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
   }
 
   async function open(signal: AbortSignal): Promise<Connection | Unsent> {
-    const opened = await connect(url, events, clock, signal);
+    const opened = await connect(url, owner, signal);
     if (!(opened instanceof Connection)) return opened;
     connections.add(opened);
     if (!signal.aborted && !isClosed) return opened;

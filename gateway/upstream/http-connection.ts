@@ -36,12 +36,13 @@ export type ExchangeHandler = Readonly<{
   /** The body of a small reply as nearly all come: 200, JSON, not encoded, in one read. Without it every reply comes by `onOutcome`. */
   onSmallReply?(body: Buffer): void;
   onOutcome(outcome: HttpReply | NoReply): void;
-  /** No reply has come for a while; called by the pool's tick, so that what is rarely needed is set up late. */
+  /** No reply has come for a while; called by `onTick`, so that what is rarely needed is set up late. */
   onLate?(connection: Connection): void;
 }>;
 
-/** What a connection tells its pool. */
-export type ConnectionEvents = Readonly<{
+/** What a connection has of the client that it belongs to, and tells it. */
+export type ConnectionOwner = Readonly<{
+  clock: Clock;
   /** A reply has ended and the connection may carry another request. */
   onIdle(connection: Connection): void;
   onClose(connection: Connection): void;
@@ -130,22 +131,20 @@ const CLOSED: Phase = { kind: 'closed' };
 export class Connection {
   readonly #socket: Bun.Socket<unknown>;
   readonly #isTls: boolean;
-  readonly #events: ConnectionEvents;
-  readonly #clock: Clock;
+  readonly #owner: ConnectionOwner;
   #phase: Phase = IDLE;
   #unwritten: Buffer | undefined;
   #waiting = false;
   #exchanges = 0;
-  /** When the last byte came or went, on the pool's monotonic clock; the pool's tick judges by it. */
+  /** When the last byte came or went, on the monotonic clock; `onTick` judges by it. */
   activeAtMs = 0;
   /** When the reply under way must have come, as far as its handler and `more` wait for it; a reader bounds its own time. */
   #dueAtMs = 0;
 
-  constructor(socket: Bun.Socket<unknown>, isTls: boolean, events: ConnectionEvents, clock: Clock) {
+  constructor(socket: Bun.Socket<unknown>, isTls: boolean, owner: ConnectionOwner) {
     this.#socket = socket;
     this.#isTls = isTls;
-    this.#events = events;
-    this.#clock = clock;
+    this.#owner = owner;
   }
 
   /**
@@ -159,7 +158,7 @@ export class Connection {
     message.copy(request, 0, 0, length);
     this.#phase = { kind: 'head', handler, request, bytes: EMPTY, passedBytes: 0 };
     this.#exchanges++;
-    this.activeAtMs = this.#clock.monotonic();
+    this.activeAtMs = this.#owner.clock.monotonic();
     this.#dueAtMs = dueAtMs;
     atEndOfTurn(this);
   }
@@ -197,7 +196,7 @@ export class Connection {
   }
 
   onData(bytes: Buffer): void {
-    this.activeAtMs = this.#clock.monotonic();
+    this.activeAtMs = this.#owner.clock.monotonic();
     const phase = this.#phase;
     if (phase.kind === 'body') return this.#decode(phase, bytes);
     // No request is under way.
@@ -233,7 +232,7 @@ export class Connection {
     const phase = this.#phase;
     if (phase.kind === 'closed') return;
     this.#phase = CLOSED;
-    this.#events.onClose(this);
+    this.#owner.onClose(this);
     if (phase.kind === 'head') {
       const isSilent = phase.bytes.length + phase.passedBytes === 0;
       // Only an end of the backend's own: one that stalled has the request, and must not get it twice.
@@ -281,7 +280,7 @@ export class Connection {
 
   /** Reads on for a body. What is not piped is kept, and must not lie where turns read to. */
   readOn(body: Body): void {
-    this.activeAtMs = this.#clock.monotonic();
+    this.activeAtMs = this.#owner.clock.monotonic();
     if (body.isPiped && moved(body.bytes)) this.#waitFor(undefined);
     else this.#socket.resume();
   }
@@ -299,7 +298,7 @@ export class Connection {
   #takeTurn(): void {
     if (this.#phase.kind !== 'body') return;
     this.#waiting = false;
-    this.activeAtMs = this.#clock.monotonic();
+    this.activeAtMs = this.#owner.clock.monotonic();
     const read = this.#isTls ? 'nothing' : readNow(this.#socket);
     if (read === 'broken') return this.destroy('closed');
     if (read !== 'nothing') this.onData(read);
@@ -315,7 +314,7 @@ export class Connection {
   /** The exchange is over; a connection that cannot carry another is closed. */
   #becomeIdle(isReusable: boolean): void {
     this.#phase = IDLE;
-    if (isReusable && this.#unwritten === undefined) this.#events.onIdle(this);
+    if (isReusable && this.#unwritten === undefined) this.#owner.onIdle(this);
     else this.destroy('closed');
   }
 }

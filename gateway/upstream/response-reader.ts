@@ -133,9 +133,7 @@ export function decodeSmallBody({ bytes, encoding }: WholeAnswer): Uint8Array | 
   }
 }
 
-type Decode = (bytes: Uint8Array, options: { maxOutputLength: number }) => Uint8Array;
-
-const DECODERS: Readonly<Record<string, Decode>> = {
+const DECODERS: Readonly<Record<string, typeof zstdDecompressSync>> = {
   gzip: gunzipSync,
   deflate: inflateSync,
   br: brotliDecompressSync,
@@ -236,13 +234,11 @@ function chooseFor(framing: Framing, encoding: string | undefined): Choose {
 
 /** Whether a caller that accepts these encodings can read this one (RFC 9110 12.5.3). */
 function accepts(acceptEncoding: string, encoding: string): boolean {
-  return acceptEncoding.split(',').some((range) => {
-    const [name, ...parameters] = range
-      .toLowerCase()
-      .split(';')
-      .map((part) => part.trim());
-    const refused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-    return !refused && (name === encoding.toLowerCase() || name === '*');
+  const ranges = acceptEncoding.toLowerCase().split(',');
+  return ranges.some((range) => {
+    const [name, ...parameters] = range.split(';').map((part) => part.trim());
+    const isRefused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+    return !isRefused && (name === encoding.toLowerCase() || name === '*');
   });
 }
 
@@ -288,7 +284,7 @@ function isObject(bytes: Buffer): boolean {
 }
 
 function startsAnObject(pieces: readonly Buffer[]): boolean {
-  return pieces.every((piece, i) => i > 0 || /^[ \t\r\n]*(?:\{|$)/.test(piece.toString('latin1', 0, 64)));
+  return /^[ \t\r\n]*(?:\{|$)/.test(pieces[0]?.toString('latin1', 0, 64) ?? '');
 }
 
 function discarded(body: ReplyBody, failure: Failure): Failure {
