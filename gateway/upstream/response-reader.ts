@@ -64,7 +64,6 @@ export function watched(
   signal: AbortSignal,
   onEnd: (end: StreamEnd) => void = () => undefined,
 ): StreamBody {
-  let piped = false;
   let over = false;
   const finish = (end: StreamEnd) => {
     if (over) return;
@@ -74,15 +73,13 @@ export function watched(
   };
   function cancel() {
     body.cancel();
-    // A body that is not piped does not report its own end.
-    if (!piped) finish({ kind: 'cut', reason: 'cancelled', bytes: 0 });
+    finish({ kind: 'cut', reason: 'cancelled', bytes: 0 });
   }
   if (signal.aborted) cancel();
   else signal.addEventListener('abort', cancel, { once: true });
   return {
     cancel,
     async pipe(write) {
-      piped = true;
       const end = await body.pipe(write);
       finish(end);
       return end;
