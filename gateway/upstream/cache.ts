@@ -64,7 +64,7 @@ export class Cache {
     const isNull = bytes[afterSpace(bytes, RESULT_AT)] === LETTER_N;
     const idAt = isNull ? -1 : plainIdAt(bytes, id);
     const cost = bytes.length + key.length + ENTRY_BYTES;
-    if (idAt === -1 || this.#entries.has(key) || !this.#hasRoomFor(cost) || !this.#take(cost)) return;
+    if (idAt === -1 || this.#entries.has(key) || !this.#take(cost, cost)) return;
     const [before, after] = [bytes.subarray(0, idAt), bytes.subarray(idAt + id.length)];
     this.#entries.set(key, { before, after, cost, readers: 0 });
   }
@@ -92,7 +92,7 @@ export class Cache {
       const cost = piece.length + ENTRY_BYTES;
       if (pieces === undefined) return;
       // Twice, because they will be joined.
-      if (!this.#hasRoomFor(taken + cost) || !this.#take(2 * cost)) return void end();
+      if (!this.#take(2 * cost, taken + cost)) return void end();
       taken += cost;
       pieces.push(Buffer.from(piece));
     };
@@ -105,10 +105,6 @@ export class Cache {
     if (entry.readers === 0 && this.#entries.get(key) !== entry) this.counts.bytes -= entry.cost;
   }
 
-  #hasRoomFor(cost: number): boolean {
-    return cost <= this.#bytesMax * ENTRY_SHARE;
-  }
-
   /** Whether an answer has passed without a copy lately; notes that it does. */
   #hasPassed(key: string): boolean {
     const hash = Bun.hash.xxHash32(key);
@@ -118,8 +114,9 @@ export class Cache {
     return false;
   }
 
-  /** Takes room; false when there is none. To drop what is still read would give none back. */
-  #take(bytes: number): boolean {
+  /** Takes room for an answer of so many bytes until now; false when there is none. To drop what is still read gives none back. */
+  #take(bytes: number, answerBytes: number): boolean {
+    if (answerBytes > this.#bytesMax * ENTRY_SHARE) return false;
     for (let seen = 0; this.counts.bytes + bytes > this.#bytesMax && seen < EVICTIONS_MAX; seen++) {
       let next = this.#oldest.next();
       if (next.done) next = (this.#oldest = this.#entries.entries()).next();

@@ -100,7 +100,7 @@ export function createForward(parts: Parts): Forward {
   const dueMs = deadlinesMs(parts.idleMs);
 
   return async function forward(call, { name, member, method, backends }, context, first) {
-    const { signal, accountId, onSettled } = context;
+    const { signal, accountId, acceptEncoding, localOnly = false, onSettled } = context;
     const startedMs = first?.startedMs ?? clock.monotonic();
     const body = Buffer.allocUnsafe(requestBytes(call, member));
     writeRequest(call, member, body, 0);
@@ -117,11 +117,11 @@ export function createForward(parts: Parts): Forward {
     if (entered === undefined) return over({ kind: 'no-backend' });
     if (first === undefined) budget.deposit();
     const untried = ordered.filter((backend) => backend !== entered);
-    let sent = first;
+    let sent = first?.outcome;
     let left = Infinity;
     let waits = 0;
     for (let at: Backend | undefined = entered; at !== undefined; at = enterNext(untried, clock)) {
-      const outcome = await attempt(at, method, body, context, sent);
+      const outcome = await attempt(at, sent);
       sent = undefined;
       if (outcome.kind !== 'stream') at.leave();
       if (signal.aborted && outcome.kind !== 'stream') {
@@ -141,6 +141,19 @@ export function createForward(parts: Parts): Forward {
       if (signal.aborted) return over({ kind: 'caller-left' });
     }
     return over(failover.rest());
+
+    /** Sends the call to one backend once, and judges the reply, or what came of it when it was `sent` before. Never rejects. */
+    async function attempt({ config, client }: Backend, sent: FirstAttempt['outcome'] | undefined) {
+      const request = {
+        body,
+        acceptEncoding,
+        dueMs: dueMs[method.class],
+        fresh: method.class === 'write',
+        localOnly: localOnly && PROFILES[config.profile].bigtable,
+      };
+      const reply = sent ?? (await client.send(request, signal));
+      return reply.kind === 'reply' ? judge(reply, acceptEncoding, config.trustsEnd, signal) : reply;
+    }
 
     function begun(answer: StreamedAnswer, backend: Backend): Reply {
       onResponseStart(method, clock.monotonic() - startedMs);
@@ -162,25 +175,6 @@ export function createForward(parts: Parts): Forward {
       return reply;
     }
   };
-
-  /** Sends a body to one backend once; `sent` is what came of it when it was sent before. Never rejects. */
-  async function attempt(
-    { config, client }: Backend,
-    method: Method,
-    body: Buffer,
-    { acceptEncoding, signal, localOnly = false }: CallContext,
-    sent: FirstAttempt | undefined,
-  ): Promise<ResponseStart | Failure> {
-    const request = {
-      body,
-      acceptEncoding,
-      dueMs: dueMs[method.class],
-      fresh: method.class === 'write',
-      localOnly: localOnly && PROFILES[config.profile].bigtable,
-    };
-    const reply = sent?.outcome ?? (await client.send(request, signal));
-    return reply.kind === 'reply' ? judge(reply, acceptEncoding, config.trustsEnd, signal) : reply;
-  }
 
   function cut(backend: Backend, end: StreamEnd & { kind: 'cut' }): void {
     onCut(backend, end);

@@ -24,12 +24,12 @@ export type Reading = Readonly<{
 }>;
 
 /** The slot that a backend is compared by; 0: not known. */
-function tipOf({ slots }: Reading): number {
+function tipIn({ slots }: Reading): number {
   return slots.confirmed ?? slots.finalized ?? slots.processed ?? 0;
 }
 
 /** The answer to a probe's question, or why none came. */
-type Answer = Uint8Array | string;
+type ProbeAnswer = Uint8Array | string;
 
 /** A probe must not wait longer than the callers it is for, neither for a head nor for the rest. */
 const PROBE_MS = 2_000;
@@ -82,14 +82,14 @@ async function ask(
   params: string,
   signal: AbortSignal,
   localOnly = false,
-): Promise<Answer> {
+): Promise<ProbeAnswer> {
   const body = Buffer.from(`{"jsonrpc":"2.0","id":"${PROBE_ID}","method":"${method}","params":${params}}`);
   const request = { body, acceptEncoding: 'identity', dueMs: PROBE_MS, fresh: false, localOnly };
   const reply = await client.send(request, signal);
-  return reply.kind === 'reply' ? answerOf(reply, signal) : reply.reason;
+  return reply.kind === 'reply' ? readAnswer(reply, signal) : reply.reason;
 }
 
-async function answerOf({ head, body }: HttpReply, signal: AbortSignal): Promise<Answer> {
+async function readAnswer({ head, body }: HttpReply, signal: AbortSignal): Promise<ProbeAnswer> {
   if (head.status !== 200) {
     body.cancel();
     return `HTTP ${head.status}`;
@@ -98,7 +98,7 @@ async function answerOf({ head, body }: HttpReply, signal: AbortSignal): Promise
   return typeof answer === 'string' || membersOf(answer) !== undefined ? answer : 'no JSON-RPC answer';
 }
 
-function resultOf(answer: Answer): Uint8Array | undefined {
+function resultOf(answer: ProbeAnswer): Uint8Array | undefined {
   return typeof answer === 'string' ? undefined : memberOf(answer, 'result');
 }
 
@@ -145,7 +145,7 @@ export type Measure = Readonly<{
 export function healthAfter(before: HealthState, reading: Reading, measure: Measure): HealthState {
   const { slot, lagSlotsMax, nowMs, isOtherChain } = measure;
   const isOut = before.excludedBecause !== undefined;
-  const tip = tipOf(reading);
+  const tip = tipIn(reading);
   const lagSlots = tip === 0 ? 0 : Math.max(0, slot - tip);
   const movedAtMs = tip > before.tip || before.movedAtMs === -Infinity ? nowMs : before.movedAtMs;
   const poolMoves = measure.movedAtMs > nowMs - STALLED_MS / 2;
@@ -230,7 +230,7 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     const nowMs = clock.monotonic();
     const live = looks.flatMap(({ backend: { config, health }, reading, isOtherChain }) => {
       if (reading.trouble === 'unreachable' || isOtherChain || !followsTip(config)) return [];
-      const tip = tipOf(reading);
+      const tip = tipIn(reading);
       return [{ tip, movedAtMs: tip > health.tip ? nowMs : health.movedAtMs }];
     });
     // One whose slot has not grown lately is not measured by, while another's has.
