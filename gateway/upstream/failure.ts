@@ -41,6 +41,8 @@ export const NODE_UNHEALTHY = -32005;
 export const SLOT_NOT_REACHED = -32016;
 /** Skipped, or missing in this node's ledger. */
 export const SKIPPED = -32007;
+/** Skipped, or missing in long-term storage: what an archive says. */
+export const SKIPPED_FOR_GOOD = -32009;
 const SIGNATURE_VERIFICATION = -32003;
 
 const BY_CODE: ReadonlyMap<number, Advice> = new Map<number, Advice>([

@@ -13,6 +13,7 @@ import {
   isItsFault,
   isThrottling,
   SKIPPED,
+  SKIPPED_FOR_GOOD,
   SLOT_NOT_REACHED,
   TOO_LARGE,
 } from './failure.ts';
@@ -202,9 +203,6 @@ function enterNext(backends: Backend[], clock: Clock): Backend | undefined {
   next?.enter(clock);
   return next;
 }
-
-/** An archive's word for it. */
-const SKIPPED_FOR_GOOD = -32009;
 
 /** Keeps what the attempts of one call have shown so far, and decides after each how to go on. */
 function createFailover({ clock, pool, onFailure }: Parts, name: string, method: Method, need: Need) {

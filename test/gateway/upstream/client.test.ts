@@ -108,15 +108,6 @@ describe('bodies come out of their framing whole', () => {
   ])('%s', async (_name, script, text) => {
     expect(await answered(script)).toMatchObject({ kind: 'complete', bytes: text.length, text });
   });
-
-  test('one byte at a time, whatever the framing', async () => {
-    for (const wire of [plain('{"a":[1,2]}'), `${CHUNKED}${chunk('{"a":')}${chunk('[1,2]}')}0\r\n\r\n`]) {
-      const end = await answered(async (exchange) => {
-        for (const byte of wire) await exchange.send(byte).then(() => new Promise(setImmediate));
-      });
-      expect(end).toMatchObject({ kind: 'complete', text: '{"a":[1,2]}' });
-    }
-  });
 });
 
 describe('a body that breaks off is cut, never complete', () => {

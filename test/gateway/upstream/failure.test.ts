@@ -14,7 +14,7 @@ const NO_ANSWER: Failure = { kind: 'no-answer', reason: 'ECONNRESET' };
 const GARBAGE: Failure = { kind: 'garbage', reason: 'an empty body' };
 const status = (code: number): Failure => ({ kind: 'status', status: code });
 
-describe('a write goes to another backend only when the first cannot have acted on it (DESIGN 3.5)', () => {
+describe('a write goes to another backend only when the first cannot have acted on it', () => {
   test.each([
     [UNSENT, true],
     [status(429), true],
@@ -56,7 +56,7 @@ test.each([
 const advice = (code: number, kind: Parameters<typeof adviceOn>[1] = 'light', message = '') =>
   adviceOn({ code, message }, kind, 'agave');
 
-describe('what an error of the method says about trying another backend (rpc.md 2.1)', () => {
+describe('what an error of the method says about trying another backend', () => {
   test.each([
     -32700, -32600, -32602, -32002, -32003, -32006, -32008, -32009, -32013, -32015, -32017, -32099, 1,
   ])('%p is the answer', (code) => expect(advice(code)).toBe('final'));
@@ -98,7 +98,7 @@ describe('what an error of the method says about trying another backend (rpc.md 
     ]);
   });
 
-  test('a write goes elsewhere only when the node says that it is behind (DESIGN 3.5)', () => {
+  test('a write goes elsewhere only when the node says that it is behind', () => {
     expect(advice(-32005, 'write')).toBe('trouble');
     for (const code of [-32002, -32003, -32603, -32016, -32000, -32004])
       expect(advice(code, 'write')).toBe('final');

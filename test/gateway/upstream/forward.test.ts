@@ -210,7 +210,7 @@ describe('a read goes to the next backend', () => {
   });
 });
 
-describe('an error of the method (rpc.md 2.1)', () => {
+describe('an error of the method', () => {
   const asked = async (first: Script, second: Script, method = 'getBlock') => {
     await using backends = pair(first, second);
     const { a, b } = backends;
@@ -279,7 +279,7 @@ test('a backend that failed is asked last for a second, then first again', async
   expect([a.seen.length, b.seen.length]).toEqual([2, 7]);
 });
 
-describe('sendTransaction (DESIGN 3.5)', () => {
+describe('sendTransaction', () => {
   test('goes to the next backend after a refused connection: nothing was sent', async () => {
     await using b = startBackend();
     const reply = await started().send(

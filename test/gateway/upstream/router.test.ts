@@ -68,7 +68,7 @@ describe('a method that nobody serves is not found', () => {
     expect(everyLane('getAsset').kind).toBe('forward');
   });
 
-  test('and a subscription says why (spec 4.3.5)', () => {
+  test('and a subscription says why', () => {
     expect(namesOf(routeOf('accountSubscribe'))).toBe(
       'Method not found: subscriptions need WebSocket, which this endpoint does not offer',
     );
