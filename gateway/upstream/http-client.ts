@@ -67,7 +67,9 @@ function connect(url: URL, owner: ConnectionOwner, signal: AbortSignal): Promise
   }).catch((error: unknown) =>
     refuse(error instanceof Error && 'code' in error ? String(error.code) : String(error)),
   );
-  void owner.clock.sleep(CONNECT_MS, AbortSignal.any([signal, over])).then(giveUp);
+  void owner.clock.sleep(CONNECT_MS, over).then(giveUp);
+  if (signal.aborted) giveUp();
+  else signal.addEventListener('abort', giveUp, { once: true, signal: over });
   return promise;
 }
 
