@@ -79,8 +79,8 @@ export function adviceOnFailure(failure: Failure, kind: MethodClass): Advice {
 /** The status of a backend, or of its front, that takes no request of this length. */
 export const TOO_LARGE = 413;
 
-/** Codes by which fronts of paid backends say that they throttle us, inside HTTP 200. */
-const THROTTLED = new Set([429, -429, -32029, -32090, -32429]);
+/** Codes by which fronts of paid backends throttle us, inside HTTP 200: the caller must not take it for a limit of his own. */
+export const THROTTLED = new Set([429, -429, -32029, -32090, -32429]);
 
 /**
  * What to do about an error of the method (Agave `custom_error.rs`). A write goes elsewhere only when the node says
@@ -99,16 +99,6 @@ export function adviceOn({ code, message }: RpcFailure, kind: MethodClass, profi
   // Agave reports an unreachable BigTable to getBlocks as a bad parameter.
   if (code === -32602 && message.startsWith('BigTable query failed')) return 'trouble';
   return BY_CODE.get(code) ?? 'final';
-}
-
-/** Whether the error speaks against the backend, so that other calls should keep away from it for a while. */
-export function isAgainstIt({ code }: RpcFailure): boolean {
-  return code === NODE_UNHEALTHY || THROTTLED.has(code);
-}
-
-/** Whether the code says that we, not the caller, are throttled: it must not reach the caller as his own limit. */
-export function isThrottling({ code }: RpcFailure): boolean {
-  return THROTTLED.has(code);
 }
 
 const ERROR_MEMBER = Buffer.from('"error"');

@@ -9,12 +9,12 @@ import {
   adviceOnFailure,
   type Failure,
   failureOf,
-  isAgainstIt,
   isItsFault,
-  isThrottling,
+  NODE_UNHEALTHY,
   SKIPPED,
   SKIPPED_FOR_GOOD,
   SLOT_NOT_REACHED,
+  THROTTLED,
   TOO_LARGE,
 } from './failure.ts';
 import type { HttpReply } from './http-connection.ts';
@@ -258,7 +258,8 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
       const bytes = decodeSmallBody(outcome) ?? outcome.bytes;
       const error = failureOf(bytes);
       if (error === undefined) return afterAnswer(backend, outcome, answerSlot(name, bytes), others);
-      if (isAgainstIt(error)) backend.markFailed(clock);
+      const isThrottled = THROTTLED.has(error.code);
+      if (isThrottled || error.code === NODE_UNHEALTHY) backend.markFailed(clock);
       else backend.markWell();
       const isHopeless =
         error.code === SLOT_NOT_REACHED && !others.some((other) => mayBeFresher(other, backend));
@@ -266,7 +267,7 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
       // An archive's "skipped" adds nothing to a node's, which is the better known of the two.
       const addsNothing = isHopeless || (error.code === SKIPPED_FOR_GOOD && kept?.code === SKIPPED);
       if (advice === 'final') return addsNothing && kept !== undefined ? kept.answer : outcome;
-      if (!isThrottling(error)) kept ??= { answer: outcome, code: error.code };
+      if (!isThrottled) kept ??= { answer: outcome, code: error.code };
       return advice;
     },
     /** What there is to say when no attempt was the answer; too large is what every backend found too long. */

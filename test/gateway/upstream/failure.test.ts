@@ -5,7 +5,7 @@ import {
   type Failure,
   failureOf,
   isItsFault,
-  isThrottling,
+  THROTTLED,
 } from '../../../gateway/upstream/failure.ts';
 import type { MethodClass } from '../../../gateway/methods/table.ts';
 
@@ -91,11 +91,7 @@ describe('what an error of the method says about trying another backend', () => 
   });
 
   test.each([429, -429, -32029, -32090, -32429])("%p is our throttling, not the caller's", (code) => {
-    expect([advice(code), advice(code, 'write'), isThrottling({ code, message: '' })]).toEqual([
-      'trouble',
-      'trouble',
-      true,
-    ]);
+    expect([advice(code), advice(code, 'write'), THROTTLED.has(code)]).toEqual(['trouble', 'trouble', true]);
   });
 
   test('a write goes elsewhere only when the node says that it is behind', () => {
