@@ -5,13 +5,7 @@ import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { answerSlot, type Backend, hashOf } from './backend.ts';
 import type { Failure } from './failure.ts';
 import type { CallContext, Forward, ForwardEvents, Reply } from './forward.ts';
-import {
-  type Connection,
-  EMPTY,
-  type ExchangeHandler,
-  type HttpReply,
-  type NoReply,
-} from './http-connection.ts';
+import { EMPTY, type ExchangeHandler, type HttpReply, type NoReply } from './http-connection.ts';
 import { judgeWhole, type ResponseStart } from './response-reader.ts';
 import { type ForwardRoute, type Need, type Pool, type RetryBudget } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
@@ -86,8 +80,6 @@ class DirectCall implements ExchangeHandler {
   need: Need;
   backend: Backend | undefined;
   followers: DirectCall[] | undefined;
-  isWatched = false;
-  isOver = false;
   body: Buffer | undefined;
 
   constructor(shared: ReturnType<typeof sharedFrom>, read: Read) {
@@ -162,20 +154,11 @@ class DirectCall implements ExchangeHandler {
     if (this.backend !== undefined) this.#fail(this.backend, outcome);
   }
 
-  onLate(connection: Connection): void {
-    if (this.isWatched) return;
-    this.isWatched = true;
-    const { signal } = this.read.context;
-    const leave = () => {
-      // Its connection may carry another exchange by now.
-      if (!this.isOver && this.followers === undefined) connection.destroy('cancelled');
-    };
-    if (signal.aborted) leave();
-    else signal.addEventListener('abort', leave, { once: true });
+  hasLeft(): boolean {
+    return this.followers === undefined && this.read.context.signal.aborted;
   }
 
   #settle(): void {
-    this.isOver = true;
     if (this.place !== -1) this.#shared.underWay[this.place] = undefined;
   }
 

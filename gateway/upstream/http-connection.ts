@@ -36,8 +36,8 @@ export type ExchangeHandler = Readonly<{
   /** The body of a small reply as nearly all come: 200, JSON, not encoded, in one read. Without it every reply comes by `onOutcome`. */
   onSmallReply?(body: Buffer): void;
   onOutcome(outcome: HttpReply | NoReply): void;
-  /** No reply has come for a while; called by `onTick`, so that what is rarely needed is set up late. */
-  onLate?(connection: Connection): void;
+  /** Whether nobody waits for the reply any more, so that its connection may be closed; called by `onTick`. */
+  hasLeft?(): boolean;
 }>;
 
 /** What a connection has of the client that it belongs to, and tells it. */
@@ -175,7 +175,8 @@ export class Connection {
   onTick(nowMs: number, idleMs: number): void {
     const phase = this.#phase;
     const isDue = nowMs >= this.#dueAtMs;
-    if (phase.kind === 'head') return isDue ? this.destroy('stalled') : phase.handler.onLate?.(this);
+    if (phase.kind === 'head' && phase.handler.hasLeft?.()) return this.destroy('cancelled');
+    if (phase.kind === 'head' && isDue) return this.destroy('stalled');
     if (phase.kind !== 'body') return;
     const isAwaited = !phase.isPiped && (phase.handler ?? phase.wakeMore) !== undefined;
     // While its reader is behind, silence is not the backend's.
