@@ -7,7 +7,7 @@ import type { Failure } from './failure.ts';
 import type { CallContext, Forward, ForwardEvents, Reply } from './forward.ts';
 import { EMPTY, type ExchangeHandler, type HttpReply, type NoReply } from './http-connection.ts';
 import { judgeWhole, type ResponseStart } from './response-reader.ts';
-import { type ForwardRoute, type Need, type Pool, type RetryBudget } from './selection.ts';
+import type { ForwardRoute, Need, Pool, RetryBudget } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
 /**

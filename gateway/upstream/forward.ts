@@ -28,7 +28,7 @@ import {
   watched,
   type WholeAnswer,
 } from './response-reader.ts';
-import { type ForwardRoute, type Need, type Pool, type RetryBudget } from './selection.ts';
+import type { ForwardRoute, Need, Pool, RetryBudget } from './selection.ts';
 
 /** A backend's answer under way, or what is left to say when no backend gave one. */
 export type Reply =
