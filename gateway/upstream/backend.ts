@@ -79,11 +79,10 @@ const SLOT = Buffer.from('"slot":');
 const RESULT = Buffer.from('"result":');
 
 /** The slot that an answer says it was read at: its context's, or the result of `getSlot`; 0 when it says none. */
-export function answerSlot(method: string | undefined, answer: Uint8Array): number {
-  const head = Buffer.from(answer.buffer, answer.byteOffset, Math.min(answer.length, HEAD_BYTES));
+export function answerSlot(method: string | undefined, answer: Buffer): number {
   const name = method === 'getSlot' ? RESULT : SLOT;
-  const at = head.indexOf(name, method === 'getSlot' ? 0 : head.indexOf(CONTEXT));
-  return at === -1 ? 0 : wholeNumberAt(answer, at + name.length) || 0;
+  const at = answer.indexOf(name, method === 'getSlot' ? 0 : answer.indexOf(CONTEXT));
+  return at === -1 || at > HEAD_BYTES ? 0 : wholeNumberAt(answer, at + name.length) || 0;
 }
 
 /** The time that is looked back on, in seconds. */

@@ -255,7 +255,8 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
       tooLarge &&= outcome.kind === 'status' && outcome.status === TOO_LARGE;
       if (outcome.kind !== 'whole' && outcome.kind !== 'stream') return afterFailure(backend, outcome);
       if (outcome.kind === 'stream') return afterAnswer(backend, outcome, outcome.slot ?? 0, others);
-      const bytes = decodeSmallBody(outcome) ?? outcome.bytes;
+      const { buffer, byteOffset, length } = decodeSmallBody(outcome) ?? outcome.bytes;
+      const bytes = Buffer.from(buffer, byteOffset, length);
       const error = failureOf(bytes);
       if (error === undefined) return afterAnswer(backend, outcome, answerSlot(name, bytes), others);
       const isThrottled = THROTTLED.has(error.code);

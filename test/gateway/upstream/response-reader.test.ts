@@ -10,7 +10,7 @@ import { streamBodyOf } from '../stream-body.ts';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import fc from 'fast-check';
 
-const slotIn = (method: string, text: string) => answerSlot(method, new TextEncoder().encode(text));
+const slotIn = (method: string, text: string) => answerSlot(method, Buffer.from(text));
 
 test.each([
   ['{"jsonrpc":"2.0","result":{"context":{"apiVersion":"4.2.0","slot":314},"value":1},"id":1}', 314],
