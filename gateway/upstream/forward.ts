@@ -220,12 +220,7 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
   }
 
   /** A good answer, unless it is older than what this caller has been shown while another backend is not. */
-  function afterAnswer(
-    backend: Backend,
-    answer: ResponseStart,
-    slot: number,
-    others: readonly Backend[],
-  ): ResponseStart | Advice {
+  function afterAnswer(backend: Backend, answer: ResponseStart, slot: number, others: readonly Backend[]) {
     backend.markWell();
     pool.learn(backend, need, slot);
     if (slot === 0 || slot >= need.slotMin || old.has(backend) || !others.some(isNewEnough)) return answer;
@@ -247,11 +242,7 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
 
   return {
     /** The call's answer, or what the outcome of an attempt advises about the others; `final`: none may be tried. */
-    take(
-      backend: Backend,
-      outcome: ResponseStart | Failure,
-      others: readonly Backend[],
-    ): ResponseStart | Advice {
+    take(backend: Backend, outcome: ResponseStart | Failure, others: readonly Backend[]) {
       tooLarge &&= outcome.kind === 'status' && outcome.status === TOO_LARGE;
       if (outcome.kind !== 'whole' && outcome.kind !== 'stream') return afterFailure(backend, outcome);
       if (outcome.kind === 'stream') return afterAnswer(backend, outcome, outcome.slot ?? 0, others);

@@ -43,10 +43,7 @@ export type StreamEnd =
   | { readonly kind: 'cut'; readonly reason: CutReason | 'bad-json'; readonly bytes: number };
 
 /** Reads an uncompressed body to its end; says why not when it is cut, or longer than `bytesMax` and let go of. Never rejects. */
-export async function readAll(
-  body: Pick<StreamBody, 'pipe' | 'cancel'>,
-  bytesMax: number,
-): Promise<Uint8Array<ArrayBuffer> | string> {
+export async function readAll(body: StreamBody, bytesMax: number): Promise<Uint8Array<ArrayBuffer> | string> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   const end = await body.pipe((piece) => {
@@ -59,17 +56,13 @@ export async function readAll(
 }
 
 /** The body, cancelled when `signal` aborts; `onEnd` is called once, however it ends. */
-export function watched(
-  body: Pick<StreamBody, 'pipe' | 'cancel'>,
-  signal: AbortSignal,
-  onEnd: (end: StreamEnd) => void = () => undefined,
-): StreamBody {
+export function watched(body: StreamBody, signal: AbortSignal, onEnd?: (end: StreamEnd) => void): StreamBody {
   let over = false;
   const finish = (end: StreamEnd) => {
     if (over) return;
     over = true;
     signal.removeEventListener('abort', cancel);
-    onEnd(end);
+    onEnd?.(end);
   };
   function cancel() {
     body.cancel();

@@ -70,10 +70,7 @@ export type Need = Readonly<{
  * parameters itself. Without a commitment it is `finalized`, except that `getSignatureStatuses` reads the newest bank.
  * Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
  */
-function askedBy(
-  { method, params = NOTHING }: Call,
-  kind: MethodClass,
-): Pick<Need, 'commitment' | 'slotMin'> {
+function askedBy({ method, params = NOTHING }: Call, kind: MethodClass): Omit<Need, 'accountId'> {
   if (method === 'getSignatureStatuses') return { commitment: 'processed', slotMin: 0 };
   const readsState = kind === 'light' || kind === 'scan';
   let commitment: Commitment | undefined = readsState ? 'finalized' : undefined;
@@ -206,9 +203,8 @@ export function createPool(options: PoolOptions) {
   }
 
   function liveNodes(): readonly Backend[] {
-    return backends.filter(
-      ({ config, health }) => isLiveNode(config) && health.excludedBecause === undefined,
-    );
+    const taken = backends.filter(({ health }) => health.excludedBecause === undefined);
+    return taken.filter(({ config }) => isLiveNode(config));
   }
 
   function finalizedSlot(): number {
