@@ -1,13 +1,12 @@
 import { isAt } from '../json/scan.ts';
-import type { Clock } from '../../shared/clock.ts';
 import { deadlinesMs } from '../methods/table.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { answerSlot, type Backend, hashOf } from './backend.ts';
 import type { Failure } from './failure.ts';
-import type { CallContext, Forward, ForwardEvents, Reply } from './forward.ts';
+import type { CallContext, Forward, ForwardParts, Reply } from './forward.ts';
 import { EMPTY, type ExchangeHandler, type HttpReply, type NoReply } from './http-connection.ts';
 import { judgeWhole, type ResponseStart } from './response-reader.ts';
-import type { ForwardRoute, Need, Pool, RetryBudget } from './selection.ts';
+import type { ForwardRoute, Need } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
 /**
@@ -22,14 +21,8 @@ export type Direct = (
   onReply: (reply: Reply) => void,
 ) => void;
 
-type Parts = Readonly<{
-  clock: Clock;
-  idleMs: number;
-  pool: Pool;
-  budget: RetryBudget;
-  forward: Forward;
-  onResponseStart: ForwardEvents['onResponseStart'];
-}>;
+type Parts = Pick<ForwardParts, 'clock' | 'idleMs' | 'pool' | 'budget' | 'onResponseStart'> &
+  Readonly<{ forward: Forward }>;
 
 /** A read joins one that is at most so old: what it gets is no older than that. */
 const SHARED_MS = 100;

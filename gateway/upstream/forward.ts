@@ -81,7 +81,7 @@ export type ForwardEvents = Readonly<{
   onCut(backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>): void;
 }>;
 
-type Parts = ForwardEvents &
+export type ForwardParts = ForwardEvents &
   Readonly<{
     clock: Clock;
     idleMs: number;
@@ -96,7 +96,7 @@ const LATER_MAX = 2;
 const LATER_MS_MIN = 200;
 const LATER_MS_MAX = 400;
 
-export function createForward(parts: Parts): Forward {
+export function createForward(parts: ForwardParts): Forward {
   const { clock, pool, budget, random, onResponseStart, onRetry, onCut } = parts;
   const dueMs = deadlinesMs(parts.idleMs);
 
@@ -205,7 +205,7 @@ function enterNext(backends: Backend[], clock: Clock): Backend | undefined {
 }
 
 /** Keeps what the attempts of one call have shown so far, and decides after each how to go on. */
-function createFailover({ clock, pool, onFailure }: Parts, name: string, method: Method, need: Need) {
+function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, method: Method, need: Need) {
   /** The answer when no attempt gives a better one: the first error with its code, or an answer that is only old. */
   let kept: Readonly<{ answer: WholeAnswer; code: number }> | undefined;
   /** Backends whose stream was let go of because it was old: they are tried once more when no other has a newer answer. */
