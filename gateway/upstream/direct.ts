@@ -87,10 +87,8 @@ class DirectCall implements ExchangeHandler {
     const { clock, pool, budget, message, dueMs } = this.#shared;
     const bodyBytes = requestBytes(call, route.member);
     const backend = pool.preferred(route.backends, this.need);
-    if (
-      backend === undefined ||
-      bodyBytes > Math.min(backend.config.bodyBytesMax ?? Infinity, BODY_BYTES_MAX)
-    ) {
+    const bytesMax = Math.min(backend?.config.bodyBytesMax ?? Infinity, BODY_BYTES_MAX);
+    if (backend === undefined || bodyBytes > bytesMax) {
       this.#settle();
       return this.#forward(undefined);
     }
