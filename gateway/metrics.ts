@@ -171,9 +171,9 @@ export function createMetrics(backends: readonly Backend[], link?: StoreLink, ca
     show('store_asks_total{}', (put) => put(link.counts().asks));
   }
   if (cache !== undefined) {
-    show('cache_bytes{}', (put) => put(cache.counts().bytes));
+    show('cache_bytes{}', (put) => put(cache.counts.bytes));
     show('cache_reads_total{outcome}', (put) => {
-      const { hits, misses } = cache.counts();
+      const { hits, misses } = cache.counts;
       put(hits, 'hit');
       put(misses, 'miss');
     });

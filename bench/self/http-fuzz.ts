@@ -195,7 +195,7 @@ function start(client: HttpClient, exchange: Exchange, random: Random): void {
   const onOutcome = (outcome: HttpReply | NoReply) => {
     outcomes.push(outcome.kind);
     if (outcome.kind === 'reply') return void read(exchange, outcome, random);
-    const stale = outcome.kind === 'no-answer' && outcome.stale;
+    const stale = outcome.kind === 'no-answer' && outcome.stale === true;
     exchange.observed = { kind: 'none', stale, reason: outcome.reason };
   };
   const onSmallReply = (bytes: Buffer) => {

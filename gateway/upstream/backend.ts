@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { BackendConfig } from '../../shared/config/backends.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
+import { wholeNumberAt } from '../json/scan.ts';
 import type { HttpClient } from './http-client.ts';
 
 /** Why a backend is left out while others are well. */
@@ -44,19 +45,21 @@ export function preference(accountId: number, backend: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** The number of a backend for `preference`: FNV-1a of its name, so that the order survives restarts and edits of the list. */
+/** The number of a backend for `preference`: a hash of its name, so that the order survives restarts and edits of the list. */
 export function numberOf(name: string): number {
-  let h = 0x811c9dc5;
-  for (const byte of new TextEncoder().encode(name)) h = Math.imul(h ^ byte, 0x01000193);
-  return h >>> 0;
+  return hashOf(Buffer.from(name), 0x811c9dc5) >>> 0;
+}
+
+/** FNV-1a, 32 bits, from the hash of what stands before the bytes. */
+export function hashOf(bytes: Uint8Array, seed: number): number {
+  let hash = seed;
+  for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ (bytes[i] ?? 0), 0x01000193);
+  return hash;
 }
 
 /** Whether a backend goes with the tip of the chain: what serves nothing but history does not, nor does an archive's software. */
 export function followsTip({ profile, lanes }: Pick<BackendConfig, 'profile' | 'lanes'>): boolean {
-  return (
-    PROFILES[profile].followsTip &&
-    lanes.some((lane) => lane === 'state' || lane === 'scan' || lane === 'send')
-  );
+  return PROFILES[profile].followsTip && !lanes.every((lane) => lane === 'archive' || lane === 'assets');
 }
 
 /** Whether a backend of the history methods is a live node, which serves the state of now; it is an archive otherwise. */
@@ -68,10 +71,23 @@ export function isLiveNode({ profile, lanes }: Pick<BackendConfig, 'profile' | '
 export const COMMITMENTS = ['processed', 'confirmed', 'finalized'] as const;
 export type Commitment = (typeof COMMITMENTS)[number];
 
+/** Bytes at an answer's beginning in which its slot stands, on every known node. */
+const HEAD_BYTES = 256;
+
+const CONTEXT = Buffer.from('"context":');
+const SLOT = Buffer.from('"slot":');
+const RESULT = Buffer.from('"result":');
+
+/** The slot that an answer says it was read at: its context's, or the result of `getSlot`; 0 when it says none. */
+export function answerSlot(method: string | undefined, answer: Buffer): number {
+  const name = method === 'getSlot' ? RESULT : SLOT;
+  const at = answer.indexOf(name, method === 'getSlot' ? 0 : answer.indexOf(CONTEXT));
+  return at === -1 || at > HEAD_BYTES ? 0 : wholeNumberAt(answer, at + name.length) || 0;
+}
+
 /** The time that is looked back on, in seconds. */
 export const RECENT_SECONDS = 300;
 export const TURN_SECONDS = 10;
-const TURNS = RECENT_SECONDS / TURN_SECONDS;
 
 /** What became of a backend's calls in the last `RECENT_SECONDS`: answers that began, and failures that were its fault. */
 class Recent {
@@ -81,7 +97,7 @@ class Recent {
   /** Says that `TURN_SECONDS` are over: what is old leaves with the turns. */
   turn(): void {
     this.now = { answered: 0, failed: 0 };
-    this.#held = [...this.#held.slice(-TURNS), this.now];
+    this.#held = [...this.#held.slice(-RECENT_SECONDS / TURN_SECONDS), this.now];
   }
 
   sums(): Readonly<{ answered: number; failed: number }> {
@@ -122,7 +138,6 @@ class FairQueue {
     }
   }
 
-  /** Removes one that waits no longer. */
   remove(waiter: Waiter): void {
     const line = this.#lines.get(waiter.accountId) ?? [];
     const at = line.indexOf(waiter);
@@ -147,7 +162,6 @@ class FairQueue {
   }
 }
 
-/** Whether a call stands before another one of its batch. */
 function isBefore({ batchPosition: a }: Waiter, { batchPosition: b }: Waiter): boolean {
   return a !== undefined && b !== undefined && a.batch === b.batch && a.index < b.index;
 }
@@ -170,18 +184,16 @@ export class Backend {
   };
   /** Its number among the choices of an account (`preference`). */
   readonly number: number;
-  /** Calls that wait for a place here. */
   readonly queue = new FairQueue();
   readonly recent = new Recent();
-  /** What the probes say of it. */
   health: HealthState = HEALTHY;
+  /** Calls that have entered it. */
+  inFlight = 0;
   /** The hash of its chain; `undefined`: not known. */
   genesis: string | undefined;
-  #inFlight = 0;
   #failures = 0;
   #failedUntilMs = 0;
-  #onTrial = false;
-  #trialSinceMs: number | undefined;
+  #onProbation = false;
 
   constructor(config: BackendConfig, client: HttpClient) {
     this.config = config;
@@ -189,24 +201,21 @@ export class Backend {
     this.number = numberOf(config.name);
   }
 
-  get inFlight(): number {
-    return this.#inFlight;
-  }
-
-  /** Whether another call may enter. */
   get hasRoom(): boolean {
-    return this.#inFlight < this.config.connectionsMax;
+    return this.inFlight < this.config.connectionsMax;
   }
 
   /** Counts a call in, to the last byte of its answer; `leave` must be called once. */
-  enter(): void {
-    this.#inFlight++;
+  enter(clock: Clock): void {
+    this.inFlight++;
+    if (this.#failures === 0 || this.#onProbation || this.isFailing(clock)) return;
     // The first call after a penalty finds out whether it is well again; until then the others keep away.
-    if (this.#failures > 0) this.#onTrial = true;
+    this.#onProbation = true;
+    this.#failedUntilMs = clock.monotonic() + PROBATION_MS;
   }
 
   leave(): void {
-    this.#inFlight--;
+    this.inFlight--;
     if (!this.queue.isEmpty && this.hasRoom) this.queue.next()?.take(this);
   }
 
@@ -215,40 +224,33 @@ export class Backend {
    * first, twice as long each time it fails again, at most `PENALTY_MS_MAX`.
    */
   markFailed(clock: Clock): void {
-    const nowMs = clock.monotonic();
     this.recent.now.failed++;
-    this.endTrial();
-    if (nowMs < this.#failedUntilMs) return; // calls that were under way with the first one
-    this.#failedUntilMs = nowMs + Math.min(PENALTY_MS_MAX, PENALTY_MS * 2 ** this.#failures);
+    this.endProbation();
+    if (this.isFailing(clock)) return; // calls that were under way with the first one
+    this.#failedUntilMs = clock.monotonic() + Math.min(PENALTY_MS_MAX, PENALTY_MS * 2 ** this.#failures);
     this.#failures++;
   }
 
   /** An answer began: it is as good as any other again. */
   markWell(): void {
     this.recent.now.answered++;
-    if (this.#failures === 0) return;
     this.#failures = 0;
-    this.#failedUntilMs = 0;
-    this.endTrial();
+    this.#onProbation = false;
   }
 
   /** The call that was to find out ended without telling: its caller left, or the answer was no failure of its. */
-  endTrial(): void {
-    this.#onTrial = false;
-    this.#trialSinceMs = undefined;
+  endProbation(): void {
+    if (this.#onProbation) this.#failedUntilMs = 0;
+    this.#onProbation = false;
   }
 
   isFailing(clock: Clock): boolean {
-    if (this.#failures === 0) return false;
-    const nowMs = clock.monotonic();
-    if (!this.#onTrial) return nowMs < this.#failedUntilMs;
-    this.#trialSinceMs ??= nowMs;
-    return nowMs - this.#trialSinceMs < TRIAL_MS;
+    return this.#failures > 0 && clock.monotonic() < this.#failedUntilMs;
   }
 }
 
-/** A trial that takes longer is a slow call, and says nothing; the others need not wait for it. */
-const TRIAL_MS = 3_000;
+/** A call that takes longer is a slow one, and says nothing; the others need not wait for it. */
+const PROBATION_MS = 3_000;
 const PENALTY_MS = 1_000;
 const PENALTY_MS_MAX = 16_000;
 
@@ -264,19 +266,20 @@ export async function enterOneOf(
 ): Promise<Backend | undefined> {
   const { signal } = call;
   const free = backends.find(({ hasRoom }) => hasRoom);
-  free?.enter();
+  free?.enter(clock);
   if (free !== undefined || backends.length === 0 || signal.aborted) return free;
   const { promise, resolve } = Promise.withResolvers<Backend | undefined>();
   const over = new AbortController();
+  const giveUp = () => settle();
   const waiter: Waiter = {
     ...call,
     take(backend) {
-      backend.enter();
+      backend.enter(clock);
       settle(backend);
     },
   };
   for (const { queue } of backends) queue.add(waiter);
-  signal.addEventListener('abort', giveUp, { once: true });
+  signal.addEventListener('abort', giveUp, { signal: over.signal });
   void clock.sleep(waitMs, over.signal).then(giveUp); // too late for one that has a place
   // Not before it is in the queues: a place may become free by it at once.
   const onEntered = call.onWait?.();
@@ -286,12 +289,7 @@ export async function enterOneOf(
 
   function settle(backend?: Backend): void {
     for (const { queue } of backends) queue.remove(waiter);
-    signal.removeEventListener('abort', giveUp);
     over.abort();
     resolve(backend);
-  }
-
-  function giveUp(): void {
-    settle();
   }
 }

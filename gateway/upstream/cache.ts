@@ -1,9 +1,9 @@
-import { afterSpace } from '../json/scan.ts';
+import { afterSpace, wholeNumberAt } from '../json/scan.ts';
 import { elementsOf, numberIn } from '../json/slices.ts';
 import type { Call } from '../request/envelope.ts';
 import { plainIdAt, RESULT_AT } from './direct.ts';
-import { type CallContext, type Forward, type Reply, watched } from './forward.ts';
-import { type StreamBody, WHOLE_BYTES_MAX } from './response-reader.ts';
+import type { CallContext, Forward, Reply } from './forward.ts';
+import { type StreamBody, watched, WHOLE_BYTES_MAX } from './response-reader.ts';
 import type { Pool } from './selection.ts';
 import { awaitTurn, moved } from './turns.ts';
 
@@ -39,18 +39,12 @@ export class Cache {
   readonly #copies = new Set<string>();
   /** Hashes of keys whose streams were not copied for want of room. */
   readonly #passed = new Set<number>();
-  #bytes = 0;
-  #hits = 0;
-  #misses = 0;
+  /** The bytes that it holds now, and how many calls found an answer and how many did not. */
+  readonly counts = { bytes: 0, hits: 0, misses: 0 };
   #resets = 0;
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
-  }
-
-  /** The bytes that it holds now, and how many calls found an answer and how many did not. */
-  counts(): Readonly<{ bytes: number; hits: number; misses: number }> {
-    return { bytes: this.#bytes, hits: this.#hits, misses: this.#misses };
   }
 
   /** The answer of a key; none from before the pool's last reset. */
@@ -58,8 +52,8 @@ export class Cache {
     if (resets !== this.#resets) for (const [old, entry] of this.#entries) this.#drop(old, entry);
     this.#resets = resets;
     const entry = this.#entries.get(key);
-    if (entry === undefined) return void this.#misses++;
-    this.#hits++;
+    if (entry === undefined) return void this.counts.misses++;
+    this.counts.hits++;
     this.#entries.delete(key);
     this.#entries.set(key, entry);
     return entry;
@@ -70,7 +64,7 @@ export class Cache {
     const isNull = bytes[afterSpace(bytes, RESULT_AT)] === LETTER_N;
     const idAt = isNull ? -1 : plainIdAt(bytes, id);
     const cost = bytes.length + key.length + ENTRY_BYTES;
-    if (idAt === -1 || this.#entries.has(key) || !this.#hasRoomFor(cost) || !this.#take(cost)) return;
+    if (idAt === -1 || this.#entries.has(key) || !this.#take(cost, cost)) return;
     const [before, after] = [bytes.subarray(0, idAt), bytes.subarray(idAt + id.length)];
     this.#entries.set(key, { before, after, cost, readers: 0 });
   }
@@ -82,14 +76,14 @@ export class Cache {
    */
   copy(key: string) {
     if (this.#copies.has(key) || this.#entries.has(key)) return undefined;
-    if (this.#bytes > this.#bytesMax * (1 - 2 * ENTRY_SHARE) && !this.#hasPassed(key)) return undefined;
+    if (this.counts.bytes > this.#bytesMax * (1 - 2 * ENTRY_SHARE) && !this.#hasPassed(key)) return undefined;
     this.#copies.add(key);
     let pieces: Buffer[] | undefined = [];
     let taken = 0;
     const end = () => {
       const all = pieces ?? [];
       if (pieces !== undefined) this.#copies.delete(key);
-      this.#bytes -= 2 * taken;
+      this.counts.bytes -= 2 * taken;
       taken = 0;
       pieces = undefined;
       return all;
@@ -98,7 +92,7 @@ export class Cache {
       const cost = piece.length + ENTRY_BYTES;
       if (pieces === undefined) return;
       // Twice, because they will be joined.
-      if (!this.#hasRoomFor(taken + cost) || !this.#take(2 * cost)) return void end();
+      if (!this.#take(2 * cost, taken + cost)) return void end();
       taken += cost;
       pieces.push(Buffer.from(piece));
     };
@@ -108,11 +102,7 @@ export class Cache {
   /** A reader has come to the end of an entry: its memory counts until then, also when it was dropped meanwhile. */
   release(key: string, entry: Entry): void {
     entry.readers--;
-    if (entry.readers === 0 && this.#entries.get(key) !== entry) this.#bytes -= entry.cost;
-  }
-
-  #hasRoomFor(cost: number): boolean {
-    return cost <= this.#bytesMax * ENTRY_SHARE;
+    if (entry.readers === 0 && this.#entries.get(key) !== entry) this.counts.bytes -= entry.cost;
   }
 
   /** Whether an answer has passed without a copy lately; notes that it does. */
@@ -124,23 +114,24 @@ export class Cache {
     return false;
   }
 
-  /** Takes room; false when there is none. To drop what is still read would give none back. */
-  #take(bytes: number): boolean {
-    for (let seen = 0; this.#bytes + bytes > this.#bytesMax && seen < EVICTIONS_MAX; seen++) {
+  /** Takes room for an answer of so many bytes until now; false when there is none. To drop what is still read gives none back. */
+  #take(bytes: number, answerBytes: number): boolean {
+    if (answerBytes > this.#bytesMax * ENTRY_SHARE) return false;
+    for (let seen = 0; this.counts.bytes + bytes > this.#bytesMax && seen < EVICTIONS_MAX; seen++) {
       let next = this.#oldest.next();
       if (next.done) next = (this.#oldest = this.#entries.entries()).next();
       if (next.done) break;
       const [key, entry] = next.value;
       if (entry.readers === 0) this.#drop(key, entry);
     }
-    if (this.#bytes + bytes > this.#bytesMax) return false;
-    this.#bytes += bytes;
+    if (this.counts.bytes + bytes > this.#bytesMax) return false;
+    this.counts.bytes += bytes;
     return true;
   }
 
   #drop(key: string, entry: Entry): void {
     this.#entries.delete(key);
-    if (entry.readers === 0) this.#bytes -= entry.cost;
+    if (entry.readers === 0) this.counts.bytes -= entry.cost;
   }
 }
 
@@ -219,7 +210,6 @@ function slotOfCall({ params }: Call): number {
 }
 
 const SLOT_MEMBER = Buffer.from('"slot":');
-const SLOT = /^(\d{1,15})[,}]/;
 
 /**
  * The highest slot that any member of a result names; `Infinity` when one is not known or there is none. A transaction
@@ -228,11 +218,9 @@ const SLOT = /^(\d{1,15})[,}]/;
 function slotOfResult(bytes: Buffer): number {
   let slot = -Infinity;
   for (let at = bytes.indexOf(SLOT_MEMBER); at !== -1; at = bytes.indexOf(SLOT_MEMBER, at + 1)) {
-    const from = at + SLOT_MEMBER.length;
-    const digits = SLOT.exec(bytes.toString('latin1', from, from + 16))?.[1];
-    slot = Math.max(slot, Number(digits ?? Infinity));
+    slot = Math.max(slot, wholeNumberAt(bytes, at + SLOT_MEMBER.length));
   }
-  return slot === -Infinity ? Infinity : slot;
+  return Number.isFinite(slot) ? slot : Infinity;
 }
 
 /** A body from memory. It is read by many at once, so each reader has no more in memory than what its socket takes. */

@@ -1,13 +1,12 @@
 import { isAt } from '../json/scan.ts';
-import type { Clock } from '../../shared/clock.ts';
 import { deadlinesMs } from '../methods/table.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
-import type { Backend } from './backend.ts';
-import type { CallContext, Forward, ForwardEvents, Reply } from './forward.ts';
-import type { Connection, ExchangeHandler, HttpReply, NoReply } from './http-connection.ts';
-import { type ResponseStart, judgeWhole } from './response-reader.ts';
+import { answerSlot, type Backend, hashOf } from './backend.ts';
 import type { Failure } from './failure.ts';
-import { type ForwardRoute, type Need, type Pool, type RetryBudget } from './selection.ts';
+import type { CallContext, Forward, ForwardParts, Reply } from './forward.ts';
+import { EMPTY, type ExchangeHandler, type HttpReply, type NoReply } from './http-connection.ts';
+import { judgeWhole, type ResponseStart } from './response-reader.ts';
+import type { ForwardRoute, Need } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
 /**
@@ -22,14 +21,8 @@ export type Direct = (
   onReply: (reply: Reply) => void,
 ) => void;
 
-type Parts = Readonly<{
-  clock: Clock;
-  idleMs: number;
-  pool: Pool;
-  budget: RetryBudget;
-  forward: Forward;
-  onResponseStart: ForwardEvents['onResponseStart'];
-}>;
+type Parts = Pick<ForwardParts, 'clock' | 'idleMs' | 'pool' | 'budget' | 'onResponseStart'> &
+  Readonly<{ forward: Forward }>;
 
 /** A read joins one that is at most so old: what it gets is no older than that. */
 const SHARED_MS = 100;
@@ -38,16 +31,14 @@ const SHARED_PARAMS_BYTES_MAX = 1_024;
 /** A power of two, above the number of calls that are under way at once in most processes. */
 const SHARED_PLACES = 4_096;
 /** Longer requests are for `forward`, which gives each a buffer of its own. */
-const MESSAGE_BYTES_MAX = 65_536;
-/** The value of Content-Length, and what ends a head. */
-const LENGTH_BYTES_MAX = 16;
+const BODY_BYTES_MAX = 65_536;
 
 export function createDirect(parts: Parts): Direct {
   const shared = sharedFrom(parts);
   const { underWay } = shared;
 
   return function direct(call, route, context, onReply) {
-    const { params = NOTHING } = call;
+    const { params = EMPTY } = call;
     const one = new DirectCall(shared, { call, route, context, onReply });
     if (!route.method.shared || params.length > SHARED_PARAMS_BYTES_MAX) return one.start();
     const place = hashOf(params, route.name.length) & (SHARED_PLACES - 1);
@@ -66,8 +57,8 @@ function sharedFrom(parts: Parts) {
     ...parts,
     /** Reads under way that may be joined, each at the place of its hash: a map by text costs more than all the rest. */
     underWay: Array.from<DirectCall | undefined>({ length: SHARED_PLACES }),
-    /** The request that is being written. */
-    message: Buffer.allocUnsafe(MESSAGE_BYTES_MAX),
+    /** The request that is being written, with as much room for its head as for its body. */
+    message: Buffer.allocUnsafe(2 * BODY_BYTES_MAX),
     dueMs: deadlinesMs(parts.idleMs),
   };
 }
@@ -82,8 +73,6 @@ class DirectCall implements ExchangeHandler {
   need: Need;
   backend: Backend | undefined;
   followers: DirectCall[] | undefined;
-  isWatched = false;
-  isOver = false;
   body: Buffer | undefined;
 
   constructor(shared: ReturnType<typeof sharedFrom>, read: Read) {
@@ -95,19 +84,18 @@ class DirectCall implements ExchangeHandler {
 
   start(): void {
     const { call, route, context } = this.read;
-    const { pool, budget, message, dueMs } = this.#shared;
+    const { clock, pool, budget, message, dueMs } = this.#shared;
     const bodyBytes = requestBytes(call, route.member);
     const backend = pool.preferred(route.backends, this.need);
-    const head = backend?.client.headFor(context.acceptEncoding);
-    const roomBytes = message.length - (head?.length ?? 0) - LENGTH_BYTES_MAX;
-    const bytesMax = Math.min(backend?.config.bodyBytesMax ?? Infinity, roomBytes);
-    if (backend === undefined || head === undefined || bodyBytes > bytesMax) {
+    const bytesMax = Math.min(backend?.config.bodyBytesMax ?? Infinity, BODY_BYTES_MAX);
+    if (backend === undefined || bodyBytes > bytesMax) {
       this.#settle();
       return this.#forward(undefined);
     }
-    backend.enter();
+    backend.enter(clock);
     budget.deposit();
     this.backend = backend;
+    const head = backend.client.headFor(context.acceptEncoding);
     message.set(head);
     const length = `${bodyBytes}\r\n\r\n`;
     for (let i = 0; i < length.length; i++) message[head.length + i] = length.charCodeAt(i);
@@ -138,7 +126,7 @@ class DirectCall implements ExchangeHandler {
     const { call, route } = this.read;
     if (backend === undefined || body === undefined) return;
     const idAt = backend.config.trustsEnd === false ? -1 : plainIdAt(body, call.id);
-    const slot = idAt === -1 ? 0 : slotOf(body, route.name);
+    const slot = idAt === -1 ? 0 : answerSlot(route.name, body);
     if (idAt === -1 || (slot > 0 && slot < this.need.slotMin)) return this.#fail(backend, judgeWhole(body));
     backend.leave();
     backend.markWell();
@@ -157,20 +145,11 @@ class DirectCall implements ExchangeHandler {
     if (this.backend !== undefined) this.#fail(this.backend, outcome);
   }
 
-  onLate(connection: Connection): void {
-    if (this.isWatched) return;
-    this.isWatched = true;
-    const { signal } = this.read.context;
-    const leave = () => {
-      // Its connection may carry another exchange by now.
-      if (!this.isOver && this.followers === undefined) connection.destroy('cancelled');
-    };
-    if (signal.aborted) leave();
-    else signal.addEventListener('abort', leave, { once: true });
+  hasLeft(): boolean {
+    return this.followers === undefined && this.read.context.signal.aborted;
   }
 
   #settle(): void {
-    this.isOver = true;
     if (this.place !== -1) this.#shared.underWay[this.place] = undefined;
   }
 
@@ -186,7 +165,7 @@ class DirectCall implements ExchangeHandler {
 
   /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */
   #fail(backend: Backend, outcome: HttpReply | ResponseStart | Failure): void {
-    const isStale = 'stale' in outcome && outcome.stale;
+    const isStale = outcome.kind === 'no-answer' && outcome.stale === true;
     if (isStale) backend.leave();
     this.#forward(isStale ? undefined : { backend, startedMs: this.startedMs, outcome });
     this.followers?.forEach((follower) => follower.start());
@@ -207,17 +186,8 @@ type Read = Readonly<{
 
 function isSameRead(a: Read, b: Read): boolean {
   if (a.route !== b.route || a.context.acceptEncoding !== b.context.acceptEncoding) return false;
-  const [one, other] = [a.call.params ?? NOTHING, b.call.params ?? NOTHING];
+  const [one, other] = [a.call.params ?? EMPTY, b.call.params ?? EMPTY];
   return one.length === other.length && isAt(one, 0, other);
-}
-
-const NOTHING = new Uint8Array();
-
-/** FNV-1a, 32 bits, from the hash of what stands before the bytes. */
-function hashOf(bytes: Uint8Array, seed: number): number {
-  let hash = seed;
-  for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ (bytes[i] ?? 0), 0x01000193);
-  return hash;
 }
 
 const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
@@ -240,23 +210,4 @@ export function plainIdAt(bytes: Buffer, id: Uint8Array): number {
     isAt(bytes, idAt - ID.length, ID) &&
     bytes.indexOf(OBJECT, 1) === -1; // two objects in one body are none
   return isPlain ? idAt : -1;
-}
-
-const CONTEXT = Buffer.from('{"context":{');
-const SLOT = Buffer.from('"slot":');
-
-/** The slot of a plain result: its context's, or that of `getSlot`; 0 when it says none. */
-function slotOf(bytes: Buffer, method: string): number {
-  if (method === 'getSlot') return numberAt(bytes, RESULT_AT);
-  return isAt(bytes, RESULT_AT, CONTEXT) ? numberAt(bytes, bytes.indexOf(SLOT, RESULT_AT) + SLOT.length) : 0;
-}
-
-function numberAt(bytes: Uint8Array, at: number): number {
-  let n = 0;
-  for (let i = at; i < at + 15; i++) {
-    const digit = (bytes[i] ?? 0) - 0x30;
-    if (digit < 0 || digit > 9) break;
-    n = n * 10 + digit;
-  }
-  return n;
 }

@@ -1,12 +1,10 @@
 import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import type { MethodClass } from '../methods/table.ts';
+import type { NoReply } from './http-connection.ts';
 
 /** How an attempt on a backend failed before any byte of an answer was kept. */
 export type Failure =
-  /** The connection was never made: nothing was sent. */
-  | { readonly kind: 'unsent'; readonly reason: string }
-  /** Something was sent, and no whole head came back: the backend may have acted on it. */
-  | { readonly kind: 'no-answer'; readonly reason: string }
+  | NoReply
   /** Its front answered with a status that is not an answer to the call. */
   | { readonly kind: 'status'; readonly status: number }
   /** 200, but not a JSON-RPC object: an error page, an empty body. */
@@ -37,18 +35,28 @@ export type Advice =
   /** Not known yet: try again in a moment. */
   | 'later';
 
+/** The node is behind, or says for another reason that it is not well. */
+export const NODE_UNHEALTHY = -32005;
+/** The node has not reached the call's `minContextSlot`. */
+export const SLOT_NOT_REACHED = -32016;
+/** Skipped, or missing in this node's ledger. */
+export const SKIPPED = -32007;
+/** Skipped, or missing in long-term storage: what an archive says. */
+export const SKIPPED_FOR_GOOD = -32009;
+const SIGNATURE_VERIFICATION = -32003;
+
 const BY_CODE: ReadonlyMap<number, Advice> = new Map<number, Advice>([
   [-32601, 'miss'], // this node lacks the method
   [-32001, 'miss'], // the block was cleaned up here
   [-32010, 'miss'], // the key is not in this node's secondary indexes
   [-32011, 'miss'], // no history on this node
-  [-32016, 'miss'], // the node has not reached minContextSlot
+  [SLOT_NOT_REACHED, 'miss'],
   [-32018, 'miss'], // not an epoch boundary here: an archive knows
   [-32020, 'miss'], // the cursor is not known here
   [-32021, 'miss'], // no slot history here
   [-32004, 'miss-once'], // the block is not here (yet)
-  [-32007, 'miss-once'], // skipped, or missing here
-  [-32005, 'trouble'], // the node is behind or unhealthy
+  [SKIPPED, 'miss-once'],
+  [NODE_UNHEALTHY, 'trouble'],
   [-32019, 'trouble'], // the node's long-term storage does not answer
   [-32000, 'trouble'], // a vendor's own: a time-out, or minContextSlot (Superbank, Cloudbreak)
   [-32603, 'trouble-once'], // internal error
@@ -58,7 +66,7 @@ const BY_CODE: ReadonlyMap<number, Advice> = new Map<number, Advice>([
 
 /**
  * What a failed attempt says about trying another backend. A read may always go to one; a write only when the first
- * backend cannot have acted on it (DESIGN 3.5).
+ * backend cannot have acted on it.
  */
 export function adviceOnFailure(failure: Failure, kind: MethodClass): Advice {
   const status = failure.kind === 'status' ? failure.status : undefined;
@@ -71,15 +79,12 @@ export function adviceOnFailure(failure: Failure, kind: MethodClass): Advice {
 /** The status of a backend, or of its front, that takes no request of this length. */
 export const TOO_LARGE = 413;
 
-/** Codes by which fronts of paid backends say that they throttle us, inside HTTP 200 (rpc.md 8.15). */
-const THROTTLED = new Set([429, -429, -32029, -32090, -32429]);
-
-const NODE_UNHEALTHY = -32005;
-const SIGNATURE_VERIFICATION = -32003;
+/** Codes by which fronts of paid backends throttle us, inside HTTP 200: the caller must not take it for a limit of his own. */
+export const THROTTLED = new Set([429, -429, -32029, -32090, -32429]);
 
 /**
  * What to do about an error of the method (Agave `custom_error.rs`). A write goes elsewhere only when the node says
- * that it is behind, because it says so before it takes the transaction (DESIGN 3.5), or that it throttles us.
+ * that it is behind, because it says so before it takes the transaction, or that it throttles us.
  */
 export function adviceOn({ code, message }: RpcFailure, kind: MethodClass, profile: ProfileName): Advice {
   if (THROTTLED.has(code)) return 'trouble';
@@ -94,16 +99,6 @@ export function adviceOn({ code, message }: RpcFailure, kind: MethodClass, profi
   // Agave reports an unreachable BigTable to getBlocks as a bad parameter.
   if (code === -32602 && message.startsWith('BigTable query failed')) return 'trouble';
   return BY_CODE.get(code) ?? 'final';
-}
-
-/** Whether the error speaks against the backend, so that other calls should keep away from it for a while. */
-export function isAgainstIt({ code }: RpcFailure): boolean {
-  return code === NODE_UNHEALTHY || THROTTLED.has(code);
-}
-
-/** Whether the code says that we, not the caller, are throttled: it must not reach the caller as his own limit. */
-export function isThrottling({ code }: RpcFailure): boolean {
-  return THROTTLED.has(code);
 }
 
 const ERROR_MEMBER = Buffer.from('"error"');

@@ -2,29 +2,33 @@ import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import { deadlinesMs, type Method } from '../methods/table.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
-import { type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
+import { answerSlot, type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
 import {
   type Advice,
   adviceOn,
   adviceOnFailure,
   type Failure,
   failureOf,
-  isAgainstIt,
   isItsFault,
-  isThrottling,
+  NODE_UNHEALTHY,
+  SKIPPED,
+  SKIPPED_FOR_GOOD,
+  SLOT_NOT_REACHED,
+  THROTTLED,
   TOO_LARGE,
 } from './failure.ts';
 import type { HttpReply } from './http-connection.ts';
-import { NO_BIGTABLE, readAll } from './probe.ts';
 import {
-  answerSlot,
   decodeSmallBody,
   judge,
+  readAll,
   type ResponseStart,
-  type StreamBody,
+  type StreamedAnswer,
   type StreamEnd,
+  watched,
+  type WholeAnswer,
 } from './response-reader.ts';
-import { type ForwardRoute, type Need, type Pool, type RetryBudget } from './selection.ts';
+import type { ForwardRoute, Need, Pool, RetryBudget } from './selection.ts';
 
 /** A backend's answer under way, or what is left to say when no backend gave one. */
 export type Reply =
@@ -77,7 +81,7 @@ export type ForwardEvents = Readonly<{
   onCut(backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>): void;
 }>;
 
-type Parts = ForwardEvents &
+export type ForwardParts = ForwardEvents &
   Readonly<{
     clock: Clock;
     idleMs: number;
@@ -92,12 +96,12 @@ const LATER_MAX = 2;
 const LATER_MS_MIN = 200;
 const LATER_MS_MAX = 400;
 
-export function createForward(parts: Parts): Forward {
+export function createForward(parts: ForwardParts): Forward {
   const { clock, pool, budget, random, onResponseStart, onRetry, onCut } = parts;
   const dueMs = deadlinesMs(parts.idleMs);
 
   return async function forward(call, { name, member, method, backends }, context, first) {
-    const { signal, accountId, onSettled } = context;
+    const { signal, accountId, acceptEncoding, localOnly = false, onSettled } = context;
     const startedMs = first?.startedMs ?? clock.monotonic();
     const body = Buffer.allocUnsafe(requestBytes(call, member));
     writeRequest(call, member, body, 0);
@@ -114,35 +118,46 @@ export function createForward(parts: Parts): Forward {
     if (entered === undefined) return over({ kind: 'no-backend' });
     if (first === undefined) budget.deposit();
     const untried = ordered.filter((backend) => backend !== entered);
-    let sent = first;
+    let sent = first?.outcome;
     let left = Infinity;
     let waits = 0;
-    for (let at: Backend | undefined = entered; at !== undefined; at = enterNext(untried)) {
-      const outcome = await attempt(at, method, body, context, sent);
+    for (let at: Backend | undefined = entered; at !== undefined; at = enterNext(untried, clock)) {
+      const outcome = await attempt(at, sent);
       sent = undefined;
       if (outcome.kind !== 'stream') at.leave();
       if (signal.aborted && outcome.kind !== 'stream') {
-        at.endTrial();
+        at.endProbation();
         return over({ kind: 'caller-left' });
       }
       const others = untried.filter(({ hasRoom }) => hasRoom);
       const decision = failover.take(at, outcome, others);
-      if (typeof decision === 'object') return begun(decision, at);
+      if (typeof decision === 'object')
+        return decision.kind === 'whole' ? over(decision) : begun(decision, at);
       if (decision === 'final' || (decision === 'later' && waits++ === LATER_MAX)) break;
-      if (decision === 'later' && others.length === 0) untried.push(at);
+      if (outcome.kind === 'stream' || (decision === 'later' && others.length === 0)) untried.push(at);
       if (decision.endsWith('-once')) left = Math.min(left, 1);
       if (untried.length === 0 || left-- === 0 || (!decision.startsWith('miss') && !mayRetry())) break;
       if (decision === 'later')
         await clock.sleep(LATER_MS_MIN + random() * (LATER_MS_MAX - LATER_MS_MIN), signal);
       if (signal.aborted) return over({ kind: 'caller-left' });
     }
-    if (failover.allTooLarge()) return over({ kind: 'too-large' });
-    const kept = failover.kept();
-    return kept === undefined ? over({ kind: 'no-backend' }) : begun(kept);
+    return over(failover.rest());
 
-    function begun(answer: ResponseStart, backend?: Backend): Reply {
+    /** Sends the call to one backend once, and judges the reply, or what came of it when it was `sent` before. Never rejects. */
+    async function attempt({ config, client }: Backend, sent: FirstAttempt['outcome'] | undefined) {
+      const request = {
+        body,
+        acceptEncoding,
+        dueMs: dueMs[method.class],
+        fresh: method.class === 'write',
+        localOnly: localOnly && PROFILES[config.profile].bigtable,
+      };
+      const reply = sent ?? (await client.send(request, signal));
+      return reply.kind === 'reply' ? judge(reply, acceptEncoding, config.trustsEnd, signal) : reply;
+    }
+
+    function begun(answer: StreamedAnswer, backend: Backend): Reply {
       onResponseStart(method, clock.monotonic() - startedMs);
-      if (answer.kind === 'whole' || backend === undefined) return over(answer);
       const stream = watched(answer.body, signal, (end) => {
         backend.leave();
         onSettled();
@@ -156,27 +171,11 @@ export function createForward(parts: Parts): Forward {
     }
 
     function over(reply: Reply): Reply {
+      if (reply.kind === 'whole') onResponseStart(method, clock.monotonic() - startedMs);
       onSettled();
       return reply;
     }
   };
-
-  /** Sends a body to one backend once; `sent` is what came of it when it was sent before. Never rejects. */
-  async function attempt(
-    { config, client }: Backend,
-    method: Method,
-    body: Buffer,
-    { acceptEncoding, signal, localOnly = false }: CallContext,
-    sent: FirstAttempt | undefined,
-  ): Promise<ResponseStart | Failure> {
-    const ms = dueMs[method.class];
-    const dueAtMs = (sent?.startedMs ?? clock.monotonic()) + ms;
-    const extra = localOnly && PROFILES[config.profile].bigtable ? NO_BIGTABLE : undefined;
-    const request = { body, acceptEncoding, dueMs: ms, fresh: method.class === 'write', extra };
-    const reply = sent?.outcome ?? (await client.send(request, signal));
-    if (reply.kind !== 'reply') return reply;
-    return judge(reply, acceptEncoding, config.trustsEnd, { clock, dueAtMs, signal });
-  }
 
   function cut(backend: Backend, end: StreamEnd & { kind: 'cut' }): void {
     onCut(backend, end);
@@ -193,76 +192,41 @@ export function createForward(parts: Parts): Forward {
 /** Reads an uncompressed reply to its end. One that is cut or above `bytesMax` is `no-backend`. */
 export async function readReply(reply: Reply, bytesMax: number): Promise<Exclude<Reply, { kind: 'stream' }>> {
   if (reply.kind !== 'stream') return reply;
-  const body = await readAll(reply.body, bytesMax);
-  if (body.kind !== 'all') return { kind: 'no-backend' };
-  return { kind: 'whole', bytes: body.bytes, encoding: undefined };
+  const bytes = await readAll(reply.body, bytesMax);
+  return typeof bytes === 'string' ? { kind: 'no-backend' } : { kind: 'whole', bytes, encoding: undefined };
 }
 
 /** Enters and takes out the first that has room. */
-function enterNext(backends: Backend[]): Backend | undefined {
+function enterNext(backends: Backend[], clock: Clock): Backend | undefined {
   const at = backends.findIndex(({ hasRoom }) => hasRoom);
   const [next] = at === -1 ? [] : backends.splice(at, 1);
-  next?.enter();
+  next?.enter(clock);
   return next;
 }
 
-/** The body, cancelled when `signal` aborts; `onEnd` is called once, however it ends. */
-export function watched(body: StreamBody, signal: AbortSignal, onEnd: (end: StreamEnd) => void): StreamBody {
-  let piped = false;
-  let over = false;
-  const finish = (end: StreamEnd) => {
-    if (over) return;
-    over = true;
-    signal.removeEventListener('abort', cancel);
-    onEnd(end);
-  };
-  function cancel() {
-    body.cancel();
-    // A body that is not piped does not report its own end.
-    if (!piped) finish({ kind: 'cut', reason: 'cancelled', bytes: 0 });
-  }
-  if (signal.aborted) cancel();
-  else signal.addEventListener('abort', cancel, { once: true });
-  return {
-    cancel,
-    async pipe(write) {
-      piped = true;
-      const end = await body.pipe(write);
-      finish(end);
-      return end;
-    },
-  };
-}
-
-const SLOT_NOT_REACHED = -32016;
-const SKIPPED = -32007;
-const SKIPPED_FOR_GOOD = -32009;
-
 /** Keeps what the attempts of one call have shown so far, and decides after each how to go on. */
-function createFailover({ clock, pool, onFailure }: Parts, name: string, method: Method, need: Need) {
-  /** With its error code, 0 when it is none. */
-  let kept: Readonly<{ answer: ResponseStart; code: number }> | undefined;
+function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, method: Method, need: Need) {
+  /** The answer when no attempt gives a better one: the first error with its code, or an answer that is only old. */
+  let kept: Readonly<{ answer: WholeAnswer; code: number }> | undefined;
+  /** Backends whose stream was let go of because it was old: they are tried once more when no other has a newer answer. */
+  const old = new Set<Backend>();
   let tooLarge = true;
 
   function afterFailure(backend: Backend, failure: Failure): Advice {
     onFailure(backend, failure);
     if (isItsFault(failure)) backend.markFailed(clock);
-    else backend.endTrial();
+    else backend.endProbation();
     return adviceOnFailure(failure, method.class);
   }
 
   /** A good answer, unless it is older than what this caller has been shown while another backend is not. */
-  function afterAnswer(
-    backend: Backend,
-    answer: ResponseStart,
-    others: readonly Backend[],
-  ): ResponseStart | Advice {
+  function afterAnswer(backend: Backend, answer: ResponseStart, slot: number, others: readonly Backend[]) {
     backend.markWell();
-    const slot = answer.kind === 'whole' ? answerSlot(name, answer.bytes) : (answer.slot ?? 0);
     pool.learn(backend, need, slot);
-    if (slot === 0 || slot >= need.slotMin || !others.some(isNewEnough)) return answer;
+    if (slot === 0 || slot >= need.slotMin || old.has(backend) || !others.some(isNewEnough)) return answer;
     if (answer.kind === 'whole') kept ??= { answer, code: 0 };
     else {
+      old.add(backend);
       answer.body.cancel(); // nothing of it has left
       backend.leave();
     }
@@ -278,17 +242,16 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
 
   return {
     /** The call's answer, or what the outcome of an attempt advises about the others; `final`: none may be tried. */
-    take(
-      backend: Backend,
-      outcome: ResponseStart | Failure,
-      others: readonly Backend[],
-    ): ResponseStart | Advice {
+    take(backend: Backend, outcome: ResponseStart | Failure, others: readonly Backend[]) {
       tooLarge &&= outcome.kind === 'status' && outcome.status === TOO_LARGE;
       if (outcome.kind !== 'whole' && outcome.kind !== 'stream') return afterFailure(backend, outcome);
-      const smallBody = outcome.kind === 'whole' ? decodeSmallBody(outcome) : undefined;
-      const error = smallBody === undefined ? undefined : failureOf(smallBody);
-      if (error === undefined) return afterAnswer(backend, outcome, others);
-      if (isAgainstIt(error)) backend.markFailed(clock);
+      if (outcome.kind === 'stream') return afterAnswer(backend, outcome, outcome.slot ?? 0, others);
+      const { buffer, byteOffset, length } = decodeSmallBody(outcome) ?? outcome.bytes;
+      const bytes = Buffer.from(buffer, byteOffset, length);
+      const error = failureOf(bytes);
+      if (error === undefined) return afterAnswer(backend, outcome, answerSlot(name, bytes), others);
+      const isThrottled = THROTTLED.has(error.code);
+      if (isThrottled || error.code === NODE_UNHEALTHY) backend.markFailed(clock);
       else backend.markWell();
       const isHopeless =
         error.code === SLOT_NOT_REACHED && !others.some((other) => mayBeFresher(other, backend));
@@ -296,13 +259,11 @@ function createFailover({ clock, pool, onFailure }: Parts, name: string, method:
       // An archive's "skipped" adds nothing to a node's, which is the better known of the two.
       const addsNothing = isHopeless || (error.code === SKIPPED_FOR_GOOD && kept?.code === SKIPPED);
       if (advice === 'final') return addsNothing && kept !== undefined ? kept.answer : outcome;
-      if (!isThrottling(error)) kept ??= { answer: outcome, code: error.code };
+      if (!isThrottled) kept ??= { answer: outcome, code: error.code };
       return advice;
     },
-    /** The answer when no attempt gave a better one: the first error, or an answer that is only old. */
-    kept: () => kept?.answer,
-    /** Whether every backend that was tried found the request too long. */
-    allTooLarge: () => tooLarge,
+    /** What there is to say when no attempt was the answer; too large is what every backend found too long. */
+    rest: (): Reply => (tooLarge ? { kind: 'too-large' } : (kept?.answer ?? { kind: 'no-backend' })),
   };
 }
 

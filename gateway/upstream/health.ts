@@ -1,6 +1,106 @@
 import type { Clock } from '../../shared/clock.ts';
-import { type Backend, COMMITMENTS, followsTip, type HealthState, type ExclusionReason } from './backend.ts';
-import { extentOf, probe, PROBE_MS, type Reading } from './probe.ts';
+import { PROFILES } from '../../shared/config/profiles.ts';
+import { memberOf, membersOf, numberIn, textIn } from '../json/slices.ts';
+import {
+  type Backend,
+  type Commitment,
+  COMMITMENTS,
+  type ExclusionReason,
+  followsTip,
+  type HealthState,
+} from './backend.ts';
+import { failureOf, NODE_UNHEALTHY } from './failure.ts';
+import type { HttpReply } from './http-connection.ts';
+import { readAll, watched } from './response-reader.ts';
+
+/** What one look at a backend showed. */
+export type Reading = Readonly<{
+  /** Its newest slots; those it does not tell are absent. */
+  slots: Readonly<Partial<Record<Commitment, number | undefined>>>;
+  /** It answers no question, or says itself that it is not well. */
+  trouble: Extract<ExclusionReason, 'unreachable' | 'unhealthy'> | undefined;
+  /** What an unreachable one did instead; empty otherwise. */
+  reason: string;
+}>;
+
+/** The slot that a backend is compared by; 0: not known. */
+function tipIn({ slots }: Reading): number {
+  return slots.confirmed ?? slots.finalized ?? slots.processed ?? 0;
+}
+
+/** The answer to a probe's question, or why none came. */
+type ProbeAnswer = Uint8Array | string;
+
+/** A probe must not wait longer than the callers it is for, neither for a head nor for the rest. */
+const PROBE_MS = 2_000;
+const ANSWER_BYTES_MAX = 4_096;
+
+/**
+ * Asks a backend for its health and its slots, until `signal` aborts. Any answer shows that it is there: an asset server
+ * knows neither question. Never rejects.
+ */
+async function probe(backend: Backend, signal: AbortSignal): Promise<Reading> {
+  const { followsTip, processed } = PROFILES[backend.config.profile];
+  const known = followsTip && processed ? COMMITMENTS : COMMITMENTS.slice(1);
+  const [health, ...tips] = await Promise.all([
+    ask(backend, 'getHealth', '[]', signal),
+    ...known.map((commitment) => ask(backend, 'getSlot', `[{"commitment":"${commitment}"}]`, signal)),
+  ]);
+  if (typeof health === 'string' && tips.every((answer) => typeof answer === 'string'))
+    return { slots: {}, trouble: 'unreachable', reason: health };
+  const slots = Object.fromEntries(known.map((name, i) => [name, numberIn(resultOf(tips[i] ?? ''))]));
+  // Whatever the error's text; a node without the method says nothing about its health.
+  const isUnhealthy = typeof health !== 'string' && failureOf(health)?.code === NODE_UNHEALTHY;
+  return { slots, trouble: isUnhealthy ? 'unhealthy' : undefined, reason: '' };
+}
+
+/**
+ * Asks a backend for what changes slowly: its first available block by itself, and with the long-term storage behind it,
+ * and its chain. What it does not tell stays as it was known. Never rejects.
+ */
+async function learnExtent(backend: Backend, signal: AbortSignal): Promise<void> {
+  const { config, slots } = backend;
+  const [local, all, hash] = await Promise.all([
+    PROFILES[config.profile].bigtable ? ask(backend, 'getFirstAvailableBlock', '[]', signal, true) : '',
+    ask(backend, 'getFirstAvailableBlock', '[]', signal),
+    ask(backend, 'getGenesisHash', '[]', signal),
+  ]);
+  const genesis = resultOf(hash);
+  if (genesis !== undefined) backend.genesis = textIn(genesis) ?? backend.genesis;
+  if (backend.health.excludedBecause === OTHER_CHAIN) return;
+  const firstBlock = numberIn(resultOf(all));
+  slots.firstLocalBlock = numberIn(resultOf(local)) ?? firstBlock ?? slots.firstLocalBlock;
+  slots.firstBlock = firstBlock ?? slots.firstBlock;
+}
+
+/** The id of the gateway's own questions, by which an operator finds them in a node's log. */
+export const PROBE_ID = 'sluice-probe';
+
+async function ask(
+  { client }: Backend,
+  method: string,
+  params: string,
+  signal: AbortSignal,
+  localOnly = false,
+): Promise<ProbeAnswer> {
+  const body = Buffer.from(`{"jsonrpc":"2.0","id":"${PROBE_ID}","method":"${method}","params":${params}}`);
+  const request = { body, acceptEncoding: 'identity', dueMs: PROBE_MS, fresh: false, localOnly };
+  const reply = await client.send(request, signal);
+  return reply.kind === 'reply' ? readAnswer(reply, signal) : reply.reason;
+}
+
+async function readAnswer({ head, body }: HttpReply, signal: AbortSignal): Promise<ProbeAnswer> {
+  if (head.status !== 200) {
+    body.cancel();
+    return `HTTP ${head.status}`;
+  }
+  const answer = await readAll(watched(body, signal), ANSWER_BYTES_MAX);
+  return typeof answer === 'string' || membersOf(answer) !== undefined ? answer : 'no JSON-RPC answer';
+}
+
+function resultOf(answer: ProbeAnswer): Uint8Array | undefined {
+  return typeof answer === 'string' ? undefined : memberOf(answer, 'result');
+}
 
 /** A leader this far ahead of the only other node is doubted: 7 minutes of slots, and no node falls that far behind unnoticed. */
 const FAR_SLOTS = 1_024;
@@ -34,6 +134,8 @@ export type Measure = Readonly<{
   movedAtMs: number;
   lagSlotsMax: number;
   nowMs: number;
+  /** Its genesis is not that of the others, as far as both are known. */
+  isOtherChain: boolean;
 }>;
 
 /**
@@ -41,37 +143,32 @@ export type Measure = Readonly<{
  * that one at the edge does not flap.
  */
 export function healthAfter(before: HealthState, reading: Reading, measure: Measure): HealthState {
-  const { slot, lagSlotsMax, nowMs } = measure;
+  const { slot, lagSlotsMax, nowMs, isOtherChain } = measure;
   const isOut = before.excludedBecause !== undefined;
-  const tip = reading.kind === 'unreachable' ? 0 : reading.tip;
+  const tip = tipIn(reading);
   const lagSlots = tip === 0 ? 0 : Math.max(0, slot - tip);
   const movedAtMs = tip > before.tip || before.movedAtMs === -Infinity ? nowMs : before.movedAtMs;
-  const why = reason();
+  const poolMoves = measure.movedAtMs > nowMs - STALLED_MS / 2;
+  const isStalled = tip > 0 && poolMoves && nowMs - movedAtMs >= STALLED_MS;
+  const isLagging = lagSlots > (isOut ? lagSlotsMax / 2 : lagSlotsMax);
+  const why = isOtherChain ? OTHER_CHAIN : isStalled ? 'stalled' : isLagging ? 'lagging' : reading.trouble;
   const against = (why === undefined) === isOut ? before.against + 1 : 0;
   // Another chain is no slip.
   const leaves = !isOut && (against >= BAD_PROBES || why === OTHER_CHAIN);
   const returns = isOut && against >= GOOD_PROBES;
   return {
     excludedBecause: leaves || (isOut && !returns) ? (why ?? before.excludedBecause) : undefined,
-    reason: reading.kind === 'unreachable' ? reading.reason : '',
+    reason: reading.reason,
     lagSlots,
     against: leaves || returns ? 0 : against,
     backAtMs: returns ? nowMs : before.backAtMs,
     tip: tip === 0 ? before.tip : tip,
     movedAtMs,
   };
-
-  function reason(): ExclusionReason | undefined {
-    // What was of another chain still is when it does not answer.
-    if (reading.kind === 'unreachable')
-      return before.excludedBecause === OTHER_CHAIN ? OTHER_CHAIN : 'unreachable';
-    if (reading.isOtherChain) return OTHER_CHAIN;
-    const poolMoves = measure.movedAtMs > nowMs - STALLED_MS / 2;
-    if (tip > 0 && nowMs - movedAtMs >= STALLED_MS && poolMoves) return 'stalled';
-    if (lagSlots > (isOut ? lagSlotsMax / 2 : lagSlotsMax)) return 'lagging';
-    return reading.healthy ? undefined : 'unhealthy';
-  }
 }
+
+/** What a round has shown of a backend. */
+type Look = Readonly<{ backend: Backend; reading: Reading; isOtherChain: boolean }>;
 
 export type WatchOptions = Readonly<{
   backends: readonly Backend[];
@@ -89,7 +186,7 @@ const ROUND_MS = 1_000;
 /** What changes slowly is probed again in one of this many rounds, once it is known. */
 const ROUNDS_PER_EXTENT = 15;
 
-const LATE: Reading = { kind: 'unreachable', reason: `no answer within ${ROUND_MS} ms` };
+const LATE: Reading = { slots: {}, trouble: 'unreachable', reason: `no answer within ${ROUND_MS} ms` };
 
 /**
  * Probes every backend, and keeps what is found in its health, its slots and its genesis; a round judges what came in
@@ -106,7 +203,7 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     void clock.sleep(PROBE_MS, limit).then(() => over.abort());
     const found = backends.map(() => LATE);
     const asking = backends.map(async (backend, i) => {
-      const extended = isDue || isUntold(backend) ? extend(backend, limit) : undefined;
+      const extended = isDue || isUntold(backend) ? learnExtent(backend, limit) : undefined;
       found[i] = await probe(backend, limit);
       await extended;
     });
@@ -114,13 +211,13 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     await Promise.race([all, clock.sleep(ROUND_MS, limit)]);
     if (signal.aborted) return;
     const chain = chainOf(backends);
-    const readings = backends.map((backend, i): [Backend, Reading] => {
-      const reading = found[i] ?? LATE;
-      const isOtherChain = chain !== undefined && (backend.genesis ?? chain) !== chain;
-      return [backend, reading.kind === 'reading' ? { ...reading, isOtherChain } : reading];
-    });
-    const measure = measureOf(readings);
-    for (const [backend, reading] of readings) take(backend, reading, measure);
+    const looks = backends.map((backend, i) => ({
+      backend,
+      reading: found[i] ?? LATE,
+      isOtherChain: (backend.genesis ?? chain) !== chain,
+    }));
+    const measure = measureOf(looks);
+    for (const look of looks) take(look, measure);
   };
 
   /** Whether what it has must be known soon: it comes back, or its first block is not known. */
@@ -129,20 +226,11 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     return health.excludedBecause !== OTHER_CHAIN && (needsFloor || health.excludedBecause === 'unreachable');
   }
 
-  /** What is not answered stays as it was known. */
-  async function extend(backend: Backend, limit: AbortSignal): Promise<void> {
-    const { genesis, floor, reach } = await extentOf(backend, limit);
-    backend.genesis = genesis ?? backend.genesis;
-    if (backend.health.excludedBecause === OTHER_CHAIN) return;
-    backend.slots.firstLocalBlock = floor ?? backend.slots.firstLocalBlock;
-    backend.slots.firstBlock = reach ?? backend.slots.firstBlock;
-  }
-
-  function measureOf(readings: readonly (readonly [Backend, Reading])[]): Measure {
+  function measureOf(looks: readonly Look[]): Omit<Measure, 'isOtherChain'> {
     const nowMs = clock.monotonic();
-    const live = readings.flatMap(([{ config, health }, reading]) => {
-      if (reading.kind !== 'reading' || reading.isOtherChain || !followsTip(config)) return [];
-      const { tip } = reading;
+    const live = looks.flatMap(({ backend: { config, health }, reading, isOtherChain }) => {
+      if (reading.trouble === 'unreachable' || isOtherChain || !followsTip(config)) return [];
+      const tip = tipIn(reading);
       return [{ tip, movedAtMs: tip > health.tip ? nowMs : health.movedAtMs }];
     });
     // One whose slot has not grown lately is not measured by, while another's has.
@@ -152,19 +240,16 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     return { slot: referenceSlot(tips, lagSlotsMax), movedAtMs, lagSlotsMax, nowMs };
   }
 
-  function take(backend: Backend, reading: Reading, measure: Measure): void {
+  function take({ backend, reading, isOtherChain }: Look, measure: Omit<Measure, 'isOtherChain'>): void {
     const { health: before, slots } = backend;
     // An archive is behind by its nature; only whether it answers counts.
-    const by = followsTip(backend.config) ? measure : { ...measure, slot: 0, movedAtMs: -Infinity };
-    backend.health = healthAfter(before, reading, by);
-    if (reading.kind === 'unreachable') onUnreachable(backend);
-    else {
-      const { isOtherChain } = reading;
-      if (isOtherChain) slots.firstLocalBlock = slots.firstBlock = undefined;
-      // As read, and not the highest: a node that was set back to an older snapshot has not what it had.
-      for (const commitment of COMMITMENTS)
-        slots.tip[commitment] = isOtherChain ? 0 : (reading.slots[commitment] ?? slots.tip[commitment]);
-    }
+    const own = followsTip(backend.config) ? {} : { slot: 0, movedAtMs: -Infinity };
+    backend.health = healthAfter(before, reading, { ...measure, ...own, isOtherChain });
+    if (reading.trouble === 'unreachable') onUnreachable(backend);
+    if (isOtherChain) slots.firstLocalBlock = slots.firstBlock = undefined;
+    // As read, and not the highest: a node that was set back to an older snapshot has not what it had.
+    for (const commitment of COMMITMENTS)
+      slots.tip[commitment] = isOtherChain ? 0 : (reading.slots[commitment] ?? slots.tip[commitment]);
     if (before.excludedBecause !== backend.health.excludedBecause) onChange(backend);
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import {
   Connection,
-  type ConnectionEvents,
+  type ConnectionOwner,
   type ExchangeHandler,
   type HttpReply,
   type NoReply,
@@ -15,12 +15,7 @@ const CONNECT_MS = 3_000;
  * Opens a connection, TLS verified, or says why not within three seconds, or when `signal` aborts. Never rejects; what is
  * open by then, with its handshake under way, is closed, and so is what opens later.
  */
-function connect(
-  url: URL,
-  events: ConnectionEvents,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<Connection | Unsent> {
+function connect(url: URL, owner: ConnectionOwner, signal: AbortSignal): Promise<Connection | Unsent> {
   const tls = url.protocol === 'https:';
   const hostname = url.hostname.replace(/^\[|\]$/g, '');
   const { promise, resolve } = Promise.withResolvers<Connection | Unsent>();
@@ -38,7 +33,7 @@ function connect(
     refuse(`it did not ${missing} in time`);
     opened?.terminate();
   };
-  const ready = (socket: Socket) => settle((socket.data = new Connection(socket, tls, events, clock)));
+  const ready = (socket: Socket) => settle((socket.data = new Connection(socket, tls, owner)));
   Bun.connect<Connection | undefined>({
     hostname,
     port: Number(url.port || (tls ? 443 : 80)),
@@ -72,7 +67,7 @@ function connect(
   }).catch((error: unknown) =>
     refuse(error instanceof Error && 'code' in error ? String(error.code) : String(error)),
   );
-  void clock.sleep(CONNECT_MS, over).then(giveUp);
+  void owner.clock.sleep(CONNECT_MS, over).then(giveUp);
   if (signal.aborted) giveUp();
   else signal.addEventListener('abort', giveUp, { once: true, signal: over });
   return promise;
@@ -80,15 +75,19 @@ function connect(
 
 type Socket = Bun.Socket<Connection | undefined>;
 
-/** One POST. `fresh`: not over a connection that may just be closing, because it must not be sent twice. */
+/** One POST. */
 type HttpRequest = Readonly<{
   body: Uint8Array;
   acceptEncoding: string;
   dueMs: number;
+  /** Not over a connection that may just be closing, because it must not be sent twice. */
   fresh: boolean;
-  /** A header for this request alone. */
-  extra?: readonly [name: string, value: string] | undefined;
+  /** The node leaves out the BigTable behind it. */
+  localOnly?: boolean;
 }>;
+
+/** Agave's switch for one request (`rpc_service.rs`). */
+const NO_BIGTABLE = 'x-bigtable: disabled\r\n';
 
 type ClientOptions = Readonly<{
   url: URL;
@@ -115,7 +114,8 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
   const connections = new Set<Connection>();
   const heads = new Map<string, Buffer>();
   let isClosed = false;
-  const events: ConnectionEvents = {
+  const owner: ConnectionOwner = {
+    clock,
     onIdle: (connection) => void idle.push(connection),
     onClose(connection) {
       connections.delete(connection);
@@ -128,7 +128,8 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
   function headFor(acceptEncoding: string): Buffer {
     const known = heads.get(acceptEncoding);
     if (known !== undefined) return known;
-    const head = headOf(prefix, acceptEncoding);
+    const text = `${prefix}accept-encoding: ${acceptEncoding}\r\ncontent-length: `;
+    const head = Buffer.from(text, 'latin1');
     if (heads.size < HEADS_MAX) heads.set(acceptEncoding, head);
     return head;
   }
@@ -153,37 +154,37 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
    * to then, also while it connects; after that the body's reader cancels it. Never rejects.
    */
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply> {
-    const { body, acceptEncoding, dueMs, fresh, extra } = request;
-    const head = headOf(extra === undefined ? prefix : `${prefix}${extra.join(': ')}\r\n`, acceptEncoding);
-    const message = Buffer.concat([head, Buffer.from(`${body.length}\r\n\r\n`), body]);
+    const { body, acceptEncoding, dueMs, fresh, localOnly = false } = request;
+    const endOfHead = `${body.length}\r\n${localOnly ? NO_BIGTABLE : ''}\r\n`;
+    const message = Buffer.concat([headFor(acceptEncoding), Buffer.from(endOfHead), body]);
     const isAlive = clock.monotonic() - (idle.at(-1)?.activeAtMs ?? -Infinity) <= FRESH_MS;
     const reused = fresh && !isAlive ? undefined : idle.pop();
     if (reused !== undefined) {
-      const outcome = await exchange(reused, message, dueMs, signal);
+      const outcome = await exchange(reused);
       // The backend closed it while it was idle, before it read a byte of ours: not a failure of the backend.
       if (outcome.kind !== 'no-answer' || !outcome.stale || fresh || signal.aborted) return outcome;
     }
     const opened = await open(signal);
-    return opened instanceof Connection ? exchange(opened, message, dueMs, signal) : opened;
+    return opened instanceof Connection ? exchange(opened) : opened;
+
+    async function exchange(connection: Connection): Promise<HttpReply | NoReply> {
+      const abort = () => connection.destroy('cancelled');
+      signal.addEventListener('abort', abort, { once: true });
+      const outcome = await new Promise<HttpReply | NoReply>((onOutcome) =>
+        connection.exchange(message, message.length, { onOutcome }, clock.monotonic() + dueMs),
+      );
+      signal.removeEventListener('abort', abort); // from here on the body's reader cancels it
+      return outcome;
+    }
   }
 
   async function open(signal: AbortSignal): Promise<Connection | Unsent> {
-    const opened = await connect(url, events, clock, signal);
+    const opened = await connect(url, owner, signal);
     if (!(opened instanceof Connection)) return opened;
     connections.add(opened);
     if (!signal.aborted && !isClosed) return opened;
     opened.destroy('cancelled');
     return { kind: 'unsent', reason: signal.aborted ? 'the caller left' : 'the client is closed' };
-  }
-
-  async function exchange(connection: Connection, message: Buffer, dueMs: number, signal: AbortSignal) {
-    const abort = () => connection.destroy('cancelled');
-    const { promise, resolve } = Promise.withResolvers<HttpReply | NoReply>();
-    signal.addEventListener('abort', abort, { once: true });
-    connection.exchange(message, message.length, { onOutcome: resolve }, clock.monotonic() + dueMs);
-    const outcome = await promise;
-    signal.removeEventListener('abort', abort); // from here on the body's reader cancels it
-    return outcome;
   }
 
   /** Cuts what is overdue or silent and closes what is idle; called a few times a second. */
@@ -216,9 +217,4 @@ function prefixOf(url: URL, headers: ReadonlyMap<string, string>): string {
   }
   for (const [name, value] of headers) lines.push(`${name}: ${value}`);
   return `${lines.join('\r\n')}\r\n`;
-}
-
-/** A request's head up to the value of Content-Length. */
-function headOf(prefix: string, acceptEncoding: string): Buffer {
-  return Buffer.from(`${prefix}accept-encoding: ${acceptEncoding}\r\ncontent-length: `, 'latin1');
 }

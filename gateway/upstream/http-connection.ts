@@ -17,27 +17,32 @@ export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled';
 export type WritePiece = (piece: Buffer) => unknown;
 
 /** A body under way. It must be read to its end, by `more` or `pipe`, or cancelled, or its connection stays taken. */
-export type ReplyBody = Pick<Body, 'arrived' | 'more' | 'pipe' | 'cancel'>;
+export type ReplyBody = Pick<Body, 'pieces' | 'end' | 'more' | 'pipe' | 'cancel'>;
 
 export type HttpReply = Readonly<{ kind: 'reply'; head: ResponseHead; body: ReplyBody }>;
 
-/** Why no head came. `unsent` means that the backend cannot have seen a byte of the request. */
+/** Why no reply came. */
 export type NoReply =
+  /** No connection was made: the backend cannot have seen a byte of the request. */
   | { readonly kind: 'unsent'; readonly reason: string }
-  /** `stale`: the connection had been used before and closed without a byte; a new one may do better. */
-  | { readonly kind: 'no-answer'; readonly reason: string; readonly stale: boolean };
+  /**
+   * The backend may have acted on what was sent. `stale`: the connection had been used before and closed without a byte;
+   * a new one may do better.
+   */
+  | { readonly kind: 'no-answer'; readonly reason: string; readonly stale?: boolean };
 
 /** Waits for the outcome of one exchange. One of the first two is called, once. */
 export type ExchangeHandler = Readonly<{
   /** The body of a small reply as nearly all come: 200, JSON, not encoded, in one read. Without it every reply comes by `onOutcome`. */
   onSmallReply?(body: Buffer): void;
   onOutcome(outcome: HttpReply | NoReply): void;
-  /** No reply has come for a while; called by the pool's tick, so that what is rarely needed is set up late. */
-  onLate?(connection: Connection): void;
+  /** Whether nobody waits for the reply any more, so that its connection may be closed; called by `onTick`. */
+  hasLeft?(): boolean;
 }>;
 
-/** What a connection tells its pool. */
-export type ConnectionEvents = Readonly<{
+/** What a connection has of the client that it belongs to, and tells it. */
+export type ConnectionOwner = Readonly<{
+  clock: Clock;
   /** A reply has ended and the connection may carry another request. */
   onIdle(connection: Connection): void;
   onClose(connection: Connection): void;
@@ -64,12 +69,13 @@ class Body {
   /** Resolves the exchange; called at the body's first byte, because until then another backend may be tried. */
   handler: ExchangeHandler | undefined;
   readonly #connection: Connection;
-  /** Pieces that came before `pipe` was called. */
-  readonly early: Buffer[] = [];
+  /** What has come and is not piped yet. */
+  readonly pieces: Buffer[] = [];
   isPiped = false;
-  write: WritePiece = (piece) => void this.early.push(piece);
+  write: WritePiece = (piece) => void this.pieces.push(piece);
   bytes = 0;
   end: BodyEnd | undefined;
+  /** There while `more` is waited for. */
   wakeMore: (() => void) | undefined;
   readonly #ended = Promise.withResolvers<BodyEnd>();
 
@@ -86,12 +92,7 @@ class Body {
     this.#ended.resolve(end);
   }
 
-  /** What has come and is not piped yet, and how the body has ended, if it has. */
-  arrived(): Readonly<{ pieces: readonly Buffer[]; end: BodyEnd | undefined }> {
-    return { pieces: this.early, end: this.end };
-  }
-
-  /** Reads on until another piece has arrived or the body has ended. Never rejects. */
+  /** Reads on until another piece has come or the body has ended, at the latest when the reply is overdue. Never rejects. */
   more(): Promise<unknown> {
     if (this.end !== undefined) return this.#ended.promise;
     this.#connection.readOn(this);
@@ -104,7 +105,7 @@ class Body {
    */
   async pipe(write: WritePiece): Promise<BodyEnd> {
     // Read anew each time: the runtime hands over what it has of a paused socket when the backend resets it.
-    for (let piece = this.early.shift(); piece !== undefined; piece = this.early.shift()) {
+    for (let piece = this.pieces.shift(); piece !== undefined; piece = this.pieces.shift()) {
       const wait = write(piece);
       if (wait instanceof Promise) await wait.catch(() => undefined); // a reader that fails cancels by itself
     }
@@ -114,9 +115,9 @@ class Body {
     return this.#ended.promise;
   }
 
-  /** Lets go of it and of its connection; it is cut for `reason`. */
-  cancel(reason: CutReason = 'cancelled'): void {
-    if (this.end === undefined) this.#connection.destroy(reason);
+  /** Lets go of it and of its connection. */
+  cancel(): void {
+    if (this.end === undefined) this.#connection.destroy('cancelled');
   }
 }
 
@@ -130,22 +131,20 @@ const CLOSED: Phase = { kind: 'closed' };
 export class Connection {
   readonly #socket: Bun.Socket<unknown>;
   readonly #isTls: boolean;
-  readonly #events: ConnectionEvents;
-  readonly #clock: Clock;
+  readonly #owner: ConnectionOwner;
   #phase: Phase = IDLE;
   #unwritten: Buffer | undefined;
   #waiting = false;
   #exchanges = 0;
-  /** When the last byte came or went, on the pool's monotonic clock; the pool's tick judges by it. */
+  /** When the last byte came or went, on the monotonic clock; `onTick` judges by it. */
   activeAtMs = 0;
-  /** When the head under way must have come. */
-  #headDueAtMs = Infinity;
+  /** When the reply under way must have come, as far as its handler and `more` wait for it; a reader bounds its own time. */
+  #dueAtMs = 0;
 
-  constructor(socket: Bun.Socket<unknown>, isTls: boolean, events: ConnectionEvents, clock: Clock) {
+  constructor(socket: Bun.Socket<unknown>, isTls: boolean, owner: ConnectionOwner) {
     this.#socket = socket;
     this.#isTls = isTls;
-    this.#events = events;
-    this.#clock = clock;
+    this.#owner = owner;
   }
 
   /**
@@ -159,8 +158,8 @@ export class Connection {
     message.copy(request, 0, 0, length);
     this.#phase = { kind: 'head', handler, request, bytes: EMPTY, passedBytes: 0 };
     this.#exchanges++;
-    this.activeAtMs = this.#clock.monotonic();
-    this.#headDueAtMs = dueAtMs;
+    this.activeAtMs = this.#owner.clock.monotonic();
+    this.#dueAtMs = dueAtMs;
     atEndOfTurn(this);
   }
 
@@ -174,12 +173,15 @@ export class Connection {
 
   /** Cuts what is overdue, or silent for `idleMs`; called a few times a second. */
   onTick(nowMs: number, idleMs: number): void {
-    if (nowMs >= this.#headDueAtMs) return this.destroy('stalled');
     const phase = this.#phase;
-    if (phase.kind === 'head') phase.handler.onLate?.(this);
+    const isDue = nowMs >= this.#dueAtMs;
+    if (phase.kind === 'head' && phase.handler.hasLeft?.()) return this.destroy('cancelled');
+    if (phase.kind === 'head' && isDue) return this.destroy('stalled');
+    if (phase.kind !== 'body') return;
+    const isAwaited = !phase.isPiped && (phase.handler ?? phase.wakeMore) !== undefined;
     // While its reader is behind, silence is not the backend's.
-    const expectsBytes = phase.kind === 'body' && !this.#waiting && phase.isPiped;
-    if (expectsBytes && nowMs - this.activeAtMs >= idleMs) this.destroy('stalled');
+    const isSilent = phase.isPiped && !this.#waiting && nowMs - this.activeAtMs >= idleMs;
+    if (isSilent || (isAwaited && isDue)) this.destroy('stalled');
   }
 
   /** Ends the connection now; what is under way is cut for `reason`. */
@@ -195,7 +197,7 @@ export class Connection {
   }
 
   onData(bytes: Buffer): void {
-    this.activeAtMs = this.#clock.monotonic();
+    this.activeAtMs = this.#owner.clock.monotonic();
     const phase = this.#phase;
     if (phase.kind === 'body') return this.#decode(phase, bytes);
     // No request is under way.
@@ -231,7 +233,7 @@ export class Connection {
     const phase = this.#phase;
     if (phase.kind === 'closed') return;
     this.#phase = CLOSED;
-    this.#events.onClose(this);
+    this.#owner.onClose(this);
     if (phase.kind === 'head') {
       const isSilent = phase.bytes.length + phase.passedBytes === 0;
       // Only an end of the backend's own: one that stalled has the request, and must not get it twice.
@@ -239,7 +241,7 @@ export class Connection {
       phase.handler.onOutcome({ kind: 'no-answer', reason: headReason, stale });
     } else if (phase.kind === 'body') {
       phase.finish({ kind: 'cut', reason, bytes: phase.bytes });
-      phase.handler?.onOutcome({ kind: 'no-answer', reason, stale: false });
+      phase.handler?.onOutcome({ kind: 'no-answer', reason });
     }
   }
 
@@ -268,18 +270,18 @@ export class Connection {
   /** Gives the reply to whoever waits for it or for more of it, when there is any, and stops reading until it is read. */
   #hand(phase: Body): void {
     const { handler } = phase;
-    if (phase.early.length === 0 && phase.end === undefined) return;
+    if (phase.pieces.length === 0 && phase.end === undefined) return;
     if (phase.end === undefined) this.#socket.pause();
     phase.wakeMore?.();
+    phase.wakeMore = undefined;
     if (handler === undefined) return;
     phase.handler = undefined;
-    this.#headDueAtMs = Infinity; // from here on the body's reader bounds its time
     handler.onOutcome({ kind: 'reply', head: phase.head, body: phase });
   }
 
   /** Reads on for a body. What is not piped is kept, and must not lie where turns read to. */
   readOn(body: Body): void {
-    this.activeAtMs = this.#clock.monotonic();
+    this.activeAtMs = this.#owner.clock.monotonic();
     if (body.isPiped && moved(body.bytes)) this.#waitFor(undefined);
     else this.#socket.resume();
   }
@@ -297,7 +299,7 @@ export class Connection {
   #takeTurn(): void {
     if (this.#phase.kind !== 'body') return;
     this.#waiting = false;
-    this.activeAtMs = this.#clock.monotonic();
+    this.activeAtMs = this.#owner.clock.monotonic();
     const read = this.#isTls ? 'nothing' : readNow(this.#socket);
     if (read === 'broken') return this.destroy('closed');
     if (read !== 'nothing') this.onData(read);
@@ -313,13 +315,12 @@ export class Connection {
   /** The exchange is over; a connection that cannot carry another is closed. */
   #becomeIdle(isReusable: boolean): void {
     this.#phase = IDLE;
-    this.#headDueAtMs = Infinity;
-    if (isReusable && this.#unwritten === undefined) this.#events.onIdle(this);
+    if (isReusable && this.#unwritten === undefined) this.#owner.onIdle(this);
     else this.destroy('closed');
   }
 }
 
-const EMPTY = Buffer.alloc(0);
+export const EMPTY = Buffer.alloc(0);
 
 /** Whether the reply has come whole and is as nearly all small answers are. */
 function isSmallReply({ status, isJson, encoding, framing, reusable }: ResponseHead, body: Buffer): boolean {

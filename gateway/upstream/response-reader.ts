@@ -1,29 +1,16 @@
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib';
-import type { Clock } from '../../shared/clock.ts';
 import { afterName, afterSpace, afterString, afterValue, COMMA } from '../json/scan.ts';
 import { Structure } from '../json/structure.ts';
+import { answerSlot } from './backend.ts';
 import { type Failure, failureOf } from './failure.ts';
 import type { BodyEnd, CutReason, HttpReply, ReplyBody, WritePiece } from './http-connection.ts';
 import type { Framing, ResponseHead } from './http-parser.ts';
-
-/** Bytes at an answer's beginning in which its slot stands, on every known node. */
-const HEAD_BYTES = 256;
-
-const CONTEXT = /"context":\s*\{(?:"apiVersion":"[^"]*",)?"slot":(\d{1,15})[,}]/;
-const RESULT = /"result":\s*(\d{1,15})[,}]/;
-
-/** The slot that an answer says it was read at: its context's, or the result of `getSlot`; 0 when it says none. */
-export function answerSlot(method: string | undefined, answer: Uint8Array): number {
-  const head = Buffer.from(answer.buffer, answer.byteOffset, Math.min(answer.length, HEAD_BYTES));
-  const pattern = method === 'getSlot' ? RESULT : CONTEXT;
-  return Number(pattern.exec(head.toString('latin1'))?.[1] ?? 0);
-}
 
 /** An answer that has begun. `encoding` is its content-encoding, passed on untouched. */
 export type ResponseStart = WholeAnswer | StreamedAnswer;
 
 /** All of it, held: it is small. */
-type WholeAnswer = Readonly<{
+export type WholeAnswer = Readonly<{
   kind: 'whole';
   bytes: Uint8Array<ArrayBuffer>;
   encoding: string | undefined;
@@ -32,7 +19,7 @@ type WholeAnswer = Readonly<{
 }>;
 
 /** Its bytes as they come. */
-type StreamedAnswer = Readonly<{
+export type StreamedAnswer = Readonly<{
   kind: 'stream';
   body: StreamBody;
   encoding: string | undefined;
@@ -50,10 +37,48 @@ export type StreamBody = Readonly<{
   reject?(): void;
 }>;
 
-/** How a stream ended. Only `complete` may end the caller's answer cleanly (DESIGN 3.6). */
+/** How a stream ended. Only `complete` may end the caller's answer cleanly. */
 export type StreamEnd =
   | Extract<BodyEnd, { kind: 'complete' }>
   | { readonly kind: 'cut'; readonly reason: CutReason | 'bad-json'; readonly bytes: number };
+
+/** Reads an uncompressed body to its end; says why not when it is cut, or longer than `bytesMax` and let go of. Never rejects. */
+export async function readAll(body: StreamBody, bytesMax: number): Promise<Uint8Array<ArrayBuffer> | string> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  const end = await body.pipe((piece) => {
+    bytes += piece.length;
+    if (bytes > bytesMax) body.cancel();
+    else pieces.push(Buffer.from(piece));
+  });
+  if (bytes > bytesMax) return 'an answer too long';
+  return end.kind === 'cut' ? `an answer cut: ${end.reason}` : new Uint8Array(Buffer.concat(pieces));
+}
+
+/** The body, cancelled when `signal` aborts; `onEnd` is called once, however it ends. */
+export function watched(body: StreamBody, signal: AbortSignal, onEnd?: (end: StreamEnd) => void): StreamBody {
+  let over = false;
+  const finish = (end: StreamEnd) => {
+    if (over) return;
+    over = true;
+    signal.removeEventListener('abort', cancel);
+    onEnd?.(end);
+  };
+  function cancel() {
+    body.cancel();
+    finish({ kind: 'cut', reason: 'cancelled', bytes: 0 });
+  }
+  if (signal.aborted) cancel();
+  else signal.addEventListener('abort', cancel, { once: true });
+  return {
+    cancel,
+    async pipe(write) {
+      const end = await body.pipe(write);
+      finish(end);
+      return end;
+    },
+  };
+}
 
 /** The members that tell what an answer is, whatever stands before them. */
 const TELLING = ['"error"', '"result"'];
@@ -98,17 +123,12 @@ export function decodeSmallBody({ bytes, encoding }: WholeAnswer): Uint8Array | 
   }
 }
 
-type Decode = (bytes: Uint8Array, options: { maxOutputLength: number }) => Uint8Array;
-
-const DECODERS: Readonly<Record<string, Decode>> = {
+const DECODERS: Readonly<Record<string, typeof zstdDecompressSync>> = {
   gzip: gunzipSync,
   deflate: inflateSync,
   br: brotliDecompressSync,
   zstd: zstdDecompressSync,
 };
-
-/** How long a held body is waited for: until `dueAtMs` of the clock's monotonic time, or until `signal` aborts. */
-type WaitBudget = Readonly<{ clock: Clock; dueAtMs: number; signal: AbortSignal }>;
 
 /**
  * Decides by all pieces that have come of a body to wait for more, to pass it on, or to let go of it; called again until
@@ -117,26 +137,19 @@ type WaitBudget = Readonly<{ clock: Clock; dueAtMs: number; signal: AbortSignal 
 type Choose = (pieces: readonly Buffer[]) => 'hold' | 'pass' | 'refuse';
 
 /**
- * Reads on for as long as `choose` says so. It bounds what is held; time is bounded here, so that neither a body that
- * stalls nor one that drips keeps a call, its place or its permit. Never rejects.
+ * Reads on for as long as `choose` says so, or until `signal` aborts. `choose` bounds what is held and the connection the
+ * time, so that neither a body that stalls nor one that drips keeps a call, its place or its permit. Never rejects.
  */
-async function hold(body: ReplyBody, choose: Choose, waitBudget: WaitBudget): Promise<ReturnType<Choose>> {
-  let choice = choose(body.arrived().pieces);
-  // Most answers are small and come in one read: they cost no timer.
-  if (choice !== 'hold' || body.arrived().end !== undefined) return choice;
-  const { clock, dueAtMs, signal } = waitBudget;
-  const over = new AbortController();
+async function hold(body: ReplyBody, choose: Choose, signal: AbortSignal): Promise<ReturnType<Choose>> {
   const leave = () => body.cancel();
   if (signal.aborted) leave();
-  else signal.addEventListener('abort', leave, { once: true, signal: over.signal });
-  void clock.sleep(Math.max(0, dueAtMs - clock.monotonic()), over.signal).then(() => {
-    if (!over.signal.aborted) body.cancel('stalled');
-  });
-  while (choice === 'hold' && body.arrived().end === undefined) {
+  else signal.addEventListener('abort', leave, { once: true });
+  let choice = choose(body.pieces);
+  while (choice === 'hold' && body.end === undefined) {
     await body.more();
-    choice = choose(body.arrived().pieces);
+    choice = choose(body.pieces);
   }
-  over.abort();
+  signal.removeEventListener('abort', leave);
   return choice;
 }
 
@@ -160,31 +173,35 @@ export const WHOLE_BYTES_MAX = 65_536;
  * Judges a reply by its head and first bytes: an answer, or a failure whose body is thrown away. `acceptEncoding` is
  * what was requested: a compressed answer to `identity` could be neither spliced into a batch nor read by its
  * caller. `trustsEnd` says that a body of a known length is complete when its last byte has come. What is held for its
- * end is waited for with `waitBudget`. Never rejects.
+ * end is let go of when `signal` aborts. Never rejects.
  */
 export async function judge(
   { head, body }: HttpReply,
   acceptEncoding: string,
   trustsEnd: boolean | undefined,
-  waitBudget: WaitBudget,
+  signal: AbortSignal,
 ): Promise<ResponseStart | Failure> {
   const { status, framing } = head;
+  const { pieces } = body;
   const encoding = head.encoding === 'identity' ? undefined : head.encoding;
   if (status !== 200 && !mayHoldError(head, encoding)) return discarded(body, { kind: 'status', status });
   if (!head.isJson) return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
   if (encoding !== undefined && !accepts(acceptEncoding, encoding)) {
     return discarded(body, { kind: 'garbage', reason: 'compressed without being asked to' });
   }
-  const { pieces, end } = body.arrived();
-  const choose = end?.kind === 'complete' ? () => 'hold' as const : chooseFor(framing, encoding);
-  const choice = await hold(body, choose, waitBudget);
+  const choose = body.end?.kind === 'complete' ? () => 'hold' as const : chooseFor(framing, encoding);
+  const choice = await hold(body, choose, signal);
   if (choice === 'refuse') return discarded(body, NO_OBJECT);
   if (choice === 'pass') {
     const isTrusted = encoding !== undefined || (trustsEnd ?? typeof framing === 'number');
-    const slot = encoding === undefined ? answerSlot(undefined, Buffer.concat(pieces.slice(0, 1))) : 0;
+    const slot = encoding === undefined ? answerSlot(undefined, Buffer.concat(pieces)) : 0;
     return { kind: 'stream', body: isTrusted ? body : checked(body), encoding, slot };
   }
-  const whole = wholeOf(body, encoding);
+  const { end } = body;
+  const whole: ResponseStart | Failure =
+    end?.kind === 'cut'
+      ? { kind: 'no-answer', reason: `a body cut short: ${end.reason}` }
+      : judgeWhole(Buffer.concat(pieces), encoding);
   const isAnswer = status === 200 || (whole.kind === 'whole' && failureOf(whole.bytes) !== undefined);
   return isAnswer ? whole : { kind: 'status', status };
 }
@@ -207,24 +224,15 @@ function chooseFor(framing: Framing, encoding: string | undefined): Choose {
 
 /** Whether a caller that accepts these encodings can read this one (RFC 9110 12.5.3). */
 function accepts(acceptEncoding: string, encoding: string): boolean {
-  return acceptEncoding.split(',').some((range) => {
-    const [name, ...parameters] = range
-      .toLowerCase()
-      .split(';')
-      .map((part) => part.trim());
-    const refused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-    return !refused && (name === encoding.toLowerCase() || name === '*');
+  const ranges = acceptEncoding.toLowerCase().split(',');
+  return ranges.some((range) => {
+    const [name, ...parameters] = range.split(';').map((part) => part.trim());
+    const isRefused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+    return !isRefused && (name === encoding.toLowerCase() || name === '*');
   });
 }
 
 const NO_OBJECT: Failure = { kind: 'garbage', reason: 'not a JSON object' };
-
-/** Judges a body that has ended. */
-function wholeOf(body: ReplyBody, encoding: string | undefined): ResponseStart | Failure {
-  const { pieces, end } = body.arrived();
-  if (end?.kind === 'cut') return { kind: 'no-answer', reason: `a body cut short: ${end.reason}` };
-  return judgeWhole(Buffer.concat(pieces), encoding);
-}
 
 /** Judges a body that came whole. */
 export function judgeWhole(body: Buffer, encoding?: string): ResponseStart | Failure {
@@ -266,7 +274,7 @@ function isObject(bytes: Buffer): boolean {
 }
 
 function startsAnObject(pieces: readonly Buffer[]): boolean {
-  return pieces.every((piece, i) => i > 0 || /^[ \t\r\n]*(?:\{|$)/.test(piece.toString('latin1', 0, 64)));
+  return /^[ \t\r\n]*(?:\{|$)/.test(pieces[0]?.toString('latin1', 0, 64) ?? '');
 }
 
 function discarded(body: ReplyBody, failure: Failure): Failure {

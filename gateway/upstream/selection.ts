@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { BACKSLASH, isAt, QUOTE } from '../json/scan.ts';
+import { afterName, afterSpace, BACKSLASH, isAt, QUOTE, wholeNumberAt } from '../json/scan.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import {
   DECLARED_UNKNOWN,
@@ -36,21 +36,18 @@ const NO_WEBSOCKET: Route = {
 };
 
 /** Routes by method over a fixed set of backends; decided once for every known name. */
-export function createRouter(backends: readonly Backend[]): RouteOf {
-  const declared = backends.flatMap(({ config }) => config.methods);
+export function createRouter(all: readonly Backend[]): RouteOf {
+  const declared = all.flatMap(({ config }) => config.methods);
   const methods = new Map([...declared.map((name) => [name, DECLARED_UNKNOWN] as const), ...METHODS]);
-  const routes = new Map(
-    methods.entries().map(([name, method]) => [name, routeFrom(name, method, backends)] as const),
-  );
+  const routes = new Map<string, Route>();
+  for (const [name, method] of methods) {
+    const able = all.filter(({ config }) => serves(config, name, method));
+    const route = { kind: 'forward', name, member: methodMember(name), method, backends: able } as const;
+    if (able.length > 0) routes.set(name, route);
+  }
   return function routeOf(method) {
     return routes.get(method) ?? (isSubscription(method) ? NO_WEBSOCKET : NOT_FOUND);
   };
-}
-
-function routeFrom(name: string, method: Method, all: readonly Backend[]): Route {
-  const backends = all.filter(({ config }) => serves(config, name, method));
-  if (backends.length === 0) return NOT_FOUND;
-  return { kind: 'forward', name, member: methodMember(name), method, backends };
 }
 
 function serves({ methods, lanes, profile }: Backend['config'], name: string, method: Method): boolean {
@@ -68,55 +65,42 @@ export type Need = Readonly<{
   slotMin: number;
 }>;
 
-/** What a call asks for by itself. */
-type Asked = Pick<Need, 'commitment' | 'slotMin'>;
-
-const NONE: Asked = { commitment: undefined, slotMin: 0 };
-const FINALIZED: Asked = { commitment: 'finalized', slotMin: 0 };
-const PROCESSED: Asked = { commitment: 'processed', slotMin: 0 };
-
 /**
  * What a call asks for, found by its words and not by parsing: it only chooses among backends, each of which reads the
  * parameters itself. Without a commitment it is `finalized`, except that `getSignatureStatuses` reads the newest bank.
  * Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
  */
-function requestOf({ method, params }: Call, kind: MethodClass): Asked {
-  if (method === 'getSignatureStatuses') return PROCESSED;
-  const usual = kind === 'light' || kind === 'scan' ? FINALIZED : NONE;
-  if (params === undefined || params.length > CONFIG_BYTES_MAX) return usual;
-  let [commitmentAt, slotAt] = [-1, -1];
-  let isClear = true;
-  for (let i = 0; i < params.length; i++) {
+function askedBy({ method, params = NOTHING }: Call, kind: MethodClass): Omit<Need, 'accountId'> {
+  if (method === 'getSignatureStatuses') return { commitment: 'processed', slotMin: 0 };
+  const readsState = kind === 'light' || kind === 'scan';
+  let commitment: Commitment | undefined = readsState ? 'finalized' : undefined;
+  let slotMin = 0;
+  let names = 0;
+  const length = params.length > CONFIG_BYTES_MAX ? 0 : params.length;
+  for (let i = 0; i < length; i++) {
     const c = params[i];
-    if (c === BACKSLASH) isClear = false;
+    if (c === BACKSLASH) names += 2;
     if (c !== QUOTE) continue;
     if (isAt(params, i, COMMITMENT)) {
-      if (commitmentAt !== -1) isClear = false;
-      commitmentAt = i + COMMITMENT.length;
-    } else if (isAt(params, i, MIN_CONTEXT_SLOT)) slotAt = i + MIN_CONTEXT_SLOT.length;
+      names++;
+      commitment = commitmentAt(params, afterSpace(params, afterName(params, i)));
+    } else if (isAt(params, i, MIN_CONTEXT_SLOT))
+      slotMin = wholeNumberAt(params, afterSpace(params, afterName(params, i))) || 0;
   }
-  const slotMin = slotAt === -1 ? 0 : Number(SLOT.exec(textAt(params, slotAt))?.[1] ?? 0);
-  if (usual === NONE || !isClear) return slotMin === 0 ? NONE : { ...NONE, slotMin };
-  if (commitmentAt === -1) return slotMin === 0 ? usual : { ...usual, slotMin };
-  if (slotMin === 0)
-    for (const [text, request] of AS_SDKS_WRITE) if (isAt(params, commitmentAt, text)) return request;
-  const name = NAME.exec(textAt(params, commitmentAt))?.[1];
-  return { commitment: COMMITMENTS.find((commitment) => commitment === name), slotMin };
+  return { commitment: readsState && names < 2 ? commitment : undefined, slotMin };
 }
 
-function textAt(bytes: Uint8Array, at: number): string {
-  return Buffer.from(bytes.subarray(at, at + 64)).toString('latin1');
+function commitmentAt(bytes: Uint8Array, at: number): Commitment | undefined {
+  for (const [text, commitment] of COMMITMENT_TEXTS) if (isAt(bytes, at, text)) return commitment;
+  return undefined;
 }
 
+const NOTHING = new Uint8Array();
 /** Longer parameters are lists and transactions; megabytes are not searched for a hint. */
 const CONFIG_BYTES_MAX = 65_536;
 const COMMITMENT = Buffer.from('"commitment"');
 const MIN_CONTEXT_SLOT = Buffer.from('"minContextSlot"');
-const SLOT = /^\s*:\s*(\d{1,15})/;
-const NAME = /^\s*:\s*"(\w+)"/;
-const AS_SDKS_WRITE = COMMITMENTS.map(
-  (commitment) => [Buffer.from(`:"${commitment}"`), { commitment, slotMin: 0 }] as const,
-);
+const COMMITMENT_TEXTS = COMMITMENTS.map((name) => [Buffer.from(`"${name}"`), name] as const);
 
 /**
  * The highest slot that each account has been shown, by commitment, so that it is never shown an older chain. Bounded by
@@ -219,9 +203,8 @@ export function createPool(options: PoolOptions) {
   }
 
   function liveNodes(): readonly Backend[] {
-    return backends.filter(
-      ({ config, health }) => isLiveNode(config) && health.excludedBecause === undefined,
-    );
+    const taken = backends.filter(({ health }) => health.excludedBecause === undefined);
+    return taken.filter(({ config }) => isLiveNode(config));
   }
 
   function finalizedSlot(): number {
@@ -242,7 +225,7 @@ export function createPool(options: PoolOptions) {
 
   return {
     needOf(call: Call, kind: MethodClass, accountId: number): Need {
-      const { commitment, slotMin } = requestOf(call, kind);
+      const { commitment, slotMin } = askedBy(call, kind);
       if (backends.length < 2) return { accountId, commitment, slotMin: 0 };
       const shown = commitment === undefined ? 0 : reads.highest(accountId, commitment);
       return { accountId, commitment, slotMin: Math.max(slotMin, shown) };

@@ -1,4 +1,4 @@
-import { PROBE_ID } from '../../gateway/upstream/probe.ts';
+import { PROBE_ID } from '../../gateway/upstream/health.ts';
 
 /** One call as a scripted backend sees it: the parsed request, the raw text, and the HTTP request itself. */
 export type SeenCall = Readonly<{

@@ -10,7 +10,7 @@ export type Cloudbreak = {
   slot: number;
 };
 
-/** solana-rpc/cloudbreak with its quirks (rpc.md 4.2), over a real socket. */
+/** solana-rpc/cloudbreak with its quirks, over a real socket. */
 export function startCloudbreak(state: Cloudbreak) {
   const script = (call: SeenCall) => {
     const { commitment, minContextSlot } = configOf(call);

@@ -26,7 +26,7 @@ export type HotNode = {
 
 const RANGE_MAX = 500_000;
 
-/** An Agave node with a ledger that begins at a floor (rpc.md 4.1), over a real socket. */
+/** An Agave node with a ledger that begins at a floor, over a real socket. */
 export function startHotNode(state: HotNode) {
   const script = (call: SeenCall) => answer(call, viewOf(state, call), state);
   const backend = startBackend(script);

@@ -25,7 +25,7 @@ export type OldFaithful = {
 
 const BODY_BYTES_MAX = 1_024;
 
-/** rpcpool/yellowstone-faithful with its quirks (rpc.md 4.2), over a real socket. */
+/** rpcpool/yellowstone-faithful with its quirks, over a real socket. */
 export function startOldFaithful(state: OldFaithful) {
   const backend = startBackend((call) => {
     if (call.text.length > BODY_BYTES_MAX) return new Response('Request body too large', { status: 413 });

@@ -1,4 +1,4 @@
-import { PROBE_ID } from '../../gateway/upstream/probe.ts';
+import { PROBE_ID } from '../../gateway/upstream/health.ts';
 
 /** One connection to a raw backend, from the side of the script. */
 export type RawExchange = Readonly<{

@@ -43,7 +43,7 @@ const MEMBERS: Readonly<Record<string, readonly string[]>> = {
 const OWN_ERRORS = new Set([-32603, -32000, -32005, -32019]);
 const BATCH_MAX = 64;
 
-/** solana-rpc/superbank with its quirks (rpc.md 4.2), over a real socket. */
+/** solana-rpc/superbank with its quirks, over a real socket. */
 export function startSuperbank(state: Superbank) {
   const refused = new Set<string>();
   const backend = startBackend(async (call) => {

@@ -91,11 +91,14 @@ test('A8 a short answer that stalls is asked for at another backend', async () =
   using two = startRawBackend(script);
   const backends = [one, two].map(({ url }, i) => ({ name: `b${i}`, url }));
   await using pair = await startGateway({ backends }, virtual.clock);
+  const ended = new AbortController();
+  void pair.gateway.runMaintenance(() => undefined, ended.signal);
   const answered = pair.post(call(2), pair.key());
   await begun.promise;
   await Bun.sleep(20); // so that the gateway has read what has begun
   await pass(30);
   expect(await (await answered).text()).toBe(good(2));
+  ended.abort();
 });
 
 test('B5 a call that is not answered fails alone, at its own deadline; those before it are delivered meanwhile, those behind it then', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { Histogram, Registry } from 'prom-client';
 import { createMetrics, listenForMetrics } from '../../gateway/metrics.ts';
+import { systemClock } from '../../shared/clock.ts';
 import { startBackend } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
 import { backendOf } from './upstream/of.ts';
@@ -27,7 +28,7 @@ describe('the metrics text', () => {
     metrics.retry(true);
     backend.slots.tip.confirmed = 314;
     metrics.firstByte('scan', 0.2);
-    backend.enter();
+    backend.enter(systemClock);
     const text = await metrics.text();
     expect(valueOf(text, 'sluice_gateway_requests_total{outcome="answered"}')).toBe('2');
     expect(valueOf(text, 'sluice_gateway_requests_total{outcome="over-rate"}')).toBe('1');

@@ -33,7 +33,7 @@ describe('of one process, a backend', () => {
   test('that is well is told with its slot, what is under way and what became of its calls', () => {
     const backend = backendOf({ name: 'a' });
     backend.health = { ...HEALTHY, tip: 314, lagSlots: 2 };
-    backend.enter();
+    backend.enter(clock);
     backend.markWell();
     backend.markWell();
     expect(only(backend)).toMatchObject({

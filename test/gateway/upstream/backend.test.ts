@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { backendOf } from './of.ts';
+import { followsTip, isLiveNode, numberOf, preference } from '../../../gateway/upstream/backend.ts';
 
 test('a fresh backend is not failing, even when the clock has just begun', () => {
   expect(backendOf().isFailing(createVirtualClock(0).clock)).toBe(false);
@@ -8,9 +9,9 @@ test('a fresh backend is not failing, even when the clock has just begun', () =>
 
 test('a backend has room for as many calls as its config says, until one leaves', () => {
   const tight = backendOf({ name: 'tight', connectionsMax: 2 });
-  tight.enter();
+  tight.enter(createVirtualClock().clock);
   expect(tight.hasRoom).toBe(true);
-  tight.enter();
+  tight.enter(createVirtualClock().clock);
   expect([tight.inFlight, tight.hasRoom]).toEqual([2, false]);
   tight.leave();
   expect([tight.inFlight, tight.hasRoom]).toEqual([1, true]);
@@ -43,23 +44,23 @@ describe('a backend that failed', () => {
     backend.markFailed(clock);
     advance(1_000);
     expect(backend.isFailing(clock)).toBe(false);
-    backend.enter();
+    backend.enter(clock);
     expect(backend.isFailing(clock)).toBe(true);
-    backend.endTrial();
+    backend.endProbation();
     expect(backend.isFailing(clock)).toBe(false);
-    backend.enter();
+    backend.enter(clock);
     backend.markWell();
     expect(backend.isFailing(clock)).toBe(false);
-    backend.enter();
+    backend.enter(clock);
     expect(backend.isFailing(clock)).toBe(false);
   });
 
-  test('is not kept away from for longer than three seconds by a trial that takes its time', () => {
+  test('is not kept away from for longer than three seconds by a call that takes its time', () => {
     const { clock, advance } = createVirtualClock();
     const backend = backendOf();
     backend.markFailed(clock);
     advance(1_000);
-    backend.enter();
+    backend.enter(clock);
     expect(backend.isFailing(clock)).toBe(true);
     advance(2_999);
     expect(backend.isFailing(clock)).toBe(true);
@@ -79,3 +80,55 @@ describe('a backend that failed', () => {
     expect(backend.isFailing(clock)).toBe(false);
   });
 });
+
+const NAMES = ['agave-1', 'agave-2', 'agave-3', 'agave-4'];
+const ACCOUNTS = Array.from({ length: 4_000 }, (_, i) => i + 1);
+const favourite = (account: number, names: readonly string[]) =>
+  names.toSorted((a, b) => preference(account, numberOf(b)) - preference(account, numberOf(a)))[0];
+
+describe('the preference of accounts for backends', () => {
+  test('spreads accounts evenly', () => {
+    for (const name of NAMES) {
+      const share = ACCOUNTS.filter((account) => favourite(account, NAMES) === name).length / ACCOUNTS.length;
+      expect(Math.abs(share - 0.25)).toBeLessThan(0.03);
+    }
+  });
+
+  test('spreads the accounts of a backend that left evenly over the others, and moves nobody else', () => {
+    const left = NAMES.slice(1);
+    const moved = new Map<string | undefined, number>();
+    for (const account of ACCOUNTS) {
+      const [before, after] = [favourite(account, NAMES), favourite(account, left)];
+      if (before !== NAMES[0]) expect(after).toBe(before);
+      else moved.set(after, (moved.get(after) ?? 0) + 1);
+    }
+    const all = [...moved.values()].reduce((sum, each) => sum + each, 0);
+    for (const name of left) expect(Math.abs((moved.get(name) ?? 0) / all - 1 / 3)).toBeLessThan(0.06);
+  });
+
+  test('is a whole number below 2^32, the same at every call', () => {
+    for (const account of [0, 1, 2 ** 31, 2 ** 40]) {
+      const value = preference(account, numberOf('a'));
+      expect(Number.isInteger(value) && value >= 0 && value < 2 ** 32).toBe(true);
+      expect(preference(account, numberOf('a'))).toBe(value);
+    }
+  });
+});
+
+test.each([
+  ['agave', ['state', 'scan', 'archive', 'send'], true, true],
+  ['agave', ['state'], true, true],
+  ['agave', ['send'], true, false],
+  ['agave', ['scan', 'archive'], true, false],
+  ['agave', ['archive'], false, false],
+  ['cloudbreak', ['state', 'scan'], true, true],
+  ['old-faithful', ['archive'], false, false],
+  ['old-faithful', ['state', 'archive'], false, false],
+  ['superbank', ['archive', 'state'], false, false],
+  ['das', ['assets', 'state', 'scan'], false, false],
+] as const)(
+  '%s with the lanes %p follows the tip: %p, is a live node: %p',
+  (profile, lanes, follows, live) => {
+    expect([followsTip({ profile, lanes }), isLiveNode({ profile, lanes })]).toEqual([follows, live]);
+  },
+);

@@ -94,7 +94,7 @@ describe('a result that never changes', () => {
       await world.ask('getBlock', '[5]', { id: '"first"' });
       expect(await world.ask('getBlock', '[5]', { id })).toBe(resultText('{"blockhash":"h"}', id));
       expect([world.sent, world.overs]).toEqual([1, 2]);
-      expect(world.cache.counts()).toMatchObject({ hits: 1, misses: 1 });
+      expect(world.cache.counts).toMatchObject({ hits: 1, misses: 1 });
     },
   );
 
@@ -126,7 +126,7 @@ describe('a result that never changes', () => {
     for (const params of ['[5]', '[5,{}]', '[5,{"rewards":false}]', '[ 5]'])
       await world.ask('getBlock', params);
     await world.ask('getBlockTime', '[5]');
-    expect([world.sent, world.cache.counts().hits]).toEqual([5, 0]);
+    expect([world.sent, world.cache.counts.hits]).toEqual([5, 0]);
   });
 
   test('is kept only when its slot was finalized before the call was sent', async () => {
@@ -181,7 +181,7 @@ describe('a result that never changes', () => {
     const world = startCache();
     world.reply = reply;
     expect(await sentOfTwo(world, 'getBlock', '[5]')).toBe(2);
-    expect(world.cache.counts().bytes).toBe(0);
+    expect(world.cache.counts.bytes).toBe(0);
   });
 
   test('is forgotten when another chain shows itself, and none that was under way is kept', async () => {
@@ -213,7 +213,7 @@ describe('a stream', () => {
       expect(await world.ask('getBlock', '[5]')).toBe(resultText(long, '1'));
       expect(await world.ask('getBlock', '[5]', { id: '"me"' })).toBe(resultText(long, '"me"'));
       expect([world.sent, world.overs]).toEqual([1, 2]);
-      expect(world.cache.counts().bytes).toBeLessThan(long.length + 1_000);
+      expect(world.cache.counts.bytes).toBeLessThan(long.length + 1_000);
     },
   );
 
@@ -226,7 +226,7 @@ describe('a stream', () => {
     const reading = slow.body.pipe(() => open.promise);
     await Promise.all([world.ask('getBlock', '[5]'), world.ask('getBlock', '[5]')]);
     // One piece, and room to join it.
-    expect(world.cache.counts().bytes).toBe(2 * (65_536 + 256));
+    expect(world.cache.counts.bytes).toBe(2 * (65_536 + 256));
     open.resolve();
     await reading;
     expect(world.sent).toBe(3);
@@ -238,7 +238,7 @@ describe('a stream', () => {
     const world = startCache(16 * 199_000);
     world.reply = streaming(65_536);
     expect(await world.ask('getBlock', '[5]')).toBe(resultText(long, '1'));
-    expect(world.cache.counts().bytes).toBe(0);
+    expect(world.cache.counts.bytes).toBe(0);
   });
 
   test('from memory ends for a caller who leaves, and its memory counts until then', async () => {
@@ -253,11 +253,11 @@ describe('a stream', () => {
     world.finality = { slot: 100, resets: 1 };
     world.reply = (id) => wholeOf(resultText('null', id));
     await world.ask('getBlock', '[6]');
-    expect(world.cache.counts().bytes).toBeGreaterThan(long.length);
+    expect(world.cache.counts.bytes).toBeGreaterThan(long.length);
     expect(world.overs).toBe(2);
     caller.abort();
     expect(await ended).toMatchObject({ kind: 'cut', reason: 'cancelled' });
-    expect([world.cache.counts().bytes, world.overs]).toEqual([0, 3]);
+    expect([world.cache.counts.bytes, world.overs]).toEqual([0, 3]);
     const unread = await world.send('getBlock', '[7]');
     expect(unread.kind).toBe('whole');
   });
@@ -271,7 +271,7 @@ describe('a stream', () => {
     expect(world.overs).toBe(2);
     world.finality = { slot: 100, resets: 1 };
     await world.send('getBlock', '[6]');
-    expect(world.cache.counts().bytes).toBe(0);
+    expect(world.cache.counts.bytes).toBe(0);
   });
 });
 
@@ -330,7 +330,7 @@ describe('the bound', () => {
       }
       await new Promise(setImmediate);
       if (random(4) === 0) open.splice(random(open.length + 1), 1).forEach((resolve) => resolve());
-      most = Math.max(most, world.cache.counts().bytes);
+      most = Math.max(most, world.cache.counts.bytes);
     }
     expect(most).toBeLessThanOrEqual(bytesMax);
     expect(most).toBeGreaterThan(bytesMax / 2);
@@ -339,6 +339,6 @@ describe('the bound', () => {
     world.finality = { slot: 100, resets: 1 };
     world.reply = (id) => wholeOf(resultText('null', id));
     await world.ask('getBlock', '[99]');
-    expect(world.cache.counts().bytes).toBe(0);
+    expect(world.cache.counts.bytes).toBe(0);
   });
 });

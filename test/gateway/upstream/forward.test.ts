@@ -3,11 +3,11 @@ import type { Backend } from '../../../gateway/upstream/backend.ts';
 import type { Reply } from '../../../gateway/upstream/forward.ts';
 import type { Call } from '../../../gateway/request/envelope.ts';
 import { Secret } from '../../../shared/secret.ts';
-import { failure, result, type Script, startBackend } from '../../fakes/backend.ts';
+import { failure, type Script, startBackend } from '../../fakes/backend.ts';
 import { textOfBody } from '../stream-body.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { ACCOUNT_ABC, backendOf, forwardOf, routeTo } from './of.ts';
-import { refusedUrl, type RawScript, startRawBackend } from '../../fakes/raw-backend.ts';
+import { CHUNKED, chunk, refusedUrl, type RawScript, startRawBackend } from '../../fakes/raw-backend.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const callOf = (method: string): Call => ({
@@ -210,7 +210,7 @@ describe('a read goes to the next backend', () => {
   });
 });
 
-describe('an error of the method (rpc.md 2.1)', () => {
+describe('an error of the method', () => {
   const asked = async (first: Script, second: Script, method = 'getBlock') => {
     await using backends = pair(first, second);
     const { a, b } = backends;
@@ -279,7 +279,7 @@ test('a backend that failed is asked last for a second, then first again', async
   expect([a.seen.length, b.seen.length]).toEqual([2, 7]);
 });
 
-describe('sendTransaction (DESIGN 3.5)', () => {
+describe('sendTransaction', () => {
   test('goes to the next backend after a refused connection: nothing was sent', async () => {
     await using b = startBackend();
     const reply = await started().send(
@@ -361,6 +361,28 @@ describe('a backend that begins no answer', () => {
     await a.left;
   });
 
+  test('is left after 30 s also when it began an error, however the rest of it drips', async () => {
+    using a = startRawBackend(async (exchange) => {
+      await exchange.send(`${CHUNKED}${chunk('{"error":')}`);
+      for (let isGone = false; !isGone; await Bun.sleep(1)) {
+        void exchange.gone.then(() => (isGone = true));
+        await exchange.send(chunk(' '));
+      }
+    });
+    await using b = startBackend();
+    const { send, backend, pass, failures } = started();
+    const first = backend({ name: 'a', at: a.url });
+    const reply = send([first, backend({ name: 'b', at: b.url })]);
+    while (a.calls() === 0) await Bun.sleep(1); // until it has been asked
+    await Bun.sleep(20); // it drips meanwhile
+    pass(29_999, first);
+    await Bun.sleep(20);
+    expect(failures).toEqual([]);
+    pass(1, first);
+    expect(await textOf(await reply)).toContain('answer to getSlot');
+    expect([failures, first.inFlight]).toEqual([['a: no-answer'], 0]);
+  });
+
   test('may take the longer time of a scan', async () => {
     await using a = silent();
     const { send, backend, pass, failures } = started();
@@ -415,24 +437,19 @@ test('an answer leaves no timer and no place taken behind', async () => {
 
 test('a deadline that passes after the answer has begun does not cut it', async () => {
   const gate = Promise.withResolvers<void>();
-  await using backend = startBackend((seen) => {
-    const { body, headers } = result(seen, `"${'x'.repeat(100_000)}"`);
-    const slow = new ReadableStream({
-      async start(controller) {
-        controller.enqueue(new Uint8Array([0x20]));
-        await gate.promise;
-        for await (const chunk of body ?? []) controller.enqueue(chunk);
-        controller.close();
-      },
-    });
-    return new Response(slow, { headers: { 'content-type': headers.get('content-type') ?? '' } });
+  using backend = startRawBackend(async (exchange) => {
+    // What may be a null is held for a while.
+    for (const text of [`${CHUNKED}${chunk('{"result":')}`, chunk('[')])
+      await exchange.send(text).then(() => Bun.sleep(10));
+    await gate.promise;
+    await exchange.send(`${chunk(']}')}0\r\n\r\n`);
   });
   const { send, pass, backend: backendAt } = started();
   const only = backendAt({ at: backend.url });
   const reply = await send([only]);
   pass(1_000_000, only);
   gate.resolve();
-  expect(JSON.parse(await textOf(reply)).result.length).toBe(100_000);
+  expect(await textOf(reply)).toBe('{"result":[]}');
 });
 
 /** Two scripted backends that end together. */

@@ -1,17 +1,13 @@
 import { describe, expect, test } from 'bun:test';
-import type { Reading } from '../../../gateway/upstream/probe.ts';
-import { type Measure, healthAfter } from '../../../gateway/upstream/health.ts';
+import { healthAfter, type Measure, type Reading, referenceSlot } from '../../../gateway/upstream/health.ts';
 import { type HealthState, HEALTHY } from '../../../gateway/upstream/backend.ts';
 
-const reading = (tip: number, rows: Partial<Extract<Reading, { kind: 'reading' }>> = {}): Reading => ({
-  kind: 'reading',
-  slots: { confirmed: tip },
-  tip,
-  healthy: true,
-  isOtherChain: false,
-  ...rows,
+const reading = (confirmed: number, trouble?: Reading['trouble']): Reading => ({
+  slots: { confirmed },
+  trouble,
+  reason: '',
 });
-const UNREACHABLE: Reading = { kind: 'unreachable', reason: 'ECONNREFUSED' };
+const UNREACHABLE: Reading = { slots: {}, trouble: 'unreachable', reason: 'ECONNREFUSED' };
 
 /** A backend probed every two seconds while the pool's slot grows by five each time. */
 function probed(lagSlotsMax = 16) {
@@ -20,10 +16,10 @@ function probed(lagSlotsMax = 16) {
   let slot = 1_000;
   return {
     /** Probes once, with the reading for the pool's slot; gives why it is out. */
-    see(of: (slot: number) => Reading) {
+    see(of: (slot: number) => Reading, isOtherChain = false) {
       nowMs += 2_000;
       slot += 5;
-      const measure: Measure = { slot, movedAtMs: nowMs, lagSlotsMax, nowMs };
+      const measure: Measure = { slot, movedAtMs: nowMs, lagSlotsMax, nowMs, isOtherChain };
       health = healthAfter(health, of(slot), measure);
       return health.excludedBecause;
     },
@@ -46,7 +42,7 @@ describe('a backend', () => {
 
   test.each([
     ['unreachable', () => UNREACHABLE],
-    ['unhealthy', (slot: number) => reading(slot, { healthy: false })],
+    ['unhealthy', (slot: number) => reading(slot, 'unhealthy')],
     ['lagging', (slot: number) => reading(slot - 17)],
   ] as const)('that is %s leaves at the second probe that says so, not at the first', (why, of) => {
     const { see } = probed();
@@ -60,8 +56,8 @@ describe('a backend', () => {
   test('that is of another chain leaves at once, and stays so while it does not answer', () => {
     const { see, health } = probed();
     see((slot) => reading(slot));
-    expect(see((slot) => reading(slot, { isOtherChain: true }))).toBe('of another chain');
-    expect(see(() => UNREACHABLE)).toBe('of another chain');
+    expect(see((slot) => reading(slot), true)).toBe('of another chain');
+    expect(see(() => UNREACHABLE, true)).toBe('of another chain');
     expect(health().reason).toBe('ECONNREFUSED');
     for (let i = 0; i < 2; i++) expect(see((slot) => reading(slot))).toBe('of another chain');
     expect(see((slot) => reading(slot))).toBeUndefined();
@@ -78,7 +74,8 @@ describe('a backend', () => {
   test('that stands still with the whole pool takes part: the cluster has halted', () => {
     let health: HealthState = HEALTHY;
     for (let nowMs = 0; nowMs < 100_000; nowMs += 2_000) {
-      health = healthAfter(health, reading(500), { slot: 500, movedAtMs: 0, lagSlotsMax: 16, nowMs });
+      const measure = { slot: 500, movedAtMs: 0, lagSlotsMax: 16, nowMs, isOtherChain: false };
+      health = healthAfter(health, reading(500), measure);
       expect(health.excludedBecause).toBeUndefined();
     }
   });
@@ -110,5 +107,28 @@ describe('a backend', () => {
     see(() => UNREACHABLE);
     expect(see((slot) => reading(slot - 300))).toBe('lagging');
     expect(health().lagSlots).toBe(300);
+  });
+});
+
+describe('the slot that backends are measured by', () => {
+  test.each([
+    [[], 0],
+    [[0, 0], 0],
+    [[500], 500],
+    [[500, 0], 500],
+    [[500, 499], 500],
+    [[500, 100], 500],
+    [[500, 499, 480], 500],
+    [[516, 500, 499], 516],
+  ])('of %p is %p', (tips, slot) => expect(referenceSlot(tips, 16)).toBe(slot));
+
+  test('of three or more is not that of one that stands alone: it may lie', () => {
+    expect(referenceSlot([9_000_000, 500, 499], 16)).toBe(500);
+    expect(referenceSlot([517, 500, 499], 16)).toBe(500);
+  });
+
+  test('of two is the higher one while that can be believed', () => {
+    expect(referenceSlot([1_524, 500], 16)).toBe(1_524);
+    expect(referenceSlot([1_525, 500], 16)).toBe(500);
   });
 });

@@ -1,11 +1,9 @@
-import { beforeEach, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { brotliCompressSync, deflateSync } from 'node:zlib';
-import type { Failure } from '../../../gateway/upstream/failure.ts';
 import { judge } from '../../../gateway/upstream/response-reader.ts';
 import type { BodyEnd, HttpReply, ReplyBody } from '../../../gateway/upstream/http-connection.ts';
 import type { Framing } from '../../../gateway/upstream/http-parser.ts';
 import { textOfBody } from '../stream-body.ts';
-import { createVirtualClock } from '../virtual-clock.ts';
 
 const OK = '{"jsonrpc":"2.0","result":1,"id":1}\n';
 
@@ -41,8 +39,11 @@ function reply(body: string | Uint8Array | readonly string[], fields: Fields = {
       reusable: true,
     },
     body: {
+      pieces,
+      get end() {
+        return end;
+      },
       cancel: () => void (state.cancelled = true),
-      arrived: () => ({ pieces, end }),
       async more() {
         if (coming.length === 0) end = last;
         pieces.push(...coming.splice(0, 1));
@@ -57,14 +58,8 @@ function reply(body: string | Uint8Array | readonly string[], fields: Fields = {
 }
 
 const CHUNKED: Framing = 'chunked';
-/** Nobody leaves, and time stands still. */
-const PATIENCE = {
-  clock: createVirtualClock().clock,
-  dueAtMs: Infinity,
-  signal: new AbortController().signal,
-};
-const judgeOf = (made: HttpReply, accept: string, trustsEnd?: boolean) =>
-  judge(made, accept, trustsEnd, PATIENCE);
+const judgeOf = (made: HttpReply, accept: string, trustsEnd?: boolean, caller = new AbortController()) =>
+  judge(made, accept, trustsEnd, caller.signal);
 const judged = (body: Parameters<typeof reply>[0], fields?: Fields, accept = 'gzip', trustsEnd?: boolean) =>
   judgeOf(reply(body, fields).made, accept, trustsEnd);
 
@@ -223,77 +218,27 @@ describe('an answer of undeclared length', () => {
   );
 });
 
-describe('an answer that is held', () => {
-  let virtual: ReturnType<typeof createVirtualClock>;
-  let caller: AbortController;
-  beforeEach(() => {
-    virtual = createVirtualClock(0);
-    caller = new AbortController();
-  });
-
-  /** Judges an error whose rest does not come; gives what sends more of it, too. */
-  function begun(text = '{"error":') {
-    const pieces = [Buffer.from(text)];
+test('an answer that is held is let go of when its caller leaves, or has left', async () => {
+  const caller = new AbortController();
+  for (const leave of [() => caller.abort(), () => undefined]) {
+    const cut = Promise.withResolvers<void>();
     let end: BodyEnd | undefined;
-    let news = Promise.withResolvers<void>();
-    const tell = () => {
-      news.resolve();
-      news = Promise.withResolvers();
-    };
     const body: ReplyBody = {
-      arrived: () => ({ pieces, end }),
-      more: () => (end === undefined ? news.promise : Promise.resolve()),
-      cancel(reason = 'cancelled') {
-        end ??= { kind: 'cut', reason, bytes: 0 };
-        tell();
+      pieces: [Buffer.from('{"error":')],
+      get end() {
+        return end;
+      },
+      more: () => cut.promise,
+      cancel() {
+        end = { kind: 'cut', reason: 'cancelled', bytes: 9 };
+        cut.resolve();
       },
       pipe: () => Promise.reject(new Error('nobody reads it')),
     };
-    const { made } = reply('', { framing: CHUNKED });
-    const waitBudget = { clock: virtual.clock, dueAtMs: 1_000, signal: caller.signal };
-    const send = (more: string) => {
-      pieces.push(Buffer.from(more));
-      tell();
-    };
-    return { send, outcome: judge({ ...made, body }, 'gzip', undefined, waitBudget) };
+    const outcome = judgeOf({ ...reply('', { framing: CHUNKED }).made, body }, 'gzip', undefined, caller);
+    leave();
+    expect(await outcome).toEqual({ kind: 'no-answer', reason: 'a body cut short: cancelled' });
   }
-  const cut = (reason: string): Failure => ({
-    kind: 'no-answer',
-    reason: `a body cut short: ${reason}`,
-  });
-
-  test('is let go of when its time is over, however it drips', async () => {
-    const { outcome, send } = begun();
-    for (let ms = 0; ms < 1_000; ms += 100) {
-      send(' ');
-      await new Promise(setImmediate);
-      virtual.advance(100);
-    }
-    expect(await outcome).toEqual(cut('stalled'));
-  });
-
-  test('is let go of when its time was over before', async () => {
-    virtual.advance(2_000);
-    const { outcome } = begun();
-    virtual.advance(0);
-    expect(await outcome).toEqual(cut('stalled'));
-  });
-
-  test('is let go of when its caller leaves, or has left, and nothing waits any more', async () => {
-    for (const leave of [() => caller.abort(), () => undefined]) {
-      const { outcome } = begun();
-      leave();
-      expect(await outcome).toEqual(cut('cancelled'));
-      expect(virtual.sleeping()).toBe(0);
-    }
-  });
-
-  test('has neither time nor caller to mind once it is passed on: its reader has', async () => {
-    const { outcome, send } = begun('{"result":');
-    send('[');
-    expect((await outcome).kind).toBe('stream');
-    expect(virtual.sleeping()).toBe(0);
-  });
 });
 
 describe('no answer', () => {

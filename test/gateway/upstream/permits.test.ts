@@ -5,7 +5,7 @@ import { backendOf } from './of.ts';
 
 function full(name: string): Backend {
   const backend = backendOf({ name, connectionsMax: 1 });
-  backend.enter();
+  backend.enter(createVirtualClock().clock);
   return backend;
 }
 

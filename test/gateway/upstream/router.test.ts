@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { createRouter, type Route } from '../../../gateway/upstream/selection.ts';
 import { LANES, PROFILES } from '../../../shared/config/profiles.ts';
 import { backendOf } from './of.ts';
+import { METHODS } from '../../../gateway/methods/table.ts';
 
 const namesOf = (route: Route) =>
   route.kind === 'forward' ? route.backends.map(({ config }) => config.name) : route.reason;
@@ -67,7 +68,7 @@ describe('a method that nobody serves is not found', () => {
     expect(everyLane('getAsset').kind).toBe('forward');
   });
 
-  test('and a subscription says why (spec 4.3.5)', () => {
+  test('and a subscription says why', () => {
     expect(namesOf(routeOf('accountSubscribe'))).toBe(
       'Method not found: subscriptions need WebSocket, which this endpoint does not offer',
     );
@@ -99,3 +100,14 @@ describe('a profile narrows its lanes to what its software serves', () => {
     for (const name of lacks) expect([name, served(profile, name)]).toEqual([name, false]);
   });
 });
+
+test.each(['agave', 'old-faithful', 'superbank', 'cloudbreak'] as const)(
+  '%s may be given the lanes of which it serves a method, and no other',
+  (profile) => {
+    const served = LANES.filter((lane) => {
+      const routeOf = createRouter([backendOf({ profile, lanes: [lane] })]);
+      return [...METHODS.keys()].some((name) => routeOf(name).kind === 'forward');
+    });
+    expect(served.toSorted()).toEqual(PROFILES[profile].mayServe.toSorted());
+  },
+);

@@ -48,8 +48,9 @@ describe('at the end of a turn', () => {
     const outcomes: string[] = [];
     const socket = { write: () => written.push('a request'), terminate: () => written.push('the end') };
     const events = { onIdle: () => outcomes.push('idle'), onClose: () => outcomes.push('closed') };
+    const owner = { clock: systemClock, ...events };
     const fake = socket as unknown as Bun.Socket<unknown>; // no other method is called before a reply
-    const connection = new Connection(fake, false, events, systemClock);
+    const connection = new Connection(fake, false, owner);
     const onOutcome = (outcome: { kind: string } | NoReply) => void outcomes.push(outcome.kind);
     connection.exchange(Buffer.from('POST'), 4, { onOutcome, onSmallReply: () => {} }, Infinity);
     return { connection, written, outcomes };
