@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import { memberOf, membersOf, numberIn, textIn } from '../json/slices.ts';
+import { textIn } from '../json/scan.ts';
+import { memberOf, membersOf, numberIn } from '../json/slices.ts';
 import {
   type Backend,
   type Commitment,
@@ -98,7 +99,7 @@ async function readAnswer({ head, body }: HttpReply, signal: AbortSignal): Promi
   return typeof answer === 'string' || membersOf(answer) !== undefined ? answer : 'no JSON-RPC answer';
 }
 
-function resultOf(answer: ProbeAnswer): Uint8Array | undefined {
+function resultOf(answer: ProbeAnswer): Buffer | undefined {
   return typeof answer === 'string' ? undefined : memberOf(answer, 'result');
 }
 
