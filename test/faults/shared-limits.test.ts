@@ -41,7 +41,7 @@ describe.each(['the ledger of their host', 'a Redis'])('gateway processes that s
     return { redis, storageLines };
   };
 
-  test('spend a trial to its last credit, none twice, and say 402 not before', async () => {
+  test('L7 spend a trial to its last credit, none twice, and say 402 not before', async () => {
     const { redis, storageLines } = await withCentre();
     await using crew = await start({ storageLines });
     const CREDITS = 400;
