@@ -122,6 +122,26 @@ describe('config reload', () => {
     expect((await run('config', 'reload')).out).toContain('running apps read its plans and credits');
     expect(revision()).toBe(3);
   });
+  test('names the plans that accounts are on and the config has no more', async () => {
+    const path = written('gold.toml', '[plans.gold]\nrps = 7\n');
+    await run('account', 'create', 'acme', '--plan', 'gold', '--config', path);
+    expect((await run('config', 'reload', '--config', path)).out).not.toContain('Note');
+    expect((await run('config', 'reload')).out).toContain(
+      '\nNote: accounts on plan gold: 1; the config has no such plan, so their keys are refused with 401.\n',
+    );
+    await run('account', 'set', 'acme', '--plan', 'pro');
+  });
+  test('happens by itself when an account is the first on its plan', async () => {
+    const path = written('new.toml', '[plans.silver]\nrps = 7\n');
+    const before = revision() ?? 0;
+    await run('account', 'create', 'second', '--plan', 'silver', '--config', path);
+    expect(revision()).toBe(before + 1);
+    await run('account', 'create', 'third', '--plan', 'silver', '--config', path);
+    await run('account', 'create', 'third', '--plan', 'copper', '--config', path);
+    expect(revision()).toBe(before + 1);
+    await run('account', 'set', 'third', '--plan', 'scale');
+    expect(revision()).toBe(before + 2);
+  });
   test('of a bad config tells its problems and reloads nothing', async () => {
     const before = revision();
     const path = written('reload.toml', '[gateway]\nbogus = 1\n');
