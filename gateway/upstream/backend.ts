@@ -115,8 +115,10 @@ class FairQueue {
   add(waiter: Waiter): void {
     const line = this.#lines.getOrInsert(waiter.accountId, []);
     let at = line.push(waiter) - 1;
-    for (const [i, other] of [...line.entries()].reverse()) {
-      if (!isBefore(waiter, other)) continue;
+    // Thousands may wait: only a call of a batch looks at the others.
+    for (let i = at - 1; i >= 0 && waiter.batchPosition !== undefined; i--) {
+      const other = line[i];
+      if (other === undefined || !isBefore(waiter, other)) continue;
       [line[i], line[at]] = [waiter, other];
       at = i;
     }
