@@ -177,6 +177,8 @@ export class Backend {
   readonly recent = new Recent();
   /** What the probes say of it. */
   health: HealthState = HEALTHY;
+  /** The newest finalized slot by its last probe; 0: not known. The slot of an answer may be another commitment's. */
+  finalized = 0;
   /** The hash of its chain; `undefined`: not known. */
   genesis: string | undefined;
   #inFlight = 0;

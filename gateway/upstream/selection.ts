@@ -77,13 +77,16 @@ const PROCESSED: Asked = { commitment: 'processed', slotMin: 0 };
 
 /**
  * What a call asks for, found by its words and not by parsing: it only chooses among backends, each of which reads the
- * parameters itself. Without a commitment it is `finalized`, except that `getSignatureStatuses` reads the newest bank.
+ * parameters itself. Without a commitment it is `finalized`, except that `getSignatureStatuses` reads the newest bank, and
+ * so do some methods that are not Agave's: what they show must not be taken for finalized.
  * Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
  */
 function requestOf({ method, params }: Call, kind: MethodClass): Asked {
   if (method === 'getSignatureStatuses') return PROCESSED;
-  const usual = kind === 'light' || kind === 'scan' ? FINALIZED : NONE;
-  if (params === undefined || params.length > CONFIG_BYTES_MAX) return usual;
+  const usual =
+    kind === 'scan' || (kind === 'light' && METHODS.get(method)?.declared === false) ? FINALIZED : NONE;
+  if (params === undefined) return usual;
+  if (params.length > CONFIG_BYTES_MAX) return NONE;
   let [commitmentAt, slotAt] = [-1, -1];
   let isClear = true;
   for (let i = 0; i < params.length; i++) {
@@ -108,7 +111,7 @@ function textAt(bytes: Uint8Array, at: number): string {
   return Buffer.from(bytes.subarray(at, at + 64)).toString('latin1');
 }
 
-/** Longer parameters are lists and transactions; megabytes are not searched for a hint. */
+/** Longer parameters are lists and transactions; megabytes are not searched for a hint, and so none is assumed either. */
 const CONFIG_BYTES_MAX = 65_536;
 const COMMITMENT = Buffer.from('"commitment"');
 const MIN_CONTEXT_SLOT = Buffer.from('"minContextSlot"');
@@ -225,8 +228,8 @@ export function createPool(options: PoolOptions) {
   }
 
   function finalizedSlot(): number {
-    const tips = liveNodes().map(({ slots }) => slots.tip.finalized);
-    return tips.length === 0 ? 0 : Math.min(...tips);
+    const slots = liveNodes().map(({ finalized }) => finalized);
+    return slots.length === 0 ? 0 : Math.min(...slots);
   }
 
   function rankOf(backend: Backend, score: number, { commitment, slotMin }: Need): number {

@@ -56,7 +56,14 @@ describe('what a call needs of the chain', () => {
     });
   });
 
-  test('in parameters beyond 64 KB is not looked for', () => {
-    expect(need(`["${'x'.repeat(70_000)}",{"commitment":"processed"}]`).commitment).toBe('finalized');
+  test.each(['getBundleStatuses', 'simulateBundle', 'aVendorsOwn'])(
+    'of %s, which no plain node knows, is not compared: what it shows may not be finalized',
+    (method) => {
+      expect(need('[["x"]]', 'light', method).commitment).toBeUndefined();
+    },
+  );
+
+  test('in parameters beyond 64 KB is not looked for, and not taken for finalized', () => {
+    expect(need(`["${'x'.repeat(70_000)}",{"commitment":"processed"}]`).commitment).toBeUndefined();
   });
 });
