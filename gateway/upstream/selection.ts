@@ -97,6 +97,9 @@ function requestOf({ method, params }: Call, kind: MethodClass): Asked {
       if (commitmentAt !== -1) isClear = false;
       commitmentAt = i + COMMITMENT.length;
     } else if (isAt(params, i, MIN_CONTEXT_SLOT)) slotAt = i + MIN_CONTEXT_SLOT.length;
+    // Agave takes a commitment as `["processed"]` too, without its name.
+    else if (commitmentAt === -1 && (isAt(params, i, QUOTED_PROCESSED) || isAt(params, i, QUOTED_CONFIRMED)))
+      isClear = false;
   }
   const slotMin = slotAt === -1 ? 0 : Number(SLOT.exec(textAt(params, slotAt))?.[1] ?? 0);
   if (usual === NONE || !isClear) return slotMin === 0 ? NONE : { ...NONE, slotMin };
@@ -114,6 +117,8 @@ function textAt(bytes: Uint8Array, at: number): string {
 /** Longer parameters are lists and transactions; megabytes are not searched for a hint, and so none is assumed either. */
 const CONFIG_BYTES_MAX = 65_536;
 const COMMITMENT = Buffer.from('"commitment"');
+const QUOTED_PROCESSED = Buffer.from('"processed"');
+const QUOTED_CONFIRMED = Buffer.from('"confirmed"');
 const MIN_CONTEXT_SLOT = Buffer.from('"minContextSlot"');
 const SLOT = /^\s*:\s*(\d{1,15})/;
 const NAME = /^\s*:\s*"(\w+)"/;

@@ -36,7 +36,9 @@ describe('what a call needs of the chain', () => {
     expect(need('["x",{"commitment":7}]').commitment).toBeUndefined();
   });
 
-  test('whose commitment is escaped or stands twice is not compared at all', () => {
+  test('whose commitment is escaped, stands twice or has no name is not compared at all', () => {
+    expect(need('["x",["processed"]]').commitment).toBeUndefined();
+    expect(need('["x",["confirmed"]]').commitment).toBeUndefined();
     expect(need('["x",{"comm\\u0069tment":"processed"}]').commitment).toBeUndefined();
     expect(need('["x",{"commitment":"processed","commitment":"finalized"}]').commitment).toBeUndefined();
   });
