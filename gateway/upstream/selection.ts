@@ -1,13 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { BACKSLASH, isAt, QUOTE } from '../json/scan.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import {
-  DECLARED_UNKNOWN,
-  isSubscription,
-  type Method,
-  type MethodClass,
-  METHODS,
-} from '../methods/table.ts';
+import { declaredUnknown, isSubscription, type Method, type MethodClass, METHODS } from '../methods/table.ts';
 import { type Call, methodMember } from '../request/envelope.ts';
 import { type Backend, type Commitment, COMMITMENTS, isLiveNode, preference } from './backend.ts';
 import { createProbeAll, OTHER_CHAIN, type WatchOptions } from './health.ts';
@@ -38,7 +32,7 @@ const NO_WEBSOCKET: Route = {
 /** Routes by method over a fixed set of backends; decided once for every known name. */
 export function createRouter(backends: readonly Backend[]): RouteOf {
   const declared = backends.flatMap(({ config }) => config.methods);
-  const methods = new Map([...declared.map((name) => [name, DECLARED_UNKNOWN] as const), ...METHODS]);
+  const methods = new Map([...declared.map((name) => [name, declaredUnknown(name)] as const), ...METHODS]);
   const routes = new Map(
     methods.entries().map(([name, method]) => [name, routeFrom(name, method, backends)] as const),
   );

@@ -58,13 +58,14 @@ describe('config check', () => {
     const path = written(
       'pool.toml',
       '[[backends]]\nname = "d"\nurl = "http://h"\nprofile = "das"\n' +
-        '[[backends]]\nname = "s"\nurl = "http://h"\nlanes = ["state"]\nmethods = ["requestAirdop"]\nheaders = { authorization = "Bearer env:TOKEN" }\n',
+        '[[backends]]\nname = "s"\nurl = "http://h"\nlanes = ["state"]\nmethods = ["requestAirdop", "sendSmart"]\nheaders = { authorization = "Bearer env:TOKEN" }\n',
     );
     const { code, out } = await run('config', 'check', path);
     expect(code).toBe(0);
     expect(out.match(/^Note: .*$/gm)).toEqual([
       'Note: no backend has the lanes scan, archive, send; their methods are answered -32601.',
-      'Note: backend s declares requestAirdop, which Sluice does not know by that name.',
+      'Note: backend s declares requestAirdop, which Sluice does not know by that name: it is taken for a read, and repeated at another backend when one fails.',
+      'Note: backend s declares sendSmart, which Sluice does not know by that name: it is sent once, as a transaction is.',
       'Note: header authorization of backend s is sent as it stands: "env:NAME" must be the whole value.',
     ]);
   });
