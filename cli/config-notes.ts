@@ -40,7 +40,11 @@ function notesOnBackend({ name, methods, headers }: BackendConfig): readonly str
   const literal = [...headers].filter(([, value]) => /.env:[A-Z]/.test(value.reveal())).map(([key]) => key);
   return [
     ...unknown.map(
-      (method) => `backend ${name} declares ${method}, which Sluice does not know by that name.`,
+      (method) =>
+        `backend ${name} declares ${method}, which Sluice does not know by that name: it is ` +
+        (method.startsWith('send')
+          ? 'sent once, as a transaction is.'
+          : 'taken for a read, and repeated at another backend when one fails.'),
     ),
     ...literal.map(
       (key) => `header ${key} of backend ${name} is sent as it stands: "env:NAME" must be the whole value.`,

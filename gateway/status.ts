@@ -32,7 +32,7 @@ export function healthOf(
 }
 
 const NO_ACCOUNTS =
-  'no accounts are known: none is kept here, and none that deploys on another host has published was read from Redis yet';
+  'no accounts are known: the Redis of storage.redis was not reached yet, or nothing is published there and no account is kept here';
 
 function troubleOf(backend: Backend, clock: Clock): string | undefined {
   const { excludedBecause, reason, lagSlots } = backend.health;

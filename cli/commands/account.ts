@@ -1,5 +1,6 @@
+import { plansInUse, requestReload } from '../../shared/keys/reload.ts';
 import { accountOutcome, CREDITS_WANTED, creditsFrom, fullRecordOf, rowOf } from '../account-lines.ts';
-import { COMMAND_LINE, withAccounts } from '../books.ts';
+import { type Books, COMMAND_LINE, withAccounts } from '../books.ts';
 import { type Command, failed } from '../command.ts';
 import { tableOf } from '../table.ts';
 
@@ -16,7 +17,8 @@ export const accountCreate: Command = {
       const { operands, values } = invocation;
       const plan = planFrom(values.plan ?? PLAN_BY_DEFAULT);
       const name = operands[0] ?? '';
-      return accountOutcome(books.config, name, books.accounts.create(name, plan, COMMAND_LINE));
+      const change = () => books.accounts.create(name, plan, COMMAND_LINE);
+      return accountOutcome(books.config, name, withPlanRead(books, change, plan));
     }),
 };
 
@@ -38,7 +40,8 @@ export const accountSet: Command = {
         ...(creditsLeft === undefined ? {} : { creditsLeft }),
       };
       const name = operands[0] ?? '';
-      return accountOutcome(books.config, name, books.accounts.set(name, change, COMMAND_LINE));
+      const set = () => books.accounts.set(name, change, COMMAND_LINE);
+      return accountOutcome(books.config, name, withPlanRead(books, set, change.plan?.name));
     }),
 };
 
@@ -58,6 +61,21 @@ export const accountList: Command = {
       };
     }),
 };
+
+/**
+ * Makes a change by which an account comes to a plan. Running apps may not have read a plan that nobody was on: they are
+ * asked to read the config again, or they would refuse the account's keys.
+ */
+function withPlanRead<Result extends Readonly<{ kind: string }>>(
+  { store }: Books,
+  change: () => Result,
+  plan: string | undefined,
+): Result {
+  const isNew = plan !== undefined && !plansInUse(store).has(plan);
+  const result = change();
+  if (isNew && result.kind === 'account') requestReload(store);
+  return result;
+}
 
 function planFrom(text: string): string | undefined {
   return text === 'none' ? undefined : text;

@@ -1,4 +1,4 @@
-import { requestReload } from '../../shared/keys/reload.ts';
+import { plansInUse, requestReload } from '../../shared/keys/reload.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
 import { withBooks } from '../books.ts';
@@ -34,12 +34,26 @@ export const configReload: Command = {
   options: ['config', 'json'],
   summary: 'Check the config and have running apps read plans and credits again.',
   act: (invocation) =>
-    withBooks(invocation, ({ store }) => {
+    withBooks(invocation, ({ store, config }) => {
       const revision = requestReload(store);
-      const text = 'The config is fine; running apps read its plans and credits within a second.\n';
-      return { kind: 'done', objects: [{ config_revision: revision }], text };
+      const lines = [
+        'The config is fine; running apps read its plans and credits within a second.',
+        ...lostPlans(plansInUse(store), config).map((note) => `Note: ${note}`),
+      ];
+      return { kind: 'done', objects: [{ config_revision: revision }], text: `${lines.join('\n')}\n` };
     }),
 };
+
+/** Plans that accounts are on and the config has no more, a sentence each. */
+function lostPlans(used: ReadonlyMap<string, number>, { plans }: Config): readonly string[] {
+  return [...used].flatMap(([plan, accounts]) =>
+    plans.has(plan)
+      ? []
+      : [
+          `accounts on plan ${plan}: ${accounts}; the config has no such plan, so their keys are refused with 401.`,
+        ],
+  );
+}
 
 function summaryOf({ backends, plans, prices, gateway, deploys, storage }: Config): string {
   const names = backends.map(({ name }) => name).join(', ');

@@ -144,8 +144,15 @@ function originally(like: string): [string, Method][] {
   return rows({ lane: 'assets', class: 'asset', like }, [name]);
 }
 
-/** What a method that only a backend's config knows is taken for. */
-export const DECLARED_UNKNOWN: Method = { lane: 'state', class: 'light', declared: true, direct: true };
+/**
+ * What a method that only a backend's config knows is taken for: a read, which another backend may repeat, unless its name
+ * says that it sends.
+ */
+export function declaredUnknown(name: string): Method {
+  return name.startsWith('send')
+    ? { lane: 'send', class: 'write', declared: true, direct: false }
+    : { lane: 'state', class: 'light', declared: true, direct: true };
+}
 
 /**
  * The deadline of a call's first byte, and of the last one of an answer that is held until it is whole; it ends before

@@ -157,10 +157,13 @@ type Divided = Readonly<{ type: string; answer: ResponseStart }>;
 /** Bytes of an answer that are held while its array of accounts has not begun; past them it is passed on as JSON. */
 export const HELD_BYTES_MAX = 65_536;
 
+/** A weight that says that a range is not acceptable (RFC 9110 12.4.2). */
+const REFUSED = /;\s*q=0(?:\.0*)?\s*(?:;|$)/;
+
 /** Whether the caller asks for lines: `Accept` names `application/x-ndjson`. */
 export function wantsLines(headers: Headers): boolean {
   const ranges = headers.get('accept')?.toLowerCase().split(',') ?? [];
-  return ranges.some((range) => range.split(';')[0]?.trim() === NDJSON_TYPE);
+  return ranges.some((range) => range.split(';')[0]?.trim() === NDJSON_TYPE && !REFUSED.test(range));
 }
 
 /**

@@ -131,8 +131,10 @@ class FairQueue {
   add(waiter: Waiter): void {
     const line = this.#lines.getOrInsert(waiter.accountId, []);
     let at = line.push(waiter) - 1;
-    for (const [i, other] of [...line.entries()].reverse()) {
-      if (!isBefore(waiter, other)) continue;
+    // Thousands may wait: only a call of a batch looks at the others.
+    for (let i = at - 1; i >= 0 && waiter.batchPosition !== undefined; i--) {
+      const other = line[i];
+      if (other === undefined || !isBefore(waiter, other)) continue;
       [line[i], line[at]] = [waiter, other];
       at = i;
     }
@@ -189,6 +191,8 @@ export class Backend {
   health: HealthState = HEALTHY;
   /** Calls that have entered it. */
   inFlight = 0;
+  /** The newest finalized slot by its last probe; 0: not known. The slot of an answer may be another commitment's. */
+  finalized = 0;
   /** The hash of its chain; `undefined`: not known. */
   genesis: string | undefined;
   #failures = 0;

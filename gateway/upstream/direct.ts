@@ -79,7 +79,7 @@ class DirectCall implements ExchangeHandler {
     this.#shared = shared;
     this.read = read;
     this.startedMs = shared.clock.monotonic();
-    this.need = shared.pool.needOf(read.call, read.route.method.class, read.context.accountId);
+    this.need = shared.pool.needOf(read.call, read.route.method, read.context.accountId);
   }
 
   start(): void {

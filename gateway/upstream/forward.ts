@@ -105,7 +105,7 @@ export function createForward(parts: ForwardParts): Forward {
     const startedMs = first?.startedMs ?? clock.monotonic();
     const body = Buffer.allocUnsafe(requestBytes(call, member));
     writeRequest(call, member, body, 0);
-    const need = pool.needOf(call, method.class, accountId);
+    const need = pool.needOf(call, method, accountId);
     const failover = createFailover(parts, name, method, need);
     const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
     if (able.length === 0) return over({ kind: 'too-large' });

@@ -251,6 +251,7 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     // As read, and not the highest: a node that was set back to an older snapshot has not what it had.
     for (const commitment of COMMITMENTS)
       slots.tip[commitment] = isOtherChain ? 0 : (reading.slots[commitment] ?? slots.tip[commitment]);
+    backend.finalized = isOtherChain ? 0 : (reading.slots.finalized ?? backend.finalized);
     if (before.excludedBecause !== backend.health.excludedBecause) onChange(backend);
   }
 }

@@ -1,13 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { afterName, afterSpace, BACKSLASH, isAt, QUOTE, wholeNumberAt } from '../json/scan.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import {
-  DECLARED_UNKNOWN,
-  isSubscription,
-  type Method,
-  type MethodClass,
-  METHODS,
-} from '../methods/table.ts';
+import { declaredUnknown, isSubscription, type Method, METHODS } from '../methods/table.ts';
 import { type Call, methodMember } from '../request/envelope.ts';
 import { type Backend, type Commitment, COMMITMENTS, isLiveNode, preference } from './backend.ts';
 import { createProbeAll, OTHER_CHAIN, type WatchOptions } from './health.ts';
@@ -38,7 +32,7 @@ const NO_WEBSOCKET: Route = {
 /** Routes by method over a fixed set of backends; decided once for every known name. */
 export function createRouter(all: readonly Backend[]): RouteOf {
   const declared = all.flatMap(({ config }) => config.methods);
-  const methods = new Map([...declared.map((name) => [name, DECLARED_UNKNOWN] as const), ...METHODS]);
+  const methods = new Map([...declared.map((name) => [name, declaredUnknown(name)] as const), ...METHODS]);
   const routes = new Map<string, Route>();
   for (const [name, method] of methods) {
     const able = all.filter(({ config }) => serves(config, name, method));
@@ -67,17 +61,21 @@ export type Need = Readonly<{
 
 /**
  * What a call asks for, found by its words and not by parsing: it only chooses among backends, each of which reads the
- * parameters itself. Without a commitment it is `finalized`, except that `getSignatureStatuses` reads the newest bank.
+ * parameters itself. Without a commitment it is `finalized`, except that `getSignatureStatuses` reads the newest bank, and
+ * so do some methods that are not Agave's: what they show must not be taken for finalized.
  * Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
  */
-function askedBy({ method, params = NOTHING }: Call, kind: MethodClass): Omit<Need, 'accountId'> {
+function askedBy(
+  { method, params = NOTHING }: Call,
+  { class: kind, declared }: Method,
+): Omit<Need, 'accountId'> {
   if (method === 'getSignatureStatuses') return { commitment: 'processed', slotMin: 0 };
-  const readsState = kind === 'light' || kind === 'scan';
+  if (params.length > CONFIG_BYTES_MAX) return { commitment: undefined, slotMin: 0 };
+  const readsState = kind === 'scan' || (kind === 'light' && !declared);
   let commitment: Commitment | undefined = readsState ? 'finalized' : undefined;
   let slotMin = 0;
   let names = 0;
-  const length = params.length > CONFIG_BYTES_MAX ? 0 : params.length;
-  for (let i = 0; i < length; i++) {
+  for (let i = 0; i < params.length; i++) {
     const c = params[i];
     if (c === BACKSLASH) names += 2;
     if (c !== QUOTE) continue;
@@ -86,6 +84,9 @@ function askedBy({ method, params = NOTHING }: Call, kind: MethodClass): Omit<Ne
       commitment = commitmentAt(params, afterSpace(params, afterName(params, i)));
     } else if (isAt(params, i, MIN_CONTEXT_SLOT))
       slotMin = wholeNumberAt(params, afterSpace(params, afterName(params, i))) || 0;
+    // Agave takes a commitment as `["processed"]` too, without its name.
+    else if (names === 0 && (isAt(params, i, QUOTED_PROCESSED) || isAt(params, i, QUOTED_CONFIRMED)))
+      names = 2;
   }
   return { commitment: readsState && names < 2 ? commitment : undefined, slotMin };
 }
@@ -96,9 +97,11 @@ function commitmentAt(bytes: Uint8Array, at: number): Commitment | undefined {
 }
 
 const NOTHING = new Uint8Array();
-/** Longer parameters are lists and transactions; megabytes are not searched for a hint. */
+/** Longer parameters are lists and transactions; megabytes are not searched for a hint, and so none is assumed either. */
 const CONFIG_BYTES_MAX = 65_536;
 const COMMITMENT = Buffer.from('"commitment"');
+const QUOTED_PROCESSED = Buffer.from('"processed"');
+const QUOTED_CONFIRMED = Buffer.from('"confirmed"');
 const MIN_CONTEXT_SLOT = Buffer.from('"minContextSlot"');
 const COMMITMENT_TEXTS = COMMITMENTS.map((name) => [Buffer.from(`"${name}"`), name] as const);
 
@@ -208,8 +211,8 @@ export function createPool(options: PoolOptions) {
   }
 
   function finalizedSlot(): number {
-    const tips = liveNodes().map(({ slots }) => slots.tip.finalized);
-    return tips.length === 0 ? 0 : Math.min(...tips);
+    const slots = liveNodes().map(({ finalized }) => finalized);
+    return slots.length === 0 ? 0 : Math.min(...slots);
   }
 
   function rankOf(backend: Backend, score: number, { commitment, slotMin }: Need): number {
@@ -224,8 +227,8 @@ export function createPool(options: PoolOptions) {
   }
 
   return {
-    needOf(call: Call, kind: MethodClass, accountId: number): Need {
-      const { commitment, slotMin } = askedBy(call, kind);
+    needOf(call: Call, method: Method, accountId: number): Need {
+      const { commitment, slotMin } = askedBy(call, method);
       if (backends.length < 2) return { accountId, commitment, slotMin: 0 };
       const shown = commitment === undefined ? 0 : reads.highest(accountId, commitment);
       return { accountId, commitment, slotMin: Math.max(slotMin, shown) };

@@ -1,4 +1,5 @@
 import { Secret } from '../secret.ts';
+import { userinfoOf } from '../userinfo.ts';
 import type { Kind } from './table.ts';
 
 /** Where a listener binds. */
@@ -86,11 +87,11 @@ export const listen: Kind<Listen> = {
   },
 };
 
-/** An http or https address without a fragment. */
+/** An http or https address without a fragment, whose user and password can be decoded. */
 export function httpUrl(example: string): Kind<URL> {
   // Hidden, because providers put keys into addresses.
   return {
-    wanted: 'an http:// or https:// address',
+    wanted: 'an http:// or https:// address without #, and with %25 for a % in a password',
     example,
     hidden: true,
     read: (value) => readHttpUrl(value),
@@ -100,7 +101,8 @@ export function httpUrl(example: string): Kind<URL> {
 function readHttpUrl(value: unknown): URL | undefined {
   if (typeof value !== 'string' || !URL.canParse(value)) return undefined;
   const url = new URL(value);
-  return (url.protocol === 'http:' || url.protocol === 'https:') && url.hash === '' ? url : undefined;
+  const isWeb = url.protocol === 'http:' || url.protocol === 'https:';
+  return isWeb && url.hash === '' && userinfoOf(url) !== undefined ? url : undefined;
 }
 
 /** At least one http or https address. */

@@ -1,4 +1,5 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis';
+import { userinfoOf } from '../userinfo.ts';
 
 /** How long a stuck connection is waited for before a new one is tried, in milliseconds. */
 const SILENCE_MS = 500;
@@ -35,11 +36,13 @@ export function placesFrom(url: string): RedisPlaces | undefined {
     if (place === undefined || place.hostname === '') return undefined;
     nodes.push(nodeAt(place));
   }
-  const { username, password, protocol } = first;
+  const userinfo = userinfoOf(first);
+  if (userinfo === undefined) return undefined;
+  const { username, password } = userinfo;
   const options = {
-    ...(username === '' ? {} : { username: decodeURIComponent(username) }),
-    ...(password === '' ? {} : { password: decodeURIComponent(password) }),
-    ...(protocol === 'rediss:' ? { tls: {} } : {}),
+    ...(username === '' ? {} : { username }),
+    ...(password === '' ? {} : { password }),
+    ...(first.protocol === 'rediss:' ? { tls: {} } : {}),
     ...(db[1] === undefined || db[1] === '' ? {} : { db: Number(db[1]) }),
   };
   return { nodes: [nodeAt(first), ...nodes], options };

@@ -58,13 +58,14 @@ describe('config check', () => {
     const path = written(
       'pool.toml',
       '[[backends]]\nname = "d"\nurl = "http://h"\nprofile = "das"\n' +
-        '[[backends]]\nname = "s"\nurl = "http://h"\nlanes = ["state"]\nmethods = ["requestAirdop"]\nheaders = { authorization = "Bearer env:TOKEN" }\n',
+        '[[backends]]\nname = "s"\nurl = "http://h"\nlanes = ["state"]\nmethods = ["requestAirdop", "sendSmart"]\nheaders = { authorization = "Bearer env:TOKEN" }\n',
     );
     const { code, out } = await run('config', 'check', path);
     expect(code).toBe(0);
     expect(out.match(/^Note: .*$/gm)).toEqual([
       'Note: no backend has the lanes scan, archive, send; their methods are answered -32601.',
-      'Note: backend s declares requestAirdop, which Sluice does not know by that name.',
+      'Note: backend s declares requestAirdop, which Sluice does not know by that name: it is taken for a read, and repeated at another backend when one fails.',
+      'Note: backend s declares sendSmart, which Sluice does not know by that name: it is sent once, as a transaction is.',
       'Note: header authorization of backend s is sent as it stands: "env:NAME" must be the whole value.',
     ]);
   });
@@ -121,6 +122,26 @@ describe('config reload', () => {
     expect(objectsOf(await run('config', 'reload', '--json'))).toEqual([{ config_revision: 2 }]);
     expect((await run('config', 'reload')).out).toContain('running apps read its plans and credits');
     expect(revision()).toBe(3);
+  });
+  test('names the plans that accounts are on and the config has no more', async () => {
+    const path = written('gold.toml', '[plans.gold]\nrps = 7\n');
+    await run('account', 'create', 'acme', '--plan', 'gold', '--config', path);
+    expect((await run('config', 'reload', '--config', path)).out).not.toContain('Note');
+    expect((await run('config', 'reload')).out).toContain(
+      '\nNote: accounts on plan gold: 1; the config has no such plan, so their keys are refused with 401.\n',
+    );
+    await run('account', 'set', 'acme', '--plan', 'pro');
+  });
+  test('happens by itself when an account is the first on its plan', async () => {
+    const path = written('new.toml', '[plans.silver]\nrps = 7\n');
+    const before = revision() ?? 0;
+    await run('account', 'create', 'second', '--plan', 'silver', '--config', path);
+    expect(revision()).toBe(before + 1);
+    await run('account', 'create', 'third', '--plan', 'silver', '--config', path);
+    await run('account', 'create', 'third', '--plan', 'copper', '--config', path);
+    expect(revision()).toBe(before + 1);
+    await run('account', 'set', 'third', '--plan', 'scale');
+    expect(revision()).toBe(before + 2);
   });
   test('of a bad config tells its problems and reloads nothing', async () => {
     const before = revision();

@@ -21,7 +21,11 @@ beforeEach(async () => {
       return scripts.shift()?.(call);
     }),
   );
-  const rows = backends.map(({ url }, i) => ({ name: names[i], url, methods: ['requestAirdrop'] }));
+  const rows = backends.map(({ url }, i) => ({
+    name: names[i],
+    url,
+    methods: ['requestAirdrop', 'sendSmartTransaction'],
+  }));
   gateway = await startGateway({ backends: rows }, clock.clock);
   key = gateway.key();
 });
@@ -230,6 +234,12 @@ describe('G4 G5 a send', () => {
   ])('G4 whose outcome is unknown after %s is not sent again', async (_, script) => {
     scripts = [script, good];
     expect((await ask(SEND, ['tx'])).status).toBe(503);
+    expect(asked.length).toBe(1);
+  });
+
+  test('G4 by a method that only the config knows is not sent again either', async () => {
+    scripts = [status(500), good];
+    expect((await ask('sendSmartTransaction', ['tx'])).status).toBe(503);
     expect(asked.length).toBe(1);
   });
 

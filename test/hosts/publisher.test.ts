@@ -96,6 +96,16 @@ test('a host without accounts calls no key invalid before any was published', as
   await waited(async () => (await two.status(key)) === 200);
 }, 30_000);
 
+test('a host with accounts that has never reached Redis does not say that it has none', async () => {
+  const one = host();
+  await redis.die();
+  const { key } = await one.key('payer', 'pro');
+  await one.startGateway();
+  expect(await one.status(key)).toBe(503);
+  const told = await fetch(new URL('/health', one.gateway().url));
+  expect([told.status, await told.text()]).toEqual([503, expect.stringContaining('was not reached yet')]);
+}, 30_000);
+
 describe('a second deploys', () => {
   test('with accounts of its own publishes nothing, says so, and goes on', async () => {
     const [one, two] = [host(), host()];

@@ -109,7 +109,12 @@ describe('getProgramAccounts as lines', () => {
     },
   );
 
-  test.each(['*/*', 'application/json', 'application/x-ndjson2'])('Accept: %s does not', async (accept) => {
+  test.each([
+    '*/*',
+    'application/json',
+    'application/x-ndjson2',
+    'application/json, application/x-ndjson;q=0.0',
+  ])('Accept: %s does not', async (accept) => {
     const { type, text } = await asked((seen) => result(seen, '[]'), { accept });
     expect([type, text]).toEqual([
       'application/json; charset=utf-8',

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { Backend } from '../../../gateway/upstream/backend.ts';
 import { historyGap } from '../../../gateway/history/tiers.ts';
+import { METHODS } from '../../../gateway/methods/table.ts';
 import { createPool, type Pool } from '../../../gateway/upstream/selection.ts';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
 import { failure } from '../../fakes/backend.ts';
@@ -217,7 +218,8 @@ describe('what an account has been shown', () => {
   const slotMin = (pool: Pool, accountId: number, commitment: string, minContextSlot = 0) => {
     const params = Buffer.from(JSON.stringify(['x', { commitment, minContextSlot }]));
     const call = { kind: 'call', id: params, method: 'getBalance', params } as const;
-    return pool.needOf(call, 'light', accountId).slotMin;
+    const method = METHODS.get(call.method);
+    return method && pool.needOf(call, method, accountId).slotMin;
   };
 
   test('is the slot that its next answer must reach, at the same commitment', async () => {
@@ -268,6 +270,16 @@ describe('what is finalized', () => {
     b.slot = 1_025;
     await all.pass(3);
     expect(all.pool.finality().resets).toBe(0);
+  });
+
+  test('is not what an answer shows: a caller may have it read at another commitment than it seems', async () => {
+    await using all = await pooled({ state: { slot: 1_000 } });
+    await all.pass(1);
+    const before = all.pool.finality();
+    const [a] = all.backends;
+    if (a === undefined) throw new Error('a node');
+    all.pool.learn(a, { accountId: 7, commitment: 'finalized', slotMin: 0 }, 1_100);
+    expect(all.pool.finality()).toEqual(before);
   });
 
   test.each([

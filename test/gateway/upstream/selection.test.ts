@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { type Backend, HEALTHY } from '../../../gateway/upstream/backend.ts';
 import { ACCOUNT_ABC, backendOf, forwardOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
-import type { MethodClass } from '../../../gateway/methods/table.ts';
+import { declaredUnknown, METHODS } from '../../../gateway/methods/table.ts';
 import { createMonotonicReads, RetryBudget } from '../../../gateway/upstream/selection.ts';
 
 const three = () => [backendOf({ name: 'a' }), backendOf({ name: 'b' }), backendOf({ name: 'c' })] as const;
@@ -106,11 +106,11 @@ describe('the order in which backends are asked', () => {
 /** Of two backends, because with one there is nothing to choose. */
 const { pool } = forwardOf([backendOf(), backendOf()], createVirtualClock().clock);
 
-function need(params: string | undefined, kind: MethodClass = 'light', method = 'getBalance') {
+function need(params: string | undefined, method = 'getBalance') {
   const bytes = params === undefined ? undefined : new TextEncoder().encode(params);
   const { commitment, slotMin } = pool.needOf(
     { kind: 'call', id: new Uint8Array(), method, params: bytes },
-    kind,
+    METHODS.get(method) ?? declaredUnknown(method),
     1,
   );
   return { commitment, slotMin };
@@ -136,28 +136,35 @@ describe('what a call needs of the chain', () => {
     expect(need('["x",{"commitment":7}]').commitment).toBeUndefined();
   });
 
-  test('whose commitment is escaped or stands twice is not compared at all', () => {
+  test('whose commitment is escaped, stands twice or has no name is not compared at all', () => {
+    expect(need('["x",["processed"]]').commitment).toBeUndefined();
+    expect(need('["x",["confirmed"]]').commitment).toBeUndefined();
     expect(need('["x",{"comm\\u0069tment":"processed"}]').commitment).toBeUndefined();
     expect(need('["x",{"commitment":"processed","commitment":"finalized"}]').commitment).toBeUndefined();
   });
 
   test('of the statuses is at the newest bank, whatever it says', () => {
-    expect(need('[["s"],{"commitment":"finalized"}]', 'light', 'getSignatureStatuses').commitment).toBe(
-      'processed',
-    );
+    expect(need('[["s"],{"commitment":"finalized"}]', 'getSignatureStatuses').commitment).toBe('processed');
   });
 
   test('of history and of sends has no commitment, but may have a slot', () => {
-    expect(need('["a"]', 'history')).toEqual({ commitment: undefined, slotMin: 0 });
-    expect(need('["a",{"minContextSlot":5}]', 'history').slotMin).toBe(5);
-    expect(need('["tx",{"minContextSlot":9}]', 'write')).toEqual({
+    expect(need('["a"]', 'getBlock')).toEqual({ commitment: undefined, slotMin: 0 });
+    expect(need('["a",{"minContextSlot":5}]', 'getBlock').slotMin).toBe(5);
+    expect(need('["tx",{"minContextSlot":9}]', 'sendTransaction')).toEqual({
       commitment: undefined,
       slotMin: 9,
     });
   });
 
-  test('in parameters beyond 64 KB is not looked for', () => {
-    expect(need(`["${'x'.repeat(70_000)}",{"commitment":"processed"}]`).commitment).toBe('finalized');
+  test.each(['getBundleStatuses', 'simulateBundle', 'aVendorsOwn'])(
+    'of %s, which no plain node knows, is not compared: what it shows may not be finalized',
+    (method) => {
+      expect(need('[["x"]]', method).commitment).toBeUndefined();
+    },
+  );
+
+  test('in parameters beyond 64 KB is not looked for, and not taken for finalized', () => {
+    expect(need(`["${'x'.repeat(70_000)}",{"commitment":"processed"}]`).commitment).toBeUndefined();
   });
 });
 

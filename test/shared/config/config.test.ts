@@ -112,6 +112,7 @@ describe('a problem names its key', () => {
     ['backends', { backends: [backend, backend] }],
     ['backends[0].name', { backends: [{ url: backend.url }] }],
     ['backends[0].url', { backends: [{ name: 'a' }] }],
+    ['backends[0].url', { backends: [{ name: 'a', url: 'http://user:100%@10.0.0.1' }] }],
     ['backends[0].lanes', { backends: [{ ...backend, lanes: ['fast'] }] }],
     ['backends[0].lanes', { backends: [{ ...backend, lanes: ['state', 'state'] }] }],
     ['backends[0].methods', { backends: [{ ...backend, methods: ['get slot'] }] }],

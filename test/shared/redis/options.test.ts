@@ -27,6 +27,10 @@ describe('an address', () => {
   });
 });
 
+test('an address whose password cannot be decoded is none', () => {
+  expect(placesFrom('redis://user:100%@h:6379')).toBeUndefined();
+});
+
 describe('a connection', () => {
   const options = connectionOptions(100, () => 1);
   test('queues nothing, sends nothing twice and waits for nobody', () => {
