@@ -5,7 +5,7 @@ import { answerSlot, type Backend, hashOf } from './backend.ts';
 import type { Failure } from './failure.ts';
 import type { CallContext, Forward, ForwardParts, Reply } from './forward.ts';
 import { EMPTY, type ExchangeHandler, type HttpReply, type NoReply } from './http-connection.ts';
-import { judgeWhole, type ResponseStart } from './response-reader.ts';
+import { judgeWhole, plainIdAt, type ResponseStart } from './response-reader.ts';
 import type { ForwardRoute, Need } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
@@ -188,26 +188,4 @@ function isSameRead(a: Read, b: Read): boolean {
   if (a.route !== b.route || a.context.acceptEncoding !== b.context.acceptEncoding) return false;
   const [one, other] = [a.call.params ?? EMPTY, b.call.params ?? EMPTY];
   return one.length === other.length && isAt(one, 0, other);
-}
-
-const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
-/** Where the result of a plain answer stands. */
-export const RESULT_AT = RESULT.length;
-const ID = Buffer.from(',"id":');
-const OBJECT = Buffer.from('{"jsonrpc":');
-const LF = 0x0a;
-const CLOSE_BRACE = 0x7d;
-
-/** The index of the id in a whole answer `{"jsonrpc":"2.0","result":RESULT,"id":ID}` with this id, as nodes write it; -1 for any other. */
-export function plainIdAt(bytes: Buffer, id: Uint8Array): number {
-  // Agave ends its answers with a line feed.
-  const end = bytes[bytes.length - 1] === LF ? bytes.length - 2 : bytes.length - 1;
-  const idAt = end - id.length;
-  const isPlain =
-    isAt(bytes, 0, RESULT) &&
-    bytes[end] === CLOSE_BRACE &&
-    isAt(bytes, idAt, id) &&
-    isAt(bytes, idAt - ID.length, ID) &&
-    bytes.indexOf(OBJECT, 1) === -1; // two objects in one body are none
-  return isPlain ? idAt : -1;
 }

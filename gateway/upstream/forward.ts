@@ -153,7 +153,7 @@ export function createForward(parts: ForwardParts): Forward {
         localOnly: localOnly && PROFILES[config.profile].bigtable,
       };
       const reply = sent ?? (await client.send(request, signal));
-      return reply.kind === 'reply' ? judge(reply, acceptEncoding, config.trustsEnd, signal) : reply;
+      return reply.kind === 'reply' ? judge(reply, call.id, acceptEncoding, config.trustsEnd, signal) : reply;
     }
 
     function begun(answer: StreamedAnswer, backend: Backend): Reply {

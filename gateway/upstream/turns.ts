@@ -1,5 +1,4 @@
 import { readSync } from 'node:fs';
-import { kernelMemory } from '../json/structure.ts';
 
 /**
  * Bytes of bodies that one turn of the event loop moves, over all connections of the process: a small call waits for no
@@ -9,6 +8,8 @@ import { kernelMemory } from '../json/structure.ts';
 export const TURN_BYTES = 524_288;
 /** What a stream reads when no other waits for a turn: fewer and larger reads cost a twentieth less CPU time. */
 const ALONE_BYTES = 2 * TURN_BYTES;
+/** What was read last; whoever needs it beyond the call copies it. A byte longer than any read: `free` leaves it alone. */
+const readBytes = Buffer.allocUnsafe(ALONE_BYTES + 1);
 
 /** Connections that have read their share, the longest waiting first. */
 const waiting: (() => void)[] = [];
@@ -74,14 +75,13 @@ function nextTurn(): void {
 /**
  * Reads what a paused socket without TLS has, at most its share; `nothing` when it has none or has ended, which the
  * runtime finds out as well. It does not find out what makes this `broken`: a read takes the error of a socket away. The
- * bytes lie where the next read of any socket puts its own. The runtime would copy them to new memory first, and the
- * check of JSON would copy them once more: a quarter of the CPU time of a relayed stream.
+ * bytes lie where the next read of any socket puts its own; the runtime would copy them to new memory first.
  */
 export function readNow(socket: Bun.Socket<unknown>): Buffer | 'nothing' | 'broken' {
   const { fd } = socket as unknown as { fd: number }; // sockets have it, their type does not
   try {
-    const length = readSync(fd, kernelMemory, 0, waiting.length === 0 ? ALONE_BYTES : TURN_BYTES, null);
-    return length === 0 ? 'nothing' : kernelMemory.subarray(0, length);
+    const length = readSync(fd, readBytes, 0, waiting.length === 0 ? ALONE_BYTES : TURN_BYTES, null);
+    return length === 0 ? 'nothing' : readBytes.subarray(0, length);
   } catch (error) {
     return error instanceof Error && 'code' in error && error.code === 'EAGAIN' ? 'nothing' : 'broken';
   }

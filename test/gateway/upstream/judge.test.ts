@@ -59,7 +59,7 @@ function reply(body: string | Uint8Array | readonly string[], fields: Fields = {
 
 const CHUNKED: Framing = 'chunked';
 const judgeOf = (made: HttpReply, accept: string, trustsEnd?: boolean, caller = new AbortController()) =>
-  judge(made, accept, trustsEnd, caller.signal);
+  judge(made, Buffer.from('1'), accept, trustsEnd, caller.signal);
 const judged = (body: Parameters<typeof reply>[0], fields?: Fields, accept = 'gzip', trustsEnd?: boolean) =>
   judgeOf(reply(body, fields).made, accept, trustsEnd);
 
@@ -133,6 +133,44 @@ describe('a stream', () => {
   test('whose connection breaks says why', async () => {
     expect(await streamed(['{"a":['], { cut: 'closed' })).toBe('cut: closed');
     expect(await streamed(['{"a":['], { framing: long, cut: 'stalled' })).toBe('cut: stalled');
+  });
+
+  describe('that begins with its result', () => {
+    const start = '{"jsonrpc":"2.0","result":{"a":[';
+    const rest = '"x,\\"id\\":1}","{\\"jsonrpc\\":",{"id":1},{"id":1}]},"id":1}';
+
+    test('passes byte for byte, wherever its pieces are cut', async () => {
+      const text = `${start}${rest} \r\n`;
+      for (let cut = start.length; cut < start.length + rest.length; cut++)
+        expect(await streamed([text.slice(0, cut), text.slice(cut, cut + 3), text.slice(cut + 3)])).toBe(
+          text,
+        );
+      expect(await streamed([start, ...rest])).toBe(start + rest);
+      expect(await streamed([start, `"${'x'.repeat(500)}`, `"]},"id":1}${' '.repeat(90)}`])).toEndWith(' ');
+    });
+
+    test('and ends cleanly before its id is cut, wherever it ends', async () => {
+      for (let end = 0; end < rest.length; end++)
+        expect(await streamed([start, rest.slice(0, end)])).toBe('cut: bad-json');
+    });
+
+    test('is cut when another object begins behind it, wherever its pieces are cut', async () => {
+      const text = `${rest}\n${OK}`;
+      for (let cut = 0; cut < text.length; cut++)
+        expect(await streamed([start, text.slice(0, cut), text.slice(cut)])).toBe('cut: bad-json');
+      expect(await streamed([start, ...text])).toBe('cut: bad-json');
+    });
+
+    test('and ends in the id of another call is cut', async () => {
+      for (const id of ['2', '11', '"1"', 'null'])
+        expect(await streamed([start, `]},"id":${id}}`])).toBe('cut: bad-json');
+    });
+
+    test('and whose id a node may write otherwise is followed by its structure', async () => {
+      const { made } = reply([start, ']},"id":"a"}'], { framing: CHUNKED });
+      const arrived = await judge(made, Buffer.from('"\\u0061"'), 'gzip', undefined, AbortSignal.any([]));
+      expect(arrived.kind === 'stream' && (await textOfBody(arrived.body))).toBe(`${start}]},"id":"a"}`);
+    });
   });
 
   test('of declared length is trusted, unless the config says otherwise', async () => {
