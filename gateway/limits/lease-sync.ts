@@ -82,21 +82,16 @@ export function createLeaseSync(options: LeaseSyncOptions) {
     void send(due);
   }
 
-  /** The store must never count a charge that a crash could take from the journal: its message waits until it is durable. */
+  /** The store must never count a charge that a crash could take from the journal: what is not durable is not reported. */
   async function send(messages: readonly Message[]): Promise<void> {
-    let sent = messages;
-    const undurable = messages.filter(
-      ({ accountId, credits }) => credits !== undefined && !journal.isDurable(accountId),
-    );
-    try {
-      if (undurable.length > 0)
-        await Promise.all(undurable.map(({ accountId }) => journal.append(accountId)));
-    } catch {
-      const nowMs = clock.monotonic();
-      for (const message of undurable) accounts.settle({ ...message, rate: undefined }, undefined, nowMs);
-      // Rates and scans do not need the journal.
-      sent = messages.map((each) => (undurable.includes(each) ? { ...each, credits: undefined } : each));
-    }
+    const isUndurable = ({ accountId, credits }: Message) =>
+      credits !== undefined && !journal.isDurable(accountId);
+    if (messages.some(isUndurable)) journal.flush();
+    const sent = messages.map((message) => {
+      if (!isUndurable(message)) return message;
+      accounts.settle({ ...message, rate: undefined }, undefined, clock.monotonic());
+      return { ...message, credits: undefined }; // rates and scans do not need the journal
+    });
     const replies = await call({ node, fence, seq: ++seq }, sent);
     const nowMs = clock.monotonic();
     for (const [at, message] of sent.entries()) {
@@ -151,12 +146,12 @@ export function createLeaseSync(options: LeaseSyncOptions) {
     /** Returns everything held, when no request is under way any more; else credits wait for this node for a day. */
     async release() {
       const { failed } = counts;
-      while (failed === counts.failed) {
+      do {
         const nowMs = clock.monotonic();
         const due = [...accounts.release(nowMs, MESSAGES_MAX), ...scans.release(nowMs, MESSAGES_MAX)];
         if (due.length === 0) return;
         await send(due);
-      }
+      } while (failed === counts.failed && !journal.isFailing());
     },
     /**
      * Reports what a node has ever spent, by its rows of the ledger, as after the store may have lost its state. One that

@@ -201,6 +201,10 @@ describe('a trial', () => {
     );
     await world.pass(1_500);
     expect(world.store.creditsOf(1)?.nodes[0]?.charged).toBeLessThanOrEqual(10); // no more than the journal has
+    let hasEnded = false;
+    void world.first.sync.release().then(() => (hasEnded = true));
+    await world.pass(200);
+    expect(hasEnded).toBe(true); // a process with a full disk can end
     world.first.setFull(false);
     await world.pass(1_500);
     expect(await world.settled(world.first.charge(caller(), TRIAL, price(1, 990)))).toMatchObject({
