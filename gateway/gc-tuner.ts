@@ -40,14 +40,15 @@ const REST_TURNS_MAX = 64;
  * the tick, to be called four times a second.
  */
 export function createGcTuner({ bytes, collect, collectNow, compact }: Heap): () => void {
-  let least = Infinity;
-  let leastSinceNow = Infinity;
-  let last = Infinity;
   let ticks = 0;
-  let ticksSinceCollected = 0;
-  let ticksSinceNow = 0;
+  let last = Infinity;
   let grown = 0;
   let restTurns = 0;
+  /** The least bytes since a collection, and since a synchronous one, and the ticks of these. */
+  let least = Infinity;
+  let leastSinceNow = Infinity;
+  let collectedTick = 0;
+  let collectedNowTick = 0;
 
   return function tick() {
     const now = bytes();
@@ -55,21 +56,19 @@ export function createGcTuner({ bytes, collect, collectNow, compact }: Heap): ()
     leastSinceNow = Math.min(leastSinceNow, now);
     grown += Math.max(0, now - last);
     last = now;
-    ticksSinceCollected++;
-    ticksSinceNow++;
     const isRested = ++ticks % REST_TICKS === 0 && isDueAtRest();
-    const hasGrown = now >= BYTES_MIN && now - least >= GROWTH_BYTES && ticksSinceCollected > TICKS_BETWEEN;
+    const hasGrown = now >= BYTES_MIN && now - least >= GROWTH_BYTES && ticks - collectedTick > TICKS_BETWEEN;
     const growthNow = Math.max(GROWTH_NOW_BYTES, leastSinceNow / 2);
-    if (now - leastSinceNow >= growthNow && ticksSinceNow > TICKS_BETWEEN_NOW) {
+    if (now - leastSinceNow >= growthNow && ticks - collectedNowTick > TICKS_BETWEEN_NOW) {
       collectNow();
       least = leastSinceNow = bytes();
-      ticksSinceCollected = ticksSinceNow = 0;
+      collectedTick = collectedNowTick = ticks;
     } else if (isRested || hasGrown) {
       if (isRested && restTurns >= COMPACT_TURNS) compact();
       else collect();
       // A later tick sees what is left. A heap that really grew must not be collected again and again.
       least = now;
-      ticksSinceCollected = 0;
+      collectedTick = ticks;
     }
   };
 

@@ -22,13 +22,16 @@ type LeaseSyncOptions = Readonly<{
 
 const TICK_MS = 20;
 
-/** Messages in one call of the store, calls under way (a stuck store fills no memory), and full calls in one turn. */
-const MESSAGES_MAX = 256;
+/** Messages of a kind in one call of the store, and calls under way: a stuck store fills no memory. */
+const MESSAGES_MAX = 512;
 const CALLS_MAX = 16;
-const ROUNDS_MAX = 5;
 
-/** While the store is out, a probe is about so many accounts. */
-const PROBE_MESSAGES = 8;
+/**
+ * After so many calls in a row without a reply nothing is expected of the store: more than can be under way, so that a
+ * moment in which it hangs is not enough. From then on one call a second is sent, until one has a reply.
+ */
+const FAILED_MAX = CALLS_MAX + 4;
+const PROBE_MS = 1_000;
 
 /** What could not be reported is tried again after this pause. */
 const RESYNC_MS = 200;
@@ -37,13 +40,17 @@ const FORGET_A_TICK = 2_000;
 
 export function createLeaseSync(options: LeaseSyncOptions) {
   const { accounts, scans, store, journal, clock, node, fence } = options;
-  const breaker = createBreaker();
   const counts = { messages: 0, asks: 0, failed: 0 };
   let seq = 0;
   let underWay = 0;
+  let failedInRow = 0;
+  let sentMs = Number.NEGATIVE_INFINITY;
   let isFlushing = false;
   let roundTripMs = 5;
   let gatheredMs = clock.monotonic();
+
+  /** The store is known not to reply: requests do not wait for it. */
+  const isOut = () => failedInRow >= FAILED_MAX;
 
   /** Sends what is due at the end of this turn of the event loop. */
   function flushSoon(): void {
@@ -58,43 +65,33 @@ export function createLeaseSync(options: LeaseSyncOptions) {
   /** Sends what cannot wait, and what was gathered when it is time, or at half time along with what is sent anyway. */
   function flush(): void {
     const nowMs = clock.monotonic();
-    if (underWay >= CALLS_MAX || !breaker.maySend(nowMs)) return;
-    const isProbe = breaker.isOpen();
-    const max = isProbe ? PROBE_MESSAGES : MESSAGES_MAX;
+    if (underWay >= CALLS_MAX || (isOut() && nowMs - sentMs < PROBE_MS)) return;
     // What is spent from the decision to send until the reply is read: two turns and a slow round trip.
     const aheadMs = 2 * TICK_MS + 2 * roundTripMs;
-    const scansDue = scans.collect(nowMs, max);
+    const due = scans.collect(nowMs, MESSAGES_MAX);
+    due.push(...accounts.collect(nowMs, aheadMs, MESSAGES_MAX, false));
     // A store that is back is found by whatever account has something to report, urgent or not.
-    let due = accounts.collect(nowMs, aheadMs, max, isProbe);
-    const isCall = due.length + scansDue.length > 0;
-    if (isCall) breaker.noteSent(nowMs);
-    const gathers = !isProbe && nowMs - gatheredMs >= (isCall ? COMBINE_MS / 2 : COMBINE_MS);
-    if (gathers) due.push(...accounts.collect(nowMs, aheadMs, max - due.length, true));
-    void send([...due, ...scansDue]);
-    for (let full = 1; gathers && due.length === max && full < ROUNDS_MAX && underWay < CALLS_MAX; full++) {
-      due = accounts.collect(nowMs, aheadMs, max, true);
-      void send(due);
+    if (isOut() || nowMs - gatheredMs >= (due.length > 0 ? COMBINE_MS / 2 : COMBINE_MS)) {
+      const gathered = accounts.collect(nowMs, aheadMs, MESSAGES_MAX, true);
+      due.push(...gathered);
+      // What had no room is gathered in the next turn.
+      if (gathered.length < MESSAGES_MAX) gatheredMs = nowMs;
     }
-    // What had no room is gathered in the next turn.
-    if (gathers && due.length < max) gatheredMs = nowMs;
+    if (due.length === 0) return;
+    sentMs = nowMs;
+    void send(due);
   }
 
-  /** The store must never count a charge that a crash could take from the journal: its message waits until it is durable. */
+  /** The store must never count a charge that a crash could take from the journal: what is not durable is not reported. */
   async function send(messages: readonly Message[]): Promise<void> {
-    let sent = messages;
-    const undurable = messages.filter(
-      ({ accountId, credits }) => credits !== undefined && !journal.isDurable(accountId),
-    );
-    try {
-      if (undurable.length > 0)
-        await Promise.all(undurable.map(({ accountId }) => journal.append(accountId)));
-    } catch {
-      const nowMs = clock.monotonic();
-      for (const message of undurable) accounts.settle({ ...message, rate: undefined }, undefined, nowMs);
-      // Rates and scans do not need the journal.
-      sent = messages.map((each) => (undurable.includes(each) ? { ...each, credits: undefined } : each));
-    }
-    if (sent.length === 0) return;
+    const isUndurable = ({ accountId, credits }: Message) =>
+      credits !== undefined && !journal.isDurable(accountId);
+    if (messages.some(isUndurable)) journal.flush();
+    const sent = messages.map((message) => {
+      if (!isUndurable(message)) return message;
+      accounts.settle({ ...message, rate: undefined }, undefined, clock.monotonic());
+      return { ...message, credits: undefined }; // rates and scans do not need the journal
+    });
     const replies = await call({ node, fence, seq: ++seq }, sent);
     const nowMs = clock.monotonic();
     for (const [at, message] of sent.entries()) {
@@ -104,17 +101,19 @@ export function createLeaseSync(options: LeaseSyncOptions) {
   }
 
   async function call(sender: Sender, messages: readonly Message[]): Promise<readonly (Reply | undefined)[]> {
-    const sentMs = clock.monotonic();
+    const callMs = clock.monotonic();
     counts.messages++;
     counts.asks += messages.length;
     underWay++;
     const replies = await store.sync(sender, messages);
     underWay--;
-    const nowMs = clock.monotonic();
-    const isAnswered = replies.some((reply) => reply !== undefined);
-    if (isAnswered) roundTripMs += (nowMs - sentMs - roundTripMs) / 8;
-    else counts.failed++;
-    breaker.note(isAnswered, nowMs);
+    if (replies.some((reply) => reply !== undefined)) {
+      failedInRow = 0;
+      roundTripMs += (clock.monotonic() - callMs - roundTripMs) / 8;
+    } else {
+      failedInRow++;
+      counts.failed++;
+    }
     return replies;
   }
 
@@ -147,12 +146,12 @@ export function createLeaseSync(options: LeaseSyncOptions) {
     /** Returns everything held, when no request is under way any more; else credits wait for this node for a day. */
     async release() {
       const { failed } = counts;
-      while (failed === counts.failed) {
+      do {
         const nowMs = clock.monotonic();
         const due = [...accounts.release(nowMs, MESSAGES_MAX), ...scans.release(nowMs, MESSAGES_MAX)];
         if (due.length === 0) return;
         await send(due);
-      }
+      } while (failed === counts.failed && !journal.isFailing());
     },
     /**
      * Reports what a node has ever spent, by its rows of the ledger, as after the store may have lost its state. One that
@@ -164,46 +163,8 @@ export function createLeaseSync(options: LeaseSyncOptions) {
       flushSoon();
       await report(() => ({ node, fence, seq: ++seq }), rows, signal);
     },
-    /** The store is known not to reply. */
-    isOut: breaker.isOpen,
+    isOut,
     /** What was sent since the process started. */
     counts: () => counts,
-  };
-}
-
-const SPAN_MS = 6_000;
-const CALLS_MIN = 20;
-const FAILED_RATIO = 0.5;
-const PROBE_MS = 1_000;
-
-/**
- * Whether the store replies. Opens on the ratio of failed calls, not their number, so that a blip under load trips
- * nothing; while open one call a second is sent as a probe, and the first with a reply closes it.
- */
-export function createBreaker() {
-  let recent: { atMs: number; isAnswered: boolean }[] = [];
-  let open = false;
-  let probeMs = 0;
-  return {
-    note(isAnswered: boolean, nowMs: number): void {
-      if (open) {
-        recent = [];
-        open = !isAnswered;
-        return;
-      }
-      recent.push({ atMs: nowMs, isAnswered });
-      recent = recent.filter(({ atMs }) => nowMs - atMs < SPAN_MS);
-      const failed = recent.filter((each) => !each.isAnswered).length;
-      open = recent.length >= CALLS_MIN && failed >= recent.length * FAILED_RATIO;
-      if (open) probeMs = nowMs + PROBE_MS;
-    },
-    /** Nothing is expected of the store: requests do not wait for it. */
-    isOpen: () => open,
-    /** Whether a call may be sent now; while open, only a probe. */
-    maySend: (nowMs: number) => !open || nowMs >= probeMs,
-    /** Notes that one was sent: a turn in which nothing was due is no probe. */
-    noteSent(nowMs: number): void {
-      if (open) probeMs = nowMs + PROBE_MS;
-    },
   };
 }

@@ -139,6 +139,32 @@ test('a store that is back is found within its trial by accounts whose messages 
   expect(world.clock.monotonic() - backMs).toBeLessThanOrEqual(1_000 + 50);
 });
 
+test('a store that hangs for a moment under load is no outage, and one that is out gets a call a second', async () => {
+  using world = processes(1);
+  const { first, store } = world;
+  let [id, wasOut] = [0, false];
+  const load = async (ms: number) => {
+    for (let i = 0; i < ms; i += 5) {
+      void first.charge(caller(++id), TRIAL, price(1, 1));
+      await world.pass(5);
+      wasOut ||= first.sync.isOut();
+    }
+  };
+  await load(500);
+  store.conduct('is silent');
+  await load(180);
+  store.conduct('answers');
+  await load(200);
+  expect(first.sync.counts().failed).toBeGreaterThanOrEqual(10);
+  expect(wasOut).toBe(false);
+  store.conduct('is silent');
+  await load(1_000);
+  expect(first.sync.isOut()).toBe(true);
+  const before = first.sync.counts().messages;
+  await load(3_000);
+  expect(first.sync.counts().messages - before).toBe(3);
+});
+
 test('a store that is silent has no more than sixteen calls under way', async () => {
   using world = processes(1);
   world.store.conduct('is silent');
@@ -175,6 +201,10 @@ describe('a trial', () => {
     );
     await world.pass(1_500);
     expect(world.store.creditsOf(1)?.nodes[0]?.charged).toBeLessThanOrEqual(10); // no more than the journal has
+    let hasEnded = false;
+    void world.first.sync.release().then(() => (hasEnded = true));
+    await world.pass(200);
+    expect(hasEnded).toBe(true); // a process with a full disk can end
     world.first.setFull(false);
     await world.pass(1_500);
     expect(await world.settled(world.first.charge(caller(), TRIAL, price(1, 990)))).toMatchObject({
