@@ -127,30 +127,34 @@ export function createWorkerPool({ size, launch, clock, log }: PoolOptions) {
     let exitsInARow = 0;
     let startFailures = 0;
     for (let isFirst = true; ; isFirst = false) {
-      const { listenedMs, how } = await runOnce(worker, onListening);
+      const { listenedMs, ...exit } = await runOnce(worker, onListening);
       if (end.aborted) return;
       exitsInARow = (listenedMs ?? 0) >= PROVEN_MS ? 1 : exitsInARow + 1;
       startFailures = listenedMs === undefined ? startFailures + 1 : 0;
       const isHopeless = startFailures >= START_FAILURES_MAX && listening.size === 0;
-      if ((isFirst && listenedMs === undefined) || isHopeless)
-        return failed.resolve(`A gateway process ended before it could listen (${how}).`);
+      if ((isFirst && listenedMs === undefined) || isHopeless) {
+        const sentence = exit.stderrTail || `A gateway process ended before it could listen (${exit.how}).`;
+        return failed.resolve(sentence);
+      }
       const doubled = RESTART_DELAY_MS * 2 ** (exitsInARow - 2);
       const waitMs = exitsInARow === 1 ? 0 : Math.min(RESTART_DELAY_MS_MAX, doubled);
-      log.error({ process: worker, how, waitMs }, 'a process ended and is started again');
+      log.error({ process: worker, ...exit, waitMs }, 'a process ended and is started again');
       await clock.sleep(waitMs, end);
       if (end.aborted) return;
       restarts++;
     }
   }
 
-  /** Runs one worker process to its end; gives how it ended. `listenedMs` is `undefined` when it never listened. */
+  /** Runs one worker process to its end. `listenedMs` is `undefined` when it never listened. */
   async function runOnce(number: number, onListening: () => void) {
     let worker: Worker;
     try {
       worker = launch(number);
     } catch (error) {
       // The system may be out of processes or files: that counts as an exit, and does not end the workers that serve.
-      return { listenedMs: undefined, how: `not started: ${String(error)}` };
+      const reason = error instanceof Error ? error.message : String(error);
+      const stderrTail = `A gateway process could not be started (${reason}).`;
+      return { listenedMs: undefined, how: 'not started', stderrTail };
     }
     running.set(number, worker);
     const listened = await worker.listening;
@@ -159,11 +163,11 @@ export function createWorkerPool({ size, launch, clock, log }: PoolOptions) {
       listening.set(number, worker);
       onListening();
     }
-    const how = await worker.ended;
+    const exit = await worker.ended;
     running.delete(number);
     listening.delete(number);
     totals.close(number);
-    return { how, listenedMs: listened ? clock.monotonic() - sinceMs : undefined };
+    return { ...exit, listenedMs: listened ? clock.monotonic() - sinceMs : undefined };
   }
 
   /** Makes every worker drain and waits; resolves to those that had to be killed. */

@@ -71,6 +71,32 @@ export function supervisorLinkFrom(worker: string | undefined, channel: Channel)
   };
 }
 
+const TAIL_CHARACTERS_MAX = 4_096;
+
+/** Reads a worker's stderr to its end: keeps the end of its text, and forwards to `out` from `release` on, with what it kept. */
+export function createStderrTail(stream: ReadableStream<Uint8Array>, out: (bytes: Uint8Array) => void) {
+  const decoder = new TextDecoder();
+  let tail = '';
+  let isReleased = false;
+
+  async function read(): Promise<void> {
+    for await (const bytes of stream) {
+      tail = (tail + decoder.decode(bytes, { stream: true })).slice(-TAIL_CHARACTERS_MAX);
+      if (isReleased) out(bytes);
+    }
+  }
+
+  function release(): void {
+    if (!isReleased && tail !== '') out(Buffer.from(tail));
+    isReleased = true;
+  }
+
+  return { text: () => tail.trim(), release, ended: read() };
+}
+
+/** How a worker ended: its code or signal, and the last it wrote to stderr. */
+export type WorkerExit = Readonly<{ how: string; stderrTail: string }>;
+
 /** A worker process as its supervisor sees it. */
 export type Worker = ReturnType<typeof launchWorker>;
 
@@ -100,15 +126,17 @@ export function launchWorker({ worker, command, env, port, clock }: Launch) {
     env: { ...env, SLUICE_SUPERVISED: '1', [WORKER_VARIABLE]: String(worker) },
     stdin: 'pipe',
     stdout: 'inherit',
-    stderr: 'inherit',
+    stderr: 'pipe',
     ipc: take,
     serialization: 'json',
   });
+  // What it writes before it listens is in its `WorkerExit` if it ends.
+  const tail = createStderrTail(child.stderr, (bytes) => void process.stderr.write(bytes));
   const started = new AbortController();
-  const ended = child.exited.then(() => {
+  const ended = Promise.all([child.exited, tail.ended]).then((): WorkerExit => {
     started.abort();
     listening.resolve(false);
-    return String(child.signalCode ?? `code ${child.exitCode}`);
+    return { how: String(child.signalCode ?? `code ${child.exitCode}`), stderrTail: tail.text() };
   });
   void clock.sleep(START_MS_MAX, started.signal).then(() => {
     if (!started.signal.aborted) child.kill('SIGKILL');
@@ -123,6 +151,7 @@ export function launchWorker({ worker, command, env, port, clock }: Launch) {
     }
     if (message?.kind === 'listening') {
       started.abort();
+      tail.release();
       listening.resolve(true);
     }
   }
@@ -147,7 +176,6 @@ export function launchWorker({ worker, command, env, port, clock }: Launch) {
   return {
     /** Resolves to whether it listened, or ended before. */
     listening: listening.promise,
-    /** Resolves to its code or signal; what was wrong, it has written to stderr. */
     ended,
     /** `undefined` when it does not report in time. */
     report,

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { createWorkerPool, holdAddress, MetricTotals, START_FAILURES_MAX } from '../../gateway/supervisor.ts';
-import type { MetricsJson, Worker } from '../../gateway/workers.ts';
+import type { MetricsJson, Worker, WorkerExit } from '../../gateway/workers.ts';
 import { createVirtualClock, type VirtualClock } from '../fakes/chain-clock.ts';
 import { silentLog } from '../started/gateway.ts';
 
@@ -9,7 +9,7 @@ describe('the worker pool', () => {
   /** A worker that listens and ends when the test says so. */
   function scripted(number: number) {
     const listening = Promise.withResolvers<boolean>();
-    const ended = Promise.withResolvers<string>();
+    const ended = Promise.withResolvers<WorkerExit>();
     const signals: string[] = [];
     const worker: Worker = {
       listening: listening.promise,
@@ -22,9 +22,9 @@ describe('the worker pool', () => {
       worker,
       signals,
       listen: () => listening.resolve(true),
-      end(how = 'SIGKILL') {
+      end(how = 'SIGKILL', stderrTail = '') {
         listening.resolve(false);
-        ended.resolve(how);
+        ended.resolve({ how, stderrTail });
       },
     };
   }
@@ -99,16 +99,16 @@ describe('the worker pool', () => {
   });
 
   test.each([0, 1])(
-    'worker %i that ends before it listens at the start ends all, with how it ended',
+    'worker %i that ends before it listens at the start ends all, with its stderr',
     async (which) => {
       const { launched, at, clock, end, isReady } = poolOf(2);
       await settled(clock);
       if (which === 1) at(0).listen();
       await settled(clock);
-      at(which).end('code 1');
+      at(which).end('code 1', 'The certificate is not there.');
       await settled(clock);
       for (const process of launched) process.end('code 0');
-      expect(await end).toEqual(['A gateway process ended before it could listen (code 1).']);
+      expect(await end).toEqual(['The certificate is not there.']);
       expect(launched.map(({ signals }) => signals)).toEqual(which === 0 ? [[]] : [['SIGTERM'], []]);
       expect(isReady()).toBe(false);
     },
@@ -147,17 +147,15 @@ describe('the worker pool', () => {
     },
   );
 
-  test('when none serves and one fails to start again and again, all end with how it ended', async () => {
+  test('when none serves and one fails to start again and again, all end with its stderr', async () => {
     const { clock, launched, at, end } = await started(1);
     at(0).end();
     for (let death = 1; death <= START_FAILURES_MAX; death++) {
       await clock.advance(10_000);
       expect(launched).toHaveLength(death + 1);
-      at(death).end(`code ${death}`);
+      at(death).end('code 1', `death ${death}`);
     }
-    expect(await end).toEqual([
-      `A gateway process ended before it could listen (code ${START_FAILURES_MAX}).`,
-    ]);
+    expect(await end).toEqual([`death ${START_FAILURES_MAX}`]);
   });
 
   test('while another serves, a worker that cannot start is started again for ever', async () => {
@@ -165,7 +163,7 @@ describe('the worker pool', () => {
     at(1).end();
     for (let death = 1; death <= 3 * START_FAILURES_MAX; death++) {
       await clock.advance(10_000);
-      at(death + 1).end('code 1');
+      at(death + 1).end('code 1', 'no');
     }
     await clock.advance(10_000);
     expect(launched).toHaveLength(3 * START_FAILURES_MAX + 3);
@@ -192,9 +190,7 @@ describe('the worker pool', () => {
     };
     const pool = createWorkerPool({ size: 2, launch, clock, log: silentLog() });
     const end = pool.run(new AbortController().signal, () => undefined);
-    expect(await end).toEqual([
-      'A gateway process ended before it could listen (not started: Error: EAGAIN).',
-    ]);
+    expect(await end).toEqual(['A gateway process could not be started (EAGAIN).']);
   });
 
   test('a stop drains every worker, waits for all, and starts none again', async () => {

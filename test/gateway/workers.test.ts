@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type FromWorker, supervisorLinkFrom } from '../../gateway/workers.ts';
+import { createStderrTail, type FromWorker, supervisorLinkFrom } from '../../gateway/workers.ts';
 
 describe('the link to the supervisor', () => {
   const report = {
@@ -50,5 +50,43 @@ describe('the link to the supervisor', () => {
     };
     const link = supervisorLinkFrom('1', { send: broken, on: () => undefined });
     expect(() => link?.serve(() => Promise.resolve(report))).not.toThrow();
+  });
+});
+
+describe('the stderr of a worker', () => {
+  function written() {
+    const stream = new TransformStream<Uint8Array, Uint8Array>();
+    const writer = stream.writable.getWriter();
+    const out: string[] = [];
+    const tail = createStderrTail(stream.readable, (bytes) => void out.push(Buffer.from(bytes).toString()));
+    return {
+      ...tail,
+      out,
+      write: (text: string) => writer.write(Buffer.from(text)),
+      end: () => writer.close(),
+    };
+  }
+
+  test('nothing is forwarded before the release, everything from it on', async () => {
+    const tail = written();
+    await tail.write('one\n');
+    await tail.write('two\n');
+    expect(tail.out).toEqual([]);
+    tail.release();
+    await tail.write('three\n');
+    await tail.end();
+    await tail.ended;
+    expect(tail.out.join('')).toBe('one\ntwo\nthree\n');
+    expect(tail.text()).toBe('one\ntwo\nthree');
+  });
+
+  test('the tail is bounded, however much is written', async () => {
+    const tail = written();
+    for (let i = 0; i < 1_000; i++) await tail.write(`line ${i}\n`);
+    await tail.end();
+    await tail.ended;
+    expect(tail.text().length).toBeLessThanOrEqual(4_096);
+    expect(tail.text()).toEndWith('line 998\nline 999');
+    expect(tail.out).toEqual([]);
   });
 });
