@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import {
-  BACKSLASH,
   CLOSE_OBJECT,
   DEEP,
   OPEN_ARRAY,
@@ -154,8 +153,7 @@ function isParams(slice: Buffer | undefined): boolean {
 /** The member whose name begins at `from`, by its decoded name: `"\u0069d"` is `id`. */
 function nameAt(bytes: Buffer, from: number): Name | undefined {
   for (let n = 0; n < NAMES.length; n++) if (isAt(bytes, from, QUOTED[n] ?? NULL_ID)) return NAMES[n];
-  const quoted = bytes.subarray(from, afterString(bytes, from));
-  const text = quoted.includes(BACKSLASH) ? textIn(quoted) : undefined;
+  const text = textIn(bytes.subarray(from, afterString(bytes, from)));
   return NAMES.find((name) => name === text);
 }
 
