@@ -124,7 +124,9 @@ function elementFrom(members: Members, twice: Name | undefined): Element {
   if (!isAt(jsonrpc, 0, VERSION) && textIn(jsonrpc) !== '2.0') return invalid(id, 'jsonrpc must be "2.0"');
   const method = textIn(members.method);
   if (method === undefined) return invalid(id, 'method must be a string');
-  if (!isParams(params)) return invalid(id, 'params must be an array or an object');
+  const isParams =
+    params === undefined || params[0] === OPEN_ARRAY || params[0] === OPEN_OBJECT || isNull(params);
+  if (!isParams) return invalid(id, 'params must be an array or an object');
   return members.id === undefined ? NOTIFICATION : { kind: 'call', id, method, params };
 }
 
@@ -144,10 +146,6 @@ function idFrom(slice: Buffer | undefined): Buffer | undefined {
   if (slice.length > U64_MAX.length) return undefined;
   for (const digit of slice) if (digit < 0x30 || digit > 0x39) return undefined;
   return slice.length < U64_MAX.length || slice.toString('latin1') <= U64_MAX ? slice : undefined;
-}
-
-function isParams(slice: Buffer | undefined): boolean {
-  return slice === undefined || slice[0] === OPEN_ARRAY || slice[0] === OPEN_OBJECT || isNull(slice);
 }
 
 /** The member whose name begins at `from`, by its decoded name: `"\u0069d"` is `id`. */
