@@ -91,7 +91,8 @@ function listParams({ call, method }: HistoryRequest): ListParams | undefined {
   const hasNoEnd = isRange && membersOf(second) !== undefined;
   const config = hasNoEnd ? second : third;
   const isOdd = more.length > 0 || (hasNoEnd && third !== undefined);
-  if (start === undefined || isOdd || !isConfig(config)) return undefined;
+  const isConfig = config === undefined || isNull(config) || membersOf(config) !== undefined;
+  if (start === undefined || isOdd || !isConfig) return undefined;
   if (!isRange) {
     const limit = numberIn(second) ?? 0;
     return limit < 1 || limit > SLOTS_MAX ? undefined : { start, end: Infinity, limit, config };
@@ -99,10 +100,6 @@ function listParams({ call, method }: HistoryRequest): ListParams | undefined {
   const isOpen = hasNoEnd || second === undefined || isNull(second);
   const end = isOpen ? start + SLOTS_MAX : (numberIn(second) ?? -1);
   return end < start || end - start > SLOTS_MAX ? undefined : { start, end, limit: Infinity, config };
-}
-
-function isConfig(json: Uint8Array | undefined): boolean {
-  return json === undefined || isNull(json) || membersOf(json) !== undefined;
 }
 
 /** Live nodes get the caller's config, archives nothing but its commitment. */

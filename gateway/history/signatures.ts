@@ -88,7 +88,7 @@ function pageParamsOf(params: Uint8Array | undefined) {
   const valueOf = (wanted: string) =>
     members.findLast(({ name, value }) => name === wanted && !isNull(value))?.value;
   const cursors = [valueOf('before'), valueOf('until')];
-  const [before, until] = cursors.map((value) => value && textIn(value));
+  const [before, until] = cursors.map(textIn);
   const limitValue = valueOf('limit');
   const limit = limitValue === undefined ? LIMIT_MAX : (numberIn(limitValue) ?? 0);
   if (limit < 1 || limit > LIMIT_MAX) return undefined;

@@ -83,10 +83,7 @@ export function afterItems(bytes: Uint8Array, open: number, depth: number, read?
 
 /** The index after a member's name and colon, or `BAD`. */
 export function afterName(bytes: Uint8Array, i: number): number {
-  if (bytes[i] !== QUOTE) return BAD;
-  const end = afterString(bytes, i);
-  if (end === BAD) return BAD;
-  const colon = afterSpace(bytes, end);
+  const colon = bytes[i] === QUOTE ? afterSpace(bytes, afterString(bytes, i)) : BAD;
   return bytes[colon] === COLON ? colon + 1 : BAD;
 }
 
@@ -128,8 +125,8 @@ function afterDigits(bytes: Uint8Array, from: number): number {
 }
 
 /** The text of a JSON string; `undefined` for another value. */
-export function textIn(json: Buffer): string | undefined {
-  if (json[0] !== QUOTE) return undefined;
+export function textIn(json: Buffer | undefined): string | undefined {
+  if (json?.[0] !== QUOTE) return undefined;
   const quoted = json.toString();
   return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
 }

@@ -101,26 +101,16 @@ export function createAuth(
     return recall(carried) ?? lookedUp(carried, request, peers);
   };
 
-  function lookedUp(carried: Carried, request: Request, peers: Peers): ReturnType<IdentifyCaller> {
+  async function lookedUp(carried: Carried, request: Request, peers: Peers): Promise<Identity | Barred> {
     const address = peers.requestIP(request)?.address;
     if (address === undefined) return identify(carried);
     const waitMs = failed.waitMs(address);
-    if (waitMs !== undefined) {
-      const barred: Barred = { kind: 'too-many-failed-keys', waitMs };
-      if (!failed.mayLook(address)) return barred;
-      return after(identify(carried), (found) => (found.kind === 'known' ? found : barred));
-    }
-    return after(identify(carried), (identity) => {
-      if (identity.kind === 'invalid-key') failed.note(address);
-      return identity;
-    });
+    const barred: Barred | undefined =
+      waitMs === undefined ? undefined : { kind: 'too-many-failed-keys', waitMs };
+    if (barred !== undefined && !failed.mayLook(address)) return barred;
+    const identity = await identify(carried);
+    if (barred !== undefined && identity.kind !== 'known') return barred;
+    if (identity.kind === 'invalid-key') failed.note(address);
+    return identity;
   }
-}
-
-/** Waits only for what is not there yet. */
-function after<Decided>(
-  identity: Identity | Promise<Identity>,
-  decide: (identity: Identity) => Decided,
-): Decided | Promise<Decided> {
-  return identity instanceof Promise ? identity.then(decide) : decide(identity);
 }

@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import {
-  BACKSLASH,
   CLOSE_OBJECT,
   DEEP,
   OPEN_ARRAY,
@@ -90,10 +89,7 @@ export const NULL_ID = Buffer.from('null');
 const NAMES = ['id', 'method', 'params', 'jsonrpc'] as const;
 type Name = (typeof NAMES)[number];
 type Members = Record<Name, Buffer | undefined>;
-const ID = Buffer.from('"id"');
-const METHOD = Buffer.from('"method"');
-const PARAMS = Buffer.from('"params"');
-const JSONRPC = Buffer.from('"jsonrpc"');
+const QUOTED = NAMES.map((name) => Buffer.from(`"${name}"`));
 const VERSION = Buffer.from('"2.0"');
 
 /**
@@ -121,15 +117,16 @@ function readElement(body: Buffer, start: number, depth: number, elements: Eleme
 }
 
 function elementFrom(members: Members, twice: Name | undefined): Element {
-  const { params, jsonrpc: version } = members;
+  const { params, jsonrpc = NULL_ID } = members;
   const id = twice === 'id' ? NULL_ID : idFrom(members.id);
   if (id === undefined) return invalid(NULL_ID, 'id must be a string, an unsigned integer or null');
   if (twice !== undefined) return invalid(id, `two members named ${twice}`);
-  const isVersion = version !== undefined && (version.equals(VERSION) || textIn(version) === '2.0');
-  if (!isVersion) return invalid(id, 'jsonrpc must be "2.0"');
-  const method = members.method === undefined ? undefined : textIn(members.method);
+  if (!isAt(jsonrpc, 0, VERSION) && textIn(jsonrpc) !== '2.0') return invalid(id, 'jsonrpc must be "2.0"');
+  const method = textIn(members.method);
   if (method === undefined) return invalid(id, 'method must be a string');
-  if (!isParams(params)) return invalid(id, 'params must be an array or an object');
+  const isParams =
+    params === undefined || params[0] === OPEN_ARRAY || params[0] === OPEN_OBJECT || isNull(params);
+  if (!isParams) return invalid(id, 'params must be an array or an object');
   return members.id === undefined ? NOTIFICATION : { kind: 'call', id, method, params };
 }
 
@@ -151,18 +148,10 @@ function idFrom(slice: Buffer | undefined): Buffer | undefined {
   return slice.length < U64_MAX.length || slice.toString('latin1') <= U64_MAX ? slice : undefined;
 }
 
-function isParams(slice: Buffer | undefined): boolean {
-  return slice === undefined || slice[0] === OPEN_ARRAY || slice[0] === OPEN_OBJECT || isNull(slice);
-}
-
 /** The member whose name begins at `from`, by its decoded name: `"\u0069d"` is `id`. */
 function nameAt(bytes: Buffer, from: number): Name | undefined {
-  if (isAt(bytes, from, ID)) return 'id';
-  if (isAt(bytes, from, METHOD)) return 'method';
-  if (isAt(bytes, from, PARAMS)) return 'params';
-  if (isAt(bytes, from, JSONRPC)) return 'jsonrpc';
-  const quoted = bytes.subarray(from, afterString(bytes, from));
-  const text = quoted.includes(BACKSLASH) ? textIn(quoted) : undefined;
+  for (let n = 0; n < NAMES.length; n++) if (isAt(bytes, from, QUOTED[n] ?? NULL_ID)) return NAMES[n];
+  const text = textIn(bytes.subarray(from, afterString(bytes, from)));
   return NAMES.find((name) => name === text);
 }
 

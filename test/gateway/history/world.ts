@@ -97,8 +97,13 @@ export function caller(clock: Clock = systemClock, given?: Forward) {
   }
 
   /** The result or the error's code. */
-  async function ask(backends: readonly Backend[], method: string, params: unknown): Promise<unknown> {
-    const text = await textOf(await send(backends, method, params));
+  async function ask(
+    backends: readonly Backend[],
+    method: string,
+    params: unknown,
+    context: Partial<CallContext> = {},
+  ): Promise<unknown> {
+    const text = await textOf(await send(backends, method, params, context));
     if (!text.startsWith('{')) return text;
     const { result, error }: { result?: unknown; error?: { code: number } } = JSON.parse(text);
     return error === undefined ? result : error.code;
@@ -107,8 +112,12 @@ export function caller(clock: Clock = systemClock, given?: Forward) {
   return {
     ask,
     /** The signatures of a page of the address, or what stands for it. */
-    async page(backends: readonly Backend[], config: object = {}): Promise<unknown> {
-      const result = await ask(backends, 'getSignaturesForAddress', [ADDRESS, config]);
+    async page(
+      backends: readonly Backend[],
+      config: object = {},
+      context: Partial<CallContext> = {},
+    ): Promise<unknown> {
+      const result = await ask(backends, 'getSignaturesForAddress', [ADDRESS, config], context);
       return Array.isArray(result) ? signaturesOf(result) : result;
     },
     /** The calls that no backend works on any more. */
