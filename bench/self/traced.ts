@@ -28,7 +28,7 @@ async function run(batch: number, requests: number) {
 }
 
 function call(id: number) {
-  const account = `${String(id).padStart(43, '1').replaceAll('0', '2')}x`;
+  const account = `${String(id).padStart(43, '1').replaceAll('0', 'z')}x`;
   return { jsonrpc: '2.0', id, method: 'getAccountInfo', params: [account, { encoding: 'base64' }] };
 }
 

@@ -216,7 +216,7 @@ export class HistoryRequest {
   }
 
   #close(): void {
-    if (--this.#open === 0) this.#context.onSettled();
+    if (--this.#open === 0) this.#context.onSettled?.();
   }
 
   /** Sends the call to the best of some backends. Never rejects. */

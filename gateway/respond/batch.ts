@@ -38,9 +38,8 @@ export function createBatchScheduler(starts: readonly Start[], parallelMax: numb
   }
 
   function begin(place: number): Promise<Part> {
-    const start = starts[place];
-    if (start === undefined) throw new RangeError(`a batch of ${starts.length} has no call ${place}`);
-    const answer = start(() => wait(place));
+    const answer = starts[place]?.(() => wait(place));
+    if (answer === undefined) throw new RangeError(`a batch of ${starts.length} has no call ${place}`);
     begun[place] = answer;
     void answer.then((part) => {
       if (part.kind === 'bytes') release();

@@ -42,9 +42,8 @@ export function planCall(element: Element, routeOf: RouteOf, prices: Prices): Pl
   const { method } = element;
   const route = routeOf(method);
   if (route.kind === 'forward') {
-    const { like } = route.method;
-    const ofLike = like === undefined ? undefined : prices.methods.get(like);
-    const credits = prices.methods.get(method) ?? ofLike ?? prices.default;
+    const { default: usual, methods } = prices;
+    const credits = methods.get(method) ?? methods.get(route.method.like ?? method) ?? usual;
     return { kind: 'forward', call: element, route, credits, label: route.name };
   }
   const answer = rpcError(METHOD_NOT_FOUND, route.reason, element.id);

@@ -70,7 +70,6 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
     const sent = send(planned, plan, {
       acceptEncoding,
       accountId: caller.accountId,
-      onSettled: nothing,
       // It is made only where it is read.
       get signal() {
         return request.signal;
@@ -91,8 +90,7 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
     const headers = fieldsOf(admitted, type, answer.encoding);
     if (answer.kind === 'whole') {
       countError(answer, usage, 0);
-      usage.answered(0);
-      usage.bytes(0, answer.bytes.length);
+      usage.answered(0, answer.bytes.length);
       return new Response(answer.bytes, { headers });
     }
     const onEnd = (end: StreamEnd) => {
@@ -115,7 +113,7 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
   }
 
   function batchBody(admitted: Admitted): ReturnType<typeof spliceBatch> {
-    const { request, planned, usage } = admitted;
+    const { request, planned, plan, caller, usage } = admitted;
     const answered = planned.flatMap((one, place) => (one.kind === 'notification' ? [] : [{ one, place }]));
     const abort = new AbortController();
     const refund = refundsOf(charging, admitted);
@@ -141,24 +139,16 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
     function wholePart(answer: WholeAnswer, place: number): Part {
       countError(answer, usage, place);
       const { bytes } = answer;
-      const onSent = () => {
-        usage.answered(place);
-        usage.bytes(place, bytes.length);
-      };
-      return { kind: 'bytes', bytes, onSent };
+      return { kind: 'bytes', bytes, onSent: () => usage.answered(place, bytes.length) };
     }
 
     async function begin(one: AnsweredCall | ForwardCall, place: number, onWait: OnWait): Promise<Part> {
       const isFirst = unsent.delete(place);
       if (one.kind === 'answered') return wholePart(one.answer, place);
-      const reply = await send(one, admitted.plan, {
-        acceptEncoding: 'identity',
-        signal: abort.signal,
-        onSettled: nothing,
-        accountId: admitted.caller.accountId,
-        onWait,
-        batchPosition: { batch: admitted, index: place },
-      });
+      const batchPosition = { batch: admitted, index: place };
+      const { signal } = abort;
+      const by = { acceptEncoding: 'identity', accountId: caller.accountId, signal, onWait, batchPosition };
+      const reply = await send(one, plan, by);
       const outcome = outcomeOf(reply);
       if (isFirst || outcome !== 'answered') onCall(one.label, outcome);
       // One that was evicted has been sent before.
@@ -209,9 +199,6 @@ function countError(answer: WholeAnswer, usage: Admitted['usage'], place: number
   const bytes = answer.isResult ? undefined : decodeSmallBody(answer);
   if (bytes !== undefined && failureOf(bytes) !== undefined) usage.error(place);
 }
-
-/** For a call that holds no permit, and has none to give back. */
-function nothing(): void {}
 
 function fieldsOf({ request, credits, charge }: Admitted, type: string, encoding?: string): Fields {
   const fields: Fields = rateFields(charge.rate);

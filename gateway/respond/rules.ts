@@ -16,7 +16,7 @@ export function withRules(forward: Forward, pool: Pool): Forward {
     if (call.method === 'getSignatureStatuses') return forwardStatuses(call, route, context);
     const answer = poolAnswer(call);
     if (answer === undefined) return forward(call, route, context);
-    context.onSettled();
+    context.onSettled?.();
     return answer;
   };
 
@@ -31,7 +31,7 @@ export function withRules(forward: Forward, pool: Pool): Forward {
 
   async function forwardStatuses(call: Call, route: ForwardRoute, context: CallContext): Promise<Reply> {
     if ((call.params?.length ?? 0) > PARAMS_BYTES_MAX) {
-      context.onSettled();
+      context.onSettled?.();
       return rpcError(-32602, 'Too many inputs provided; max 256', call.id);
     }
     const { params, asked } = withoutHistory(call.params);

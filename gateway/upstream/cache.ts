@@ -183,11 +183,11 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
       entry.readers++;
       const onEnd = () => {
         cache.release(key, entry);
-        onSettled();
+        onSettled?.();
       };
       return { kind: 'stream', body: watched(bodyOf(parts), signal, onEnd), encoding: undefined };
     }
-    onSettled();
+    onSettled?.();
     return { kind: 'whole', bytes: Buffer.concat(parts), encoding: undefined, isResult: true };
   }
 }

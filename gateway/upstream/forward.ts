@@ -66,7 +66,7 @@ export type CallContext = EnteringCall &
     /** Nodes leave their long-term storage out, because an archive serves it. */
     localOnly?: boolean;
     /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
-    onSettled(): void;
+    onSettled?: (() => void) | undefined;
   }>;
 
 /** What happens on the way, for metrics and logs. */
@@ -160,7 +160,7 @@ export function createForward(parts: ForwardParts): Forward {
       onResponseStart(method, clock.monotonic() - startedMs);
       const stream = watched(answer.body, signal, (end) => {
         backend.leave();
-        onSettled();
+        onSettled?.();
         if (end.kind === 'cut' && end.reason !== 'cancelled') cut(backend, end);
       });
       const reject = () => {
@@ -172,7 +172,7 @@ export function createForward(parts: ForwardParts): Forward {
 
     function over(reply: Reply): Reply {
       if (reply.kind === 'whole') onResponseStart(method, clock.monotonic() - startedMs);
-      onSettled();
+      onSettled?.();
       return reply;
     }
   };

@@ -70,10 +70,8 @@ function parsed(bytes: Buffer, from: number, at: number): Exclude<HeadRead, { ki
   const afterStatus = bytes[from + 12];
   if (!isVersion || !(status >= 100) || (afterStatus !== SPACE && afterStatus !== CR))
     return bad('its status line is not HTTP/1');
-  let connection = '';
-  let type = '';
-  let encoding: string | undefined;
-  let coding: string | undefined;
+  /** The values of a field, by the length of its name. */
+  const values: (string | undefined)[] = [];
   let length: number | undefined;
   let lengthDigits = 0;
   let i = endOfLine(bytes, from);
@@ -102,13 +100,11 @@ function parsed(bytes: Buffer, from: number, at: number): Exclude<HeadRead, { ki
       field.last = Buffer.from(bytes.subarray(start, end));
       field.text = field.last.toString('latin1');
     }
-    const { text } = field;
-    if (colon - name === CONNECTION) connection = connection === '' ? text : `${connection}, ${text}`;
-    else if (colon - name === TYPE) type = type === '' ? text : `${type}, ${text}`;
-    else if (colon - name === ENCODING) encoding = encoding === undefined ? text : `${encoding}, ${text}`;
-    else if (colon - name === CODING) coding = coding === undefined ? text : `${coding}, ${text}`;
+    const before = values[colon - name];
+    values[colon - name] = before === undefined ? field.text : `${before}, ${field.text}`;
   }
   if (i !== at) return bad('its head has a NUL or half a line end');
+  const { [CONNECTION]: connection = '', [TYPE]: type = '', [ENCODING]: encoding, [CODING]: coding } = values;
   const framing = framingOf(status, minor === 1, coding, length);
   if (framing === undefined) return bad('its length is ambiguous');
   const reusable = framing !== 'until-close' && keepsAlive(connection, minor === 1);

@@ -166,13 +166,9 @@ export function plainIdAt(bytes: Buffer, id: Uint8Array): number {
   // Agave ends its answers with a line feed.
   const end = bytes[bytes.length - 1] === LF ? bytes.length - 2 : bytes.length - 1;
   const idAt = end - id.length;
-  const isPlain =
-    isAt(bytes, 0, RESULT) &&
-    bytes[end] === CLOSE_BRACE &&
-    isAt(bytes, idAt, id) &&
-    isAt(bytes, idAt - ID.length, ID) &&
-    bytes.indexOf(OBJECT, 1, 'latin1') === -1; // two objects in one body are none
-  return isPlain ? idAt : -1;
+  if (!isAt(bytes, 0, RESULT) || bytes[end] !== CLOSE_BRACE) return -1;
+  if (!isAt(bytes, idAt, id) || !isAt(bytes, idAt - ID.length, ID)) return -1;
+  return bytes.indexOf(OBJECT, 1, 'latin1') === -1 ? idAt : -1; // two objects in one body are none
 }
 
 /** Ids that every node writes as they came: without escapes, and no number that a double cannot hold. */

@@ -59,16 +59,15 @@ export type Need = Readonly<{
   slotMin: number;
 }>;
 
+type Requirement = Omit<Need, 'accountId'>;
+
 /**
  * What a call asks for, found by its words and not by parsing: it only chooses among backends, each of which reads the
  * parameters itself. Without a commitment it is `finalized`, except that `getSignatureStatuses` reads the newest bank, and
  * so do some methods that are not Agave's: what they show must not be taken for finalized.
  * Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
  */
-function askedBy(
-  { method, params = NOTHING }: Call,
-  { class: kind, declared }: Method,
-): Omit<Need, 'accountId'> {
+function requirementOf({ method, params = NOTHING }: Call, { class: kind, declared }: Method): Requirement {
   if (method === 'getSignatureStatuses') return { commitment: 'processed', slotMin: 0 };
   if (params.length > CONFIG_BYTES_MAX) return { commitment: undefined, slotMin: 0 };
   const readsState = kind === 'scan' || (kind === 'light' && !declared);
@@ -228,7 +227,7 @@ export function createPool(options: PoolOptions) {
 
   return {
     needOf(call: Call, method: Method, accountId: number): Need {
-      const { commitment, slotMin } = askedBy(call, method);
+      const { commitment, slotMin } = requirementOf(call, method);
       if (backends.length < 2) return { accountId, commitment, slotMin: 0 };
       const shown = commitment === undefined ? 0 : reads.highest(accountId, commitment);
       return { accountId, commitment, slotMin: Math.max(slotMin, shown) };

@@ -108,9 +108,10 @@ export class RequestUsage implements UsageHook {
     this.#cell(place).errors++;
   }
 
-  /** Counts how long a call's caller waited for the first byte of its answer, which is to be handed over now; once. */
-  answered(place: number): void {
+  /** Counts how long a call's caller waited for the first bytes of its answer, which are handed over now; once. */
+  answered(place: number, bytes: number): void {
     const cell = this.#cell(place);
+    cell.bytesOut += bytes;
     const ms = this.#clock.now() - this.#cameMs;
     if (ms <= 10) cell.within10Ms++;
     else if (ms <= 50) cell.within50Ms++;
@@ -154,11 +155,10 @@ export function countedBody(
       let first = true;
       return body.pipe((piece) => {
         if (first) {
-          usage.answered(place);
+          usage.answered(place, piece.length);
           if (ERROR_FIRST.test(piece.toString('latin1', 0, HEAD_BYTES))) usage.error(place);
-        }
+        } else usage.bytes(place, piece.length);
         first = false;
-        usage.bytes(place, piece.length);
         return write(piece);
       });
     },

@@ -24,7 +24,7 @@ function recorded(answers: Readonly<Record<string, Reply>>) {
     const names = backends.map(({ config }) => config.name);
     seen.push({ names, method: name, params: new TextDecoder().decode(params), context });
     const reply = answers[names[0] ?? ''] ?? { kind: 'no-backend' };
-    if (reply.kind !== 'stream') context.onSettled();
+    if (reply.kind !== 'stream') context.onSettled?.();
     return reply;
   };
   return { seen, forward };
@@ -88,7 +88,7 @@ test('a permit is held until the last byte of a stream that is passed on', async
   const { overs, send } = caller(createVirtualClock().clock, forward);
   expect(await send([hot, archive], 'getTransaction', ['s'])).toBe(stream);
   expect(overs).toEqual([]);
-  seen[1]?.context.onSettled();
+  seen[1]?.context.onSettled?.();
   expect(overs).toEqual(['getTransaction']);
 });
 

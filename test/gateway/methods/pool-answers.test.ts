@@ -8,7 +8,7 @@ import { createVirtualClock } from '../virtual-clock.ts';
 async function asked(method: string, rows: Partial<Pool>): Promise<readonly [string, number]> {
   const { pool } = forwardOf([], createVirtualClock().clock);
   const forward: Forward = async (_call, _route, { onSettled }) => {
-    onSettled();
+    onSettled?.();
     return { kind: 'no-backend' };
   };
   let overs = 0;

@@ -49,7 +49,7 @@ async function answered(
     refund: (place: number) => void counted.push(`${place}: refund`),
   };
   const forward: Forward = async (call, _route, { acceptEncoding, signal: callerSignal, onSettled }) => {
-    onSettled();
+    onSettled?.();
     sent.push({ method: call.method, acceptEncoding, signal: callerSignal });
     return replyTo(call.method);
   };

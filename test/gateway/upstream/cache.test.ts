@@ -54,7 +54,7 @@ function startCache(bytesMax = 1_048_576) {
   const forward = withCache(
     async ({ id }, _route, { onSettled }) => {
       world.sent++;
-      onSettled();
+      onSettled?.();
       return world.reply(new TextDecoder().decode(id));
     },
     cache,

@@ -53,7 +53,7 @@ describe('a request', () => {
     function answerOne(started: ReturnType<typeof startUsage>) {
       const counted = admitted(started, 'getBlock', 'getSlot');
       started.advance(ms);
-      counted.answered(0);
+      counted.answered(0, 0);
       started.usage.flush();
     }
     const columns = ['within_10ms', 'within_50ms', 'within_250ms', 'within_1s', 'slower'];
