@@ -43,7 +43,8 @@ async function answered(
   const [rate, outcomes]: [number[], string[]] = [[], []];
   const counted: string[] = [];
   const usage = {
-    answered: (place: number) => void counted.push(`${place}: answered`),
+    answered: (place: number, bytes: number) =>
+      void counted.push(`${place}: answered`, `${place}: ${bytes} bytes`),
     bytes: (place: number, bytes: number) => void counted.push(`${place}: ${bytes} bytes`),
     error: (place: number) => void counted.push(`${place}: error`),
     refund: (place: number) => void counted.push(`${place}: refund`),
