@@ -12,8 +12,8 @@ import { createGcTuner } from './gc-tuner.ts';
 import { healthOf, statusOf } from './status.ts';
 import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
-import { createJournal, type Journal } from './limits/journal.ts';
-import { type Limits, limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
+import { createJournal } from './limits/journal.ts';
+import { limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { Hosts } from './replica/hosts.ts';
 import { createFailedKeys, createAuth } from './request/auth.ts';
@@ -61,7 +61,7 @@ const TEND_MS = 250;
 const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 
 export function createGateway(deps: Deps) {
-  const { node, hosts, config, accounts, ledger, clock, log, random } = deps;
+  const { node, sharing, hosts, config, accounts, ledger, clock, log, random } = deps;
   const { idleMs, probeMs, bodyBytesMax, cacheBytes } = config.gateway;
   const backends = backendsOf(config).map((each) => backendFrom(each, clock, idleMs));
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
@@ -77,7 +77,10 @@ export function createGateway(deps: Deps) {
     onLost: (elements) => log.error({ elements }, 'usage was not counted, for the ledger takes no writes'),
   });
   const journal = createJournal(ledger, node, setImmediate, usage.inSameTransaction);
-  const limits = limitsOf(deps, journal, revision);
+  const limits =
+    sharing === undefined
+      ? limitsAlone(node, journal, ledger, clock)
+      : limitsShared({ node, sharing, journal, ledger, clock, revision, log });
   const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);
   const metrics = createMetrics(backends, limits.link, cache);
   const pool = poolOf(backends, metrics, deps);
@@ -179,17 +182,6 @@ export function createGateway(deps: Deps) {
 /** Logs that something does not work, and that it works again. */
 function logOutage(log: Log, out: string, back: string): (isOut: boolean) => void {
   return (isOut) => (isOut ? log.error(out) : log.info(back));
-}
-
-function limitsOf(
-  { node, sharing, ledger, clock, log }: Deps,
-  journal: Journal,
-  revision: () => number,
-): Limits {
-  if (sharing === undefined) return limitsAlone(node, journal, ledger, clock);
-  const out = 'the store of shared limits does not answer';
-  const onStoreOut = logOutage(log, out, 'the store of shared limits answers again');
-  return limitsShared({ node, sharing, journal, ledger, clock, revision, onStoreOut });
 }
 
 function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock, log }: Deps) {

@@ -28,11 +28,8 @@ const TICKS_BETWEEN_NOW = 4;
 const REST_BYTES = 1_024 * 1_024;
 const REST_TICKS = 20;
 
-/** From this turn at rest on, no request waits for the process. */
-const COMPACT_TURNS = 8;
-
-/** The last turn at rest that collects: by then caches have dropped what they hold for minutes. */
-const REST_TURNS_MAX = 64;
+/** The turns at rest that compact: no request waits by then, and at the last one caches have dropped what they hold for minutes. */
+const COMPACT_TURNS = [8, 16, 32, 64];
 
 /**
  * Collects garbage earlier than the runtime, which waits until the heap has doubled: thousands of accounts that each
@@ -56,26 +53,22 @@ export function createGcTuner({ bytes, collect, collectNow, compact }: Heap): ()
     leastSinceNow = Math.min(leastSinceNow, now);
     grown += Math.max(0, now - last);
     last = now;
-    const isRested = ++ticks % REST_TICKS === 0 && isDueAtRest();
+    if (++ticks % REST_TICKS === 0) {
+      restTurns = grown < REST_BYTES ? restTurns + 1 : 0;
+      grown = 0;
+      if (COMPACT_TURNS.includes(restTurns)) compact();
+    }
     const hasGrown = now >= BYTES_MIN && now - least >= GROWTH_BYTES && ticks - collectedTick > TICKS_BETWEEN;
     const growthNow = Math.max(GROWTH_NOW_BYTES, leastSinceNow / 2);
     if (now - leastSinceNow >= growthNow && ticks - collectedNowTick > TICKS_BETWEEN_NOW) {
       collectNow();
       least = leastSinceNow = bytes();
       collectedTick = collectedNowTick = ticks;
-    } else if (isRested || hasGrown) {
-      if (isRested && restTurns >= COMPACT_TURNS) compact();
-      else collect();
+    } else if (hasGrown) {
+      collect();
       // A later tick sees what is left. A heap that really grew must not be collected again and again.
       least = now;
       collectedTick = ticks;
     }
   };
-
-  /** At rest, in the first turn, the second, the fourth, and so on. */
-  function isDueAtRest(): boolean {
-    restTurns = grown < REST_BYTES ? restTurns + 1 : 0;
-    grown = 0;
-    return restTurns > 0 && restTurns <= REST_TURNS_MAX && (restTurns & (restTurns - 1)) === 0;
-  }
 }

@@ -5,7 +5,7 @@ import { type Charge, type Charging, durable, type Price } from './charge.ts';
 import { CreditLease, LATER_MS } from './credit-lease.ts';
 import type { Journal } from './journal.ts';
 import type { Message, Reply } from './messages.ts';
-import { IDLE_MS, RateLease, type RatePlan } from './rate-lease.ts';
+import { RateLease, type RatePlan } from './rate-lease.ts';
 
 /** One account in this process. Mutable: it is the account's state. `credit`: only on a plan with credits. */
 export type Account = {
@@ -29,10 +29,6 @@ export type Leases = ReturnType<typeof createLeases>;
  * callers send would pile up here as fast as they can send it. About 500 bytes each.
  */
 const MARKED_MAX = 16_384;
-
-/** So many accounts on plans without credits are remembered for so long after their last call, which saves a message each. */
-const REMEMBERED_MAX = 16_384;
-const REMEMBERED_MS = 15_000;
 
 /** How long messages wait at most for those of other accounts: fewer calls of the store, each with more of them. */
 export const COMBINE_MS = 340;
@@ -209,16 +205,11 @@ export function createLeases({ spendingOf, revision, share }: AccountsOptions) {
 
   /** Looks at up to `max` accounts, in turn, and forgets those at rest. */
   function forgetIdle(nowMs: number, max: number): void {
-    const paidMs = accounts.size > REMEMBERED_MAX ? IDLE_MS : REMEMBERED_MS;
     for (let looked = 0; looked < max; looked++) {
       const { value: account } = sweeping.next();
       if (account === undefined) return void (sweeping = accounts.values());
       const { id, rate, credit } = account;
-      if (
-        !rate.mayForget(nowMs, credit === undefined ? paidMs : IDLE_MS) ||
-        credit?.mayForget(nowMs) === false
-      )
-        continue;
+      if (!rate.mayForget(nowMs) || credit?.mayForget(nowMs) === false) continue;
       accounts.delete(id);
       marked.delete(account);
       watched.delete(account);

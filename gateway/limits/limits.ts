@@ -122,7 +122,7 @@ function leasesOf({ config, openLedger, clock, log, random }: ClaimOptions, onLo
 }
 
 /** Rates, credits and scans of accounts, and what keeps them going. */
-export type Limits = Readonly<{
+type Limits = Readonly<{
   charging: Charging;
   /** The link to the store of shared limits; `undefined`: there is none. */
   link: StoreLink | undefined;
@@ -166,13 +166,12 @@ type SharedOptions = Readonly<{
   clock: Clock;
   /** The revision of the accounts at which callers were last read. */
   revision(): number;
-  /** The store has stopped replying, or replies again. */
-  onStoreOut(is: boolean): void;
+  log: Log;
 }>;
 
 /** The limits of one of several processes: leases in memory, topped up from a store behind the requests. */
 export function limitsShared(options: SharedOptions): Limits {
-  const { node, sharing, journal, ledger, clock, revision, onStoreOut } = options;
+  const { node, sharing, journal, ledger, clock, revision, log } = options;
   const { fence, share, reportsAll } = sharing;
   const accounts = createLeases({ spendingOf: journal.spendingOf, revision, share });
   const closing = new AbortController();
@@ -201,7 +200,10 @@ export function limitsShared(options: SharedOptions): Limits {
       await sync.run(signal);
     },
     turn() {
-      if (sync.isOut() !== wasOut) onStoreOut((wasOut = sync.isOut()));
+      if (sync.isOut() === wasOut) return;
+      wasOut = sync.isOut();
+      if (wasOut) log.error('the store of shared limits does not answer');
+      else log.info('the store of shared limits answers again');
     },
     async close() {
       await sync.release();

@@ -75,7 +75,7 @@ const RENEW_MS = 400;
 const IMMEDIATE_MS = 5;
 
 /** An account without a request in this time is at rest. */
-export const IDLE_MS = 2_000;
+const IDLE_MS = 2_000;
 
 /** An account with fewer calls between two messages leases nothing ahead: what one process holds, others lack. */
 const AHEAD_MIN = 2;
@@ -187,8 +187,8 @@ export class RateLease {
     return nowMs - this.demand.lastMs > this.#intervalMs;
   }
 
-  #isIdle(nowMs: number, idleMs = IDLE_MS): boolean {
-    return nowMs - this.demand.lastMs >= idleMs;
+  #isIdle(nowMs: number): boolean {
+    return nowMs - this.demand.lastMs >= IDLE_MS;
   }
 
   /** Tokens that may be spent now; below zero while some are owed. */
@@ -388,13 +388,13 @@ export class RateLease {
   }
 
   /**
-   * Nothing is lost by forgetting it when no request came in `idleMs`; its next message asks what it has spent. What it
+   * Nothing is lost by forgetting it when the account is at rest; its next message asks what it has spent. What it
    * let in alone counts until its bucket is full again: a new one would begin full.
    */
-  mayForget(nowMs: number, idleMs: number): boolean {
+  mayForget(nowMs: number): boolean {
     if (this.#sent !== undefined || this.waiting !== 0 || this.held(nowMs) !== 0) return false;
     const bucket = this.#aloneBucket;
     if (bucket !== undefined) refill(bucket, nowMs);
-    return (bucket === undefined || bucket.tokens >= bucket.burst) && this.#isIdle(nowMs, idleMs);
+    return (bucket === undefined || bucket.tokens >= bucket.burst) && this.#isIdle(nowMs);
   }
 }

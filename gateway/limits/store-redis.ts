@@ -1,4 +1,4 @@
-import { type Cluster, Redis } from 'ioredis';
+import { Redis } from 'ioredis';
 import { openRedisLink, type RedisClient } from '../../shared/redis/link.ts';
 import { type Answer, answer } from './authority.ts';
 import {
@@ -69,7 +69,6 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
   const answered = new Map<number, number>();
   let lossMs = Number.NEGATIVE_INFINITY;
   let lossNoted = false;
-  let isCorked = false;
 
   const link = openRedisLink({
     url,
@@ -104,18 +103,6 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
     answered.set(accountId, latest);
     const [oldest] = answered.size > ANSWERED_MAX ? answered.keys() : [];
     if (oldest !== undefined) answered.delete(oldest);
-  }
-
-  /** In a cluster every account has commands of its own: those of one turn of the event loop go to a server in one write. */
-  function corkForTurn(cluster: Cluster): void {
-    if (isCorked) return;
-    isCorked = true;
-    const streams = cluster.nodes('master').map(({ stream }) => stream);
-    for (const stream of streams) stream?.cork();
-    setImmediate(() => {
-      isCorked = false;
-      for (const stream of streams) stream?.uncork();
-    });
   }
 
   function answerOf(sender: Sender, message: Message, blob: string, nowMs: number): Answer | undefined {
@@ -153,7 +140,6 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
         const words = open.flatMap(({ found, next }) =>
           next === undefined ? READ : [found, next.blob, String(next.lifeMs ?? 0)],
         );
-        if (!(to instanceof Redis)) corkForTurn(to);
         const [nowMs, ...blobs] = await to.sluiceSwap(keys.length, ...keys, ...words);
         open = open.flatMap((draft, i) => {
           const found = blobs[i] ?? undefined;
