@@ -58,13 +58,12 @@ export function createGcTuner({ bytes, collect, collectNow, compact }: Heap): ()
       grown = 0;
       if (COMPACT_TURNS.includes(restTurns)) compact();
     }
-    const hasGrown = now >= BYTES_MIN && now - least >= GROWTH_BYTES && ticks - collectedTick > TICKS_BETWEEN;
     const growthNow = Math.max(GROWTH_NOW_BYTES, leastSinceNow / 2);
     if (now - leastSinceNow >= growthNow && ticks - collectedNowTick > TICKS_BETWEEN_NOW) {
       collectNow();
       least = leastSinceNow = bytes();
       collectedTick = collectedNowTick = ticks;
-    } else if (hasGrown) {
+    } else if (now >= BYTES_MIN && now - least >= GROWTH_BYTES && ticks - collectedTick > TICKS_BETWEEN) {
       collect();
       // A later tick sees what is left. A heap that really grew must not be collected again and again.
       least = now;

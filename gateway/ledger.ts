@@ -5,7 +5,6 @@ import { LEASE_MIGRATIONS } from './limits/store-sqlite.ts';
 import { OUTBOX_MIGRATIONS } from './usage/outbox.ts';
 
 export { LEDGER_FILE } from '../shared/ledger/schema.ts';
-export { spentOf } from '../shared/ledger/spent.ts';
 
 /** Everything a gateway keeps in the ledger. */
 export const LEDGER_MIGRATIONS: Migrations = {

@@ -33,13 +33,13 @@ export function afterSpace(bytes: Uint8Array, i: number): number {
   }
 }
 
-/** The whole number below 10^15 at `i`; `NaN`: none stands there, or it is not known to end. */
+/** The whole number below 10^15 at `i`; `NaN`: none stands there, or the bytes end with it. */
 export function wholeNumberAt(bytes: Uint8Array, i: number): number {
   let n = 0;
   let at = i;
   for (let c = bytes[at] ?? 0; c >= ZERO && c <= NINE; c = bytes[++at] ?? 0) n = n * 10 + c - ZERO;
-  const end = bytes[at];
-  const hasEnd = end === COMMA || end === CLOSE_OBJECT || end === CLOSE_ARRAY || end === 0x20;
+  const end = bytes[at] ?? 0;
+  const hasEnd = end === COMMA || end === CLOSE_OBJECT || end === CLOSE_ARRAY || (end > 0 && end <= 0x20);
   return hasEnd && at > i && at - i <= 15 ? n : NaN;
 }
 

@@ -217,12 +217,12 @@ function readBuckets(ledger: Store, clock: Clock): Map<number, Bucket> {
   const [nowMs, unixMs] = [clock.monotonic(), clock.now()];
   try {
     ledger.run('DELETE FROM buckets WHERE tokens + (? - at_ms) / 1000.0 * rps >= burst', [unixMs]);
-    const rows = ledger.query<Bucket & { id: number }, []>(
-      'SELECT account_id AS id, tokens, at_ms AS atMs, rps, burst FROM buckets',
-    );
-    // A wall clock that was set back meanwhile refills nothing.
-    for (const { id, tokens, atMs, rps, burst } of rows.all())
-      buckets.set(id, { tokens, atMs: nowMs - Math.max(0, unixMs - atMs), rps, burst });
+    // A wall clock that was set back meanwhile refills nothing; a debt of then may be paid off long ago, and is dropped.
+    const rows = ledger.query<Bucket & { id: number }, [number]>(`
+      SELECT account_id AS id, iif(at_ms > ?1, max(tokens, 0), tokens) AS tokens, min(at_ms, ?1) AS atMs, rps, burst
+      FROM buckets`);
+    for (const { id, tokens, atMs, rps, burst } of rows.all(unixMs))
+      buckets.set(id, { tokens, atMs: nowMs - (unixMs - atMs), rps, burst });
   } catch {
     // Buckets that cannot be read are whole bursts.
   }

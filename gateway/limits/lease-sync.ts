@@ -86,7 +86,7 @@ export function createLeaseSync(options: LeaseSyncOptions) {
   async function send(messages: readonly Message[]): Promise<void> {
     const isUndurable = ({ accountId, credits }: Message) =>
       credits !== undefined && !journal.isDurable(accountId);
-    if (messages.some(isUndurable)) journal.flush();
+    if (messages.some(isUndurable) && !journal.isFailing()) journal.flush();
     const sent = messages.map((message) => {
       if (!isUndurable(message)) return message;
       accounts.settle({ ...message, rate: undefined }, undefined, clock.monotonic());

@@ -10,11 +10,10 @@ import {
 } from '../json/scan.ts';
 import { memberOf } from '../json/slices.ts';
 import { stringEnd, CLOSE, KIND, OPEN, SPACE, STRING, UNENDED_ESCAPED } from '../json/structure.ts';
-import type { WritePiece } from '../upstream/http-connection.ts';
+import { EMPTY, type WritePiece } from '../upstream/http-connection.ts';
 import type { ResponseStart, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
 import { JSON_TYPE } from './refusal.ts';
 
-const EMPTY = Buffer.alloc(0);
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const BLANK = 0x20;

@@ -146,7 +146,7 @@ class DirectCall implements ExchangeHandler {
   }
 
   hasLeft(): boolean {
-    return this.followers === undefined && this.read.context.signal.aborted;
+    return [this, ...(this.followers ?? [])].every(({ read }) => read.context.signal.aborted);
   }
 
   #settle(): void {
@@ -168,7 +168,7 @@ class DirectCall implements ExchangeHandler {
     const isStale = outcome.kind === 'no-answer' && outcome.stale === true;
     if (isStale) backend.leave();
     this.#forward(isStale ? undefined : { backend, startedMs: this.startedMs, outcome });
-    this.followers?.forEach((follower) => follower.start());
+    this.followers?.forEach((each) => (each.hasLeft() ? each.#forward(undefined) : each.start()));
   }
 
   #forward(first: Parameters<Forward>[3]): void {

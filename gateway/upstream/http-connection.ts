@@ -290,14 +290,15 @@ export class Connection {
   #waitFor(reader: Promise<unknown> | undefined): void {
     this.#waiting = true;
     this.#socket.pause();
-    const go = () => awaitTurn(() => this.#takeTurn());
+    const phase = this.#phase;
+    const go = () => awaitTurn(() => this.#takeTurn(phase));
     if (reader === undefined) go();
     else reader.then(go, go);
   }
 
-  /** Reads what has come by now; when that was all, the runtime says when there is more. */
-  #takeTurn(): void {
-    if (this.#phase.kind !== 'body') return;
+  /** Reads what has come of the body by now; when that was all, the runtime says when there is more. */
+  #takeTurn(body: Phase): void {
+    if (this.#phase !== body) return;
     this.#waiting = false;
     this.activeAtMs = this.#owner.clock.monotonic();
     const read = this.#isTls ? 'nothing' : readNow(this.#socket);
@@ -307,6 +308,7 @@ export class Connection {
   }
 
   #complete(phase: Body, clean: boolean): void {
+    this.#waiting = false;
     phase.finish({ kind: 'complete', bytes: phase.bytes });
     this.#becomeIdle(clean && phase.head.reusable);
     this.#hand(phase);

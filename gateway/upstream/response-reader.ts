@@ -176,14 +176,16 @@ const PLAIN_ID = /^(?:\d{1,15}|"[\w.:-]{0,64}"|null)$/;
 /** More than the longest such end, with white space behind it. */
 const TAIL_CHARACTERS = 128;
 
+/** Another answer behind this one. Data may hold an object that begins so, but behind a colon, a comma or a bracket. */
+const SECOND = /[^:,[]\{"jsonrpc":/;
+
 /**
- * Follows a plain answer: it is complete when it ends in its id and no other object began within it. A quote inside of a
+ * Follows a plain answer: it is complete when it ends in its id and no other answer began within it. A quote inside of a
  * string is escaped, so that no string can hold either. To follow its structure instead takes eight times as long.
  */
 class PlainAnswer {
   readonly #end: string;
   #tail = '';
-  #headBytes = RESULT_AT;
   isBroken = false;
 
   constructor(id: string) {
@@ -195,11 +197,11 @@ class PlainAnswer {
   }
 
   push(piece: Buffer): boolean {
-    const from = Math.min(this.#headBytes, piece.length);
-    this.#headBytes -= from;
-    const edge = this.#tail + piece.toString('latin1', from, from + OBJECT.length);
-    if (edge.includes(OBJECT) || piece.indexOf(OBJECT, from, 'latin1') !== -1) this.isBroken = true;
-    const last = piece.toString('latin1', Math.max(from, piece.length - TAIL_CHARACTERS));
+    const edge = this.#tail.slice(-OBJECT.length) + piece.toString('latin1', 0, OBJECT.length);
+    if (SECOND.test(edge)) this.isBroken = true;
+    for (let at = 0; (at = piece.indexOf(OBJECT, at + 1, 'latin1')) !== -1;)
+      if (SECOND.test(piece.toString('latin1', at - 1, at + OBJECT.length))) this.isBroken = true;
+    const last = piece.subarray(-TAIL_CHARACTERS).toString('latin1');
     this.#tail = (this.#tail + last).slice(-TAIL_CHARACTERS);
     return !this.isBroken;
   }

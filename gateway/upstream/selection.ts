@@ -4,6 +4,7 @@ import { PROFILES } from '../../shared/config/profiles.ts';
 import { declaredUnknown, isSubscription, type Method, METHODS } from '../methods/table.ts';
 import { type Call, methodMember } from '../request/envelope.ts';
 import { type Backend, type Commitment, COMMITMENTS, isLiveNode, preference } from './backend.ts';
+import { EMPTY } from './http-connection.ts';
 import { createProbeAll, OTHER_CHAIN, type WatchOptions } from './health.ts';
 
 export type ForwardRoute = Readonly<{
@@ -67,7 +68,7 @@ type Requirement = Omit<Need, 'accountId'>;
  * so do some methods that are not Agave's: what they show must not be taken for finalized.
  * Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
  */
-function requirementOf({ method, params = NOTHING }: Call, { class: kind, declared }: Method): Requirement {
+function requirementOf({ method, params = EMPTY }: Call, { class: kind, declared }: Method): Requirement {
   if (method === 'getSignatureStatuses') return { commitment: 'processed', slotMin: 0 };
   if (params.length > CONFIG_BYTES_MAX) return { commitment: undefined, slotMin: 0 };
   const readsState = kind === 'scan' || (kind === 'light' && !declared);
@@ -95,7 +96,6 @@ function commitmentAt(bytes: Uint8Array, at: number): Commitment | undefined {
   return undefined;
 }
 
-const NOTHING = new Uint8Array();
 /** Longer parameters are lists and transactions; megabytes are not searched for a hint, and so none is assumed either. */
 const CONFIG_BYTES_MAX = 65_536;
 const COMMITMENT = Buffer.from('"commitment"');

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { type Charge, createCharging } from '../../../gateway/limits/charge.ts';
 import { createJournal } from '../../../gateway/limits/journal.ts';
-import { LEDGER_MIGRATIONS, spentOf } from '../../../gateway/ledger.ts';
+import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
+import { spentOf } from '../../../shared/ledger/spent.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 import { callerOf } from '../usage/started.ts';
@@ -304,6 +305,16 @@ describe('a restart', () => {
     using limits = started();
     await limits.charge(caller(), PAID, calls(10));
     limits.save(100);
+    limits.advance(-86_400_000);
+    expect(await limits.again().charge(caller(), PAID, calls(1))).toMatchObject({ waitMs: 200 });
+  });
+
+  test('with the wall clock set back keeps no debt, for it may have been paid off since', async () => {
+    using limits = started();
+    await limits.charge(caller(), PAID, calls(60));
+    limits.save(100);
+    limits.advance(60_000);
+    limits.sweep(10);
     limits.advance(-86_400_000);
     expect(await limits.again().charge(caller(), PAID, calls(1))).toMatchObject({ waitMs: 200 });
   });

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { LEDGER_MIGRATIONS, spentOf } from '../../../gateway/ledger.ts';
+import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
+import { spentOf } from '../../../shared/ledger/spent.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
 /** Lines after which each child is killed: in its first turns, and when the write-ahead log has grown. */

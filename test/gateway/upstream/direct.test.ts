@@ -262,6 +262,25 @@ test("a caller's leaving ends its exchange at the next tick, and costs the backe
   ]);
 });
 
+test('an exchange ends when all who wait for it have left, and not before', async () => {
+  using gateway = world();
+  const exchanges = gateway.held();
+  const callers = [new AbortController(), new AbortController()];
+  const replies = callers.map(({ signal }, i) => gateway.call({ signal, accountId: i }));
+  await arrived();
+  callers[0]?.abort();
+  gateway.tick();
+  expect(gateway.inFlight()).toEqual([1]);
+  callers[1]?.abort();
+  gateway.tick();
+  expect(await Promise.all(replies)).toEqual([
+    { kind: 'caller-left' },
+    { kind: 'caller-left', unsent: true },
+  ]);
+  await exchanges[0]?.gone;
+  expect(gateway.fakes[0]?.calls()).toBe(1);
+});
+
 test('a backend whose end is not trusted is checked to the last byte of a small answer', async () => {
   using gateway = world(2);
   const [first] = gateway.backends;

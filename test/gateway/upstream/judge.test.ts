@@ -149,6 +149,13 @@ describe('a stream', () => {
       expect(await streamed([start, `"${'x'.repeat(500)}`, `"]},"id":1}${' '.repeat(90)}`])).toEndWith(' ');
     });
 
+    test('may hold objects that begin as an answer does, wherever its pieces are cut', async () => {
+      const objects = '{"jsonrpc":1},{"jsonrpc":[{"jsonrpc":{"jsonrpc":null}}]}]},"id":1}';
+      for (let cut = 0; cut < objects.length; cut++)
+        expect(await streamed([start, objects.slice(0, cut), objects.slice(cut)])).toBe(start + objects);
+      expect(await streamed([start, ...objects])).toBe(start + objects);
+    });
+
     test('and ends cleanly before its id is cut, wherever it ends', async () => {
       for (let end = 0; end < rest.length; end++)
         expect(await streamed([start, rest.slice(0, end)])).toBe('cut: bad-json');

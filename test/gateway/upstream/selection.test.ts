@@ -125,6 +125,8 @@ describe('what a call needs of the chain', () => {
     ['["x",{ "commitment" : "confirmed" }]', 'confirmed', 0],
     ['["x",{"minContextSlot":314,"commitment":"finalized"}]', 'finalized', 314],
     ['["x",{"minContextSlot":314}]', 'finalized', 314],
+    ['["x",{\n  "minContextSlot": 314\n}]', 'finalized', 314],
+    ['["x",{"minContextSlot":314\t,"encoding":"base64"}]', 'finalized', 314],
     ['["x",{"minContextSlot":"314"}]', 'finalized', 0],
     ['["x",{"minContextSlot":-1}]', 'finalized', 0],
   ] as const)('%p', (params, commitment, slotMin) => {
