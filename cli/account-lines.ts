@@ -15,7 +15,6 @@ export function creditsFrom(text: string): number | undefined {
   return credits <= CREDITS_MAX ? credits : undefined;
 }
 
-/** DESIGN 2. */
 export function recordOf({ name, plan, creditsLeft }: Account) {
   return { account: name, plan: plan ?? null, credits_left: creditsLeft ?? null };
 }

@@ -1,6 +1,6 @@
 import type { Used } from './read-usage.ts';
 
-/** The columns of usage wherever it is given as rows (DESIGN 2). */
+/** The columns of usage wherever it is given as rows. */
 export const USAGE_COLUMNS = [
   'hour',
   'account',
