@@ -1,5 +1,5 @@
 import { extractApiKey } from '../shared/keys/carrier.ts';
-import type { Caller } from '../shared/keys/identify.ts';
+import type { Caller } from '../shared/keys/source.ts';
 import type { PublishedTerms } from '../shared/publication.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
 import type { ScanPermits } from './limits/scans.ts';

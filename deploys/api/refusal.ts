@@ -1,5 +1,5 @@
 import { unreachable } from '../../shared/brand.ts';
-import type { Identity } from '../../shared/keys/identify.ts';
+import type { Identity } from '../../shared/keys/source.ts';
 import type { Entry } from './request-log.ts';
 
 /** Every expected no of the program API (spec 7.1). */

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
-import type { Caller } from '../../shared/keys/identify.ts';
+import type { Caller } from '../../shared/keys/source.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
 import { type Journal, spentElsewhere } from './journal.ts';
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
-import type { Caller } from '../../shared/keys/identify.ts';
+import type { Caller } from '../../shared/keys/source.ts';
 import { type Charge, type Charging, durable, type Price } from './charge.ts';
 import { CreditLease, LATER_MS } from './credit-lease.ts';
 import type { Journal } from './journal.ts';

@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Carried } from '../../shared/keys/carrier.ts';
-import type { Identifier, Identity } from '../../shared/keys/identify.ts';
+import type { Identifier } from '../../shared/keys/identify.ts';
+import type { Identity } from '../../shared/keys/source.ts';
 
 /** So many in so long; a caller with a wrong key in its config asks far less, a guesser far more. */
 const FAILURES_MAX = 100;

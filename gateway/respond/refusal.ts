@@ -1,5 +1,5 @@
 import { unreachable } from '../../shared/brand.ts';
-import type { Identity } from '../../shared/keys/identify.ts';
+import type { Identity } from '../../shared/keys/source.ts';
 import { arrayOf } from '../json/slices.ts';
 import { type Charge, rateFields, retryAfterSeconds } from '../limits/charge.ts';
 import type { Barred } from '../request/auth.ts';

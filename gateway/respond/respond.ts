@@ -1,5 +1,5 @@
 import type { Plan } from '../../shared/config/plans.ts';
-import type { Caller } from '../../shared/keys/identify.ts';
+import type { Caller } from '../../shared/keys/source.ts';
 import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
 import type { Envelope } from '../request/envelope.ts';
 import { corsFields } from '../request/http.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { Caller } from '../../shared/keys/identify.ts';
+import type { Caller } from '../../shared/keys/source.ts';
 import {
   CELL_COLUMNS,
   CELL_COUNTER_NAMES,

@@ -1,26 +1,10 @@
 import type { Clock } from '../clock.ts';
 import type { Store } from '../store/open.ts';
-import { hashOf, type KeyId, readApiKey } from './api-key.ts';
+import { hashOf, readApiKey } from './api-key.ts';
 import type { Carried } from './carrier.ts';
 import { createKeyLookup, type HeldKey } from './lookup.ts';
-import { createKeySource, type KeySource, type KnownKey } from './source.ts';
+import { createKeySource, type Identity, type KeySource, type KnownKey } from './source.ts';
 import { createKeyUses, type KeyUses } from './uses.ts';
-
-/** Who is calling. `plan` names the account's plan; an account without one reads only the program API. */
-export type Caller = Readonly<{
-  keyId: KeyId;
-  accountId: number;
-  plan: string | undefined;
-  /** Credits ever given to the account; `undefined`: its plan's allowance. Meaningful only on a plan with credits. */
-  creditsGranted: number | undefined;
-}>;
-
-/** Unknown, revoked, expired and contradictory keys are one answer, so that a guess learns nothing (spec 5.3). */
-export type Identity =
-  | { readonly kind: 'known'; readonly caller: Caller }
-  | { readonly kind: 'missing-key' }
-  | { readonly kind: 'invalid-key' }
-  | { readonly kind: 'check-unavailable' };
 
 /** Decides who a request's key belongs to. Never throws. */
 export type Identify = (carried: Carried) => Identity;

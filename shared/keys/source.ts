@@ -1,6 +1,21 @@
 import type { Store } from '../store/open.ts';
 import { type KeyId, keyIdOf } from './api-key.ts';
-import type { Identity } from './identify.ts';
+
+/** Who is calling. `plan` names the account's plan; an account without one reads only the program API. */
+export type Caller = Readonly<{
+  keyId: KeyId;
+  accountId: number;
+  plan: string | undefined;
+  /** Credits ever given to the account; `undefined`: its plan's allowance. Meaningful only on a plan with credits. */
+  creditsGranted: number | undefined;
+}>;
+
+/** Unknown, revoked, expired and contradictory keys are one answer, so that a guess learns nothing (spec 5.3). */
+export type Identity =
+  | { readonly kind: 'known'; readonly caller: Caller }
+  | { readonly kind: 'missing-key' }
+  | { readonly kind: 'invalid-key' }
+  | { readonly kind: 'check-unavailable' };
 
 /** A key that is not revoked, as its row says. `identity` is made once, so that a hit allocates nothing. */
 export type KnownKey = Readonly<{

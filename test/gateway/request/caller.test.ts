@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test';
 import { createAuth, createFailedKeys } from '../../../gateway/request/auth.ts';
 import type { Carried } from '../../../shared/keys/carrier.ts';
-import type { Identifier, Identity } from '../../../shared/keys/identify.ts';
+import type { Identifier } from '../../../shared/keys/identify.ts';
+import type { Identity } from '../../../shared/keys/source.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 const KNOWN = { kind: 'known', caller: {} } as Extract<Identity, { kind: 'known' }>; // nobody looks into it
