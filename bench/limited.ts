@@ -6,6 +6,7 @@ import { ROOT, startProcess } from '../test/started/process.ts';
 import { startRedis } from '../test/started/redis.ts';
 import { addAccounts } from './many-keys.ts';
 import type { Touched, Touching } from './toucher.ts';
+import { freePort } from '../test/started/ports.ts';
 
 /** What decides on limits: a process by itself, several through the ledger of their host, or through a Redis. */
 export type Centre = 'alone' | 'ledger' | 'redis';
@@ -28,7 +29,7 @@ export async function startLimited({ centre, processes, accounts, plan }: Limite
   const config = join(folder.path, 'gateway.toml');
   writeFileSync(
     config,
-    `[gateway]\nlisten = "127.0.0.1:0"\nmetrics = "127.0.0.1:0"\nprocesses = ${processes}\n` +
+    `[gateway]\nlisten = "127.0.0.1:${freePort()}"\nmetrics = "127.0.0.1:0"\nprocesses = ${processes}\n` +
       `[storage]\ndata_dir = "${folder.path}"\n${redis === undefined ? '' : `redis = "${redis.url}"\n`}` +
       `[[backends]]\nname = "nobody"\nurl = "http://127.0.0.1:9"\n[plans.bench]\n${plan}\n`,
   );

@@ -6,6 +6,7 @@ import type { Store } from '../../shared/store/open.ts';
 import { addAccounts, keyAt } from '../many-keys.ts';
 import { coresFor, run, startChild } from './machine.ts';
 import type { Running, Setup, Subject } from './peers.ts';
+import { freePort } from '../../test/started/ports.ts';
 
 /** A folder with the project as it was at one commit. */
 export type Checkout = Readonly<{ path: string; commit: string }> & AsyncDisposable;
@@ -65,7 +66,7 @@ async function startSluice({ path }: Checkout, setup: Setup): Promise<Running> {
   writeFileSync(
     config,
     `[storage]\ndata_dir = "${folder}"\n` +
-      `[gateway]\nlisten = "127.0.0.1:0"\nmetrics = "127.0.0.1:0"\nprocesses = ${processes}\n${tables.join('')}` +
+      `[gateway]\nlisten = "127.0.0.1:${freePort()}"\nmetrics = "127.0.0.1:0"\nprocesses = ${processes}\n${tables.join('')}` +
       `[plans.${PLANS.paid}]\nrps = 10_000_000\nburst = 10_000_000\nscans = 2048\nmax_batch = 500\n` +
       `[plans.${PLANS.slow}]\nrps = 1\nburst = 1\n[plans.${PLANS.spent}]\nrps = 5\nburst = 10\ncredits = 1\n`,
   );

@@ -21,7 +21,8 @@ export type HostOptions = Readonly<{
 export function createHost({ redisUrl, backendUrl, processes = 1, extra = '' }: HostOptions) {
   const folder = temporaryFolder();
   const config = join(folder.path, 'sluice.toml');
-  const ports = { metrics: freePort(), deploys: freePort(), deploysMetrics: freePort() };
+  // A port that the system chose could be taken by a connection before the processes share it.
+  const ports = { gateway: freePort(), metrics: freePort(), deploys: freePort(), deploysMetrics: freePort() };
   const running: (Started & AsyncDisposable)[] = [];
   let gateway: (Started & AsyncDisposable) | undefined;
   let deploys: (Started & AsyncDisposable) | undefined;
@@ -30,7 +31,7 @@ export function createHost({ redisUrl, backendUrl, processes = 1, extra = '' }: 
   function configure(more: string): void {
     writeFileSync(
       config,
-      `[gateway]\nlisten = "127.0.0.1:0"\nmetrics = "127.0.0.1:${ports.metrics}"\nprocesses = ${processes}\n` +
+      `[gateway]\nlisten = "127.0.0.1:${ports.gateway}"\nmetrics = "127.0.0.1:${ports.metrics}"\nprocesses = ${processes}\n` +
         `[deploys]\nlisten = "127.0.0.1:${ports.deploys}"\nmetrics = "127.0.0.1:${ports.deploysMetrics}"\n` +
         `[storage]\ndata_dir = "${folder.path}"\nredis = "${redisUrl}"\n` +
         `[[backends]]\nname = "a"\nurl = "${backendUrl}"\n${more}`,
