@@ -16,13 +16,13 @@ export type Script = (call: SeenCall) => Response | Promise<Response> | undefine
  * A Solana backend that does what a test tells it, over a real socket on a free port. It stands in for what a test
  * cannot have: a node that fails on command, or answers 300 MB at a given pace. The id is echoed verbatim.
  */
-export function startBackend(script: Script = () => undefined) {
+export function startBackend(script: Script = () => undefined, port = 0) {
   const seen: SeenCall[] = [];
   let script_ = script;
   let probe_: Script = () => undefined;
   const server = Bun.serve({
     hostname: '127.0.0.1',
-    port: 0,
+    port,
     reusePort: false,
     idleTimeout: 0,
     development: false,

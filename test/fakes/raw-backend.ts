@@ -1,4 +1,5 @@
 import { PROBE_ID } from '../../gateway/upstream/health.ts';
+import { freePort } from '../started/ports.ts';
 
 /** One connection to a raw backend, from the side of the script. */
 export type RawExchange = Readonly<{
@@ -125,8 +126,5 @@ function requestLength(text: string): number | undefined {
 
 /** An address where nothing listens. */
 export function refusedUrl(): string {
-  const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } });
-  const url = `http://127.0.0.1:${server.port}/`;
-  server.stop(true);
-  return url;
+  return `http://127.0.0.1:${freePort()}/`;
 }

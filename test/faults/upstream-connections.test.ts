@@ -3,6 +3,7 @@ import { result, startBackend } from '../fakes/backend.ts';
 import { plain, startRawBackend } from '../fakes/raw-backend.ts';
 import { startGateway } from '../started/gateway.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
+import { freePort } from '../started/ports.ts';
 
 const CALL = { jsonrpc: '2.0', id: 1, method: 'getBlockHeight' };
 const ANSWER = '{"jsonrpc":"2.0","result":1,"id":1}';
@@ -74,8 +75,8 @@ test('G11 a redirect is not followed: calls go to the configured addresses alone
 
 test('G12 a backend that goes away and comes back at its address is noticed, both times, without a restart', async () => {
   const clock = createVirtualClock();
-  const first = startBackend();
-  const { port } = new URL(first.url);
+  const port = freePort();
+  const first = startBackend(undefined, port);
   await using gateway = await startGateway({ backends: [{ name: 'a', url: first.url }] }, clock.clock);
   const key = gateway.key();
   expect((await gateway.post(CALL, key)).status).toBe(200);
@@ -83,7 +84,7 @@ test('G12 a backend that goes away and comes back at its address is noticed, bot
   expect((await gateway.post(CALL, key)).status).toBe(503);
   const again = Bun.serve({
     hostname: '127.0.0.1',
-    port: Number(port),
+    port,
     fetch: () => Response.json({ jsonrpc: '2.0', result: 2, id: 1 }),
   });
   try {

@@ -4,6 +4,7 @@ import { createWorkerPool, holdAddress, MetricTotals, START_FAILURES_MAX } from 
 import type { MetricsJson, Worker, WorkerExit } from '../../gateway/workers.ts';
 import { createVirtualClock, type VirtualClock } from '../fakes/chain-clock.ts';
 import { silentLog } from '../started/gateway.ts';
+import { freePort } from '../started/ports.ts';
 
 describe('the worker pool', () => {
   /** A worker that listens and ends when the test says so. */
@@ -324,7 +325,7 @@ describe('the address', () => {
   };
 
   test('a port that is released may be shared by several listeners', async () => {
-    const port = await held(0).release();
+    const port = await held(freePort()).release();
     expect([serve(port, true).port, serve(port, true).port]).toEqual([port, port]);
   });
 
@@ -340,7 +341,7 @@ describe('the address', () => {
   );
 
   test('no other process gets it while it is held, sharing or not', async () => {
-    const port = await held(0).release();
+    const port = await held(freePort()).release();
     const address = held(port);
     expect(() => serve(port, true)).toThrow('in use');
     expect(await address.release()).toBe(port);
