@@ -254,12 +254,11 @@ export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps) {
 
   /** Writes every second until `signal` aborts, in portions with pauses between them. */
   async function tend(signal: AbortSignal): Promise<void> {
-    let told = 0;
     while (!signal.aborted) {
       await clock.sleep(FLUSH_MS, signal);
       while (flush(PORTION) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
-      if (lost > told) onLost(lost - told);
-      told = lost;
+      if (lost > 0) onLost(lost);
+      lost = 0;
     }
   }
 
