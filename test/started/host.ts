@@ -21,8 +21,14 @@ export type HostOptions = Readonly<{
 export function createHost({ redisUrl, backendUrl, processes = 1, extra = '' }: HostOptions) {
   const folder = temporaryFolder();
   const config = join(folder.path, 'sluice.toml');
-  // A port that the system chose could be taken by a connection before the processes share it.
-  const ports = { gateway: freePort(), metrics: freePort(), deploys: freePort(), deploysMetrics: freePort() };
+  // A port that the system chose could be taken by a connection before several processes share it. One process alone has
+  // such a port all the same: deploys cannot read through it then, and counts no calls of its own.
+  const ports = {
+    gateway: processes > 1 ? freePort() : 0,
+    metrics: freePort(),
+    deploys: freePort(),
+    deploysMetrics: freePort(),
+  };
   const running: (Started & AsyncDisposable)[] = [];
   let gateway: (Started & AsyncDisposable) | undefined;
   let deploys: (Started & AsyncDisposable) | undefined;
