@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import { userinfoOf } from '../../shared/userinfo.ts';
 import {
   Connection,
   type ConnectionOwner,
@@ -211,10 +212,9 @@ function prefixOf(url: URL, headers: ReadonlyMap<string, string>): string {
     `host: ${url.host}`,
     'content-type: application/json',
   ];
-  if (url.username !== '' && !headers.has('authorization')) {
-    const pair = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
-    lines.push(`authorization: Basic ${Buffer.from(pair).toString('base64')}`);
-  }
+  const { username, password } = userinfoOf(url) ?? url;
+  if (username !== '' && !headers.has('authorization'))
+    lines.push(`authorization: Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`);
   for (const [name, value] of headers) lines.push(`${name}: ${value}`);
   return `${lines.join('\r\n')}\r\n`;
 }
