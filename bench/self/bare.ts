@@ -22,6 +22,8 @@ checkout, with the load, the backend and the options of bench/compare.
   relay          body, and a client on Bun.connect, one exchange a connection
   relay-fields   fields and relay: every request and answer is written when it comes
   relay-turn-fields  the same, written together at the end of a turn: the least that the gateway's way costs
+  relay-turn-keys     the same, and the key of a call looked up and counted: under 1 key and under 100,000
+  relay-turn-written  the same, and the counts added to a database once a second
   pipelined-N    relay-fields, the calls of a turn of the event loop written together to N connections
   javascript     the gateway without sockets in a hot loop`;
 
@@ -31,6 +33,8 @@ const BARE = [
   'relay',
   'relay-fields',
   'relay-turn-fields',
+  'relay-turn-keys',
+  'relay-turn-written',
   'pipelined-1',
   'pipelined-4',
   'pipelined-16',
@@ -39,20 +43,24 @@ const NAMES = ['nginx', 'nginx-lua', ...BARE, 'sluice', 'javascript'];
 const LIMIT_MS = 900_000;
 const RELAYS = join(import.meta.dir, 'relays.ts');
 
-const calls = (body: string): Variant => ({
-  label: '',
-  load: { kind: 'calls', body, connections: 64, keys: 1 },
+const calls = (body: string, keys = 1, label = ''): Variant => ({
+  label,
+  load: { kind: 'calls', body, connections: 64, keys },
   backends: 1,
   processes: 1,
 });
+const KEYS = 100_000;
 const VARIED = calls('varied');
 const ONE_ID = calls('one-id');
+const MANY = calls('varied', KEYS, `${KEYS} keys`);
+/** Those whose cost may grow with the keys that are used. */
+const GROWING = ['nginx-lua', 'relay-turn-keys', 'relay-turn-written', 'sluice'];
 const SCENARIO: Scenario = { name: 'bare', title: 'Bare relays', variants: [VARIED], base: 'nginx-lua' };
 
 async function measure(options: Options, signal: AbortSignal): Promise<void> {
   await using stack = new AsyncDisposableStack();
   const { subjects, rounds, seconds, priority } = options;
-  const world = await prepareWorld({ keys: 1, backends: 1 }, priority, stack);
+  const world = await prepareWorld({ keys: KEYS, backends: 1 }, priority, stack);
   const pool = stack.use(createPool(world));
   const cases: Case[] = [];
   const own = async () => sluiceSubject('sluice', await checkoutOf(ROOT, world.folder, signal));
@@ -64,7 +72,8 @@ async function measure(options: Options, signal: AbortSignal): Promise<void> {
     const running = await (peer === undefined
       ? startBare(name, world, stack)
       : pool.take(await peer(), variant));
-    cases.push({ subject: { name }, variant, running, rounds: [] });
+    const variants = GROWING.includes(name) ? [variant, MANY] : [variant];
+    for (const each of variants) cases.push({ subject: { name }, variant: each, running, rounds: [] });
   }
   const rows = await timeCases('bare', cases, { world, rounds, seconds, signal });
   if (rows.length > 0) console.log(markdownOf(SCENARIO, rows, 'nginx-lua'));
@@ -73,9 +82,13 @@ async function measure(options: Options, signal: AbortSignal): Promise<void> {
   keep(options.json, { rounds, seconds, bare: keptOf(rows), javascript });
 }
 
-async function startBare(name: string, { folder, ports, priority }: World, stack: AsyncDisposableStack) {
+async function startBare(
+  name: string,
+  { folder, ports, keys, priority }: World,
+  stack: AsyncDisposableStack,
+) {
   const child = await startChild({
-    command: [process.execPath, RELAYS, name, String(ports[0])],
+    command: [process.execPath, RELAYS, name, String(ports[0]), keys],
     cores: SUBJECT_CORE,
     cwd: folder,
     priority,

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { createGateway } from '../../gateway/compose.ts';
 import { LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { atEndOfTurn } from '../../gateway/upstream/turns.ts';
@@ -5,7 +6,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { addKey, JSON_HEADERS, opened, silentLog, testConfig } from '../../test/started/gateway.ts';
 
-// The processes of bare.ts: `relays.ts NAME BACKEND_PORT` serves a prototype and prints its port, `relays.ts loop SECONDS`
+// The processes of bare.ts: `relays.ts NAME BACKEND_PORT KEYS_FILE` serves a prototype and prints its port, `relays.ts loop SECONDS`
 // prints CPU microseconds a call of the gateway without sockets, second by second.
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -22,8 +23,11 @@ const MESSAGE_BYTES_MAX = 1_048_576;
 const BEFORE_BODY = ['content-type', 'content-encoding', 'content-length'];
 const AFTER_BODY = ['x-token', 'authorization', 'accept-encoding', 'origin'];
 
+/** Counts a call of the key that it carries. */
+type CountCall = (key: string | null) => void;
+
 /** Answers with what the backend says, or with ANSWER where nothing is sent. */
-function handlerOf(readsBody: boolean, hasFields: boolean, send: Send | undefined) {
+function handlerOf(readsBody: boolean, hasFields: boolean, send: Send | undefined, count?: CountCall) {
   let calls = 0;
   const answered = (bytes: Bytes) => {
     const two = { 'content-type': JSON_TYPE, 'x-credits-cost': '1' };
@@ -38,6 +42,7 @@ function handlerOf(readsBody: boolean, hasFields: boolean, send: Send | undefine
     return request.arrayBuffer().then((body) => {
       if (hasFields) for (const name of AFTER_BODY) headers.get(name);
       if (hasFields) request.url.indexOf('?');
+      count?.(headers.get('x-token'));
       if (send === undefined) return answered(ANSWER);
       return new Promise((resolve) => send(new Uint8Array(body), (bytes) => resolve(answered(bytes))));
     });
@@ -131,13 +136,58 @@ async function pipelined(port: number, count: number): Promise<Send> {
   };
 }
 
-async function serve(name: string, port: number): Promise<void> {
+/** A key's bucket and its calls, in one object. */
+type Counted = { tokens: number; atMs: number; calls: number; bytes: number };
+
+/** The least that limits and usage can do: one look into a map by the key's text, one object to change. */
+function countedKeys(path: string): Map<string, Counted> {
+  const keys = readFileSync(path, 'utf8').matchAll(/^\S+/gm);
+  return new Map(Array.from(keys, ([key]) => [key, { tokens: 0, atMs: 0, calls: 0, bytes: 0 }]));
+}
+
+function countIn(counted: Map<string, Counted>): CountCall {
+  return function countCall(key) {
+    const found = counted.get(key ?? '');
+    if (found === undefined) throw new Error('a call without a key');
+    const nowMs = systemClock.monotonic();
+    found.tokens += nowMs - found.atMs - 1;
+    found.atMs = nowMs;
+    found.calls++;
+    found.bytes += ANSWER.length;
+  };
+}
+
+/** Adds once a second what was counted to a table of a file, as usage is: 500 rows a transaction. */
+function writeEverySecond(counted: Map<string, Counted>, path: string): void {
+  const ledger = opened(path, {
+    counts: 'CREATE TABLE counts (key TEXT PRIMARY KEY, calls INTEGER, bytes INTEGER) STRICT, WITHOUT ROWID;',
+  });
+  const add = ledger.prepare<null, [string, number, number]>(
+    'INSERT INTO counts VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET calls = calls + excluded.calls, bytes = bytes + excluded.bytes',
+  );
+  const addAll = ledger.transaction((some: readonly (readonly [string, Counted])[]) => {
+    for (const [key, one] of some) {
+      add.run(key, one.calls, one.bytes);
+      one.calls = one.bytes = 0;
+    }
+  });
+  setInterval(() => {
+    const some = [...counted].filter(([, { calls }]) => calls > 0);
+    for (let at = 0; at < some.length; at += 500) addAll.immediate(some.slice(at, at + 500));
+  }, 1_000);
+}
+
+async function serve(name: string, port: number, keysPath: string): Promise<void> {
   const count = Number(/^pipelined-(\d+)$/.exec(name)?.[1] ?? 0);
-  const isLate = name.endsWith('turn-fields');
+  const isLate = name.startsWith('relay-turn-');
   const later = (endTurn: () => void) => (isLate ? atEndOfTurn({ endTurn }) : endTurn());
   const relay = name.startsWith('relay') ? oneExchange(port, later) : undefined;
   const send = count > 0 ? await pipelined(port, count) : relay;
-  const handle = handlerOf(name !== 'constant', count > 0 || name.endsWith('fields'), send);
+  const counted = /-(?:keys|written)$/.test(name) ? countedKeys(keysPath) : undefined;
+  if (counted !== undefined && name.endsWith('written')) writeEverySecond(counted, `${keysPath}.${name}.db`);
+  const countCall = counted === undefined ? undefined : countIn(counted);
+  const hasFields = isLate || count > 0 || name.endsWith('fields');
+  const handle = handlerOf(name !== 'constant', hasFields, send, countCall);
   const routes = { '/': { POST: handle } };
   console.log(Bun.serve({ hostname: '127.0.0.1', port: 0, development: false, routes }).port);
 }
@@ -199,5 +249,5 @@ async function timeLoop(seconds: number): Promise<void> {
   process.exit(0);
 }
 
-const [name = '', number] = process.argv.slice(2);
-await (name === 'loop' ? timeLoop(Number(number)) : serve(name, Number(number)));
+const [name = '', number, keysPath = ''] = process.argv.slice(2);
+await (name === 'loop' ? timeLoop(Number(number)) : serve(name, Number(number), keysPath));
