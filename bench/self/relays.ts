@@ -158,7 +158,7 @@ function countIn(counted: Map<string, Counted>): CountCall {
 }
 
 /** Adds once a second what was counted to a table of a file, as usage is: 500 rows a transaction. */
-function writeEverySecond(counted: Map<string, Counted>, path: string): void {
+async function writeEverySecond(counted: Map<string, Counted>, path: string): Promise<never> {
   const ledger = opened(path, {
     counts: 'CREATE TABLE counts (key TEXT PRIMARY KEY, calls INTEGER, bytes INTEGER) STRICT, WITHOUT ROWID;',
   });
@@ -171,10 +171,12 @@ function writeEverySecond(counted: Map<string, Counted>, path: string): void {
       one.calls = one.bytes = 0;
     }
   });
-  setInterval(() => {
+  const { signal } = new AbortController(); // to the end of the process
+  while (true) {
+    await systemClock.sleep(1_000, signal);
     const some = [...counted].filter(([, { calls }]) => calls > 0);
     for (let at = 0; at < some.length; at += 500) addAll.immediate(some.slice(at, at + 500));
-  }, 1_000);
+  }
 }
 
 async function serve(name: string, port: number, keysPath: string): Promise<void> {
@@ -184,7 +186,8 @@ async function serve(name: string, port: number, keysPath: string): Promise<void
   const relay = name.startsWith('relay') ? oneExchange(port, later) : undefined;
   const send = count > 0 ? await pipelined(port, count) : relay;
   const counted = /-(?:keys|written)$/.test(name) ? countedKeys(keysPath) : undefined;
-  if (counted !== undefined && name.endsWith('written')) writeEverySecond(counted, `${keysPath}.${name}.db`);
+  if (counted !== undefined && name.endsWith('written'))
+    void writeEverySecond(counted, `${keysPath}.${name}.db`);
   const countCall = counted === undefined ? undefined : countIn(counted);
   const hasFields = isLate || count > 0 || name.endsWith('fields');
   const handle = handlerOf(name !== 'constant', hasFields, send, countCall);
