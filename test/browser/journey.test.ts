@@ -140,6 +140,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await main(customer).getByRole('link', { name: PROGRAM, exact: true }).click();
     named.program = lastOf(customer);
     await customer.getByRole('link', { name: 'Watch by webhook' }).click();
+    await customer.waitForLoadState('load'); // what is typed before the page's script has run is not looked at
     await customer.getByLabel('URL').fill(`https://${HOOKS}/in?a=b`);
     await customer.getByText('every address is public').waitFor();
     expect(await lookAt(customer, 'webhook-checked')).toEqual([]);

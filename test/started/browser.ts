@@ -36,7 +36,7 @@ const ARGUMENTS = [
 ];
 
 /** What any one step in a page may take. */
-const STEP_MS = 10_000;
+const STEP_MS = 20_000;
 
 /**
  * One Chromium in a folder of its own, for all tests of a file; each asks for pages, which share nothing. It throws
