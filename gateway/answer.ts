@@ -1,4 +1,4 @@
-import { extractApiKey } from '../shared/keys/carrier.ts';
+import { extractApiKey, isKeyMisplaced } from '../shared/keys/carrier.ts';
 import type { Caller } from '../shared/keys/source.ts';
 import type { PublishedTerms } from '../shared/publication.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
@@ -48,8 +48,11 @@ export function createAnswer(stages: Stages): AnswerRequest {
       if (identity.kind === 'known') usage.refused(identity.caller);
       return refuseRequest(request, body);
     }
-    if (identity.kind !== 'known')
-      return refuseRequest(request, identity, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
+    if (identity.kind !== 'known') {
+      const isMisplaced = identity.kind === 'missing-key' && isKeyMisplaced(request.headers, request.url);
+      const refusal: Refusal = isMisplaced ? { kind: 'misplaced-key' } : identity;
+      return refuseRequest(request, refusal, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
+    }
     return answerCaller(request, identity.caller, body.bytes);
   };
 
@@ -62,7 +65,8 @@ export function createAnswer(stages: Stages): AnswerRequest {
     const envelope = readEnvelope(body, plan.batchMax);
     if (envelope.kind === 'malformed') {
       usage.refused(caller);
-      return refuseRequest(request, envelope);
+      // What is too long for the plan is refused as every batch is.
+      return refuseRequest(request, envelope, readEnvelope(body, REFUSED_BATCH_MAX));
     }
     const [only] = envelope.elements;
     const planned = envelope.elements.map((element) => planCall(element, routeOf, prices));

@@ -44,8 +44,11 @@ export function createDrain(clock: Clock) {
   return { isOn: () => isOn, last, run };
 }
 
-/** Bun's clock for idle connections ticks every four seconds: below eight it would cut connections that are not idle. */
-const IDLE_SECONDS_MIN = 8;
+/**
+ * The listener cuts connections that are idle this much longer than a stream may be: its clock ticks every four seconds,
+ * early or late, and counts a request under way as idle; what a stream's silence means is decided where it is read.
+ */
+const IDLE_SLACK_SECONDS = 8;
 
 /**
  * The routes. `POST /` is a route of Bun's own and compiled to a call of its handler: it names nothing of the context but
@@ -59,7 +62,7 @@ function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest
     precompile: true,
     strictPath: true,
     serve: {
-      idleTimeout: Math.max(IDLE_SECONDS_MIN, Math.ceil(idleMs / 1_000)),
+      idleTimeout: Math.ceil(idleMs / 1_000) + IDLE_SLACK_SECONDS,
       // Bodies are bounded where they are read; the listener's own bound would answer with a bare 413.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       reusePort: shared,

@@ -60,9 +60,13 @@ const BEFORE_PARAMS = Buffer.from(',"params":');
 /** An answer that the gateway makes itself. */
 export type OwnAnswer = Readonly<{ kind: 'whole'; bytes: Uint8Array<ArrayBuffer>; encoding: undefined }>;
 
-/** `{"jsonrpc":"2.0","error":{"code":C,"message":"M"},"id":ID}`, the id verbatim. No other member: strict clients refuse more. */
-export function rpcError(code: number, message: string, id: Uint8Array): OwnAnswer {
-  return ownAnswer(`"error":{"code":${code},"message":${JSON.stringify(message)}}`, id);
+/**
+ * `{"jsonrpc":"2.0","error":{"code":C,"message":"M"},"id":ID}`, the id verbatim; with a hint, `"data":{"hint":"H"}` too. No
+ * other member: strict clients refuse more.
+ */
+export function rpcError(code: number, message: string, id: Uint8Array, hint?: string): OwnAnswer {
+  const data = hint === undefined ? undefined : { hint };
+  return ownAnswer(`"error":${JSON.stringify({ code, message, data })}`, id);
 }
 
 /** `{"jsonrpc":"2.0","result":RESULT,"id":ID}`, the result as it is. */

@@ -21,6 +21,26 @@ export function refusalOfHead({
   return { kind: 'not-json', reason: 'A compressed request body is not accepted' };
 }
 
+const CODINGS = ['zstd', 'br', 'gzip', 'deflate'];
+let lastCodings = { header: '', codings: 'identity' };
+
+/**
+ * The known content codings that the caller can read (RFC 9110 12.5.3), as they are asked for upstream: `identity` when
+ * there is none. Nothing else of the caller's text goes there.
+ */
+export function codingsIn(header: string): string {
+  if (header === lastCodings.header) return lastCodings.codings;
+  const weights = new Map(
+    header.split(',').map((range) => {
+      const [name = '', ...parameters] = range.toLowerCase().split(/\s*;\s*/);
+      return [name.trim(), !parameters.some((each) => /^q=0(?:\.0*)?\s*$/.test(each))];
+    }),
+  );
+  const codings = CODINGS.filter((name) => weights.get(name) ?? weights.get('*')).join(', ') || 'identity';
+  lastCodings = { header, codings };
+  return codings;
+}
+
 /** A body longer than the config allows. `isEndless`: so much of it is still to come that its connection is better closed. */
 export type BodyRefusal = { readonly kind: 'body-too-large'; readonly isEndless: boolean };
 

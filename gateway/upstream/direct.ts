@@ -127,7 +127,8 @@ class DirectCall implements ExchangeHandler {
     if (backend === undefined || body === undefined) return;
     const idAt = backend.config.trustsEnd === false ? -1 : plainIdAt(body, call.id);
     const slot = idAt === -1 ? 0 : answerSlot(route.name, body);
-    if (idAt === -1 || (slot > 0 && slot < this.need.slotMin)) return this.#fail(backend, judgeWhole(body));
+    if (idAt === -1 || (slot > 0 && slot < this.need.slotMin))
+      return this.#fail(backend, judgeWhole(body, call.id));
     backend.leave();
     backend.markWell();
     this.#answer(body, slot, backend);

@@ -71,9 +71,16 @@ const BY_CODE: ReadonlyMap<number, Advice> = new Map<number, Advice>([
 export function adviceOnFailure(failure: Failure, kind: MethodClass): Advice {
   const status = failure.kind === 'status' ? failure.status : undefined;
   const isUntouched = failure.kind === 'unsent' || status === 429 || status === 503;
-  if (kind === 'write' && !isUntouched) return 'final';
+  // Another backend would refuse the same bytes.
+  if ((kind === 'write' && !isUntouched) || status === 400 || status === 431) return 'final';
   // What was never sent, or is too long for the backend or its front, costs no backend anything.
   return failure.kind === 'unsent' || status === TOO_LARGE ? 'miss' : 'trouble';
+}
+
+/** Whether a backend may have acted on a write all the same. What refuses, or has no room, says that it was not taken. */
+export function mayHaveActed(failure: Failure): boolean {
+  if (failure.kind === 'status') return [500, 502, 504].includes(failure.status);
+  return failure.kind !== 'unsent';
 }
 
 /** The status of a backend, or of its front, that takes no request of this length. */

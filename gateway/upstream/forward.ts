@@ -10,6 +10,7 @@ import {
   type Failure,
   failureOf,
   isItsFault,
+  mayHaveActed,
   NODE_UNHEALTHY,
   SKIPPED,
   SKIPPED_FOR_GOOD,
@@ -33,9 +34,12 @@ import type { ForwardRoute, Need, Pool, RetryBudget } from './selection.ts';
 /** A backend's answer under way, or what is left to say when no backend gave one. */
 export type Reply =
   | ResponseStart
-  | { readonly kind: 'no-backend' }
-  /** No backend takes a request of this length. */
-  | { readonly kind: 'too-large' }
+  /** `no-backend`; no backend takes a request of this length; or a transaction was given to one that did not say what became of it. */
+  | Readonly<{
+      kind: 'no-backend' | 'too-large' | 'maybe-sent';
+      /** A backend replied, with what is no answer: the call keeps its token of the rate. */
+      replied?: boolean;
+    }>
   /** The caller left before an answer began. What was sent was sent, so the call is paid for, unless it was `unsent`. */
   | { readonly kind: 'caller-left'; readonly unsent?: true };
 
@@ -77,7 +81,7 @@ export type ForwardEvents = Readonly<{
   onFailure(backend: Backend, failure: Failure): void;
   /** A call that a backend's trouble would have sent to another one was `made`, or the pool's budget was used up. */
   onRetry(made: boolean): void;
-  /** A stream broke off after the first byte for another reason than its caller leaving. */
+  /** A stream broke off after the first byte for another reason than its caller leaving; `unread` is not the backend's doing. */
   onCut(backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>): void;
 }>;
 
@@ -179,7 +183,7 @@ export function createForward(parts: ForwardParts): Forward {
 
   function cut(backend: Backend, end: StreamEnd & { kind: 'cut' }): void {
     onCut(backend, end);
-    backend.markFailed(clock);
+    if (end.reason !== 'unread') backend.markFailed(clock);
   }
 
   function mayRetry(): boolean {
@@ -193,7 +197,8 @@ export function createForward(parts: ForwardParts): Forward {
 export async function readReply(reply: Reply, bytesMax: number): Promise<Exclude<Reply, { kind: 'stream' }>> {
   if (reply.kind !== 'stream') return reply;
   const bytes = await readAll(reply.body, bytesMax);
-  return typeof bytes === 'string' ? { kind: 'no-backend' } : { kind: 'whole', bytes, encoding: undefined };
+  if (typeof bytes === 'string') return { kind: 'no-backend', replied: true };
+  return { kind: 'whole', bytes, encoding: undefined };
 }
 
 /** Enters and takes out the first that has room. */
@@ -211,9 +216,13 @@ function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, 
   /** Backends whose stream was let go of because it was old: they are tried once more when no other has a newer answer. */
   const old = new Set<Backend>();
   let tooLarge = true;
+  let replied = false;
+  let maybeSent = false;
 
   function afterFailure(backend: Backend, failure: Failure): Advice {
     onFailure(backend, failure);
+    replied ||= failure.kind === 'status' || failure.kind === 'garbage';
+    maybeSent ||= method.class === 'write' && mayHaveActed(failure);
     if (isItsFault(failure)) backend.markFailed(clock);
     else backend.endProbation();
     return adviceOnFailure(failure, method.class);
@@ -254,7 +263,7 @@ function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, 
       if (isThrottled || error.code === NODE_UNHEALTHY) backend.markFailed(clock);
       else backend.markWell();
       const isHopeless =
-        error.code === SLOT_NOT_REACHED && !others.some((other) => mayBeFresher(other, backend));
+        error.code === SLOT_NOT_REACHED && !others.some((other) => mayReach(other, backend, need));
       const advice = isHopeless ? 'final' : adviceOn(error, method.class, backend.config.profile);
       // An archive's "skipped" adds nothing to a node's, which is the better known of the two.
       const addsNothing = isHopeless || (error.code === SKIPPED_FOR_GOOD && kept?.code === SKIPPED);
@@ -263,12 +272,17 @@ function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, 
       return advice;
     },
     /** What there is to say when no attempt was the answer; too large is what every backend found too long. */
-    rest: (): Reply => (tooLarge ? { kind: 'too-large' } : (kept?.answer ?? { kind: 'no-backend' })),
+    rest(): Reply {
+      if (maybeSent) return { kind: 'maybe-sent', replied };
+      return kept?.answer ?? { kind: tooLarge ? 'too-large' : 'no-backend', replied };
+    },
   };
 }
 
-/** Whether a backend may have a slot that the other one has not: nothing else mends a `minContextSlot` that is too high. */
-function mayBeFresher({ slots: { tip } }: Backend, than: Backend): boolean {
-  const isUnknown = COMMITMENTS.every((commitment) => tip[commitment] === 0);
-  return isUnknown || COMMITMENTS.some((commitment) => tip[commitment] > than.slots.tip[commitment]);
+/** Whether a backend may have the slot that another one has not reached: it is known to have it, or newer ones. */
+function mayReach({ slots: { tip } }: Backend, than: Backend, { slotMin }: Need): boolean {
+  if (COMMITMENTS.every((commitment) => tip[commitment] === 0)) return true;
+  return COMMITMENTS.some(
+    (each) => tip[each] > than.slots.tip[each] || (slotMin > 0 && tip[each] >= slotMin),
+  );
 }

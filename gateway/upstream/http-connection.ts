@@ -7,8 +7,11 @@ export type BodyEnd =
   | { readonly kind: 'complete'; readonly bytes: number }
   | { readonly kind: 'cut'; readonly reason: CutReason; readonly bytes: number };
 
-/** Why a body broke off: the connection closed, nothing came for too long, the framing broke, or we let go of it. */
-export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled';
+/**
+ * Why a body broke off: the connection closed, nothing came for too long, the framing broke, or we let go of it; `unread`:
+ * its reader was behind until the backend gave up, or read nothing for too long.
+ */
+export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled' | 'unread';
 
 /**
  * Takes a piece of a body. Its memory holds other bytes as soon as this returns: whoever keeps a piece copies it. The
@@ -62,6 +65,9 @@ type HeadPhase = {
   passedBytes: number;
 };
 
+/** A reader that was waited for less long is not behind. */
+const BEHIND_MS = 1_000;
+
 class Body {
   readonly kind = 'body';
   readonly head: ResponseHead;
@@ -75,6 +81,9 @@ class Body {
   write: WritePiece = (piece) => void this.pieces.push(piece);
   bytes = 0;
   end: BodyEnd | undefined;
+  readonly beganMs: number;
+  /** How long its reader has been waited for. */
+  unreadMs = 0;
   /** There while `more` is waited for. */
   wakeMore: (() => void) | undefined;
   readonly #ended = Promise.withResolvers<BodyEnd>();
@@ -84,6 +93,12 @@ class Body {
     this.decoder = new BodyDecoder(head.framing);
     this.handler = handler;
     this.#connection = connection;
+    this.beganMs = connection.activeAtMs;
+  }
+
+  /** Whether its reader was behind for most of its time: a backend that gives up then is not to blame. */
+  isBehind(nowMs: number): boolean {
+    return this.unreadMs >= BEHIND_MS && this.unreadMs >= (nowMs - this.beganMs) / 2;
   }
 
   finish(end: BodyEnd): void {
@@ -135,6 +150,8 @@ export class Connection {
   #phase: Phase = IDLE;
   #unwritten: Buffer | undefined;
   #waiting = false;
+  /** Since when a reader is waited for, on the monotonic clock; infinite: none is. */
+  #unreadSinceMs = Infinity;
   #exchanges = 0;
   /** When the last byte came or went, on the monotonic clock; `onTick` judges by it. */
   activeAtMs = 0;
@@ -179,6 +196,7 @@ export class Connection {
     if (phase.kind === 'head' && isDue) return this.destroy('stalled');
     if (phase.kind !== 'body') return;
     const isAwaited = !phase.isPiped && (phase.handler ?? phase.wakeMore) !== undefined;
+    if (phase.isPiped && nowMs - this.#unreadSinceMs >= idleMs) return this.destroy('unread');
     // While its reader is behind, silence is not the backend's.
     const isSilent = phase.isPiped && !this.#waiting && nowMs - this.activeAtMs >= idleMs;
     if (isSilent || (isAwaited && isDue)) this.destroy('stalled');
@@ -240,7 +258,9 @@ export class Connection {
       const stale = headReason === 'closed' && this.#exchanges > 1 && isSilent;
       phase.handler.onOutcome({ kind: 'no-answer', reason: headReason, stale });
     } else if (phase.kind === 'body') {
-      phase.finish({ kind: 'cut', reason, bytes: phase.bytes });
+      this.#noteRead(phase);
+      const isBehind = reason === 'closed' && phase.isBehind(this.#owner.clock.monotonic());
+      phase.finish({ kind: 'cut', reason: isBehind ? 'unread' : reason, bytes: phase.bytes });
       phase.handler?.onOutcome({ kind: 'no-answer', reason });
     }
   }
@@ -291,9 +311,20 @@ export class Connection {
     this.#waiting = true;
     this.#socket.pause();
     const phase = this.#phase;
-    const go = () => awaitTurn(() => this.#takeTurn(phase));
-    if (reader === undefined) go();
-    else reader.then(go, go);
+    const go = () => {
+      this.#noteRead(phase);
+      awaitTurn(() => this.#takeTurn(phase));
+    };
+    if (reader === undefined) return go();
+    this.#unreadSinceMs = this.#owner.clock.monotonic();
+    reader.then(go, go);
+  }
+
+  /** Its reader, if one was waited for, is no longer. */
+  #noteRead(body: Phase): void {
+    if (body.kind === 'body')
+      body.unreadMs += Math.max(0, this.#owner.clock.monotonic() - this.#unreadSinceMs);
+    this.#unreadSinceMs = Infinity;
   }
 
   /** Reads what has come of the body by now; when that was all, the runtime says when there is more. */

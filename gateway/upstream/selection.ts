@@ -38,7 +38,8 @@ export function createRouter(all: readonly Backend[]): RouteOf {
   for (const [name, method] of methods) {
     const able = all.filter(({ config }) => serves(config, name, method));
     const route = { kind: 'forward', name, member: methodMember(name), method, backends: able } as const;
-    if (able.length > 0) routes.set(name, route);
+    const reason = `Method not found: no backend here serves ${name}`;
+    routes.set(name, able.length > 0 ? route : { kind: 'not-found', reason });
   }
   return function routeOf(method) {
     return routes.get(method) ?? (isSubscription(method) ? NO_WEBSOCKET : NOT_FOUND);

@@ -164,8 +164,8 @@ function gatewayFrom(table: Table): GatewayConfig {
   return gateway;
 }
 
-/** Bun's server counts idle seconds in one byte. */
-const IDLE_SECONDS_MAX = 255;
+/** Bun's server counts idle seconds in one byte, and its limit is a little above this one. */
+const IDLE_SECONDS_MAX = 240;
 
 function tlsFrom(table: Table): GatewayConfig['tls'] {
   const [certPath, keyPath] = [table.take('cert', text('"cert.pem"')), table.take('key', text('"key.pem"'))];
