@@ -64,10 +64,7 @@ const BY_CODE: ReadonlyMap<number, Advice> = new Map<number, Advice>([
   [-32014, 'later'], // the block's status is not known yet
 ]);
 
-/**
- * What a failed attempt says about trying another backend. A read may always go to one; a write only when the first
- * backend cannot have acted on it.
- */
+/** What a failed attempt says about trying another backend; a write may only when the first cannot have acted on it. */
 export function adviceOnFailure(failure: Failure, kind: MethodClass): Advice {
   const status = failure.kind === 'status' ? failure.status : undefined;
   const isUntouched = failure.kind === 'unsent' || status === 429 || status === 503;
@@ -89,10 +86,7 @@ export const TOO_LARGE = 413;
 /** Codes by which fronts of paid backends throttle us, inside HTTP 200: the caller must not take it for a limit of his own. */
 export const THROTTLED = new Set([429, -429, -32029, -32090, -32429]);
 
-/**
- * What to do about an error of the method (Agave `custom_error.rs`). A write goes elsewhere only when the node says
- * that it is behind, because it says so before it takes the transaction, or that it throttles us.
- */
+/** What to do about an error of the method (Agave `custom_error.rs`); a write goes elsewhere only when it was not taken. */
 export function adviceOn({ code, message }: RpcFailure, kind: MethodClass, profile: ProfileName): Advice {
   if (THROTTLED.has(code)) return 'trouble';
   if (kind === 'write') return code === NODE_UNHEALTHY ? 'trouble' : 'final';

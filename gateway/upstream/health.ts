@@ -36,10 +36,7 @@ type ProbeAnswer = Uint8Array | string;
 const PROBE_MS = 2_000;
 const ANSWER_BYTES_MAX = 4_096;
 
-/**
- * Asks a backend for its health and its slots, until `signal` aborts. Any answer shows that it is there: an asset server
- * knows neither question. Never rejects.
- */
+/** Asks a backend for its health and slots; any answer shows that it is there. Never rejects. */
 async function probe(backend: Backend, signal: AbortSignal): Promise<Reading> {
   const { followsTip, processed } = PROFILES[backend.config.profile];
   const known = followsTip && processed ? COMMITMENTS : COMMITMENTS.slice(1);
@@ -55,10 +52,7 @@ async function probe(backend: Backend, signal: AbortSignal): Promise<Reading> {
   return { slots, trouble: isUnhealthy ? 'unhealthy' : undefined, reason: '' };
 }
 
-/**
- * Asks a backend for what changes slowly: its first available block by itself, and with the long-term storage behind it,
- * and its chain. What it does not tell stays as it was known. Never rejects.
- */
+/** Asks for what changes slowly: its first block, with and without its long-term storage, and its chain. Never rejects. */
 async function learnExtent(backend: Backend, signal: AbortSignal): Promise<void> {
   const { config, slots } = backend;
   const [local, all, hash] = await Promise.all([
@@ -139,10 +133,7 @@ export type Measure = Readonly<{
   isOtherChain: boolean;
 }>;
 
-/**
- * The health after one more probe. A node leaves above `lagSlotsMax` and counts as good again only at half of it, so
- * that one at the edge does not flap.
- */
+/** The health after one more probe: out above `lagSlotsMax`, good again at half of it, so that nothing flaps. */
 export function healthAfter(before: HealthState, reading: Reading, measure: Measure): HealthState {
   const { slot, lagSlotsMax, nowMs, isOtherChain } = measure;
   const isOut = before.excludedBecause !== undefined;
@@ -189,10 +180,7 @@ const ROUNDS_PER_EXTENT = 15;
 
 const LATE: Reading = { slots: {}, trouble: 'unreachable', reason: `no answer within ${ROUND_MS} ms` };
 
-/**
- * Probes every backend, and keeps what is found in its health, its slots and its genesis; a round judges what came in
- * time. Never rejects.
- */
+/** Probes every backend and keeps what is found; a round judges what came in time. Never rejects. */
 export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnreachable }: WatchOptions) {
   let rounds = 0;
 

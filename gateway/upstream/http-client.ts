@@ -135,10 +135,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     return head;
   }
 
-  /**
-   * Sends the first `length` bytes of `message`, which begins with a head of `headFor`, and gives the outcome to the
-   * handler. The message may be overwritten afterwards.
-   */
+  /** Sends `length` bytes of `message`, which begins with a head of `headFor` and may be overwritten afterwards. */
   function start(message: Buffer, length: number, dueMs: number, handler: ExchangeHandler): void {
     const reused = idle.pop();
     const dueAtMs = clock.monotonic() + dueMs;

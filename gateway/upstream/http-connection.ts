@@ -13,10 +13,7 @@ export type BodyEnd =
  */
 export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled' | 'unread';
 
-/**
- * Takes a piece of a body. Its memory holds other bytes as soon as this returns: whoever keeps a piece copies it. The
- * sender waits for a promise.
- */
+/** Takes a piece of a body; whoever keeps it copies it, for its memory is used again. The sender waits for a promise. */
 export type WritePiece = (piece: Buffer) => unknown;
 
 /** A body under way. It must be read to its end, by `more` or `pipe`, or cancelled, or its connection stays taken. */
@@ -28,10 +25,7 @@ export type HttpReply = Readonly<{ kind: 'reply'; head: ResponseHead; body: Repl
 export type NoReply =
   /** No connection was made: the backend cannot have seen a byte of the request. */
   | { readonly kind: 'unsent'; readonly reason: string }
-  /**
-   * The backend may have acted on what was sent. `stale`: the connection had been used before and closed without a byte;
-   * a new one may do better.
-   */
+  /** The backend may have acted on it. `stale`: a connection used before closed without a byte; a new one may do better. */
   | { readonly kind: 'no-answer'; readonly reason: string; readonly stale?: boolean };
 
 /** Waits for the outcome of one exchange. One of the first two is called, once. */
@@ -114,10 +108,7 @@ class Body {
     return new Promise<void>((resolve) => (this.wakeMore = resolve));
   }
 
-  /**
-   * Hands every piece to `write`, first those that have arrived, never more than one read ahead of a promise it gave.
-   * Single-use. Never rejects.
-   */
+  /** Hands every piece to `write`, at most one ahead of a promise it gave. Single-use. Never rejects. */
   async pipe(write: WritePiece): Promise<BodyEnd> {
     // Read anew each time: the runtime hands over what it has of a paused socket when the backend resets it.
     for (let piece = this.pieces.shift(); piece !== undefined; piece = this.pieces.shift()) {
@@ -164,10 +155,7 @@ export class Connection {
     this.#owner = owner;
   }
 
-  /**
-   * Sends one request: the first `length` bytes of `message`, which may be overwritten afterwards. The handler hears
-   * of the head of its reply, until `dueAtMs` of the monotonic clock.
-   */
+  /** Sends `length` bytes of `message`, which may be overwritten afterwards; a reply's head is awaited until `dueAtMs`. */
   exchange(message: Buffer, length: number, handler: ExchangeHandler, dueAtMs: number): void {
     if (this.#phase.kind !== 'idle')
       return handler.onOutcome({ kind: 'no-answer', reason: 'the connection is not idle', stale: true });

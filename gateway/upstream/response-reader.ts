@@ -110,10 +110,7 @@ export function mayBeFailure(start: Buffer): boolean {
 /** No null and no error that matters is longer. */
 export const SMALL_BODY_BYTES_MAX = 4_096;
 
-/**
- * The bytes of a whole answer as they can be read, so that a null or an error is known through compression too;
- * `undefined` when what is compressed becomes longer than any of them, or cannot be read.
- */
+/** A whole answer, decompressed; `undefined` when it becomes longer than nulls and errors are, or cannot be read. */
 export function decodeSmallBody({ bytes, encoding }: WholeAnswer): Uint8Array | undefined {
   if (encoding === undefined) return bytes;
   if (bytes.length > SMALL_BODY_BYTES_MAX) return undefined;
@@ -131,10 +128,7 @@ const DECODERS: Readonly<Record<string, typeof zstdDecompressSync>> = {
   zstd: zstdDecompressSync,
 };
 
-/**
- * Decides by all pieces that have come of a body to wait for more, to pass it on, or to let go of it; called again until
- * it does not say to hold.
- */
+/** Decides by all pieces of a body so far: wait for more, pass it on, or let go of it. */
 type Choose = (pieces: readonly Buffer[]) => 'hold' | 'pass' | 'refuse';
 
 /**
@@ -324,10 +318,7 @@ export function judgeWhole(body: Buffer, id: Uint8Array, encoding?: string): Res
   return text !== undefined && isForeign(text, id) ? FOREIGN : answer;
 }
 
-/**
- * Holds an answer that is complete, because only the end of its framing can follow, and one that is an error or a null,
- * as long as it is small; passes a real result on at its first byte.
- */
+/** Holds what is complete, and errors and nulls as long as they are small; passes a real result on at its first byte. */
 function untilItTells(): Choose {
   const structure = new Structure();
   let seen = 0;

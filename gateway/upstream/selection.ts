@@ -233,10 +233,7 @@ export function createPool(options: PoolOptions) {
       const shown = commitment === undefined ? 0 : reads.highest(accountId, commitment);
       return { accountId, commitment, slotMin: Math.max(slotMin, shown) };
     },
-    /**
-     * `able` in the order in which a call asks them: the good ones as its account prefers them, then those that are
-     * behind, newest first, then the others.
-     */
+    /** `able` in the order of asking: the good as the account prefers them, those behind, newest first, then the others. */
     inOrder(able: readonly Backend[], need: Need): readonly Backend[] {
       const choices = able.filter(isOfThisChain).map((backend) => {
         const score = preference(need.accountId, backend.number);
