@@ -304,7 +304,7 @@ export class Connection {
       awaitTurn(() => this.#takeTurn(phase));
     };
     if (reader === undefined) return go();
-    this.#unreadSinceMs = this.#owner.clock.monotonic();
+    this.#unreadSinceMs = Math.min(this.#unreadSinceMs, this.#owner.clock.monotonic());
     reader.then(go, go);
   }
 

@@ -215,7 +215,7 @@ describe('a batch', () => {
     );
     expect(refunds).toEqual([50]);
     expect(calls.toSorted()).toEqual(['getProgramAccounts: no-backend', 'getSlot: answered']);
-    expect(response.headers.get('x-credits-cost')).toBe('52');
+    expect(response.headers.get('x-credits-cost')).toBe('2');
   });
 
   test('is asked for plain, because compressed answers cannot be spliced', async () => {
