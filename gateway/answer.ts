@@ -53,10 +53,15 @@ export function createAnswer(stages: Stages): AnswerRequest {
       const refusal: Refusal = isMisplaced ? { kind: 'misplaced-key' } : identity;
       return refuseRequest(request, refusal, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
     }
-    return answerCaller(request, identity.caller, body.bytes);
+    return answerCaller(request, identity.caller, body.bytes, peers);
   };
 
-  function answerCaller(request: Request, caller: Caller, body: Buffer): Response | Promise<Response> {
+  function answerCaller(
+    request: Request,
+    caller: Caller,
+    body: Buffer,
+    peers: Peers,
+  ): Response | Promise<Response> {
     const { plans, prices } = terms();
     const plan = caller.plan === undefined ? undefined : plans.get(caller.plan);
     if (plan === undefined)
@@ -80,7 +85,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
     const admit = (charge: Charge): Response | Promise<Response> => {
       if (charge.kind !== 'charged') return refusePlanned(charge);
       counted.admit();
-      return respond({ request, envelope, planned, caller, plan, credits, charge, usage: counted });
+      return respond({ request, peers, envelope, planned, caller, plan, credits, charge, usage: counted });
     };
     const charge = charging.charge(caller, plan, { calls, credits, usageHook: counted });
     return charge instanceof Promise ? charge.then(admit) : admit(charge);

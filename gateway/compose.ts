@@ -14,6 +14,7 @@ import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
 import { createJournal } from './limits/journal.ts';
 import { limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
+import { dueMsBy } from './methods/table.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { Hosts } from './replica/hosts.ts';
 import { createFailedKeys, createAuth } from './request/auth.ts';
@@ -63,6 +64,7 @@ const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 export function createGateway(deps: Deps) {
   const { node, sharing, hosts, config, accounts, ledger, clock, log, random } = deps;
   const { idleMs, probeMs, bodyBytesMax, cacheBytes } = config.gateway;
+  const dueMs = dueMsBy(config.gateway.deadlinesMs);
   const backends = backendsOf(config).map((each) => backendFrom(each, clock, idleMs));
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
@@ -86,10 +88,10 @@ export function createGateway(deps: Deps) {
   const pool = poolOf(backends, metrics, deps);
   const events = eventsFor(metrics, log, clock);
   const budget = new RetryBudget();
-  const forward = createForward({ clock, idleMs, pool, budget, random, ...events });
+  const forward = createForward({ clock, dueMs, pool, budget, random, ...events });
   const acrossTiers = withHistory(forward, clock);
   const cached = cache === undefined ? acrossTiers : withCache(acrossTiers, cache, pool);
-  const direct = createDirect({ clock, idleMs, pool, budget, forward, ...events });
+  const direct = createDirect({ clock, dueMs, pool, budget, forward, ...events });
   let terms: PublishedTerms = config;
   const answer = createAnswer({
     bodyBytesMax,
@@ -102,6 +104,7 @@ export function createGateway(deps: Deps) {
       charging: limits.charging,
       onCall: metrics.call,
       onOutcome: metrics.outcome,
+      isLong: (kind) => 2 * dueMs[kind] > idleMs,
       gather: (signal) => clock.sleep(GATHER_MS, signal),
       beat: (signal) => clock.sleep(BEAT_MS, signal),
     }),

@@ -45,8 +45,8 @@ export function createDrain(clock: Clock) {
 }
 
 /**
- * The listener cuts connections that are idle this much longer than a stream may be: its clock ticks every four seconds,
- * early or late, and counts a request under way as idle; what a stream's silence means is decided where it is read.
+ * The listener cuts connections that are idle this much longer than a stream may be: its clock ticks every four seconds
+ * and counts a request under way as idle. What a stream's silence means is decided where it is read.
  */
 const IDLE_SLACK_SECONDS = 8;
 
@@ -57,7 +57,10 @@ const IDLE_SLACK_SECONDS = 8;
  */
 function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest, health: Health) {
   const { idleMs, tls } = config;
-  const peers: Peers = { requestIP: (request) => app.server?.requestIP(request) ?? null };
+  const peers: Peers = {
+    requestIP: (request) => app.server?.requestIP(request) ?? null,
+    timeout: (request, seconds) => app.server?.timeout(request, seconds),
+  };
   const app = new Elysia({
     precompile: true,
     strictPath: true,
@@ -101,10 +104,7 @@ const DRAIN_MS = 25_000;
 /** How long the listener stays open for new connections after a stop: a load balancer reads the health two or three times. */
 const LEAVE_MS = 5_000;
 
-/**
- * Opens the RPC listener, or says in one sentence why it cannot. `shared`: other workers listen on the same address; the
- * system does not report it then when a foreign process has it.
- */
+/** Opens the RPC listener, or says in one sentence why it cannot. `shared`: other workers listen on the same address. */
 export function listen(
   config: GatewayConfig,
   { answer, health }: Readonly<{ answer: AnswerRequest; health: Health }>,
@@ -128,10 +128,7 @@ export function listen(
   const url = gatewayUrl({ ...config, listen: { ...config.listen, port } });
   return { kind: 'listening', url, close } as const;
 
-  /**
-   * Drains while requests come, at most `leaveMs`; then takes no more connections, lets responses under way end, and cuts
-   * them `drainMs` after the call.
-   */
+  /** Drains while requests come, for `leaveMs` at most; lets responses under way end, and cuts them after `drainMs`. */
   async function close(drainMs = DRAIN_MS, leaveMs = LEAVE_MS): Promise<void> {
     const closed = new AbortController();
     void clock.sleep(drainMs, closed.signal).then(() => {

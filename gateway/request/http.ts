@@ -24,10 +24,7 @@ export function refusalOfHead({
 const CODINGS = ['zstd', 'br', 'gzip', 'deflate'];
 let lastCodings = { header: '', codings: 'identity' };
 
-/**
- * The known content codings that the caller can read (RFC 9110 12.5.3), as they are asked for upstream: `identity` when
- * there is none. Nothing else of the caller's text goes there.
- */
+/** The known content codings that a caller reads, as they are asked for upstream (RFC 9110 12.5.3); `identity`: none. */
 export function codingsIn(header: string): string {
   if (header === lastCodings.header) return lastCodings.codings;
   const weights = new Map(
@@ -72,10 +69,7 @@ async function readChunks({ body, signal }: Request, bytesMax: number): Promise<
 const callerLeft = (): Body => ({ kind: 'caller-left' });
 const tooLarge = (isEndless: boolean): Body => ({ kind: 'body-too-large', isEndless });
 
-/**
- * The listener reads the rest of a refused body, so that a caller who sends first and reads then sees the refusal. It
- * would do so for ever.
- */
+/** The listener reads a refused body on, so that a caller who sends first sees the refusal; it would do so for ever. */
 const READ_OUT_BYTES_MAX = 16_777_216;
 
 /** What an SDK in a browser sends beside the plain headers: kit and web3.js name themselves, and keys have two carriers. */
@@ -86,10 +80,7 @@ const SHARED: Readonly<Record<string, string>> = {
   'access-control-expose-headers': 'retry-after, ratelimit, ratelimit-policy, x-credits-cost, x-credits-left',
 };
 
-/**
- * Headers that let a page of any origin read the answer. Never with credentials: the key is in the request, and a
- * cookie means nothing here.
- */
+/** Headers that let a page of any origin read the answer, never with credentials: the key is in the request. */
 export function corsFields(headers: Headers): Readonly<Record<string, string>> {
   return headers.has('origin') ? SHARED : {};
 }

@@ -29,10 +29,7 @@ const METHOD_NOT_FOUND = -32601;
 
 const NOTIFICATION: PlannedCall = { kind: 'notification', credits: 0, label: NO_METHOD };
 
-/**
- * Decides, from the method alone, who answers an element. Only calls cost credits; a method that no backend serves
- * costs the default, whatever the table says of it.
- */
+/** Decides by the method who answers an element. Only calls cost credits; a method that nobody serves costs the default. */
 export function planCall(element: Element, routeOf: RouteOf, prices: Prices): PlannedCall {
   if (element.kind === 'notification') return NOTIFICATION;
   if (element.kind === 'invalid') {

@@ -87,10 +87,7 @@ export function refusalError(refusal: Refusal, id: Uint8Array): Uint8Array<Array
   return rpcError(code, message, id).bytes;
 }
 
-/**
- * The finished answer. `to` supplies the ids: one error object for each of its calls, or one with id null. `fields`
- * are headers that only the stage that refuses knows.
- */
+/** The finished answer: an error object for each call of `to`, or one with id null. `fields` are further headers. */
 export function refuse(refusal: Refusal, to?: Envelope | Malformed, fields: Fields = {}): Response {
   const [status, code, message, own, hint] = rowOf(refusal);
   const errorFor = (id: Uint8Array) => rpcError(code, message, id, hint).bytes;

@@ -1,7 +1,9 @@
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
 import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
+import type { MethodClass } from '../methods/table.ts';
 import type { Envelope } from '../request/envelope.ts';
+import type { Peers } from '../request/auth.ts';
 import { codingsIn, corsFields } from '../request/http.ts';
 import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
@@ -20,6 +22,7 @@ import { type Fields, JSON_TYPE, type Refusal, refusalError, refuse } from './re
 /** A request that was let in and paid for. */
 type Admitted = Readonly<{
   request: Request;
+  peers: Pick<Peers, 'timeout'>;
   envelope: Envelope;
   /** One for each of its elements, in order. */
   planned: readonly PlannedCall[];
@@ -46,11 +49,16 @@ type Parts = Readonly<{
   onCall(method: string, outcome: Outcome): void;
   /** Called with the outcome of an admitted request; a batch counts as answered, whatever its calls return. */
   onOutcome(outcome: Outcome): void;
+  /** Whether a call may take longer than the listener lets a connection be idle. */
+  isLong(kind: MethodClass): boolean;
   gather: Beat;
   beat: Beat;
 }>;
 
-export function createRespond({ send, charging, onCall, onOutcome, gather, beat }: Parts): Respond {
+/** Beyond any time for which a stream may be silent. */
+const LISTENER_SECONDS = 255;
+
+export function createRespond({ send, charging, onCall, onOutcome, isLong, gather, beat }: Parts): Respond {
   return function respond(admitted) {
     const [first] = admitted.planned;
     if (admitted.envelope.kind === 'single' && first?.kind === 'forward') return forwarded(first, admitted);
@@ -68,7 +76,9 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
   };
 
   function forwarded(planned: ForwardCall, admitted: Admitted): Promise<Response> {
-    const { request, caller, plan } = admitted;
+    const { request, peers, caller, plan } = admitted;
+    const isWaiting = isLong(planned.route.method.class);
+    if (isWaiting) peers.timeout(request, 0);
     const asLines = planned.route.name === 'getProgramAccounts' && wantsLines(request.headers);
     const acceptEncoding = asLines ? 'identity' : codingsIn(request.headers.get('accept-encoding') ?? '');
     const sent = send(planned, plan, {
@@ -80,6 +90,7 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
       },
     });
     return sent.then((reply) => {
+      if (isWaiting) peers.timeout(request, LISTENER_SECONDS);
       const outcome = outcomeOf(reply);
       onCall(planned.label, outcome);
       onOutcome(outcome);

@@ -168,10 +168,7 @@ function isBefore({ batchPosition: a }: Waiter, { batchPosition: b }: Waiter): b
   return a !== undefined && b !== undefined && a.batch === b.batch && a.index < b.index;
 }
 
-/**
- * One backend and what this process knows of it. A class because it has an identity and changes: calls enter
- * and leave it, a failure puts it behind the others for a while, and probes tell how it stands.
- */
+/** One backend as this process knows it: calls enter and leave, failures put it behind, probes tell how it stands. */
 export class Backend {
   readonly config: BackendConfig;
   readonly client: HttpClient;

@@ -1,5 +1,4 @@
 import { isAt } from '../json/scan.ts';
-import { deadlinesMs } from '../methods/table.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { answerSlot, type Backend, hashOf } from './backend.ts';
 import type { Failure } from './failure.ts';
@@ -21,7 +20,7 @@ export type Direct = (
   onReply: (reply: Reply) => void,
 ) => void;
 
-type Parts = Pick<ForwardParts, 'clock' | 'idleMs' | 'pool' | 'budget' | 'onResponseStart'> &
+type Parts = Pick<ForwardParts, 'clock' | 'dueMs' | 'pool' | 'budget' | 'onResponseStart'> &
   Readonly<{ forward: Forward }>;
 
 /** A read joins one that is at most so old: what it gets is no older than that. */
@@ -59,7 +58,6 @@ function sharedFrom(parts: Parts) {
     underWay: Array.from<DirectCall | undefined>({ length: SHARED_PLACES }),
     /** The request that is being written, with as much room for its head as for its body. */
     message: Buffer.allocUnsafe(2 * BODY_BYTES_MAX),
-    dueMs: deadlinesMs(parts.idleMs),
   };
 }
 
@@ -73,6 +71,7 @@ class DirectCall implements ExchangeHandler {
   need: Need;
   backend: Backend | undefined;
   followers: DirectCall[] | undefined;
+  readonly kind = 'light';
   body: Buffer | undefined;
 
   constructor(shared: ReturnType<typeof sharedFrom>, read: Read) {

@@ -1,6 +1,6 @@
 import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import type { MethodClass } from '../methods/table.ts';
-import type { NoReply } from './http-connection.ts';
+import { LEFT_OUT, type NoReply } from './http-connection.ts';
 
 /** How an attempt on a backend failed before any byte of an answer was kept. */
 export type Failure =
@@ -70,8 +70,9 @@ export function adviceOnFailure(failure: Failure, kind: MethodClass): Advice {
   const isUntouched = failure.kind === 'unsent' || status === 429 || status === 503;
   // Another backend would refuse the same bytes.
   if ((kind === 'write' && !isUntouched) || status === 400 || status === 431) return 'final';
-  // What was never sent, or is too long for the backend or its front, costs no backend anything.
-  return failure.kind === 'unsent' || status === TOO_LARGE ? 'miss' : 'trouble';
+  // What was never sent, is too long for a front, or waits at a backend that is left out, moves only once.
+  const isFree = failure.kind === 'unsent' || status === TOO_LARGE;
+  return isFree || (failure.kind === 'no-answer' && failure.reason === LEFT_OUT) ? 'miss' : 'trouble';
 }
 
 /** Whether a backend may have acted on a write all the same. What refuses, or has no room, says that it was not taken. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import { deadlinesMs, type Method } from '../methods/table.ts';
+import type { Method, MethodClass } from '../methods/table.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { answerSlot, type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
 import {
@@ -88,12 +88,20 @@ export type ForwardEvents = Readonly<{
 export type ForwardParts = ForwardEvents &
   Readonly<{
     clock: Clock;
-    idleMs: number;
+    /** The longest time to the first byte of an attempt, waiting for a place included; all attempts have twice that. */
+    dueMs: Readonly<Record<MethodClass, number>>;
     pool: Pool;
     budget: RetryBudget;
     /** A number from 0 up to 1. */
     random(): number;
   }>;
+
+/** What does not answer probes is asked when there is no other, in case that it is back, and not for longer. */
+const OUT_MS = 900;
+
+function isUnreachable({ health }: Backend): boolean {
+  return health.excludedBecause === 'unreachable';
+}
 
 /** How often, and how long apart, a call is sent again whose answer is not known yet (-32014). */
 const LATER_MAX = 2;
@@ -101,12 +109,13 @@ const LATER_MS_MIN = 200;
 const LATER_MS_MAX = 400;
 
 export function createForward(parts: ForwardParts): Forward {
-  const { clock, pool, budget, random, onResponseStart, onRetry, onCut } = parts;
-  const dueMs = deadlinesMs(parts.idleMs);
+  const { clock, pool, budget, random, dueMs, onResponseStart, onRetry, onCut } = parts;
 
   return async function forward(call, { name, member, method, backends }, context, first) {
     const { signal, accountId, acceptEncoding, localOnly = false, onSettled } = context;
     const startedMs = first?.startedMs ?? clock.monotonic();
+    const limitMs = dueMs[method.class];
+    let sinceMs = startedMs;
     const body = Buffer.allocUnsafe(requestBytes(call, member));
     writeRequest(call, member, body, 0);
     const need = pool.needOf(call, method, accountId);
@@ -114,7 +123,7 @@ export function createForward(parts: ForwardParts): Forward {
     const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
     if (able.length === 0) return over({ kind: 'too-large' });
     const ordered = pool.inOrder(able, need);
-    const entered = first?.backend ?? (await enterOneOf(ordered, context, dueMs[method.class], clock));
+    const entered = first?.backend ?? (await enterOneOf(ordered, context, limitMs, clock));
     if (first === undefined && signal.aborted) {
       entered?.leave();
       return over({ kind: 'caller-left', unsent: true });
@@ -128,6 +137,7 @@ export function createForward(parts: ForwardParts): Forward {
     for (let at: Backend | undefined = entered; at !== undefined; at = enterNext(untried, clock)) {
       const outcome = await attempt(at, sent);
       sent = undefined;
+      sinceMs = clock.monotonic();
       if (outcome.kind !== 'stream') at.leave();
       if (signal.aborted && outcome.kind !== 'stream') {
         at.endProbation();
@@ -140,7 +150,9 @@ export function createForward(parts: ForwardParts): Forward {
       if (decision === 'final' || (decision === 'later' && waits++ === LATER_MAX)) break;
       if (outcome.kind === 'stream' || (decision === 'later' && others.length === 0)) untried.push(at);
       if (decision.endsWith('-once')) left = Math.min(left, 1);
-      if (untried.length === 0 || left-- === 0 || (!decision.startsWith('miss') && !mayRetry())) break;
+      const endMs = startedMs + (untried.every(isUnreachable) ? OUT_MS : 2 * limitMs);
+      const isOver = untried.length === 0 || sinceMs >= endMs;
+      if (isOver || left-- === 0 || (!decision.startsWith('miss') && !mayRetry())) break;
       if (decision === 'later')
         await clock.sleep(LATER_MS_MIN + random() * (LATER_MS_MAX - LATER_MS_MIN), signal);
       if (signal.aborted) return over({ kind: 'caller-left' });
@@ -148,12 +160,16 @@ export function createForward(parts: ForwardParts): Forward {
     return over(failover.rest());
 
     /** Sends the call to one backend once, and judges the reply, or what came of it when it was `sent` before. Never rejects. */
-    async function attempt({ config, client }: Backend, sent: FirstAttempt['outcome'] | undefined) {
+    async function attempt(backend: Backend, sent: FirstAttempt['outcome'] | undefined) {
+      const { config, client } = backend;
+      const endMs = isUnreachable(backend)
+        ? startedMs + OUT_MS
+        : Math.min(sinceMs + limitMs, startedMs + 2 * limitMs);
       const request = {
         body,
         acceptEncoding,
-        dueMs: dueMs[method.class],
-        fresh: method.class === 'write',
+        dueMs: endMs - clock.monotonic(),
+        kind: method.class,
         localOnly: localOnly && PROFILES[config.profile].bigtable,
       };
       const reply = sent ?? (await client.send(request, signal));

@@ -79,7 +79,7 @@ async function ask(
   localOnly = false,
 ): Promise<ProbeAnswer> {
   const body = Buffer.from(`{"jsonrpc":"2.0","id":"${PROBE_ID}","method":"${method}","params":${params}}`);
-  const request = { body, acceptEncoding: 'identity', dueMs: PROBE_MS, fresh: false, localOnly };
+  const request = { body, acceptEncoding: 'identity', dueMs: PROBE_MS, kind: 'meta', localOnly } as const;
   const reply = await client.send(request, signal);
   return reply.kind === 'reply' ? readAnswer(reply, signal) : reply.reason;
 }
@@ -234,7 +234,11 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     // An archive is behind by its nature; only whether it answers counts.
     const own = followsTip(backend.config) ? {} : { slot: 0, movedAtMs: -Infinity };
     backend.health = healthAfter(before, reading, { ...measure, ...own, isOtherChain });
-    if (reading.trouble === 'unreachable') onUnreachable(backend);
+    const isOut = backend.health.excludedBecause !== undefined;
+    if (reading.trouble === 'unreachable') {
+      onUnreachable(backend);
+      backend.client.abandon(isOut);
+    }
     if (isOtherChain) slots.firstLocalBlock = slots.firstBlock = undefined;
     // As read, and not the highest: a node that was set back to an older snapshot has not what it had.
     for (const commitment of COMMITMENTS)

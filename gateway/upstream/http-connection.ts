@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import type { MethodClass } from '../methods/table.ts';
 import { BodyDecoder, readHead, type ResponseHead } from './http-parser.ts';
 import { atEndOfTurn, awaitTurn, free, moved, readNow } from './turns.ts';
 
@@ -33,6 +34,8 @@ export type ExchangeHandler = Readonly<{
   /** The body of a small reply as nearly all come: 200, JSON, not encoded, in one read. Without it every reply comes by `onOutcome`. */
   onSmallReply?(body: Buffer): void;
   onOutcome(outcome: HttpReply | NoReply): void;
+  /** What is asked: a send stays where it is when its backend hangs, and a scan until that is left out. */
+  kind?: MethodClass;
   /** Whether nobody waits for the reply any more, so that its connection may be closed; called by `onTick`. */
   hasLeft?(): boolean;
 }>;
@@ -44,6 +47,9 @@ export type ConnectionOwner = Readonly<{
   onIdle(connection: Connection): void;
   onClose(connection: Connection): void;
 }>;
+
+/** The reason of what did not come because its backend does not answer probes. */
+export const LEFT_OUT = 'it does not answer probes';
 
 /** Where a connection is in its one exchange at a time. */
 type Phase = { readonly kind: 'idle' } | HeadPhase | Body | { readonly kind: 'closed' };
@@ -188,6 +194,13 @@ export class Connection {
     // While its reader is behind, silence is not the backend's.
     const isSilent = phase.isPiped && !this.#waiting && nowMs - this.activeAtMs >= idleMs;
     if (isSilent || (isAwaited && isDue)) this.destroy('stalled');
+  }
+
+  /** Fails a call without a reply, for its backend hangs: it can go elsewhere. `isOut`: scans too. */
+  abandon(isOut: boolean): void {
+    const phase = this.#phase;
+    const kind = phase.kind === 'head' ? (phase.handler.kind ?? 'write') : 'write';
+    if (kind !== 'write' && (kind !== 'scan' || isOut)) this.destroy('stalled', LEFT_OUT);
   }
 
   /** Ends the connection now; what is under way is cut for `reason`. */

@@ -61,11 +61,13 @@ async function answered(
       else refunds.push(caller.accountId * price.credits * (plan === PLAN ? 1 : -1));
     },
   };
+  const timeouts: number[] = [];
   const respond = createRespond({
     send: createSend(directBy(forward), forward, createScanPermits()),
     charging,
     onCall: (method, outcome) => void calls.push(`${method}: ${outcome}`),
     onOutcome: (outcome) => void outcomes.push(outcome),
+    isLong: (kind) => kind === 'scan',
     gather: (signal) => createVirtualClock().clock.sleep(1, signal),
     beat: (signal) => createVirtualClock().clock.sleep(1, signal),
   });
@@ -85,6 +87,7 @@ async function answered(
   } as const;
   const response = await respond({
     request,
+    peers: { timeout: (_, seconds) => void timeouts.push(seconds) },
     envelope,
     planned,
     caller: CALLER,
@@ -95,7 +98,7 @@ async function answered(
   });
   // A batch whose caller has left breaks off; nobody reads it then.
   const text = await response.text().catch((error: Error) => error.name);
-  return { response, text, sent, refunds, rate, outcomes, calls, counted };
+  return { response, text, sent, refunds, rate, outcomes, calls, counted, timeouts };
 }
 
 const call = (method: string, id = '1') => `{"jsonrpc":"2.0","id":${id},"method":"${method}"}`;
@@ -199,6 +202,14 @@ test('a notification, or a batch of them, is answered with nothing and sent nowh
     expect([response.status, text, sent.length]).toEqual([200, '', 0]);
     expect(response.headers.get('x-credits-cost')).toBe('0');
   }
+});
+
+test('the listener waits for a scan as long as its deadline says, and for nothing else', async () => {
+  const scan = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts","params":["x"]}';
+  expect((await answered(scan, () => whole(OK))).timeouts).toEqual([0, 255]);
+  expect((await answered(scan.replace('getProgramAccounts', 'getSlot'), () => whole(OK))).timeouts).toEqual(
+    [],
+  );
 });
 
 describe('a batch', () => {

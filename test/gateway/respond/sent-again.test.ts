@@ -41,6 +41,7 @@ async function withAgain(again: Reply) {
     charging: { refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`) },
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),
     onOutcome: () => undefined,
+    isLong: (kind) => kind === 'scan',
     gather: untilAborted,
     beat: untilAborted,
   });
@@ -50,6 +51,7 @@ async function withAgain(again: Reply) {
   const planned = envelope.elements.map((one) => planCall(one, routeOf, { default: 1, methods: new Map() }));
   const response = await respond({
     request: new Request('http://gateway/', { method: 'POST' }),
+    peers: { timeout: () => undefined },
     envelope,
     planned,
     caller: callerOf(1),
