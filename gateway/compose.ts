@@ -86,12 +86,11 @@ export function createGateway(deps: Deps) {
   const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);
   const metrics = createMetrics(backends, limits.link, cache);
   const pool = poolOf(backends, metrics, deps);
-  const events = eventsFor(metrics, log, clock);
-  const budget = new RetryBudget();
-  const forward = createForward({ clock, dueMs, pool, budget, random, ...events });
+  const parts = { clock, dueMs, pool, budget: new RetryBudget(), ...eventsFor(metrics, log, clock) };
+  const forward = createForward({ ...parts, random });
   const acrossTiers = withHistory(forward, clock);
   const cached = cache === undefined ? acrossTiers : withCache(acrossTiers, cache, pool);
-  const direct = createDirect({ clock, dueMs, pool, budget, forward, ...events });
+  const direct = createDirect({ ...parts, forward });
   let terms: PublishedTerms = config;
   const answer = createAnswer({
     bodyBytesMax,
