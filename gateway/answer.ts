@@ -12,8 +12,10 @@ import { type Refusal, refuse } from './respond/refusal.ts';
 import type { RouteOf } from './upstream/selection.ts';
 import type { Usage } from './usage/usage.ts';
 
+type Answer = Response | Promise<Response>;
+
 /** Answers one RPC request with a finished Response. */
-export type AnswerRequest = (request: Request, peers: Peers) => Response | Promise<Response>;
+export type AnswerRequest = (request: Request, peers: Peers) => Answer;
 
 /** The stages that touch the world. Every other step is a pure import. */
 type Stages = Readonly<{
@@ -48,20 +50,16 @@ export function createAnswer(stages: Stages): AnswerRequest {
       if (identity.kind === 'known') usage.refused(identity.caller);
       return refuseRequest(request, body);
     }
-    if (identity.kind !== 'known') {
-      const isMisplaced = identity.kind === 'missing-key' && isKeyMisplaced(request.headers, request.url);
-      const refusal: Refusal = isMisplaced ? { kind: 'misplaced-key' } : identity;
-      return refuseRequest(request, refusal, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
-    }
+    if (identity.kind !== 'known')
+      return refuseRequest(
+        request,
+        refusalOf(identity, request),
+        readEnvelope(body.bytes, REFUSED_BATCH_MAX),
+      );
     return answerCaller(request, identity.caller, body.bytes, peers);
   };
 
-  function answerCaller(
-    request: Request,
-    caller: Caller,
-    body: Buffer,
-    peers: Peers,
-  ): Response | Promise<Response> {
+  function answerCaller(request: Request, caller: Caller, body: Buffer, peers: Peers): Answer {
     const { plans, prices } = terms();
     const plan = caller.plan === undefined ? undefined : plans.get(caller.plan);
     if (plan === undefined)
@@ -82,7 +80,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
 
     const counted = usage.begin(caller, planned);
     const { calls, credits } = priceOf(planned);
-    const admit = (charge: Charge): Response | Promise<Response> => {
+    const admit = (charge: Charge): Answer => {
       if (charge.kind !== 'charged') return refusePlanned(charge);
       counted.admit();
       return respond({ request, peers, envelope, planned, caller, plan, credits, charge, usage: counted });
@@ -101,4 +99,10 @@ export function createAnswer(stages: Stages): AnswerRequest {
     onOutcome(refusal.kind);
     return refuse(refusal, to, corsFields(request.headers));
   }
+}
+
+/** Why a request has no caller, with a hint where its key stands in a place that is not read. */
+function refusalOf(identity: Refusal, { headers, url }: Request): Refusal {
+  const isMisplaced = identity.kind === 'missing-key' && isKeyMisplaced(headers, url);
+  return isMisplaced ? { kind: 'misplaced-key' } : identity;
 }

@@ -64,7 +64,7 @@ const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 export function createGateway(deps: Deps) {
   const { node, sharing, hosts, config, accounts, ledger, clock, log, random } = deps;
   const { idleMs, probeMs, bodyBytesMax, cacheBytes } = config.gateway;
-  const dueMs = dueMsBy(config.gateway.deadlinesMs);
+  const dueMs = dueMsBy(config.gateway);
   const backends = backendsOf(config).map((each) => backendFrom(each, clock, idleMs));
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
@@ -103,7 +103,6 @@ export function createGateway(deps: Deps) {
       charging: limits.charging,
       onCall: metrics.call,
       onOutcome: metrics.outcome,
-      isLong: (kind) => 2 * dueMs[kind] > idleMs,
       gather: (signal) => clock.sleep(GATHER_MS, signal),
       beat: (signal) => clock.sleep(BEAT_MS, signal),
     }),

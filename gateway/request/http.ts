@@ -22,13 +22,13 @@ export function refusalOfHead({
 }
 
 const CODINGS = ['zstd', 'br', 'gzip', 'deflate'];
-let lastCodings = { header: '', codings: 'identity' };
+let lastCodings: { header: string | null; codings: string } = { header: null, codings: 'identity' };
 
 /** The known content codings that a caller reads, as they are asked for upstream (RFC 9110 12.5.3); `identity`: none. */
-export function codingsIn(header: string): string {
+export function codingsIn(header: string | null): string {
   if (header === lastCodings.header) return lastCodings.codings;
   const weights = new Map(
-    header.split(',').map((range) => {
+    (header ?? '').split(',').map((range) => {
       const [name = '', ...parameters] = range.toLowerCase().split(/\s*;\s*/);
       return [name.trim(), !parameters.some((each) => /^q=0(?:\.0*)?\s*$/.test(each))];
     }),

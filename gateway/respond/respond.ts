@@ -1,7 +1,6 @@
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
 import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
-import type { MethodClass } from '../methods/table.ts';
 import type { Envelope } from '../request/envelope.ts';
 import type { Peers } from '../request/auth.ts';
 import { codingsIn, corsFields } from '../request/http.ts';
@@ -49,16 +48,11 @@ type Parts = Readonly<{
   onCall(method: string, outcome: Outcome): void;
   /** Called with the outcome of an admitted request; a batch counts as answered, whatever its calls return. */
   onOutcome(outcome: Outcome): void;
-  /** Whether a call may take longer than the listener lets a connection be idle. */
-  isLong(kind: MethodClass): boolean;
   gather: Beat;
   beat: Beat;
 }>;
 
-/** Beyond any time for which a stream may be silent. */
-const LISTENER_SECONDS = 255;
-
-export function createRespond({ send, charging, onCall, onOutcome, isLong, gather, beat }: Parts): Respond {
+export function createRespond({ send, charging, onCall, onOutcome, gather, beat }: Parts): Respond {
   return function respond(admitted) {
     const [first] = admitted.planned;
     if (admitted.envelope.kind === 'single' && first?.kind === 'forward') return forwarded(first, admitted);
@@ -69,28 +63,27 @@ export function createRespond({ send, charging, onCall, onOutcome, isLong, gathe
     if (isSilent) return new Response(null, { headers: fieldsOf(admitted, JSON_TYPE) });
     const refund = refundsOf(charging, admitted);
     return batchBody(admitted, refund).then((body) => {
+      const { credits, charge } = admitted;
       // What is given back later, of an answer that has begun, its head cannot say.
-      const headers = fieldsOf(admitted, JSON_TYPE, undefined, refund.credits());
-      return new Response(body, { headers });
+      const back = refund.credits();
+      const creditsLeft = charge.creditsLeft === undefined ? undefined : charge.creditsLeft + back;
+      const paid = { ...admitted, credits: credits - back, charge: { ...charge, creditsLeft } };
+      return new Response(body, { headers: fieldsOf(paid, JSON_TYPE) });
     });
   };
 
   function forwarded(planned: ForwardCall, admitted: Admitted): Promise<Response> {
     const { request, peers, caller, plan } = admitted;
-    const isWaiting = isLong(planned.route.method.class);
-    if (isWaiting) peers.timeout(request, 0);
     const asLines = planned.route.name === 'getProgramAccounts' && wantsLines(request.headers);
-    const acceptEncoding = asLines ? 'identity' : codingsIn(request.headers.get('accept-encoding') ?? '');
-    const sent = send(planned, plan, {
-      acceptEncoding,
+    return send(planned, plan, {
+      acceptEncoding: asLines ? 'identity' : codingsIn(request.headers.get('accept-encoding')),
       accountId: caller.accountId,
+      setIdle: (seconds) => peers.timeout(request, seconds),
       // It is made only where it is read.
       get signal() {
         return request.signal;
       },
-    });
-    return sent.then((reply) => {
-      if (isWaiting) peers.timeout(request, LISTENER_SECONDS);
+    }).then((reply) => {
       const outcome = outcomeOf(reply);
       onCall(planned.label, outcome);
       onOutcome(outcome);
@@ -101,20 +94,19 @@ export function createRespond({ send, charging, onCall, onOutcome, isLong, gathe
   }
 
   function answered(answer: ResponseStart, type: string, admitted: Admitted): Response {
-    const { usage } = admitted;
     const headers = fieldsOf(admitted, type, answer.encoding);
     if (answer.kind === 'whole') {
-      countError(answer, usage, 0);
-      usage.answered(0, answer.bytes.length);
+      countError(answer, admitted.usage, 0);
+      admitted.usage.answered(0, answer.bytes.length);
       return new Response(answer.bytes, { headers });
     }
     const onEnd = (end: StreamEnd) => {
       // A stream that its backend cut is not paid for; one whose caller left or did not read it is.
       if (end.kind === 'complete' || end.reason === 'cancelled' || end.reason === 'unread') return;
       refundsOf(charging, admitted)(0);
-      usage.error(0);
+      admitted.usage.error(0);
     };
-    return new Response(streamSingle(countedBody(answer.body, usage, 0), onEnd), { headers });
+    return new Response(streamSingle(countedBody(answer.body, admitted.usage, 0), onEnd), { headers });
   }
 
   function unanswered(reply: Unanswered, admitted: Admitted): Response {
@@ -219,17 +211,12 @@ function countError(answer: WholeAnswer, usage: Admitted['usage'], place: number
   if (bytes !== undefined && failureOf(bytes) !== undefined) usage.error(place);
 }
 
-function fieldsOf(
-  { request, credits, charge }: Admitted,
-  type: string,
-  encoding?: string,
-  refunded = 0,
-): Fields {
+function fieldsOf({ request, credits, charge }: Admitted, type: string, encoding?: string): Fields {
   const fields: Fields = rateFields(charge.rate);
   fields['content-type'] = type;
-  fields['x-credits-cost'] = String(credits - refunded);
+  fields['x-credits-cost'] = String(credits);
   if (request.headers.has('origin')) Object.assign(fields, corsFields(request.headers));
-  if (charge.creditsLeft !== undefined) fields['x-credits-left'] = String(charge.creditsLeft + refunded);
+  if (charge.creditsLeft !== undefined) fields['x-credits-left'] = String(charge.creditsLeft);
   if (encoding !== undefined) {
     fields['content-encoding'] = encoding;
     fields['vary'] = 'accept-encoding';

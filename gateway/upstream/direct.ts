@@ -71,7 +71,6 @@ class DirectCall implements ExchangeHandler {
   need: Need;
   backend: Backend | undefined;
   followers: DirectCall[] | undefined;
-  readonly kind = 'light';
   body: Buffer | undefined;
 
   constructor(shared: ReturnType<typeof sharedFrom>, read: Read) {

@@ -69,6 +69,8 @@ export type CallContext = EnteringCall &
     acceptEncoding: string;
     /** Nodes leave their long-term storage out, because an archive serves it. */
     localOnly?: boolean;
+    /** Has the listener leave a connection open that is idle for so many seconds; 0: for any time. */
+    setIdle?: (seconds: number) => void;
     /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
     onSettled?: (() => void) | undefined;
   }>;

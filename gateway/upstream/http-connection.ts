@@ -34,7 +34,7 @@ export type ExchangeHandler = Readonly<{
   /** The body of a small reply as nearly all come: 200, JSON, not encoded, in one read. Without it every reply comes by `onOutcome`. */
   onSmallReply?(body: Buffer): void;
   onOutcome(outcome: HttpReply | NoReply): void;
-  /** What is asked: a send stays where it is when its backend hangs, and a scan until that is left out. */
+  /** Absent: light. A send stays where it is when its backend hangs, and a scan until that is left out. */
   kind?: MethodClass;
   /** Whether nobody waits for the reply any more, so that its connection may be closed; called by `onTick`. */
   hasLeft?(): boolean;
@@ -199,7 +199,7 @@ export class Connection {
   /** Fails a call without a reply, for its backend hangs: it can go elsewhere. `isOut`: scans too. */
   abandon(isOut: boolean): void {
     const phase = this.#phase;
-    const kind = phase.kind === 'head' ? (phase.handler.kind ?? 'write') : 'write';
+    const kind = phase.kind === 'head' ? (phase.handler.kind ?? 'light') : 'write';
     if (kind !== 'write' && (kind !== 'scan' || isOut)) this.destroy('stalled', LEFT_OUT);
   }
 

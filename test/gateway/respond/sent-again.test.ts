@@ -41,7 +41,6 @@ async function withAgain(again: Reply) {
     charging: { refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`) },
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),
     onOutcome: () => undefined,
-    isLong: (kind) => kind === 'scan',
     gather: untilAborted,
     beat: untilAborted,
   });

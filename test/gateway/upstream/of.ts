@@ -1,4 +1,3 @@
-import { dueMsBy } from '../../../gateway/methods/table.ts';
 import { createDirect, type Direct } from '../../../gateway/upstream/direct.ts';
 import { createForward, type Forward, type ForwardEvents } from '../../../gateway/upstream/forward.ts';
 import { Backend, numberOf, preference } from '../../../gateway/upstream/backend.ts';
@@ -38,7 +37,7 @@ type Told = Partial<ForwardEvents & { lagSlotsMax: number }>;
 /** A way to backends as the gateway puts it together, without probes unless the test asks for them. */
 export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told = {}) {
   const { lagSlotsMax = 16, ...events } = told;
-  const dueMs = dueMsBy({ light: 30_000, history: 60_000, scan: 108_000, send: 30_000 });
+  const dueMs = { light: 30_000, meta: 30_000, asset: 30_000, history: 60_000, scan: 108_000, write: 30_000 };
   const pool = createPool({
     backends,
     clock,
