@@ -207,6 +207,12 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     }));
     const measure = measureOf(looks);
     for (const look of looks) take(look, measure);
+    const hasOther = found.some(({ trouble }) => trouble !== 'unreachable');
+    for (const { backend, reading } of looks) {
+      const isOut = backend.health.excludedBecause !== undefined;
+      // When nobody answers a round this process may be late; and a node may be slow for its scans.
+      if (reading.trouble === 'unreachable' && (isOut || hasOther)) backend.client.abandon(isOut && hasOther);
+    }
   };
 
   /** Whether what it has must be known soon: it comes back, or its first block is not known. */
@@ -234,11 +240,7 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     // An archive is behind by its nature; only whether it answers counts.
     const own = followsTip(backend.config) ? {} : { slot: 0, movedAtMs: -Infinity };
     backend.health = healthAfter(before, reading, { ...measure, ...own, isOtherChain });
-    const isOut = backend.health.excludedBecause !== undefined;
-    if (reading.trouble === 'unreachable') {
-      onUnreachable(backend);
-      backend.client.abandon(isOut);
-    }
+    if (reading.trouble === 'unreachable') onUnreachable(backend);
     if (isOtherChain) slots.firstLocalBlock = slots.firstBlock = undefined;
     // As read, and not the highest: a node that was set back to an older snapshot has not what it had.
     for (const commitment of COMMITMENTS)

@@ -195,9 +195,9 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
       connection.destroy('cancelled');
   }
 
-  /** Lets calls without a reply go elsewhere; `isOut`: scans too. */
-  function abandon(isOut: boolean): void {
-    for (const connection of connections) connection.abandon(isOut);
+  /** Lets calls without a reply go elsewhere. */
+  function abandon(withScans: boolean): void {
+    for (const connection of connections) connection.abandon(withScans);
   }
 
   /** Closes every connection. */

@@ -34,7 +34,7 @@ export type ExchangeHandler = Readonly<{
   /** The body of a small reply as nearly all come: 200, JSON, not encoded, in one read. Without it every reply comes by `onOutcome`. */
   onSmallReply?(body: Buffer): void;
   onOutcome(outcome: HttpReply | NoReply): void;
-  /** Absent: light. A send stays where it is when its backend hangs, and a scan until that is left out. */
+  /** Absent: light. A send stays where it is when its backend hangs, and a scan while it has nowhere to go. */
   kind?: MethodClass;
   /** Whether nobody waits for the reply any more, so that its connection may be closed; called by `onTick`. */
   hasLeft?(): boolean;
@@ -196,11 +196,11 @@ export class Connection {
     if (isSilent || (isAwaited && isDue)) this.destroy('stalled');
   }
 
-  /** Fails a call without a reply, for its backend hangs: it can go elsewhere. `isOut`: scans too. */
-  abandon(isOut: boolean): void {
+  /** Fails a call without a reply, for its backend hangs: it can go elsewhere. */
+  abandon(withScans: boolean): void {
     const phase = this.#phase;
     const kind = phase.kind === 'head' ? (phase.handler.kind ?? 'light') : 'write';
-    if (kind !== 'write' && (kind !== 'scan' || isOut)) this.destroy('stalled', LEFT_OUT);
+    if (kind !== 'write' && (kind !== 'scan' || withScans)) this.destroy('stalled', LEFT_OUT);
   }
 
   /** Ends the connection now; what is under way is cut for `reason`. */
