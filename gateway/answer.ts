@@ -1,4 +1,4 @@
-import { extractApiKey } from '../shared/keys/carrier.ts';
+import { extractApiKey, isKeyMisplaced } from '../shared/keys/carrier.ts';
 import type { Caller } from '../shared/keys/source.ts';
 import type { PublishedTerms } from '../shared/publication.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
@@ -12,8 +12,10 @@ import { type Refusal, refuse } from './respond/refusal.ts';
 import type { RouteOf } from './upstream/selection.ts';
 import type { Usage } from './usage/usage.ts';
 
+type Answer = Response | Promise<Response>;
+
 /** Answers one RPC request with a finished Response. */
-export type AnswerRequest = (request: Request, peers: Peers) => Response | Promise<Response>;
+export type AnswerRequest = (request: Request, peers: Peers) => Answer;
 
 /** The stages that touch the world. Every other step is a pure import. */
 type Stages = Readonly<{
@@ -49,11 +51,15 @@ export function createAnswer(stages: Stages): AnswerRequest {
       return refuseRequest(request, body);
     }
     if (identity.kind !== 'known')
-      return refuseRequest(request, identity, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
-    return answerCaller(request, identity.caller, body.bytes);
+      return refuseRequest(
+        request,
+        refusalOf(identity, request),
+        readEnvelope(body.bytes, REFUSED_BATCH_MAX),
+      );
+    return answerCaller(request, identity.caller, body.bytes, peers);
   };
 
-  function answerCaller(request: Request, caller: Caller, body: Buffer): Response | Promise<Response> {
+  function answerCaller(request: Request, caller: Caller, body: Buffer, peers: Peers): Answer {
     const { plans, prices } = terms();
     const plan = caller.plan === undefined ? undefined : plans.get(caller.plan);
     if (plan === undefined)
@@ -62,7 +68,8 @@ export function createAnswer(stages: Stages): AnswerRequest {
     const envelope = readEnvelope(body, plan.batchMax);
     if (envelope.kind === 'malformed') {
       usage.refused(caller);
-      return refuseRequest(request, envelope);
+      // What is too long for the plan is refused as every batch is.
+      return refuseRequest(request, envelope, readEnvelope(body, REFUSED_BATCH_MAX));
     }
     const [only] = envelope.elements;
     const planned = envelope.elements.map((element) => planCall(element, routeOf, prices));
@@ -73,10 +80,10 @@ export function createAnswer(stages: Stages): AnswerRequest {
 
     const counted = usage.begin(caller, planned);
     const { calls, credits } = priceOf(planned);
-    const admit = (charge: Charge): Response | Promise<Response> => {
+    const admit = (charge: Charge): Answer => {
       if (charge.kind !== 'charged') return refusePlanned(charge);
       counted.admit();
-      return respond({ request, envelope, planned, caller, plan, credits, charge, usage: counted });
+      return respond({ request, peers, envelope, planned, caller, plan, credits, charge, usage: counted });
     };
     const charge = charging.charge(caller, plan, { calls, credits, usageHook: counted });
     return charge instanceof Promise ? charge.then(admit) : admit(charge);
@@ -92,4 +99,10 @@ export function createAnswer(stages: Stages): AnswerRequest {
     onOutcome(refusal.kind);
     return refuse(refusal, to, corsFields(request.headers));
   }
+}
+
+/** Why a request has no caller, with a hint where its key stands in a place that is not read. */
+function refusalOf(identity: Refusal, { headers, url }: Request): Refusal {
+  const isMisplaced = identity.kind === 'missing-key' && isKeyMisplaced(headers, url);
+  return isMisplaced ? { kind: 'misplaced-key' } : identity;
 }

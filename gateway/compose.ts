@@ -14,6 +14,7 @@ import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
 import { createJournal } from './limits/journal.ts';
 import { limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
+import { dueMsBy } from './methods/table.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { Hosts } from './replica/hosts.ts';
 import { createFailedKeys, createAuth } from './request/auth.ts';
@@ -63,6 +64,7 @@ const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 export function createGateway(deps: Deps) {
   const { node, sharing, hosts, config, accounts, ledger, clock, log, random } = deps;
   const { idleMs, probeMs, bodyBytesMax, cacheBytes } = config.gateway;
+  const dueMs = dueMsBy(config.gateway);
   const backends = backendsOf(config).map((each) => backendFrom(each, clock, idleMs));
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
@@ -84,12 +86,11 @@ export function createGateway(deps: Deps) {
   const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);
   const metrics = createMetrics(backends, limits.link, cache);
   const pool = poolOf(backends, metrics, deps);
-  const events = eventsFor(metrics, log, clock);
-  const budget = new RetryBudget();
-  const forward = createForward({ clock, idleMs, pool, budget, random, ...events });
+  const parts = { clock, dueMs, pool, budget: new RetryBudget(), ...eventsFor(metrics, log, clock) };
+  const forward = createForward({ ...parts, random });
   const acrossTiers = withHistory(forward, clock);
   const cached = cache === undefined ? acrossTiers : withCache(acrossTiers, cache, pool);
-  const direct = createDirect({ clock, idleMs, pool, budget, forward, ...events });
+  const direct = createDirect({ ...parts, forward });
   let terms: PublishedTerms = config;
   const answer = createAnswer({
     bodyBytesMax,

@@ -17,10 +17,7 @@ const BYTES_MIN = 32 * 1_024 * 1_024;
 const GROWTH_BYTES = 16 * 1_024 * 1_024;
 const TICKS_BETWEEN = 1;
 
-/**
- * Growth that outruns the concurrent collector, as is growth by half of what the last synchronous collection left:
- * the heap is collected synchronously, at most in every fifth tick.
- */
+/** Growth that outruns the concurrent collector is collected at once, in every fifth tick at most. */
 const GROWTH_NOW_BYTES = 32 * 1_024 * 1_024;
 const TICKS_BETWEEN_NOW = 4;
 

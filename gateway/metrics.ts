@@ -16,7 +16,7 @@ const METRICS = {
     'Calls that were sent to backends or answered from memory, by method and outcome.',
   'backend_failures_total{backend,kind}': 'Attempts that a backend failed before the first byte, by kind.',
   'streams_cut_total{backend,reason}':
-    'Answers that a backend broke off after the first byte; their callers saw a broken connection.',
+    'Answers that broke off after the first byte, by reason (unread: by their reader); callers saw a broken connection.',
   'retries_total{outcome}':
     "Calls that a backend in trouble would have sent to another one: made, or refused by the pool's budget of one in ten.",
   'backend_calls_in_flight{backend}': 'Calls at a backend, to the last byte of their answers.',

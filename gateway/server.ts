@@ -44,8 +44,11 @@ export function createDrain(clock: Clock) {
   return { isOn: () => isOn, last, run };
 }
 
-/** Bun's clock for idle connections ticks every four seconds: below eight it would cut connections that are not idle. */
-const IDLE_SECONDS_MIN = 8;
+/**
+ * The listener cuts connections that are idle this much longer than a stream may be: its clock ticks every four seconds
+ * and counts a request under way as idle. What a stream's silence means is decided where it is read.
+ */
+const IDLE_SLACK_SECONDS = 8;
 
 /**
  * The routes. `POST /` is a route of Bun's own and compiled to a call of its handler: it names nothing of the context but
@@ -54,12 +57,15 @@ const IDLE_SECONDS_MIN = 8;
  */
 function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest, health: Health) {
   const { idleMs, tls } = config;
-  const peers: Peers = { requestIP: (request) => app.server?.requestIP(request) ?? null };
+  const peers: Peers = {
+    requestIP: (request) => app.server?.requestIP(request) ?? null,
+    timeout: (request, seconds) => app.server?.timeout(request, seconds),
+  };
   const app = new Elysia({
     precompile: true,
     strictPath: true,
     serve: {
-      idleTimeout: Math.max(IDLE_SECONDS_MIN, Math.ceil(idleMs / 1_000)),
+      idleTimeout: Math.ceil(idleMs / 1_000) + IDLE_SLACK_SECONDS,
       // Bodies are bounded where they are read; the listener's own bound would answer with a bare 413.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       reusePort: shared,
@@ -98,10 +104,7 @@ const DRAIN_MS = 25_000;
 /** How long the listener stays open for new connections after a stop: a load balancer reads the health two or three times. */
 const LEAVE_MS = 5_000;
 
-/**
- * Opens the RPC listener, or says in one sentence why it cannot. `shared`: other workers listen on the same address; the
- * system does not report it then when a foreign process has it.
- */
+/** Opens the RPC listener, or says in one sentence why it cannot. `shared`: other workers listen on the same address. */
 export function listen(
   config: GatewayConfig,
   { answer, health }: Readonly<{ answer: AnswerRequest; health: Health }>,
@@ -125,10 +128,7 @@ export function listen(
   const url = gatewayUrl({ ...config, listen: { ...config.listen, port } });
   return { kind: 'listening', url, close } as const;
 
-  /**
-   * Drains while requests come, at most `leaveMs`; then takes no more connections, lets responses under way end, and cuts
-   * them `drainMs` after the call.
-   */
+  /** Drains while requests come, for `leaveMs` at most; lets responses under way end, and cuts them after `drainMs`. */
   async function close(drainMs = DRAIN_MS, leaveMs = LEAVE_MS): Promise<void> {
     const closed = new AbortController();
     void clock.sleep(drainMs, closed.signal).then(() => {

@@ -73,10 +73,7 @@ function backendStatusOf(backend: Backend, clock: Clock): BackendStatus {
   };
 }
 
-/**
- * The states of several processes of one config as one: a backend is in when all of them have it in, counts are added
- * up, the newest slot is taken, and with it the lag of the same process.
- */
+/** The states of several processes as one: in when all have it in, counts added up, the newest slot with its lag. */
 export function togetherStatus(statuses: readonly GatewayStatus[]): GatewayStatus {
   const states = statuses.flatMap(({ backends }) => backends);
   const byName = Map.groupBy(states, ({ name }) => name).values();

@@ -34,10 +34,7 @@ export function holdAddress(listen: Listen) {
 /** The gauge that is shown for each process: in a sum, one process that grows would not be seen. */
 const PER_PROCESS = 'process_resident_memory_bytes';
 
-/**
- * The metrics of all workers as one text. Counters of workers that ended stay in the sums: a sum that falls looks like a
- * restart of the whole gateway to a query that computes a rate.
- */
+/** The metrics of all workers as one text; counters of ended workers stay, for a sum that falls looks like a restart. */
 export class MetricTotals {
   readonly #running = new Map<number, MetricsJson>();
   #ended: readonly object[] = [];

@@ -33,10 +33,7 @@ type Channel = Readonly<{
   on(event: 'message', take: (message: unknown) => void): unknown;
 }>;
 
-/**
- * The link of a process that was started as worker `worker` with a channel; `undefined` for any other. When the
- * supervisor dies, the channel only falls silent; the end of standard input is the sign.
- */
+/** The link of a worker; `undefined` for another process. Standard input ends when the supervisor dies. */
 export function supervisorLinkFrom(worker: string | undefined, channel: Channel) {
   if (worker === undefined || channel.send === undefined) return undefined;
   const port = Promise.withResolvers<number>();

@@ -55,6 +55,7 @@ describe('the README and the code agree', () => {
         backends: [{ nothing: 1, name: 'a', url: 'http://a' }],
         plans: { x: { nothing: 1, rps: 1 } },
         credits: { nothing: 1 },
+        deadlines: { nothing: 1 },
       },
       {},
     );

@@ -210,7 +210,12 @@ function start(client: HttpClient, exchange: Exchange, random: Random): void {
     return;
   }
   const leaving = new AbortController();
-  const request = { body, acceptEncoding: 'identity', dueMs: DUE_MS, fresh: mode === 'fresh' };
+  const request = {
+    body,
+    acceptEncoding: 'identity',
+    dueMs: DUE_MS,
+    kind: mode === 'fresh' ? 'write' : 'light',
+  } as const;
   void client.send(request, leaving.signal).then(onOutcome);
   if (reader === 'abort') void turns(random.below(12)).then(() => leaving.abort());
 }

@@ -16,10 +16,7 @@ import {
 /** Agave's bound on the slots of one `getBlocks` and `getBlocksWithLimit` (`rpc.rs`). */
 const SLOTS_MAX = 500_000;
 
-/**
- * The list that the caller wants: `getBlocks` has an end and no limit, `getBlocksWithLimit` a limit and no end. The one
- * that is absent is `Infinity`.
- */
+/** The list that the caller wants: `getBlocks` has no limit and `getBlocksWithLimit` no end; that one is `Infinity`. */
 type ListParams = Readonly<{ start: number; end: number; limit: number; config: Uint8Array | undefined }>;
 
 /**
@@ -120,10 +117,7 @@ async function readSlots(request: HistoryRequest, backends: readonly Backend[], 
   return { reply, slots: reply.kind === 'whole' ? slotsIn(reply.bytes) : undefined };
 }
 
-/**
- * The list of an answer, found by the first `"result"`, which no escaped id can spell, and counted by its commas: to
- * take half a million numbers apart would hold up every other call for a tenth of a second.
- */
+/** The list of an answer, counted by its commas: half a million numbers taken apart hold up all calls for 0.1 s. */
 function slotsIn(answer: Uint8Array): Slots | undefined {
   const text = Buffer.from(answer.buffer, answer.byteOffset, answer.length).toString('latin1');
   const [list, digits = ''] = /"result"\s*:\s*\[([\d\s,]*)\]/.exec(text) ?? [];

@@ -20,10 +20,7 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
 /** The parameters of history methods that are parsed, in bytes; real ones are below a kilobyte. */
 const PARAMS_BYTES_MAX = 65_536;
 
-/**
- * Adds history across tiers: live nodes hold some days, archives the rest, and a caller sees one chain.
- * With one tier alone a call goes to `forward` as it is, unless the archive's pages differ from Agave's.
- */
+/** Adds history across tiers, so that a caller sees one chain; with one tier alone a call goes to `forward` as it is. */
 export function withHistory(forward: Forward, clock: Clock): Forward {
   return async function forwardByTier(call, route, context) {
     const rule = RULES.get(route.name);

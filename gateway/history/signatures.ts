@@ -66,10 +66,7 @@ const NO_HISTORY = -32011;
 const PAGES_MAX = 10;
 const PAGE_ROWS = 1_000;
 
-/**
- * The tiers with those live nodes only that begin where an archive is known to end, or with all when none does: archives
- * could not continue the page of another one.
- */
+/** The tiers, with the live nodes that begin where an archive ends; with all when none does. */
 function adjacentTiers({ live, archive }: Tiers): Tiers {
   const end = Math.max(0, ...archive.map((backend) => sourceOf(backend).last ?? 0)) + 1;
   const adjacent = live.filter((backend) => (sourceOf(backend).first ?? Infinity) <= end);
@@ -141,10 +138,7 @@ export async function answerSignatures(request: HistoryRequest): Promise<Reply> 
     ? continueBelow(again.rows, start)
     : again.reply;
 
-  /**
-   * The archives continue below the oldest row, or below `before` when the live nodes have its slot and nothing older; in
-   * both cases with everything below the live nodes' first slot.
-   */
+  /** The archives continue below the oldest row, or `before`, with everything below the live nodes' first slot. */
   async function continueBelow(newer: readonly Row[], start?: Below): Promise<Reply> {
     const below = newer.at(-1) ?? start;
     const lowest = Math.min(first, below?.slot ?? Infinity);

@@ -135,10 +135,7 @@ type SlotGap = Readonly<{ from: number; above: Above }>;
 /** Backends that have every block from slot `first` on. */
 export type Above = Pick<BlockRange, 'backends' | 'isLive' | 'first'>;
 
-/**
- * Nodes clean up in steps, also between two probes, and a list does not say what it lacks: up to so many slots above its
- * first one, a live node is not called for blocks that an archive has.
- */
+/** Nodes clean up in steps: so many slots above its first one, a live node is not called for blocks of an archive. */
 const MARGIN_SLOTS = 1_024;
 
 /**
@@ -259,10 +256,7 @@ export class HistoryRequest {
     return rpcResult(result, this.call.id);
   }
 
-  /**
-   * The answer when a part of history is missing, so that what the others have does not look like all of it; Agave's
-   * code and text (`custom_error.rs`).
-   */
+  /** The answer when a part of history is missing; Agave's code and text (`custom_error.rs`). */
   unavailable(): Reply {
     return rpcError(-32019, 'Failed to query long-term storage; please try again', this.call.id);
   }

@@ -97,10 +97,7 @@ const KNOWN = new Set([
   'maxSupportedTransactionVersion',
 ]);
 
-/**
- * The parameters with only those members of the config that archives know: Agave ignores any other, Superbank refuses
- * the call for it. Every byte left is the caller's own.
- */
+/** The parameters with what archives know of the config: Superbank refuses a call for any other member. */
 function archiveParams(params: Uint8Array | undefined): Uint8Array | undefined {
   return params && withConfig(params, (name) => KNOWN.has(name));
 }

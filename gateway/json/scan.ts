@@ -56,10 +56,7 @@ export function afterValue(bytes: Uint8Array, start: number, depth = 0): number 
   return depth >= DEPTH_MAX ? DEEP : afterItems(bytes, i, depth + 1);
 }
 
-/**
- * Reads one element of an array, or the value of a member whose name begins at `from`, as `afterValue` does. A negative
- * number ends the walk and is its result.
- */
+/** Reads an element, or the value of a member named at `from`, as `afterValue` does; a negative number ends the walk. */
 type ReadItem = (bytes: Uint8Array, value: number, depth: number, from: number) => number;
 
 /** The same for the array or object that opens at `open`; `depth` is the number of those open around its items. */

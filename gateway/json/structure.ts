@@ -63,10 +63,7 @@ export class Structure {
 const UNENDED = -1;
 export const UNENDED_ESCAPED = -2;
 
-/**
- * The index after the string's end, looking from `from`; `escaped` is whether the byte there is. Negative when the
- * string goes on past the bytes.
- */
+/** The index after the string's end; negative: it goes on past the bytes. `escaped`: the byte at `from` is. */
 export function stringEnd(bytes: Buffer, from: number, escaped: boolean): number {
   for (let start = from, carried = escaped ? 1 : 0; ;) {
     const quote = bytes.indexOf(QUOTE, start);

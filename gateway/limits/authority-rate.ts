@@ -147,10 +147,7 @@ function outstanding({ nodes }: RateState, aliveMs: number): number {
 /** What came in since a node last sent, in micro-tokens, and tokens of it that the node took ungranted. */
 type Income = Readonly<{ micro: number; debt: number }>;
 
-/**
- * Takes in what the node reports: what it spent beyond its grants is a debt of the bucket, and an ended lease is void.
- * Gives what came in meanwhile; `undefined`: the node had no lease.
- */
+/** Takes in a report: spending beyond grants is a debt. Gives what came in meanwhile; `undefined`: there was no lease. */
 function record(state: RateState, mine: RateHolding, { fence, seq }: Sender, report: RateReport) {
   const { spent: reported, wanted, weight, recovering } = report;
   const { clockMs, perMs } = state;

@@ -180,10 +180,7 @@ export type Answer = Readonly<{
   isLost: boolean;
 }>;
 
-/**
- * The arithmetic of leases: applies one message to the state of its account, which the store keeps as text. Pure: the
- * answer depends on the arguments alone. Throws when the blob is of another version.
- */
+/** Applies one message to the state of its account, a text of the store's. Pure. Throws on a blob of another version. */
 export function answer(before: string | undefined, sender: Sender, message: Message, moment: Moment): Answer {
   const { revision, rate, credits, scans } = message;
   const { nowMs, sinceLossMs } = moment;

@@ -70,10 +70,7 @@ export class CreditLease {
     this.#total = total;
   }
 
-  /**
-   * Decides whether a price can be charged. Only a grant that was asked for this shortage is a no; a shortage of memory
-   * alone never is. Takes nothing.
-   */
+  /** Decides whether a price can be charged; only a grant that was asked for this shortage is a no. Takes nothing. */
   look(credits: number, nowMs: number, mayWait: boolean, storeOut: boolean): CreditLook {
     if (this.allowance >= credits) return 'enough';
     const [grant, failedMs, sent] = [this.#grant, this.#failedMs, this.#sent];
@@ -132,10 +129,7 @@ export class CreditLease {
     return isDue || wanted > 0 || this.#isToReturn() ? 'soon' : 'never';
   }
 
-  /**
-   * Something is held, or the authority has not confirmed what was charged: if it lost grants it would give the same
-   * credits to others.
-   */
+  /** Something is held, or charged and not confirmed: an authority that lost it would give it to others. */
   #isToReturn(): boolean {
     const { charged, refunded } = this.#spending;
     return (

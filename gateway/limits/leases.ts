@@ -24,10 +24,7 @@ export type Decision = Charge | Asks;
 /** All accounts of this process. */
 export type Leases = ReturnType<typeof createLeases>;
 
-/**
- * Accounts that wait for their message: above it a further one must be asked for before its call is let in, or what
- * callers send would pile up here as fast as they can send it. About 500 bytes each.
- */
+/** Accounts that wait for their message, 500 bytes each: above it a further one is asked for before its call is let in. */
 const MARKED_MAX = 16_384;
 
 /** How long messages wait at most for those of other accounts: fewer calls of the store, each with more of them. */
@@ -56,10 +53,7 @@ export function createLeases({ spendingOf, revision, share }: AccountsOptions) {
   const watched = new Set<Account>();
   let sweeping = accounts.values();
 
-  /**
-   * The account, known from here on; `undefined` when its journal cannot be read. A request's price is `offered` to it
-   * once, before it is decided on.
-   */
+  /** The account; `undefined` when its journal cannot be read. A price is `offered` to it once, before it is decided on. */
   function accountOf(caller: Caller, plan: Plan, nowMs: number, offered?: Price): Account | undefined {
     let account = accounts.get(caller.accountId);
     if (account === undefined) {
@@ -83,10 +77,7 @@ export function createLeases({ spendingOf, revision, share }: AccountsOptions) {
     return account;
   }
 
-  /**
-   * Looks at both limits, and takes from both or from neither. The caller appends credits to the journal. The request
-   * has waited for `waitedMs`; `storeOut`: the store is known not to reply.
-   */
+  /** Takes from both limits or from neither, for a request that has waited for `waitedMs`; the caller journals credits. */
   function decide(
     account: Account,
     price: Price,
@@ -120,10 +111,7 @@ export function createLeases({ spendingOf, revision, share }: AccountsOptions) {
     if (plan.credits !== undefined) credit?.refund(credits);
   }
 
-  /**
-   * Up to `max` messages that are due: of accounts that cannot wait for others, and with `all` of all. Those that wait
-   * for time alone have their turn one after the other.
-   */
+  /** Up to `max` messages that are due, of all accounts with `all`; those that wait for time alone take turns. */
   function collect(nowMs: number, aheadMs: number, max: number, all: boolean): Message[] {
     const due: Message[] = [];
     for (const account of marked) {

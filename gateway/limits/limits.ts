@@ -92,10 +92,7 @@ function nodeIdIn(path: string, makeId: () => string): string {
   );
 }
 
-/**
- * The next fence of the node. It is at least the wall time, so that a ledger that was lost or put back from a backup
- * does not start below what a central store remembers of the node.
- */
+/** The node's next fence, at least the wall time: a lost ledger must not start below what a store remembers. */
 function nextFence(ledger: Store, node: string, nowMs: number): number {
   const next = ledger.prepare<{ fence: number }, [string, number]>(`
     INSERT INTO nodes (node, fence) VALUES (?, ?)

@@ -26,10 +26,7 @@ export class Demand {
 /** Messages that may follow at once on the first after a rest. */
 const SPARE_MAX = 2;
 
-/**
- * How often one account's messages may be sent: one an interval, and a few at once after a rest, since demand comes by
- * chance. The interval may be another at every call.
- */
+/** How often one account's messages may be sent: one an interval, and a few at once after a rest. */
 export class Pace {
   #lastMs = Number.NEGATIVE_INFINITY;
   #spare = SPARE_MAX;
@@ -162,10 +159,7 @@ export class RateLease {
     if (this.#aloneBucket !== undefined) Object.assign(this.#aloneBucket, this.#ownRate());
   }
 
-  /**
-   * Milliseconds between messages of the account: short enough that what comes in meanwhile is a quarter of the burst,
-   * so that the bucket never stands full while nodes wait for their turn.
-   */
+  /** Milliseconds between messages: what comes in meanwhile is a quarter of the burst, so that the bucket is never full. */
   get #intervalMs(): number {
     const { rps, burst } = this.#plan;
     return Math.min(500, Math.max(25, (burst / (4 * rps)) * 1_000));
@@ -319,10 +313,7 @@ export class RateLease {
     return held > 0 || target > held ? 'soon' : 'never';
   }
 
-  /**
-   * Writes the account's report. Tokens above what it wants are out of reach from here on: the authority may grant them
-   * to others before the reply is read.
-   */
+  /** Writes the account's report. Tokens above what it wants are out of reach from here on: others may be granted them. */
   report(nowMs: number, aheadMs: number): RateReport {
     const { rps, burst } = this.#plan;
     const aloneMs = nowMs - (this.#aloneSinceMs ?? nowMs);

@@ -15,10 +15,7 @@ type ScanLink = Readonly<{
   flushSoon(): void;
 }>;
 
-/**
- * Scans that may wait for each that may run. Wallets ask for two token programs at once: on a plan with one scan the
- * second waits for the first instead of being refused.
- */
+/** Scans that may wait for each that may run: wallets ask for two token programs at once. */
 const WAITING_PER_PERMIT = 2;
 
 /** Permits that no scan needs are returned after so long. */
@@ -36,10 +33,7 @@ const ASK_MS = 50;
 /** A message without a reply is sent again after this. */
 const RETRY_MS = 500;
 
-/**
- * One account's scans in this process, and what it leases of those that its plan allows. Instants are of the monotonic
- * clock. Mutable: it is the account's state.
- */
+/** One account's scans in this process and their lease; instants are monotonic. Mutable: it is the account's state. */
 class Scans {
   running = 0;
   /** Those that wait for one to end, in the order of asking. */
@@ -196,10 +190,7 @@ export function createScanPermits(link?: ScanLink) {
       const { running = 0, queue = [] } = accounts.get(accountId) ?? {};
       return running + queue.length < max * (1 + WAITING_PER_PERMIT);
     },
-    /**
-     * What gives the permit back, at once when there is one; else it comes in the order of asking, or when `signal`
-     * aborts, with nothing to give back.
-     */
+    /** Gives what gives the permit back, in the order of asking; nothing when `signal` aborts first. */
     take(accountId: number, max: number, signal: AbortSignal): (() => void) | Promise<() => void> {
       const scans = accounts.get(accountId) ?? new Scans(accountId, max);
       scans.max = max;

@@ -44,10 +44,7 @@ const RETRY_MAX_MS = 5;
 const SWEEP_MS = 10_000;
 const SWEEP_ROWS_MAX = 500;
 
-/**
- * Leases in the ledger, for the gateway processes of one host: messages are answered in an IMMEDIATE transaction. `ledger`
- * is a connection of this store alone, which closes with it.
- */
+/** Leases in the ledger for one host's processes, in IMMEDIATE transactions; `ledger` is its own connection. */
 export function createSqliteStore(ledger: Store, { clock, onReleased }: StoreOptions): LeaseStore {
   // A wait for another process inside SQLite stops every request of this one; the store waits outside of it.
   ledger.run('PRAGMA busy_timeout = 0');

@@ -1,3 +1,4 @@
+import type { GatewayConfig } from '../../shared/config/config.ts';
 import type { Lane } from '../../shared/config/profiles.ts';
 
 /** How much a call asks of a backend; it decides deadlines and which permits a call needs. */
@@ -135,19 +136,13 @@ function rows(
   return names.map((name) => [name, { declared: false, direct, ...traits }]);
 }
 
-/**
- * The name in snake case that the asset server knew a method by first, and still does (das_api `builder.rs`);
- * `getAssetsByAuthority` came later.
- */
+/** The name in snake case that the asset server knew a method by first, and still does (das_api `builder.rs`). */
 function originally(like: string): [string, Method][] {
   const name = like.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return rows({ lane: 'assets', class: 'asset', like }, [name]);
 }
 
-/**
- * What a method that only a backend's config knows is taken for: a read, which another backend may repeat, unless its name
- * says that it sends.
- */
+/** What a method that only a config knows is taken for: a read, unless its name says that it sends. */
 export function declaredUnknown(name: string): Method {
   return name.startsWith('send')
     ? { lane: 'send', class: 'write', declared: true, direct: false }
@@ -155,14 +150,14 @@ export function declaredUnknown(name: string): Method {
 }
 
 /**
- * The deadline of a call's first byte, and of the last one of an answer that is held until it is whole; it ends before
- * the listener's own idle limit, so that the caller gets a 503. A scan begins only when it has been made (Agave `rpc.rs`).
+ * The deadline of an attempt by class; what has none of its own in the config is light. Two end before the listener cuts
+ * an idle connection, for which only scans are waited for longer.
  */
-export function deadlinesMs(idleMs: number): Readonly<Record<MethodClass, number>> {
-  const short = Math.min(30_000, 0.9 * idleMs);
-  const long = Math.min(60_000, 0.9 * idleMs);
-  const scan = Math.min(240_000, 0.9 * idleMs);
-  return { light: short, meta: short, write: short, asset: long, history: long, scan };
+export function dueMsBy({ deadlinesMs, idleMs }: Pick<GatewayConfig, 'deadlinesMs' | 'idleMs'>) {
+  const [light, history, write] = [deadlinesMs.light, deadlinesMs.history, deadlinesMs.send].map((ms) =>
+    Math.min(ms, idleMs / 2),
+  ) as [number, number, number]; // map forgets how many
+  return { light, meta: light, asset: light, history, scan: deadlinesMs.scan, write };
 }
 
 const SUBSCRIPTION =

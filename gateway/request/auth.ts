@@ -16,10 +16,7 @@ const ADDRESSES_MAX = 10_000;
 /** The instants of the last failures from one address, oldest first, and when a key from there was last looked up. */
 type Failures = { instants: number[]; lookedMs: number };
 
-/**
- * Requests with failed keys, by the address that they came from. Counts over any ten seconds, exactly: every failure is
- * kept with its instant until it is that old.
- */
+/** Requests with failed keys by address, counted exactly over any ten seconds. */
 export function createFailedKeys(clock: Clock) {
   const addresses = new Map<string, Failures>();
 
@@ -75,8 +72,13 @@ export function neighbourhoodOf(address: string): string {
     .join(':');
 }
 
-/** Tells the address at the other end of a request's connection; `null` when it is closed, or has none. */
-export type Peers = Readonly<{ requestIP(request: Request): Readonly<{ address: string }> | null }>;
+/** The other ends of connections, as the listener knows them. */
+export type Peers = Readonly<{
+  /** `null` when the connection is closed, or has no address. */
+  requestIP(request: Request): Readonly<{ address: string }> | null;
+  /** The listener cuts a connection that is idle for so many seconds; 0: never. */
+  timeout(request: Request, seconds: number): void;
+}>;
 
 /** The address has had too many failed keys; it may try another one in `waitMs`. */
 export type Barred = { readonly kind: 'too-many-failed-keys'; readonly waitMs: number };

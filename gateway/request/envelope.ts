@@ -29,10 +29,7 @@ export function requestBytes({ id, params }: Call, member: Uint8Array): number {
   return BEFORE_ID.length + id.length + member.length + paramsBytes + 1;
 }
 
-/**
- * Writes `{"jsonrpc":"2.0","id":ID,"method":"NAME","params":PARAMS}` at an index, with the caller's own bytes of id and
- * params; gives the index behind it.
- */
+/** Writes `{"jsonrpc":"2.0","id":ID,"method":"NAME","params":PARAMS}` at an index; gives the index behind it. */
 export function writeRequest({ id, params }: Call, member: Uint8Array, into: Buffer, at: number): number {
   into.set(BEFORE_ID, at);
   at += BEFORE_ID.length;
@@ -60,9 +57,10 @@ const BEFORE_PARAMS = Buffer.from(',"params":');
 /** An answer that the gateway makes itself. */
 export type OwnAnswer = Readonly<{ kind: 'whole'; bytes: Uint8Array<ArrayBuffer>; encoding: undefined }>;
 
-/** `{"jsonrpc":"2.0","error":{"code":C,"message":"M"},"id":ID}`, the id verbatim. No other member: strict clients refuse more. */
-export function rpcError(code: number, message: string, id: Uint8Array): OwnAnswer {
-  return ownAnswer(`"error":{"code":${code},"message":${JSON.stringify(message)}}`, id);
+/** `{"jsonrpc":"2.0","error":{"code":C,"message":"M"},"id":ID}`; `data` with a hint at most: strict clients refuse more. */
+export function rpcError(code: number, message: string, id: Uint8Array, hint?: string): OwnAnswer {
+  const data = hint === undefined ? undefined : { hint };
+  return ownAnswer(`"error":${JSON.stringify({ code, message, data })}`, id);
 }
 
 /** `{"jsonrpc":"2.0","result":RESULT,"id":ID}`, the result as it is. */
@@ -92,10 +90,7 @@ type Members = Record<Name, Buffer | undefined>;
 const QUOTED = NAMES.map((name) => Buffer.from(`"${name}"`));
 const VERSION = Buffer.from('"2.0"');
 
-/**
- * Adds the element that starts at `start`, which is not white space; gives the index after it, `BAD` or `DEEP`. `depth`
- * counts what is open around it.
- */
+/** Adds the element at `start`; gives the index after it, `BAD` or `DEEP`. `depth` counts what is open around it. */
 function readElement(body: Buffer, start: number, depth: number, elements: Element[]): number {
   if (body[start] !== OPEN_OBJECT) {
     elements.push(invalid(NULL_ID, 'not an object'));

@@ -21,6 +21,23 @@ export function refusalOfHead({
   return { kind: 'not-json', reason: 'A compressed request body is not accepted' };
 }
 
+const CODINGS = ['zstd', 'br', 'gzip', 'deflate'];
+let lastCodings: { header: string | null; codings: string } = { header: null, codings: 'identity' };
+
+/** The known content codings that a caller reads, as they are asked for upstream (RFC 9110 12.5.3); `identity`: none. */
+export function codingsIn(header: string | null): string {
+  if (header === lastCodings.header) return lastCodings.codings;
+  const weights = new Map(
+    (header ?? '').split(',').map((range) => {
+      const [name = '', ...parameters] = range.toLowerCase().split(/\s*;\s*/);
+      return [name.trim(), !parameters.some((each) => /^q=0(?:\.0*)?\s*$/.test(each))];
+    }),
+  );
+  const codings = CODINGS.filter((name) => weights.get(name) ?? weights.get('*')).join(', ') || 'identity';
+  lastCodings = { header, codings };
+  return codings;
+}
+
 /** A body longer than the config allows. `isEndless`: so much of it is still to come that its connection is better closed. */
 export type BodyRefusal = { readonly kind: 'body-too-large'; readonly isEndless: boolean };
 
@@ -52,10 +69,7 @@ async function readChunks({ body, signal }: Request, bytesMax: number): Promise<
 const callerLeft = (): Body => ({ kind: 'caller-left' });
 const tooLarge = (isEndless: boolean): Body => ({ kind: 'body-too-large', isEndless });
 
-/**
- * The listener reads the rest of a refused body, so that a caller who sends first and reads then sees the refusal. It
- * would do so for ever.
- */
+/** The listener reads a refused body on, so that a caller who sends first sees the refusal; it would do so for ever. */
 const READ_OUT_BYTES_MAX = 16_777_216;
 
 /** What an SDK in a browser sends beside the plain headers: kit and web3.js name themselves, and keys have two carriers. */
@@ -66,10 +80,7 @@ const SHARED: Readonly<Record<string, string>> = {
   'access-control-expose-headers': 'retry-after, ratelimit, ratelimit-policy, x-credits-cost, x-credits-left',
 };
 
-/**
- * Headers that let a page of any origin read the answer. Never with credentials: the key is in the request, and a
- * cookie means nothing here.
- */
+/** Headers that let a page of any origin read the answer, never with credentials: the key is in the request. */
 export function corsFields(headers: Headers): Readonly<Record<string, string>> {
   return headers.has('origin') ? SHARED : {};
 }

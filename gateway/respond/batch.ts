@@ -165,7 +165,7 @@ export async function spliceBatch(
       const end = await part.body.pipe((piece) => controller.write(piece));
       signal.throwIfAborted();
       if (end.kind === 'cut') {
-        onCut(place);
+        if (end.reason !== 'unread') onCut(place);
         throw new Error('an answer of the batch broke off');
       }
     }

@@ -29,10 +29,7 @@ const METHOD_NOT_FOUND = -32601;
 
 const NOTIFICATION: PlannedCall = { kind: 'notification', credits: 0, label: NO_METHOD };
 
-/**
- * Decides, from the method alone, who answers an element. Only calls cost credits; a method that no backend serves
- * costs the default, whatever the table says of it.
- */
+/** Decides by the method who answers an element. Only calls cost credits; a method that nobody serves costs the default. */
 export function planCall(element: Element, routeOf: RouteOf, prices: Prices): PlannedCall {
   if (element.kind === 'notification') return NOTIFICATION;
   if (element.kind === 'invalid') {
@@ -56,6 +53,9 @@ export function isScan(planned: PlannedCall): boolean {
   return planned.kind === 'forward' && planned.route.method.class === 'scan';
 }
 
+/** For a stream, which is cut earlier when it is silent. */
+const IDLE_SECONDS = 255;
+
 /** Sends a call to a backend, a scan when it has a permit. Never rejects. */
 export type Send = (planned: ForwardCall, plan: Plan, context: CallContext) => Promise<Reply>;
 
@@ -63,7 +63,10 @@ export function createSend(direct: Direct, forward: Forward, permits: ScanPermit
   return function send({ call, route }, plan, context) {
     if (route.method.direct) return new Promise((resolve) => direct(call, route, context, resolve));
     if (route.method.class !== 'scan') return forward(call, route, context);
-    const scan = (onSettled: () => void) => forward(call, route, { ...context, onSettled });
+    const scan = (onSettled: () => void) => {
+      context.setIdle?.(0);
+      return forward(call, route, { ...context, onSettled }).finally(() => context.setIdle?.(IDLE_SECONDS));
+    };
     const permit = permits.take(context.accountId, plan.scans, context.signal);
     // Without a wait when there is one: a batch's calls ask for places in its order.
     if (!(permit instanceof Promise)) return scan(permit);

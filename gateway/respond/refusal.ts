@@ -19,21 +19,32 @@ export type Refusal =
   | Malformed
   /** The account has `max` scans under way, as many as its plan allows, and others waiting. */
   | { readonly kind: 'over-scans'; readonly max: number }
-  | { readonly kind: 'no-backend' };
+  /** There is no key where one is read, and something that looks like one elsewhere. */
+  | { readonly kind: 'misplaced-key' }
+  | { readonly kind: 'no-backend' | 'maybe-sent' };
 
 /** Header fields of an answer, by name. */
 export type Fields = Record<string, string>;
 
-/** Status, JSON-RPC code, message and header fields of a refusal. */
-type Row = readonly [status: number, code: number, message: string, fields?: Fields];
+/** Status, JSON-RPC code, message and header fields of a refusal; `hint` stands in the error's `data`. */
+type Row = readonly [status: number, code: number, message: string, fields?: Fields, hint?: string];
+
+const MISSING_KEY = 'Missing API key';
+const KEY_HINT =
+  'Send the key as the header x-token, as Authorization: Bearer KEY, or as the query parameter api-key';
+const INVALID_KEY = 'Invalid or inactive API key';
+/** RFC 6750, section 3. */
+const INVALID_TOKEN = `Bearer error="invalid_token", error_description="${INVALID_KEY}"`;
 
 /** The JSON-RPC code is minus the status where no standard code fits. */
 function rowOf(refusal: Refusal): Row {
   switch (refusal.kind) {
     case 'missing-key':
-      return [401, -401, 'Missing API key'];
+      return [401, -401, MISSING_KEY, { 'www-authenticate': 'Bearer' }];
+    case 'misplaced-key':
+      return [401, -401, MISSING_KEY, { 'www-authenticate': 'Bearer' }, KEY_HINT];
     case 'invalid-key':
-      return [401, -401, 'Invalid or inactive API key'];
+      return [401, -401, INVALID_KEY, { 'www-authenticate': INVALID_TOKEN }];
     case 'over-rate':
       return [429, -429, 'Rate limit exceeded', retryAfter(refusal.waitMs, rateFields(refusal.rate))];
     case 'too-many-failed-keys':
@@ -48,6 +59,8 @@ function rowOf(refusal: Refusal): Row {
       return [503, -503, 'Credit check unavailable', retryAfter(0)];
     case 'no-backend':
       return [503, -503, 'No backend available', retryAfter(0)];
+    case 'maybe-sent':
+      return [504, -504, 'The transaction may have been sent; ask for its status before sending it again'];
     case 'malformed':
       return [400, refusal.code, refusal.reason];
     case 'body-too-large':
@@ -74,17 +87,15 @@ export function refusalError(refusal: Refusal, id: Uint8Array): Uint8Array<Array
   return rpcError(code, message, id).bytes;
 }
 
-/**
- * The finished answer. `to` supplies the ids: one error object for each of its calls, or one with id null. `fields`
- * are headers that only the stage that refuses knows.
- */
+/** The finished answer: an error object for each call of `to`, or one with id null. `fields` are further headers. */
 export function refuse(refusal: Refusal, to?: Envelope | Malformed, fields: Fields = {}): Response {
-  const [status, code, message, own] = rowOf(refusal);
+  const [status, code, message, own, hint] = rowOf(refusal);
+  const errorFor = (id: Uint8Array) => rpcError(code, message, id, hint).bytes;
   const elements = to === undefined || to.kind === 'malformed' ? [] : to.elements;
   const errors = elements.flatMap((element) =>
-    element.kind === 'notification' ? [] : [rpcError(code, message, element.id).bytes],
+    element.kind === 'notification' ? [] : [errorFor(element.id)],
   );
-  const [first = rpcError(code, message, NULL_ID).bytes] = errors;
+  const [first = errorFor(NULL_ID)] = errors;
   const body = to?.kind === 'batch' && errors.length > 0 ? arrayOf(errors) : first;
   return new Response(body, { status, headers: { 'content-type': JSON_TYPE, ...own, ...fields } });
 }

@@ -2,7 +2,8 @@ import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
 import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
 import type { Envelope } from '../request/envelope.ts';
-import { corsFields } from '../request/http.ts';
+import type { Peers } from '../request/auth.ts';
+import { codingsIn, corsFields } from '../request/http.ts';
 import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
 import {
@@ -20,6 +21,7 @@ import { type Fields, JSON_TYPE, type Refusal, refusalError, refuse } from './re
 /** A request that was let in and paid for. */
 type Admitted = Readonly<{
   request: Request;
+  peers: Pick<Peers, 'timeout'>;
   envelope: Envelope;
   /** One for each of its elements, in order. */
   planned: readonly PlannedCall[];
@@ -57,25 +59,31 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
     onOutcome('answered');
     if (admitted.envelope.kind === 'single' && first?.kind === 'answered')
       return answered(first.answer, JSON_TYPE, admitted);
-    const headers = fieldsOf(admitted, JSON_TYPE);
     const isSilent = admitted.planned.every(({ kind }) => kind === 'notification');
-    if (isSilent) return new Response(null, { headers });
-    return batchBody(admitted).then((body) => new Response(body, { headers }));
+    if (isSilent) return new Response(null, { headers: fieldsOf(admitted, JSON_TYPE) });
+    const refund = refundsOf(charging, admitted);
+    return batchBody(admitted, refund).then((body) => {
+      const { credits, charge } = admitted;
+      // What is given back later, of an answer that has begun, its head cannot say.
+      const back = refund.credits();
+      const creditsLeft = charge.creditsLeft === undefined ? undefined : charge.creditsLeft + back;
+      const paid = { ...admitted, credits: credits - back, charge: { ...charge, creditsLeft } };
+      return new Response(body, { headers: fieldsOf(paid, JSON_TYPE) });
+    });
   };
 
   function forwarded(planned: ForwardCall, admitted: Admitted): Promise<Response> {
-    const { request, caller, plan } = admitted;
+    const { request, peers, caller, plan } = admitted;
     const asLines = planned.route.name === 'getProgramAccounts' && wantsLines(request.headers);
-    const acceptEncoding = asLines ? 'identity' : (request.headers.get('accept-encoding') ?? 'identity');
-    const sent = send(planned, plan, {
-      acceptEncoding,
+    return send(planned, plan, {
+      acceptEncoding: asLines ? 'identity' : codingsIn(request.headers.get('accept-encoding')),
       accountId: caller.accountId,
+      setIdle: (seconds) => peers.timeout(request, seconds),
       // It is made only where it is read.
       get signal() {
         return request.signal;
       },
-    });
-    return sent.then((reply) => {
+    }).then((reply) => {
       const outcome = outcomeOf(reply);
       onCall(planned.label, outcome);
       onOutcome(outcome);
@@ -86,20 +94,19 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
   }
 
   function answered(answer: ResponseStart, type: string, admitted: Admitted): Response {
-    const { usage } = admitted;
     const headers = fieldsOf(admitted, type, answer.encoding);
     if (answer.kind === 'whole') {
-      countError(answer, usage, 0);
-      usage.answered(0, answer.bytes.length);
+      countError(answer, admitted.usage, 0);
+      admitted.usage.answered(0, answer.bytes.length);
       return new Response(answer.bytes, { headers });
     }
     const onEnd = (end: StreamEnd) => {
-      // A stream that its backend cut is not paid for; one whose caller left is.
-      if (end.kind === 'complete' || end.reason === 'cancelled') return;
+      // A stream that its backend cut is not paid for; one whose caller left or did not read it is.
+      if (end.kind === 'complete' || end.reason === 'cancelled' || end.reason === 'unread') return;
       refundsOf(charging, admitted)(0);
-      usage.error(0);
+      admitted.usage.error(0);
     };
-    return new Response(streamSingle(countedBody(answer.body, usage, 0), onEnd), { headers });
+    return new Response(streamSingle(countedBody(answer.body, admitted.usage, 0), onEnd), { headers });
   }
 
   function unanswered(reply: Unanswered, admitted: Admitted): Response {
@@ -107,16 +114,15 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
     if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
     const { request, envelope, caller, plan, charge, usage } = admitted;
     usage.error(0);
-    // The whole request is refused, so it takes no rate either: its Retry-After is true.
-    charging.refund(caller, plan, { calls: 1, credits: 0 });
+    // A request that nobody replied to takes no rate either: its Retry-After is true.
+    if (reply.replied !== true) charging.refund(caller, plan, { calls: 1, credits: 0 });
     return refuse(refusalOf(reply), envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });
   }
 
-  function batchBody(admitted: Admitted): ReturnType<typeof spliceBatch> {
+  function batchBody(admitted: Admitted, refund: (place: number) => void): ReturnType<typeof spliceBatch> {
     const { request, planned, plan, caller, usage } = admitted;
     const answered = planned.flatMap((one, place) => (one.kind === 'notification' ? [] : [{ one, place }]));
     const abort = new AbortController();
-    const refund = refundsOf(charging, admitted);
     const unsent = new Set(answered.map(({ place }) => place));
     // What was never sent costs nothing, whoever broke the batch off.
     abort.signal.addEventListener('abort', () => unsent.forEach(refund), { once: true });
@@ -167,21 +173,26 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
 
 /** The refusal of a call that no backend answered. */
 function refusalOf({ kind }: Unanswered): Refusal {
-  return kind === 'too-large' ? { kind: 'body-too-large', isEndless: false } : { kind: 'no-backend' };
+  if (kind === 'too-large') return { kind: 'body-too-large', isEndless: false };
+  return { kind: kind === 'maybe-sent' ? kind : 'no-backend' };
 }
 
 /** Gives back the price of a call by its place in the request, and takes it out of usage; once, however often it is called. */
 export function refundsOf(
   charging: Pick<Charging, 'refund'>,
   { planned, caller, plan, usage }: Pick<Admitted, 'planned' | 'caller' | 'plan' | 'usage'>,
-): (place: number) => void {
+): ((place: number) => void) & Readonly<{ credits(): number }> {
   const refunded: boolean[] = [];
-  return function refund(place) {
+  let total = 0;
+  function refund(place: number): void {
     if (refunded[place]) return;
     refunded[place] = true;
-    charging.refund(caller, plan, { calls: 0, credits: planned[place]?.credits ?? 0 });
+    const credits = planned[place]?.credits ?? 0;
+    total += credits;
+    charging.refund(caller, plan, { calls: 0, credits });
     usage.refund(place);
-  };
+  }
+  return Object.assign(refund, { credits: () => total });
 }
 
 function outcomeOf({ kind }: Reply): Outcome {
@@ -191,7 +202,7 @@ function outcomeOf({ kind }: Reply): Outcome {
 /** Whether no backend took the call, so that it is not paid for. */
 function isUnanswered(reply: Reply): boolean {
   if (reply.kind === 'caller-left') return reply.unsent === true;
-  return reply.kind === 'no-backend' || reply.kind === 'too-large';
+  return reply.kind !== 'whole' && reply.kind !== 'stream';
 }
 
 /** Counts an answer that is an error, compressed or not. */

@@ -168,10 +168,7 @@ function isBefore({ batchPosition: a }: Waiter, { batchPosition: b }: Waiter): b
   return a !== undefined && b !== undefined && a.batch === b.batch && a.index < b.index;
 }
 
-/**
- * One backend and what this process knows of it. A class because it has an identity and changes: calls enter
- * and leave it, a failure puts it behind the others for a while, and probes tell how it stands.
- */
+/** One backend as this process knows it: calls enter and leave, failures put it behind, probes tell how it stands. */
 export class Backend {
   readonly config: BackendConfig;
   readonly client: HttpClient;
@@ -223,10 +220,7 @@ export class Backend {
     if (!this.queue.isEmpty && this.hasRoom) this.queue.next()?.take(this);
   }
 
-  /**
-   * Puts it behind the other backends: a dead host should cost one call now and then, not every call. For a second at
-   * first, twice as long each time it fails again, at most `PENALTY_MS_MAX`.
-   */
+  /** Puts it behind the others: for a second at first, twice as long each time it fails again, at most `PENALTY_MS_MAX`. */
   markFailed(clock: Clock): void {
     this.recent.now.failed++;
     this.endProbation();
@@ -258,10 +252,7 @@ const PROBATION_MS = 3_000;
 const PENALTY_MS = 1_000;
 const PENALTY_MS_MAX = 16_000;
 
-/**
- * Enters the first of the given backends with room; when none has any, the first that becomes free, each account in its
- * turn, after at most `waitMs`. `undefined` when the time is over or the caller leaves.
- */
+/** Enters the first backend with room, or that becomes free within `waitMs`; `undefined`: none did, or the caller left. */
 export async function enterOneOf(
   backends: readonly Backend[],
   call: EnteringCall,

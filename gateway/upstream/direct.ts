@@ -1,5 +1,4 @@
 import { isAt } from '../json/scan.ts';
-import { deadlinesMs } from '../methods/table.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { answerSlot, type Backend, hashOf } from './backend.ts';
 import type { Failure } from './failure.ts';
@@ -21,7 +20,7 @@ export type Direct = (
   onReply: (reply: Reply) => void,
 ) => void;
 
-type Parts = Pick<ForwardParts, 'clock' | 'idleMs' | 'pool' | 'budget' | 'onResponseStart'> &
+type Parts = Pick<ForwardParts, 'clock' | 'dueMs' | 'pool' | 'budget' | 'onResponseStart'> &
   Readonly<{ forward: Forward }>;
 
 /** A read joins one that is at most so old: what it gets is no older than that. */
@@ -59,7 +58,6 @@ function sharedFrom(parts: Parts) {
     underWay: Array.from<DirectCall | undefined>({ length: SHARED_PLACES }),
     /** The request that is being written, with as much room for its head as for its body. */
     message: Buffer.allocUnsafe(2 * BODY_BYTES_MAX),
-    dueMs: deadlinesMs(parts.idleMs),
   };
 }
 
@@ -127,7 +125,8 @@ class DirectCall implements ExchangeHandler {
     if (backend === undefined || body === undefined) return;
     const idAt = backend.config.trustsEnd === false ? -1 : plainIdAt(body, call.id);
     const slot = idAt === -1 ? 0 : answerSlot(route.name, body);
-    if (idAt === -1 || (slot > 0 && slot < this.need.slotMin)) return this.#fail(backend, judgeWhole(body));
+    if (idAt === -1 || (slot > 0 && slot < this.need.slotMin))
+      return this.#fail(backend, judgeWhole(body, call.id));
     backend.leave();
     backend.markWell();
     this.#answer(body, slot, backend);

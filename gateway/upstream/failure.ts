@@ -1,6 +1,6 @@
 import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import type { MethodClass } from '../methods/table.ts';
-import type { NoReply } from './http-connection.ts';
+import { LEFT_OUT, type NoReply } from './http-connection.ts';
 
 /** How an attempt on a backend failed before any byte of an answer was kept. */
 export type Failure =
@@ -64,16 +64,21 @@ const BY_CODE: ReadonlyMap<number, Advice> = new Map<number, Advice>([
   [-32014, 'later'], // the block's status is not known yet
 ]);
 
-/**
- * What a failed attempt says about trying another backend. A read may always go to one; a write only when the first
- * backend cannot have acted on it.
- */
+/** What a failed attempt says about trying another backend; a write may only when the first cannot have acted on it. */
 export function adviceOnFailure(failure: Failure, kind: MethodClass): Advice {
   const status = failure.kind === 'status' ? failure.status : undefined;
   const isUntouched = failure.kind === 'unsent' || status === 429 || status === 503;
-  if (kind === 'write' && !isUntouched) return 'final';
-  // What was never sent, or is too long for the backend or its front, costs no backend anything.
-  return failure.kind === 'unsent' || status === TOO_LARGE ? 'miss' : 'trouble';
+  // Another backend would refuse the same bytes.
+  if ((kind === 'write' && !isUntouched) || status === 400 || status === 431) return 'final';
+  // What was never sent, is too long for a front, or waits at a backend that is left out, moves only once.
+  const isFree = failure.kind === 'unsent' || status === TOO_LARGE;
+  return isFree || (failure.kind === 'no-answer' && failure.reason === LEFT_OUT) ? 'miss' : 'trouble';
+}
+
+/** Whether a backend may have acted on a write all the same. What refuses, or has no room, says that it was not taken. */
+export function mayHaveActed(failure: Failure): boolean {
+  if (failure.kind === 'status') return [500, 502, 504].includes(failure.status);
+  return failure.kind !== 'unsent';
 }
 
 /** The status of a backend, or of its front, that takes no request of this length. */
@@ -82,10 +87,7 @@ export const TOO_LARGE = 413;
 /** Codes by which fronts of paid backends throttle us, inside HTTP 200: the caller must not take it for a limit of his own. */
 export const THROTTLED = new Set([429, -429, -32029, -32090, -32429]);
 
-/**
- * What to do about an error of the method (Agave `custom_error.rs`). A write goes elsewhere only when the node says
- * that it is behind, because it says so before it takes the transaction, or that it throttles us.
- */
+/** What to do about an error of the method (Agave `custom_error.rs`); a write goes elsewhere only when it was not taken. */
 export function adviceOn({ code, message }: RpcFailure, kind: MethodClass, profile: ProfileName): Advice {
   if (THROTTLED.has(code)) return 'trouble';
   if (kind === 'write') return code === NODE_UNHEALTHY ? 'trouble' : 'final';

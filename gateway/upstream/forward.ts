@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import { deadlinesMs, type Method } from '../methods/table.ts';
+import type { Method, MethodClass } from '../methods/table.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { answerSlot, type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
 import {
@@ -10,6 +10,7 @@ import {
   type Failure,
   failureOf,
   isItsFault,
+  mayHaveActed,
   NODE_UNHEALTHY,
   SKIPPED,
   SKIPPED_FOR_GOOD,
@@ -33,9 +34,12 @@ import type { ForwardRoute, Need, Pool, RetryBudget } from './selection.ts';
 /** A backend's answer under way, or what is left to say when no backend gave one. */
 export type Reply =
   | ResponseStart
-  | { readonly kind: 'no-backend' }
-  /** No backend takes a request of this length. */
-  | { readonly kind: 'too-large' }
+  /** `no-backend`; no backend takes a request of this length; or a transaction was given to one that did not say what became of it. */
+  | Readonly<{
+      kind: 'no-backend' | 'too-large' | 'maybe-sent';
+      /** A backend replied, with what is no answer: the call keeps its token of the rate. */
+      replied?: boolean;
+    }>
   /** The caller left before an answer began. What was sent was sent, so the call is paid for, unless it was `unsent`. */
   | { readonly kind: 'caller-left'; readonly unsent?: true };
 
@@ -65,6 +69,8 @@ export type CallContext = EnteringCall &
     acceptEncoding: string;
     /** Nodes leave their long-term storage out, because an archive serves it. */
     localOnly?: boolean;
+    /** Has the listener leave a connection open that is idle for so many seconds; 0: for any time. */
+    setIdle?: (seconds: number) => void;
     /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
     onSettled?: (() => void) | undefined;
   }>;
@@ -77,19 +83,27 @@ export type ForwardEvents = Readonly<{
   onFailure(backend: Backend, failure: Failure): void;
   /** A call that a backend's trouble would have sent to another one was `made`, or the pool's budget was used up. */
   onRetry(made: boolean): void;
-  /** A stream broke off after the first byte for another reason than its caller leaving. */
+  /** A stream broke off after the first byte for another reason than its caller leaving; `unread` is not the backend's doing. */
   onCut(backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>): void;
 }>;
 
 export type ForwardParts = ForwardEvents &
   Readonly<{
     clock: Clock;
-    idleMs: number;
+    /** The longest time to the first byte of an attempt, waiting for a place included; all attempts have twice that. */
+    dueMs: Readonly<Record<MethodClass, number>>;
     pool: Pool;
     budget: RetryBudget;
     /** A number from 0 up to 1. */
     random(): number;
   }>;
+
+/** What does not answer probes is asked when there is no other, in case that it is back, and not for longer. */
+const OUT_MS = 900;
+
+function isUnreachable({ health }: Backend): boolean {
+  return health.excludedBecause === 'unreachable';
+}
 
 /** How often, and how long apart, a call is sent again whose answer is not known yet (-32014). */
 const LATER_MAX = 2;
@@ -97,12 +111,13 @@ const LATER_MS_MIN = 200;
 const LATER_MS_MAX = 400;
 
 export function createForward(parts: ForwardParts): Forward {
-  const { clock, pool, budget, random, onResponseStart, onRetry, onCut } = parts;
-  const dueMs = deadlinesMs(parts.idleMs);
+  const { clock, pool, budget, random, dueMs, onResponseStart, onRetry, onCut } = parts;
 
   return async function forward(call, { name, member, method, backends }, context, first) {
     const { signal, accountId, acceptEncoding, localOnly = false, onSettled } = context;
     const startedMs = first?.startedMs ?? clock.monotonic();
+    const limitMs = dueMs[method.class];
+    let sinceMs = startedMs;
     const body = Buffer.allocUnsafe(requestBytes(call, member));
     writeRequest(call, member, body, 0);
     const need = pool.needOf(call, method, accountId);
@@ -110,7 +125,7 @@ export function createForward(parts: ForwardParts): Forward {
     const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
     if (able.length === 0) return over({ kind: 'too-large' });
     const ordered = pool.inOrder(able, need);
-    const entered = first?.backend ?? (await enterOneOf(ordered, context, dueMs[method.class], clock));
+    const entered = first?.backend ?? (await enterOneOf(ordered, context, limitMs, clock));
     if (first === undefined && signal.aborted) {
       entered?.leave();
       return over({ kind: 'caller-left', unsent: true });
@@ -124,6 +139,7 @@ export function createForward(parts: ForwardParts): Forward {
     for (let at: Backend | undefined = entered; at !== undefined; at = enterNext(untried, clock)) {
       const outcome = await attempt(at, sent);
       sent = undefined;
+      sinceMs = clock.monotonic();
       if (outcome.kind !== 'stream') at.leave();
       if (signal.aborted && outcome.kind !== 'stream') {
         at.endProbation();
@@ -136,7 +152,9 @@ export function createForward(parts: ForwardParts): Forward {
       if (decision === 'final' || (decision === 'later' && waits++ === LATER_MAX)) break;
       if (outcome.kind === 'stream' || (decision === 'later' && others.length === 0)) untried.push(at);
       if (decision.endsWith('-once')) left = Math.min(left, 1);
-      if (untried.length === 0 || left-- === 0 || (!decision.startsWith('miss') && !mayRetry())) break;
+      const endMs = startedMs + (untried.every(isUnreachable) ? OUT_MS : 2 * limitMs);
+      const isOver = untried.length === 0 || sinceMs >= endMs;
+      if (isOver || left-- === 0 || (!decision.startsWith('miss') && !mayRetry())) break;
       if (decision === 'later')
         await clock.sleep(LATER_MS_MIN + random() * (LATER_MS_MAX - LATER_MS_MIN), signal);
       if (signal.aborted) return over({ kind: 'caller-left' });
@@ -144,12 +162,16 @@ export function createForward(parts: ForwardParts): Forward {
     return over(failover.rest());
 
     /** Sends the call to one backend once, and judges the reply, or what came of it when it was `sent` before. Never rejects. */
-    async function attempt({ config, client }: Backend, sent: FirstAttempt['outcome'] | undefined) {
+    async function attempt(backend: Backend, sent: FirstAttempt['outcome'] | undefined) {
+      const { config, client } = backend;
+      const endMs = isUnreachable(backend)
+        ? startedMs + OUT_MS
+        : Math.min(sinceMs + limitMs, startedMs + 2 * limitMs);
       const request = {
         body,
         acceptEncoding,
-        dueMs: dueMs[method.class],
-        fresh: method.class === 'write',
+        dueMs: endMs - clock.monotonic(),
+        kind: method.class,
         localOnly: localOnly && PROFILES[config.profile].bigtable,
       };
       const reply = sent ?? (await client.send(request, signal));
@@ -179,7 +201,7 @@ export function createForward(parts: ForwardParts): Forward {
 
   function cut(backend: Backend, end: StreamEnd & { kind: 'cut' }): void {
     onCut(backend, end);
-    backend.markFailed(clock);
+    if (end.reason !== 'unread') backend.markFailed(clock);
   }
 
   function mayRetry(): boolean {
@@ -193,7 +215,8 @@ export function createForward(parts: ForwardParts): Forward {
 export async function readReply(reply: Reply, bytesMax: number): Promise<Exclude<Reply, { kind: 'stream' }>> {
   if (reply.kind !== 'stream') return reply;
   const bytes = await readAll(reply.body, bytesMax);
-  return typeof bytes === 'string' ? { kind: 'no-backend' } : { kind: 'whole', bytes, encoding: undefined };
+  if (typeof bytes === 'string') return { kind: 'no-backend', replied: true };
+  return { kind: 'whole', bytes, encoding: undefined };
 }
 
 /** Enters and takes out the first that has room. */
@@ -211,9 +234,13 @@ function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, 
   /** Backends whose stream was let go of because it was old: they are tried once more when no other has a newer answer. */
   const old = new Set<Backend>();
   let tooLarge = true;
+  let replied = false;
+  let maybeSent = false;
 
   function afterFailure(backend: Backend, failure: Failure): Advice {
     onFailure(backend, failure);
+    replied ||= failure.kind === 'status' || failure.kind === 'garbage';
+    maybeSent ||= method.class === 'write' && mayHaveActed(failure);
     if (isItsFault(failure)) backend.markFailed(clock);
     else backend.endProbation();
     return adviceOnFailure(failure, method.class);
@@ -254,7 +281,7 @@ function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, 
       if (isThrottled || error.code === NODE_UNHEALTHY) backend.markFailed(clock);
       else backend.markWell();
       const isHopeless =
-        error.code === SLOT_NOT_REACHED && !others.some((other) => mayBeFresher(other, backend));
+        error.code === SLOT_NOT_REACHED && !others.some((other) => mayReach(other, backend, need));
       const advice = isHopeless ? 'final' : adviceOn(error, method.class, backend.config.profile);
       // An archive's "skipped" adds nothing to a node's, which is the better known of the two.
       const addsNothing = isHopeless || (error.code === SKIPPED_FOR_GOOD && kept?.code === SKIPPED);
@@ -263,12 +290,17 @@ function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, 
       return advice;
     },
     /** What there is to say when no attempt was the answer; too large is what every backend found too long. */
-    rest: (): Reply => (tooLarge ? { kind: 'too-large' } : (kept?.answer ?? { kind: 'no-backend' })),
+    rest(): Reply {
+      if (maybeSent) return { kind: 'maybe-sent', replied };
+      return kept?.answer ?? { kind: tooLarge ? 'too-large' : 'no-backend', replied };
+    },
   };
 }
 
-/** Whether a backend may have a slot that the other one has not: nothing else mends a `minContextSlot` that is too high. */
-function mayBeFresher({ slots: { tip } }: Backend, than: Backend): boolean {
-  const isUnknown = COMMITMENTS.every((commitment) => tip[commitment] === 0);
-  return isUnknown || COMMITMENTS.some((commitment) => tip[commitment] > than.slots.tip[commitment]);
+/** Whether a backend may have the slot that another one has not reached: it is known to have it, or newer ones. */
+function mayReach({ slots: { tip } }: Backend, than: Backend, { slotMin }: Need): boolean {
+  if (COMMITMENTS.every((commitment) => tip[commitment] === 0)) return true;
+  return COMMITMENTS.some(
+    (each) => tip[each] > than.slots.tip[each] || (slotMin > 0 && tip[each] >= slotMin),
+  );
 }

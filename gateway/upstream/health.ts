@@ -36,10 +36,7 @@ type ProbeAnswer = Uint8Array | string;
 const PROBE_MS = 2_000;
 const ANSWER_BYTES_MAX = 4_096;
 
-/**
- * Asks a backend for its health and its slots, until `signal` aborts. Any answer shows that it is there: an asset server
- * knows neither question. Never rejects.
- */
+/** Asks a backend for its health and slots; any answer shows that it is there. Never rejects. */
 async function probe(backend: Backend, signal: AbortSignal): Promise<Reading> {
   const { followsTip, processed } = PROFILES[backend.config.profile];
   const known = followsTip && processed ? COMMITMENTS : COMMITMENTS.slice(1);
@@ -55,10 +52,7 @@ async function probe(backend: Backend, signal: AbortSignal): Promise<Reading> {
   return { slots, trouble: isUnhealthy ? 'unhealthy' : undefined, reason: '' };
 }
 
-/**
- * Asks a backend for what changes slowly: its first available block by itself, and with the long-term storage behind it,
- * and its chain. What it does not tell stays as it was known. Never rejects.
- */
+/** Asks for what changes slowly: its first block, with and without its long-term storage, and its chain. Never rejects. */
 async function learnExtent(backend: Backend, signal: AbortSignal): Promise<void> {
   const { config, slots } = backend;
   const [local, all, hash] = await Promise.all([
@@ -85,7 +79,7 @@ async function ask(
   localOnly = false,
 ): Promise<ProbeAnswer> {
   const body = Buffer.from(`{"jsonrpc":"2.0","id":"${PROBE_ID}","method":"${method}","params":${params}}`);
-  const request = { body, acceptEncoding: 'identity', dueMs: PROBE_MS, fresh: false, localOnly };
+  const request = { body, acceptEncoding: 'identity', dueMs: PROBE_MS, kind: 'meta', localOnly } as const;
   const reply = await client.send(request, signal);
   return reply.kind === 'reply' ? readAnswer(reply, signal) : reply.reason;
 }
@@ -139,10 +133,7 @@ export type Measure = Readonly<{
   isOtherChain: boolean;
 }>;
 
-/**
- * The health after one more probe. A node leaves above `lagSlotsMax` and counts as good again only at half of it, so
- * that one at the edge does not flap.
- */
+/** The health after one more probe: out above `lagSlotsMax`, good again at half of it, so that nothing flaps. */
 export function healthAfter(before: HealthState, reading: Reading, measure: Measure): HealthState {
   const { slot, lagSlotsMax, nowMs, isOtherChain } = measure;
   const isOut = before.excludedBecause !== undefined;
@@ -189,10 +180,7 @@ const ROUNDS_PER_EXTENT = 15;
 
 const LATE: Reading = { slots: {}, trouble: 'unreachable', reason: `no answer within ${ROUND_MS} ms` };
 
-/**
- * Probes every backend, and keeps what is found in its health, its slots and its genesis; a round judges what came in
- * time. Never rejects.
- */
+/** Probes every backend and keeps what is found; a round judges what came in time. Never rejects. */
 export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnreachable }: WatchOptions) {
   let rounds = 0;
 
@@ -219,6 +207,12 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     }));
     const measure = measureOf(looks);
     for (const look of looks) take(look, measure);
+    const hasOther = found.some(({ trouble }) => trouble !== 'unreachable');
+    for (const { backend, reading } of looks) {
+      const isOut = backend.health.excludedBecause !== undefined;
+      // When nobody answers a round this process may be late; and a node may be slow for its scans.
+      if (reading.trouble === 'unreachable' && (isOut || hasOther)) backend.client.abandon(isOut && hasOther);
+    }
   };
 
   /** Whether what it has must be known soon: it comes back, or its first block is not known. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import type { MethodClass } from '../methods/table.ts';
 import { userinfoOf } from '../../shared/userinfo.ts';
 import {
   Connection,
@@ -81,8 +82,8 @@ type HttpRequest = Readonly<{
   body: Uint8Array;
   acceptEncoding: string;
   dueMs: number;
-  /** Not over a connection that may just be closing, because it must not be sent twice. */
-  fresh: boolean;
+  /** A `write` does not go over a connection that may just be closing, because it must not be sent twice. */
+  kind: MethodClass;
   /** The node leaves out the BigTable behind it. */
   localOnly?: boolean;
 }>;
@@ -135,10 +136,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     return head;
   }
 
-  /**
-   * Sends the first `length` bytes of `message`, which begins with a head of `headFor`, and gives the outcome to the
-   * handler. The message may be overwritten afterwards.
-   */
+  /** Sends `length` bytes of `message`, which begins with a head of `headFor` and may be overwritten afterwards. */
   function start(message: Buffer, length: number, dueMs: number, handler: ExchangeHandler): void {
     const reused = idle.pop();
     const dueAtMs = clock.monotonic() + dueMs;
@@ -155,7 +153,8 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
    * to then, also while it connects; after that the body's reader cancels it. Never rejects.
    */
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply> {
-    const { body, acceptEncoding, dueMs, fresh, localOnly = false } = request;
+    const { body, acceptEncoding, dueMs, kind, localOnly = false } = request;
+    const fresh = kind === 'write';
     const endOfHead = `${body.length}\r\n${localOnly ? NO_BIGTABLE : ''}\r\n`;
     const message = Buffer.concat([headFor(acceptEncoding), Buffer.from(endOfHead), body]);
     const isAlive = clock.monotonic() - (idle.at(-1)?.activeAtMs ?? -Infinity) <= FRESH_MS;
@@ -172,7 +171,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
       const abort = () => connection.destroy('cancelled');
       signal.addEventListener('abort', abort, { once: true });
       const outcome = await new Promise<HttpReply | NoReply>((onOutcome) =>
-        connection.exchange(message, message.length, { onOutcome }, clock.monotonic() + dueMs),
+        connection.exchange(message, message.length, { kind, onOutcome }, clock.monotonic() + dueMs),
       );
       signal.removeEventListener('abort', abort); // from here on the body's reader cancels it
       return outcome;
@@ -196,13 +195,18 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
       connection.destroy('cancelled');
   }
 
+  /** Lets calls without a reply go elsewhere. */
+  function abandon(withScans: boolean): void {
+    for (const connection of connections) connection.abandon(withScans);
+  }
+
   /** Closes every connection. */
   function close(): void {
     isClosed = true;
     for (const connection of connections) connection.destroy('cancelled');
   }
 
-  return { send, start, headFor, tick, close };
+  return { send, start, headFor, tick, abandon, close };
 }
 
 /** The request's head up to what changes from request to request. */

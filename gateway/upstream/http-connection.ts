@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import type { MethodClass } from '../methods/table.ts';
 import { BodyDecoder, readHead, type ResponseHead } from './http-parser.ts';
 import { atEndOfTurn, awaitTurn, free, moved, readNow } from './turns.ts';
 
@@ -7,13 +8,13 @@ export type BodyEnd =
   | { readonly kind: 'complete'; readonly bytes: number }
   | { readonly kind: 'cut'; readonly reason: CutReason; readonly bytes: number };
 
-/** Why a body broke off: the connection closed, nothing came for too long, the framing broke, or we let go of it. */
-export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled';
-
 /**
- * Takes a piece of a body. Its memory holds other bytes as soon as this returns: whoever keeps a piece copies it. The
- * sender waits for a promise.
+ * Why a body broke off: the connection closed, nothing came for too long, the framing broke, or we let go of it; `unread`:
+ * its reader was behind until the backend gave up, or read nothing for too long.
  */
+export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled' | 'unread';
+
+/** Takes a piece of a body; whoever keeps it copies it, for its memory is used again. The sender waits for a promise. */
 export type WritePiece = (piece: Buffer) => unknown;
 
 /** A body under way. It must be read to its end, by `more` or `pipe`, or cancelled, or its connection stays taken. */
@@ -25,10 +26,7 @@ export type HttpReply = Readonly<{ kind: 'reply'; head: ResponseHead; body: Repl
 export type NoReply =
   /** No connection was made: the backend cannot have seen a byte of the request. */
   | { readonly kind: 'unsent'; readonly reason: string }
-  /**
-   * The backend may have acted on what was sent. `stale`: the connection had been used before and closed without a byte;
-   * a new one may do better.
-   */
+  /** The backend may have acted on it. `stale`: a connection used before closed without a byte; a new one may do better. */
   | { readonly kind: 'no-answer'; readonly reason: string; readonly stale?: boolean };
 
 /** Waits for the outcome of one exchange. One of the first two is called, once. */
@@ -36,6 +34,8 @@ export type ExchangeHandler = Readonly<{
   /** The body of a small reply as nearly all come: 200, JSON, not encoded, in one read. Without it every reply comes by `onOutcome`. */
   onSmallReply?(body: Buffer): void;
   onOutcome(outcome: HttpReply | NoReply): void;
+  /** Absent: light. A send stays where it is when its backend hangs, and a scan while it has nowhere to go. */
+  kind?: MethodClass;
   /** Whether nobody waits for the reply any more, so that its connection may be closed; called by `onTick`. */
   hasLeft?(): boolean;
 }>;
@@ -47,6 +47,9 @@ export type ConnectionOwner = Readonly<{
   onIdle(connection: Connection): void;
   onClose(connection: Connection): void;
 }>;
+
+/** The reason of what did not come because its backend does not answer probes. */
+export const LEFT_OUT = 'it does not answer probes';
 
 /** Where a connection is in its one exchange at a time. */
 type Phase = { readonly kind: 'idle' } | HeadPhase | Body | { readonly kind: 'closed' };
@@ -62,6 +65,9 @@ type HeadPhase = {
   passedBytes: number;
 };
 
+/** A reader that was waited for less long is not behind. */
+const BEHIND_MS = 1_000;
+
 class Body {
   readonly kind = 'body';
   readonly head: ResponseHead;
@@ -75,6 +81,9 @@ class Body {
   write: WritePiece = (piece) => void this.pieces.push(piece);
   bytes = 0;
   end: BodyEnd | undefined;
+  readonly beganMs: number;
+  /** How long its reader has been waited for. */
+  unreadMs = 0;
   /** There while `more` is waited for. */
   wakeMore: (() => void) | undefined;
   readonly #ended = Promise.withResolvers<BodyEnd>();
@@ -84,6 +93,12 @@ class Body {
     this.decoder = new BodyDecoder(head.framing);
     this.handler = handler;
     this.#connection = connection;
+    this.beganMs = connection.activeAtMs;
+  }
+
+  /** Whether its reader was behind for most of its time: a backend that gives up then is not to blame. */
+  isBehind(nowMs: number): boolean {
+    return this.unreadMs >= BEHIND_MS && this.unreadMs >= (nowMs - this.beganMs) / 2;
   }
 
   finish(end: BodyEnd): void {
@@ -99,10 +114,7 @@ class Body {
     return new Promise<void>((resolve) => (this.wakeMore = resolve));
   }
 
-  /**
-   * Hands every piece to `write`, first those that have arrived, never more than one read ahead of a promise it gave.
-   * Single-use. Never rejects.
-   */
+  /** Hands every piece to `write`, at most one ahead of a promise it gave. Single-use. Never rejects. */
   async pipe(write: WritePiece): Promise<BodyEnd> {
     // Read anew each time: the runtime hands over what it has of a paused socket when the backend resets it.
     for (let piece = this.pieces.shift(); piece !== undefined; piece = this.pieces.shift()) {
@@ -135,6 +147,8 @@ export class Connection {
   #phase: Phase = IDLE;
   #unwritten: Buffer | undefined;
   #waiting = false;
+  /** Since when a reader is waited for, on the monotonic clock; infinite: none is. */
+  #unreadSinceMs = Infinity;
   #exchanges = 0;
   /** When the last byte came or went, on the monotonic clock; `onTick` judges by it. */
   activeAtMs = 0;
@@ -147,10 +161,7 @@ export class Connection {
     this.#owner = owner;
   }
 
-  /**
-   * Sends one request: the first `length` bytes of `message`, which may be overwritten afterwards. The handler hears
-   * of the head of its reply, until `dueAtMs` of the monotonic clock.
-   */
+  /** Sends `length` bytes of `message`, which may be overwritten afterwards; a reply's head is awaited until `dueAtMs`. */
   exchange(message: Buffer, length: number, handler: ExchangeHandler, dueAtMs: number): void {
     if (this.#phase.kind !== 'idle')
       return handler.onOutcome({ kind: 'no-answer', reason: 'the connection is not idle', stale: true });
@@ -179,9 +190,17 @@ export class Connection {
     if (phase.kind === 'head' && isDue) return this.destroy('stalled');
     if (phase.kind !== 'body') return;
     const isAwaited = !phase.isPiped && (phase.handler ?? phase.wakeMore) !== undefined;
+    if (phase.isPiped && nowMs - this.#unreadSinceMs >= idleMs) return this.destroy('unread');
     // While its reader is behind, silence is not the backend's.
     const isSilent = phase.isPiped && !this.#waiting && nowMs - this.activeAtMs >= idleMs;
     if (isSilent || (isAwaited && isDue)) this.destroy('stalled');
+  }
+
+  /** Fails a call without a reply, for its backend hangs: it can go elsewhere. */
+  abandon(withScans: boolean): void {
+    const phase = this.#phase;
+    const kind = phase.kind === 'head' ? (phase.handler.kind ?? 'light') : 'write';
+    if (kind !== 'write' && (kind !== 'scan' || withScans)) this.destroy('stalled', LEFT_OUT);
   }
 
   /** Ends the connection now; what is under way is cut for `reason`. */
@@ -240,7 +259,9 @@ export class Connection {
       const stale = headReason === 'closed' && this.#exchanges > 1 && isSilent;
       phase.handler.onOutcome({ kind: 'no-answer', reason: headReason, stale });
     } else if (phase.kind === 'body') {
-      phase.finish({ kind: 'cut', reason, bytes: phase.bytes });
+      this.#noteRead(phase);
+      const isBehind = reason === 'closed' && phase.isBehind(this.#owner.clock.monotonic());
+      phase.finish({ kind: 'cut', reason: isBehind ? 'unread' : reason, bytes: phase.bytes });
       phase.handler?.onOutcome({ kind: 'no-answer', reason });
     }
   }
@@ -291,9 +312,20 @@ export class Connection {
     this.#waiting = true;
     this.#socket.pause();
     const phase = this.#phase;
-    const go = () => awaitTurn(() => this.#takeTurn(phase));
-    if (reader === undefined) go();
-    else reader.then(go, go);
+    const go = () => {
+      this.#noteRead(phase);
+      awaitTurn(() => this.#takeTurn(phase));
+    };
+    if (reader === undefined) return go();
+    this.#unreadSinceMs = Math.min(this.#unreadSinceMs, this.#owner.clock.monotonic());
+    reader.then(go, go);
+  }
+
+  /** Its reader, if one was waited for, is no longer. */
+  #noteRead(body: Phase): void {
+    if (body.kind === 'body')
+      body.unreadMs += Math.max(0, this.#owner.clock.monotonic() - this.#unreadSinceMs);
+    this.#unreadSinceMs = Infinity;
   }
 
   /** Reads what has come of the body by now; when that was all, the runtime says when there is more. */

@@ -26,10 +26,7 @@ export const HEAD_BYTES_MAX = 32_768;
 
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
-/**
- * Reads a head from the start of `bytes`; interim (1xx) heads are passed over, `passedBytes` of them before. `end` is the
- * index of the body's first byte.
- */
+/** Reads a head; interim (1xx) ones are passed over, `passedBytes` of them before. `end`: the body's first byte. */
 export function readHead(bytes: Buffer, passedBytes = 0): HeadRead {
   let from = 0;
   for (;;) {
@@ -182,10 +179,7 @@ export class BodyDecoder {
     this.state = this.#isChunked ? 'size' : this.#left === 0 ? 'end' : 'data';
   }
 
-  /**
-   * Gives what the bytes hold of the body, in one piece that lies in their own memory: chunks are moved together in it,
-   * because a write to the caller costs more than the move.
-   */
+  /** Gives what the bytes hold of the body, moved together in their own memory: a write to the caller costs more. */
   push(bytes: Buffer): Buffer {
     let start = 0;
     let end = 0;

@@ -1,5 +1,6 @@
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib';
-import { afterName, afterSpace, afterString, afterValue, COMMA, isAt } from '../json/scan.ts';
+import { afterName, afterSpace, afterString, afterValue, COMMA, isAt, isNull } from '../json/scan.ts';
+import { memberOf } from '../json/slices.ts';
 import { Structure } from '../json/structure.ts';
 import { answerSlot } from './backend.ts';
 import { type Failure, failureOf } from './failure.ts';
@@ -109,10 +110,7 @@ export function mayBeFailure(start: Buffer): boolean {
 /** No null and no error that matters is longer. */
 export const SMALL_BODY_BYTES_MAX = 4_096;
 
-/**
- * The bytes of a whole answer as they can be read, so that a null or an error is known through compression too;
- * `undefined` when what is compressed becomes longer than any of them, or cannot be read.
- */
+/** A whole answer, decompressed; `undefined` when it becomes longer than nulls and errors are, or cannot be read. */
 export function decodeSmallBody({ bytes, encoding }: WholeAnswer): Uint8Array | undefined {
   if (encoding === undefined) return bytes;
   if (bytes.length > SMALL_BODY_BYTES_MAX) return undefined;
@@ -130,10 +128,7 @@ const DECODERS: Readonly<Record<string, typeof zstdDecompressSync>> = {
   zstd: zstdDecompressSync,
 };
 
-/**
- * Decides by all pieces that have come of a body to wait for more, to pass it on, or to let go of it; called again until
- * it does not say to hold.
- */
+/** Decides by all pieces of a body so far: wait for more, pass it on, or let go of it. */
 type Choose = (pieces: readonly Buffer[]) => 'hold' | 'pass' | 'refuse';
 
 /**
@@ -158,6 +153,8 @@ const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
 export const RESULT_AT = RESULT.length;
 const ID = Buffer.from(',"id":');
 const OBJECT = '{"jsonrpc":';
+/** Where an id that stands first has ended, of any usual length. */
+const HEAD_BYTES = 512;
 const LF = 0x0a;
 const CLOSE_BRACE = 0x7d;
 
@@ -179,39 +176,65 @@ const TAIL_CHARACTERS = 128;
 /** Another answer behind this one. Data may hold an object that begins so, but behind a colon, a comma or a bracket. */
 const SECOND = /[^:,[]\{"jsonrpc":/;
 
+/** An id where it stands first or last, where no other object's can: the brace before or behind it is the answer's own. */
+const FIRST_ID = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("(?:[^"\\]|\\.)*"|[\w.+-]+)\s*,/;
+const LAST_ID = /,\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|[\w.+-]+)\s*\}\s*$/;
+
+/** Whether an id in an answer is that of the call: a node may have written it anew. */
+function isIdOf(text: string, id: Uint8Array): boolean {
+  const own = Buffer.from(id).toString();
+  try {
+    return text === own || JSON.parse(text) === JSON.parse(own);
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a whole answer has the id of another call; an error about a request that was not read has none. */
+function isForeign(answer: Uint8Array, id: Uint8Array): boolean {
+  const found = memberOf(answer, 'id');
+  if (found === undefined || isIdOf(found.toString(), id)) return false;
+  return !isNull(found) || failureOf(answer) === undefined;
+}
+
 /**
  * Follows a plain answer: it is complete when it ends in its id and no other answer began within it. A quote inside of a
- * string is escaped, so that no string can hold either. To follow its structure instead takes eight times as long.
+ * string is escaped, so that no string can hold either. To follow its structure instead takes eight times as long. One
+ * whose framing is `trusted` may end in anything but another id.
  */
 class PlainAnswer {
-  readonly #end: string;
+  readonly #id: Uint8Array;
+  readonly #isTrusted: boolean;
   #tail = '';
   isBroken = false;
 
-  constructor(id: string) {
-    this.#end = `,"id":${id}}`;
+  constructor(id: Uint8Array, isTrusted: boolean) {
+    this.#id = id;
+    this.#isTrusted = isTrusted;
   }
 
   get isComplete(): boolean {
-    return !this.isBroken && this.#tail.replace(/[ \t\r\n]+$/, '').endsWith(this.#end);
+    const [, last] = LAST_ID.exec(this.#tail) ?? [];
+    return !this.isBroken && (last === undefined ? this.#isTrusted : isIdOf(last, this.#id));
   }
 
   push(piece: Buffer): boolean {
-    const edge = this.#tail.slice(-OBJECT.length) + piece.toString('latin1', 0, OBJECT.length);
-    if (SECOND.test(edge)) this.isBroken = true;
-    for (let at = 0; (at = piece.indexOf(OBJECT, at + 1, 'latin1')) !== -1;)
-      if (SECOND.test(piece.toString('latin1', at - 1, at + OBJECT.length))) this.isBroken = true;
+    if (!this.#isTrusted) {
+      const edge = this.#tail.slice(-OBJECT.length) + piece.toString('latin1', 0, OBJECT.length);
+      if (SECOND.test(edge)) this.isBroken = true;
+      for (let at = 0; (at = piece.indexOf(OBJECT, at + 1, 'latin1')) !== -1;)
+        if (SECOND.test(piece.toString('latin1', at - 1, at + OBJECT.length))) this.isBroken = true;
+    }
     const last = piece.subarray(-TAIL_CHARACTERS).toString('latin1');
     this.#tail = (this.#tail + last).slice(-TAIL_CHARACTERS);
     return !this.isBroken;
   }
 }
 
-/** The body, cut at the first byte that shows that it is no one answer, or when it ends too early. */
-function checked(body: StreamBody, start: Buffer, id: Uint8Array): StreamBody {
-  const idText = Buffer.from(id).toString('latin1');
-  const isPlain = isAt(start, 0, RESULT) && PLAIN_ID.test(idText);
-  const answer = isPlain ? new PlainAnswer(idText) : new Structure();
+/** The body, cut at the first byte that shows that it is no one answer to the call, or when it ends too early. */
+function checked(body: StreamBody, start: Buffer, id: Uint8Array, isTrusted: boolean): StreamBody {
+  const isPlain = isAt(start, 0, RESULT) && PLAIN_ID.test(Buffer.from(id).toString('latin1'));
+  const answer = isTrusted || isPlain ? new PlainAnswer(id, isTrusted) : new Structure();
   return {
     cancel: () => body.cancel(),
     async pipe(write) {
@@ -227,8 +250,8 @@ export const WHOLE_BYTES_MAX = 65_536;
 
 /**
  * Judges a reply to the call of this id by its head and first bytes: an answer, or a failure whose body is thrown away.
- * `acceptEncoding` is what was requested: a compressed answer to `identity` could be neither spliced into a batch nor read by its
- * caller. `trustsEnd` says that a body of a known length is complete when its last byte has come. What is held for its
+ * `acceptEncoding` lists the codings that were requested: a compressed answer to `identity` could be neither spliced into a
+ * batch nor read by its caller. `trustsEnd` says that a body of a known length is complete when its last byte has come. What is held for its
  * end is let go of when `signal` aborts. Never rejects.
  */
 export async function judge(
@@ -240,26 +263,29 @@ export async function judge(
 ): Promise<ResponseStart | Failure> {
   const { status, framing } = head;
   const { pieces } = body;
-  const encoding = head.encoding === 'identity' ? undefined : head.encoding;
+  const coding = head.encoding?.toLowerCase();
+  const encoding = coding === 'identity' ? undefined : coding;
   if (status !== 200 && !mayHoldError(head, encoding)) return discarded(body, { kind: 'status', status });
   if (!head.isJson) return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
-  if (encoding !== undefined && !accepts(acceptEncoding, encoding)) {
-    return discarded(body, { kind: 'garbage', reason: 'compressed without being asked to' });
-  }
+  if (encoding !== undefined && !acceptEncoding.split(', ').includes(encoding))
+    return discarded(body, { kind: 'garbage', reason: 'encoded as it was not asked to' });
   const choose = body.end?.kind === 'complete' ? () => 'hold' as const : chooseFor(framing, encoding);
   const choice = await hold(body, choose, signal);
   if (choice === 'refuse') return discarded(body, NO_OBJECT);
   if (choice === 'pass') {
-    const isTrusted = encoding !== undefined || (trustsEnd ?? typeof framing === 'number');
+    if (encoding !== undefined) return { kind: 'stream', body, encoding };
     const start = Buffer.concat(pieces);
-    const slot = encoding === undefined ? answerSlot(undefined, start) : 0;
-    return { kind: 'stream', body: isTrusted ? body : checked(body, start, id), encoding, slot };
+    const [, first] = FIRST_ID.exec(start.toString('utf8', 0, HEAD_BYTES)) ?? [];
+    if (first !== undefined && !isIdOf(first, id)) return discarded(body, FOREIGN);
+    const isTrusted = trustsEnd ?? typeof framing === 'number';
+    const slot = answerSlot(undefined, start);
+    return { kind: 'stream', body: checked(body, start, id, isTrusted), encoding, slot };
   }
   const { end } = body;
   const whole: ResponseStart | Failure =
     end?.kind === 'cut'
       ? { kind: 'no-answer', reason: `a body cut short: ${end.reason}` }
-      : judgeWhole(Buffer.concat(pieces), encoding);
+      : judgeWhole(Buffer.concat(pieces), id, encoding);
   const isAnswer = status === 200 || (whole.kind === 'whole' && failureOf(whole.bytes) !== undefined);
   return isAnswer ? whole : { kind: 'status', status };
 }
@@ -280,29 +306,19 @@ function chooseFor(framing: Framing, encoding: string | undefined): Choose {
   return (pieces) => (encoding !== undefined || startsAnObject(pieces) ? 'pass' : 'refuse');
 }
 
-/** Whether a caller that accepts these encodings can read this one (RFC 9110 12.5.3). */
-function accepts(acceptEncoding: string, encoding: string): boolean {
-  const ranges = acceptEncoding.toLowerCase().split(',');
-  return ranges.some((range) => {
-    const [name, ...parameters] = range.split(';').map((part) => part.trim());
-    const isRefused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-    return !isRefused && (name === encoding.toLowerCase() || name === '*');
-  });
-}
-
 const NO_OBJECT: Failure = { kind: 'garbage', reason: 'not a JSON object' };
+const FOREIGN: Failure = { kind: 'garbage', reason: 'an answer to another call' };
 
-/** Judges a body that came whole. */
-export function judgeWhole(body: Buffer, encoding?: string): ResponseStart | Failure {
+/** Judges a body that came whole, for the call of this id. */
+export function judgeWhole(body: Buffer, id: Uint8Array, encoding?: string): ResponseStart | Failure {
   if (body.length === 0) return { kind: 'garbage', reason: 'an empty body' };
   if (encoding === undefined && !isObject(body)) return NO_OBJECT;
-  return { kind: 'whole', bytes: new Uint8Array(body), encoding };
+  const answer: WholeAnswer = { kind: 'whole', bytes: new Uint8Array(body), encoding };
+  const text = decodeSmallBody(answer);
+  return text !== undefined && isForeign(text, id) ? FOREIGN : answer;
 }
 
-/**
- * Holds an answer that is complete, because only the end of its framing can follow, and one that is an error or a null,
- * as long as it is small; passes a real result on at its first byte.
- */
+/** Holds what is complete, and errors and nulls as long as they are small; passes a real result on at its first byte. */
 function untilItTells(): Choose {
   const structure = new Structure();
   let seen = 0;

@@ -38,7 +38,8 @@ export function createRouter(all: readonly Backend[]): RouteOf {
   for (const [name, method] of methods) {
     const able = all.filter(({ config }) => serves(config, name, method));
     const route = { kind: 'forward', name, member: methodMember(name), method, backends: able } as const;
-    if (able.length > 0) routes.set(name, route);
+    const reason = `Method not found: no backend here serves ${name}`;
+    routes.set(name, able.length > 0 ? route : { kind: 'not-found', reason });
   }
   return function routeOf(method) {
     return routes.get(method) ?? (isSubscription(method) ? NO_WEBSOCKET : NOT_FOUND);
@@ -232,10 +233,7 @@ export function createPool(options: PoolOptions) {
       const shown = commitment === undefined ? 0 : reads.highest(accountId, commitment);
       return { accountId, commitment, slotMin: Math.max(slotMin, shown) };
     },
-    /**
-     * `able` in the order in which a call asks them: the good ones as its account prefers them, then those that are
-     * behind, newest first, then the others.
-     */
+    /** `able` in the order of asking: the good as the account prefers them, those behind, newest first, then the others. */
     inOrder(able: readonly Backend[], need: Need): readonly Backend[] {
       const choices = able.filter(isOfThisChain).map((backend) => {
         const score = preference(need.accountId, backend.number);

@@ -107,10 +107,7 @@ export function createOutbox(ledger: Store) {
     life: () => lifeOf.get()?.life ?? null,
     /** Without KEPT_HERE writes of all processes are noted from now on; what was written before comes from its hours, by `again`. */
     setLife: (life: string) => void ledger.run('UPDATE outbox SET life = ?', [life]),
-    /**
-     * Drops some of what waits; gives whether there may be more. It reads first, since a DELETE of nothing would keep
-     * other processes from writing all the same.
-     */
+    /** Drops some of what waits; gives whether there may be more. A DELETE of nothing would hold up other processes. */
     forget: (most: number) => any.get() !== null && forgetSome.run(most).changes === most,
     /** Has what this host's nodes counted in an hour sent again. */
     again: (hour: number) =>
@@ -122,10 +119,7 @@ export function createOutbox(ledger: Store) {
     spentAgain: () =>
       void ledger.run(`INSERT OR IGNORE INTO unsent
         SELECT account_id, ${NO_HOUR}, '', '', node, 1 FROM spent WHERE ${own}`),
-    /**
-     * Drops some of what was counted before an hour and is sent, on a host where it is not rolled up; gives whether there
-     * may be more. What it says of spendings is kept.
-     */
+    /** Drops some of what was counted before an hour and is sent; gives whether there may be more. Spendings are kept. */
     prune: (beforeHour: number) => prune.immediate(beforeHour),
     /** The oldest hour that is in the ledger. */
     firstHour: () => first.get()?.hour ?? undefined,

@@ -14,10 +14,7 @@ import { inOneCommand } from '../../shared/redis/in-one-command.ts';
 import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
 import { KEPT_HERE, type Outbox, type Unsent } from './outbox.ts';
 
-/**
- * Of each its counters, and at the end the life in ms. The larger of two numbers stands, so that what comes twice or late
- * changes nothing.
- */
+/** Of each its counters, and at the end the life in ms. The larger number stands: what comes twice changes nothing. */
 const PUT_CELLS: RedisScript = {
   lua: overCells(
     2,

@@ -37,10 +37,7 @@ type CellsOf = Readonly<{
   joinJournal(caller: Caller): void;
 }>;
 
-/**
- * What one request adds to usage, from its charge to its last byte. All of it is counted in the hour in which the
- * request came. A place is an element's index in the request.
- */
+/** What one request adds to usage, counted in the hour in which it came. A place is an element's index in the request. */
 export class RequestUsage implements UsageHook {
   readonly #cells: CellsOf;
   readonly #clock: Pick<Clock, 'now'>;
@@ -231,10 +228,7 @@ export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps) {
     for (const { label } of items) cellOf(hourOf(clock.now()), caller, label).refused++;
   }
 
-  /**
-   * Writes what was counted, of at most so many callers and without what waits for the journal; gives whether there is
-   * more. A write that fails is made up for later.
-   */
+  /** Writes what was counted, of at most so many callers and without the journal's; gives whether there is more. */
   function flush(callersMax = Infinity): boolean {
     if (inOrder.length === 0) inOrder = [...waiting.keys()].toSorted((a, b) => b.accountId - a.accountId);
     const callers = inOrder.slice(-callersMax).filter((caller) => !withJournal.has(caller));

@@ -32,6 +32,8 @@ export type GatewayConfig = Readonly<{
   probeMs: number;
   /** Slots behind the others at which a backend is left out. */
   lagSlotsMax: number;
+  /** The longest time to the first byte of an attempt, by class of method; those without a key of their own are light. */
+  deadlinesMs: Readonly<Record<'light' | 'history' | 'scan' | 'send', number>>;
   /** Memory for answers that never change, in each process; 0: none is kept. */
   cacheBytes: number;
   tls: Readonly<{ certPath: string; keyPath: string }> | undefined;
@@ -90,7 +92,7 @@ export function configFrom(document: unknown, env: Environment, unset: Unset = '
   const root = openTable(document, '', env, problems, unset);
   const backends = backendsFrom(root);
   const localnet = localnetFrom(root.table('localnet'));
-  const gateway = gatewayFrom(root.table('gateway'));
+  const gateway = gatewayFrom(root.table('gateway'), root.table('deadlines'));
   const config: Config = {
     gateway,
     deploys: deploysFrom(
@@ -141,7 +143,7 @@ export function gatewayUrl({ listen, tls }: Pick<GatewayConfig, 'listen' | 'tls'
   return url;
 }
 
-function gatewayFrom(table: Table): GatewayConfig {
+function gatewayFrom(table: Table, deadlines: Table): GatewayConfig {
   const tls = table.has('tls') ? tlsFrom(table.table('tls')) : undefined;
   const address = table.takeOr('listen', listen, { hostname: '127.0.0.1', port: 8899 });
   const gateway: GatewayConfig = {
@@ -156,6 +158,7 @@ function gatewayFrom(table: Table): GatewayConfig {
     idleMs: 1_000 * table.takeOr('idle_seconds', integer(1, IDLE_SECONDS_MAX, '120'), 120),
     bodyBytesMax: table.takeOr('max_body_bytes', integer(1_024, 134_217_728, '1_048_576'), 1_048_576),
     probeMs: 1_000 * table.takeOr('probe_seconds', integer(1, 60, '2'), 2),
+    deadlinesMs: deadlinesFrom(deadlines),
     lagSlotsMax: table.takeOr('max_lag_slots', integer(2, 10_000, '16'), 16),
     cacheBytes: table.takeOr('cache_bytes', integer(0, 17_179_869_184, '67_108_864'), 67_108_864),
     tls,
@@ -164,8 +167,24 @@ function gatewayFrom(table: Table): GatewayConfig {
   return gateway;
 }
 
-/** Bun's server counts idle seconds in one byte. */
-const IDLE_SECONDS_MAX = 255;
+function deadlinesFrom(table: Table): GatewayConfig['deadlinesMs'] {
+  const secondsOf = (name: string, usual: number) =>
+    1_000 * table.takeOr(name, integer(1, DEADLINE_SECONDS_MAX, String(usual)), usual);
+  const deadlinesMs = {
+    light: secondsOf('light', 10),
+    history: secondsOf('history', 30),
+    scan: secondsOf('scan', 300),
+    send: secondsOf('send', 20),
+  };
+  table.close();
+  return deadlinesMs;
+}
+
+/** A scan of all there is takes minutes on a node; what takes longer than this hangs. */
+const DEADLINE_SECONDS_MAX = 1_800;
+
+/** Bun's server counts idle seconds in one byte, and its limit is a little above this one. */
+const IDLE_SECONDS_MAX = 240;
 
 function tlsFrom(table: Table): GatewayConfig['tls'] {
   const [certPath, keyPath] = [table.take('cert', text('"cert.pem"')), table.take('key', text('"key.pem"'))];

@@ -50,7 +50,8 @@ const AGAVE: Profile = {
   followsTip: true,
   serves: undefined,
   methods: [],
-  bodyBytesMax: undefined,
+  // MAX_REQUEST_BODY_SIZE of Agave's `rpc_service.rs`.
+  bodyBytesMax: 51_200,
   connectionsMax: CONNECTIONS_BY_DEFAULT,
   trustsEnd: undefined,
   processed: true,
@@ -135,11 +136,19 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
       'getGenesisHash',
     ]),
     methods: ['getTokenAccountsByMint'],
+    bodyBytesMax: undefined,
     connectionsMax: 100,
     trustsEnd: false,
     processed: false,
     bigtable: false,
   },
   // metaplex-foundation/digital-asset-rpc-infrastructure.
-  das: { ...AGAVE, lanes: ['assets'], mayServe: ['assets'], followsTip: false, bigtable: false },
+  das: {
+    ...AGAVE,
+    lanes: ['assets'],
+    mayServe: ['assets'],
+    followsTip: false,
+    bodyBytesMax: undefined,
+    bigtable: false,
+  },
 };

@@ -41,6 +41,12 @@ export function extractApiKey(headers: Headers, url: string): Carried {
   return found === undefined ? NONE : { kind: 'text', text: found };
 }
 
+/** Whether a request without a key has one where other services read theirs, and none is taken here. */
+export function isKeyMisplaced(headers: Headers, url: string): boolean {
+  const parameters = url.match(/[?&](?:apikey|api[-_]key)(?==)/gi) ?? [];
+  return headers.has('x-api-key') || parameters.some((each) => !each.endsWith(PARAMETER));
+}
+
 /** The token of a Bearer header; the scheme is case-insensitive (RFC 9110 11.1). Other schemes carry no key. */
 function bearerOf(header: string): string | undefined {
   return /^bearer +(.*)$/i.exec(header.trim())?.[1]?.trim();

@@ -167,15 +167,16 @@ describe('methods with a rule of their own (DESIGN 3.5)', () => {
   );
 
   test.each([
-    'requestAirdrop',
-    'getAsset',
-    'getTransactionsForAddress',
-    'getConfirmedBlock',
-    'eth_call',
-    '__proto__',
-  ])('%s is -32601 when no backend serves it, at the default price', async (method) => {
+    ['requestAirdrop', ': no backend here serves requestAirdrop'],
+    ['getAsset', ': no backend here serves getAsset'],
+    ['getTransactionsForAddress', ': no backend here serves getTransactionsForAddress'],
+    ['getConfirmedBlock', ''],
+    ['eth_call', ''],
+    ['__proto__', ''],
+  ])('%s is -32601 when no backend serves it, at the default price', async (method, why) => {
     const answer = await gateway.post(call(method, '1'), key);
-    expect(JSON.parse(await answer.text()).error).toEqual({ code: -32601, message: 'Method not found' });
+    const message = `Method not found${why}`;
+    expect(JSON.parse(await answer.text()).error).toEqual({ code: -32601, message });
   });
 
   test('requestAirdrop passes when a backend declares it', async () => {

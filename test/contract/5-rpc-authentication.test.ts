@@ -54,7 +54,7 @@ describe('a request without a key gets 401 Missing API key, the id echoed', () =
     ['an empty header', { headers: { 'x-token': ' ' } }],
     ['an empty parameter', { query: '?api-key=' }],
     ['another scheme', { headers: { authorization: 'Basic YTpi' } }],
-    ['a parameter of another name', { query: '?apikey=sluice_x' }],
+    ['a parameter of another name', { query: '?token=sluice_x' }],
   ])('%s', async (_name, carriers) => {
     const answer = await send(carriers);
     expect(answer.status).toBe(401);

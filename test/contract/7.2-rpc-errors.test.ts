@@ -178,7 +178,9 @@ describe('what is not a request (DESIGN 3.2)', () => {
       `[${Array(501).fill('1').join()}]`,
       {},
       400,
-      refusal(-32600, 'Batch too large; max 500', 'null'),
+      `[${Array(501)
+        .fill(refusal(-32600, 'Batch too large; max 500', 'null'))
+        .join()}]`,
     ],
     ['a long body', LONG, {}, 413, refusal(-32600, 'Request body too large', 'null')],
     [

@@ -28,4 +28,8 @@ test('a live node says its slots, health and first block, and what it is told to
   expect(await ask(node.url, 'getHealth')).toBe(-32005);
   node.now.down = true;
   expect(await ask(node.url, 'getHealth')).toBe(503);
+  node.now.hangs = true;
+  const hung = ask(node.url, 'getHealth').catch(() => 'ended');
+  while (node.seen.length > 0 && !node.pending()) await Bun.sleep(1); // until it is there
+  expect(await Promise.race([hung, Bun.sleep(20)])).toBeUndefined();
 });

@@ -9,6 +9,8 @@ export type LiveState = {
   behind: number | undefined;
   /** Answers nothing but 503, its questions included. */
   down: boolean;
+  /** Answers nothing at all. */
+  hangs: boolean;
 };
 
 const LAGS: Readonly<Record<string, number>> = { processed: 0, confirmed: 1, finalized: 32 };
@@ -19,13 +21,15 @@ const LAGS: Readonly<Record<string, number>> = { processed: 0, confirmed: 1, fin
  * of a cluster that disagree, which one machine does not have.
  */
 export function startLiveNode(state: Partial<LiveState> = {}) {
-  const now: LiveState = { slot: 1_000, floor: 0, genesis: 'G1', behind: undefined, down: false, ...state };
+  const usual = { slot: 1_000, floor: 0, genesis: 'G1', behind: undefined, down: false, hangs: false };
+  const now: LiveState = { ...usual, ...state };
   const backend = startBackend((call) => answer(call, now));
   backend.probed((call) => answer(call, now));
   return { ...backend, now, [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose]() };
 }
 
-function answer(call: SeenCall, now: LiveState): Response {
+function answer(call: SeenCall, now: LiveState): Response | Promise<Response> {
+  if (now.hangs) return new Promise(() => undefined);
   if (now.down) return new Response('down', { status: 503 });
   const config = configOf(call.params);
   const slot = now.slot - (LAGS[String(config['commitment'] ?? 'finalized')] ?? 0);

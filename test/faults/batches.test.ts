@@ -81,7 +81,11 @@ describe('B2 every element passes the rules of a call', () => {
     ['true', 'true', notObject],
     ['an empty object', '{}', error(-32600, 'Invalid request: jsonrpc must be \\"2.0\\"', 'null')],
     ['an unknown method', call('5', 'nope'), error(-32601, 'Method not found', '5')],
-    ['a method no backend declares', call('5', 'requestAirdrop'), error(-32601, 'Method not found', '5')],
+    [
+      'a method no backend declares',
+      call('5', 'requestAirdrop'),
+      error(-32601, 'Method not found: no backend here serves requestAirdrop', '5'),
+    ],
     [
       'a subscription',
       call('5', 'slotSubscribe'),
@@ -128,7 +132,7 @@ test.each([
     '21 elements, one more than the plan allows',
     calls(21),
     400,
-    error(-32600, 'Batch too large; max 20', 'null'),
+    `[${calls(21).map((_, i) => error(-32600, 'Batch too large; max 20', String(i)))}]`,
   ],
   ['10,001 elements', calls(10_001), 400, error(-32600, 'Batch too large; max 20', 'null')],
   [

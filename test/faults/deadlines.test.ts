@@ -42,7 +42,7 @@ test('A8 an answer that does not begin in time is a 503 with the id, and the cal
   backend.script(() => arrived.resolve());
   const answered = gateway.post(call(2), key);
   await arrived.promise;
-  await pass(29);
+  await pass(9);
   expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
   await pass(1);
   const { status } = await answered;
@@ -67,7 +67,7 @@ test.each(HELD)(
     });
     const answered = gateway.post(call(2), gateway.key());
     const exchange = await begun.promise;
-    for (let second = 0; second < 29; second++) {
+    for (let second = 0; second < 9; second++) {
       await pass(1);
       if (begin.startsWith(SHORT)) await exchange.send(' ');
     }
@@ -96,8 +96,30 @@ test('A8 a short answer that stalls is asked for at another backend', async () =
   const answered = pair.post(call(2), pair.key());
   await begun.promise;
   await Bun.sleep(20); // so that the gateway has read what has begun
-  await pass(30);
+  await pass(10);
   expect(await (await answered).text()).toBe(good(2));
+  ended.abort();
+});
+
+test('A8 all attempts of a call together have twice the deadline of one', async () => {
+  let sent = 0;
+  using one = startRawBackend(() => void sent++);
+  using two = startRawBackend(() => void sent++);
+  using three = startRawBackend(() => void sent++);
+  const backends = [one, two, three].map(({ url }, i) => ({ name: `b${i}`, url }));
+  await using crew = await startGateway(
+    { backends, deadlines: { light: 3 }, gateway: { probe_seconds: 60 } },
+    virtual.clock,
+  );
+  const ended = new AbortController();
+  void crew.gateway.runMaintenance(() => undefined, ended.signal);
+  const answered = crew.post(call(2), crew.key());
+  for (const attempts of [1, 2]) {
+    while (sent < attempts) await Bun.sleep(1); // until it has been sent
+    expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
+    await pass(3);
+  }
+  expect([(await answered).status, sent]).toEqual([503, 2]);
   ended.abort();
 });
 
@@ -119,7 +141,7 @@ test('B5 a call that is not answered fails alone, at its own deadline; those bef
   const rest = (async () => {
     while (await read());
   })();
-  virtual.advance(28_950);
+  virtual.advance(8_950);
   await Bun.sleep(5); // so that what the gateway may have said has been read
   expect(text).not.toContain('"id":2');
   virtual.advance(1_000);

@@ -201,4 +201,29 @@ describe('E7 an odd spelling is a missing or an invalid key, or the key', () => 
   });
 });
 
+const HINT =
+  '{"code":-401,"message":"Missing API key","data":{"hint":"Send the key as the header x-token, as Authorization: Bearer KEY, or as the query parameter api-key"}}';
+
+test.each<[string, (key: string) => RequestInit & { path?: string }, string, string]>([
+  ['missing', () => ({}), '{"code":-401,"message":"Missing API key"}', 'Bearer'],
+  ['in ?apiKey=', (key) => ({ path: `/?apiKey=${key}` }), HINT, 'Bearer'],
+  ['in ?API-KEY=', (key) => ({ path: `/?API-KEY=${key}` }), HINT, 'Bearer'],
+  ['in ?api_key=', (key) => ({ path: `/?a=1&api_key=${key}` }), HINT, 'Bearer'],
+  ['in x-api-key', (key) => ({ headers: { 'x-api-key': key } }), HINT, 'Bearer'],
+  [
+    'wrong',
+    () => ({ path: '/?api-key=sluice_wrong' }),
+    '{"code":-401,"message":"Invalid or inactive API key"}',
+    'Bearer error="invalid_token", error_description="Invalid or inactive API key"',
+  ],
+])(
+  'E7 a key that is %s is refused with what tells how to send one (RFC 6750, 3)',
+  async (_, init, error, challenge) => {
+    await using gateway = await start();
+    const answer = await gateway.post(CALL, undefined, init(gateway.key()));
+    expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, challenge]);
+    expect(await answer.text()).toContain(`"error":${error},`);
+  },
+);
+
 const encodedAll = (text: string) => [...Buffer.from(text)].map((byte) => `%${byte.toString(16)}`).join('');

@@ -73,6 +73,72 @@ describe('A8 there is no limit to the whole of a stream, only to its silence', (
   });
 });
 
+describe('A8 a reader that is behind is not its backend', () => {
+  const failures = () => gateway.gateway.status().backends[0]?.recent_failed ?? 0;
+  let failedBefore = 0;
+  /** A stream whose caller has stopped reading, with all buffers on the way full. */
+  async function unread() {
+    failedBefore = failures();
+    const arrived = Promise.withResolvers<RawExchange>();
+    backend.script(arrived.resolve);
+    const caller = await openCaller(gateway.url);
+    const key = gateway.key('trial', 100);
+    caller.send(postText(SCAN.replace('getProgramAccounts', 'getBlock'), key));
+    const exchange = await arrived.promise;
+    await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":"')}`);
+    await caller.until('"result":"');
+    caller.pause();
+    const piece = chunk('x'.repeat(1_000_000));
+    let sent = 0;
+    const sending = (async () => {
+      for (; sent < 60; sent++) await exchange.send(piece);
+    })();
+    for (let before = -1; before < sent;) {
+      before = sent;
+      await Bun.sleep(100); // until nothing moves
+    }
+    expect(sent).toBeLessThan(60);
+    void sending;
+    return { caller, exchange, key };
+  }
+
+  /** What the gateway has counted of it: cuts, failures of the backend, and the credits left after one more call. */
+  async function counted(key: string) {
+    const text = await gateway.gateway.metrics.text();
+    const [, cuts] = /streams_cut_total\{backend="a",reason="unread"\} (\d+)/.exec(text) ?? [];
+    backend.script((exchange) => exchange.send(plain('{"jsonrpc":"2.0","result":9,"id":1}')));
+    const next = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getSlot' }, key);
+    return {
+      cuts: Number(cuts),
+      failed: failures() - failedBefore,
+      left: next.headers.get('x-credits-left'),
+    };
+  }
+
+  test('A8 who reads nothing for the idle limit is cut, and pays', async () => {
+    const { caller, exchange, key } = await unread();
+    let gone = false;
+    void exchange.gone.then(() => (gone = true));
+    await pass(IDLE_SECONDS - 1);
+    expect(gone).toBe(false);
+    await pass(1);
+    await exchange.gone;
+    caller.resume();
+    await caller.ended;
+    expect(caller.text()).not.toEndWith('0\r\n\r\n');
+    expect(await counted(key)).toEqual({ cuts: 1, failed: 0, left: '89' });
+  });
+
+  test('A8 who is behind when the backend gives up is cut, and pays', async () => {
+    const { caller, exchange, key } = await unread();
+    await pass(10);
+    exchange.reset();
+    caller.resume();
+    await caller.ended;
+    expect(await counted(key)).toEqual({ cuts: 2, failed: 0, left: '89' });
+  });
+});
+
 test('A10 the first bytes of a stream are passed on as they come, even when few come and then none', async () => {
   const { caller, exchange } = await asked(SCAN);
   await exchange.send(`${CHUNKED}${chunk('{"js')}`);

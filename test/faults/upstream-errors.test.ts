@@ -101,6 +101,30 @@ describe('G1 an error of the method, by its code', () => {
     expect(asked.length).toBe(2);
   });
 
+  test('G1 -32016 of a node goes to another one that is known to have the slot, also one that was thought equal', async () => {
+    scripts = backends.map(() => (call) => result(call, '{"context":{"slot":500},"value":1}'));
+    const accounts = Array.from({ length: 12 }, () => gateway.key());
+    const seen = new Set<string>();
+    for (const account of accounts) {
+      if (seen.size === backends.length) break;
+      asked = [];
+      scripts = [(call) => result(call, '{"context":{"slot":500},"value":1}')];
+      const get = { jsonrpc: '2.0', id: 1, method: 'getBalance', params: ['x'] };
+      await (await gateway.post(get, account)).text();
+      seen.add(asked[0] ?? '');
+    }
+    expect(seen.size).toBe(backends.length);
+    asked = [];
+    scripts = [says(-32016), good];
+    const answer = await ask('getBalance', ['x', { minContextSlot: 450, commitment: 'finalized' }]);
+    expect(answer.text).toContain('"good"');
+    expect(asked.length).toBe(2);
+    asked = [];
+    scripts = [says(-32016), good];
+    expect((await ask('getBalance', ['x', { minContextSlot: 900 }])).text).toContain('says -32016');
+    expect(asked.length).toBe(1);
+  });
+
   test('G1 -32007 of a node is not replaced by the -32009 of an archive that adds nothing', async () => {
     scripts = [says(-32007), says(-32009)];
     expect((await ask('getInflationReward')).text).toContain('says -32007');
@@ -187,6 +211,47 @@ describe('G2 an answer of a front is classed by its status', () => {
     expect(next.headers.get('x-credits-left')).toBe('99');
   });
 
+  test.each([
+    [400, 503, 1],
+    [431, 503, 1],
+    [413, 413, 3],
+  ])(
+    'G2 %p of a front is %p to the caller, from %p backends, and takes his rate but no credits',
+    async (code, expected, backendsAsked) => {
+      const trial = gateway.key('trial', 100);
+      scripts = Array.from({ length: 100 }, () => status(code));
+      const { burst } = gateway.config.plans.get('trial') ?? { burst: 0 };
+      for (let n = 0; n < burst; n++) {
+        asked = [];
+        const response = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getSlot' }, trial);
+        expect([response.status, asked.length]).toEqual([expected, backendsAsked]);
+      }
+      asked = [];
+      const over = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getSlot' }, trial);
+      expect([over.status, asked.length]).toEqual([429, 0]);
+      scripts = [];
+      clock.advance(1_000);
+      const next = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getSlot' }, trial);
+      expect(next.headers.get('x-credits-left')).toBe('99');
+    },
+  );
+
+  test('G2 what nobody replied to takes no rate', async () => {
+    for (const backend of backends) await backend[Symbol.asyncDispose]();
+    const trial = gateway.key('trial', 100);
+    const { burst } = gateway.config.plans.get('trial') ?? { burst: 0 };
+    for (let n = 0; n < 2 * burst; n++) {
+      const response = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getSlot' }, trial);
+      expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1']);
+    }
+  });
+
+  test('G2 a node of the profile agave is not asked for what it does not take, 51,200 bytes', async () => {
+    const params = ['x'.repeat(51_200)];
+    expect((await ask('getMultipleAccounts', params)).status).toBe(413);
+    expect(asked).toEqual([]);
+  });
+
   test('G2 in a batch, 413 is the error of its own call', async () => {
     scripts = [good];
     const large = { jsonrpc: '2.0', id: 2, method: 'getSlot', params: ['x'.repeat(2_000)] };
@@ -202,6 +267,9 @@ describe('G2 an answer of a front is classed by its status', () => {
     expect(small.seen.length).toBe(1);
   });
 });
+
+const MAYBE_SENT =
+  '{"jsonrpc":"2.0","error":{"code":-504,"message":"The transaction may have been sent; ask for its status before sending it again"},"id":"me"}';
 
 describe('G4 G5 a send', () => {
   const SEND = 'sendTransaction';
@@ -231,16 +299,30 @@ describe('G4 G5 a send', () => {
     ['504', status(504)],
     ['an empty answer', status(200, '', 'application/json')],
     ['half an answer', status(200, '{"jsonrpc":"2.0","resu', 'application/json')],
-  ])('G4 whose outcome is unknown after %s is not sent again', async (_, script) => {
-    scripts = [script, good];
-    expect((await ask(SEND, ['tx'])).status).toBe(503);
-    expect(asked.length).toBe(1);
+  ])('G4 whose outcome is unknown after %s is not sent again, and told so', async (_, script) => {
+    for (const method of [SEND, 'requestAirdrop', 'sendSmartTransaction']) {
+      asked = [];
+      scripts = [script, good];
+      expect(await ask(method, ['tx'])).toEqual({ status: 504, text: MAYBE_SENT });
+      expect(asked.length).toBe(1);
+    }
   });
 
-  test('G4 by a method that only the config knows is not sent again either', async () => {
-    scripts = [status(500), good];
-    expect((await ask('sendSmartTransaction', ['tx'])).status).toBe(503);
-    expect(asked.length).toBe(1);
+  test('G4 whose outcome is unknown costs no credits, and has no Retry-After', async () => {
+    const trial = gateway.key('trial', 100);
+    const send = { jsonrpc: '2.0', id: 'me', method: SEND, params: ['tx'] };
+    scripts = [says(-32005), status(502), good];
+    const response = await gateway.post(send, trial);
+    expect([response.status, response.headers.get('retry-after')]).toEqual([504, null]);
+    scripts = [status(504), good];
+    expect(await (await gateway.post([send], trial)).text()).toBe(`[${MAYBE_SENT}]`);
+    const next = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getSlot' }, trial);
+    expect(next.headers.get('x-credits-left')).toBe('99');
+  });
+
+  test('G4 that every backend turned away was not sent', async () => {
+    scripts = [status(429), status(503), status(429)];
+    expect((await ask(SEND, ['tx'])).status).toBe(503);
   });
 
   test('G5 is never hedged, however long it takes', async () => {

@@ -290,6 +290,59 @@ describe('a caller never goes back in slots', () => {
   });
 });
 
+describe('G7 a node that hangs', () => {
+  const post = (key: string, method: string, params: unknown[]) =>
+    gateway.post({ jsonrpc: '2.0', id: 1, method, params }, key);
+  /** Lets time go by without waiting for the round of probes, which waits for the node. */
+  const step = async (seconds: number) => {
+    for (let quarter = 0; quarter < 4 * seconds; quarter++) {
+      clock.advance(250);
+      await Bun.sleep(2); // turns of the loop, so that whoever slept has acted, and been answered
+    }
+  };
+  const arrived = async (name: string, method: string) => {
+    while (!nodeOf(name).seen.some((call) => call.method === method)) await Bun.sleep(1); // until it is there
+  };
+
+  test('G7 gives up what waits there when it does not answer its probe: reads at once, scans when it is left out, sends never', async () => {
+    await pass(2);
+    const key = await keyOn('a');
+    nodeOf('a').now.hangs = true;
+    const read = post(key, 'getEpochInfo', []);
+    const scan = post(key, 'getProgramAccounts', ['x']);
+    const send = post(key, 'sendTransaction', ['x']);
+    for (const method of ['getEpochInfo', 'getProgramAccounts', 'sendTransaction'])
+      await arrived('a', method);
+    await step(4);
+    expect((await read).status).toBe(200);
+    expect(await Promise.race([scan, 'not yet'])).toBe('not yet');
+    await step(3);
+    expect((await scan).status).toBe(200);
+    expect(await Promise.race([send, 'not yet'])).toBe('not yet');
+    await step(20);
+    expect((await send).status).toBe(504);
+    const sends = nodes.flatMap(({ seen }) => seen.filter(({ method }) => method === 'sendTransaction'));
+    expect(sends.length).toBe(1);
+  });
+
+  test('G7 with no other: 503 within a second, for new calls and for those under way, and all is well at once when it is back', async () => {
+    await pass(2);
+    const key = await keyOn('a');
+    for (const { now } of nodes) now.hangs = true;
+    const underWay = post(key, 'getEpochInfo', []);
+    await arrived('a', 'getEpochInfo');
+    await step(7);
+    expect((await underWay).status).toBe(503);
+    expect(await health()).toContain('no backend is well');
+    const late = post(key, 'getSlot', []);
+    await arrived('a', 'getSlot');
+    await step(1);
+    expect((await late).status).toBe(503);
+    for (const { now } of nodes) now.hangs = false;
+    expect((await post(key, 'getEpochInfo', [])).status).toBe(200);
+  });
+});
+
 describe('minContextSlot', () => {
   test('chooses a node that has it', async () => {
     await pass(2);

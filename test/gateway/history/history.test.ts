@@ -141,7 +141,7 @@ test("parameters of a megabyte are a live node's to refuse, and are not looked t
   await using archive = startBackend();
   await using gateway = await startGateway({
     backends: [
-      { name: 'live', url: live.url },
+      { name: 'live', url: live.url, max_body_bytes: 1_048_576 },
       { name: 'archive', url: archive.url, profile: 'superbank' },
     ],
   });

@@ -194,7 +194,7 @@ describe('when history was asked for', () => {
   test('an answer longer than any real one is no answer, and is not read to its end', async () => {
     const state = { cancelled: false };
     const { given } = await ruled(ASKED, chunked(`{"a":"${'x'.repeat(1 << 20)}"}`, state));
-    expect(given).toEqual({ kind: 'no-backend' });
+    expect(given).toEqual({ kind: 'no-backend', replied: true });
     expect(state.cancelled).toBe(true);
   });
 
@@ -206,6 +206,7 @@ describe('when history was asked for', () => {
       (await ruled(ASKED, { kind: 'stream', body: streamBodyOf(body), encoding: undefined })).given,
     ).toEqual({
       kind: 'no-backend',
+      replied: true,
     });
   });
 

@@ -29,6 +29,7 @@ function callers() {
   const identify = createAuth(keys, createFailedKeys(clock));
   const looks: string[] = [];
   const from = (address: string | null) => ({
+    timeout: () => undefined,
     requestIP: () => (looks.push(String(address)), address === null ? null : { address }),
   });
   return {
@@ -96,7 +97,8 @@ test('a key that is looked up across the network fails or passes when that is kn
       carried.kind === 'text' && carried.text === 'good' ? KNOWN : { kind: 'invalid-key' },
   };
   const identifyCaller = createAuth(keys, createFailedKeys(createVirtualClock().clock));
-  const ask = (key: string) => identifyCaller(text(key), request, { requestIP: () => ({ address: 'a' }) });
+  const ask = (key: string) =>
+    identifyCaller(text(key), request, { requestIP: () => ({ address: 'a' }), timeout: () => undefined });
   for (let i = 0; i < 100; i++) expect((await ask(`bad ${i}`)).kind).toBe('invalid-key');
   expect((await ask('good')).kind).toBe('known');
   expect(await ask('bad')).toEqual({ kind: 'too-many-failed-keys', waitMs: 10_000 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { refusalOfHead } from '../../../gateway/request/http.ts';
+import { codingsIn, refusalOfHead } from '../../../gateway/request/http.ts';
 
 const refusal = (method: string, headers: Record<string, string>) =>
   refusalOfHead({ method, headers: new Headers(headers) });
@@ -67,4 +67,20 @@ test.each([
   expect(refusal('POST', { 'content-type': type })).toBeUndefined();
   expect(refusal('POST', { 'content-type': type, 'content-encoding': 'identity' })).toBeUndefined();
   expect(refusal('POST', { 'content-type': type, upgrade: 'h2c' })).toBeUndefined();
+});
+
+test.each([
+  ['', 'identity'],
+  ['identity', 'identity'],
+  ['gzip', 'gzip'],
+  ['GZIP ; q=0.5 , br', 'br, gzip'],
+  ['br;q=0, deflate;q=0.001, gzip;q=0.0', 'deflate'],
+  ['*', 'zstd, br, gzip, deflate'],
+  ['*, gzip;q=0', 'zstd, br, deflate'],
+  ['*;q=0', 'identity'],
+  ['toString, x-gzip, compress', 'identity'],
+  ['gzip\u00e9', 'identity'],
+])('of Accept-Encoding %j is asked for upstream: %s (RFC 9110 12.5.3)', (header, codings) => {
+  expect(codingsIn(header)).toBe(codings);
+  expect(codingsIn(header)).toBe(codings);
 });

@@ -36,7 +36,7 @@ test('an invalid element is answered with its reason under its id', () => {
 
 test.each([
   ['getNothing', 'Method not found'],
-  ['getBlock', 'Method not found'],
+  ['getBlock', 'Method not found: no backend here serves getBlock'],
   ['slotSubscribe', 'Method not found: subscriptions need WebSocket, which this endpoint does not offer'],
 ])('%s, which nobody serves, is answered -32601 under its id', (method, message) => {
   expect(planOf(call(method))).toBe(

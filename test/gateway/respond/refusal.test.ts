@@ -9,8 +9,23 @@ const CALL = envelopeOf('{"jsonrpc":"2.0","id":18446744073709551615,"method":"ge
 
 /** Every refusal: status, code, message, and the headers beside the content type. */
 const ROWS: readonly (readonly [Refusal, number, number, string, Readonly<Record<string, string>>])[] = [
-  [{ kind: 'missing-key' }, 401, -401, 'Missing API key', {}],
-  [{ kind: 'invalid-key' }, 401, -401, 'Invalid or inactive API key', {}],
+  [{ kind: 'missing-key' }, 401, -401, 'Missing API key', { 'www-authenticate': 'Bearer' }],
+  [
+    { kind: 'invalid-key' },
+    401,
+    -401,
+    'Invalid or inactive API key',
+    {
+      'www-authenticate': 'Bearer error="invalid_token", error_description="Invalid or inactive API key"',
+    },
+  ],
+  [
+    { kind: 'maybe-sent' },
+    504,
+    -504,
+    'The transaction may have been sent; ask for its status before sending it again',
+    {},
+  ],
   [
     { kind: 'over-rate', rate: RATE, waitMs: 18_200 },
     429,

@@ -61,6 +61,7 @@ async function answered(
       else refunds.push(caller.accountId * price.credits * (plan === PLAN ? 1 : -1));
     },
   };
+  const timeouts: number[] = [];
   const respond = createRespond({
     send: createSend(directBy(forward), forward, createScanPermits()),
     charging,
@@ -85,6 +86,7 @@ async function answered(
   } as const;
   const response = await respond({
     request,
+    peers: { timeout: (_, seconds) => void timeouts.push(seconds) },
     envelope,
     planned,
     caller: CALLER,
@@ -95,7 +97,7 @@ async function answered(
   });
   // A batch whose caller has left breaks off; nobody reads it then.
   const text = await response.text().catch((error: Error) => error.name);
-  return { response, text, sent, refunds, rate, outcomes, calls, counted };
+  return { response, text, sent, refunds, rate, outcomes, calls, counted, timeouts };
 }
 
 const call = (method: string, id = '1') => `{"jsonrpc":"2.0","id":${id},"method":"${method}"}`;
@@ -201,6 +203,11 @@ test('a notification, or a batch of them, is answered with nothing and sent nowh
   }
 });
 
+test('the listener waits for a scan as long as its deadline says, and for nothing else', async () => {
+  expect((await answered(call('getProgramAccounts'), () => whole(OK))).timeouts).toEqual([0, 255]);
+  expect((await answered(call('getSlot'), () => whole(OK))).timeouts).toEqual([]);
+});
+
 describe('a batch', () => {
   test('is 200 whatever its calls say, and a call that no backend could answer has its own error and its own refund', async () => {
     const body = `[${call('getSlot')},${call('getProgramAccounts', '2')},${NOTIFICATION},${call('getNothing', '3')},7]`;
@@ -215,7 +222,7 @@ describe('a batch', () => {
     );
     expect(refunds).toEqual([50]);
     expect(calls.toSorted()).toEqual(['getProgramAccounts: no-backend', 'getSlot: answered']);
-    expect(response.headers.get('x-credits-cost')).toBe('52');
+    expect(response.headers.get('x-credits-cost')).toBe('2');
   });
 
   test('is asked for plain, because compressed answers cannot be spliced', async () => {

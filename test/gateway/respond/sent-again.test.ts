@@ -50,6 +50,7 @@ async function withAgain(again: Reply) {
   const planned = envelope.elements.map((one) => planCall(one, routeOf, { default: 1, methods: new Map() }));
   const response = await respond({
     request: new Request('http://gateway/', { method: 'POST' }),
+    peers: { timeout: () => undefined },
     envelope,
     planned,
     caller: callerOf(1),

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import type { MethodClass } from '../../../gateway/methods/table.ts';
 import { createHttpClient, type HttpClient } from '../../../gateway/upstream/http-client.ts';
 import type { BodyEnd, HttpReply } from '../../../gateway/upstream/http-connection.ts';
 import { systemClock } from '../../../shared/clock.ts';
@@ -27,8 +28,8 @@ function clientOf(url: string, headers: ReadonlyMap<string, string> = new Map())
   return createHttpClient({ url: new URL(url), headers, clock: systemClock, idleMs: 60_000 });
 }
 
-const send = (signal = never, fresh = false) =>
-  client.send({ body: Buffer.from('{"q":1}'), acceptEncoding: 'identity', dueMs: 60_000, fresh }, signal);
+const send = (signal = never, kind: MethodClass = 'light') =>
+  client.send({ body: Buffer.from('{"q":1}'), acceptEncoding: 'identity', dueMs: 60_000, kind }, signal);
 
 async function replied(signal = never): Promise<HttpReply> {
   const outcome = await send(signal);
@@ -77,7 +78,7 @@ describe('requests', () => {
       resolve(exchange.text.length);
       void exchange.send(plain('{}'));
     });
-    await client.send({ body, acceptEncoding: 'identity', dueMs: 60_000, fresh: false }, never);
+    await client.send({ body, acceptEncoding: 'identity', dueMs: 60_000, kind: 'light' }, never);
     expect(await promise).toBeGreaterThan(body.length);
   });
 });
@@ -218,7 +219,7 @@ describe('connections', () => {
   test('a request that must not be sent twice is not repeated when its connection closes', async () => {
     await read(await replied());
     backend.script((exchange) => exchange.end());
-    expect((await send(never, true)).kind).toBe('no-answer');
+    expect((await send(never, 'write')).kind).toBe('no-answer');
     expect(backend.connections()).toBe(1);
   });
 

@@ -2,7 +2,12 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { createHttpClient, type HttpClient } from '../../../gateway/upstream/http-client.ts';
 import { createVirtualClock } from '../../gateway/virtual-clock.ts';
 
-const REQUEST = { body: Buffer.from('{}'), acceptEncoding: 'identity', dueMs: 60_000, fresh: false };
+const REQUEST = {
+  body: Buffer.from('{}'),
+  acceptEncoding: 'identity',
+  dueMs: 60_000,
+  kind: 'light',
+} as const;
 
 /** Takes connections and never says a word, so that no TLS handshake with it ends. */
 let silent: Bun.TCPSocketListener;

@@ -13,7 +13,12 @@ function senderTo(url: string) {
     clock: systemClock,
     idleMs: 60_000,
   });
-  const request = { body: Buffer.from('{}'), acceptEncoding: 'identity', dueMs: 60_000, fresh: false };
+  const request = {
+    body: Buffer.from('{}'),
+    acceptEncoding: 'identity',
+    dueMs: 60_000,
+    kind: 'light',
+  } as const;
   return () => client.send(request, new AbortController().signal);
 }
 

@@ -37,7 +37,7 @@ type Told = Partial<ForwardEvents & { lagSlotsMax: number }>;
 /** A way to backends as the gateway puts it together, without probes unless the test asks for them. */
 export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told = {}) {
   const { lagSlotsMax = 16, ...events } = told;
-  const idleMs = 120_000;
+  const dueMs = { light: 30_000, meta: 30_000, asset: 30_000, history: 60_000, scan: 108_000, write: 30_000 };
   const pool = createPool({
     backends,
     clock,
@@ -51,7 +51,7 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
   const onResponseStart = events.onResponseStart ?? nothing;
   const forward = createForward({
     clock,
-    idleMs,
+    dueMs,
     pool,
     budget,
     random: () => 0.5,
@@ -61,7 +61,7 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     onCut: nothing,
     ...events,
   });
-  const direct = createDirect({ clock, idleMs, pool, budget, forward, onResponseStart });
+  const direct = createDirect({ clock, dueMs, pool, budget, forward, onResponseStart });
   return { forward, direct, pool };
 }
 

@@ -8,7 +8,7 @@ const client = createHttpClient({
   clock: systemClock,
   idleMs: 10_000,
 });
-const request = { body: Buffer.from('{}'), acceptEncoding: 'identity', dueMs: 3_000, fresh: false };
+const request = { body: Buffer.from('{}'), acceptEncoding: 'identity', dueMs: 3_000, kind: 'light' } as const;
 const outcome = await client.send(request, new AbortController().signal);
 if (outcome.kind === 'reply') {
   const end = await outcome.body.pipe(() => undefined);

@@ -82,7 +82,12 @@ async function piped(writers: readonly WritePiece[]): Promise<readonly string[]>
   });
   const url = new URL(backend.url);
   const client = createHttpClient({ url, headers: new Map(), clock: systemClock, idleMs: 60_000 });
-  const request = { body: Buffer.from('{}'), acceptEncoding: 'identity', dueMs: 60_000, fresh: false };
+  const request = {
+    body: Buffer.from('{}'),
+    acceptEncoding: 'identity',
+    dueMs: 60_000,
+    kind: 'light',
+  } as const;
   const faults: string[] = [];
   const pipe = async (write: WritePiece) => {
     const reply = await client.send(request, new AbortController().signal);

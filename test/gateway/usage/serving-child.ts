@@ -28,7 +28,7 @@ const gateway = createGateway({
 });
 void gateway.runMaintenance(() => undefined, new AbortController().signal);
 
-const NOBODY = { requestIP: () => null };
+const NOBODY = { requestIP: () => null, timeout: () => undefined };
 
 async function ask(key: string, ...methods: readonly string[]) {
   const calls = methods.map((method) => ({ jsonrpc: '2.0', id: 1, method }));

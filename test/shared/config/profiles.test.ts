@@ -11,8 +11,8 @@ function backendOf(rows: Record<string, unknown>) {
 
 describe('a profile sets what its table leaves out', () => {
   test.each([
-    [undefined, ['state', 'scan', 'archive', 'send'], [], undefined, 512, undefined],
-    ['agave', ['state', 'scan', 'archive', 'send'], [], undefined, 512, undefined],
+    [undefined, ['state', 'scan', 'archive', 'send'], [], 51_200, 512, undefined],
+    ['agave', ['state', 'scan', 'archive', 'send'], [], 51_200, 512, undefined],
     ['old-faithful', ['archive'], [], 1_024, 512, undefined],
     ['superbank', ['archive'], ['getTransactionsForAddress'], 1_048_576, 512, undefined],
     ['cloudbreak', ['state', 'scan'], ['getTokenAccountsByMint'], undefined, 100, false],
