@@ -59,9 +59,20 @@ export function queueOver(store: Store) {
     withdraw(id, 'cancelled', nowMs);
   });
 
+  /** Claims portion after portion while there is something due with a place for it. */
+  function claimAll(nowMs: number, underWay: readonly Claim[]): readonly Claim[] {
+    const claims: Claim[] = [];
+    for (;;) {
+      const portion = outbox.claim(nowMs, [...underWay, ...claims]);
+      if (portion.length === 0) return claims;
+      claims.push(...portion);
+    }
+  }
+
   return {
     store,
     outbox,
+    claimAll,
     enqueue,
     times,
     ...createResend(store),
