@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const ROWS = 35;
+const ROWS = 36;
 const FOLDER = join(import.meta.dir, '..');
 
 const page = readFileSync(join(import.meta.dir, 'README.md'), 'utf8');
