@@ -57,7 +57,7 @@ export function createWorker(deps: WorkerDeps): Readonly<{
       const turnedAtMs = clock.monotonic();
       guarded(turn);
       await bell.wait(restMs);
-      await clock.sleep(Math.max(0, turnedAtMs + TURN_MS_MIN - clock.monotonic()), signal);
+      await clock.sleep(turnedAtMs + TURN_MS_MIN - clock.monotonic(), signal);
     }
     await drain();
   }
