@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const ROWS = 39;
+const ROWS = 40;
 const TESTS = join(import.meta.dir, '..', '..');
 
 const page = readFileSync(join(import.meta.dir, 'README.md'), 'utf8');
