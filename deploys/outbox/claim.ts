@@ -17,8 +17,9 @@ export type Claim = Readonly<{
   token: string;
   n: number;
   number: number | undefined;
-  /** Whether the last attempt at its webhook had failed. */
+  /** Whether the last attempt at its webhook had failed, and whether any ever succeeded. */
   isFailing: boolean;
+  hasSucceeded: boolean;
   /** When the delivery was made. */
   createdAtMs: number;
   claimedAtMs: number;
@@ -43,6 +44,7 @@ type DueRow = {
   url: string;
   host: string;
   is_failing: number;
+  has_succeeded: number;
 };
 
 type DueGiven = Readonly<{
@@ -62,7 +64,8 @@ const FAILING = 'SELECT id FROM webhooks WHERE failing_since_ms IS NOT NULL AND 
  */
 const dueTo = (whose: string, others: string) => `
   SELECT d.id, w.account_id, d.webhook_id, d.event_kind, d.body, d.attempts, d.created_at_ms, d.next_attempt_at_ms,
-    w.url, w.host, w.failing_since_ms IS NOT NULL AS is_failing
+    w.url, w.host, w.failing_since_ms IS NOT NULL AS is_failing,
+    w.last_success_at_ms IS NOT NULL AS has_succeeded
   FROM deliveries d INDEXED BY deliveries_due CROSS JOIN webhooks w ON w.id = d.webhook_id
   WHERE d.due_at_ms <= $nowMs
     AND ($again OR (d.attempts = 0 AND d.resend_at_ms IS NULL))
@@ -80,8 +83,8 @@ export const DUE = {
 };
 
 /**
- * Claims what is due as far as there is room beside what is `underWay`: oldest first, but what is of accounts that hold
- * their share later, and what is of webhooks that fail last. Lease, token and the attempt's row are written in one
+ * Claims what is due as far as there is room beside what is `underWay`: oldest first, but later what is of accounts that
+ * hold their share, then what is of webhooks that hold a place, and last what is of webhooks that fail. Lease, token and the attempt's row are written in one
  * IMMEDIATE transaction before anything is sent.
  */
 export function createClaim(store: Store, random: (bytes: number) => Uint8Array) {
@@ -125,6 +128,7 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
       n: begun?.n ?? 1,
       number,
       isFailing: row.is_failing === 1,
+      hasSucceeded: row.has_succeeded === 1,
       createdAtMs: row.created_at_ms,
       claimedAtMs: nowMs,
     };
@@ -139,12 +143,12 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
       const free = () => Math.min(part.free(), CLAIMS_MAX - claims.length);
 
       /** Claims until there is no place, or nothing due of an account that holds less than its share. */
-      const claimUpTo = (share: number) => {
+      const claimUpTo = (share: number, isFirst: boolean) => {
         for (let limit = free(); limit > 0; limit = free()) {
           const again = Number(part.hasRoomForRetries());
-          const rows = kind.due.all({ nowMs, limit, again, ...part.full(share) });
+          const rows = kind.due.all({ nowMs, limit, again, ...part.full(share, isFirst) });
           for (const row of rows) {
-            if (!part.hasRoomFor(row, share)) continue;
+            if (!part.hasRoomFor(row, share, isFirst)) continue;
             const claimed = take(row, nowMs);
             places.fill(claimed);
             claims.push(claimed);
@@ -154,10 +158,10 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
       };
 
       if (Math.abs(nowMs - kind.lookedAtMs) >= LOOK_MS) {
-        for (const share of part.shares()) claimUpTo(share);
+        for (const share of part.shares()) claimUpTo(share, true);
         if (free() > 0) kind.lookedAtMs = nowMs;
       }
-      claimUpTo(part.most);
+      for (const isFirst of [true, false]) claimUpTo(part.most, isFirst);
     }
     return claims;
   });

@@ -15,8 +15,8 @@ const STEADY: Bounds = { places: 640, retries: 480, webhook: 4, host: 8, account
 /** Each may hang for 10 s, so those whose last attempt failed never hold more than a part of all. */
 const FAILING: Bounds = { places: 128, retries: 96, webhook: 1, host: 2, account: 32 };
 /**
- * Places beyond a webhook's first. Several hundred receivers that begin to hang at once, which nobody can foresee, take
- * these and one each; the rest is there for others.
+ * Places beyond a webhook's first, which only those have that succeeded before. Hundreds of receivers that begin to hang
+ * at once, which nobody can foresee, take these and one each; the rest is there for others.
  */
 const FURTHER_MAX = 256;
 /** Of one account, before places go to who holds as many. */
@@ -26,6 +26,7 @@ type Candidate = Readonly<{
   account_id: number;
   webhook_id: string;
   host: string;
+  has_succeeded: number;
   attempts: number;
   next_attempt_at_ms: number | null;
 }>;
@@ -34,12 +35,15 @@ type Candidate = Readonly<{
 export function createPlaces(underWay: Iterable<Claim>) {
   const byWebhook = new Map<string, number>();
   const byHost = new Map<string, number>();
+  /** Of those that hold places, the webhooks that may hold more. */
+  const trusted = new Set<string>();
   let further = 0;
   const [steady, failing] = [createPart(STEADY), createPart(FAILING)];
   for (const claim of underWay) fill(claim);
 
   function fill(claim: Claim) {
     if (byWebhook.has(claim.webhookId)) further++;
+    if (claim.hasSucceeded) trusted.add(claim.webhookId);
     add(byWebhook, claim.webhookId);
     add(byHost, claim.host);
     (claim.isFailing ? failing : steady).fill(claim);
@@ -48,7 +52,8 @@ export function createPlaces(underWay: Iterable<Claim>) {
   function createPart(bounds: Bounds) {
     const byAccount = new Map<number, number>();
     let [taken, retries] = [0, 0];
-    const perWebhook = () => (further < FURTHER_MAX ? bounds.webhook : 1);
+    const perWebhook = (isTrusted: boolean, isFirst: boolean) =>
+      isTrusted && !isFirst && further < FURTHER_MAX ? bounds.webhook : 1;
     return {
       free: () => Math.max(0, bounds.places - taken),
       /**
@@ -62,16 +67,16 @@ export function createPlaces(underWay: Iterable<Claim>) {
       },
       most: bounds.account,
       hasRoomForRetries: () => retries < bounds.retries,
-      /** What has no room left while an account may hold `share`, each as a JSON array. */
-      full: (share: number) => ({
-        accounts: fullOf(byAccount, Math.min(share, bounds.account)),
-        webhooks: fullOf(byWebhook, perWebhook()),
-        hosts: fullOf(byHost, bounds.host),
+      /** What has no room left while an account may hold `share`, and a webhook one place if `isFirst`; JSON arrays. */
+      full: (share: number, isFirst: boolean) => ({
+        accounts: fullOf(byAccount, () => Math.min(share, bounds.account)),
+        webhooks: fullOf(byWebhook, (id) => perWebhook(trusted.has(id), isFirst)),
+        hosts: fullOf(byHost, () => bounds.host),
       }),
-      hasRoomFor: (row: Candidate, share: number): boolean =>
+      hasRoomFor: (row: Candidate, share: number, isFirst: boolean): boolean =>
         taken < bounds.places &&
         (byAccount.get(row.account_id) ?? 0) < Math.min(share, bounds.account) &&
-        (byWebhook.get(row.webhook_id) ?? 0) < perWebhook() &&
+        (byWebhook.get(row.webhook_id) ?? 0) < perWebhook(row.has_succeeded === 1, isFirst) &&
         (byHost.get(row.host) ?? 0) < bounds.host &&
         (retries < bounds.retries || (row.attempts === 0 && row.next_attempt_at_ms !== null)),
       fill({ accountId, number }: Claim) {
@@ -89,6 +94,6 @@ function add<Name>(counts: Map<Name, number>, name: Name) {
   counts.set(name, (counts.get(name) ?? 0) + 1);
 }
 
-function fullOf(counts: ReadonlyMap<string | number, number>, max: number): string {
-  return JSON.stringify([...counts].flatMap(([name, count]) => (count >= max ? [name] : [])));
+function fullOf<Name>(counts: ReadonlyMap<Name, number>, maxOf: (name: Name) => number): string {
+  return JSON.stringify([...counts].flatMap(([name, count]) => (count >= maxOf(name) ? [name] : [])));
 }

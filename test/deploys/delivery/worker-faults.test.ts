@@ -190,6 +190,7 @@ describe('isolation', () => {
       post.url.hostname.startsWith('hung') ? undefined : answered(200),
     );
     work.addWebhook('hung');
+    work.trust();
     for (let slot = 1; slot <= 10; slot++) work.upgradeNow('A', slot);
     await work.advance(SOON);
     for (let i = 0; i < 200; i++) work.addWebhook(`webhook ${i}`);
@@ -207,6 +208,7 @@ describe('isolation', () => {
       post.url.hostname.startsWith('hung') ? undefined : answered(200),
     );
     for (let i = 0; i < 100; i++) work.addWebhook(`hung ${i}`);
+    work.trust();
     for (let slot = 1; slot <= 10; slot++) work.upgradeNow('A', slot);
     await work.advance(SECOND);
     expect(work.network.open()).toBe(100 + 256);

@@ -53,6 +53,7 @@ describe('a claim', () => {
     queue.upgrade('A', 7, START_MS + 10);
     queue.upgrade('B', 8, START_MS + 5);
     queue.upgrade('C', 9, START_MS + 11);
+    queue.trust();
     const claims = queue.outbox.claim(START_MS + 10, []);
     expect(claims.map(({ body }) => JSON.parse(Buffer.from(body).toString()).data.deploy_slot)).toEqual([
       8, 7,
@@ -104,13 +105,15 @@ describe('places', () => {
     expect(queue.claimAll(START_MS, [])).toHaveLength(59);
   });
 
-  test('are four to a webhook', () => {
+  test('are four to a webhook that succeeded before, and one to any other', () => {
     using queue = startQueue();
     queue.addWebhook('one');
     queue.addWebhook('two');
+    queue.trust();
+    queue.addWebhook('new');
     for (let slot = 1; slot <= 6; slot++) queue.upgrade('A', slot);
     const claims = queue.outbox.claim(START_MS, []);
-    expect(counted(claims, ({ webhookId }) => webhookId)).toEqual({ one: 4, two: 4 });
+    expect(counted(claims, ({ webhookId }) => webhookId)).toEqual({ one: 4, two: 4, new: 1 });
     expect(queue.outbox.claim(START_MS, claims)).toEqual([]);
     const [first, ...others] = claims;
     const next = queue.outbox.claim(START_MS, others);
@@ -120,12 +123,25 @@ describe('places', () => {
   test('beyond the first of a webhook are 256, so that hundreds that hang at once leave some to others', () => {
     using queue = startQueue();
     for (let i = 0; i < 300; i++) queue.addWebhook(`webhook ${i}`);
+    queue.trust();
     for (let slot = 1; slot <= 5; slot++) queue.upgrade('A', slot);
     const claims = queue.claimAll(START_MS, []);
     expect(claims).toHaveLength(300 + 256);
     queue.addWebhook('late');
+    queue.trust();
     for (let slot = 6; slot <= 7; slot++) queue.upgrade('A', slot);
     expect(queue.claimAll(START_MS, claims).map(({ webhookId }) => webhookId)).toEqual(['late']);
+  });
+
+  test('go to who has none before they go to who has one', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    for (let slot = 1; slot <= 4; slot++) queue.upgrade('A', slot);
+    queue.addWebhook('two');
+    queue.trust();
+    queue.upgrade('B', 5, START_MS + 1);
+    const claims = queue.claimAll(START_MS + 1, []);
+    expect(claims.map(({ webhookId }) => webhookId)).toEqual(['one', 'two', 'one', 'one', 'one']);
   });
 
   test('are eight to a host, and 500 webhooks on one do not hide the others behind them (E28)', () => {
@@ -171,6 +187,7 @@ describe('places of webhooks whose last attempt failed (E35)', () => {
     queue.addWebhook('dead');
     fail(queue);
     queue.addWebhook('well');
+    queue.store.run('UPDATE webhooks SET last_success_at_ms = 1');
     for (let slot = 1; slot <= 4; slot++) queue.upgrade('A', slot);
     const claims = queue.claimAll(START_MS, []);
     expect(counted(claims, ({ webhookId }) => webhookId)).toEqual({ dead: 1, well: 4 });
@@ -218,10 +235,10 @@ describe('places of webhooks whose last attempt failed (E35)', () => {
 });
 
 describe('places of accounts', () => {
-  /** 700 deliveries of each account, due one after the other: the first account's are the oldest. */
-  function withBacklogs(queue: ReturnType<typeof startQueue>, accounts: readonly number[]) {
+  /** Deliveries of each account, due one after the other: the first account's are the oldest. */
+  function withBacklogs(queue: ReturnType<typeof startQueue>, accounts: readonly number[], each = 700) {
     for (const account of accounts)
-      for (let i = 0; i < 700; i++)
+      for (let i = 0; i < each; i++)
         queue.addWebhook(`${account}-${i}`, { account, programs: [addressOf(`of ${account}`)] });
     for (const account of accounts) queue.upgrade(`of ${account}`, 1, START_MS + account);
   }
@@ -258,15 +275,15 @@ describe('places of accounts', () => {
 
   test('become free for who waits beside ten that would take them all', () => {
     using queue = startQueue();
-    withBacklogs(queue, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    withBacklogs(queue, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 150);
     let underWay: readonly Claim[] = [];
     // From turn to turn those who hold more wait for those who hold less.
-    for (let turn = 0; turn < 20; turn++) {
+    for (let turn = 0; turn < 6; turn++) {
       const kept = underWay.slice(160);
       underWay = [...kept, ...queue.claimAll(NOW_MS + 250 * turn, kept)];
     }
     expect(underWay).toHaveLength(640);
-    withBacklogs(queue, [11]);
+    withBacklogs(queue, [11], 10);
     expect(following(queue, underWay, 4, NOW_MS + 5_000)).toEqual([11, 11, 11, 11]);
   });
 

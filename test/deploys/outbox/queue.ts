@@ -78,6 +78,8 @@ export function queueOver(store: Store) {
     ...createResend(store),
     ...createList(store),
     addWebhook,
+    /** All webhooks that there are have succeeded before, and may have several places. */
+    trust: () => store.run('UPDATE webhooks SET last_success_at_ms = 1, failing_since_ms = NULL'),
     upgrade,
     pause: (id: string, nowMs = START_MS) => pause.immediate(id, nowMs),
     drop: (id: string, nowMs = START_MS) => drop.immediate(id, nowMs),

@@ -153,7 +153,7 @@ test('all that failed since an instant are resent, each once, and of one webhook
   queue.upgrade('D', 10, endMs);
   expect(queue.resendFailed('one', laterMs, endMs)).toBe(2);
   expect(queue.resendFailed('one', laterMs, endMs)).toBe(0);
-  queue.store.run('UPDATE webhooks SET failing_since_ms = NULL'); // while it fails it has one place
+  queue.trust();
   const manual = queue.outbox.claim(endMs, []).filter(({ number }) => number === undefined);
   expect(manual.map(({ deliveryId, webhookId }) => [deliveryId, webhookId])).toContainEqual([
     expect.any(String),
