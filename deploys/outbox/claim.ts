@@ -17,9 +17,9 @@ export type Claim = Readonly<{
   token: string;
   n: number;
   number: number | undefined;
-  /** Whether the last attempt at its webhook had failed, and whether any ever succeeded. */
+  /** Whether the last attempt at its webhook had failed, and whether one succeeded within the last minute. */
   isFailing: boolean;
-  hasSucceeded: boolean;
+  isTrusted: boolean;
   /** When the delivery was made. */
   createdAtMs: number;
   claimedAtMs: number;
@@ -29,6 +29,8 @@ export type Claim = Readonly<{
 export const LEASE_MS = 30_000;
 /** How long nobody who holds less is looked for after none was left: it costs a walk over all that is due. */
 const LOOK_MS = 250;
+/** How long a success speaks for a webhook. */
+const TRUSTED_MS = 60_000;
 /** Attempts that one claim begins. A handshake is a millisecond of CPU, and others get to run in between. */
 const CLAIMS_MAX = 16;
 
@@ -44,7 +46,7 @@ type DueRow = {
   url: string;
   host: string;
   is_failing: number;
-  has_succeeded: number;
+  is_trusted: number;
 };
 
 type DueGiven = Readonly<{
@@ -65,7 +67,7 @@ const FAILING = 'SELECT id FROM webhooks WHERE failing_since_ms IS NOT NULL AND 
 const dueTo = (whose: string, others: string) => `
   SELECT d.id, w.account_id, d.webhook_id, d.event_kind, d.body, d.attempts, d.created_at_ms, d.next_attempt_at_ms,
     w.url, w.host, w.failing_since_ms IS NOT NULL AS is_failing,
-    w.last_success_at_ms IS NOT NULL AS has_succeeded
+    w.last_success_at_ms IS NOT NULL AND w.last_success_at_ms > $nowMs - ${TRUSTED_MS} AS is_trusted
   FROM deliveries d INDEXED BY deliveries_due CROSS JOIN webhooks w ON w.id = d.webhook_id
   WHERE d.due_at_ms <= $nowMs
     AND ($again OR (d.attempts = 0 AND d.resend_at_ms IS NULL))
@@ -128,7 +130,7 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
       n: begun?.n ?? 1,
       number,
       isFailing: row.is_failing === 1,
-      hasSucceeded: row.has_succeeded === 1,
+      isTrusted: row.is_trusted === 1,
       createdAtMs: row.created_at_ms,
       claimedAtMs: nowMs,
     };

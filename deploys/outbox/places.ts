@@ -15,8 +15,8 @@ const STEADY: Bounds = { places: 640, retries: 480, webhook: 4, host: 8, account
 /** Each may hang for 10 s, so those whose last attempt failed never hold more than a part of all. */
 const FAILING: Bounds = { places: 128, retries: 96, webhook: 1, host: 2, account: 32 };
 /**
- * Places beyond a webhook's first, which only those have that succeeded before. Hundreds of receivers that begin to hang
- * at once, which nobody can foresee, take these and one each; the rest is there for others.
+ * Places beyond a webhook's first, which only those have that succeeded a moment ago: nobody can foresee which receivers
+ * begin to hang, so hundreds at once take one place each, and the handshakes of others do not wait behind theirs.
  */
 const FURTHER_MAX = 256;
 /** Of one account, before places go to who holds as many. */
@@ -26,7 +26,7 @@ type Candidate = Readonly<{
   account_id: number;
   webhook_id: string;
   host: string;
-  has_succeeded: number;
+  is_trusted: number;
   attempts: number;
   next_attempt_at_ms: number | null;
 }>;
@@ -43,7 +43,7 @@ export function createPlaces(underWay: Iterable<Claim>) {
 
   function fill(claim: Claim) {
     if (byWebhook.has(claim.webhookId)) further++;
-    if (claim.hasSucceeded) trusted.add(claim.webhookId);
+    if (claim.isTrusted) trusted.add(claim.webhookId);
     add(byWebhook, claim.webhookId);
     add(byHost, claim.host);
     (claim.isFailing ? failing : steady).fill(claim);
@@ -76,7 +76,7 @@ export function createPlaces(underWay: Iterable<Claim>) {
       hasRoomFor: (row: Candidate, share: number, isFirst: boolean): boolean =>
         taken < bounds.places &&
         (byAccount.get(row.account_id) ?? 0) < Math.min(share, bounds.account) &&
-        (byWebhook.get(row.webhook_id) ?? 0) < perWebhook(row.has_succeeded === 1, isFirst) &&
+        (byWebhook.get(row.webhook_id) ?? 0) < perWebhook(row.is_trusted === 1, isFirst) &&
         (byHost.get(row.host) ?? 0) < bounds.host &&
         (retries < bounds.retries || (row.attempts === 0 && row.next_attempt_at_ms !== null)),
       fill({ accountId, number }: Claim) {

@@ -105,15 +105,18 @@ describe('places', () => {
     expect(queue.claimAll(START_MS, [])).toHaveLength(59);
   });
 
-  test('are four to a webhook that succeeded before, and one to any other', () => {
+  test('are four to a webhook that succeeded within a minute, and one to any other', () => {
     using queue = startQueue();
-    queue.addWebhook('one');
-    queue.addWebhook('two');
-    queue.trust();
+    queue.addWebhook('old');
+    queue.trust(START_MS - 60_000);
     queue.addWebhook('new');
+    for (const id of ['one', 'two']) queue.addWebhook(id);
+    queue.store.run(
+      `UPDATE webhooks SET last_success_at_ms = ${START_MS - 59_999} WHERE id IN ('one', 'two')`,
+    );
     for (let slot = 1; slot <= 6; slot++) queue.upgrade('A', slot);
     const claims = queue.outbox.claim(START_MS, []);
-    expect(counted(claims, ({ webhookId }) => webhookId)).toEqual({ one: 4, two: 4, new: 1 });
+    expect(counted(claims, ({ webhookId }) => webhookId)).toEqual({ one: 4, two: 4, new: 1, old: 1 });
     expect(queue.outbox.claim(START_MS, claims)).toEqual([]);
     const [first, ...others] = claims;
     const next = queue.outbox.claim(START_MS, others);
@@ -187,7 +190,7 @@ describe('places of webhooks whose last attempt failed (E35)', () => {
     queue.addWebhook('dead');
     fail(queue);
     queue.addWebhook('well');
-    queue.store.run('UPDATE webhooks SET last_success_at_ms = 1');
+    queue.store.run(`UPDATE webhooks SET last_success_at_ms = ${START_MS}`);
     for (let slot = 1; slot <= 4; slot++) queue.upgrade('A', slot);
     const claims = queue.claimAll(START_MS, []);
     expect(counted(claims, ({ webhookId }) => webhookId)).toEqual({ dead: 1, well: 4 });

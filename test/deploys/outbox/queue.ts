@@ -78,8 +78,9 @@ export function queueOver(store: Store) {
     ...createResend(store),
     ...createList(store),
     addWebhook,
-    /** All webhooks that there are have succeeded before, and may have several places. */
-    trust: () => store.run('UPDATE webhooks SET last_success_at_ms = 1, failing_since_ms = NULL'),
+    /** All webhooks that there are succeed now, and may have several places for a minute. */
+    trust: (nowMs = START_MS) =>
+      store.run('UPDATE webhooks SET last_success_at_ms = ?, failing_since_ms = NULL', [nowMs]),
     upgrade,
     pause: (id: string, nowMs = START_MS) => pause.immediate(id, nowMs),
     drop: (id: string, nowMs = START_MS) => drop.immediate(id, nowMs),
