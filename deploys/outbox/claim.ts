@@ -86,54 +86,15 @@ export const DUE = {
 
 /**
  * Claims what is due as far as there is room beside what is `underWay`: oldest first, but later what is of accounts that
- * hold their share, then what is of webhooks that hold a place, and last what is of webhooks that fail. Lease, token and the attempt's row are written in one
- * IMMEDIATE transaction before anything is sent.
+ * hold their share, then what is of webhooks that hold a place, and last what is of webhooks that fail. Lease, token and
+ * the attempt's row are written in one IMMEDIATE transaction before anything is sent.
  */
 export function createClaim(store: Store, random: (bytes: number) => Uint8Array) {
+  const take = createTake(store, random);
   const kinds = [kindOf('steady'), kindOf('failing')];
-  const leaseAuto = store.prepare(`
-    UPDATE deliveries SET state = 'attempting', attempts = attempts + 1, next_attempt_at_ms = NULL,
-      lease_token = ?1, lease_until_ms = ?2 WHERE id = ?3`);
-  const leaseManual = store.prepare(
-    'UPDATE deliveries SET resend_at_ms = NULL, lease_token = ?1, lease_until_ms = ?2 WHERE id = ?3',
-  );
-  // The sixth, when nobody knows how it ended, is made again under its number and in its row.
-  const begin = store.prepare<{ n: number }, [string, number | null, string, string, number, number]>(`
-    INSERT INTO attempts (delivery_id, n, number, trigger, state, url, started_at_ms, signed_at)
-    VALUES (?1, coalesce(
-      (SELECT n FROM attempts WHERE delivery_id = ?1 AND number = ?2),
-      (SELECT max(n) + 1 FROM attempts WHERE delivery_id = ?1), 1), ?2, ?3, 'started', ?4, ?5, ?6)
-    ON CONFLICT (delivery_id, n) DO UPDATE SET state = 'started', url = excluded.url, error = NULL, detail = NULL,
-      started_at_ms = excluded.started_at_ms, signed_at = excluded.signed_at, ended_at_ms = NULL
-    RETURNING n`);
 
   function kindOf(name: keyof typeof DUE) {
     return { name, due: store.prepare<DueRow, DueGiven>(DUE[name]), lookedAtMs: -Infinity };
-  }
-
-  function take(row: DueRow, nowMs: number): Claim {
-    const isAutomatic = row.next_attempt_at_ms !== null && row.next_attempt_at_ms <= nowMs;
-    const token = Buffer.from(random(16)).toString('hex');
-    (isAutomatic ? leaseAuto : leaseManual).run(token, nowMs + LEASE_MS, row.id);
-    const number = isAutomatic ? row.attempts + 1 : undefined;
-    const trigger = isAutomatic ? 'auto' : 'manual';
-    const begun = begin.get(row.id, number ?? null, trigger, row.url, nowMs, Math.floor(nowMs / 1_000));
-    return {
-      deliveryId: row.id,
-      accountId: row.account_id,
-      webhookId: row.webhook_id,
-      eventKind: row.event_kind,
-      url: row.url,
-      host: row.host,
-      body: row.body,
-      token,
-      n: begun?.n ?? 1,
-      number,
-      isFailing: row.is_failing === 1,
-      isTrusted: row.is_trusted === 1,
-      createdAtMs: row.created_at_ms,
-      claimedAtMs: nowMs,
-    };
   }
 
   const claim = store.transaction((nowMs: number, underWay: Iterable<Claim>): Claim[] => {
@@ -168,4 +129,48 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
     return claims;
   });
   return (nowMs: number, underWay: Iterable<Claim>): Claim[] => claim.immediate(nowMs, underWay);
+}
+
+/** Leases a row that is due and writes its attempt; to be called in a transaction. */
+function createTake(store: Store, random: (bytes: number) => Uint8Array) {
+  const leaseAuto = store.prepare(`
+    UPDATE deliveries SET state = 'attempting', attempts = attempts + 1, next_attempt_at_ms = NULL,
+      lease_token = ?1, lease_until_ms = ?2 WHERE id = ?3`);
+  const leaseManual = store.prepare(
+    'UPDATE deliveries SET resend_at_ms = NULL, lease_token = ?1, lease_until_ms = ?2 WHERE id = ?3',
+  );
+  // The sixth, when nobody knows how it ended, is made again under its number and in its row.
+  const begin = store.prepare<{ n: number }, [string, number | null, string, string, number, number]>(`
+    INSERT INTO attempts (delivery_id, n, number, trigger, state, url, started_at_ms, signed_at)
+    VALUES (?1, coalesce(
+      (SELECT n FROM attempts WHERE delivery_id = ?1 AND number = ?2),
+      (SELECT max(n) + 1 FROM attempts WHERE delivery_id = ?1), 1), ?2, ?3, 'started', ?4, ?5, ?6)
+    ON CONFLICT (delivery_id, n) DO UPDATE SET state = 'started', url = excluded.url, error = NULL, detail = NULL,
+      started_at_ms = excluded.started_at_ms, signed_at = excluded.signed_at, ended_at_ms = NULL
+    RETURNING n`);
+
+  return function take(row: DueRow, nowMs: number): Claim {
+    const isAutomatic = row.next_attempt_at_ms !== null && row.next_attempt_at_ms <= nowMs;
+    const token = Buffer.from(random(16)).toString('hex');
+    (isAutomatic ? leaseAuto : leaseManual).run(token, nowMs + LEASE_MS, row.id);
+    const number = isAutomatic ? row.attempts + 1 : undefined;
+    const trigger = isAutomatic ? 'auto' : 'manual';
+    const begun = begin.get(row.id, number ?? null, trigger, row.url, nowMs, Math.floor(nowMs / 1_000));
+    return {
+      deliveryId: row.id,
+      accountId: row.account_id,
+      webhookId: row.webhook_id,
+      eventKind: row.event_kind,
+      url: row.url,
+      host: row.host,
+      body: row.body,
+      token,
+      n: begun?.n ?? 1,
+      number,
+      isFailing: row.is_failing === 1,
+      isTrusted: row.is_trusted === 1,
+      createdAtMs: row.created_at_ms,
+      claimedAtMs: nowMs,
+    };
+  };
 }
