@@ -37,8 +37,8 @@ export type PostPinned = (post: PinnedPost, watch: Stopwatch, signal: AbortSigna
 
 const ATTEMPT_MS = 10_000;
 const CONNECT_MS = 4_000;
-/** All of an answer's head; llhttp gives up beyond it. */
-const HEAD_BYTES_MAX = 65_536;
+/** All of an answer's head, beyond which llhttp gives up, and what is kept of its fields. */
+const [HEAD_BYTES_MAX, FIELDS_LENGTH_MAX] = [65_536, 16_384];
 
 /** Interim answers (1xx) that are read before the answer: some milliseconds of parsing. */
 const INTERIM_MAX = 1_000;
@@ -174,8 +174,15 @@ function optionsFor({ url, headers, body, pins }: PinnedPost): Options {
   };
 }
 
+/** The first fields of a head; each is written down with its attempt. */
 function pairsOf(raw: readonly string[]): (readonly [string, string])[] {
   const pairs: (readonly [string, string])[] = [];
-  for (let i = 0; i + 1 < raw.length; i += 2) pairs.push([raw[i] ?? '', raw[i + 1] ?? '']);
+  let length = 0;
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const [name = '', value = ''] = raw.slice(i, i + 2);
+    length += name.length + value.length;
+    if (length > FIELDS_LENGTH_MAX) break;
+    pairs.push([name, value]);
+  }
   return pairs;
 }

@@ -92,6 +92,13 @@ test('bytes above ASCII in a header are kept, each as one character (E10)', asyn
   expect(sent.kind === 'answered' && sent.fields[0]).toEqual(['X-A', '\xe9\xff']);
 });
 
+test('of a long head 16 KiB of fields are kept (E36)', async () => {
+  const field = `x-a: ${'y'.repeat(95)}\r\n`;
+  using receiver = await startGood({ script: says(`${OK}${field.repeat(200)}${EMPTY}`) });
+  const sent = await sendTo(receiver.url(NAME));
+  expect(sent.kind === 'answered' && sent.fields.length).toBe(Math.floor(16_384 / 98));
+});
+
 test('a body without end is let go after 16 KiB, and costs no memory (E9, P10)', async () => {
   using receiver = await startGood({ script: endlessBody });
   await sendTo(receiver.url(NAME)); // what is allocated once
