@@ -3,11 +3,11 @@ import { systemClock } from '../shared/clock.ts';
 import { cpuSecondsOf, memoryOf } from './proc.ts';
 import { programsOf, startInternet, upgradeableOf } from './webhook-started.ts';
 
-/** What came of one upgrade. Instants count from the reading that saw it, in milliseconds. */
+/** What came of upgrades. Instants count from the reading that saw an upgrade, in milliseconds. */
 export type Drained = Readonly<{
   delivered: number;
   posts: number;
-  /** When each healthy receiver had its first POST. */
+  /** When each healthy receiver had the first POST of each upgrade. */
   firstMs: readonly number[];
   drainedMs: number;
   /** How long each request for the programs took while deliveries drained. */
@@ -23,21 +23,29 @@ const DRAIN_MS_MAX = 60_000;
 const never = new AbortController().signal;
 
 if (import.meta.main) {
-  const [webhooks = 0, answerMs = 0, hanging = 0] = process.argv.slice(2).map(Number);
-  console.log(JSON.stringify(await drain(webhooks, answerMs, hanging)));
+  const [webhooks = 0, answerMs = 0, hanging = 0, upgrades = 0] = process.argv.slice(2).map(Number);
+  console.log(JSON.stringify(await drain(webhooks, answerMs, hanging, upgrades)));
   process.exit(0);
 }
 
-/** One upgrade for `webhooks` receivers that take `answerMs`, the first `hanging` of which never answer. */
-async function drain(webhooks: number, answerMs: number, hanging: number): Promise<Drained> {
+/** Upgrades for `webhooks` receivers that take `answerMs`, the first `hanging` of which never answer. */
+async function drain(
+  webhooks: number,
+  answerMs: number,
+  hanging: number,
+  upgrades: number,
+): Promise<Drained> {
   await using internet = await startInternet({ webhooks, answerMs, hanging, pollSeconds: POLL_SECONDS });
   await using app = await internet.start();
   const { keys } = internet;
-  const programId = (await upgradeableOf(app.url, keys)).at(-1) ?? '';
+  const programIds = (await upgradeableOf(app.url, keys)).slice(-upgrades);
   const cpuBefore = cpuSecondsOf(app.pid);
   const rpcUrl = internet.chainUrl.href;
-  const upgraded = await upgradeProgram({ rpcUrl, programId, clock: systemClock, signal: never });
-  if (upgraded.kind !== 'upgraded') throw new Error(JSON.stringify(upgraded));
+  for (const programId of programIds) {
+    const upgraded = await upgradeProgram({ rpcUrl, programId, clock: systemClock, signal: never });
+    if (upgraded.kind !== 'upgraded') throw new Error(JSON.stringify(upgraded));
+  }
+  const wanted = (webhooks - hanging) * programIds.length;
 
   using store = internet.store();
   const open = store.prepare<{ total: number; done: number; at: number; detected: number }, []>(`
@@ -54,15 +62,20 @@ async function drain(webhooks: number, answerMs: number, hanging: number): Promi
     await systemClock.sleep(Math.max(0, sentAtMs + ASK_MS - systemClock.monotonic()), never);
     // Not at every turn: on a machine with two cores the looking would be part of what is looked at.
     if (i % 10 === 0) row = open.get();
-    if (row && row.total === webhooks && row.done === webhooks - hanging) break;
+    if (row && row.total === webhooks * programIds.length && row.done === wanted) break;
   }
   const { detected = 0, at = Number.NaN, done = 0 } = row ?? {};
   const posts = await internet.posts();
-  const firstOf = Map.groupBy(posts, ({ n }) => n);
+  const detectedAtMs = store.prepare<{ at: number }, [string]>(
+    'SELECT e.created_at_ms AS at FROM deliveries d JOIN events e ON e.id = d.event_id WHERE d.id = ?',
+  );
+  const firstOf = Map.groupBy(posts, ({ id }) => id);
   return {
     delivered: done,
     posts: posts.length,
-    firstMs: [...firstOf].flatMap(([n, [first]]) => (n < hanging || !first ? [] : [first.atMs - detected])),
+    firstMs: [...firstOf].flatMap(([id, [first]]) =>
+      !first || first.n < hanging ? [] : [first.atMs - (detectedAtMs.get(id)?.at ?? Number.NaN)],
+    ),
     drainedMs: at - detected,
     programsMs,
     cpuSeconds: cpuSecondsOf(app.pid) - cpuBefore,

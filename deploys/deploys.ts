@@ -7,7 +7,7 @@ import type { Log } from '../shared/log.ts';
 import type { Store } from '../shared/store/open.ts';
 import { createApp } from './api/app.ts';
 import { createProgramsAnswer } from './api/programs.ts';
-import { createRequestLog } from './api/request-log.ts';
+import { createRequestLog, keptRequests } from './api/request-log.ts';
 import { createAdmit } from './api/webhooks/admit.ts';
 import { consoleOf } from './console-of.ts';
 import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
@@ -37,7 +37,10 @@ export type DeploysDeps = Readonly<{
   programs: readonly WatchedProgram[];
   /** Holds accounts, keys and what the watcher knows. */
   store: Store;
-  /** What gateways spent and used, on a connection that writes and on another that reads. */
+  /**
+   * What gateways spent and used, on a connection that writes and on another that reads. The one that writes also has
+   * the requests of `REQUESTS_MIGRATIONS`.
+   */
   ledger: Store;
   ledgerReader: Store;
   clock: Clock;
@@ -94,7 +97,7 @@ export function createDeploys(deps: DeploysDeps) {
     webhooks: webhooks && webhookRoutesOf(deps, webhooks, keys.identify),
     answerPrograms: createProgramsAnswer({
       identify: keys.identify,
-      enter: createRequestLog(),
+      enter: enterOf('programs', deps),
       latest: () => watcher.state().latest,
       watched: programs,
       timeOf,
@@ -187,8 +190,15 @@ function webhooksOf(
 function webhookRoutesOf(deps: DeploysDeps, webhooks: Webhooks, identify: Identify) {
   const { clock } = deps;
   const bySession = deps.people && bySessionOf(deps.people.people, deps);
-  const admit = createAdmit({ identify, enter: createRequestLog(), clock, ...(bySession && { bySession }) });
+  const enter = enterOf('webhooks', deps);
+  const admit = createAdmit({ identify, enter, clock, ...(bySession && { bySession }) });
   return { admit, webhooks };
+}
+
+/** The rate of each key at one of the two APIs, which a restart does not begin anew. */
+function enterOf(api: string, { ledger: store, clock, log }: DeploysDeps) {
+  const noteBroken = (error: unknown) => log.error({ err: error }, 'a request was not written down');
+  return createRequestLog(undefined, keptRequests(api, { store, clock, noteBroken }));
 }
 
 function bySessionOf(people: People, { config, clock }: DeploysDeps) {

@@ -14,6 +14,7 @@ import { takeLock } from '../shared/store/lock.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { internetPolicy } from './delivery/policy.ts';
 import { createSender } from './delivery/send.ts';
+import { REQUESTS_MIGRATIONS } from './api/request-log.ts';
 import { createAccounts } from './accounts/accounts.ts';
 import { createAudit } from './audit/audit.ts';
 import { createDeploys } from './deploys.ts';
@@ -64,7 +65,7 @@ export async function runDeploys(
   if (opened.kind === 'unusable') return complain(opened.sentence);
   // Power loss must not take back a delivery that was recorded: the receiver would hear of it twice.
   opened.store.run('PRAGMA synchronous = FULL');
-  const ledger = openStore(join(dataDir, LEDGER_FILE), USAGE_MIGRATIONS);
+  const ledger = openStore(join(dataDir, LEDGER_FILE), { ...USAGE_MIGRATIONS, ...REQUESTS_MIGRATIONS });
   if (ledger.kind === 'unusable') return complain(ledger.sentence);
   const ledgerReader = openStore(join(dataDir, LEDGER_FILE), USAGE_MIGRATIONS);
   if (ledgerReader.kind === 'unusable') return complain(ledgerReader.sentence);

@@ -1,12 +1,16 @@
 /**
  * Time as an argument. `now` is Unix milliseconds; `monotonic` is milliseconds from an arbitrary start and
- * never steps back, so rates and deadlines use it; `sleep` resolves early, without rejecting, when `signal` aborts.
+ * never steps back, so rates and deadlines use it; `sleep` resolves early, without rejecting, when `signal` aborts. A
+ * wait that is over already, or is no number, is none.
  */
 export type Clock = Readonly<{
   now(): number;
   monotonic(): number;
   sleep(ms: number, signal: AbortSignal): Promise<void>;
 }>;
+
+/** The longest wait that timers know, 24.8 days: beyond it they warn, and do not wait at all. */
+const SLEEP_MS_MAX = 2_147_483_647;
 
 /** The machine's own clock. */
 export const systemClock: Clock = {
@@ -15,7 +19,8 @@ export const systemClock: Clock = {
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       if (signal.aborted) return resolve();
-      const timer = setTimeout(finish, ms);
+      // Below zero and for NaN, timers warn on standard error.
+      const timer = setTimeout(finish, ms > 0 ? Math.min(ms, SLEEP_MS_MAX) : 0);
       signal.addEventListener('abort', finish, { once: true });
       function finish() {
         clearTimeout(timer);

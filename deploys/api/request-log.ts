@@ -1,4 +1,6 @@
+import type { Clock } from '../../shared/clock.ts';
 import type { KeyId } from '../../shared/keys/api-key.ts';
+import type { Migrations, Store } from '../../shared/store/open.ts';
 
 /** Requests one key may send in any `WINDOW_MS` (spec 8). */
 export const REQUESTS_MAX = 60;
@@ -15,13 +17,20 @@ export type Entry =
 /** Enters a request of a key at `now` (monotonic milliseconds, with fractions), or refuses it without a trace. */
 export type Enter<Key = KeyId> = (key: Key, now: number) => Entry;
 
+/** Logs that outlive the process. Instants are monotonic milliseconds of this process. */
+type KeptLogs<Key> = Readonly<{
+  /** Those of the last minute, oldest use first. */
+  recent(): Iterable<readonly [Key, readonly number[]]>;
+  keep(key: Key, log: readonly number[]): void;
+}>;
+
 /**
  * A sliding log: the instants of every request of the last minute, so that no 60 seconds anywhere hold more than
  * 60 requests. A bucket or a fixed window would let up to twice as many through.
  */
-export function createRequestLog<Key = KeyId>(keysMax: number = KEYS_MAX): Enter<Key> {
+export function createRequestLog<Key = KeyId>(keysMax: number = KEYS_MAX, kept?: KeptLogs<Key>): Enter<Key> {
   /** Oldest use first, because every entry moves its key to the end. */
-  const logs = new Map<Key, number[]>();
+  const logs = new Map<Key, readonly number[]>(kept?.recent());
 
   return function enter(key, now) {
     // Whole milliseconds, or the rounding of fractions could refuse a caller that waited exactly as told. The
@@ -35,7 +44,9 @@ export function createRequestLog<Key = KeyId>(keysMax: number = KEYS_MAX): Enter
     }
     logs.delete(key);
     if (logs.size >= keysMax) forgetQuietest(logs);
-    logs.set(key, [...log, Math.ceil(now)]);
+    log.push(Math.ceil(now));
+    logs.set(key, log);
+    kept?.keep(key, log);
     return { kind: 'entered' };
   };
 }
@@ -45,4 +56,57 @@ function forgetQuietest<Key>(logs: Map<Key, unknown>) {
     logs.delete(key);
     return;
   }
+}
+
+/** One row a key of an API: the requests of its last minute, as Unix milliseconds in a JSON array. */
+export const REQUESTS_MIGRATIONS: Migrations = {
+  'api-requests-1': `
+    CREATE TABLE api_requests (
+      api TEXT NOT NULL,
+      key_id TEXT NOT NULL,
+      last_at_ms INTEGER NOT NULL,
+      at_ms_json TEXT NOT NULL,
+      PRIMARY KEY (api, key_id)
+    ) STRICT, WITHOUT ROWID;
+  `,
+};
+
+type KeptDeps = Readonly<{
+  /** On a connection that does not wait for the disk: only a power cut may lose what it wrote. */
+  store: Store;
+  clock: Clock;
+  /** Hears that a request could not be written; it counts in this process all the same. */
+  noteBroken(error: unknown): void;
+}>;
+
+/** The logs of the keys of `api` in `store`. Each request is written before it is answered, which costs about 20 µs. */
+export function keptRequests(api: string, { store, clock, noteBroken }: KeptDeps): KeptLogs<KeyId> {
+  const forget = store.prepare('DELETE FROM api_requests WHERE api = ?1 AND last_at_ms <= ?2');
+  const all = store.prepare<{ key_id: KeyId; at_ms_json: string }, [string]>(
+    `SELECT key_id, at_ms_json FROM api_requests WHERE api = ? ORDER BY last_at_ms LIMIT ${KEYS_MAX}`,
+  );
+  const put = store.prepare(`
+    INSERT INTO api_requests VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT (api, key_id) DO UPDATE SET last_at_ms = excluded.last_at_ms, at_ms_json = excluded.at_ms_json`);
+  const aheadMs = () => clock.now() - clock.monotonic();
+
+  return {
+    recent() {
+      forget.run(api, clock.now() - WINDOW_MS);
+      // A clock that was set back in between makes nobody wait longer than a minute.
+      const [offMs, nowMs] = [aheadMs(), clock.monotonic()];
+      const instantsIn = (json: string) =>
+        (JSON.parse(json) as number[]).map((atMs) => Math.min(Math.ceil(atMs - offMs), nowMs)); // as `keep` wrote it
+      return all.all(api).map(({ key_id, at_ms_json }) => [key_id, instantsIn(at_ms_json)] as const);
+    },
+    keep(key, log) {
+      const offMs = aheadMs();
+      const instants = log.map((atMs) => Math.ceil(atMs + offMs));
+      try {
+        put.run(api, key, instants.at(-1) ?? 0, JSON.stringify(instants));
+      } catch (error) {
+        noteBroken(error);
+      }
+    },
+  };
 }

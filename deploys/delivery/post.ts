@@ -7,7 +7,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { isSameAddress } from './addresses.ts';
 import { type BodyKind, collectBody } from './post-body.ts';
 import { failureFrom, type PostFailure } from './post-failure.ts';
-import type { Phase, Stopwatch } from './phases.ts';
+import type { Stopwatch } from './phases.ts';
 import type { Pin } from './resolve.ts';
 import { literalOf, portOf } from './url-rules.ts';
 
@@ -37,12 +37,11 @@ export type PostPinned = (post: PinnedPost, watch: Stopwatch, signal: AbortSigna
 
 const ATTEMPT_MS = 10_000;
 const CONNECT_MS = 4_000;
-const TLS_MS = 4_000;
-/** All of an answer's head; llhttp gives up beyond it. */
-const HEAD_BYTES_MAX = 16_384;
+/** All of an answer's head, beyond which llhttp gives up, and what is kept of its fields. */
+const [HEAD_BYTES_MAX, FIELDS_LENGTH_MAX] = [65_536, 16_384];
 
-/** Interim answers (1xx) that are read before the answer. */
-const INTERIM_MAX = 16;
+/** Interim answers (1xx) that are read before the answer: some milliseconds of parsing. */
+const INTERIM_MAX = 1_000;
 /** Least time for one address before the next is tried. */
 const ADDRESS_MS_MIN = 250;
 
@@ -86,8 +85,6 @@ function outcomeOf(
     if (response === undefined) resolve({ kind: 'failed', code, detail });
     else over.abort();
   };
-  const within = (ms: number, phase: Phase, code: PostFailure, detail: string) =>
-    void clock.sleep(ms, over.signal).then(() => watch.current() === phase && fail(code, detail));
 
   request.on('socket', (socket) => {
     socket.once('connect', () => {
@@ -98,7 +95,6 @@ function outcomeOf(
         resolve({ kind: 'strayed', remoteAddress });
         return over.abort(); // in this turn, before the handshake
       }
-      within(TLS_MS, 'tlsMs', 'tls_timeout', 'the TLS handshake took too long');
     });
     socket.once('secureConnect', () => watch.ended('tlsMs'));
   });
@@ -127,8 +123,13 @@ function outcomeOf(
   request.on('close', () => {
     if (response === undefined) fail('bad_response', 'the connection ended without an answer');
   });
-  within(CONNECT_MS, 'connectMs', 'unreachable', 'no connection within its time');
-  void clock.sleep(ATTEMPT_MS, over.signal).then(() => fail('timeout', 'no answer within 10 s'));
+  void clock
+    .sleep(CONNECT_MS, over.signal)
+    .then(() => watch.current() === 'connectMs' && fail('unreachable', 'no connection within its time'));
+  void clock.sleep(ATTEMPT_MS, over.signal).then(() => {
+    if (watch.current() === 'tlsMs') fail('tls_timeout', 'no TLS handshake within 10 s');
+    else fail('timeout', 'no answer within 10 s');
+  });
   const stop = () => fail('aborted', 'given up');
   signal.addEventListener('abort', stop, { once: true, signal: over.signal });
   if (signal.aborted) stop();
@@ -173,8 +174,15 @@ function optionsFor({ url, headers, body, pins }: PinnedPost): Options {
   };
 }
 
+/** The first fields of a head; each is written down with its attempt. */
 function pairsOf(raw: readonly string[]): (readonly [string, string])[] {
   const pairs: (readonly [string, string])[] = [];
-  for (let i = 0; i + 1 < raw.length; i += 2) pairs.push([raw[i] ?? '', raw[i + 1] ?? '']);
+  let length = 0;
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const [name = '', value = ''] = raw.slice(i, i + 2);
+    length += name.length + value.length;
+    if (length > FIELDS_LENGTH_MAX) break;
+    pairs.push([name, value]);
+  }
   return pairs;
 }

@@ -19,8 +19,8 @@ export type Vet = (host: string, signal: AbortSignal) => Promise<Vetted>;
 
 const LOOKUP_MS = 3_000;
 const PINS_MAX = 16;
-/** Above the sender's 64 in flight: only a flood of new webhooks reaches it. Each ends by itself within `LOOKUP_MS`. */
-const LOOKUPS_MAX = 128;
+/** Above what the sender has in flight: only a flood of new webhooks reaches it. Each ends by itself within `LOOKUP_MS`. */
+const LOOKUPS_MAX = 1_024;
 
 /** Vetting under `policy`; a host that is being looked up is not looked up twice. */
 export function createVet(policy: Pick<NetworkPolicy, 'resolve' | 'isPublic'>, clock: Clock): Vet {

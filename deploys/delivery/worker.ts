@@ -57,18 +57,22 @@ export function createWorker(deps: WorkerDeps): Readonly<{
       const turnedAtMs = clock.monotonic();
       guarded(turn);
       await bell.wait(restMs);
-      await clock.sleep(Math.max(0, turnedAtMs + TURN_MS_MIN - clock.monotonic()), signal);
+      await clock.sleep(turnedAtMs + TURN_MS_MIN - clock.monotonic(), signal);
     }
     await drain();
   }
 
   function turn() {
     record();
+    followClock();
     if (clock.monotonic() >= reapAtMs) reap();
     if (outbox.release(clock.now()) === 'more') bell.ring();
     const nowMs = clock.now();
-    for (const claim of outbox.claim(nowMs, underWay.values())) void start(claim);
-    // What is due but has no place waits for an attempt to end, which rings.
+    const claims = outbox.claim(nowMs, underWay.values());
+    for (const claim of claims) void start(claim);
+    // One claim takes a portion, so there may be more. What is due but has no place waits for an attempt to end, which
+    // rings.
+    if (claims.length > 0) bell.ring();
     restMs = Math.min(WAIT_MS_MAX, (outbox.nextDueAtMs(nowMs) ?? Infinity) - nowMs);
   }
 
@@ -87,11 +91,17 @@ export function createWorker(deps: WorkerDeps): Readonly<{
     for (const [i, result] of written.entries()) deps.noteEnded(result, recorded[i] ?? 'stale');
   }
 
+  /** A clock that is set back takes with it what is due. One that is set on does not: a host that slept woke up late. */
+  function followClock() {
+    const nowAheadMs = clock.now() - clock.monotonic();
+    const movedMs = nowAheadMs - aheadMs;
+    if (movedMs < -CLOCK_MOVED_MS) outbox.advanceDue(-movedMs);
+    if (Math.abs(movedMs) > CLOCK_MOVED_MS) deps.noteClockMoved(movedMs);
+    aheadMs = nowAheadMs;
+  }
+
   function reap() {
     reapAtMs = clock.monotonic() + REAP_MS;
-    const nowAheadMs = clock.now() - clock.monotonic();
-    if (Math.abs(nowAheadMs - aheadMs) > CLOCK_MOVED_MS) deps.noteClockMoved(nowAheadMs - aheadMs);
-    aheadMs = nowAheadMs;
     const reaped = outbox.reap(clock.now(), new Set(underWay.keys()));
     if (reaped > 0) deps.noteReaped(reaped);
   }

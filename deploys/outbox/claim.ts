@@ -1,6 +1,6 @@
 import type { Store } from '../../shared/store/open.ts';
 import type { EventKind } from '../delivery/event.ts';
-import { createPlaces, IN_FLIGHT_MAX } from './places.ts';
+import { createPlaces } from './places.ts';
 
 /**
  * A delivery that is to be attempted, and the right to say how that ended. `number` is 1 to 6, or absent for an attempt
@@ -17,6 +17,9 @@ export type Claim = Readonly<{
   token: string;
   n: number;
   number: number | undefined;
+  /** Whether the last attempt at its webhook had failed, and whether one succeeded within the last minute. */
+  isFailing: boolean;
+  isTrusted: boolean;
   /** When the delivery was made. */
   createdAtMs: number;
   claimedAtMs: number;
@@ -26,6 +29,10 @@ export type Claim = Readonly<{
 export const LEASE_MS = 30_000;
 /** How long nobody who holds less is looked for after none was left: it costs a walk over all that is due. */
 const LOOK_MS = 250;
+/** How long a success speaks for a webhook. */
+const TRUSTED_MS = 60_000;
+/** Attempts that one claim begins. A handshake is a millisecond of CPU, and others get to run in between. */
+const CLAIMS_MAX = 16;
 
 type DueRow = {
   id: string;
@@ -38,35 +45,94 @@ type DueRow = {
   next_attempt_at_ms: number | null;
   url: string;
   host: string;
+  is_failing: number;
+  is_trusted: number;
 };
+
+type DueGiven = Readonly<{
+  nowMs: number;
+  again: number;
+  accounts: string;
+  webhooks: string;
+  hosts: string;
+  limit: number;
+}>;
+
+const FAILING = 'SELECT id FROM webhooks WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL';
 
 /**
  * What is due, oldest first. Who has no room left is passed over by the index alone: a receiver that hangs may have a
  * hundred thousand deliveries due, and nobody else is to wait for their rows.
  */
-export const DUE = `
+const dueTo = (whose: string, others: string) => `
   SELECT d.id, w.account_id, d.webhook_id, d.event_kind, d.body, d.attempts, d.created_at_ms, d.next_attempt_at_ms,
-    w.url, w.host
+    w.url, w.host, w.failing_since_ms IS NOT NULL AS is_failing,
+    w.last_success_at_ms IS NOT NULL AND w.last_success_at_ms > $nowMs - ${TRUSTED_MS} AS is_trusted
   FROM deliveries d INDEXED BY deliveries_due CROSS JOIN webhooks w ON w.id = d.webhook_id
   WHERE d.due_at_ms <= $nowMs
     AND ($again OR (d.attempts = 0 AND d.resend_at_ms IS NULL))
     AND w.paused_at_ms IS NULL AND w.deleted_at_ms IS NULL
-    AND d.webhook_id NOT IN (SELECT value FROM json_each($webhooks)
+    ${whose} AND d.webhook_id NOT IN (SELECT value FROM json_each($webhooks)
       UNION ALL SELECT id FROM webhooks WHERE host IN (SELECT value FROM json_each($hosts))
       UNION ALL SELECT id FROM webhooks
-        WHERE account_id IN (SELECT value FROM json_each($accounts)) AND deleted_at_ms IS NULL)
+        WHERE account_id IN (SELECT value FROM json_each($accounts)) AND deleted_at_ms IS NULL ${others})
   ORDER BY d.due_at_ms LIMIT $limit`;
 
+/** The same of webhooks that do well, and of those whose last attempt failed. */
+export const DUE = {
+  steady: dueTo('', `UNION ALL ${FAILING}`),
+  failing: dueTo(`AND d.webhook_id IN (${FAILING})`, ''),
+};
+
 /**
- * Claims what is due as far as there is room beside what is `underWay`: oldest first, but what is of accounts that hold
- * their share after all else. Lease, token and the attempt's row are written in one IMMEDIATE transaction before
- * anything is sent.
+ * Claims what is due as far as there is room beside what is `underWay`: oldest first, but later what is of accounts that
+ * hold their share, then what is of webhooks that hold a place, and last what is of webhooks that fail. Lease, token and
+ * the attempt's row are written in one IMMEDIATE transaction before anything is sent.
  */
 export function createClaim(store: Store, random: (bytes: number) => Uint8Array) {
-  const due = store.prepare<
-    DueRow,
-    { nowMs: number; again: number; accounts: string; webhooks: string; hosts: string; limit: number }
-  >(DUE);
+  const take = createTake(store, random);
+  const kinds = [kindOf('steady'), kindOf('failing')];
+
+  function kindOf(name: keyof typeof DUE) {
+    return { name, due: store.prepare<DueRow, DueGiven>(DUE[name]), lookedAtMs: -Infinity };
+  }
+
+  const claim = store.transaction((nowMs: number, underWay: Iterable<Claim>): Claim[] => {
+    const places = createPlaces(underWay);
+    const claims: Claim[] = [];
+
+    for (const kind of kinds) {
+      const part = places[kind.name];
+      const free = () => Math.min(part.free(), CLAIMS_MAX - claims.length);
+
+      /** Claims until there is no place, or nothing due of an account that holds less than its share. */
+      const claimUpTo = (share: number, isFirst: boolean) => {
+        for (let limit = free(); limit > 0; limit = free()) {
+          const again = Number(part.hasRoomForRetries());
+          const rows = kind.due.all({ nowMs, limit, again, ...part.full(share, isFirst) });
+          for (const row of rows) {
+            if (!part.hasRoomFor(row, share, isFirst)) continue;
+            const claimed = take(row, nowMs);
+            places.fill(claimed);
+            claims.push(claimed);
+          }
+          if (rows.length < limit) return;
+        }
+      };
+
+      if (Math.abs(nowMs - kind.lookedAtMs) >= LOOK_MS) {
+        for (const share of part.shares()) claimUpTo(share, true);
+        if (free() > 0) kind.lookedAtMs = nowMs;
+      }
+      for (const isFirst of [true, false]) claimUpTo(part.most, isFirst);
+    }
+    return claims;
+  });
+  return (nowMs: number, underWay: Iterable<Claim>): Claim[] => claim.immediate(nowMs, underWay);
+}
+
+/** Leases a row that is due and writes its attempt; to be called in a transaction. */
+function createTake(store: Store, random: (bytes: number) => Uint8Array) {
   const leaseAuto = store.prepare(`
     UPDATE deliveries SET state = 'attempting', attempts = attempts + 1, next_attempt_at_ms = NULL,
       lease_token = ?1, lease_until_ms = ?2 WHERE id = ?3`);
@@ -83,7 +149,7 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
       started_at_ms = excluded.started_at_ms, signed_at = excluded.signed_at, ended_at_ms = NULL
     RETURNING n`);
 
-  function take(row: DueRow, nowMs: number): Claim {
+  return function take(row: DueRow, nowMs: number): Claim {
     const isAutomatic = row.next_attempt_at_ms !== null && row.next_attempt_at_ms <= nowMs;
     const token = Buffer.from(random(16)).toString('hex');
     (isAutomatic ? leaseAuto : leaseManual).run(token, nowMs + LEASE_MS, row.id);
@@ -101,38 +167,10 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
       token,
       n: begun?.n ?? 1,
       number,
+      isFailing: row.is_failing === 1,
+      isTrusted: row.is_trusted === 1,
       createdAtMs: row.created_at_ms,
       claimedAtMs: nowMs,
     };
-  }
-
-  let lookedAtMs = -Infinity;
-
-  const claim = store.transaction((nowMs: number, underWay: Iterable<Claim>): Claim[] => {
-    const places = createPlaces(underWay);
-    const claims: Claim[] = [];
-
-    /** Claims until there is no place, or nothing due of an account that holds less than its share. */
-    function claimUpTo(share: number) {
-      for (let limit = places.free(); limit > 0; limit = places.free()) {
-        const full = places.full(share);
-        const rows = due.all({ nowMs, limit, again: Number(places.hasRoomForRetries()), ...full });
-        for (const row of rows) {
-          if (!places.hasRoomFor(row, share)) continue;
-          const claimed = take(row, nowMs);
-          places.fill(claimed);
-          claims.push(claimed);
-        }
-        if (rows.length < limit) return;
-      }
-    }
-
-    if (Math.abs(nowMs - lookedAtMs) >= LOOK_MS) {
-      for (const share of places.shares()) claimUpTo(share);
-      if (places.free() > 0) lookedAtMs = nowMs;
-    }
-    claimUpTo(IN_FLIGHT_MAX);
-    return claims;
-  });
-  return (nowMs: number, underWay: Iterable<Claim>): Claim[] => claim.immediate(nowMs, underWay);
+  };
 }

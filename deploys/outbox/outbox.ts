@@ -15,6 +15,8 @@ export type Outbox = Readonly<{
   /** In the order of the results. */
   finish(results: readonly Result[]): readonly Recorded[];
   reap(nowMs: number, mine: ReadonlySet<string>): number;
+  /** Makes everything that waits due so much earlier. */
+  advanceDue(byMs: number): void;
   /** When the next delivery falls due after `nowMs`. */
   nextDueAtMs(nowMs: number): number | undefined;
   /** How many are due, and since when the oldest of them is. */
@@ -30,6 +32,9 @@ export function createOutbox(store: Store, random: (bytes: number) => Uint8Array
   );
   const reap = store.transaction(createReap(store, finish));
   const claim = createClaim(store, random);
+  const advanceDue = store.prepare(`
+    UPDATE deliveries SET next_attempt_at_ms = next_attempt_at_ms - ?1, resend_at_ms = resend_at_ms - ?1
+    WHERE due_at_ms IS NOT NULL`);
   const isDue = store.prepare('SELECT 1 FROM deliveries WHERE due_at_ms <= ? LIMIT 1');
   const next = store.prepare<{ at: number | null }, [number]>(
     'SELECT min(due_at_ms) AS at FROM deliveries WHERE due_at_ms > ?',
@@ -44,6 +49,7 @@ export function createOutbox(store: Store, random: (bytes: number) => Uint8Array
     claim: (nowMs, underWay) => (isDue.get(nowMs) === null ? [] : claim(nowMs, underWay)),
     finish: (results) => finishAll.immediate(results),
     reap: (nowMs, mine) => reap.immediate(nowMs, mine),
+    advanceDue: (byMs) => void advanceDue.run(byMs),
     nextDueAtMs: (nowMs) => next.get(nowMs)?.at ?? undefined,
     backlog: (nowMs) => {
       const row = backlog.get(nowMs);

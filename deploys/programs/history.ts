@@ -20,7 +20,7 @@ export type SeenDeploy = Readonly<{
 }>;
 
 export type History = Readonly<{
-  /** Adds what a reading says that was not seen last, events or not; to be called in the reading's own transaction. */
+  /** Adds what a reading says that is newer than what was seen, events or not; to be called in the reading's own transaction. */
   add(latest: Latest): void;
   /** Forgets everything: it was of another chain. */
   forget(): void;
@@ -40,7 +40,7 @@ export function createHistory(store: Store): History {
     INSERT INTO program_deploys (program_id, deploy_slot, previous_slot, detected_at_ms, authority)
     SELECT $program, $slot, last, $atMs, $authority FROM (SELECT
       (SELECT deploy_slot FROM program_deploys WHERE program_id = $program ORDER BY id DESC LIMIT 1) AS last)
-    WHERE $slot IS NOT last`);
+    WHERE $slot > coalesce(last, -1)`);
   const prune = store.prepare<unknown, [string]>(`
     DELETE FROM program_deploys WHERE program_id = ?1 AND id <= (SELECT id FROM program_deploys
       WHERE program_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ${KEPT_MAX})`);

@@ -17,6 +17,8 @@ export type BlockTimes = Readonly<{
    * among them come first, and are asked for again however short ago that was.
    */
   fill(slots: readonly Slot[], signal: AbortSignal, urgent?: ReadonlySet<Slot>): Promise<void>;
+  /** How long until an unknown `slot` is asked for again, in milliseconds. */
+  dueInMs(slot: Slot): number;
   /** Forgets what is in memory, because the store forgot it. */
   forget(): void;
 }>;
@@ -28,7 +30,7 @@ const FAILURES_MAX = 3;
 /** Wait after a refusal for the rate: our own trial plan gives five calls a second. */
 const OVER_RATE_PAUSE_MS = 1_000;
 /** Wait before a slot without a time is asked for again; doubles up to the second figure. */
-const [RETRY_MS_MIN, RETRY_MS_MAX] = [55_000, 3_600_000];
+const [RETRY_MS_MIN, RETRY_MS_MAX] = [5_000, 3_600_000];
 /** Past the year 9999 an ISO 8601 timestamp changes its form. */
 const UNIX_SECONDS_MAX = 253_402_300_799;
 
@@ -56,8 +58,7 @@ export function createBlockTimes(
     urgent: ReadonlySet<Slot> = new Set(),
   ): Promise<void> {
     recall(slots);
-    const isDue = (slot: Slot) => urgent.has(slot) || (waits.get(slot)?.dueMs ?? 0) <= clock.monotonic();
-    const due = slots.filter((slot) => !known.has(slot) && isDue(slot));
+    const due = slots.filter((slot) => !known.has(slot) && (urgent.has(slot) || dueInMs(slot) === 0));
     const queue = [...new Set(due)].sort(
       (a, b) => Number(urgent.has(b)) - Number(urgent.has(a)) || (a < b ? 1 : -1),
     );
@@ -72,6 +73,10 @@ export function createBlockTimes(
       if (found.kind === 'over-rate') await clock.sleep(OVER_RATE_PAUSE_MS, signal);
       failures = found.kind === 'failed' || found.kind === 'over-rate' ? failures + 1 : 0;
     }
+  }
+
+  function dueInMs(slot: Slot): number {
+    return Math.max(0, (waits.get(slot)?.dueMs ?? 0) - clock.monotonic());
   }
 
   /** Keeps in memory what `slots` need and nothing else. */
@@ -101,7 +106,7 @@ export function createBlockTimes(
     waits = new Map();
   }
 
-  return { timeOf: (slot) => known.get(slot), fill, forget };
+  return { timeOf: (slot) => known.get(slot), fill, dueInMs, forget };
 }
 
 /** Asks the backends in their order; the first time wins. */

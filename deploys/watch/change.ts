@@ -34,13 +34,10 @@ export function seenAfter(seen: DeploySlots, after: Reading): DeploySlots {
   return slots;
 }
 
-/**
- * The first program whose deploy slot shrank, which no chain does at `finalized`: the reading comes from a backend
- * that is behind or on another chain, and must not replace the one before.
- */
-export function shrunkIn(seen: DeploySlots, after: Reading): Address | undefined {
+/** The first program whose deploy slot is lower than in the reading before. */
+export function shrunkIn(before: Reading['programs'], after: Reading): Address | undefined {
   for (const [program, state] of after.programs) {
-    const [previousSlot, deploySlot] = [seen.get(program), deploySlotOf(state)];
+    const [previousSlot, deploySlot] = [deploySlotOf(before.get(program)), deploySlotOf(state)];
     if (previousSlot !== undefined && deploySlot !== undefined && deploySlot < previousSlot) return program;
   }
   return undefined;

@@ -43,6 +43,7 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
     const reasons: string[] = [];
     const doubted: Reading[] = [];
     const strangers: string[] = [];
+    let odd: ReadingOutcome | undefined;
     let behind = 0;
     for (const { name, call } of backends) {
       if (signal.aborted) break;
@@ -55,9 +56,11 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
       }
       if (outcome.kind === 'read') return { kind: 'read', reading: outcome.reading, reasons, genesisHash };
       reasons.push(`${name} ${outcome.reason}`);
+      if (outcome.kind === 'odd') odd ??= { kind: 'read', reading: outcome.reading, reasons, genesisHash };
       if (outcome.kind === 'implausible') doubted.push(outcome.reading);
       if (outcome.kind === 'behind') behind++;
     }
+    if (odd !== undefined) return odd;
     if (strangers.length === backends.length) return readAnew(strangers, reasons, signal);
     const [first] = doubted;
     if (first !== undefined && doubted.length === backends.length)
@@ -92,18 +95,24 @@ function isOther(before: string | undefined, told: string | undefined): told is 
 /** One backend's reading against the one before. */
 type Judged =
   | { readonly kind: 'read'; readonly reading: Reading }
-  | { readonly kind: 'implausible'; readonly reading: Reading; readonly reason: string }
+  | { readonly kind: 'implausible' | 'odd'; readonly reading: Reading; readonly reason: string }
   | { readonly kind: 'behind' | 'failed'; readonly reason: string };
 
 function judged(outcome: ReadOutcome, floor: Floor | undefined): Judged {
   if (outcome.kind === 'behind') return { kind: 'behind', reason: 'is behind the reading before' };
   if (outcome.kind === 'failed' || floor === undefined) return outcome;
   const { reading } = outcome;
-  const shrunk = shrunkIn(floor.deploySlots, reading);
-  if (shrunk !== undefined)
-    return { kind: 'behind', reason: `shows an older deploy of ${shrunk} than the reading before` };
   const gone = implausibleIn(floor.programs, reading);
-  if (gone === undefined) return outcome;
-  const reason = `shows ${gone.vanished} of ${gone.present} programs gone at once`;
-  return { kind: 'implausible', reading, reason };
+  if (gone !== undefined) {
+    const reason = `shows ${gone.vanished} of ${gone.present} programs gone at once`;
+    return { kind: 'implausible', reading, reason };
+  }
+  const shrunk = shrunkIn(floor.programs, reading);
+  if (shrunk === undefined) return outcome;
+  const reason = `shows an older deploy of ${shrunk} than the reading before`;
+  // A program of loader v4 that is retracted may fall to slot 0: while the chain goes on, that is its own matter. Another
+  // backend is asked all the same, because a node that is behind may look like this too.
+  return reading.contextSlot > floor.contextSlot
+    ? { kind: 'odd', reading, reason }
+    : { kind: 'behind', reason };
 }

@@ -10,7 +10,7 @@ type Deps = Readonly<{
   clock: Clock;
 }>;
 
-/** First and longest wait before what an event waits for is asked for again. */
+/** First and longest wait before what an event waits for is asked for again; anything else is not asked for sooner. */
 const [RETRY_MS_MIN, RETRY_MS_MAX] = [1_000, 15_000];
 /** A block time that did not come for so long is asked for as rarely as any other. */
 const URGENT_MS = 600_000;
@@ -26,9 +26,12 @@ export function createFill({ blockTimes, awaited, clock }: Deps) {
       const waiting = awaited();
       const fresh = waiting.filter(({ sinceMs }) => clock.now() - sinceMs < URGENT_MS);
       const urgent = new Set(fresh.map(({ slot }) => slot));
-      await blockTimes.fill([...shown, ...waiting.map(({ slot }) => slot)], signal, urgent);
-      if ([...urgent].every((slot) => blockTimes.timeOf(slot) !== undefined)) return;
-      await clock.sleep(retryMs, signal);
+      const slots = [...shown, ...waiting.map(({ slot }) => slot)];
+      await blockTimes.fill(slots, signal, urgent);
+      const missing = slots.filter((slot) => blockTimes.timeOf(slot) === undefined);
+      if (missing.length === 0) return;
+      const dueInMs = missing.map((slot) => (urgent.has(slot) ? 0 : blockTimes.dueInMs(slot)));
+      await clock.sleep(Math.max(retryMs, Math.min(...dueInMs)), signal);
     }
   };
 }

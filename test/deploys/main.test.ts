@@ -229,6 +229,31 @@ test('after kill -9 the next one starts at once, on the same database, with the 
   expect(await knownAnswer(second.url, headers)).toMatchObject(known);
 });
 
+test.each(['SIGTERM', 'SIGKILL'] as const)(
+  'after %s the next one goes on with the rate of each key, at both APIs (E40)',
+  async (signal) => {
+    using folder = folderWith('');
+    const store = opened(join(folder.dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+    const [busy, fresh] = [addKey(store, null), addKey(store, null)];
+    store.close();
+    const paths = [PROGRAMS_PATH, '/api/v1/webhooks'];
+    const statuses = (url: URL, key: string) =>
+      Promise.all(
+        paths.map(async (path) => (await fetch(new URL(path, url), { headers: { 'x-token': key } })).status),
+      );
+    {
+      await using first = await startProcess(folder.args, folder.path);
+      for (let i = 0; i < 60; i++) expect(await statuses(first.url, busy)).toEqual([503, 200]);
+      first.kill(signal);
+      await first.exited;
+    }
+    await using second = await startProcess(folder.args, folder.path);
+    expect(await statuses(second.url, busy)).toEqual([429, 429]);
+    expect(await statuses(second.url, fresh)).toEqual([503, 200]);
+  },
+  20_000,
+);
+
 /** Asks until the deploy time is known; the test's own timeout bounds it. Few enough questions for the key's minute. */
 async function knownAnswer(url: URL, headers: Record<string, string>): Promise<object> {
   for (;;) {

@@ -1,6 +1,7 @@
 import { createDeploys, type DeploysDeps } from '../../deploys/deploys.ts';
 import type { DeliveryDeps } from '../../deploys/delivery/deliveries.ts';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
+import { REQUESTS_MIGRATIONS } from '../../deploys/api/request-log.ts';
 import { DEPLOYS_MIGRATIONS } from '../../deploys/store/schema.ts';
 import type { WatchedProgram } from '../../deploys/watch/watched.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
@@ -46,7 +47,8 @@ export function startDeploys(
     rpcKey: new Secret(WATCHER_KEY),
     pollMs: 60_000,
   };
-  const [ledger, ledgerReader] = [opened(':memory:', USAGE_MIGRATIONS), opened(':memory:', USAGE_MIGRATIONS)];
+  const ledger = opened(':memory:', { ...USAGE_MIGRATIONS, ...REQUESTS_MIGRATIONS });
+  const ledgerReader = opened(':memory:', USAGE_MIGRATIONS);
   const log = silentLog(lines);
   const send = scripted.send;
   const secretsOf = () => ({ current: new Secret('whsec_of_the_tests'), next: undefined });

@@ -15,6 +15,16 @@ export function says(bytes: string): ReceiverScript {
   return (visit) => visit.send(Buffer.from(bytes, 'latin1'));
 }
 
+/** Answers these pieces one by one, some turns of the loop apart, so that a sender in this process reads each alone. */
+export function saysEach(pieces: readonly string[]): ReceiverScript {
+  return async (visit) => {
+    for (const piece of pieces) {
+      await visit.send(piece);
+      for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+}
+
 /** Answers these bytes and then breaks the connection (RST), once they have had the time to arrive. */
 export function saysAndResets(bytes: string): ReceiverScript {
   return async (visit) => {

@@ -1,7 +1,13 @@
 import type { Post, Send, Sent } from '../../deploys/delivery/send.ts';
 
 /** A post that was made, and how to end it. Ending it twice is a mistake in the test. */
-export type SeenPost = Readonly<{ post: Post; id: string; text: string; end(sent: Sent): void }>;
+export type SeenPost = Readonly<{
+  post: Post;
+  id: string;
+  text: string;
+  isOpen(): boolean;
+  end(sent: Sent): void;
+}>;
 
 type Answered = Extract<Sent, { kind: 'answered' }>;
 
@@ -51,6 +57,7 @@ export function createScriptedSend(script: (post: SeenPost) => Sent | undefined 
       post,
       id: String(post.headers['X-Service-Delivery']),
       text: Buffer.from(post.body).toString(),
+      isOpen: () => !isOver,
       end,
     };
     posts.push(seen);

@@ -1,7 +1,15 @@
-import { expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { createRequestLog, REQUESTS_MAX, WINDOW_MS } from '../../../deploys/api/request-log.ts';
+import {
+  createRequestLog,
+  keptRequests,
+  REQUESTS_MAX,
+  REQUESTS_MIGRATIONS,
+  WINDOW_MS,
+} from '../../../deploys/api/request-log.ts';
 import type { KeyId } from '../../../shared/keys/api-key.ts';
+import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
+import { opened } from '../../started/gateway.ts';
 
 const id = (text: string) => text as KeyId; // any text will do for a name
 const KEY = id('a');
@@ -110,4 +118,62 @@ test('memory is bounded: the key that was quiet longest is forgotten first', () 
   }
   for (let i = 0; i < 57; i++) expect(enter(id('busy'), 60_010).kind).toBe('entered');
   expect(enter(id('busy'), 60_010).kind).toBe('over-rate');
+});
+
+describe('a log that is kept', () => {
+  const start = () => opened(':memory:', REQUESTS_MIGRATIONS);
+  const fail = (error: unknown) => {
+    throw error;
+  };
+  /** The log of a process that began at `startMs` of a wall clock; its monotonic clock begins anew. */
+  const started = (
+    store: ReturnType<typeof start>,
+    startMs: number,
+    noteBroken: (error: unknown) => void = fail,
+  ) => {
+    const clock = createVirtualClock(startMs);
+    const enter = createRequestLog(undefined, keptRequests('programs', { store, clock, noteBroken }));
+    return { ...clock, enter: () => enter(KEY, clock.monotonic()) };
+  };
+
+  test('goes on in the next process to the millisecond (E40)', async () => {
+    using store = start();
+    const first = started(store, START_MS);
+    await first.advance(7_000);
+    for (let i = 0; i < 60; i++) first.enter();
+    const second = started(store, START_MS + 10_000);
+    expect(second.enter()).toEqual({ kind: 'over-rate', retryAfterSeconds: 57 });
+    await second.advance(56_999);
+    expect(second.enter().kind).toBe('over-rate');
+    await second.advance(1);
+    expect(second.enter().kind).toBe('entered');
+  });
+
+  test('is forgotten after its minute, and never holds more than a row a key', async () => {
+    using store = start();
+    const first = started(store, START_MS);
+    for (let i = 0; i < 60; i++) first.enter();
+    expect(store.query('SELECT count(*) FROM api_requests').values()).toEqual([[1]]);
+    started(store, START_MS + 60_000);
+    expect(store.query('SELECT count(*) FROM api_requests').values()).toEqual([[0]]);
+  });
+
+  test('makes nobody wait longer than a minute when the wall clock was set back in between', async () => {
+    using store = start();
+    const first = started(store, START_MS);
+    for (let i = 0; i < 60; i++) first.enter();
+    const second = started(store, START_MS - 3_600_000);
+    expect(second.enter()).toEqual({ kind: 'over-rate', retryAfterSeconds: 60 });
+    await second.advance(60_000);
+    expect(second.enter().kind).toBe('entered');
+  });
+
+  test('that cannot be written counts all the same, and that is told', () => {
+    using store = start();
+    const troubles: unknown[] = [];
+    const { enter } = started(store, START_MS, (error) => void troubles.push(error));
+    store.run('DROP TABLE api_requests');
+    for (let i = 0; i < 60; i++) expect(enter().kind).toBe('entered');
+    expect([enter().kind, troubles.length]).toEqual(['over-rate', 60]);
+  });
 });

@@ -77,10 +77,15 @@ export function startWebhookWorld(viewer: Viewer = CUSTOMER, programs = PROGRAMS
     const noteBroken = (error: unknown) => {
       throw error;
     };
-    for (const claim of outbox.claim(clock.now(), [])) {
-      const result = await attempt(claim, { send, secretsOf, clock, noteBroken }, never);
-      outbox.finish([{ ...result, endedAtMs: result.endedAtMs + tookMs }]);
-    }
+    for (
+      let claims = outbox.claim(clock.now(), []);
+      claims.length > 0;
+      claims = outbox.claim(clock.now(), [])
+    )
+      for (const claim of claims) {
+        const result = await attempt(claim, { send, secretsOf, clock, noteBroken }, never);
+        outbox.finish([{ ...result, endedAtMs: result.endedAtMs + tookMs }]);
+      }
   }
 
   /** A reading that found this. */

@@ -93,6 +93,7 @@ describe('figures', () => {
   test('tell how long what has no place has been due', async () => {
     await using work = start(() => undefined);
     work.addWebhook('one');
+    work.trust();
     for (let slot = 1; slot <= 5; slot++) work.upgrade('A', slot, work.clock.now());
     await work.clock.advance(7_000);
     expect(await work.figures()).toMatchObject({

@@ -9,12 +9,14 @@ import {
   says,
   saysAndEnds,
   saysAndResets,
+  saysEach,
   status,
 } from '../../fakes/receiver-faults.ts';
 import { type ReceiverScript, startReceiver } from '../../fakes/receiver.ts';
 import { gist, NAME, sendTo, startGood } from './sending.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\n';
+const INTERIM = 'HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n';
 const EMPTY = 'content-length: 0\r\n\r\n';
 
 test.each<[string, ReceiverScript, RegExp]>([
@@ -51,6 +53,12 @@ test.each<[string, ReceiverScript, RegExp]>([
   ['answers status 1000', says('HTTP/1.1 1000 X\r\ncontent-length: 0\r\n\r\n'), /^bad_response: /],
   ['puts NUL into a header (E10)', says(`${OK}x-a: a\0b\r\n${EMPTY}`), /^bad_response: /],
   ['puts NUL into a name (E10)', says(`${OK}x\0a: b\r\n${EMPTY}`), /^bad_response: /],
+  ['gives 20 kB of headers (E36)', says(`${OK}x-a: ${'y'.repeat(20_480)}\r\n${EMPTY}`), /^200 whole$/],
+  [
+    'gives 20 kB in 200 headers (E36)',
+    says(`${OK}${`x-a: ${'y'.repeat(95)}\r\n`.repeat(200)}${EMPTY}`),
+    /^200 whole$/,
+  ],
   ['gives 64 kB of headers (E10)', says(`${OK}x-a: ${'y'.repeat(65_536)}\r\n${EMPTY}`), /^bad_response: /],
   ['gives headers without end', endlessHead, /^bad_response: /],
   ['gives two lengths', says(`${OK}content-length: 1\r\n${EMPTY}`), /^bad_response: /],
@@ -67,6 +75,7 @@ test.each<[string, ReceiverScript, RegExp]>([
     /^200 incomplete$/,
   ],
   ['says more than its length', says(`${OK}content-length: 2\r\n\r\nok${status(500)}`), /^200 whole ok$/],
+  ['gives 25 interim answers first (E36)', saysEach([...Array(25).fill(INTERIM), OK + EMPTY]), /^200 whole$/],
   ['answers 100 first', says(`HTTP/1.1 100 Continue\r\n\r\n${OK}${EMPTY}`), /^200 whole$/],
 ])('after the request, a receiver that %s', async (_, script, expected) => {
   using receiver = await startGood({ script });
@@ -81,6 +90,13 @@ test('bytes above ASCII in a header are kept, each as one character (E10)', asyn
   using receiver = await startGood({ script: says(`${OK}X-A: \xe9\xff\r\n${EMPTY}`) });
   const sent = await sendTo(receiver.url(NAME));
   expect(sent.kind === 'answered' && sent.fields[0]).toEqual(['X-A', '\xe9\xff']);
+});
+
+test('of a long head 16 KiB of fields are kept (E36)', async () => {
+  const field = `x-a: ${'y'.repeat(95)}\r\n`;
+  using receiver = await startGood({ script: says(`${OK}${field.repeat(200)}${EMPTY}`) });
+  const sent = await sendTo(receiver.url(NAME));
+  expect(sent.kind === 'answered' && sent.fields.length).toBe(Math.floor(16_384 / 98));
 });
 
 test('a body without end is let go after 16 KiB, and costs no memory (E9, P10)', async () => {

@@ -53,6 +53,7 @@ describe('a claim', () => {
     queue.upgrade('A', 7, START_MS + 10);
     queue.upgrade('B', 8, START_MS + 5);
     queue.upgrade('C', 9, START_MS + 11);
+    queue.trust();
     const claims = queue.outbox.claim(START_MS + 10, []);
     expect(claims.map(({ body }) => JSON.parse(Buffer.from(body).toString()).data.deploy_slot)).toEqual([
       8, 7,
@@ -70,43 +71,80 @@ describe('a claim', () => {
   });
 });
 
-test('who has no room left is passed over by index alone', () => {
+test.each(Object.entries(DUE))('who has no room left is passed over by index alone: %s', (_name, due) => {
   using queue = startQueue();
   const given = { nowMs: 1, again: 1, accounts: '[7]', webhooks: '["a"]', hosts: '["b"]', limit: 1 };
   const plan = queue.store
-    .query<{ detail: string }, typeof given>(`EXPLAIN QUERY PLAN ${DUE}`)
+    .query<{ detail: string }, typeof given>(`EXPLAIN QUERY PLAN ${due}`)
     .all(given)
     .map(({ detail }) => detail);
   expect(plan[0]).toBe('SEARCH d USING INDEX deliveries_due (due_at_ms<?)');
   expect(plan).toContain('SEARCH webhooks USING COVERING INDEX webhooks_on_host (host=?)');
   expect(plan).toContain('SEARCH webhooks USING INDEX webhooks_of_account (account_id=?)');
-  expect(plan.filter((step) => step.startsWith('SCAN') && !step.includes('json_each'))).toEqual([]);
+  const scanned = plan.filter((step) => step.startsWith('SCAN') && !step.includes('json_each'));
+  expect(scanned).toEqual([]);
+  expect(plan.filter((step) => /webhooks_failing/.test(step))).toHaveLength(1);
   expect(queue.values("SELECT name FROM pragma_index_info('deliveries_due')").flat()).toContain('webhook_id');
 });
 
+/** What is due is that of retries, of webhooks that do well. */
+const makeRetries = (queue: ReturnType<typeof startQueue>, where = 'true') =>
+  queue.store.run(`UPDATE deliveries SET state = 'retry_scheduled', attempts = 1 WHERE ${where}`);
+
 describe('places', () => {
-  test('are 64 in all', () => {
+  test('are 640 in all, given out sixteen at a time', () => {
     using queue = startQueue();
-    for (let i = 0; i < 70; i++) queue.addWebhook(`webhook ${i}`);
+    for (let i = 0; i < 700; i++) queue.addWebhook(`webhook ${i}`);
     queue.upgrade('A', 7);
-    const claims = queue.outbox.claim(START_MS, []);
-    expect(claims).toHaveLength(64);
-    expect(queue.outbox.claim(START_MS, claims)).toEqual([]);
-    expect(queue.outbox.claim(START_MS, claims.slice(1))).toHaveLength(1);
-    expect(queue.outbox.claim(START_MS, [])).toHaveLength(5);
+    expect(queue.outbox.claim(START_MS - 1, [])).toEqual([]);
+    const portion = queue.outbox.claim(START_MS, []);
+    expect(portion).toHaveLength(16);
+    const claims = [...portion, ...queue.claimAll(START_MS, portion)];
+    expect(claims).toHaveLength(640);
+    expect(queue.claimAll(START_MS, claims.slice(1))).toHaveLength(1);
+    expect(queue.claimAll(START_MS, [])).toHaveLength(59);
   });
 
-  test('are four to a webhook', () => {
+  test('are four to a webhook that succeeded within a minute, and one to any other', () => {
     using queue = startQueue();
-    queue.addWebhook('one');
-    queue.addWebhook('two');
+    queue.addWebhook('old');
+    queue.trust(START_MS - 60_000);
+    queue.addWebhook('new');
+    for (const id of ['one', 'two']) queue.addWebhook(id);
+    queue.store.run(
+      `UPDATE webhooks SET last_success_at_ms = ${START_MS - 59_999} WHERE id IN ('one', 'two')`,
+    );
     for (let slot = 1; slot <= 6; slot++) queue.upgrade('A', slot);
     const claims = queue.outbox.claim(START_MS, []);
-    expect(counted(claims, ({ webhookId }) => webhookId)).toEqual({ one: 4, two: 4 });
+    expect(counted(claims, ({ webhookId }) => webhookId)).toEqual({ one: 4, two: 4, new: 1, old: 1 });
     expect(queue.outbox.claim(START_MS, claims)).toEqual([]);
     const [first, ...others] = claims;
     const next = queue.outbox.claim(START_MS, others);
     expect(next.map(({ webhookId }) => webhookId)).toEqual([first?.webhookId ?? '']);
+  });
+
+  test('beyond the first of a webhook are 256, so that hundreds that hang at once leave some to others', () => {
+    using queue = startQueue();
+    for (let i = 0; i < 300; i++) queue.addWebhook(`webhook ${i}`);
+    queue.trust();
+    for (let slot = 1; slot <= 5; slot++) queue.upgrade('A', slot);
+    const claims = queue.claimAll(START_MS, []);
+    expect(claims).toHaveLength(300 + 256);
+    queue.addWebhook('late');
+    queue.trust();
+    for (let slot = 6; slot <= 7; slot++) queue.upgrade('A', slot);
+    expect(queue.claimAll(START_MS, claims).map(({ webhookId }) => webhookId)).toEqual(['late']);
+  });
+
+  test('go to who has none before they go to who has one', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    for (let slot = 1; slot <= 4; slot++) queue.upgrade('A', slot);
+    queue.addWebhook('two');
+    queue.trust();
+    queue.upgrade('B', 5, START_MS + 1);
+    const claims = queue.claimAll(START_MS + 1, []);
+    expect(claims.map(({ webhookId }) => webhookId)).toEqual(['one', 'two', 'one', 'one', 'one']);
   });
 
   test('are eight to a host, and 500 webhooks on one do not hide the others behind them (E28)', () => {
@@ -115,7 +153,7 @@ describe('places', () => {
     queue.upgrade('A', 7, START_MS);
     for (let i = 0; i < 40; i++) queue.addWebhook(`other ${i}`);
     queue.upgrade('A', 8, START_MS + 1);
-    const claims = queue.outbox.claim(START_MS + 1, []);
+    const claims = queue.claimAll(START_MS + 1, []);
     const byHost = counted(claims, ({ host }) => host);
     expect(byHost['slow.example.com']).toBe(8);
     expect(claims).toHaveLength(48);
@@ -124,33 +162,88 @@ describe('places', () => {
 
   test('are kept for first attempts, a quarter of them', () => {
     using queue = startQueue();
-    for (let i = 0; i < 64; i++) queue.addWebhook(`webhook ${i}`);
+    for (let i = 0; i < 640; i++) queue.addWebhook(`webhook ${i}`);
     queue.upgrade('A', 7);
-    for (const claim of queue.outbox.claim(START_MS, [])) queue.end(claim, answered(500), START_MS);
-    queue.upgrade('A', 8, START_MS + 30_001);
-    const claims = queue.outbox.claim(START_MS + 30_001, []);
+    makeRetries(queue);
+    queue.upgrade('A', 8, START_MS + 1);
+    const claims = queue.claimAll(START_MS + 1, []);
     expect(counted(claims, ({ number }) => `attempt ${number}`)).toEqual({
-      'attempt 2': 48,
-      'attempt 1': 16,
+      'attempt 2': 480,
+      'attempt 1': 160,
     });
   });
 
   test('may all go to first attempts', () => {
     using queue = startQueue();
-    for (let i = 0; i < 64; i++) queue.addWebhook(`webhook ${i}`);
+    for (let i = 0; i < 640; i++) queue.addWebhook(`webhook ${i}`);
     queue.upgrade('A', 7);
-    expect(queue.outbox.claim(START_MS, [])).toHaveLength(64);
+    expect(queue.claimAll(START_MS, [])).toHaveLength(640);
+  });
+});
+
+describe('places of webhooks whose last attempt failed (E35)', () => {
+  const fail = (queue: ReturnType<typeof startQueue>) =>
+    queue.store.run('UPDATE webhooks SET failing_since_ms = 1');
+
+  test('are one to each', () => {
+    using queue = startQueue();
+    queue.addWebhook('dead');
+    fail(queue);
+    queue.addWebhook('well');
+    queue.store.run(`UPDATE webhooks SET last_success_at_ms = ${START_MS}`);
+    for (let slot = 1; slot <= 4; slot++) queue.upgrade('A', slot);
+    const claims = queue.claimAll(START_MS, []);
+    expect(counted(claims, ({ webhookId }) => webhookId)).toEqual({ dead: 1, well: 4 });
+    expect(claims.at(-1)?.webhookId).toBe('dead');
+  });
+
+  test('are two to a host, beside those that do well there', () => {
+    using queue = startQueue();
+    for (let i = 0; i < 9; i++) queue.addWebhook(`dead ${i}`, { host: 'one.example.com' });
+    fail(queue);
+    queue.upgrade('A', 1);
+    const claims = queue.claimAll(START_MS, []);
+    expect(claims).toHaveLength(2);
+    for (let i = 0; i < 9; i++) queue.addWebhook(`well ${i}`, { host: 'one.example.com' });
+    queue.upgrade('A', 2);
+    expect(queue.claimAll(START_MS, claims)).toHaveLength(6);
+  });
+
+  test('are 32 to an account and 128 in all, and the oldest of them delays nothing of others', () => {
+    using queue = startQueue();
+    for (let i = 0; i < 500; i++) queue.addWebhook(`dead ${i}`, { account: 1 + (i % 5) });
+    fail(queue);
+    queue.upgrade('A', 1);
+    for (let i = 0; i < 10; i++) queue.addWebhook(`well ${i}`, { account: 1 });
+    queue.upgrade('A', 2, START_MS + 1);
+    const claims = queue.claimAll(START_MS + 1, []);
+    expect(claims.slice(0, 10).map(({ webhookId }) => webhookId.slice(0, 4))).toEqual(Array(10).fill('well'));
+    expect(claims).toHaveLength(10 + 128);
+    const dead = claims.slice(10);
+    expect(Math.max(...Object.values(counted(dead, ({ accountId }) => `${accountId}`)))).toBeLessThanOrEqual(
+      32,
+    );
+    expect(dead.every(({ isFailing }) => isFailing)).toBe(true);
+  });
+
+  test('are all again after one success', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    fail(queue);
+    for (let slot = 1; slot <= 5; slot++) queue.upgrade('A', slot);
+    const [claim] = queue.claimAll(START_MS, []);
+    queue.end(claim, answered(200), START_MS);
+    expect(queue.claimAll(START_MS, [])).toHaveLength(4);
   });
 });
 
 describe('places of accounts', () => {
-  /** 300 deliveries of each account, due one after the other: the first account's are the oldest. */
-  function withBacklogs(queue: ReturnType<typeof startQueue>, accounts: readonly number[]) {
+  /** Deliveries of each account, due one after the other: the first account's are the oldest. */
+  function withBacklogs(queue: ReturnType<typeof startQueue>, accounts: readonly number[], each = 700) {
     for (const account of accounts)
-      for (let i = 0; i < 100; i++)
+      for (let i = 0; i < each; i++)
         queue.addWebhook(`${account}-${i}`, { account, programs: [addressOf(`of ${account}`)] });
-    for (const account of accounts)
-      for (let slot = 1; slot <= 3; slot++) queue.upgrade(`of ${account}`, slot, START_MS + account);
+    for (const account of accounts) queue.upgrade(`of ${account}`, 1, START_MS + account);
   }
   const byAccount = (claims: readonly Claim[]) => counted(claims, ({ accountId }) => `${accountId}`);
   const NOW_MS = START_MS + 1_000;
@@ -158,7 +251,7 @@ describe('places of accounts', () => {
   test('are all of one that is alone', () => {
     using queue = startQueue();
     withBacklogs(queue, [1]);
-    expect(byAccount(queue.outbox.claim(NOW_MS, []))).toEqual({ 1: 64 });
+    expect(byAccount(queue.claimAll(NOW_MS, []))).toEqual({ 1: 640 });
   });
 
   /** Attempts end one by one, each as the longest under way; gives the accounts that had their places. */
@@ -177,30 +270,30 @@ describe('places of accounts', () => {
   test('become free for who waits, up to an even share, whatever is older', () => {
     using queue = startQueue();
     withBacklogs(queue, [1]);
-    const underWay = queue.outbox.claim(NOW_MS, []);
+    const underWay = queue.claimAll(NOW_MS, []);
     withBacklogs(queue, [2]);
-    const accounts = following(queue, underWay, 22);
-    expect(accounts).toEqual([...Array.from({ length: 21 }, () => 2), 1]);
+    const accounts = following(queue, underWay, 214);
+    expect(accounts).toEqual([...Array.from({ length: 213 }, () => 2), 1]);
   });
 
   test('become free for who waits beside ten that would take them all', () => {
     using queue = startQueue();
-    withBacklogs(queue, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    withBacklogs(queue, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 150);
     let underWay: readonly Claim[] = [];
     // From turn to turn those who hold more wait for those who hold less.
-    for (let turn = 0; turn < 20; turn++) {
-      const kept = underWay.slice(16);
-      underWay = [...kept, ...queue.outbox.claim(NOW_MS + 250 * turn, kept)];
+    for (let turn = 0; turn < 6; turn++) {
+      const kept = underWay.slice(160);
+      underWay = [...kept, ...queue.claimAll(NOW_MS + 250 * turn, kept)];
     }
-    expect(underWay).toHaveLength(64);
-    withBacklogs(queue, [11]);
+    expect(underWay).toHaveLength(640);
+    withBacklogs(queue, [11], 10);
     expect(following(queue, underWay, 4, NOW_MS + 5_000)).toEqual([11, 11, 11, 11]);
   });
 
   test('go to the oldest for a quarter of a second after nobody waited, because looking costs', () => {
     using queue = startQueue();
     withBacklogs(queue, [1]);
-    const [, ...others] = queue.outbox.claim(NOW_MS, []);
+    const [, ...others] = queue.claimAll(NOW_MS, []);
     const [, ...underWay] = [...others, ...queue.outbox.claim(NOW_MS, others)];
     withBacklogs(queue, [2]);
     expect(byAccount(queue.outbox.claim(NOW_MS + 249, underWay))).toEqual({ 1: 1 });
@@ -210,14 +303,12 @@ describe('places of accounts', () => {
   test('are kept for first attempts of others beside the retries of one', () => {
     using queue = startQueue();
     withBacklogs(queue, [1]);
-    queue.store.run("UPDATE deliveries SET state = 'retry_scheduled', attempts = 1");
-    const claims = queue.outbox.claim(NOW_MS, []);
+    makeRetries(queue);
+    const claims = queue.claimAll(NOW_MS, []);
     withBacklogs(queue, [9]);
-    queue.store.run(
-      "UPDATE deliveries SET state = 'retry_scheduled', attempts = 1 WHERE state = 'queued' AND webhook_id = '9-0'",
-    );
-    expect(byAccount(claims)).toEqual({ 1: 48 });
-    const next = queue.outbox.claim(NOW_MS, claims);
-    expect([byAccount(next), new Set(next.map(({ number }) => number))]).toEqual([{ 9: 16 }, new Set([1])]);
+    makeRetries(queue, "state = 'queued' AND webhook_id = '9-0'");
+    expect(byAccount(claims)).toEqual({ 1: 480 });
+    const next = queue.claimAll(NOW_MS, claims);
+    expect([byAccount(next), new Set(next.map(({ number }) => number))]).toEqual([{ 9: 160 }, new Set([1])]);
   });
 });

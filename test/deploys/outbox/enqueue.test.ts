@@ -154,6 +154,7 @@ describe('a ping', () => {
       created_at: '2026-11-20T00:00:00.000Z',
       data: { message: expect.stringContaining('test') },
     });
+    queue.trust();
     expect(queue.outbox.claim(START_MS, [])).toHaveLength(2);
   });
 

@@ -88,7 +88,7 @@ describe('the end of an attempt', () => {
   test('that the schema refuses holds up no other', () => {
     using queue = attempting();
     queue.upgrade('B', 8);
-    const [other] = queue.outbox.claim(START_MS, [queue.claim]);
+    const [other] = queue.outbox.claim(START_MS, []);
     if (other === undefined) throw new Error('nothing was due');
     const verdict = { kind: 'succeeded' } as const;
     const result = (claim: typeof other, endedAtMs: number) => ({

@@ -59,14 +59,28 @@ export function queueOver(store: Store) {
     withdraw(id, 'cancelled', nowMs);
   });
 
+  /** Claims portion after portion while there is something due with a place for it. */
+  function claimAll(nowMs: number, underWay: readonly Claim[]): readonly Claim[] {
+    const claims: Claim[] = [];
+    for (;;) {
+      const portion = outbox.claim(nowMs, [...underWay, ...claims]);
+      if (portion.length === 0) return claims;
+      claims.push(...portion);
+    }
+  }
+
   return {
     store,
     outbox,
+    claimAll,
     enqueue,
     times,
     ...createResend(store),
     ...createList(store),
     addWebhook,
+    /** All webhooks that there are succeed now, and may have several places for a minute. */
+    trust: (nowMs = START_MS) =>
+      store.run('UPDATE webhooks SET last_success_at_ms = ?, failing_since_ms = NULL', [nowMs]),
     upgrade,
     pause: (id: string, nowMs = START_MS) => pause.immediate(id, nowMs),
     drop: (id: string, nowMs = START_MS) => drop.immediate(id, nowMs),

@@ -16,7 +16,9 @@ function idOf(queue: Queue, slot: number): string {
 function failFor(queue: Queue, fromMs: number): number {
   let nowMs = fromMs;
   for (let number = 1; number <= 6; number++) {
-    for (const claim of queue.outbox.claim(nowMs, [])) queue.end(claim, answered(500), nowMs);
+    // A webhook that fails has one place.
+    for (let claims = queue.claimAll(nowMs, []); claims.length > 0; claims = queue.claimAll(nowMs, []))
+      for (const claim of claims) queue.end(claim, answered(500), nowMs);
     nowMs += 7_200_000;
   }
   return nowMs;
@@ -151,6 +153,7 @@ test('all that failed since an instant are resent, each once, and of one webhook
   queue.upgrade('D', 10, endMs);
   expect(queue.resendFailed('one', laterMs, endMs)).toBe(2);
   expect(queue.resendFailed('one', laterMs, endMs)).toBe(0);
+  queue.trust(endMs);
   const manual = queue.outbox.claim(endMs, []).filter(({ number }) => number === undefined);
   expect(manual.map(({ deliveryId, webhookId }) => [deliveryId, webhookId])).toContainEqual([
     expect.any(String),

@@ -50,6 +50,13 @@ describe('a deploy is in the history', () => {
     ]);
     expect(seen(two)).toEqual([]);
   });
+  test('but a slot that falls is none, nor one that comes back', () => {
+    for (const [i, slot] of [5n, 0n, 5n, 9n].entries()) read(1_000 * (i + 1), [[one, deployed(slot)]]);
+    expect(seen()).toEqual([
+      [9, 5, 4_000],
+      [5, null, 1_000],
+    ]);
+  });
   test('with the authority of then, and its time as soon as that is known', () => {
     read(1_000, [[one, deployed(5n)]]);
     read(2_000, [[one, deployed(6n, second)]]);

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'bun:test';
+import { type DeploySlots, deploysBetween, seenAfter } from '../../../deploys/watch/change.ts';
 import { createRead, type Floor } from '../../../deploys/watch/failover.ts';
+import type { Reading } from '../../../deploys/watch/program-state.ts';
 import { createRpcBackend } from '../../../deploys/watch/rpc.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { addressOf, startChain } from '../../fakes/chain.ts';
+import { addressOf, LOADER_V4, programV4Bytes, startChain } from '../../fakes/chain.ts';
 
 const program = addressOf('program');
 const authority = addressOf('authority');
@@ -20,7 +22,7 @@ const methodsOf = (chain: Chain) => chain.calls.map(({ method }) => method);
 const bad = () => new Response('<html>', { status: 502 });
 const floor: Floor = {
   contextSlot: 1_000n,
-  programs: new Map(),
+  programs: new Map([[program, { status: 'upgradeable', deploySlot: 900n, upgradeAuthority: authority }]]),
   deploySlots: new Map([[program, 900n]]),
   genesisHash: undefined,
 };
@@ -85,6 +87,59 @@ test('a backend that shows an older deploy at a newer slot is not believed', () 
       reasons: [`rpc 0 shows an older deploy of ${program} than the reading before`],
     });
   }));
+
+describe('a program whose deploy slot falls (E38)', () => {
+  const [fallen, other] = [addressOf('fallen'), addressOf('other')];
+  const addresses = [fallen, other];
+  const putV4 = (chain: Chain, slot: number, status: number) =>
+    chain.accounts.set(fallen, { owner: LOADER_V4, data: programV4Bytes(slot, authority, status) });
+  const floorAfter = (before: DeploySlots, reading: Reading): Floor => ({
+    ...reading,
+    deploySlots: seenAfter(before, reading),
+    genesisHash: undefined,
+  });
+  async function readingOf(chain: Chain, at: Floor | undefined) {
+    const outcome = await readOver([chain], at, signal, addresses);
+    if (outcome.kind !== 'read') throw new Error(JSON.stringify(outcome.reasons));
+    return outcome;
+  }
+
+  test('stops no other: their deploys are seen, and its own next one is too', async () => {
+    await using chain = startChain();
+    putV4(chain, 900, 1);
+    chain.deploy(other, 800, authority);
+    const { reading } = await readingOf(chain, undefined);
+    const first = floorAfter(new Map(), reading);
+
+    chain.slot = 1_100;
+    putV4(chain, 0, 0);
+    chain.deploy(other, 1_050, authority);
+    const second = await readingOf(chain, first);
+    expect(second.reasons).toEqual([`rpc 0 shows an older deploy of ${fallen} than the reading before`]);
+    expect(second.reading.programs.get(fallen)).toMatchObject({ status: 'upgradeable', deploySlot: 0n });
+    expect(deploysBetween(first.deploySlots, second.reading)).toEqual([
+      { program: other, previousSlot: 800n, deploySlot: 1_050n },
+    ]);
+
+    chain.slot = 1_200;
+    const fallenFloor = floorAfter(first.deploySlots, second.reading);
+    expect((await readingOf(chain, fallenFloor)).reasons).toEqual([]);
+    putV4(chain, 1_150, 1);
+    const third = await readingOf(chain, fallenFloor);
+    expect(deploysBetween(fallenFloor.deploySlots, third.reading)).toEqual([
+      { program: fallen, previousSlot: 900n, deploySlot: 1_150n },
+    ]);
+  });
+
+  test('in the slot of the reading before is a contradiction, and not believed', async () => {
+    await using chain = startChain();
+    putV4(chain, 900, 1);
+    const { reading } = await readingOf(chain, undefined);
+    putV4(chain, 0, 0);
+    const at = floorAfter(new Map(), reading);
+    expect(await readOver([chain], at, signal, addresses)).toMatchObject({ kind: 'behind' });
+  });
+});
 
 test('all lagging is told apart from all failing', () =>
   withTwo(async (first, second) => {
