@@ -86,6 +86,16 @@ export const userSignOut = onUser(
   (email) => `Every session of ${email} has ended.\n`,
 );
 
+export const userUnlink = onUser(
+  'user unlink',
+  'Forget who a login is at the identity provider, so that another identity of its e-mail may take it.',
+  ({ users }, user) => {
+    users.unlink(user, BY);
+    return user;
+  },
+  (email) => `${email} is linked to nobody at the identity provider.\n`,
+);
+
 export const userRemove = onUser(
   'user remove',
   'Remove a login; its sessions end at once. The account stays.',

@@ -13,6 +13,7 @@ import {
   moveTo,
   moveToSecondStep,
   nextOf,
+  PROVIDER_PATH,
   SECOND_FACTOR_PATH,
   SECOND_STEP_PATH,
   STEP_COOKIE,
@@ -125,7 +126,7 @@ export function showLogin(
         </Card>
         {config.oidc && (
           <p>
-            <ButtonLink to={withNext('/login/provider', next)}>Sign in with {config.oidc.name}</ButtonLink>
+            <ButtonLink to={withNext(PROVIDER_PATH, next)}>Sign in with {config.oidc.name}</ButtonLink>
           </p>
         )}
         {config.signUp && (

@@ -5,6 +5,7 @@ import { SESSION_MS } from '../sessions.ts';
 import type { User } from '../users.ts';
 
 export const LOGIN_PATH = '/login';
+export const PROVIDER_PATH = '/login/provider';
 export const SECOND_STEP_PATH = '/login/second-step';
 export const SECOND_FACTOR_PATH = '/settings/second-factor';
 /** Carries the second step's ticket. */

@@ -87,11 +87,12 @@ export function startPeople(
     pages.map(({ path, ...answers }) => forAnyone(path, answers)),
   );
 
-  /** A user with `PASSWORD` who must be made. */
+  /** A user with `PASSWORD` who must be made, by the command line. */
   function made(email: string, place: Place = OPERATOR) {
     const read = readEmail(email);
     if (read === undefined) throw new Error(`${email} is no e-mail`);
-    const created = people.users.create({ email: read, place, passwordHash: `plain ${PASSWORD}` });
+    const user = { email: read, place, passwordHash: `plain ${PASSWORD}` };
+    const created = people.users.create(user, { kind: 'command-line' });
     if (created.kind !== 'created') throw new Error(created.kind);
     return created.user;
   }

@@ -1,12 +1,17 @@
 import { describe, expect, test } from 'bun:test';
+import { DEPLOYS_MIGRATIONS } from '../../../../deploys/store/schema.ts';
+import { USERS_MIGRATIONS } from '../../../../deploys/users/schema.ts';
+import { ACCOUNTS_MIGRATIONS } from '../../../../shared/keys/schema.ts';
 import { Secret } from '../../../../shared/secret.ts';
 import {
   type Person,
   type ProviderOptions,
   startIdentityProvider,
 } from '../../../fakes/identity-provider.ts';
-import { startPeople } from '../people.ts';
+import { opened } from '../../../started/gateway.ts';
+import { logIn, PASSWORD, startPeople } from '../people.ts';
 
+const BY = { kind: 'command-line' } as const;
 const CLIENT = { clientId: 'sluice', clientSecret: 'the secret of the client' };
 const ADA: Person = { sub: '7', email: 'ada@example.com', email_verified: true };
 type Wrong = Pick<ProviderOptions, 'claims' | 'document'>;
@@ -100,6 +105,83 @@ describe('a login through the identity provider', () => {
     await using started = start(ADA, { signUp: true });
     expect((await started.through(started.visitor(), '//evil.example')).headers.get('location')).toBe('/');
   });
+});
+
+describe('a login whose e-mail nobody verified', () => {
+  const SQUATTED = { account: 'ada', email: 'ada@example.com', 'new-password': PASSWORD };
+
+  test('P1 is not given to who has the e-mail at the provider, and keeps nothing of theirs', async () => {
+    await using started = start(ADA, { signUp: true });
+    const attacker = started.visitor();
+    expect((await attacker.post('/sign-up', SQUATTED)).status).toBe(303);
+    const owner = started.visitor('192.0.2.2');
+    const answer = await started.through(owner);
+    expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining('nobody verified')]);
+    expect(await started.viewerOf(owner.request())).toBeUndefined();
+    expect(started.people.users.list()).toMatchObject([{ subject: undefined, isEmailVerified: false }]);
+    // An operator removes it: then the e-mail is its owner's.
+    const [squatter] = started.people.users.list();
+    if (squatter === undefined) throw new Error('nobody signed up');
+    started.people.users.remove(squatter, BY);
+    expect((await started.through(owner)).headers.get('location')).toBe('/');
+    expect(await started.viewerOf(attacker.request())).toBeUndefined();
+    const { accountId } = (await started.viewerOf(owner.request())) ?? {};
+    expect(started.accounts.findById(accountId ?? 0)).toMatchObject({ name: 'ada@example.com' });
+  });
+
+  test('P1 is linked, with all it has, by who is signed in to it in the same browser', async () => {
+    await using started = start(ADA, { signUp: true });
+    const visitor = started.visitor();
+    await visitor.post('/sign-up', SQUATTED);
+    expect(await (await visitor.get('/settings')).text()).toContain('Link Company login');
+    const answer = await started.through(visitor, '/settings');
+    expect(answer.headers.get('location')).toBe('/settings');
+    const again = started.visitor('192.0.2.2');
+    expect((await started.through(again)).headers.get('location')).toBe('/');
+    expect(await started.viewerOf(again.request())).toMatchObject({ email: 'ada@example.com' });
+    expect((await logIn(started.visitor('192.0.2.3'), 'ada@example.com')).status).toBe(303);
+    expect(await (await visitor.get('/settings')).text()).not.toContain('Link Company login');
+  });
+
+  test('P1 is not linked by who is signed in to another login', async () => {
+    await using started = start(ADA, { signUp: true });
+    await started.visitor().post('/sign-up', SQUATTED);
+    started.made('eve@example.com');
+    const eve = started.visitor('192.0.2.2');
+    await logIn(eve, 'eve@example.com');
+    expect((await started.through(eve)).status).toBe(403);
+    expect(started.people.users.list().every(({ subject }) => subject === undefined)).toBe(true);
+  });
+
+  test('P1 is every one that signed up before this was kept, and none that an operator made', () => {
+    using store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
+    store.run(`INSERT INTO users (id, email, role, created_at_ms) VALUES
+      ('a', 'typed@example.com', 'operator', 1), ('b', 'made@example.com', 'operator', 2)`);
+    store.run(`INSERT INTO audit (at_ms, actor_kind, actor_id, action, subject, detail_json) VALUES
+      (1, 'operator', 'a', 'user.create', 'a', '{}'), (2, 'operator', 'a', 'user.create', 'b', '{}')`);
+    store.run('ALTER TABLE users DROP COLUMN email_verified');
+    store.run(USERS_MIGRATIONS['users-verified-1'] ?? '');
+    const rows = store.query('SELECT id, email_verified FROM users ORDER BY id').all();
+    expect(rows).toEqual([
+      { id: 'a', email_verified: 0 },
+      { id: 'b', email_verified: 1 },
+    ]);
+  });
+});
+
+test('P2 a link to the provider is never replaced by another subject', async () => {
+  await using started = start({ ...ADA, sub: '8' });
+  const user = started.made('ada@example.com');
+  expect(started.people.users.setSubject(user, `${started.provider.issuer} 7`)).toBe(true);
+  const visitor = started.visitor();
+  await logIn(visitor, 'ada@example.com');
+  const answer = await started.through(visitor);
+  expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining('another identity')]);
+  expect(started.people.users.setSubject(user, `${started.provider.issuer} 8`)).toBe(false);
+  expect(started.people.users.byId(user.id)?.subject).toBe(`${started.provider.issuer} 7`);
+  started.people.users.unlink(user, BY);
+  expect((await started.through(started.visitor())).status).toBe(303);
+  expect(started.people.users.byId(user.id)?.subject).toBe(`${started.provider.issuer} 8`);
 });
 
 describe('a return from the provider is refused', () => {
