@@ -1,7 +1,7 @@
 import type { Migrations } from '../../shared/store/open.ts';
 
 /**
- * Who may log in to the console, and their sessions. Instants are Unix milliseconds. `email` is in lower case.
+ * Who may log in to the console, and their sessions. Instants are Unix milliseconds. A to Z of `email` are in lower case.
  * `password_hash` is argon2id, and null for who logs in through an identity provider alone (`subject`: issuer and
  * subject, with a space between). `totp_secret` is sealed; `totp_step` is the last time step whose code was taken, so that
  * no code counts twice; `totp_pending` is a sealed secret that no code has confirmed yet. Tokens and codes are kept as hashes.

@@ -184,6 +184,18 @@ test('P2 a link to the provider is never replaced by another subject', async () 
   expect(started.people.users.byId(user.id)?.subject).toBe(`${started.provider.issuer} 8`);
 });
 
+test('P3 an e-mail with a letter that only looks like another’s is somebody else’s', async () => {
+  // The lower case of U+212A KELVIN SIGN is the k of ASCII.
+  await using started = start({ ...ADA, email: 'root@\u212aite.example' }, { signUp: true });
+  const operator = started.made('root@kite.example');
+  const visitor = started.visitor();
+  await started.through(visitor);
+  expect(await started.viewerOf(visitor.request())).toMatchObject({ role: 'customer' });
+  expect(started.people.users.byId(operator.id)?.subject).toBeUndefined();
+  expect((await logIn(started.visitor(), 'root@\u212aite.example')).status).toBe(401);
+  expect((await logIn(started.visitor(), ' Root@KITE.example')).status).toBe(303);
+});
+
 describe('a return from the provider is refused', () => {
   test('in another browser than the one that left', async () => {
     await using started = start();
