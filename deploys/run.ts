@@ -7,7 +7,6 @@ import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { LEDGER_FILE, USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
 import { requestReload } from '../shared/keys/reload.ts';
 import { createLog, type Log } from '../shared/log.ts';
-import { NO_REDIS_ADDRESS, placesFrom } from '../shared/redis/options.ts';
 import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
@@ -34,6 +33,9 @@ import { countSealed, sealedElsewhere } from './webhooks/sealed-elsewhere.ts';
 import { takeSealingKeys } from './webhooks/sealing-key.ts';
 import { createSecretsOf } from './webhooks/secrets-of.ts';
 
+const WATCHER_TAKEN =
+  'The account sluice-watcher, which the watcher reads as, was made by somebody else. Rename it: bun run sluice account rename sluice-watcher NAME';
+
 /** How long answers under way may take to end after a stop was asked for. */
 const DRAIN_MS = 5_000;
 
@@ -54,7 +56,6 @@ export async function runDeploys(
   const { config } = loaded;
   const watched = readWatched(config.deploys.programsPath);
   if (watched.kind === 'problems') return complain(...watched.lines);
-  if (!isRedisAddress(config)) return complain(NO_REDIS_ADDRESS);
 
   const { dataDir } = config.storage;
   // Before anything is opened: a later release must not migrate what an earlier one still runs on.
@@ -73,8 +74,10 @@ export async function runDeploys(
 
   const log = createLog('deploys');
   process.on('SIGHUP', () => askForReload(opened.store, log));
+  const rpc = rpcKeyOf(config, opened.store, random, log);
+  if (rpc.kind === 'name-taken') return complain(WATCHER_TAKEN);
   const deploys = createDeploys({
-    config: { ...config.deploys, rpcKey: rpcKeyOf(config, opened.store, random, log) },
+    config: { ...config.deploys, rpcKey: rpc.key },
     programs: watched.programs,
     store: opened.store,
     ledger: ledger.store,
@@ -182,10 +185,6 @@ function redisDepsOf({ storage }: Config, path: string | undefined, env: Environ
   return { redis: { url: storage.redisUrl.reveal(), readTerms } };
 }
 
-function isRedisAddress({ storage }: Config): boolean {
-  return storage.redisUrl === undefined || placesFrom(storage.redisUrl.reveal()) !== undefined;
-}
-
 /** How webhooks are kept and sent. Of the config, only the service's own name reaches the rules of where they may go. */
 function webhookDepsOf({ deploys }: Config, store: Store, seal: Seal, log: Log) {
   const policy = internetPolicy([deploys.publicUrl.hostname]);
@@ -202,8 +201,8 @@ function rpcKeyOf(
   store: Store,
   random: (bytes: number) => Uint8Array,
   log: Log,
-): Secret | undefined {
-  if (!needsOwnKey(config)) return config.deploys.rpcKey;
+): { readonly kind: 'issued'; readonly key: Secret | undefined } | { readonly kind: 'name-taken' } {
+  if (!needsOwnKey(config)) return { kind: 'issued', key: config.deploys.rpcKey };
   log.info('reading through its own gateway with a key issued to itself');
   return issueOwnKey({ store, plans: config.plans, clock: systemClock, random });
 }

@@ -26,14 +26,20 @@ export const start: Command = {
   },
 };
 
+const DEMO_TAKEN =
+  'The account demo was made by somebody else. Rename it: bun run sluice account rename demo NAME';
+
 async function run(config: Config, invocation: Invocation): Promise<Outcome> {
   const { world, values, json } = invocation;
   const embedded = config.backends.length === 0;
   let key: string | undefined;
   let invitation: string | undefined;
   const books = withBooksOf(config, world, (open) => {
-    if (embedded) key = demoKey(open);
-    else if (retireDemoKeys(open.store, world.clock.now()) > 0)
+    if (embedded) {
+      const demo = demoKey(open);
+      if (demo.kind === 'name-taken') return failed(DEMO_TAKEN);
+      key = demo.key;
+    } else if (retireDemoKeys(open.store, world.clock.now()) > 0)
       world.err('The demo key of the embedded chain is revoked: backends are configured.\n');
     invitation = inviteFirstOperator({ ...world, store: open.store });
     return { kind: 'done', objects: [], text: '' };
