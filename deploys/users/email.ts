@@ -6,7 +6,7 @@ import type { Brand } from '../../shared/brand.ts';
  */
 export type Email = Brand<string, 'Email'>;
 
-const CHARACTERS_MAX = 254;
+export const EMAIL_CHARACTERS_MAX = 254;
 /** One @ with something before it and a dotted name after it; whether mail arrives there, no pattern can tell. */
 const EMAIL = /^[^\s@\p{C}"<>]+@[^\s@.\p{C}"<>]+(?:\.[^\s@.\p{C}"<>]+)+$/u;
 
@@ -14,5 +14,5 @@ const EMAIL = /^[^\s@\p{C}"<>]+@[^\s@.\p{C}"<>]+(?:\.[^\s@.\p{C}"<>]+)+$/u;
 export function readEmail(text: string): Email | undefined {
   const email = text.trim().replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
   // The brand is this function's to give: the text was checked here.
-  return email.length <= CHARACTERS_MAX && EMAIL.test(email) ? (email as Email) : undefined;
+  return email.length <= EMAIL_CHARACTERS_MAX && EMAIL.test(email) ? (email as Email) : undefined;
 }

@@ -6,6 +6,7 @@ import type { Migrations } from '../../shared/store/open.ts';
  * subject, with a space between). `totp_secret` is sealed; `totp_step` is the last time step whose code was taken, so that
  * no code counts twice; `totp_pending` is a sealed secret that no code has confirmed yet. Tokens and codes are kept as hashes.
  * `email_verified` is 1 where an operator or the identity provider says whose `email` is; 0: it was typed at a sign-up.
+ * `known_networks` are where users have logged in from, as MACs.
  * `first_operator` has at most one row: the link that makes the first operator.
  */
 export const USERS_MIGRATIONS: Migrations = {
@@ -53,5 +54,13 @@ export const USERS_MIGRATIONS: Migrations = {
     ALTER TABLE users ADD COLUMN email_verified INTEGER NOT NULL DEFAULT 0;
     UPDATE users SET email_verified = 1 WHERE subject IS NOT NULL OR EXISTS (
       SELECT 1 FROM audit WHERE action = 'user.create' AND subject = users.id AND actor_id IS NOT users.id);
+  `,
+  'users-networks-1': `
+    CREATE TABLE known_networks (
+      user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+      network BLOB NOT NULL,
+      used_at_ms INTEGER NOT NULL,
+      PRIMARY KEY (user_id, network)
+    ) STRICT, WITHOUT ROWID;
   `,
 };

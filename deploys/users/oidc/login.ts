@@ -25,9 +25,6 @@ type Recognised =
   | { readonly kind: 'user'; readonly user: User }
   | Exclude<ProviderResult, { kind: 'right' | 'over' } | Unavailable>;
 
-/** A browser that came back; `signedInAs` is the id of the user whose session it has. */
-type Back = From & Readonly<{ signedInAs: string | undefined }>;
-
 /** How long a login at the provider may take. */
 export const AT_PROVIDER_MS = 10 * 60_000;
 
@@ -53,7 +50,7 @@ export function createProviderLogin({ provider, users, signUp, keys, clock, rand
    * typed the e-mail of another, who must not come to use what the first has keys of: such a login is linked only from a
    * browser that is signed in to it.
    */
-  function userOf({ subject, email: text }: Claims, from: Back): Recognised {
+  function userOf({ subject, email: text }: Claims, from: From): Recognised {
     const linked = users.bySubject(subject);
     if (linked !== undefined) return { kind: 'user', user: linked };
     const email = text === undefined ? undefined : readEmail(text);
@@ -78,7 +75,7 @@ export function createProviderLogin({ provider, users, signUp, keys, clock, rand
       return { ...begun, ticket: tickets.make({ state, verifier, nonce, next }, clock.now()) };
     },
     /** Who came back; `query` is that of the address the provider sent them to. */
-    async finish(ticket: string | undefined, query: URLSearchParams, from: Back): Promise<ProviderResult> {
+    async finish(ticket: string | undefined, query: URLSearchParams, from: From): Promise<ProviderResult> {
       const kept = tickets.read(ticket, clock.now());
       const { state, verifier = '', nonce = '', next = '/' } = kept ?? {};
       if (kept === undefined || query.get('state') !== state) return { kind: 'over' };

@@ -65,7 +65,7 @@ export function providerPages(
             const { user } = result;
             const moved = user.hasSecondFactor
               ? moveToSecondStep(login.ticketFor(user), next)
-              : moveIn(people, request, user, next);
+              : moveIn(people, request, user, next, back);
             moved.headers.append('set-cookie', setCookie(PROVIDER_COOKIE, '', 0));
             return moved;
           }

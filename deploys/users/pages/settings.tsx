@@ -50,7 +50,7 @@ async function changePassword(people: People, asked: Filled, self: Self): Promis
   const complaint = passwordComplaint(wanted, user.email);
   if (complaint !== undefined)
     return show(people, asked, self, { sentence: complaint, status: 422, field: 'new-password' });
-  const hashed = await people.hashing.hash(wanted);
+  const hashed = await people.hashing.hash(wanted, 'known');
   if (hashed.kind === 'busy') return show(people, asked, self, notTried(hashed));
   people.users.setPassword(user, hashed.hash, selfOf(user), session.tokenHash);
   return moveTo(`${SETTINGS_PATH}?done=password-changed`);
