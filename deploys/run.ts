@@ -23,7 +23,7 @@ import { DEPLOYS_MIGRATIONS } from './store/schema.ts';
 import { storeSize } from './store/size.ts';
 import { consoleComplaint } from './users/console-complaint.ts';
 import { createConsoleKeys } from './users/console-keys.ts';
-import { consoleUrlOf, firstOperatorLink, inviteFirstOperator } from './users/first-operator.ts';
+import { consoleUrlOf, firstOperatorLink, inviteFirstOperator, showLink } from './users/first-operator.ts';
 import { createOpenAccount } from './users/open-account.ts';
 import { createPeople } from './users/people.ts';
 import { issueOwnKey, needsOwnKey } from './watch/own-key.ts';
@@ -149,9 +149,9 @@ function installationOf({ gatewayUrls }: DeploysConfig, { dataDir, redisUrl }: S
   };
 }
 
-/** Prints the link that makes the first operator, while there is none. `bun start` shows one of its own. */
+/** Says where the link is that makes the first operator, while there is none. `bun start` shows one of its own. */
 function inviteOperator(
-  { deploys }: Config,
+  { deploys, storage }: Config,
   store: Store,
   listenUrl: URL,
   random: (bytes: number) => Uint8Array,
@@ -159,8 +159,13 @@ function inviteOperator(
   if (consoleComplaint(deploys.publicUrl) !== undefined) return;
   const token = inviteFirstOperator({ store, clock: systemClock, random });
   if (token === undefined) return;
-  console.log(`There is no operator yet. This link makes one, once, within 24 hours:
-${firstOperatorLink(consoleUrlOf(deploys.publicUrl, listenUrl), token)}`);
+  const link = firstOperatorLink(consoleUrlOf(deploys.publicUrl, listenUrl), token);
+  const shown = showLink(link, storage.dataDir, process.stdout.isTTY);
+  console.log(
+    shown.kind === 'terminal'
+      ? `There is no operator yet. This link makes one, once, within 24 hours:\n${shown.url}`
+      : `There is no operator yet. The link in this file makes one, once, within 24 hours:\n${shown.path}`,
+  );
 }
 
 /** Plans and prices are the gateways': they read the config again, and those on other hosts are told what it says. */

@@ -1,5 +1,10 @@
 import { consoleComplaint } from '../../deploys/users/console-complaint.ts';
-import { consoleUrlOf, firstOperatorLink, inviteFirstOperator } from '../../deploys/users/first-operator.ts';
+import {
+  consoleUrlOf,
+  firstOperatorLink,
+  inviteFirstOperator,
+  showLink,
+} from '../../deploys/users/first-operator.ts';
 import { LOGIN_PATH } from '../../deploys/users/pages/moves.ts';
 import { requestReload } from '../../shared/keys/reload.ts';
 import type { Config } from '../../shared/config/config.ts';
@@ -80,18 +85,26 @@ function announced(
     gatewayUrl: urls.get('gateway') ?? '',
     consoleUrl,
     demoKey: key,
-    login: loginOf(deploys.publicUrl, consoleUrl, invitation),
+    login: loginOf(deploys.publicUrl, consoleUrl, storage.dataDir, invitation),
     dataDir: storage.dataDir,
   };
   return json ? `${JSON.stringify(recordOf(running))}\n` : bannerOf(running);
 }
 
 /** `invitation` is the token of a new link for the first operator. */
-function loginOf(publicUrl: URL, listenUrl: string, invitation: string | undefined): LoginShown {
+function loginOf(
+  publicUrl: URL,
+  listenUrl: string,
+  dataDir: string,
+  invitation: string | undefined,
+): LoginShown {
   const sentence = consoleComplaint(publicUrl);
   if (sentence !== undefined) return { kind: 'off', sentence };
   const url = consoleUrlOf(publicUrl, new URL(listenUrl));
-  if (invitation !== undefined) return { kind: 'first-operator', url: firstOperatorLink(url, invitation) };
+  if (invitation !== undefined) {
+    const link = firstOperatorLink(url, invitation);
+    return { kind: 'first-operator', link: showLink(link, dataDir, process.stdout.isTTY) };
+  }
   return { kind: 'login', url: new URL(LOGIN_PATH, url).href };
 }
 
