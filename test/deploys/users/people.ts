@@ -12,7 +12,7 @@ import { createHashing, type HashWork } from '../../../deploys/users/hashing.ts'
 import { createOpenAccount } from '../../../deploys/users/open-account.ts';
 import { createPeople, type PeopleDeps } from '../../../deploys/users/people.ts';
 import { personPages } from '../../../deploys/users/person-pages.ts';
-import { codeOf, stepAt } from '../../../deploys/users/totp.ts';
+import { totpOf } from '../../../deploys/users/second-factor.ts';
 import { createViewerOf } from '../../../deploys/users/viewer-of.ts';
 import type { Place } from '../../../deploys/users/users.ts';
 import { configFrom } from '../../../shared/config/config.ts';
@@ -114,7 +114,7 @@ export function startPeople(
         return app.handle(request);
       }),
     /** The code that an authenticator app with this secret shows at this instant. */
-    codeNow: (secret: Uint8Array) => codeOf(secret, stepAt(clock.now())),
+    codeNow: (secret: Uint8Array) => totpOf(secret, '').generate({ timestamp: clock.now() }),
     [Symbol.dispose]: () => store.close(),
   };
 }
