@@ -5,8 +5,7 @@ import type { From, TooMany } from '../login.ts';
 import type { SignUp } from '../sign-up.ts';
 import { createTickets } from '../ticket.ts';
 import type { User, Users } from '../users.ts';
-import type { Claims } from './claims.ts';
-import type { Provider, Unavailable } from './provider.ts';
+import type { Claims, Provider, Unavailable } from './provider.ts';
 
 export type ProviderResult =
   | { readonly kind: 'right'; readonly user: User; readonly next: string }
@@ -69,19 +68,17 @@ export function createProviderLogin({ provider, users, signUp, keys, clock, rand
   return {
     /** Where to send the browser, and the ticket it keeps meanwhile; `next` is where it wants to go after. */
     async begin(next: string) {
-      const [state, verifier, nonce] = [text(), text(), text()];
-      const begun = await provider.begin(state, { verifier, nonce });
+      const proof = { state: text(), verifier: text(), nonce: text() };
+      const begun = await provider.begin(proof);
       if (begun.kind === 'unavailable') return begun;
-      return { ...begun, ticket: tickets.make({ state, verifier, nonce, next }, clock.now()) };
+      return { ...begun, ticket: tickets.make({ ...proof, next }, clock.now()) };
     },
     /** Who came back; `query` is that of the address the provider sent them to. */
     async finish(ticket: string | undefined, query: URLSearchParams, from: From): Promise<ProviderResult> {
       const kept = tickets.read(ticket, clock.now());
-      const { state, verifier = '', nonce = '', next = '/' } = kept ?? {};
-      if (kept === undefined || query.get('state') !== state) return { kind: 'over' };
-      const code = query.get('code');
-      if (code === null) return { kind: 'over' };
-      const finished = await provider.finish(code, { verifier, nonce });
+      const { state = '', verifier = '', nonce = '', next = '/' } = kept ?? {};
+      if (kept === undefined || query.get('state') !== state || !query.has('code')) return { kind: 'over' };
+      const finished = await provider.finish(query, { state, verifier, nonce });
       if (finished.kind === 'unavailable') return finished;
       const recognised = userOf(finished, from);
       return recognised.kind === 'user' ? { kind: 'right', user: recognised.user, next } : recognised;

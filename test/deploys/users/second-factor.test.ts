@@ -9,7 +9,7 @@ const ADA = 'ada@example.com';
 const STEP_MS = 30_000;
 
 /** RFC 6238 appendix B, the last six digits. */
-describe('a code of the app', () => {
+describe('P10 a code of the app', () => {
   test.each([
     [59, '287082'],
     [1_111_111_109, '081804'],

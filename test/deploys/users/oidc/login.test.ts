@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { createHmac } from 'node:crypto';
 import { DEPLOYS_MIGRATIONS } from '../../../../deploys/store/schema.ts';
 import { USERS_MIGRATIONS } from '../../../../deploys/users/schema.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../../shared/keys/schema.ts';
@@ -14,12 +15,24 @@ import { logIn, PASSWORD, startPeople } from '../people.ts';
 const BY = { kind: 'command-line' } as const;
 const CLIENT = { clientId: 'sluice', clientSecret: 'the secret of the client' };
 const ADA: Person = { sub: '7', email: 'ada@example.com', email_verified: true };
-type Wrong = Pick<ProviderOptions, 'claims' | 'document'>;
+type Wrong = Pick<ProviderOptions, 'claims' | 'document' | 'sign' | 'back'>;
+
+const seconds = (fromNow: number) => Math.floor(Date.now() / 1_000) + fromNow;
+const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+/** The claims of a token under another head and signature. */
+const resigned = (token: string, head: object, signature = '') =>
+  `${encoded(head)}.${token.split('.')[1]}.${signature}`;
+
+const hmac = (text: string) => createHmac('sha256', CLIENT.clientSecret).update(text).digest('base64url');
+/** RFC 9207. */
+const namesItself = (right: Record<string, unknown>) => ({
+  ...right,
+  authorization_response_iss_parameter_supported: true,
+});
 
 /** The login pages with a provider whose user is `person`. */
-function start(person: Person = ADA, rows: { signUp?: boolean } = {}, wrong: Wrong = {}) {
-  let nowMs = () => 0;
-  const provider = startIdentityProvider(person, { ...CLIENT, ...wrong, nowMs: () => nowMs() });
+async function start(person: Person = ADA, rows: { signUp?: boolean } = {}, wrong: Wrong = {}) {
+  const provider = await startIdentityProvider(person, { ...CLIENT, ...wrong, nowMs: Date.now });
   const oidc = {
     issuer: provider.issuer,
     clientId: CLIENT.clientId,
@@ -27,7 +40,6 @@ function start(person: Person = ADA, rows: { signUp?: boolean } = {}, wrong: Wro
     name: 'Company login',
   };
   const started = startPeople({ oidc, ...rows }, undefined, fetch);
-  nowMs = () => started.clock.now();
 
   /** Goes to the provider and comes back; gives the answer to the return. */
   async function through(visitor = started.visitor(), next = '/') {
@@ -50,12 +62,12 @@ function start(person: Person = ADA, rows: { signUp?: boolean } = {}, wrong: Wro
 
 describe('a login through the identity provider', () => {
   test('is offered by name where one is configured', async () => {
-    await using started = start();
+    await using started = await start();
     expect(await (await started.visitor().get('/login')).text()).toContain('Sign in with Company login');
   });
 
   test('finds a user by the verified e-mail, and by the provider’s own name for them ever after', async () => {
-    await using started = start();
+    await using started = await start();
     const user = started.made('ada@example.com');
     const visitor = started.visitor();
     const answer = await started.through(visitor, '/operator/queue');
@@ -74,7 +86,7 @@ describe('a login through the identity provider', () => {
     ['whose e-mail is said to be verified in words', { ...ADA, email_verified: 'true' }],
     ['without an e-mail', { sub: '7' }],
   ])('lets in no one %s', async (_, person) => {
-    await using started = start(person);
+    await using started = await start(person);
     started.made('ada@example.com');
     const visitor = started.visitor();
     expect((await started.through(visitor)).status).toBe(403);
@@ -83,7 +95,7 @@ describe('a login through the identity provider', () => {
   });
 
   test('makes an account on the trial plan where signing up is allowed', async () => {
-    await using started = start(ADA, { signUp: true });
+    await using started = await start(ADA, { signUp: true });
     const visitor = started.visitor();
     expect((await started.through(visitor)).headers.get('location')).toBe('/');
     expect(await started.viewerOf(visitor.request())).toMatchObject({ role: 'customer' });
@@ -91,7 +103,7 @@ describe('a login through the identity provider', () => {
   });
 
   test('asks for the second factor of whoever has one', async () => {
-    await using started = start();
+    await using started = await start();
     const user = started.made('ada@example.com');
     const secret = started.people.secondFactor.begin(user);
     started.people.secondFactor.confirm(user, started.codeNow(secret));
@@ -102,7 +114,7 @@ describe('a login through the identity provider', () => {
   });
 
   test('leads to no other origin afterwards', async () => {
-    await using started = start(ADA, { signUp: true });
+    await using started = await start(ADA, { signUp: true });
     expect((await started.through(started.visitor(), '//evil.example')).headers.get('location')).toBe('/');
   });
 });
@@ -111,7 +123,7 @@ describe('a login whose e-mail nobody verified', () => {
   const SQUATTED = { account: 'ada', email: 'ada@example.com', 'new-password': PASSWORD };
 
   test('P1 is not given to who has the e-mail at the provider, and keeps nothing of theirs', async () => {
-    await using started = start(ADA, { signUp: true });
+    await using started = await start(ADA, { signUp: true });
     const attacker = started.visitor();
     expect((await attacker.post('/sign-up', SQUATTED)).status).toBe(303);
     const owner = started.visitor('192.0.2.2');
@@ -130,7 +142,7 @@ describe('a login whose e-mail nobody verified', () => {
   });
 
   test('P1 is linked, with all it has, by who is signed in to it in the same browser', async () => {
-    await using started = start(ADA, { signUp: true });
+    await using started = await start(ADA, { signUp: true });
     const visitor = started.visitor();
     await visitor.post('/sign-up', SQUATTED);
     expect(await (await visitor.get('/settings')).text()).toContain('Link Company login');
@@ -144,7 +156,7 @@ describe('a login whose e-mail nobody verified', () => {
   });
 
   test('P1 is not linked by who is signed in to another login', async () => {
-    await using started = start(ADA, { signUp: true });
+    await using started = await start(ADA, { signUp: true });
     await started.visitor().post('/sign-up', SQUATTED);
     started.made('eve@example.com');
     const eve = started.visitor('192.0.2.2');
@@ -170,7 +182,7 @@ describe('a login whose e-mail nobody verified', () => {
 });
 
 test('P2 a link to the provider is never replaced by another subject', async () => {
-  await using started = start({ ...ADA, sub: '8' });
+  await using started = await start({ ...ADA, sub: '8' });
   const user = started.made('ada@example.com');
   expect(started.people.users.setSubject(user, `${started.provider.issuer} 7`)).toBe(true);
   const visitor = started.visitor();
@@ -186,7 +198,7 @@ test('P2 a link to the provider is never replaced by another subject', async () 
 
 test('P3 an e-mail with a letter that only looks like another’s is somebody else’s', async () => {
   // The lower case of U+212A KELVIN SIGN is the k of ASCII.
-  await using started = start({ ...ADA, email: 'root@\u212aite.example' }, { signUp: true });
+  await using started = await start({ ...ADA, email: 'root@\u212aite.example' }, { signUp: true });
   const operator = started.made('root@kite.example');
   const visitor = started.visitor();
   await started.through(visitor);
@@ -196,9 +208,9 @@ test('P3 an e-mail with a letter that only looks like another’s is somebody el
   expect((await logIn(started.visitor(), ' Root@KITE.example')).status).toBe(303);
 });
 
-describe('a return from the provider is refused', () => {
+describe('P10 a return from the provider is refused', () => {
   test('in another browser than the one that left', async () => {
-    await using started = start();
+    await using started = await start();
     started.made('ada@example.com');
     const sent = await started.visitor().get('/login/provider');
     const back = await fetch(sent.headers.get('location') ?? '', { redirect: 'manual' });
@@ -211,7 +223,7 @@ describe('a return from the provider is refused', () => {
   });
 
   test('after ten minutes', async () => {
-    await using started = start();
+    await using started = await start();
     started.made('ada@example.com');
     const visitor = started.visitor();
     const sent = await visitor.get('/login/provider');
@@ -228,8 +240,28 @@ describe('a return from the provider is refused', () => {
     ['that is over', { claims: (right) => ({ ...right, exp: 1 }) }],
     ['of another login', { claims: (right) => ({ ...right, nonce: 'another' }) }],
     ['that names nobody', { claims: (right) => ({ ...right, sub: '' }) }],
+    ['that was over for longer than clocks differ', { claims: (right) => ({ ...right, exp: seconds(-90) }) }],
+    ['that is not good yet', { claims: (right) => ({ ...right, nbf: seconds(90) }) }],
+    ['for one client, given to another', { claims: (right) => ({ ...right, azp: 'b' }) }],
+    ['that nobody signed', { sign: (token) => resigned(token, { alg: 'none' }) }],
+    [
+      'with a signature of its length that is none',
+      { sign: (token) => resigned(token, { alg: 'RS256' }, 'A'.repeat(342)) },
+    ],
+    [
+      'signed with the client’s secret',
+      {
+        sign: (token) =>
+          resigned(token, { alg: 'HS256' }, hmac(resigned(token, { alg: 'HS256' }).slice(0, -1))),
+      },
+    ],
+    [
+      'that came back in the name of another issuer',
+      { back: { iss: 'https://evil.example' }, document: namesItself },
+    ],
+    ['that came back in nobody’s name where it has one', { document: namesItself }],
   ])('with an ID token %s', async (_, wrong) => {
-    await using started = start(ADA, {}, wrong);
+    await using started = await start(ADA, {}, wrong);
     started.made('ada@example.com');
     const visitor = started.visitor();
     const answer = await started.through(visitor);
@@ -246,14 +278,47 @@ test.each<[string, Wrong]>([
   ],
   ['says nothing', { document: () => ({}) }],
 ])('nobody is sent to a provider that %s', async (_, wrong) => {
-  await using started = start(ADA, {}, wrong);
+  await using started = await start(ADA, {}, wrong);
   const answer = await started.visitor().get('/login/provider');
   expect([answer.status, answer.headers.get('location')]).toEqual([503, null]);
   expect(started.reasons).toHaveLength(1);
 });
 
+test.each<[string, Wrong]>([
+  ['is over for less than clocks differ', { claims: (right) => ({ ...right, exp: seconds(-30) }) }],
+  [
+    'is from a clock that is ahead',
+    { claims: (right) => ({ ...right, iat: seconds(30), nbf: seconds(30) }) },
+  ],
+  [
+    'is for several, and given to us',
+    { claims: (right) => ({ ...right, aud: ['sluice', 'b'], azp: 'sluice' }) },
+  ],
+])('an ID token is taken that %s', async (_, token) => {
+  await using started = await start(ADA, {}, token);
+  started.made('ada@example.com');
+  expect((await started.through()).status).toBe(303);
+});
+
+test('a provider that takes the secret in the body alone gets it there', async () => {
+  const document = (right: Record<string, unknown>) => ({
+    ...right,
+    token_endpoint_auth_methods_supported: ['client_secret_post'],
+  });
+  await using started = await start(ADA, {}, { document });
+  started.made('ada@example.com');
+  expect((await started.through()).status).toBe(303);
+});
+
+test('an answer without end is not read to its end', async () => {
+  const document = (right: Record<string, unknown>) => ({ ...right, filler: 'x'.repeat(300_000) });
+  await using started = await start(ADA, {}, { document });
+  expect((await started.visitor().get('/login/provider')).status).toBe(503);
+  expect(started.reasons).toEqual([expect.stringContaining('too much')]);
+});
+
 test('the provider’s document is asked for once an hour', async () => {
-  await using started = start();
+  await using started = await start();
   const asked = () => started.provider.asked.filter((line) => line.includes('well-known')).length;
   await started.visitor().get('/login/provider');
   await started.visitor().get('/login/provider');
