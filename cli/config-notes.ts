@@ -1,5 +1,7 @@
+import { createReadRedis } from '../deploys/store/redis-seen.ts';
 import { readWatched } from '../deploys/watch/watched-file.ts';
 import { METHODS } from '../gateway/methods/table.ts';
+import type { Clock } from '../shared/clock.ts';
 import type { BackendConfig } from '../shared/config/backends.ts';
 import type { Config } from '../shared/config/config.ts';
 import type { Lane } from '../shared/config/profiles.ts';
@@ -24,6 +26,15 @@ export function notesOn({ storage, backends }: Config): readonly string[] {
     );
   if (backends.length > 0) notes.push(...notesOnBackends(backends));
   return notes;
+}
+
+/** What keeps this host from using the Redis of the config, a sentence for each of its nodes. */
+export async function notesOnRedis({ storage }: Config, clock: Clock): Promise<readonly string[]> {
+  if (storage.redisUrl === undefined) return [];
+  const seen = await createReadRedis(storage.redisUrl, clock)();
+  return seen.flatMap((node) =>
+    node.kind === 'answers' ? [] : [`Redis ${node.host} cannot be used from here (${node.reason}).`],
+  );
 }
 
 function notesOnBackends(backends: readonly BackendConfig[]): readonly string[] {

@@ -22,6 +22,7 @@ import {
   userResetSecondFactor,
   userSetPassword,
   userSignOut,
+  userUnlink,
 } from './commands/user.ts';
 import { verify } from './commands/verify.ts';
 import {
@@ -60,6 +61,7 @@ const COMMANDS: readonly Command[] = [
   userSetPassword,
   userResetSecondFactor,
   userSignOut,
+  userUnlink,
   userRemove,
   webhookList,
   webhookCreate,

@@ -117,9 +117,11 @@ export function createDeploys(deps: DeploysDeps) {
     }
   }
 
-  function answer(request: Request, address?: string) {
+  async function answer(request: Request, address?: string): Promise<Response> {
     addresses.note(request, address);
-    return app.handle(request);
+    const response = await app.handle(request);
+    if (cameByHttps(request, config.publicUrl)) response.headers.set(...STRICT_TRANSPORT);
+    return response;
   }
 
   async function tend(signal: AbortSignal): Promise<void> {
@@ -134,6 +136,16 @@ export function createDeploys(deps: DeploysDeps) {
   }
 
   return { answer, answerMetrics: metrics.answer, tend };
+}
+
+/** RFC 6797: this host, for a year. */
+const STRICT_TRANSPORT = ['strict-transport-security', 'max-age=31536000'] as const;
+
+/** Whether the caller came by https, which ends at a proxy: the proxy says so, or the host is the one that is there by https. */
+function cameByHttps({ headers, url }: Request, publicUrl: URL): boolean {
+  if (publicUrl.protocol !== 'https:') return false;
+  const said = headers.get('x-forwarded-proto')?.split(',').at(-1)?.trim();
+  return said === undefined ? new URL(url).host === publicUrl.host : said === 'https';
 }
 
 function seenIn({ latest }: WatchState) {

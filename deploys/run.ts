@@ -7,7 +7,6 @@ import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { LEDGER_FILE, USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
 import { requestReload } from '../shared/keys/reload.ts';
 import { createLog, type Log } from '../shared/log.ts';
-import { NO_REDIS_ADDRESS, placesFrom } from '../shared/redis/options.ts';
 import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
@@ -25,7 +24,7 @@ import { DEPLOYS_MIGRATIONS } from './store/schema.ts';
 import { storeSize } from './store/size.ts';
 import { consoleComplaint } from './users/console-complaint.ts';
 import { createConsoleKeys } from './users/console-keys.ts';
-import { consoleUrlOf, firstOperatorLink, inviteFirstOperator } from './users/first-operator.ts';
+import { consoleUrlOf, firstOperatorLink, inviteFirstOperator, showLink } from './users/first-operator.ts';
 import { createOpenAccount } from './users/open-account.ts';
 import { createPeople } from './users/people.ts';
 import { issueOwnKey, needsOwnKey } from './watch/own-key.ts';
@@ -34,6 +33,9 @@ import { createSeal, type Seal } from './webhooks/seal.ts';
 import { countSealed, sealedElsewhere } from './webhooks/sealed-elsewhere.ts';
 import { takeSealingKeys } from './webhooks/sealing-key.ts';
 import { createSecretsOf } from './webhooks/secrets-of.ts';
+
+const WATCHER_TAKEN =
+  'The account sluice-watcher, which the watcher reads as, was made by somebody else. Rename it: bun run sluice account rename sluice-watcher NAME';
 
 /** How long answers under way may take to end after a stop was asked for. */
 const DRAIN_MS = 5_000;
@@ -55,7 +57,6 @@ export async function runDeploys(
   const { config } = loaded;
   const watched = readWatched(config.deploys.programsPath);
   if (watched.kind === 'problems') return complain(...watched.lines);
-  if (!isRedisAddress(config)) return complain(NO_REDIS_ADDRESS);
 
   const { dataDir } = config.storage;
   // Before anything is opened: a later release must not migrate what an earlier one still runs on.
@@ -74,8 +75,10 @@ export async function runDeploys(
 
   const log = createLog('deploys');
   process.on('SIGHUP', () => askForReload(opened.store, log));
+  const rpc = rpcKeyOf(config, opened.store, random, log);
+  if (rpc.kind === 'name-taken') return complain(WATCHER_TAKEN);
   const deploys = createDeploys({
-    config: { ...config.deploys, rpcKey: rpcKeyOf(config, opened.store, random, log) },
+    config: { ...config.deploys, rpcKey: rpc.key },
     programs: watched.programs,
     store: opened.store,
     ledger: ledger.store,
@@ -147,9 +150,9 @@ function installationOf({ gatewayUrls }: DeploysConfig, { dataDir, redisUrl }: S
   };
 }
 
-/** Prints the link that makes the first operator, while there is none. `bun start` shows one of its own. */
+/** Says where the link is that makes the first operator, while there is none. `bun start` shows one of its own. */
 function inviteOperator(
-  { deploys }: Config,
+  { deploys, storage }: Config,
   store: Store,
   listenUrl: URL,
   random: (bytes: number) => Uint8Array,
@@ -157,8 +160,13 @@ function inviteOperator(
   if (consoleComplaint(deploys.publicUrl) !== undefined) return;
   const token = inviteFirstOperator({ store, clock: systemClock, random });
   if (token === undefined) return;
-  console.log(`There is no operator yet. This link makes one, once, within 24 hours:
-${firstOperatorLink(consoleUrlOf(deploys.publicUrl, listenUrl), token)}`);
+  const link = firstOperatorLink(consoleUrlOf(deploys.publicUrl, listenUrl), token);
+  const shown = showLink(link, storage.dataDir, process.stdout.isTTY);
+  console.log(
+    shown.kind === 'terminal'
+      ? `There is no operator yet. This link makes one, once, within 24 hours:\n${shown.url}`
+      : `There is no operator yet. The link in this file makes one, once, within 24 hours:\n${shown.path}`,
+  );
 }
 
 /** Plans and prices are the gateways': they read the config again, and those on other hosts are told what it says. */
@@ -183,10 +191,6 @@ function redisDepsOf({ storage }: Config, path: string | undefined, env: Environ
   return { redis: { url: storage.redisUrl.reveal(), readTerms } };
 }
 
-function isRedisAddress({ storage }: Config): boolean {
-  return storage.redisUrl === undefined || placesFrom(storage.redisUrl.reveal()) !== undefined;
-}
-
 /** How webhooks are kept and sent. Of the config, only the service's own name reaches the rules of where they may go. */
 function webhookDepsOf({ deploys }: Config, store: Store, seal: Seal, log: Log) {
   const policy = internetPolicy([deploys.publicUrl.hostname]);
@@ -203,8 +207,8 @@ function rpcKeyOf(
   store: Store,
   random: (bytes: number) => Uint8Array,
   log: Log,
-): Secret | undefined {
-  if (!needsOwnKey(config)) return config.deploys.rpcKey;
+): { readonly kind: 'issued'; readonly key: Secret | undefined } | { readonly kind: 'name-taken' } {
+  if (!needsOwnKey(config)) return { kind: 'issued', key: config.deploys.rpcKey };
   log.info('reading through its own gateway with a key issued to itself');
   return issueOwnKey({ store, plans: config.plans, clock: systemClock, random });
 }

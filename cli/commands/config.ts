@@ -3,14 +3,14 @@ import type { Config } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
 import { withBooks } from '../books.ts';
 import { type Command, failed } from '../command.ts';
-import { fileProblems, notesOn } from '../config-notes.ts';
+import { fileProblems, notesOn, notesOnRedis } from '../config-notes.ts';
 
 export const configCheck: Command = {
   words: 'config check',
   operands: ['[FILE]'],
   options: ['config', 'json'],
   summary: 'Say everything that is wrong with a config, or what it means.',
-  act: ({ operands, values, world }) => {
+  act: async ({ operands, values, world }) => {
     if (operands[0] !== undefined && values.config !== undefined)
       return failed('config check takes FILE or --config FILE, not both.');
     const loaded = loadConfig(operands[0] ?? values.config, world.env);
@@ -18,7 +18,7 @@ export const configCheck: Command = {
       return { kind: 'failed', lines: loaded.lines, objects: [{ ok: false, problems: loaded.lines }] };
     const problems = fileProblems(loaded.config);
     if (problems.length > 0) return { kind: 'failed', lines: problems, objects: [{ ok: false, problems }] };
-    const notes = notesOn(loaded.config);
+    const notes = [...notesOn(loaded.config), ...(await notesOnRedis(loaded.config, world.clock))];
     const lines = [
       `OK: ${loaded.source}: ${summaryOf(loaded.config)}.`,
       ...notes.map((note) => `Note: ${note}`),

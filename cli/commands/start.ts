@@ -1,5 +1,10 @@
 import { consoleComplaint } from '../../deploys/users/console-complaint.ts';
-import { consoleUrlOf, firstOperatorLink, inviteFirstOperator } from '../../deploys/users/first-operator.ts';
+import {
+  consoleUrlOf,
+  firstOperatorLink,
+  inviteFirstOperator,
+  showLink,
+} from '../../deploys/users/first-operator.ts';
 import { LOGIN_PATH } from '../../deploys/users/pages/moves.ts';
 import { requestReload } from '../../shared/keys/reload.ts';
 import type { Config } from '../../shared/config/config.ts';
@@ -26,14 +31,20 @@ export const start: Command = {
   },
 };
 
+const DEMO_TAKEN =
+  'The account demo was made by somebody else. Rename it: bun run sluice account rename demo NAME';
+
 async function run(config: Config, invocation: Invocation): Promise<Outcome> {
   const { world, values, json } = invocation;
   const embedded = config.backends.length === 0;
   let key: string | undefined;
   let invitation: string | undefined;
   const books = withBooksOf(config, world, (open) => {
-    if (embedded) key = demoKey(open);
-    else if (retireDemoKeys(open.store, world.clock.now()) > 0)
+    if (embedded) {
+      const demo = demoKey(open);
+      if (demo.kind === 'name-taken') return failed(DEMO_TAKEN);
+      key = demo.key;
+    } else if (retireDemoKeys(open.store, world.clock.now()) > 0)
       world.err('The demo key of the embedded chain is revoked: backends are configured.\n');
     invitation = inviteFirstOperator({ ...world, store: open.store });
     return { kind: 'done', objects: [], text: '' };
@@ -74,18 +85,26 @@ function announced(
     gatewayUrl: urls.get('gateway') ?? '',
     consoleUrl,
     demoKey: key,
-    login: loginOf(deploys.publicUrl, consoleUrl, invitation),
+    login: loginOf(deploys.publicUrl, consoleUrl, storage.dataDir, invitation),
     dataDir: storage.dataDir,
   };
   return json ? `${JSON.stringify(recordOf(running))}\n` : bannerOf(running);
 }
 
 /** `invitation` is the token of a new link for the first operator. */
-function loginOf(publicUrl: URL, listenUrl: string, invitation: string | undefined): LoginShown {
+function loginOf(
+  publicUrl: URL,
+  listenUrl: string,
+  dataDir: string,
+  invitation: string | undefined,
+): LoginShown {
   const sentence = consoleComplaint(publicUrl);
   if (sentence !== undefined) return { kind: 'off', sentence };
   const url = consoleUrlOf(publicUrl, new URL(listenUrl));
-  if (invitation !== undefined) return { kind: 'first-operator', url: firstOperatorLink(url, invitation) };
+  if (invitation !== undefined) {
+    const link = firstOperatorLink(url, invitation);
+    return { kind: 'first-operator', link: showLink(link, dataDir, process.stdout.isTTY) };
+  }
   return { kind: 'login', url: new URL(LOGIN_PATH, url).href };
 }
 

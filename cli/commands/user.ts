@@ -86,6 +86,16 @@ export const userSignOut = onUser(
   (email) => `Every session of ${email} has ended.\n`,
 );
 
+export const userUnlink = onUser(
+  'user unlink',
+  'Forget who a login is at the identity provider, so that another identity of its e-mail may take it.',
+  ({ users }, user) => {
+    users.unlink(user, BY);
+    return user;
+  },
+  (email) => `${email} is linked to nobody at the identity provider.\n`,
+);
+
 export const userRemove = onUser(
   'user remove',
   'Remove a login; its sessions end at once. The account stays.',
@@ -140,7 +150,7 @@ async function hashFrom({ world }: Invocation, email: Email) {
   if (password === '') return failed('The password is read from standard input, which has nothing.');
   const complaint = passwordComplaint(password, email);
   if (complaint !== undefined) return failed(complaint);
-  const hashed = await createHashing().hash(password);
+  const hashed = await createHashing().hash(password, 'known');
   if (hashed.kind === 'busy') throw new Error('one hash at a time is never too many');
   return hashed.hash;
 }

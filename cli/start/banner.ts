@@ -1,3 +1,4 @@
+import type { ShownLink } from '../../deploys/users/first-operator.ts';
 import { unreachable } from '../../shared/brand.ts';
 
 /** What `start` tells its user. `demoKey` is absent when the backends are the operator's own. */
@@ -13,7 +14,7 @@ export type Running = Readonly<{
 export type LoginShown =
   | { readonly kind: 'login'; readonly url: string }
   /** There is no operator yet: the link makes one, once, within 24 hours. */
-  | { readonly kind: 'first-operator'; readonly url: string }
+  | { readonly kind: 'first-operator'; readonly link: ShownLink }
   /** `sentence` says what to do so that there is one. */
   | { readonly kind: 'off'; readonly sentence: string };
 
@@ -64,9 +65,9 @@ function loginLines(login: LoginShown): string[] {
       return [`  Login          ${login.url}`];
     case 'first-operator':
       return [
-        '  Login          this link makes the first operator, once, within 24 hours:',
+        `  Login          ${login.link.kind === 'file' ? 'the link in this file' : 'this link'} makes the first operator, once, within 24 hours:`,
         '',
-        login.url,
+        login.link.kind === 'file' ? login.link.path : login.link.url,
         '',
       ];
     case 'off':
@@ -78,7 +79,9 @@ function loginLines(login: LoginShown): string[] {
 
 function loginRecord(login: LoginShown): object {
   if (login.kind === 'off') return {};
-  return login.kind === 'login' ? { login: login.url } : { first_operator: login.url };
+  if (login.kind === 'login') return { login: login.url };
+  const { link } = login;
+  return link.kind === 'file' ? { first_operator_file: link.path } : { first_operator: link.url };
 }
 
 function getSlotLine(gateway: string, key: string): string {

@@ -9,18 +9,21 @@ const DEMO_PLAN = 'pro';
 /** The one key that is kept in the clear, readable by the owner alone. */
 const DEMO_KEY_FILE = 'demo-key';
 
+/** `name-taken`: the account of the demo's name is somebody else's. */
+type Demo = { readonly kind: 'key'; readonly key: string } | { readonly kind: 'name-taken' };
+
 /** The demo account's key: the one of the last start while it is good, else a new one. */
-export function demoKey({ config, accounts, keys }: Pick<Books, 'config' | 'accounts' | 'keys'>): string {
+export function demoKey({ config, accounts, keys }: Pick<Books, 'config' | 'accounts' | 'keys'>): Demo {
   const file = join(config.storage.dataDir, DEMO_KEY_FILE);
   const kept = existsSync(file) ? readApiKey(readFileSync(file, 'utf8').trim()) : undefined;
   if (kept !== undefined) {
     const row = keys.find(keyIdOf(hashOf(kept)));
-    if (row?.state === 'active' && row.account === DEMO) return kept;
+    if (row?.state === 'active' && row.account === DEMO) return { kind: 'key', key: kept };
   }
-  if (accounts.find(DEMO) === undefined) accounts.create(DEMO, DEMO_PLAN, COMMAND_LINE);
+  if (accounts.own(DEMO, DEMO_PLAN, COMMAND_LINE).kind === 'name-taken') return { kind: 'name-taken' };
   const created = keys.create(DEMO, DEMO, COMMAND_LINE);
   if (created.kind !== 'created') throw new Error(`the demo key could not be made: ${created.kind}`);
   writeFileSync(file, `${created.made.key}\n`, { mode: 0o600 });
   chmodSync(file, 0o600); // the mode above counts only for a file that was not there
-  return created.made.key;
+  return { kind: 'key', key: created.made.key };
 }

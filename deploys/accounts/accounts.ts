@@ -11,7 +11,7 @@ import {
 import type { ChangeAction, NoteChange } from './change-note.ts';
 import { type Addition, CREDITS_MAX, createCreditsAdded, isReason } from './credits-added.ts';
 import { isLabel } from './label.ts';
-import { isReserved } from './reserved.ts';
+import { isReserved, type OwnAccount } from './reserved.ts';
 
 /** What `set` changes; an absent member stays. `plan: undefined` takes the plan away. */
 export type AccountChange = Readonly<{
@@ -42,6 +42,8 @@ export type AdditionResult =
 export type Accounts = Pick<AccountRows, 'find' | 'findById' | 'list' | 'page'> &
   Readonly<{
     create(name: string, plan: string | undefined, by: Actor): AccountResult;
+    /** The service's own account of this name, made on `plan` where there is none; `name-taken`: a person made it. */
+    own(name: OwnAccount, plan: string | undefined, by: Actor): AccountResult;
     set(name: string, change: AccountChange, by: Actor): AccountResult;
     rename(name: string, to: string, by: Actor): AccountResult;
     /** Takes every key of the account out of use, until it is resumed. */
@@ -68,12 +70,30 @@ export function createAccounts(deps: AccountDeps): Accounts {
 
   const create = store.transaction((name: string, plan: string | undefined, by: Actor): AccountResult => {
     if (!isLabel(name)) return { kind: 'bad-name' };
+    if (isReserved(name)) return { kind: 'reserved-name' };
+    return rowOf(name) === undefined ? made(name, plan, by) : { kind: 'name-taken' };
+  });
+
+  const own = store.transaction((name: OwnAccount, plan: string | undefined, by: Actor): AccountResult => {
+    const row = rowOf(name);
+    if (row === undefined) return made(name, plan, by);
+    return isOfPerson(row) ? { kind: 'name-taken' } : accountOf(name);
+  });
+
+  function made(name: string, plan: string | undefined, by: Actor): AccountResult {
     if (plan !== undefined && !plans.has(plan)) return { kind: 'unknown-plan', plan };
-    if (rowOf(name) !== undefined) return { kind: 'name-taken' };
     insert.run(name, plan ?? null, clock.now());
     tell('account.create', held(name), by, { name, plan: plan ?? null });
     return accountOf(name);
-  });
+  }
+
+  /** Whether somebody at the console made the account, as they could before its name was reserved. */
+  function isOfPerson({ id }: AccountRow): boolean {
+    const making = store.query<object, [number]>(
+      `SELECT 1 FROM audit WHERE account_id = ? AND action = 'account.create' AND actor_kind IN ('user', 'operator')`,
+    );
+    return making.get(id) !== null;
+  }
 
   const set = store.transaction((name: string, wanted: AccountChange, by: Actor): AccountResult => {
     const row = rowOf(name);
@@ -97,7 +117,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     const row = rowOf(name);
     if (row === undefined) return { kind: 'unknown-account' };
     if (!isLabel(to)) return { kind: 'bad-name' };
-    if (isReserved(name) || isReserved(to)) return { kind: 'reserved-name' };
+    if (isReserved(to) || (isReserved(name) && !isOfPerson(row))) return { kind: 'reserved-name' };
     if (to === name) return accountOf(name);
     if (rowOf(to) !== undefined) return { kind: 'name-taken' };
     put({ ...row, name: to });
@@ -160,6 +180,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
 
   return {
     create: create.immediate,
+    own: own.immediate,
     set: set.immediate,
     rename: rename.immediate,
     suspend: (name, by) => setSuspended.immediate(name, true, by),

@@ -42,12 +42,15 @@ export function csvLine(used: Used, account: string): string {
   return `${usageCells(used, harmless(account)).map(quoted).join(',')}\n`;
 }
 
-/** Customers name their accounts: a spreadsheet would take a name that begins like this for a formula. */
+/** What begins a formula, also in full width, behind spaces and quotes; at a cell's beginning or behind what may part cells. */
+const FORMULA = /(^|[;|\t\r\n])(?=[\s"]*[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
+
+/** Customers name their accounts: a spreadsheet takes a text behind an apostrophe for no formula. */
 function harmless(name: string): string {
-  return /^[=+\-@]/.test(name) ? `'${name}` : name;
+  return name.replaceAll(FORMULA, "$1'");
 }
 
-/** RFC 4180. */
+/** RFC 4180, and for spreadsheets that part cells by something else than commas. */
 function quoted(cell: string): string {
-  return /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+  return /[",;|\t\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

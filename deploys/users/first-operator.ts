@@ -1,10 +1,14 @@
 import { createHash } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 
 /** Where the link leads. */
 export const FIRST_OPERATOR_PATH = '/first-operator';
 
+/** In the data directory. */
+const LINK_FILE = 'first-operator-link';
 const TOKEN_BYTES = 32;
 const LAST_MS = 24 * 3_600_000;
 
@@ -46,6 +50,19 @@ export function firstOperatorLink(consoleUrl: URL, token: string): string {
   const link = new URL(FIRST_OPERATOR_PATH, consoleUrl);
   link.searchParams.set('token', token);
   return link.href;
+}
+
+/** Where a person finds the link: on their terminal, or in a file of the service's user. */
+export type ShownLink =
+  { readonly kind: 'terminal'; readonly url: string } | { readonly kind: 'file'; readonly path: string };
+
+/** What is printed to no terminal is often kept and sent on, and a link that makes an operator must be neither. */
+export function showLink(url: string, dataDir: string, isTerminal: boolean): ShownLink {
+  const path = resolve(dataDir, LINK_FILE);
+  rmSync(path, { force: true }); // the link of an earlier start, or a file with rights of its own
+  if (isTerminal) return { kind: 'terminal', url };
+  writeFileSync(path, `${url}\n`, { mode: 0o600, flag: 'wx' });
+  return { kind: 'file', path };
 }
 
 /** Where the console is reached: the configured address, or the listener's own where that was to be any free port. */

@@ -1,13 +1,17 @@
 /** A hash or a look at one that was not begun: as many as there may be are waiting already. */
 export type Busy = { readonly kind: 'busy' };
 
+/** Who waits for a hash: who is known goes first, so that no crowd of strangers keeps them out. */
+export type Waiter = 'known' | 'stranger';
+
 /** Hashes passwords, a few at a time. */
 export type Hashing = Readonly<{
-  hash(password: string): Promise<{ readonly kind: 'hash'; readonly hash: string } | Busy>;
+  hash(password: string, by: Waiter): Promise<{ readonly kind: 'hash'; readonly hash: string } | Busy>;
   /** Without a hash to compare with, the same work is done for nothing: an unknown user takes as long as a wrong password. */
   verify(
     password: string,
     hash: string | undefined,
+    by: Waiter,
   ): Promise<{ readonly kind: 'verified'; readonly isRight: boolean } | Busy>;
 }>;
 
@@ -32,32 +36,32 @@ export const HASHES_WAITING_MAX = 28;
 const NOBODY =
   '$argon2id$v=19$m=65536,t=2,p=1$nDfVFcn2tj/3S6yPX7UjFvHLD8UIsD3ovgbWeTsZbDM$LZNuW4cdVxfHAOs0oKltEeOdEwZ0IoHm2veUh1fDvsI';
 
-/** Hashing that never runs more than `HASHES_AT_ONCE` at a time, and says busy when `HASHES_WAITING_MAX` wait. */
+/** Hashing that never runs more than `HASHES_AT_ONCE` at a time, and says busy when `HASHES_WAITING_MAX` of the caller's kind wait. */
 export function createHashing(work: HashWork = argon2id): Hashing {
   let running = 0;
-  const waiting: (() => void)[] = [];
+  const waiting: Readonly<Record<Waiter, (() => void)[]>> = { known: [], stranger: [] };
 
-  async function inTurn<T>(act: () => Promise<T>): Promise<T | undefined> {
+  async function inTurn<T>(by: Waiter, act: () => Promise<T>): Promise<T | undefined> {
     if (running >= HASHES_AT_ONCE) {
-      if (waiting.length >= HASHES_WAITING_MAX) return undefined;
-      await new Promise<void>((resolve) => waiting.push(resolve)); // the turn is handed on, so `running` stays
+      if (waiting[by].length >= HASHES_WAITING_MAX) return undefined;
+      await new Promise<void>((resolve) => waiting[by].push(resolve)); // the turn is handed on, so `running` stays
     } else running += 1;
     try {
       return await act();
     } finally {
-      const next = waiting.shift();
+      const next = waiting.known.shift() ?? waiting.stranger.shift();
       if (next === undefined) running -= 1;
       else next();
     }
   }
 
   return {
-    async hash(password) {
-      const hash = await inTurn(() => work.hash(password));
+    async hash(password, by) {
+      const hash = await inTurn(by, () => work.hash(password));
       return hash === undefined ? { kind: 'busy' } : { kind: 'hash', hash };
     },
-    async verify(password, hash) {
-      const isRight = await inTurn(() => work.verify(password, hash ?? NOBODY));
+    async verify(password, hash, by) {
+      const isRight = await inTurn(by, () => work.verify(password, hash ?? NOBODY));
       if (isRight === undefined) return { kind: 'busy' };
       return { kind: 'verified', isRight: isRight && hash !== undefined };
     },

@@ -1,15 +1,19 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
+import type { Store } from '../../shared/store/open.ts';
 import { type Attempt, createAttempts } from './attempts.ts';
 import type { ConsoleKeys } from './console-keys.ts';
-import { readEmail } from './email.ts';
-import type { Busy, Hashing } from './hashing.ts';
+import { EMAIL_CHARACTERS_MAX, readEmail } from './email.ts';
+import type { Busy, Hashing, Waiter } from './hashing.ts';
 import type { SecondFactor } from './second-factor.ts';
 import { createTickets } from './ticket.ts';
 import type { User, Users } from './users.ts';
 
-/** Where an attempt comes from; `address` is the client's IP, or `undefined` where it cannot be known. */
-export type From = Readonly<{ address: string | undefined }>;
+/**
+ * Where an attempt comes from; `address` is the client's IP, or `undefined` where it cannot be known; `signedInAs` is the id
+ * of the user whose session the browser has.
+ */
+export type From = Readonly<{ address: string | undefined; signedInAs?: string | undefined }>;
 
 export type TooMany = Extract<Attempt, { kind: 'too-many' }>;
 
@@ -38,11 +42,16 @@ export type Login = Readonly<{
   ticketFor(user: User): string;
   /** Whether `code` is the user's; for changes that ask for one. */
   confirmCode(user: User, code: string): { readonly kind: 'right' | 'wrong' } | TooMany;
+  /** Remembers the address of a login that came to its end: guesses from elsewhere do not keep its user out there. */
+  remember(user: User, from: From): void;
   /** Whether `password` is the user's; for changes that ask for it again. */
   confirm(user: User, password: string): Promise<{ readonly kind: 'right' | 'wrong' } | TooMany | Busy>;
 }>;
 
-/** Ten guesses at one account, then one every 90 seconds, wherever they come from. */
+/**
+ * Ten guesses at one account, then one every 90 seconds, wherever they come from; but for each place where its user was, which
+ * has as many of its own.
+ */
 export const PER_ACCOUNT = { burst: 10, refillMs: 90_000 } as const;
 /** Fifty from one address, then one every ten seconds: an office shares an address. */
 export const PER_ADDRESS = { burst: 50, refillMs: 10_000 } as const;
@@ -52,6 +61,7 @@ export const PER_CODE = { burst: 5, refillMs: 300_000 } as const;
 const STEP_MS = 5 * 60_000;
 
 type Deps = Readonly<{
+  store: Store;
   users: Users;
   hashing: Hashing;
   secondFactor: SecondFactor;
@@ -61,14 +71,23 @@ type Deps = Readonly<{
 }>;
 
 /** Recognises users. An attempt counts before its work begins, so that many at once are not more than many in a row; a good one is given back. */
-export function createLogin({ users, hashing, secondFactor, keys, clock, random }: Deps): Login {
+export function createLogin({ store, users, hashing, secondFactor, keys, clock, random }: Deps): Login {
   const perAccount = createAttempts(PER_ACCOUNT, random);
   const perAddress = createAttempts(PER_ADDRESS, random);
   const perCode = createAttempts(PER_CODE, random);
   const tickets = createTickets(keys, 'second step', STEP_MS);
+  const known = createKnownNetworks(store, keys);
 
   function ticketFor(user: User): string {
     return tickets.make({ user: user.id, state: stateOf(user) }, clock.now());
+  }
+
+  /** Under which name attempts at a login are counted, and whether they come from where its user was before. */
+  function countedAs(user: User | undefined, typed: string, from: From): readonly [string, Waiter] {
+    if (user !== undefined && user.id === from.signedInAs) return [`${user.id} session`, 'known'];
+    if (user !== undefined && known.has(user.id, from.address, clock.now()))
+      return [`${user.id} ${network(from.address)}`, 'known'];
+    return [user?.email ?? typed.slice(0, EMAIL_CHARACTERS_MAX), 'stranger'];
   }
 
   function confirmCode(user: User, code: string): { readonly kind: 'right' | 'wrong' } | TooMany {
@@ -80,16 +99,17 @@ export function createLogin({ users, hashing, secondFactor, keys, clock, random 
   }
 
   return {
-    async withPassword(typed, password, { address }) {
+    async withPassword(typed, password, from) {
       const nowMs = clock.now();
       const email = readEmail(typed);
-      const [account, addresses] = [[email ?? typed.slice(0, 254)], [network(address)]];
+      const user = email && users.find(email);
+      const [name, by] = countedAs(user, email ?? typed, from);
+      const [account, addresses] = [[name], [network(from.address)]];
       const byAddress = perAddress.take(addresses, nowMs);
       if (byAddress.kind === 'too-many') return byAddress;
       const byAccount = perAccount.take(account, nowMs);
       if (byAccount.kind === 'too-many') return byAccount;
-      const user = email && users.find(email);
-      const verified = await hashing.verify(password, user?.passwordHash);
+      const verified = await hashing.verify(password, user?.passwordHash, by);
       if (verified.kind === 'busy' || verified.isRight) {
         perAccount.giveBack(account);
         perAddress.giveBack(addresses);
@@ -110,13 +130,46 @@ export function createLogin({ users, hashing, secondFactor, keys, clock, random 
     },
     ticketFor,
     confirmCode,
+    remember: (user, { address }) => known.add(user.id, address, clock.now()),
     async confirm(user, password) {
-      const attempt = perAccount.take([user.email], clock.now());
+      const [name, by] = countedAs(user, '', { address: undefined, signedInAs: user.id });
+      const attempt = perAccount.take([name], clock.now());
       if (attempt.kind === 'too-many') return attempt;
-      const verified = await hashing.verify(password, user.passwordHash);
-      if (verified.kind === 'busy' || verified.isRight) perAccount.giveBack([user.email]);
+      const verified = await hashing.verify(password, user.passwordHash, by);
+      if (verified.kind === 'busy' || verified.isRight) perAccount.giveBack([name]);
       if (verified.kind === 'busy') return verified;
       return { kind: verified.isRight ? 'right' : 'wrong' };
+    },
+  };
+}
+
+/** An address is forgotten this long after the last login from it, and when its user has had so many others. */
+const KNOWN_MS = 90 * 24 * 3_600_000;
+const NETWORKS_PER_USER_MAX = 20;
+
+/** Where users have logged in from; kept as a MAC, since the table need not tell it. */
+function createKnownNetworks(store: Store, keys: ConsoleKeys) {
+  const select = store.prepare<object, [string, Uint8Array, number]>(
+    'SELECT 1 FROM known_networks WHERE user_id = ? AND network = ? AND used_at_ms > ?',
+  );
+  const put = store.prepare(`
+    INSERT INTO known_networks VALUES (?, ?, ?)
+    ON CONFLICT (user_id, network) DO UPDATE SET used_at_ms = excluded.used_at_ms`);
+  const dropMany = store.prepare(`
+    DELETE FROM known_networks WHERE user_id = ?1 AND network NOT IN (
+      SELECT network FROM known_networks WHERE user_id = ?1
+      ORDER BY used_at_ms DESC LIMIT ${NETWORKS_PER_USER_MAX})`);
+  const macOf = (userId: string, address: string) =>
+    keys.sign('known network', `${userId} ${network(address)}`);
+  const add = store.transaction((userId: string, address: string, nowMs: number) => {
+    put.run(userId, macOf(userId, address), nowMs);
+    dropMany.run(userId);
+  });
+  return {
+    has: (userId: string, address: string | undefined, nowMs: number) =>
+      address !== undefined && select.get(userId, macOf(userId, address), nowMs - KNOWN_MS) !== null,
+    add: (userId: string, address: string | undefined, nowMs: number) => {
+      if (address !== undefined) add.immediate(userId, address, nowMs);
     },
   };
 }

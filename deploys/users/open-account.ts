@@ -14,6 +14,7 @@ export function createOpenAccount({ create }: Pick<Accounts, 'create'>): OpenAcc
       case 'bad-name':
         return 'An account name is 1 to 64 printable characters.';
       case 'name-taken':
+      case 'reserved-name':
         return 'An account of this name exists already; choose another name.';
       default:
         throw new Error(`an account on plan ${PLAN} could not be made: ${result.kind}`);

@@ -38,7 +38,7 @@ export function createPeople(deps: PeopleDeps) {
   const users = createUsers(store, deps);
   const sessions = createSessions(store, deps);
   const secondFactor = createSecondFactor(store, deps);
-  const login = createLogin({ users, hashing, secondFactor, keys, clock, random });
+  const login = createLogin({ store, users, hashing, secondFactor, keys, clock, random });
   const signUp = createSignUp({ ...deps, users, hashing });
   const { oidc, publicUrl } = config;
   const redirectUri = new URL(PROVIDER_RETURN_PATH, publicUrl).href;

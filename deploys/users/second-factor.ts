@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
+import { Secret, TOTP } from 'otpauth';
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 import type { ConsoleKeys } from './console-keys.ts';
 import type { NoteUser, UserActor } from './note.ts';
 import { resetSecondFactor } from './reset-second-factor.ts';
-import { base32, stepOfCode, TOTP_SECRET_BYTES } from './totp.ts';
 import type { User } from './users.ts';
 
 /** Codes of an authenticator app, and codes on paper for when it is lost. */
@@ -24,6 +24,9 @@ export type SecondFactor = Readonly<{
   reset(user: User, actor: UserActor): void;
 }>;
 
+/** What authenticator apps call the service. */
+const ISSUER = 'Sluice';
+const TOTP_SECRET_BYTES = 20;
 const BACKUP_CODES = 10;
 /** 50 bits: with a handful of guesses an hour, more than enough. */
 const BACKUP_CODE_CHARACTERS = 10;
@@ -87,13 +90,35 @@ export function createSecondFactor(store: Store, { keys, note, clock, random }: 
   };
 }
 
+/** RFC 6238 as every authenticator app speaks it: SHA-1, six digits, steps of 30 seconds. Its text is what a QR code says. */
+export function totpOf(secret: Uint8Array, email: string): TOTP {
+  return new TOTP({ secret: secretOf(secret), issuer: ISSUER, label: email });
+}
+
+function secretOf(bytes: Uint8Array): Secret {
+  return new Secret({ buffer: Uint8Array.from(bytes).buffer });
+}
+
+/**
+ * The time step that `code` is of, above `afterStep`, at most one away from `nowMs`, since clocks differ and people type;
+ * `undefined`: none. A step that was taken once is never taken again (RFC 6238 5.2), so whoever reads a code over a shoulder
+ * cannot use it.
+ */
+function stepOfCode(secret: Uint8Array, code: string, nowMs: number, afterStep: number): number | undefined {
+  const totp = totpOf(secret, '');
+  const away = totp.validate({ token: code.replaceAll(/\s/g, ''), timestamp: nowMs, window: 1 });
+  if (away === null) return undefined;
+  const step = totp.counter({ timestamp: nowMs }) + away;
+  return step > afterStep ? step : undefined;
+}
+
 /** The user as the one who acts. */
 export function selfOf({ id, role }: User): UserActor {
   return { kind: role === 'operator' ? 'operator' : 'user', userId: id };
 }
 
 function backupCode(random: (bytes: number) => Uint8Array): string {
-  const text = base32(random(BACKUP_CODE_CHARACTERS)).slice(0, BACKUP_CODE_CHARACTERS).toLowerCase();
+  const text = secretOf(random(BACKUP_CODE_CHARACTERS)).base32.slice(0, BACKUP_CODE_CHARACTERS).toLowerCase();
   return `${text.slice(0, BACKUP_CODE_CHARACTERS / 2)}-${text.slice(BACKUP_CODE_CHARACTERS / 2)}`;
 }
 

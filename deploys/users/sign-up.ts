@@ -50,7 +50,7 @@ export function createSignUp({ store, users, hashing, openAccount, clock, random
       return { kind: 'unfit', of: 'email', sentence: 'This is no e-mail address.' } as const;
     const complaint = passwordComplaint(password, email);
     if (complaint !== undefined) return { kind: 'unfit', of: 'password', sentence: complaint } as const;
-    const hashed = await hashing.hash(password);
+    const hashed = await hashing.hash(password, 'stranger');
     return hashed.kind === 'busy' ? hashed : ({ kind: 'hashed', email, hash: hashed.hash } as const);
   }
 

@@ -16,10 +16,13 @@ export type User = Place &
     /** Argon2id; `undefined`: through the identity provider alone. */
     passwordHash: string | undefined;
     hasSecondFactor: boolean;
+    /** An identity provider's name for the user: issuer and subject, with a space between. */
+    subject: string | undefined;
+    /** `false`: the e-mail was typed at a sign-up, and may be somebody else's. */
+    isEmailVerified: boolean;
     createdAtMs: number;
   }>;
 
-/** `subject` is an identity provider's name for the user. */
 export type NewUser = Readonly<{
   /** One of `newId`, for what must name the user before it is made. */
   id?: string;
@@ -33,7 +36,7 @@ export type Created = { readonly kind: 'created'; readonly user: User } | { read
 
 export type Users = Readonly<{
   newId(): string;
-  /** `actor` is absent when the new user is the one who does it. */
+  /** `actor` is absent when the new user is the one who does it: the e-mail is verified by a `subject` alone then. */
   create(user: NewUser, actor?: UserActor): Created;
   find(email: Email): User | undefined;
   byId(id: string): User | undefined;
@@ -47,7 +50,9 @@ export type Users = Readonly<{
   hasOperator(): boolean;
   /** Every session of the user ends but the one whose token's hash is kept. */
   setPassword(user: User, hash: string, actor: UserActor, keptSession?: Uint8Array): void;
-  setSubject(user: User, subject: string): void;
+  /** For a subject whose e-mail is the user's. `false`: the user has a subject already, which stays. */
+  setSubject(user: User, subject: string): boolean;
+  unlink(user: User, actor: UserActor): void;
   /** Ends every session of the user but the one whose token's hash is kept. */
   signOut(user: User, actor: UserActor, keptSession?: Uint8Array): void;
   /** With all sessions: the user is out at once. */
@@ -61,6 +66,8 @@ type Row = {
   account_id: number | null;
   password_hash: string | null;
   has_second_factor: number;
+  subject: string | null;
+  email_verified: number;
   created_at_ms: number;
 };
 
@@ -86,10 +93,13 @@ export function createUsers(
   );
   const operator = store.prepare("SELECT 1 FROM users WHERE role = 'operator' LIMIT 1");
   const insert = store.prepare(`
-    INSERT INTO users (id, email, role, account_id, password_hash, subject, created_at_ms)
-    VALUES (?, ?, ?, ?, ?, ?, ?)`);
+    INSERT INTO users (id, email, role, account_id, password_hash, subject, email_verified, created_at_ms)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
   const update = store.prepare('UPDATE users SET password_hash = ? WHERE id = ?');
-  const link = store.prepare('UPDATE users SET subject = ? WHERE id = ?');
+  const link = store.prepare(
+    'UPDATE users SET subject = ?, email_verified = 1 WHERE id = ? AND subject IS NULL',
+  );
+  const dropLink = store.prepare('UPDATE users SET subject = NULL WHERE id = ?');
   const endOthers = store.prepare('DELETE FROM sessions WHERE user_id = ? AND token_hash IS NOT ?');
   const forget = store.prepare('DELETE FROM users WHERE id = ?');
 
@@ -102,8 +112,9 @@ export function createUsers(
   const create = store.transaction(
     ({ id = newId(), email, place, passwordHash, subject }: NewUser, actor?: UserActor) => {
       if (byEmail.get(email) !== null) return { kind: 'email-taken' } as const;
-      const account = place.accountId ?? null;
-      insert.run(id, email, place.role, account, passwordHash ?? null, subject ?? null, clock.now());
+      const [account, hash, link] = [place.accountId ?? null, passwordHash ?? null, subject ?? null];
+      const isVerified = actor !== undefined || subject !== undefined ? 1 : 0;
+      insert.run(id, email, place.role, account, hash, link, isVerified, clock.now());
       const user = found(byId.get(id));
       if (user === undefined) throw new Error('a user vanished inside its own transaction');
       const self = { kind: place.role === 'operator' ? place.role : 'user', userId: id } as const;
@@ -124,9 +135,15 @@ export function createUsers(
   });
 
   const setSubject = store.transaction((user: User, subject: string) => {
-    link.run(subject, user.id);
+    if (link.run(subject, user.id).changes === 0) return false;
     const kind = user.role === 'operator' ? 'operator' : 'user';
     noteChange('user.link', user, { kind, userId: user.id });
+    return true;
+  });
+
+  const unlink = store.transaction((user: User, actor: UserActor) => {
+    dropLink.run(user.id);
+    noteChange('user.unlink', user, actor);
   });
 
   const remove = store.transaction((user: User, actor: UserActor) => {
@@ -147,20 +164,23 @@ export function createUsers(
     setPassword: setPassword.immediate,
     signOut: signOut.immediate,
     setSubject: setSubject.immediate,
+    unlink: unlink.immediate,
     remove: remove.immediate,
   };
 }
 
 function found(row: Row | null): User | undefined {
   if (row === null) return undefined;
-  const { id, email, role, account_id, password_hash, has_second_factor, created_at_ms } = row;
+  const { id, email, role, account_id, password_hash, has_second_factor, subject, email_verified } = row;
   return {
     id,
     email: email as Email, // only `readEmail` makes what is written
     ...placeFrom(role, account_id),
     passwordHash: password_hash ?? undefined,
     hasSecondFactor: has_second_factor === 1,
-    createdAtMs: created_at_ms,
+    subject: subject ?? undefined,
+    isEmailVerified: email_verified === 1,
+    createdAtMs: row.created_at_ms,
   };
 }
 

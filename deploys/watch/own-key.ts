@@ -37,25 +37,29 @@ export function needsOwnKey({
   );
 }
 
+/** `name-taken`: the account of the watcher's name is somebody else's, and stays as it is. */
+export type IssuedKey = { readonly kind: 'issued'; readonly key: Secret } | { readonly kind: 'name-taken' };
+
 /**
  * Issues the watcher's key and revokes every earlier one of its account, in one transaction. The key is stored
  * nowhere but as a hash, and so each start needs a new one.
  */
-export function issueOwnKey({ store, plans, clock, random }: OwnKeyDeps): Secret {
+export function issueOwnKey({ store, plans, clock, random }: OwnKeyDeps): IssuedKey {
   // What the account has spent only matters for what it has left, which nobody asks here; and what the app does for
   // itself at every start is no change that anybody made.
   const note = () => undefined;
   const accounts = createAccounts({ store, plans, spentOf: () => 0, clock, note });
   const keys = createKeys({ store, clock, random, note });
-  const issue = store.transaction((): Secret => {
+  const issue = store.transaction((): IssuedKey => {
     const plan = watcherPlan(plans);
-    const account = accounts.find(WATCHER);
-    if (account === undefined) accounts.create(WATCHER, plan, STARTED);
-    else if (account.plan !== plan) accounts.set(WATCHER, { plan: { name: plan } }, STARTED);
+    const own = accounts.own(WATCHER, plan, STARTED);
+    if (own.kind === 'name-taken') return { kind: own.kind };
+    if (own.kind !== 'account') throw new Error(`the watcher's account could not be made: ${own.kind}`);
+    if (own.account.plan !== plan) accounts.set(WATCHER, { plan: { name: plan } }, STARTED);
     for (const { id, state } of keys.list(WATCHER)) if (state !== 'revoked') keys.revoke(id, STARTED);
     const created = keys.create(WATCHER, KEY_NAME, STARTED);
     if (created.kind !== 'created') throw new Error(`the watcher's key could not be made: ${created.kind}`);
-    return new Secret(created.made.key);
+    return { kind: 'issued', key: new Secret(created.made.key) };
   });
   return issue.immediate();
 }

@@ -9,6 +9,7 @@ import {
   type Listen,
   listen,
   sealingKey,
+  redisUrl,
   secret,
   text,
 } from './kinds.ts';
@@ -218,7 +219,7 @@ function storageFrom(table: Table): StorageConfig {
   const storage: StorageConfig = {
     dataDir: table.takeOr('data_dir', text('"./data"'), './data'),
     secret: table.take('secret', sealingKey),
-    redisUrl: table.take('redis', secret('"redis://127.0.0.1:6379"')),
+    redisUrl: table.take('redis', redisUrl),
   };
   table.close();
   return storage;

@@ -1,3 +1,4 @@
+import { placesFrom } from '../redis/options.ts';
 import { Secret } from '../secret.ts';
 import { userinfoOf } from '../userinfo.ts';
 import type { Kind } from './table.ts';
@@ -63,6 +64,15 @@ export function secret(example: string): Kind<Secret> {
     read: (value) => (typeof value === 'string' && value !== '' ? new Secret(value) : undefined),
   };
 }
+
+/** The address of a Redis or of a cluster. */
+export const redisUrl: Kind<Secret> = {
+  wanted: 'redis://host:port or rediss://host:port, or several of a cluster after commas',
+  hidden: true,
+  example: '"redis://127.0.0.1:6379"',
+  read: (value) =>
+    typeof value === 'string' && placesFrom(value) !== undefined ? new Secret(value) : undefined,
+};
 
 /** 32 bytes in base64. */
 export const sealingKey: Kind<Secret> = {

@@ -31,7 +31,9 @@ function parsed(file: string): { kind: 'parsed'; value: unknown } | Extract<Load
     return { kind: 'parsed', value: Bun.TOML.parse(text) };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return { kind: 'unusable', lines: [`The config file ${file} is not valid TOML: ${reason}`] };
+    // A text without quotes is shown in quotes, and may be a secret.
+    const safe = reason.replaceAll(/: ".*"/gs, '');
+    return { kind: 'unusable', lines: [`The config file ${file} is not valid TOML: ${safe}`] };
   }
 }
 

@@ -34,7 +34,9 @@ export type Table = Readonly<{
   close(): void;
 }>;
 
-const HIDDEN = Symbol('hidden');
+/** What stands for a value that may be a secret: of a secret's key, and of a key that could be meant for one. */
+const HIDDEN = Symbol('a value that does not fit');
+const UNKNOWN = Symbol('a value that is not shown');
 
 /** Opens `value` (a parsed TOML table, or nothing) for reading; problems are appended to `problems`. */
 export function openTable(
@@ -46,12 +48,12 @@ export function openTable(
 ): Table {
   const rows: Record<string, unknown> = isTable(value) ? value : {};
   const asked = new Set<string>();
-  if (value !== undefined && !isTable(value)) file('', value, 'a table', `[${path}]`);
+  if (value !== undefined && !isTable(value)) file('', UNKNOWN, 'a table', `[${path}]`);
 
   function file(key: string, found: unknown, wanted: string, example: string) {
     problems.push({
       key: joined(path, key),
-      found: found === HIDDEN ? 'a value that does not fit' : shown(found),
+      found: typeof found === 'symbol' ? (found.description ?? '') : shown(found),
       wanted,
       example,
     });
@@ -85,7 +87,7 @@ export function openTable(
       const list = rows[key];
       if (list === undefined) return [];
       if (!Array.isArray(list)) {
-        file(key, list, 'a list of tables', `[[${joined(path, key)}]]`);
+        file(key, UNKNOWN, 'a list of tables', `[[${joined(path, key)}]]`);
         return [];
       }
       return list.map((item, i) => openTable(item, `${joined(path, key)}[${i}]`, env, problems, unset));
@@ -98,7 +100,7 @@ export function openTable(
     problem: file,
     close: () => {
       for (const key of Object.keys(rows)) {
-        if (!asked.has(key)) file(key, rows[key], 'no such key', `one of: ${[...asked].join(', ')}`);
+        if (!asked.has(key)) file(key, UNKNOWN, 'no such key', `one of: ${[...asked].join(', ')}`);
       }
     },
   };

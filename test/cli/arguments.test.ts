@@ -90,6 +90,7 @@ describe('the program', () => {
       'user set-password',
       'user reset-second-factor',
       'user sign-out',
+      'user unlink',
       'user remove',
       'webhook list',
       'webhook create',

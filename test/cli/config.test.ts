@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { opened, temporaryFolder } from '../started/gateway.ts';
+import { startRedis } from '../started/redis.ts';
 import { objectsOf, ROOT, sluice } from './sluice.ts';
 
 const folder = temporaryFolder();
@@ -40,15 +41,58 @@ describe('config check', () => {
     const told = await run('config', 'check', path, '--json');
     expect(objectsOf(told)).toEqual([{ ok: false, problems: told.err.trimEnd().split('\n') }]);
   });
+  test('P6 shows no value under a key that it does not know, nor one that is no table', async () => {
+    const path = written(
+      'secrets.toml',
+      '[storage]\nsecert = "hunter2"\n[deploys]\noidc = "hunter3"\n[deploy]\nrpc_key = "hunter4"\n[plans]\npro = "hunter5"\n',
+    );
+    const { code, err } = await run('config', 'check', path);
+    expect([code, err]).toEqual([1, expect.not.stringContaining('hunter')]);
+    expect(err).toContain('storage.secert: found a value that is not shown, wanted no such key');
+    for (const value of ['"hunter6', 'hunter7', '"a" hunter8']) {
+      const told = await run('config', 'check', written('broken.toml', `[storage]\nsecret = ${value}\n`));
+      expect([told.code, told.err]).toEqual([1, expect.not.stringContaining('hunter')]);
+      expect(told.err).toContain('is not valid TOML: ');
+    }
+  });
+  test.each(['http://h:6379', 'redis://', 'redis://h/x', 'h:6379', 'redis://user:100%@h'])(
+    'P6 refuses %s as storage.redis, without showing it',
+    async (redis) => {
+      const path = written('redis.toml', `[storage]\nredis = "${redis}"\n`);
+      const { code, err } = await run('config', 'check', path);
+      expect([code, err]).toEqual([
+        1,
+        expect.stringContaining('storage.redis: found a value that does not fit'),
+      ]);
+      expect(err).not.toContain(`"${redis}"`);
+    },
+  );
+  test('P6 notes a Redis that cannot be reached or refuses the password', async () => {
+    await using redis = await startRedis(['--requirepass', 'hunter2']);
+    const notesOf = async (url: string) => {
+      const path = written('reach.toml', `[storage]\nredis = "${url}"\n`);
+      const { code, out } = await run('config', 'check', path);
+      expect([code, out]).toEqual([0, expect.not.stringContaining('hunter')]);
+      return out.split('\n').filter((line) => line.startsWith('Note: Redis'));
+    };
+    const host = `127.0.0.1:${redis.port}`;
+    const noted = (reason: string) => [`Note: Redis ${host} cannot be used from here (${reason}).`];
+    expect(await notesOf(`redis://:hunter2@${host}`)).toEqual([]);
+    expect(await notesOf(`redis://${host}`)).toEqual(noted('NOAUTH'));
+    expect(await notesOf(`redis://:hunter3@${host}`)).toEqual(noted('WRONGPASS'));
+    await redis.die();
+    expect(await notesOf(`redis://${host}`)).toEqual(noted('ECONNREFUSED'));
+  });
   test('notes what this version does not do yet', async () => {
     const path = written(
       'notes.toml',
-      '[gateway]\nprocesses = 4\n[storage]\nredis = "redis://h"\n[[backends]]\nname = "a"\nurl = "http://h"\n',
+      '[gateway]\nprocesses = 4\n[storage]\nredis = "redis://127.0.0.1:1"\n[[backends]]\nname = "a"\nurl = "http://h"\n',
     );
     const { code, out } = await run('config', 'check', '--config', path);
     expect(code).toBe(0);
     expect(out.match(/^Note: .*$/gm)).toEqual([
       'Note: with storage.redis, accounts, plans and prices are those of the host on which deploys runs; run one deploys only.',
+      'Note: Redis 127.0.0.1:1 cannot be used from here (ECONNREFUSED).',
     ]);
     expect(objectsOf(await run('config', 'check', path, '--json'))).toMatchObject([
       { ok: true, source: path },

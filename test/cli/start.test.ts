@@ -34,7 +34,7 @@ const linesOf = (banner: string) => banner.split('\n').filter((line) => line.sta
 
 describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the processes', () => {
   test(
-    'prints within a minute two addresses, a demo key and lines that work when they are pasted; Ctrl-C ends all with 0',
+    'P8 prints within a minute two addresses, a demo key and lines that work when they are pasted; Ctrl-C ends all with 0',
     async () => {
       if (Bun.which('curl') === null) throw new Error('this test pastes curl lines and needs curl');
       installed = await installation();
@@ -47,7 +47,10 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
       expect(readFileSync(join(dataDir, 'demo-key'), 'utf8')).toBe(`${key}\n`);
       expect(statSync(join(dataDir, 'demo-key')).mode & 0o777).toBe(0o600);
 
-      const link = /^http:\/\/127\.0\.0\.1:\d+\/first-operator\?token=[\w-]{43}$/m.exec(banner)?.[0] ?? '';
+      const [file = ''] = /^\/.*\/first-operator-link$/m.exec(banner) ?? [];
+      expect([file, statSync(file).mode & 0o777]).toEqual([join(dataDir, 'first-operator-link'), 0o600]);
+      const link = readFileSync(file, 'utf8').trim();
+      expect(link).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/first-operator\?token=[\w-]{43}$/);
       const form = await (await fetch(link)).text();
       expect(form).toContain(new URL(link).searchParams.get('token') ?? 'no token');
       const [getSlot, programs] = linesOf(banner);
@@ -65,6 +68,7 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
         expect(statSync(join(dataDir, `${app}.log`)).size).toBeGreaterThan(0);
       expect(readFileSync(join(dataDir, 'gateway.log'), 'utf8')).not.toContain(key ?? 'no key');
       expect(readFileSync(join(dataDir, 'deploys.log'), 'utf8')).not.toContain('first-operator');
+      expect(banner).not.toContain('token=');
     },
     TIMEOUT_MS,
   );

@@ -80,6 +80,13 @@ describe('users from the command line', () => {
     expect(rows('SELECT * FROM backup_codes')).toEqual([]);
   }, 20_000);
 
+  test('P2 are another’s at the identity provider only when they were unlinked', async () => {
+    using database = new Database(join(folder.path, 'data', ACCOUNTS_FILE));
+    database.run("UPDATE users SET subject = 'https://login.example.com 7'");
+    expect((await run('user', 'unlink', 'root@example.com')).code).toBe(0);
+    expect(rows('SELECT subject FROM users')).toEqual([{ subject: null }]);
+  }, 20_000);
+
   test('have every change in the audit log', () => {
     expect(rows("SELECT action, actor_kind FROM audit WHERE action LIKE 'user.%' ORDER BY id")).toEqual(
       [
@@ -89,6 +96,7 @@ describe('users from the command line', () => {
         'user.sign-out',
         'user.remove',
         'user.second-factor-off',
+        'user.unlink',
       ].map((action) => ({ action, actor_kind: 'command-line' })),
     );
   });

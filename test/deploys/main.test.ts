@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
@@ -63,7 +63,7 @@ describe('it refuses to start with one sentence and exit code 1', () => {
     const { code, stderr } = await runToEnd(folder.args, folder.path);
     const lines = stderr.trimEnd().split('\n');
     expect(lines).toHaveLength(2);
-    expect(stderr).toContain('deploys.poll_second: found 60, wanted no such key');
+    expect(stderr).toContain('deploys.poll_second: found a value that is not shown, wanted no such key');
     expect(stderr).toContain('deploys.public_url: found a value that does not fit');
     expect(code).toBe(1);
   });
@@ -162,8 +162,43 @@ describe('it stops when it is asked to, with exit code 0', () => {
   });
 });
 
+describe('P9 browsers are told to come by https alone', () => {
+  const HSTS = 'max-age=31536000';
+  const PUBLIC = { host: 'console.example.com' };
+  const PAGES = ['/login', '/health', '/api/v1/program-deploys/programs', '/openapi', '/nothing'];
+
+  async function told(rows: string, headers: Record<string, string>): Promise<(string | null)[]> {
+    using folder = folderWith(rows);
+    await using app = await startProcess(folder.args, folder.path);
+    const answers = PAGES.map((path) => fetch(new URL(path, app.url), { headers, redirect: 'manual' }));
+    return (await Promise.all(answers)).map((answer) => answer.headers.get('strict-transport-security'));
+  }
+
+  test.each<[string, string, Record<string, string>, string | null]>([
+    ['https, says the proxy', 'https', { 'x-forwarded-proto': 'https' }, HSTS],
+    ['https, says the last of two proxies', 'https', { 'x-forwarded-proto': 'http, https' }, HSTS],
+    ['https, says the config', 'https', PUBLIC, HSTS],
+    ['http, says the proxy', 'https', { ...PUBLIC, 'x-forwarded-proto': 'http' }, null],
+    ['http, says the last of two proxies', 'https', { ...PUBLIC, 'x-forwarded-proto': 'https, http' }, null],
+    ['http, past the proxy', 'https', {}, null],
+    [
+      'http, says the config, whatever the caller says',
+      'http',
+      { ...PUBLIC, 'x-forwarded-proto': 'https' },
+      null,
+    ],
+  ])(
+    'when they came by %s',
+    async (_, scheme, headers, expected) => {
+      const answers = await told(`public_url = "${scheme}://console.example.com"`, headers);
+      expect(answers).toEqual(PAGES.map(() => expected));
+    },
+    20_000,
+  );
+});
+
 describe('started by hand without an operator', () => {
-  /** What it prints until it listens, and then until `enough`. */
+  /** What it prints until it listens, to what is no terminal. */
   async function printed(args: readonly string[], cwd: string): Promise<string> {
     const child = Bun.spawn([process.execPath, ...args], {
       cwd,
@@ -181,18 +216,49 @@ describe('started by hand without an operator', () => {
     await child.exited;
     return text;
   }
-  const linkIn = (text: string) => /^http:\/\/.*\/first-operator\?token=[\w-]{43}$/m.exec(text)?.[0];
+  /** The same in a terminal. */
+  async function shown(args: readonly string[], cwd: string): Promise<string> {
+    let text = '';
+    const listening = Promise.withResolvers<void>();
+    const data = (_: Bun.Terminal, bytes: Uint8Array) => {
+      text += new TextDecoder().decode(bytes);
+      if (text.includes('"listening"')) listening.resolve();
+    };
+    const child = Bun.spawn([process.execPath, ...args], {
+      cwd,
+      env: childEnv(),
+      terminal: { cols: 300, rows: 50, data },
+    });
+    await Promise.race([listening.promise, child.exited]);
+    child.kill('SIGTERM');
+    await child.exited;
+    return text;
+  }
+  const linkIn = (text: string) =>
+    /^http:\/\/.*\/first-operator\?token=[\w-]{43}\s*$/m.exec(text)?.[0].trim();
 
-  test('it prints a link that makes the first one, another at every start, and none once there is one', async () => {
+  test('P8 a terminal shows a link that makes the first one, another at every start, and none once there is one', async () => {
     using folder = folderWith('');
-    const first = linkIn(await printed(folder.args, folder.path));
-    const second = linkIn(await printed(folder.args, folder.path));
+    const first = linkIn(await shown(folder.args, folder.path));
+    const second = linkIn(await shown(folder.args, folder.path));
     expect(first).toStartWith('http://127.0.0.1:');
     expect([second === undefined, second === first]).toEqual([false, false]);
+    expect(existsSync(join(folder.dataDir, 'first-operator-link'))).toBe(false);
     const store = opened(join(folder.dataDir, ACCOUNTS_FILE), {});
     store.run("INSERT INTO users (id, email, role, created_at_ms) VALUES ('1', 'a@b.c', 'operator', 0)");
     store.close();
-    expect(linkIn(await printed(folder.args, folder.path))).toBeUndefined();
+    expect(linkIn(await shown(folder.args, folder.path))).toBeUndefined();
+  }, 20_000);
+
+  test('P8 what is no terminal gets the path of a file that its user alone can read, whatever was there', async () => {
+    using folder = folderWith('');
+    const file = join(folder.dataDir, 'first-operator-link');
+    mkdirSync(folder.dataDir, { recursive: true });
+    writeFileSync(file, 'anybody can read this', { mode: 0o666 });
+    const text = await printed(folder.args, folder.path);
+    expect([text.includes(file), text.includes('token=')]).toEqual([true, false]);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(linkIn(readFileSync(file, 'utf8'))).toStartWith('http://127.0.0.1:');
   }, 20_000);
 
   test('it has no login under plain http, and says what to do', async () => {

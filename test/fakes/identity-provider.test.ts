@@ -39,7 +39,7 @@ async function exchange(issuer: string, more: Record<string, string>, secret = '
 }
 
 test('gives an ID token for a code, once, to its client with the right verifier alone', async () => {
-  await using provider = startIdentityProvider({ sub: '7' }, client);
+  await using provider = await startIdentityProvider({ sub: '7' }, client);
   const { issuer } = provider;
   expect(await (await fetch(`${issuer}/.well-known/openid-configuration`)).json()).toMatchObject({ issuer });
   expect((await exchange(issuer, { code: await codeFrom(issuer), code_verifier: 'x' })).status).toBe(400);
@@ -47,6 +47,8 @@ test('gives an ID token for a code, once, to its client with the right verifier 
   expect((await exchange(issuer, { code: await codeFrom(issuer) }, 'wrong')).status).toBe(400);
   const code = await codeFrom(issuer);
   const answer = await exchange(issuer, { code });
-  expect(await answer.json()).toMatchObject({ id_token: expect.stringMatching(/^[\w-]+\.[\w-]+\.$/) });
+  expect(await answer.json()).toMatchObject({
+    id_token: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]{342}$/),
+  });
   expect((await exchange(issuer, { code })).status).toBe(400);
 });

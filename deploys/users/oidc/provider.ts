@@ -1,22 +1,38 @@
-import { createHash } from 'node:crypto';
+import {
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  calculatePKCECodeChallenge,
+  type ClientAuth,
+  ClientSecretBasic,
+  ClientSecretPost,
+  clockTolerance,
+  type Configuration,
+  customFetch,
+  type CustomFetchOptions,
+  discovery,
+  enableNonRepudiationChecks,
+} from 'openid-client';
 import type { Clock } from '../../../shared/clock.ts';
 import type { OidcConfig } from '../../../shared/config/oidc.ts';
-import { type Claims, isObject, readIdToken } from './claims.ts';
+import { isLoopback } from '../console-complaint.ts';
 
-/** What a login in progress must bring back: PKCE's verifier (RFC 7636) and the nonce of the ID token. */
-export type Proof = Readonly<{ verifier: string; nonce: string }>;
+/** What a login in progress must bring back: its state, PKCE's verifier (RFC 7636) and the nonce of the ID token. */
+export type Proof = Readonly<{ state: string; verifier: string; nonce: string }>;
+
+/** What an ID token says of somebody. `email` only where the provider says that it is verified. */
+export type Claims = Readonly<{ subject: string; email: string | undefined }>;
 
 export type Unavailable = { readonly kind: 'unavailable'; readonly reason: string };
 
 /** An OpenID Connect provider, asked for a code with PKCE. Neither rejects. */
 export type Provider = Readonly<{
-  /** Where the browser is sent; it comes back with `state` and a code. */
-  begin(state: string, proof: Proof): Promise<{ readonly kind: 'address'; readonly url: URL } | Unavailable>;
-  /** Who came back with `code`. */
-  finish(code: string, proof: Proof): Promise<({ readonly kind: 'claims' } & Claims) | Unavailable>;
+  /** Where the browser is sent; it comes back with the state and a code. */
+  begin(proof: Proof): Promise<{ readonly kind: 'address'; readonly url: URL } | Unavailable>;
+  /** Who came back with `query`. */
+  finish(query: URLSearchParams, proof: Proof): Promise<({ readonly kind: 'claims' } & Claims) | Unavailable>;
 }>;
 
-type Endpoints = Readonly<{ authorization: URL; token: URL; usesPost: boolean }>;
 type Deps = Readonly<{
   config: OidcConfig;
   /** Where the provider sends the browser back to. */
@@ -25,78 +41,81 @@ type Deps = Readonly<{
   clock: Clock;
 }>;
 
-const ANSWER_MS = 10_000;
+const ANSWER_SECONDS = 10;
 const ANSWER_BYTES_MAX = 262_144;
+/** How far the provider's clock may be from ours; ours is the system's, which the library reads. */
+const CLOCK_SLACK_SECONDS = 60;
 /** A provider changes its addresses once in years; an hour is what others take. */
 const DISCOVERY_LASTS_MS = 3_600_000;
 
 /** The provider of the config. Its document is read at the first login and kept for an hour. */
 export function createProvider({ config, redirectUri, fetch, clock }: Deps): Provider {
   const { issuer, clientId, clientSecret } = config;
-  let known: Readonly<{ endpoints: Endpoints; untilMs: number }> | undefined;
+  let known: Readonly<{ configuration: Configuration; untilMs: number }> | undefined;
 
-  async function discover(): Promise<Endpoints> {
-    if (known !== undefined && clock.now() < known.untilMs) return known.endpoints;
-    const document = await ask(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, {});
-    const endpoints = endpointsFrom(document, issuer);
-    if (typeof endpoints === 'string') throw new Error(endpoints);
-    known = { endpoints, untilMs: clock.now() + DISCOVERY_LASTS_MS };
-    return endpoints;
-  }
-
-  async function ask(url: string, init: RequestInit): Promise<Record<string, unknown>> {
-    const response = await fetch(url, { ...init, redirect: 'error', signal: AbortSignal.timeout(ANSWER_MS) });
-    if (!response.ok) {
-      await response.body?.cancel();
-      throw new Error(`the provider answered with ${response.status}`);
-    }
-    const value: unknown = JSON.parse(await boundedText(response));
-    if (!isObject(value)) throw new Error('the provider did not answer with an object');
-    return value;
-  }
-
-  async function exchange(code: string, { verifier, nonce }: Proof): Promise<Claims | string> {
-    const { token, usesPost } = await discover();
-    const body = new URLSearchParams({
-      grant_type: 'authorization_code',
-      code,
-      redirect_uri: redirectUri,
-      code_verifier: verifier,
+  async function discover(): Promise<Configuration> {
+    if (known !== undefined && clock.now() < known.untilMs) return known.configuration;
+    const server = new URL(issuer);
+    const metadata = { [clockTolerance]: CLOCK_SLACK_SECONDS };
+    const configuration = await discovery(server, clientId, metadata, byMethod(clientSecret.reveal()), {
+      timeout: ANSWER_SECONDS,
+      [customFetch]: boundedFetch,
+      // Signatures are checked although the tokens come straight from the provider over TLS.
+      execute: [enableNonRepudiationChecks, ...(server.protocol === 'http:' ? [allowInsecureRequests] : [])],
     });
-    const headers = new Headers({ accept: 'application/json' });
-    if (usesPost) {
-      body.set('client_id', clientId);
-      body.set('client_secret', clientSecret.reveal());
-    } else headers.set('authorization', basic(clientId, clientSecret.reveal()));
-    const answer = await ask(token.href, { method: 'POST', headers, body });
-    return readIdToken(answer['id_token'], { issuer, clientId, nonce, nowMs: clock.now() });
+    const { authorization_endpoint, token_endpoint, ...told } = configuration.serverMetadata();
+    // The library knows providers of many tenants, whose issuer is a pattern: to us they would all be one.
+    if (told.issuer !== issuer)
+      throw new Error('the provider calls itself by another name than deploys.oidc.issuer');
+    for (const endpoint of [authorization_endpoint, token_endpoint]) refuseUnsafe(endpoint ?? '');
+    known = { configuration, untilMs: clock.now() + DISCOVERY_LASTS_MS };
+    return configuration;
+  }
+
+  async function boundedFetch(url: string, { body, ...init }: CustomFetchOptions): Promise<Response> {
+    refuseUnsafe(url);
+    const response = await fetch(url, { ...init, ...(body && { body }), redirect: 'error' });
+    const { status, headers } = response;
+    return new Response(await boundedText(response), { status, headers });
+  }
+
+  async function recognise(query: URLSearchParams, { state, verifier, nonce }: Proof): Promise<Claims> {
+    const back = new URL(redirectUri);
+    back.search = query.toString();
+    const tokens = await authorizationCodeGrant(await discover(), back, {
+      expectedState: state,
+      expectedNonce: nonce,
+      pkceCodeVerifier: verifier,
+      idTokenExpected: true,
+    });
+    const claims = tokens.claims();
+    if (claims === undefined || claims.sub === '') throw new Error('the ID token names nobody');
+    const { sub, azp, email, email_verified: isVerified } = claims;
+    if (azp !== undefined && azp !== clientId) throw new Error('the ID token was given to another client');
+    // A space parts them: an issuer is a URL and has none.
+    const subject = `${issuer} ${sub}`;
+    return { subject, email: typeof email === 'string' && isVerified === true ? email : undefined };
   }
 
   return {
-    async begin(state, { verifier, nonce }) {
+    async begin({ state, verifier, nonce }) {
       try {
-        const url = new URL((await discover()).authorization);
-        const challenge = createHash('sha256').update(verifier).digest('base64url');
-        const query = {
-          response_type: 'code',
-          client_id: clientId,
+        const url = buildAuthorizationUrl(await discover(), {
           redirect_uri: redirectUri,
           scope: 'openid email',
           state,
           nonce,
-          code_challenge: challenge,
+          code_challenge: await calculatePKCECodeChallenge(verifier),
           code_challenge_method: 'S256',
-        };
-        for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+        });
         return { kind: 'address', url };
       } catch (error) {
         return unavailable(error);
       }
     },
-    async finish(code, proof) {
+    async finish(query, proof) {
       try {
-        const claims = await exchange(code, proof);
-        return typeof claims === 'string' ? unavailable(claims) : { kind: 'claims', ...claims };
+        return { kind: 'claims', ...(await recognise(query, proof)) };
       } catch (error) {
         return unavailable(error);
       }
@@ -104,39 +123,20 @@ export function createProvider({ config, redirectUri, fetch, clock }: Deps): Pro
   };
 }
 
-function endpointsFrom(document: Record<string, unknown>, issuer: string): Endpoints | string {
-  if (document['issuer'] !== issuer)
-    return 'the provider calls itself by another name than deploys.oidc.issuer';
-  const authorization = secureUrl(document['authorization_endpoint']);
-  const token = secureUrl(document['token_endpoint']);
-  if (authorization === undefined || token === undefined) return 'the provider names no safe endpoints';
-  const methods = document['token_endpoint_auth_methods_supported'];
-  const usesPost =
-    Array.isArray(methods) &&
-    !methods.includes('client_secret_basic') &&
-    methods.includes('client_secret_post');
-  return { authorization, token, usesPost };
+/** How the client shows its secret: in the header, unless the provider says that it takes it in the body alone. */
+function byMethod(secret: string): ClientAuth {
+  return (server, ...request) => {
+    const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    const isPost = !methods.includes('client_secret_basic') && methods.includes('client_secret_post');
+    (isPost ? ClientSecretPost(secret) : ClientSecretBasic(secret))(server, ...request);
+  };
 }
 
-/** TLS stands in for the signature of an ID token, so an endpoint without it must be on this machine. */
-function secureUrl(value: unknown): URL | undefined {
-  if (typeof value !== 'string' || !URL.canParse(value)) return undefined;
-  const url = new URL(value);
-  return url.protocol === 'https:' || isLoopback(url) ? url : undefined;
-}
-
-/** Whether only this machine is reached by the address. */
-export function isLoopback({ protocol, hostname }: URL): boolean {
-  return (
-    (protocol === 'http:' || protocol === 'https:') &&
-    (hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname))
-  );
-}
-
-/** RFC 6749 2.3.1: both are form-encoded first. */
-function basic(id: string, secret: string): string {
-  const encoded = (text: string) => new URLSearchParams({ x: text }).toString().slice('x='.length);
-  return `Basic ${Buffer.from(`${encoded(id)}:${encoded(secret)}`).toString('base64')}`;
+/** An endpoint without TLS must be on this machine, also of a provider that is. */
+function refuseUnsafe(address: string): void {
+  const url = URL.parse(address);
+  if (url === null || (url.protocol !== 'https:' && !isLoopback(url)))
+    throw new Error('the provider names no safe endpoints');
 }
 
 async function boundedText(response: Response): Promise<string> {
@@ -150,6 +150,9 @@ async function boundedText(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
+/** The library's own words are general: what went wrong is its cause. Neither holds a token or a secret. */
 function unavailable(error: unknown): Unavailable {
-  return { kind: 'unavailable', reason: error instanceof Error ? error.message : String(error) };
+  if (!(error instanceof Error)) return { kind: 'unavailable', reason: String(error) };
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
+  return { kind: 'unavailable', reason: `${error.message}${cause}` };
 }

@@ -4,6 +4,7 @@ import { unreachable } from '../../../shared/brand.ts';
 import { ButtonLink } from '../../console/page/form.tsx';
 import type { AddressOf } from '../client-address.ts';
 import { cookieOf, SESSION_COOKIE, setCookie } from '../cookie.ts';
+import type { From } from '../login.ts';
 import type { People } from '../people.ts';
 import { type Asked, field, type Filled, type PersonPage } from './asked.ts';
 import { Card, Complaint, Field, Form } from './form.tsx';
@@ -13,6 +14,7 @@ import {
   moveTo,
   moveToSecondStep,
   nextOf,
+  PROVIDER_PATH,
   SECOND_FACTOR_PATH,
   SECOND_STEP_PATH,
   STEP_COOKIE,
@@ -29,6 +31,10 @@ const WRONG_CODE: FormRefusal = {
 
 /** `/login`, `/login/second-step` and `/logout`. */
 export function loginPages(people: People, addressOf: AddressOf): readonly PersonPage[] {
+  const fromOf = ({ request }: Asked): From => ({
+    address: addressOf(request),
+    signedInAs: people.sessionOf(request)?.userId,
+  });
   return [
     {
       path: LOGIN_PATH,
@@ -38,12 +44,12 @@ export function loginPages(people: People, addressOf: AddressOf): readonly Perso
         if (session === undefined) return showLogin(people, asked, next);
         return moveTo(people.mustEnrol(session) ? withNext(SECOND_FACTOR_PATH, next) : next);
       },
-      post: (asked) => logIn(people, asked, addressOf(asked.request)),
+      post: (asked) => logIn(people, asked, fromOf(asked)),
     },
     {
       path: SECOND_STEP_PATH,
       get: (asked) => showSecondStep(asked, nextOf(asked.url.searchParams.get('next'))),
-      post: (asked) => enterCode(people, asked),
+      post: (asked) => enterCode(people, asked, fromOf(asked)),
     },
     {
       path: LOGOUT_PATH,
@@ -65,14 +71,14 @@ export function loginPages(people: People, addressOf: AddressOf): readonly Perso
   ];
 }
 
-async function logIn(people: People, asked: Filled, address: string | undefined): Promise<Response> {
+async function logIn(people: People, asked: Filled, from: From): Promise<Response> {
   const { form, request } = asked;
   const next = nextOf(form.get('next'));
   const email = field(form, 'email');
-  const result = await people.login.withPassword(email, field(form, 'password'), { address });
+  const result = await people.login.withPassword(email, field(form, 'password'), from);
   switch (result.kind) {
     case 'right':
-      return moveIn(people, request, result.user, next);
+      return moveIn(people, request, result.user, next, from);
     case 'code-wanted':
       return moveToSecondStep(result.ticket, next);
     case 'wrong':
@@ -85,13 +91,13 @@ async function logIn(people: People, asked: Filled, address: string | undefined)
   }
 }
 
-function enterCode(people: People, asked: Filled): Response {
+function enterCode(people: People, asked: Filled, from: From): Response {
   const { form, request } = asked;
   const next = nextOf(form.get('next'));
   const result = people.login.withCode(cookieOf(request.headers, STEP_COOKIE), field(form, 'code'));
   switch (result.kind) {
     case 'right':
-      return moveIn(people, request, result.user, next);
+      return moveIn(people, request, result.user, next, from);
     case 'wrong':
       return showSecondStep(asked, next, WRONG_CODE);
     case 'too-many':
@@ -125,7 +131,7 @@ export function showLogin(
         </Card>
         {config.oidc && (
           <p>
-            <ButtonLink to={withNext('/login/provider', next)}>Sign in with {config.oidc.name}</ButtonLink>
+            <ButtonLink to={withNext(PROVIDER_PATH, next)}>Sign in with {config.oidc.name}</ButtonLink>
           </p>
         )}
         {config.signUp && (

@@ -1,10 +1,12 @@
 import { ownPath } from '../../console/own-path.ts';
 import { type CookieName, cookieOf, SESSION_COOKIE, setCookie } from '../cookie.ts';
+import type { From } from '../login.ts';
 import type { People } from '../people.ts';
 import { SESSION_MS } from '../sessions.ts';
 import type { User } from '../users.ts';
 
 export const LOGIN_PATH = '/login';
+export const PROVIDER_PATH = '/login/provider';
 export const SECOND_STEP_PATH = '/login/second-step';
 export const SECOND_FACTOR_PATH = '/settings/second-factor';
 /** Carries the second step's ticket. */
@@ -29,7 +31,14 @@ export function withNext(path: string, next: string): string {
 }
 
 /** Begins a session for a user who showed everything that is wanted. What the browser had before ends: a token is never taken over. */
-export function moveIn({ sessions }: People, request: Request, user: User, next: string): Response {
+export function moveIn(
+  { sessions, login }: People,
+  request: Request,
+  user: User,
+  next: string,
+  from: From,
+): Response {
+  login.remember(user, from);
   const former = cookieOf(request.headers, SESSION_COOKIE);
   const token = sessions.begin(user.id, request.headers.get('user-agent'), former);
   const asksForMore = user.role === 'operator' && !user.hasSecondFactor;

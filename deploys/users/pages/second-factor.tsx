@@ -1,7 +1,6 @@
 /** @jsxImportSource preact */
 import type { People } from '../people.ts';
-import { selfOf } from '../second-factor.ts';
-import { base32, totpUri } from '../totp.ts';
+import { selfOf, totpOf } from '../second-factor.ts';
 import { type Asked, field, type Filled, type PersonPage } from './asked.ts';
 import { Complaint, Field, Form } from './form.tsx';
 import { ButtonLink, Buttons } from '../../console/page/form.tsx';
@@ -13,8 +12,6 @@ import { errorAt, errorOfForm, type FormRefusal, notTried, refused } from './ref
 
 const CONFIRM_PATH = `${SECOND_FACTOR_PATH}/confirm`;
 const OFF_PATH = `${SECOND_FACTOR_PATH}/off`;
-/** What authenticator apps call the service. */
-const ISSUER = 'Sluice';
 
 const CRUMBS = [{ label: 'Settings', to: '/settings' }];
 
@@ -147,12 +144,13 @@ function SetUp({ people, self, next, refusal }: SetUpProps) {
       </Panel>
     );
   }
+  const totp = totpOf(secret, user.email);
   return (
     <Panel title="Set it up">
       <p>Scan this with an authenticator app, then type the code that it shows.</p>
-      <QrCode text={totpUri(secret, user.email, ISSUER)} label="QR code of the key below" />
+      <QrCode text={totp.toString()} label="QR code of the key below" />
       <p>
-        Without a camera, type this key: <code class="totp-key">{base32(secret)}</code>
+        Without a camera, type this key: <code class="totp-key">{totp.secret.base32}</code>
       </p>
       <Form action={CONFIRM_PATH} button="Turn it on" hidden={{ next }}>
         <Field name="code" label="Code" autocomplete="one-time-code" error={errorAt(refusal, 'code')} />

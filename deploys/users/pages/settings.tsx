@@ -10,7 +10,7 @@ import { selfOf } from '../second-factor.ts';
 import type { SessionRow } from '../sessions.ts';
 import { type Asked, field, type Filled, type PersonPage } from './asked.ts';
 import { Field, Form, NewPassword } from './form.tsx';
-import { moveTo, SECOND_FACTOR_PATH } from './moves.ts';
+import { moveTo, PROVIDER_PATH, SECOND_FACTOR_PATH, withNext } from './moves.ts';
 import { ownPage, type Self } from './own-session.ts';
 import { errorAt, type FormRefusal, notTried, refused } from './refusals.ts';
 
@@ -50,7 +50,7 @@ async function changePassword(people: People, asked: Filled, self: Self): Promis
   const complaint = passwordComplaint(wanted, user.email);
   if (complaint !== undefined)
     return show(people, asked, self, { sentence: complaint, status: 422, field: 'new-password' });
-  const hashed = await people.hashing.hash(wanted);
+  const hashed = await people.hashing.hash(wanted, 'known');
   if (hashed.kind === 'busy') return show(people, asked, self, notTried(hashed));
   people.users.setPassword(user, hashed.hash, selfOf(user), session.tokenHash);
   return moveTo(`${SETTINGS_PATH}?done=password-changed`);
@@ -107,6 +107,9 @@ function PasswordPanel({ people, user, refusal }: PasswordProps) {
           />
           <NewPassword label="New password" error={errorAt(refusal, 'new-password')} />
         </Form>
+      )}
+      {people.config.oidc && user.subject === undefined && (
+        <ButtonLink to={withNext(PROVIDER_PATH, SETTINGS_PATH)}>Link {people.config.oidc.name}</ButtonLink>
       )}
     </Panel>
   );

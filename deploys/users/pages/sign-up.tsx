@@ -2,6 +2,7 @@
 import { unreachable } from '../../../shared/brand.ts';
 import type { AddressOf } from '../client-address.ts';
 import { FIRST_OPERATOR_PATH } from '../first-operator.ts';
+import type { From } from '../login.ts';
 import type { People } from '../people.ts';
 import type { SignUpResult } from '../sign-up.ts';
 import { type Asked, field, type Filled, type PersonPage } from './asked.ts';
@@ -14,13 +15,16 @@ const SIGN_UP_PATH = '/sign-up';
 /** `/first-operator`, and `/sign-up` where it is allowed. */
 export function signUpPages(people: People, addressOf: AddressOf): readonly PersonPage[] {
   const { signUp } = people;
+  const fromOf = ({ request }: Asked): From => ({ address: addressOf(request) });
   const firstOperator: PersonPage = {
     path: FIRST_OPERATOR_PATH,
     get: (asked) => showFirstOperator(asked, asked.url.searchParams.get('token') ?? ''),
     post: async (asked) => {
       const token = field(asked.form, 'token');
       const result = await signUp.firstOperator(token, applicationFrom(asked.form));
-      return answered(people, asked, result, (refusal) => showFirstOperator(asked, token, refusal));
+      return answered(people, asked, fromOf(asked), result, (refusal) =>
+        showFirstOperator(asked, token, refusal),
+      );
     },
   };
   if (!people.config.signUp) return [firstOperator];
@@ -30,13 +34,13 @@ export function signUpPages(people: People, addressOf: AddressOf): readonly Pers
       path: SIGN_UP_PATH,
       get: (asked) => showSignUp(asked),
       post: async (asked) => {
-        const from = { address: addressOf(asked.request) };
+        const from = fromOf(asked);
         const result = await signUp.customer(
           field(asked.form, 'account').trim(),
           applicationFrom(asked.form),
           from,
         );
-        return answered(people, asked, result, (refusal) => showSignUp(asked, refusal));
+        return answered(people, asked, from, result, (refusal) => showSignUp(asked, refusal));
       },
     },
   ];
@@ -49,12 +53,13 @@ function applicationFrom(form: URLSearchParams) {
 function answered(
   people: People,
   { request }: Filled,
+  from: From,
   result: SignUpResult,
   again: (refusal: FormRefusal) => Response,
 ): Response {
   switch (result.kind) {
     case 'created':
-      return moveIn(people, request, result.user, '/');
+      return moveIn(people, request, result.user, '/', from);
     case 'unfit':
       return again({
         sentence: result.sentence,

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Books, withBooksOf } from '../../../cli/books.ts';
-import { demoKey } from '../../../cli/start/demo.ts';
+import { demoKey as readDemoKey } from '../../../cli/start/demo.ts';
 import { configFrom } from '../../../shared/config/config.ts';
 import { retireDemoKeys } from '../../../shared/keys/demo.ts';
 import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
@@ -34,6 +34,12 @@ function withDemo<T>(act: (books: Books) => T): T {
   const [first] = given;
   if (first === undefined) throw new Error(JSON.stringify(outcome));
   return first;
+}
+
+function demoKey(books: Books): string {
+  const demo = readDemoKey(books);
+  if (demo.kind !== 'key') throw new Error(demo.kind);
+  return demo.key;
 }
 
 const file = () => join(folder.path, 'demo-key');
@@ -72,6 +78,12 @@ describe('the demo key', () => {
       expect([readFileSync(file(), 'utf8'), statSync(file()).mode & 0o777]).toEqual([`${next}\n`, 0o600]);
     },
   );
+  test('P4 is not made in an account that somebody else made', () => {
+    const user = { kind: 'user', userId: 'u' } as const;
+    withDemo(({ accounts }) => accounts.own('demo', 'trial', user));
+    expect(withDemo(readDemoKey)).toEqual({ kind: 'name-taken' });
+    expect(withDemo(({ keys }) => keys.list())).toEqual([]);
+  });
   test('of another account is not taken for the demo', () => {
     const other = withDemo(({ accounts, keys }) => {
       accounts.create('customer', 'pro', BY);

@@ -86,9 +86,18 @@ describe('the first screen', () => {
   });
   test('has the link of the first operator on a line of its own, and says why there is no login', () => {
     const url = 'http://127.0.0.1:8910/first-operator?token=t';
-    const invited = { ...running, login: { kind: 'first-operator', url } as const };
+    const invited = {
+      ...running,
+      login: { kind: 'first-operator', link: { kind: 'terminal', url } } as const,
+    };
     expect(bannerOf(invited).split('\n')).toContain(url);
     expect(recordOf(invited)).toMatchObject({ first_operator: url });
+    const filed = {
+      ...running,
+      login: { kind: 'first-operator', link: { kind: 'file', path: '/data/link' } } as const,
+    };
+    expect(bannerOf(filed).split('\n')).toContain('/data/link');
+    expect(recordOf(filed)).toMatchObject({ first_operator_file: '/data/link' });
     const off = { ...running, login: { kind: 'off', sentence: 'The console is off.' } as const };
     expect(bannerOf(off)).toContain('  Login          The console is off.\n');
     expect(recordOf(off)).not.toHaveProperty('login');

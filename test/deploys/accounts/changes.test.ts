@@ -12,6 +12,7 @@ import { hashOf } from '../../../shared/keys/api-key.ts';
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
 import { opened } from '../../started/gateway.ts';
 
+const SERVICE = { kind: 'command-line' } as const;
 const BY: Actor = { kind: 'operator', userId: 'u1' };
 const paid: Plan = { rps: 100, burst: 200, credits: undefined, batchMax: 100, scans: 4 };
 const plans = new Map<string, Plan>([
@@ -139,7 +140,8 @@ describe('a new name', () => {
     expect(accounts.rename('a', 'a', BY)).toMatchObject({ kind: 'account', account: { name: 'a' } });
   });
   test('is not given to an account that the service knows by its name, nor its name to another', () => {
-    for (const name of ['demo', 'sluice-watcher', 'a']) accounts.create(name, 'trial', BY);
+    for (const name of ['demo', 'sluice-watcher'] as const) accounts.own(name, 'trial', SERVICE);
+    accounts.create('a', 'trial', BY);
     const reserved = { kind: 'reserved-name' } as const;
     expect(accounts.rename('demo', 'x', BY)).toEqual(reserved);
     expect(accounts.rename('sluice-watcher', 'x', BY)).toEqual(reserved);

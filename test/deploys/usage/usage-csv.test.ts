@@ -21,6 +21,19 @@ test.each([
   ['+1', "'+1"],
   ['-1', "'-1"],
   ['@SUM(1)', "'@SUM(1)"],
-])('an account named %s is no formula in a spreadsheet', (name, cell) => {
+  ['\t=1', `"'\t=1"`],
+  ['\r=1', `"'\r=1"`],
+  [' =1', "' =1"],
+  ['\uff1d1', "'\uff1d1"],
+  ['\uff0b1', "'\uff0b1"],
+  ['\uff0d1', "'\uff0d1"],
+  ['\uff201', "'\uff201"],
+  ['Acme;=1+1', `"Acme;'=1+1"`],
+  ['Acme; \uff1d1', `"Acme;' \uff1d1"`],
+  ['Acme\t@A1', `"Acme\t'@A1"`],
+  ['Acme;"=1"', `"Acme;'""=1"""`],
+  ['Acme|-1', `"Acme|'-1"`],
+  ['Acme - Europe', 'Acme - Europe'],
+])('P5 an account named %j is no formula in a spreadsheet, whatever it splits lines by', (name, cell) => {
   expect(csvLine(USED, name)).toBe(`2026-11-20T00:00Z,${cell},k1,-,1,2,0,3,0\n`);
 });

@@ -26,9 +26,11 @@ function startWork() {
 test('four run at once, as many wait as may, and the next is told that it is busy', async () => {
   const { work, gates, most } = startWork();
   const hashing = createHashing(work);
-  const begun = Array.from({ length: HASHES_AT_ONCE + HASHES_WAITING_MAX }, () => hashing.verify('p', 'h'));
-  expect(await hashing.verify('p', 'h')).toEqual({ kind: 'busy' });
-  expect(await hashing.hash('p')).toEqual({ kind: 'busy' });
+  const begun = Array.from({ length: HASHES_AT_ONCE + HASHES_WAITING_MAX }, () =>
+    hashing.verify('p', 'h', 'stranger'),
+  );
+  expect(await hashing.verify('p', 'h', 'stranger')).toEqual({ kind: 'busy' });
+  expect(await hashing.hash('p', 'stranger')).toEqual({ kind: 'busy' });
   for (let i = 0; i < begun.length; i++) {
     gates[i]?.resolve(true);
     await begun[i];
@@ -37,22 +39,41 @@ test('four run at once, as many wait as may, and the next is told that it is bus
   expect([most(), gates.length]).toEqual([HASHES_AT_ONCE, begun.length]);
 });
 
+test('P7 who is known goes before all strangers who wait, in a row of their own', async () => {
+  const { work, gates } = startWork();
+  const hashing = createHashing(work);
+  const strangers = Array.from({ length: HASHES_AT_ONCE + HASHES_WAITING_MAX }, () =>
+    hashing.verify('p', 'h', 'stranger'),
+  );
+  const known = hashing.verify('p', 'h', 'known');
+  gates[0]?.resolve(true);
+  await strangers[0];
+  await new Promise((resolve) => setImmediate(resolve));
+  gates[HASHES_AT_ONCE]?.resolve(true);
+  expect(await known).toEqual({ kind: 'verified', isRight: true });
+  for (let i = 1; i < gates.length; i++) {
+    gates[i]?.resolve(true);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await Promise.all(strangers);
+});
+
 test('a failure gives its turn on', async () => {
   const { work, gates, running } = startWork();
   const hashing = createHashing(work);
-  const begun = Array.from({ length: HASHES_AT_ONCE + 1 }, () => hashing.verify('p', 'h'));
+  const begun = Array.from({ length: HASHES_AT_ONCE + 1 }, () => hashing.verify('p', 'h', 'stranger'));
   gates[0]?.reject(new Error('broken'));
   await expect(begun[0]).rejects.toThrow('broken');
   await new Promise((resolve) => setImmediate(resolve));
   expect(running()).toBe(HASHES_AT_ONCE);
   for (const gate of gates) gate.resolve(true);
   await Promise.all(begun.slice(1));
-  expect(await hashing.hash('p')).toEqual({ kind: 'hash', hash: 'h' });
+  expect(await hashing.hash('p', 'stranger')).toEqual({ kind: 'hash', hash: 'h' });
 });
 
 test('nobody’s hash is never right, whatever the password', async () => {
   const hashing = createHashing({ verify: () => Promise.resolve(true), hash: () => Promise.resolve('h') });
-  expect(await hashing.verify('a password nobody has', undefined)).toEqual({
+  expect(await hashing.verify('a password nobody has', undefined, 'stranger')).toEqual({
     kind: 'verified',
     isRight: false,
   });

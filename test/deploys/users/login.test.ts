@@ -253,6 +253,100 @@ describe('guesses', () => {
   });
 });
 
+describe('while 200 addresses fail at the login', () => {
+  const HOME = '192.0.2.1';
+
+  test('P7 guesses at a login do not keep its user out at an address or in a browser that they have used', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    const signedIn = started.visitor(HOME);
+    await logIn(signedIn, ADA);
+    for (let i = 0; i < 200; i++) await started.visitor(`198.51.100.${i}`).post('/login', wrong);
+    expect((await logIn(started.visitor('198.51.100.7'), ADA)).status).toBe(429);
+    expect((await logIn(started.visitor(HOME), ADA)).status).toBe(303);
+    const changed = await signedIn.post('/settings/password', {
+      password: PASSWORD,
+      'new-password': 'another four plain words',
+    });
+    expect(changed.headers.get('location')).toBe('/settings?done=password-changed');
+  });
+
+  test('P7 guesses from a known address are slowed down as all are', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    await logIn(started.visitor(HOME), ADA);
+    const guesses = Array.from({ length: PER_ACCOUNT.burst + 1 }, () =>
+      started.visitor(HOME).post('/login', wrong),
+    );
+    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+    expect(statuses.toSorted()).toEqual([...Array(PER_ACCOUNT.burst).fill(401), 429]);
+  });
+
+  test('P7 who is known goes before them, at the login and in a session', async () => {
+    const held: (() => void)[] = [];
+    let isHeld = false;
+    const verify = async (password: string, hash: string) => {
+      if (isHeld) await new Promise<void>((resolve) => held.push(resolve));
+      return hash === `plain ${password}`;
+    };
+    using started = startPeople({}, { hash: (password) => Promise.resolve(`plain ${password}`), verify });
+    started.made(ADA);
+    const signedIn = started.visitor('203.0.113.9');
+    await logIn(signedIn, ADA);
+    await logIn(started.visitor(HOME), ADA);
+    isHeld = true;
+    const full = Promise.withResolvers<void>();
+    let refused = 0;
+    const strangers = Array.from({ length: 200 }, async (_, i) => {
+      const visitor = started.visitor(`198.51.100.${i}`);
+      const { status } = await visitor.post('/login', { ...wrong, email: `u${i}@example.com` });
+      if (status === 503 && ++refused === 168) full.resolve();
+      return status;
+    });
+    await full.promise;
+    const known = Promise.all([
+      logIn(started.visitor(HOME), ADA),
+      signedIn.post('/settings/password', {
+        password: PASSWORD,
+        'new-password': 'another four plain words',
+      }),
+    ]);
+    let isOver = false;
+    void known.finally(() => (isOver = true));
+    let turns = 0;
+    while (!isOver) {
+      held.shift()?.();
+      turns += 1;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect((await known).map(({ status }) => status)).toEqual([303, 303]);
+    expect(turns).toBeLessThan(32);
+    isHeld = false;
+    for (const release of held) release();
+    expect((await Promise.all(strangers)).filter((status) => status === 401)).toHaveLength(32);
+  });
+
+  test('P7 addresses are kept as long as they are used, twenty of a user, and none in the clear', async () => {
+    using started = startPeople();
+    started.made(ADA);
+    for (let i = 0; i < 21; i++) {
+      await logIn(started.visitor(`192.0.2.${i}`), ADA);
+      await started.clock.advance(1);
+    }
+    const rows = started.store.query<{ network: Uint8Array }, []>('SELECT network FROM known_networks').all();
+    expect(rows).toHaveLength(20);
+    expect(rows.some(({ network }) => Buffer.from(network).includes('192.0.2'))).toBe(false);
+    for (let i = 0; i < PER_ACCOUNT.burst; i++)
+      await started.visitor(`198.51.100.${i}`).post('/login', wrong);
+    expect((await logIn(started.visitor('192.0.2.0'), ADA)).status).toBe(429);
+    expect((await logIn(started.visitor('192.0.2.20'), ADA)).status).toBe(303);
+    await started.clock.advance(90 * 24 * 3_600_000);
+    for (let i = 0; i < PER_ACCOUNT.burst; i++)
+      await started.visitor(`198.51.100.${i}`).post('/login', wrong);
+    expect((await logIn(started.visitor('192.0.2.20'), ADA)).status).toBe(429);
+  });
+});
+
 test('nobody is asked to wait for hashes without end: the answer is a 503 that says when to try again', async () => {
   const gate = Promise.withResolvers<boolean>();
   using started = startPeople({}, { hash: () => Promise.resolve('x'), verify: () => gate.promise });

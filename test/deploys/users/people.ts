@@ -12,7 +12,7 @@ import { createHashing, type HashWork } from '../../../deploys/users/hashing.ts'
 import { createOpenAccount } from '../../../deploys/users/open-account.ts';
 import { createPeople, type PeopleDeps } from '../../../deploys/users/people.ts';
 import { personPages } from '../../../deploys/users/person-pages.ts';
-import { codeOf, stepAt } from '../../../deploys/users/totp.ts';
+import { totpOf } from '../../../deploys/users/second-factor.ts';
 import { createViewerOf } from '../../../deploys/users/viewer-of.ts';
 import type { Place } from '../../../deploys/users/users.ts';
 import { configFrom } from '../../../shared/config/config.ts';
@@ -87,11 +87,12 @@ export function startPeople(
     pages.map(({ path, ...answers }) => forAnyone(path, answers)),
   );
 
-  /** A user with `PASSWORD` who must be made. */
+  /** A user with `PASSWORD` who must be made, by the command line. */
   function made(email: string, place: Place = OPERATOR) {
     const read = readEmail(email);
     if (read === undefined) throw new Error(`${email} is no e-mail`);
-    const created = people.users.create({ email: read, place, passwordHash: `plain ${PASSWORD}` });
+    const user = { email: read, place, passwordHash: `plain ${PASSWORD}` };
+    const created = people.users.create(user, { kind: 'command-line' });
     if (created.kind !== 'created') throw new Error(created.kind);
     return created.user;
   }
@@ -113,7 +114,7 @@ export function startPeople(
         return app.handle(request);
       }),
     /** The code that an authenticator app with this secret shows at this instant. */
-    codeNow: (secret: Uint8Array) => codeOf(secret, stepAt(clock.now())),
+    codeNow: (secret: Uint8Array) => totpOf(secret, '').generate({ timestamp: clock.now() }),
     [Symbol.dispose]: () => store.close(),
   };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { codeOf, stepOfCode } from '../../../deploys/users/totp.ts';
 import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
 import { PER_CODE } from '../../../deploys/users/login.ts';
+import { totpOf } from '../../../deploys/users/second-factor.ts';
 import { SECOND_FACTOR_PATH, SECOND_STEP_PATH, STEP_COOKIE } from '../../../deploys/users/pages/moves.ts';
 import { COMMAND_LINE, logIn, PASSWORD, startPeople, type Visitor } from './people.ts';
 
@@ -9,8 +9,7 @@ const ADA = 'ada@example.com';
 const STEP_MS = 30_000;
 
 /** RFC 6238 appendix B, the last six digits. */
-describe('a code of the app', () => {
-  const secret = Buffer.from('12345678901234567890');
+describe('P10 a code of the app', () => {
   test.each([
     [59, '287082'],
     [1_111_111_109, '081804'],
@@ -18,28 +17,51 @@ describe('a code of the app', () => {
     [2_000_000_000, '279037'],
     [20_000_000_000, '353130'],
   ])('at %i seconds is %s', (seconds, code) => {
-    expect(codeOf(secret, Math.floor(seconds / 30))).toBe(code);
+    const secret = Buffer.from('12345678901234567890');
+    expect(totpOf(secret, ADA).generate({ timestamp: seconds * 1_000 })).toBe(code);
   });
+
+  /** Somebody who has set it up a while ago. */
+  async function enrolled() {
+    const started = startPeople();
+    const user = started.made(ADA);
+    const { secondFactor } = started.people;
+    const secret = secondFactor.begin(user);
+    secondFactor.confirm(user, started.codeNow(secret));
+    await started.clock.advance(10 * STEP_MS);
+    const codeAt = (away: number) =>
+      totpOf(secret, ADA).generate({ timestamp: started.clock.now() + away * STEP_MS });
+    return { ...started, codeAt, takes: (code: string) => secondFactor.isRight(user, code) };
+  }
+
   test.each([
-    [-2, undefined],
-    [-1, 99],
-    [0, 100],
-    [1, 101],
-    [2, undefined],
-  ])('of %i steps away is of step %p', (away, step) => {
-    expect(stepOfCode(secret, codeOf(secret, 100 + away), 100 * STEP_MS, 0)).toBe(step);
+    [-2, false],
+    [-1, true],
+    [0, true],
+    [1, true],
+    [2, false],
+  ])('of %i steps away is taken: %p', async (away, isTaken) => {
+    using started = await enrolled();
+    expect(started.takes(started.codeAt(away))).toBe(isTaken);
   });
-  test('counts once: neither its step nor one before it is taken again', () => {
-    expect(stepOfCode(secret, codeOf(secret, 100), 100 * STEP_MS, 100)).toBeUndefined();
-    expect(stepOfCode(secret, codeOf(secret, 99), 100 * STEP_MS, 100)).toBeUndefined();
-    expect(stepOfCode(secret, codeOf(secret, 101), 100 * STEP_MS, 100)).toBe(101);
+  test('counts once: neither its step nor one before it is taken again', async () => {
+    using started = await enrolled();
+    expect(started.takes(started.codeAt(0))).toBe(true);
+    expect(started.takes(started.codeAt(0))).toBe(false);
+    expect(started.takes(started.codeAt(-1))).toBe(false);
+    expect(started.takes(started.codeAt(1))).toBe(true);
   });
-  test.each(['', '12345', '1234567', 'abcdef', '１２３４５６'])('is not %p', (text) => {
-    expect(stepOfCode(secret, text, 0, 0)).toBeUndefined();
-  });
-  test('may be typed with a space in the middle', () => {
-    const code = codeOf(secret, 100);
-    expect(stepOfCode(secret, `${code.slice(0, 3)} ${code.slice(3)}`, 100 * STEP_MS, 0)).toBe(100);
+  test.each(['', '12345', '1234567', 'abcdef', '１２３４５６', '-12345', '1e5000'])(
+    'is not %p',
+    async (text) => {
+      using started = await enrolled();
+      expect(started.takes(text)).toBe(false);
+    },
+  );
+  test('may be typed with a space in the middle', async () => {
+    using started = await enrolled();
+    const code = started.codeAt(0);
+    expect(started.takes(`${code.slice(0, 3)} ${code.slice(3)}`)).toBe(true);
   });
 });
 

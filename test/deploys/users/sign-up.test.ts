@@ -116,6 +116,14 @@ describe('signing up', () => {
     expect(started.accounts.list()).toHaveLength(1);
   });
 
+  test.each(['demo', 'sluice-watcher'])('P4 gives nobody the account name %s', async (account) => {
+    using started = startPeople({ signUp: true });
+    const refused = await started.visitor().post('/sign-up', { ...fields, account });
+    expect([refused.status, await refused.text()]).toEqual([422, expect.stringContaining('another name')]);
+    expect(started.accounts.create(account, 'trial', COMMAND_LINE)).toEqual({ kind: 'reserved-name' });
+    expect(started.accounts.list()).toEqual([]);
+  });
+
   test('comes back with what was typed, escaped, and never with the password', async () => {
     using started = startPeople({ signUp: true });
     const answer = await started

@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
+import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
+import { createAudit } from '../../../deploys/audit/audit.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import { issueOwnKey, needsOwnKey, watcherPlan } from '../../../deploys/watch/own-key.ts';
 import { configFrom } from '../../../shared/config/config.ts';
 import { PLANS_BY_DEFAULT, type Plan } from '../../../shared/config/plans.ts';
@@ -67,12 +70,18 @@ test.each<[string, [string, Plan][], string | undefined]>([
 
 describe('issuing', () => {
   function start() {
-    const store = opened(':memory:', ACCOUNTS_MIGRATIONS);
+    const store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
     const clock = createVirtualClock();
     const keys = createKeys({ store, clock, random: randomBytes, note: () => undefined });
-    const issue = (among: ReadonlyMap<string, Plan> = plans) =>
+    const tryIssue = (among: ReadonlyMap<string, Plan> = plans) =>
       issueOwnKey({ store, plans: among, clock, random: randomBytes });
-    return { store, clock, keys, issue, [Symbol.dispose]: () => store.close() };
+    function issue(among?: ReadonlyMap<string, Plan>) {
+      const issued = tryIssue(among);
+      if (issued.kind !== 'issued') throw new Error(issued.kind);
+      return issued.key;
+    }
+    const accounts = createAccounts({ store, plans, spentOf: () => 0, clock, note: createAudit(store).note });
+    return { store, clock, keys, tryIssue, issue, accounts, [Symbol.dispose]: () => store.close() };
   }
   const idOf = (key: string) => {
     const read = readApiKey(key);
@@ -103,6 +112,22 @@ describe('issuing', () => {
     expect(states).toContainEqual(['sluice-watcher', idOf(first.reveal()), 'revoked']);
     expect(states).toContainEqual(['sluice-watcher', idOf(second.reveal()), 'active']);
     expect(states.filter(([account]) => account === 'other').map(([, , state]) => state)).toEqual(['active']);
+  });
+
+  test('P4 takes over no account that somebody else made', () => {
+    using started = start();
+    const { store, accounts, keys } = started;
+    accounts.own('sluice-watcher', 'trial', { kind: 'user', userId: 'u' });
+    keys.create('sluice-watcher', 'main', BY);
+    expect(started.tryIssue()).toEqual({ kind: 'name-taken' });
+    expect(keys.list()).toMatchObject([{ name: 'main', state: 'active' }]);
+    expect(accounts.find('sluice-watcher')).toMatchObject({ plan: 'trial' });
+    expect(accounts.rename('sluice-watcher', 'theirs', BY)).toMatchObject({ kind: 'account' });
+    expect(started.tryIssue().kind).toBe('issued');
+    expect(store.query('SELECT name, plan FROM accounts').all()).toEqual([
+      { name: 'theirs', plan: 'trial' },
+      { name: 'sluice-watcher', plan: 'scale' },
+    ]);
   });
 
   test('moves the account to the plan that is best now', () => {

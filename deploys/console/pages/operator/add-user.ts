@@ -22,7 +22,7 @@ export function createAddUser(deps: AccountPageDeps & Pick<PageDeps, 'reveals'>)
     if (email === undefined) return again({ email: 'That is no e-mail address.' });
     if (!/^[0-9a-f]{24}$/.test(id)) return again({ form: 'This form is not whole. Open the page anew.' });
     const password = makePassword(random);
-    const hashed = await people.hashing.hash(password);
+    const hashed = await people.hashing.hash(password, 'known');
     if (hashed.kind === 'busy') return again({ form: 'Too many logins are being checked. Try again.' });
     const place = { role: 'customer', accountId: account.id } as const;
     const isMade = people.users.byId(id) !== undefined;

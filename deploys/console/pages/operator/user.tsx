@@ -57,7 +57,7 @@ export function createNewPassword(deps: Deps): Action<AskedByViewer> {
   const { people, random, reveals } = deps;
   return onOther(deps, async (user, asked, by) => {
     const password = makePassword(random);
-    const hashed = await people.hashing.hash(password);
+    const hashed = await people.hashing.hash(password, 'known');
     if (hashed.kind === 'busy')
       return showUser(deps, asked, user, { form: 'Too many logins are being checked. Try again.' });
     // Whoever was removed meanwhile changes nothing any more, and has nothing changed.
