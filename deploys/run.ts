@@ -6,7 +6,7 @@ import type { Environment } from '../shared/config/table.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { LEDGER_FILE, USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
 import { requestReload } from '../shared/keys/reload.ts';
-import { createLog, type Log } from '../shared/log.ts';
+import { createLog, type Log, writeLines } from '../shared/log.ts';
 import { NO_REDIS_ADDRESS, placesFrom } from '../shared/redis/options.ts';
 import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
@@ -90,7 +90,7 @@ export async function runDeploys(
   const listening = listen(config.deploys, deploys.answer, deploys.answerMetrics);
   if (listening.kind === 'refused') return complain(listening.sentence);
   if (!supervised) inviteOperator(config, opened.store, listening.url, random);
-  if (supervised) console.log(JSON.stringify({ ready: 'deploys', url: listening.url.href }));
+  if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'deploys', url: listening.url.href })}\n`);
   log.info(
     { url: listening.url.href, metrics: listening.metricsUrl.href, rpc: rpcHosts(config) },
     'listening',
@@ -156,8 +156,9 @@ function inviteOperator(
   if (consoleComplaint(deploys.publicUrl) !== undefined) return;
   const token = inviteFirstOperator({ store, clock: systemClock, random });
   if (token === undefined) return;
-  console.log(`There is no operator yet. This link makes one, once, within 24 hours:
-${firstOperatorLink(consoleUrlOf(deploys.publicUrl, listenUrl), token)}`);
+  const link = firstOperatorLink(consoleUrlOf(deploys.publicUrl, listenUrl), token);
+  const text = 'There is no operator yet. This link makes one, once, within 24 hours:';
+  writeLines('stdout', `${text}\n${link}\n`);
 }
 
 /** Plans and prices are the gateways': they read the config again, and those on other hosts are told what it says. */
@@ -214,6 +215,6 @@ function rpcHosts(config: Config): string[] {
 }
 
 function complain(...sentences: readonly string[]): 1 {
-  for (const sentence of sentences) console.error(sentence);
+  for (const sentence of sentences) writeLines('stderr', `${sentence}\n`);
   return 1;
 }

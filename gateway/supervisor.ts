@@ -6,7 +6,7 @@ import type { Listen } from '../shared/config/kinds.ts';
 import type { Environment } from '../shared/config/table.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
 import { listenComplaint } from '../shared/listen-complaint.ts';
-import { createLog, type Log } from '../shared/log.ts';
+import { createLog, droppedLines, type Log, writeLines } from '../shared/log.ts';
 import { fired } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { togetherStatus } from './status.ts';
@@ -240,10 +240,8 @@ export async function superviseGateway(
   const own = new Registry();
   expose(own, 'processes{}', (put) => put(pool.listening()));
   expose(own, 'process_restarts_total{}', (put) => put(pool.restarts()));
-  const text = async () => {
-    await pool.collect();
-    return pool.totals.text(own);
-  };
+  expose(own, 'log_lines_dropped_total{}', (put) => put(droppedLines()));
+  const text = () => pool.collect().then(() => pool.totals.text(own));
   const status = async () => togetherStatus(await pool.collect());
   const metrics = listenForMetrics(metricsAddress, { text, contentType: own.contentType }, status);
   if (metrics.kind === 'refused') return [metrics.sentence];
@@ -251,7 +249,7 @@ export async function superviseGateway(
   process.on('SIGHUP', pool.reload);
   const announce = async () => {
     const { href } = gatewayUrl({ ...config.gateway, listen: { ...listen, port: await port() } });
-    if (supervised) console.log(JSON.stringify({ ready: 'gateway', url: href }));
+    if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url: href })}\n`);
     log.info({ url: href, metrics: metrics.url.href, processes }, 'listening');
   };
   const problems = await pool.run(stop, () => void announce());
