@@ -60,7 +60,7 @@ const GATHERED_ELSEWHERE =
 function isKeptElsewhere({ config: { storage }, store }: Books): boolean {
   const path = join(storage.dataDir, SERVED_FILE);
   if (storage.redisUrl === undefined || !existsSync(path)) return false;
-  const opened = openStore(path, SERVED_MIGRATIONS);
+  const opened = openStore(path, SERVED_MIGRATIONS, 'whole');
   if (opened.kind === 'unusable') return false;
   const source = accountsSourceOf(createServed(opened.store).state(), store);
   opened.store.close();
@@ -110,10 +110,11 @@ async function withBooksAwaited(
 
 function openBooks(config: Config, { clock, random }: Pick<World, 'clock' | 'random'>): Opened {
   const { dataDir } = config.storage;
-  const opened = openStore(join(dataDir, ACCOUNTS_FILE), { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
+  const migrations = { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS };
+  const opened = openStore(join(dataDir, ACCOUNTS_FILE), migrations, 'whole');
   if (opened.kind === 'unusable') return failed(opened.sentence);
   const { store } = opened;
-  const ledgerOpened = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
+  const ledgerOpened = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS, 'whole');
   if (ledgerOpened.kind === 'unusable') {
     store.close();
     return failed(ledgerOpened.sentence);

@@ -9,9 +9,12 @@ const at = configPathFrom(process.argv.slice(2), 'deploys');
 if (at.kind === 'unusable') refuse(...at.lines);
 
 const { settleOutputs } = await import('../shared/log.ts');
+const { fileComplaint } = await import('../shared/store/private.ts');
 const { runDeploys } = await import('./run.ts');
 const supervised = process.env['SLUICE_SUPERVISED'] === '1';
-const code = await runDeploys(at.path, process.env, supervised, randomBytes);
+const code = await runDeploys(at.path, process.env, supervised, randomBytes).catch((error) =>
+  refuse(fileComplaint(error)),
+);
 await settleOutputs();
 process.exit(code);
 

@@ -60,7 +60,8 @@ export async function runDeploys(
   // Before anything is opened: a later release must not migrate what an earlier one still runs on.
   const locking = takeLock(dataDir, 'deploys');
   if (locking.kind === 'refused') return complain(locking.sentence);
-  const opened = openStore(join(dataDir, ACCOUNTS_FILE), { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
+  const migrations = { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS };
+  const opened = openStore(join(dataDir, ACCOUNTS_FILE), migrations, 'whole');
   if (opened.kind === 'unusable') return complain(opened.sentence);
   // Power loss must not take back a delivery that was recorded: the receiver would hear of it twice.
   opened.store.run('PRAGMA synchronous = FULL');

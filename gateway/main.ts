@@ -9,6 +9,7 @@ if (at.kind === 'unusable') exit(at.lines);
 
 const { env } = process;
 const { settleOutputs } = await import('../shared/log.ts');
+const { fileComplaint } = await import('../shared/store/private.ts');
 const { startGateway } = await import('./run.ts');
 const { supervisorLinkFrom, WORKER_VARIABLE } = await import('./workers.ts');
 const complaints = await startGateway({
@@ -18,7 +19,7 @@ const complaints = await startGateway({
   random: Math.random,
   makeId: () => crypto.randomUUID(),
   link: supervisorLinkFrom(env[WORKER_VARIABLE], process),
-});
+}).catch((error) => [fileComplaint(error)]);
 await settleOutputs();
 exit(complaints);
 

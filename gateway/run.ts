@@ -54,7 +54,7 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
 
   const accounts = openStore(join(storage.dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   if (accounts.kind === 'unusable') return [accounts.sentence];
-  const openLedger = () => openStore(join(storage.dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
+  const openLedger = () => openStore(join(storage.dataDir, LEDGER_FILE), LEDGER_MIGRATIONS, 'whole');
   const ledger = openLedger();
   if (ledger.kind === 'unusable') return [ledger.sentence];
   const storeOptions = { ledger: ledger.store, openLedger, clock, log, random };

@@ -234,8 +234,7 @@ export async function superviseGateway(
 
   const log = createLog('gateway');
   const command = configPath === undefined ? [MAIN] : [MAIN, '--config', configPath];
-  const port = address.release;
-  const launch = (worker: number) => launchWorker({ worker, command, env, port, clock });
+  const launch = (worker: number) => launchWorker({ worker, command, env, port: address.release, clock });
   const pool = createWorkerPool({ size: processes, launch, clock, log });
   const own = new Registry();
   expose(own, 'processes{}', (put) => put(pool.listening()));
@@ -248,7 +247,7 @@ export async function superviseGateway(
 
   process.on('SIGHUP', pool.reload);
   const announce = async () => {
-    const { href } = gatewayUrl({ ...config.gateway, listen: { ...listen, port: await port() } });
+    const { href } = gatewayUrl({ ...config.gateway, listen: { ...listen, port: await address.release() } });
     if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url: href })}\n`);
     log.info({ url: href, metrics: metrics.url.href, processes }, 'listening');
   };
