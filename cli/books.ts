@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { type Accounts, createAccounts } from '../deploys/accounts/accounts.ts';
 import { createKeys, type Keys } from '../deploys/accounts/keys.ts';
 import type { Actor } from '../deploys/audit/actor.ts';
@@ -33,22 +33,28 @@ export const COMMAND_LINE: Actor = { kind: 'command-line' };
 type Opened =
   { readonly kind: 'open'; readonly books: Books & Disposable } | Extract<Outcome, { kind: 'failed' }>;
 
+/** What a command does where there is no database: it makes one and says so, or it refuses. */
+type Absent = 'make' | 'refuse';
+
 /** Opens the database of the config, lets `act` work on it and closes it; the apps may run meanwhile. */
 export function withBooks(
   { values, world }: Pick<Invocation, 'values' | 'world'>,
   act: (books: Books) => Outcome,
+  absent: Absent = 'refuse',
 ): Outcome {
   const loaded = loadConfig(values.config, world.env, 'is-absent');
   if (loaded.kind === 'unusable') return failed(...loaded.lines);
-  return withBooksOf(loaded.config, world, act);
+  return withBooksOf(loaded.config, world, act, absent);
 }
 
 /** The same as `withBooks` for accounts and keys, which may be kept on another host. */
 export function withAccounts(
   invocation: Pick<Invocation, 'values' | 'world'>,
   act: (books: Books) => Outcome,
+  absent: Absent = 'refuse',
 ): Outcome {
-  return withBooks(invocation, (books) => (isKeptElsewhere(books) ? failed(KEPT_ELSEWHERE) : act(books)));
+  const here = (books: Books) => (isKeptElsewhere(books) ? failed(KEPT_ELSEWHERE) : act(books));
+  return withBooks(invocation, here, absent);
 }
 
 const KEPT_ELSEWHERE = 'The accounts of this installation are kept on another host; run this command there.';
@@ -70,10 +76,11 @@ function isKeptElsewhere({ config: { storage }, store }: Books): boolean {
 /** The same for a config already read. */
 export function withBooksOf(
   config: Config,
-  world: Pick<World, 'clock' | 'random'>,
+  world: Pick<World, 'clock' | 'random' | 'err'>,
   act: (books: Books) => Outcome,
+  absent: Absent,
 ): Outcome {
-  const opened = openBooks(config, world);
+  const opened = openBooks(config, world, absent);
   if (opened.kind === 'failed') return opened;
   using books = opened.books;
   return act(books);
@@ -83,8 +90,9 @@ export function withBooksOf(
 export function withAccountsAwaited(
   invocation: Pick<Invocation, 'values' | 'world'>,
   act: (books: Books) => Promise<Outcome>,
+  absent: Absent = 'refuse',
 ): Promise<Outcome> {
-  return withBooksAwaited(invocation, KEPT_ELSEWHERE, act);
+  return withBooksAwaited(invocation, KEPT_ELSEWHERE, act, absent);
 }
 
 /** The same for usage, which is gathered where the accounts are. */
@@ -92,24 +100,32 @@ export function withUsage(
   invocation: Pick<Invocation, 'values' | 'world'>,
   act: (books: Books) => Promise<Outcome>,
 ): Promise<Outcome> {
-  return withBooksAwaited(invocation, GATHERED_ELSEWHERE, act);
+  return withBooksAwaited(invocation, GATHERED_ELSEWHERE, act, 'refuse');
 }
 
 async function withBooksAwaited(
   { values, world }: Pick<Invocation, 'values' | 'world'>,
   elsewhere: string,
   act: (books: Books) => Promise<Outcome>,
+  absent: Absent,
 ): Promise<Outcome> {
   const loaded = loadConfig(values.config, world.env, 'is-absent');
   if (loaded.kind === 'unusable') return failed(...loaded.lines);
-  const opened = openBooks(loaded.config, world);
+  const opened = openBooks(loaded.config, world, absent);
   if (opened.kind === 'failed') return opened;
   using books = opened.books;
   return isKeptElsewhere(books) ? failed(elsewhere) : await act(books);
 }
 
-function openBooks(config: Config, { clock, random }: Pick<World, 'clock' | 'random'>): Opened {
+function openBooks(
+  config: Config,
+  { clock, random, err }: Pick<World, 'clock' | 'random' | 'err'>,
+  absent: Absent,
+): Opened {
   const { dataDir } = config.storage;
+  const isNew = !existsSync(join(dataDir, ACCOUNTS_FILE));
+  if (isNew && absent === 'refuse') return failed(noDatabase(dataDir));
+  const isNewFolder = !existsSync(dataDir);
   const migrations = { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS };
   const opened = openStore(join(dataDir, ACCOUNTS_FILE), migrations, 'whole');
   if (opened.kind === 'unusable') return failed(opened.sentence);
@@ -120,6 +136,10 @@ function openBooks(config: Config, { clock, random }: Pick<World, 'clock' | 'ran
     return failed(ledgerOpened.sentence);
   }
   const ledger = ledgerOpened.store;
+  if (isNew) {
+    const what = isNewFolder ? 'the new data directory' : 'a new database in the data directory';
+    err(`Made ${what} ${resolve(dataDir)}.\n`);
+  }
   const { note } = createAudit(store);
   const accounts = createAccounts({
     store,
@@ -135,4 +155,8 @@ function openBooks(config: Config, { clock, random }: Pick<World, 'clock' | 'ran
     store.close();
   };
   return { kind: 'open', books: { config, store, ledger, accounts, keys, users, [Symbol.dispose]: close } };
+}
+
+function noDatabase(dataDir: string): string {
+  return `There is no database in the data directory ${resolve(dataDir)}; "start" and "account create" make one. Is this the installation's folder, or does its config need --config?`;
 }

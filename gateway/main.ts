@@ -7,18 +7,17 @@ if (complaint !== undefined) exit([complaint]);
 const at = configPathFrom(process.argv.slice(2), 'gateway');
 if (at.kind === 'unusable') exit(at.lines);
 
-const { env } = process;
 const { settleOutputs } = await import('../shared/log.ts');
 const { fileComplaint } = await import('../shared/store/private.ts');
 const { startGateway } = await import('./run.ts');
 const { supervisorLinkFrom, WORKER_VARIABLE } = await import('./workers.ts');
 const complaints = await startGateway({
   configPath: at.path,
-  env,
-  supervised: env['SLUICE_SUPERVISED'] === '1',
+  env: process.env,
+  supervised: process.env['SLUICE_SUPERVISED'] === '1',
   random: Math.random,
   makeId: () => crypto.randomUUID(),
-  link: supervisorLinkFrom(env[WORKER_VARIABLE], process),
+  link: supervisorLinkFrom(process.env[WORKER_VARIABLE], process),
 }).catch((error) => [fileComplaint(error)]);
 await settleOutputs();
 exit(complaints);
