@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Accounts, createAccounts } from '../deploys/accounts/accounts.ts';
 import { createKeys, type Keys } from '../deploys/accounts/keys.ts';
@@ -15,6 +15,7 @@ import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { LEDGER_FILE } from '../shared/ledger/schema.ts';
 import { spentOf } from '../shared/ledger/spent.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
+import { codeOf } from '../shared/store/private.ts';
 import { failed, type Invocation, type Outcome, type World } from './command.ts';
 
 /** The config's database, open: accounts, their keys, and what they spent and used. */
@@ -123,7 +124,7 @@ function openBooks(
   absent: Absent,
 ): Opened {
   const { dataDir } = config.storage;
-  const isNew = !existsSync(join(dataDir, ACCOUNTS_FILE));
+  const isNew = isWithoutDatabase(dataDir);
   if (isNew && absent === 'refuse') return failed(noDatabase(dataDir));
   const isNewFolder = !existsSync(dataDir);
   const migrations = { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS };
@@ -155,6 +156,16 @@ function openBooks(
     store.close();
   };
   return { kind: 'open', books: { config, store, ledger, accounts, keys, users, [Symbol.dispose]: close } };
+}
+
+/** Whether there is none for sure; what keeps this command from looking is reported when it is opened. */
+function isWithoutDatabase(dataDir: string): boolean {
+  try {
+    statSync(join(dataDir, ACCOUNTS_FILE));
+    return false;
+  } catch (error) {
+    return codeOf(error) === 'ENOENT';
+  }
 }
 
 function noDatabase(dataDir: string): string {
