@@ -143,3 +143,26 @@ test('M1 deploys behind a full pipe starts, answers and ends, and its lines are 
   deploys.child.kill('SIGTERM');
   expect(await deploys.child.exited).toBe(0);
 });
+
+test('M1 a supervisor that passes on what its workers write to standard error waits for nobody', async () => {
+  using pipe = openPipe('errors');
+  const script = `
+    import { createStderrTail } from ${JSON.stringify(join(ROOT, 'gateway/workers.ts'))};
+    import { droppedLines, settleOutputs, writeLines } from ${JSON.stringify(join(ROOT, 'shared/log.ts'))};
+    const worker = Bun.spawn(['sh', '-c', 'yes | head -c 3000000 >&2'], { stdout: 'ignore', stderr: 'pipe' });
+    const tail = createStderrTail(worker.stderr, (text) => writeLines('stderr', text));
+    tail.release();
+    await tail.ended;
+    await settleOutputs();
+    console.log(droppedLines());
+    process.exit(0);`;
+  const child = Bun.spawn([process.execPath, '-e', script], {
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: pipe.writing,
+  });
+  const [dropped, code] = await Promise.all([child.stdout.text(), child.exited]);
+  expect(code).toBe(0);
+  expect(Number(dropped)).toBeGreaterThan(500_000);
+  expect(pipe.read()).toStartWith('y\ny\n');
+});
