@@ -1,6 +1,7 @@
 import { unreachable } from '../shared/brand.ts';
+import { fileComplaint } from '../shared/store/private.ts';
 import { argumentsFrom } from './arguments.ts';
-import { type Command, type Outcome, type World } from './command.ts';
+import { type Command, failed, type Invocation, type Outcome, type World } from './command.ts';
 import { accountCreate, accountList, accountSet } from './commands/account.ts';
 import {
   accountAddCredits,
@@ -98,9 +99,18 @@ export async function run(world: World): Promise<number> {
       return 1;
     }
     case 'command':
-      return printed(await read.command.act({ ...read, world }), read.json, world);
+      return printed(await outcomeOf(read.command, { ...read, world }), read.json, world);
     default:
       return unreachable(read);
+  }
+}
+
+/** What the command gives; what files and databases refuse it half-way is a sentence. */
+async function outcomeOf(command: Command, invocation: Invocation): Promise<Outcome> {
+  try {
+    return await command.act(invocation);
+  } catch (error) {
+    return failed(fileComplaint(error));
   }
 }
 

@@ -39,7 +39,7 @@ export type DeploysDeps = Readonly<{
   store: Store;
   /**
    * What gateways spent and used, on a connection that writes and on another that reads. The one that writes also has
-   * the requests of `REQUESTS_MIGRATIONS`.
+   * the requests of keys.
    */
   ledger: Store;
   ledgerReader: Store;

@@ -8,10 +8,17 @@ if (complaint !== undefined) refuse(complaint);
 const at = configPathFrom(process.argv.slice(2), 'deploys');
 if (at.kind === 'unusable') refuse(...at.lines);
 
+const { settleOutputs } = await import('../shared/log.ts');
+const { fileComplaint } = await import('../shared/store/private.ts');
 const { runDeploys } = await import('./run.ts');
-process.exit(await runDeploys(at.path, process.env, process.env['SLUICE_SUPERVISED'] === '1', randomBytes));
+const supervised = process.env['SLUICE_SUPERVISED'] === '1';
+const code = await runDeploys(at.path, process.env, supervised, randomBytes).catch((error) =>
+  refuse(fileComplaint(error)),
+);
+await settleOutputs();
+process.exit(code);
 
 function refuse(...lines: readonly string[]): never {
-  for (const line of lines) console.error(line);
+  for (const line of lines) process.stderr.write(`${line}\n`);
   process.exit(1);
 }

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Registry } from 'prom-client';
+import { droppedLines } from '../shared/log.ts';
 import type { ProgramState } from './watch/program-state.ts';
 import type { Latest, Unread } from './watch/watcher.ts';
 
@@ -47,6 +48,15 @@ export function createMetrics(readingAgeMs: () => number | undefined): Metrics {
     help: 'Answers of the programs endpoint, by HTTP status',
     labelNames: ['status'],
     registers: [registry],
+  });
+  new Counter({
+    name: 'deploys_log_lines_dropped_total',
+    help: 'Lines of standard output and error that no reader took in time',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(droppedLines());
+    },
   });
   const mismatch = new Gauge({
     name: 'sluice_usage_mismatch',

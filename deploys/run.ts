@@ -6,14 +6,13 @@ import type { Environment } from '../shared/config/table.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { LEDGER_FILE, USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
 import { requestReload } from '../shared/keys/reload.ts';
-import { createLog, type Log } from '../shared/log.ts';
+import { createLog, type Log, writeLines } from '../shared/log.ts';
 import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { internetPolicy } from './delivery/policy.ts';
 import { createSender } from './delivery/send.ts';
-import { REQUESTS_MIGRATIONS } from './api/request-log.ts';
 import { createAccounts } from './accounts/accounts.ts';
 import { createAudit } from './audit/audit.ts';
 import { createDeploys } from './deploys.ts';
@@ -62,11 +61,12 @@ export async function runDeploys(
   // Before anything is opened: a later release must not migrate what an earlier one still runs on.
   const locking = takeLock(dataDir, 'deploys');
   if (locking.kind === 'refused') return complain(locking.sentence);
-  const opened = openStore(join(dataDir, ACCOUNTS_FILE), { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
+  const migrations = { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS };
+  const opened = openStore(join(dataDir, ACCOUNTS_FILE), migrations, 'whole');
   if (opened.kind === 'unusable') return complain(opened.sentence);
   // Power loss must not take back a delivery that was recorded: the receiver would hear of it twice.
   opened.store.run('PRAGMA synchronous = FULL');
-  const ledger = openStore(join(dataDir, LEDGER_FILE), { ...USAGE_MIGRATIONS, ...REQUESTS_MIGRATIONS });
+  const ledger = openStore(join(dataDir, LEDGER_FILE), USAGE_MIGRATIONS);
   if (ledger.kind === 'unusable') return complain(ledger.sentence);
   const ledgerReader = openStore(join(dataDir, LEDGER_FILE), USAGE_MIGRATIONS);
   if (ledgerReader.kind === 'unusable') return complain(ledgerReader.sentence);
@@ -94,7 +94,7 @@ export async function runDeploys(
   const listening = listen(config.deploys, deploys.answer, deploys.answerMetrics);
   if (listening.kind === 'refused') return complain(listening.sentence);
   if (!supervised) inviteOperator(config, opened.store, listening.url, random);
-  if (supervised) console.log(JSON.stringify({ ready: 'deploys', url: listening.url.href }));
+  if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'deploys', url: listening.url.href })}\n`);
   log.info(
     { url: listening.url.href, metrics: listening.metricsUrl.href, rpc: rpcHosts(config) },
     'listening',
@@ -162,11 +162,9 @@ function inviteOperator(
   if (token === undefined) return;
   const link = firstOperatorLink(consoleUrlOf(deploys.publicUrl, listenUrl), token);
   const shown = showLink(link, storage.dataDir, process.stdout.isTTY);
-  console.log(
-    shown.kind === 'terminal'
-      ? `There is no operator yet. This link makes one, once, within 24 hours:\n${shown.url}`
-      : `There is no operator yet. The link in this file makes one, once, within 24 hours:\n${shown.path}`,
-  );
+  const which = shown.kind === 'terminal' ? 'This link' : 'The link in this file';
+  const text = `There is no operator yet. ${which} makes one, once, within 24 hours:`;
+  writeLines('stdout', `${text}\n${shown.kind === 'terminal' ? shown.url : shown.path}\n`);
 }
 
 /** Plans and prices are the gateways': they read the config again, and those on other hosts are told what it says. */
@@ -219,6 +217,6 @@ function rpcHosts(config: Config): string[] {
 }
 
 function complain(...sentences: readonly string[]): 1 {
-  for (const sentence of sentences) console.error(sentence);
+  for (const sentence of sentences) writeLines('stderr', `${sentence}\n`);
   return 1;
 }

@@ -7,22 +7,23 @@ if (complaint !== undefined) exit([complaint]);
 const at = configPathFrom(process.argv.slice(2), 'gateway');
 if (at.kind === 'unusable') exit(at.lines);
 
-const { env } = process;
+const { settleOutputs } = await import('../shared/log.ts');
+const { fileComplaint } = await import('../shared/store/private.ts');
 const { startGateway } = await import('./run.ts');
 const { supervisorLinkFrom, WORKER_VARIABLE } = await import('./workers.ts');
-exit(
-  await startGateway({
-    configPath: at.path,
-    env,
-    supervised: env['SLUICE_SUPERVISED'] === '1',
-    random: Math.random,
-    makeId: () => crypto.randomUUID(),
-    link: supervisorLinkFrom(env[WORKER_VARIABLE], process),
-  }),
-);
+const complaints = await startGateway({
+  configPath: at.path,
+  env: process.env,
+  supervised: process.env['SLUICE_SUPERVISED'] === '1',
+  random: Math.random,
+  makeId: () => crypto.randomUUID(),
+  link: supervisorLinkFrom(process.env[WORKER_VARIABLE], process),
+}).catch((error) => [fileComplaint(error)]);
+await settleOutputs();
+exit(complaints);
 
 /** Ends the process; prints what was wrong, if anything was. */
 function exit(complaints: readonly string[]): never {
-  for (const line of complaints) console.error(line);
+  for (const line of complaints) process.stderr.write(`${line}\n`);
   process.exit(complaints.length === 0 ? 0 : 1);
 }

@@ -3,6 +3,7 @@ import { urlOf } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
 import { listenComplaint } from '../shared/listen-complaint.ts';
+import { droppedLines } from '../shared/log.ts';
 import type { StoreLink } from './limits/lease-sync.ts';
 import type { MethodClass } from './methods/table.ts';
 import { type Backend, COMMITMENTS } from './upstream/backend.ts';
@@ -12,13 +13,11 @@ import type { Failure } from './upstream/failure.ts';
 /** The metrics with their labels, without the prefix; a counter ends in `_total`, the others are gauges. */
 const METRICS = {
   'requests_total{outcome}': 'Requests by how they ended: answered, or the kind of refusal.',
-  'calls_total{method,outcome}':
-    'Calls that were sent to backends or answered from memory, by method and outcome.',
+  'calls_total{method,outcome}': 'Calls sent to backends or answered from memory, by method and outcome.',
   'backend_failures_total{backend,kind}': 'Attempts that a backend failed before the first byte, by kind.',
   'streams_cut_total{backend,reason}':
-    'Answers that broke off after the first byte, by reason (unread: by their reader); callers saw a broken connection.',
-  'retries_total{outcome}':
-    "Calls that a backend in trouble would have sent to another one: made, or refused by the pool's budget of one in ten.",
+    'Answers that broke off after the first byte, by reason (unread: by their reader).',
+  'retries_total{outcome}': 'Calls to another backend after trouble: made, or refused by the budget.',
   'backend_calls_in_flight{backend}': 'Calls at a backend, to the last byte of their answers.',
   'backend_in{backend}': '1 while a backend takes part, 0 while probes leave it out.',
   'backend_slot{backend,commitment}': 'Newest slot that a backend has shown, by commitment.',
@@ -29,6 +28,7 @@ const METRICS = {
   'cache_reads_total{outcome}': 'Calls whose answer may be kept, by outcome: hit when it was, else miss.',
   'processes{}': 'Processes that listen.',
   'process_restarts_total{}': 'Processes started in the place of one that ended.',
+  'log_lines_dropped_total{}': 'Lines of standard output and error that no reader took in time.',
 } as const;
 
 type Metric = keyof typeof METRICS;
@@ -161,6 +161,7 @@ export function createMetrics(backends: readonly Backend[], link?: StoreLink, ca
   register(registry, 'gauge', 'process_resident_memory_bytes', 'Resident memory of this process.', () => [
     { value: process.memoryUsage.rss(), labels: {} },
   ]);
+  show('log_lines_dropped_total{}', (put) => put(droppedLines()));
   if (link !== undefined) {
     show('store_out{}', (put) => put(Number(link.isOut())));
     show('store_messages_total{outcome}', (put) => {
@@ -207,8 +208,7 @@ export function listenForMetrics(
         '/status.json': async () => Response.json(await status()),
         '/metrics': async () => new Response(await text(), { headers: { 'content-type': contentType } }),
       },
-      fetch: () =>
-        new Response('Not found. Metrics are at /metrics, the backends at /status.json.\n', { status: 404 }),
+      fetch: () => new Response('Not found. There are /metrics and /status.json.\n', { status: 404 }),
     });
     const url = urlOf({ hostname: address.hostname, port: server.port ?? address.port });
     return { kind: 'listening', url, close: () => server.stop(true) } as const;

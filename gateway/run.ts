@@ -6,7 +6,7 @@ import type { Environment } from '../shared/config/table.ts';
 import { retireDemoKeys } from '../shared/keys/demo.ts';
 import { requestReload } from '../shared/keys/reload.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
-import { createLog, type Log } from '../shared/log.ts';
+import { createLog, type Log, writeLines } from '../shared/log.ts';
 import { fired, stopSignal } from '../shared/stop.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './compose.ts';
@@ -54,7 +54,7 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
 
   const accounts = openStore(join(storage.dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   if (accounts.kind === 'unusable') return [accounts.sentence];
-  const openLedger = () => openStore(join(storage.dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
+  const openLedger = () => openStore(join(storage.dataDir, LEDGER_FILE), LEDGER_MIGRATIONS, 'whole');
   const ledger = openLedger();
   if (ledger.kind === 'unusable') return [ledger.sentence];
   const storeOptions = { ledger: ledger.store, openLedger, clock, log, random };
@@ -87,7 +87,7 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
     link?.serve(async () => ({ metrics: await gateway.metrics.values(), status: gateway.status() }));
     if (metrics !== undefined) {
       const { href: url } = rpc.url;
-      if (run.supervised) console.log(JSON.stringify({ ready: 'gateway', url }));
+      if (run.supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url })}\n`);
       log.info({ url, metrics: metrics.url.href }, 'listening');
     }
     const maintenance = gateway.runMaintenance(reload, stop);

@@ -61,6 +61,10 @@ function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest
     requestIP: (request) => app.server?.requestIP(request) ?? null,
     timeout: (request, seconds) => app.server?.timeout(request, seconds),
   };
+  const ready = () => {
+    const { ok, sentence } = health();
+    return new Response(`${sentence}\n`, { status: ok ? 200 : 503 });
+  };
   const app = new Elysia({
     precompile: true,
     strictPath: true,
@@ -77,20 +81,17 @@ function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest
     .onError(({ code, request }) => {
       if (code !== 'NOT_FOUND') return internalError();
       // Here and not in a route: Elysia looks for the path behind a host of three letters or more, or of http alone.
-      return new URL(request.url).pathname === '/' ? answer(request, peers) : notFound();
+      if (new URL(request.url).pathname === '/') return answer(request, peers);
+      return Response.json({ error: 'Not found. The RPC endpoint is POST /.' }, NOT_FOUND);
     })
-    .get('/health', () => {
-      const { ok, sentence } = health();
-      return new Response(`${sentence}\n`, { status: ok ? 200 : 503 });
-    })
+    .get('/health', ready)
+    .get('/health/ready', ready)
+    .get('/health/live', () => new Response('ok\n'))
     .post('/', ({ request }) => answer(request, peers), { parse: 'none' });
   return app;
 }
 
-function notFound(): Response {
-  const headers = { 'content-type': 'application/json' };
-  return Response.json({ error: 'Not found. The RPC endpoint is POST /.' }, { status: 404, headers });
-}
+const NOT_FOUND = { status: 404, headers: { 'content-type': 'application/json' } };
 
 /** Unexpected errors end here; their messages are not sent. */
 function internalError(): Response {

@@ -6,7 +6,7 @@ import type { Listen } from '../shared/config/kinds.ts';
 import type { Environment } from '../shared/config/table.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
 import { listenComplaint } from '../shared/listen-complaint.ts';
-import { createLog, type Log } from '../shared/log.ts';
+import { createLog, droppedLines, type Log, writeLines } from '../shared/log.ts';
 import { fired } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { togetherStatus } from './status.ts';
@@ -231,24 +231,21 @@ export async function superviseGateway(
 
   const log = createLog('gateway');
   const command = configPath === undefined ? [MAIN] : [MAIN, '--config', configPath];
-  const port = address.release;
-  const launch = (worker: number) => launchWorker({ worker, command, env, port, clock });
+  const launch = (worker: number) => launchWorker({ worker, command, env, port: address.release, clock });
   const pool = createWorkerPool({ size: processes, launch, clock, log });
   const own = new Registry();
   expose(own, 'processes{}', (put) => put(pool.listening()));
   expose(own, 'process_restarts_total{}', (put) => put(pool.restarts()));
-  const text = async () => {
-    await pool.collect();
-    return pool.totals.text(own);
-  };
+  expose(own, 'log_lines_dropped_total{}', (put) => put(droppedLines()));
+  const text = () => pool.collect().then(() => pool.totals.text(own));
   const status = async () => togetherStatus(await pool.collect());
   const metrics = listenForMetrics(metricsAddress, { text, contentType: own.contentType }, status);
   if (metrics.kind === 'refused') return [metrics.sentence];
 
   process.on('SIGHUP', pool.reload);
   const announce = async () => {
-    const { href } = gatewayUrl({ ...config.gateway, listen: { ...listen, port: await port() } });
-    if (supervised) console.log(JSON.stringify({ ready: 'gateway', url: href }));
+    const { href } = gatewayUrl({ ...config.gateway, listen: { ...listen, port: await address.release() } });
+    if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url: href })}\n`);
     log.info({ url: href, metrics: metrics.url.href, processes }, 'listening');
   };
   const problems = await pool.run(stop, () => void announce());

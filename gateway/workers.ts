@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../shared/clock.ts';
 import type { Environment } from '../shared/config/table.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
+import { writeLines } from '../shared/log.ts';
 
 /** The metrics of a process with their values, in prom-client's own shape; they go from process to process as JSON. */
 export type MetricsJson = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
@@ -71,20 +72,21 @@ export function supervisorLinkFrom(worker: string | undefined, channel: Channel)
 const TAIL_CHARACTERS_MAX = 4_096;
 
 /** Reads a worker's stderr to its end: keeps the end of its text, and forwards to `out` from `release` on, with what it kept. */
-export function createStderrTail(stream: ReadableStream<Uint8Array>, out: (bytes: Uint8Array) => void) {
+export function createStderrTail(stream: ReadableStream<Uint8Array>, out: (text: string) => void) {
   const decoder = new TextDecoder();
   let tail = '';
   let isReleased = false;
 
   async function read(): Promise<void> {
     for await (const bytes of stream) {
-      tail = (tail + decoder.decode(bytes, { stream: true })).slice(-TAIL_CHARACTERS_MAX);
-      if (isReleased) out(bytes);
+      const text = decoder.decode(bytes, { stream: true });
+      tail = (tail + text).slice(-TAIL_CHARACTERS_MAX);
+      if (isReleased) out(text);
     }
   }
 
   function release(): void {
-    if (!isReleased && tail !== '') out(Buffer.from(tail));
+    if (!isReleased && tail !== '') out(tail);
     isReleased = true;
   }
 
@@ -128,7 +130,7 @@ export function launchWorker({ worker, command, env, port, clock }: Launch) {
     serialization: 'json',
   });
   // What it writes before it listens is in its `WorkerExit` if it ends.
-  const tail = createStderrTail(child.stderr, (bytes) => void process.stderr.write(bytes));
+  const tail = createStderrTail(child.stderr, (text) => writeLines('stderr', text));
   const started = new AbortController();
   const ended = Promise.all([child.exited, tail.ended]).then((): WorkerExit => {
     started.abort();

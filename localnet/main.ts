@@ -8,11 +8,14 @@ if (complaint !== undefined) refuse(complaint);
 const at = configPathFrom(process.argv.slice(2), 'localnet');
 if (at.kind === 'unusable') refuse(...at.lines);
 
+const { settleOutputs } = await import('../shared/log.ts');
 const { runLocalnet } = await import('./run.ts');
 const supervised = process.env['SLUICE_SUPERVISED'] === '1';
-process.exit(await runLocalnet({ path: at.path, env: process.env, supervised, random: randomBytes }));
+const code = await runLocalnet({ path: at.path, env: process.env, supervised, random: randomBytes });
+await settleOutputs();
+process.exit(code);
 
 function refuse(...lines: readonly string[]): never {
-  for (const line of lines) console.error(line);
+  for (const line of lines) process.stderr.write(`${line}\n`);
   process.exit(1);
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
-import { createLog } from '../shared/log.ts';
+import { createLog, writeLines } from '../shared/log.ts';
 import { stopSignal } from '../shared/stop.ts';
 import { programsFrom, type GenesisProgram } from './genesis/programs.ts';
 import { createLocalnet, type Localnet } from './localnet.ts';
@@ -48,7 +48,7 @@ export async function runLocalnet({ path, env, supervised, random }: RunOptions)
     localnet?.close();
     return complain(cause instanceof Error ? cause.message : String(cause));
   }
-  if (supervised) console.log(JSON.stringify({ ready: 'localnet', url: served.url }));
+  if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'localnet', url: served.url })}\n`);
   log.info(
     {
       url: served.url,
@@ -86,6 +86,6 @@ async function drain(served: ServedLocalnet): Promise<void> {
 }
 
 function complain(...sentences: readonly string[]): 1 {
-  for (const sentence of sentences) console.error(sentence);
+  for (const sentence of sentences) writeLines('stderr', `${sentence}\n`);
   return 1;
 }

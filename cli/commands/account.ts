@@ -13,13 +13,17 @@ export const accountCreate: Command = {
   options: ['plan', 'config', 'json'],
   summary: 'Create an account, on plan trial unless told; --plan none is for the program API alone.',
   act: (invocation) =>
-    withAccounts(invocation, (books) => {
-      const { operands, values } = invocation;
-      const plan = planFrom(values.plan ?? PLAN_BY_DEFAULT);
-      const name = operands[0] ?? '';
-      const change = () => books.accounts.create(name, plan, COMMAND_LINE);
-      return accountOutcome(books.config, name, withPlanRead(books, change, plan));
-    }),
+    withAccounts(
+      invocation,
+      (books) => {
+        const { operands, values } = invocation;
+        const plan = planFrom(values.plan ?? PLAN_BY_DEFAULT);
+        const name = operands[0] ?? '';
+        const change = () => books.accounts.create(name, plan, COMMAND_LINE);
+        return accountOutcome(books.config, name, withPlanRead(books, change, plan));
+      },
+      'make',
+    ),
 };
 
 export const accountSet: Command = {

@@ -1,8 +1,10 @@
 import type { KeyRow } from '../../deploys/accounts/key-row.ts';
 import { type NewKey, TOO_MANY_KEYS } from '../../deploys/accounts/keys.ts';
+import { originOf } from '../../deploys/publish/changes.ts';
+import { whyUnpublished } from '../../deploys/publish/unpublished.ts';
 import { unreachable } from '../../shared/brand.ts';
-import { COMMAND_LINE, withAccounts } from '../books.ts';
-import { type Command, failed } from '../command.ts';
+import { type Books, COMMAND_LINE, withAccounts, withAccountsAwaited } from '../books.ts';
+import { type Command, failed, type World } from '../command.ts';
 import { graceMsFrom } from '../grace.ts';
 import { isoOf, tableOf } from '../table.ts';
 import { unknownAccount } from '../account-lines.ts';
@@ -98,9 +100,10 @@ export const keyRevoke: Command = {
   options: ['config', 'json'],
   summary: 'End a key at once; running apps refuse it within a second.',
   act: (invocation) =>
-    withAccounts(invocation, ({ keys }) => {
+    withAccountsAwaited(invocation, async (books) => {
       const id = invocation.operands[0] ?? '';
-      const result = keys.revoke(id, COMMAND_LINE);
+      const result = books.keys.revoke(id, COMMAND_LINE);
+      if (result.kind !== 'unknown-key') await reportUnpublished(books, invocation.world);
       switch (result.kind) {
         case 'revoked':
           return { kind: 'done', objects: [recordOf(result.row)], text: `Key ${id} is revoked.\n` };
@@ -113,6 +116,16 @@ export const keyRevoke: Command = {
       }
     }),
 };
+
+/** Says on standard error when gateways on other hosts go on taking a key that is revoked here. */
+async function reportUnpublished({ config, store }: Books, { clock, random, err }: World): Promise<void> {
+  const url = config.storage.redisUrl?.reveal();
+  if (url === undefined) return;
+  const chance = () => Buffer.from(random(4)).readUInt32BE() / 2 ** 32;
+  const why = await whyUnpublished({ url, origin: originOf(store), clock, random: chance });
+  if (why !== undefined)
+    err(`Gateways on other hosts take the key until deploys can publish that it is revoked: ${why}.\n`);
+}
 
 export const keyList: Command = {
   words: 'key list',

@@ -39,16 +39,21 @@ async function run(config: Config, invocation: Invocation): Promise<Outcome> {
   const embedded = config.backends.length === 0;
   let key: string | undefined;
   let invitation: string | undefined;
-  const books = withBooksOf(config, world, (open) => {
-    if (embedded) {
-      const demo = demoKey(open);
-      if (demo.kind === 'name-taken') return failed(DEMO_TAKEN);
-      key = demo.key;
-    } else if (retireDemoKeys(open.store, world.clock.now()) > 0)
-      world.err('The demo key of the embedded chain is revoked: backends are configured.\n');
-    invitation = inviteFirstOperator({ ...world, store: open.store });
-    return { kind: 'done', objects: [], text: '' };
-  });
+  const books = withBooksOf(
+    config,
+    world,
+    (open) => {
+      if (embedded) {
+        const demo = demoKey(open);
+        if (demo.kind === 'name-taken') return failed(DEMO_TAKEN);
+        key = demo.key;
+      } else if (retireDemoKeys(open.store, world.clock.now()) > 0)
+        world.err('The demo key of the embedded chain is revoked: backends are configured.\n');
+      invitation = inviteFirstOperator({ ...world, store: open.store });
+      return { kind: 'done', objects: [], text: '' };
+    },
+    'make',
+  );
   if (books.kind === 'failed') return books;
 
   const stages: readonly AppName[][] = [...(embedded ? [['localnet' as const]] : []), ['gateway', 'deploys']];
@@ -119,8 +124,13 @@ function onSignals(stop: () => void, hup: () => void) {
 function reload({ values, world }: Invocation) {
   const loaded = loadConfig(values.config, world.env);
   if (loaded.kind === 'unusable') return world.err(loaded.lines.map((line) => `${line}\n`).join(''));
-  withBooksOf(loaded.config, world, ({ store }) => {
-    requestReload(store);
-    return { kind: 'ended', code: 0 };
-  });
+  withBooksOf(
+    loaded.config,
+    world,
+    ({ store }) => {
+      requestReload(store);
+      return { kind: 'ended', code: 0 };
+    },
+    'refuse',
+  );
 }

@@ -16,18 +16,22 @@ export const userCreate: Command = {
   options: ['account', 'operator', 'config', 'json'],
   summary: 'Create a login for the console; the password is the first line of standard input.',
   act: (invocation) =>
-    withAccountsAwaited(invocation, async (books) => {
-      const email = readEmail(invocation.operands[0] ?? '');
-      if (email === undefined) return noEmail(invocation);
-      const place = placeFrom(invocation, books);
-      if (typeof place === 'string') return failed(place);
-      if (books.users.find(email) !== undefined) return failed(`There is a login for ${email} already.`);
-      const hashed = await hashFrom(invocation, email);
-      if (typeof hashed !== 'string') return hashed;
-      const created = books.users.create({ email, place, passwordHash: hashed }, BY);
-      if (created.kind === 'email-taken') return failed(`There is a login for ${email} already.`);
-      return done(`${email} may log in as ${place.role}.\n`, recordOf(created.user, books));
-    }),
+    withAccountsAwaited(
+      invocation,
+      async (books) => {
+        const email = readEmail(invocation.operands[0] ?? '');
+        if (email === undefined) return noEmail(invocation);
+        const place = placeFrom(invocation, books);
+        if (typeof place === 'string') return failed(place);
+        if (books.users.find(email) !== undefined) return failed(`There is a login for ${email} already.`);
+        const hashed = await hashFrom(invocation, email);
+        if (typeof hashed !== 'string') return hashed;
+        const created = books.users.create({ email, place, passwordHash: hashed }, BY);
+        if (created.kind === 'email-taken') return failed(`There is a login for ${email} already.`);
+        return done(`${email} may log in as ${place.role}.\n`, recordOf(created.user, books));
+      },
+      'make',
+    ),
 };
 
 export const userSetPassword: Command = {

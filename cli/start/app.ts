@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import type { Environment } from '../../shared/config/table.ts';
+import { openLogFile } from './log-file.ts';
 import { readOutput } from './output.ts';
 
 /** The parts that `start` runs, each a process of its own. */
@@ -43,6 +44,7 @@ const DRAIN_MS_MAX = 30_000;
  * other end of our pipe as its stdin, whose end tells it that we died, however we died.
  */
 export function launchApp({ name, root, args, env, logPath, clock }: Launch): App {
+  const log = openLogFile(logPath); // a process whose log cannot be kept is not started
   const child = Bun.spawn([process.execPath, join(root, name, 'main.ts'), ...args], {
     env: { ...env, SLUICE_SUPERVISED: '1' },
     stdin: 'pipe',
@@ -50,7 +52,7 @@ export function launchApp({ name, root, args, env, logPath, clock }: Launch): Ap
     stderr: 'pipe',
     detached: true,
   });
-  const output = readOutput(child, name, logPath);
+  const output = readOutput(child, name, log);
   const death = Promise.all([output.ended, child.exited]).then((): Death => {
     const how = child.signalCode === null ? `code ${child.exitCode}` : String(child.signalCode);
     return { app: name, how, lastLines: output.lastLines };

@@ -1,7 +1,8 @@
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hashOf, keyIdOf, readApiKey } from '../../shared/keys/api-key.ts';
 import { DEMO } from '../../shared/keys/demo.ts';
+import { tighten } from '../../shared/store/private.ts';
 import { type Books, COMMAND_LINE } from '../books.ts';
 
 /** A demonstration that is refused after five calls a second would show nothing but refusals. */
@@ -15,6 +16,7 @@ type Demo = { readonly kind: 'key'; readonly key: string } | { readonly kind: 'n
 /** The demo account's key: the one of the last start while it is good, else a new one. */
 export function demoKey({ config, accounts, keys }: Pick<Books, 'config' | 'accounts' | 'keys'>): Demo {
   const file = join(config.storage.dataDir, DEMO_KEY_FILE);
+  tighten(file);
   const kept = existsSync(file) ? readApiKey(readFileSync(file, 'utf8').trim()) : undefined;
   if (kept !== undefined) {
     const row = keys.find(keyIdOf(hashOf(kept)));
@@ -24,6 +26,5 @@ export function demoKey({ config, accounts, keys }: Pick<Books, 'config' | 'acco
   const created = keys.create(DEMO, DEMO, COMMAND_LINE);
   if (created.kind !== 'created') throw new Error(`the demo key could not be made: ${created.kind}`);
   writeFileSync(file, `${created.made.key}\n`, { mode: 0o600 });
-  chmodSync(file, 0o600); // the mode above counts only for a file that was not there
   return { kind: 'key', key: created.made.key };
 }

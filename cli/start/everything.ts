@@ -30,7 +30,11 @@ type End =
 export async function runEverything(plan: Plan, deps: Deps): Promise<number> {
   const apps: App[] = [];
   const { wishes, err } = deps;
-  const end = await Promise.race([wishes.asked.then((): End => ({ kind: 'asked' })), upTo(plan, deps, apps)]);
+  const running = upTo(plan, deps, apps).catch(async (error) => {
+    await stopAll(plan, apps, err);
+    throw error;
+  });
+  const end = await Promise.race([wishes.asked.then((): End => ({ kind: 'asked' })), running]);
   if (end.kind === 'died') err(obituary(end.death, plan.dataDir));
   if (end.kind === 'late')
     err(`${end.app} is not ready yet and is given up; see ${logPath(plan, end.app)}.\n`);

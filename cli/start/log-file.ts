@@ -1,5 +1,5 @@
-import { closeSync, fstatSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs';
+import { keepPrivate } from '../../shared/store/private.ts';
 
 /** An append-only file of bounded size. `append` never throws: a full disk must not stop the apps. */
 export type LogFile = Readonly<{ append(bytes: Uint8Array): void; close(): void }>;
@@ -9,7 +9,7 @@ export const LOG_BYTES_MAX = 10 * 1_048_576;
 
 /** Opens or makes the log at `path`; when it would grow above `bytesMax` it becomes `path.1` and a new one begins. */
 export function openLogFile(path: string, bytesMax: number = LOG_BYTES_MAX): LogFile {
-  mkdirSync(dirname(path), { recursive: true });
+  keepPrivate(path);
   let file = openSync(path, 'a', 0o600);
   let size = fstatSync(file).size;
 

@@ -1,5 +1,5 @@
 import { createLines } from '../lines.ts';
-import { openLogFile } from './log-file.ts';
+import type { LogFile } from './log-file.ts';
 import { readyUrl } from './ready-line.ts';
 
 /** What a child says: its address once it listens, its last lines on stderr, and when it has said everything. */
@@ -9,9 +9,8 @@ type Streams = Readonly<{ stdout: ReadableStream<Uint8Array>; stderr: ReadableSt
 
 const LAST_LINES_MAX = 20;
 
-/** Reads both streams of `app` to their ends and keeps all of it in the log at `logPath`. */
-export function readOutput({ stdout, stderr }: Streams, app: string, logPath: string): Output {
-  const log = openLogFile(logPath);
+/** Reads both streams of `app` to their ends, keeps all of it in `log` and closes that. */
+export function readOutput({ stdout, stderr }: Streams, app: string, log: LogFile): Output {
   const found = Promise.withResolvers<string>();
   const lastLines: string[] = [];
   const readOut = createLines((line) => {

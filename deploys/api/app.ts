@@ -26,6 +26,8 @@ export type AppDeps = Readonly<{
 const START_PATH = '/';
 const API_PATH = '/api/';
 const HEALTH_PATH = '/health';
+/** Whether the process answers at all: for what restarts it. Whether it does its work, as at `HEALTH_PATH`: for what sends requests. */
+const [LIVE_PATH, READY_PATH] = ['/health/live', '/health/ready'];
 const HIDDEN = { detail: { hide: true } };
 
 /**
@@ -40,6 +42,7 @@ export function createApp(deps: AppDeps) {
     return response;
   };
   const health = () => healthResponse(deps.health());
+  const live = () => healthResponse({ isWell: true, sentence: 'ok' });
   const reference = () => pageResponse(page);
   const wrongMethod = () => refusalResponse({ kind: 'wrong-method' });
 
@@ -59,6 +62,12 @@ export function createApp(deps: AppDeps) {
     .get(HEALTH_PATH, health, { detail: HEALTH_OPERATION })
     .head(HEALTH_PATH, health, HIDDEN)
     .all(HEALTH_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
+    .get(READY_PATH, health, HIDDEN)
+    .head(READY_PATH, health, HIDDEN)
+    .all(READY_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
+    .get(LIVE_PATH, live, HIDDEN)
+    .head(LIVE_PATH, live, HIDDEN)
+    .all(LIVE_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
     .use(deps.console?.app ?? startAt(REFERENCE_PATH))
     .get(REFERENCE_PATH, reference, HIDDEN)
     .head(REFERENCE_PATH, reference, HIDDEN)

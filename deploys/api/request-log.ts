@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { KeyId } from '../../shared/keys/api-key.ts';
-import type { Migrations, Store } from '../../shared/store/open.ts';
+import type { Store } from '../../shared/store/open.ts';
 
 /** Requests one key may send in any `WINDOW_MS` (spec 8). */
 export const REQUESTS_MAX = 60;
@@ -57,19 +57,6 @@ function forgetQuietest<Key>(logs: Map<Key, unknown>) {
     return;
   }
 }
-
-/** One row a key of an API: the requests of its last minute, as Unix milliseconds in a JSON array. */
-export const REQUESTS_MIGRATIONS: Migrations = {
-  'api-requests-1': `
-    CREATE TABLE api_requests (
-      api TEXT NOT NULL,
-      key_id TEXT NOT NULL,
-      last_at_ms INTEGER NOT NULL,
-      at_ms_json TEXT NOT NULL,
-      PRIMARY KEY (api, key_id)
-    ) STRICT, WITHOUT ROWID;
-  `,
-};
 
 type KeptDeps = Readonly<{
   /** On a connection that does not wait for the disk: only a power cut may lose what it wrote. */

@@ -7,6 +7,8 @@ export const ANSWERS_KEPT_MS = 30 * DAY_MS;
 export const DELIVERIES_KEPT_MS = 90 * DAY_MS;
 /** How long those of a deleted webhook are, which nobody can look at. */
 export const DELETED_KEPT_MS = DAY_MS;
+/** How long an Idempotency-Key leads to the webhook that it made. */
+export const IDEMPOTENCY_KEPT_MS = DAY_MS;
 /** Rows of each kind in one transaction. */
 const ROWS_MAX = 500;
 /** Webhooks looked at in one transaction: some milliseconds when each has as many deliveries as are kept. */
@@ -32,6 +34,9 @@ export const OLD = {
   webhooks: `
     DELETE FROM webhooks WHERE id IN (SELECT id FROM webhooks w WHERE deleted_at_ms < ?
       AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.webhook_id = w.id) LIMIT ${ROWS_MAX})`,
+  idempotencyKeys: `
+    DELETE FROM webhook_idempotency WHERE (account_id, key_hash) IN
+      (SELECT account_id, key_hash FROM webhook_idempotency WHERE created_at_ms < ? LIMIT ${ROWS_MAX})`,
 } as const;
 
 /**
@@ -45,6 +50,7 @@ export function createPrune(store: Store): (nowMs: number) => boolean {
     { statement: store.prepare(OLD.deliveriesOfDeleted), keptMs: DELETED_KEPT_MS },
     { statement: store.prepare(OLD.events), keptMs: DELIVERIES_KEPT_MS },
     { statement: store.prepare(OLD.webhooks), keptMs: DELETED_KEPT_MS },
+    { statement: store.prepare(OLD.idempotencyKeys), keptMs: IDEMPOTENCY_KEPT_MS },
   ];
   const following = store.prepare<{ id: string }, [string]>(
     `SELECT id FROM webhooks WHERE id > ? ORDER BY id LIMIT ${WEBHOOKS_MAX}`,

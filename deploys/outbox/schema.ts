@@ -136,4 +136,15 @@ export const OUTBOX_MIGRATIONS: Migrations = {
     DROP INDEX deliveries_recent;
     CREATE INDEX deliveries_recent ON deliveries (webhook_id, created_at_ms DESC, id, state);
   `,
+  'webhook-idempotency-1': `
+    CREATE TABLE webhook_idempotency (
+      account_id INTEGER NOT NULL,
+      key_hash BLOB NOT NULL,
+      settings_hash BLOB NOT NULL,
+      webhook_id TEXT NOT NULL,
+      created_at_ms INTEGER NOT NULL,
+      PRIMARY KEY (account_id, key_hash)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX webhook_idempotency_old ON webhook_idempotency (created_at_ms);
+  `,
 };

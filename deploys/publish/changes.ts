@@ -21,8 +21,7 @@ type ChangeRow = Readonly<{ seq: number; subject: 'account' | 'key'; id: string 
 type AccountRow = Readonly<{ plan: string | null; creditsGranted: number | null; suspended: number }>;
 
 export function createChanges(store: Store) {
-  const origin = store.query<{ id: string }, []>('SELECT id FROM origin').get()?.id;
-  if (origin === undefined) throw new Error('the origin row is missing');
+  const origin = originOf(store);
   const revisionOf = store.prepare<{ value: number; config: number }, []>(
     'SELECT value, config FROM revision',
   );
@@ -112,4 +111,11 @@ function createRows(store: Store): (subject: 'account' | 'key', id: string) => P
     const row = key.get(id);
     return [`k${id}`, row === null ? '' : keyText(row)];
   };
+}
+
+/** What tells this accounts database and its copies from every other. */
+export function originOf(store: Store): string {
+  const origin = store.query<{ id: string }, []>('SELECT id FROM origin').get()?.id;
+  if (origin === undefined) throw new Error('the origin row is missing');
+  return origin;
 }

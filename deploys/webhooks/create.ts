@@ -22,8 +22,14 @@ export type Created =
 
 type Deps = WebhookDeps &
   Readonly<{ seal: Seal; check: CheckSettings; random: (bytes: number) => Uint8Array }>;
-/** `once` names the form that asks: the same one of an account makes one webhook, however often it is sent. */
-type Given = Pick<Settings, 'url'> & Partial<Settings> & Readonly<{ once?: string }>;
+/**
+ * `once` names the form that asks: the same one of an account makes one webhook, however often it is sent.
+ * `inSameTransaction` is called with the id of a webhook that is made.
+ */
+type Given = Pick<Settings, 'url'> &
+  Partial<Settings> &
+  Readonly<{ once?: string; inSameTransaction?(webhookId: string): void }>;
+export type Create = ReturnType<typeof createCreate>;
 
 /** Makes a webhook for an account. Its secret is sealed before it is stored, and is in no later answer. */
 export function createCreate({ store, rows, clock, audit, seal, check, random }: Deps) {
@@ -38,7 +44,13 @@ export function createCreate({ store, rows, clock, audit, seal, check, random }:
   const isThere = store.prepare<unknown, [string]>('SELECT 1 FROM webhooks WHERE id = ?');
 
   const insert = store.transaction(
-    ({ accountId, actor }: By, id: string, { href, hostname }: URL, more: Partial<Settings>): Created => {
+    (
+      { accountId, actor }: By,
+      id: string,
+      { href, hostname }: URL,
+      more: Partial<Settings>,
+      also: Given['inSameTransaction'],
+    ): Created => {
       if (isThere.get(id) !== null) return { kind: 'made-before', webhookId: id };
       if (rows.count(accountId) >= WEBHOOKS_MAX || rows.countDeleted(accountId) >= DELETED_MAX)
         return { kind: 'too-many' };
@@ -49,13 +61,18 @@ export function createCreate({ store, rows, clock, audit, seal, check, random }:
       add.run(id, accountId, href, hostname, description, programsJson, ciphertext, keyId, nowMs);
       const detail = { host: hostname, programs: programs ?? 'all' };
       audit.note({ atMs: nowMs, actor, action: 'webhook.create', accountId, subject: id, detail });
+      also?.(id);
       const webhook = rows.find(accountId, id, nowMs);
       if (webhook === undefined) throw new Error(`the webhook ${id} is not there after it was made`);
       return { kind: 'created', webhook, secret };
     },
   );
 
-  return async function create(by: By, { once, ...given }: Given, signal: AbortSignal): Promise<Created> {
+  return async function create(
+    by: By,
+    { once, inSameTransaction, ...given }: Given,
+    signal: AbortSignal,
+  ): Promise<Created> {
     const result = await check(given, signal);
     if (result.kind !== 'checked') return result;
     const { url, ...more } = result.checked;
@@ -65,6 +82,7 @@ export function createCreate({ store, rows, clock, audit, seal, check, random }:
       uuidFrom(once === undefined ? random : bytesOf(by.accountId, once)),
       url,
       more,
+      inSameTransaction,
     );
   };
 }

@@ -2,6 +2,7 @@ import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, write
 import { dirname, join } from 'node:path';
 import { sealingKey } from '../../shared/config/kinds.ts';
 import { Secret } from '../../shared/secret.ts';
+import { tighten } from '../../shared/store/private.ts';
 
 /** The file with the key that was made at the first start, inside `storage.data_dir`. */
 export const SEALING_KEY_FILE = 'secret';
@@ -28,6 +29,7 @@ export function takeSealingKeys(
 ): SealingKeys {
   const path = join(dataDir, SEALING_KEY_FILE);
   try {
+    tighten(path);
     const kept = readKept(path);
     if (kept === 'malformed') return { kind: 'unusable', sentence: malformed(path) };
     if (configured !== undefined) return { kind: 'keys', keys: kept ? [configured, kept] : [configured] };

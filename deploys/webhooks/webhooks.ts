@@ -6,11 +6,13 @@ import { createVet } from '../delivery/resolve.ts';
 import type { Enqueue } from '../outbox/enqueue.ts';
 import { createList } from '../outbox/list.ts';
 import { createCreate } from './create.ts';
+import { createCreateOnce } from './create-once.ts';
 import { createEdit } from './edit.ts';
 import { createPause } from './pause.ts';
 import { createRemove } from './remove.ts';
 import { createRotate } from './rotate.ts';
 import type { Seal } from './seal.ts';
+import { createSecretsOf } from './secrets-of.ts';
 import { createSendAgain } from './send-again.ts';
 import { createCheckSettings } from './settings.ts';
 import { createWebhookRows, type Webhook } from './webhook.ts';
@@ -44,12 +46,14 @@ export function createWebhooks({
   const rows = createWebhookRows(store);
   const deps = { store, rows, clock, audit: createAudit(store) };
   const check = createCheckSettings({ policy, vet: createVet(policy, clock), isWatched });
+  const create = createCreate({ ...deps, seal, check, random });
   return {
     list: (accountId: number): Webhook[] => rows.list(accountId, clock.now()),
     find: (accountId: number, id: string): Webhook | undefined => rows.find(accountId, id, clock.now()),
     /** Whether a webhook could be made or edited so. */
     check,
-    create: createCreate({ ...deps, seal, check, random }),
+    create,
+    createOnce: createCreateOnce({ ...deps, create, secretsOf: createSecretsOf(store, seal) }),
     edit: createEdit({ ...deps, check }),
     remove: createRemove(deps),
     ...createPause(deps),

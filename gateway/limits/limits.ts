@@ -82,7 +82,7 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 function nodeIdIn(path: string, makeId: () => string): string {
   if (!existsSync(path)) {
     // Through a rename, so that a start that dies half-way leaves no half of an id.
-    writeFileSync(`${path}.new`, `${makeId()}\n`, { flush: true });
+    writeFileSync(`${path}.new`, `${makeId()}\n`, { flush: true, mode: 0o600 });
     renameSync(`${path}.new`, path);
   }
   const text = readFileSync(path, 'utf8').trim();

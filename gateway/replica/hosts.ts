@@ -247,7 +247,7 @@ type HostsDeps = Readonly<{
 export function openHosts({ storage, accounts, ledger, slot, clock, log, random, makeId }: HostsDeps) {
   const url = storage.redisUrl?.reveal();
   if (url === undefined) return { kind: 'open', hosts: undefined } as const;
-  const file = openStore(join(storage.dataDir, SERVED_FILE), SERVED_MIGRATIONS);
+  const file = openStore(join(storage.dataDir, SERVED_FILE), SERVED_MIGRATIONS, 'whole');
   if (file.kind === 'unusable') return { kind: 'refused', sentence: file.sentence } as const;
   const published = openPublished(url, clock, random);
   if (published === undefined) return { kind: 'refused', sentence: NO_REDIS_ADDRESS } as const;

@@ -1,7 +1,6 @@
 import { Database } from 'bun:sqlite';
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { complaintAbout, DamagedDatabase } from './complaint.ts';
+import { codeOf, fileReason, keepPrivate } from '../../shared/store/private.ts';
 import { SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 const BUSY_TIMEOUT_MS = 2_000;
@@ -13,10 +12,10 @@ const BUSY_TIMEOUT_MS = 2_000;
 export function openDatabase(dataDir: string | undefined): Database {
   const path = dataDir === undefined ? ':memory:' : join(dataDir, 'localnet.db');
   try {
-    if (dataDir !== undefined) mkdirSync(dataDir, { recursive: true });
+    if (dataDir !== undefined) keepPrivate(path);
     return prepared(new Database(path, { create: true, strict: true, safeIntegers: true }));
   } catch (cause) {
-    throw new Error(`The localnet's database ${path} cannot be used: ${complaintAbout(path, cause)}.`, {
+    throw new Error(`The localnet's database ${path} cannot be used: ${complaintAbout(cause)}.`, {
       cause,
     });
   }
@@ -49,4 +48,26 @@ function prepare(db: Database): void {
   db.exec(SCHEMA);
   db.run(`PRAGMA user_version = ${SCHEMA_VERSION}`);
   db.run('COMMIT');
+}
+
+/** What a failed check throws: with this, and only with this, the file itself is bad. */
+class DamagedDatabase extends Error {}
+
+/**
+ * One clause for the operator on what keeps the file from being opened. Only a file that is itself bad is advised to be
+ * removed: anything else would cost a chain that is whole.
+ */
+function complaintAbout(cause: unknown): string {
+  const message = fileReason(cause);
+  const code = codeOf(cause);
+  if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED'))
+    return 'another localnet runs on it';
+  if (
+    cause instanceof DamagedDatabase ||
+    code.startsWith('SQLITE_NOTADB') ||
+    code.startsWith('SQLITE_CORRUPT')
+  )
+    return `${message}; remove the file to start a new chain`;
+  if (code === 'SQLITE_FULL') return 'the disk is full';
+  return message;
 }

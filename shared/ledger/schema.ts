@@ -74,5 +74,14 @@ export const USAGE_MIGRATIONS: Migrations = {
     .flatMap((table) =>
       LATENCIES.map((column) => `ALTER TABLE ${table} ADD COLUMN ${column} INTEGER NOT NULL DEFAULT 0;`),
     )
-    .join('\n'),
+    .join('\n'), // One row a key of an API: the requests of its last minute, as Unix milliseconds in a JSON array.
+  'api-requests-1': `
+    CREATE TABLE api_requests (
+      api TEXT NOT NULL,
+      key_id TEXT NOT NULL,
+      last_at_ms INTEGER NOT NULL,
+      at_ms_json TEXT NOT NULL,
+      PRIMARY KEY (api, key_id)
+    ) STRICT, WITHOUT ROWID;
+  `,
 };

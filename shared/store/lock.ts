@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { codeOf, fileReason, keepPrivate } from './private.ts';
 
 /** A place that only one process may hold; the system gives it up when the process dies, however it dies. */
 export type Lock = Readonly<{ release(): void }>;
@@ -20,8 +20,9 @@ export type Locking =
 export function takeLock(dataDir: string, name: string): Locking {
   let database: Database | undefined;
   try {
-    mkdirSync(dataDir, { recursive: true });
-    database = new Database(join(dataDir, `${name}.lock`), { create: true });
+    const path = join(dataDir, `${name}.lock`);
+    keepPrivate(path);
+    database = new Database(path);
     database.run(`PRAGMA busy_timeout = ${WAIT_MS}`);
     database.run('BEGIN EXCLUSIVE');
   } catch (error) {
@@ -32,11 +33,10 @@ export function takeLock(dataDir: string, name: string): Locking {
 }
 
 function sentenceOf(error: unknown, dataDir: string, name: string): string {
-  if (error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY') {
+  if (codeOf(error) === 'SQLITE_BUSY') {
     return `Another ${name} is running on the data directory ${dataDir}.`;
   }
-  const reason = error instanceof Error ? error.message : String(error);
-  return `The data directory ${dataDir} cannot be used (${reason}).`;
+  return `The data directory ${dataDir} cannot be used (${fileReason(error)}).`;
 }
 
 function holding(database: Database): Lock {

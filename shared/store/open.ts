@@ -1,7 +1,6 @@
 import { Database } from 'bun:sqlite';
-import { mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
 import type { Brand } from '../brand.ts';
+import { codeOf, fileReason, keepPrivate } from './private.ts';
 
 /** An open SQLite file in WAL mode with every migration applied. */
 export type Store = Brand<Database, 'Store'>;
@@ -14,24 +13,34 @@ export type Opened =
   /** `sentence` tells the operator what is wrong with which file. */
   | { readonly kind: 'unusable'; readonly sentence: string };
 
+/**
+ * The format of all databases, above that of every earlier release whose programs must not run on them any more. To be
+ * raised with every migration: an app that knows only a part of a file's tables sees by it alone that they are newer.
+ */
+const FORMAT = 1;
+
 /** How long one process waits for another's write before it gives up, in milliseconds. */
 const BUSY_MS = 5_000;
 
 /** The pause between two tries to switch a new file to WAL, in milliseconds. */
 const WAL_PAUSE_MS = 10;
 
-/** Opens or makes the file at `path`. Several processes may hold the same file. Never throws for a bad file. */
-export function openStore(path: string, migrations: Migrations): Opened {
+/**
+ * Opens or makes the file at `path`, for its owner alone. Several processes may hold the same file. `migrations` are the
+ * whole of the file, or the part of one app, beside which others have theirs. Never throws for a bad file.
+ */
+export function openStore(path: string, migrations: Migrations, extent: 'whole' | 'part' = 'part'): Opened {
   let database: Database | undefined;
   try {
-    mkdirSync(dirname(path), { recursive: true });
+    if (path !== ':memory:') keepPrivate(path);
     database = new Database(path, { create: true, strict: true });
     database.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
+    refuseNewer(database);
     switchToWal(database);
     database.run('PRAGMA synchronous = NORMAL');
     database.run('PRAGMA foreign_keys = ON');
     check(database);
-    migrate(database, migrations);
+    migrate(database, migrations, extent);
     // The brand is this function's to give: the file was opened, checked and migrated above.
     return { kind: 'open', store: database as Store };
   } catch (error) {
@@ -51,14 +60,22 @@ function switchToWal(database: Database) {
       database.run('PRAGMA journal_mode = WAL');
       return;
     } catch (error) {
-      if (tried === tries || !isBusy(error)) throw error;
+      if (tried === tries || codeOf(error) !== 'SQLITE_BUSY') throw error;
       Bun.sleepSync(WAL_PAUSE_MS);
     }
   }
 }
 
-function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY';
+/** What a database of a later release is refused with. */
+class NewerDatabase extends Error {
+  constructor(what: string) {
+    super(`${what}: a newer one has run on it. Run that, or put back a backup from before it.`);
+  }
+}
+
+function refuseNewer(database: Database) {
+  const format = database.query<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0;
+  if (format > FORMAT) throw new NewerDatabase(`has format ${format} and this Sluice knows ${FORMAT}`);
 }
 
 function check(database: Database) {
@@ -68,7 +85,7 @@ function check(database: Database) {
   if (row?.quick_check !== 'ok') throw new Error(row?.quick_check ?? 'quick_check gave no answer');
 }
 
-function migrate(database: Database, migrations: Migrations) {
+function migrate(database: Database, migrations: Migrations, extent: 'whole' | 'part') {
   database.run(
     'CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL) WITHOUT ROWID',
   );
@@ -78,18 +95,22 @@ function migrate(database: Database, migrations: Migrations) {
   );
   const apply = database.transaction(() => {
     const done = new Set(applied.all().map(({ name }) => name));
+    const unknown = [...done].find((name) => extent === 'whole' && !(name in migrations));
+    if (unknown !== undefined)
+      throw new NewerDatabase(`has the change "${unknown}", which this Sluice does not know`);
     for (const [name, sql] of Object.entries(migrations)) {
       if (done.has(name)) continue;
       database.exec(sql);
       note.run(name);
     }
+    database.run(`PRAGMA user_version = ${FORMAT}`);
   });
   apply.immediate();
 }
 
 function sentenceOf(path: string, error: unknown): string {
-  // quick_check reports over several lines; an operator's sentence is one.
-  const reason = (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' ').trim();
+  if (error instanceof NewerDatabase) return `The database ${path} ${error.message}`;
+  const reason = fileReason(error);
   if (/not a database|malformed|quick_check|corrupt|Tree \d+|page \d+/i.test(reason)) {
     return `The database ${path} is corrupt (${reason}); put a backup in its place, or move it away to start empty.`;
   }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { extractApiKey } from '../../shared/keys/carrier.ts';
@@ -238,19 +238,37 @@ describe('the database of the config', () => {
   test('that is corrupt is one sentence, and nothing is done', async () => {
     const config = join(folder.path, 'corrupt.toml');
     writeFileSync(config, `[storage]\ndata_dir = "${folder.path}/corrupt"\n`);
-    await run('account', 'list', '--config', config);
+    await run('account', 'create', 'x', '--config', config);
     writeFileSync(join(folder.path, 'corrupt', ACCOUNTS_FILE), 'no database at all '.repeat(500));
     const { code, out, err } = await run('account', 'create', 'x', '--config', config);
     expect([code, out, err.split('\n').length]).toEqual([1, '', 2]);
     expect(err).toContain(`The database ${folder.path}/corrupt/${ACCOUNTS_FILE} is corrupt`);
   });
-  test('an empty one lists nothing and says what to do', async () => {
+  test.each([
+    'account list',
+    'key list --json',
+    'key revoke key_1',
+    'account set x --plan pro',
+    'user list',
+    'webhook list x',
+    'usage',
+    'audit',
+    'config reload',
+  ])('M5 one that is not there is not made by %s', async (command) => {
     using empty = temporaryFolder();
-    const outs = [await sluice(empty.path, ['account', 'list']), await sluice(empty.path, ['key', 'list'])];
-    expect(outs.map(({ out }) => out)).toEqual([
-      'No accounts yet; account create NAME makes one.\n',
-      'No keys yet; key create ACCOUNT makes one.\n',
-    ]);
-    expect(await sluice(empty.path, ['account', 'list', '--json'])).toEqual({ code: 0, out: '', err: '' });
+    expect(await sluice(empty.path, command.split(' '))).toEqual({
+      code: 1,
+      out: '',
+      err: `There is no database in the data directory ${empty.path}/data; "start" and "account create" make one. Is this the installation's folder, or does its config need --config?\n`,
+    });
+    expect(readdirSync(empty.path)).toEqual([]);
+  });
+  test('M5 one that is made is reported, once', async () => {
+    using empty = temporaryFolder();
+    const create = (name: string) => sluice(empty.path, ['account', 'create', name]);
+    expect((await create('a')).err).toBe(`Made the new data directory ${empty.path}/data.\n`);
+    expect((await create('b')).err).toBe('');
+    rmSync(join(empty.path, 'data', ACCOUNTS_FILE));
+    expect((await create('c')).err).toBe(`Made a new database in the data directory ${empty.path}/data.\n`);
   });
 });

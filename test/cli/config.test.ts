@@ -163,6 +163,7 @@ describe('config reload', () => {
     return store.query<{ config: number }, []>('SELECT config FROM revision').get()?.config;
   };
   test('bumps the number that running apps watch', async () => {
+    await run('account', 'create', 'a', '--plan', 'none');
     expect(objectsOf(await run('config', 'reload', '--json'))).toEqual([{ config_revision: 2 }]);
     expect((await run('config', 'reload')).out).toContain('running apps read its plans and credits');
     expect(revision()).toBe(3);

@@ -1,7 +1,6 @@
 import { createDeploys, type DeploysDeps } from '../../deploys/deploys.ts';
 import type { DeliveryDeps } from '../../deploys/delivery/deliveries.ts';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
-import { REQUESTS_MIGRATIONS } from '../../deploys/api/request-log.ts';
 import { DEPLOYS_MIGRATIONS } from '../../deploys/store/schema.ts';
 import type { WatchedProgram } from '../../deploys/watch/watched.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
@@ -47,7 +46,7 @@ export function startDeploys(
     rpcKey: new Secret(WATCHER_KEY),
     pollMs: 60_000,
   };
-  const ledger = opened(':memory:', { ...USAGE_MIGRATIONS, ...REQUESTS_MIGRATIONS });
+  const ledger = opened(':memory:', USAGE_MIGRATIONS);
   const ledgerReader = opened(':memory:', USAGE_MIGRATIONS);
   const log = silentLog(lines);
   const send = scripted.send;

@@ -4,7 +4,7 @@ import { addressOf, startChain } from '../fakes/chain.ts';
 import { answered, createScriptedSend } from '../fakes/scripted-send.ts';
 import { temporaryFolder } from '../started/gateway.ts';
 import { queueOver } from './outbox/queue.ts';
-import { AUTHORITY, startDeploys, until, watchedOf } from './started.ts';
+import { AUTHORITY, programsOf, startDeploys, until, watchedOf } from './started.ts';
 
 /** The app with one webhook for everything, and program A deployed in slot 5 with a block time. */
 function start(path = ':memory:') {
@@ -45,7 +45,7 @@ describe('a program that is upgraded', () => {
     expect(queue.states()).toEqual(['delivered']);
   });
 
-  test('before the first reading of a run is told to nobody (spec 6.2.3)', async () => {
+  test('M8 between the last reading before a stop and the first after it is shown and told to nobody (spec 6.2.3)', async () => {
     using folder = temporaryFolder();
     const path = join(folder.path, 'sluice.db');
     {
@@ -60,6 +60,19 @@ describe('a program that is upgraded', () => {
     await deploys.watch();
     await deploys.readAgain();
     expect(queue.rows('SELECT * FROM events')).toEqual([]);
+    expect((await programsOf(await deploys.get()))[0]).toMatchObject({ deploy_slot: 6 });
+  });
+
+  test('M8 twice between two readings is told once, from before the first to after the last', async () => {
+    const { deploys, chain, queue, network } = start();
+    await using _ = deploys;
+    queue.addWebhook('one');
+    await deploys.watch();
+    chain.deploy(addressOf('A'), 6, AUTHORITY);
+    chain.deploy(addressOf('A'), 7, AUTHORITY);
+    await deploys.readAgain();
+    await posted({ deploys, chain, queue, network }, 7n);
+    expect(network.posts.map(dataOf)).toMatchObject([{ previous_slot: 5, deploy_slot: 7 }]);
   });
 
   test('waits over a restart for a block time that is not there yet, and is told once it is', async () => {

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { scenarios } from '../../bench/soak/scenarios.ts';
 
 /** Rows in each group of the checklist that this page answers for. */
-const ROWS = { A: 15, B: 11, C: 12, D: 11, E: 7, F: 10, G: 12, H: 6, L: 19, P: 10 };
+const ROWS = { A: 15, B: 11, C: 12, D: 11, E: 7, F: 10, G: 12, H: 6, L: 19, M: 9, P: 10 };
 
 const page = readFileSync(join(import.meta.dir, 'README.md'), 'utf8');
 const tests = dirname(import.meta.dir);
@@ -14,7 +14,7 @@ const files = [...new Bun.Glob('**/*.test.ts').scanSync({ cwd: tests })];
 const tested = new Map(
   files.map((path) => {
     const text = readFileSync(join(tests, path), 'utf8');
-    const ids = [...text.matchAll(/['"`]((?:[A-HLP]\d{1,2} )+)/g)].flatMap(([, all = '']) =>
+    const ids = [...text.matchAll(/['"`]((?:[A-HLMP]\d{1,2} )+)/g)].flatMap(([, all = '']) =>
       all.trim().split(' '),
     );
     return [path.replace(/^faults\//, '').replace('.test.ts', ''), new Set(ids)];
@@ -24,7 +24,7 @@ const tested = new Map(
 const namesIn = (cell = '') => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? '');
 
 /** The page's rows: the id, the files that it names for it, and the scenarios of the soak. */
-const listed = [...page.matchAll(/^\| ([A-HLP]\d+) +\|[^|]*\|([^|]+)\|(?:([^|]+)\|)?$/gm)].map(
+const listed = [...page.matchAll(/^\| ([A-HLMP]\d+) +\|[^|]*\|([^|]+)\|(?:([^|]+)\|)?$/gm)].map(
   ([, id = '', where, soaked]) => ({ id, where: namesIn(where), soaked: namesIn(soaked) }),
 );
 

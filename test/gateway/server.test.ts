@@ -81,6 +81,23 @@ describe('routes', () => {
   });
 });
 
+test('M9 a gateway that can serve nothing is alive and not ready', async () => {
+  const stages = {
+    answer: () => Promise.resolve(new Response()),
+    health: () => ({ ok: false, sentence: 'no backend' }),
+  };
+  const listening = listen(testConfig({}).gateway, stages, { clock: systemClock, shared: false });
+  if (listening.kind === 'refused') throw new Error(listening.sentence);
+  const at = async (path: string) => {
+    const response = await fetch(new URL(path, listening.url));
+    return [response.status, await response.text()];
+  };
+  expect(await at('/health/live')).toEqual([200, 'ok\n']);
+  expect(await at('/health/ready')).toEqual([503, 'no backend\n']);
+  expect(await at('/health')).toEqual([503, 'no backend\n']);
+  await listening.close(100, 0);
+});
+
 describe('TLS', () => {
   const TLS_FOLDER = join(import.meta.dir, '../fixtures/tls');
   const listenWith = (cert: string, key: string) => {

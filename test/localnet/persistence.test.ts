@@ -234,7 +234,7 @@ describe('a database that cannot be used is one sentence', () => {
       const dataDir = join(folder, 'a-folder');
       mkdirSync(join(dataDir, 'localnet.db'), { recursive: true });
       expect(await sentence(dataDir)).toBe(
-        `The localnet's database ${join(dataDir, 'localnet.db')} cannot be used: it is a folder (unable to open database file).`,
+        `The localnet's database ${join(dataDir, 'localnet.db')} cannot be used: it is a folder.`,
       );
     });
 
@@ -243,9 +243,7 @@ describe('a database that cannot be used is one sentence', () => {
       (await at(dataDir))[Symbol.dispose]();
       const path = join(dataDir, 'localnet.db');
       mkdirSync(`${path}-wal`);
-      expect(await sentence(dataDir)).toMatch(
-        / cannot be used: \S+localnet\.db-wal: it is a folder \([^;\n]+\)\.$/,
-      );
+      expect(await sentence(dataDir)).toMatch(/ cannot be used: \S+localnet\.db-wal: it is a folder\.$/);
       expect(existsSync(path)).toBeTrue();
     });
 

@@ -1,6 +1,7 @@
 import { unreachable } from '../../../shared/brand.ts';
 import { ATTEMPTS_EVER_MAX, type Resent } from '../../outbox/resend.ts';
-import { type Created, DELETED_MAX, WEBHOOKS_MAX } from '../../webhooks/create.ts';
+import { DELETED_MAX, WEBHOOKS_MAX } from '../../webhooks/create.ts';
+import type { CreatedOnce } from '../../webhooks/create-once.ts';
 import type { Edited } from '../../webhooks/edit.ts';
 import type { Toggled } from '../../webhooks/pause.ts';
 import type { Removed } from '../../webhooks/remove.ts';
@@ -10,7 +11,7 @@ import { refusalResponse } from '../refusal.ts';
 import { webhookRecord } from './wire.ts';
 
 export type Outcome =
-  | Created
+  | CreatedOnce
   | Edited
   | Toggled
   | Removed
@@ -26,10 +27,13 @@ const PAUSED = 'The webhook is paused';
 export function outcomeResponse(outcome: Outcome): Response {
   switch (outcome.kind) {
     case 'created':
+    case 'replayed':
     case 'rotated': {
       const { webhook, secret, kind } = outcome;
       const shown = { webhook: webhookRecord(webhook), secret: secret.reveal() };
-      return jsonResponse(shown, kind === 'created' ? 201 : 200);
+      const response = jsonResponse(shown, kind === 'rotated' ? 200 : 201);
+      if (kind === 'replayed') response.headers.set('idempotency-replayed', 'true');
+      return response;
     }
     case 'edited':
     case 'paused':
@@ -50,6 +54,10 @@ export function outcomeResponse(outcome: Outcome): Response {
       );
     case 'made-before':
       return conflict('The webhook was made before');
+    case 'key-reused':
+      return refusalResponse({ kind: 'unfit', text: 'The Idempotency-Key was used with another body' });
+    case 'key-under-way':
+      return conflict('Another request with this Idempotency-Key is under way');
     case 'changed-meanwhile':
       return conflict('The webhook was changed meanwhile');
     case 'rotation-pending':

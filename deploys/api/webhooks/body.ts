@@ -61,6 +61,23 @@ export async function readSince(request: Request): Promise<Read<number>> {
     : { kind: 'read', value: sinceMs };
 }
 
+/** The longest key that is taken, in characters. */
+export const IDEMPOTENCY_KEY_MAX = 255;
+const KEY = new RegExp(
+  `^(?:"([ !#-[\\]-~]{1,${IDEMPOTENCY_KEY_MAX}})"|([!#-[\\]-~]{1,${IDEMPOTENCY_KEY_MAX}}))$`,
+);
+
+/** The name that a caller gave a request so that it may be repeated: a string of RFC 9651, or its characters alone. */
+export function readIdempotencyKey(headers: Headers): Read<string | undefined> {
+  const given = headers.get('idempotency-key');
+  if (given === null) return { kind: 'read', value: undefined };
+  const [, quoted, bare] = KEY.exec(given) ?? [];
+  const value = quoted ?? bare;
+  return value === undefined
+    ? malformed(`Idempotency-Key must be 1 to ${IDEMPOTENCY_KEY_MAX} printable ASCII characters in quotes`)
+    : { kind: 'read', value };
+}
+
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/;
 
 function malformed(text: string): Extract<Read<never>, { kind: 'malformed-body' }> {

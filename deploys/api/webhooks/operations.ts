@@ -1,9 +1,21 @@
+import { IDEMPOTENCY_KEPT_MS } from '../../outbox/prune.ts';
 import { WEBHOOKS_MAX } from '../../webhooks/create.ts';
 import { TAKEOVERS } from '../../webhooks/rotate.ts';
 import { refOf, type SchemaName } from '../schema.ts';
+import { IDEMPOTENCY_KEY_MAX } from './body.ts';
 
 const ID = pathParameter('id', 'Id of a webhook');
 const DELIVERY = pathParameter('delivery', 'Id of a delivery');
+const HOURS_KEPT = IDEMPOTENCY_KEPT_MS / 3_600_000;
+const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  in: 'header' as const,
+  required: false,
+  description:
+    `A name of your own for this request, such as a UUID. For ${HOURS_KEPT} hours the same name and body give the same webhook, ` +
+    'again with 201, and `Idempotency-Replayed: true`; another body is 422, and a request that is under way 409.',
+  schema: { type: 'string' as const, maxLength: IDEMPOTENCY_KEY_MAX },
+};
 const SETTINGS = {
   url: { type: 'string', description: 'https, on the public internet' },
   programs: {
@@ -32,7 +44,7 @@ export const WEBHOOK_OPERATIONS = {
   create: operation(
     'createWebhook',
     `Make a webhook; at most ${WEBHOOKS_MAX} per account`,
-    [],
+    [IDEMPOTENCY_KEY],
     { 201: shown, ...MALFORMED, ...CONFLICT, ...UNFIT },
     bodyOf(SETTINGS, ['url']),
   ),
@@ -92,7 +104,7 @@ export const WEBHOOK_OPERATIONS = {
   }),
 };
 
-type Parameter = ReturnType<typeof pathParameter> | ReturnType<typeof queryOf>;
+type Parameter = ReturnType<typeof pathParameter> | ReturnType<typeof queryOf> | typeof IDEMPOTENCY_KEY;
 type Responses = Readonly<Record<number, Readonly<{ description: string; content?: object }>>>;
 
 function operation(

@@ -4,7 +4,7 @@ import type { Webhooks } from '../../webhooks/webhooks.ts';
 import { refusalResponse } from '../refusal.ts';
 import type { Admit } from './admit.ts';
 import { jsonResponse, outcomeResponse } from './answer.ts';
-import { readSettings, readSince, readTakeover } from './body.ts';
+import { readIdempotencyKey, readSettings, readSince, readTakeover } from './body.ts';
 import { WEBHOOK_OPERATIONS as OPERATIONS } from './operations.ts';
 import { nextCursor, pageFrom } from './page.ts';
 import { deliveryDetail, deliveryRecord, webhookRecord } from './wire.ts';
@@ -87,7 +87,11 @@ function createAnswers(webhooks: Webhooks) {
       if (read.kind !== 'read') return refusalResponse(read);
       const { url, ...more } = read.value;
       if (url === undefined) return refusalResponse({ kind: 'malformed-body', text: 'url is missing' });
-      return outcomeResponse(await webhooks.create(by, { url, ...more }, request.signal));
+      const key = readIdempotencyKey(request.headers);
+      if (key.kind !== 'read') return refusalResponse(key);
+      const given = { url, ...more };
+      if (key.value === undefined) return outcomeResponse(await webhooks.create(by, given, request.signal));
+      return outcomeResponse(await webhooks.createOnce(by, key.value, given, request.signal));
     },
     edit: async ({ by, id, request }: Asked) => {
       const read = await readSettings(request);

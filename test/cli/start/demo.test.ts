@@ -25,11 +25,12 @@ function withDemo<T>(act: (books: Books) => T): T {
   const given: T[] = [];
   const outcome = withBooksOf(
     config.config,
-    { clock: createVirtualClock(), random: randomBytes },
+    { clock: createVirtualClock(), random: randomBytes, err: () => undefined },
     (books) => {
       given.push(act(books));
       return { kind: 'ended', code: 0 };
     },
+    'make',
   );
   const [first] = given;
   if (first === undefined) throw new Error(JSON.stringify(outcome));

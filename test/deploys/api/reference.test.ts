@@ -156,12 +156,31 @@ describe('the reference page', () => {
   });
 });
 
-test.each(['/health', '/openapi'])('%s answers HEAD, and 405 to what it does not know', async (path) => {
+test('M9 before a first reading deploys is alive and not ready', async () => {
   await using deploys = startDeploys(watchedOf('A'));
-  const status = async (method: string) =>
-    (await deploys.answer(new Request(`http://localhost${path}`, { method }))).status;
-  expect([await status('HEAD'), await status('POST')]).toEqual([path === '/health' ? 503 : 200, 405]);
+  const at = async (path: string) => {
+    const response = await deploys.answer(new Request(`http://localhost/health${path}`));
+    return [response.status, await response.text()] as const;
+  };
+  const unread = expect.stringContaining('have not been read');
+  expect([await at('/live'), await at('/ready'), await at('')]).toEqual([
+    [200, 'ok\n'],
+    [503, unread],
+    [503, unread],
+  ]);
+  await deploys.watch();
+  expect((await at('/ready'))[0]).toBe(200);
 });
+
+test.each(['/health', '/health/ready', '/openapi'])(
+  '%s answers HEAD, and 405 to what it does not know',
+  async (path) => {
+    await using deploys = startDeploys(watchedOf('A'));
+    const status = async (method: string) =>
+      (await deploys.answer(new Request(`http://localhost${path}`, { method }))).status;
+    expect([await status('HEAD'), await status('POST')]).toEqual([path === '/openapi' ? 200 : 503, 405]);
+  },
+);
 
 test('/ leads a person to the reference page, also by HEAD', async () => {
   await using deploys = startDeploys(watchedOf('A'));

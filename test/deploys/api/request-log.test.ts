@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import {
-  createRequestLog,
-  keptRequests,
-  REQUESTS_MAX,
-  REQUESTS_MIGRATIONS,
-  WINDOW_MS,
-} from '../../../deploys/api/request-log.ts';
+import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
+import { createRequestLog, keptRequests, REQUESTS_MAX, WINDOW_MS } from '../../../deploys/api/request-log.ts';
 import type { KeyId } from '../../../shared/keys/api-key.ts';
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
 import { opened } from '../../started/gateway.ts';
@@ -121,7 +116,7 @@ test('memory is bounded: the key that was quiet longest is forgotten first', () 
 });
 
 describe('a log that is kept', () => {
-  const start = () => opened(':memory:', REQUESTS_MIGRATIONS);
+  const start = () => opened(':memory:', USAGE_MIGRATIONS);
   const fail = (error: unknown) => {
     throw error;
   };

@@ -72,6 +72,7 @@ describe('opening a store', () => {
       import { openStore } from ${JSON.stringify(join(import.meta.dir, '../../../shared/store/open.ts'))};
       process.stdout.write('ready');
       for await (const line of console) {
+        if (line === '') break; // the end of its input
         const result = openStore(line, ${JSON.stringify(FIRST)});
         if (result.kind === 'unusable') throw new Error(result.sentence);
         for (let i = 0; i < 20; i++) result.store.run('INSERT INTO a VALUES (5)');

@@ -1,0 +1,85 @@
+import { accessSync, chmodSync, closeSync, constants, mkdirSync, openSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+const { R_OK, W_OK, X_OK } = constants;
+/** SQLite's companions of a database; it gives new ones the database's own mode. */
+const COMPANIONS = ['-wal', '-shm', '-journal'];
+
+/**
+ * Makes the file at `path` and its folder where they are not there, and takes from those that are there what users other
+ * than their owner may do. Throws what keeps this process from reading or writing them.
+ */
+export function keepPrivate(path: string): void {
+  const folder = dirname(path);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  tighten(folder);
+  accessSync(folder, R_OK | W_OK | X_OK);
+  try {
+    // Only a new file is opened: to close one that is there would give up the locks that this process has on it.
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  }
+  closeToOthers(path);
+  for (const suffix of COMPANIONS) {
+    const companion = `${path}${suffix}`;
+    try {
+      closeToOthers(companion);
+    } catch (error) {
+      throw new Error(`${companion}: ${fileReason(error)}`, { cause: error });
+    }
+  }
+}
+
+function closeToOthers(file: string): void {
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found === undefined) return;
+  if (found.isDirectory()) openSync(file, 'r+'); // throws the system's error
+  tighten(file);
+  accessSync(file, R_OK | W_OK);
+}
+
+/** Leaves to the owner of a file or folder, where there is one, what he may do, and nothing to others. */
+export function tighten(path: string): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined || (found.mode & 0o077) === 0) return;
+  if (!found.isFile() && !found.isDirectory()) return; // a device is everybody's
+  try {
+    chmodSync(path, found.mode & 0o7700);
+  } catch (error) {
+    if (codeOf(error) !== 'EPERM') throw error; // it is another user's, who decides
+  }
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the file system is read-only',
+  EISDIR: 'it is a folder',
+  ENOTDIR: 'a part of its path is no folder',
+  EEXIST: 'a part of its path is no folder',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota is used up',
+  EIO: 'the disk fails',
+  EMFILE: 'too many files are open',
+  ENFILE: 'too many files are open',
+};
+
+/** Why a file could not be used, as a clause of one line. */
+export function fileReason(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return WORDS[codeOf(error)] ?? message.replaceAll(/\s+/g, ' ').trim();
+}
+
+/** A sentence for what files and databases refuse to a running command or start. Anything else is thrown again. */
+export function fileComplaint(error: unknown): string {
+  const reason = fileReason(error);
+  if (codeOf(error).startsWith('SQLITE_')) return `A database could not be read or written (${reason}).`;
+  if (!(error instanceof Error && 'syscall' in error && 'path' in error)) throw error;
+  return `The file ${String(error.path)} could not be used (${reason}).`;
+}
+
+/** The system's or SQLite's code of an error; empty when it has none. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
