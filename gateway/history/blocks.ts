@@ -19,10 +19,7 @@ const SLOTS_MAX = 500_000;
 /** The list that the caller wants: `getBlocks` has no limit and `getBlocksWithLimit` no end; that one is `Infinity`. */
 type ListParams = Readonly<{ start: number; end: number; limit: number; config: Uint8Array | undefined }>;
 
-/**
- * `getBlocks` and `getBlocksWithLimit`: from the tier that has the slots, or from several, one after the other. Slots that
- * no backend is known to have, and that the chain did not skip, are the error -32019: the list never passes over them.
- */
+/** `getBlocks` and `getBlocksWithLimit` across tiers; slots that no backend has are -32019, never passed over. */
 export async function answerBlocks(request: HistoryRequest): Promise<Reply> {
   const list = listParams(request);
   if (list === undefined) return request.sendUnparsed();

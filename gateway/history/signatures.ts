@@ -95,10 +95,7 @@ function pageParamsOf(params: Uint8Array | undefined) {
 
 type PageParams = Readonly<NonNullable<ReturnType<typeof pageParamsOf>>>;
 
-/**
- * `getSignaturesForAddress`: one page across the tiers, newest first, the rows spliced in their own bytes.
- * A page ends before its limit only where the history ends or at `until`; anything else is an error.
- */
+/** `getSignaturesForAddress`: one page across the tiers; it ends before its limit only where the history does. */
 export async function answerSignatures(request: HistoryRequest): Promise<Reply> {
   const page = pageParamsOf(request.call.params);
   if (page === undefined) return request.sendUnparsed();
@@ -334,10 +331,7 @@ async function joinArchives(
     return joined(['[', address, ',', JSON.stringify(config).slice(0, -1), ...rest, '}]']);
   }
 
-  /**
-   * Finds the slot of a cursor by its transaction; `undefined`: they do not answer, or, the slot alone, do not know it.
-   * `isOwn`: the address is in the transaction, so it is among its rows. Agave takes any other one as a slot.
-   */
+  /** Finds the slot of a cursor by its transaction; `undefined`: they do not answer. `isOwn`: the address is in it. */
   async function findCursor(backends: readonly Backend[], signature: string) {
     const config = '{"encoding":"json","maxSupportedTransactionVersion":255}';
     const params = joined([`[${JSON.stringify(signature)},${config}]`]);

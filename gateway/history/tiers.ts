@@ -306,10 +306,7 @@ export class HistoryRequest {
     return isWhole || sources.every(isKnown) ? ranges : divide(await this.#knownSources(end), start, end);
   }
 
-  /**
-   * Whether the backends together have every slot from the lowest one that any has. Only then does it mean something that
-   * none of them knows a cursor: otherwise it may be in slots that none of them has.
-   */
+  /** Whether the backends have every slot from the lowest that any has: else a cursor may be where none looks. */
   async haveWholeChain(): Promise<boolean> {
     const { live, archive } = this.tiers;
     const sources = await this.#knownSources(Infinity);
@@ -320,10 +317,7 @@ export class HistoryRequest {
     return ranges.at(-1)?.last === end && this.areSkipped(gapsIn(ranges, start));
   }
 
-  /**
-   * The sources of which both ends are known. Those that the probes did not find are asked for: a block at or after `upTo`
-   * shows that an archive reaches that far. A backend that does not answer this either is left out.
-   */
+  /** The sources whose ends are known, asked for where the probes did not find them; the silent are left out. */
   async #knownSources(upTo: number): Promise<readonly BlockRange[]> {
     const { live, archive } = this.tiers;
     const lives = (await Promise.all(live.map((node) => this.#complete(node, upTo)))).filter(isKnown);

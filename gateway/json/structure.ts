@@ -15,10 +15,7 @@ for (const c of '{[') KIND[c.charCodeAt(0)] = OPEN;
 for (const c of '}]') KIND[c.charCodeAt(0)] = CLOSE;
 KIND[QUOTE] = STRING;
 
-/**
- * Follows the structure of one JSON object or array through its bytes, however they are cut: strings, nesting, its end.
- * It does not parse: what it tells is whether the value has ended, goes on, or can no longer be JSON.
- */
+/** Follows the structure of one JSON value through its bytes, however they are cut; it does not parse. */
 export class Structure {
   #depth = 0;
   #inString = false;

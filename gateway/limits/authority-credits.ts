@@ -61,10 +61,7 @@ export function newCreditState({ total }: CreditReport, revision: number, nowMs:
   return { atMs: nowMs, clockMs: 0, revision, total, learnUntilMs: 0, nodes: [] };
 }
 
-/**
- * Takes one message about an account's credits into `state`. While the authority is learning nothing new is granted:
- * nodes are only heard. Of a message that is not newer than the node's last only counters are taken.
- */
+/** Takes one message about an account's credits; of an old one, or while learning, only counters are taken. */
 export function topUpCredits(
   state: CreditState,
   sender: Sender,
@@ -146,10 +143,7 @@ function releaseDead(state: CreditState, mine: CreditHolding): readonly Released
   return released;
 }
 
-/**
- * Moves what the node holds towards what it wants. Leases shrink with what is available, so that the last credits are
- * not spread thin; what a request needs now is granted as long as there is any.
- */
+/** Moves what the node holds towards what it wants; leases shrink with what is left, what is needed is granted. */
 function move(
   state: CreditState,
   mine: CreditHolding,

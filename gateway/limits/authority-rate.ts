@@ -169,10 +169,7 @@ function record(state: RateState, mine: RateHolding, { fence, seq }: Sender, rep
   return income;
 }
 
-/**
- * Moves the node's outstanding tokens towards what it wants: a surplus is returned, a grant leaves others their share.
- * Gives what a request needs beyond them; it counts as spent, so that it cannot be taken twice.
- */
+/** Moves the node's outstanding tokens towards what it wants. Gives what a request needs beyond them, counted as spent. */
 function top(state: RateState, mine: RateHolding, report: RateReport, income: Income | undefined): number {
   const needed = Math.min(report.needed, state.burst);
   const held = mine.granted - mine.spent;

@@ -3,10 +3,7 @@ import type { Store } from '../../shared/store/open.ts';
 /** What one account spent through this node: two counters that only grow. Mutable: it is the account's state. */
 export type Spending = { charged: number; refunded: number };
 
-/**
- * The durable side of spending. `spendingOf` reads an account's counters once and then owns them in memory;
- * `append` has them written at the end of this turn of the event loop, together with everything else appended in it.
- */
+/** The durable side of spending: `spendingOf` reads counters once, `append` writes them at the end of this turn. */
 export type Journal = Readonly<ReturnType<typeof createJournal>>;
 
 /** What is written in the same transaction as the counters, so that both agree to the unit whenever the process dies. */

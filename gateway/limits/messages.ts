@@ -113,10 +113,7 @@ export type Released = Readonly<{ node: string; credits: number }>;
 
 /** Where the leases of all nodes meet. */
 export type LeaseStore = Readonly<{
-  /**
-   * Replies in the order of the messages; `undefined`: the message was not taken, or it is unknown whether it was.
-   * Every message is absolute and may be repeated. Settles within the store's deadline and never rejects.
-   */
+  /** Replies in the messages' order; `undefined`: it may have been taken. Messages are absolute. Never rejects. */
   sync(sender: Sender, messages: readonly Message[]): Promise<readonly (Reply | undefined)[]>;
   /** Calls that are under way then have no reply, and later ones have none at once. */
   close(): Promise<void>;

@@ -246,10 +246,7 @@ export class RateLease {
     return { rps: this.#plan.rps * this.#share, burst: Math.max(1, this.#plan.burst * this.#share) };
   }
 
-  /**
-   * Does without the authority from here on. The bucket of an account at rest is full; one that was used before holds no
-   * more than it has by now: a store that replies now and then would else fill it again each time.
-   */
+  /** Does without the authority, with what the bucket has by now: a store that comes and goes refills nothing. */
   #goAlone(sinceMs: number, nowMs: number): Bucket {
     if (this.#aloneBucket !== undefined && this.#aloneSinceMs !== undefined) return this.#aloneBucket;
     this.#aloneSinceMs = sinceMs;

@@ -51,10 +51,7 @@ export type ServedState = Readonly<{
   terms: string;
 }>;
 
-/**
- * The file of served keys. Several processes write it, each at its own pace: what one read before the rows reached a later
- * version changes nothing. All of it throws when the file does not answer.
- */
+/** The file of served keys, written by several processes at their own pace. All of it throws when it does not answer. */
 export type Served = ReturnType<typeof createServed>;
 
 /** Keys that are compared with Redis at once: about 75 KB, and a few milliseconds of SQLite. */

@@ -63,10 +63,9 @@ export function createSend(direct: Direct, forward: Forward, permits: ScanPermit
   return function send({ call, route }, plan, context) {
     if (route.method.direct) return new Promise((resolve) => direct(call, route, context, resolve));
     if (route.method.class !== 'scan') return forward(call, route, context);
-    const scan = (onSettled: () => void) => {
-      context.setIdle?.(0);
-      return forward(call, route, { ...context, onSettled }).finally(() => context.setIdle?.(IDLE_SECONDS));
-    };
+    context.setIdle?.(0);
+    const scan = (onSettled: () => void) =>
+      forward(call, route, { ...context, onSettled }).finally(() => context.setIdle?.(IDLE_SECONDS));
     const permit = permits.take(context.accountId, plan.scans, context.signal);
     // Without a wait when there is one: a batch's calls ask for places in its order.
     if (!(permit instanceof Promise)) return scan(permit);

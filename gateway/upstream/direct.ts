@@ -3,7 +3,7 @@ import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { answerSlot, type Backend, hashOf } from './backend.ts';
 import type { Failure } from './failure.ts';
 import type { CallContext, Forward, ForwardParts, Reply } from './forward.ts';
-import { EMPTY, type ExchangeHandler, type HttpReply, type NoReply } from './http-connection.ts';
+import { EMPTY, type ExchangeHandler, type HttpReply, LEFT_OUT, type NoReply } from './http-connection.ts';
 import { judgeWhole, plainIdAt, type ResponseStart } from './response-reader.ts';
 import type { ForwardRoute, Need } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
@@ -144,6 +144,10 @@ class DirectCall implements ExchangeHandler {
     if (this.backend !== undefined) this.#fail(this.backend, outcome);
   }
 
+  get hasOther(): boolean {
+    return this.read.route.backends.length > 1;
+  }
+
   hasLeft(): boolean {
     return [this, ...(this.followers ?? [])].every(({ read }) => read.context.signal.aborted);
   }
@@ -165,6 +169,8 @@ class DirectCall implements ExchangeHandler {
   /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */
   #fail(backend: Backend, outcome: HttpReply | ResponseStart | Failure): void {
     const isStale = outcome.kind === 'no-answer' && outcome.stale === true;
+    // Those that shared it must not go back there.
+    if (outcome.kind === 'no-answer' && outcome.reason === LEFT_OUT) backend.markFailed(this.#shared.clock);
     if (isStale) backend.leave();
     this.#forward(isStale ? undefined : { backend, startedMs: this.startedMs, outcome });
     this.followers?.forEach((each) => (each.hasLeft() ? each.#forward(undefined) : each.start()));

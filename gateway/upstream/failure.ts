@@ -77,8 +77,9 @@ export function adviceOnFailure(failure: Failure, kind: MethodClass): Advice {
 
 /** Whether a backend may have acted on a write all the same. What refuses, or has no room, says that it was not taken. */
 export function mayHaveActed(failure: Failure): boolean {
-  if (failure.kind === 'status') return [500, 502, 504].includes(failure.status);
-  return failure.kind !== 'unsent';
+  if (failure.kind !== 'status') return failure.kind !== 'unsent';
+  const { status } = failure;
+  return status < 300 || status === 408 || (status >= 500 && status !== 503);
 }
 
 /** The status of a backend, or of its front, that takes no request of this length. */

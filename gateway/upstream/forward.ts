@@ -100,6 +100,8 @@ export type ForwardParts = ForwardEvents &
 
 /** What does not answer probes is asked when there is no other, in case that it is back, and not for longer. */
 const OUT_MS = 900;
+/** In less time no backend is asked: it would look like its failure. */
+const LEFT_MS = 250;
 
 function isUnreachable({ health }: Backend): boolean {
   return health.excludedBecause === 'unreachable';
@@ -137,6 +139,10 @@ export function createForward(parts: ForwardParts): Forward {
     let left = Infinity;
     let waits = 0;
     for (let at: Backend | undefined = entered; at !== undefined; at = enterNext(untried, clock)) {
+      if (sent === undefined && endMsAt(at) - clock.monotonic() < LEFT_MS) {
+        at.leave(); // there is no time for an answer, after a wait for a place
+        break;
+      }
       const outcome = await attempt(at, sent);
       sent = undefined;
       sinceMs = clock.monotonic();
@@ -164,18 +170,22 @@ export function createForward(parts: ForwardParts): Forward {
     /** Sends the call to one backend once, and judges the reply, or what came of it when it was `sent` before. Never rejects. */
     async function attempt(backend: Backend, sent: FirstAttempt['outcome'] | undefined) {
       const { config, client } = backend;
-      const endMs = isUnreachable(backend)
-        ? startedMs + OUT_MS
-        : Math.min(sinceMs + limitMs, startedMs + 2 * limitMs);
       const request = {
         body,
         acceptEncoding,
-        dueMs: endMs - clock.monotonic(),
+        dueMs: endMsAt(backend) - clock.monotonic(),
         kind: method.class,
+        hasOther: untried.some((other) => !isUnreachable(other)),
         localOnly: localOnly && PROFILES[config.profile].bigtable,
       };
       const reply = sent ?? (await client.send(request, signal));
       return reply.kind === 'reply' ? judge(reply, call.id, acceptEncoding, config.trustsEnd, signal) : reply;
+    }
+
+    /** When an attempt at the backend must have given its first byte. */
+    function endMsAt(backend: Backend): number {
+      if (isUnreachable(backend)) return startedMs + OUT_MS;
+      return Math.min(sinceMs + limitMs, startedMs + 2 * limitMs);
     }
 
     function begun(answer: StreamedAnswer, backend: Backend): Reply {
@@ -233,13 +243,12 @@ function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, 
   let kept: Readonly<{ answer: WholeAnswer; code: number }> | undefined;
   /** Backends whose stream was let go of because it was old: they are tried once more when no other has a newer answer. */
   const old = new Set<Backend>();
-  let tooLarge = true;
+  let tooLarge: boolean | undefined;
   let replied = false;
   let maybeSent = false;
 
   function afterFailure(backend: Backend, failure: Failure): Advice {
     onFailure(backend, failure);
-    replied ||= failure.kind === 'status' || failure.kind === 'garbage';
     maybeSent ||= method.class === 'write' && mayHaveActed(failure);
     if (isItsFault(failure)) backend.markFailed(clock);
     else backend.endProbation();
@@ -270,7 +279,8 @@ function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, 
   return {
     /** The call's answer, or what the outcome of an attempt advises about the others; `final`: none may be tried. */
     take(backend: Backend, outcome: ResponseStart | Failure, others: readonly Backend[]) {
-      tooLarge &&= outcome.kind === 'status' && outcome.status === TOO_LARGE;
+      tooLarge = tooLarge !== false && outcome.kind === 'status' && outcome.status === TOO_LARGE;
+      replied ||= outcome.kind !== 'unsent' && outcome.kind !== 'no-answer';
       if (outcome.kind !== 'whole' && outcome.kind !== 'stream') return afterFailure(backend, outcome);
       if (outcome.kind === 'stream') return afterAnswer(backend, outcome, outcome.slot ?? 0, others);
       const { buffer, byteOffset, length } = decodeSmallBody(outcome) ?? outcome.bytes;
@@ -292,7 +302,7 @@ function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, 
     /** What there is to say when no attempt was the answer; too large is what every backend found too long. */
     rest(): Reply {
       if (maybeSent) return { kind: 'maybe-sent', replied };
-      return kept?.answer ?? { kind: tooLarge ? 'too-large' : 'no-backend', replied };
+      return kept?.answer ?? { kind: tooLarge === true ? 'too-large' : 'no-backend', replied };
     },
   };
 }

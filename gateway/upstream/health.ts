@@ -207,11 +207,11 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     }));
     const measure = measureOf(looks);
     for (const look of looks) take(look, measure);
-    const hasOther = found.some(({ trouble }) => trouble !== 'unreachable');
+    // When nobody answers a round this process may be late.
+    const isLate = found.every(({ trouble }) => trouble === 'unreachable');
     for (const { backend, reading } of looks) {
       const isOut = backend.health.excludedBecause !== undefined;
-      // When nobody answers a round this process may be late; and a node may be slow for its scans.
-      if (reading.trouble === 'unreachable' && (isOut || hasOther)) backend.client.abandon(isOut && hasOther);
+      if (reading.trouble === 'unreachable' && (isOut || !isLate)) backend.client.abandon(isOut);
     }
   };
 

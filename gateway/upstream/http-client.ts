@@ -17,7 +17,7 @@ const CONNECT_MS = 3_000;
  * Opens a connection, TLS verified, or says why not within three seconds, or when `signal` aborts. Never rejects; what is
  * open by then, with its handshake under way, is closed, and so is what opens later.
  */
-function connect(url: URL, owner: ConnectionOwner, signal: AbortSignal): Promise<Connection | Unsent> {
+function connect(url: URL, owner: ConnectionOwner, signal: AbortSignal, waitMs: number) {
   const tls = url.protocol === 'https:';
   const hostname = url.hostname.replace(/^\[|\]$/g, '');
   const { promise, resolve } = Promise.withResolvers<Connection | Unsent>();
@@ -69,7 +69,7 @@ function connect(url: URL, owner: ConnectionOwner, signal: AbortSignal): Promise
   }).catch((error: unknown) =>
     refuse(error instanceof Error && 'code' in error ? String(error.code) : String(error)),
   );
-  void owner.clock.sleep(CONNECT_MS, over).then(giveUp);
+  void owner.clock.sleep(waitMs, over).then(giveUp);
   if (signal.aborted) giveUp();
   else signal.addEventListener('abort', giveUp, { once: true, signal: over });
   return promise;
@@ -84,6 +84,7 @@ type HttpRequest = Readonly<{
   dueMs: number;
   /** A `write` does not go over a connection that may just be closing, because it must not be sent twice. */
   kind: MethodClass;
+  hasOther?: boolean;
   /** The node leaves out the BigTable behind it. */
   localOnly?: boolean;
 }>;
@@ -142,7 +143,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     const dueAtMs = clock.monotonic() + dueMs;
     if (reused !== undefined) return reused.exchange(message, length, handler, dueAtMs);
     const kept = Buffer.from(message.subarray(0, length));
-    void open(NEVER).then((opened) => {
+    void open(NEVER, CONNECT_MS).then((opened) => {
       if (opened instanceof Connection) opened.exchange(kept, length, handler, dueAtMs);
       else handler.onOutcome(opened);
     });
@@ -153,8 +154,9 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
    * to then, also while it connects; after that the body's reader cancels it. Never rejects.
    */
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply> {
-    const { body, acceptEncoding, dueMs, kind, localOnly = false } = request;
+    const { body, acceptEncoding, dueMs, kind, hasOther = false, localOnly = false } = request;
     const fresh = kind === 'write';
+    const dueAtMs = clock.monotonic() + dueMs;
     const endOfHead = `${body.length}\r\n${localOnly ? NO_BIGTABLE : ''}\r\n`;
     const message = Buffer.concat([headFor(acceptEncoding), Buffer.from(endOfHead), body]);
     const isAlive = clock.monotonic() - (idle.at(-1)?.activeAtMs ?? -Infinity) <= FRESH_MS;
@@ -164,22 +166,22 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
       // The backend closed it while it was idle, before it read a byte of ours: not a failure of the backend.
       if (outcome.kind !== 'no-answer' || !outcome.stale || fresh || signal.aborted) return outcome;
     }
-    const opened = await open(signal);
+    const opened = await open(signal, Math.min(CONNECT_MS, dueMs));
     return opened instanceof Connection ? exchange(opened) : opened;
 
     async function exchange(connection: Connection): Promise<HttpReply | NoReply> {
       const abort = () => connection.destroy('cancelled');
       signal.addEventListener('abort', abort, { once: true });
       const outcome = await new Promise<HttpReply | NoReply>((onOutcome) =>
-        connection.exchange(message, message.length, { kind, onOutcome }, clock.monotonic() + dueMs),
+        connection.exchange(message, message.length, { kind, hasOther, onOutcome }, dueAtMs),
       );
       signal.removeEventListener('abort', abort); // from here on the body's reader cancels it
       return outcome;
     }
   }
 
-  async function open(signal: AbortSignal): Promise<Connection | Unsent> {
-    const opened = await connect(url, owner, signal);
+  async function open(signal: AbortSignal, waitMs: number): Promise<Connection | Unsent> {
+    const opened = await connect(url, owner, signal, waitMs);
     if (!(opened instanceof Connection)) return opened;
     connections.add(opened);
     if (!signal.aborted && !isClosed) return opened;
@@ -196,8 +198,8 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
   }
 
   /** Lets calls without a reply go elsewhere. */
-  function abandon(withScans: boolean): void {
-    for (const connection of connections) connection.abandon(withScans);
+  function abandon(isOut: boolean): void {
+    for (const connection of connections) connection.abandon(isOut);
   }
 
   /** Closes every connection. */

@@ -36,6 +36,8 @@ export type ExchangeHandler = Readonly<{
   onOutcome(outcome: HttpReply | NoReply): void;
   /** Absent: light. A send stays where it is when its backend hangs, and a scan while it has nowhere to go. */
   kind?: MethodClass;
+  /** Another backend may be asked. */
+  hasOther?: boolean;
   /** Whether nobody waits for the reply any more, so that its connection may be closed; called by `onTick`. */
   hasLeft?(): boolean;
 }>;
@@ -119,7 +121,10 @@ class Body {
     // Read anew each time: the runtime hands over what it has of a paused socket when the backend resets it.
     for (let piece = this.pieces.shift(); piece !== undefined; piece = this.pieces.shift()) {
       const wait = write(piece);
-      if (wait instanceof Promise) await wait.catch(() => undefined); // a reader that fails cancels by itself
+      if (!(wait instanceof Promise)) continue;
+      this.#connection.noteUnread();
+      await wait.catch(() => undefined); // a reader that fails cancels by itself
+      this.#connection.noteRead(this);
     }
     this.isPiped = true;
     this.write = write;
@@ -190,17 +195,18 @@ export class Connection {
     if (phase.kind === 'head' && isDue) return this.destroy('stalled');
     if (phase.kind !== 'body') return;
     const isAwaited = !phase.isPiped && (phase.handler ?? phase.wakeMore) !== undefined;
-    if (phase.isPiped && nowMs - this.#unreadSinceMs >= idleMs) return this.destroy('unread');
+    if (nowMs - this.#unreadSinceMs >= idleMs) return this.destroy('unread');
     // While its reader is behind, silence is not the backend's.
     const isSilent = phase.isPiped && !this.#waiting && nowMs - this.activeAtMs >= idleMs;
     if (isSilent || (isAwaited && isDue)) this.destroy('stalled');
   }
 
-  /** Fails a call without a reply, for its backend hangs: it can go elsewhere. */
-  abandon(withScans: boolean): void {
-    const phase = this.#phase;
-    const kind = phase.kind === 'head' ? (phase.handler.kind ?? 'light') : 'write';
-    if (kind !== 'write' && (kind !== 'scan' || withScans)) this.destroy('stalled', LEFT_OUT);
+  /** Fails a call without a reply, for its backend hangs; `isOut`: it is left out for that. */
+  abandon(isOut: boolean): void {
+    if (this.#phase.kind !== 'head') return;
+    const { kind = 'light', hasOther = false } = this.#phase.handler;
+    const leaves = kind === 'scan' ? isOut && hasOther : kind !== 'write' && (isOut || hasOther);
+    if (leaves) this.destroy('stalled', LEFT_OUT);
   }
 
   /** Ends the connection now; what is under way is cut for `reason`. */
@@ -259,7 +265,7 @@ export class Connection {
       const stale = headReason === 'closed' && this.#exchanges > 1 && isSilent;
       phase.handler.onOutcome({ kind: 'no-answer', reason: headReason, stale });
     } else if (phase.kind === 'body') {
-      this.#noteRead(phase);
+      this.noteRead(phase);
       const isBehind = reason === 'closed' && phase.isBehind(this.#owner.clock.monotonic());
       phase.finish({ kind: 'cut', reason: isBehind ? 'unread' : reason, bytes: phase.bytes });
       phase.handler?.onOutcome({ kind: 'no-answer', reason });
@@ -313,16 +319,21 @@ export class Connection {
     this.#socket.pause();
     const phase = this.#phase;
     const go = () => {
-      this.#noteRead(phase);
+      this.noteRead(phase);
       awaitTurn(() => this.#takeTurn(phase));
     };
     if (reader === undefined) return go();
-    this.#unreadSinceMs = Math.min(this.#unreadSinceMs, this.#owner.clock.monotonic());
+    this.noteUnread();
     reader.then(go, go);
   }
 
+  /** Its reader is waited for. */
+  noteUnread(): void {
+    this.#unreadSinceMs = Math.min(this.#unreadSinceMs, this.#owner.clock.monotonic());
+  }
+
   /** Its reader, if one was waited for, is no longer. */
-  #noteRead(body: Phase): void {
+  noteRead(body: Phase): void {
     if (body.kind === 'body')
       body.unreadMs += Math.max(0, this.#owner.clock.monotonic() - this.#unreadSinceMs);
     this.#unreadSinceMs = Infinity;

@@ -215,7 +215,10 @@ class PlainAnswer {
 
   get isComplete(): boolean {
     const [, last] = LAST_ID.exec(this.#tail) ?? [];
-    return !this.isBroken && (last === undefined ? this.#isTrusted : isIdOf(last, this.#id));
+    return (
+      !this.isBroken &&
+      (last === undefined ? this.#isTrusted : isIdOf(Buffer.from(last, 'latin1').toString(), this.#id))
+    );
   }
 
   push(piece: Buffer): boolean {
@@ -234,12 +237,16 @@ class PlainAnswer {
 /** The body, cut at the first byte that shows that it is no one answer to the call, or when it ends too early. */
 function checked(body: StreamBody, start: Buffer, id: Uint8Array, isTrusted: boolean): StreamBody {
   const isPlain = isAt(start, 0, RESULT) && PLAIN_ID.test(Buffer.from(id).toString('latin1'));
-  const answer = isTrusted || isPlain ? new PlainAnswer(id, isTrusted) : new Structure();
+  const answer = new PlainAnswer(id, isTrusted || !isPlain);
+  const structure = isTrusted || isPlain ? undefined : new Structure();
+  const push = (piece: Buffer) => structure?.push(piece) !== false && answer.push(piece);
   return {
     cancel: () => body.cancel(),
     async pipe(write) {
-      const end = await body.pipe((piece) => (answer.push(piece) ? write(piece) : body.cancel()));
-      const isCut = answer.isBroken || (end.kind === 'complete' && !answer.isComplete);
+      const end = await body.pipe((piece) => (push(piece) ? write(piece) : body.cancel()));
+      const isBroken = answer.isBroken || structure?.isBroken === true;
+      const isComplete = answer.isComplete && structure?.isComplete !== false;
+      const isCut = isBroken || (end.kind === 'complete' && !isComplete);
       return isCut ? { kind: 'cut', reason: 'bad-json', bytes: end.bytes } : end;
     },
   };

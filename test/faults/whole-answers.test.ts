@@ -70,10 +70,25 @@ describe('B11 an answer to another call is not passed on', () => {
     },
   );
 
+  test.each(['"a b"', '1700000000000000001', '"\\u0041"'])(
+    'B11 streamed to the id %s in chunks of any beginning',
+    async (id) => {
+      for (const begin of ['{"jsonrpc":"2.0","result":', '{"jsonrpc": "2.0", "result":']) {
+        const body = `${begin}"${'x'.repeat(100_000)}","id":5}`;
+        backend.script((exchange) => exchange.send(`${CHUNKED}${chunk(body)}0\r\n\r\n`));
+        const call = `{"jsonrpc":"2.0","id":${id},"method":"getSlot"}`;
+        const text = gateway.post(call, gateway.key()).then((answer) => answer.text());
+        // Cut, or refused when it came in one read.
+        expect(await text.catch(() => 'cut')).not.toContain('xxx');
+      }
+    },
+  );
+
   test.each([
     ['"\\u0041"', '"A"'],
     ['18446744073709551615', '18446744073709551615'],
     ['"a"', '"a"'],
+    ['"\u00e9 b"', '"\u00e9 b"'],
   ])('B11 but an id %s that a node writes as %s is the same', async (id, written) => {
     for (const value of ['7', `"${'x'.repeat(100_000)}"`])
       for (const body of [
