@@ -49,8 +49,10 @@ export function createIdentifier<Late>(
     const key = readApiKey(carried.text);
     if (key === undefined) return INVALID;
     const found = lookup.find(key);
-    if (found === 'elsewhere')
-      return lookElsewhere(hashOf(key), (known) => identityOf(lookup.learn(key, known)));
+    if (found === 'elsewhere') {
+      const asOf = lookup.revision();
+      return lookElsewhere(hashOf(key), (known) => identityOf(lookup.learn(key, known, asOf)));
+    }
     return found === 'unavailable' ? UNAVAILABLE : identityOf(found);
   }
 

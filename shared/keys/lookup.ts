@@ -11,8 +11,10 @@ export type KeyLookup = Readonly<{
   find(key: ApiKey): HeldKey | 'unknown' | 'elsewhere' | 'unavailable';
   /** What `find` gives for a key that is in memory; `undefined` for any other text, without asking. */
   recall(text: string): HeldKey | 'unknown' | undefined;
-  /** Remembers a key as it is, or that there is none. */
-  learn(key: ApiKey, known: KnownKey | undefined): HeldKey | 'unknown';
+  /** Remembers a key as it was at a revision, or that there was none. */
+  learn(key: ApiKey, known: KnownKey | undefined, asOf: number | undefined): HeldKey | 'unknown';
+  /** The revision that was read last; `undefined`: none was. */
+  revision(): number | undefined;
   /** Reads the revision; what was read under an older one is asked for again when it is needed. */
   refresh(): void;
 }>;
@@ -67,7 +69,7 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): K
     if (sinceMs < restsUntilMs) return undefined;
     try {
       const known = source.read(hashOf(key));
-      if (known !== 'elsewhere') return learn(key, known);
+      if (known !== 'elsewhere') return learn(key, known, revision);
       forget(key);
       return known;
     } catch {
@@ -76,15 +78,16 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): K
     }
   }
 
-  function learn(key: ApiKey, known: KnownKey | undefined): HeldKey | 'unknown' {
+  function learn(key: ApiKey, known: KnownKey | undefined, asOf: number | undefined): HeldKey | 'unknown' {
     if (known === undefined) {
       forget(key);
       unknown.delete(key); // now the last to go
-      put(unknown, UNKNOWN_MAX, key, clock.monotonic() + UNKNOWN_MS);
+      // A key that was made while it was looked up is there the next time.
+      if (asOf === revision) put(unknown, UNKNOWN_MAX, key, clock.monotonic() + UNKNOWN_MS);
       return 'unknown';
     }
     const before = kept.get(key) ?? fresh.get(key);
-    const now: HeldKey = { ...known, revision, usedMinute: before?.usedMinute ?? 0 };
+    const now: HeldKey = { ...known, revision: asOf, usedMinute: before?.usedMinute ?? 0 };
     const read = crc32(key) >>> 0;
     const isAgain = reads[read % READS] === read && before === undefined;
     reads[read % READS] = read;
@@ -120,7 +123,7 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): K
     if (nowMs - sinceMs >= WAITED_MS) restsUntilMs = nowMs + REST_MS;
   }
 
-  return { find, recall, learn, refresh };
+  return { find, recall, learn, refresh, revision: () => revision };
 }
 
 /** The minute since 1970 that the instant is in. */

@@ -168,3 +168,20 @@ test('a source that was waited for in vain is left alone for a quarter of a seco
   state.isOut = false;
   expect(planOf(nth(1))).toBe('unknown');
 });
+
+test('what was looked up elsewhere while a change came is asked for again, be it a key that was made or one that was revoked', () => {
+  const { learn, revision, refresh, find, put, remove, planOf, state } = looking();
+  const [made, revoked] = [nth(1), nth(2)];
+  put(revoked);
+  const before = revision();
+  const held = find(revoked);
+  if (typeof held === 'string') throw new Error('it is not held');
+  state.revision++;
+  refresh();
+  expect(learn(made, undefined, before)).toBe('unknown');
+  put(made);
+  expect(planOf(made)).toBe('pro');
+  learn(revoked, held, before);
+  remove(revoked);
+  expect(planOf(revoked)).toBe('unknown');
+});
