@@ -71,7 +71,7 @@ async function startSluice({ path }: Checkout, setup: Setup): Promise<Running> {
       `[plans.${PLANS.slow}]\nrps = 1\nburst = 1\n[plans.${PLANS.spent}]\nrps = 5\nburst = 10\ncredits = 1\n`,
   );
   // The checkout's own command makes the database, whatever its schema is.
-  await run([process.execPath, join(path, 'cli/main.ts'), 'account', 'list', '--config', config], {
+  await run([process.execPath, join(path, 'cli/main.ts'), 'account', 'create', 'first', '--config', config], {
     cwd: folder,
   });
   addKeys(join(folder, 'sluice.db'), readFileSync(setup.keys, 'utf8').trimEnd().split('\n').length);
@@ -92,6 +92,7 @@ async function startSluice({ path }: Checkout, setup: Setup): Promise<Running> {
 
 function addKeys(path: string, count: number): void {
   const database = new Database(path);
+  database.run('DELETE FROM accounts'); // the one that the database was made with
   addAccounts(database as Store, PLANS.paid, count); // a Store is a Database whose schema is known, as this one's is
   database.run('UPDATE accounts SET plan = ? WHERE id = ?', [PLANS.slow, count - 1]);
   database.run('UPDATE accounts SET plan = ?, credits_granted = 0 WHERE id = ?', [PLANS.spent, count]);
