@@ -186,6 +186,8 @@ export class Backend {
   readonly queue = new FairQueue();
   readonly recent = new Recent();
   health: HealthState = HEALTHY;
+  /** It is left out, and neither probes nor calls were answered for a round. */
+  isSilent = false;
   /** Calls that have entered it. */
   inFlight = 0;
   /** The newest finalized slot by its last probe; 0: not known. The slot of an answer may be another commitment's. */

@@ -98,14 +98,10 @@ export type ForwardParts = ForwardEvents &
     random(): number;
   }>;
 
-/** What does not answer probes is asked when there is no other, in case that it is back, and not for longer. */
+/** What answers nothing is asked when there is no other, in case that it is back, and not for longer. */
 const OUT_MS = 900;
 /** In less time no backend is asked: it would look like its failure. */
 const LEFT_MS = 250;
-
-function isUnreachable({ health }: Backend): boolean {
-  return health.excludedBecause === 'unreachable';
-}
 
 /** How often, and how long apart, a call is sent again whose answer is not known yet (-32014). */
 const LATER_MAX = 2;
@@ -158,7 +154,7 @@ export function createForward(parts: ForwardParts): Forward {
       if (decision === 'final' || (decision === 'later' && waits++ === LATER_MAX)) break;
       if (outcome.kind === 'stream' || (decision === 'later' && others.length === 0)) untried.push(at);
       if (decision.endsWith('-once')) left = Math.min(left, 1);
-      const endMs = startedMs + (untried.every(isUnreachable) ? OUT_MS : 2 * limitMs);
+      const endMs = startedMs + (untried.every(({ isSilent }) => isSilent) ? OUT_MS : 2 * limitMs);
       const isOver = untried.length === 0 || sinceMs >= endMs;
       if (isOver || left-- === 0 || (!decision.startsWith('miss') && !mayRetry())) break;
       if (decision === 'later')
@@ -175,7 +171,7 @@ export function createForward(parts: ForwardParts): Forward {
         acceptEncoding,
         dueMs: endMsAt(backend) - clock.monotonic(),
         kind: method.class,
-        hasOther: untried.some((other) => !isUnreachable(other)),
+        hasOther: untried.some(({ isSilent }) => !isSilent),
         localOnly: localOnly && PROFILES[config.profile].bigtable,
       };
       const reply = sent ?? (await client.send(request, signal));
@@ -184,7 +180,7 @@ export function createForward(parts: ForwardParts): Forward {
 
     /** When an attempt at the backend must have given its first byte. */
     function endMsAt(backend: Backend): number {
-      if (isUnreachable(backend)) return startedMs + OUT_MS;
+      if (backend.isSilent) return startedMs + OUT_MS;
       return Math.min(sinceMs + limitMs, startedMs + 2 * limitMs);
     }
 

@@ -183,6 +183,8 @@ const LATE: Reading = { slots: {}, trouble: 'unreachable', reason: `no answer wi
 /** Probes every backend and keeps what is found; a round judges what came in time. Never rejects. */
 export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnreachable }: WatchOptions) {
   let rounds = 0;
+  /** The calls that each had answered at the last round. */
+  const answered: number[] = [];
 
   return async function probeAll(signal: AbortSignal): Promise<void> {
     const isDue = rounds++ % ROUNDS_PER_EXTENT === 0;
@@ -209,9 +211,14 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     for (const look of looks) take(look, measure);
     // When nobody answers a round this process may be late.
     const isLate = found.every(({ trouble }) => trouble === 'unreachable');
-    for (const { backend, reading } of looks) {
+    for (const [i, { backend, reading }] of looks.entries()) {
+      const count = backend.recent.sums().answered;
+      // What still answers calls is slow, and does not hang.
+      const isSilent = reading.trouble === 'unreachable' && count === answered[i];
       const isOut = backend.health.excludedBecause !== undefined;
-      if (reading.trouble === 'unreachable' && (isOut || !isLate)) backend.client.abandon(isOut);
+      answered[i] = count;
+      backend.isSilent = isSilent && isOut;
+      if (isSilent && (isOut || !isLate)) backend.client.abandon(isOut);
     }
   };
 

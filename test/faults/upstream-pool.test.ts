@@ -307,6 +307,7 @@ describe('G7 a node that hangs', () => {
   test('G7 gives up what waits there when it does not answer its probe: reads at once, scans when it is left out, sends never', async () => {
     await pass(2);
     const key = await keyOn('a');
+    await pass(2);
     nodeOf('a').now.hangs = true;
     const read = post(key, 'getEpochInfo', []);
     const scan = post(key, 'getProgramAccounts', ['x']);
@@ -328,6 +329,7 @@ describe('G7 a node that hangs', () => {
   test('G7 with no other: 503 within a second, for new calls and for those under way, and all is well at once when it is back', async () => {
     await pass(2);
     const key = await keyOn('a');
+    await pass(2);
     for (const { now } of nodes) now.hangs = true;
     const underWay = post(key, 'getEpochInfo', []);
     await arrived('a', 'getEpochInfo');
@@ -341,6 +343,31 @@ describe('G7 a node that hangs', () => {
     for (const { now } of nodes) now.hangs = false;
     expect((await post(key, 'getEpochInfo', [])).status).toBe(200);
   });
+});
+
+test('G7 a node that answers calls and is late with its probes is slow, and gives nothing up', async () => {
+  await pass(2);
+  const key = gateway.key();
+  const read = () => gateway.post({ jsonrpc: '2.0', id: 1, method: 'getBalance', params: ['x'] }, key);
+  for (const node of nodes) node.probed(() => new Promise(() => undefined));
+  const held = Promise.withResolvers<void>();
+  for (const node of nodes)
+    node.script((call) =>
+      call.method === 'getEpochInfo'
+        ? held.promise.then(() => result(call, '1'))
+        : result(call, '{"context":{"slot":1},"value":1}'),
+    );
+  const slow = gateway.post({ jsonrpc: '2.0', id: 1, method: 'getEpochInfo' }, key);
+  for (let second = 0; second < 8; second++) {
+    for (let quarter = 0; quarter < 4; quarter++) {
+      clock.advance(250);
+      await Bun.sleep(1); // turns of the loop, so that whoever slept has acted
+    }
+    expect((await read()).status).toBe(200);
+  }
+  expect(await health()).toContain('no backend is well');
+  held.resolve();
+  expect((await slow).status).toBe(200);
 });
 
 describe('minContextSlot', () => {
