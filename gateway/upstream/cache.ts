@@ -24,10 +24,7 @@ const PASSED_MAX = 1_024;
 const PIECE_BYTES = 65_536;
 const LETTER_N = 0x6e;
 
-/**
- * Answers that never change, within `bytesMax`; those used longest ago are dropped first. The bound is for all memory that
- * it causes: copies under way too, and what was dropped while a slow caller still reads it.
- */
+/** Answers that never change, the longest unused dropped first; `bytesMax` is for all memory that they cause. */
 export class Cache {
   readonly #bytesMax: number;
   /** In the order of their last use. */
@@ -134,10 +131,7 @@ export class Cache {
   }
 }
 
-/**
- * Adds answers from memory to calls that always have the same one: those about slots that were finalized before the call
- * was sent. A call is kept by its method and its caller's own bytes of parameters, so every option counts.
- */
+/** Adds answers from memory to calls about what was finalized before, by method and the caller's own parameters. */
 export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'finality'>): Forward {
   return function forwardUnlessKept(call, route, context) {
     const { immutable } = route.method;

@@ -178,13 +178,16 @@ const ROUND_MS = 1_000;
 /** What changes slowly is probed again in one of this many rounds, once it is known. */
 const ROUNDS_PER_EXTENT = 15;
 
+/** What answers neither probes nor calls in so many rounds hangs, also when there is no other to compare it with. */
+const SILENT_ROUNDS = 3;
+
 const LATE: Reading = { slots: {}, trouble: 'unreachable', reason: `no answer within ${ROUND_MS} ms` };
 
 /** Probes every backend and keeps what is found; a round judges what came in time. Never rejects. */
 export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnreachable }: WatchOptions) {
   let rounds = 0;
-  /** The calls that each had answered at the last round. */
-  const answered: number[] = [];
+  /** The calls that each had answered at the last round, and the rounds since it answered anything. */
+  const [answered, silentRounds]: [number[], number[]] = [[], []];
 
   return async function probeAll(signal: AbortSignal): Promise<void> {
     const isDue = rounds++ % ROUNDS_PER_EXTENT === 0;
@@ -215,10 +218,11 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
       const count = backend.recent.sums().answered;
       // What still answers calls is slow, and does not hang.
       const isSilent = reading.trouble === 'unreachable' && count === answered[i];
-      const isOut = backend.health.excludedBecause !== undefined;
       answered[i] = count;
-      backend.isSilent = isSilent && isOut;
-      if (isSilent && (isOut || !isLate)) backend.client.abandon(isOut);
+      silentRounds[i] = isSilent ? (silentRounds[i] ?? 0) + 1 : 0;
+      backend.isSilent = silentRounds[i] >= SILENT_ROUNDS;
+      const isOut = backend.health.excludedBecause !== undefined;
+      if (backend.isSilent || (isSilent && !isLate)) backend.client.abandon(isOut);
     }
   };
 

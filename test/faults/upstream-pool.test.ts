@@ -333,7 +333,7 @@ describe('G7 a node that hangs', () => {
     for (const { now } of nodes) now.hangs = true;
     const underWay = post(key, 'getEpochInfo', []);
     await arrived('a', 'getEpochInfo');
-    await step(7);
+    await step(9);
     expect((await underWay).status).toBe(503);
     expect(await health()).toContain('no backend is well');
     const late = post(key, 'getSlot', []);

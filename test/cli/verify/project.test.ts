@@ -66,7 +66,7 @@ describe('a verification', () => {
       write(path, text);
       const { code, out, last, ends } = await verified();
       expect([code, last, ends]).toEqual([1, '1 passed, 1 failed', 1]);
-      if (path === 'test/bad.test.ts') expect(out.slice(-1_000)).toContain('test/bad.test.ts:\n');
+      if (path === 'test/bad.test.ts') expect(out.slice(-1_000)).toContain('test/bad.test.ts');
     },
     TIMEOUT_MS,
   );
