@@ -22,11 +22,16 @@ export function refusalOfHead({
 }
 
 const CODINGS = ['zstd', 'br', 'gzip', 'deflate'];
-let lastCodings: { header: string | null; codings: string } = { header: null, codings: 'identity' };
+/** What is asked for by what callers accept; a handful of clients send nearly all of it. */
+const codingsByHeader = new Map<string | null, string>();
+const HEADERS_MAX = 64;
 
 /** The known content codings that a caller reads, as they are asked for upstream (RFC 9110 12.5.3); `identity`: none. */
 export function codingsIn(header: string | null): string {
-  if (header === lastCodings.header) return lastCodings.codings;
+  return codingsByHeader.get(header) ?? codingsRead(header);
+}
+
+function codingsRead(header: string | null): string {
   const weights = new Map(
     (header ?? '').split(',').map((range) => {
       const [name = '', ...parameters] = range.toLowerCase().split(/\s*;\s*/);
@@ -34,7 +39,7 @@ export function codingsIn(header: string | null): string {
     }),
   );
   const codings = CODINGS.filter((name) => weights.get(name) ?? weights.get('*')).join(', ') || 'identity';
-  lastCodings = { header, codings };
+  if (codingsByHeader.size < HEADERS_MAX) codingsByHeader.set(header, codings);
   return codings;
 }
 

@@ -286,10 +286,7 @@ function isOfThisChain({ health }: Backend): boolean {
   return health.excludedBecause !== OTHER_CHAIN;
 }
 
-/**
- * How many calls of the whole pool may be sent a second time because a backend failed. A backend that is down must not
- * double the load on the others, and an outage of all must not multiply it (Google SRE book, chapter 21).
- */
+/** How many calls of the pool may be sent again: a dead backend must not double the load (Google SRE book, chapter 21). */
 export class RetryBudget {
   #retries = SAVED_MAX;
 

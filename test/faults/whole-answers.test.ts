@@ -79,7 +79,7 @@ describe('B11 an answer to another call is not passed on', () => {
         const call = `{"jsonrpc":"2.0","id":${id},"method":"getSlot"}`;
         const text = gateway.post(call, gateway.key()).then((answer) => answer.text());
         // Cut, or refused when it came in one read.
-        expect(await text.catch(() => 'cut')).not.toContain('xxx');
+        expect(['cut', LOST.replace('"id":1', `"id":${id}`)]).toContain(await text.catch(() => 'cut'));
       }
     },
   );

@@ -14,8 +14,7 @@ async function make(
   const headers = { 'x-token': key, 'idempotency-key': idempotencyKey };
   const init = { method: 'POST', headers, body: JSON.stringify(body) };
   const response = await api.answer(new Request(`http://localhost${WEBHOOKS_PATH}`, init));
-  // oxlint-disable-next-line no-explicit-any -- its members are checked where they are used
-  const answer = (await response.json()) as any;
+  const answer = (await response.json()) as any; // oxlint-disable-line no-explicit-any -- its members are checked where they are used
   return { status: response.status, replayed: response.headers.get('idempotency-replayed'), answer };
 }
 
