@@ -40,11 +40,11 @@ export function steadiness(answers: Answers, { rps, seconds }: RateLoad): readon
   const windows = [];
   for (let fromMs = SETTLE_MS; fromMs + WINDOW_MS <= 1_000 * seconds; fromMs += 1_000)
     windows.push((1_000 * admitted(within(answers, fromMs, fromMs + WINDOW_MS))) / (rps * WINDOW_MS));
-  // A window of a slow plan holds few calls, whole ones, and one more or less where it begins and ends.
+  // A window of a slow plan holds few calls, and each process may have one from before it, or leave one (limits.md 3.2).
   const isSlow = rps < 50;
   const whole = rps * (WINDOW_MS / 1_000);
-  const least = isSlow ? (Math.floor(0.98 * whole) - 1) / whole : 0.98;
-  const highest = isSlow ? (Math.ceil(1.01 * whole) + 1) / whole : 1.01;
+  const least = isSlow ? (whole - PROCESSES) / whole : 0.98;
+  const highest = isSlow ? (whole + PROCESSES) / whole : 1.01;
   const most = mostWithin(answers, 1_000, SETTLE_MS) / rps;
   return [
     atLeast('admitted in all', admitted(answers), 0.98 * rps * seconds),
