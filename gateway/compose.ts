@@ -122,8 +122,8 @@ export function createGateway(deps: Deps) {
   async function runMaintenance(reload: () => void, signal: AbortSignal): Promise<void> {
     const elsewhere = [hosts?.accounts.tend(signal), hosts?.push?.run(signal)];
     const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal), ...elsewhere];
-    const asked = accounts.prepare<Revision, []>('SELECT value, config FROM revision');
-    let seen = revisionIn(asked);
+    const revisions = accounts.prepare<Revision, []>('SELECT value, config FROM revision');
+    let seen = revisionIn(revisions);
     const tuneGc = createGcTuner({
       bytes: heapSize,
       collect: () => Bun.gc(false),
@@ -134,7 +134,7 @@ export function createGateway(deps: Deps) {
     const onFailing = logOutage(log, 'charges cannot be written to the ledger', 'charges are written again');
     for (let turn = 1; !signal.aborted; turn++) {
       await clock.sleep(TEND_MS, signal);
-      const now = revisionIn(asked) ?? seen;
+      const now = revisionIn(revisions) ?? seen;
       keys.refresh();
       if (now !== undefined) accountsRevision = now.value + now.config;
       // Whoever is out for it gets no call that would try again.
@@ -221,11 +221,11 @@ function backendFrom(config: BackendConfig, clock: Clock, idleMs: number): Backe
 /** What the accounts database counts: changes of accounts and keys, and wishes for a reload. */
 type Revision = Readonly<{ value: number; config: number }>;
 
-function revisionIn(asked: { get(): Revision | null }): Revision | undefined {
+function revisionIn(revisions: { get(): Revision | null }): Revision | undefined {
   try {
-    return asked.get() ?? undefined;
+    return revisions.get() ?? undefined;
   } catch {
-    return undefined; // the store does not answer for now; the next turn asks again
+    return undefined; // the store does not answer for now; the next turn reads it again
   }
 }
 

@@ -34,8 +34,8 @@ export function withRules(forward: Forward, pool: Pool): Forward {
       context.onSettled?.();
       return rpcError(-32602, 'Too many inputs provided; max 256', call.id);
     }
-    const { params, asked } = withoutHistory(call.params);
-    if (!asked) return forward({ ...call, params }, route, context);
+    const { params, wantsHistory } = withoutHistory(call.params);
+    if (!wantsHistory) return forward({ ...call, params }, route, context);
     const started = await forward({ ...call, params }, route, { ...context, acceptEncoding: 'identity' });
     const reply = await readReply(started, ANSWER_BYTES_MAX);
     if (reply.kind !== 'whole') return reply;
@@ -53,13 +53,13 @@ const ANSWER_BYTES_MAX = 1_048_576;
 
 /**
  * The parameters of `getSignatureStatuses` without `searchTransactionHistory` in their second value, and every other
- * byte the caller's own; `asked`: the flag was true. Named parameters pass as they are: Agave refuses them.
+ * byte the caller's own; `wantsHistory`: the flag was true. Named parameters pass as they are: Agave refuses them.
  */
 export function withoutHistory(params: Uint8Array | undefined) {
   // Of two flags the last one counts, as it does for JSON.parse.
   const flag = configOf(params).findLast(({ name }) => name === FLAG);
-  if (params === undefined || flag === undefined) return { params, asked: false };
-  return { params: withConfig(params, (name) => name !== FLAG), asked: flag.value[0] === TRUE };
+  if (params === undefined || flag === undefined) return { params, wantsHistory: false };
+  return { params: withConfig(params, (name) => name !== FLAG), wantsHistory: flag.value[0] === TRUE };
 }
 
 const FLAG = 'searchTransactionHistory';

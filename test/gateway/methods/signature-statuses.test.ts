@@ -13,8 +13,8 @@ const textOf = (bytes: Uint8Array | undefined) =>
   bytes === undefined ? undefined : new TextDecoder().decode(bytes);
 
 function stripped(params: string | undefined) {
-  const { params: left, asked } = withoutHistory(params === undefined ? undefined : bytesOf(params));
-  return [textOf(left), asked];
+  const { params: left, wantsHistory } = withoutHistory(params === undefined ? undefined : bytesOf(params));
+  return [textOf(left), wantsHistory];
 }
 
 const FOUND =
@@ -73,11 +73,11 @@ describe('searchTransactionHistory never reaches a backend', () => {
     ['null', '[["s"],{"searchTransactionHistory":null}]', '[["s"],{}]', false],
     ['a text', '[["s"],{"searchTransactionHistory":"true"}]', '[["s"],{}]', false],
     ['written with escapes', '[["s"],{"search\\u0054ransactionHistory":true}]', '[["s"],{}]', true],
-  ])('when it is %s', (_, params, left, asked) => {
+  ])('when it is %s', (_, params, left, wantsHistory) => {
     const [text, was] = stripped(params);
     expect(JSON.parse(String(text))).toEqual(JSON.parse(left));
     expect(String(text)).not.toContain('History');
-    expect(was).toBe(asked);
+    expect(was).toBe(wantsHistory);
   });
 
   test('when it stands there ten thousand times', () => {
@@ -102,10 +102,10 @@ describe('searchTransactionHistory never reaches a backend', () => {
         fc.constantFrom('', ',1'),
         (first, config, gap, more) => {
           const isFlag = ({ name }: { name: string }) => JSON.parse(name) === 'searchTransactionHistory';
-          const [text, asked] = stripped(`[${gap}${first},${gap}${objectText(config, gap)}${gap}${more}]`);
+          const [text, wantsHistory] = stripped(`[${gap}${first},${gap}${objectText(config, gap)}${gap}${more}]`);
           const kept = config.filter((member) => !isFlag(member));
           expect(JSON.parse(String(text))).toEqual(JSON.parse(`[${first},${objectText(kept, '')}${more}]`));
-          expect(asked).toBe(config.findLast(isFlag)?.value === 'true');
+          expect(wantsHistory).toBe(config.findLast(isFlag)?.value === 'true');
           for (const { value } of kept) expect(String(text)).toContain(value);
         },
       ),
@@ -153,7 +153,7 @@ describe('a null entry', () => {
   test.each([
     ['alone', '[null]'],
     ['among others', `[${FOUND},null,${FOUND}]`],
-  ])("%s, when history was asked for, is answered -32011 under the caller's id", async (_, value) => {
+  ])("%s, when history was wantsHistory for, is answered -32011 under the caller's id", async (_, value) => {
     expect((await ruled(ASKED, whole(answerOf(value)))).text).toBe(NOT_AVAILABLE);
     expect((await ruled(ASKED, chunked(answerOf(value)))).text).toBe(NOT_AVAILABLE);
   });
@@ -171,7 +171,7 @@ describe('a null entry', () => {
   });
 });
 
-describe('when history was asked for', () => {
+describe('when history was wantsHistory for', () => {
   test.each([
     ['every entry found', answerOf(`[${FOUND},${FOUND}]`)],
     ['no entries', answerOf('[]')],
@@ -186,7 +186,7 @@ describe('when history was asked for', () => {
     expect((await ruled(ASKED, chunked(text))).text).toBe(text);
   });
 
-  test('the answer is asked for uncompressed, so that it can be read', async () => {
+  test('the answer is wantsHistory for uncompressed, so that it can be read', async () => {
     expect((await ruled(ASKED, whole(answerOf('[]')))).sent?.acceptEncoding).toBe('identity');
     expect((await ruled('[["s"]]', whole(answerOf('[]')))).sent?.acceptEncoding).toBe('gzip');
   });
