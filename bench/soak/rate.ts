@@ -40,18 +40,17 @@ export function steadiness(answers: Answers, { rps, seconds }: RateLoad): readon
   const windows = [];
   for (let fromMs = SETTLE_MS; fromMs + WINDOW_MS <= 1_000 * seconds; fromMs += 1_000)
     windows.push((1_000 * admitted(within(answers, fromMs, fromMs + WINDOW_MS))) / (rps * WINDOW_MS));
-  // A window of a slow plan holds few calls, and each process may have one from before it, or leave one (limits.md 3.2).
-  const isSlow = rps < 50;
+  // Of each process a call that belongs before a window, or behind it, may be let in within it.
   const whole = rps * (WINDOW_MS / 1_000);
-  const least = isSlow ? (whole - PROCESSES) / whole : 0.98;
-  const highest = isSlow ? (whole + PROCESSES) / whole : 1.01;
+  const least = 0.98 - PROCESSES / whole;
+  const highest = 1.01 + PROCESSES / whole;
   const most = mostWithin(answers, 1_000, SETTLE_MS) / rps;
   return [
     atLeast('admitted in all', admitted(answers), 0.98 * rps * seconds),
     said('offered a second', (answers.length / seconds).toFixed(0)),
     atLeast('rate of the least 10 s', Math.min(...windows), least, 3),
     atMost('rate of the most 10 s', Math.max(...windows), highest, 3),
-    isSlow ? said('rate of the most 1 s', most.toFixed(3)) : atMost('rate of the most 1 s', most, 1.1, 3),
+    atMost('rate of the most 1 s', most, 1.1 + PROCESSES / rps, 3),
     said('p99 ms', slowMs(answers).toFixed(1)),
   ];
 }
