@@ -32,7 +32,7 @@ type Stages = Readonly<{
   onOutcome(outcome: Refusal['kind']): void;
 }>;
 
-/** A refused batch is answered call by call up to this many; no plan's `max_batch` matters for a caller without one. */
+/** A refused batch is answered call by call up to this many, where no plan applies or the batch exceeds the plan's. */
 const REFUSED_BATCH_MAX = 1_000;
 
 /** The whole way of a request: head, body, key, envelope, price, charge, answer. */

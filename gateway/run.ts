@@ -48,8 +48,8 @@ export async function startGateway(run: Run): Promise<readonly string[]> {
 async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<readonly string[]> {
   const { link, random } = run;
   const { storage } = config;
-  const slot = link?.worker ?? 0;
-  const log = createLog(processName(slot));
+  const index = link?.worker ?? 0;
+  const log = createLog(processName(index));
   const clock = systemClock;
 
   const accounts = openStore(join(storage.dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
@@ -58,13 +58,13 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
   const ledger = openLedger();
   if (ledger.kind === 'unusable') return [ledger.sentence];
   const storeOptions = { ledger: ledger.store, openLedger, clock, log, random };
-  const claiming = claimNodeId(slot, { config, ...storeOptions, makeId: run.makeId });
+  const claiming = claimNodeId(index, { config, ...storeOptions, makeId: run.makeId });
   if (claiming.kind === 'refused') return [claiming.sentence];
   const { node, sharing, lock } = claiming;
   if (config.backends.length > 0 && retireDemoKeys(accounts.store, clock.now()) > 0)
     log.warn('the demo key of the embedded chain is revoked: backends are configured');
   const stores = { accounts: accounts.store, ledger: ledger.store };
-  const opening = openHosts({ ...stores, ...run, storage, slot, clock, log });
+  const opening = openHosts({ ...stores, ...run, storage, index, clock, log });
   if (opening.kind === 'refused') return [opening.sentence];
   const { hosts } = opening;
   const gateway = createGateway({ node, sharing, hosts, config, ...stores, clock, log, random });

@@ -236,7 +236,7 @@ type HostsDeps = Readonly<{
   accounts: Store;
   ledger: Store;
   /** The place of this process among those of its host. */
-  slot: number;
+  index: number;
   clock: Clock;
   log: Log;
   random(): number;
@@ -244,7 +244,7 @@ type HostsDeps = Readonly<{
 }>;
 
 /** Opens the ways to the other hosts; there are none without `storage.redis`. `sentence` says which file is wrong. */
-export function openHosts({ storage, accounts, ledger, slot, clock, log, random, makeId }: HostsDeps) {
+export function openHosts({ storage, accounts, ledger, index, clock, log, random, makeId }: HostsDeps) {
   const url = storage.redisUrl?.reveal();
   if (url === undefined) return { kind: 'open', hosts: undefined } as const;
   const file = openStore(join(storage.dataDir, SERVED_FILE), SERVED_MIGRATIONS, 'whole');
@@ -256,6 +256,6 @@ export function openHosts({ storage, accounts, ledger, slot, clock, log, random,
   const outbox = createOutbox(ledger);
   const onWarning = (warning: string) => log.warn({ warning }, 'redis');
   const { deploysAt } = shared;
-  const push = slot > 1 ? undefined : openPush({ outbox, deploysAt, url, clock, random, makeId, onWarning });
+  const push = index > 1 ? undefined : openPush({ outbox, deploysAt, url, clock, random, makeId, onWarning });
   return { kind: 'open', hosts: { accounts: shared, push } } as const;
 }

@@ -53,7 +53,7 @@ export function isScan(planned: PlannedCall): boolean {
   return planned.kind === 'forward' && planned.route.method.class === 'scan';
 }
 
-/** For a stream, which is cut earlier when it is silent. */
+/** The listener's idle limit once a scan has begun; a silent stream is cut earlier, by the gateway's own. */
 const IDLE_SECONDS = 255;
 
 /** Sends a call to a backend, a scan when it has a permit. Never rejects. */

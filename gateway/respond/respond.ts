@@ -79,7 +79,7 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
       acceptEncoding: asLines ? 'identity' : codingsIn(request.headers.get('accept-encoding')),
       accountId: caller.accountId,
       setIdle: (seconds) => peers.timeout(request, seconds),
-      // It is made only where it is read.
+      // Lazy: the runtime makes the signal when it is first read.
       get signal() {
         return request.signal;
       },

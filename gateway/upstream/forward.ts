@@ -100,7 +100,7 @@ export type ForwardParts = ForwardEvents &
 
 /** What answers nothing is asked when there is no other, in case that it is back, and not for longer. */
 const OUT_MS = 900;
-/** In less time no backend is asked: it would look like its failure. */
+/** An attempt with less time left is not begun: its timeout would count against the backend. */
 const LEFT_MS = 250;
 
 /** How often, and how long apart, a call is sent again whose answer is not known yet (-32014). */
