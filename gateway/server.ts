@@ -99,9 +99,6 @@ function internalError(): Response {
   return new Response(bytes, { status: 500, headers: { 'content-type': JSON_TYPE } });
 }
 
-/** How long responses under way may take to end after a stop, by default. */
-const DRAIN_MS = 25_000;
-
 /** How long the listener stays open for new connections after a stop: a load balancer reads the health two or three times. */
 const LEAVE_MS = 5_000;
 
@@ -130,12 +127,12 @@ export function listen(
   return { kind: 'listening', url, close } as const;
 
   /** Drains while requests come, for `leaveMs` at most; lets responses under way end, and cuts them after `drainMs`. */
-  async function close(drainMs = DRAIN_MS, leaveMs = LEAVE_MS): Promise<void> {
+  async function close(drainMs = config.drainMs, leaveMs = LEAVE_MS): Promise<void> {
     const closed = new AbortController();
     void clock.sleep(drainMs, closed.signal).then(() => {
       if (!closed.signal.aborted) void app.server?.stop(true);
     });
-    if (leaveMs > 0) await drain.run(leaveMs);
+    if (leaveMs > 0) await drain.run(Math.min(leaveMs, drainMs));
     await app.server?.stop();
     closed.abort();
   }
