@@ -158,9 +158,15 @@ export function createMetrics(backends: readonly Backend[], link?: StoreLink, ca
         // A slot that is not known is no slot 0, which would look like a lag.
         if (slots.tip[commitment] > 0) put(slots.tip[commitment], config.name, commitment);
   });
-  register(registry, 'gauge', 'process_resident_memory_bytes', 'Resident memory of this process.', () => [
-    { value: process.memoryUsage.rss(), labels: {} },
-  ]);
+  let resident = 0;
+  register(registry, 'gauge', 'process_resident_memory_bytes', 'Resident memory of this process.', () => {
+    try {
+      resident = process.memoryUsage.rss();
+    } catch {
+      // No descriptor is left to read it by.
+    }
+    return [{ value: resident, labels: {} }];
+  });
   show('log_lines_dropped_total{}', (put) => put(droppedLines()));
   if (link !== undefined) {
     show('store_out{}', (put) => put(Number(link.isOut())));
@@ -194,6 +200,9 @@ export function createMetrics(backends: readonly Backend[], link?: StoreLink, ca
 }
 
 /** Opens the listener of `gateway.metrics`, or says in one sentence why it cannot be had. */
+/** Longer than scrapes are apart: one that keeps its connection needs no descriptor when none is left. 255 is Bun's most. */
+const IDLE_SECONDS = 255;
+
 export function listenForMetrics(
   address: Listen,
   { text, contentType }: Pick<Metrics, 'text' | 'contentType'>,
@@ -205,6 +214,7 @@ export function listenForMetrics(
       reusePort: false,
       development: false,
       routes: {
+      idleTimeout: IDLE_SECONDS,
         '/status.json': async () => Response.json(await status()),
         '/metrics': async () => new Response(await text(), { headers: { 'content-type': contentType } }),
       },

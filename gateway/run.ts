@@ -90,7 +90,7 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
       if (run.supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url })}\n`);
       log.info({ url, metrics: metrics.url.href }, 'listening');
     }
-    const maintenance = gateway.runMaintenance(reload, stop);
+    const maintenance = gateway.runMaintenance(reload, stop, rpc.closeIdle);
     await fired(stop);
     log.info('draining');
     await rpc.close();

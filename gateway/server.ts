@@ -124,7 +124,13 @@ export function listen(
   }
   const port = app.server?.port ?? config.listen.port;
   const url = gatewayUrl({ ...config, listen: { ...config.listen, port } });
-  return { kind: 'listening', url, close } as const;
+  return {
+    kind: 'listening',
+    url,
+    /** Closes connections without a request under way: for when descriptors are short. */
+    closeIdle: () => void app.server?.closeIdleConnections(),
+    close,
+  } as const;
 
   /** Drains while requests come, for `leaveMs` at most; lets responses under way end, and cuts them after `drainMs`. */
   async function close(drainMs = config.drainMs, leaveMs = LEAVE_MS): Promise<void> {

@@ -163,16 +163,14 @@ type SharedOptions = Readonly<{
   clock: Clock;
   /** The revision of the accounts at which callers were last read. */
   revision(): number;
-  log: Log;
 }>;
 
 /** The limits of one of several processes: leases in memory, topped up from a store behind the requests. */
 export function limitsShared(options: SharedOptions): Limits {
-  const { node, sharing, journal, ledger, clock, revision, log } = options;
+  const { node, sharing, journal, ledger, clock, revision } = options;
   const { fence, share, reportsAll } = sharing;
   const accounts = createLeases({ spendingOf: journal.spendingOf, revision, share });
   const closing = new AbortController();
-  let wasOut = false;
   const store = sharing.openLeases(resync);
   const permits = createScanPermits({
     monotonic: clock.monotonic,
@@ -196,12 +194,7 @@ export function limitsShared(options: SharedOptions): Limits {
       resync();
       await sync.run(signal);
     },
-    turn() {
-      if (sync.isOut() === wasOut) return;
-      wasOut = sync.isOut();
-      if (wasOut) log.error('the store of shared limits does not answer');
-      else log.info('the store of shared limits answers again');
-    },
+    turn: () => undefined,
     async close() {
       await sync.release();
       closing.abort();
