@@ -27,7 +27,8 @@ const METRICS = {
   'cache_bytes{}': 'Memory of answers that never change.',
   'cache_reads_total{outcome}': 'Calls whose answer may be kept, by outcome: hit when it was, else miss.',
   'processes{}': 'Processes that listen.',
-  'process_restarts_total{}': 'Processes started in the place of one that ended.',
+  'process_restarts_total{}': 'Processes started in the place of one that ended or drains.',
+  'process_hangs_total{}': 'Processes that were killed because they hung.',
   'log_lines_dropped_total{}': 'Lines of standard output and error that no reader took in time.',
 } as const;
 
@@ -199,10 +200,10 @@ export function createMetrics(backends: readonly Backend[], link?: StoreLink, ca
   };
 }
 
-/** Opens the listener of `gateway.metrics`, or says in one sentence why it cannot be had. */
 /** Longer than scrapes are apart: one that keeps its connection needs no descriptor when none is left. 255 is Bun's most. */
 const IDLE_SECONDS = 255;
 
+/** Opens the listener of `gateway.metrics`, or says in one sentence why it cannot be had. */
 export function listenForMetrics(
   address: Listen,
   { text, contentType }: Pick<Metrics, 'text' | 'contentType'>,
@@ -213,8 +214,8 @@ export function listenForMetrics(
       ...address,
       reusePort: false,
       development: false,
-      routes: {
       idleTimeout: IDLE_SECONDS,
+      routes: {
         '/status.json': async () => Response.json(await status()),
         '/metrics': async () => new Response(await text(), { headers: { 'content-type': contentType } }),
       },

@@ -35,6 +35,8 @@ type ClaimingNode =
 
 type ClaimOptions = Readonly<{
   config: Config;
+  /** Of the processes of a host one reports for those that do not run. */
+  isFirst: boolean;
   ledger: Store;
   /** Opens the ledger once more: leases have a connection of their own. */
   openLedger(): Opened;
@@ -56,7 +58,7 @@ export function processName(index: number): string {
  * the ledger. Never throws.
  */
 export function claimNodeId(index: number, options: ClaimOptions): ClaimingNode {
-  const { config, ledger, clock, makeId } = options;
+  const { config, isFirst, ledger, clock, makeId } = options;
   const { dataDir, redisUrl } = config.storage;
   const name = processName(index);
   const locking = takeLock(dataDir, name);
@@ -68,7 +70,7 @@ export function claimNodeId(index: number, options: ClaimOptions): ClaimingNode 
     const node = nodeIdIn(join(dataDir, `${name}.node`), makeId);
     const fence = nextFence(ledger, node, clock.now());
     const openLeases = (onLoss: () => void) => leasesOf(options, onLoss);
-    const sharing = { fence, openLeases, share: 1 / config.gateway.processes, reportsAll: index <= 1 };
+    const sharing = { fence, openLeases, share: 1 / config.gateway.processes, reportsAll: isFirst };
     return { kind: 'claimed', node, sharing, lock };
   } catch (error) {
     lock.release();
