@@ -50,7 +50,7 @@ async function measure(signal: AbortSignal): Promise<void> {
     storage: config.config.storage,
     accounts: opened(join(two.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS),
     ledger: opened(join(two.path, LEDGER_FILE), LEDGER_MIGRATIONS),
-    index: 0,
+    isFirst: true,
     clock: systemClock,
     log,
     random: () => 0.5,

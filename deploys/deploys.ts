@@ -12,7 +12,7 @@ import { createAdmit } from './api/webhooks/admit.ts';
 import { consoleOf } from './console-of.ts';
 import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
 import type { NetworkPolicy } from './delivery/policy.ts';
-import { bothHealths, healthOf } from './health.ts';
+import { bothHealths, createStoresHealth, healthOf } from './health.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createEnqueue, type Enqueue } from './outbox/enqueue.ts';
 import type { Installation } from './operator-of.ts';
@@ -69,6 +69,8 @@ export type DeploysDeps = Readonly<{
 
 /** How long a revoked key may go on working. */
 const REFRESH_MS = 250;
+/** Between two looks at the databases. */
+const STORES_MS = 1_000;
 
 /** The whole app short of sockets and signals. `tend` watches the chain, the keys and usage until its signal aborts. */
 export function createDeploys(deps: DeploysDeps) {
@@ -86,6 +88,7 @@ export function createDeploys(deps: DeploysDeps) {
   const { watcher, timeOf } = createWatching({ ...deps, enqueue, outbox, metrics, wake });
   const webhooks = webhooksOf(deps, metrics.registry, enqueue, wake);
   const addresses = createClientAddresses(deps.people?.clientAddressHeader);
+  const storesHealth = createStoresHealth([store, deps.ledger]);
   const watcherHealth = () => healthOf(watcher.state(), config.pollMs, clock.now());
   const pages = consoleOf(deps, addresses.of, {
     watcher: () => ({ health: watcherHealth(), ...seenIn(watcher.state()) }),
@@ -103,7 +106,8 @@ export function createDeploys(deps: DeploysDeps) {
       timeOf,
       clock,
     }),
-    health: () => [deliveries?.health(), publication?.health()].reduce(bothHealths, watcherHealth()),
+    health: () =>
+      [deliveries?.health(), publication?.health(), storesHealth()].reduce(bothHealths, watcherHealth()),
     noteAnswer: metrics.noteAnswer,
     noteBroken: (error) => log.error({ err: error }, 'a request broke'),
     publicUrl: config.publicUrl,
@@ -114,6 +118,15 @@ export function createDeploys(deps: DeploysDeps) {
     while (!signal.aborted) {
       keys.refresh();
       await clock.sleep(REFRESH_MS, signal);
+    }
+  }
+
+  async function watchStores(signal: AbortSignal): Promise<void> {
+    for (let told = ''; !signal.aborted;) {
+      const { isWell, sentence } = storesHealth();
+      if (!isWell && sentence !== told) log.error(sentence);
+      told = isWell ? '' : sentence;
+      await clock.sleep(STORES_MS, signal);
     }
   }
 
@@ -128,6 +141,7 @@ export function createDeploys(deps: DeploysDeps) {
     await Promise.all([
       watcher.run(signal),
       refreshKeys(signal),
+      watchStores(signal),
       lookAfterUsage(deps, metrics, publication, signal),
       deliveries?.run(signal),
       pages?.tend(signal),

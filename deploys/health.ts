@@ -1,3 +1,7 @@
+import { basename } from 'node:path';
+import { descriptorsMax, descriptorTrouble } from '../shared/descriptors.ts';
+import { type Store, watchFile } from '../shared/store/open.ts';
+import { fileReason } from '../shared/store/private.ts';
 import type { WatchState } from './watch/watcher.ts';
 
 /** Whether the service does its work, in a sentence for the operator. */
@@ -22,6 +26,35 @@ export function healthOf({ latest, trouble }: WatchState, pollMs: number, nowMs:
 export function bothHealths(first: Health, second: Health | undefined): Health {
   if (second === undefined || second.isWell) return first;
   return { isWell: false, sentence: `${first.sentence} ${second.sentence}` };
+}
+
+/** Watches whether the databases are in their places and can be read, and whether descriptors are left. */
+export function createStoresHealth(stores: readonly Store[]): () => Health {
+  const max = descriptorsMax();
+  const watched = stores.map((store) => ({
+    name: basename(store.filename),
+    changeOf: watchFile(store),
+    read: store.prepare('SELECT 1 FROM migrations LIMIT 1'),
+  }));
+
+  function complaint(): string | undefined {
+    for (const { name, changeOf, read } of watched) {
+      const change = changeOf();
+      if (change !== undefined) return `The database ${change.what}; ${change.cause}.`;
+      try {
+        read.get();
+      } catch (error) {
+        return `The database ${name} cannot be read (${fileReason(error)}).`;
+      }
+    }
+    const descriptors = descriptorTrouble(max);
+    return descriptors?.stops ? `For this process ${descriptors.what} (${descriptors.cause}).` : undefined;
+  }
+
+  return () => {
+    const sentence = complaint();
+    return { isWell: sentence === undefined, sentence: sentence ?? 'The databases are well.' };
+  };
 }
 
 function reasonOf(trouble: NonNullable<WatchState['trouble']>): string {

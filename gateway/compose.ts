@@ -10,6 +10,7 @@ import type { Store } from '../shared/store/open.ts';
 import { createAnswer } from './answer.ts';
 import { createGcTuner } from './gc-tuner.ts';
 import { healthOf, statusOf } from './status.ts';
+import { createTroubles } from './troubles.ts';
 import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
 import { createJournal } from './limits/journal.ts';
@@ -26,6 +27,7 @@ import { Backend, TURN_SECONDS } from './upstream/backend.ts';
 import { Cache, withCache } from './upstream/cache.ts';
 import { createForward, type ForwardEvents } from './upstream/forward.ts';
 import { createHttpClient } from './upstream/http-client.ts';
+import { NO_DESCRIPTORS } from './upstream/http-connection.ts';
 import { createPool, createRouter, type Gap, RetryBudget } from './upstream/selection.ts';
 import { createUsage } from './usage/usage.ts';
 
@@ -58,6 +60,8 @@ const ACCOUNTS_BUSY_MS = 25;
 
 /** How often changed keys, plans and accounts are noticed; revocation promises a second. */
 const TEND_MS = 250;
+/** Turns of the gateway's clock to one look at its stores. */
+const LOOK_TURNS = 4;
 /** Turns of the gateway's clock to one of a backend's recent calls. */
 const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 
@@ -71,18 +75,15 @@ export function createGateway(deps: Deps) {
   const keys = hosts?.accounts.keys ?? createIdentify(accounts, clock);
   let accountsRevision = 0;
   const revision = () => hosts?.accounts.revision() ?? accountsRevision;
-  const usage = createUsage({
-    ledger,
-    node,
-    clock,
-    onFailing: logOutage(log, 'usage cannot be written to the ledger', 'usage is written again'),
-    onLost: (elements) => log.error({ elements }, 'usage was not counted, for the ledger takes no writes'),
-  });
+  const onLost = (elements: number) =>
+    log.error({ elements }, 'usage was not counted, for the ledger takes no writes');
+  const usage = createUsage({ ledger, node, clock, onLost });
   const journal = createJournal(ledger, node, setImmediate, usage.inSameTransaction);
   const limits =
     sharing === undefined
       ? limitsAlone(node, journal, ledger, clock)
-      : limitsShared({ node, sharing, journal, ledger, clock, revision, log });
+      : limitsShared({ node, sharing, journal, ledger, clock, revision });
+  const troubles = createTroubles({ ...deps, journal, usage, link: limits.link });
   const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);
   const metrics = createMetrics(backends, limits.link, cache);
   const pool = poolOf(backends, metrics, deps);
@@ -118,8 +119,15 @@ export function createGateway(deps: Deps) {
     }
   }
 
-  /** Keeps what it knows of accounts and plans fresh until `signal` aborts; `reload` is called when the CLI asks for it. */
-  async function runMaintenance(reload: () => void, signal: AbortSignal): Promise<void> {
+  /**
+   * Keeps what it knows of accounts and plans fresh until `signal` aborts; `reload` is called when the CLI asks for it,
+   * with the number of its wish, and `closeIdle` while descriptors are short.
+   */
+  async function runMaintenance(
+    reload: (wish: number) => void,
+    signal: AbortSignal,
+    closeIdle?: () => void,
+  ): Promise<void> {
     const elsewhere = [hosts?.accounts.tend(signal), hosts?.push?.run(signal)];
     const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal), ...elsewhere];
     const revisions = accounts.prepare<Revision, []>('SELECT value, config FROM revision');
@@ -130,8 +138,6 @@ export function createGateway(deps: Deps) {
       collectNow: fullGC,
       compact: () => Bun.gc(true),
     });
-    let failing = false;
-    const onFailing = logOutage(log, 'charges cannot be written to the ledger', 'charges are written again');
     for (let turn = 1; !signal.aborted; turn++) {
       await clock.sleep(TEND_MS, signal);
       const now = revisionIn(revisions) ?? seen;
@@ -139,12 +145,12 @@ export function createGateway(deps: Deps) {
       if (now !== undefined) accountsRevision = now.value + now.config;
       // Whoever is out for it gets no call that would try again.
       if (journal.isFailing()) journal.flush();
-      if (journal.isFailing() !== failing) onFailing((failing = journal.isFailing()));
+      if (turn % LOOK_TURNS === 0) troubles.look(closeIdle);
       for (const { client } of backends) client.tick();
       if (turn % RECENT_TURNS === 0) for (const { recent } of backends) recent.turn();
       limits.turn(turn);
       tuneGc();
-      if (now?.config !== seen?.config) reload();
+      if (now !== undefined && now.config !== seen?.config) reload(now.config);
       seen = now;
     }
     await Promise.all(working);
@@ -168,7 +174,7 @@ export function createGateway(deps: Deps) {
 
   return {
     answer,
-    health: () => healthOf(backends, journal, clock, hosts?.accounts.source()),
+    health: () => healthOf(backends, clock, troubles.now()),
     metrics,
     status: () => statusOf(backends, clock),
     setTerms: (changed: PublishedTerms) => void (terms = changed),
@@ -178,11 +184,6 @@ export function createGateway(deps: Deps) {
     flush,
     close,
   };
-}
-
-/** Logs that something does not work, and that it works again. */
-function logOutage(log: Log, out: string, back: string): (isOut: boolean) => void {
-  return (isOut) => (isOut ? log.error(out) : log.info(back));
 }
 
 function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock, log }: Deps) {
@@ -202,6 +203,8 @@ function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents {
   return {
     onResponseStart: ({ class: kind }, ms) => metrics.firstByte(kind, ms / 1_000),
     onFailure(backend, failure) {
+      // That is told once, with the other troubles of this process.
+      if (failure.kind === 'unsent' && failure.reason === NO_DESCRIPTORS) return;
       metrics.failure(backend, failure.kind);
       if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, failure }, 'a backend failed');
     },

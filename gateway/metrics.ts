@@ -27,7 +27,8 @@ const METRICS = {
   'cache_bytes{}': 'Memory of answers that never change.',
   'cache_reads_total{outcome}': 'Calls whose answer may be kept, by outcome: hit when it was, else miss.',
   'processes{}': 'Processes that listen.',
-  'process_restarts_total{}': 'Processes started in the place of one that ended.',
+  'process_restarts_total{}': 'Processes started in the place of one that ended or drains.',
+  'process_hangs_total{}': 'Processes that were killed because they hung.',
   'log_lines_dropped_total{}': 'Lines of standard output and error that no reader took in time.',
 } as const;
 
@@ -158,9 +159,15 @@ export function createMetrics(backends: readonly Backend[], link?: StoreLink, ca
         // A slot that is not known is no slot 0, which would look like a lag.
         if (slots.tip[commitment] > 0) put(slots.tip[commitment], config.name, commitment);
   });
-  register(registry, 'gauge', 'process_resident_memory_bytes', 'Resident memory of this process.', () => [
-    { value: process.memoryUsage.rss(), labels: {} },
-  ]);
+  let resident = 0;
+  register(registry, 'gauge', 'process_resident_memory_bytes', 'Resident memory of this process.', () => {
+    try {
+      resident = process.memoryUsage.rss();
+    } catch {
+      // No descriptor is left to read it by.
+    }
+    return [{ value: resident, labels: {} }];
+  });
   show('log_lines_dropped_total{}', (put) => put(droppedLines()));
   if (link !== undefined) {
     show('store_out{}', (put) => put(Number(link.isOut())));
@@ -193,6 +200,9 @@ export function createMetrics(backends: readonly Backend[], link?: StoreLink, ca
   };
 }
 
+/** Longer than scrapes are apart: one that keeps its connection needs no descriptor when none is left. 255 is Bun's most. */
+const IDLE_SECONDS = 255;
+
 /** Opens the listener of `gateway.metrics`, or says in one sentence why it cannot be had. */
 export function listenForMetrics(
   address: Listen,
@@ -204,6 +214,7 @@ export function listenForMetrics(
       ...address,
       reusePort: false,
       development: false,
+      idleTimeout: IDLE_SECONDS,
       routes: {
         '/status.json': async () => Response.json(await status()),
         '/metrics': async () => new Response(await text(), { headers: { 'content-type': contentType } }),

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config/config.ts';
-import { loadConfig } from '../shared/config/load.ts';
+import { loadConfig, parseConfig, readConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { retireDemoKeys } from '../shared/keys/demo.ts';
 import { requestReload } from '../shared/keys/reload.ts';
@@ -15,7 +15,7 @@ import { claimNodeId, processName } from './limits/limits.ts';
 import { listenForMetrics } from './metrics.ts';
 import { openHosts } from './replica/hosts.ts';
 import { listen } from './server.ts';
-import type { SupervisorLink } from './workers.ts';
+import type { PortClaim, SupervisorLink, Terms } from './workers.ts';
 
 type Run = Readonly<{
   configPath: string | undefined;
@@ -35,21 +35,39 @@ type Run = Readonly<{
  * that many. Resolves to one sentence for each problem that ended it; none after a clean stop.
  */
 export async function startGateway(run: Run): Promise<readonly string[]> {
+  const { link, configPath, env } = run;
   const stop = stopSignal(run.supervised);
-  const loaded = loadConfig(run.configPath, run.env);
+  if (link !== undefined) {
+    const assignment = await Promise.race([link.assignment(), fired(stop)]);
+    if (assignment === undefined) return [];
+    const given = parseConfig(assignment.config, env);
+    if (given.kind === 'unusable') return given.lines;
+    const later = assignment.terms && parseConfig(assignment.terms, env);
+    const { plans, prices } = later?.kind === 'loaded' ? later.config : given.config;
+    return runGateway({ ...given.config, plans, prices }, assignment.seat, run, stop);
+  }
+  const reading = readConfig(configPath);
+  if (reading.kind === 'unusable') return reading.lines;
+  const loaded = parseConfig(reading.read, env);
   if (loaded.kind === 'unusable') return loaded.lines;
   const { config } = loaded;
-  if (run.link !== undefined || config.gateway.processes === 1) return runGateway(config, run, stop);
+  if (config.gateway.processes === 1) return runGateway(config, 1, run, stop);
   const { superviseGateway } = await import('./supervisor.ts');
-  return superviseGateway(config, run, stop, systemClock);
+  return superviseGateway(config, reading.read, run, stop, systemClock);
 }
 
 /** Opens the stores, puts the gateway together and serves until a stop: alone, or as a worker on the port it is given. */
-async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<readonly string[]> {
+async function runGateway(
+  config: Config,
+  seat: number,
+  run: Run,
+  stop: AbortSignal,
+): Promise<readonly string[]> {
   const { link, random } = run;
   const { storage } = config;
-  const index = link?.worker ?? 0;
-  const log = createLog(processName(index));
+  const number = link?.worker ?? 0;
+  const isFirst = seat === 1;
+  const log = createLog(processName(number));
   const clock = systemClock;
 
   const accounts = openStore(join(storage.dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
@@ -58,39 +76,44 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
   const ledger = openLedger();
   if (ledger.kind === 'unusable') return [ledger.sentence];
   const storeOptions = { ledger: ledger.store, openLedger, clock, log, random };
-  const claiming = claimNodeId(index, { config, ...storeOptions, makeId: run.makeId });
+  const claiming = claimNodeId(number, { config, isFirst, ...storeOptions, makeId: run.makeId });
   if (claiming.kind === 'refused') return [claiming.sentence];
   const { node, sharing, lock } = claiming;
   if (config.backends.length > 0 && retireDemoKeys(accounts.store, clock.now()) > 0)
     log.warn('the demo key of the embedded chain is revoked: backends are configured');
   const stores = { accounts: accounts.store, ledger: ledger.store };
-  const opening = openHosts({ ...stores, ...run, storage, index, clock, log });
+  const opening = openHosts({ ...stores, ...run, storage, isFirst, clock, log });
   if (opening.kind === 'refused') return [opening.sentence];
   const { hosts } = opening;
   const gateway = createGateway({ node, sharing, hosts, config, ...stores, clock, log, random });
   await Promise.all([gateway.probeAll(stop), hosts?.accounts.settle(stop)]);
 
   const { listen: address, metrics: metricsAddress } = config.gateway;
-  const port = link === undefined ? address.port : await Promise.race([link.port(), fired(stop)]);
-  if (port !== undefined) {
-    const rpcConfig = { ...config.gateway, listen: { ...address, port } };
+  const stopped = fired(stop).then(() => undefined);
+  const own: PortClaim = { kind: 'free', port: address.port };
+  const claim = link === undefined ? own : await Promise.race([link.port(), stopped]);
+  if (claim?.kind === 'refused') return [claim.sentence];
+  if (claim !== undefined) {
+    const rpcConfig = { ...config.gateway, listen: { ...address, port: claim.port } };
     const rpc = listen(rpcConfig, gateway, { clock, shared: link !== undefined });
     if (rpc.kind === 'refused') return [rpc.sentence];
     const metrics =
       link === undefined ? listenForMetrics(metricsAddress, gateway.metrics, gateway.status) : undefined;
     if (metrics?.kind === 'refused') return [metrics.sentence];
-    const reload = () => reloadTerms(run, gateway, log);
+    const announce = () => (hosts === undefined ? undefined : reloadElsewhere(accounts.store, log));
+    const reload = link === undefined ? () => reloadTerms(run, gateway, log) : link.reload;
     process.on('SIGHUP', () => {
-      reload();
-      if (hosts !== undefined) reloadElsewhere(accounts.store, log);
+      if (link !== undefined) return; // it is for the supervisor, which reads the config for all
+      reloadTerms(run, gateway, log);
+      announce();
     });
-    link?.serve(async () => ({ metrics: await gateway.metrics.values(), status: gateway.status() }));
+    void link?.serve(servingOf(gateway, run.env, announce), clock, stop);
     if (metrics !== undefined) {
       const { href: url } = rpc.url;
       if (run.supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url })}\n`);
       log.info({ url, metrics: metrics.url.href }, 'listening');
     }
-    const maintenance = gateway.runMaintenance(reload, stop);
+    const maintenance = gateway.runMaintenance(reload, stop, rpc.closeIdle);
     await fired(stop);
     log.info('draining');
     await rpc.close();
@@ -103,6 +126,18 @@ async function runGateway(config: Config, run: Run, stop: AbortSignal): Promise<
   lock.release();
   log.info('stopped');
   return [];
+}
+
+/** What a worker does for its supervisor. */
+function servingOf(gateway: Gateway, env: Environment, announce: () => void) {
+  return {
+    report: async () => ({ metrics: await gateway.metrics.values(), status: gateway.status() }),
+    setTerms({ config, announces }: Terms) {
+      const loaded = parseConfig(config, env);
+      if (loaded.kind === 'loaded') gateway.setTerms(loaded.config);
+      if (announces) announce();
+    },
+  };
 }
 
 /** Gateways of other hosts must have the same plans, and see by a newer revision that these changed. */

@@ -99,9 +99,6 @@ function internalError(): Response {
   return new Response(bytes, { status: 500, headers: { 'content-type': JSON_TYPE } });
 }
 
-/** How long responses under way may take to end after a stop, by default. */
-const DRAIN_MS = 25_000;
-
 /** How long the listener stays open for new connections after a stop: a load balancer reads the health two or three times. */
 const LEAVE_MS = 5_000;
 
@@ -127,15 +124,21 @@ export function listen(
   }
   const port = app.server?.port ?? config.listen.port;
   const url = gatewayUrl({ ...config, listen: { ...config.listen, port } });
-  return { kind: 'listening', url, close } as const;
+  return {
+    kind: 'listening',
+    url,
+    /** Closes connections without a request under way: for when descriptors are short. */
+    closeIdle: () => void app.server?.closeIdleConnections(),
+    close,
+  } as const;
 
   /** Drains while requests come, for `leaveMs` at most; lets responses under way end, and cuts them after `drainMs`. */
-  async function close(drainMs = DRAIN_MS, leaveMs = LEAVE_MS): Promise<void> {
+  async function close(drainMs = config.drainMs, leaveMs = LEAVE_MS): Promise<void> {
     const closed = new AbortController();
     void clock.sleep(drainMs, closed.signal).then(() => {
       if (!closed.signal.aborted) void app.server?.stop(true);
     });
-    if (leaveMs > 0) await drain.run(leaveMs);
+    if (leaveMs > 0) await drain.run(Math.min(leaveMs, drainMs));
     await app.server?.stop();
     closed.abort();
   }

@@ -1,38 +1,32 @@
 import manifest from '../package.json' with { type: 'json' };
 import type { Clock } from '../shared/clock.ts';
 import type { BackendStatus, GatewayStatus } from '../shared/gateway-status.ts';
-import type { Journal } from './limits/journal.ts';
-import type { AccountsSource } from './replica/hosts.ts';
+import type { Trouble } from './troubles.ts';
 import { type Backend, isLiveNode, RECENT_SECONDS } from './upstream/backend.ts';
 
 /** Says in a sentence whether the gateway can serve. */
 export type Health = () => Readonly<{ ok: boolean; sentence: string }>;
 
 /**
- * Whether the gateway can serve, with the backends that are not well. It cannot when no live node is well, however
+ * Whether the gateway can serve callers correctly, with all that is not well. It cannot when no live node is well, however
  * archives and asset servers are; without live nodes in the config, when no backend is well.
  */
 export function healthOf(
   backends: readonly Backend[],
-  journal: Journal,
   clock: Clock,
-  source: AccountsSource = 'local',
+  troubles: readonly Trouble[],
 ): ReturnType<Health> {
-  if (source === 'unknown') return { ok: false, sentence: NO_ACCOUNTS };
-  if (journal.isFailing())
-    return { ok: false, sentence: 'charges cannot be written: trials are refused with 503' };
-  const troubled = backends.filter((backend) => troubleOf(backend, clock) !== undefined);
-  if (troubled.length === 0) return { ok: true, sentence: 'ok' };
-  const names = troubled.map((backend) => `${backend.config.name} (${troubleOf(backend, clock)})`).join(', ');
+  const clauses = troubles.map(({ what, cause }) => (cause === undefined ? what : `${what} (${cause})`));
+  const unwell = backends.filter((backend) => troubleOf(backend, clock) !== undefined);
+  const names = unwell.map((backend) => `${backend.config.name} (${troubleOf(backend, clock)})`).join(', ');
   const live = backends.filter(({ config }) => isLiveNode(config));
   const needed = live.length > 0 ? live : backends;
-  if (needed.some((backend) => !troubled.includes(backend)))
-    return { ok: true, sentence: `ok, but not these backends: ${names}` };
-  return { ok: false, sentence: `no backend is well: ${names}` };
+  const isServed = needed.some((backend) => !unwell.includes(backend));
+  const ok = isServed && !troubles.some(({ stops }) => stops);
+  if (names !== '') clauses.push(`${isServed ? 'not these backends' : 'no backend is well'}: ${names}`);
+  if (clauses.length === 0) return { ok, sentence: 'ok' };
+  return { ok, sentence: `${ok ? 'ok, but ' : ''}${clauses.join('; ')}` };
 }
-
-const NO_ACCOUNTS =
-  'no accounts are known: the Redis of storage.redis was not reached yet, or nothing is published there and no account is kept here';
 
 function troubleOf(backend: Backend, clock: Clock): string | undefined {
   const { excludedBecause, reason, lagSlots } = backend.health;

@@ -3,6 +3,7 @@ import { AggregatorRegistry, Registry } from 'prom-client';
 import type { Clock } from '../shared/clock.ts';
 import { type Config, gatewayUrl } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
+import { type ConfigText, parseConfig, readConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
 import { listenComplaint } from '../shared/listen-complaint.ts';
@@ -11,23 +12,21 @@ import { fired } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { togetherStatus } from './status.ts';
 import { expose, listenForMetrics } from './metrics.ts';
-import { launchWorker, type MetricsJson, type Worker } from './workers.ts';
+import { BEAT_MS, launchWorker, type MetricsJson, type PortClaim, type Worker } from './workers.ts';
 
 /**
- * Takes `listen` for this process alone. Workers share the port, and the system would not report that a foreign process
- * shares it too and gets a part of their connections; so the address is held until they are about to listen.
- * `release` frees it for processes that share it, and resolves to the port, chosen by the system if the config's is 0.
+ * Finds the port of `listen`, chosen by the system if the config's is 0. Workers share the port, and the system would not
+ * report that a foreign process shares it too and gets a part of their connections; so this process binds it alone for
+ * an instant. In the same turn it is free again and nothing was accepted: connections are refused until a worker listens.
  */
-export function holdAddress(listen: Listen) {
+export async function claimPort(listen: Listen): Promise<PortClaim> {
   try {
-    const fetch = () => new Response(null, { status: 503 });
-    const server = Bun.serve({ ...listen, reusePort: false, fetch });
+    const server = Bun.serve({ ...listen, reusePort: false, fetch: () => new Response() });
     const port = server.port ?? listen.port;
-    let released: Promise<number> | undefined;
-    const release = () => (released ??= server.stop(true).then(() => port));
-    return { kind: 'held', release } as const;
+    await server.stop(true);
+    return { kind: 'free', port };
   } catch (error) {
-    return { kind: 'refused', sentence: listenComplaint('gateway.listen', listen, error) } as const;
+    return { kind: 'refused', sentence: listenComplaint('gateway.listen', listen, error) };
   }
 }
 
@@ -69,14 +68,22 @@ export class MetricTotals {
 
 type PoolOptions = Readonly<{
   size: number;
-  /** Starts a worker; throws when the system refuses it. */
-  launch(worker: number): Worker;
+  /** Starts a worker of this number in a seat; throws when the system refuses it. */
+  launch(number: number, seat: number): Worker;
+  /** A worker that takes longer to end hangs. */
+  endMs: number;
   clock: Clock;
   log: Log;
 }>;
 
-/** A worker drains for 25 seconds at most; one that takes longer hangs. */
-const DRAIN_MS_MAX = 28_000;
+/** Instead of how it ended. */
+const DRAINING = 'draining';
+
+/** A process of the pool until it has ended. */
+type Running = { readonly worker: Worker; state: 'starting' | 'listening' | 'ending' };
+
+/** A worker that listens and says nothing for this long hangs. */
+export const SILENT_MS_MAX = 5_000;
 
 /** A worker that has listened for this long works: its exit does not count with those before it. */
 const PROVEN_MS = 10_000;
@@ -86,13 +93,18 @@ const RESTART_DELAY_MS_MAX = 10_000;
 /** After so many starts in a row without listening, the next would fail too. */
 export const START_FAILURES_MAX = 5;
 
-/** Keeps `size` workers running. */
-export function createWorkerPool({ size, launch, clock, log }: PoolOptions) {
+/**
+ * Keeps `size` seats taken by workers. A worker's number names its lock and its node, which are its own until it has ended:
+ * it is its seat's, or a spare one while a worker that was there before still drains.
+ */
+export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOptions) {
   const totals = new MetricTotals();
-  const running = new Map<number, Worker>();
-  const listening = new Map<number, Worker>();
+  const running = new Map<number, Running>();
   const failed = Promise.withResolvers<string>();
   let restarts = 0;
+  let hangs = 0;
+
+  const listening = () => [...running.values()].filter(({ state }) => state === 'listening').length;
 
   /**
    * Starts every worker, calls `onReady` when all listen, and replaces those that end until `stop`; then drains. Resolves
@@ -101,8 +113,8 @@ export function createWorkerPool({ size, launch, clock, log }: PoolOptions) {
   async function run(stop: AbortSignal, onReady: () => void): Promise<readonly string[]> {
     const over = new AbortController();
     const end = AbortSignal.any([stop, over.signal]);
-    const started = (worker: number) =>
-      new Promise<void>((resolve) => void keepRunning(worker, end, resolve));
+    const started = (seat: number) => new Promise<void>((resolve) => void keepTaken(seat, end, resolve));
+    void watchBeats(end);
     const startAll = async () => {
       // The first one starts alone: a problem of the config or the stores is then reported once.
       await started(1);
@@ -119,78 +131,119 @@ export function createWorkerPool({ size, launch, clock, log }: PoolOptions) {
     return [`Gateway processes ${killed.join(', ')} did not stop in time and were killed.`];
   }
 
-  /** Runs a worker, and another one whenever it ends, until `end`. A first one that cannot start ends the pool. */
-  async function keepRunning(worker: number, end: AbortSignal, onListening: () => void): Promise<void> {
+  /** Runs a worker in a seat, and another one whenever it ends or drains, until `end`. A first one that cannot start ends the pool. */
+  async function keepTaken(seat: number, end: AbortSignal, onListening: () => void): Promise<void> {
     let exitsInARow = 0;
     let startFailures = 0;
+    let number = seat;
     for (let isFirst = true; ; isFirst = false) {
-      const { listenedMs, ...exit } = await runOnce(worker, onListening);
+      const { listenedMs, ...exit } = await runOnce(number, seat, onListening);
       if (end.aborted) return;
       exitsInARow = (listenedMs ?? 0) >= PROVEN_MS ? 1 : exitsInARow + 1;
       startFailures = listenedMs === undefined ? startFailures + 1 : 0;
-      const isHopeless = startFailures >= START_FAILURES_MAX && listening.size === 0;
+      const isHopeless = startFailures >= START_FAILURES_MAX && listening() === 0;
       if ((isFirst && listenedMs === undefined) || isHopeless) {
         const sentence = exit.stderrTail || `A gateway process ended before it could listen (${exit.how}).`;
         return failed.resolve(sentence);
       }
       const doubled = RESTART_DELAY_MS * 2 ** (exitsInARow - 2);
       const waitMs = exitsInARow === 1 ? 0 : Math.min(RESTART_DELAY_MS_MAX, doubled);
-      log.error({ process: worker, ...exit, waitMs }, 'a process ended and is started again');
+      if (exit.how === DRAINING) log.info({ process: number, waitMs }, 'a process drains and is replaced');
+      else log.error({ process: number, ...exit, waitMs }, 'a process ended and is started again');
       await clock.sleep(waitMs, end);
       if (end.aborted) return;
       restarts++;
+      // What a killed worker held comes back with its number.
+      if (running.has(number)) for (number = 1; running.has(number);) number++;
     }
   }
 
-  /** Runs one worker process to its end. `listenedMs` is `undefined` when it never listened. */
-  async function runOnce(number: number, onListening: () => void) {
+  /** Runs one worker process until it ends, or drains by itself. `listenedMs` is `undefined` when it never listened. */
+  async function runOnce(number: number, seat: number, onListening: () => void) {
     let worker: Worker;
     try {
-      worker = launch(number);
+      worker = launch(number, seat);
     } catch (error) {
       // The system may be out of processes or files: that counts as an exit, and does not end the workers that serve.
       const reason = error instanceof Error ? error.message : String(error);
       const stderrTail = `A gateway process could not be started (${reason}).`;
       return { listenedMs: undefined, how: 'not started', stderrTail };
     }
-    running.set(number, worker);
+    const one: Running = { worker, state: 'starting' };
+    running.set(number, one);
+    const ended = worker.ended.then((exit) => {
+      running.delete(number);
+      totals.close(number);
+      return exit;
+    });
     const listened = await worker.listening;
     const sinceMs = clock.monotonic();
     if (listened) {
-      listening.set(number, worker);
+      one.state = 'listening';
       onListening();
     }
-    const exit = await worker.ended;
-    running.delete(number);
-    listening.delete(number);
-    totals.close(number);
+    const draining = worker.draining.then(() => {
+      one.state = 'ending';
+      void killLate([[number, one]]);
+      return { how: DRAINING, stderrTail: '' };
+    });
+    const exit = await Promise.race([ended, draining]);
     return { ...exit, listenedMs: listened ? clock.monotonic() - sinceMs : undefined };
   }
 
-  /** Makes every worker drain and waits; resolves to those that had to be killed. */
-  async function drain(): Promise<readonly number[]> {
-    const drained = new AbortController();
-    const ended = Promise.all([...running.values()].map((worker) => worker.ended));
-    for (const worker of running.values()) worker.signal('SIGTERM');
-    const late = clock.sleep(DRAIN_MS_MAX, drained.signal).then(() => [...running]);
-    const hanging = await Promise.race([ended.then(() => []), late]);
-    drained.abort();
-    for (const [, worker] of hanging) worker.signal('SIGKILL');
+  /** Waits for the ends of workers; resolves to the numbers of those that took too long and were killed. */
+  async function killLate(some: readonly (readonly [number, Running])[]): Promise<readonly number[]> {
+    const over = new AbortController();
+    const ended = Promise.all(some.map(([, { worker }]) => worker.ended)).then(() => over.abort());
+    await clock.sleep(endMs, over.signal);
+    const late = over.signal.aborted ? [] : some.filter(([number, one]) => running.get(number) === one);
+    for (const [number, { worker }] of late) {
+      log.error({ process: number }, 'a process does not stop in time and is killed');
+      worker.signal('SIGKILL');
+    }
     await ended;
-    return hanging.map(([number]) => number);
+    return late.map(([number]) => number);
   }
 
-  /** Makes every worker that listens read plans and prices again. */
-  function reload(): void {
-    for (const worker of listening.values()) worker.signal('SIGHUP');
+  /** Makes every worker drain and waits; resolves to those that had to be killed. */
+  function drain(): Promise<readonly number[]> {
+    for (const { worker } of running.values()) worker.signal('SIGTERM');
+    return killLate([...running]);
   }
 
-  /** Collects the reports of all workers that listen: updates the totals, and gives the states of the backends. */
+  /** Kills workers whose event loop stands still. A machine that was suspended, or has no time, gives them a new term. */
+  async function watchBeats(end: AbortSignal): Promise<void> {
+    let [lookedMs, onTimeSinceMs] = [clock.monotonic(), -Infinity];
+    while (!end.aborted) {
+      await clock.sleep(BEAT_MS, end);
+      const nowMs = clock.monotonic();
+      if (nowMs - lookedMs > 2 * BEAT_MS) onTimeSinceMs = nowMs;
+      lookedMs = nowMs;
+      for (const [number, one] of running) {
+        const silentMs = nowMs - Math.max(one.worker.heardAtMs(), onTimeSinceMs);
+        if (one.state !== 'listening' || silentMs <= SILENT_MS_MAX) continue;
+        one.state = 'ending';
+        hangs++;
+        log.error({ process: number, silentMs: Math.round(silentMs) }, 'a process hangs and is killed');
+        one.worker.signal('SIGKILL');
+      }
+    }
+  }
+
+  /** Hands plans and prices to every worker; with `announces`, one of them tells other apps. */
+  function setTerms(config: ConfigText, announces: boolean): void {
+    const announcer = [...running.values()].find(({ state }) => state === 'listening');
+    for (const one of running.values())
+      one.worker.setTerms({ config, announces: announces && one === announcer });
+  }
+
+  /** Collects the reports of all workers that serve: updates the totals, and gives the states of the backends. */
   async function collect(): Promise<readonly GatewayStatus[]> {
-    const statuses = [...listening].map(async ([number, worker]) => {
-      const report = await worker.report();
+    const serving = [...running].filter(([, { state }]) => state !== 'starting');
+    const statuses = serving.map(async ([number, one]) => {
+      const report = await one.worker.report();
       // A worker that ended meanwhile is in the totals already.
-      if (report !== undefined && listening.get(number) === worker) totals.update(number, report.metrics);
+      if (report !== undefined && running.get(number) === one) totals.update(number, report.metrics);
       return report?.status;
     });
     return (await Promise.all(statuses)).filter((status) => status !== undefined);
@@ -198,18 +251,23 @@ export function createWorkerPool({ size, launch, clock, log }: PoolOptions) {
 
   return {
     run,
-    reload,
+    setTerms,
     collect,
     totals,
-    /** How many workers listen. */
-    listening: () => listening.size,
+    /** How many workers listen, without those that drain. */
+    listening,
     /** How many workers were started to replace another. */
     restarts: () => restarts,
+    /** How many workers were killed because they hung. */
+    hangs: () => hangs,
   };
 }
 
 /** How the supervisor was started; its workers are started with the same. */
 type Started = Readonly<{ configPath: string | undefined; env: Environment; supervised: boolean }>;
+
+/** What a worker takes at most to end after its listener has drained; whoever started this process waits for longer. */
+const CLOSE_MS = 3_000;
 
 const MAIN = join(import.meta.dir, 'main.ts');
 
@@ -219,36 +277,66 @@ const MAIN = join(import.meta.dir, 'main.ts');
  */
 export async function superviseGateway(
   config: Config,
+  read: ConfigText,
   { configPath, env, supervised }: Started,
   stop: AbortSignal,
   clock: Clock,
 ): Promise<readonly string[]> {
-  const { listen, metrics: metricsAddress, processes } = config.gateway;
+  const { listen, metrics: metricsAddress, processes, drainMs } = config.gateway;
   const locking = takeLock(config.storage.dataDir, 'gateway');
   if (locking.kind === 'refused') return [locking.sentence];
-  const address = holdAddress(listen);
-  if (address.kind === 'refused') return [address.sentence];
+  const claim = await claimPort(listen);
+  if (claim.kind === 'refused') return [claim.sentence];
+  const address = { ...listen, port: claim.port };
 
   const log = createLog('gateway');
   const command = configPath === undefined ? [MAIN] : [MAIN, '--config', configPath];
-  const launch = (worker: number) => launchWorker({ worker, command, env, port: address.release, clock });
-  const pool = createWorkerPool({ size: processes, launch, clock, log });
+  // Looked at again when the first worker is about to listen, which takes a second or two.
+  let claimed: Promise<PortClaim> | undefined;
+  const port = () => (claimed ??= claimPort(address));
+  let terms: ConfigText | undefined;
+  let wishServed = 0;
+  const pool = createWorkerPool({ size: processes, launch, endMs: drainMs + CLOSE_MS, clock, log });
+
+  function launch(worker: number, seat: number): Worker {
+    const assignment = () => ({ seat, config: read, terms });
+    return launchWorker({ worker, command, env, assignment, port, onReload, clock });
+  }
+
+  /** Reads plans and prices again for all workers; a config that has become unusable changes nothing. */
+  function reload(announces: boolean): void {
+    const reading = readConfig(configPath);
+    const loaded = reading.kind === 'read' ? parseConfig(reading.read, env) : reading;
+    if (loaded.kind === 'unusable')
+      return log.error({ problems: loaded.lines }, 'the config was not reloaded');
+    if (reading.kind === 'read') pool.setTerms((terms = reading.read), announces);
+    log.info('plans and credits reloaded');
+  }
+
+  /** Every worker has seen the same wish. */
+  function onReload(wish: number): void {
+    if (wish <= wishServed) return;
+    wishServed = wish;
+    reload(false);
+  }
+
   const own = new Registry();
   expose(own, 'processes{}', (put) => put(pool.listening()));
   expose(own, 'process_restarts_total{}', (put) => put(pool.restarts()));
+  expose(own, 'process_hangs_total{}', (put) => put(pool.hangs()));
   expose(own, 'log_lines_dropped_total{}', (put) => put(droppedLines()));
   const text = () => pool.collect().then(() => pool.totals.text(own));
   const status = async () => togetherStatus(await pool.collect());
   const metrics = listenForMetrics(metricsAddress, { text, contentType: own.contentType }, status);
   if (metrics.kind === 'refused') return [metrics.sentence];
 
-  process.on('SIGHUP', pool.reload);
-  const announce = async () => {
-    const { href } = gatewayUrl({ ...config.gateway, listen: { ...listen, port: await address.release() } });
+  process.on('SIGHUP', () => reload(true));
+  const announce = () => {
+    const { href } = gatewayUrl({ ...config.gateway, listen: address });
     if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url: href })}\n`);
     log.info({ url: href, metrics: metrics.url.href, processes }, 'listening');
   };
-  const problems = await pool.run(stop, () => void announce());
+  const problems = await pool.run(stop, announce);
   await metrics.close();
   locking.lock.release();
   log.info('stopped');

@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { Clock } from '../shared/clock.ts';
+import type { ConfigText } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
 import { writeLines } from '../shared/log.ts';
@@ -10,17 +11,43 @@ export type MetricsJson = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 /** What a worker has counted since it started, and the state of its backends. */
 type WorkerReport = Readonly<{ metrics: MetricsJson; status: GatewayStatus }>;
 
+/**
+ * What a worker runs by: the config of its supervisor's start, and a later one whose plans and prices count. The worker in
+ * seat 1 does what one of a host must do.
+ */
+type Assignment = Readonly<{ seat: number; config: ConfigText; terms?: ConfigText | undefined }>;
+
+/** The config as it was when plans and prices were read again; one worker is to tell other apps. */
+export type Terms = Readonly<{ config: ConfigText; announces: boolean }>;
+
+/** The port on which workers listen, or why it cannot be had. */
+export type PortClaim =
+  { readonly kind: 'free'; readonly port: number } | { readonly kind: 'refused'; readonly sentence: string };
+
 /** Messages of the supervisor to a worker, over the channel that the system opens between parent and child. */
 type ToWorker =
-  /** It may listen now, on this port. */
-  { readonly kind: 'listen'; readonly port: number } | { readonly kind: 'report' };
+  | Readonly<{ kind: 'assignment'; assignment: Assignment }>
+  | Readonly<{ kind: 'listen'; claim: PortClaim }>
+  | Readonly<{ kind: 'terms'; terms: Terms }>
+  | { readonly kind: 'report' };
 
 /** Messages of a worker to its supervisor. */
 export type FromWorker =
+  /** It runs, and needs its assignment. */
+  | { readonly kind: 'started' }
   /** Everything but its listener is open. */
   | { readonly kind: 'prepared' }
   | { readonly kind: 'listening' }
+  /** Its event loop turns. */
+  | { readonly kind: 'beat' }
+  /** It was asked to end. */
+  | { readonly kind: 'draining' }
+  /** The database asks for plans and prices to be read again, by a number that only grows. */
+  | { readonly kind: 'reload'; readonly wish: number }
   | { readonly kind: 'report'; readonly report: WorkerReport };
+
+/** A worker beats so often. */
+export const BEAT_MS = 1_000;
 
 /** The environment variable that carries a worker's number from the supervisor to it; not an interface. */
 export const WORKER_VARIABLE = 'SLUICE_GATEWAY_WORKER';
@@ -37,12 +64,17 @@ type Channel = Readonly<{
 /** The link of a worker; `undefined` for another process. Standard input ends when the supervisor dies. */
 export function supervisorLinkFrom(worker: string | undefined, channel: Channel) {
   if (worker === undefined || channel.send === undefined) return undefined;
-  const port = Promise.withResolvers<number>();
-  let report: (() => Promise<WorkerReport>) | undefined;
+  const assignment = Promise.withResolvers<Assignment>();
+  const port = Promise.withResolvers<PortClaim>();
+  let serving: Serving | undefined;
+  let early: Terms | undefined;
   channel.on('message', (value) => {
     const message = value as ToWorker | null; // the supervisor is this project; a kind of another version matches nothing
-    if (message?.kind === 'listen') port.resolve(message.port);
-    if (message?.kind === 'report') void report?.().then((made) => send({ kind: 'report', report: made }));
+    if (message?.kind === 'assignment') assignment.resolve(message.assignment);
+    if (message?.kind === 'listen') port.resolve(message.claim);
+    if (message?.kind === 'terms' && serving === undefined) early = message.terms;
+    if (message?.kind === 'terms') serving?.setTerms(message.terms);
+    if (message?.kind === 'report') void serving?.report().then((report) => send({ kind: 'report', report }));
   });
 
   function send(message: FromWorker): void {
@@ -54,20 +86,36 @@ export function supervisorLinkFrom(worker: string | undefined, channel: Channel)
   }
 
   return {
-    /** From 1 to `gateway.processes`; a worker that replaces another has its number. */
+    /** From 1 on; a worker that replaces one that has ended has its number. */
     worker: Number(worker),
+    /** Resolves to what the worker is to do. */
+    assignment(): Promise<Assignment> {
+      send({ kind: 'started' });
+      return assignment.promise;
+    },
     /** Reports that all else is ready; resolves to the port on which the worker may listen. */
-    port(): Promise<number> {
+    port(): Promise<PortClaim> {
       send({ kind: 'prepared' });
       return port.promise;
     },
-    /** Reports that the worker listens, and answers every request for a report from then on. */
-    serve(reportFrom: () => Promise<WorkerReport>): void {
-      report = reportFrom;
+    /** Reports that the worker listens, and that it lives until `stop`; takes what the supervisor sends from then on. */
+    async serve(parts: Serving, clock: Clock, stop: AbortSignal): Promise<void> {
+      serving = parts;
+      if (early !== undefined) parts.setTerms(early);
       send({ kind: 'listening' });
+      while (!stop.aborted) {
+        await clock.sleep(BEAT_MS, stop);
+        if (!stop.aborted) send({ kind: 'beat' });
+      }
+      send({ kind: 'draining' });
     },
+    /** Asks the supervisor to read plans and prices again. */
+    reload: (wish: number) => send({ kind: 'reload', wish }),
   };
 }
+
+/** What a worker does for its supervisor. */
+type Serving = Readonly<{ report(): Promise<WorkerReport>; setTerms(terms: Terms): void }>;
 
 const TAIL_CHARACTERS_MAX = 4_096;
 
@@ -105,8 +153,11 @@ type Launch = Readonly<{
   /** The entry point and its arguments. */
   command: readonly string[];
   env: Environment;
+  /** Called once the worker runs. */
+  assignment(): Assignment;
   /** Called once the worker has opened everything but its listener. */
-  port(): Promise<number>;
+  port(): Promise<PortClaim>;
+  onReload(wish: number): void;
   clock: Clock;
 }>;
 
@@ -118,8 +169,10 @@ const REPORT_MS_MAX = 1_000;
  * Starts a worker; throws when the system has no process for it. It stays in this process's group, so that a signal to
  * the group reaches it; and its standard input is a pipe from this process, whose end it sees however this one dies.
  */
-export function launchWorker({ worker, command, env, port, clock }: Launch) {
+export function launchWorker({ worker, command, env, assignment, port, onReload, clock }: Launch) {
   const listening = Promise.withResolvers<boolean>();
+  const draining = Promise.withResolvers<void>();
+  let heardAtMs = clock.monotonic();
   let reporting: PromiseWithResolvers<WorkerReport> | undefined;
   const child = Bun.spawn([process.execPath, ...command], {
     env: { ...env, SLUICE_SUPERVISED: '1', [WORKER_VARIABLE]: String(worker) },
@@ -143,7 +196,11 @@ export function launchWorker({ worker, command, env, port, clock }: Launch) {
 
   function take(value: unknown): void {
     const message = value as FromWorker | null; // the worker is this project; a kind of another version matches nothing
-    if (message?.kind === 'prepared') void port().then((free) => send({ kind: 'listen', port: free }));
+    heardAtMs = clock.monotonic();
+    if (message?.kind === 'started') send({ kind: 'assignment', assignment: assignment() });
+    if (message?.kind === 'prepared') void port().then((claim) => send({ kind: 'listen', claim }));
+    if (message?.kind === 'draining') draining.resolve();
+    if (message?.kind === 'reload') onReload(message.wish);
     if (message?.kind === 'report') {
       reporting?.resolve(message.report);
       reporting = undefined;
@@ -176,8 +233,13 @@ export function launchWorker({ worker, command, env, port, clock }: Launch) {
     /** Resolves to whether it listened, or ended before. */
     listening: listening.promise,
     ended,
+    /** Resolves when it listened and was asked to end. */
+    draining: draining.promise,
+    /** When the last message came, on the monotonic clock. */
+    heardAtMs: () => heardAtMs,
     /** `undefined` when it does not report in time. */
     report,
-    signal: (name: 'SIGTERM' | 'SIGHUP' | 'SIGKILL') => child.kill(name),
+    setTerms: (terms: Terms) => send({ kind: 'terms', terms }),
+    signal: (name: 'SIGTERM' | 'SIGKILL') => child.kill(name),
   };
 }

@@ -1,3 +1,4 @@
+import { blockLog, unmoved } from './blocked-log.ts';
 import { cutReplies, declared } from './cuts.ts';
 import type { Finding } from './finding.ts';
 import { cheapness, fairness, flood } from './flood.ts';
@@ -18,6 +19,9 @@ const RATES = [5, 100, 1_000];
 /** How much each replica lacks when it takes over, in turn. */
 const LAGS_MS = [100, 1_000, 100, 1_000, 10_000];
 const TAKEOVERS = 20;
+
+/** One that stands still for five seconds is killed and replaced. */
+const STILL_MS = 3_500;
 
 /** All scenarios, in the order of `test/faults/README.md`; `seconds` is the length of a load that has no other. */
 export function scenarios(seconds: number): readonly Scenario[] {
@@ -50,7 +54,7 @@ export function scenarios(seconds: number): readonly Scenario[] {
     },
     {
       name: `suspended-${centre}`,
-      run: async (signal: AbortSignal) => resumed(await suspend(centre, 1_000 * seconds, signal)),
+      run: async (signal: AbortSignal) => resumed(await suspend(centre, STILL_MS, signal)),
     },
     {
       name: `plan-change-${centre}`,
@@ -84,5 +88,6 @@ export function scenarios(seconds: number): readonly Scenario[] {
         return [...cheapness(seen), ...fairness(seen, 0.1)];
       },
     },
+    { name: 'blocked-log', run: async (signal) => unmoved(await blockLog(seconds, signal)) },
   ];
 }

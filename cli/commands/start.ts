@@ -34,6 +34,9 @@ export const start: Command = {
 const DEMO_TAKEN =
   'The account demo was made by somebody else. Rename it: bun run sluice account rename demo NAME';
 
+/** The gateway has this long to end when its listener has drained, and its supervisor to kill what does not. */
+const END_MS = 5_000;
+
 async function run(config: Config, invocation: Invocation): Promise<Outcome> {
   const { world, values, json } = invocation;
   const embedded = config.backends.length === 0;
@@ -58,6 +61,7 @@ async function run(config: Config, invocation: Invocation): Promise<Outcome> {
 
   const stages: readonly AppName[][] = [...(embedded ? [['localnet' as const]] : []), ['gateway', 'deploys']];
   const { dataDir } = config.storage;
+  const endMs = config.gateway.drainMs + END_MS;
   const { clock, root, env } = world;
   const wishes = createStopWishes(clock);
   const over = new AbortController();
@@ -66,7 +70,7 @@ async function run(config: Config, invocation: Invocation): Promise<Outcome> {
   world.err(`Starting ${stages.flat().join(', ')} ...\n`);
   const args = values.config === undefined ? [] : ['--config', values.config];
   const code = await runEverything(
-    { stages, root, args, env, dataDir },
+    { stages, root, args, env, endMs, dataDir },
     {
       clock,
       wishes,

@@ -32,18 +32,19 @@ export type Launch = Readonly<{
   root: string;
   args: readonly string[];
   env: Environment;
+  /** It is killed when it takes longer to end. */
+  endMs: number;
   logPath: string;
   clock: Clock;
 }>;
 
 const READY_MS_MAX = 60_000;
-const DRAIN_MS_MAX = 30_000;
 
 /**
  * Starts one app. It is in a process group of its own, so that Ctrl-C reaches it in our order; and it holds the
  * other end of our pipe as its stdin, whose end tells it that we died, however we died.
  */
-export function launchApp({ name, root, args, env, logPath, clock }: Launch): App {
+export function launchApp({ name, root, args, env, endMs, logPath, clock }: Launch): App {
   const log = openLogFile(logPath); // a process whose log cannot be kept is not started
   const child = Bun.spawn([process.execPath, join(root, name, 'main.ts'), ...args], {
     env: { ...env, SLUICE_SUPERVISED: '1' },
@@ -65,7 +66,7 @@ export function launchApp({ name, root, args, env, logPath, clock }: Launch): Ap
 
   async function stop() {
     child.kill('SIGTERM');
-    const outcome = await within(DRAIN_MS_MAX, death, clock);
+    const outcome = await within(endMs, death, clock);
     if (outcome !== undefined) return 'drained';
     kill();
     await death;

@@ -10,6 +10,8 @@ export type Plan = Readonly<{
   root: string;
   args: readonly string[];
   env: Environment;
+  /** An app that takes longer to end is killed. */
+  endMs: number;
   dataDir: string;
 }>;
 

@@ -1,4 +1,5 @@
 import type { Store } from '../../shared/store/open.ts';
+import { fileReason } from '../../shared/store/private.ts';
 
 /** What one account spent through this node: two counters that only grow. Mutable: it is the account's state. */
 export type Spending = { charged: number; refunded: number };
@@ -39,7 +40,7 @@ export function createJournal(
   const spendings = new Map<number, Spending>();
   let appended = new Map<number, Spending>();
   let turn: PromiseWithResolvers<void> | undefined;
-  let failing = false;
+  let failure: string | undefined;
   // Others write it too; while one of them holds it for longer, requests must not wait with this process.
   ledger.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
 
@@ -77,10 +78,10 @@ export function createJournal(
         writeAll.immediate(batch);
         sameTransaction?.written();
       }
-      failing = false;
+      failure = undefined;
       ended?.resolve();
     } catch (error) {
-      failing = true;
+      failure = fileReason(error);
       for (const [id, spending] of batch) appended.set(id, spending);
       ended?.reject(error);
     }
@@ -93,7 +94,9 @@ export function createJournal(
     /** Whether everything that was appended of the account is in the write-ahead log. */
     isDurable: (accountId: number) => !appended.has(accountId),
     /** Whether the last write failed: no charge can be made durable. */
-    isFailing: () => failing,
+    isFailing: () => failure !== undefined,
+    /** Why it failed. */
+    failure: () => failure,
   };
 }
 

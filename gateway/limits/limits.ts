@@ -35,6 +35,8 @@ type ClaimingNode =
 
 type ClaimOptions = Readonly<{
   config: Config;
+  /** Of the processes of a host one reports for those that do not run. */
+  isFirst: boolean;
   ledger: Store;
   /** Opens the ledger once more: leases have a connection of their own. */
   openLedger(): Opened;
@@ -56,7 +58,7 @@ export function processName(index: number): string {
  * the ledger. Never throws.
  */
 export function claimNodeId(index: number, options: ClaimOptions): ClaimingNode {
-  const { config, ledger, clock, makeId } = options;
+  const { config, isFirst, ledger, clock, makeId } = options;
   const { dataDir, redisUrl } = config.storage;
   const name = processName(index);
   const locking = takeLock(dataDir, name);
@@ -68,7 +70,7 @@ export function claimNodeId(index: number, options: ClaimOptions): ClaimingNode 
     const node = nodeIdIn(join(dataDir, `${name}.node`), makeId);
     const fence = nextFence(ledger, node, clock.now());
     const openLeases = (onLoss: () => void) => leasesOf(options, onLoss);
-    const sharing = { fence, openLeases, share: 1 / config.gateway.processes, reportsAll: index <= 1 };
+    const sharing = { fence, openLeases, share: 1 / config.gateway.processes, reportsAll: isFirst };
     return { kind: 'claimed', node, sharing, lock };
   } catch (error) {
     lock.release();
@@ -163,16 +165,14 @@ type SharedOptions = Readonly<{
   clock: Clock;
   /** The revision of the accounts at which callers were last read. */
   revision(): number;
-  log: Log;
 }>;
 
 /** The limits of one of several processes: leases in memory, topped up from a store behind the requests. */
 export function limitsShared(options: SharedOptions): Limits {
-  const { node, sharing, journal, ledger, clock, revision, log } = options;
+  const { node, sharing, journal, ledger, clock, revision } = options;
   const { fence, share, reportsAll } = sharing;
   const accounts = createLeases({ spendingOf: journal.spendingOf, revision, share });
   const closing = new AbortController();
-  let wasOut = false;
   const store = sharing.openLeases(resync);
   const permits = createScanPermits({
     monotonic: clock.monotonic,
@@ -196,12 +196,7 @@ export function limitsShared(options: SharedOptions): Limits {
       resync();
       await sync.run(signal);
     },
-    turn() {
-      if (sync.isOut() === wasOut) return;
-      wasOut = sync.isOut();
-      if (wasOut) log.error('the store of shared limits does not answer');
-      else log.info('the store of shared limits answers again');
-    },
+    turn: () => undefined,
     async close() {
       await sync.release();
       closing.abort();

@@ -15,7 +15,7 @@ import { openPublished, type Published } from './published.ts';
 import { createServed, type Served, SERVED_FILE, SERVED_MIGRATIONS, type ServedState } from './served.ts';
 
 /** Where this host's gateways read accounts and keys. `unknown`: it cannot be said yet, and no key is refused on it. */
-export type AccountsSource = 'local' | 'remote' | 'unknown';
+type AccountsSource = 'local' | 'remote' | 'unknown';
 
 /** Whether this very file, and no copy of it, was published by the start of deploys with this token. */
 function hasPublisher(own: Store, token: string): boolean {
@@ -235,8 +235,8 @@ type HostsDeps = Readonly<{
   storage: StorageConfig;
   accounts: Store;
   ledger: Store;
-  /** The place of this process among those of its host. */
-  index: number;
+  /** Of the processes of a host one sends usage. */
+  isFirst: boolean;
   clock: Clock;
   log: Log;
   random(): number;
@@ -244,7 +244,7 @@ type HostsDeps = Readonly<{
 }>;
 
 /** Opens the ways to the other hosts; there are none without `storage.redis`. `sentence` says which file is wrong. */
-export function openHosts({ storage, accounts, ledger, index, clock, log, random, makeId }: HostsDeps) {
+export function openHosts({ storage, accounts, ledger, isFirst, clock, log, random, makeId }: HostsDeps) {
   const url = storage.redisUrl?.reveal();
   if (url === undefined) return { kind: 'open', hosts: undefined } as const;
   const file = openStore(join(storage.dataDir, SERVED_FILE), SERVED_MIGRATIONS, 'whole');
@@ -256,6 +256,6 @@ export function openHosts({ storage, accounts, ledger, index, clock, log, random
   const outbox = createOutbox(ledger);
   const onWarning = (warning: string) => log.warn({ warning }, 'redis');
   const { deploysAt } = shared;
-  const push = index > 1 ? undefined : openPush({ outbox, deploysAt, url, clock, random, makeId, onWarning });
+  const push = isFirst ? openPush({ outbox, deploysAt, url, clock, random, makeId, onWarning }) : undefined;
   return { kind: 'open', hosts: { accounts: shared, push } } as const;
 }

@@ -1,6 +1,6 @@
 import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import type { MethodClass } from '../methods/table.ts';
-import { LEFT_OUT, type NoReply } from './http-connection.ts';
+import { LEFT_OUT, NO_DESCRIPTORS, type NoReply } from './http-connection.ts';
 
 /** How an attempt on a backend failed before any byte of an answer was kept. */
 export type Failure =
@@ -12,7 +12,7 @@ export type Failure =
 
 /** Whether the failure speaks against the backend, and not only against this call: a 413 or 400 does not. */
 export function isItsFault(failure: Failure): boolean {
-  if (failure.kind !== 'status') return true;
+  if (failure.kind !== 'status') return failure.reason !== NO_DESCRIPTORS;
   const { status } = failure;
   return status >= 500 || status < 400 || status === 429 || status === 401 || status === 403;
 }

@@ -11,7 +11,7 @@ import {
   type HealthState,
 } from './backend.ts';
 import { failureOf, NODE_UNHEALTHY } from './failure.ts';
-import type { HttpReply } from './http-connection.ts';
+import { type HttpReply, NO_DESCRIPTORS } from './http-connection.ts';
 import { readAll, watched } from './response-reader.ts';
 
 /** What one look at a backend showed. */
@@ -205,16 +205,17 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     await Promise.race([all, clock.sleep(ROUND_MS, limit)]);
     if (signal.aborted) return;
     const chain = chainOf(backends);
-    const looks = backends.map((backend, i) => ({
-      backend,
-      reading: found[i] ?? LATE,
-      isOtherChain: (backend.genesis ?? chain) !== chain,
-    }));
+    const looks = backends.flatMap((backend, i) => {
+      const reading = found[i] ?? LATE;
+      // It was not asked, so nothing is known of it.
+      if (reading.reason === NO_DESCRIPTORS) return [];
+      return [{ i, backend, reading, isOtherChain: (backend.genesis ?? chain) !== chain }];
+    });
     const measure = measureOf(looks);
     for (const look of looks) take(look, measure);
     // When nobody answers a round this process may be late.
     const isLate = found.every(({ trouble }) => trouble === 'unreachable');
-    for (const [i, { backend, reading }] of looks.entries()) {
+    for (const { i, backend, reading } of looks) {
       const count = backend.recent.sums().answered;
       // What still answers calls is slow, and does not hang.
       const isSilent = reading.trouble === 'unreachable' && count === answered[i];

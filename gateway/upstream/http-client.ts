@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import { descriptorsInUse } from '../../shared/descriptors.ts';
 import type { MethodClass } from '../methods/table.ts';
 import { userinfoOf } from '../../shared/userinfo.ts';
 import {
@@ -6,6 +7,7 @@ import {
   type ConnectionOwner,
   type ExchangeHandler,
   type HttpReply,
+  NO_DESCRIPTORS,
   type NoReply,
 } from './http-connection.ts';
 
@@ -28,7 +30,10 @@ function connect(url: URL, owner: ConnectionOwner, signal: AbortSignal, waitMs: 
     done.abort();
     resolve(outcome);
   };
-  const refuse = (reason: string) => settle({ kind: 'unsent', reason });
+  const refuse = (reason: string) => {
+    if (over.aborted) return;
+    settle({ kind: 'unsent', reason: descriptorsInUse() === undefined ? NO_DESCRIPTORS : reason });
+  };
   const giveUp = () => {
     if (over.aborted) return;
     const missing = opened === undefined ? 'accept a connection' : 'shake hands';

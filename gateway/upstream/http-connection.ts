@@ -50,6 +50,9 @@ export type ConnectionOwner = Readonly<{
   onClose(connection: Connection): void;
 }>;
 
+/** The reason of what was not sent because this process has no descriptor left for a connection: no backend's fault. */
+export const NO_DESCRIPTORS = 'this process has no file descriptor left';
+
 /** The reason of what did not come because its backend does not answer probes. */
 export const LEFT_OUT = 'it does not answer probes';
 

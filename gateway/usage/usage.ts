@@ -7,6 +7,7 @@ import {
   type CellCounter,
 } from '../../shared/ledger/counters.ts';
 import type { Store } from '../../shared/store/open.ts';
+import { fileReason } from '../../shared/store/private.ts';
 import type { UsageHook } from '../limits/charge.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
 
@@ -169,8 +170,6 @@ type Deps = Readonly<{
   ledger: Store;
   node: string;
   clock: Clock;
-  /** Called when writes begin to fail, and when they succeed again. */
-  onFailing(is: boolean): void;
   /** Called with the number of elements that were not counted, because the ledger took no writes for too long. */
   onLost(elements: number): void;
 }>;
@@ -179,10 +178,10 @@ const FLUSH_MS = 1_000;
 /** Callers in one transaction: about 4 ms, which is as long as other requests wait. */
 const PORTION = 500;
 const PAUSE_MS = 5;
-/** Failures in a row after which the log has a line: a ledger that another process holds for a moment is none. */
-const FAILURES_LOGGED = 3;
+/** Failures in a row that are told: a ledger that another process holds for a moment is none. */
+const FAILURES_TOLD = 3;
 
-export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps) {
+export function createUsage({ ledger, node, clock, onLost }: Deps) {
   const counters = Object.values(CELL_COUNTERS);
   const add = ledger.prepare<null, (number | string)[]>(`
     INSERT INTO usage_hours (${CELL_COLUMNS.join(', ')}) VALUES (${CELL_COLUMNS.map(() => '?').join(', ')})
@@ -196,6 +195,7 @@ export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps) {
   let size = 0;
   let lost = 0;
   let failures = 0;
+  let failure: string | undefined;
 
   function cellOf(hour: number, caller: Caller, method: string): Cell {
     const first = waiting.get(caller);
@@ -236,12 +236,11 @@ export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps) {
       if (callers.length > 0) addAll.immediate(callers);
       callers.forEach(forget);
       inOrder.length = Math.max(0, inOrder.length - callersMax);
-      if (failures >= FAILURES_LOGGED) onFailing(false);
       failures = 0;
       return inOrder.length > 0;
-    } catch {
+    } catch (error) {
       failures++;
-      if (failures === FAILURES_LOGGED) onFailing(true);
+      failure = fileReason(error);
       return false;
     }
   }
@@ -270,6 +269,8 @@ export function createUsage({ ledger, node, clock, onFailing, onLost }: Deps) {
       },
     },
     flush,
+    /** Why writes have failed for a while; `undefined` while they succeed. */
+    failure: () => (failures < FAILURES_TOLD ? undefined : failure),
     tend,
   };
 }

@@ -29,6 +29,8 @@ export type GatewayConfig = Readonly<{
   /** A stream or a request silent for this long is cut. */
   idleMs: number;
   bodyBytesMax: number;
+  /** How long answers under way may take to end after a stop. */
+  drainMs: number;
   /** Between two looks at every backend. */
   probeMs: number;
   /** Slots behind the others at which a backend is left out. */
@@ -158,6 +160,7 @@ function gatewayFrom(table: Table, deadlines: Table): GatewayConfig {
     processes: table.takeOr('processes', integer(1, 256, '2'), 1),
     idleMs: 1_000 * table.takeOr('idle_seconds', integer(1, IDLE_SECONDS_MAX, '120'), 120),
     bodyBytesMax: table.takeOr('max_body_bytes', integer(1_024, 134_217_728, '1_048_576'), 1_048_576),
+    drainMs: 1_000 * table.takeOr('drain_seconds', integer(1, 3_600, '25'), 25),
     probeMs: 1_000 * table.takeOr('probe_seconds', integer(1, 60, '2'), 2),
     deadlinesMs: deadlinesFrom(deadlines),
     lagSlotsMax: table.takeOr('max_lag_slots', integer(2, 10_000, '16'), 16),

@@ -11,34 +11,47 @@ export type Loaded =
   /** `lines` are whole sentences for the operator. */
   | { readonly kind: 'unusable'; readonly lines: readonly string[] };
 
+type Unusable = Extract<Loaded, { kind: 'unusable' }>;
+
+/** A config as it was read: the text of the file of that name; without a text, the embedded default. */
+export type ConfigText = Readonly<{ name: string; text?: string | undefined }>;
+
 /** Reads and checks the config: `path` when given, else `sluice.toml` when there is one, else the embedded default. */
 export function loadConfig(path: string | undefined, env: Environment, unset: Unset = 'is-wrong'): Loaded {
-  const file = path ?? (existsSync(CONFIG_FILE) ? CONFIG_FILE : undefined);
-  if (file === undefined) return checked({}, 'the embedded default', env, unset);
-  const document = parsed(file);
-  return document.kind === 'unusable' ? document : checked(document.value, file, env, unset);
+  const reading = readConfig(path);
+  return reading.kind === 'unusable' ? reading : parseConfig(reading.read, env, unset);
 }
 
-function parsed(file: string): { kind: 'parsed'; value: unknown } | Extract<Loaded, { kind: 'unusable' }> {
-  let text: string;
+/** Reads the config without checking it. */
+export function readConfig(
+  path: string | undefined,
+): { readonly kind: 'read'; readonly read: ConfigText } | Unusable {
+  const name = path ?? (existsSync(CONFIG_FILE) ? CONFIG_FILE : undefined);
+  if (name === undefined) return { kind: 'read', read: { name: 'the embedded default' } };
   try {
-    text = readFileSync(file, 'utf8');
+    return { kind: 'read', read: { name, text: readFileSync(name, 'utf8') } };
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    return { kind: 'unusable', lines: [`The config file ${file} cannot be read (${code}).`] };
+    return { kind: 'unusable', lines: [`The config file ${name} cannot be read (${code}).`] };
   }
+}
+
+/** Checks a config that was read. */
+export function parseConfig(
+  { name, text = '' }: ConfigText,
+  env: Environment,
+  unset: Unset = 'is-wrong',
+): Loaded {
+  let document: unknown;
   try {
-    return { kind: 'parsed', value: Bun.TOML.parse(text) };
+    document = Bun.TOML.parse(text);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     // A text without quotes is shown in quotes, and may be a secret.
     const safe = reason.replaceAll(/: ".*"/gs, '');
-    return { kind: 'unusable', lines: [`The config file ${file} is not valid TOML: ${safe}`] };
+    return { kind: 'unusable', lines: [`The config file ${name} is not valid TOML: ${safe}`] };
   }
-}
-
-function checked(document: unknown, source: string, env: Environment, unset: Unset): Loaded {
   const result = configFrom(document, env, unset);
-  if (result.kind === 'config') return { kind: 'loaded', config: result.config, source };
-  return { kind: 'unusable', lines: result.problems.map((problem) => `${source}: ${problemLine(problem)}`) };
+  if (result.kind === 'config') return { kind: 'loaded', config: result.config, source: name };
+  return { kind: 'unusable', lines: result.problems.map((problem) => `${name}: ${problemLine(problem)}`) };
 }

@@ -1,4 +1,6 @@
 import { Database } from 'bun:sqlite';
+import { statSync } from 'node:fs';
+import { basename } from 'node:path';
 import type { Brand } from '../brand.ts';
 import { codeOf, fileReason, keepPrivate } from './private.ts';
 
@@ -46,6 +48,34 @@ export function openStore(path: string, migrations: Migrations, extent: 'whole' 
   } catch (error) {
     database?.close();
     return { kind: 'unusable', sentence: sentenceOf(path, error) };
+  }
+}
+
+/** What became of the file of an open store, as a clause. */
+type FileChange = Readonly<{ what: string; store: string; cause: string }>;
+
+/** Watches whether a store's file is in its place: SQLite goes on for ever with one that was deleted or replaced. */
+export function watchFile({ filename: store }: Store): () => FileChange | undefined {
+  const opened = idOf(store); // there is none of a database in memory
+  return () => {
+    const now = idOf(store);
+    if (now === opened || now === UNSEEN) return undefined;
+    const name = basename(store);
+    const how = now === undefined ? 'deleted' : 'replaced';
+    const cause = 'restart every app when the right file is in its place';
+    return { what: `${name} was ${how} under this process`, store, cause };
+  };
+}
+
+const UNSEEN = 'unseen';
+
+/** What is the same of a file for as long as it is the same; `undefined` when there is none. */
+function idOf(path: string): string | undefined {
+  try {
+    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+    return found && `${found.dev} ${found.ino}`;
+  } catch {
+    return UNSEEN; // the system does not let it be seen
   }
 }
 

@@ -60,6 +60,7 @@ const WORDS: Readonly<Record<string, string>> = {
   EEXIST: 'a part of its path is no folder',
   ENOSPC: 'the disk is full',
   EDQUOT: 'the disk quota is used up',
+  SQLITE_FULL: 'the disk is full',
   EIO: 'the disk fails',
   EMFILE: 'too many files are open',
   ENFILE: 'too many files are open',

@@ -1,7 +1,10 @@
 import { expect, test } from 'bun:test';
-import { healthOf } from '../../deploys/health.ts';
+import { copyFileSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { createStoresHealth, healthOf } from '../../deploys/health.ts';
 import type { Unread } from '../../deploys/watch/watcher.ts';
 import { addressOf } from '../fakes/chain.ts';
+import { opened, temporaryFolder } from '../started/gateway.ts';
 
 const latest = {
   reading: { contextSlot: 77n, programs: new Map([[addressOf('A'), { status: 'missing' } as const]]) },
@@ -39,4 +42,22 @@ test('one failed reading is told but is no illness while the data is fresh', () 
 test('what broke inside is not shown to strangers', () => {
   const broken: Unread = { kind: 'broken', error: new Error('/secret/path') };
   expect(healthOf({ latest, trouble: broken }, 60_000, 1_000_000).sentence).not.toContain('/secret/path');
+});
+
+test('M16 deploys is not well while a database of its own is deleted, replaced or cannot be read', () => {
+  using folder = temporaryFolder();
+  const [path, aside] = [join(folder.path, 'sluice.db'), join(folder.path, 'aside')];
+  const store = opened(path, {});
+  const health = createStoresHealth([store]);
+  expect(health().isWell).toBe(true);
+  const remedy = 'restart every app when the right file is in its place.';
+  renameSync(path, aside);
+  const deleted = `The database sluice.db was deleted under this process; ${remedy}`;
+  expect(health()).toEqual({ isWell: false, sentence: deleted });
+  copyFileSync(aside, path);
+  expect(health().sentence).toBe(`The database sluice.db was replaced under this process; ${remedy}`);
+  renameSync(aside, path);
+  store.run('ALTER TABLE migrations RENAME TO hidden');
+  expect(health().sentence).toStartWith('The database sluice.db cannot be read (');
+  store.close();
 });

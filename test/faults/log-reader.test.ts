@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { closeSync, constants, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { startBackend } from '../fakes/backend.ts';
-import { temporaryFolder } from '../started/gateway.ts';
+import { addKey, opened, temporaryFolder } from '../started/gateway.ts';
 import { freePort } from '../started/ports.ts';
 import { childEnv, ROOT } from '../started/process.ts';
 import { until } from '../started/stack.ts';
@@ -65,6 +66,9 @@ async function startApp(app: 'gateway' | 'deploys', pipe: { writing: number }, l
     `[${app}]\nlisten = "127.0.0.1:${port}"\nmetrics = "127.0.0.1:${metrics}"\n${lines}` +
     `[storage]\ndata_dir = "${folder.path}/data"\n[[backends]]\nname = "a"\nurl = "${backend.url}"\n`;
   writeFileSync(config, text);
+  const accounts = opened(join(folder.path, 'data', ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  addKey(accounts, 'scale'); // without an account a gateway is not ready
+  accounts.close();
   const child = Bun.spawn([process.execPath, join(ROOT, app, 'main.ts'), '--config', config], {
     env: childEnv(),
     stdin: 'ignore',

@@ -77,17 +77,6 @@ test('kill -9 of one under load loses the requests that it had in flight and no 
   await until(async () => (await crew.post(key)).ok && (crew.charged().get(slot) ?? 0) > before);
 });
 
-test('a process that is asked to end by itself drains, and its place is filled', async () => {
-  await using crew = await start({ processes: 2 });
-  const before = crew.pidOf(2);
-  process.kill(before, 'SIGTERM');
-  const after = await until(async () =>
-    [crew.processes().get(2)].find((pid) => pid !== undefined && pid !== before),
-  );
-  expect(after).not.toBe(before);
-  await until(async () => (await crew.metric('sluice_gateway_processes')) === 2);
-});
-
 test('SIGHUP reaches all of them', async () => {
   await using crew = await start();
   const key = crew.key('tiny');

@@ -22,6 +22,7 @@ beforeEach(async () => {
     },
     clock.clock,
   );
+  gateway.key(); // without an account it is not ready
   void gateway.gateway.runMaintenance(() => undefined, stop.signal);
 });
 afterEach(async () => {
@@ -136,6 +137,7 @@ describe('G10 a node that is not at the tip', () => {
       { backends: nodes.map(({ url }, i) => ({ name: NAMES[i], url })) },
       clock.clock,
     );
+    gateway.key();
     void gateway.gateway.runMaintenance(() => undefined, stop.signal);
     await pass(6);
     expect(await health()).toBe('ok, but not these backends: c (of another chain)\n');

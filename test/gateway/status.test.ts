@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import type { Journal } from '../../gateway/limits/journal.ts';
 import { healthOf, statusOf, togetherStatus } from '../../gateway/status.ts';
+import type { Trouble } from '../../gateway/troubles.ts';
 import { type Backend, HEALTHY } from '../../gateway/upstream/backend.ts';
 import { type BackendStatus, gatewayStatusFrom } from '../../shared/gateway-status.ts';
 import { backendOf } from './upstream/of.ts';
@@ -122,10 +122,7 @@ test('what is written is what is read, and nothing else is', () => {
     expect(gatewayStatusFrom(wrong)).toBeUndefined();
 });
 
-function health(backends: readonly Backend[], isFailing = false) {
-  const journal: Pick<Journal, 'isFailing'> = { isFailing: () => isFailing };
-  return healthOf(backends, journal as Journal, clock); // of the journal only this is asked
-}
+const health = (backends: readonly Backend[], ...troubles: Trouble[]) => healthOf(backends, clock, troubles);
 
 const node = (name: string) => backendOf({ name });
 const archive = (name: string) => backendOf({ name, profile: 'superbank', lanes: ['archive'] });
@@ -165,10 +162,20 @@ describe('the health', () => {
     expect(health([a, b]).ok).toBe(false);
   });
 
-  test('is bad while charges cannot be written', () => {
-    expect(health([node('a')], true)).toEqual({
+  const UNCOUNTED = { what: 'usage is not written', cause: 'the disk is full', stops: false };
+  const UNPAID = { what: 'charges are not written', stops: true };
+
+  test('tells troubles with their causes, beside the backends, and is bad when one stops the service', () => {
+    expect(health([node('a')], UNCOUNTED)).toEqual({
+      ok: true,
+      sentence: 'ok, but usage is not written (the disk is full)',
+    });
+    const [a, b] = [node('a'), node('b')];
+    b.markFailed(clock);
+    expect(health([a, b], UNPAID, UNCOUNTED)).toEqual({
       ok: false,
-      sentence: 'charges cannot be written: trials are refused with 503',
+      sentence:
+        'charges are not written; usage is not written (the disk is full); not these backends: b (failing)',
     });
   });
 });

@@ -1,28 +1,46 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { createWorkerPool, holdAddress, MetricTotals, START_FAILURES_MAX } from '../../gateway/supervisor.ts';
-import type { MetricsJson, Worker, WorkerExit } from '../../gateway/workers.ts';
+import {
+  claimPort,
+  createWorkerPool,
+  MetricTotals,
+  SILENT_MS_MAX,
+  START_FAILURES_MAX,
+} from '../../gateway/supervisor.ts';
+import type { MetricsJson, Terms, Worker, WorkerExit } from '../../gateway/workers.ts';
 import { createVirtualClock, type VirtualClock } from '../fakes/chain-clock.ts';
 import { silentLog } from '../started/gateway.ts';
 import { freePort } from '../started/ports.ts';
 
 describe('the worker pool', () => {
-  /** A worker that listens and ends when the test says so. */
-  function scripted(number: number) {
+  const END_MS = 28_000;
+
+  /** A worker that listens, drains and ends when the test says so, and beats until then. */
+  function scripted(number: number, seat: number, clock: VirtualClock) {
     const listening = Promise.withResolvers<boolean>();
+    const draining = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<WorkerExit>();
     const signals: string[] = [];
+    const terms: Terms[] = [];
+    let hangsSinceMs: number | undefined;
     const worker: Worker = {
       listening: listening.promise,
+      draining: draining.promise,
       ended: ended.promise,
+      heardAtMs: () => hangsSinceMs ?? clock.monotonic(),
       report: () => Promise.resolve(undefined),
+      setTerms: (given) => void terms.push(given),
       signal: (name) => void signals.push(name),
     };
     return {
       number,
+      seat,
       worker,
       signals,
+      terms,
       listen: () => listening.resolve(true),
+      drain: () => draining.resolve(),
+      hang: () => void (hangsSinceMs = clock.monotonic()),
       end(how = 'SIGKILL', stderrTail = '') {
         listening.resolve(false);
         ended.resolve({ how, stderrTail });
@@ -33,22 +51,16 @@ describe('the worker pool', () => {
   type Scripted = ReturnType<typeof scripted>;
 
   /** A pool of `size` scripted workers on a clock that stands still. */
-  function poolOf(size: number) {
-    const clock = createVirtualClock();
+  function poolOf(size: number, clock = createVirtualClock()) {
     const launched: Scripted[] = [];
     let refuses = false;
-    const launch = (number: number) => {
+    const launch = (number: number, seat: number) => {
       if (refuses) throw new Error('EAGAIN');
-      const process = scripted(number);
+      const process = scripted(number, seat, clock);
       launched.push(process);
       return process.worker;
     };
-    const pool = createWorkerPool({
-      size,
-      launch,
-      clock,
-      log: silentLog(),
-    });
+    const pool = createWorkerPool({ size, launch, endMs: END_MS, clock, log: silentLog() });
     const stop = new AbortController();
     let isReady = false;
     const end = pool.run(stop.signal, () => void (isReady = true));
@@ -74,8 +86,8 @@ describe('the worker pool', () => {
 
   const settled = (clock: VirtualClock) => clock.advance(0);
 
-  async function started(size: number): Promise<PoolUnderTest> {
-    const made = poolOf(size);
+  async function started(size: number, clock?: VirtualClock): Promise<PoolUnderTest> {
+    const made = poolOf(size, clock);
     await settled(made.clock);
     made.at(0).listen();
     await settled(made.clock);
@@ -189,7 +201,7 @@ describe('the worker pool', () => {
     const launch = () => {
       throw new Error('EAGAIN');
     };
-    const pool = createWorkerPool({ size: 2, launch, clock, log: silentLog() });
+    const pool = createWorkerPool({ size: 2, launch, endMs: END_MS, clock, log: silentLog() });
     const end = pool.run(new AbortController().signal, () => undefined);
     expect(await end).toEqual(['A gateway process could not be started (EAGAIN).']);
   });
@@ -213,7 +225,7 @@ describe('the worker pool', () => {
     stop();
     await settled(clock);
     at(0).end('code 0');
-    await clock.advance(28_000);
+    await clock.advance(END_MS);
     expect(launched.map(({ signals }) => signals.at(-1))).toEqual(['SIGTERM', 'SIGKILL']);
     at(1).end();
     expect(await end).toEqual(['Gateway processes 2 did not stop in time and were killed.']);
@@ -230,12 +242,101 @@ describe('the worker pool', () => {
     expect(isReady()).toBe(false);
   });
 
-  test('a reload reaches workers that listen; one that starts reads the config by itself', async () => {
+  test('new terms reach every worker, also one that starts, and one that listens tells other apps', async () => {
     const { pool, clock, at } = await started(2);
-    at(1).end();
+    at(0).end();
     await settled(clock);
-    pool.reload();
-    expect([at(0).signals, at(2).signals]).toEqual([['SIGHUP'], []]);
+    const config = { name: 'sluice.toml', text: '' };
+    pool.setTerms(config, true);
+    pool.setTerms(config, false);
+    const quiet = { config, announces: false };
+    expect(at(1).terms).toEqual([{ config, announces: true }, quiet]);
+    expect(at(2).terms).toEqual([quiet, quiet]);
+  });
+
+  describe('a worker that drains by itself', () => {
+    test('is replaced at once, in its seat and under a spare number', async () => {
+      const { pool, clock, launched, at } = await started(2);
+      at(1).drain();
+      await settled(clock);
+      expect(launched.map(({ number, seat }) => [number, seat])).toEqual([
+        [1, 1],
+        [2, 2],
+        [3, 2],
+      ]);
+      expect(pool.listening()).toBe(1);
+      at(2).listen();
+      await settled(clock);
+      expect([pool.listening(), pool.restarts()]).toEqual([2, 1]);
+    });
+
+    test('gives its number back when it has ended, and no number is two processes', async () => {
+      const { clock, launched, at } = await started(2);
+      at(0).drain();
+      at(1).drain();
+      await settled(clock);
+      expect(launched.map(({ number, seat }) => [number, seat]).slice(2)).toEqual([
+        [3, 1],
+        [4, 2],
+      ]);
+      at(0).end('code 0');
+      at(2).listen();
+      await clock.advance(10_000);
+      at(2).drain();
+      await settled(clock);
+      expect([at(4).number, at(4).seat]).toEqual([1, 1]);
+      // One that is killed comes back under its number.
+      at(4).end();
+      await clock.advance(100);
+      expect([at(5).number, at(5).seat]).toEqual([1, 1]);
+    });
+
+    test('is killed when it does not end in time', async () => {
+      const { clock, at } = await started(2);
+      at(1).drain();
+      await clock.advance(END_MS - 1);
+      expect(at(1).signals).toEqual([]);
+      await clock.advance(1);
+      expect(at(1).signals).toEqual(['SIGKILL']);
+    });
+  });
+
+  describe('a worker that hangs', () => {
+    test('is killed after five seconds, counted, and replaced under its number', async () => {
+      const { pool, clock, launched, at } = await started(2);
+      at(1).hang();
+      await clock.advance(SILENT_MS_MAX);
+      expect(at(1).signals).toEqual([]);
+      await clock.advance(10_000);
+      expect([at(0).signals, at(1).signals, pool.hangs()]).toEqual([[], ['SIGKILL'], 1]);
+      at(1).end();
+      await settled(clock);
+      expect(launched.map(({ number }) => number)).toEqual([1, 2, 2]);
+    });
+
+    test('is left alone while it starts or drains, which have bounds of their own', async () => {
+      const { pool, clock, at } = await started(2);
+      at(1).end();
+      await settled(clock);
+      at(2).hang();
+      at(0).drain();
+      at(0).hang();
+      await clock.advance(20_000);
+      expect([at(0).signals, at(2).signals, pool.hangs()]).toEqual([[], [], 0]);
+    });
+
+    test('has a new term when the supervisor stood still itself', async () => {
+      const time = createVirtualClock();
+      let stoodStillMs = 0;
+      const clock = { ...time, monotonic: () => time.monotonic() + stoodStillMs };
+      const { at } = await started(1, clock);
+      at(0).hang();
+      stoodStillMs = 60_000;
+      await time.advance(SILENT_MS_MAX);
+      expect(at(0).signals).toEqual([]);
+      await time.advance(SILENT_MS_MAX);
+      expect(at(0).signals).toEqual(['SIGKILL']);
+    });
   });
 });
 
@@ -318,33 +419,27 @@ describe('the address', () => {
   };
   afterAll(() => Promise.all(servers.map((server) => server.stop(true))));
 
-  const held = (port: number) => {
-    const holding = holdAddress({ hostname, port });
-    if (holding.kind === 'refused') throw new Error(holding.sentence);
-    return holding;
-  };
-
-  test('a port that is released may be shared by several listeners', async () => {
-    const port = await held(freePort()).release();
+  test('a port that is found free refuses connections, and may be shared by several listeners', async () => {
+    const port = freePort();
+    expect(await claimPort({ hostname, port })).toEqual({ kind: 'free', port });
+    await expect(fetch(`http://${hostname}:${port}`)).rejects.toThrow('connect');
     expect([serve(port, true).port, serve(port, true).port]).toEqual([port, port]);
+  });
+
+  test('port 0 is one that the system chooses', async () => {
+    const claim = await claimPort({ hostname, port: 0 });
+    if (claim.kind === 'refused') throw new Error(claim.sentence);
+    expect(serve(claim.port, true).port).toBe(claim.port);
   });
 
   test.each([true, false])(
     'an address that a foreign process has is refused, though that process shares it: %p',
-    (shares) => {
+    async (shares) => {
       const port = serve(0, shares).port ?? 0;
-      expect(holdAddress({ hostname, port })).toEqual({
+      expect(await claimPort({ hostname, port })).toEqual({
         kind: 'refused',
         sentence: `The address 127.0.0.1:${port} cannot be listened on (another process has it); free it or change gateway.listen in the config.`,
       });
     },
   );
-
-  test('no other process gets it while it is held, sharing or not', async () => {
-    const port = await held(freePort()).release();
-    const address = held(port);
-    expect(() => serve(port, true)).toThrow('in use');
-    expect(await address.release()).toBe(port);
-    expect(await address.release()).toBe(port);
-  });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { createStderrTail, type FromWorker, supervisorLinkFrom } from '../../gateway/workers.ts';
+import { createStderrTail, type FromWorker, supervisorLinkFrom, type Terms } from '../../gateway/workers.ts';
+import { createVirtualClock } from '../fakes/chain-clock.ts';
 
 describe('the link to the supervisor', () => {
   const report = {
@@ -24,24 +25,55 @@ describe('the link to the supervisor', () => {
     expect(supervisorLinkFrom('2', ends)?.worker).toBe(2);
   });
 
-  test('it reports that it is prepared, and gets the port', async () => {
-    const { ends, sent, deliver } = channel();
-    const port = supervisorLinkFrom('1', ends)?.port();
-    expect(sent).toEqual([{ kind: 'prepared' }]);
-    deliver({ kind: 'something of another version' });
-    deliver(null);
-    deliver({ kind: 'listen', port: 8899 });
-    expect(await port).toBe(8_899);
+  const config = { name: 'sluice.toml', text: '' };
+  const serving = (terms: Terms[] = []) => ({
+    report: () => Promise.resolve(report),
+    setTerms: (given: Terms) => void terms.push(given),
   });
 
-  test('it reports once it listens', async () => {
+  test('it gets its assignment, reports that it is prepared, and gets the port', async () => {
     const { ends, sent, deliver } = channel();
     const link = supervisorLinkFrom('1', ends);
+    const [assignment, port] = [link?.assignment(), link?.port()];
+    expect(sent).toEqual([{ kind: 'started' }, { kind: 'prepared' }]);
+    deliver({ kind: 'something of another version' });
+    deliver(null);
+    deliver({ kind: 'assignment', assignment: { seat: 2, config } });
+    deliver({ kind: 'listen', claim: { kind: 'free', port: 8899 } });
+    expect(await assignment).toEqual({ seat: 2, config });
+    expect(await port).toEqual({ kind: 'free', port: 8_899 });
+  });
+
+  test('it reports once it listens, beats every second, and tells when it drains', async () => {
+    const { ends, sent, deliver } = channel();
+    const clock = createVirtualClock();
+    const stop = new AbortController();
+    const link = supervisorLinkFrom('1', ends);
     deliver({ kind: 'report' });
-    link?.serve(() => Promise.resolve(report));
+    const served = link?.serve(serving(), clock, stop.signal);
     deliver({ kind: 'report' });
     await Promise.resolve();
-    expect(sent).toEqual([{ kind: 'listening' }, { kind: 'report', report }]);
+    expect(sent.splice(0)).toEqual([{ kind: 'listening' }, { kind: 'report', report }]);
+    await clock.advance(2_000);
+    expect(sent.splice(0)).toEqual([{ kind: 'beat' }, { kind: 'beat' }]);
+    stop.abort();
+    await served;
+    expect(sent).toEqual([{ kind: 'draining' }]);
+  });
+
+  test('terms that came while it started count when it listens, and later ones at once', async () => {
+    const { ends, deliver } = channel();
+    const terms: Terms[] = [];
+    const [early, late] = ['early', 'late'].map((text) => ({
+      config: { ...config, text },
+      announces: false,
+    }));
+    deliver({ kind: 'terms', terms: early });
+    const link = supervisorLinkFrom('1', ends);
+    deliver({ kind: 'terms', terms: early });
+    await link?.serve(serving(terms), createVirtualClock(), AbortSignal.abort());
+    deliver({ kind: 'terms', terms: late });
+    expect<unknown>(terms).toEqual([early, late]);
   });
 
   test('a supervisor that is gone is no error', () => {
@@ -49,7 +81,7 @@ describe('the link to the supervisor', () => {
       throw new Error('the channel is closed');
     };
     const link = supervisorLinkFrom('1', { send: broken, on: () => undefined });
-    expect(() => link?.serve(() => Promise.resolve(report))).not.toThrow();
+    expect(() => link?.serve(serving(), createVirtualClock(), AbortSignal.abort())).not.toThrow();
   });
 });
 

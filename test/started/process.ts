@@ -43,14 +43,16 @@ export async function runToEnd(args: readonly string[], cwd: string, env: Record
 
 /**
  * Starts an entry point as `bun start` does and waits for its ready line. Its standard input is held open until it is
- * killed. `env` goes over the environment of a child.
+ * killed. `env` goes over the environment of a child; `limits` are commands of a shell before it, such as `ulimit -n 100`.
  */
 export async function startProcess(
   args: readonly string[],
   cwd: string,
   env: Record<string, string> = {},
+  limits = '',
 ): Promise<Started & AsyncDisposable> {
-  const child = Bun.spawn([process.execPath, ...args], {
+  const shell = limits === '' ? [] : ['sh', '-c', `${limits}; exec "$0" "$@"`];
+  const child = Bun.spawn([...shell, process.execPath, ...args], {
     cwd,
     env: childEnv({ ...env, SLUICE_SUPERVISED: '1' }),
     stdin: 'pipe',

@@ -27,7 +27,7 @@ function take(index: number, nowMs = 1_000) {
   const clock = { ...systemClock, now: () => nowMs };
   const openLedger = () => openStore(join(folder.path, LEDGER_FILE), LEDGER_MIGRATIONS);
   const rest = { log: createLog('test'), random: () => 0.5, makeId: () => crypto.randomUUID() };
-  return claimNodeId(index, { config, ledger, openLedger, clock, ...rest });
+  return claimNodeId(index, { config, isFirst: true, ledger, openLedger, clock, ...rest });
 }
 
 function taken(index: number, nowMs = 1_000) {

@@ -29,6 +29,7 @@ function memoryJournal() {
     isDurable: () => !full,
     flush: () => undefined,
     isFailing: () => full,
+    failure: () => (full ? 'disk full' : undefined),
   };
   return { journal, setFull: (is: boolean) => void (full = is), spent: (id = 1) => spendings.get(id) };
 }

@@ -43,14 +43,11 @@ export const rowOf = (method: string, counted: Partial<typeof NOTHING>) => ({
 export function startUsage(folder = temporaryFolder(), node = 'n1') {
   const { clock, advance, sleeping } = createVirtualClock(500_000 * HOUR_MS);
   const ledger = opened(join(folder.path, 'ledger.db'), LEDGER_MIGRATIONS);
-  const failing: boolean[] = [];
   const lost: number[] = [];
-  const onFailing = (is: boolean) => void failing.push(is);
   const usage = createUsage({
     ledger,
     node,
     clock,
-    onFailing,
     onLost: (elements) => void lost.push(elements),
   });
   const waiting: (() => void)[] = [];
@@ -65,8 +62,6 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
     usage,
     journal,
     charging,
-    /** What was said of failing writes. */
-    failing,
     /** What was said of elements that were not counted. */
     lost,
     /** Ends the turn of the event loop, as the journal sees it. */

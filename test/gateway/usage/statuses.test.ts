@@ -147,8 +147,8 @@ test('a gateway that was out because charges could not be written is well again 
   const over = new AbortController();
   const working = gateway.gateway.runMaintenance(() => undefined, over.signal);
   const health = async () => (await fetch(new URL('/health', gateway.url))).status;
-  await waited(async () => (await health()) === 200);
   const key = gateway.key('trial', 100);
+  await waited(async () => (await health()) === 200);
   gateway.ledger.run(
     "CREATE TRIGGER broken BEFORE INSERT ON spent BEGIN SELECT RAISE(FAIL, 'disk full'); END",
   );

@@ -136,15 +136,21 @@ describe('on a plan with a credit limit', () => {
 });
 
 describe('written cells', () => {
-  test('that could not be written are made up for', () => {
+  test('that could not be written are made up for, and the third failure in a row is told', () => {
     using usage = startUsage();
     const mend = usage.break('usage_hours');
     admitted(usage, 'getSlot');
-    expect([usage.usage.flush(), usage.usage.flush(), usage.failing]).toEqual([false, false, []]);
-    expect([usage.usage.flush(), usage.usage.flush(), usage.failing]).toEqual([false, false, [true]]);
+    const flushed = () => [usage.usage.flush(), usage.usage.failure()];
+    expect([flushed(), flushed()]).toEqual([
+      [false, undefined],
+      [false, undefined],
+    ]);
+    expect([flushed(), flushed()]).toEqual([
+      [false, 'disk full'],
+      [false, 'disk full'],
+    ]);
     mend();
-    usage.usage.flush();
-    expect([usage.rows()[0]?.calls, usage.failing]).toEqual([1, [true, false]]);
+    expect([flushed(), usage.rows()[0]?.calls]).toEqual([[false, undefined], 1]);
   });
 
   test('are written every second, in portions', async () => {

@@ -1,0 +1,120 @@
+import { basename } from 'node:path';
+import type { Config } from '../shared/config/config.ts';
+import { descriptorsMax, descriptorTrouble } from '../shared/descriptors.ts';
+import type { Log } from '../shared/log.ts';
+import { type Store, watchFile } from '../shared/store/open.ts';
+import { fileReason } from '../shared/store/private.ts';
+import type { StoreLink } from './limits/lease-sync.ts';
+import type { Hosts } from './replica/hosts.ts';
+
+/** What is wrong with this process or its stores, for `/health` and the log. */
+export type Trouble = Readonly<{
+  /** A clause that stays the same while it lasts. */
+  what: string;
+  /** The file or server that it is about, for the log, and what that said. */
+  store?: string;
+  cause?: string | undefined;
+  /** Callers cannot be served correctly, so this process is not ready. */
+  stops: boolean;
+}>;
+
+type Sources = Readonly<{
+  accounts: Store;
+  ledger: Store;
+  hosts?: Hosts | undefined;
+  config: Config;
+  /** Why the last write of charges, or of usage, failed; `undefined` while they are written. */
+  journal: Readonly<{ failure(): string | undefined }>;
+  usage: Readonly<{ failure(): string | undefined }>;
+  /** The link to the store of shared limits, if there is one. */
+  link: StoreLink | undefined;
+  log: Log;
+}>;
+
+/** Readings of the accounts that may fail in a row: another process may hold the file for a moment. */
+const FAILED_MAX = 2;
+
+const NO_SOURCE =
+  'no accounts are known: the Redis of storage.redis was not reached yet, or nothing is published there and no account is kept here';
+
+/** Watches what a process needs besides its backends. */
+export function createTroubles({ accounts, ledger, hosts, config, journal, usage, link, log }: Sources) {
+  const descriptorsAtMost = descriptorsMax();
+  const files = [accounts, ledger].map(watchFile);
+  const read = accounts.prepare<{ some: number }, []>(
+    'SELECT EXISTS (SELECT 1 FROM keys) OR EXISTS (SELECT 1 FROM accounts) AS some FROM revision',
+  );
+  let hasAccount = false;
+  let failed = 0;
+  let cause: string | undefined;
+  let known: readonly Trouble[] = [];
+
+  function readAccounts(): void {
+    try {
+      hasAccount = read.get()?.some === 1 || hasAccount;
+      failed = 0;
+    } catch (error) {
+      failed++;
+      cause = fileReason(error);
+    }
+  }
+
+  function ofAccounts(): Trouble | undefined {
+    const source = hosts?.accounts.source();
+    if (source === 'unknown') return { what: NO_SOURCE, stops: true };
+    if (source === 'remote') return undefined;
+    const store = accounts.filename;
+    if (failed > FAILED_MAX) return { what: `${basename(store)} cannot be read`, store, cause, stops: true };
+    const remedy = 'make one with "sluice account create", or mend storage.data_dir';
+    if (hasAccount) return undefined;
+    return { what: `${basename(store)} has no account`, store, cause: remedy, stops: true };
+  }
+
+  function ofLedger(): readonly Trouble[] {
+    const store = ledger.filename;
+    const name = basename(store);
+    const charges = `charges cannot be written to ${name}, so trials are refused with 503`;
+    const all = [
+      { what: charges, store, cause: journal.failure(), stops: true },
+      { what: `usage cannot be written to ${name}`, store, cause: usage.failure(), stops: false },
+    ];
+    return all.filter(({ cause: why }) => why !== undefined);
+  }
+
+  function ofSharing(): Trouble | undefined {
+    if (link?.isOut() !== true) return undefined;
+    const store = config.storage.redisUrl === undefined ? ledger.filename : 'Redis';
+    const why = `${basename(store)} is away or full`;
+    return { what: 'the store of shared limits does not answer', store, cause: why, stops: false };
+  }
+
+  /** What is wrong now. */
+  function now(): readonly Trouble[] {
+    if (!hasAccount) readAccounts();
+    const descriptors = descriptorTrouble(descriptorsAtMost);
+    const changes = files.map((changeOf) => changeOf());
+    return [
+      ofAccounts(),
+      ...changes.map((change) => change && { ...change, stops: true }),
+      ...ofLedger(),
+      ofSharing(),
+      descriptors,
+    ].filter((trouble) => trouble !== undefined);
+  }
+
+  return {
+    now,
+    /** Looks again and logs what has changed; called once a second. Idle connections are closed while descriptors are short. */
+    look(closeIdle?: () => void): void {
+      readAccounts();
+      const before = known;
+      known = now();
+      if (descriptorTrouble(descriptorsAtMost) !== undefined) closeIdle?.();
+      const isIn = (some: readonly Trouble[], { what }: Trouble) => some.some((other) => other.what === what);
+      for (const each of known.filter((trouble) => !isIn(before, trouble)))
+        log.error({ store: each.store, cause: each.cause }, each.what);
+      for (const { what, store } of before.filter((trouble) => !isIn(known, trouble)))
+        log.info({ store }, `no longer: ${what}`);
+    },
+  };
+}

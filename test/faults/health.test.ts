@@ -1,0 +1,188 @@
+import { Database } from 'bun:sqlite';
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { copyFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { LEDGER_FILE } from '../../gateway/ledger.ts';
+import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
+import { result, startBackend } from '../fakes/backend.ts';
+import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
+import { startRedis } from '../started/redis.ts';
+import { until } from '../started/stack.ts';
+import { startAlone } from './gateway-alone.ts';
+
+let backend: ReturnType<typeof startBackend>;
+beforeEach(() => void (backend = startBackend()));
+afterEach(() => backend[Symbol.asyncDispose]());
+
+type Alone = Awaited<ReturnType<typeof startAlone>>;
+
+const says = (gateway: Alone, health: string) => until(async () => (await gateway.health()) === health);
+
+/** Has every insert into a table of the ledger fail until the returned function is called. */
+function breakTable(gateway: Alone, table: string): () => void {
+  const ledger = new Database(join(gateway.folder, LEDGER_FILE));
+  ledger.run('PRAGMA busy_timeout = 5000');
+  ledger.run(`CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(FAIL, 'disk full'); END`);
+  return () => {
+    ledger.run('DROP TRIGGER broken');
+    ledger.close();
+  };
+}
+
+const lineOf = (gateway: Alone, msg: string) =>
+  gateway
+    .printed()
+    .split('\n')
+    .filter((line) => line.includes(`"msg":"${msg}"`))
+    .map((line) => JSON.parse(line));
+
+describe('M15 what is wrong with a store is in /health and in the log, with its cause', () => {
+  test('M15 charges that are not written make it not ready', async () => {
+    await using gateway = await startAlone(backend.url);
+    const trial = gateway.key('trial', 100);
+    const mend = breakTable(gateway, 'spent');
+    expect(await gateway.status(trial)).toBe(503);
+    const what = 'charges cannot be written to ledger.db, so trials are refused with 503';
+    await says(gateway, `503 ${what} (disk full)`);
+    const line = await until(async () => lineOf(gateway, what)[0]);
+    expect(line).toMatchObject({ level: 50, store: join(gateway.folder, LEDGER_FILE), cause: 'disk full' });
+    mend();
+    await says(gateway, '200 ok');
+    await until(async () => lineOf(gateway, `no longer: ${what}`).length === 1);
+  }, 10_000);
+
+  test('M15 usage that is not written is a remark, for callers are served', async () => {
+    await using gateway = await startAlone(backend.url);
+    const mend = breakTable(gateway, 'usage_hours');
+    expect(await gateway.status(gateway.key())).toBe(200);
+    await says(gateway, '200 ok, but usage cannot be written to ledger.db (disk full)');
+    await until(async () => lineOf(gateway, 'usage cannot be written to ledger.db').length === 1);
+    mend();
+    await says(gateway, '200 ok');
+  }, 15_000);
+
+  test('M15 accounts that cannot be read make it not ready, for revocations are not seen', async () => {
+    await using gateway = await startAlone(backend.url);
+    gateway.key();
+    await says(gateway, '200 ok');
+    gateway.accounts.run('ALTER TABLE revision RENAME TO hidden');
+    await says(gateway, '503 sluice.db cannot be read (no such table: revision)');
+    gateway.accounts.run('ALTER TABLE hidden RENAME TO revision');
+    await says(gateway, '200 ok');
+  }, 15_000);
+
+  test('M15 a Redis that is away or takes no writes is a remark, for limits go on by shares', async () => {
+    await using redis = await startRedis();
+    await using gateway = await startAlone(backend.url, { storageLines: `redis = "${redis.url}"\n` });
+    const key = gateway.key();
+    await until(async () => (await gateway.status(key)) === 200);
+    await redis.cli('CONFIG', 'SET', 'maxmemory', '1');
+    const remark = '200 ok, but the store of shared limits does not answer (Redis is away or full)';
+    const isTold = async () => (await gateway.status(key)) === 200 && (await gateway.health()) === remark;
+    await until(isTold);
+    await redis.cli('CONFIG', 'SET', 'maxmemory', '0');
+    await until(async () => (await gateway.status(key)) === 200 && (await gateway.health()) === '200 ok');
+    await redis.die();
+    await until(isTold);
+  }, 30_000);
+});
+
+describe('M16 a gateway that cannot know its callers is not ready', () => {
+  test('M16 one that has never seen an account says so until there is one', async () => {
+    await using gateway = await startAlone(backend.url);
+    const cause = 'make one with "sluice account create", or mend storage.data_dir';
+    expect(await gateway.health()).toBe(`503 sluice.db has no account (${cause})`);
+    gateway.key();
+    await says(gateway, '200 ok');
+  });
+
+  test.each([ACCOUNTS_FILE, LEDGER_FILE])('M16 one whose %s is deleted or replaced says so', async (file) => {
+    await using gateway = await startAlone(backend.url);
+    gateway.key();
+    await says(gateway, '200 ok');
+    const [path, aside] = [join(gateway.folder, file), join(gateway.folder, 'aside')];
+    const cause = 'restart every app when the right file is in its place';
+    renameSync(path, aside);
+    await says(gateway, `503 ${file} was deleted under this process (${cause})`);
+    await until(async () => lineOf(gateway, `${file} was deleted under this process`).length === 1);
+    copyFileSync(aside, path);
+    await says(gateway, `503 ${file} was replaced under this process (${cause})`);
+    renameSync(aside, path);
+    await says(gateway, '200 ok');
+  });
+
+  test('M16 one whose data directory is emptied says so', async () => {
+    await using gateway = await startAlone(backend.url);
+    gateway.key();
+    await says(gateway, '200 ok');
+    for (const name of readdirSync(gateway.folder)) rmSync(join(gateway.folder, name));
+    await until(async () =>
+      /^503 sluice\.db was deleted .*; ledger\.db was deleted/.test(await gateway.health()),
+    );
+  });
+});
+
+describe('M17 a process that is out of descriptors', () => {
+  const LIMIT = 128;
+  const LIMITS = `ulimit -n ${LIMIT}`;
+
+  /** The answer number `times` of a connection that is kept, whole. */
+  async function get(caller: RawCaller, path: string, times: number): Promise<string> {
+    caller.send(`GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`);
+    const end = path === '/metrics' ? 'log_lines_dropped_total 0\n' : '\r\n\r\n';
+    const all = await caller.until(end, times);
+    return all.slice(all.lastIndexOf('HTTP/1.1 '));
+  }
+
+  test('M17 goes on showing its metrics, blames no backend, and is well again by itself', async () => {
+    const gate = Promise.withResolvers<void>();
+    const closing = (response: Response) => {
+      response.headers.set('connection', 'close');
+      return response;
+    };
+    backend.probed((seen) => closing(result(seen, '1')));
+    backend.script(async (seen) => {
+      await gate.promise;
+      return closing(result(seen, '1'));
+    });
+    // The calls wait for one of two connections: nothing but callers takes descriptors, and probes need one.
+    const extra = 'max_connections = 2\n[deadlines]\nlight = 60\n';
+    await using gateway = await startAlone(
+      backend.url,
+      { extra, gatewayLines: 'probe_seconds = 1\n' },
+      LIMITS,
+    );
+    const key = gateway.key();
+    using scrape = await openCaller(gateway.metricsUrl);
+    await get(scrape, '/metrics', 1);
+    using callers = new DisposableStack();
+    for (let i = 0; i < LIMIT; i++) {
+      const caller = callers.use(await openCaller(gateway.url));
+      const body = `{"jsonrpc":"2.0","id":1,"method":"getBalance","params":["${i}"]}`;
+      caller.send(postText(body, key));
+    }
+    await until(async () => gateway.printed().includes('no file descriptor is left'));
+    await Bun.sleep(4_000); // several rounds of probes
+    const metrics = await get(scrape, '/metrics', 2);
+    expect(metrics).toContain('sluice_gateway_backend_in{backend="a"} 1\n');
+    expect(metrics).toMatch(/^process_resident_memory_bytes [1-9]/m);
+    expect(metrics).not.toContain('backend_failures_total{');
+    expect(gateway.printed()).not.toContain('a backend');
+    gate.resolve();
+    callers.dispose();
+    await until(async () => gateway.printed().includes('no longer: no file descriptor is left'));
+    await says(gateway, '200 ok');
+    expect(await gateway.status(key)).toBe(200);
+  }, 40_000);
+
+  test('M17 closes idle connections, so that new ones are answered', async () => {
+    await using gateway = await startAlone(backend.url, {}, LIMITS);
+    gateway.key();
+    using callers = new DisposableStack();
+    for (let i = 0; i < 2 * LIMIT; i++) {
+      const caller = callers.use(await openCaller(gateway.url));
+      expect(await get(caller, '/health', 1)).toMatch(/^HTTP\/1.1 (?:200|503) /);
+    }
+    expect((await fetch(gateway.metricsUrl)).status).toBe(200);
+  }, 20_000);
+});

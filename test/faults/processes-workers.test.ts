@@ -1,0 +1,198 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
+import { result, startBackend } from '../fakes/backend.ts';
+import { addKey, opened, temporaryFolder } from '../started/gateway.ts';
+import { freePort } from '../started/ports.ts';
+import { startProcess } from '../started/process.ts';
+import { until } from '../started/stack.ts';
+import { CALL, crewConfig, type CrewOptions, startCrew } from './gateway-crew.ts';
+
+const PLANS = '[plans.paid]\nrps = 100000\n[plans.tiny]\nrps = 1000\nmax_batch = 1\n';
+const BATCH = `[${CALL},${CALL}]`;
+
+let backend: ReturnType<typeof startBackend>;
+beforeEach(() => void (backend = startBackend()));
+afterEach(() => backend[Symbol.asyncDispose]());
+
+const start = (options: Partial<CrewOptions> = {}) =>
+  startCrew({ backendUrl: backend.url, processes: 2, extra: PLANS, ...options });
+
+type Crew = Awaited<ReturnType<typeof start>>;
+
+const allListen = (crew: Crew) =>
+  until(async () => (await crew.metric('sluice_gateway_processes')) === crew.processes().size);
+
+/** kill -9 of every process, each when the others listen again. */
+async function replaceAll(crew: Crew): Promise<void> {
+  for (const [slot, pid] of crew.processes()) {
+    process.kill(pid, 'SIGKILL');
+    await until(async () => [crew.processes().get(slot)].some((now) => now !== undefined && now !== pid));
+    await until(async () => (await crew.metric('sluice_gateway_processes')) === 2);
+  }
+}
+
+/** The statuses of many requests, each on a connection of its own. */
+async function statuses(crew: Crew, key: string, body?: string): Promise<number[]> {
+  const answers = await Promise.all(Array.from({ length: 24 }, () => crew.post(key, body)));
+  return [...new Set(answers.map(({ status }) => status))];
+}
+
+const configOf = (crew: Crew) => join(crew.folder, 'sluice.toml');
+const logged = (crew: Crew, text: string) => crew.printed().split(text).length - 1;
+
+describe('the config', () => {
+  test('M10 a process that dies while its file is broken, changed or gone is started again by the config of the start', async () => {
+    await using crew = await start();
+    const key = crew.key('tiny');
+    const text = readFileSync(configOf(crew), 'utf8');
+    for (const other of ['this is no config [', text.replace('max_batch = 1', 'max_batch = 2')]) {
+      writeFileSync(configOf(crew), other);
+      await replaceAll(crew);
+      expect(await statuses(crew, key, BATCH)).toEqual([400]);
+    }
+    expect(await statuses(crew, key)).toEqual([200]);
+  }, 30_000);
+
+  test('M10 new plans are in every process after a reload, also in one that starts later, and a broken file changes nothing', async () => {
+    await using crew = await start();
+    const key = crew.key('tiny');
+    const text = readFileSync(configOf(crew), 'utf8');
+    // Another backend needs a restart: a process that starts later must not have it either.
+    const changed = text
+      .replace('max_batch = 1', 'max_batch = 2')
+      .replace(backend.url, 'http://127.0.0.1:1/');
+    writeFileSync(configOf(crew), changed);
+    crew.kill('SIGHUP');
+    await until(async () => (await statuses(crew, key, BATCH)).join() === '200');
+    writeFileSync(configOf(crew), `${text}colour = 1\n`);
+    crew.kill('SIGHUP');
+    await until(async () => logged(crew, 'the config was not reloaded') > 0);
+    await replaceAll(crew);
+    expect([await statuses(crew, key, BATCH), await statuses(crew, key)]).toEqual([[200], [200]]);
+    expect(logged(crew, 'the config was not reloaded')).toBe(1);
+  }, 30_000);
+
+  test('M10 what the database asks to be reloaded is read once for all processes', async () => {
+    await using crew = await start();
+    const key = crew.key('tiny');
+    const text = readFileSync(configOf(crew), 'utf8');
+    writeFileSync(configOf(crew), text.replace('max_batch = 1', 'max_batch = 2'));
+    crew.accounts.run('UPDATE revision SET config = config + 1');
+    await until(async () => (await statuses(crew, key, BATCH)).join() === '200');
+    expect(logged(crew, 'plans and credits reloaded')).toBe(1);
+  });
+
+  test('M10 its secrets are neither in the arguments nor in the environment of a process', async () => {
+    await using crew = await start({
+      extra: `${PLANS}[[backends]]\nname = "b"\nurl = "${backend.url}?s3cret"\n`,
+    });
+    for (const pid of crew.processes().values())
+      for (const file of ['cmdline', 'environ'])
+        expect(readFileSync(`/proc/${pid}/${file}`, 'utf8')).not.toContain('s3cret');
+  });
+});
+
+test('M11 while processes start the port refuses, and gives no answer that is empty', async () => {
+  using folder = temporaryFolder();
+  const listen = `127.0.0.1:${freePort()}`;
+  const { args } = crewConfig(folder.path, { backendUrl: backend.url, processes: 2, listen });
+  const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  addKey(accounts, 'scale');
+  accounts.close();
+  const outcomes = new Set<string>();
+  const look = () =>
+    fetch(`http://${listen}/health`, { keepalive: false }).then(
+      async (response) => `${response.status} ${await response.text()}`,
+      (error: Error & { code?: string }) => String(error.code),
+    );
+  let isOver = false;
+  const looking = (async () => {
+    while (!isOver) {
+      outcomes.add(await look());
+      await Bun.sleep(1); // the start needs the machine too
+    }
+  })();
+  await using _gateway = await startProcess(args, folder.path);
+  isOver = true;
+  await looking;
+  expect(outcomes).toContain('ECONNREFUSED');
+  expect(outcomes).toContain('200 ok\n');
+  const others = [...outcomes].filter((each) => !['200 ok\n', 'ECONNREFUSED', 'ECONNRESET'].includes(each));
+  expect(others).toEqual([]);
+});
+
+test('M12 a process that hangs is killed after five seconds, counted and replaced, and the others serve meanwhile', async () => {
+  await using crew = await start();
+  const key = crew.key('paid');
+  const [hanging, well] = [crew.pidOf(2), crew.pidOf(1)];
+  process.kill(hanging, 'SIGSTOP');
+  await until(async () => !existsSync(`/proc/${hanging}`));
+  await until(async () => (await crew.metric('sluice_gateway_processes')) === 2);
+  expect(await crew.metric('sluice_gateway_process_hangs_total')).toBe(1);
+  expect(crew.pidOf(1)).toBe(well);
+  expect(crew.printed()).toContain('a process hangs and is killed');
+  expect(await statuses(crew, key)).toEqual([200]);
+}, 30_000);
+
+test('M12 processes that stood still together with their supervisor, as on a machine that sleeps, go on', async () => {
+  await using crew = await start();
+  const pids = [...crew.processes().values()];
+  for (const pid of [crew.pid, ...pids]) process.kill(pid, 'SIGSTOP');
+  await Bun.sleep(7_000); // longer than a process may be silent
+  for (const pid of [crew.pid, ...pids]) process.kill(pid, 'SIGCONT');
+  await until(async () => (await crew.metric('sluice_gateway_processes')) === 2);
+  // A process would be killed at the supervisor's next look.
+  await Bun.sleep(2_000);
+  expect(await crew.metric('sluice_gateway_process_hangs_total')).toBe(0);
+  expect([...crew.processes().values()]).toEqual(pids);
+}, 30_000);
+
+/** Calls that are held at the backend until they are let go of; several for each process. */
+async function held(crew: Crew, key: string) {
+  const gate = Promise.withResolvers<void>();
+  backend.script(async (seen) => {
+    await gate.promise;
+    return result(seen, '1');
+  });
+  // Sends are not shared.
+  const body = '{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["AA=="]}';
+  const calls = Array.from({ length: 24 }, () =>
+    crew.post(key, body).then(
+      ({ status }) => status,
+      () => 'cut',
+    ),
+  );
+  await until(async () => backend.seen.length === calls.length);
+  return { calls: Promise.all(calls), letGo: gate.resolve };
+}
+
+test('M13 the seat of a process that is asked to end alone is taken at once, while its answers under way end', async () => {
+  await using crew = await start();
+  const { calls, letGo } = await held(crew, crew.key('paid'));
+  const draining = crew.pidOf(1);
+  process.kill(draining, 'SIGTERM');
+  await until(async () => crew.processes().has(3) && (await crew.metric('sluice_gateway_processes')) === 2);
+  expect([...crew.processes().keys()].toSorted()).toEqual([1, 2, 3]);
+  // What it counts meanwhile is in the sums.
+  expect(await crew.metric('sluice_gateway_backend_calls_in_flight{backend="a"}')).toBe(24);
+  letGo();
+  expect(new Set(await calls)).toEqual(new Set([200]));
+  await until(async () => !existsSync(`/proc/${draining}`));
+  await allListen(crew);
+  expect([...crew.processes().keys()].toSorted()).toEqual([2, 3]);
+  expect(await statuses(crew, crew.key('paid'))).toEqual([200]);
+}, 30_000);
+
+test.each([1, 2])(
+  'M14 a drain of %d processes ends by gateway.drain_seconds, and cuts what is left',
+  async (processes) => {
+    await using crew = await start({ processes, gatewayLines: 'drain_seconds = 1\n' });
+    const { calls } = await held(crew, crew.key('paid'));
+    crew.kill('SIGTERM');
+    expect(new Set(await calls)).toEqual(new Set(['cut']));
+    expect(await crew.exited).toBe(0);
+  },
+  10_000,
+);
