@@ -141,6 +141,7 @@ export function createGateway(deps: Deps) {
       if (journal.isFailing()) journal.flush();
       if (journal.isFailing() !== failing) onFailing((failing = journal.isFailing()));
       for (const { client } of backends) client.tick();
+      pool.comparePaces();
       if (turn % RECENT_TURNS === 0) for (const { recent } of backends) recent.turn();
       limits.turn(turn);
       tuneGc();
@@ -194,6 +195,10 @@ function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock,
     onChange: (backend) => logHealth(backend, log),
     onUnreachable: (backend) => metrics.failure(backend, 'probe'),
     onGap: (gap) => logGap(gap, log),
+    onPace: ({ config: { name: backend } }, isSlow) =>
+      isSlow
+        ? log.warn({ backend }, 'a backend is slow: light calls prefer others')
+        : log.info({ backend }, 'a backend is as fast as others again'),
   });
 }
 

@@ -34,19 +34,24 @@ const BODY_BYTES_MAX = 65_536;
 
 export function createDirect(parts: Parts): Direct {
   const shared = sharedFrom(parts);
-  const { underWay } = shared;
+  const { underWay, pool } = shared;
 
   return function direct(call, route, context, onReply) {
     const { params = EMPTY } = call;
     const one = new DirectCall(shared, { call, route, context, onReply });
-    if (!route.method.shared || params.length > SHARED_PARAMS_BYTES_MAX) return one.start();
-    const place = hashOf(params, route.name.length) & (SHARED_PLACES - 1);
+    const backend = pool.preferred(route.backends, one.need);
+    const isShared = route.method.shared === true && params.length <= SHARED_PARAMS_BYTES_MAX;
+    // Nobody else waits for the trial of a slow one.
+    if (!isShared || backend === undefined || backend.paces[route.method.lane]?.isSlow === true)
+      return one.start(backend);
+    // Nor for a backend that is not their own.
+    const place = hashOf(params, route.name.length ^ backend.number) & (SHARED_PLACES - 1);
     const leader = underWay[place];
     if (leader === undefined) {
       one.place = place;
       underWay[place] = one;
-    } else if (leader.isJoinedBy(one)) return;
-    one.start();
+    } else if (leader.backend === backend && leader.isJoinedBy(one)) return;
+    one.start(backend);
   };
 }
 
@@ -66,6 +71,8 @@ class DirectCall implements ExchangeHandler {
   readonly #shared: ReturnType<typeof sharedFrom>;
   readonly read: Read;
   readonly startedMs: number;
+  /** When its own attempt began: later than the call where it first waited for another's. */
+  sentMs: number;
   /** Its place in `underWay`; -1: it may not be joined. */
   place = -1;
   need: Need;
@@ -76,15 +83,15 @@ class DirectCall implements ExchangeHandler {
   constructor(shared: ReturnType<typeof sharedFrom>, read: Read) {
     this.#shared = shared;
     this.read = read;
-    this.startedMs = shared.clock.monotonic();
+    this.startedMs = this.sentMs = shared.clock.monotonic();
     this.need = shared.pool.needOf(read.call, read.route.method, read.context.accountId);
   }
 
-  start(): void {
+  /** Sends it to a backend; `undefined`: none is fit at once. */
+  start(backend: Backend | undefined): void {
     const { call, route, context } = this.read;
-    const { clock, pool, budget, message, dueMs } = this.#shared;
+    const { clock, budget, message, dueMs } = this.#shared;
     const bodyBytes = requestBytes(call, route.member);
-    const backend = pool.preferred(route.backends, this.need);
     const bytesMax = Math.min(backend?.config.bodyBytesMax ?? Infinity, BODY_BYTES_MAX);
     if (backend === undefined || bodyBytes > bytesMax) {
       this.#settle();
@@ -127,15 +134,17 @@ class DirectCall implements ExchangeHandler {
     const slot = idAt === -1 ? 0 : answerSlot(route.name, body);
     if (idAt === -1 || (slot > 0 && slot < this.need.slotMin))
       return this.#fail(backend, judgeWhole(body, call.id));
+    const nowMs = this.#shared.clock.monotonic();
     backend.leave();
     backend.markWell();
-    this.#answer(body, slot, backend);
+    backend.paces[route.method.lane]?.note(nowMs - this.sentMs);
+    this.#answer(body, slot, backend, nowMs);
     if (this.followers === undefined) return;
     for (const follower of this.followers) {
       const { id } = follower.read.call;
       const own = [body.subarray(0, idAt), id, body.subarray(idAt + call.id.length)];
-      if (slot < follower.need.slotMin) follower.start();
-      else follower.#answer(Buffer.concat(own), slot, backend);
+      if (slot < follower.need.slotMin) follower.#restart();
+      else follower.#answer(Buffer.concat(own), slot, backend, nowMs);
     }
   }
 
@@ -156,11 +165,21 @@ class DirectCall implements ExchangeHandler {
     if (this.place !== -1) this.#shared.underWay[this.place] = undefined;
   }
 
-  #answer(bytes: Buffer, slot: number, backend: Backend): void {
-    const { pool, clock, onResponseStart } = this.#shared;
+  #restart(): void {
+    const { clock, pool } = this.#shared;
+    this.sentMs = clock.monotonic();
+    this.start(pool.preferred(this.read.route.backends, this.need));
+  }
+
+  #noteTime({ paces }: Backend, hasBegun: boolean): void {
+    paces[this.read.route.method.lane]?.note(this.#shared.clock.monotonic() - this.sentMs, hasBegun);
+  }
+
+  #answer(bytes: Buffer, slot: number, backend: Backend, nowMs: number): void {
+    const { pool, onResponseStart } = this.#shared;
     const { route, onReply } = this.read;
     pool.learn(backend, this.need, slot);
-    onResponseStart(route.method, clock.monotonic() - this.startedMs);
+    onResponseStart(route.method, nowMs - this.startedMs);
     // A Buffer of a read is never over shared memory.
     const own = bytes as Uint8Array<ArrayBuffer>;
     onReply({ kind: 'whole', bytes: own, encoding: undefined, isResult: true });
@@ -168,12 +187,13 @@ class DirectCall implements ExchangeHandler {
 
   /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */
   #fail(backend: Backend, outcome: HttpReply | ResponseStart | Failure): void {
+    this.#noteTime(backend, outcome.kind !== 'no-answer' && outcome.kind !== 'unsent');
     const isStale = outcome.kind === 'no-answer' && outcome.stale === true;
     // Those that shared it must not go back there.
     if (outcome.kind === 'no-answer' && outcome.reason === LEFT_OUT) backend.markFailed(this.#shared.clock);
     if (isStale) backend.leave();
     this.#forward(isStale ? undefined : { backend, startedMs: this.startedMs, outcome });
-    this.followers?.forEach((each) => (each.hasLeft() ? each.#forward(undefined) : each.start()));
+    this.followers?.forEach((each) => (each.hasLeft() ? each.#forward(undefined) : each.#restart()));
   }
 
   #forward(first: Parameters<Forward>[3]): void {

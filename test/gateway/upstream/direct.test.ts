@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import type { Backend } from '../../../gateway/upstream/backend.ts';
+import { type Backend, numberOf, preference } from '../../../gateway/upstream/backend.ts';
 import { METHODS } from '../../../gateway/methods/table.ts';
 import type { CallContext, Reply } from '../../../gateway/upstream/forward.ts';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../../fakes/raw-backend.ts';
@@ -75,10 +75,10 @@ function world(count = 1) {
     text: async (told?: Told) => textOf(await call(told)),
     tick: () => backends.forEach(({ client }) => client.tick()),
     inFlight: () => backends.map(({ inFlight }: Backend) => inFlight),
-    /** Answers of the first backend in the order of its calls, when the test gives them. */
-    held() {
+    /** Answers of a backend in the order of its calls, when the test gives them. */
+    held(backend = 0) {
       const exchanges: RawExchange[] = [];
-      fakes[0]?.script((exchange) => void exchanges.push(exchange));
+      fakes[backend]?.script((exchange) => void exchanges.push(exchange));
       return exchanges;
     },
     [Symbol.dispose]() {
@@ -390,6 +390,18 @@ describe('identical reads that are under way', () => {
     await Promise.all(texts);
   });
 
+  test('are not shared with an account that reads from another backend: it does not wait for that one', async () => {
+    using gateway = world(2);
+    const exchanges = gateway.held();
+    const own = gateway.text();
+    const isOther = (id: number) => preference(id, numberOf('b')) > preference(id, numberOf('a'));
+    const accountId = [...Array(1_000).keys()].find(isOther) ?? 0;
+    expect(await gateway.text({ id: '2', accountId })).toBe(rpc('2', '1'));
+    while (exchanges.length === 0) await Bun.sleep(1); // until it has arrived
+    await exchanges[0]?.send(plain(rpc('1', '7')));
+    expect(await own).toBe(rpc('1', '7'));
+  });
+
   test.each<[string, Told, Told]>([
     ['other parameters', { params: '["x"]' }, { params: '["y"]' }],
     ['parameters in other words', { params: '["x"]' }, { params: '[ "x"]' }],
@@ -430,6 +442,21 @@ describe('identical reads that are under way', () => {
     for (const [name, { direct, shared = false, class: kind }] of METHODS)
       if (shared) expect([name, direct, ['light', 'meta'].includes(kind)]).toEqual([name, true, true]);
   });
+});
+
+test('a slow backend is tried by one call alone: others of the same read do not wait for that', async () => {
+  using gateway = world(2);
+  const [first] = gateway.backends;
+  for (let i = 0; i < 200; i++) first?.paces.state?.note(3_000);
+  for (let i = 0; i < 5; i++) gateway.backends[1]?.paces.state?.note(1);
+  gateway.pool.comparePaces();
+  const exchanges = gateway.held();
+  gateway.advance(25_000);
+  const trial = gateway.text();
+  expect(await gateway.text({ id: '2' })).toBe(rpc('2', '1'));
+  expect(gateway.fakes.map((fake) => fake.calls())).toEqual([1, 1]);
+  await exchanges[0]?.send(plain(rpc('1', '7')));
+  expect(await trial).toBe(rpc('1', '7'));
 });
 
 const OUTCOMES: Readonly<Record<string, (exchange: RawExchange) => unknown>> = {

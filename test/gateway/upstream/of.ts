@@ -32,11 +32,16 @@ export function backendOf(rows: Partial<BackendConfig> & { at?: string; clock?: 
   return new Backend(config, createHttpClient({ url: config.url, headers, clock, idleMs: 60_000 }));
 }
 
-type Told = Partial<ForwardEvents & { lagSlotsMax: number }>;
+type Told = Partial<
+  ForwardEvents & {
+    lagSlotsMax: number;
+    onPace(backend: Backend, isSlow: boolean): void;
+  }
+>;
 
 /** A way to backends as the gateway puts it together, without probes unless the test asks for them. */
 export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told = {}) {
-  const { lagSlotsMax = 16, ...events } = told;
+  const { lagSlotsMax = 16, onPace = nothing, ...events } = told;
   const dueMs = { light: 30_000, meta: 30_000, asset: 30_000, history: 60_000, scan: 108_000, write: 30_000 };
   const pool = createPool({
     backends,
@@ -46,6 +51,7 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     onChange: nothing,
     onGap: nothing,
     onUnreachable: nothing,
+    onPace,
   });
   const budget = new RetryBudget();
   const onResponseStart = events.onResponseStart ?? nothing;
