@@ -25,6 +25,7 @@ import { withRules } from './respond/rules.ts';
 import { Backend, TURN_SECONDS } from './upstream/backend.ts';
 import { Cache, withCache } from './upstream/cache.ts';
 import { createForward, type ForwardEvents } from './upstream/forward.ts';
+import { createHedge } from './upstream/hedge.ts';
 import { createHttpClient } from './upstream/http-client.ts';
 import { createPool, createRouter, type Gap, RetryBudget } from './upstream/selection.ts';
 import { createUsage } from './usage/usage.ts';
@@ -90,7 +91,8 @@ export function createGateway(deps: Deps) {
   const forward = createForward({ ...parts, random });
   const acrossTiers = withHistory(forward, clock);
   const cached = cache === undefined ? acrossTiers : withCache(acrossTiers, cache, pool);
-  const direct = createDirect({ ...parts, forward });
+  const hedge = config.gateway.hedge ? createHedge(parts, metrics.hedge) : undefined;
+  const direct = createDirect({ ...parts, forward, hedge });
   let terms: PublishedTerms = config;
   const answer = createAnswer({
     bodyBytesMax,
@@ -142,6 +144,7 @@ export function createGateway(deps: Deps) {
       if (journal.isFailing() !== failing) onFailing((failing = journal.isFailing()));
       for (const { client } of backends) client.tick();
       pool.comparePaces();
+      hedge?.tick();
       if (turn % RECENT_TURNS === 0) for (const { recent } of backends) recent.turn();
       limits.turn(turn);
       tuneGc();

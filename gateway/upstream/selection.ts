@@ -6,7 +6,7 @@ import { type Call, methodMember } from '../request/envelope.ts';
 import { type Backend, type Commitment, COMMITMENTS, isLiveNode, preference } from './backend.ts';
 import { EMPTY } from './http-connection.ts';
 import { createProbeAll, OTHER_CHAIN, type WatchOptions } from './health.ts';
-import { STEP_MS } from './pace.ts';
+import { Pace, STEP_MS } from './pace.ts';
 
 export type ForwardRoute = Readonly<{
   kind: 'forward';
@@ -275,6 +275,12 @@ export function createPool(options: PoolOptions) {
       const [next = first] = inOrder(able, need);
       return isFit(next, need, GOOD) ? next : undefined;
     },
+    /** The next one that may be asked while `first` has not answered. */
+    second(able: readonly Backend[], first: Backend, need: Need): Backend | undefined {
+      const others = able.filter((each) => each !== first && !isSlow(each, need));
+      const next = mostPreferred(others, need);
+      return next !== undefined && isFit(next, need, BEHIND) ? next : undefined;
+    },
     ...createPaceWatch(options),
     /** Takes the slot at which an answer was read. */
     learn({ slots }: Backend, { accountId, commitment }: Need, slot: number): void {
@@ -303,6 +309,8 @@ export function createPool(options: PoolOptions) {
 
 /** Lanes in which backends are compared by their paces. */
 const PACED: readonly Lane[] = ['state', 'assets'];
+/** Of fewer first bytes nobody knows which was late. */
+const LATE_COUNT_MIN = 100;
 
 /** Watches how soon backends begin to answer. */
 function createPaceWatch({ backends, clock, onPace }: Pick<PoolOptions, 'backends' | 'clock' | 'onPace'>) {
@@ -338,6 +346,11 @@ function createPaceWatch({ backends, clock, onPace }: Pick<PoolOptions, 'backend
         }
       }
     },
+    /** The time within which the lane's first bytes come, but for one in a hundred; `undefined`: there are too few to tell. */
+    lateMs(lane: Lane): number | undefined {
+      const paces = pacesIn(lane).flatMap(({ pace }) => (pace.isSlow ? [] : [pace]));
+      return Pace.quantileMs(paces, 0.99, LATE_COUNT_MIN);
+    },
   };
 }
 
@@ -365,11 +378,19 @@ function mostPreferred(able: readonly Backend[], { accountId }: Need): Backend |
 
 /** How many calls of the pool may be sent again: a dead backend must not double the load (Google SRE book, chapter 21). */
 export class RetryBudget {
-  #retries = SAVED_MAX;
+  readonly #perCall: number;
+  readonly #savedMax: number;
+  #retries: number;
+
+  constructor(perCall = PER_CALL, savedMax = SAVED_MAX, saved = savedMax) {
+    this.#perCall = perCall;
+    this.#savedMax = savedMax;
+    this.#retries = saved;
+  }
 
   /** One more call was sent for the first time. */
   deposit(): void {
-    this.#retries = Math.min(SAVED_MAX, this.#retries + PER_CALL);
+    this.#retries = Math.min(this.#savedMax, this.#retries + this.#perCall);
   }
 
   /** Takes a retry; false when there is none left. */

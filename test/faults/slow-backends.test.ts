@@ -133,3 +133,55 @@ describe('G13 a backend that answers in three seconds while its twin does at onc
     await Promise.all(underWay);
   });
 });
+
+describe('G14 with gateway.hedge a light read that is late', () => {
+  const metric = async (name: string) => {
+    const text = await world.gateway.gateway.metrics.text();
+    const line = text.split('\n').find((each) => each.startsWith(`sluice_gateway_${name} `));
+    return line === undefined ? undefined : Number(line.split(' ').at(-1));
+  };
+  /** Enough calls that it is known what is late, and that one may be hedged. */
+  const warmUp = async (key: string) => {
+    for (let i = 0; i < 120; i++) await (await world.post(key)).text();
+    await world.pass(STEP_MS);
+  };
+
+  test('G14 is answered by a second backend, and counted and paid for once', async () => {
+    await world[Symbol.asyncDispose]();
+    await start({ hedge: true });
+    const key = await world.keyOnFirst('trial');
+    await warmUp(key);
+    const before = (await world.post(key)).headers.get('x-credits-left');
+    const counted = await metric('calls_total{method="getBalance",outcome="answered"}');
+    world.twins[0].script(world.after(undefined));
+    const answered = world.post(key);
+    const { length } = world.twins[0].seen;
+    while (world.twins[0].seen.length === length) await Bun.sleep(1); // until it is there
+    world.clock.advance(5);
+    const answer = await answered;
+    expect([answer.status, Number(before) - Number(answer.headers.get('x-credits-left'))]).toEqual([200, 1]);
+    expect(await answer.text()).toContain('answer to getBalance');
+    expect(
+      Number(await metric('calls_total{method="getBalance",outcome="answered"}')) - Number(counted),
+    ).toBe(1);
+    expect([
+      await metric('hedges_total{outcome="made"}'),
+      await metric('hedges_total{outcome="won"}'),
+    ]).toEqual([1, 1]);
+    await world.pass(STEP_MS);
+    for (const name of ['a', 'b']) {
+      expect(await metric(`backend_calls_in_flight{backend="${name}"}`)).toBe(0);
+      expect(await metric(`backend_failures_total{backend="${name}",kind="no-answer"}`)).toBeUndefined();
+    }
+  });
+
+  test('G14 is not sent twice by default', async () => {
+    const key = await world.keyOnFirst();
+    await warmUp(key);
+    world.twins[0].script(world.after(undefined));
+    const answered = world.post(key);
+    expect(await callsTo(1, () => world.pass(9_000))).toBe(0);
+    await world.pass(2_000);
+    expect((await answered).status).toBe(200);
+  });
+});

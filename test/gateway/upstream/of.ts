@@ -1,5 +1,6 @@
 import { createDirect, type Direct } from '../../../gateway/upstream/direct.ts';
 import { createForward, type Forward, type ForwardEvents } from '../../../gateway/upstream/forward.ts';
+import { createHedge } from '../../../gateway/upstream/hedge.ts';
 import { Backend, numberOf, preference } from '../../../gateway/upstream/backend.ts';
 import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
 import { historyGap } from '../../../gateway/history/tiers.ts';
@@ -36,12 +37,14 @@ type Told = Partial<
   ForwardEvents & {
     lagSlotsMax: number;
     onPace(backend: Backend, isSlow: boolean): void;
+    /** There: light reads that are late are hedged. */
+    onHedge(outcome: 'made' | 'won'): void;
   }
 >;
 
 /** A way to backends as the gateway puts it together, without probes unless the test asks for them. */
 export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told = {}) {
-  const { lagSlotsMax = 16, onPace = nothing, ...events } = told;
+  const { lagSlotsMax = 16, onPace = nothing, onHedge, ...events } = told;
   const dueMs = { light: 30_000, meta: 30_000, asset: 30_000, history: 60_000, scan: 108_000, write: 30_000 };
   const pool = createPool({
     backends,
@@ -67,8 +70,9 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     onCut: nothing,
     ...events,
   });
-  const direct = createDirect({ clock, dueMs, pool, budget, forward, onResponseStart });
-  return { forward, direct, pool };
+  const hedge = onHedge === undefined ? undefined : createHedge({ clock, pool }, onHedge);
+  const direct = createDirect({ clock, dueMs, pool, budget, forward, onResponseStart, hedge });
+  return { forward, direct, pool, hedge };
 }
 
 function nothing(): void {

@@ -96,6 +96,7 @@ describe('a problem names its key', () => {
     ['gateway.processes', { gateway: { processes: true } }],
     ['gateway.idle_seconds', { gateway: { idle_seconds: 256 } }],
     ['gateway.max_body_bytes', { gateway: { max_body_bytes: 1_023 } }],
+    ['gateway.hedge', { gateway: { hedge: 1 } }],
     ['gateway.cache_bytes', { gateway: { cache_bytes: -1 } }],
     ['gateway.cache_bytes', { gateway: { cache_bytes: 17_179_869_185 } }],
     ['gateway.tls.key', { gateway: { tls: { cert: 'c.pem' } } }],
