@@ -1,5 +1,5 @@
-/** First bytes are counted by steps of time, of which the last few tell: the oldest is ten seconds old. */
-const STEPS = 5;
+/** First bytes are counted by steps of time, of which the last few tell: ten seconds and what is gone of the present one. */
+const STEPS = 6;
 export const STEP_MS = 2_000;
 
 /** Times are counted in buckets of an eighth of an octave, from 1/16 ms to a minute: a tenth is the error of a quantile. */
@@ -7,8 +7,8 @@ const BUCKETS = 160;
 const PER_OCTAVE = 8;
 const OCTAVES_BELOW_ONE = 4;
 
-/** Of fewer first bytes there is no median. */
-const COUNT_MIN = 5;
+/** Of fewer first bytes there is no median. One caller who waits three seconds for each answer makes so many. */
+const COUNT_MIN = 4;
 /** A median that is older says nothing of the present. */
 const KNOWN_MS = 300_000;
 
