@@ -26,6 +26,7 @@ import { withRules } from './respond/rules.ts';
 import { Backend, TURN_SECONDS } from './upstream/backend.ts';
 import { Cache, withCache } from './upstream/cache.ts';
 import { createForward, type ForwardEvents } from './upstream/forward.ts';
+import { createHedge } from './upstream/hedge.ts';
 import { createHttpClient } from './upstream/http-client.ts';
 import { NO_DESCRIPTORS } from './upstream/http-connection.ts';
 import { createPool, createRouter, type Gap, RetryBudget } from './upstream/selection.ts';
@@ -91,7 +92,8 @@ export function createGateway(deps: Deps) {
   const forward = createForward({ ...parts, random });
   const acrossTiers = withHistory(forward, clock);
   const cached = cache === undefined ? acrossTiers : withCache(acrossTiers, cache, pool);
-  const direct = createDirect({ ...parts, forward });
+  const hedge = config.gateway.hedge ? createHedge(parts, metrics.hedge) : undefined;
+  const direct = createDirect({ ...parts, forward, hedge });
   let terms: PublishedTerms = config;
   const answer = createAnswer({
     bodyBytesMax,
@@ -147,6 +149,8 @@ export function createGateway(deps: Deps) {
       if (journal.isFailing()) journal.flush();
       if (turn % LOOK_TURNS === 0) troubles.look(closeIdle);
       for (const { client } of backends) client.tick();
+      pool.comparePaces();
+      hedge?.tick();
       if (turn % RECENT_TURNS === 0) for (const { recent } of backends) recent.turn();
       limits.turn(turn);
       tuneGc();
@@ -195,6 +199,10 @@ function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock,
     onChange: (backend) => logHealth(backend, log),
     onUnreachable: (backend) => metrics.failure(backend, 'probe'),
     onGap: (gap) => logGap(gap, log),
+    onPace: ({ config: { name: backend } }, isSlow) =>
+      isSlow
+        ? log.warn({ backend }, 'a backend is slow: light calls prefer others')
+        : log.info({ backend }, 'a backend is as fast as others again'),
   });
 }
 

@@ -51,13 +51,14 @@ function backendStatusOf(backend: Backend, clock: Clock): BackendStatus {
   const { answered, failed } = recent.sums();
   const slot = Math.max(slots.tip.confirmed, tip);
   const excludedWhy = reason === '' ? excludedBecause : `${excludedBecause}: ${reason}`;
-  const failing = backend.isFailing(clock) ? 'failing' : undefined;
+  const isSlow = Object.values(backend.paces).some((pace) => pace.isSlow);
+  const troubled = backend.isFailing(clock) ? 'failing' : isSlow ? 'slow' : undefined;
   return {
     name: config.name,
     profile: config.profile,
     lanes: config.lanes,
     in: excludedBecause === undefined,
-    why: (excludedBecause === undefined ? failing : excludedWhy) ?? null,
+    why: (excludedBecause === undefined ? troubled : excludedWhy) ?? null,
     slot: slot > 0 ? slot : null,
     lag_slots: tip > 0 ? lagSlots : null,
     in_flight: inFlight,

@@ -3,7 +3,7 @@ export type BackendStatus = Readonly<{
   name: string;
   profile: string;
   lanes: readonly string[];
-  /** Whether it takes part; when it does not, or its last calls failed, `why` says so in a few words. */
+  /** Whether it takes part; when it does not, its last calls failed, or it is slow, `why` says so in a few words. */
   in: boolean;
   why: string | null;
   /** Its newest confirmed slot, and how far it is behind the others; `null`: not known. */

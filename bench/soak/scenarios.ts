@@ -2,6 +2,7 @@ import { blockLog, unmoved } from './blocked-log.ts';
 import { cutReplies, declared } from './cuts.ts';
 import type { Finding } from './finding.ts';
 import { cheapness, fairness, flood } from './flood.ts';
+import { hanging, unnoticed } from './hanging.ts';
 import { exactness, storm } from './kills.ts';
 import { honesty, OUTAGES, outage, smoothness } from './outage.ts';
 import { changePlans, followed } from './plan-change.ts';
@@ -80,6 +81,7 @@ export function scenarios(seconds: number): readonly Scenario[] {
         return conserved(await takeovers(load, signal));
       },
     },
+    { name: 'hanging-backend', run: async (signal) => unnoticed(await hanging(signal)) },
     { name: 'lost-replies', run: async (signal) => declared(await cutReplies(1_000, signal)) },
     {
       name: 'flood',

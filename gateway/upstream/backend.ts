@@ -1,8 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { BackendConfig } from '../../shared/config/backends.ts';
-import { PROFILES } from '../../shared/config/profiles.ts';
+import { type Lane, PROFILES } from '../../shared/config/profiles.ts';
 import { wholeNumberAt } from '../json/scan.ts';
 import type { HttpClient } from './http-client.ts';
+import { Pace } from './pace.ts';
 
 /** Why a backend is left out while others are well. */
 export type ExclusionReason = 'unreachable' | 'unhealthy' | 'lagging' | 'stalled' | 'of another chain';
@@ -185,6 +186,10 @@ export class Backend {
   readonly number: number;
   readonly queue = new FairQueue();
   readonly recent = new Recent();
+  /** By lanes whose calls are light, so that the times of two backends compare. */
+  readonly paces: Readonly<Partial<Record<Lane, Pace>>> = { state: new Pace(), assets: new Pace() };
+  /** How long it took to answer its last probe; `undefined`: not known. */
+  probeTookMs: number | undefined;
   health: HealthState = HEALTHY;
   /** It is left out, and neither probes nor calls were answered for a round. */
   isSilent = false;

@@ -3,6 +3,7 @@ import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { answerSlot, type Backend, hashOf } from './backend.ts';
 import type { Failure } from './failure.ts';
 import type { CallContext, Forward, ForwardParts, Reply } from './forward.ts';
+import type { Hedge, HedgedCall } from './hedge.ts';
 import { EMPTY, type ExchangeHandler, type HttpReply, LEFT_OUT, type NoReply } from './http-connection.ts';
 import { judgeWhole, plainIdAt, type ResponseStart } from './response-reader.ts';
 import type { ForwardRoute, Need } from './selection.ts';
@@ -21,7 +22,11 @@ export type Direct = (
 ) => void;
 
 type Parts = Pick<ForwardParts, 'clock' | 'dueMs' | 'pool' | 'budget' | 'onResponseStart'> &
-  Readonly<{ forward: Forward }>;
+  Readonly<{
+    forward: Forward;
+    /** Asks a second backend for what is late; absent: none is asked. */
+    hedge?: Hedge | undefined;
+  }>;
 
 /** A read joins one that is at most so old: what it gets is no older than that. */
 const SHARED_MS = 100;
@@ -34,19 +39,24 @@ const BODY_BYTES_MAX = 65_536;
 
 export function createDirect(parts: Parts): Direct {
   const shared = sharedFrom(parts);
-  const { underWay } = shared;
+  const { underWay, pool } = shared;
 
   return function direct(call, route, context, onReply) {
     const { params = EMPTY } = call;
     const one = new DirectCall(shared, { call, route, context, onReply });
-    if (!route.method.shared || params.length > SHARED_PARAMS_BYTES_MAX) return one.start();
-    const place = hashOf(params, route.name.length) & (SHARED_PLACES - 1);
+    const backend = pool.preferred(route.backends, one.need);
+    const isShared = route.method.shared === true && params.length <= SHARED_PARAMS_BYTES_MAX;
+    // Nobody else waits for the trial of a slow one.
+    if (!isShared || backend === undefined || backend.paces[route.method.lane]?.isSlow === true)
+      return one.start(backend);
+    // Nor for a backend that is not their own.
+    const place = hashOf(params, route.name.length ^ backend.number) & (SHARED_PLACES - 1);
     const leader = underWay[place];
     if (leader === undefined) {
       one.place = place;
       underWay[place] = one;
-    } else if (leader.isJoinedBy(one)) return;
-    one.start();
+    } else if (leader.backend === backend && leader.isJoinedBy(one)) return;
+    one.start(backend);
   };
 }
 
@@ -62,29 +72,33 @@ function sharedFrom(parts: Parts) {
 }
 
 /** One caller's read, and those that wait for its answer too. */
-class DirectCall implements ExchangeHandler {
+class DirectCall implements ExchangeHandler, HedgedCall {
   readonly #shared: ReturnType<typeof sharedFrom>;
   readonly read: Read;
   readonly startedMs: number;
+  /** When its own attempt began: later than the call where it first waited for another's. */
+  sentMs: number;
   /** Its place in `underWay`; -1: it may not be joined. */
   place = -1;
   need: Need;
   backend: Backend | undefined;
   followers: DirectCall[] | undefined;
   body: Buffer | undefined;
+  /** It is answered, or left to `forward`: what its own attempt may still give is not wanted. */
+  isOver = false;
 
   constructor(shared: ReturnType<typeof sharedFrom>, read: Read) {
     this.#shared = shared;
     this.read = read;
-    this.startedMs = shared.clock.monotonic();
+    this.startedMs = this.sentMs = shared.clock.monotonic();
     this.need = shared.pool.needOf(read.call, read.route.method, read.context.accountId);
   }
 
-  start(): void {
-    const { call, route, context } = this.read;
-    const { clock, pool, budget, message, dueMs } = this.#shared;
+  /** Sends it to a backend; `undefined`: none is fit at once. */
+  start(backend: Backend | undefined): void {
+    const { call, route } = this.read;
+    const { clock, budget, dueMs, hedge } = this.#shared;
     const bodyBytes = requestBytes(call, route.member);
-    const backend = pool.preferred(route.backends, this.need);
     const bytesMax = Math.min(backend?.config.bodyBytesMax ?? Infinity, BODY_BYTES_MAX);
     if (backend === undefined || bodyBytes > bytesMax) {
       this.#settle();
@@ -93,12 +107,31 @@ class DirectCall implements ExchangeHandler {
     backend.enter(clock);
     budget.deposit();
     this.backend = backend;
+    this.#send(backend, bodyBytes, dueMs[route.method.class], this);
+    if (hedge !== undefined && route.method.class === 'light' && this.hasOther) hedge.watch(this);
+  }
+
+  #send(backend: Backend, bodyBytes: number, dueMs: number, handler: ExchangeHandler): void {
+    const { call, route, context } = this.read;
+    const { message } = this.#shared;
     const head = backend.client.headFor(context.acceptEncoding);
     message.set(head);
     const length = `${bodyBytes}\r\n\r\n`;
     for (let i = 0; i < length.length; i++) message[head.length + i] = length.charCodeAt(i);
     const end = writeRequest(call, route.member, message, head.length + length.length);
-    backend.client.start(message, end, dueMs[route.method.class], this);
+    backend.client.start(message, end, dueMs, handler);
+  }
+
+  /** Sends it to a second backend, within the deadline of the first. */
+  sendTo(backend: Backend, handler: ExchangeHandler): void {
+    const { call, route } = this.read;
+    const { clock, dueMs } = this.#shared;
+    const endMs = this.sentMs + dueMs[route.method.class];
+    this.#send(backend, requestBytes(call, route.member), endMs - clock.monotonic(), handler);
+  }
+
+  get able(): readonly Backend[] {
+    return this.read.route.backends;
   }
 
   /** Whether the same read of another caller waits for this one's answer. */
@@ -121,27 +154,41 @@ class DirectCall implements ExchangeHandler {
   /** Answers with the reply that has come. */
   endTurn(): void {
     const { backend, body } = this;
-    const { call, route } = this.read;
     if (backend === undefined || body === undefined) return;
+    if (this.isOver) return this.#drop(backend, true);
+    if (!this.answerWith(backend, body, this.sentMs))
+      this.#fail(backend, judgeWhole(body, this.read.call.id));
+  }
+
+  /** Answers all who wait with what a backend gave, sent to it at `sentMs`; false: it is no plain result, or too old. */
+  answerWith(backend: Backend, body: Buffer, sentMs: number): boolean {
+    const { call, route } = this.read;
     const idAt = backend.config.trustsEnd === false ? -1 : plainIdAt(body, call.id);
     const slot = idAt === -1 ? 0 : answerSlot(route.name, body);
-    if (idAt === -1 || (slot > 0 && slot < this.need.slotMin))
-      return this.#fail(backend, judgeWhole(body, call.id));
+    if (idAt === -1 || (slot > 0 && slot < this.need.slotMin)) return false;
+    const nowMs = this.#shared.clock.monotonic();
+    this.isOver = true;
+    this.#settle();
     backend.leave();
     backend.markWell();
-    this.#answer(body, slot, backend);
-    if (this.followers === undefined) return;
+    backend.paces[route.method.lane]?.note(nowMs - sentMs);
+    this.#answer(body, slot, backend, nowMs);
+    if (this.followers === undefined) return true;
     for (const follower of this.followers) {
       const { id } = follower.read.call;
       const own = [body.subarray(0, idAt), id, body.subarray(idAt + call.id.length)];
-      if (slot < follower.need.slotMin) follower.start();
-      else follower.#answer(Buffer.concat(own), slot, backend);
+      if (slot < follower.need.slotMin) follower.#restart();
+      else follower.#answer(Buffer.concat(own), slot, backend, nowMs);
     }
+    return true;
   }
 
   onOutcome(outcome: HttpReply | NoReply): void {
     this.#settle();
-    if (this.backend !== undefined) this.#fail(this.backend, outcome);
+    if (this.backend === undefined) return;
+    if (!this.isOver) return this.#fail(this.backend, outcome);
+    if (outcome.kind === 'reply') outcome.body.cancel();
+    this.#drop(this.backend, outcome.kind === 'reply');
   }
 
   get hasOther(): boolean {
@@ -149,18 +196,36 @@ class DirectCall implements ExchangeHandler {
   }
 
   hasLeft(): boolean {
-    return [this, ...(this.followers ?? [])].every(({ read }) => read.context.signal.aborted);
+    return this.isOver || [this, ...(this.followers ?? [])].every(({ read }) => read.context.signal.aborted);
   }
 
   #settle(): void {
     if (this.place !== -1) this.#shared.underWay[this.place] = undefined;
+    this.place = -1;
   }
 
-  #answer(bytes: Buffer, slot: number, backend: Backend): void {
-    const { pool, clock, onResponseStart } = this.#shared;
+  #restart(): void {
+    const { clock, pool } = this.#shared;
+    this.sentMs = clock.monotonic();
+    this.start(pool.preferred(this.able, this.need));
+  }
+
+  /** Another backend has answered: the outcome of its own attempt is a time and nothing else. */
+  #drop(backend: Backend, hasBegun: boolean): void {
+    backend.leave();
+    backend.endProbation();
+    this.#noteTime(backend, hasBegun);
+  }
+
+  #noteTime({ paces }: Backend, hasBegun: boolean): void {
+    paces[this.read.route.method.lane]?.note(this.#shared.clock.monotonic() - this.sentMs, hasBegun);
+  }
+
+  #answer(bytes: Buffer, slot: number, backend: Backend, nowMs: number): void {
+    const { pool, onResponseStart } = this.#shared;
     const { route, onReply } = this.read;
     pool.learn(backend, this.need, slot);
-    onResponseStart(route.method, clock.monotonic() - this.startedMs);
+    onResponseStart(route.method, nowMs - this.startedMs);
     // A Buffer of a read is never over shared memory.
     const own = bytes as Uint8Array<ArrayBuffer>;
     onReply({ kind: 'whole', bytes: own, encoding: undefined, isResult: true });
@@ -168,12 +233,14 @@ class DirectCall implements ExchangeHandler {
 
   /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */
   #fail(backend: Backend, outcome: HttpReply | ResponseStart | Failure): void {
+    this.isOver = true;
+    this.#noteTime(backend, outcome.kind !== 'no-answer' && outcome.kind !== 'unsent');
     const isStale = outcome.kind === 'no-answer' && outcome.stale === true;
     // Those that shared it must not go back there.
     if (outcome.kind === 'no-answer' && outcome.reason === LEFT_OUT) backend.markFailed(this.#shared.clock);
     if (isStale) backend.leave();
     this.#forward(isStale ? undefined : { backend, startedMs: this.startedMs, outcome });
-    this.followers?.forEach((each) => (each.hasLeft() ? each.#forward(undefined) : each.start()));
+    this.followers?.forEach((each) => (each.hasLeft() ? each.#forward(undefined) : each.#restart()));
   }
 
   #forward(first: Parameters<Forward>[3]): void {

@@ -174,7 +174,10 @@ export function createForward(parts: ForwardParts): Forward {
         hasOther: untried.some(({ isSilent }) => !isSilent),
         localOnly: localOnly && PROFILES[config.profile].bigtable,
       };
+      const sentMs = clock.monotonic();
       const reply = sent ?? (await client.send(request, signal));
+      const ms = clock.monotonic() - sentMs;
+      if (sent === undefined) backend.paces[method.lane]?.note(ms, reply.kind === 'reply');
       return reply.kind === 'reply' ? judge(reply, call.id, acceptEncoding, config.trustsEnd, signal) : reply;
     }
 

@@ -198,7 +198,10 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     const found = backends.map(() => LATE);
     const asking = backends.map(async (backend, i) => {
       const extended = isDue || isUntold(backend) ? learnExtent(backend, limit) : undefined;
-      found[i] = await probe(backend, limit);
+      const askedMs = clock.monotonic();
+      const reading = await probe(backend, limit);
+      if (reading.trouble !== 'unreachable') backend.probeTookMs = clock.monotonic() - askedMs;
+      found[i] = reading;
       await extended;
     });
     const all = Promise.all(asking).then(() => over.abort());

@@ -1,11 +1,12 @@
 import type { Clock } from '../../shared/clock.ts';
 import { afterName, afterSpace, BACKSLASH, isAt, QUOTE, wholeNumberAt } from '../json/scan.ts';
-import { PROFILES } from '../../shared/config/profiles.ts';
+import { type Lane, PROFILES } from '../../shared/config/profiles.ts';
 import { declaredUnknown, isSubscription, type Method, METHODS } from '../methods/table.ts';
 import { type Call, methodMember } from '../request/envelope.ts';
 import { type Backend, type Commitment, COMMITMENTS, isLiveNode, preference } from './backend.ts';
 import { EMPTY } from './http-connection.ts';
 import { createProbeAll, OTHER_CHAIN, type WatchOptions } from './health.ts';
+import { Pace, STEP_MS } from './pace.ts';
 
 export type ForwardRoute = Readonly<{
   kind: 'forward';
@@ -59,9 +60,11 @@ export type Need = Readonly<{
   commitment: Commitment | undefined;
   /** The slot that its answer must reach: its `minContextSlot`, or what its account has been shown; 0: any. */
   slotMin: number;
+  /** By whose paces backends are compared; absent: by none. */
+  lane?: Lane;
 }>;
 
-type Requirement = Omit<Need, 'accountId'>;
+type Requirement = Omit<Need, 'accountId' | 'lane'>;
 
 /**
  * What a call asks for, found by its words and not by parsing: it only chooses among backends, each of which reads the
@@ -147,10 +150,12 @@ const GOOD = 0;
 const BEHIND = 1;
 /** Just back, and this caller is not yet given back to it. */
 const RETURNING = 2;
+/** Well, but it begins to answer far later than others: even one that is known to be behind may have the slot by now. */
+const SLOW = 3;
 /** Left out, but alive: its chain is older than the pool's. */
-const LATE = 3;
+const LATE = 4;
 /** Failed a moment ago, says itself that it is not well, or does not answer at all. */
-const FAILING = 4;
+const FAILING = 5;
 
 /** After its return a backend is given its callers back over this time, so that they do not all fall on it at once. */
 const RAMP_MS = 10_000;
@@ -172,6 +177,8 @@ type PoolOptions = WatchOptions &
     historyGap(backends: readonly Backend[]): Gap | undefined;
     /** Called when slots are found that no backend has, or when there are none any more. */
     onGap(gap: Gap | undefined): void;
+    /** Called when a backend begins or ceases to be slow at what is light. */
+    onPace(backend: Backend, isSlow: boolean): void;
   }>;
 
 export type Pool = Readonly<ReturnType<typeof createPool>>;
@@ -215,47 +222,66 @@ export function createPool(options: PoolOptions) {
     return slots.length === 0 ? 0 : Math.min(...slots);
   }
 
-  function rankOf(backend: Backend, score: number, { commitment, slotMin }: Need): number {
+  /** How a backend stands for a call, its pace apart. */
+  function rankOf(backend: Backend, { accountId, commitment, slotMin }: Need): number {
     const { excludedBecause, backAtMs } = backend.health;
     if (backend.isFailing(clock)) return FAILING;
     if (excludedBecause === 'lagging' || excludedBecause === 'stalled') return LATE;
     if (excludedBecause !== undefined) return FAILING;
-    if (score / 2 ** 32 > (clock.monotonic() - backAtMs) / RAMP_MS) return RETURNING;
+    const back = (clock.monotonic() - backAtMs) / RAMP_MS;
+    if (back < 1 && preference(accountId, backend.number) / 2 ** 32 > back) return RETURNING;
     if (commitment === 'processed' && !PROFILES[backend.config.profile].processed) return BEHIND;
     const tip = slotMin === 0 ? 0 : tipOf(backend, commitment);
     return tip > 0 && tip < slotMin ? BEHIND : GOOD;
   }
 
+  function isFit(backend: Backend, need: Need, worst: number): boolean {
+    return backend.hasRoom && rankOf(backend, need) <= worst;
+  }
+
+  /** `able` in the order of asking: the good as the account prefers them, those behind, newest first, then the others. */
+  function inOrder(able: readonly Backend[], need: Need): readonly Backend[] {
+    const choices = able.filter(isOfThisChain).map((backend) => {
+      const score = preference(need.accountId, backend.number);
+      const rank = Math.max(rankOf(backend, need), isSlow(backend, need) ? SLOW : GOOD);
+      const tip = rank === BEHIND || rank === LATE ? tipOf(backend, need.commitment) : 0;
+      return { backend, rank, tip, score };
+    });
+    choices.sort((a, b) => a.rank - b.rank || b.tip - a.tip || b.score - a.score);
+    return choices.map(({ backend }) => backend);
+  }
+
+  /** Whether the call tries its preferred backend although that is slow. */
+  function isTrial(backend: Backend, need: Need): boolean {
+    const pace = need.lane === undefined ? undefined : backend.paces[need.lane];
+    // Few calls show its slot, so that it looks as if it were behind.
+    return isFit(backend, need, BEHIND) && pace?.takesTrial(clock.monotonic()) === true;
+  }
+
   return {
     needOf(call: Call, method: Method, accountId: number): Need {
       const { commitment, slotMin } = requirementOf(call, method);
-      if (backends.length < 2) return { accountId, commitment, slotMin: 0 };
+      const { lane } = method;
+      if (backends.length < 2) return { accountId, commitment, slotMin: 0, lane };
       const shown = commitment === undefined ? 0 : reads.highest(accountId, commitment);
-      return { accountId, commitment, slotMin: Math.max(slotMin, shown) };
+      return { accountId, commitment, slotMin: Math.max(slotMin, shown), lane };
     },
-    /** `able` in the order of asking: the good as the account prefers them, those behind, newest first, then the others. */
-    inOrder(able: readonly Backend[], need: Need): readonly Backend[] {
-      const choices = able.filter(isOfThisChain).map((backend) => {
-        const score = preference(need.accountId, backend.number);
-        const rank = rankOf(backend, score, need);
-        const tip = rank === BEHIND || rank === LATE ? tipOf(backend, need.commitment) : 0;
-        return { backend, rank, tip, score };
-      });
-      choices.sort((a, b) => a.rank - b.rank || b.tip - a.tip || b.score - a.score);
-      return choices.map(({ backend }) => backend);
-    },
-    /** The first of `inOrder`, found at once when it is good and has room; `undefined`: ask `inOrder`. */
+    inOrder,
+    /** The first of `inOrder` when it is good and has room, or a slow one for a trial; `undefined`: ask `inOrder`. */
     preferred(able: readonly Backend[], need: Need): Backend | undefined {
-      let best: Backend | undefined;
-      let most = -1;
-      for (const backend of able) {
-        const score = preference(need.accountId, backend.number);
-        if (score <= most) continue;
-        best = backend;
-        most = score;
-      }
-      return best?.hasRoom === true && rankOf(best, most, need) === GOOD ? best : undefined;
+      const first = mostPreferred(able, need);
+      if (first === undefined) return undefined;
+      if (isSlow(first, need) ? isTrial(first, need) : isFit(first, need, GOOD)) return first;
+      const [next = first] = inOrder(able, need);
+      return isFit(next, need, GOOD) ? next : undefined;
     },
+    /** The next one that may be asked while `first` has not answered. */
+    second(able: readonly Backend[], first: Backend, need: Need): Backend | undefined {
+      const others = able.filter((each) => each !== first && !isSlow(each, need));
+      const next = mostPreferred(others, need);
+      return next !== undefined && isFit(next, need, BEHIND) ? next : undefined;
+    },
+    ...createPaceWatch(options),
     /** Takes the slot at which an answer was read. */
     learn({ slots }: Backend, { accountId, commitment }: Need, slot: number): void {
       if (commitment === undefined || slot === 0) return;
@@ -281,18 +307,90 @@ export function createPool(options: PoolOptions) {
   };
 }
 
+/** Lanes in which backends are compared by their paces. */
+const PACED: readonly Lane[] = ['state', 'assets'];
+/** Of fewer first bytes nobody knows which was late. */
+const LATE_COUNT_MIN = 100;
+
+/** Watches how soon backends begin to answer. */
+function createPaceWatch({ backends, clock, onPace }: Pick<PoolOptions, 'backends' | 'clock' | 'onPace'>) {
+  let steppedMs = clock.monotonic();
+
+  /** The backends of a lane that take part, with their paces in it. */
+  function pacesIn(lane: Lane) {
+    return backends.flatMap((backend) => {
+      const pace = backend.paces[lane];
+      const takesPart = backend.health.excludedBecause === undefined && backend.config.lanes.includes(lane);
+      return takesPart && pace !== undefined ? [{ backend, pace }] : [];
+    });
+  }
+
+  return {
+    /** Finds out which backends are slow; called a few times a second. */
+    comparePaces(): void {
+      const nowMs = clock.monotonic();
+      const isStep = nowMs - steppedMs >= STEP_MS;
+      if (isStep) steppedMs = nowMs;
+      for (const lane of PACED) {
+        if (isStep) for (const { paces } of backends) paces[lane]?.turn();
+        const all = pacesIn(lane);
+        // One without calls is taken to be as fast as it answers probes.
+        const medians = all.map(
+          ({ backend, pace }) => pace.medianMs(nowMs) ?? backend.probeTookMs ?? Infinity,
+        );
+        for (const [i, { backend, pace }] of all.entries()) {
+          if (!pace.compare(Math.min(...medians.toSpliced(i, 1)), nowMs)) continue;
+          // Its callers come back to it little by little.
+          if (!pace.isSlow) backend.health = { ...backend.health, backAtMs: nowMs };
+          onPace(backend, pace.isSlow);
+        }
+      }
+    },
+    /** The time within which the lane's first bytes come, but for one in a hundred; `undefined`: there are too few to tell. */
+    lateMs(lane: Lane): number | undefined {
+      const paces = pacesIn(lane).flatMap(({ pace }) => (pace.isSlow ? [] : [pace]));
+      return Pace.quantileMs(paces, 0.99, LATE_COUNT_MIN);
+    },
+  };
+}
+
 /** No call goes to another chain, however bad the other backends are. */
 function isOfThisChain({ health }: Backend): boolean {
   return health.excludedBecause !== OTHER_CHAIN;
 }
 
+function isSlow({ paces }: Backend, { lane }: Need): boolean {
+  return lane !== undefined && paces[lane]?.isSlow === true;
+}
+
+/** The account's first choice, however it stands. */
+function mostPreferred(able: readonly Backend[], { accountId }: Need): Backend | undefined {
+  let best: Backend | undefined;
+  let most = -1;
+  for (const backend of able) {
+    const score = preference(accountId, backend.number);
+    if (score <= most) continue;
+    best = backend;
+    most = score;
+  }
+  return best;
+}
+
 /** How many calls of the pool may be sent again: a dead backend must not double the load (Google SRE book, chapter 21). */
 export class RetryBudget {
-  #retries = SAVED_MAX;
+  readonly #perCall: number;
+  readonly #savedMax: number;
+  #retries: number;
+
+  constructor(perCall = PER_CALL, savedMax = SAVED_MAX, saved = savedMax) {
+    this.#perCall = perCall;
+    this.#savedMax = savedMax;
+    this.#retries = saved;
+  }
 
   /** One more call was sent for the first time. */
   deposit(): void {
-    this.#retries = Math.min(SAVED_MAX, this.#retries + PER_CALL);
+    this.#retries = Math.min(this.#savedMax, this.#retries + this.#perCall);
   }
 
   /** Takes a retry; false when there is none left. */

@@ -35,6 +35,8 @@ export type GatewayConfig = Readonly<{
   probeMs: number;
   /** Slots behind the others at which a backend is left out. */
   lagSlotsMax: number;
+  /** Whether a light read that is late is sent to a second backend too. */
+  hedge: boolean;
   /** The longest time to the first byte of an attempt, by class of method; those without a key of their own are light. */
   deadlinesMs: Readonly<Record<'light' | 'history' | 'scan' | 'send', number>>;
   /** Memory for answers that never change, in each process; 0: none is kept. */
@@ -164,6 +166,7 @@ function gatewayFrom(table: Table, deadlines: Table): GatewayConfig {
     probeMs: 1_000 * table.takeOr('probe_seconds', integer(1, 60, '2'), 2),
     deadlinesMs: deadlinesFrom(deadlines),
     lagSlotsMax: table.takeOr('max_lag_slots', integer(2, 10_000, '16'), 16),
+    hedge: table.takeOr('hedge', flag, false),
     cacheBytes: table.takeOr('cache_bytes', integer(0, 17_179_869_184, '67_108_864'), 67_108_864),
     tls,
   };

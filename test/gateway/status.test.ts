@@ -3,7 +3,7 @@ import { healthOf, statusOf, togetherStatus } from '../../gateway/status.ts';
 import type { Trouble } from '../../gateway/troubles.ts';
 import { type Backend, HEALTHY } from '../../gateway/upstream/backend.ts';
 import { type BackendStatus, gatewayStatusFrom } from '../../shared/gateway-status.ts';
-import { backendOf } from './upstream/of.ts';
+import { backendOf, forwardOf } from './upstream/of.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
 const { clock } = createVirtualClock();
@@ -64,6 +64,16 @@ describe('of one process, a backend', () => {
     backend.markFailed(clock);
     backend.markFailed(clock);
     expect(only(backend)).toMatchObject({ in: true, why: 'failing', recent_failed: 2 });
+  });
+  test('that begins to answer far later than others is in, and slow', () => {
+    const [slow, fast] = [backendOf({ name: 'a' }), backendOf({ name: 'b' })];
+    for (let i = 0; i < 5; i++) {
+      slow.paces.state?.note(3_000);
+      fast.paces.state?.note(2);
+    }
+    forwardOf([slow, fast], clock).pool.comparePaces();
+    expect(only(slow)).toMatchObject({ in: true, why: 'slow' });
+    expect(only(fast)).toMatchObject({ in: true, why: null });
   });
   test('is told of its last five minutes', () => {
     const backend = backendOf();

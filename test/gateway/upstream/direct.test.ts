@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import type { Backend } from '../../../gateway/upstream/backend.ts';
+import { type Backend, HEALTHY, numberOf, preference } from '../../../gateway/upstream/backend.ts';
 import { METHODS } from '../../../gateway/methods/table.ts';
 import type { CallContext, Reply } from '../../../gateway/upstream/forward.ts';
+import type { HedgedCall } from '../../../gateway/upstream/hedge.ts';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../../fakes/raw-backend.ts';
 import { ACCOUNT_ABC, backendOf, forwardOf, routeTo } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -24,8 +25,8 @@ const idOf = ({ text }: RawExchange) => /"id":("(?:[^"\\]|\\.)*"|[^,}]+)/.exec(t
 /** Long enough for what is under way on loopback to arrive. */
 const arrived = () => Bun.sleep(30);
 
-/** Calls over the straight way to raw backends, of which the account prefers the first. */
-function world(count = 1) {
+/** Calls over the straight way to raw backends, of which the account prefers the first; hedged, when they are late by 5 ms. */
+function world(count = 1, isHedged = false) {
   const { clock, advance } = createVirtualClock();
   const fakes = Array.from({ length: count }, () =>
     startRawBackend((exchange) => exchange.send(plain(rpc(idOf(exchange), '1')))),
@@ -33,11 +34,20 @@ function world(count = 1) {
   const backends = fakes.map(({ url }, i) => backendOf({ name: 'abc'[i] ?? '', at: url, clock }));
   const begun: number[] = [];
   const failures: string[] = [];
-  const { direct, pool } = forwardOf(backends, clock, {
+  const hedges: string[] = [];
+  const { direct, pool, hedge } = forwardOf(backends, clock, {
+    ...(isHedged ? { onHedge: (outcome) => void hedges.push(outcome) } : {}),
     onResponseStart: (_, ms) => void begun.push(ms),
     onFailure: ({ config }, { kind }) => void failures.push(`${config.name} ${kind}`),
   });
   const routes = new Map<string, ReturnType<typeof routeTo>>();
+  if (hedge !== undefined) {
+    // Of a call that is over nothing else is read.
+    const over = { isOver: true } as HedgedCall;
+    for (let i = 0; i < 500; i++) hedge.watch(over);
+    for (let i = 0; i < 100; i++) backends[0]?.paces.state?.note(1);
+    hedge.tick();
+  }
 
   function call({
     method = 'getAccountInfo',
@@ -71,14 +81,25 @@ function world(count = 1) {
     pool,
     begun,
     failures,
+    hedges,
     call,
     text: async (told?: Told) => textOf(await call(told)),
     tick: () => backends.forEach(({ client }) => client.tick()),
+    /** Lets the time come at which a call is late. */
+    async late() {
+      await arrived();
+      advance(4);
+      await arrived();
+      const early = fakes[1]?.calls();
+      advance(1);
+      await arrived();
+      return early;
+    },
     inFlight: () => backends.map(({ inFlight }: Backend) => inFlight),
-    /** Answers of the first backend in the order of its calls, when the test gives them. */
-    held() {
+    /** Answers of a backend in the order of its calls, when the test gives them. */
+    held(backend = 0) {
       const exchanges: RawExchange[] = [];
-      fakes[0]?.script((exchange) => void exchanges.push(exchange));
+      fakes[backend]?.script((exchange) => void exchanges.push(exchange));
       return exchanges;
     },
     [Symbol.dispose]() {
@@ -390,6 +411,18 @@ describe('identical reads that are under way', () => {
     await Promise.all(texts);
   });
 
+  test('are not shared with an account that reads from another backend: it does not wait for that one', async () => {
+    using gateway = world(2);
+    const exchanges = gateway.held();
+    const own = gateway.text();
+    const isOther = (id: number) => preference(id, numberOf('b')) > preference(id, numberOf('a'));
+    const accountId = [...Array(1_000).keys()].find(isOther) ?? 0;
+    expect(await gateway.text({ id: '2', accountId })).toBe(rpc('2', '1'));
+    while (exchanges.length === 0) await Bun.sleep(1); // until it has arrived
+    await exchanges[0]?.send(plain(rpc('1', '7')));
+    expect(await own).toBe(rpc('1', '7'));
+  });
+
   test.each<[string, Told, Told]>([
     ['other parameters', { params: '["x"]' }, { params: '["y"]' }],
     ['parameters in other words', { params: '["x"]' }, { params: '[ "x"]' }],
@@ -432,6 +465,191 @@ describe('identical reads that are under way', () => {
   });
 });
 
+test('a slow backend is tried by one call alone: others of the same read do not wait for that', async () => {
+  using gateway = world(2);
+  const [first] = gateway.backends;
+  for (let i = 0; i < 200; i++) first?.paces.state?.note(3_000);
+  for (let i = 0; i < 5; i++) gateway.backends[1]?.paces.state?.note(1);
+  gateway.pool.comparePaces();
+  const exchanges = gateway.held();
+  gateway.advance(25_000);
+  const trial = gateway.text();
+  expect(await gateway.text({ id: '2' })).toBe(rpc('2', '1'));
+  expect(gateway.fakes.map((fake) => fake.calls())).toEqual([1, 1]);
+  await exchanges[0]?.send(plain(rpc('1', '7')));
+  expect(await trial).toBe(rpc('1', '7'));
+});
+
+describe('a read that is late, with hedging', () => {
+  test('is sent to a second backend, whose answer is the answer; the first attempt is ended, and nobody has failed', async () => {
+    using gateway = world(2, true);
+    const exchanges = gateway.held();
+    const text = gateway.text();
+    expect(await gateway.late()).toBe(0);
+    expect(await text).toBe(rpc('1', '1'));
+    expect([gateway.begun, gateway.hedges]).toEqual([[5], ['made', 'won']]);
+    gateway.tick();
+    await exchanges[0]?.gone;
+    expect([gateway.inFlight(), gateway.failures]).toEqual([[0, 0], []]);
+    expect(gateway.backends.map(({ recent }) => recent.sums())).toEqual([
+      { answered: 0, failed: 0 },
+      { answered: 1, failed: 0 },
+    ]);
+  });
+
+  test('takes the first answer when that comes after all, and drops the second', async () => {
+    using gateway = world(2, true);
+    const [first, second] = [gateway.held(), gateway.held(1)];
+    const text = gateway.text();
+    await gateway.late();
+    expect([first.length, second.length]).toEqual([1, 1]);
+    await first[0]?.send(plain(rpc('1', '7')));
+    expect(await text).toBe(rpc('1', '7'));
+    gateway.tick();
+    await second[0]?.gone;
+    expect([gateway.inFlight(), gateway.failures, gateway.hedges]).toEqual([[0, 0], [], ['made']]);
+  });
+
+  test('takes one of two answers that come at the same time', async () => {
+    using gateway = world(2, true);
+    const [first, second] = [gateway.held(), gateway.held(1)];
+    const text = gateway.text();
+    await gateway.late();
+    await Promise.all([first[0]?.send(plain(rpc('1', '7'))), second[0]?.send(plain(rpc('1', '7')))]);
+    expect(await text).toBe(rpc('1', '7'));
+    await arrived();
+    expect([gateway.inFlight(), gateway.begun.length]).toEqual([[0, 0], 1]);
+  });
+
+  test.each<[string, (exchange: RawExchange) => unknown]>([
+    ['breaks off', ({ reset }) => reset()],
+    ['is an error', ({ send }) => send(plain(BUSY))],
+    ['is large', (exchange) => exchange.send(plain(rpc(idOf(exchange), `"${'x'.repeat(3 << 20)}"`)))],
+    ['is older than what was shown', (exchange) => exchange.send(plain(rpc(idOf(exchange), at(100))))],
+    ["is another call's", ({ send }) => send(plain(rpc('99', '1')))],
+  ])('waits for the first when the second %s, which is no failure', async (_, script) => {
+    using gateway = world(2, true);
+    const [a] = gateway.backends;
+    if (a === undefined) throw new Error('there is one');
+    gateway.pool.learn(a, { accountId: ACCOUNT_ABC, commitment: 'finalized', slotMin: 0 }, 105);
+    const exchanges = gateway.held();
+    gateway.fakes[1]?.script(script);
+    const text = gateway.text();
+    await gateway.late();
+    expect([gateway.fakes[1]?.calls(), gateway.inFlight()]).toEqual([1, [1, 0]]);
+    await exchanges[0]?.send(plain(rpc('1', at(106))));
+    expect(await text).toBe(rpc('1', at(106)));
+    expect([gateway.inFlight(), gateway.failures, gateway.hedges]).toEqual([[0, 0], [], ['made']]);
+    expect(gateway.backends[1]?.recent.sums().failed).toBe(0);
+  });
+
+  test('goes on as if alone when the first fails while the second is out', async () => {
+    using gateway = world(2, true);
+    const [first, second] = [gateway.held(), gateway.held(1)];
+    const text = gateway.text();
+    await gateway.late();
+    gateway.fakes[1]?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), '7'))));
+    first[0]?.reset();
+    expect(await text).toBe(rpc('1', '7'));
+    gateway.tick();
+    await second[0]?.gone;
+    expect([gateway.inFlight(), gateway.failures]).toEqual([[0, 0], ['a no-answer']]);
+  });
+
+  test('shows its account the slot of the answer that it took, and no older one from then on', async () => {
+    using gateway = world(2, true);
+    gateway.held();
+    gateway.fakes[1]?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), at(205)))));
+    const text = gateway.text();
+    await gateway.late();
+    expect(await text).toBe(rpc('1', at(205)));
+    const call = { kind: 'call', method: 'getAccountInfo', id: Buffer.from('1'), params: undefined } as const;
+    const method = METHODS.get('getAccountInfo');
+    if (method === undefined) throw new Error('it is one');
+    expect(gateway.pool.needOf(call, method, ACCOUNT_ABC).slotMin).toBe(205);
+  });
+
+  test('answers all who share it, each under its own id', async () => {
+    using gateway = world(2, true);
+    gateway.held();
+    const texts = ['1', '2', '3'].map((id) => gateway.text({ id }));
+    await gateway.late();
+    expect(await Promise.all(texts)).toEqual(['1', '2', '3'].map((id) => rpc(id, '1')));
+    expect(gateway.fakes.map((fake) => fake.calls())).toEqual([1, 1]);
+  });
+
+  test('is given up when its caller leaves, at both', async () => {
+    using gateway = world(2, true);
+    const both = [gateway.held(), gateway.held(1)];
+    const caller = new AbortController();
+    const reply = gateway.call({ signal: caller.signal });
+    await gateway.late();
+    caller.abort();
+    gateway.tick();
+    expect(await reply).toEqual({ kind: 'caller-left' });
+    await Promise.all(both.map(([exchange]) => exchange?.gone));
+    expect([gateway.inFlight(), gateway.failures]).toEqual([[0, 0], []]);
+  });
+
+  test('ends at the deadline of one call, although it was sent twice', async () => {
+    using gateway = world(2, true);
+    const both = [gateway.held(), gateway.held(1)];
+    const reply = gateway.call();
+    await gateway.late();
+    gateway.advance(29_995);
+    gateway.tick();
+    await arrived();
+    // Both are cut; the call goes on elsewhere, as after any attempt.
+    expect(both.map((exchanges) => exchanges.length)).toEqual([1, 2]);
+    gateway.advance(30_000);
+    gateway.tick();
+    expect(await reply).toMatchObject({ kind: 'no-backend' });
+    expect(gateway.inFlight()).toEqual([0, 0]);
+  });
+
+  test.each(['getVersion', 'getAsset'])('is sent once when it is %s, which is not light', async (method) => {
+    using gateway = world(2, true);
+    const exchanges = gateway.held();
+    const text = gateway.text({ method });
+    await gateway.late();
+    await exchanges[0]?.send(plain(rpc('1', '7')));
+    expect([await text, gateway.hedges]).toEqual([rpc('1', '7'), []]);
+  });
+
+  test.each<[string, (backend: Backend) => void]>([
+    ['left out', (backend) => (backend.health = { ...HEALTHY, excludedBecause: 'lagging' })],
+    ['slow', ({ paces }) => paces.state !== undefined && (paces.state.isSlow = true)],
+    ['full', (backend) => (backend.inFlight = 512)],
+  ])('is sent once when the second backend is %s', async (_, make) => {
+    using gateway = world(2, true);
+    const exchanges = gateway.held();
+    const [, second] = gateway.backends;
+    if (second !== undefined) make(second);
+    const text = gateway.text();
+    await gateway.late();
+    await exchanges[0]?.send(plain(rpc('1', '7')));
+    expect([await text, gateway.hedges, gateway.fakes[1]?.calls()]).toEqual([rpc('1', '7'), [], 0]);
+  });
+
+  test('is one of fifty calls at most, and no burst of them', async () => {
+    using gateway = world(2, true);
+    const answerAll = (exchange: RawExchange) => exchange.send(plain(rpc(idOf(exchange), '7')));
+    const SAVED = 10;
+    const CALLS = 600;
+    for (let sent = 0; sent < CALLS; sent += 20) {
+      const exchanges = gateway.held();
+      const texts = Array.from({ length: 20 }, (_, i) => gateway.text({ params: `[${sent + i}]` }));
+      while (exchanges.length < 20) await Bun.sleep(1); // until all have arrived
+      gateway.advance(5);
+      await Bun.sleep(1); // a turn of the loop, so that whoever slept has acted
+      for (const exchange of exchanges) await answerAll(exchange);
+      await Promise.all(texts);
+    }
+    const made = gateway.hedges.filter((outcome) => outcome === 'made').length;
+    expect(made).toBeWithin(SAVED, SAVED + CALLS / 50 + 1);
+  });
+});
+
 const OUTCOMES: Readonly<Record<string, (exchange: RawExchange) => unknown>> = {
   plain: (exchange) => exchange.send(plain(rpc(idOf(exchange), at(7)))),
   old: (exchange) => exchange.send(plain(rpc(idOf(exchange), at(3)))),
@@ -453,54 +671,66 @@ const OUTCOMES: Readonly<Record<string, (exchange: RawExchange) => unknown>> = {
   stall: () => undefined,
 };
 
-test('whatever becomes of calls, each has one reply and every permit comes back', async () => {
-  const kinds = Object.keys(OUTCOMES);
-  const one = fc.record({
-    kind: fc.constantFrom(...kinds),
-    // Few different reads, so that some are shared.
-    params: fc.nat(2),
-    leaves: fc.boolean(),
-    isStream: fc.constantFrom('read', 'cancel'),
-  });
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(one, { minLength: 1, maxLength: 12 }),
-      fc.infiniteStream(fc.constantFrom(...kinds)),
-      async (calls, outcomes) => {
-        using gateway = world(2);
-        for (const fake of gateway.fakes) {
-          fake.script((exchange) => {
-            const { value } = outcomes.next();
-            return OUTCOMES[value ?? 'plain']?.(exchange);
+test.each([
+  ['once', false],
+  ['twice when they are late', true],
+])(
+  'whatever becomes of calls that are sent %s, each has one reply and every permit comes back',
+  async (_, isHedged) => {
+    const kinds = Object.keys(OUTCOMES);
+    const one = fc.record({
+      kind: fc.constantFrom(...kinds),
+      // Few different reads, so that some are shared.
+      params: fc.nat(2),
+      leaves: fc.boolean(),
+      isStream: fc.constantFrom('read', 'cancel'),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(one, { minLength: 1, maxLength: 12 }),
+        fc.infiniteStream(fc.constantFrom(...kinds)),
+        async (calls, outcomes) => {
+          using gateway = world(2, isHedged);
+          for (const fake of gateway.fakes) {
+            fake.script((exchange) => {
+              const { value } = outcomes.next();
+              return OUTCOMES[value ?? 'plain']?.(exchange);
+            });
+          }
+          const callers: AbortController[] = [];
+          let replied = 0;
+          const all = calls.map(async ({ params, leaves, isStream }, i) => {
+            const caller = new AbortController();
+            if (leaves) callers.push(caller);
+            const reply = await gateway.call({
+              params: `[${params}]`,
+              id: `${i}`,
+              accountId: i % 3,
+              signal: caller.signal,
+            });
+            replied++;
+            if (reply.kind === 'stream' && isStream === 'cancel') return reply.body.cancel();
+            await textOf(reply);
           });
-        }
-        const callers: AbortController[] = [];
-        let replied = 0;
-        const all = calls.map(async ({ params, leaves, isStream }, i) => {
-          const caller = new AbortController();
-          if (leaves) callers.push(caller);
-          const reply = await gateway.call({
-            params: `[${params}]`,
-            id: `${i}`,
-            accountId: i % 3,
-            signal: caller.signal,
-          });
-          replied++;
-          if (reply.kind === 'stream' && isStream === 'cancel') return reply.body.cancel();
-          await textOf(reply);
-        });
-        const done = Promise.all(all).then(() => true);
-        for (let turn = 0; turn < 400; turn++) {
-          if (await Promise.race([done, Bun.sleep(1)])) break;
-          if (turn === 3) callers.forEach((caller) => caller.abort());
-          if (turn % 4 === 3) gateway.advance(20_000);
-          gateway.tick();
-        }
-        expect(replied).toBe(calls.length);
-        await Bun.sleep(1);
-        expect(gateway.inFlight()).toEqual([0, 0]);
-      },
-    ),
-    { numRuns: 60 },
-  );
-}, 30_000);
+          const done = Promise.all(all).then(() => true);
+          for (let turn = 0; turn < 400; turn++) {
+            if (await Promise.race([done, Bun.sleep(1)])) break;
+            if (turn === 3) callers.forEach((caller) => caller.abort());
+            if (isHedged && turn % 4 === 1) gateway.advance(5);
+            if (turn % 4 === 3) gateway.advance(20_000);
+            gateway.tick();
+          }
+          expect(replied).toBe(calls.length);
+          // What lost against a second attempt ends with the next looks.
+          for (let look = 0; look < 20 && gateway.inFlight().some((count) => count > 0); look++) {
+            gateway.tick();
+            await Bun.sleep(1);
+          }
+          expect(gateway.inFlight()).toEqual([0, 0]);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  },
+  30_000,
+);

@@ -1,5 +1,6 @@
 import { createDirect, type Direct } from '../../../gateway/upstream/direct.ts';
 import { createForward, type Forward, type ForwardEvents } from '../../../gateway/upstream/forward.ts';
+import { createHedge } from '../../../gateway/upstream/hedge.ts';
 import { Backend, numberOf, preference } from '../../../gateway/upstream/backend.ts';
 import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
 import { historyGap } from '../../../gateway/history/tiers.ts';
@@ -32,11 +33,18 @@ export function backendOf(rows: Partial<BackendConfig> & { at?: string; clock?: 
   return new Backend(config, createHttpClient({ url: config.url, headers, clock, idleMs: 60_000 }));
 }
 
-type Told = Partial<ForwardEvents & { lagSlotsMax: number }>;
+type Told = Partial<
+  ForwardEvents & {
+    lagSlotsMax: number;
+    onPace(backend: Backend, isSlow: boolean): void;
+    /** There: light reads that are late are hedged. */
+    onHedge(outcome: 'made' | 'won'): void;
+  }
+>;
 
 /** A way to backends as the gateway puts it together, without probes unless the test asks for them. */
 export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told = {}) {
-  const { lagSlotsMax = 16, ...events } = told;
+  const { lagSlotsMax = 16, onPace = nothing, onHedge, ...events } = told;
   const dueMs = { light: 30_000, meta: 30_000, asset: 30_000, history: 60_000, scan: 108_000, write: 30_000 };
   const pool = createPool({
     backends,
@@ -46,6 +54,7 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     onChange: nothing,
     onGap: nothing,
     onUnreachable: nothing,
+    onPace,
   });
   const budget = new RetryBudget();
   const onResponseStart = events.onResponseStart ?? nothing;
@@ -61,8 +70,9 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     onCut: nothing,
     ...events,
   });
-  const direct = createDirect({ clock, dueMs, pool, budget, forward, onResponseStart });
-  return { forward, direct, pool };
+  const hedge = onHedge === undefined ? undefined : createHedge({ clock, pool }, onHedge);
+  const direct = createDirect({ clock, dueMs, pool, budget, forward, onResponseStart, hedge });
+  return { forward, direct, pool, hedge };
 }
 
 function nothing(): void {

@@ -98,6 +98,7 @@ describe('a problem names its key', () => {
     ['gateway.max_body_bytes', { gateway: { max_body_bytes: 1_023 } }],
     ['gateway.drain_seconds', { gateway: { drain_seconds: 0 } }],
     ['gateway.drain_seconds', { gateway: { drain_seconds: 3_601 } }],
+    ['gateway.hedge', { gateway: { hedge: 1 } }],
     ['gateway.cache_bytes', { gateway: { cache_bytes: -1 } }],
     ['gateway.cache_bytes', { gateway: { cache_bytes: 17_179_869_185 } }],
     ['gateway.tls.key', { gateway: { tls: { cert: 'c.pem' } } }],

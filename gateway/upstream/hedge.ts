@@ -1,0 +1,124 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Backend } from './backend.ts';
+import type { ExchangeHandler, HttpReply, NoReply } from './http-connection.ts';
+import { type Need, type Pool, RetryBudget } from './selection.ts';
+import { atEndOfTurn } from './turns.ts';
+
+/** A light read under way at one backend. */
+export type HedgedCall = Readonly<{
+  /** The backend that has it, and all that it may be sent to. */
+  backend: Backend | undefined;
+  able: readonly Backend[];
+  need: Need;
+  sentMs: number;
+  /** It is answered, or no longer a matter of its first attempt. */
+  isOver: boolean;
+  hasLeft(): boolean;
+  sendTo(backend: Backend, handler: ExchangeHandler): void;
+  answerWith(backend: Backend, body: Buffer, sentMs: number): boolean;
+}>;
+
+/** One second attempt for so many calls; what is saved up must not be a burst. */
+const PER_CALL = 0.02;
+const SAVED_MAX = 10;
+/** No call is late sooner, and none is looked at more often than timers are exact. */
+const LATE_MS_MIN = 5;
+const LOOK_MS = 2;
+/** A call that finds so many watched is not. */
+const WATCHED_MAX = 16_384;
+const NEVER = new AbortController().signal;
+
+export type Hedge = Readonly<ReturnType<typeof createHedge>>;
+
+/**
+ * Asks a second backend for light reads whose first byte is late: later than all but one in a hundred of their lane. The
+ * first plain result is the answer; what the other attempt gives is dropped, and is nobody's failure. `onHedge` is
+ * called for each second attempt, and again when it was the answer.
+ */
+export function createHedge(
+  { clock, pool }: Readonly<{ clock: Clock; pool: Pick<Pool, 'second' | 'lateMs'> }>,
+  onHedge: (outcome: 'made' | 'won') => void,
+) {
+  const budget = new RetryBudget(PER_CALL, SAVED_MAX, 0);
+  /** In the order of their sending. */
+  const watched: HedgedCall[] = [];
+  let lateMs = Infinity;
+  let isWatching = false;
+
+  async function watchOn(): Promise<void> {
+    isWatching = true;
+    for (let first = watched[0]; first !== undefined; first = watched[0]) {
+      const waitMs = first.isOver ? 0 : first.sentMs + lateMs - clock.monotonic();
+      if (waitMs > 0 && lateMs < Infinity) await clock.sleep(Math.max(LOOK_MS, waitMs), NEVER);
+      else {
+        watched.shift();
+        if (waitMs <= 0 && !first.isOver && !first.hasLeft()) askSecond(first);
+      }
+    }
+    isWatching = false;
+  }
+
+  function askSecond(call: HedgedCall): void {
+    const { backend: first, able, need } = call;
+    const second = first === undefined ? undefined : pool.second(able, first, need);
+    if (second === undefined || !budget.take()) return;
+    second.enter(clock);
+    onHedge('made');
+    call.sendTo(second, new SecondAttempt(call, second, clock.monotonic(), onHedge));
+  }
+
+  return {
+    watch(call: HedgedCall): void {
+      budget.deposit();
+      if (lateMs === Infinity || watched.length >= WATCHED_MAX) return;
+      watched.push(call);
+      if (!isWatching) void watchOn();
+    },
+    /** Learns what is late; called a few times a second. */
+    tick(): void {
+      lateMs = Math.max(LATE_MS_MIN, pool.lateMs('state') ?? Infinity);
+    },
+  };
+}
+
+class SecondAttempt implements ExchangeHandler {
+  readonly #call: HedgedCall;
+  readonly #backend: Backend;
+  readonly #sentMs: number;
+  readonly #onHedge: (outcome: 'won') => void;
+  readonly hasOther = true;
+  #body: Buffer | undefined;
+
+  constructor(call: HedgedCall, backend: Backend, sentMs: number, onHedge: (outcome: 'won') => void) {
+    this.#call = call;
+    this.#backend = backend;
+    this.#sentMs = sentMs;
+    this.#onHedge = onHedge;
+  }
+
+  onSmallReply(body: Buffer): void {
+    this.#body = body;
+    atEndOfTurn(this);
+  }
+
+  endTurn(): void {
+    if (this.#body === undefined) return;
+    const isAnswer = !this.#call.isOver && this.#call.answerWith(this.#backend, this.#body, this.#sentMs);
+    if (isAnswer) this.#onHedge('won');
+    else this.#drop();
+  }
+
+  onOutcome(outcome: HttpReply | NoReply): void {
+    if (outcome.kind === 'reply') outcome.body.cancel();
+    this.#drop();
+  }
+
+  hasLeft(): boolean {
+    return this.#call.isOver || this.#call.hasLeft();
+  }
+
+  #drop(): void {
+    this.#backend.leave();
+    this.#backend.endProbation();
+  }
+}

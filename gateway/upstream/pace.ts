@@ -1,0 +1,111 @@
+/** First bytes are counted by steps of time, of which the last few tell: ten seconds and what is gone of the present one. */
+const STEPS = 6;
+export const STEP_MS = 2_000;
+
+/** Times are counted in buckets of an eighth of an octave, from 1/16 ms to a minute: a tenth is the error of a quantile. */
+const BUCKETS = 160;
+const PER_OCTAVE = 8;
+const OCTAVES_BELOW_ONE = 4;
+
+/** Of fewer first bytes there is no median. One caller who waits three seconds for each answer makes so many. */
+const COUNT_MIN = 4;
+/** A median that is older says nothing of the present. */
+const KNOWN_MS = 300_000;
+
+/** Slow is what takes so many times as long as the best of its lane, and longer than this. */
+const SLOW_TIMES = 5;
+const SLOW_MS = 100;
+
+/** Of the calls that would prefer a slow backend one in so many tries it, or one in this time, and none sooner. */
+const TRIAL_CALLS = 20;
+const TRIAL_MS_MIN = 5_000;
+const TRIAL_MS_MAX = 25_000;
+/** After a trial that was answered in time the next comes sooner; so many in a row end the slowness. */
+const CHECK_MS = 2_000;
+const IN_TIME_MIN = 3;
+
+/** How soon one backend begins to answer the calls of a lane. */
+export class Pace {
+  /** It begins far later than the best of its lane: the calls that would prefer it go to others, but for trials. */
+  isSlow = false;
+  readonly #counts = new Uint32Array(STEPS * BUCKETS);
+  #step = 0;
+  /** The median of the last steps, if there are enough first bytes, and the last that was known. */
+  #medianMs: number | undefined;
+  #known = { ms: 0, atMs: -Infinity };
+  #boundMs = Infinity;
+  #inTime = 0;
+  #callsSinceTrial = 0;
+  #triedAtMs = 0;
+
+  /** Counts a first byte; or, when none came, how long it did not come, unless it might have come as soon as any. */
+  note(ms: number, hasBegun = true): void {
+    if (!hasBegun && ms < SLOW_MS) return;
+    const bucket = Math.floor(PER_OCTAVE * (Math.log2(ms) + OCTAVES_BELOW_ONE));
+    const at = this.#step * BUCKETS + Math.min(BUCKETS - 1, Math.max(0, bucket));
+    this.#counts[at] = (this.#counts[at] ?? 0) + 1;
+    if (this.isSlow) this.#inTime = hasBegun && ms <= this.#boundMs ? this.#inTime + 1 : 0;
+  }
+
+  /** Begins a step, and forgets the oldest. */
+  turn(): void {
+    this.#step = (this.#step + 1) % STEPS;
+    this.#counts.fill(0, this.#step * BUCKETS, (this.#step + 1) * BUCKETS);
+  }
+
+  /** Its median now, or lately; `undefined`: not known. */
+  medianMs(nowMs: number): number | undefined {
+    this.#medianMs = quantileOf([this.#counts], 0.5, COUNT_MIN);
+    if (this.#medianMs !== undefined) this.#known = { ms: this.#medianMs, atMs: nowMs };
+    return nowMs - this.#known.atMs < KNOWN_MS ? this.#known.ms : undefined;
+  }
+
+  /** Compares what `medianMs` found with the best of its lane; true when that changed whether it is slow. */
+  compare(bestMs: number, nowMs: number): boolean {
+    this.#boundMs = Math.max(SLOW_MS, SLOW_TIMES * bestMs);
+    if (this.isSlow ? this.#inTime < IN_TIME_MIN : (this.#medianMs ?? 0) <= this.#boundMs) return false;
+    this.isSlow = !this.isSlow;
+    this.#inTime = this.#callsSinceTrial = 0;
+    this.#triedAtMs = nowMs;
+    if (this.isSlow) return true;
+    this.#counts.fill(0);
+    this.#known.atMs = -Infinity;
+    return true;
+  }
+
+  /** Whether the next call that would prefer it goes there although it is slow: by these its recovery is noticed. */
+  takesTrial(nowMs: number): boolean {
+    this.#callsSinceTrial++;
+    const ms = nowMs - this.#triedAtMs;
+    const isUsual = ms >= TRIAL_MS_MIN && this.#callsSinceTrial >= TRIAL_CALLS;
+    const isDue = isUsual || ms >= (this.#inTime > 0 ? CHECK_MS : TRIAL_MS_MAX);
+    if (!isDue) return false;
+    this.#callsSinceTrial = 0;
+    this.#triedAtMs = nowMs;
+    return true;
+  }
+
+  /** The time within which so large a share of first bytes came at these paces; `undefined`: they are fewer than `countMin`. */
+  static quantileMs(paces: readonly Pace[], share: number, countMin: number): number | undefined {
+    return quantileOf(
+      paces.map((pace) => pace.#counts),
+      share,
+      countMin,
+    );
+  }
+}
+
+function quantileOf(counts: readonly Uint32Array[], share: number, countMin: number): number | undefined {
+  const sums = new Float64Array(BUCKETS);
+  let all = 0;
+  for (const each of counts)
+    for (let i = 0; i < each.length; i++) {
+      const count = each[i] ?? 0;
+      sums[i % BUCKETS] = (sums[i % BUCKETS] ?? 0) + count;
+      all += count;
+    }
+  if (all < countMin) return undefined;
+  let bucket = 0;
+  for (let seen = sums[0] ?? 0; seen < share * all && bucket < BUCKETS - 1;) seen += sums[++bucket] ?? 0;
+  return 2 ** ((bucket + 0.5) / PER_OCTAVE - OCTAVES_BELOW_ONE);
+}

@@ -1,0 +1,253 @@
+import { describe, expect, test } from 'bun:test';
+import { type Backend, HEALTHY } from '../../../gateway/upstream/backend.ts';
+import { Pace } from '../../../gateway/upstream/pace.ts';
+import type { Lane } from '../../../shared/config/profiles.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
+import { ACCOUNT_ABC, backendOf, forwardOf } from './of.ts';
+
+/** Backends a, b and c, preferred in this order, whose paces are compared four times a second. */
+function pooled() {
+  const { clock, advance } = createVirtualClock();
+  const [a, b, c] = ['a', 'b', 'c'].map((name) => backendOf({ name, clock })) as [Backend, Backend, Backend]; // map forgets how many
+  const changes: string[] = [];
+  const { pool } = forwardOf([a, b, c], clock, {
+    onPace: ({ config }, isSlow) => void changes.push(`${config.name}: ${isSlow ? 'slow' : 'in time'}`),
+  });
+  const needIn = (lane: Lane, slotMin = 0) =>
+    ({ accountId: ACCOUNT_ABC, commitment: 'confirmed', slotMin, lane }) as const;
+  return {
+    pool,
+    a,
+    b,
+    c,
+    clock,
+    changes,
+    needIn,
+    preferred: (able: readonly Backend[] = [a, b, c]) => pool.preferred(able, needIn('state'))?.config.name,
+    order: (lane: Lane = 'state', slotMin = 0) =>
+      pool
+        .inOrder([a, b, c], needIn(lane, slotMin))
+        .map(({ config }) => config.name)
+        .join(''),
+    /** Lets `ms` go by, with what `each` does every quarter of a second. */
+    pass(ms: number, each: () => void = () => undefined) {
+      for (let passed = 0; passed < ms; passed += 250) {
+        advance(250);
+        each();
+        pool.comparePaces();
+      }
+    },
+  };
+}
+
+function begins(backend: Backend, ms: number, times = 1): void {
+  for (let i = 0; i < times; i++) backend.paces.state?.note(ms);
+}
+
+/** A pool whose backend a is slow and b is fast. */
+function slowed() {
+  const all = pooled();
+  begins(all.a, 3_000, 5);
+  begins(all.b, 2, 5);
+  all.pool.comparePaces();
+  return all;
+}
+
+describe('a backend is slow', () => {
+  test.each([
+    ['one caller who waits for each answer', 3_000, 1],
+    ['a call each two seconds', 2_000, 1],
+    ['many callers', 250, 25],
+  ])('within 15 s, however many fast answers it gave before, with %s', (_, everyMs, times) => {
+    const { a, b, changes, pass, clock } = pooled();
+    pass(10_000, () => {
+      begins(a, 2, 2_000);
+      begins(b, 2);
+    });
+    let dueMs = clock.monotonic() + 3_000;
+    pass(15_000, () => {
+      for (; dueMs <= clock.monotonic(); dueMs += everyMs) begins(a, 3_000, times);
+      begins(b, 2);
+    });
+    expect(changes).toEqual(['a: slow']);
+  });
+
+  test.each([
+    ['with a median of 120 ms beside 2', 120, 2, true],
+    ['not with 85 ms beside 2', 85, 2, false],
+    ['with 700 ms beside 100', 700, 100, true],
+    ['not with 400 ms beside 100', 400, 100, false],
+  ])('%s', (_, slowMs, bestMs, isSlow) => {
+    const { a, b, pool } = pooled();
+    begins(a, slowMs, 9);
+    begins(b, bestMs, 9);
+    pool.comparePaces();
+    expect(a.paces.state?.isSlow).toBe(isSlow);
+    expect(b.paces.state?.isSlow).toBe(false);
+  });
+
+  test('not by fewer than four calls, and not by most of them being fast', () => {
+    const { a, b, c, changes, pool } = pooled();
+    begins(a, 3_000, 3);
+    begins(b, 2, 5);
+    begins(c, 3_000, 20);
+    begins(c, 2, 21);
+    pool.comparePaces();
+    expect(changes).toEqual([]);
+  });
+
+  test('by what did not begin at all, when it was waited for so long', () => {
+    const { a, b, changes, pool } = pooled();
+    begins(b, 2, 5);
+    for (let i = 0; i < 5; i++) a.paces.state?.note(99, false);
+    pool.comparePaces();
+    expect(changes).toEqual([]);
+    for (let i = 0; i < 5; i++) a.paces.state?.note(10_000, false);
+    pool.comparePaces();
+    expect(changes).toEqual(['a: slow']);
+  });
+
+  test('beside one without calls that answers probes fast, and not beside one that nothing is known of', () => {
+    const { a, b, changes, pool } = pooled();
+    begins(a, 3_000, 9);
+    pool.comparePaces();
+    expect(changes).toEqual([]);
+    b.probeTookMs = 2;
+    pool.comparePaces();
+    expect(changes).toEqual(['a: slow']);
+  });
+
+  test('not beside a faster one that is left out, nor by the calls of another lane', () => {
+    const { a, b, c, changes, pool } = pooled();
+    begins(a, 3_000, 9);
+    begins(b, 2, 9);
+    b.health = { ...HEALTHY, excludedBecause: 'lagging' };
+    c.paces.assets?.note(2);
+    pool.comparePaces();
+    expect(changes).toEqual([]);
+  });
+});
+
+describe('what is slow', () => {
+  test('is asked for light calls after those that are well or behind, and before those that are left out', () => {
+    const { a, b, c, order } = slowed();
+    expect(order()).toBe('bca');
+    [a.slots.tip.confirmed, b.slots.tip.confirmed, c.slots.tip.confirmed] = [110, 100, 90];
+    expect(order('state', 105)).toBe('bca');
+    b.health = { ...HEALTHY, excludedBecause: 'lagging' };
+    c.health = { ...HEALTHY, excludedBecause: 'unreachable' };
+    expect(order()).toBe('abc');
+  });
+
+  test('keeps its callers for scans, history and sends', () => {
+    const { order } = slowed();
+    expect((['scan', 'archive', 'send', 'assets'] as const).map((lane) => order(lane))).toEqual(
+      Array.from({ length: 4 }, () => 'abc'),
+    );
+  });
+
+  test('serves where it is the only one, or where all are slow', () => {
+    const { a, b, c, preferred, pool, changes } = slowed();
+    expect(preferred([a])).toBe('a');
+    begins(b, 3_000, 20);
+    begins(c, 2, 5);
+    pool.comparePaces();
+    expect(changes).toEqual(['a: slow', 'b: slow']);
+    expect([preferred([a, b]), preferred()]).toEqual(['a', 'c']);
+  });
+
+  test('is tried by one call in twenty at most, and at most each five seconds', () => {
+    for (const perQuarter of [1, 4, 500]) {
+      const { a, b, preferred, pass } = slowed();
+      let [calls, trials] = [0, 0];
+      pass(60_000, () => {
+        begins(b, 2, 5);
+        for (let i = 0; i < perQuarter; i++) {
+          calls++;
+          if (preferred() !== 'a') continue;
+          trials++;
+          begins(a, 3_000);
+        }
+      });
+      expect(trials).toBeWithin(8, 13);
+      expect(trials / calls).toBeLessThanOrEqual(0.05);
+    }
+  });
+
+  test('is tried although it looks as if it were behind, for few calls show its slot', () => {
+    const { a, b, pool, pass, needIn } = slowed();
+    [a.slots.tip.confirmed, b.slots.tip.confirmed] = [100, 200];
+    let trials = 0;
+    pass(30_000, () => {
+      begins(b, 2, 5);
+      if (pool.preferred([a, b], needIn('state', 200)) === a) trials++;
+    });
+    expect(trials).toBeGreaterThan(2);
+  });
+
+  test.each([50, 1_000, 2_000])(
+    'has all its callers back within 45 s of its recovery, with a call each %p ms',
+    (everyMs) => {
+      const { a, b, preferred, pass, changes, clock } = slowed();
+      // It is slow for a while, and recovers right after a trial.
+      let isTried = false;
+      while (!isTried)
+        pass(250, () => {
+          isTried = preferred() === 'a';
+          begins(b, 2, 5);
+        });
+      begins(a, 3_000);
+      const fromMs = clock.monotonic();
+      let dueMs = fromMs;
+      pass(45_000, () => {
+        begins(b, 2, 5);
+        for (; dueMs <= clock.monotonic(); dueMs += everyMs) if (preferred() === 'a') begins(a, 2);
+      });
+      expect(changes).toEqual(['a: slow', 'a: in time']);
+      expect(preferred()).toBe('a');
+    },
+  );
+
+  test('stays so as long as trials are late, and is slow again soon when it only seemed to recover', () => {
+    const { a, b, preferred, pass, changes } = slowed();
+    const each = (ms: number) => () => {
+      begins(b, 2, 5);
+      for (let i = 0; i < 5; i++) if (preferred() === 'a') begins(a, ms);
+    };
+    pass(120_000, each(3_000));
+    expect(changes).toEqual(['a: slow']);
+    pass(30_000, each(2));
+    expect(changes).toEqual(['a: slow', 'a: in time']);
+    pass(12_500, each(3_000));
+    expect(changes).toEqual(['a: slow', 'a: in time', 'a: slow']);
+  });
+
+  test('is no longer when there is none to compare it with', () => {
+    const { a, b, c, preferred, pass, changes } = slowed();
+    b.health = c.health = { ...HEALTHY, excludedBecause: 'unreachable' };
+    begins(a, 3_000, 3);
+    pass(250);
+    begins(a, 3_000, 3);
+    pass(250);
+    expect(changes).toEqual(['a: slow', 'a: in time']);
+    pass(10_000);
+    expect(preferred()).toBe('a');
+  });
+});
+
+test('a quantile is told to a tenth, and not from too few', () => {
+  const pace = new Pace();
+  for (let ms = 1; ms <= 1_000; ms++) pace.note(ms);
+  for (const [share, ms] of [
+    [0.5, 500],
+    [0.99, 990],
+  ] as const) {
+    const told = Pace.quantileMs([pace], share, 1_000) ?? 0;
+    expect(Math.abs(told - ms) / ms).toBeLessThan(0.1);
+  }
+  expect(Pace.quantileMs([pace], 0.5, 1_001)).toBeUndefined();
+  for (let step = 0; step < 6; step++) pace.turn();
+  expect(Pace.quantileMs([pace], 0.5, 1)).toBeUndefined();
+  for (const ms of [0, 1e-9, 1e9, Infinity]) pace.note(ms);
+  expect(Pace.quantileMs([pace], 1, 4)).toBeGreaterThan(60_000);
+});
