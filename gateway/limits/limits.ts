@@ -170,7 +170,8 @@ type SharedOptions = Readonly<{
 export function limitsShared(options: SharedOptions): Limits {
   const { node, sharing, journal, ledger, clock, revision, log } = options;
   const { fence, share, reportsAll } = sharing;
-  const accounts = createLeases({ spendingOf: journal.spendingOf, revision, share });
+  const { spendingOf, spentByOthers } = journal;
+  const accounts = createLeases({ spendingOf, spentByOthers, revision, share });
   const closing = new AbortController();
   let wasOut = false;
   const store = sharing.openLeases(resync);
