@@ -1,5 +1,6 @@
 import { upgradeProgram } from '../localnet/upgrade.ts';
 import { systemClock } from '../shared/clock.ts';
+import { createNamespace } from '../test/deploys/delivery/namespace/network.ts';
 import { cpuSecondsOf, memoryOf } from './proc.ts';
 import { programsOf, startInternet, upgradeableOf } from './webhook-started.ts';
 
@@ -16,6 +17,9 @@ export type Drained = Readonly<{
   residentBytes: number;
 }>;
 
+/** Receivers that take `answerMs`, the first `hanging` of which never answer, and upgrades at once. */
+type Scene = Readonly<{ webhooks: number; answerMs: number; hanging: number; upgrades: number }>;
+
 const POLL_SECONDS = 5;
 /** Between two requests for the programs. */
 const ASK_MS = 40;
@@ -24,17 +28,25 @@ const never = new AbortController().signal;
 
 if (import.meta.main) {
   const [webhooks = 0, answerMs = 0, hanging = 0, upgrades = 0] = process.argv.slice(2).map(Number);
-  console.log(JSON.stringify(await drain(webhooks, answerMs, hanging, upgrades)));
+  console.log(JSON.stringify(await drain({ webhooks, answerMs, hanging, upgrades })));
   process.exit(0);
 }
 
-/** Upgrades for `webhooks` receivers that take `answerMs`, the first `hanging` of which never answer. */
-async function drain(
-  webhooks: number,
-  answerMs: number,
-  hanging: number,
-  upgrades: number,
+/** Deliveries of upgrades, in a process of their own and a network namespace whose public addresses are this machine's. */
+export async function drained(
+  { webhooks, answerMs, hanging, upgrades }: Scene,
+  signal: AbortSignal,
 ): Promise<Drained> {
+  using namespace = createNamespace();
+  const reason = namespace.reasonAgainst();
+  if (reason !== undefined) throw new Error(`this bench needs a network namespace: ${reason}`);
+  const args = [webhooks, answerMs, hanging, upgrades].map(String);
+  const command = namespace.inside(process.execPath, import.meta.path, ...args);
+  const child = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit', signal });
+  return JSON.parse(await child.stdout.text());
+}
+
+async function drain({ webhooks, answerMs, hanging, upgrades }: Scene): Promise<Drained> {
   await using internet = await startInternet({ webhooks, answerMs, hanging, pollSeconds: POLL_SECONDS });
   await using app = await internet.start();
   const { keys } = internet;

@@ -1,8 +1,6 @@
-import { join } from 'node:path';
-import { createNamespace } from '../test/deploys/delivery/namespace/network.ts';
 import { runBench, tableOf } from './report.ts';
 import { percentile } from './statistics.ts';
-import type { Drained } from './webhook-world.ts';
+import { type Drained, drained } from './webhook-world.ts';
 
 const LIMIT_MS = 180_000;
 const DELAY_MS = 200;
@@ -15,19 +13,11 @@ const [HUNDRED, HANGING, UPGRADES, FIRST_P50_MS_MAX, FIRST_P99_MS_MAX] = [100, 8
 if (import.meta.main) process.exit(await runBench(import.meta.path, LIMIT_MS, measure));
 
 async function measure(signal: AbortSignal): Promise<void> {
-  using namespace = createNamespace();
-  const reason = namespace.reasonAgainst();
-  if (reason !== undefined) throw new Error(`this bench needs a network namespace: ${reason}`);
-
-  async function drained(webhooks: number, hanging: number, upgrades = 1): Promise<Drained> {
-    const args = [webhooks, DELAY_MS, hanging, upgrades].map(String);
-    const command = namespace.inside(process.execPath, join(import.meta.dir, 'webhook-world.ts'), ...args);
-    const child = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit', signal });
-    return JSON.parse(await child.stdout.text());
-  }
-  const many = await drained(MANY, 0);
-  const few = await drained(FEW, 1);
-  const dead = await drained(HUNDRED, HANGING, UPGRADES);
+  const drainedOf = (webhooks: number, hanging: number, upgrades = 1) =>
+    drained({ webhooks, answerMs: DELAY_MS, hanging, upgrades }, signal);
+  const many = await drainedOf(MANY, 0);
+  const few = await drainedOf(FEW, 1);
+  const dead = await drainedOf(HUNDRED, HANGING, UPGRADES);
   const row = (
     name: string,
     total: number,

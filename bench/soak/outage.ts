@@ -19,7 +19,7 @@ export type Outage = Readonly<{
   /** When the outage began and ended, on the callers' clock. */
   fromMs: number;
   untilMs: number;
-  /** Ten times the rate of a paid plan; calls far below the rate of another; a trial with credits to spare. */
+  /** Ten times the rate of a paid plan; a third of the rate of another; a trial with credits to spare. */
   paid: Answers;
   light: Answers;
   trial: Answers;
@@ -29,6 +29,8 @@ export type Outage = Readonly<{
 
 const PROCESSES = 4;
 const RPS = 100;
+/** Of a thousand. */
+const LIGHT_RPS = 350;
 const WARM_MS = 3_000;
 /** Normal again so long after the return. */
 const NORMAL_MS = 2_000;
@@ -37,7 +39,7 @@ const TRIAL_MS = 5_000;
 const LOOK_MS = 250;
 
 const PLANS =
-  `[plans.paid]\nrps = ${RPS}\nburst = ${RPS}\n[plans.light]\nrps = 10_000\nburst = 10_000\n` +
+  `[plans.paid]\nrps = ${RPS}\nburst = ${RPS}\n[plans.light]\nrps = 1_000\nburst = 1_000\n` +
   '[plans.prepaid]\nrps = 10_000\nburst = 10_000\ncredits = 100_000\n';
 
 /** A Redis that goes away under load and comes back (limits.md 5, row 6). */
@@ -51,7 +53,11 @@ export async function outage(kind: OutageKind, span: Span, signal: AbortSignal):
   const startMs = soonMs();
   const load = (key: string, perSecond: number, connections: number) =>
     offering({ url: crew.url.href, key, bodies: [CALL], perSecond, connections, seconds, startMs }, signal);
-  const loads = Promise.all([load(paidKey, 10 * RPS, 32), load(lightKey, 100, 32), load(trialKey, 40, 16)]);
+  const loads = Promise.all([
+    load(paidKey, 10 * RPS, 32),
+    load(lightKey, LIGHT_RPS, 32),
+    load(trialKey, 40, 16),
+  ]);
   await at(startMs + WARM_MS, signal);
   const residentBefore = subject.resident();
   await at(startMs + 1_000 * span.quiet, signal);

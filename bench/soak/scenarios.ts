@@ -7,6 +7,7 @@ import { exactness, storm } from './kills.ts';
 import { honesty, OUTAGES, outage, smoothness } from './outage.ts';
 import { changePlans, followed } from './plan-change.ts';
 import { envelope, rate, steadiness } from './rate.ts';
+import { hangingReceivers, punctuality } from './receivers.ts';
 import { CENTRES } from './subject.ts';
 import { resumed, suspend } from './suspended.ts';
 import { conserved, takeovers } from './takeovers.ts';
@@ -91,5 +92,6 @@ export function scenarios(seconds: number): readonly Scenario[] {
       },
     },
     { name: 'blocked-log', run: async (signal) => unmoved(await blockLog(seconds, signal)) },
+    { name: 'hanging-receivers', run: async (signal) => punctuality(await hangingReceivers(signal)) },
   ];
 }

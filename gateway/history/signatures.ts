@@ -44,10 +44,21 @@ type Wanted = Readonly<{
   needed: number | undefined;
 }>;
 
+/**
+ * All rows of an archive down to the slot `end`: 0 when no archive has older ones, infinite while its first slot is not
+ * known. `isMet`: they end at `until`.
+ */
+type Rows = Readonly<{
+  kind: 'rows';
+  rows: readonly Row[];
+  archive: Source;
+  end: number;
+  isMet?: boolean;
+}>;
+
 /** What one archive has of a page. */
 type Section =
-  /** All its rows down to the slot `end`: 0 when no archive has older ones, infinite while its first slot is not known. */
-  | Readonly<{ kind: 'rows'; rows: readonly Row[]; archive: Source; end: number }>
+  | Rows
   /** It does not know a cursor of the caller's. */
   | Readonly<{ kind: 'unknown-cursor'; reply: Reply }>
   /** It could not answer, or not within a bound of pages. */
@@ -237,15 +248,33 @@ async function joinArchives(
       if (block === undefined) return UNPROVEN;
     }
     const found = await readPastUntil(archive, wanted);
-    if (found.kind !== 'rows' || found.end === 0) return found;
-    if (until !== undefined) {
-      // An archive may leave `until` out of its page, or ignore one that it does not know: its page does not show which.
-      const cursor = await findCursor(archive.backends, until);
-      if (cursor === undefined) return FAILED;
-      if (cursor.slot !== undefined) return { ...found, end: 0 };
-    }
+    if (found.kind !== 'rows' || found.isMet) return found;
+    if (until !== undefined)
+      for (const source of mayHoldUntil(archive, wanted, found)) {
+        const cursor = await findCursor(source.backends, until);
+        if (cursor === undefined) return FAILED;
+        const { slot } = cursor;
+        if (slot === undefined) continue;
+        const newest = found.rows[0]?.slot ?? (await request.firstSlot(archive)) ?? Infinity;
+        if (source !== archive && slot < newest) break;
+        return { ...found, rows: found.rows.filter((row) => row.slot >= slot), end: 0 };
+      }
+    if (found.end === 0) return found;
     const end = await request.firstSlot(archive);
     return end === undefined || end > (needed ?? Infinity) ? UNPROVEN : { ...found, end };
+  }
+
+  /**
+   * The archives that may hold an `until` that rows do not show: an archive may leave it out of its page, or overlook one
+   * that it does not know or that is newer than `before`, so that all of its rows are older.
+   */
+  function mayHoldUntil(archive: Source, { below }: Wanted, { rows, end }: Rows): readonly Source[] {
+    const overlooks = PROFILES[archive.profile].pages.untilInclusive;
+    if (!overlooks || before === undefined || below !== undefined) return end === 0 ? [] : [archive];
+    const newest = rows[0]?.slot ?? archive.first ?? 0;
+    const isNewer = ({ backends, last = Infinity }: Source) =>
+      backends[0] !== archive.backends[0] && last > newest;
+    return [archive, ...distinctArchives(request.tiers).filter(isNewer)];
   }
 
   /** The rows of one archive, also when it does not know `until` because others have it. */
@@ -310,8 +339,10 @@ async function joinArchives(
           seen.add(row.signature);
         }
         const isComplete = end !== -1 || rows.length >= limit;
-        if (isComplete || sorted.length < pageLimit)
-          return { kind: 'rows', rows: rows.slice(0, limit), archive, end: isComplete ? 0 : first };
+        if (isComplete || sorted.length < pageLimit) {
+          const found = { kind: 'rows', rows: rows.slice(0, limit), archive, isMet: end !== -1 } as const;
+          return { ...found, end: isComplete ? 0 : first };
+        }
         // A page without a wanted row shows that the archive reaches further up than was known: read long ones from here.
         isExact &&= rows.length > count;
         start = sorted.at(-1)?.signature;

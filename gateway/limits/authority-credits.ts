@@ -165,12 +165,13 @@ function move(
 }
 
 function grantOf(state: CreditState, mine: CreditHolding, learning: boolean): CreditGrant {
-  let [heldByOthers, heldByDead] = [0, 0];
+  let heldByOthers = 0;
+  const taken = new Map<string, number>();
   for (const holding of state.nodes) {
     if (holding === mine) continue;
     if (isLive(holding, state)) heldByOthers += heldBy(holding);
-    else heldByDead += heldBy(holding);
+    taken.set(holding.node, holding.granted - holding.returned);
   }
-  const counts = { allowance: heldBy(mine), available: availableIn(state), heldByOthers, heldByDead };
+  const counts = { allowance: heldBy(mine), available: availableIn(state), heldByOthers, taken };
   return { ...counts, recalled: isRecalled(state, mine), learning };
 }

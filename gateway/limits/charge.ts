@@ -22,7 +22,7 @@ export type Charge =
   /** `creditsLeft` is `undefined` on a plan without a credit limit. */
   | { readonly kind: 'charged'; readonly rate: RateState; readonly creditsLeft: number | undefined }
   | { readonly kind: 'over-rate'; readonly rate: RateState; readonly waitMs: number }
-  | { readonly kind: 'out-of-credits'; readonly rate: RateState }
+  | { readonly kind: 'out-of-credits'; readonly rate: RateState; readonly creditsLeft: number }
   /** What the account has left cannot be known for now, or a charge cannot be made to last. */
   | { readonly kind: 'credits-unavailable' };
 
@@ -127,7 +127,8 @@ export function createCharging(journal: Journal, ledger: Store, node: string, cl
     // An allowance lowered below what is spent leaves none, not fewer: a free call still passes.
     const spent = spending.charged - spending.refunded + (elsewhere.get(accountId) ?? 0);
     const left = Math.max(0, (creditsGranted ?? plan.credits) - spent);
-    if (price.credits > left) return { kind: 'out-of-credits', rate: { plan, tokens: bucket.tokens } };
+    if (price.credits > left)
+      return { kind: 'out-of-credits', rate: { plan, tokens: bucket.tokens }, creditsLeft: left };
     take(accountId, bucket, price.calls);
     const rate = { plan, tokens: bucket.tokens };
     if (price.credits === 0) return { kind: 'charged', rate, creditsLeft: left };

@@ -53,6 +53,8 @@ export class CreditLease {
   #sent: Readonly<Spending & { atMs: number }> | undefined;
   /** The counters that the authority has last confirmed. */
   #confirmed: Readonly<Spending> | undefined;
+  /** The most credits that were seen spent, less what was refunded since: what is left rises by no other news. */
+  #mostSpent = 0;
   /** When the last message had no reply; `undefined` when it had one. */
   #failedMs: number | undefined;
 
@@ -97,14 +99,27 @@ export class CreditLease {
   refund(credits: number): void {
     this.allowance += credits;
     this.#spending.refunded += credits;
+    this.#mostSpent -= credits;
   }
 
-  /** Credits that the account has left, as far as this process knows. */
-  creditsKnown(): number {
-    const { charged, refunded } = this.#spending;
-    if (this.#grant === undefined) return Math.max(0, this.#total - (charged - refunded));
-    const { available, heldByOthers, heldByDead } = this.#grant;
-    return Math.max(0, this.allowance + Math.max(0, available) + heldByOthers + heldByDead);
+  /** Credits that this host has not spent, of which other hosts may have spent some; `onHost` is what its other nodes spent. */
+  unspent(onHost: ReadonlyMap<string, number>): number {
+    let left = this.#total - (this.#spending.charged - this.#spending.refunded);
+    for (const other of onHost.values()) left -= other;
+    return left;
+  }
+
+  /** Credits that the account has left, or fewer: what nodes of other hosts hold may be spent. */
+  creditsLeft(onHost: ReadonlyMap<string, number>): number {
+    let spent = this.#total - this.unspent(onHost);
+    for (const [node, taken] of this.#grant?.taken ?? []) if (!onHost.has(node)) spent += taken;
+    this.#mostSpent = Math.max(this.#mostSpent, spent);
+    return Math.max(0, this.#total - this.#mostSpent);
+  }
+
+  /** All that was held is charged, and others, who need some, do not know: to them it looks held. */
+  isUsedUp(): boolean {
+    return this.#grant?.recalled === true && this.allowance <= 0 && this.#isToReturn();
   }
 
   /** What the authority has confirmed may be lost: it is reported again, at once. */
@@ -118,14 +133,16 @@ export class CreditLease {
     if (this.#sent !== undefined) return 'soon';
     const wanted = this.#wanted(nowMs);
     const sinceMs = nowMs - this.#grantedMs;
+    const isUsedUp = this.isUsedUp();
     const isDue =
       this.waiting > 0 ||
       failedMs !== undefined ||
+      isUsedUp ||
       (this.#isToReturn() && sinceMs >= REFRESH_MS) ||
       (this.#grant?.recalled === true && this.allowance > wanted) ||
       (this.allowance * 2 < wanted && sinceMs >= PROOF_MS);
     const rests = failedMs !== undefined && nowMs - failedMs < REFRESH_MS / 2;
-    if (isDue && !rests) return this.#pace.nextMs(INTERVAL_MS, nowMs) <= nowMs ? 'now' : 'soon';
+    if (isDue && !rests) return isUsedUp || this.#pace.nextMs(INTERVAL_MS, nowMs) <= nowMs ? 'now' : 'soon';
     return isDue || wanted > 0 || this.#isToReturn() ? 'soon' : 'never';
   }
 

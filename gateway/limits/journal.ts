@@ -37,6 +37,9 @@ export function createJournal(
     for (const [id, { charged, refunded }] of batch) write.run(id, node, charged, refunded);
     sameTransaction?.write();
   });
+  const readOthers = ledger.prepare<{ node: string; spent: number }, [number, string]>(
+    'SELECT node, charged - refunded AS spent FROM spent WHERE account_id = ? AND node <> ?',
+  );
   const spendings = new Map<number, Spending>();
   let appended = new Map<number, Spending>();
   let turn: PromiseWithResolvers<void> | undefined;
@@ -89,6 +92,14 @@ export function createJournal(
 
   return {
     spendingOf,
+    /** What each other node of this host has spent of an account, by now; none when the ledger cannot be read. */
+    spentByOthers(accountId: number): ReadonlyMap<string, number> {
+      try {
+        return new Map(readOthers.all(accountId, node).map((row) => [row.node, row.spent]));
+      } catch {
+        return new Map();
+      }
+    },
     append,
     flush,
     /** Whether everything that was appended of the account is in the write-ahead log. */

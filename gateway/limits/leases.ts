@@ -37,16 +37,16 @@ export const CREDITS_WAIT_MS = 100;
 /** At up to so many calls a second what an account owes is reported at once. */
 const SLOW_RPS = 10;
 
-type AccountsOptions = Readonly<{
-  spendingOf: Journal['spendingOf'];
-  /** The revision of the accounts database at which callers and plans were last read. */
-  revision(): number;
-  /** The part of an account's rate that this process may let in alone while it does not know the others. */
-  share: number;
-}>;
+type AccountsOptions = Pick<Journal, 'spendingOf' | 'spentByOthers'> &
+  Readonly<{
+    /** The revision of the accounts database at which callers and plans were last read. */
+    revision(): number;
+    /** The part of an account's rate that this process may let in alone while it does not know the others. */
+    share: number;
+  }>;
 
 /** Accounts in memory. Decisions are synchronous arithmetic; nothing here waits. */
-export function createLeases({ spendingOf, revision, share }: AccountsOptions) {
+export function createLeases({ spendingOf, spentByOthers, revision, share }: AccountsOptions) {
   const accounts = new Map<number, Account>();
   /** Those with requests since they were last looked at, and those that hold something or will want it again. */
   const marked = new Set<Account>();
@@ -89,20 +89,32 @@ export function createLeases({ spendingOf, revision, share }: AccountsOptions) {
     marked.add(account);
     const isCrowded = marked.size > MARKED_MAX;
     const from = rate.look(price.calls, nowMs, waitedMs < RATE_WAIT_MS, storeOut, isCrowded);
-    if (from === 'short') return overRate(account, nowMs, rate.waitMs);
+    const isShort = from === 'short';
     const credit = plan.credits === undefined ? undefined : account.credit;
     if (credit !== undefined && price.credits > 0) {
-      const look = credit.look(price.credits, nowMs, waitedMs < CREDITS_WAIT_MS, storeOut);
+      const mayWait = !isShort && waitedMs < CREDITS_WAIT_MS;
+      const look = credit.look(price.credits, nowMs, mayWait, storeOut);
+      if (look !== 'enough') {
+        // The journals of this host know of the last credit before the store does. Above the rate, to wait would not help.
+        const onHost = spentByOthers(account.id);
+        if (look === 'out' || credit.unspent(onHost) < price.credits)
+          return {
+            kind: 'out-of-credits',
+            rate: stateOf(account, nowMs),
+            creditsLeft: credit.creditsLeft(onHost),
+          };
+      }
       // Tokens come last: those that are granted to a request are lost when its credits then fall short.
       if (look === 'ask') return 'ask-credits';
-      if (look === 'out') return { kind: 'out-of-credits', rate: stateOf(account, nowMs) };
-      if (look === 'later') return overRate(account, nowMs, LATER_MS);
-      if (look === 'unavailable') return { kind: 'credits-unavailable' };
+      if (look === 'later' && !isShort) return overRate(account, nowMs, LATER_MS);
+      if (look === 'unavailable' && !isShort) return { kind: 'credits-unavailable' };
     }
+    if (isShort) return overRate(account, nowMs, rate.waitMs);
     if (from === 'ask') return 'ask-rate';
     rate.take(price.calls, from);
     credit?.take(price.credits);
-    return { kind: 'charged', rate: stateOf(account, nowMs), creditsLeft: credit?.creditsKnown() };
+    const creditsLeft = credit?.creditsLeft(spentByOthers(account.id));
+    return { kind: 'charged', rate: stateOf(account, nowMs), creditsLeft };
   }
 
   /** Gives back what was taken for calls that no backend answered. The caller appends credits to the journal. */
@@ -154,10 +166,11 @@ export function createLeases({ spendingOf, revision, share }: AccountsOptions) {
 
   /**
    * A full bucket refills nothing until a call is reported, and Retry-After is too short until then: the error grows as
-   * rps shrinks. An account that asks for more than there is gets it in smaller parts.
+   * rps shrinks. An account that asks for more than there is gets it in smaller parts. Credits that are used up look held
+   * to others, who would wait for them.
    */
-  function isOverdrawn({ plan, rate }: Account, nowMs: number): boolean {
-    return rate.isStarved || (plan.rps <= SLOW_RPS && rate.isOwing(nowMs));
+  function isOverdrawn({ plan, rate, credit }: Account, nowMs: number): boolean {
+    return rate.isStarved || (plan.rps <= SLOW_RPS && rate.isOwing(nowMs)) || credit?.isUsedUp() === true;
   }
 
   /** Takes in the reply to a collected message, and wakes the requests that wait for it. */

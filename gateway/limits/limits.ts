@@ -171,7 +171,8 @@ type SharedOptions = Readonly<{
 export function limitsShared(options: SharedOptions): Limits {
   const { node, sharing, journal, ledger, clock, revision } = options;
   const { fence, share, reportsAll } = sharing;
-  const accounts = createLeases({ spendingOf: journal.spendingOf, revision, share });
+  const { spendingOf, spentByOthers } = journal;
+  const accounts = createLeases({ spendingOf, spentByOthers, revision, share });
   const closing = new AbortController();
   const store = sharing.openLeases(resync);
   const permits = createScanPermits({

@@ -62,9 +62,10 @@ export type CreditGrant = Readonly<{
   allowance: number;
   /** Credits that no node holds. */
   available: number;
-  /** Credits held unspent by other nodes that have sent lately, and by nodes that have not. */
+  /** Credits held unspent by other nodes that have sent lately. */
   heldByOthers: number;
-  heldByDead: number;
+  /** Credits that each other node was granted and has not returned, spent or held. */
+  taken: ReadonlyMap<string, number>;
   /** Another node needs credits: hold no more than is needed. */
   recalled: boolean;
   /** The authority may have lost grants and gives none until every node was heard: a shortage proves nothing. */

@@ -94,7 +94,7 @@ const RECOVERING_MS = 1_000;
  *
  * A token is held (granted and not spent, before `#expiresMs`), owed (spent and not granted), or the authority's. What
  * memory knows of the authority is `#emptyUntilMs` (it has no token before that), `#refused` (it had not so many for a
- * request), and `#contendedUntilMs` (it granted less than was wanted: others want them too). Else it must be asked.
+ * request), and `#contendedUntilMs` (it granted less than was wanted: all want more than there is). Else it must be asked.
  *
  *     heard --no reply--> alone --reply--> alone, recovering --every node heard--> heard
  *
@@ -138,7 +138,10 @@ export class RateLease {
   /** Since when the authority has not replied, or not all nodes are back; `undefined` while it is heard. */
   #aloneSinceMs: number | undefined;
   #aloneBucket: Bucket | undefined;
-  /** This process's part of all offered calls, and the nodes that share the account, when all had reported. */
+  /**
+   * This process's part of the rate, and the nodes that share the account, when all had reported: by what was offered to
+   * each, and what nobody asked for in equal parts, as callers may move.
+   */
   #share: number;
   #nodes = 1;
   /** Since when the authority has replied without a miss; `undefined` before its first reply. */
@@ -341,7 +344,7 @@ export class RateLease {
       this.#goAlone(sent.atMs, nowMs);
       return;
     }
-    const { granted, spent, immediate, lifeMs, waitMs, remaining } = grant;
+    const { granted, spent, immediate, lifeMs, waitMs, remaining, weights } = grant;
     const areBack = this.#noteNodes(grant, nowMs);
     this.spent += spent - sent.spent;
     this.granted = granted;
@@ -356,7 +359,9 @@ export class RateLease {
     this.#refusedUntilMs = isRefused ? nowMs + waitMs : 0;
     const oneMs = Math.ceil(((1 - remaining) * 1_000) / this.#plan.rps);
     this.emptyUntilMs = remaining < 1 ? nowMs + Math.min(waitMs, oneMs) : 0;
-    this.#contendedUntilMs = granted - spent < sent.wanted ? nowMs + 2 * this.#intervalMs : 0;
+    // A bucket that is low although less is offered than comes in, as after an outage, is so for a moment.
+    const isContended = granted - spent < sent.wanted && weights >= this.#plan.rps;
+    this.#contendedUntilMs = isContended ? nowMs + 2 * this.#intervalMs : 0;
     this.spentAlone -= sent.alone;
     if (nowMs - (this.#aloneSinceMs ?? nowMs) > RATE_LIFE_MS && !areBack) return;
     // What was let in alone while this reply was on its way is spent like all else.
@@ -371,7 +376,10 @@ export class RateLease {
     const areHeard = nowMs - this.#repliesSinceMs >= HEARD_MS;
     if (!areHeard && nodes < this.#nodes) return false;
     this.#nodes = Math.max(1, nodes);
-    if (areHeard) this.#share = Math.min(1, Math.max(1, this.demand.at(nowMs)) / Math.max(1, weights));
+    const { rps } = this.#plan;
+    const spare = Math.max(0, rps - weights) / this.#nodes;
+    if (areHeard)
+      this.#share = Math.min(1, (Math.max(1, this.demand.at(nowMs)) + spare) / Math.max(1, weights, rps));
     return true;
   }
 

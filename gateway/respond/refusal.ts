@@ -52,7 +52,12 @@ function rowOf(refusal: Refusal): Row {
     case 'over-scans':
       return [429, -429, `Rate limit exceeded: at most ${refusal.max} scans at once`, retryAfter(0)];
     case 'out-of-credits':
-      return [402, -402, 'Trial credits used up', rateFields(refusal.rate)];
+      return [
+        402,
+        -402,
+        'Trial credits used up',
+        { ...rateFields(refusal.rate), 'x-credits-left': String(refusal.creditsLeft) },
+      ];
     case 'check-unavailable':
       return [503, -503, 'Key check unavailable', retryAfter(0)];
     case 'credits-unavailable':

@@ -1,4 +1,5 @@
-import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib';
+import type { Transform } from 'node:stream';
+import * as zlib from 'node:zlib';
 import { afterName, afterSpace, afterString, afterValue, COMMA, isAt, isNull } from '../json/scan.ts';
 import { memberOf } from '../json/slices.ts';
 import { Structure } from '../json/structure.ts';
@@ -115,17 +116,18 @@ export function decodeSmallBody({ bytes, encoding }: WholeAnswer): Uint8Array | 
   if (encoding === undefined) return bytes;
   if (bytes.length > SMALL_BODY_BYTES_MAX) return undefined;
   try {
-    return DECODERS[encoding]?.(bytes, { maxOutputLength: SMALL_BODY_BYTES_MAX });
+    return DECODERS[encoding]?.[0](bytes, { maxOutputLength: SMALL_BODY_BYTES_MAX });
   } catch {
     return undefined; // it is longer, or not ours to judge
   }
 }
 
-const DECODERS: Readonly<Record<string, typeof zstdDecompressSync>> = {
-  gzip: gunzipSync,
-  deflate: inflateSync,
-  br: brotliDecompressSync,
-  zstd: zstdDecompressSync,
+/** By coding: one for what is whole, and one for what comes in pieces. */
+const DECODERS: Readonly<Record<string, readonly [typeof zlib.zstdDecompressSync, () => Transform]>> = {
+  gzip: [zlib.gunzipSync, zlib.createGunzip],
+  deflate: [zlib.inflateSync, zlib.createInflate],
+  br: [zlib.brotliDecompressSync, zlib.createBrotliDecompress],
+  zstd: [zlib.zstdDecompressSync, zlib.createZstdDecompress],
 };
 
 /** Decides by all pieces of a body so far: wait for more, pass it on, or let go of it. */
@@ -190,6 +192,12 @@ function isIdOf(text: string, id: Uint8Array): boolean {
   }
 }
 
+/** Whether an answer begins with the id of another call. */
+function isForeignStart(start: string, id: Uint8Array): boolean {
+  const [, first] = FIRST_ID.exec(start) ?? [];
+  return first !== undefined && !isIdOf(first, id);
+}
+
 /** Whether a whole answer has the id of another call; an error about a request that was not read has none. */
 function isForeign(answer: Uint8Array, id: Uint8Array): boolean {
   const found = memberOf(answer, 'id');
@@ -252,6 +260,68 @@ function checked(body: StreamBody, start: Buffer, id: Uint8Array, isTrusted: boo
   };
 }
 
+/**
+ * Decodes a compressed answer beside the thread, a piece at a time, for the ids that it begins and ends with. What cannot
+ * be decoded is not judged.
+ */
+class CodedAnswer {
+  readonly #id: Uint8Array;
+  readonly #answer: PlainAnswer;
+  #decoder: Transform | undefined;
+  #start = '';
+  #settle: () => void = () => undefined;
+
+  constructor(id: Uint8Array, encoding: string) {
+    this.#id = id;
+    this.#answer = new PlainAnswer(id, true);
+    this.#decoder = DECODERS[encoding]?.[1]()
+      .on('error', () => this.cancel())
+      .on('end', () => this.#settle())
+      .on('data', (piece: Buffer) => {
+        if (this.#start.length < HEAD_BYTES) this.#start += piece.toString('utf8', 0, HEAD_BYTES);
+        this.#answer.push(piece);
+      });
+  }
+
+  /** Settles when the piece is decoded. */
+  push(piece: Uint8Array): Promise<void> {
+    return new Promise((settle) => {
+      this.#settle = settle;
+      if (this.#decoder === undefined) settle();
+      else this.#decoder.write(Buffer.from(piece), () => settle());
+    });
+  }
+
+  cancel(): void {
+    this.#decoder?.destroy();
+    this.#decoder = undefined;
+    this.#settle();
+  }
+
+  /** Ends it; gives whether its ids are those of another call. */
+  async isForeign(): Promise<boolean> {
+    await new Promise<void>((settle) => {
+      this.#settle = settle;
+      if (this.#decoder === undefined) settle();
+      else this.#decoder.end();
+    });
+    return this.#decoder !== undefined && (isForeignStart(this.#start, this.#id) || !this.#answer.isComplete);
+  }
+}
+
+/** A compressed body, cut at its end when its ids are those of another call. */
+function checkedCoded(body: StreamBody, encoding: string, id: Uint8Array): StreamBody {
+  return {
+    cancel: () => body.cancel(),
+    async pipe(write) {
+      const answer = new CodedAnswer(id, encoding);
+      const end = await body.pipe((piece) => Promise.all([write(piece), answer.push(piece)]));
+      if (end.kind === 'cut') answer.cancel();
+      return (await answer.isForeign()) ? { kind: 'cut', reason: 'bad-json', bytes: end.bytes } : end;
+    },
+  };
+}
+
 /** Answers up to this length are held and sent at once, with a Content-Length; longer ones are streamed. */
 export const WHOLE_BYTES_MAX = 65_536;
 
@@ -280,10 +350,9 @@ export async function judge(
   const choice = await hold(body, choose, signal);
   if (choice === 'refuse') return discarded(body, NO_OBJECT);
   if (choice === 'pass') {
-    if (encoding !== undefined) return { kind: 'stream', body, encoding };
+    if (encoding !== undefined) return { kind: 'stream', body: checkedCoded(body, encoding, id), encoding };
     const start = Buffer.concat(pieces);
-    const [, first] = FIRST_ID.exec(start.toString('utf8', 0, HEAD_BYTES)) ?? [];
-    if (first !== undefined && !isIdOf(first, id)) return discarded(body, FOREIGN);
+    if (isForeignStart(start.toString('utf8', 0, HEAD_BYTES), id)) return discarded(body, FOREIGN);
     const isTrusted = trustsEnd ?? typeof framing === 'number';
     const slot = answerSlot(undefined, start);
     return { kind: 'stream', body: checked(body, start, id, isTrusted), encoding, slot };
@@ -293,6 +362,11 @@ export async function judge(
     end?.kind === 'cut'
       ? { kind: 'no-answer', reason: `a body cut short: ${end.reason}` }
       : judgeWhole(Buffer.concat(pieces), id, encoding);
+  if (encoding !== undefined && whole.kind === 'whole' && decodeSmallBody(whole) === undefined) {
+    const answer = new CodedAnswer(id, encoding);
+    await answer.push(whole.bytes);
+    if (await answer.isForeign()) return FOREIGN;
+  }
   const isAnswer = status === 200 || (whole.kind === 'whole' && failureOf(whole.bytes) !== undefined);
   return isAnswer ? whole : { kind: 'status', status };
 }

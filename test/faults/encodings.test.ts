@@ -23,13 +23,13 @@ afterAll(async () => {
 });
 
 /** Asks with an Accept-Encoding and keeps the answer's bytes as they came over the wire. */
-async function ask(acceptEncoding: string | undefined, body = SCAN) {
+async function ask(acceptEncoding: string | undefined, body = SCAN, at = gateway) {
   const headers = {
     'content-type': 'application/json',
-    'x-token': key,
+    'x-token': at === gateway ? key : at.key('scale'),
     'accept-encoding': acceptEncoding ?? 'identity',
   };
-  const answer = await fetch(gateway.url, { method: 'POST', body, headers, decompress: false });
+  const answer = await fetch(at.url, { method: 'POST', body, headers, decompress: false });
   return { answer, bytes: Buffer.from(await answer.arrayBuffer()) };
 }
 
@@ -114,3 +114,19 @@ test('A11 a compressed answer that is cut looks cut', async () => {
   });
   await expect(ask('gzip')).rejects.toThrow();
 });
+
+test.each(CODECS)(
+  'B11 an answer in %s to another call is passed on neither held nor streamed',
+  async (encoding, compress) => {
+    await using own = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+    for (const [result, seen] of [
+      [random, 'cut'],
+      [random.slice(0, 6_000), 503],
+    ] as const) {
+      const bytes = compress(Buffer.from(`{"jsonrpc":"2.0","result":"${result}","id":2}`));
+      backend.script(whole(bytes, encoding));
+      const answered = ask(encoding, SCAN, own).then(({ answer }) => answer.status);
+      expect(await answered.catch(() => 'cut')).toBe(seen);
+    }
+  },
+);

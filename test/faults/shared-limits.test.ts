@@ -3,6 +3,7 @@ import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { spentOf } from '../../shared/ledger/spent.ts';
 import { join } from 'node:path';
 import { startBackend } from '../fakes/backend.ts';
+import { openCaller, postText } from '../fakes/raw-caller.ts';
 import { opened } from '../started/gateway.ts';
 import { startProcess } from '../started/process.ts';
 import { startRedis } from '../started/redis.ts';
@@ -35,6 +36,23 @@ async function spendAll(crew: Crew, key: string): Promise<Map<number, number>> {
   return seen;
 }
 
+/** A kept connection, which one of the processes has. */
+async function connected(crew: Crew, key: string) {
+  const caller = await openCaller(crew.url);
+  let asked = 0;
+  return {
+    /** The status and the credits left of one answer. */
+    async ask() {
+      caller.send(postText(CALL, key));
+      const text = await caller.until('"id":1}', ++asked);
+      const answer = text.split('HTTP/1.1 ').at(-1) ?? '';
+      const [, left] = /^x-credits-left: (\d+)/im.exec(answer) ?? [];
+      return { status: Number.parseInt(answer, 10), left: Number(left) };
+    },
+    [Symbol.dispose]: () => caller[Symbol.dispose](),
+  };
+}
+
 describe.each(['the ledger of their host', 'a Redis'])('gateway processes that share by %s', (centre) => {
   const withCentre = async () => {
     const redis = centre === 'a Redis' ? await startRedis() : undefined;
@@ -53,6 +71,40 @@ describe.each(['the ledger of their host', 'a Redis'])('gateway processes that s
     expect(crew.charged().size).toBeGreaterThan(1);
     await redis?.[Symbol.asyncDispose]();
   }, 20_000);
+
+  test('L20 L21 tell by every connection what is left, and 402 by every process once that is nothing', async () => {
+    const { redis, storageLines } = await withCentre();
+    await using crew = await start({ storageLines });
+    const CREDITS = 150;
+    const key = crew.key('prepaid', CREDITS);
+    using connections = new DisposableStack();
+    const callers = await Promise.all(Array.from({ length: 24 }, () => connected(crew, key)));
+    for (const caller of callers) connections.use(caller);
+    const told = callers.map((): number[] => []);
+    for (let [spent, turn] = [0, 0]; spent < CREDITS; turn++) {
+      const at = turn % callers.length;
+      const { status, left } = (await callers[at]?.ask()) ?? {};
+      expect([200, 429, 503]).toContain(Number(status));
+      // The last credits may lie with another process, which gives them back within a second.
+      if (status !== 200) await Bun.sleep(50);
+      else {
+        spent++;
+        told[at]?.push(Number(left));
+        expect(left).toBeLessThanOrEqual(CREDITS - spent);
+        // What a process was granted for a call that had left is not told as left.
+        expect(left).toBeGreaterThanOrEqual(CREDITS - spent - 12);
+      }
+    }
+    for (const each of told) expect(each).toEqual(each.toSorted((a, b) => b - a));
+    expect(crew.charged().size).toBe(3);
+    for (let round = 0; round < 20; round++) {
+      const answers = await Promise.all(callers.map((caller) => caller.ask()));
+      expect(new Set(answers.map(({ status, left }) => `${status} ${left}`))).toEqual(new Set(['402 0']));
+    }
+    const batch = await crew.post(key, `[${CALL},${CALL}]`);
+    expect([batch.status, batch.headers.get('x-credits-left')]).toEqual([402, '0']);
+    await redis?.[Symbol.asyncDispose]();
+  }, 30_000);
 });
 
 test('what several processes spent is spent for one that is alone, and the other way round', async () => {

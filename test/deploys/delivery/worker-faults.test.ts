@@ -203,7 +203,7 @@ describe('isolation', () => {
     expect(work.network.open()).toBe(4);
   });
 
-  test('an account whose hundred receivers hang, resent for ever, keeps no other waiting (E35)', async () => {
+  test('M18 an account whose hundred receivers hang, resent for ever, keeps no other waiting (E35)', async () => {
     await using work = startWorker(({ post }) =>
       post.url.hostname.startsWith('hung') ? undefined : answered(200),
     );
@@ -226,7 +226,7 @@ describe('isolation', () => {
     expect(work.values(delivered)).toEqual([[100]]);
   });
 
-  test('retries that all hang leave places for first attempts', async () => {
+  test('M18 retries that all hang leave places for first attempts', async () => {
     let isDown = true;
     await using work = startWorker(({ post }) => {
       if (post.url.hostname.startsWith('fresh')) return answered(200);

@@ -16,13 +16,15 @@ const faithful = fakes.faithful(0, 3);
 /** Holds the later ones of the epochs when there are two. */
 const later = fakes.faithful(0, 3);
 const superbank = fakes.superbank(0, 90);
+const older = fakes.superbank(0, 90);
 const bigtable = fakes.bigtable(0, 90);
 /** What each backend's probe would have learnt changes from run to run; its connections stay. */
 const node = probed(hot.url, 'agave');
-const [faithfulAt, laterAt, superbankAt, bigtableAt] = [
+const [faithfulAt, laterAt, superbankAt, olderAt, bigtableAt] = [
   probed(faithful.url, 'old-faithful'),
   probed(later.url, 'old-faithful'),
   probed(superbank.url, 'superbank'),
+  probed(older.url, 'superbank'),
   probedBigtable(bigtable.url),
 ];
 
@@ -68,12 +70,35 @@ const archives: Readonly<Record<string, Archive>> = {
     Object.assign(superbank.state, { history: chain, held });
     return [learnt(superbankAt, 0, topKnown ? held.top : 0)];
   },
+  'two Superbanks, one after the other'(asked, chain) {
+    const upper = archives['Superbank']?.(asked, chain) ?? [];
+    const from = beginAt(asked.seam * chain.epochSlots, asked, upper);
+    if (from === undefined) return upper;
+    Object.assign(older.state, { history: chain, held: { floor: 0, top: from - 1 } });
+    return [...upper, learnt(olderAt, 0, asked.topKnown ? from - 1 : 0)];
+  },
+  'a Superbank above an Old Faithful'(asked, chain) {
+    const upper = archives['Superbank']?.(asked, chain) ?? [];
+    const from = beginAt(asked.seam * chain.epochSlots, asked, upper);
+    if (from === undefined) return upper;
+    Object.assign(faithful.state, { history: chain, epochs: [0, asked.seam - 1] });
+    return [...upper, learnt(faithfulAt, 1, asked.topKnown ? from - 1 : 0)];
+  },
   'an Agave node with BigTable'({ floor, overlap, topKnown }, chain) {
     const held = { floor: Math.max(1, floor - 10), top: Math.min(90, floor + overlap - 1) };
     Object.assign(bigtable.state, { history: chain, held, bigtable: { floor: 0, top: held.top } });
     return [learnt(bigtableAt, held.floor, topKnown ? held.top : 0)];
   },
 };
+
+/** Has the Superbank begin at a slot, when it holds it; gives the slot then. */
+function beginAt(slot: number, { topKnown }: Scene, [at]: readonly Backend[]): number | undefined {
+  const { top } = superbank.state.held;
+  if (at === undefined || slot > top) return undefined;
+  superbank.state.held = { floor: slot, top };
+  learnt(at, slot, topKnown ? top : 0);
+  return slot;
+}
 
 describe.each(Object.keys(archives))('with %s as the archive', (name) => {
   test.each([
@@ -105,16 +130,17 @@ describe.each(Object.keys(archives))('with %s as the archive', (name) => {
 });
 
 /**
- * Two transactions of the chain, of this address or not. Old Faithful never meets an `until` that is not among the
- * address's rows below `before`, so it is given no other; and nothing tells the order of rows within a slot, so a
- * `before` that is not the address's stands in a slot without its rows.
+ * Two transactions of the chain, of this address or not; `until` may be the newer one. Old Faithful never meets an `until`
+ * that is not among the address's rows, so it is given no other; and nothing tells the order of rows within a slot, so a
+ * `before` that is not the address's stands in a slot without its rows, and a newer `until` in another slot.
  */
 function cursorsIn({ transactions }: History, { before: at, until: end }: Scene, walksRows: boolean) {
   const own = ({ addresses }: Transaction) => addresses.includes(ADDRESS);
   const slots = new Set(transactions.filter(own).map(({ slot }) => slot));
   const starts = transactions.filter((each) => !walksRows || own(each) || !slots.has(each.slot));
   const before = at === undefined ? undefined : starts[at % starts.length];
-  const below = (each: Transaction) => own(each) && (before === undefined || isOlder(each, before));
-  const ends = walksRows ? transactions.filter(below) : transactions;
+  const tells = (each: Transaction) =>
+    own(each) && (before === undefined || isOlder(each, before) || each.slot > before.slot);
+  const ends = walksRows ? transactions.filter(tells) : transactions;
   return { before, until: end === undefined ? undefined : ends[end % ends.length] };
 }

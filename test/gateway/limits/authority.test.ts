@@ -132,12 +132,12 @@ describe('a grant of credits', () => {
     authority.credits('a', { wanted: 300 });
     authority.credits('b', {});
     authority.wait(86_400_000);
-    expect(authority.credits('b', {})).toMatchObject({ heldByOthers: 300, heldByDead: 0 });
+    expect(authority.credits('b', {})).toMatchObject({ heldByOthers: 300, available: 700 });
     for (let ms = 0; ms < CREDIT_LIVE_MS; ms += 1_000) {
       authority.wait(1_000);
       authority.credits('b', {});
     }
-    expect(authority.credits('b', {})).toMatchObject({ heldByOthers: 0, heldByDead: 300, available: 700 });
+    expect(authority.credits('b', {})).toMatchObject({ heldByOthers: 0, available: 700 });
     expect(authority.released).toEqual([]);
   });
 
@@ -149,7 +149,7 @@ describe('a grant of credits', () => {
       authority.credits('b', {});
     }
     expect(authority.released).toEqual([{ node: senderOf('a', 0).node, credits: 300 }]);
-    expect(authority.credits('b', {})).toMatchObject({ available: 900, heldByDead: 0 });
+    expect(authority.credits('b', {})).toMatchObject({ available: 900, heldByOthers: 0 });
     expect(authority.creditsAs(authority.sender('a', 2), { charged: 250 })).toMatchObject({
       allowance: 0,
       available: 750,

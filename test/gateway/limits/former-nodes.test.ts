@@ -51,7 +51,7 @@ test('what dead nodes spent is reported below every fence, until the store has t
     close: async () => undefined,
   };
   const journal = createJournal(ledger, 'own', setImmediate);
-  const accounts = createLeases({ spendingOf: journal.spendingOf, revision: () => 1, share: 1 });
+  const accounts = createLeases({ ...journal, revision: () => 1, share: 1 });
   const parts = { accounts, scans: createScanPermits(), store, journal, clock };
   const sync = createLeaseSync({ ...parts, node: 'own', fence: 1 });
   const { signal } = new AbortController();

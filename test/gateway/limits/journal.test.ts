@@ -39,6 +39,21 @@ function started({ node = 'gateway' } = {}) {
   };
 }
 
+test('what other nodes of the host have spent of an account is read as it is now', async () => {
+  using ledger = started({ node: 'a' });
+  const other = createJournal(ledger.store, 'b', setImmediate);
+  Object.assign(other.spendingOf(1) ?? {}, { charged: 9, refunded: 2 });
+  await other.append(1);
+  const own = ledger.spend(1, 5);
+  ledger.endTurn();
+  await own;
+  expect([ledger.journal.spentByOthers(1), ledger.journal.spentByOthers(2)]).toEqual([
+    new Map([['b', 7]]),
+    new Map(),
+  ]);
+  expect(other.spentByOthers(1)).toEqual(new Map([['a', 5]]));
+});
+
 describe('a turn', () => {
   test('writes everything appended in it at its end, and nothing before', async () => {
     using ledger = started();

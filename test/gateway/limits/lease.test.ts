@@ -7,7 +7,7 @@ const CREDITS: CreditGrant = {
   allowance: 0,
   available: 0,
   heldByOthers: 0,
-  heldByDead: 0,
+  taken: new Map(),
   recalled: false,
   learning: false,
 };

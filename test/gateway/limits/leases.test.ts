@@ -5,7 +5,12 @@ import { callerOf } from '../usage/started.ts';
 const PLAN = { rps: 100, burst: 100, credits: undefined, batchMax: 1, scans: 1 };
 const PRICE = { calls: 1, credits: 0 };
 const leasesOf = (share: number) =>
-  createLeases({ spendingOf: () => ({ charged: 0, refunded: 0 }), revision: () => 1, share });
+  createLeases({
+    spendingOf: () => ({ charged: 0, refunded: 0 }),
+    spentByOthers: () => new Map(),
+    revision: () => 1,
+    share,
+  });
 const kindOf = (decision: Decision) => (typeof decision === 'string' ? decision : decision.kind);
 /** The journal can be read. */
 function known(account: Account | undefined): Account {

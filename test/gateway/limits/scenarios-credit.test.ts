@@ -7,6 +7,17 @@ import { createWorld, type Node, type WorldOptions } from './world.ts';
 
 const WIDE = { rps: 10_000, burst: 10_000, batchMax: 100, scans: 1 };
 
+/** What came of a call that was offered `atMs` and answered `ms` after the start, and what was left then and was said to be. */
+type Answer = Readonly<{
+  kind: Charge['kind'];
+  cost: number;
+  atMs: number;
+  ms: number;
+  left: number;
+  stated: number | undefined;
+  node: string | undefined;
+}>;
+
 /** Calls at random nodes, evenly spaced, until `seconds` have passed; what came of each, in order. */
 function spend(
   options: Partial<WorldOptions> & { total: number },
@@ -17,15 +28,19 @@ function spend(
   const world = createWorld({ plan: { ...WIDE, credits: options.total }, nodes: 4, ...options });
   const random = seeded(11);
   const startMs = world.now();
-  const answers: { kind: Charge['kind']; cost: number; ms: number; left: number }[] = [];
+  const answers: Answer[] = [];
   const gone: Node[] = [];
   const spentBy = ({ memory: { charged, refunded } }: Node) => charged - refunded;
   const spent = () => [...gone, ...world.nodes].reduce((sum, node) => sum + spentBy(node), 0);
   const next = () => {
     const node = world.nodes[Math.floor(random() * 4)];
     const cost = costs[Math.floor(random() * costs.length)] ?? 0;
-    const answer = ({ kind }: Charge) =>
-      void answers.push({ kind, cost, ms: world.now() - startMs, left: options.total - spent() });
+    const atMs = world.now() - startMs;
+    const answer = (charge: Charge) => {
+      const stated = 'creditsLeft' in charge ? charge.creditsLeft : undefined;
+      const [ms, left] = [world.now() - startMs, options.total - spent()];
+      answers.push({ kind: charge.kind, cost, atMs, ms, left, stated, node: node?.id });
+    };
     if (node !== undefined) world.request(node, { calls: 1, credits: cost }, answer);
     if (world.now() - startMs < seconds * 1_000) world.at(world.now() + 1_000 / perSecond, next);
   };
@@ -71,6 +86,58 @@ describe('a trial on four processes', () => {
     run.run();
     expect(run.kinds()).toEqual({ charged: run.answers.length });
     expect(run.world.counts.messages).toBeLessThan(0.03 * 30_000);
+  });
+});
+
+describe('L20 the credits left that a process states', () => {
+  /** What each node stated never rose. */
+  function expectFalling(answers: readonly Answer[]) {
+    const stated = Map.groupBy(answers, ({ node }) => node);
+    for (const each of stated.values()) {
+      const numbers = each.flatMap(({ stated: left }) => left ?? []);
+      expect(numbers).toEqual(numbers.toSorted((a, b) => b - a));
+    }
+  }
+
+  test('are those that are left, on one host', () => {
+    const run = spend({ total: 5_000 }, [1, 10, 50], 500, 4);
+    run.run();
+    expectFalling(run.answers);
+    const other = run.answers.filter(({ stated = NaN, left }) => stated > left || stated < left);
+    expect(other).toEqual([]);
+    expect(run.kinds()['out-of-credits']).toBeGreaterThan(0);
+  });
+
+  test('are never more than were left a second ago, on several hosts', () => {
+    const run = spend({ total: 20_000, areHosts: true }, [1, 10, 50], 100, 4);
+    run.run();
+    expectFalling(run.answers);
+    const { answers } = run;
+    let before = 0;
+    for (const { ms, stated = 0 } of answers) {
+      while ((answers[before + 1]?.ms ?? ms) <= ms - 1_100) before++;
+      expect(stated).toBeLessThanOrEqual(answers[before]?.left ?? 0);
+    }
+    expect(answers.at(-1)?.stated).toBeGreaterThan(20_000 * 0.3);
+  });
+});
+
+describe('L21 when the last credit is spent', () => {
+  test.each([
+    ['a wide rate', WIDE, 1_000],
+    ['calls far above the rate', { rps: 50, burst: 50, batchMax: 100, scans: 1 }, 500],
+    ['one call at a time', { rps: 5, burst: 1, batchMax: 100, scans: 1 }, 50],
+  ])('every process says 402 and never 429 from then on: %s', (_, plan, perSecond) => {
+    const total = 5 * plan.rps > 1_000 ? 1_000 : 5 * plan.rps;
+    const run = spend({ total, plan: { ...plan, credits: total } }, [1], perSecond, 15);
+    run.run();
+    expect(run.spent()).toBe(total);
+    const last = run.answers.findLastIndex(({ kind }) => kind === 'charged');
+    const after = run.answers
+      .slice(last + 1)
+      .filter(({ atMs }) => atMs >= (run.answers[last]?.ms ?? Infinity));
+    expect(new Set(after.map(({ node }) => node)).size).toBe(4);
+    expect(new Set(after.map(({ kind }) => kind))).toEqual(new Set(['out-of-credits']));
   });
 });
 

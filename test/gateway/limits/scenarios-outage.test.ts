@@ -61,6 +61,48 @@ describe('L6 a store that is away for ten seconds under ten times the load', () 
   });
 });
 
+describe('L6 calls at a third of the rate', () => {
+  const outages = [
+    ['is known to be away', true, false],
+    ['is silent', false, false],
+    ['is silent and comes back empty', false, true],
+  ] as const;
+  const places: readonly (readonly [where: string, parts: readonly number[]])[] = [
+    ['at all processes alike', [25, 25, 25, 25]],
+    ['nearly all at one process', [97, 1, 1, 1]],
+    ['nearly all at two processes', [60, 38, 1, 1]],
+    ['at one process alone', [100, 0, 0, 0]],
+  ];
+  const cases = outages.flatMap(([how, ...outage]) =>
+    places.map(([where, parts]) => [where, how, parts, ...outage] as const),
+  );
+
+  test.each(cases)('%s are all let in while the store %s', (_where, _how, parts, known, isEmptied) => {
+    for (const seed of [1, 8, 29, 36]) {
+      const random = seeded(seed);
+      let away = false;
+      const fate = () => ({ thereMs: away ? undefined : 1, backMs: 1 });
+      const world = createWorld({ plan: planOf(1_000), nodes: 4, fate });
+      const nodeOf = () => {
+        let at = 100 * random();
+        return world.nodes[parts.findIndex((part) => (at -= part) < 0)];
+      };
+      world.at(world.now() + 10_000, () => {
+        away = true;
+        world.setStoreOut(known);
+      });
+      world.at(world.now() + 20_000, () => {
+        away = false;
+        world.setStoreOut(false);
+        if (isEmptied) world.restore(undefined, 2_000);
+      });
+      const result = put(world, { perSecond: () => 350, seconds: 28, nodeOf, spacing: 'poisson', random });
+      world.run(29_000);
+      expect(result.kinds).toEqual({ charged: result.offered });
+    }
+  });
+});
+
 test('a burst that was spent while the store is away is not there again after a rest', () => {
   const world = createWorld({ plan: planOf(5, 200), nodes: 1 });
   world.setStoreOut(true);

@@ -25,6 +25,7 @@ function memoryJournal() {
       spendings.set(accountId, spending);
       return spending;
     },
+    spentByOthers: () => new Map(),
     append: () => (full ? Promise.reject(new Error('disk full')) : Promise.resolve()),
     isDurable: () => !full,
     flush: () => undefined,
@@ -41,7 +42,7 @@ function processes(count: number) {
   const stop = new AbortController();
   const nodes = Array.from({ length: count }, (_, i) => {
     const { journal, setFull, spent } = memoryJournal();
-    const accounts = createLeases({ spendingOf: journal.spendingOf, revision: () => 1, share: 1 / count });
+    const accounts = createLeases({ ...journal, revision: () => 1, share: 1 / count });
     const parts = { accounts, scans: createScanPermits(), store: store.store, journal, clock: time.clock };
     const sync = createLeaseSync({ ...parts, node: `n${i}`, fence: 1 });
     void sync.run(stop.signal);

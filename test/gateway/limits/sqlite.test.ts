@@ -113,7 +113,7 @@ test('what a node held that never came back is released once, with a word of it'
   // The account's clock goes on in small steps; here it goes on a day at once.
   other.run("UPDATE leases SET state = json_set(state, '$[2][1]', ?)", [CREDIT_RELEASE_MS]);
   const [reply] = await store.sync(senderOf('b', 1), [creditMessage()]);
-  expect(reply?.credits).toMatchObject({ available: 970, heldByDead: 0 });
+  expect(reply?.credits).toMatchObject({ available: 970, heldByOthers: 0 });
   await store.sync(senderOf('b', 2), [creditMessage()]);
   expect(released.splice(0)).toEqual([[1, { node: senderOf('dead', 1).node, credits: 100 }]]);
 });

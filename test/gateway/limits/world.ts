@@ -29,6 +29,8 @@ export type WorldOptions = Readonly<{
   fate?: (from: Node) => Fate;
   /** Credits ever given, when they are not the plan's. */
   total?: number;
+  /** Each node is a host of its own, and sees no other's journal. */
+  areHosts?: boolean;
 }>;
 
 const TICK_MS = 20;
@@ -56,7 +58,7 @@ export type Node = {
 
 /** One account, several processes and their store, on one virtual clock. */
 export function createWorld(options: WorldOptions) {
-  const { nodes: count, authority = answer, fate } = options;
+  const { nodes: count, authority = answer, fate, areHosts = false } = options;
   const agenda = createAgenda();
   const caller = { ...callerOf(ACCOUNT), creditsGranted: options.total };
   let { plan } = options;
@@ -72,12 +74,19 @@ export function createWorld(options: WorldOptions) {
   const onExecuted: (() => void)[] = [];
   /** Messages that were executed, to be sent again, and when. */
   const executed: { atMs: number; again(): void }[] = [];
-  const nodes = Array.from({ length: count }, (_, i) => makeNode(`n${i}`, 1, { charged: 0, refunded: 0 }));
+  const nodes: Node[] = Array.from({ length: count }, (_, i) =>
+    makeNode(`n${i}`, 1, { charged: 0, refunded: 0 }),
+  );
   for (const [i, node] of nodes.entries()) agenda.at(nowMs + (i * TICK_MS) / count, () => tick(node));
 
   function makeNode(name: string, fence: number, disk: Spending): Node {
     const memory = { ...disk };
-    const accounts = createLeases({ spendingOf: () => memory, revision: () => revision, share: 1 / count });
+    const accounts = createLeases({
+      spendingOf: () => memory,
+      spentByOthers: () => (areHosts ? new Map() : spentByOthers(name)),
+      revision: () => revision,
+      share: 1 / count,
+    });
     const scans = createScanPermits({
       monotonic: () => nowMs,
       revision: () => revision,
@@ -87,6 +96,12 @@ export function createWorld(options: WorldOptions) {
     const progress = { alive: true, born, turn: 3 * born++, waiting: 0, running: 0, done: 0 };
     const node: Node = { id: name, fence, seq: 0, disk, memory, accounts, scans, ...progress };
     return node;
+  }
+
+  /** What the journals of the other nodes say. */
+  function spentByOthers(name: string): ReadonlyMap<string, number> {
+    const others = nodes.filter(({ id }) => id !== name);
+    return new Map(others.map(({ id, disk }) => [id, disk.charged - disk.refunded]));
   }
 
   function tick(node: Node): void {

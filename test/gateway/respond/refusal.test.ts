@@ -45,11 +45,11 @@ const ROWS: readonly (readonly [Refusal, number, number, string, Readonly<Record
     },
   ],
   [
-    { kind: 'out-of-credits', rate: RATE },
+    { kind: 'out-of-credits', rate: RATE, creditsLeft: 9 },
     402,
     -402,
     'Trial credits used up',
-    { ratelimit: '"calls";r=0;t=20', 'ratelimit-policy': '"calls";q=10;w=2' },
+    { ratelimit: '"calls";r=0;t=20', 'ratelimit-policy': '"calls";q=10;w=2', 'x-credits-left': '9' },
   ],
   [
     { kind: 'over-scans', max: 4 },

@@ -20,7 +20,7 @@ type Fields = Readonly<{
 }>;
 
 /** A reply as a backend might send it, its first piece with its head, and whether its body was thrown away. */
-function reply(body: string | Uint8Array | readonly string[], fields: Fields = {}) {
+function reply(body: string | Uint8Array | readonly (string | Uint8Array)[], fields: Fields = {}) {
   const all = typeof body === 'string' || body instanceof Uint8Array ? [body] : body;
   const coming = all.map((piece) => Buffer.from(piece));
   const bytes = coming.reduce((sum, piece) => sum + piece.length, 0);
@@ -184,8 +184,9 @@ describe('a stream', () => {
     expect(await streamed(['{"a":['], {}, true)).toBe('{"a":[');
   });
 
-  test('that is compressed cannot be followed and passes as it is', async () => {
+  test('that is compressed and cannot be decoded passes as it is', async () => {
     expect(await streamed(['\x1f\x8b'], { encoding: 'gzip' })).toBe('\x1f\x8b');
+    expect(await streamed(['\x1f\x8b', 'and no more of it', ' '], { encoding: 'gzip' })).toContain('no more');
   });
 
   test('that does not begin as an object is no answer', async () => {
@@ -204,6 +205,37 @@ describe('a stream', () => {
       },
     );
     expect(arrived).toMatchObject({ kind: 'stream', slot: 7 });
+  });
+});
+
+const PACKED = {
+  gzip: Bun.gzipSync,
+  br: brotliCompressSync,
+  deflate: deflateSync,
+  zstd: Bun.zstdCompressSync,
+};
+
+describe.each(['gzip', 'br', 'deflate', 'zstd'] as const)('an answer in %s', (encoding) => {
+  const digits = Array.from({ length: 20_000 }, (_, i) => Bun.hash(String(i)).toString(36)).join(' ');
+  const came = async (text: string) => {
+    const packed = Buffer.from(PACKED[encoding](Buffer.from(text)));
+    const pieces = Array.from({ length: Math.ceil(packed.length / 10_000) }, (_, i) =>
+      packed.subarray(10_000 * i, 10_000 * (i + 1)),
+    );
+    const { made } = reply(pieces, { encoding });
+    const arrived = await judgeOf(made, ALL);
+    const body = arrived.kind === 'stream' ? await textOfBody(arrived.body) : arrived.kind;
+    return body.startsWith('cut') ? body : arrived.kind;
+  };
+
+  test.each([
+    ['held', digits.slice(0, 6_000), 'whole', 'garbage'],
+    ['streamed', digits, 'stream', 'cut: bad-json'],
+  ])('and %s is looked into for the ids that it begins and ends with', async (_, result, good, bad) => {
+    for (const own of [`{"jsonrpc":"2.0","result":"${result}","id":1}\n`, `{"id":1,"result":"${result}"}`]) {
+      expect(await came(own)).toBe(good);
+      expect(await came(own.replace('"id":1', '"id":2'))).toBe(bad);
+    }
   });
 });
 
@@ -245,16 +277,10 @@ describe('an answer of undeclared length', () => {
     'that is all of a short %s body is held whole, a longer one passes',
     async (encoding) => {
       const fields = { encoding, framing: CHUNKED };
-      const packed = {
-        gzip: Bun.gzipSync,
-        br: brotliCompressSync,
-        deflate: deflateSync,
-        zstd: Bun.zstdCompressSync,
-      };
-      const short = Buffer.from(packed[encoding](OK.trim()));
+      const short = Buffer.from(PACKED[encoding](OK.trim()));
       expect((await judged(short, fields, ALL)).kind).toBe('whole');
       expect((await judged(short.subarray(0, -1), fields, ALL)).kind).toBe('stream');
-      expect((await judged(Buffer.from(packed[encoding](`{${' '.repeat(5_000)}}`)), fields, ALL)).kind).toBe(
+      expect((await judged(Buffer.from(PACKED[encoding](`{${' '.repeat(5_000)}}`)), fields, ALL)).kind).toBe(
         'stream',
       );
     },
