@@ -74,7 +74,7 @@ function rowOf(refusal: Refusal): Row {
   }
 }
 
-const CLOSE_CONNECTION: Fields = { connection: 'close' };
+export const CLOSE_CONNECTION: Fields = { connection: 'close' };
 
 /** `retry-after` of at least one second, beside other fields. */
 function retryAfter(waitMs: number, fields: Fields = {}): Fields {
