@@ -172,6 +172,8 @@ function isBefore({ batchPosition: a }: Waiter, { batchPosition: b }: Waiter): b
 export class Backend {
   readonly config: BackendConfig;
   readonly client: HttpClient;
+  /** The most calls that this process has at it. */
+  readonly connectionsMax: number;
   /** How much of the chain it has shown to have: learnt from probes and from its answers. */
   readonly slots = {
     /** The newest slot it has shown, by commitment; 0: none yet. */
@@ -198,14 +200,16 @@ export class Backend {
   #failedUntilMs = 0;
   #onProbation = false;
 
-  constructor(config: BackendConfig, client: HttpClient) {
+  /** `processes`: so many share the connections of the config. */
+  constructor(config: BackendConfig, client: HttpClient, processes = 1) {
     this.config = config;
     this.client = client;
+    this.connectionsMax = Math.max(1, Math.floor(config.connectionsMax / processes));
     this.number = numberOf(config.name);
   }
 
   get hasRoom(): boolean {
-    return this.inFlight < this.config.connectionsMax;
+    return this.inFlight < this.connectionsMax;
   }
 
   /** Counts a call in, to the last byte of its answer; `leave` must be called once. */
