@@ -1,12 +1,13 @@
 import { extractApiKey, isKeyMisplaced } from '../shared/keys/carrier.ts';
 import type { Caller } from '../shared/keys/source.ts';
 import type { PublishedTerms } from '../shared/publication.ts';
+import type { CallPermits } from './limits/calls.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
 import type { ScanPermits } from './limits/scans.ts';
 import { corsFields, preflight, readBody, refusalOfHead } from './request/http.ts';
 import type { IdentifyCaller, Peers } from './request/auth.ts';
 import { type Envelope, type Malformed, readEnvelope } from './request/envelope.ts';
-import { isScan, planCall } from './respond/planned-call.ts';
+import { isForward, isScan, planCall } from './respond/planned-call.ts';
 import type { Respond } from './respond/respond.ts';
 import { CLOSE_CONNECTION, type Fields, type Refusal, refuse } from './respond/refusal.ts';
 import type { RouteOf } from './upstream/selection.ts';
@@ -25,7 +26,8 @@ type Stages = Readonly<{
   identify: IdentifyCaller;
   routeOf: RouteOf;
   charging: Charging;
-  permits: ScanPermits;
+  permits: CallPermits;
+  scans: ScanPermits;
   respond: Respond;
   usage: Pick<Usage, 'begin' | 'refused'>;
   /** Called for each request that is refused before it is sent to a backend. */
@@ -40,7 +42,8 @@ const KEYLESS_BYTES_MAX = 65_536;
 
 /** The whole way of a request: key, head, body, envelope, price, charge, answer. */
 export function createAnswer(stages: Stages): AnswerRequest {
-  const { bodyBytesMax, terms, identify, routeOf, charging, permits, respond, usage, onOutcome } = stages;
+  const { bodyBytesMax, terms, identify, routeOf, charging, permits, scans, respond, usage, onOutcome } =
+    stages;
 
   return async function answer(request, peers) {
     if (request.method === 'OPTIONS') return preflight(request.headers);
@@ -77,13 +80,19 @@ export function createAnswer(stages: Stages): AnswerRequest {
     const planned = envelope.elements.map((element) => planCall(element, routeOf, prices));
     if (envelope.kind === 'single' && only?.kind === 'invalid')
       return refusePlanned({ kind: 'malformed', code: -32600, reason: only.reason });
-    if (planned.some(isScan) && !permits.hasRoom(caller.accountId, plan.scans))
+    if (planned.some(isScan) && !scans.hasRoom(caller.accountId, plan.scans))
       return refusePlanned({ kind: 'over-scans', max: plan.scans });
+    const isForwarded = planned.some(isForward);
+    if (isForwarded && !permits.take(caller.accountId, plan.inFlight))
+      return refusePlanned({ kind: 'over-calls', max: plan.inFlight });
 
     const counted = usage.begin(caller, planned);
     const { calls, credits } = priceOf(planned);
     const admit = (charge: Charge): Answer => {
-      if (charge.kind !== 'charged') return refusePlanned(charge);
+      if (charge.kind !== 'charged') {
+        if (isForwarded) permits.giveBack(caller.accountId);
+        return refusePlanned(charge);
+      }
       counted.admit();
       return respond({ request, peers, envelope, planned, caller, plan, credits, charge, usage: counted });
     };

@@ -99,8 +99,9 @@ export function createGateway(deps: Deps) {
     routeOf: createRouter(backends),
     ...limits,
     respond: createRespond({
-      send: createSend(direct, withRules(cached, pool), limits.permits),
+      send: createSend(direct, withRules(cached, pool), limits.scans),
       charging: limits.charging,
+      permits: limits.permits,
       onCall: metrics.call,
       onOutcome: metrics.outcome,
       gather: (signal) => clock.sleep(GATHER_MS, signal),

@@ -5,7 +5,7 @@ import { createWorld, type Node, type WorldOptions } from './world.ts';
 
 // Scenarios on credits, on the virtual clock; numbers of test/faults/README.md.
 
-const WIDE = { rps: 10_000, burst: 10_000, batchMax: 100, scans: 1 };
+const WIDE = { rps: 10_000, burst: 10_000, batchMax: 100, scans: 1, inFlight: 16 };
 
 /** Calls at random nodes, evenly spaced, until `seconds` have passed; what came of each, in order. */
 function spend(

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
 import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
+import { createCallPermits } from '../../../gateway/limits/calls.ts';
 import { createScanPermits } from '../../../gateway/limits/scans.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { createSend, planCall } from '../../../gateway/respond/planned-call.ts';
@@ -42,6 +43,7 @@ async function withAgain(again: Reply) {
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),
     onOutcome: () => undefined,
     gather: untilAborted,
+    permits: createCallPermits(),
     beat: untilAborted,
   });
   const envelope = readEnvelope(Buffer.from(BODY), 10);
