@@ -209,7 +209,9 @@ function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents {
     onRetry: metrics.retry,
     onCut(backend, end) {
       metrics.cut(backend, end.reason);
-      if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, end }, 'a stream was cut');
+      // Callers can have their own evicted as often as they ask.
+      if (end.reason !== 'evicted' && !backend.isFailing(clock))
+        log.warn({ backend: backend.config.name, end }, 'a stream was cut');
     },
   };
 }

@@ -16,7 +16,7 @@ const METRICS = {
   'calls_total{method,outcome}': 'Calls sent to backends or answered from memory, by method and outcome.',
   'backend_failures_total{backend,kind}': 'Attempts that a backend failed before the first byte, by kind.',
   'streams_cut_total{backend,reason}':
-    'Answers that broke off after the first byte, by reason (unread: by their reader).',
+    'Answers that broke off after the first byte, by reason (unread, evicted: by their reader).',
   'retries_total{outcome}': 'Calls to another backend after trouble: made, or refused by the budget.',
   'backend_calls_in_flight{backend}': 'Calls at a backend, to the last byte of their answers.',
   'backend_in{backend}': '1 while a backend takes part, 0 while probes leave it out.',

@@ -5,6 +5,7 @@ import { exactness, storm } from './kills.ts';
 import { honesty, OUTAGES, outage, smoothness } from './outage.ts';
 import { changePlans, followed } from './plan-change.ts';
 import { envelope, rate, steadiness } from './rate.ts';
+import { starve, unnoticed } from './starving.ts';
 import { CENTRES } from './subject.ts';
 import { resumed, suspend } from './suspended.ts';
 import { conserved, takeovers } from './takeovers.ts';
@@ -84,5 +85,6 @@ export function scenarios(seconds: number): readonly Scenario[] {
         return [...cheapness(seen), ...fairness(seen, 0.1)];
       },
     },
+    { name: 'starving', run: async (signal) => unnoticed(await starve(seconds, signal)) },
   ];
 }

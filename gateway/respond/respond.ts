@@ -9,13 +9,14 @@ import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
 import {
   decodeSmallBody,
+  isUnread,
   type ResponseStart,
   type StreamBody,
   type StreamEnd,
   watched,
 } from '../upstream/response-reader.ts';
 import { countedBody, type RequestUsage } from '../usage/usage.ts';
-import { type Beat, type OnWait, type Part, spliceBatch } from './batch.ts';
+import { type Beat, type Evict, type OnWait, type Part, spliceBatch } from './batch.ts';
 import { divided, wantsLines } from './ndjson.ts';
 import type { AnsweredCall, ForwardCall, PlannedCall, Send } from './planned-call.ts';
 import { type Fields, JSON_TYPE, type Refusal, refusalError, refuse } from './refusal.ts';
@@ -106,7 +107,7 @@ export function createRespond({ send, charging, permits, onCall, onOutcome, gath
     }
     const onEnd = (end: StreamEnd) => {
       // A stream that its backend cut is not paid for; one whose caller left or did not read it is.
-      if (end.kind === 'complete' || end.reason === 'cancelled' || end.reason === 'unread') return;
+      if (end.kind === 'complete' || end.reason === 'cancelled' || isUnread(end)) return;
       refundsOf(charging, admitted)(0);
       admitted.usage.error(0);
     };
@@ -169,13 +170,18 @@ export function createRespond({ send, charging, permits, onCall, onOutcome, gath
       return { kind: 'bytes', bytes, onSent: () => usage.answered(place, bytes.length) };
     }
 
-    async function begin(one: AnsweredCall | ForwardCall, place: number, onWait: OnWait): Promise<Part> {
+    async function begin(
+      one: AnsweredCall | ForwardCall,
+      place: number,
+      onWait: OnWait,
+      evict: Evict,
+    ): Promise<Part> {
       const isFirst = unsent.delete(place);
       if (one.kind === 'answered') return wholePart(one.answer, place);
       const batchPosition = { batch: admitted, index: place };
       const { signal } = abort;
       const { accountId } = caller;
-      const by = { acceptEncoding: 'identity', accountId, signal, onWait, batchPosition };
+      const by = { acceptEncoding: 'identity', accountId, signal, onWait, evict, batchPosition };
       const isAdmitting = isFirst && place === admitting;
       const permit = isAdmitting || permits.wait(accountId, plan.inFlight, signal);
       // Without a wait when there is one: the calls ask for connections in the batch's order.

@@ -144,6 +144,10 @@ class DirectCall implements ExchangeHandler {
     if (this.backend !== undefined) this.#fail(this.backend, outcome);
   }
 
+  get accountId(): number {
+    return this.read.context.accountId;
+  }
+
   get hasOther(): boolean {
     return this.read.route.backends.length > 1;
   }

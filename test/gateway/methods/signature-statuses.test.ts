@@ -102,7 +102,9 @@ describe('searchTransactionHistory never reaches a backend', () => {
         fc.constantFrom('', ',1'),
         (first, config, gap, more) => {
           const isFlag = ({ name }: { name: string }) => JSON.parse(name) === 'searchTransactionHistory';
-          const [text, wantsHistory] = stripped(`[${gap}${first},${gap}${objectText(config, gap)}${gap}${more}]`);
+          const [text, wantsHistory] = stripped(
+            `[${gap}${first},${gap}${objectText(config, gap)}${gap}${more}]`,
+          );
           const kept = config.filter((member) => !isFlag(member));
           expect(JSON.parse(String(text))).toEqual(JSON.parse(`[${first},${objectText(kept, '')}${more}]`));
           expect(wantsHistory).toBe(config.findLast(isFlag)?.value === 'true');

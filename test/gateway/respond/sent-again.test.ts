@@ -29,7 +29,10 @@ async function withAgain(again: Reply) {
   const forward: Forward = async ({ method }, _route, { onWait }) => {
     if (method === 'getBlock') {
       if (blocks++ > 0) return again;
-      const body = { cancel: evicted.resolve, pipe: () => Promise.reject(new Error('it was evicted')) };
+      const body = {
+        cancel: () => evicted.resolve(),
+        pipe: () => Promise.reject(new Error('it was evicted')),
+      };
       return { kind: 'stream', body, encoding: undefined };
     }
     const over = onWait?.();
@@ -40,10 +43,10 @@ async function withAgain(again: Reply) {
   const respond = createRespond({
     send: createSend(directBy(forward), forward, createScanPermits()),
     charging: { refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`) },
+    permits: createCallPermits(),
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),
     onOutcome: () => undefined,
     gather: untilAborted,
-    permits: createCallPermits(),
     beat: untilAborted,
   });
   const envelope = readEnvelope(Buffer.from(BODY), 10);
