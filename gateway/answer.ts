@@ -1,14 +1,15 @@
 import { extractApiKey, isKeyMisplaced } from '../shared/keys/carrier.ts';
 import type { Caller } from '../shared/keys/source.ts';
 import type { PublishedTerms } from '../shared/publication.ts';
+import type { CallPermits } from './limits/calls.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
 import type { ScanPermits } from './limits/scans.ts';
 import { corsFields, preflight, readBody, refusalOfHead } from './request/http.ts';
 import type { IdentifyCaller, Peers } from './request/auth.ts';
 import { type Envelope, type Malformed, readEnvelope } from './request/envelope.ts';
-import { isScan, planCall } from './respond/planned-call.ts';
+import { isForward, isScan, planCall } from './respond/planned-call.ts';
 import type { Respond } from './respond/respond.ts';
-import { type Refusal, refuse } from './respond/refusal.ts';
+import { CLOSE_CONNECTION, type Fields, type Refusal, refuse } from './respond/refusal.ts';
 import type { RouteOf } from './upstream/selection.ts';
 import type { Usage } from './usage/usage.ts';
 
@@ -25,7 +26,8 @@ type Stages = Readonly<{
   identify: IdentifyCaller;
   routeOf: RouteOf;
   charging: Charging;
-  permits: ScanPermits;
+  permits: CallPermits;
+  scans: ScanPermits;
   respond: Respond;
   usage: Pick<Usage, 'begin' | 'refused'>;
   /** Called for each request that is refused before it is sent to a backend. */
@@ -35,28 +37,31 @@ type Stages = Readonly<{
 /** A refused batch is answered call by call up to this many, where no plan applies or the batch exceeds the plan's. */
 const REFUSED_BATCH_MAX = 1_000;
 
-/** The whole way of a request: head, body, key, envelope, price, charge, answer. */
+/** Of the body of a caller without a valid key no more is read. */
+const KEYLESS_BYTES_MAX = 65_536;
+
+/** The whole way of a request: key, head, body, envelope, price, charge, answer. */
 export function createAnswer(stages: Stages): AnswerRequest {
-  const { bodyBytesMax, terms, identify, routeOf, charging, permits, respond, usage, onOutcome } = stages;
+  const { bodyBytesMax, terms, identify, routeOf, charging, permits, scans, respond, usage, onOutcome } =
+    stages;
 
   return async function answer(request, peers) {
     if (request.method === 'OPTIONS') return preflight(request.headers);
-    const body = refusalOfHead(request) ?? (await readBody(request, bodyBytesMax));
-    if (body.kind === 'caller-left') return new Response(null, { status: 400 });
     const found = identify(extractApiKey(request.headers, request.url), request, peers);
     const identity = found instanceof Promise ? await found : found;
-    if (body.kind !== 'body') {
-      // The caller of what was not read is looked up only to count it.
-      if (identity.kind === 'known') usage.refused(identity.caller);
+    const bytesMax = identity.kind === 'known' ? bodyBytesMax : Math.min(bodyBytesMax, KEYLESS_BYTES_MAX);
+    const body = refusalOfHead(request) ?? (await readBody(request, bytesMax));
+    if (body.kind === 'caller-left') return new Response(null, { status: 400 });
+    if (identity.kind === 'known') {
+      if (body.kind === 'body') return answerCaller(request, identity.caller, body.bytes, peers);
+      usage.refused(identity.caller);
       return refuseRequest(request, body);
     }
-    if (identity.kind !== 'known')
-      return refuseRequest(
-        request,
-        refusalOf(identity, request),
-        readEnvelope(body.bytes, REFUSED_BATCH_MAX),
-      );
-    return answerCaller(request, identity.caller, body.bytes, peers);
+    if ('reason' in body) return refuseRequest(request, body); // its head says enough
+    const refusal = refusalOf(identity, request);
+    if (body.kind === 'body')
+      return refuseRequest(request, refusal, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
+    return refuseRequest(request, refusal, undefined, body.isEndless ? CLOSE_CONNECTION : {});
   };
 
   function answerCaller(request: Request, caller: Caller, body: Buffer, peers: Peers): Answer {
@@ -75,13 +80,19 @@ export function createAnswer(stages: Stages): AnswerRequest {
     const planned = envelope.elements.map((element) => planCall(element, routeOf, prices));
     if (envelope.kind === 'single' && only?.kind === 'invalid')
       return refusePlanned({ kind: 'malformed', code: -32600, reason: only.reason });
-    if (planned.some(isScan) && !permits.hasRoom(caller.accountId, plan.scans))
+    if (planned.some(isScan) && !scans.hasRoom(caller.accountId, plan.scans))
       return refusePlanned({ kind: 'over-scans', max: plan.scans });
+    const isForwarded = planned.some(isForward);
+    if (isForwarded && !permits.take(caller.accountId, plan.inFlight))
+      return refusePlanned({ kind: 'over-calls', max: plan.inFlight });
 
     const counted = usage.begin(caller, planned);
     const { calls, credits } = priceOf(planned);
     const admit = (charge: Charge): Answer => {
-      if (charge.kind !== 'charged') return refusePlanned(charge);
+      if (charge.kind !== 'charged') {
+        if (isForwarded) permits.giveBack(caller.accountId);
+        return refusePlanned(charge);
+      }
       counted.admit();
       return respond({ request, peers, envelope, planned, caller, plan, credits, charge, usage: counted });
     };
@@ -95,9 +106,14 @@ export function createAnswer(stages: Stages): AnswerRequest {
   }
 
   /** Refuses a request, in a form that its page may read. */
-  function refuseRequest(request: Request, refusal: Refusal, to?: Envelope | Malformed): Response {
+  function refuseRequest(
+    request: Request,
+    refusal: Refusal,
+    to?: Envelope | Malformed,
+    fields: Fields = {},
+  ): Response {
     onOutcome(refusal.kind);
-    return refuse(refusal, to, corsFields(request.headers));
+    return refuse(refusal, to, { ...fields, ...corsFields(request.headers) });
   }
 }
 

@@ -68,9 +68,9 @@ const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 
 export function createGateway(deps: Deps) {
   const { node, sharing, hosts, config, accounts, ledger, clock, log, random } = deps;
-  const { idleMs, probeMs, bodyBytesMax, cacheBytes } = config.gateway;
+  const { probeMs, bodyBytesMax, cacheBytes } = config.gateway;
   const dueMs = dueMsBy(config.gateway);
-  const backends = backendsOf(config).map((each) => backendFrom(each, clock, idleMs));
+  const backends = backendsOf(config).map((each) => backendFrom(each, clock, config));
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
   const keys = hosts?.accounts.keys ?? createIdentify(accounts, clock);
@@ -102,8 +102,9 @@ export function createGateway(deps: Deps) {
     routeOf: createRouter(backends),
     ...limits,
     respond: createRespond({
-      send: createSend(direct, withRules(cached, pool), limits.permits),
+      send: createSend(direct, withRules(cached, pool), limits.scans),
       charging: limits.charging,
+      permits: limits.permits,
       onCall: metrics.call,
       onOutcome: metrics.outcome,
       gather: (signal) => clock.sleep(GATHER_MS, signal),
@@ -219,14 +220,17 @@ function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents {
     onRetry: metrics.retry,
     onCut(backend, end) {
       metrics.cut(backend, end.reason);
-      if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, end }, 'a stream was cut');
+      // Callers can have their own evicted as often as they ask.
+      if (end.reason !== 'evicted' && !backend.isFailing(clock))
+        log.warn({ backend: backend.config.name, end }, 'a stream was cut');
     },
   };
 }
 
-function backendFrom(config: BackendConfig, clock: Clock, idleMs: number): Backend {
-  const headers = new Map([...config.headers].map(([name, value]) => [name, value.reveal()]));
-  return new Backend(config, createHttpClient({ url: config.url, headers, clock, idleMs }));
+function backendFrom(backend: BackendConfig, clock: Clock, { gateway }: Config): Backend {
+  const { idleMs, processes } = gateway;
+  const headers = new Map([...backend.headers].map(([name, value]) => [name, value.reveal()]));
+  return new Backend(backend, createHttpClient({ url: backend.url, headers, clock, idleMs }), processes);
 }
 
 /** What the accounts database counts: changes of accounts and keys, and wishes for a reload. */

@@ -16,7 +16,7 @@ const METRICS = {
   'calls_total{method,outcome}': 'Calls sent to backends or answered from memory, by method and outcome.',
   'backend_failures_total{backend,kind}': 'Attempts that a backend failed before the first byte, by kind.',
   'streams_cut_total{backend,reason}':
-    'Answers that broke off after the first byte, by reason (unread: by their reader).',
+    'Answers that broke off after the first byte, by reason (unread, evicted: by their reader).',
   'retries_total{outcome}': 'Calls to another backend after trouble: made, or refused by the budget.',
   'hedges_total{outcome}': 'Second attempts at light calls that were late: made, or won by the second.',
   'backend_calls_in_flight{backend}': 'Calls at a backend, to the last byte of their answers.',

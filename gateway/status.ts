@@ -87,7 +87,7 @@ function merge(a: BackendStatus, b: BackendStatus): BackendStatus {
     slot: newest.slot,
     lag_slots: newest.lag_slots,
     in_flight: a.in_flight + b.in_flight,
-    max_connections: a.max_connections + b.max_connections,
+    max_connections: a.max_connections, // the host's, which they share
     recent_answered: a.recent_answered + b.recent_answered,
     recent_failed: a.recent_failed + b.recent_failed,
   };

@@ -1,4 +1,4 @@
-import { type Plan, plansFrom } from './config/plans.ts';
+import { inFlightBy, type Plan, plansFrom } from './config/plans.ts';
 import { type Prices, pricesFrom } from './config/prices.ts';
 import type { Problem } from './config/problem.ts';
 import { openTable } from './config/table.ts';
@@ -79,10 +79,13 @@ export type PublishedTerms = Readonly<{ plans: ReadonlyMap<string, Plan>; prices
 
 /** Plans and prices as the tables of a config, in one spelling: equal terms give equal texts. */
 export function termsText({ plans, prices }: PublishedTerms): string {
-  const rows = inOrder(plans).map(([name, { rps, burst, credits, batchMax, scans }]) => [
-    name,
-    { rps, burst, ...(credits === undefined ? {} : { credits }), max_batch: batchMax, scans },
-  ]);
+  const rows = inOrder(plans).map(([name, plan]): [string, object] => {
+    const { rps, burst, credits, batchMax, scans, inFlight } = plan;
+    const limited = credits === undefined ? {} : { credits };
+    // Gateways that do not know the key yet take the terms of all plans that do without it.
+    const own = inFlight === inFlightBy(burst) ? {} : { in_flight: inFlight };
+    return [name, { rps, burst, ...limited, max_batch: batchMax, scans, ...own }];
+  });
   const methods = Object.fromEntries(inOrder(prices.methods));
   return JSON.stringify({ plans: Object.fromEntries(rows), credits: { default: prices.default, methods } });
 }

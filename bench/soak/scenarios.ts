@@ -8,6 +8,7 @@ import { honesty, OUTAGES, outage, smoothness } from './outage.ts';
 import { changePlans, followed } from './plan-change.ts';
 import { envelope, rate, steadiness } from './rate.ts';
 import { hangingReceivers, punctuality } from './receivers.ts';
+import { isolation, starve } from './starving.ts';
 import { CENTRES } from './subject.ts';
 import { resumed, suspend } from './suspended.ts';
 import { conserved, takeovers } from './takeovers.ts';
@@ -93,5 +94,6 @@ export function scenarios(seconds: number): readonly Scenario[] {
     },
     { name: 'blocked-log', run: async (signal) => unmoved(await blockLog(seconds, signal)) },
     { name: 'hanging-receivers', run: async (signal) => punctuality(await hangingReceivers(signal)) },
+    { name: 'starving', run: async (signal) => isolation(await starve(seconds, signal)) },
   ];
 }

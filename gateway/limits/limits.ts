@@ -7,6 +7,7 @@ import { NO_REDIS_ADDRESS } from '../../shared/redis/options.ts';
 import { type Lock, takeLock } from '../../shared/store/lock.ts';
 import type { Opened, Store } from '../../shared/store/open.ts';
 import { createLeases, createSharedCharging } from './leases.ts';
+import { type CallPermits, createCallPermits } from './calls.ts';
 import { type Charging, createCharging } from './charge.ts';
 import { type Journal, spentBy } from './journal.ts';
 import { createLeaseSync, type LeaseSync, type StoreLink } from './lease-sync.ts';
@@ -120,12 +121,14 @@ function leasesOf({ config, openLedger, clock, log, random }: ClaimOptions, onLo
   return store;
 }
 
-/** Rates, credits and scans of accounts, and what keeps them going. */
+/** Rates, credits, calls and scans of accounts, and what keeps them going. */
 type Limits = Readonly<{
   charging: Charging;
   /** The link to the store of shared limits; `undefined`: there is none. */
   link: StoreLink | undefined;
-  permits: ScanPermits;
+  /** Each process counts its own. */
+  permits: CallPermits;
+  scans: ScanPermits;
   /** Keeps them fresh until `signal` aborts. */
   tend(signal: AbortSignal): Promise<void>;
   /** A turn of the gateway's own clock, `turn` counting from 1. */
@@ -147,7 +150,8 @@ export function limitsAlone(node: string, journal: Journal, ledger: Store, clock
   return {
     charging,
     link: undefined,
-    permits: createScanPermits(),
+    permits: createCallPermits(),
+    scans: createScanPermits(),
     tend: async () => undefined,
     turn(turn) {
       if (turn % SAVE_TURNS === 0) charging.save(SAVE_MAX);
@@ -175,13 +179,13 @@ export function limitsShared(options: SharedOptions): Limits {
   const accounts = createLeases({ spendingOf, spentByOthers, revision, share });
   const closing = new AbortController();
   const store = sharing.openLeases(resync);
-  const permits = createScanPermits({
+  const scans = createScanPermits({
     monotonic: clock.monotonic,
     revision,
     isOut: () => sync.isOut(),
     flushSoon: () => sync.flushSoon(),
   });
-  const sync: LeaseSync = createLeaseSync({ accounts, scans: permits, store, journal, clock, node, fence });
+  const sync: LeaseSync = createLeaseSync({ accounts, scans, store, journal, clock, node, fence });
 
   /** Reports what a crash, or a loss of the store, may have kept it from counting. */
   function resync(): void {
@@ -190,7 +194,8 @@ export function limitsShared(options: SharedOptions): Limits {
   }
 
   return {
-    permits,
+    permits: createCallPermits(),
+    scans,
     charging: createSharedCharging(accounts, sync, journal, clock),
     link: sync,
     async tend(signal) {

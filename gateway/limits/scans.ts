@@ -1,3 +1,4 @@
+import { awaitPermit } from './calls.ts';
 import type { Message, Reply, ScanGrant, ScanReport } from './messages.ts';
 
 /** How many scans an account has under way in this process, and of several processes the part of each. */
@@ -198,18 +199,8 @@ export function createScanPermits(link?: ScanLink) {
       if (!isFree && signal.aborted) return () => undefined;
       accounts.set(accountId, scans);
       if (isFree) return start(scans);
-      const { promise, resolve } = Promise.withResolvers<() => void>();
-      const grant = () => {
-        signal.removeEventListener('abort', leave);
-        resolve(start(scans));
-      };
-      const leave = () => {
-        change(scans, () => scans.queue.splice(scans.queue.indexOf(grant), 1));
-        resolve(() => undefined);
-      };
-      change(scans, () => scans.queue.push(grant));
-      signal.addEventListener('abort', leave, { once: true });
-      return promise;
+      const wait = { signal, granted: () => start(scans), left: () => () => undefined };
+      return awaitPermit(scans.queue, wait, (act) => change(scans, act));
     },
     /** Up to `max` messages that are due. */
     collect: (nowMs: number, max: number) =>

@@ -1,5 +1,5 @@
 import { arrayOf } from '../json/slices.ts';
-import type { StreamBody } from '../upstream/response-reader.ts';
+import { isUnread, type StreamBody } from '../upstream/response-reader.ts';
 
 /** One element's answer, ready to be spliced. */
 export type Part =
@@ -11,15 +11,18 @@ export type Part =
 /** Called when a call waits for a permit that others hold; the function that it returns is called when the wait ends. */
 export type OnWait = () => () => void;
 
+/** Lets go of an answer that waits for its turn; false when none does. */
+export type Evict = () => boolean;
+
 /** Begins one element's answer, once more when it was evicted. Never rejects. */
-export type Start = (onWait: OnWait) => Promise<Part>;
+export type Start = (onWait: OnWait, evict: Evict) => Promise<Part>;
 
 /**
  * The calls of one batch, at most `parallelMax` under way at once, started in order. Bytes give their number up when
  * they are whole, streams when they are gone. A stream out of turn holds a permit of its backend, and a scan's one of its
  * account: while an earlier call of the batch waits for either, the streams behind it are evicted, the last first, and
  * sent again in their turn. So whoever waits, waits for answers that are being made or read, never for one that waits
- * for him.
+ * for him. A stream out of turn is evicted as well when another account needs its connection.
  */
 export function createBatchScheduler(starts: readonly Start[], parallelMax: number, signal: AbortSignal) {
   /** Answers under way or there, by place; `undefined` before that, and when they were evicted. */
@@ -38,7 +41,10 @@ export function createBatchScheduler(starts: readonly Start[], parallelMax: numb
   }
 
   function begin(place: number): Promise<Part> {
-    const answer = starts[place]?.(() => wait(place));
+    const answer = starts[place]?.(
+      () => wait(place),
+      () => evict(place),
+    );
     if (answer === undefined) throw new RangeError(`a batch of ${starts.length} has no call ${place}`);
     begun[place] = answer;
     void answer.then((part) => {
@@ -67,12 +73,19 @@ export function createBatchScheduler(starts: readonly Start[], parallelMax: numb
     if (isEvicting) return;
     isEvicting = true;
     for (let last = lastHeld(); last > Math.min(...waits); last = lastHeld()) {
-      held.get(last)?.cancel();
-      held.delete(last);
-      begun[last] = undefined;
+      evict(last);
       await new Promise(setImmediate); // in which a call that has got its permit says so
     }
     isEvicting = false;
+  }
+
+  function evict(place: number): boolean {
+    const body = held.get(place);
+    if (body === undefined) return false;
+    held.delete(place);
+    begun[place] = undefined;
+    body.cancel();
+    return true;
   }
 
   const lastHeld = () => Math.max(...held.keys());
@@ -165,7 +178,7 @@ export async function spliceBatch(
       const end = await part.body.pipe((piece) => controller.write(piece));
       signal.throwIfAborted();
       if (end.kind === 'cut') {
-        if (end.reason !== 'unread') onCut(place);
+        if (!isUnread(end)) onCut(place);
         throw new Error('an answer of the batch broke off');
       }
     }

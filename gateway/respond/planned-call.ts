@@ -48,7 +48,12 @@ export function planCall(element: Element, routeOf: RouteOf, prices: Prices): Pl
   return { kind: 'answered', answer, credits: prices.default, label };
 }
 
-/** Whether the call is a scan, which needs a permit. */
+/** Whether a backend is to answer, which needs a permit. */
+export function isForward(planned: PlannedCall): planned is ForwardCall {
+  return planned.kind === 'forward';
+}
+
+/** Whether the call is a scan, which needs a permit of its own. */
 export function isScan(planned: PlannedCall): boolean {
   return planned.kind === 'forward' && planned.route.method.class === 'scan';
 }

@@ -19,6 +19,8 @@ export type Refusal =
   | Malformed
   /** The account has `max` scans under way, as many as its plan allows, and others waiting. */
   | { readonly kind: 'over-scans'; readonly max: number }
+  /** The account has `max` calls under way, as many as its plan allows. */
+  | { readonly kind: 'over-calls'; readonly max: number }
   /** There is no key where one is read, and something that looks like one elsewhere. */
   | { readonly kind: 'misplaced-key' }
   | { readonly kind: 'no-backend' | 'maybe-sent' };
@@ -51,6 +53,8 @@ function rowOf(refusal: Refusal): Row {
       return [429, -429, 'Rate limit exceeded', retryAfter(refusal.waitMs)];
     case 'over-scans':
       return [429, -429, `Rate limit exceeded: at most ${refusal.max} scans at once`, retryAfter(0)];
+    case 'over-calls':
+      return [429, -429, `Too many calls at once: at most ${refusal.max}`, retryAfter(0)];
     case 'out-of-credits':
       return [
         402,
@@ -79,7 +83,7 @@ function rowOf(refusal: Refusal): Row {
   }
 }
 
-const CLOSE_CONNECTION: Fields = { connection: 'close' };
+export const CLOSE_CONNECTION: Fields = { connection: 'close' };
 
 /** `retry-after` of at least one second, beside other fields. */
 function retryAfter(waitMs: number, fields: Fields = {}): Fields {

@@ -1,5 +1,6 @@
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
+import type { CallPermits } from '../limits/calls.ts';
 import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
 import type { Envelope } from '../request/envelope.ts';
 import type { Peers } from '../request/auth.ts';
@@ -8,17 +9,19 @@ import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
 import {
   decodeSmallBody,
+  isUnread,
   type ResponseStart,
   type StreamBody,
   type StreamEnd,
+  watched,
 } from '../upstream/response-reader.ts';
 import { countedBody, type RequestUsage } from '../usage/usage.ts';
-import { type Beat, type OnWait, type Part, spliceBatch } from './batch.ts';
+import { type Beat, type Evict, type OnWait, type Part, spliceBatch } from './batch.ts';
 import { divided, wantsLines } from './ndjson.ts';
 import type { AnsweredCall, ForwardCall, PlannedCall, Send } from './planned-call.ts';
 import { type Fields, JSON_TYPE, type Refusal, refusalError, refuse } from './refusal.ts';
 
-/** A request that was let in and paid for. */
+/** A request that was let in and paid for. One that has a call for a backend was let in with a permit for its first. */
 type Admitted = Readonly<{
   request: Request;
   peers: Pick<Peers, 'timeout'>;
@@ -44,6 +47,7 @@ type Outcome = 'answered' | Unanswered['kind'];
 type Parts = Readonly<{
   send: Send;
   charging: Pick<Charging, 'refund'>;
+  permits: Pick<CallPermits, 'wait' | 'giveBack'>;
   /** Called once with the outcome of a call, and again when it was sent again without an answer. */
   onCall(method: string, outcome: Outcome): void;
   /** Called with the outcome of an admitted request; a batch counts as answered, whatever its calls return. */
@@ -52,7 +56,7 @@ type Parts = Readonly<{
   beat: Beat;
 }>;
 
-export function createRespond({ send, charging, onCall, onOutcome, gather, beat }: Parts): Respond {
+export function createRespond({ send, charging, permits, onCall, onOutcome, gather, beat }: Parts): Respond {
   return function respond(admitted) {
     const [first] = admitted.planned;
     if (admitted.envelope.kind === 'single' && first?.kind === 'forward') return forwarded(first, admitted);
@@ -83,7 +87,8 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
       get signal() {
         return request.signal;
       },
-    }).then((reply) => {
+    }).then((sent) => {
+      const reply = withPermit(sent, caller.accountId, request);
       const outcome = outcomeOf(reply);
       onCall(planned.label, outcome);
       onOutcome(outcome);
@@ -102,7 +107,7 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
     }
     const onEnd = (end: StreamEnd) => {
       // A stream that its backend cut is not paid for; one whose caller left or did not read it is.
-      if (end.kind === 'complete' || end.reason === 'cancelled' || end.reason === 'unread') return;
+      if (end.kind === 'complete' || end.reason === 'cancelled' || isUnread(end)) return;
       refundsOf(charging, admitted)(0);
       admitted.usage.error(0);
     };
@@ -119,13 +124,30 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
     return refuse(refusalOf(reply), envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });
   }
 
+  /** Has the permit of a call given back when its answer is there, or its stream has ended. */
+  function withPermit(reply: Reply, accountId: number, caller: Readonly<{ signal: AbortSignal }>): Reply {
+    if (reply.kind === 'stream') {
+      const { body } = reply;
+      const giveBack = () => permits.giveBack(accountId);
+      return { ...reply, body: { ...body, ...watched(body, caller.signal, giveBack) } };
+    }
+    permits.giveBack(accountId);
+    return reply;
+  }
+
   function batchBody(admitted: Admitted, refund: (place: number) => void): ReturnType<typeof spliceBatch> {
     const { request, planned, plan, caller, usage } = admitted;
     const answered = planned.flatMap((one, place) => (one.kind === 'notification' ? [] : [{ one, place }]));
     const abort = new AbortController();
     const unsent = new Set(answered.map(({ place }) => place));
-    // What was never sent costs nothing, whoever broke the batch off.
-    abort.signal.addEventListener('abort', () => unsent.forEach(refund), { once: true });
+    /** The call that has the permit with which the batch was let in. */
+    const admitting = answered.find(({ one }) => one.kind === 'forward')?.place ?? -1;
+    const abandon = () => {
+      // What was never sent costs nothing, whoever broke the batch off.
+      unsent.forEach(refund);
+      if (unsent.delete(admitting)) permits.giveBack(caller.accountId);
+    };
+    abort.signal.addEventListener('abort', abandon, { once: true });
     // The caller may have left while the charge was written; an aborted signal fires no event.
     const leave = () => abort.abort(request.signal.reason);
     if (request.signal.aborted) leave();
@@ -148,13 +170,23 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
       return { kind: 'bytes', bytes, onSent: () => usage.answered(place, bytes.length) };
     }
 
-    async function begin(one: AnsweredCall | ForwardCall, place: number, onWait: OnWait): Promise<Part> {
+    async function begin(
+      one: AnsweredCall | ForwardCall,
+      place: number,
+      onWait: OnWait,
+      evict: Evict,
+    ): Promise<Part> {
       const isFirst = unsent.delete(place);
       if (one.kind === 'answered') return wholePart(one.answer, place);
       const batchPosition = { batch: admitted, index: place };
       const { signal } = abort;
-      const by = { acceptEncoding: 'identity', accountId: caller.accountId, signal, onWait, batchPosition };
-      const reply = await send(one, plan, by);
+      const { accountId } = caller;
+      const by = { acceptEncoding: 'identity', accountId, signal, onWait, evict, batchPosition };
+      const isAdmitting = isFirst && place === admitting;
+      const permit = isAdmitting || permits.wait(accountId, plan.inFlight, signal);
+      // Without a wait when there is one: the calls ask for connections in the batch's order.
+      const isPermitted = permit instanceof Promise ? await whileWaiting(permit, onWait) : permit;
+      const reply = isPermitted ? withPermit(await send(one, plan, by), accountId, abort) : NOT_SENT;
       const outcome = outcomeOf(reply);
       if (isFirst || outcome !== 'answered') onCall(one.label, outcome);
       // One that was evicted has been sent before.
@@ -169,6 +201,13 @@ export function createRespond({ send, charging, onCall, onOutcome, gather, beat 
       return { kind: 'bytes', bytes, onSent: () => usage.bytes(place, bytes.length) };
     }
   }
+}
+
+const NOT_SENT: Reply = { kind: 'caller-left', unsent: true };
+
+function whileWaiting<T>(permit: Promise<T>, onWait: OnWait): Promise<T> {
+  const onGranted = onWait();
+  return permit.finally(onGranted);
 }
 
 /** The refusal of a call that no backend answered. */

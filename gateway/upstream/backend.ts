@@ -3,6 +3,7 @@ import type { BackendConfig } from '../../shared/config/backends.ts';
 import { type Lane, PROFILES } from '../../shared/config/profiles.ts';
 import { wholeNumberAt } from '../json/scan.ts';
 import type { HttpClient } from './http-client.ts';
+import { BEHIND_MS } from './http-connection.ts';
 import { Pace } from './pace.ts';
 
 /** Why a backend is left out while others are well. */
@@ -113,6 +114,8 @@ export type EnteringCall = Readonly<{
   signal: AbortSignal;
   /** Called when every backend is full and the call waits for a place; what it gives is called when it waits no longer. */
   onWait?(): () => void;
+  /** Lets go of an answer that waits for its turn in a batch, to ask for it again then; false when none does. */
+  evict?(): boolean;
   /** Where the call stands in its batch. Calls with the same `batch` are answered in the order of their places. */
   batchPosition?: Readonly<{ batch: object; index: number }>;
 }>;
@@ -152,6 +155,20 @@ class FairQueue {
     return this.#lines.size === 0;
   }
 
+  /** The accounts that wait, in the order of their turns, with their calls. */
+  accounts(): readonly (readonly [accountId: number, calls: number])[] {
+    return [...this.#lines].map(([accountId, { length }]) => [accountId, length]);
+  }
+
+  /** Gives the next turn to an account that waits. */
+  favour(accountId: number): void {
+    const others = [...this.#lines].filter(([other]) => other !== accountId);
+    for (const [other, line] of others) {
+      this.#lines.delete(other);
+      this.#lines.set(other, line);
+    }
+  }
+
   /** Takes the next one out; `undefined` when none waits. */
   next(): Waiter | undefined {
     for (const [accountId, line] of this.#lines) {
@@ -173,6 +190,8 @@ function isBefore({ batchPosition: a }: Waiter, { batchPosition: b }: Waiter): b
 export class Backend {
   readonly config: BackendConfig;
   readonly client: HttpClient;
+  /** The most calls that this process has at it. */
+  readonly connectionsMax: number;
   /** How much of the chain it has shown to have: learnt from probes and from its answers. */
   readonly slots = {
     /** The newest slot it has shown, by commitment; 0: none yet. */
@@ -202,15 +221,19 @@ export class Backend {
   #failures = 0;
   #failedUntilMs = 0;
   #onProbation = false;
+  /** A look for answers to evict was a moment ago; the next one follows while calls wait. */
+  #hasLooked = false;
 
-  constructor(config: BackendConfig, client: HttpClient) {
+  /** `processes`: so many share the connections of the config. */
+  constructor(config: BackendConfig, client: HttpClient, processes = 1) {
     this.config = config;
     this.client = client;
+    this.connectionsMax = Math.max(1, Math.floor(config.connectionsMax / processes));
     this.number = numberOf(config.name);
   }
 
   get hasRoom(): boolean {
-    return this.inFlight < this.config.connectionsMax;
+    return this.inFlight < this.connectionsMax;
   }
 
   /** Counts a call in, to the last byte of its answer; `leave` must be called once. */
@@ -225,6 +248,48 @@ export class Backend {
   leave(): void {
     this.inFlight--;
     if (!this.queue.isEmpty && this.hasRoom) this.queue.next()?.take(this);
+  }
+
+  /**
+   * While calls wait for a place, no account holds more than its share of the connections: these divided by the accounts
+   * that have calls here or wait, one at least. For each call of an account below its share one answer of an account
+   * above its own is evicted: the one that has not been read for longest, for a second at least, whether its reader is
+   * behind or its turn in a batch has not come. A call whose answer has not begun ends at its deadline, and one that is
+   * read ends by itself: these are waited for, and it is looked again.
+   */
+  evictForWaiters(clock: Clock): void {
+    if (this.queue.isEmpty || this.#hasLooked) return;
+    this.#evict(clock.monotonic());
+    if (this.queue.isEmpty) return;
+    this.#hasLooked = true; // thousands may come to wait meanwhile
+    void clock.sleep(LOOK_MS, NEVER).then(() => {
+      this.#hasLooked = false;
+      this.evictForWaiters(clock);
+    });
+  }
+
+  #evict(nowMs: number): void {
+    const calls = this.client.calls();
+    const held = new Map<number, number>();
+    const add = (id: number, change: number) => held.set(id, (held.get(id) ?? 0) + change);
+    for (const { accountId } of calls) add(accountId, 1);
+    const waiting = this.queue.accounts();
+    const accounts = new Set([...held.keys(), ...waiting.map(([id]) => id)]).size;
+    const share = Math.max(1, Math.floor(this.connectionsMax / accounts));
+    const unread = calls
+      .flatMap(({ accountId, answer }) => (answer === undefined ? [] : { accountId, answer }))
+      .filter(({ answer }) => nowMs - answer.unreadSinceMs >= BEHIND_MS)
+      .toSorted((a, b) => a.answer.unreadSinceMs - b.answer.unreadSinceMs);
+    for (const [accountId, count] of waiting)
+      for (let n = Math.min(count, share - (held.get(accountId) ?? 0)); n > 0; n--) {
+        const at = unread.findIndex((call) => (held.get(call.accountId) ?? 0) > share);
+        const [evicted] = at === -1 ? [] : unread.splice(at, 1);
+        if (evicted === undefined) return;
+        add(evicted.accountId, -1);
+        add(accountId, 1);
+        this.queue.favour(accountId);
+        evicted.answer.evict(); // the call that waits enters at once
+      }
   }
 
   /** Puts it behind the others: for a second at first, twice as long each time it fails again, at most `PENALTY_MS_MAX`. */
@@ -257,6 +322,9 @@ export class Backend {
 /** A call that takes longer is a slow one, and says nothing; the others need not wait for it. */
 const PROBATION_MS = 3_000;
 const PENALTY_MS = 1_000;
+/** From one look for answers to evict to the next. */
+const LOOK_MS = 10;
+const NEVER = new AbortController().signal;
 const PENALTY_MS_MAX = 16_000;
 
 /** Enters the first backend with room, or that becomes free within `waitMs`; `undefined`: none did, or the caller left. */
@@ -285,6 +353,7 @@ export async function enterOneOf(
   void clock.sleep(waitMs, over.signal).then(giveUp); // too late for one that has a place
   // Not before it is in the queues: a place may become free by it at once.
   const onEntered = call.onWait?.();
+  for (const backend of backends) backend.evictForWaiters(clock);
   const entered = await promise;
   onEntered?.();
   return entered;

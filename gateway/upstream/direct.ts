@@ -191,6 +191,10 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.#drop(this.backend, outcome.kind === 'reply');
   }
 
+  get accountId(): number {
+    return this.read.context.accountId;
+  }
+
   get hasOther(): boolean {
     return this.read.route.backends.length > 1;
   }

@@ -21,6 +21,7 @@ import {
 import type { HttpReply } from './http-connection.ts';
 import {
   decodeSmallBody,
+  isUnread,
   judge,
   readAll,
   type ResponseStart,
@@ -83,7 +84,7 @@ export type ForwardEvents = Readonly<{
   onFailure(backend: Backend, failure: Failure): void;
   /** A call that a backend's trouble would have sent to another one was `made`, or the pool's budget was used up. */
   onRetry(made: boolean): void;
-  /** A stream broke off after the first byte for another reason than its caller leaving; `unread` is not the backend's doing. */
+  /** A stream broke off after the first byte for another reason than its caller leaving. */
   onCut(backend: Backend, end: Extract<StreamEnd, { kind: 'cut' }>): void;
 }>;
 
@@ -171,6 +172,7 @@ export function createForward(parts: ForwardParts): Forward {
         acceptEncoding,
         dueMs: endMsAt(backend) - clock.monotonic(),
         kind: method.class,
+        accountId,
         hasOther: untried.some(({ isSilent }) => !isSilent),
         localOnly: localOnly && PROFILES[config.profile].bigtable,
       };
@@ -194,6 +196,9 @@ export function createForward(parts: ForwardParts): Forward {
         onSettled?.();
         if (end.kind === 'cut' && end.reason !== 'cancelled') cut(backend, end);
       });
+      answer.body.offer?.(() => {
+        if (context.evict?.() !== true) stream.cancel('evicted');
+      });
       const reject = () => {
         stream.cancel();
         cut(backend, { kind: 'cut', reason: 'bad-json', bytes: 0 });
@@ -210,7 +215,7 @@ export function createForward(parts: ForwardParts): Forward {
 
   function cut(backend: Backend, end: StreamEnd & { kind: 'cut' }): void {
     onCut(backend, end);
-    if (end.reason !== 'unread') backend.markFailed(clock);
+    if (!isUnread(end)) backend.markFailed(clock);
   }
 
   function mayRetry(): boolean {

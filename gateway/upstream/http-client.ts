@@ -3,6 +3,7 @@ import { descriptorsInUse } from '../../shared/descriptors.ts';
 import type { MethodClass } from '../methods/table.ts';
 import { userinfoOf } from '../../shared/userinfo.ts';
 import {
+  type AccountCall,
   Connection,
   type ConnectionOwner,
   type ExchangeHandler,
@@ -90,6 +91,8 @@ type HttpRequest = Readonly<{
   /** A `write` does not go over a connection that may just be closing, because it must not be sent twice. */
   kind: MethodClass;
   hasOther?: boolean;
+  /** Whose call it is; absent: nobody's. */
+  accountId?: number;
   /** The node leaves out the BigTable behind it. */
   localOnly?: boolean;
 }>;
@@ -159,8 +162,8 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
    * to then, also while it connects; after that the body's reader cancels it. Never rejects.
    */
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply> {
-    const { body, acceptEncoding, dueMs, kind, hasOther = false, localOnly = false } = request;
-    const fresh = kind === 'write';
+    const { body, acceptEncoding, dueMs, localOnly = false, ...traits } = request;
+    const fresh = traits.kind === 'write';
     const dueAtMs = clock.monotonic() + dueMs;
     const endOfHead = `${body.length}\r\n${localOnly ? NO_BIGTABLE : ''}\r\n`;
     const message = Buffer.concat([headFor(acceptEncoding), Buffer.from(endOfHead), body]);
@@ -178,7 +181,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
       const abort = () => connection.destroy('cancelled');
       signal.addEventListener('abort', abort, { once: true });
       const outcome = await new Promise<HttpReply | NoReply>((onOutcome) =>
-        connection.exchange(message, message.length, { kind, hasOther, onOutcome }, dueAtMs),
+        connection.exchange(message, message.length, { ...traits, onOutcome }, dueAtMs),
       );
       signal.removeEventListener('abort', abort); // from here on the body's reader cancels it
       return outcome;
@@ -192,6 +195,11 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     if (!signal.aborted && !isClosed) return opened;
     opened.destroy('cancelled');
     return { kind: 'unsent', reason: signal.aborted ? 'the caller left' : 'the client is closed' };
+  }
+
+  /** The calls of accounts that have a connection. */
+  function calls(): readonly AccountCall[] {
+    return [...connections].flatMap(({ call }) => call ?? []);
   }
 
   /** Cuts what is overdue or silent and closes what is idle; called a few times a second. */
@@ -213,7 +221,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     for (const connection of connections) connection.destroy('cancelled');
   }
 
-  return { send, start, headFor, tick, abandon, close };
+  return { send, start, headFor, calls, tick, abandon, close };
 }
 
 /** The request's head up to what changes from request to request. */

@@ -10,15 +10,16 @@ export type BodyEnd =
 
 /**
  * Why a body broke off: the connection closed, nothing came for too long, the framing broke, or we let go of it; `unread`:
- * its reader was behind until the backend gave up, or read nothing for too long.
+ * its reader was behind until the backend gave up, or read nothing for too long; `evicted`: it was not read while other
+ * accounts waited for its connection.
  */
-export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled' | 'unread';
+export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled' | 'unread' | 'evicted';
 
 /** Takes a piece of a body; whoever keeps it copies it, for its memory is used again. The sender waits for a promise. */
 export type WritePiece = (piece: Buffer) => unknown;
 
 /** A body under way. It must be read to its end, by `more` or `pipe`, or cancelled, or its connection stays taken. */
-export type ReplyBody = Pick<Body, 'pieces' | 'end' | 'more' | 'pipe' | 'cancel'>;
+export type ReplyBody = Pick<Body, 'pieces' | 'end' | 'more' | 'offer' | 'pipe' | 'cancel'>;
 
 export type HttpReply = Readonly<{ kind: 'reply'; head: ResponseHead; body: ReplyBody }>;
 
@@ -34,6 +35,8 @@ export type ExchangeHandler = Readonly<{
   /** The body of a small reply as nearly all come: 200, JSON, not encoded, in one read. Without it every reply comes by `onOutcome`. */
   onSmallReply?(body: Buffer): void;
   onOutcome(outcome: HttpReply | NoReply): void;
+  /** Whose call it is; absent: nobody's. */
+  accountId?: number;
   /** Absent: light. A send stays where it is when its backend hangs, and a scan while it has nowhere to go. */
   kind?: MethodClass;
   /** Another backend may be asked. */
@@ -71,7 +74,10 @@ type HeadPhase = {
 };
 
 /** A reader that was waited for less long is not behind. */
-const BEHIND_MS = 1_000;
+export const BEHIND_MS = 1_000;
+
+/** An account's exchange under way, and its answer as soon as that has begun. */
+export type AccountCall = Readonly<{ accountId: number; answer?: Pick<Body, 'unreadSinceMs' | 'evict'> }>;
 
 class Body {
   readonly kind = 'body';
@@ -79,36 +85,71 @@ class Body {
   readonly decoder: BodyDecoder;
   /** Resolves the exchange; called at the body's first byte, because until then another backend may be tried. */
   handler: ExchangeHandler | undefined;
+  readonly accountId: number | undefined;
   readonly #connection: Connection;
+  readonly #clock: Clock;
   /** What has come and is not piped yet. */
   readonly pieces: Buffer[] = [];
   isPiped = false;
   write: WritePiece = (piece) => void this.pieces.push(piece);
   bytes = 0;
   end: BodyEnd | undefined;
-  readonly beganMs: number;
-  /** How long its reader has been waited for. */
-  unreadMs = 0;
+  readonly #beganMs: number;
+  /** Since when its reader is waited for, on the monotonic clock; infinite: it is not. */
+  waitingSinceMs = Infinity;
+  /** How long its reader was waited for before. */
+  #waitedMs = 0;
+  /** Since when a reader may take it; infinite: one does, or none may. */
+  #offeredMs = Infinity;
+  /** Lets go of it for a call of another account. */
+  evict: () => void = () => this.cancel('evicted');
   /** There while `more` is waited for. */
   wakeMore: (() => void) | undefined;
   readonly #ended = Promise.withResolvers<BodyEnd>();
+  readonly #cut = Promise.withResolvers<void>();
 
-  constructor(head: ResponseHead, handler: ExchangeHandler, connection: Connection) {
+  constructor(head: ResponseHead, handler: ExchangeHandler, connection: Connection, clock: Clock) {
     this.head = head;
     this.decoder = new BodyDecoder(head.framing);
     this.handler = handler;
+    this.accountId = handler.accountId;
     this.#connection = connection;
-    this.beganMs = connection.activeAtMs;
+    this.#clock = clock;
+    this.#beganMs = connection.activeAtMs;
+  }
+
+  /** Its reader is waited for. */
+  noteUnread(): void {
+    this.waitingSinceMs = Math.min(this.waitingSinceMs, this.#clock.monotonic());
+  }
+
+  /** Its reader, if it was waited for, is no longer. */
+  noteRead(): void {
+    this.#waitedMs += Math.max(0, this.#clock.monotonic() - this.waitingSinceMs);
+    this.waitingSinceMs = Infinity;
   }
 
   /** Whether its reader was behind for most of its time: a backend that gives up then is not to blame. */
-  isBehind(nowMs: number): boolean {
-    return this.unreadMs >= BEHIND_MS && this.unreadMs >= (nowMs - this.beganMs) / 2;
+  get isBehind(): boolean {
+    const tookMs = this.#clock.monotonic() - this.#beganMs;
+    return this.#waitedMs >= BEHIND_MS && this.#waitedMs >= tookMs / 2;
+  }
+
+  /** An answer has begun with it, which a reader may take; `evict` lets go of that answer. */
+  offer(evict: () => void): void {
+    this.evict = evict;
+    this.#offeredMs = this.#clock.monotonic();
+  }
+
+  /** Since when it could be read and is not, also because its turn in a batch has not come; infinite: it is read. */
+  get unreadSinceMs(): number {
+    return Math.min(this.#offeredMs, this.waitingSinceMs);
   }
 
   finish(end: BodyEnd): void {
     this.end = end;
     this.wakeMore?.();
+    if (end.kind === 'cut') this.#cut.resolve();
     this.#ended.resolve(end);
   }
 
@@ -121,13 +162,14 @@ class Body {
 
   /** Hands every piece to `write`, at most one ahead of a promise it gave. Single-use. Never rejects. */
   async pipe(write: WritePiece): Promise<BodyEnd> {
+    this.#offeredMs = Infinity;
     // Read anew each time: the runtime hands over what it has of a paused socket when the backend resets it.
     for (let piece = this.pieces.shift(); piece !== undefined; piece = this.pieces.shift()) {
       const wait = write(piece);
       if (!(wait instanceof Promise)) continue;
-      this.#connection.noteUnread();
-      await wait.catch(() => undefined); // a reader that fails cancels by itself
-      this.#connection.noteRead(this);
+      this.noteUnread();
+      await Promise.race([wait.catch(() => undefined), this.#cut.promise]); // a reader that fails cancels by itself
+      this.noteRead();
     }
     this.isPiped = true;
     this.write = write;
@@ -136,8 +178,8 @@ class Body {
   }
 
   /** Lets go of it and of its connection. */
-  cancel(): void {
-    if (this.end === undefined) this.#connection.destroy('cancelled');
+  cancel(reason: CutReason = 'cancelled'): void {
+    if (this.end === undefined) this.#connection.destroy(reason);
   }
 }
 
@@ -155,8 +197,6 @@ export class Connection {
   #phase: Phase = IDLE;
   #unwritten: Buffer | undefined;
   #waiting = false;
-  /** Since when a reader is waited for, on the monotonic clock; infinite: none is. */
-  #unreadSinceMs = Infinity;
   #exchanges = 0;
   /** When the last byte came or went, on the monotonic clock; `onTick` judges by it. */
   activeAtMs = 0;
@@ -167,6 +207,15 @@ export class Connection {
     this.#socket = socket;
     this.#isTls = isTls;
     this.#owner = owner;
+  }
+
+  /** The exchange under way, when it is an account's. */
+  get call(): AccountCall | undefined {
+    const phase = this.#phase;
+    const accountId = phase.kind === 'head' ? phase.handler.accountId : undefined;
+    if (accountId !== undefined) return { accountId };
+    if (phase.kind !== 'body' || phase.accountId === undefined) return undefined;
+    return { accountId: phase.accountId, answer: phase };
   }
 
   /** Sends `length` bytes of `message`, which may be overwritten afterwards; a reply's head is awaited until `dueAtMs`. */
@@ -198,7 +247,7 @@ export class Connection {
     if (phase.kind === 'head' && isDue) return this.destroy('stalled');
     if (phase.kind !== 'body') return;
     const isAwaited = !phase.isPiped && (phase.handler ?? phase.wakeMore) !== undefined;
-    if (nowMs - this.#unreadSinceMs >= idleMs) return this.destroy('unread');
+    if (nowMs - phase.waitingSinceMs >= idleMs) return this.destroy('unread');
     // While its reader is behind, silence is not the backend's.
     const isSilent = phase.isPiped && !this.#waiting && nowMs - this.activeAtMs >= idleMs;
     if (isSilent || (isAwaited && isDue)) this.destroy('stalled');
@@ -244,7 +293,7 @@ export class Connection {
       this.#becomeIdle(true);
       return handler.onSmallReply(rest);
     }
-    const body = new Body(read.head, handler, this);
+    const body = new Body(read.head, handler, this, this.#owner.clock);
     this.#phase = body;
     if (rest.length > 0 || body.decoder.state === 'end') this.#decode(body, rest);
   }
@@ -268,9 +317,9 @@ export class Connection {
       const stale = headReason === 'closed' && this.#exchanges > 1 && isSilent;
       phase.handler.onOutcome({ kind: 'no-answer', reason: headReason, stale });
     } else if (phase.kind === 'body') {
-      this.noteRead(phase);
-      const isBehind = reason === 'closed' && phase.isBehind(this.#owner.clock.monotonic());
-      phase.finish({ kind: 'cut', reason: isBehind ? 'unread' : reason, bytes: phase.bytes });
+      phase.noteRead();
+      const isUnread = reason === 'closed' && phase.isBehind;
+      phase.finish({ kind: 'cut', reason: isUnread ? 'unread' : reason, bytes: phase.bytes });
       phase.handler?.onOutcome({ kind: 'no-answer', reason });
     }
   }
@@ -292,9 +341,9 @@ export class Connection {
     if (decoder.state === 'bad') return this.destroy('bad-framing');
     if (decoder.state === 'end' || decoder.state === 'surplus')
       this.#complete(phase, decoder.state === 'end');
-    else if (wait instanceof Promise) this.#waitFor(wait);
+    else if (wait instanceof Promise) this.#waitFor(phase, wait);
     else if (!phase.isPiped) this.#hand(phase);
-    else if (moved(length)) this.#waitFor(undefined);
+    else if (moved(length)) this.#waitFor(phase);
   }
 
   /** Gives the reply to whoever waits for it or for more of it, when there is any, and stops reading until it is read. */
@@ -312,38 +361,25 @@ export class Connection {
   /** Reads on for a body. What is not piped is kept, and must not lie where turns read to. */
   readOn(body: Body): void {
     this.activeAtMs = this.#owner.clock.monotonic();
-    if (body.isPiped && moved(body.bytes)) this.#waitFor(undefined);
+    if (body.isPiped && moved(body.bytes)) this.#waitFor(body);
     else this.#socket.resume();
   }
 
   /** Stops reading until the promise is settled and the connection's turn has come. */
-  #waitFor(reader: Promise<unknown> | undefined): void {
+  #waitFor(body: Body, reader?: Promise<unknown>): void {
     this.#waiting = true;
     this.#socket.pause();
-    const phase = this.#phase;
     const go = () => {
-      this.noteRead(phase);
-      awaitTurn(() => this.#takeTurn(phase));
+      body.noteRead();
+      awaitTurn(() => this.#takeTurn(body));
     };
     if (reader === undefined) return go();
-    this.noteUnread();
+    body.noteUnread();
     reader.then(go, go);
   }
 
-  /** Its reader is waited for. */
-  noteUnread(): void {
-    this.#unreadSinceMs = Math.min(this.#unreadSinceMs, this.#owner.clock.monotonic());
-  }
-
-  /** Its reader, if one was waited for, is no longer. */
-  noteRead(body: Phase): void {
-    if (body.kind === 'body')
-      body.unreadMs += Math.max(0, this.#owner.clock.monotonic() - this.#unreadSinceMs);
-    this.#unreadSinceMs = Infinity;
-  }
-
   /** Reads what has come of the body by now; when that was all, the runtime says when there is more. */
-  #takeTurn(body: Phase): void {
+  #takeTurn(body: Body): void {
     if (this.#phase !== body) return;
     this.#waiting = false;
     this.activeAtMs = this.#owner.clock.monotonic();

@@ -34,7 +34,9 @@ export type StreamBody = Readonly<{
   /** Hands on every piece as it comes, waiting where `write` gives a promise. Never rejects. */
   pipe(write: WritePiece): Promise<StreamEnd>;
   /** Lets go of it: the backend's connection is closed. */
-  cancel(): void;
+  cancel(reason?: 'evicted'): void;
+  /** Says that its reader may take it; `evict` is called when another account needs its connection and it is not read. */
+  offer?(evict: () => void): void;
   /** Reports that what came is no whole answer, although nothing on its way noticed: the backend cut it. */
   reject?(): void;
 }>;
@@ -43,6 +45,11 @@ export type StreamBody = Readonly<{
 export type StreamEnd =
   | Extract<BodyEnd, { kind: 'complete' }>
   | { readonly kind: 'cut'; readonly reason: CutReason | 'bad-json'; readonly bytes: number };
+
+/** Whether a stream was cut because it was not read: the call is paid for, and the backend is not to blame. */
+export function isUnread(end: StreamEnd): boolean {
+  return end.kind === 'cut' && (end.reason === 'unread' || end.reason === 'evicted');
+}
 
 /** Reads an uncompressed body to its end; says why not when it is cut, or longer than `bytesMax` and let go of. Never rejects. */
 export async function readAll(body: StreamBody, bytesMax: number): Promise<Uint8Array<ArrayBuffer> | string> {
@@ -63,15 +70,16 @@ export function watched(body: StreamBody, signal: AbortSignal, onEnd?: (end: Str
   const finish = (end: StreamEnd) => {
     if (over) return;
     over = true;
-    signal.removeEventListener('abort', cancel);
+    signal.removeEventListener('abort', leave);
     onEnd?.(end);
   };
-  function cancel() {
-    body.cancel();
-    finish({ kind: 'cut', reason: 'cancelled', bytes: 0 });
-  }
-  if (signal.aborted) cancel();
-  else signal.addEventListener('abort', cancel, { once: true });
+  const cancel = (reason?: 'evicted') => {
+    body.cancel(reason);
+    finish({ kind: 'cut', reason: reason ?? 'cancelled', bytes: 0 });
+  };
+  const leave = () => cancel();
+  if (signal.aborted) leave();
+  else signal.addEventListener('abort', leave, { once: true });
   return {
     cancel,
     async pipe(write) {
@@ -249,7 +257,8 @@ function checked(body: StreamBody, start: Buffer, id: Uint8Array, isTrusted: boo
   const structure = isTrusted || isPlain ? undefined : new Structure();
   const push = (piece: Buffer) => structure?.push(piece) !== false && answer.push(piece);
   return {
-    cancel: () => body.cancel(),
+    cancel: (reason) => body.cancel(reason),
+    offer: (evict) => body.offer?.(evict),
     async pipe(write) {
       const end = await body.pipe((piece) => (push(piece) ? write(piece) : body.cancel()));
       const isBroken = answer.isBroken || structure?.isBroken === true;

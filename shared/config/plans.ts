@@ -13,15 +13,22 @@ export type Plan = Readonly<{
   batchMax: number;
   /** Concurrent scan calls, held to the last byte. */
   scans: number;
+  /** Concurrent calls of any class in each process, held to the last byte. */
+  inFlight: number;
 }>;
+
+/** A plan's calls at once when its table does not say: as many as its bucket lets in together, and never fewer than a page asks for. */
+export function inFlightBy(burst: number): number {
+  return Math.max(burst, 16);
+}
 
 /** The plans when the config has no `[plans]` table. A `[plans.NAME]` table replaces or adds one. */
 export const PLANS_BY_DEFAULT: Readonly<Record<string, Plan>> = {
-  trial: { rps: 5, burst: 10, credits: 250_000, batchMax: 20, scans: 1 },
-  starter: { rps: 25, burst: 50, credits: undefined, batchMax: 50, scans: 2 },
-  pro: { rps: 100, burst: 200, credits: undefined, batchMax: 100, scans: 4 },
-  business: { rps: 300, burst: 600, credits: undefined, batchMax: 200, scans: 8 },
-  scale: { rps: 1_000, burst: 2_000, credits: undefined, batchMax: 500, scans: 16 },
+  trial: { rps: 5, burst: 10, credits: 250_000, batchMax: 20, scans: 1, inFlight: 16 },
+  starter: { rps: 25, burst: 50, credits: undefined, batchMax: 50, scans: 2, inFlight: 50 },
+  pro: { rps: 100, burst: 200, credits: undefined, batchMax: 100, scans: 4, inFlight: 200 },
+  business: { rps: 300, burst: 600, credits: undefined, batchMax: 200, scans: 8, inFlight: 600 },
+  scale: { rps: 1_000, burst: 2_000, credits: undefined, batchMax: 500, scans: 16, inFlight: 2_000 },
 };
 
 /** All plans: those of the config over the defaults. */
@@ -48,16 +55,15 @@ const RPS_MAX = 10_000_000;
 function planFrom(table: Table, before: Plan | undefined): Plan {
   const rps = table.takeOr('rps', positive(RPS_MAX, '100'), before?.rps ?? 1);
   if (before === undefined && !table.has('rps')) table.problem('rps', undefined, 'calls per second', '100');
+  const usualBurst = before?.burst ?? Math.max(1, Math.ceil(2 * rps));
+  const burst = table.takeOr('burst', integer(1, RPS_MAX, '200'), usualBurst);
   const plan: Plan = {
     rps,
-    burst: table.takeOr(
-      'burst',
-      integer(1, RPS_MAX, '200'),
-      before?.burst ?? Math.max(1, Math.ceil(2 * rps)),
-    ),
+    burst,
     credits: table.take('credits', integer(0, Number.MAX_SAFE_INTEGER, '250_000')) ?? before?.credits,
     batchMax: table.takeOr('max_batch', integer(1, 100_000, '100'), before?.batchMax ?? 100),
     scans: table.takeOr('scans', integer(1, 65_535, '4'), before?.scans ?? 1),
+    inFlight: table.takeOr('in_flight', integer(1, RPS_MAX, '200'), inFlightBy(burst)),
   };
   table.close();
   return plan;

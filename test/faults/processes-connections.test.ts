@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test';
-import { startBackend } from '../fakes/backend.ts';
+import { result, startBackend } from '../fakes/backend.ts';
 import { until } from '../started/stack.ts';
 import { callerPortsOf } from './connections-of.ts';
 import { CALL, startCrew } from './gateway-crew.ts';
+import { atRest } from './gateway-process.ts';
 
 /** A kept connection that asks again as soon as it is answered; `ended` once it is closed. */
 type Caller = { port: number; answered: number; other: string[]; ended: boolean; stop: boolean };
@@ -62,3 +63,25 @@ test('while a killed process is replaced, no request on a connection to another 
   for (const caller of callers) caller.stop = true;
   await until(async () => callers.every(({ ended }) => ended));
 }, 30_000);
+
+test('G15 processes share the connections of a backend, and their status has the number of the host', async () => {
+  const gate = Promise.withResolvers<void>();
+  await using backend = startBackend(async (seen) => {
+    await gate.promise;
+    return result(seen, '7');
+  });
+  const extra = 'max_connections = 5\n[plans.ample]\nrps = 1_000_000\nburst = 1_000_000\n';
+  await using crew = await startCrew({ backendUrl: backend.url, processes: 2, extra });
+  const key = crew.key('ample');
+  // None is the same as another; each process has some of these connections.
+  const bodies = Array.from({ length: 24 }, (_, i) => CALL.replace('}', `,"params":[${i}]}`));
+  const answers = bodies.map((body) => crew.post(key, body));
+  await until(async () => backend.seen.length === 4);
+  expect(await atRest(() => backend.seen.length, 300)).toBe(4);
+  expect(await crew.status()).toMatchObject({
+    processes: 2,
+    backends: [{ in_flight: 4, max_connections: 5 }],
+  });
+  gate.resolve();
+  for (const answer of answers) expect((await answer).status).toBe(200);
+}, 20_000);

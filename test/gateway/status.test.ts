@@ -96,7 +96,7 @@ describe('of several processes, a backend', () => {
       expect(togetherStatus(pair.map((one) => statusWith(one))).backends).toMatchObject([out]);
     expect(togetherStatus([statusWith({}), statusWith({ why: 'failing' })]).backends[0]?.why).toBe('failing');
   });
-  test('has its counts added up, and the newest slot with its lag', () => {
+  test('has its counts added up, the connections of the host that they share, and the newest slot with its lag', () => {
     const other = { slot: 120, lag_slots: 3, in_flight: 4, recent_answered: 5, recent_failed: 6 };
     expect(togetherStatus([statusWith({}), statusWith(other), statusWith({ slot: null })])).toMatchObject({
       processes: 3,
@@ -105,7 +105,7 @@ describe('of several processes, a backend', () => {
           slot: 120,
           lag_slots: 3,
           in_flight: 6,
-          max_connections: 1_536,
+          max_connections: 512,
           recent_answered: 25,
           recent_failed: 8,
         },

@@ -34,7 +34,10 @@ test.each(['', 'null', '{}', '[1', '[]', '["1","h"]', '[1,1.5,0]', '[1,"h","x"]'
 
 test('plans and prices are read as they were written, in one spelling', () => {
   const { plans, prices } = testConfig({
-    plans: { zeta: { rps: 0.5, burst: 3 }, alpha: { rps: 9, credits: 7, max_batch: 2, scans: 3 } },
+    plans: {
+      zeta: { rps: 0.5, burst: 3 },
+      alpha: { rps: 9, credits: 7, max_batch: 2, scans: 3, in_flight: 5 },
+    },
     credits: { default: 3, methods: { getSlot: 9 } },
   });
   const read = termsFrom(termsText({ plans, prices }));
@@ -44,6 +47,13 @@ test('plans and prices are read as they were written, in one spelling', () => {
   const turned = { plans: new Map([...plans].toReversed()), prices };
   expect(termsText(turned)).toBe(termsText({ plans, prices }));
   expect(plans.size).toBe(Object.keys(PLANS_BY_DEFAULT).length + 2);
+});
+
+test('terms of a release without calls at once are read, and those that keep to the default are as it writes them', () => {
+  const { plans, prices } = testConfig({ plans: { alpha: { rps: 9, burst: 30 } } });
+  const text = termsText({ plans, prices });
+  expect(text).not.toContain('in_flight');
+  expect(termsFrom(text)?.plans.get('alpha')?.inFlight).toBe(30);
 });
 
 test.each(['', '[]x', '{"plans":{"a":{"rps":-1}}}', '{"credits":{"default":"much"}}'])(

@@ -11,7 +11,7 @@ import { opened, temporaryFolder } from '../../started/gateway.ts';
 
 const BY = { kind: 'command-line' } as const;
 
-const paid: Plan = { rps: 100, burst: 200, credits: undefined, batchMax: 100, scans: 4 };
+const paid: Plan = { rps: 100, burst: 200, credits: undefined, batchMax: 100, scans: 4, inFlight: 16 };
 const plans = new Map<string, Plan>([
   ['trial', { ...paid, credits: 1_000 }],
   ['large-trial', { ...paid, credits: 5_000 }],

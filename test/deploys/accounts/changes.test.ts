@@ -14,7 +14,7 @@ import { opened } from '../../started/gateway.ts';
 
 const SERVICE = { kind: 'command-line' } as const;
 const BY: Actor = { kind: 'operator', userId: 'u1' };
-const paid: Plan = { rps: 100, burst: 200, credits: undefined, batchMax: 100, scans: 4 };
+const paid: Plan = { rps: 100, burst: 200, credits: undefined, batchMax: 100, scans: 4, inFlight: 16 };
 const plans = new Map<string, Plan>([
   ['trial', { ...paid, credits: 1_000 }],
   ['pro', paid],

@@ -16,7 +16,14 @@ const BY = { kind: 'command-line' } as const;
 
 const BACKENDS = [{ name: 'one', url: 'http://127.0.0.1:1' }];
 const TLS = { tls: { cert: 'c.pem', key: 'k.pem' } };
-const plan = (rps: number, credits?: number): Plan => ({ rps, burst: 1, credits, batchMax: 1, scans: 1 });
+const plan = (rps: number, credits?: number): Plan => ({
+  rps,
+  burst: 1,
+  credits,
+  batchMax: 1,
+  scans: 1,
+  inFlight: 16,
+});
 const plans = new Map(Object.entries(PLANS_BY_DEFAULT));
 
 describe('a key of its own is needed', () => {

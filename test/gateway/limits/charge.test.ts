@@ -9,7 +9,7 @@ import { opened, temporaryFolder } from '../../started/gateway.ts';
 import { callerOf } from '../usage/started.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
-const PAID: Plan = { rps: 5, burst: 10, credits: undefined, batchMax: 100, scans: 1 };
+const PAID: Plan = { rps: 5, burst: 10, credits: undefined, batchMax: 100, scans: 1, inFlight: 16 };
 const TRIAL: Plan = { ...PAID, credits: 250_000 };
 const WIDE: Plan = { ...TRIAL, rps: 1_000_000, burst: 1_000_000 };
 

@@ -11,7 +11,7 @@ import { opened } from '../../started/gateway.ts';
 import { callerOf } from '../usage/started.ts';
 
 const ACCOUNTS = 5;
-const PLAN: Plan = { rps: 1e7, burst: 1e7, credits: 1, batchMax: 1, scans: 1 };
+const PLAN: Plan = { rps: 1e7, burst: 1e7, credits: 1, batchMax: 1, scans: 1, inFlight: 16 };
 
 const store = opened(process.argv[2] ?? '', LEDGER_MIGRATIONS);
 const journal = createJournal(store, 'gateway', setImmediate);

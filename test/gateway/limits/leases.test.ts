@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { type Account, createLeases, type Decision } from '../../../gateway/limits/leases.ts';
 import { callerOf } from '../usage/started.ts';
 
-const PLAN = { rps: 100, burst: 100, credits: undefined, batchMax: 1, scans: 1 };
+const PLAN = { rps: 100, burst: 100, credits: undefined, batchMax: 1, scans: 1, inFlight: 16 };
 const PRICE = { calls: 1, credits: 0 };
 const leasesOf = (share: number) =>
   createLeases({

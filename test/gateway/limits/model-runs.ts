@@ -37,8 +37,8 @@ const op: fc.Arbitrary<Op> = fc.oneof(
   kind(1, 'failover', { messages: fc.constantFrom(0, 5, 40, 100_000) }),
 );
 
-export const PAID: Plan = { rps: 50, burst: 50, credits: undefined, batchMax: 100, scans: 1 };
-export const TRIAL: Plan = { rps: 40, burst: 40, credits: 700, batchMax: 100, scans: 1 };
+export const PAID: Plan = { rps: 50, burst: 50, credits: undefined, batchMax: 100, scans: 1, inFlight: 16 };
+export const TRIAL: Plan = { rps: 40, burst: 40, credits: 700, batchMax: 100, scans: 1, inFlight: 16 };
 
 /** Things that matter together: a process that starts again at once, and calls at every process at once. */
 const ops: fc.Arbitrary<readonly Op[]> = fc.oneof(

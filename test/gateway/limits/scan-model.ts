@@ -48,7 +48,14 @@ const op: fc.Arbitrary<ScanOp> = fc.oneof(
 );
 
 /** A plan with so many scans at once. */
-export const scanPlan = (scans: number) => ({ rps: 100, burst: 100, credits: undefined, batchMax: 1, scans });
+export const scanPlan = (scans: number) => ({
+  rps: 100,
+  burst: 100,
+  credits: undefined,
+  batchMax: 1,
+  scans,
+  inFlight: 16,
+});
 
 /** Runs of operations in which scans are often more than there are places. */
 export const scanRuns = fc.record({

@@ -5,7 +5,7 @@ import { createWorld, type Node, type WorldOptions } from './world.ts';
 
 // Scenarios on credits, on the virtual clock; numbers of test/faults/README.md.
 
-const WIDE = { rps: 10_000, burst: 10_000, batchMax: 100, scans: 1 };
+const WIDE = { rps: 10_000, burst: 10_000, batchMax: 100, scans: 1, inFlight: 16 };
 
 /** What came of a call that was offered `atMs` and answered `ms` after the start, and what was left then and was said to be. */
 type Answer = Readonly<{
@@ -125,8 +125,8 @@ describe('L20 the credits left that a process states', () => {
 describe('L21 when the last credit is spent', () => {
   test.each([
     ['a wide rate', WIDE, 1_000],
-    ['calls far above the rate', { rps: 50, burst: 50, batchMax: 100, scans: 1 }, 500],
-    ['one call at a time', { rps: 5, burst: 1, batchMax: 100, scans: 1 }, 50],
+    ['calls far above the rate', { ...WIDE, rps: 50, burst: 50 }, 500],
+    ['one call at a time', { ...WIDE, rps: 5, burst: 1 }, 50],
   ])('every process says 402 and never 429 from then on: %s', (_, plan, perSecond) => {
     const total = 5 * plan.rps > 1_000 ? 1_000 : 5 * plan.rps;
     const run = spend({ total, plan: { ...plan, credits: total } }, [1], perSecond, 15);

@@ -10,6 +10,7 @@ const planOf = (rps: number, burst = rps, credits?: number) => ({
   credits,
   batchMax: 100,
   scans: 1,
+  inFlight: 16,
 });
 
 /** Ten times the rate at four processes; the store is away from second 10 to 20, or its answers are. */

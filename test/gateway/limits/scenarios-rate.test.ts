@@ -11,6 +11,7 @@ const planOf = (rps: number, burst = rps, credits?: number) => ({
   credits,
   batchMax: 100,
   scans: 1,
+  inFlight: 16,
 });
 const roundTrip = (ms: number) => () => ({ thereMs: ms / 2, backMs: ms / 2 });
 

@@ -9,7 +9,7 @@ import { createLeaseStore } from '../../fakes/lease-store.ts';
 import { callerOf } from '../usage/started.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
-const PAID: Plan = { rps: 100, burst: 100, credits: undefined, batchMax: 100, scans: 1 };
+const PAID: Plan = { rps: 100, burst: 100, credits: undefined, batchMax: 100, scans: 1, inFlight: 16 };
 const TRIAL: Plan = { ...PAID, rps: 5, burst: 10, credits: 1_000 };
 
 const caller = (accountId = 1) => callerOf(accountId);

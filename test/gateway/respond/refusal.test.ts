@@ -3,7 +3,10 @@ import { rateFields } from '../../../gateway/limits/charge.ts';
 import { readEnvelope, rpcError, rpcResult } from '../../../gateway/request/envelope.ts';
 import { type Refusal, refuse } from '../../../gateway/respond/refusal.ts';
 
-const RATE = { plan: { rps: 5, burst: 10, credits: undefined, batchMax: 1, scans: 1 }, tokens: -90 };
+const RATE = {
+  plan: { rps: 5, burst: 10, credits: undefined, batchMax: 1, scans: 1, inFlight: 16 },
+  tokens: -90,
+};
 const envelopeOf = (text: string) => readEnvelope(Buffer.from(text), 100);
 const CALL = envelopeOf('{"jsonrpc":"2.0","id":18446744073709551615,"method":"getSlot"}');
 
@@ -58,6 +61,7 @@ const ROWS: readonly (readonly [Refusal, number, number, string, Readonly<Record
     'Rate limit exceeded: at most 4 scans at once',
     { 'retry-after': '1' },
   ],
+  [{ kind: 'over-calls', max: 16 }, 429, -429, 'Too many calls at once: at most 16', { 'retry-after': '1' }],
   [{ kind: 'check-unavailable' }, 503, -503, 'Key check unavailable', { 'retry-after': '1' }],
   [{ kind: 'credits-unavailable' }, 503, -503, 'Credit check unavailable', { 'retry-after': '1' }],
   [{ kind: 'no-backend' }, 503, -503, 'No backend available', { 'retry-after': '1' }],
@@ -153,7 +157,7 @@ describe('the ids of a refusal', () => {
 
 describe('the fields of a rate', () => {
   const state = (burst: number, rps: number, tokens = burst) => ({
-    plan: { rps, burst, credits: undefined, batchMax: 1, scans: 1 },
+    plan: { rps, burst, credits: undefined, batchMax: 1, scans: 1, inFlight: 16 },
     tokens,
   });
 

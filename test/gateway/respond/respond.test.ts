@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'bun:test';
 import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import type { Charging } from '../../../gateway/limits/charge.ts';
+import { createCallPermits } from '../../../gateway/limits/calls.ts';
 import { createScanPermits } from '../../../gateway/limits/scans.ts';
 import { priceOf } from '../../../gateway/limits/charge.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
@@ -12,7 +13,7 @@ import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import { backendOf, directBy } from '../upstream/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
-const PLAN = { rps: 5, burst: 10, credits: 100, batchMax: 100, scans: 1 };
+const PLAN = { rps: 5, burst: 10, credits: 100, batchMax: 100, scans: 1, inFlight: 16 };
 const PRICES = { default: 1, methods: new Map([['getProgramAccounts', 50]]) };
 const CALLER = {
   keyId: keyIdOf(hashOf(makeApiKey((bytes) => new Uint8Array(bytes)))),
@@ -65,6 +66,7 @@ async function answered(
   const respond = createRespond({
     send: createSend(directBy(forward), forward, createScanPermits()),
     charging,
+    permits: createCallPermits(),
     onCall: (method, outcome) => void calls.push(`${method}: ${outcome}`),
     onOutcome: (outcome) => void outcomes.push(outcome),
     gather: (signal) => createVirtualClock().clock.sleep(1, signal),

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
 import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
+import { createCallPermits } from '../../../gateway/limits/calls.ts';
 import { createScanPermits } from '../../../gateway/limits/scans.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { createSend, planCall } from '../../../gateway/respond/planned-call.ts';
@@ -28,7 +29,10 @@ async function withAgain(again: Reply) {
   const forward: Forward = async ({ method }, _route, { onWait }) => {
     if (method === 'getBlock') {
       if (blocks++ > 0) return again;
-      const body = { cancel: evicted.resolve, pipe: () => Promise.reject(new Error('it was evicted')) };
+      const body = {
+        cancel: () => evicted.resolve(),
+        pipe: () => Promise.reject(new Error('it was evicted')),
+      };
       return { kind: 'stream', body, encoding: undefined };
     }
     const over = onWait?.();
@@ -39,6 +43,7 @@ async function withAgain(again: Reply) {
   const respond = createRespond({
     send: createSend(directBy(forward), forward, createScanPermits()),
     charging: { refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`) },
+    permits: createCallPermits(),
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),
     onOutcome: () => undefined,
     gather: untilAborted,

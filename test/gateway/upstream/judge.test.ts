@@ -43,6 +43,7 @@ function reply(body: string | Uint8Array | readonly (string | Uint8Array)[], fie
       get end() {
         return end;
       },
+      offer: () => undefined,
       cancel: () => void (state.cancelled = true),
       async more() {
         if (coming.length === 0) end = last;
@@ -298,6 +299,7 @@ test('an answer that is held is let go of when its caller leaves, or has left', 
         return end;
       },
       more: () => cut.promise,
+      offer: () => undefined,
       cancel() {
         end = { kind: 'cut', reason: 'cancelled', bytes: 9 };
         cut.resolve();

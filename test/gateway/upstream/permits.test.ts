@@ -47,11 +47,11 @@ test('when none has room, a call waits until another leaves, says so, and has it
     return () => void told.push('waits no longer');
   };
   const given = enter([a, b], { onWait }, clock);
-  expect([sleeping(), told]).toEqual([1, ['waits']]);
+  expect([sleeping(), told]).toEqual([3, ['waits']]); // until its deadline, and until it is looked again at both
   b.leave();
   expect(b.hasRoom).toBe(false);
   expect(await given).toBe(b);
-  expect([sleeping(), told]).toEqual([0, ['waits', 'waits no longer']]);
+  expect([sleeping(), told]).toEqual([2, ['waits', 'waits no longer']]);
   b.leave();
   a.leave();
   expect([a.inFlight, b.inFlight]).toEqual([0, 0]);

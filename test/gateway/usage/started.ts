@@ -8,7 +8,7 @@ import { opened, temporaryFolder } from '../../started/gateway.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 export const HOUR_MS = 3_600_000;
-export const LIMITED = { rps: 1e6, burst: 1e6, credits: 1_000, batchMax: 100, scans: 1 };
+export const LIMITED = { rps: 1e6, burst: 1e6, credits: 1_000, batchMax: 100, scans: 1, inFlight: 16 };
 export const UNLIMITED = { ...LIMITED, credits: undefined };
 
 export const callerOf = (accountId: number) => ({

@@ -46,9 +46,32 @@ describe('values', () => {
   });
   test('a plan table changes its row alone, and a new plan needs only its rate', () => {
     const { plans } = configOf({ plans: { trial: { rps: 7 }, tiny: { rps: 0.5 } } });
-    expect(plans.get('trial')).toEqual({ rps: 7, burst: 10, credits: 250_000, batchMax: 20, scans: 1 });
-    expect(plans.get('tiny')).toEqual({ rps: 0.5, burst: 1, credits: undefined, batchMax: 100, scans: 1 });
+    expect(plans.get('trial')).toEqual({
+      rps: 7,
+      burst: 10,
+      credits: 250_000,
+      batchMax: 20,
+      scans: 1,
+      inFlight: 16,
+    });
+    expect(plans.get('tiny')).toEqual({
+      rps: 0.5,
+      burst: 1,
+      credits: undefined,
+      batchMax: 100,
+      scans: 1,
+      inFlight: 16,
+    });
     expect(plans.get('pro')?.rps).toBe(100);
+  });
+  test('a plan has as many calls at once as its burst, sixteen at least, or what its table says', () => {
+    for (const { burst, inFlight } of Object.values(PLANS_BY_DEFAULT))
+      expect(inFlight).toBe(Math.max(burst, 16));
+    const { plans } = configOf({
+      plans: { pro: { burst: 500 }, trial: { in_flight: 4 }, big: { rps: 400 }, small: { rps: 1 } },
+    });
+    const inFlight = (name: string) => plans.get(name)?.inFlight;
+    expect(['pro', 'trial', 'big', 'small', 'scale'].map(inFlight)).toEqual([500, 4, 800, 16, 2_000]);
   });
   test('a price of the config replaces or adds one', () => {
     const { prices } = configOf({ credits: { default: 0, methods: { getBlock: 3, getNew: 4 } } });
@@ -128,6 +151,7 @@ describe('a problem names its key', () => {
     ['plans.pro.rps', { plans: { pro: { rps: 0 } } }],
     ['plans.pro.rps', { plans: { pro: { rps: 10_000_001 } } }],
     ['plans.pro.scans', { plans: { pro: { scans: 65_536 } } }],
+    ['plans.pro.in_flight', { plans: { pro: { in_flight: 0 } } }],
     ['credits.default', { credits: { default: -1 } }],
     ['credits.methods.getSlot', { credits: { methods: { getSlot: '1x' } } }],
   ])('%s of %j', (key, document) =>

@@ -143,6 +143,7 @@ function PlanPanel({ plans }: Readonly<{ plans: ReadonlyMap<string, Plan> }>) {
           },
           { label: 'Calls in a batch', align: 'end', cell: ([, { batchMax }]) => countText(batchMax) },
           { label: 'Scans at once', align: 'end', cell: ([, { scans }]) => countText(scans) },
+          { label: 'Calls at once', align: 'end', cell: ([, { inFlight }]) => countText(inFlight) },
         ]}
         rows={[...plans]}
         keyOf={([name]) => name}

@@ -1,0 +1,257 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { result, type SeenCall, startBackend, streamed } from '../fakes/backend.ts';
+import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
+import { startGateway } from '../started/gateway.ts';
+
+const MAX = 3;
+const PLAN = { rps: 1_000_000, burst: 1_000_000, max_batch: 20, scans: 8, in_flight: MAX };
+const stop = new AbortController();
+let backend: ReturnType<typeof startBackend>;
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+/** What calls that are held wait for. */
+let gate: PromiseWithResolvers<void>;
+/** Calls whose answer has not begun, and the most that were at once. */
+let under = 0;
+let most = 0;
+
+beforeAll(async () => {
+  backend = startBackend();
+  gateway = await startGateway({
+    backends: [{ name: 'a', url: backend.url }],
+    plans: { three: PLAN, trial: { ...PLAN, credits: 1_000 }, one: { ...PLAN, in_flight: 1 } },
+  });
+  // It notices callers who left.
+  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
+});
+afterAll(async () => {
+  stop.abort();
+  await gateway[Symbol.asyncDispose]();
+  await backend[Symbol.asyncDispose]();
+});
+beforeEach(() => {
+  gate = Promise.withResolvers();
+  most = 0;
+  backend.script(async (seen) => {
+    most = Math.max(most, ++under);
+    try {
+      return await answerTo(seen);
+    } finally {
+      under--;
+    }
+  });
+});
+
+async function answerTo(seen: SeenCall): Promise<Response> {
+  const [how] = Array.isArray(seen.params) ? seen.params : [];
+  await new Promise(setImmediate); // so that calls sent together are seen together
+  if (how === 'held') await gate.promise;
+  if (how === 'long') return streamed(seen, 13);
+  if (how === 'broken') return streamed(seen, 4, (written) => (written === 2 ? broken() : undefined));
+  if (how === 'failing') return new Response('', { status: 500 });
+  if (how === 'rows') return result(seen, '[{"a":1},{"a":2}]');
+  return result(seen, '7');
+}
+
+function broken(): never {
+  throw new Error('the backend breaks off');
+}
+
+let asked = 0;
+/** A call that no other is the same as. */
+const call = (how: string, method = 'getAccountInfo') => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method,
+  params: [how, ++asked],
+});
+const SILENT = { jsonrpc: '2.0', method: 'getSlot' };
+const REFUSED = `{"jsonrpc":"2.0","error":{"code":-429,"message":"Too many calls at once: at most ${MAX}"},"id":1}`;
+
+/** So many calls that wait at the backend until the gate opens, each sent again until it is let in. */
+async function holding(key: string, calls: number): Promise<readonly Promise<Response>[]> {
+  const held: Promise<Response>[] = [];
+  while (held.length < calls) {
+    const body = call('held');
+    const answer = gateway.post(body, key);
+    let isRefused = false;
+    void answer.then(({ status }) => (isRefused = status === 429));
+    const hasArrived = () =>
+      backend.seen.some(({ params }) => Array.isArray(params) && params[1] === body.params[1]);
+    while (!hasArrived() && !isRefused) await Bun.sleep(1); // bounded by the test's own timeout
+    if (!isRefused) held.push(answer);
+  }
+  return held;
+}
+
+/** The end of the last call at the backend. */
+async function rest(): Promise<void> {
+  while ((gateway.gateway.status().backends[0]?.in_flight ?? 0) > 0) await Bun.sleep(1);
+  await Bun.sleep(1); // a turn of the loop, so that who waited for it has acted
+}
+
+/** The account has all its permits: no fewer calls are let in at once, and no more. */
+async function expectAllFree(key: string): Promise<void> {
+  gate = Promise.withResolvers();
+  const held = await holding(key, MAX);
+  const refused = await gateway.post(call('plain'), key);
+  expect([refused.status, await refused.text()]).toEqual([429, REFUSED]);
+  gate.resolve();
+  for (const answer of held) expect((await answer).status).toBe(200);
+}
+
+const read = async (body: unknown, key: string, headers = {}) =>
+  (await gateway.post(body, key, { headers })).text();
+
+/** Sends a body, and breaks the connection when so much has been seen of it. */
+async function left(body: unknown, key: string, far: (caller: RawCaller) => unknown): Promise<void> {
+  const caller = await openCaller(gateway.url);
+  caller.send(postText(JSON.stringify(body), key));
+  await far(caller);
+  caller.reset();
+}
+
+/** Awaits the arrival of as many calls at the backend. */
+function arrived(calls: number): () => Promise<void> {
+  const before = backend.seen.length;
+  return async () => {
+    while (backend.seen.length < before + calls) await Bun.sleep(1);
+  };
+}
+
+test('L22 above its calls at once an account is refused, in every class together, and pays nothing', async () => {
+  const key = gateway.key('trial', 100);
+  const classes = ['getAccountInfo', 'getProgramAccounts', 'getBlock'];
+  const arrival = arrived(3);
+  const held = classes.map((method) => gateway.post(call('held', method), key));
+  await arrival();
+  const refused = await gateway.post(call('plain', 'sendTransaction'), key);
+  expect([refused.status, refused.headers.get('retry-after'), await refused.text()]).toEqual([
+    429,
+    '1',
+    REFUSED,
+  ]);
+  const batch = await gateway.post([call('plain'), SILENT, call('plain')], key);
+  expect([batch.status, await batch.text()]).toEqual([429, `[${REFUSED},${REFUSED}]`]);
+  // Another account is not concerned.
+  expect((await gateway.post(call('plain'), gateway.key('trial', 1))).status).toBe(200);
+  gate.resolve();
+  await Promise.all(held);
+  // 1 + 50 + 10, and this one.
+  expect((await gateway.post(call('plain'), key)).headers.get('x-credits-left')).toBe('38');
+});
+
+test('L22 what the gateway answers itself, and notifications, take no permit', async () => {
+  const key = gateway.key('three');
+  const held = await holding(key, MAX);
+  expect(await read(call('plain', 'getNothing'), key)).toContain('-32601');
+  expect(await read(SILENT, key)).toBe('');
+  expect(await read([call('plain', 'getNothing'), SILENT, 7], key)).toContain('-32600');
+  gate.resolve();
+  await Promise.all(held);
+});
+
+describe('L22 a permit comes back', () => {
+  test.each<readonly [string, (key: string) => Promise<unknown>]>([
+    ['after a small answer', (key) => read(call('plain'), key)],
+    ['after the last byte of a stream', (key) => read(call('long'), key)],
+    [
+      'after lines',
+      (key) => read(call('rows', 'getProgramAccounts'), key, { accept: 'application/x-ndjson' }),
+    ],
+    [
+      'after a stream of lines',
+      (key) => read(call('long', 'getProgramAccounts'), key, { accept: 'application/x-ndjson' }),
+    ],
+    ['when its backend breaks a stream off', (key) => read(call('broken'), key).catch(() => 'broken')],
+    ['when no backend answers', (key) => read(call('failing'), key)],
+    ['after a batch', (key) => read([call('plain'), call('long'), SILENT, call('plain', 'getNothing')], key)],
+    [
+      'of every call of a batch that its backend breaks off',
+      (key) => read([call('plain'), call('broken'), call('long'), call('long')], key).catch(() => 'broken'),
+    ],
+    ['when the caller leaves before an answer', (key) => left(call('held'), key, arrived(1))],
+    [
+      'when the caller leaves a scan before an answer',
+      (key) => left(call('held', 'getProgramAccounts'), key, arrived(1)),
+    ],
+    ['when the caller leaves a stream', (key) => left(call('long'), key, (caller) => caller.until('aaaa'))],
+    [
+      'when the caller leaves a batch before an answer',
+      (key) => left([call('held'), call('held')], key, arrived(2)),
+    ],
+    [
+      'when the caller leaves a batch between streams',
+      (key) => left([call('long'), call('long'), call('long')], key, (caller) => caller.until('aaaa')),
+    ],
+    [
+      'when callers send and are gone',
+      (key) =>
+        Promise.all(Array.from({ length: 20 }, () => left(call('long'), key, (caller) => caller.flushed()))),
+    ],
+    [
+      'when callers of batches send and are gone',
+      (key) =>
+        Promise.all(
+          Array.from({ length: 20 }, () =>
+            left([call('long'), call('plain')], key, (caller) => caller.flushed()),
+          ),
+        ),
+    ],
+  ])('%s', async (_name, end) => {
+    const key = gateway.key('three');
+    // More often than there are permits.
+    for (let i = 0; i <= MAX; i++) {
+      await end(key);
+      gate.resolve();
+      await rest();
+      gate = Promise.withResolvers();
+    }
+    await expectAllFree(key);
+  });
+
+  test('when the credits do not suffice, for a call and for a batch', async () => {
+    const key = gateway.key('trial', 10);
+    for (let i = 0; i <= MAX; i++) {
+      expect((await gateway.post(call('plain', 'getProgramAccounts'), key)).status).toBe(402);
+      expect((await gateway.post([call('plain', 'getProgramAccounts'), SILENT], key)).status).toBe(402);
+    }
+    await expectAllFree(key);
+  });
+});
+
+describe('L22 a batch needs a permit for its first call alone', () => {
+  test('and its other calls have one after the other, in their order', async () => {
+    const calls = ['plain', 'long', 'plain', 'long', 'plain'].map((how, id) => ({ ...call(how), id }));
+    const answers: { id: number }[] = JSON.parse(await read(calls, gateway.key('one')));
+    expect(answers.map(({ id }) => id)).toEqual([0, 1, 2, 3, 4]);
+    expect(most).toBe(1);
+  });
+
+  test('and waits for the others of its account', async () => {
+    const key = gateway.key('three');
+    const held = await holding(key, MAX - 1);
+    const calls = [1, 2, 3, 4, 5].map(() => call('plain'));
+    expect(JSON.parse(await read(calls, key)).length).toBe(5);
+    expect(most).toBe(MAX);
+    gate.resolve();
+    await Promise.all(held);
+  });
+
+  test('and calls that wait when their caller leaves wait no longer', async () => {
+    const key = gateway.key('three');
+    const held = await holding(key, MAX - 1);
+    await left([call('held'), call('plain'), call('plain')], key, arrived(1));
+    gate.resolve();
+    await Promise.all(held);
+    await expectAllFree(key);
+  });
+
+  test('and two that wait for each other are both answered', async () => {
+    const key = gateway.key('three');
+    const both = await Promise.all(
+      [1, 2].map(() => read([call('plain'), call('long'), call('long'), call('plain'), call('long')], key)),
+    );
+    for (const text of both) expect(JSON.parse(text).length).toBe(5);
+    await expectAllFree(key);
+  });
+});
