@@ -66,6 +66,8 @@ const LOOK_TURNS = 4;
 /** Turns of the gateway's clock to one of a backend's recent calls. */
 const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 
+const USAGE_LOST = 'usage was not counted, for the ledger takes no writes';
+
 export function createGateway(deps: Deps) {
   const { node, sharing, hosts, config, accounts, ledger, clock, log, random } = deps;
   const { probeMs, bodyBytesMax, cacheBytes } = config.gateway;
@@ -76,8 +78,7 @@ export function createGateway(deps: Deps) {
   const keys = hosts?.accounts.keys ?? createIdentify(accounts, clock);
   let accountsRevision = 0;
   const revision = () => hosts?.accounts.revision() ?? accountsRevision;
-  const onLost = (elements: number) =>
-    log.error({ elements }, 'usage was not counted, for the ledger takes no writes');
+  const onLost = (elements: number) => log.error({ elements }, USAGE_LOST);
   const usage = createUsage({ ledger, node, clock, onLost });
   const journal = createJournal(ledger, node, setImmediate, usage.inSameTransaction);
   const limits =

@@ -103,7 +103,7 @@ describe('L20 the credits left that a process states', () => {
     const run = spend({ total: 5_000 }, [1, 10, 50], 500, 4);
     run.run();
     expectFalling(run.answers);
-    const other = run.answers.filter(({ stated = NaN, left }) => stated > left || stated < left);
+    const other = run.answers.filter(({ stated, left }) => stated !== undefined && stated !== left);
     expect(other).toEqual([]);
     expect(run.kinds()['out-of-credits']).toBeGreaterThan(0);
   });
