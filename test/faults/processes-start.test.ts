@@ -5,6 +5,7 @@ import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
 import { takeLock } from '../../shared/store/lock.ts';
 import { startBackend } from '../fakes/backend.ts';
 import { temporaryFolder } from '../started/gateway.ts';
+import { freePort } from '../started/ports.ts';
 import { runToEnd } from '../started/process.ts';
 import { crewConfig, type CrewOptions } from './gateway-crew.ts';
 
@@ -31,6 +32,23 @@ describe('several processes that cannot start say why in one sentence and exit 1
       ],
     ]);
     await stranger.stop(true);
+  });
+
+  test('M11 a port that a foreign process shares from a moment on in which they start', async () => {
+    const port = freePort();
+    let stranger: Bun.Server<undefined> | undefined;
+    // The first process asks its backends before it listens.
+    backend.probed(() => {
+      stranger ??= Bun.serve({ hostname: '127.0.0.1', port, reusePort: true, fetch: () => new Response() });
+      return undefined;
+    });
+    expect(await refuse({ listen: `127.0.0.1:${port}` })).toEqual([
+      1,
+      [
+        `The address 127.0.0.1:${port} cannot be listened on (another process has it); free it or change gateway.listen in the config.`,
+      ],
+    ]);
+    await stranger?.stop(true);
   });
 
   test('an unknown config key', async () => {

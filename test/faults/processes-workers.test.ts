@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
+import { spentOf } from '../../shared/ledger/spent.ts';
 import { result, startBackend } from '../fakes/backend.ts';
 import { addKey, opened, temporaryFolder } from '../started/gateway.ts';
 import { freePort } from '../started/ports.ts';
@@ -183,6 +185,30 @@ test('M13 the seat of a process that is asked to end alone is taken at once, whi
   await allListen(crew);
   expect([...crew.processes().keys()].toSorted()).toEqual([2, 3]);
   expect(await statuses(crew, crew.key('paid'))).toEqual([200]);
+}, 30_000);
+
+test('M13 a trial spends its credits once, whatever numbers its processes have had', async () => {
+  const CREDITS = 300;
+  await using crew = await start({ extra: '[plans.prepaid]\nrps = 100000\ncredits = 1\n' });
+  const key = crew.key('prepaid', CREDITS);
+  const counts = new Map<number | 'lost', number>();
+  for (let calls = 1; !counts.has(402); calls++) {
+    const status = await crew.post(key).then(
+      (answer) => answer.status,
+      () => 'lost' as const, // it came when a listener closed
+    );
+    counts.set(status, (counts.get(status) ?? 0) + 1);
+    const [first] = crew.processes().values();
+    if (calls % 50 === 0 && first !== undefined) process.kill(first, 'SIGTERM');
+  }
+  // 429 while another process still holds the last ones.
+  expect([...counts.keys()].filter((status) => ![200, 402, 429, 'lost'].includes(status))).toEqual([]);
+  const ledger = opened(join(crew.folder, LEDGER_FILE), LEDGER_MIGRATIONS);
+  expect(spentOf(ledger, 1)).toBe(CREDITS);
+  ledger.close();
+  expect(Math.max(...crew.processes().keys())).toBeGreaterThan(2);
+  const answered = counts.get(200) ?? 0;
+  expect(answered).toBeWithin(CREDITS - (counts.get('lost') ?? 0), CREDITS + 1);
 }, 30_000);
 
 test.each([1, 2])(
