@@ -17,7 +17,7 @@ export type Hanging = Readonly<{
 }>;
 
 /** Instants of a load: from the first on it is measured, idle; then a hang, which ends, and slowness up to its end. */
-const [WARM_MS, HANG_MS, WELL_MS, SLOW_MS, LOAD_MS] = [2_000, 7_000, 13_000, 26_000, 46_000];
+const [WARM_MS, HANG_MS, WELL_MS, SLOW_MS, LOAD_MS] = [2_000, 7_000, 15_000, 28_000, 47_000];
 /** By then a slow backend has lost its callers. */
 const LOST_MS = 15_000;
 const BACK_MS = 45_000;
