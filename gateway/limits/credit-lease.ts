@@ -117,11 +117,6 @@ export class CreditLease {
     return Math.max(0, this.#total - this.#mostSpent);
   }
 
-  /** All that was held is charged, and others, who need some, do not know: to them it looks held. */
-  isUsedUp(): boolean {
-    return this.#grant?.recalled === true && this.allowance <= 0 && this.#isToReturn();
-  }
-
   /** What the authority has confirmed may be lost: it is reported again, at once. */
   unconfirm(): void {
     this.#confirmed = undefined;
@@ -133,16 +128,14 @@ export class CreditLease {
     if (this.#sent !== undefined) return 'soon';
     const wanted = this.#wanted(nowMs);
     const sinceMs = nowMs - this.#grantedMs;
-    const isUsedUp = this.isUsedUp();
     const isDue =
       this.waiting > 0 ||
       failedMs !== undefined ||
-      isUsedUp ||
       (this.#isToReturn() && sinceMs >= REFRESH_MS) ||
       (this.#grant?.recalled === true && this.allowance > wanted) ||
       (this.allowance * 2 < wanted && sinceMs >= PROOF_MS);
     const rests = failedMs !== undefined && nowMs - failedMs < REFRESH_MS / 2;
-    if (isDue && !rests) return isUsedUp || this.#pace.nextMs(INTERVAL_MS, nowMs) <= nowMs ? 'now' : 'soon';
+    if (isDue && !rests) return this.#pace.nextMs(INTERVAL_MS, nowMs) <= nowMs ? 'now' : 'soon';
     return isDue || wanted > 0 || this.#isToReturn() ? 'soon' : 'never';
   }
 

@@ -166,11 +166,10 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
 
   /**
    * A full bucket refills nothing until a call is reported, and Retry-After is too short until then: the error grows as
-   * rps shrinks. An account that asks for more than there is gets it in smaller parts. Credits that are used up look held
-   * to others, who would wait for them.
+   * rps shrinks. An account that asks for more than there is gets it in smaller parts.
    */
-  function isOverdrawn({ plan, rate, credit }: Account, nowMs: number): boolean {
-    return rate.isStarved || (plan.rps <= SLOW_RPS && rate.isOwing(nowMs)) || credit?.isUsedUp() === true;
+  function isOverdrawn({ plan, rate }: Account, nowMs: number): boolean {
+    return rate.isStarved || (plan.rps <= SLOW_RPS && rate.isOwing(nowMs));
   }
 
   /** Takes in the reply to a collected message, and wakes the requests that wait for it. */

@@ -130,8 +130,10 @@ export function decodeSmallBody({ bytes, encoding }: WholeAnswer): Uint8Array | 
   }
 }
 
-/** By coding: one for what is whole, and one for what comes in pieces. */
-const DECODERS: Readonly<Record<string, readonly [typeof zlib.zstdDecompressSync, () => Transform]>> = {
+/** One for what is whole, and one for what comes in pieces. */
+type Decoders = readonly [typeof zlib.zstdDecompressSync, (options: { chunkSize: number }) => Transform];
+
+const DECODERS: Readonly<Record<string, Decoders>> = {
   gzip: [zlib.gunzipSync, zlib.createGunzip],
   deflate: [zlib.inflateSync, zlib.createInflate],
   br: [zlib.brotliDecompressSync, zlib.createBrotliDecompress],
@@ -283,7 +285,7 @@ class CodedAnswer {
   constructor(id: Uint8Array, encoding: string) {
     this.#id = id;
     this.#answer = new PlainAnswer(id, true);
-    this.#decoder = DECODERS[encoding]?.[1]()
+    this.#decoder = DECODERS[encoding]?.[1]({ chunkSize: WHOLE_BYTES_MAX })
       .on('error', () => this.cancel())
       .on('end', () => this.#settle())
       .on('data', (piece: Buffer) => {
