@@ -69,6 +69,12 @@ test.each([
   expect(refusal('POST', { 'content-type': type, upgrade: 'h2c' })).toBeUndefined();
 });
 
+test('an Accept-Encoding of more than a kilobyte is not looked through, nor remembered', () => {
+  expect(codingsIn(`gzip${' '.repeat(1_020)}`)).toBe('gzip');
+  expect(codingsIn(`gzip${' '.repeat(1_021)}`)).toBe('identity');
+  expect(codingsIn(`gzip${' ;\t'.repeat(5_000)}`)).toBe('identity');
+});
+
 test.each([
   ['', 'identity'],
   ['identity', 'identity'],
