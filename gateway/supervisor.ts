@@ -80,7 +80,12 @@ type PoolOptions = Readonly<{
 const DRAINING = 'draining';
 
 /** A process of the pool until it has ended. */
-type Running = { readonly worker: Worker; state: 'starting' | 'listening' | 'ending' };
+type Running = {
+  readonly worker: Worker;
+  state: 'starting' | 'listening' | 'ending';
+  /** Once it was to end: whether it took too long and was killed. */
+  late?: Promise<boolean>;
+};
 
 /** A worker that listens and says nothing for this long hangs. */
 export const SILENT_MS_MAX = 5_000;
@@ -184,31 +189,33 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
     }
     const draining = worker.draining.then(() => {
       one.state = 'ending';
-      void killLate([[number, one]]);
+      one.late ??= killLate(number, one);
       return { how: DRAINING, stderrTail: '' };
     });
     const exit = await Promise.race([ended, draining]);
     return { ...exit, listenedMs: listened ? clock.monotonic() - sinceMs : undefined };
   }
 
-  /** Waits for the ends of workers; resolves to the numbers of those that took too long and were killed. */
-  async function killLate(some: readonly (readonly [number, Running])[]): Promise<readonly number[]> {
+  /** Waits for the end of a worker; resolves to whether it took too long and was killed. */
+  async function killLate(number: number, { worker }: Running): Promise<boolean> {
     const over = new AbortController();
-    const ended = Promise.all(some.map(([, { worker }]) => worker.ended)).then(() => over.abort());
+    const ended = worker.ended.then(() => over.abort());
     await clock.sleep(endMs, over.signal);
-    const late = over.signal.aborted ? [] : some.filter(([number, one]) => running.get(number) === one);
-    for (const [number, { worker }] of late) {
+    const isLate = !over.signal.aborted;
+    if (isLate) {
       log.error({ process: number }, 'a process does not stop in time and is killed');
       worker.signal('SIGKILL');
     }
     await ended;
-    return late.map(([number]) => number);
+    return isLate;
   }
 
   /** Makes every worker drain and waits; resolves to those that had to be killed. */
-  function drain(): Promise<readonly number[]> {
-    for (const { worker } of running.values()) worker.signal('SIGTERM');
-    return killLate([...running]);
+  async function drain(): Promise<readonly number[]> {
+    const all = [...running];
+    for (const [, { worker }] of all) worker.signal('SIGTERM');
+    const late = await Promise.all(all.map(([number, one]) => (one.late ??= killLate(number, one))));
+    return all.map(([number]) => number).filter((_, i) => late[i]);
   }
 
   /** Kills workers whose event loop stands still. A machine that was suspended, or has no time, gives them a new term. */

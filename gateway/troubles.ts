@@ -31,8 +31,29 @@ type Sources = Readonly<{
   log: Log;
 }>;
 
-/** Readings of the accounts that may fail in a row: another process may hold the file for a moment. */
+/** Readings of a store that may fail in a row: another process may hold the file for a moment. */
 const FAILED_MAX = 2;
+
+/** Reads a row of a store when it is asked to; `cause` says why it cannot. */
+function createReading<Row>(store: Store, sql: string) {
+  const statement = store.prepare<Row, []>(sql);
+  let failed = 0;
+  let reason = '';
+  return {
+    get(): Row | undefined {
+      try {
+        const row = statement.get() ?? undefined;
+        failed = 0;
+        return row;
+      } catch (error) {
+        failed++;
+        reason = fileReason(error);
+        return undefined;
+      }
+    },
+    cause: () => (failed > FAILED_MAX ? reason : undefined),
+  };
+}
 
 const NO_SOURCE =
   'no accounts are known: the Redis of storage.redis was not reached yet, or nothing is published there and no account is kept here';
@@ -41,22 +62,16 @@ const NO_SOURCE =
 export function createTroubles({ accounts, ledger, hosts, config, journal, usage, link, log }: Sources) {
   const descriptorsAtMost = descriptorsMax();
   const files = [accounts, ledger].map(watchFile);
-  const read = accounts.prepare<{ some: number }, []>(
+  const reading = createReading<{ some: number }>(
+    accounts,
     'SELECT EXISTS (SELECT 1 FROM keys) OR EXISTS (SELECT 1 FROM accounts) AS some FROM revision',
   );
+  const ledgerReading = createReading(ledger, 'SELECT 1 FROM spent LIMIT 1');
   let hasAccount = false;
-  let failed = 0;
-  let cause: string | undefined;
   let known: readonly Trouble[] = [];
 
   function readAccounts(): void {
-    try {
-      hasAccount = read.get()?.some === 1 || hasAccount;
-      failed = 0;
-    } catch (error) {
-      failed++;
-      cause = fileReason(error);
-    }
+    hasAccount = reading.get()?.some === 1 || hasAccount;
   }
 
   function ofAccounts(): Trouble | undefined {
@@ -64,7 +79,8 @@ export function createTroubles({ accounts, ledger, hosts, config, journal, usage
     if (source === 'unknown') return { what: NO_SOURCE, stops: true };
     if (source === 'remote') return undefined;
     const store = accounts.filename;
-    if (failed > FAILED_MAX) return { what: `${basename(store)} cannot be read`, store, cause, stops: true };
+    const cause = reading.cause();
+    if (cause !== undefined) return { what: `${basename(store)} cannot be read`, store, cause, stops: true };
     const remedy = 'make one with "sluice account create", or mend storage.data_dir';
     if (hasAccount) return undefined;
     return { what: `${basename(store)} has no account`, store, cause: remedy, stops: true };
@@ -73,8 +89,10 @@ export function createTroubles({ accounts, ledger, hosts, config, journal, usage
   function ofLedger(): readonly Trouble[] {
     const store = ledger.filename;
     const name = basename(store);
+    const unread = `${name} cannot be read, so trials are refused with 503`;
     const charges = `charges cannot be written to ${name}, so trials are refused with 503`;
     const all = [
+      { what: unread, store, cause: ledgerReading.cause(), stops: true },
       { what: charges, store, cause: journal.failure(), stops: true },
       { what: `usage cannot be written to ${name}`, store, cause: usage.failure(), stops: false },
     ];
@@ -107,6 +125,7 @@ export function createTroubles({ accounts, ledger, hosts, config, journal, usage
     /** Looks again and logs what has changed; called once a second. Idle connections are closed while descriptors are short. */
     look(closeIdle?: () => void): void {
       readAccounts();
+      ledgerReading.get();
       const before = known;
       known = now();
       if (descriptorTrouble(descriptorsAtMost) !== undefined) closeIdle?.();

@@ -82,7 +82,7 @@ export function termsText({ plans, prices }: PublishedTerms): string {
   const rows = inOrder(plans).map(([name, plan]): [string, object] => {
     const { rps, burst, credits, batchMax, scans, inFlight } = plan;
     const limited = credits === undefined ? {} : { credits };
-    // Gateways that do not know the key yet take the terms of all plans that do without it.
+    // A gateway that does not know the key refuses the terms whole, so it is left out where it says nothing.
     const own = inFlight === inFlightBy(burst) ? {} : { in_flight: inFlight };
     return [name, { rps, burst, ...limited, max_batch: batchMax, scans, ...own }];
   });

@@ -34,8 +34,13 @@ export const start: Command = {
 const DEMO_TAKEN =
   'The account demo was made by somebody else. Rename it: bun run sluice account rename demo NAME';
 
-/** The gateway has this long to end when its listener has drained, and its supervisor to kill what does not. */
-const END_MS = 5_000;
+/**
+ * How long an app may take to end. The gateway has 5 s when its listener has drained, in which its supervisor kills what does
+ * not end; deploys finishes the attempts of deliveries (10.5 s) and then its answers (5 s), whatever the gateway's drain is.
+ */
+export function endMsOf(drainMs: number): number {
+  return Math.max(30_000, drainMs + 5_000);
+}
 
 async function run(config: Config, invocation: Invocation): Promise<Outcome> {
   const { world, values, json } = invocation;
@@ -61,7 +66,7 @@ async function run(config: Config, invocation: Invocation): Promise<Outcome> {
 
   const stages: readonly AppName[][] = [...(embedded ? [['localnet' as const]] : []), ['gateway', 'deploys']];
   const { dataDir } = config.storage;
-  const endMs = config.gateway.drainMs + END_MS;
+  const endMs = endMsOf(config.gateway.drainMs);
   const { clock, root, env } = world;
   const wishes = createStopWishes(clock);
   const over = new AbortController();

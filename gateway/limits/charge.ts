@@ -74,6 +74,10 @@ export function retryAfterSeconds(waitMs: number): number {
   return Math.max(1, Math.ceil(waitMs / 1_000));
 }
 
+function overRate(plan: Plan, { tokens }: Bucket, waitMs: number): Charge {
+  return { kind: 'over-rate', rate: { plan, tokens }, waitMs };
+}
+
 /** Waits for the journal; a charge that cannot be written is taken back by `undo` and refused, so that nothing is lost. */
 export async function durable(
   journal: Journal,
@@ -117,18 +121,20 @@ export function createCharging(journal: Journal, ledger: Store, node: string, cl
     const nowMs = clock.monotonic();
     const bucket = bucketOf(accountId, plan, nowMs);
     const waitMs = shortMs(bucket, price.calls);
-    if (waitMs > 0) return { kind: 'over-rate', rate: { plan, tokens: bucket.tokens }, waitMs };
     if (plan.credits === undefined) {
+      if (waitMs > 0) return overRate(plan, bucket, waitMs);
       take(accountId, bucket, price.calls);
       return { kind: 'charged', rate: { plan, tokens: bucket.tokens }, creditsLeft: undefined };
     }
     const spending = journal.spendingOf(accountId);
-    if (spending === undefined) return { kind: 'credits-unavailable' };
+    if (spending === undefined)
+      return waitMs > 0 ? overRate(plan, bucket, waitMs) : { kind: 'credits-unavailable' };
     // An allowance lowered below what is spent leaves none, not fewer: a free call still passes.
     const spent = spending.charged - spending.refunded + (elsewhere.get(accountId) ?? 0);
     const left = Math.max(0, (creditsGranted ?? plan.credits) - spent);
     if (price.credits > left)
       return { kind: 'out-of-credits', rate: { plan, tokens: bucket.tokens }, creditsLeft: left };
+    if (waitMs > 0) return overRate(plan, bucket, waitMs);
     take(accountId, bucket, price.calls);
     const rate = { plan, tokens: bucket.tokens };
     if (price.credits === 0) return { kind: 'charged', rate, creditsLeft: left };

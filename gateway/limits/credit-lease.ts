@@ -53,8 +53,8 @@ export class CreditLease {
   #sent: Readonly<Spending & { atMs: number }> | undefined;
   /** The counters that the authority has last confirmed. */
   #confirmed: Readonly<Spending> | undefined;
-  /** The most credits that were seen spent, less what was refunded since: what is left rises by no other news. */
-  #mostSpent = 0;
+  /** The most credits that were seen charged and refunded: what is left rises by no other news. */
+  readonly #most: Spending = { charged: 0, refunded: 0 };
   /** When the last message had no reply; `undefined` when it had one. */
   #failedMs: number | undefined;
 
@@ -99,22 +99,32 @@ export class CreditLease {
   refund(credits: number): void {
     this.allowance += credits;
     this.#spending.refunded += credits;
-    this.#mostSpent -= credits;
   }
 
   /** Credits that this host has not spent, of which other hosts may have spent some; `onHost` is what its other nodes spent. */
-  unspent(onHost: ReadonlyMap<string, number>): number {
-    let left = this.#total - (this.#spending.charged - this.#spending.refunded);
-    for (const other of onHost.values()) left -= other;
-    return left;
+  unspent(onHost: ReadonlyMap<string, Spending>): number {
+    const { charged, refunded } = this.#onHost(onHost);
+    return this.#total - (charged - refunded);
+  }
+
+  /** What all nodes of this host have spent; the journals know it exactly. */
+  #onHost(others: ReadonlyMap<string, Spending>): Spending {
+    const all = { ...this.#spending };
+    for (const { charged, refunded } of others.values()) {
+      all.charged += charged;
+      all.refunded += refunded;
+    }
+    return all;
   }
 
   /** Credits that the account has left, or fewer: what nodes of other hosts hold may be spent. */
-  creditsLeft(onHost: ReadonlyMap<string, number>): number {
-    let spent = this.#total - this.unspent(onHost);
-    for (const [node, taken] of this.#grant?.taken ?? []) if (!onHost.has(node)) spent += taken;
-    this.#mostSpent = Math.max(this.#mostSpent, spent);
-    return Math.max(0, this.#total - this.#mostSpent);
+  creditsLeft(onHost: ReadonlyMap<string, Spending>): number {
+    const seen = this.#onHost(onHost);
+    for (const [node, taken] of this.#grant?.taken ?? []) if (!onHost.has(node)) seen.charged += taken;
+    const most = this.#most;
+    most.charged = Math.max(most.charged, seen.charged);
+    most.refunded = Math.max(most.refunded, seen.refunded);
+    return Math.max(0, this.#total - (most.charged - most.refunded));
   }
 
   /** What the authority has confirmed may be lost: it is reported again, at once. */

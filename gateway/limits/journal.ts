@@ -37,8 +37,8 @@ export function createJournal(
     for (const [id, { charged, refunded }] of batch) write.run(id, node, charged, refunded);
     sameTransaction?.write();
   });
-  const readOthers = ledger.prepare<{ node: string; spent: number }, [number, string]>(
-    'SELECT node, charged - refunded AS spent FROM spent WHERE account_id = ? AND node <> ?',
+  const readOthers = ledger.prepare<Omit<SpentRow, 'accountId'>, [number, string]>(
+    'SELECT node, charged, refunded FROM spent WHERE account_id = ? AND node <> ?',
   );
   const spendings = new Map<number, Spending>();
   let appended = new Map<number, Spending>();
@@ -93,9 +93,11 @@ export function createJournal(
   return {
     spendingOf,
     /** What each other node of this host has spent of an account, by now; none when the ledger cannot be read. */
-    spentByOthers(accountId: number): ReadonlyMap<string, number> {
+    spentByOthers(accountId: number): ReadonlyMap<string, Spending> {
       try {
-        return new Map(readOthers.all(accountId, node).map((row) => [row.node, row.spent]));
+        return new Map(
+          readOthers.all(accountId, node).map(({ node: other, ...spending }) => [other, spending]),
+        );
       } catch {
         return new Map();
       }

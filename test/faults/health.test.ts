@@ -71,6 +71,23 @@ describe('M15 what is wrong with a store is in /health and in the log, with its 
     await says(gateway, '200 ok');
   }, 15_000);
 
+  test('M15 credits spent that cannot be read make it not ready, for trials are refused', async () => {
+    await using gateway = await startAlone(backend.url);
+    const trial = gateway.key('trial', 100);
+    await says(gateway, '200 ok');
+    using ledger = new Database(join(gateway.folder, LEDGER_FILE));
+    ledger.run('PRAGMA busy_timeout = 5000');
+    ledger.run('ALTER TABLE spent RENAME TO hidden');
+    expect(await gateway.status(trial)).toBe(503);
+    const what = 'ledger.db cannot be read, so trials are refused with 503';
+    await says(gateway, `503 ${what} (no such table: spent)`);
+    const line = await until(async () => lineOf(gateway, what)[0]);
+    expect(line).toMatchObject({ store: join(gateway.folder, LEDGER_FILE), cause: 'no such table: spent' });
+    ledger.run('ALTER TABLE hidden RENAME TO spent');
+    await says(gateway, '200 ok');
+    expect(await gateway.status(trial)).toBe(200);
+  }, 20_000);
+
   test('M15 a Redis that is away or takes no writes is a remark, for limits go on by shares', async () => {
     await using redis = await startRedis();
     await using gateway = await startAlone(backend.url, { storageLines: `redis = "${redis.url}"\n` });
@@ -96,20 +113,24 @@ describe('M16 a gateway that cannot know its callers is not ready', () => {
     await says(gateway, '200 ok');
   });
 
-  test.each([ACCOUNTS_FILE, LEDGER_FILE])('M16 one whose %s is deleted or replaced says so', async (file) => {
-    await using gateway = await startAlone(backend.url);
-    gateway.key();
-    await says(gateway, '200 ok');
-    const [path, aside] = [join(gateway.folder, file), join(gateway.folder, 'aside')];
-    const cause = 'restart every app when the right file is in its place';
-    renameSync(path, aside);
-    await says(gateway, `503 ${file} was deleted under this process (${cause})`);
-    await until(async () => lineOf(gateway, `${file} was deleted under this process`).length === 1);
-    copyFileSync(aside, path);
-    await says(gateway, `503 ${file} was replaced under this process (${cause})`);
-    renameSync(aside, path);
-    await says(gateway, '200 ok');
-  });
+  test.each([ACCOUNTS_FILE, LEDGER_FILE])(
+    'M16 one whose %s is deleted or replaced says so',
+    async (file) => {
+      await using gateway = await startAlone(backend.url);
+      gateway.key();
+      await says(gateway, '200 ok');
+      const [path, aside] = [join(gateway.folder, file), join(gateway.folder, 'aside')];
+      const cause = 'restart every app when the right file is in its place';
+      renameSync(path, aside);
+      await says(gateway, `503 ${file} was deleted under this process (${cause})`);
+      await until(async () => lineOf(gateway, `${file} was deleted under this process`).length === 1);
+      copyFileSync(aside, path);
+      await says(gateway, `503 ${file} was replaced under this process (${cause})`);
+      renameSync(aside, path);
+      await says(gateway, '200 ok');
+    },
+    20_000,
+  );
 
   test('M16 one whose data directory is emptied says so', async () => {
     await using gateway = await startAlone(backend.url);

@@ -301,6 +301,22 @@ describe('the worker pool', () => {
     });
   });
 
+  test('a worker that says before or after a stop that it drains is killed once, and reported', async () => {
+    const { clock, at, stop, end } = await started(1);
+    at(0).drain();
+    await clock.advance(1_000);
+    at(1).listen();
+    stop();
+    await settled(clock);
+    at(1).drain();
+    await clock.advance(END_MS);
+    for (const which of [0, 1]) {
+      expect(at(which).signals).toEqual(['SIGTERM', 'SIGKILL']);
+      at(which).end();
+    }
+    expect(await end).toEqual(['Gateway processes 1, 2 did not stop in time and were killed.']);
+  });
+
   describe('a worker that hangs', () => {
     test('is killed after five seconds, counted, and replaced under its number', async () => {
       const { pool, clock, launched, at } = await started(2);

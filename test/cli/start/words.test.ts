@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { endMsOf } from '../../../cli/commands/start.ts';
 import { createLines } from '../../../cli/lines.ts';
 import { bannerOf, recordOf } from '../../../cli/start/banner.ts';
 import { readyUrl } from '../../../cli/start/ready-line.ts';
@@ -24,6 +25,12 @@ describe('lines', () => {
     const lines = linesOf(...Array.from({ length: 10 }, () => bytes('x'.repeat(5_000))), bytes('\nnext\n'));
     expect(lines.map((line) => line.length)).toEqual([8_192, 4]);
   });
+});
+
+test('an app has the time to end a delivery under way, and the gateway its drain, however short or long that is', () => {
+  const DELIVERY_MS = 10_500 + 5_000;
+  expect(endMsOf(1_000)).toBeGreaterThan(DELIVERY_MS);
+  expect(endMsOf(3_600_000)).toBeGreaterThan(3_600_000);
 });
 
 describe('a ready line', () => {

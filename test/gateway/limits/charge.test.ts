@@ -188,12 +188,15 @@ describe('C3 L16 rate and credits are taken together or not at all', () => {
     });
   });
 
-  test('an account above its rate and out of credits is refused by rate, which passes by itself', async () => {
+  test('L21 an account above its rate and out of credits is refused by credits, which do not come back by waiting', async () => {
     using limits = started();
     await limits.charge(caller(), TRIAL, price(100, 10));
-    expect((await limits.charge(caller(), TRIAL, price(1))).kind).toBe('over-rate');
-    limits.advance(1_000);
-    expect((await limits.charge(caller(), TRIAL, price(1))).kind).toBe('out-of-credits');
+    expect(await limits.charge(caller(), TRIAL, price(1))).toMatchObject({
+      kind: 'out-of-credits',
+      creditsLeft: 0,
+    });
+    expect((await limits.charge(caller(), TRIAL, price(0))).kind).toBe('over-rate');
+    expect((await limits.charge(caller(1, 101), TRIAL, price(1))).kind).toBe('over-rate');
   });
 });
 

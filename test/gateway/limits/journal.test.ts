@@ -48,10 +48,10 @@ test('what other nodes of the host have spent of an account is read as it is now
   ledger.endTurn();
   await own;
   expect([ledger.journal.spentByOthers(1), ledger.journal.spentByOthers(2)]).toEqual([
-    new Map([['b', 7]]),
+    new Map([['b', { charged: 9, refunded: 2 }]]),
     new Map(),
   ]);
-  expect(other.spentByOthers(1)).toEqual(new Map([['a', 5]]));
+  expect(other.spentByOthers(1)).toEqual(new Map([['a', { charged: 5, refunded: 0 }]]));
 });
 
 describe('a turn', () => {

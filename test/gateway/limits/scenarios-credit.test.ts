@@ -109,6 +109,23 @@ describe('L20 the credits left that a process states', () => {
     expect(run.kinds()['out-of-credits']).toBeGreaterThan(0);
   });
 
+  test('are those that are left when another process of the host gives credits back', () => {
+    const run = spend({ total: 10_000 }, [1, 10, 50], 50, 4);
+    const { world } = run;
+    const [node] = world.nodes;
+    if (node === undefined) throw new Error('a world has nodes');
+    const kinds: Charge['kind'][] = [];
+    for (let i = 1; i <= 3; i++) {
+      const price = { calls: 1, credits: 1_000 };
+      world.at(i * 1_000 + world.now(), () => world.request(node, price, ({ kind }) => kinds.push(kind)));
+      world.at(i * 1_000 + world.now() + 500, () => world.refund(node, { calls: 0, credits: price.credits }));
+    }
+    run.run();
+    expect(kinds).toEqual(['charged', 'charged', 'charged']);
+    const other = run.answers.filter(({ stated, left }) => stated !== left);
+    expect(other).toEqual([]);
+  });
+
   test('are never more than were left a second ago, on several hosts', () => {
     const run = spend({ total: 20_000, areHosts: true }, [1, 10, 50], 100, 4);
     run.run();

@@ -99,9 +99,9 @@ export function createWorld(options: WorldOptions) {
   }
 
   /** What the journals of the other nodes say. */
-  function spentByOthers(name: string): ReadonlyMap<string, number> {
+  function spentByOthers(name: string): ReadonlyMap<string, Spending> {
     const others = nodes.filter(({ id }) => id !== name);
-    return new Map(others.map(({ id, disk }) => [id, disk.charged - disk.refunded]));
+    return new Map(others.map(({ id, disk }) => [id, disk]));
   }
 
   function tick(node: Node): void {
