@@ -40,28 +40,33 @@ const REFUSED_BATCH_MAX = 1_000;
 /** Of the body of a caller without a valid key no more is read. */
 const KEYLESS_BYTES_MAX = 65_536;
 
-/** The whole way of a request: key, head, body, envelope, price, charge, answer. */
+/** The whole way of a request: key, head, body, key once more, envelope, price, charge, answer. */
 export function createAnswer(stages: Stages): AnswerRequest {
   const { bodyBytesMax, terms, identify, routeOf, charging, permits, scans, respond, usage, onOutcome } =
     stages;
 
   return async function answer(request, peers) {
     if (request.method === 'OPTIONS') return preflight(request.headers);
-    const found = identify(extractApiKey(request.headers, request.url), request, peers);
-    const identity = found instanceof Promise ? await found : found;
-    const bytesMax = identity.kind === 'known' ? bodyBytesMax : Math.min(bodyBytesMax, KEYLESS_BYTES_MAX);
+    const carried = extractApiKey(request.headers, request.url);
+    const found = identify(carried, request, peers);
+    const before = found instanceof Promise ? await found : found;
+    const bytesMax = before.kind === 'known' ? bodyBytesMax : Math.min(bodyBytesMax, KEYLESS_BYTES_MAX);
     const body = refusalOfHead(request) ?? (await readBody(request, bytesMax));
     if (body.kind === 'caller-left') return new Response(null, { status: 400 });
+    // While its body came, the key may have been revoked or its account changed.
+    const now = before.kind === 'known' ? identify(carried, request, peers) : before;
+    const identity = now instanceof Promise ? await now : now;
     if (identity.kind === 'known') {
       if (body.kind === 'body') return answerCaller(request, identity.caller, body.bytes, peers);
       usage.refused(identity.caller);
       return refuseRequest(request, body);
     }
-    if ('reason' in body) return refuseRequest(request, body); // its head says enough
     const refusal = refusalOf(identity, request);
     if (body.kind === 'body')
       return refuseRequest(request, refusal, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
-    return refuseRequest(request, refusal, undefined, body.isEndless ? CLOSE_CONNECTION : {});
+    if (body.kind === 'body-too-large')
+      return refuseRequest(request, refusal, undefined, body.isEndless ? CLOSE_CONNECTION : {});
+    return refuseRequest(request, body); // its head says enough
   };
 
   function answerCaller(request: Request, caller: Caller, body: Buffer, peers: Peers): Answer {

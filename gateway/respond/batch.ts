@@ -92,7 +92,7 @@ export function createBatchScheduler(starts: readonly Start[], parallelMax: numb
 
   launch();
   return {
-    /** The answer at `place`, whose turn has come; from then on it is not evicted. */
+    /** The answer at `place`, whose turn has come. From then on it is cut, not sent again, when it is not read while others wait. */
     turn(place: number): Promise<Part> {
       now = place;
       held.delete(place);

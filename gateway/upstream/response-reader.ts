@@ -272,51 +272,49 @@ function checked(body: StreamBody, start: Buffer, id: Uint8Array, isTrusted: boo
 }
 
 /**
- * Decodes a compressed answer beside the thread, a piece at a time, for the ids that it begins and ends with. What cannot
- * be decoded is not judged.
+ * Decodes a compressed answer beside the thread, a piece at a time, for the ids that it begins and ends with. It is judged by
+ * what can be decoded: the rest of a broken one, and what stands behind its end, is not looked at.
  */
 class CodedAnswer {
   readonly #id: Uint8Array;
   readonly #answer: PlainAnswer;
   #decoder: Transform | undefined;
   #start = '';
-  #settle: () => void = () => undefined;
+  /** Settles when no more is decoded. The runtime calls back for no piece from then on. */
+  readonly #done = Promise.withResolvers<void>();
 
   constructor(id: Uint8Array, encoding: string) {
     this.#id = id;
     this.#answer = new PlainAnswer(id, true);
     this.#decoder = DECODERS[encoding]?.[1]({ chunkSize: WHOLE_BYTES_MAX })
       .on('error', () => this.cancel())
-      .on('end', () => this.#settle())
+      .on('end', () => this.cancel())
       .on('data', (piece: Buffer) => {
         if (this.#start.length < HEAD_BYTES) this.#start += piece.toString('utf8', 0, HEAD_BYTES);
         this.#answer.push(piece);
       });
+    if (this.#decoder === undefined) this.cancel();
   }
 
-  /** Settles when the piece is decoded. */
+  /** Settles when the piece is decoded, or no more is. */
   push(piece: Uint8Array): Promise<void> {
-    return new Promise((settle) => {
-      this.#settle = settle;
-      if (this.#decoder === undefined) settle();
-      else this.#decoder.write(Buffer.from(piece), () => settle());
-    });
+    const written = Promise.withResolvers<void>();
+    this.#decoder?.write(Buffer.from(piece), () => written.resolve());
+    return Promise.race([written.promise, this.#done.promise]);
   }
 
+  /** Decodes no more. */
   cancel(): void {
     this.#decoder?.destroy();
     this.#decoder = undefined;
-    this.#settle();
+    this.#done.resolve();
   }
 
   /** Ends it; gives whether its ids are those of another call. */
   async isForeign(): Promise<boolean> {
-    await new Promise<void>((settle) => {
-      this.#settle = settle;
-      if (this.#decoder === undefined) settle();
-      else this.#decoder.end();
-    });
-    return this.#decoder !== undefined && (isForeignStart(this.#start, this.#id) || !this.#answer.isComplete);
+    this.#decoder?.end();
+    await this.#done.promise;
+    return isForeignStart(this.#start, this.#id) || !this.#answer.isComplete;
   }
 }
 
@@ -327,8 +325,10 @@ function checkedCoded(body: StreamBody, encoding: string, id: Uint8Array): Strea
     async pipe(write) {
       const answer = new CodedAnswer(id, encoding);
       const end = await body.pipe((piece) => Promise.all([write(piece), answer.push(piece)]));
-      if (end.kind === 'cut') answer.cancel();
-      return (await answer.isForeign()) ? { kind: 'cut', reason: 'bad-json', bytes: end.bytes } : end;
+      if (end.kind === 'complete' && (await answer.isForeign()))
+        return { kind: 'cut', reason: 'bad-json', bytes: end.bytes };
+      answer.cancel();
+      return end;
     },
   };
 }

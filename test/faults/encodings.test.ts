@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { brotliCompressSync, constants, deflateSync } from 'node:zlib';
 import { gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from 'bun';
 import { CHUNKED, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
@@ -127,6 +128,25 @@ test.each(CODECS)(
       backend.script(whole(bytes, encoding));
       const answered = ask(encoding, SCAN, own).then(({ answer }) => answer.status);
       expect(await answered.catch(() => 'cut')).toBe(seen);
+    }
+  },
+);
+
+test.each([
+  ['gzip', gzipSync],
+  ['br', (text: Buffer) => brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })],
+  ['deflate', deflateSync],
+  ['zstd', zstdCompressSync],
+] as const)(
+  'B11 an answer in %s with a byte behind its end passes both held and streamed, and gives its place back',
+  async (encoding, compress) => {
+    await using own = await startGateway({ backends: [{ name: 'a', url: backend.url, max_connections: 1 }] });
+    for (const result of [random, random.slice(0, 6_000)]) {
+      const packed = compress(Buffer.from(`{"jsonrpc":"2.0","result":"${result}","id":1}`));
+      const bytes = Buffer.concat([packed, Buffer.from('\n')]);
+      backend.script(whole(bytes, encoding));
+      for (let call = 0; call < 2; call++)
+        expect((await ask(encoding, SCAN, own)).bytes.equals(bytes)).toBe(true);
     }
   },
 );

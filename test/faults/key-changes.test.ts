@@ -4,6 +4,8 @@ import { createKeys } from '../../deploys/accounts/keys.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { objectsOf, sluice } from '../cli/sluice.ts';
 import { startBackend } from '../fakes/backend.ts';
+import { openCaller, postText } from '../fakes/raw-caller.ts';
+import type { Store } from '../../shared/store/open.ts';
 import { startGateway } from '../started/gateway.ts';
 import { until } from '../started/stack.ts';
 import { startAlone } from './gateway-alone.ts';
@@ -16,18 +18,19 @@ let backend: ReturnType<typeof startBackend>;
 beforeEach(() => void (backend = startBackend()));
 afterEach(() => backend[Symbol.asyncDispose]());
 
+/** An account with its first key, and what changes its keys. */
+function firstKey(store: Store) {
+  store.run("INSERT INTO accounts (name, plan, created_at_ms) VALUES ('payer', 'scale', 0)");
+  const keys = createKeys({ store, clock: systemClock, random: randomBytes, note: () => undefined });
+  const made = keys.create('payer', 'first', BY);
+  if (made.kind !== 'created') throw new Error(made.kind);
+  return { keys, made };
+}
+
 describe('E5 keys change while they are used', () => {
   test('E5 a revoked key stops within a second, and a rotated one works beside its heir until its time', async () => {
     await using gateway = await startAlone(backend.url);
-    gateway.accounts.run("INSERT INTO accounts (name, plan, created_at_ms) VALUES ('payer', 'scale', 0)");
-    const keys = createKeys({
-      store: gateway.accounts,
-      clock: systemClock,
-      random: randomBytes,
-      note: () => undefined,
-    });
-    const made = keys.create('payer', 'first', BY);
-    if (made.kind !== 'created') throw new Error(made.kind);
+    const { keys, made } = firstKey(gateway.accounts);
     expect(await gateway.status(made.made.key)).toBe(200);
     const rotated = keys.rotate(made.made.id, 1_500, BY);
     if (rotated.kind !== 'rotated') throw new Error(rotated.kind);
@@ -38,6 +41,27 @@ describe('E5 keys change while they are used', () => {
     keys.revoke(rotated.made.id, BY);
     await Bun.sleep(1_000);
     expect(await gateway.status(rotated.made.key)).toBe(401);
+  });
+
+  test('E5 a key that is revoked, or whose account loses its plan, while a body comes does not pay for it', async () => {
+    await using gateway = await startAlone(backend.url);
+    const { keys, made } = firstKey(gateway.accounts);
+    const revoke = () => keys.revoke(made.made.id, BY);
+    const endPlan = () => gateway.accounts.run("UPDATE accounts SET plan = NULL WHERE name <> 'payer'");
+    for (const [key, change] of [
+      [made.made.key, revoke],
+      [gateway.key(), endPlan],
+    ] as const) {
+      using caller = await openCaller(gateway.url);
+      const text = postText(CALL, key, 'connection: close\r\n');
+      caller.send(text.slice(0, -10));
+      await caller.flushed();
+      expect(await gateway.status(key)).toBe(200); // the head above has been read before
+      change();
+      await until(async () => (await gateway.status(key)) === 401 || undefined);
+      caller.send(text.slice(-10));
+      expect(await caller.until('"error"')).toStartWith('HTTP/1.1 401 ');
+    }
   });
 
   test.each([

@@ -22,8 +22,12 @@ const rpc = (id: string, result: string) => `{"jsonrpc":"2.0","result":${result}
 const at = (slot: number, value = 'null') =>
   `{"context":{"apiVersion":"3.0.0","slot":${slot}},"value":${value}}`;
 const idOf = ({ text }: RawExchange) => /"id":("(?:[^"\\]|\\.)*"|[^,}]+)/.exec(text)?.[1] ?? '';
-/** Long enough for what is under way on loopback to arrive. */
-const arrived = () => Bun.sleep(30);
+/** Resolves when it has happened, or should have long ago: what is expected then says what is missing. */
+async function happened(has: () => boolean): Promise<void> {
+  for (const endMs = Date.now() + 4_500; !has() && Date.now() < endMs;) await Bun.sleep(1);
+}
+/** Long enough for what must not happen on loopback to have happened. */
+const nothingMore = () => Bun.sleep(30);
 
 /** Calls over the straight way to raw backends, of which the account prefers the first; hedged, when they are late by 5 ms. */
 function world(count = 1, isHedged = false) {
@@ -85,14 +89,16 @@ function world(count = 1, isHedged = false) {
     call,
     text: async (told?: Told) => textOf(await call(told)),
     tick: () => backends.forEach(({ client }) => client.tick()),
-    /** Lets the time come at which a call is late. */
+    /** Lets the time come at which calls are late, until the second backend has what is sent to it; gives what it had before. */
     async late() {
-      await arrived();
+      await happened(() => fakes[0]?.calls() === 1);
       advance(4);
-      await arrived();
+      await nothingMore();
       const early = fakes[1]?.calls();
+      const before = hedges.length;
       advance(1);
-      await arrived();
+      await nothingMore();
+      if (hedges.length > before) await happened(() => fakes[1]?.calls() === 1);
       return early;
     },
     inFlight: () => backends.map(({ inFlight }: Backend) => inFlight),
@@ -218,12 +224,12 @@ test.each<[string, (exchange: RawExchange) => unknown, string]>([
 
 test('a backend that stalls is given up at the deadline, and another answers', async () => {
   using gateway = world(2);
-  gateway.held();
+  const exchanges = gateway.held();
   const text = gateway.text();
-  await arrived();
+  await happened(() => exchanges.length === 1);
   gateway.advance(29_999);
   gateway.tick();
-  await arrived();
+  await nothingMore();
   expect(gateway.fakes[1]?.calls()).toBe(0);
   gateway.advance(1);
   gateway.tick();
@@ -270,7 +276,7 @@ test("a caller's leaving ends its exchange at the next tick, and costs the backe
   const exchanges = gateway.held();
   const caller = new AbortController();
   const reply = gateway.call({ signal: caller.signal });
-  await arrived();
+  await happened(() => exchanges.length === 1);
   gateway.tick();
   caller.abort();
   gateway.tick();
@@ -288,7 +294,7 @@ test('an exchange ends when all who wait for it have left, and not before', asyn
   const exchanges = gateway.held();
   const callers = [new AbortController(), new AbortController()];
   const replies = callers.map(({ signal }, i) => gateway.call({ signal, accountId: i }));
-  await arrived();
+  await happened(() => exchanges.length === 1);
   callers[0]?.abort();
   gateway.tick();
   expect(gateway.inFlight()).toEqual([1]);
@@ -351,7 +357,7 @@ describe('identical reads that are under way', () => {
     const caller = new AbortController();
     const leader = gateway.call({ signal: caller.signal });
     const follower = gateway.text({ id: '2' });
-    await arrived();
+    await happened(() => exchanges.length === 1);
     gateway.tick();
     caller.abort();
     gateway.tick();
@@ -370,7 +376,8 @@ describe('identical reads that are under way', () => {
     using gateway = world(2);
     const exchanges = gateway.held();
     const texts = ['1', '2', '3'].map((id) => gateway.text({ id }));
-    await arrived();
+    await happened(() => exchanges.length === 1);
+    await nothingMore();
     expect(exchanges.length).toBe(1);
     gateway.fakes[0]?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), '"own"'))));
     const [first] = exchanges;
@@ -385,7 +392,7 @@ describe('identical reads that are under way', () => {
     using gateway = world();
     const exchanges = gateway.held();
     const leader = gateway.text();
-    await arrived();
+    await happened(() => exchanges.length === 1);
     // Meanwhile another read has shown slot 101 of the same node.
     const [backend] = gateway.backends;
     if (backend === undefined) throw new Error('there is one');
@@ -405,7 +412,8 @@ describe('identical reads that are under way', () => {
     texts.push(gateway.text());
     gateway.advance(1);
     texts.push(gateway.text());
-    await arrived();
+    await happened(() => exchanges.length === 2);
+    await nothingMore();
     expect(exchanges.length).toBe(2);
     for (const exchange of exchanges) await exchange.send(plain(rpc('1', at(7))));
     await Promise.all(texts);
@@ -445,7 +453,8 @@ describe('identical reads that are under way', () => {
     using gateway = world();
     const exchanges = gateway.held();
     const both = [gateway.call(one), gateway.call(other)];
-    await arrived();
+    await happened(() => exchanges.length === 2);
+    await nothingMore();
     expect(exchanges.length).toBe(2);
     for (const exchange of exchanges) await exchange.send(plain(rpc('1', at(7))));
     await Promise.all(both);
@@ -517,7 +526,7 @@ describe('a read that is late, with hedging', () => {
     await gateway.late();
     await Promise.all([first[0]?.send(plain(rpc('1', '7'))), second[0]?.send(plain(rpc('1', '7')))]);
     expect(await text).toBe(rpc('1', '7'));
-    await arrived();
+    await happened(() => gateway.inFlight().every((count) => count === 0));
     expect([gateway.inFlight(), gateway.begun.length]).toEqual([[0, 0], 1]);
   });
 
@@ -536,6 +545,7 @@ describe('a read that is late, with hedging', () => {
     gateway.fakes[1]?.script(script);
     const text = gateway.text();
     await gateway.late();
+    await happened(() => gateway.inFlight()[1] === 0);
     expect([gateway.fakes[1]?.calls(), gateway.inFlight()]).toEqual([1, [1, 0]]);
     await exchanges[0]?.send(plain(rpc('1', at(106))));
     expect(await text).toBe(rpc('1', at(106)));
@@ -598,7 +608,7 @@ describe('a read that is late, with hedging', () => {
     await gateway.late();
     gateway.advance(29_995);
     gateway.tick();
-    await arrived();
+    await happened(() => both[1]?.length === 2);
     // Both are cut; the call goes on elsewhere, as after any attempt.
     expect(both.map((exchanges) => exchanges.length)).toEqual([1, 2]);
     gateway.advance(30_000);
@@ -647,7 +657,7 @@ describe('a read that is late, with hedging', () => {
     }
     const made = gateway.hedges.filter((outcome) => outcome === 'made').length;
     expect(made).toBeWithin(SAVED, SAVED + CALLS / 50 + 1);
-  });
+  }, 30_000);
 });
 
 const OUTCOMES: Readonly<Record<string, (exchange: RawExchange) => unknown>> = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { brotliCompressSync, deflateSync } from 'node:zlib';
+import { brotliCompressSync, constants, deflateSync } from 'node:zlib';
 import { judge } from '../../../gateway/upstream/response-reader.ts';
 import type { BodyEnd, HttpReply, ReplyBody } from '../../../gateway/upstream/http-connection.ts';
 import type { Framing } from '../../../gateway/upstream/http-parser.ts';
@@ -209,17 +209,19 @@ describe('a stream', () => {
   });
 });
 
+/** By default it takes half a second for 200 KB. */
+const FAST = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
 const PACKED = {
   gzip: Bun.gzipSync,
-  br: brotliCompressSync,
+  br: (text: string | Buffer) => brotliCompressSync(text, FAST),
   deflate: deflateSync,
   zstd: Bun.zstdCompressSync,
 };
 
 describe.each(['gzip', 'br', 'deflate', 'zstd'] as const)('an answer in %s', (encoding) => {
   const digits = Array.from({ length: 20_000 }, (_, i) => Bun.hash(String(i)).toString(36)).join(' ');
-  const came = async (text: string) => {
-    const packed = Buffer.from(PACKED[encoding](Buffer.from(text)));
+  const came = async (text: string, behind = '') => {
+    const packed = Buffer.concat([PACKED[encoding](Buffer.from(text)), Buffer.from(behind)]);
     const pieces = Array.from({ length: Math.ceil(packed.length / 10_000) }, (_, i) =>
       packed.subarray(10_000 * i, 10_000 * (i + 1)),
     );
@@ -236,6 +238,17 @@ describe.each(['gzip', 'br', 'deflate', 'zstd'] as const)('an answer in %s', (en
     for (const own of [`{"jsonrpc":"2.0","result":"${result}","id":1}\n`, `{"id":1,"result":"${result}"}`]) {
       expect(await came(own)).toBe(good);
       expect(await came(own.replace('"id":1', '"id":2'))).toBe(bad);
+    }
+  });
+
+  test.each([
+    ['held', digits.slice(0, 6_000), 'whole', 'garbage'],
+    ['streamed', digits, 'stream', 'cut: bad-json'],
+  ])('and %s with bytes behind its end is judged by what can be decoded', async (_, result, good, bad) => {
+    const own = `{"jsonrpc":"2.0","result":"${result}","id":1}`;
+    for (const behind of ['\n', '\0', 'x'.repeat(100), 'x'.repeat(60_000)]) {
+      expect(await came(own, behind)).toBe(good);
+      expect([good, bad]).toContain(await came(own.replace('"id":1', '"id":2'), behind));
     }
   });
 });
