@@ -130,8 +130,11 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.#send(backend, requestBytes(call, route.member), endMs - clock.monotonic(), handler);
   }
 
+  /** The backends that take a request of its length. */
   get able(): readonly Backend[] {
-    return this.read.route.backends;
+    const { call, route } = this.read;
+    const bytes = requestBytes(call, route.member);
+    return route.backends.filter(({ config }) => bytes <= (config.bodyBytesMax ?? Infinity));
   }
 
   /** Whether the same read of another caller waits for this one's answer. */

@@ -620,6 +620,7 @@ describe('a read that is late, with hedging', () => {
     ['left out', (backend) => (backend.health = { ...HEALTHY, excludedBecause: 'lagging' })],
     ['slow', ({ paces }) => paces.state !== undefined && (paces.state.isSlow = true)],
     ['full', (backend) => (backend.inFlight = 512)],
+    ['for shorter requests', ({ config }) => Object.assign(config, { bodyBytesMax: 10 })],
   ])('is sent once when the second backend is %s', async (_, make) => {
     using gateway = world(2, true);
     const exchanges = gateway.held();
