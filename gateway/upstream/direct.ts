@@ -174,7 +174,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.#settle();
     backend.leave();
     backend.markWell();
-    backend.paces[route.method.lane]?.note(nowMs - sentMs);
+    backend.paces[route.method.lane]?.note(nowMs - sentMs, this.accountId);
     this.#answer(body, slot, backend, nowMs);
     if (this.followers === undefined) return true;
     for (const follower of this.followers) {
@@ -225,7 +225,8 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   }
 
   #noteTime({ paces }: Backend, hasBegun: boolean): void {
-    paces[this.read.route.method.lane]?.note(this.#shared.clock.monotonic() - this.sentMs, hasBegun);
+    const ms = this.#shared.clock.monotonic() - this.sentMs;
+    paces[this.read.route.method.lane]?.note(ms, this.accountId, hasBegun);
   }
 
   #answer(bytes: Buffer, slot: number, backend: Backend, nowMs: number): void {

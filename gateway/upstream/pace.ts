@@ -15,6 +15,8 @@ const KNOWN_MS = 300_000;
 /** Slow is what takes so many times as long as the best of its lane, and longer than this. */
 const SLOW_TIMES = 5;
 const SLOW_MS = 100;
+/** What one account alone asks for may be slow by itself, up to this; slow at a backend is what more accounts find so. */
+const SLOW_ALONE_MS = 1_000;
 
 /** Of the calls that would prefer a slow backend one in so many tries it, or one in this time, and none sooner. */
 const TRIAL_CALLS = 20;
@@ -29,6 +31,8 @@ export class Pace {
   /** It begins far later than the best of its lane: the calls that would prefer it go to others, but for trials. */
   isSlow = false;
   readonly #counts = new Uint32Array(STEPS * BUCKETS);
+  /** By step, two at most of the accounts that waited for longer than `SLOW_MS`. */
+  readonly #lateAccounts = Array.from({ length: STEPS }, (): number[] => []);
   #step = 0;
   /** The median of the last steps, if there are enough first bytes, and the last that was known. */
   #medianMs: number | undefined;
@@ -38,18 +42,25 @@ export class Pace {
   #callsSinceTrial = 0;
   #triedAtMs = 0;
 
-  /** Counts a first byte; or, when none came, how long it did not come, unless it might have come as soon as any. */
-  note(ms: number, hasBegun = true): void {
+  /** Counts an account's first byte; or, when none came, how long it did not come, unless it might have come as soon as any. */
+  note(ms: number, accountId: number, hasBegun = true): void {
     if (!hasBegun && ms < SLOW_MS) return;
     const bucket = Math.floor(PER_OCTAVE * (Math.log2(ms) + OCTAVES_BELOW_ONE));
     const at = this.#step * BUCKETS + Math.min(BUCKETS - 1, Math.max(0, bucket));
     this.#counts[at] = (this.#counts[at] ?? 0) + 1;
+    if (ms > SLOW_MS) this.#noteLate(accountId);
     if (this.isSlow) this.#inTime = hasBegun && ms <= this.#boundMs ? this.#inTime + 1 : 0;
+  }
+
+  #noteLate(accountId: number): void {
+    const late = this.#lateAccounts[this.#step] ?? [];
+    if (late.length < 2 && !late.includes(accountId)) late.push(accountId);
   }
 
   /** Begins a step, and forgets the oldest. */
   turn(): void {
     this.#step = (this.#step + 1) % STEPS;
+    this.#lateAccounts[this.#step] = [];
     this.#counts.fill(0, this.#step * BUCKETS, (this.#step + 1) * BUCKETS);
   }
 
@@ -63,7 +74,9 @@ export class Pace {
   /** Compares what `medianMs` found with the best of its lane; true when that changed whether it is slow. */
   compare(bestMs: number, nowMs: number): boolean {
     this.#boundMs = Math.max(SLOW_MS, SLOW_TIMES * bestMs);
-    if (this.isSlow ? this.#inTime < IN_TIME_MIN : (this.#medianMs ?? 0) <= this.#boundMs) return false;
+    const isOneAccount = new Set(this.#lateAccounts.flat()).size < 2;
+    const slowMs = Math.max(this.#boundMs, isOneAccount ? SLOW_ALONE_MS : 0);
+    if (this.isSlow ? this.#inTime < IN_TIME_MIN : (this.#medianMs ?? 0) <= slowMs) return false;
     this.isSlow = !this.isSlow;
     this.#inTime = this.#callsSinceTrial = 0;
     this.#triedAtMs = nowMs;

@@ -40,8 +40,9 @@ function pooled() {
   };
 }
 
-function begins(backend: Backend, ms: number, times = 1): void {
-  for (let i = 0; i < times; i++) backend.paces.state?.note(ms);
+/** First bytes of so many accounts in their turns. */
+function begins(backend: Backend, ms: number, times = 1, accounts = 2): void {
+  for (let i = 0; i < times; i++) backend.paces.state?.note(ms, i % accounts);
 }
 
 /** A pool whose backend a is slow and b is fast. */
@@ -55,7 +56,7 @@ function slowed() {
 
 describe('a backend is slow', () => {
   test.each([
-    ['one caller who waits for each answer', 3_000, 1],
+    ['one caller who waits for each of its answers', 3_000, 1],
     ['a call each two seconds', 2_000, 1],
     ['many callers', 250, 25],
   ])('within 15 s, however many fast answers it gave before, with %s', (_, everyMs, times) => {
@@ -96,13 +97,28 @@ describe('a backend is slow', () => {
     expect(changes).toEqual([]);
   });
 
+  test('not by what one account alone waits for', () => {
+    const { a, b, changes, pool } = pooled();
+    b.probeTookMs = 2;
+    begins(a, 250, 6, 1);
+    pool.comparePaces();
+    begins(b, 2, 6);
+    // Nor when others, who are fewer, wait for nothing.
+    a.paces.state?.note(2, 1);
+    pool.comparePaces();
+    expect(changes).toEqual([]);
+    a.paces.state?.note(250, 1);
+    pool.comparePaces();
+    expect(changes).toEqual(['a: slow']);
+  });
+
   test('by what did not begin at all, when it was waited for so long', () => {
     const { a, b, changes, pool } = pooled();
     begins(b, 2, 5);
-    for (let i = 0; i < 5; i++) a.paces.state?.note(99, false);
+    for (let i = 0; i < 5; i++) a.paces.state?.note(99, 1, false);
     pool.comparePaces();
     expect(changes).toEqual([]);
-    for (let i = 0; i < 5; i++) a.paces.state?.note(10_000, false);
+    for (let i = 0; i < 5; i++) a.paces.state?.note(10_000, 1, false);
     pool.comparePaces();
     expect(changes).toEqual(['a: slow']);
   });
@@ -122,7 +138,7 @@ describe('a backend is slow', () => {
     begins(a, 3_000, 9);
     begins(b, 2, 9);
     b.health = { ...HEALTHY, excludedBecause: 'lagging' };
-    c.paces.assets?.note(2);
+    c.paces.assets?.note(2, 1);
     pool.comparePaces();
     expect(changes).toEqual([]);
   });
@@ -237,7 +253,7 @@ describe('what is slow', () => {
 
 test('a quantile is told to a tenth, and not from too few', () => {
   const pace = new Pace();
-  for (let ms = 1; ms <= 1_000; ms++) pace.note(ms);
+  for (let ms = 1; ms <= 1_000; ms++) pace.note(ms, 1);
   for (const [share, ms] of [
     [0.5, 500],
     [0.99, 990],
@@ -248,6 +264,6 @@ test('a quantile is told to a tenth, and not from too few', () => {
   expect(Pace.quantileMs([pace], 0.5, 1_001)).toBeUndefined();
   for (let step = 0; step < 6; step++) pace.turn();
   expect(Pace.quantileMs([pace], 0.5, 1)).toBeUndefined();
-  for (const ms of [0, 1e-9, 1e9, Infinity]) pace.note(ms);
+  for (const ms of [0, 1e-9, 1e9, Infinity]) pace.note(ms, 1);
   expect(Pace.quantileMs([pace], 1, 4)).toBeGreaterThan(60_000);
 });
