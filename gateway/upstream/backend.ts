@@ -4,7 +4,7 @@ import { type Lane, PROFILES } from '../../shared/config/profiles.ts';
 import { wholeNumberAt } from '../json/scan.ts';
 import type { HttpClient } from './http-client.ts';
 import { BEHIND_MS } from './http-connection.ts';
-import { Pace } from './pace.ts';
+import { Latency } from './latency.ts';
 
 /** Why a backend is left out while others are well. */
 export type ExclusionReason = 'unreachable' | 'unhealthy' | 'lagging' | 'stalled' | 'of another chain';
@@ -211,7 +211,10 @@ export class Backend {
   readonly queue = new FairQueue();
   readonly recent = new Recent();
   /** By lanes whose calls are light, so that the times of two backends compare. */
-  readonly paces: Readonly<Partial<Record<Lane, Pace>>> = { state: new Pace(), assets: new Pace() };
+  readonly latencies: Readonly<Partial<Record<Lane, Latency>>> = {
+    state: new Latency(),
+    assets: new Latency(),
+  };
   /** How long it took to answer its last probe; `undefined`: not known. */
   probeTookMs: number | undefined;
   health: HealthState = HEALTHY;

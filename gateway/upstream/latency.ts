@@ -19,16 +19,16 @@ const SLOW_MS = 100;
 const SLOW_ALONE_MS = 1_000;
 
 /** Of the calls that would prefer a slow backend one in so many tries it, or one in this time, and none sooner. */
-const TRIAL_CALLS = 20;
-const TRIAL_MS_MIN = 5_000;
-const TRIAL_MS_MAX = 25_000;
-/** After a trial that was answered in time the next comes sooner; so many in a row end the slowness. */
+const SAMPLE_CALLS = 20;
+const SAMPLE_MS_MIN = 5_000;
+const SAMPLE_MS_MAX = 25_000;
+/** After a sample that was answered in time the next comes sooner; so many in a row end the slowness. */
 const CHECK_MS = 2_000;
 const IN_TIME_MIN = 3;
 
 /** How soon one backend begins to answer the calls of a lane. */
-export class Pace {
-  /** It begins far later than the best of its lane: the calls that would prefer it go to others, but for trials. */
+export class Latency {
+  /** It begins far later than the best of its lane: the calls that would prefer it go to others, but for samples. */
   isSlow = false;
   readonly #counts = new Uint32Array(STEPS * BUCKETS);
   /** By step, two at most of the accounts that waited for longer than `SLOW_MS`. */
@@ -39,8 +39,8 @@ export class Pace {
   #known = { ms: 0, atMs: -Infinity };
   #boundMs = Infinity;
   #inTime = 0;
-  #callsSinceTrial = 0;
-  #triedAtMs = 0;
+  #callsSinceSample = 0;
+  #sampledAtMs = 0;
 
   /** Counts an account's first byte; or, when none came, how long it did not come, unless it might have come as soon as any. */
   note(ms: number, accountId: number, hasBegun = true): void {
@@ -78,8 +78,8 @@ export class Pace {
     const slowMs = Math.max(this.#boundMs, isOneAccount ? SLOW_ALONE_MS : 0);
     if (this.isSlow ? this.#inTime < IN_TIME_MIN : (this.#medianMs ?? 0) <= slowMs) return false;
     this.isSlow = !this.isSlow;
-    this.#inTime = this.#callsSinceTrial = 0;
-    this.#triedAtMs = nowMs;
+    this.#inTime = this.#callsSinceSample = 0;
+    this.#sampledAtMs = nowMs;
     if (this.isSlow) return true;
     this.#counts.fill(0);
     this.#known.atMs = -Infinity;
@@ -87,21 +87,21 @@ export class Pace {
   }
 
   /** Whether the next call that would prefer it goes there although it is slow: by these its recovery is noticed. */
-  takesTrial(nowMs: number): boolean {
-    this.#callsSinceTrial++;
-    const ms = nowMs - this.#triedAtMs;
-    const isUsual = ms >= TRIAL_MS_MIN && this.#callsSinceTrial >= TRIAL_CALLS;
-    const isDue = isUsual || ms >= (this.#inTime > 0 ? CHECK_MS : TRIAL_MS_MAX);
+  takesSample(nowMs: number): boolean {
+    this.#callsSinceSample++;
+    const ms = nowMs - this.#sampledAtMs;
+    const isUsual = ms >= SAMPLE_MS_MIN && this.#callsSinceSample >= SAMPLE_CALLS;
+    const isDue = isUsual || ms >= (this.#inTime > 0 ? CHECK_MS : SAMPLE_MS_MAX);
     if (!isDue) return false;
-    this.#callsSinceTrial = 0;
-    this.#triedAtMs = nowMs;
+    this.#callsSinceSample = 0;
+    this.#sampledAtMs = nowMs;
     return true;
   }
 
-  /** The time within which so large a share of first bytes came at these paces; `undefined`: they are fewer than `countMin`. */
-  static quantileMs(paces: readonly Pace[], share: number, countMin: number): number | undefined {
+  /** The time within which so large a share of first bytes came at these latencies; `undefined`: they are fewer than `countMin`. */
+  static quantileMs(latencies: readonly Latency[], share: number, countMin: number): number | undefined {
     return quantileOf(
-      paces.map((pace) => pace.#counts),
+      latencies.map((latency) => latency.#counts),
       share,
       countMin,
     );
