@@ -154,7 +154,7 @@ export function createGateway(deps: Deps) {
       pool.compareLatencies();
       hedge?.tick();
       if (turn % RECENT_TURNS === 0) for (const { recent } of backends) recent.turn();
-      limits.turn(turn);
+      limits.turn?.(turn);
       tuneGc();
       if (now !== undefined && now.config !== seen?.config) reload(now.config);
       seen = now;

@@ -66,7 +66,7 @@ export class Latency {
 
   /** Its median now, or lately; `undefined`: not known. */
   medianMs(nowMs: number): number | undefined {
-    this.#medianMs = quantileOf([this.#counts], 0.5, COUNT_MIN);
+    this.#medianMs = Latency.quantileMs([this], 0.5, COUNT_MIN);
     if (this.#medianMs !== undefined) this.#known = { ms: this.#medianMs, atMs: nowMs };
     return nowMs - this.#known.atMs < KNOWN_MS ? this.#known.ms : undefined;
   }
@@ -82,6 +82,7 @@ export class Latency {
     this.#sampledAtMs = nowMs;
     if (this.isSlow) return true;
     this.#counts.fill(0);
+    for (const late of this.#lateAccounts) late.length = 0;
     this.#known.atMs = -Infinity;
     return true;
   }
@@ -100,25 +101,17 @@ export class Latency {
 
   /** The time within which so large a share of first bytes came at these latencies; `undefined`: they are fewer than `countMin`. */
   static quantileMs(latencies: readonly Latency[], share: number, countMin: number): number | undefined {
-    return quantileOf(
-      latencies.map((latency) => latency.#counts),
-      share,
-      countMin,
-    );
+    const sums = new Float64Array(BUCKETS);
+    let all = 0;
+    for (const latency of latencies)
+      for (let i = 0; i < STEPS * BUCKETS; i++) {
+        const count = latency.#counts[i] ?? 0;
+        sums[i % BUCKETS] = (sums[i % BUCKETS] ?? 0) + count;
+        all += count;
+      }
+    if (all < countMin) return undefined;
+    let bucket = 0;
+    for (let seen = sums[0] ?? 0; seen < share * all && bucket < BUCKETS - 1;) seen += sums[++bucket] ?? 0;
+    return 2 ** ((bucket + 0.5) / PER_OCTAVE - OCTAVES_BELOW_ONE);
   }
-}
-
-function quantileOf(counts: readonly Uint32Array[], share: number, countMin: number): number | undefined {
-  const sums = new Float64Array(BUCKETS);
-  let all = 0;
-  for (const each of counts)
-    for (let i = 0; i < each.length; i++) {
-      const count = each[i] ?? 0;
-      sums[i % BUCKETS] = (sums[i % BUCKETS] ?? 0) + count;
-      all += count;
-    }
-  if (all < countMin) return undefined;
-  let bucket = 0;
-  for (let seen = sums[0] ?? 0; seen < share * all && bucket < BUCKETS - 1;) seen += sums[++bucket] ?? 0;
-  return 2 ** ((bucket + 0.5) / PER_OCTAVE - OCTAVES_BELOW_ONE);
 }
