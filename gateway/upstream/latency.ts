@@ -15,7 +15,10 @@ const KNOWN_MS = 300_000;
 /** Slow is what takes so many times as long as the best of its lane, and longer than this. */
 const SLOW_TIMES = 5;
 const SLOW_MS = 100;
-/** What one account alone asks for may be slow by itself, up to this; slow at a backend is what more accounts find so. */
+/**
+ * While the calls of one account alone take longer than `SLOW_MS`, they may be heavy ones: the backend is slow only when
+ * its median is above this. Heavy calls of two accounts, or heavier ones of one, cannot be told from a slow backend.
+ */
 const SLOW_ALONE_MS = 1_000;
 
 /** Of the calls that would prefer a slow backend one in so many tries it, or one in this time, and none sooner. */
