@@ -125,10 +125,10 @@ export function createGateway(deps: Deps) {
 
   /**
    * Keeps what it knows of accounts and plans fresh until `signal` aborts; `reload` is called when the CLI asks for it,
-   * with the number of its wish, and `closeIdle` while descriptors are short.
+   * with the revision of the config, and `closeIdle` while descriptors are short.
    */
   async function runMaintenance(
-    reload: (wish: number) => void,
+    reload: (revision: number) => void,
     signal: AbortSignal,
     closeIdle?: () => void,
   ): Promise<void> {
@@ -151,10 +151,10 @@ export function createGateway(deps: Deps) {
       if (journal.isFailing()) journal.flush();
       if (turn % LOOK_TURNS === 0) troubles.look(closeIdle);
       for (const { client } of backends) client.tick();
-      pool.comparePaces();
+      pool.compareLatencies();
       hedge?.tick();
       if (turn % RECENT_TURNS === 0) for (const { recent } of backends) recent.turn();
-      limits.turn(turn);
+      limits.turn?.(turn);
       tuneGc();
       if (now !== undefined && now.config !== seen?.config) reload(now.config);
       seen = now;
@@ -201,7 +201,7 @@ function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock,
     onChange: (backend) => logHealth(backend, log),
     onUnreachable: (backend) => metrics.failure(backend, 'probe'),
     onGap: (gap) => logGap(gap, log),
-    onPace: ({ config: { name: backend } }, isSlow) =>
+    onSlowness: ({ config: { name: backend } }, isSlow) =>
       isSlow
         ? log.warn({ backend }, 'a backend is slow: light calls prefer others')
         : log.info({ backend }, 'a backend is as fast as others again'),
@@ -234,7 +234,7 @@ function backendFrom(backend: BackendConfig, clock: Clock, { gateway }: Config):
   return new Backend(backend, createHttpClient({ url: backend.url, headers, clock, idleMs }), processes);
 }
 
-/** What the accounts database counts: changes of accounts and keys, and wishes for a reload. */
+/** What the accounts database counts: changes of accounts and keys, and reloads asked for. */
 type Revision = Readonly<{ value: number; config: number }>;
 
 function revisionIn(revisions: { get(): Revision | null }): Revision | undefined {

@@ -15,7 +15,7 @@ import { claimNodeId, processName } from './limits/limits.ts';
 import { listenForMetrics } from './metrics.ts';
 import { openHosts } from './replica/hosts.ts';
 import { listen } from './server.ts';
-import type { PortClaim, SupervisorLink, Terms } from './workers.ts';
+import type { PortClaim, ReloadedConfig, SupervisorLink } from './workers.ts';
 
 type Run = Readonly<{
   configPath: string | undefined;
@@ -42,7 +42,7 @@ export async function startGateway(run: Run): Promise<readonly string[]> {
     if (assignment === undefined) return [];
     const given = parseConfig(assignment.config, env);
     if (given.kind === 'unusable') return given.lines;
-    const later = assignment.terms && parseConfig(assignment.terms, env);
+    const later = assignment.reloaded && parseConfig(assignment.reloaded, env);
     const { plans, prices } = later?.kind === 'loaded' ? later.config : given.config;
     return runGateway({ ...given.config, plans, prices }, assignment.seat, run, stop);
   }
@@ -132,7 +132,7 @@ async function runGateway(
 function servingOf(gateway: Gateway, env: Environment, announce: () => void) {
   return {
     report: async () => ({ metrics: await gateway.metrics.values(), status: gateway.status() }),
-    setTerms({ config, announces }: Terms) {
+    setReloadedConfig({ config, announces }: ReloadedConfig) {
       const loaded = parseConfig(config, env);
       if (loaded.kind === 'loaded') gateway.setTerms(loaded.config);
       if (announces) announce();

@@ -51,7 +51,7 @@ function backendStatusOf(backend: Backend, clock: Clock): BackendStatus {
   const { answered, failed } = recent.sums();
   const slot = Math.max(slots.tip.confirmed, tip);
   const excludedWhy = reason === '' ? excludedBecause : `${excludedBecause}: ${reason}`;
-  const isSlow = Object.values(backend.paces).some((pace) => pace.isSlow);
+  const isSlow = Object.values(backend.latencies).some((latency) => latency.isSlow);
   const troubled = backend.isFailing(clock) ? 'failing' : isSlow ? 'slow' : undefined;
   return {
     name: config.name,

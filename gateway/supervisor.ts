@@ -12,7 +12,7 @@ import { fired } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { togetherStatus } from './status.ts';
 import { expose, listenForMetrics } from './metrics.ts';
-import { BEAT_MS, launchWorker, type MetricsJson, type PortClaim, type Worker } from './workers.ts';
+import { HEARTBEAT_MS, launchWorker, type MetricsJson, type PortClaim, type Worker } from './workers.ts';
 
 /**
  * Finds the port of `listen`, chosen by the system if the config's is 0. Workers share the port, and the system would not
@@ -218,13 +218,13 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
     return all.map(([number]) => number).filter((_, i) => late[i]);
   }
 
-  /** Kills workers whose event loop stands still. A machine that was suspended, or has no time, gives them a new term. */
+  /** Kills workers whose event loop stands still. After a suspension, or on a busy machine, they get more time. */
   async function watchBeats(end: AbortSignal): Promise<void> {
     let [lookedMs, onTimeSinceMs] = [clock.monotonic(), -Infinity];
     while (!end.aborted) {
-      await clock.sleep(BEAT_MS, end);
+      await clock.sleep(HEARTBEAT_MS, end);
       const nowMs = clock.monotonic();
-      if (nowMs - lookedMs > 2 * BEAT_MS) onTimeSinceMs = nowMs;
+      if (nowMs - lookedMs > 2 * HEARTBEAT_MS) onTimeSinceMs = nowMs;
       lookedMs = nowMs;
       for (const [number, one] of running) {
         const silentMs = nowMs - Math.max(one.worker.heardAtMs(), onTimeSinceMs);
@@ -238,10 +238,10 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
   }
 
   /** Hands plans and prices to every worker; with `announces`, one of them tells other apps. */
-  function setTerms(config: ConfigText, announces: boolean): void {
+  function setReloadedConfig(config: ConfigText, announces: boolean): void {
     const announcer = [...running.values()].find(({ state }) => state === 'listening');
     for (const one of running.values())
-      one.worker.setTerms({ config, announces: announces && one === announcer });
+      one.worker.setReloadedConfig({ config, announces: announces && one === announcer });
   }
 
   /** Collects the reports of all workers that serve: updates the totals, and gives the states of the backends. */
@@ -258,7 +258,7 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
 
   return {
     run,
-    setTerms,
+    setReloadedConfig,
     collect,
     totals,
     /** How many workers listen, without those that drain. */
@@ -301,12 +301,12 @@ export async function superviseGateway(
   // Looked at again when the first worker is about to listen, which takes a second or two.
   let claimed: Promise<PortClaim> | undefined;
   const port = () => (claimed ??= claimPort(address));
-  let terms: ConfigText | undefined;
-  let wishServed = 0;
+  let reloaded: ConfigText | undefined;
+  let revisionServed = 0;
   const pool = createWorkerPool({ size: processes, launch, endMs: drainMs + CLOSE_MS, clock, log });
 
   function launch(worker: number, seat: number): Worker {
-    const assignment = () => ({ seat, config: read, terms });
+    const assignment = () => ({ seat, config: read, reloaded });
     return launchWorker({ worker, command, env, assignment, port, onReload, clock });
   }
 
@@ -316,14 +316,14 @@ export async function superviseGateway(
     const loaded = reading.kind === 'read' ? parseConfig(reading.read, env) : reading;
     if (loaded.kind === 'unusable')
       return log.error({ problems: loaded.lines }, 'the config was not reloaded');
-    if (reading.kind === 'read') pool.setTerms((terms = reading.read), announces);
+    if (reading.kind === 'read') pool.setReloadedConfig((reloaded = reading.read), announces);
     log.info('plans and credits reloaded');
   }
 
-  /** Every worker has seen the same wish. */
-  function onReload(wish: number): void {
-    if (wish <= wishServed) return;
-    wishServed = wish;
+  /** Every worker has seen the same revision. */
+  function onReload(revision: number): void {
+    if (revision <= revisionServed) return;
+    revisionServed = revision;
     reload(false);
   }
 

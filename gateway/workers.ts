@@ -15,10 +15,10 @@ type WorkerReport = Readonly<{ metrics: MetricsJson; status: GatewayStatus }>;
  * What a worker runs by: the config of its supervisor's start, and a later one whose plans and prices count. The worker in
  * seat 1 does what one of a host must do.
  */
-type Assignment = Readonly<{ seat: number; config: ConfigText; terms?: ConfigText | undefined }>;
+type Assignment = Readonly<{ seat: number; config: ConfigText; reloaded?: ConfigText | undefined }>;
 
 /** The config as it was when plans and prices were read again; one worker is to tell other apps. */
-export type Terms = Readonly<{ config: ConfigText; announces: boolean }>;
+export type ReloadedConfig = Readonly<{ config: ConfigText; announces: boolean }>;
 
 /** The port on which workers listen, or why it cannot be had. */
 export type PortClaim =
@@ -28,7 +28,7 @@ export type PortClaim =
 type ToWorker =
   | Readonly<{ kind: 'assignment'; assignment: Assignment }>
   | Readonly<{ kind: 'listen'; claim: PortClaim }>
-  | Readonly<{ kind: 'terms'; terms: Terms }>
+  | Readonly<{ kind: 'reloaded'; reloaded: ReloadedConfig }>
   | { readonly kind: 'report' };
 
 /** Messages of a worker to its supervisor. */
@@ -43,11 +43,11 @@ export type FromWorker =
   /** It was asked to end. */
   | { readonly kind: 'draining' }
   /** The database asks for plans and prices to be read again, by a number that only grows. */
-  | { readonly kind: 'reload'; readonly wish: number }
+  | { readonly kind: 'reload'; readonly revision: number }
   | { readonly kind: 'report'; readonly report: WorkerReport };
 
 /** A worker beats so often. */
-export const BEAT_MS = 1_000;
+export const HEARTBEAT_MS = 1_000;
 
 /** The environment variable that carries a worker's number from the supervisor to it; not an interface. */
 export const WORKER_VARIABLE = 'SLUICE_GATEWAY_WORKER';
@@ -67,13 +67,13 @@ export function supervisorLinkFrom(worker: string | undefined, channel: Channel)
   const assignment = Promise.withResolvers<Assignment>();
   const port = Promise.withResolvers<PortClaim>();
   let serving: Serving | undefined;
-  let early: Terms | undefined;
+  let early: ReloadedConfig | undefined;
   channel.on('message', (value) => {
     const message = value as ToWorker | null; // the supervisor is this project; a kind of another version matches nothing
     if (message?.kind === 'assignment') assignment.resolve(message.assignment);
     if (message?.kind === 'listen') port.resolve(message.claim);
-    if (message?.kind === 'terms' && serving === undefined) early = message.terms;
-    if (message?.kind === 'terms') serving?.setTerms(message.terms);
+    if (message?.kind === 'reloaded' && serving === undefined) early = message.reloaded;
+    if (message?.kind === 'reloaded') serving?.setReloadedConfig(message.reloaded);
     if (message?.kind === 'report') void serving?.report().then((report) => send({ kind: 'report', report }));
   });
 
@@ -101,21 +101,24 @@ export function supervisorLinkFrom(worker: string | undefined, channel: Channel)
     /** Reports that the worker listens, and that it lives until `stop`; takes what the supervisor sends from then on. */
     async serve(parts: Serving, clock: Clock, stop: AbortSignal): Promise<void> {
       serving = parts;
-      if (early !== undefined) parts.setTerms(early);
+      if (early !== undefined) parts.setReloadedConfig(early);
       send({ kind: 'listening' });
       while (!stop.aborted) {
-        await clock.sleep(BEAT_MS, stop);
+        await clock.sleep(HEARTBEAT_MS, stop);
         if (!stop.aborted) send({ kind: 'beat' });
       }
       send({ kind: 'draining' });
     },
     /** Asks the supervisor to read plans and prices again. */
-    reload: (wish: number) => send({ kind: 'reload', wish }),
+    reload: (revision: number) => send({ kind: 'reload', revision }),
   };
 }
 
 /** What a worker does for its supervisor. */
-type Serving = Readonly<{ report(): Promise<WorkerReport>; setTerms(terms: Terms): void }>;
+type Serving = Readonly<{
+  report(): Promise<WorkerReport>;
+  setReloadedConfig(reloaded: ReloadedConfig): void;
+}>;
 
 const TAIL_CHARACTERS_MAX = 4_096;
 
@@ -157,7 +160,7 @@ type Launch = Readonly<{
   assignment(): Assignment;
   /** Called once the worker has opened everything but its listener. */
   port(): Promise<PortClaim>;
-  onReload(wish: number): void;
+  onReload(revision: number): void;
   clock: Clock;
 }>;
 
@@ -200,7 +203,7 @@ export function launchWorker({ worker, command, env, assignment, port, onReload,
     if (message?.kind === 'started') send({ kind: 'assignment', assignment: assignment() });
     if (message?.kind === 'prepared') void port().then((claim) => send({ kind: 'listen', claim }));
     if (message?.kind === 'draining') draining.resolve();
-    if (message?.kind === 'reload') onReload(message.wish);
+    if (message?.kind === 'reload') onReload(message.revision);
     if (message?.kind === 'report') {
       reporting?.resolve(message.report);
       reporting = undefined;
@@ -239,7 +242,7 @@ export function launchWorker({ worker, command, env, assignment, port, onReload,
     heardAtMs: () => heardAtMs,
     /** `undefined` when it does not report in time. */
     report,
-    setTerms: (terms: Terms) => send({ kind: 'terms', terms }),
+    setReloadedConfig: (reloaded: ReloadedConfig) => send({ kind: 'reloaded', reloaded }),
     signal: (name: 'SIGTERM' | 'SIGKILL') => child.kill(name),
   };
 }

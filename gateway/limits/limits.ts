@@ -131,8 +131,8 @@ type Limits = Readonly<{
   scans: ScanPermits;
   /** Keeps them fresh until `signal` aborts. */
   tend(signal: AbortSignal): Promise<void>;
-  /** A turn of the gateway's own clock, `turn` counting from 1. */
-  turn(turn: number): void;
+  /** A turn of the gateway's own clock, `turn` counting from 1; absent: there is nothing to do in it. */
+  turn?(turn: number): void;
   /** Writes what is not yet written, and gives back what this process holds. Nothing may be charged any more. */
   close(): Promise<void>;
 }>;
@@ -202,7 +202,6 @@ export function limitsShared(options: SharedOptions): Limits {
       resync();
       await sync.run(signal);
     },
-    turn: () => undefined,
     async close() {
       await sync.release();
       closing.abort();

@@ -19,8 +19,8 @@ export type Start = (onWait: OnWait, evict: Evict) => Promise<Part>;
 
 /**
  * The calls of one batch, at most `parallelMax` under way at once, started in order. Bytes give their number up when
- * they are whole, streams when they are gone. A stream out of turn holds a permit of its backend, and a scan's one of its
- * account: while an earlier call of the batch waits for either, the streams behind it are evicted, the last first, and
+ * they are whole, streams when they are gone. A stream out of turn holds a connection of its backend, and a scan's a permit of
+ * its account: while an earlier call of the batch waits for either, the streams behind it are evicted, the last first, and
  * sent again in their turn. So whoever waits, waits for answers that are being made or read, never for one that waits
  * for him. A stream out of turn is evicted as well when another account needs its connection.
  */

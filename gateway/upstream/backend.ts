@@ -4,7 +4,7 @@ import { type Lane, PROFILES } from '../../shared/config/profiles.ts';
 import { wholeNumberAt } from '../json/scan.ts';
 import type { HttpClient } from './http-client.ts';
 import { BEHIND_MS } from './http-connection.ts';
-import { Pace } from './pace.ts';
+import { Latency } from './latency.ts';
 
 /** Why a backend is left out while others are well. */
 export type ExclusionReason = 'unreachable' | 'unhealthy' | 'lagging' | 'stalled' | 'of another chain';
@@ -121,7 +121,12 @@ export type EnteringCall = Readonly<{
 }>;
 
 /** A call that waits for a place at any of several backends; `take` takes the one that has become free. */
-type Waiter = Pick<EnteringCall, 'accountId' | 'batchPosition'> & Readonly<{ take(backend: Backend): void }>;
+type Waiter = Pick<EnteringCall, 'accountId' | 'batchPosition'> &
+  Readonly<{
+    /** On the monotonic clock. */
+    sinceMs: number;
+    take(backend: Backend): void;
+  }>;
 
 /**
  * Who waits for a place at a backend: each account in its turn, and of one account the first that came. So one that has
@@ -155,9 +160,9 @@ class FairQueue {
     return this.#lines.size === 0;
   }
 
-  /** The accounts that wait, in the order of their turns, with their calls. */
-  accounts(): readonly (readonly [accountId: number, calls: number])[] {
-    return [...this.#lines].map(([accountId, { length }]) => [accountId, length]);
+  /** The accounts that wait, in the order of their turns, with so many of their calls at most, the first that came first. */
+  accounts(callsMax: number): readonly (readonly [accountId: number, calls: readonly Waiter[]])[] {
+    return [...this.#lines].map(([accountId, line]) => [accountId, line.slice(0, callsMax)]);
   }
 
   /** Gives the next turn to an account that waits. */
@@ -206,7 +211,10 @@ export class Backend {
   readonly queue = new FairQueue();
   readonly recent = new Recent();
   /** By lanes whose calls are light, so that the times of two backends compare. */
-  readonly paces: Readonly<Partial<Record<Lane, Pace>>> = { state: new Pace(), assets: new Pace() };
+  readonly latencies: Readonly<Partial<Record<Lane, Latency>>> = {
+    state: new Latency(),
+    assets: new Latency(),
+  };
   /** How long it took to answer its last probe; `undefined`: not known. */
   probeTookMs: number | undefined;
   health: HealthState = HEALTHY;
@@ -254,8 +262,10 @@ export class Backend {
    * While calls wait for a place, no account holds more than its share of the connections: these divided by the accounts
    * that have calls here or wait, one at least. For each call of an account below its share one answer of an account
    * above its own is evicted: the one that has not been read for longest, for a second at least, whether its reader is
-   * behind or its turn in a batch has not come. A call whose answer has not begun ends at its deadline, and one that is
-   * read ends by itself: these are waited for, and it is looked again.
+   * behind or its turn in a batch has not come. For a call that has waited for a second it may also be one that is read
+   * more slowly than the backend gives it, so that its reader was waited for most of the time: the one that was waited
+   * for the largest part of its time. A call whose answer has not begun ends at its deadline, and one whose backend is
+   * slower than its reader ends by itself: these are waited for, and it is looked again.
    */
   evictForWaiters(clock: Clock): void {
     if (this.queue.isEmpty || this.#hasLooked) return;
@@ -273,18 +283,28 @@ export class Backend {
     const held = new Map<number, number>();
     const add = (id: number, change: number) => held.set(id, (held.get(id) ?? 0) + change);
     for (const { accountId } of calls) add(accountId, 1);
-    const waiting = this.queue.accounts();
+    const waiting = this.queue.accounts(this.connectionsMax);
     const accounts = new Set([...held.keys(), ...waiting.map(([id]) => id)]).size;
     const share = Math.max(1, Math.floor(this.connectionsMax / accounts));
-    const unread = calls
-      .flatMap(({ accountId, answer }) => (answer === undefined ? [] : { accountId, answer }))
-      .filter(({ answer }) => nowMs - answer.unreadSinceMs >= BEHIND_MS)
-      .toSorted((a, b) => a.answer.unreadSinceMs - b.answer.unreadSinceMs);
-    for (const [accountId, count] of waiting)
-      for (let n = Math.min(count, share - (held.get(accountId) ?? 0)); n > 0; n--) {
-        const at = unread.findIndex((call) => (held.get(call.accountId) ?? 0) > share);
-        const [evicted] = at === -1 ? [] : unread.splice(at, 1);
-        if (evicted === undefined) return;
+    const isAbove = (accountId: number) => (held.get(accountId) ?? 0) > share;
+    const late = calls
+      .flatMap(({ accountId, answer }) =>
+        answer === undefined || !isAbove(accountId) ? [] : { accountId, answer },
+      )
+      .map((call) => ({ ...call, isUnread: nowMs - call.answer.unreadSinceMs >= BEHIND_MS }))
+      .filter(({ isUnread, answer }) => isUnread || answer.isBehind)
+      .toSorted(({ isUnread, answer: a }, { isUnread: isOther, answer: b }) =>
+        isUnread && isOther
+          ? a.unreadSinceMs - b.unreadSinceMs
+          : Number(isOther) - Number(isUnread) || b.waitedShare - a.waitedShare,
+      );
+    for (const [accountId, line] of waiting)
+      for (const { sinceMs } of line.slice(0, Math.max(0, share - (held.get(accountId) ?? 0)))) {
+        if (late.length === 0) return;
+        const isLong = nowMs - sinceMs >= BEHIND_MS;
+        const at = late.findIndex((call) => (isLong || call.isUnread) && isAbove(call.accountId));
+        const [evicted] = at === -1 ? [] : late.splice(at, 1);
+        if (evicted === undefined) break;
         add(evicted.accountId, -1);
         add(accountId, 1);
         this.queue.favour(accountId);
@@ -343,6 +363,7 @@ export async function enterOneOf(
   const giveUp = () => settle();
   const waiter: Waiter = {
     ...call,
+    sinceMs: clock.monotonic(),
     take(backend) {
       backend.enter(clock);
       settle(backend);

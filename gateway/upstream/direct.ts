@@ -46,8 +46,8 @@ export function createDirect(parts: Parts): Direct {
     const one = new DirectCall(shared, { call, route, context, onReply });
     const backend = pool.preferred(route.backends, one.need);
     const isShared = route.method.shared === true && params.length <= SHARED_PARAMS_BYTES_MAX;
-    // Nobody else waits for the trial of a slow one.
-    if (!isShared || backend === undefined || backend.paces[route.method.lane]?.isSlow === true)
+    // Nobody else waits for the sample of a slow one.
+    if (!isShared || backend === undefined || backend.latencies[route.method.lane]?.isSlow === true)
       return one.start(backend);
     // Nor for a backend that is not their own.
     const place = hashOf(params, route.name.length ^ backend.number) & (SHARED_PLACES - 1);
@@ -130,8 +130,11 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.#send(backend, requestBytes(call, route.member), endMs - clock.monotonic(), handler);
   }
 
+  /** The backends that take a request of its length. */
   get able(): readonly Backend[] {
-    return this.read.route.backends;
+    const { call, route } = this.read;
+    const bytes = requestBytes(call, route.member);
+    return route.backends.filter(({ config }) => bytes <= (config.bodyBytesMax ?? Infinity));
   }
 
   /** Whether the same read of another caller waits for this one's answer. */
@@ -171,7 +174,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.#settle();
     backend.leave();
     backend.markWell();
-    backend.paces[route.method.lane]?.note(nowMs - sentMs);
+    backend.latencies[route.method.lane]?.note(nowMs - sentMs, this.accountId);
     this.#answer(body, slot, backend, nowMs);
     if (this.followers === undefined) return true;
     for (const follower of this.followers) {
@@ -221,8 +224,9 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.#noteTime(backend, hasBegun);
   }
 
-  #noteTime({ paces }: Backend, hasBegun: boolean): void {
-    paces[this.read.route.method.lane]?.note(this.#shared.clock.monotonic() - this.sentMs, hasBegun);
+  #noteTime({ latencies }: Backend, hasBegun: boolean): void {
+    const ms = this.#shared.clock.monotonic() - this.sentMs;
+    latencies[this.read.route.method.lane]?.note(ms, this.accountId, hasBegun);
   }
 
   #answer(bytes: Buffer, slot: number, backend: Backend, nowMs: number): void {

@@ -179,7 +179,7 @@ export function createForward(parts: ForwardParts): Forward {
       const sentMs = clock.monotonic();
       const reply = sent ?? (await client.send(request, signal));
       const ms = clock.monotonic() - sentMs;
-      if (sent === undefined) backend.paces[method.lane]?.note(ms, reply.kind === 'reply');
+      if (sent === undefined) backend.latencies[method.lane]?.note(ms, accountId, reply.kind === 'reply');
       return reply.kind === 'reply' ? judge(reply, call.id, acceptEncoding, config.trustsEnd, signal) : reply;
     }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from './backend.ts';
-import type { ExchangeHandler, HttpReply, NoReply } from './http-connection.ts';
+import type { ExchangeHandler } from './http-connection.ts';
 import { type Need, type Pool, RetryBudget } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
@@ -64,7 +64,10 @@ export function createHedge(
     if (second === undefined || !budget.take()) return;
     second.enter(clock);
     onHedge('made');
-    call.sendTo(second, new SecondAttempt(call, second, clock.monotonic(), onHedge));
+    call.sendTo(
+      second,
+      secondAttempt(call, second, clock.monotonic(), () => onHedge('won')),
+    );
   }
 
   return {
@@ -81,44 +84,28 @@ export function createHedge(
   };
 }
 
-class SecondAttempt implements ExchangeHandler {
-  readonly #call: HedgedCall;
-  readonly #backend: Backend;
-  readonly #sentMs: number;
-  readonly #onHedge: (outcome: 'won') => void;
-  readonly hasOther = true;
-  #body: Buffer | undefined;
-
-  constructor(call: HedgedCall, backend: Backend, sentMs: number, onHedge: (outcome: 'won') => void) {
-    this.#call = call;
-    this.#backend = backend;
-    this.#sentMs = sentMs;
-    this.#onHedge = onHedge;
-  }
-
-  onSmallReply(body: Buffer): void {
-    this.#body = body;
-    atEndOfTurn(this);
-  }
-
-  endTurn(): void {
-    if (this.#body === undefined) return;
-    const isAnswer = !this.#call.isOver && this.#call.answerWith(this.#backend, this.#body, this.#sentMs);
-    if (isAnswer) this.#onHedge('won');
-    else this.#drop();
-  }
-
-  onOutcome(outcome: HttpReply | NoReply): void {
-    if (outcome.kind === 'reply') outcome.body.cancel();
-    this.#drop();
-  }
-
-  hasLeft(): boolean {
-    return this.#call.isOver || this.#call.hasLeft();
-  }
-
-  #drop(): void {
-    this.#backend.leave();
-    this.#backend.endProbation();
-  }
+/** What becomes of a second attempt of the call, sent now. */
+function secondAttempt(
+  call: HedgedCall,
+  backend: Backend,
+  sentMs: number,
+  onWon: () => void,
+): ExchangeHandler {
+  const drop = () => {
+    backend.leave();
+    backend.endProbation();
+  };
+  return {
+    hasOther: true,
+    hasLeft: () => call.isOver || call.hasLeft(),
+    onSmallReply(body) {
+      atEndOfTurn({
+        endTurn: () => (!call.isOver && call.answerWith(backend, body, sentMs) ? onWon() : drop()),
+      });
+    },
+    onOutcome(outcome) {
+      if (outcome.kind === 'reply') outcome.body.cancel();
+      drop();
+    },
+  };
 }

@@ -77,7 +77,10 @@ type HeadPhase = {
 export const BEHIND_MS = 1_000;
 
 /** An account's exchange under way, and its answer as soon as that has begun. */
-export type AccountCall = Readonly<{ accountId: number; answer?: Pick<Body, 'unreadSinceMs' | 'evict'> }>;
+export type AccountCall = Readonly<{
+  accountId: number;
+  answer?: Pick<Body, 'unreadSinceMs' | 'isBehind' | 'waitedShare' | 'evict'>;
+}>;
 
 class Body {
   readonly kind = 'body';
@@ -129,10 +132,18 @@ class Body {
     this.waitingSinceMs = Infinity;
   }
 
+  get #allWaitedMs(): number {
+    return this.#waitedMs + Math.max(0, this.#clock.monotonic() - this.waitingSinceMs);
+  }
+
+  /** The part of its time in which its reader was waited for, 0 up to 1. */
+  get waitedShare(): number {
+    return this.#allWaitedMs / Math.max(1, this.#clock.monotonic() - this.#beganMs);
+  }
+
   /** Whether its reader was behind for most of its time: a backend that gives up then is not to blame. */
   get isBehind(): boolean {
-    const tookMs = this.#clock.monotonic() - this.#beganMs;
-    return this.#waitedMs >= BEHIND_MS && this.#waitedMs >= tookMs / 2;
+    return this.#allWaitedMs >= BEHIND_MS && this.waitedShare >= 1 / 2;
   }
 
   /** An answer has begun with it, which a reader may take; `evict` lets go of that answer. */

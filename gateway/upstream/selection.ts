@@ -6,7 +6,7 @@ import { type Call, methodMember } from '../request/envelope.ts';
 import { type Backend, type Commitment, COMMITMENTS, isLiveNode, preference } from './backend.ts';
 import { EMPTY } from './http-connection.ts';
 import { createProbeAll, OTHER_CHAIN, type WatchOptions } from './health.ts';
-import { Pace, STEP_MS } from './pace.ts';
+import { Latency, STEP_MS } from './latency.ts';
 
 export type ForwardRoute = Readonly<{
   kind: 'forward';
@@ -60,7 +60,7 @@ export type Need = Readonly<{
   commitment: Commitment | undefined;
   /** The slot that its answer must reach: its `minContextSlot`, or what its account has been shown; 0: any. */
   slotMin: number;
-  /** By whose paces backends are compared; absent: by none. */
+  /** By whose latencies backends are compared; absent: by none. */
   lane?: Lane;
 }>;
 
@@ -178,7 +178,7 @@ type PoolOptions = WatchOptions &
     /** Called when slots are found that no backend has, or when there are none any more. */
     onGap(gap: Gap | undefined): void;
     /** Called when a backend begins or ceases to be slow at what is light. */
-    onPace(backend: Backend, isSlow: boolean): void;
+    onSlowness(backend: Backend, isSlow: boolean): void;
   }>;
 
 export type Pool = Readonly<ReturnType<typeof createPool>>;
@@ -222,7 +222,7 @@ export function createPool(options: PoolOptions) {
     return slots.length === 0 ? 0 : Math.min(...slots);
   }
 
-  /** How a backend stands for a call, its pace apart. */
+  /** How a backend stands for a call, its latency apart. */
   function rankOf(backend: Backend, { accountId, commitment, slotMin }: Need): number {
     const { excludedBecause, backAtMs } = backend.health;
     if (backend.isFailing(clock)) return FAILING;
@@ -252,10 +252,10 @@ export function createPool(options: PoolOptions) {
   }
 
   /** Whether the call tries its preferred backend although that is slow. */
-  function isTrial(backend: Backend, need: Need): boolean {
-    const pace = need.lane === undefined ? undefined : backend.paces[need.lane];
+  function isSample(backend: Backend, need: Need): boolean {
+    const latency = need.lane === undefined ? undefined : backend.latencies[need.lane];
     // Few calls show its slot, so that it looks as if it were behind.
-    return isFit(backend, need, BEHIND) && pace?.takesTrial(clock.monotonic()) === true;
+    return isFit(backend, need, BEHIND) && latency?.takesSample(clock.monotonic()) === true;
   }
 
   return {
@@ -267,11 +267,11 @@ export function createPool(options: PoolOptions) {
       return { accountId, commitment, slotMin: Math.max(slotMin, shown), lane };
     },
     inOrder,
-    /** The first of `inOrder` when it is good and has room, or a slow one for a trial; `undefined`: ask `inOrder`. */
+    /** The first of `inOrder` when it is good and has room, or a slow one for a sample; `undefined`: ask `inOrder`. */
     preferred(able: readonly Backend[], need: Need): Backend | undefined {
       const first = mostPreferred(able, need);
       if (first === undefined) return undefined;
-      if (isSlow(first, need) ? isTrial(first, need) : isFit(first, need, GOOD)) return first;
+      if (isSlow(first, need) ? isSample(first, need) : isFit(first, need, GOOD)) return first;
       const [next = first] = inOrder(able, need);
       return isFit(next, need, GOOD) ? next : undefined;
     },
@@ -281,7 +281,7 @@ export function createPool(options: PoolOptions) {
       const next = mostPreferred(others, need);
       return next !== undefined && isFit(next, need, BEHIND) ? next : undefined;
     },
-    ...createPaceWatch(options),
+    ...createLatencyWatch(options),
     /** Takes the slot at which an answer was read. */
     learn({ slots }: Backend, { accountId, commitment }: Need, slot: number): void {
       if (commitment === undefined || slot === 0) return;
@@ -307,49 +307,53 @@ export function createPool(options: PoolOptions) {
   };
 }
 
-/** Lanes in which backends are compared by their paces. */
-const PACED: readonly Lane[] = ['state', 'assets'];
+/** Lanes in which backends are compared by their latencies. */
+const COMPARED: readonly Lane[] = ['state', 'assets'];
 /** Of fewer first bytes nobody knows which was late. */
 const LATE_COUNT_MIN = 100;
 
 /** Watches how soon backends begin to answer. */
-function createPaceWatch({ backends, clock, onPace }: Pick<PoolOptions, 'backends' | 'clock' | 'onPace'>) {
+function createLatencyWatch({
+  backends,
+  clock,
+  onSlowness,
+}: Pick<PoolOptions, 'backends' | 'clock' | 'onSlowness'>) {
   let steppedMs = clock.monotonic();
 
-  /** The backends of a lane that take part, with their paces in it. */
-  function pacesIn(lane: Lane) {
+  /** The backends of a lane that take part, with their latencies in it. */
+  function latenciesIn(lane: Lane) {
     return backends.flatMap((backend) => {
-      const pace = backend.paces[lane];
+      const latency = backend.latencies[lane];
       const takesPart = backend.health.excludedBecause === undefined && backend.config.lanes.includes(lane);
-      return takesPart && pace !== undefined ? [{ backend, pace }] : [];
+      return takesPart && latency !== undefined ? [{ backend, latency }] : [];
     });
   }
 
   return {
     /** Finds out which backends are slow; called a few times a second. */
-    comparePaces(): void {
+    compareLatencies(): void {
       const nowMs = clock.monotonic();
       const isStep = nowMs - steppedMs >= STEP_MS;
       if (isStep) steppedMs = nowMs;
-      for (const lane of PACED) {
-        if (isStep) for (const { paces } of backends) paces[lane]?.turn();
-        const all = pacesIn(lane);
+      for (const lane of COMPARED) {
+        if (isStep) for (const { latencies } of backends) latencies[lane]?.turn();
+        const all = latenciesIn(lane);
         // One without calls is taken to be as fast as it answers probes.
         const medians = all.map(
-          ({ backend, pace }) => pace.medianMs(nowMs) ?? backend.probeTookMs ?? Infinity,
+          ({ backend, latency }) => latency.medianMs(nowMs) ?? backend.probeTookMs ?? Infinity,
         );
-        for (const [i, { backend, pace }] of all.entries()) {
-          if (!pace.compare(Math.min(...medians.toSpliced(i, 1)), nowMs)) continue;
+        for (const [i, { backend, latency }] of all.entries()) {
+          if (!latency.compare(Math.min(...medians.toSpliced(i, 1)), nowMs)) continue;
           // Its callers come back to it little by little.
-          if (!pace.isSlow) backend.health = { ...backend.health, backAtMs: nowMs };
-          onPace(backend, pace.isSlow);
+          if (!latency.isSlow) backend.health = { ...backend.health, backAtMs: nowMs };
+          onSlowness(backend, latency.isSlow);
         }
       }
     },
     /** The time within which the lane's first bytes come, but for one in a hundred; `undefined`: there are too few to tell. */
     lateMs(lane: Lane): number | undefined {
-      const paces = pacesIn(lane).flatMap(({ pace }) => (pace.isSlow ? [] : [pace]));
-      return Pace.quantileMs(paces, 0.99, LATE_COUNT_MIN);
+      const latencies = latenciesIn(lane).flatMap(({ latency }) => (latency.isSlow ? [] : [latency]));
+      return Latency.quantileMs(latencies, 0.99, LATE_COUNT_MIN);
     },
   };
 }
@@ -359,8 +363,8 @@ function isOfThisChain({ health }: Backend): boolean {
   return health.excludedBecause !== OTHER_CHAIN;
 }
 
-function isSlow({ paces }: Backend, { lane }: Need): boolean {
-  return lane !== undefined && paces[lane]?.isSlow === true;
+function isSlow({ latencies }: Backend, { lane }: Need): boolean {
+  return lane !== undefined && latencies[lane]?.isSlow === true;
 }
 
 /** The account's first choice, however it stands. */

@@ -120,6 +120,19 @@ describe('G13 a backend that answers in three seconds while its twin does at onc
     expect(new Set(await Promise.all(underWay))).toEqual(new Set([200]));
   }, 30_000);
 
+  test('G13 is not found slow by the heavy calls of one account alone', async () => {
+    const key = await world.keyOnFirst();
+    world.twins[0].script(({ method, ...call }) =>
+      method === 'getMultipleAccounts' ? world.after(250)({ method, ...call }) : undefined,
+    );
+    const underWay: Promise<Response>[] = [];
+    const heavy = () => void underWay.push(world.post(key, 'getMultipleAccounts'));
+    expect(await callsTo(0, () => world.pass(10_000, heavy))).toBe(10_000 / STEP_MS);
+    expect(world.gateway.gateway.status().backends).toMatchObject([{ why: null }, { why: null }]);
+    await world.pass(STEP_MS);
+    await Promise.all(underWay);
+  });
+
   test('G13 serves all the same when its twin is gone', async () => {
     const key = await world.keyOnFirst();
     world.twins[0].script(world.after(3_000));

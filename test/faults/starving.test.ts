@@ -27,6 +27,7 @@ beforeEach(async () => {
     const how = howOf(seen);
     if (how === 'held') await gate.promise;
     if (how === 'large') return streamed(seen, 13, () => void written++);
+    if (how === 'long') return streamed(seen, 100, () => void written++);
     if (how === 'paused')
       return streamed(seen, 3, (megabytes) => (megabytes === 1 ? gate.promise : undefined));
     return how === 'block' ? streamed(seen, 1) : result(seen, '7');
@@ -85,6 +86,17 @@ async function asking(
   while (status()?.in_flight !== before + calls) await Bun.sleep(1); // awaits their arrival
   await atRest(() => written);
   return opened;
+}
+
+/** Reads some megabytes on each connection, and then no more. */
+async function readSome(readers: readonly RawCaller[]): Promise<void> {
+  for (const reader of readers) {
+    const before = reader.received();
+    reader.resume();
+    while (reader.received() < before + (6 << 20)) await Bun.sleep(1); // awaits what it reads
+    reader.pause();
+  }
+  await atRest(() => written);
 }
 
 /** Lets time pass, a quarter of a second after the other. */
@@ -171,6 +183,28 @@ describe('L23 while another account waits, who does not read holds no more than 
     for (const caller of batches) caller.resume();
     await Promise.race(batches.map(({ ended }) => ended));
     expect((await gateway.post(BALANCE, greedy)).headers.get('x-credits-left')).toBe('91');
+  });
+
+  test('one that waits for a second gets the place of who reads steadily but slower than the backend gives, if that is above its share', async () => {
+    const slow = [
+      ...(await asking(gateway.key(), CONNECTIONS - 1, 'long')),
+      ...(await asking(gateway.key(), 1, 'long')),
+    ];
+    for (let i = 0; i < 2; i++) {
+      await pass(0.75);
+      await readSome(slow);
+    }
+    const answer = gateway.post(BALANCE, gateway.key());
+    expect(await isThere(answer)).toBe(false);
+    await pass(0.75);
+    expect([await isThere(answer), await cuts()]).toEqual([false, undefined]);
+    await readSome(slow);
+    await pass(0.25);
+    expect((await answer).status).toBe(200);
+    expect(await cuts()).toBe('1');
+    expect(status()).toMatchObject({ in_flight: CONNECTIONS - 1, recent_failed: 0 });
+    const [, , , modest] = slow;
+    if (modest !== undefined) await readSome([modest]); // who has no more than a share goes on
   });
 
   test('answers of a batch whose turn has not come are asked for again, and the batch is whole', async () => {

@@ -7,7 +7,7 @@ import {
   SILENT_MS_MAX,
   START_FAILURES_MAX,
 } from '../../gateway/supervisor.ts';
-import type { MetricsJson, Terms, Worker, WorkerExit } from '../../gateway/workers.ts';
+import type { MetricsJson, ReloadedConfig, Worker, WorkerExit } from '../../gateway/workers.ts';
 import { createVirtualClock, type VirtualClock } from '../fakes/chain-clock.ts';
 import { silentLog } from '../started/gateway.ts';
 import { freePort } from '../started/ports.ts';
@@ -21,7 +21,7 @@ describe('the worker pool', () => {
     const draining = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<WorkerExit>();
     const signals: string[] = [];
-    const terms: Terms[] = [];
+    const reloaded: ReloadedConfig[] = [];
     let hangsSinceMs: number | undefined;
     const worker: Worker = {
       listening: listening.promise,
@@ -29,7 +29,7 @@ describe('the worker pool', () => {
       ended: ended.promise,
       heardAtMs: () => hangsSinceMs ?? clock.monotonic(),
       report: () => Promise.resolve(undefined),
-      setTerms: (given) => void terms.push(given),
+      setReloadedConfig: (given) => void reloaded.push(given),
       signal: (name) => void signals.push(name),
     };
     return {
@@ -37,7 +37,7 @@ describe('the worker pool', () => {
       seat,
       worker,
       signals,
-      terms,
+      reloaded,
       listen: () => listening.resolve(true),
       drain: () => draining.resolve(),
       hang: () => void (hangsSinceMs = clock.monotonic()),
@@ -242,16 +242,16 @@ describe('the worker pool', () => {
     expect(isReady()).toBe(false);
   });
 
-  test('new terms reach every worker, also one that starts, and one that listens tells other apps', async () => {
+  test('a reloaded config reaches every worker, also one that starts, and one that listens tells other apps', async () => {
     const { pool, clock, at } = await started(2);
     at(0).end();
     await settled(clock);
     const config = { name: 'sluice.toml', text: '' };
-    pool.setTerms(config, true);
-    pool.setTerms(config, false);
+    pool.setReloadedConfig(config, true);
+    pool.setReloadedConfig(config, false);
     const quiet = { config, announces: false };
-    expect(at(1).terms).toEqual([{ config, announces: true }, quiet]);
-    expect(at(2).terms).toEqual([quiet, quiet]);
+    expect(at(1).reloaded).toEqual([{ config, announces: true }, quiet]);
+    expect(at(2).reloaded).toEqual([quiet, quiet]);
   });
 
   describe('a worker that drains by itself', () => {
@@ -341,7 +341,7 @@ describe('the worker pool', () => {
       expect([at(0).signals, at(2).signals, pool.hangs()]).toEqual([[], [], 0]);
     });
 
-    test('has a new term when the supervisor stood still itself', async () => {
+    test('has more time when the supervisor stood still itself', async () => {
       const time = createVirtualClock();
       let stoodStillMs = 0;
       const clock = { ...time, monotonic: () => time.monotonic() + stoodStillMs };

@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import { createStderrTail, type FromWorker, supervisorLinkFrom, type Terms } from '../../gateway/workers.ts';
+import {
+  createStderrTail,
+  type FromWorker,
+  type ReloadedConfig,
+  supervisorLinkFrom,
+} from '../../gateway/workers.ts';
 import { createVirtualClock } from '../fakes/chain-clock.ts';
 
 describe('the link to the supervisor', () => {
@@ -26,9 +31,9 @@ describe('the link to the supervisor', () => {
   });
 
   const config = { name: 'sluice.toml', text: '' };
-  const serving = (terms: Terms[] = []) => ({
+  const serving = (reloaded: ReloadedConfig[] = []) => ({
     report: () => Promise.resolve(report),
-    setTerms: (given: Terms) => void terms.push(given),
+    setReloadedConfig: (given: ReloadedConfig) => void reloaded.push(given),
   });
 
   test('it gets its assignment, reports that it is prepared, and gets the port', async () => {
@@ -61,19 +66,19 @@ describe('the link to the supervisor', () => {
     expect(sent).toEqual([{ kind: 'draining' }]);
   });
 
-  test('terms that came while it started count when it listens, and later ones at once', async () => {
+  test('a reloaded config that came while it started counts when it listens, and later ones at once', async () => {
     const { ends, deliver } = channel();
-    const terms: Terms[] = [];
+    const reloaded: ReloadedConfig[] = [];
     const [early, late] = ['early', 'late'].map((text) => ({
       config: { ...config, text },
       announces: false,
     }));
-    deliver({ kind: 'terms', terms: early });
+    deliver({ kind: 'reloaded', reloaded: early });
     const link = supervisorLinkFrom('1', ends);
-    deliver({ kind: 'terms', terms: early });
-    await link?.serve(serving(terms), createVirtualClock(), AbortSignal.abort());
-    deliver({ kind: 'terms', terms: late });
-    expect<unknown>(terms).toEqual([early, late]);
+    deliver({ kind: 'reloaded', reloaded: early });
+    await link?.serve(serving(reloaded), createVirtualClock(), AbortSignal.abort());
+    deliver({ kind: 'reloaded', reloaded: late });
+    expect<unknown>(reloaded).toEqual([early, late]);
   });
 
   test('a supervisor that is gone is no error', () => {

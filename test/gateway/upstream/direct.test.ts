@@ -49,7 +49,7 @@ function world(count = 1, isHedged = false) {
     // Of a call that is over nothing else is read.
     const over = { isOver: true } as HedgedCall;
     for (let i = 0; i < 500; i++) hedge.watch(over);
-    for (let i = 0; i < 100; i++) backends[0]?.paces.state?.note(1);
+    for (let i = 0; i < 100; i++) backends[0]?.latencies.state?.note(1, 1);
     hedge.tick();
   }
 
@@ -477,9 +477,9 @@ describe('identical reads that are under way', () => {
 test('a slow backend is tried by one call alone: others of the same read do not wait for that', async () => {
   using gateway = world(2);
   const [first] = gateway.backends;
-  for (let i = 0; i < 200; i++) first?.paces.state?.note(3_000);
-  for (let i = 0; i < 5; i++) gateway.backends[1]?.paces.state?.note(1);
-  gateway.pool.comparePaces();
+  for (let i = 0; i < 200; i++) first?.latencies.state?.note(3_000, 1);
+  for (let i = 0; i < 5; i++) gateway.backends[1]?.latencies.state?.note(1, 1);
+  gateway.pool.compareLatencies();
   const exchanges = gateway.held();
   gateway.advance(25_000);
   const trial = gateway.text();
@@ -628,8 +628,9 @@ describe('a read that is late, with hedging', () => {
 
   test.each<[string, (backend: Backend) => void]>([
     ['left out', (backend) => (backend.health = { ...HEALTHY, excludedBecause: 'lagging' })],
-    ['slow', ({ paces }) => paces.state !== undefined && (paces.state.isSlow = true)],
+    ['slow', ({ latencies }) => latencies.state !== undefined && (latencies.state.isSlow = true)],
     ['full', (backend) => (backend.inFlight = 512)],
+    ['for shorter requests', ({ config }) => Object.assign(config, { bodyBytesMax: 10 })],
   ])('is sent once when the second backend is %s', async (_, make) => {
     using gateway = world(2, true);
     const exchanges = gateway.held();

@@ -36,7 +36,7 @@ export function backendOf(rows: Partial<BackendConfig> & { at?: string; clock?: 
 type Told = Partial<
   ForwardEvents & {
     lagSlotsMax: number;
-    onPace(backend: Backend, isSlow: boolean): void;
+    onSlowness(backend: Backend, isSlow: boolean): void;
     /** There: light reads that are late are hedged. */
     onHedge(outcome: 'made' | 'won'): void;
   }
@@ -44,7 +44,7 @@ type Told = Partial<
 
 /** A way to backends as the gateway puts it together, without probes unless the test asks for them. */
 export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told = {}) {
-  const { lagSlotsMax = 16, onPace = nothing, onHedge, ...events } = told;
+  const { lagSlotsMax = 16, onSlowness = nothing, onHedge, ...events } = told;
   const dueMs = { light: 30_000, meta: 30_000, asset: 30_000, history: 60_000, scan: 108_000, write: 30_000 };
   const pool = createPool({
     backends,
@@ -54,7 +54,7 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     onChange: nothing,
     onGap: nothing,
     onUnreachable: nothing,
-    onPace,
+    onSlowness,
   });
   const budget = new RetryBudget();
   const onResponseStart = events.onResponseStart ?? nothing;

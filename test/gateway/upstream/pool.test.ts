@@ -27,7 +27,7 @@ async function pooled(...given: readonly Node[]) {
     onChange: ({ config, health }) =>
       void changes.push(`${config.name}: ${health.excludedBecause ?? 'back'}`),
     onUnreachable: () => undefined,
-    onPace: () => undefined,
+    onSlowness: () => undefined,
     onGap: (gap) => void changes.push(gap === undefined ? 'no gap' : `gap: ${gap.from} to ${gap.to}`),
   });
   return {

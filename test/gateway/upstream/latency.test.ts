@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'bun:test';
 import { type Backend, HEALTHY } from '../../../gateway/upstream/backend.ts';
-import { Pace } from '../../../gateway/upstream/pace.ts';
+import { Latency } from '../../../gateway/upstream/latency.ts';
 import type { Lane } from '../../../shared/config/profiles.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { ACCOUNT_ABC, backendOf, forwardOf } from './of.ts';
 
-/** Backends a, b and c, preferred in this order, whose paces are compared four times a second. */
+/** Backends a, b and c, preferred in this order, whose latencies are compared four times a second. */
 function pooled() {
   const { clock, advance } = createVirtualClock();
   const [a, b, c] = ['a', 'b', 'c'].map((name) => backendOf({ name, clock })) as [Backend, Backend, Backend]; // map forgets how many
   const changes: string[] = [];
   const { pool } = forwardOf([a, b, c], clock, {
-    onPace: ({ config }, isSlow) => void changes.push(`${config.name}: ${isSlow ? 'slow' : 'in time'}`),
+    onSlowness: ({ config }, isSlow) => void changes.push(`${config.name}: ${isSlow ? 'slow' : 'in time'}`),
   });
   const needIn = (lane: Lane, slotMin = 0) =>
     ({ accountId: ACCOUNT_ABC, commitment: 'confirmed', slotMin, lane }) as const;
@@ -34,14 +34,15 @@ function pooled() {
       for (let passed = 0; passed < ms; passed += 250) {
         advance(250);
         each();
-        pool.comparePaces();
+        pool.compareLatencies();
       }
     },
   };
 }
 
-function begins(backend: Backend, ms: number, times = 1): void {
-  for (let i = 0; i < times; i++) backend.paces.state?.note(ms);
+/** First bytes of so many accounts in their turns. */
+function begins(backend: Backend, ms: number, times = 1, accounts = 2): void {
+  for (let i = 0; i < times; i++) backend.latencies.state?.note(ms, i % accounts);
 }
 
 /** A pool whose backend a is slow and b is fast. */
@@ -49,13 +50,13 @@ function slowed() {
   const all = pooled();
   begins(all.a, 3_000, 5);
   begins(all.b, 2, 5);
-  all.pool.comparePaces();
+  all.pool.compareLatencies();
   return all;
 }
 
 describe('a backend is slow', () => {
   test.each([
-    ['one caller who waits for each answer', 3_000, 1],
+    ['one caller who waits for each of its answers', 3_000, 1],
     ['a call each two seconds', 2_000, 1],
     ['many callers', 250, 25],
   ])('within 15 s, however many fast answers it gave before, with %s', (_, everyMs, times) => {
@@ -81,9 +82,9 @@ describe('a backend is slow', () => {
     const { a, b, pool } = pooled();
     begins(a, slowMs, 9);
     begins(b, bestMs, 9);
-    pool.comparePaces();
-    expect(a.paces.state?.isSlow).toBe(isSlow);
-    expect(b.paces.state?.isSlow).toBe(false);
+    pool.compareLatencies();
+    expect(a.latencies.state?.isSlow).toBe(isSlow);
+    expect(b.latencies.state?.isSlow).toBe(false);
   });
 
   test('not by fewer than four calls, and not by most of them being fast', () => {
@@ -92,28 +93,43 @@ describe('a backend is slow', () => {
     begins(b, 2, 5);
     begins(c, 3_000, 20);
     begins(c, 2, 21);
-    pool.comparePaces();
+    pool.compareLatencies();
     expect(changes).toEqual([]);
+  });
+
+  test('not by what one account alone waits for', () => {
+    const { a, b, changes, pool } = pooled();
+    b.probeTookMs = 2;
+    begins(a, 250, 6, 1);
+    pool.compareLatencies();
+    begins(b, 2, 6);
+    // Nor when others, who are fewer, wait for nothing.
+    a.latencies.state?.note(2, 1);
+    pool.compareLatencies();
+    expect(changes).toEqual([]);
+    a.latencies.state?.note(250, 1);
+    pool.compareLatencies();
+    expect(changes).toEqual(['a: slow']);
   });
 
   test('by what did not begin at all, when it was waited for so long', () => {
     const { a, b, changes, pool } = pooled();
     begins(b, 2, 5);
-    for (let i = 0; i < 5; i++) a.paces.state?.note(99, false);
-    pool.comparePaces();
+    for (let i = 0; i < 5; i++) a.latencies.state?.note(99, 1, false);
+    pool.compareLatencies();
     expect(changes).toEqual([]);
-    for (let i = 0; i < 5; i++) a.paces.state?.note(10_000, false);
-    pool.comparePaces();
+    for (let i = 0; i < 5; i++) a.latencies.state?.note(10_000, 1, false);
+    pool.compareLatencies();
     expect(changes).toEqual(['a: slow']);
   });
 
   test('beside one without calls that answers probes fast, and not beside one that nothing is known of', () => {
     const { a, b, changes, pool } = pooled();
     begins(a, 3_000, 9);
-    pool.comparePaces();
+    pool.compareLatencies();
     expect(changes).toEqual([]);
     b.probeTookMs = 2;
-    pool.comparePaces();
+    pool.compareLatencies();
     expect(changes).toEqual(['a: slow']);
   });
 
@@ -122,8 +138,8 @@ describe('a backend is slow', () => {
     begins(a, 3_000, 9);
     begins(b, 2, 9);
     b.health = { ...HEALTHY, excludedBecause: 'lagging' };
-    c.paces.assets?.note(2);
-    pool.comparePaces();
+    c.latencies.assets?.note(2, 1);
+    pool.compareLatencies();
     expect(changes).toEqual([]);
   });
 });
@@ -151,7 +167,7 @@ describe('what is slow', () => {
     expect(preferred([a])).toBe('a');
     begins(b, 3_000, 20);
     begins(c, 2, 5);
-    pool.comparePaces();
+    pool.compareLatencies();
     expect(changes).toEqual(['a: slow', 'b: slow']);
     expect([preferred([a, b]), preferred()]).toEqual(['a', 'c']);
   });
@@ -159,37 +175,37 @@ describe('what is slow', () => {
   test('is tried by one call in twenty at most, and at most each five seconds', () => {
     for (const perQuarter of [1, 4, 500]) {
       const { a, b, preferred, pass } = slowed();
-      let [calls, trials] = [0, 0];
+      let [calls, samples] = [0, 0];
       pass(60_000, () => {
         begins(b, 2, 5);
         for (let i = 0; i < perQuarter; i++) {
           calls++;
           if (preferred() !== 'a') continue;
-          trials++;
+          samples++;
           begins(a, 3_000);
         }
       });
-      expect(trials).toBeWithin(8, 13);
-      expect(trials / calls).toBeLessThanOrEqual(0.05);
+      expect(samples).toBeWithin(8, 13);
+      expect(samples / calls).toBeLessThanOrEqual(0.05);
     }
   });
 
   test('is tried although it looks as if it were behind, for few calls show its slot', () => {
     const { a, b, pool, pass, needIn } = slowed();
     [a.slots.tip.confirmed, b.slots.tip.confirmed] = [100, 200];
-    let trials = 0;
+    let samples = 0;
     pass(30_000, () => {
       begins(b, 2, 5);
-      if (pool.preferred([a, b], needIn('state', 200)) === a) trials++;
+      if (pool.preferred([a, b], needIn('state', 200)) === a) samples++;
     });
-    expect(trials).toBeGreaterThan(2);
+    expect(samples).toBeGreaterThan(2);
   });
 
   test.each([50, 1_000, 2_000])(
     'has all its callers back within 45 s of its recovery, with a call each %p ms',
     (everyMs) => {
       const { a, b, preferred, pass, changes, clock } = slowed();
-      // It is slow for a while, and recovers right after a trial.
+      // It is slow for a while, and recovers right after a sample.
       let isTried = false;
       while (!isTried)
         pass(250, () => {
@@ -208,7 +224,7 @@ describe('what is slow', () => {
     },
   );
 
-  test('stays so as long as trials are late, and is slow again soon when it only seemed to recover', () => {
+  test('stays so as long as samples are late, and is slow again soon when it only seemed to recover', () => {
     const { a, b, preferred, pass, changes } = slowed();
     const each = (ms: number) => () => {
       begins(b, 2, 5);
@@ -236,18 +252,18 @@ describe('what is slow', () => {
 });
 
 test('a quantile is told to a tenth, and not from too few', () => {
-  const pace = new Pace();
-  for (let ms = 1; ms <= 1_000; ms++) pace.note(ms);
+  const latency = new Latency();
+  for (let ms = 1; ms <= 1_000; ms++) latency.note(ms, 1);
   for (const [share, ms] of [
     [0.5, 500],
     [0.99, 990],
   ] as const) {
-    const told = Pace.quantileMs([pace], share, 1_000) ?? 0;
+    const told = Latency.quantileMs([latency], share, 1_000) ?? 0;
     expect(Math.abs(told - ms) / ms).toBeLessThan(0.1);
   }
-  expect(Pace.quantileMs([pace], 0.5, 1_001)).toBeUndefined();
-  for (let step = 0; step < 6; step++) pace.turn();
-  expect(Pace.quantileMs([pace], 0.5, 1)).toBeUndefined();
-  for (const ms of [0, 1e-9, 1e9, Infinity]) pace.note(ms);
-  expect(Pace.quantileMs([pace], 1, 4)).toBeGreaterThan(60_000);
+  expect(Latency.quantileMs([latency], 0.5, 1_001)).toBeUndefined();
+  for (let step = 0; step < 6; step++) latency.turn();
+  expect(Latency.quantileMs([latency], 0.5, 1)).toBeUndefined();
+  for (const ms of [0, 1e-9, 1e9, Infinity]) latency.note(ms, 1);
+  expect(Latency.quantileMs([latency], 1, 4)).toBeGreaterThan(60_000);
 });
