@@ -74,7 +74,8 @@ export const USAGE_MIGRATIONS: Migrations = {
     .flatMap((table) =>
       LATENCIES.map((column) => `ALTER TABLE ${table} ADD COLUMN ${column} INTEGER NOT NULL DEFAULT 0;`),
     )
-    .join('\n'), // One row a key of an API: the requests of its last minute, as Unix milliseconds in a JSON array.
+    .join('\n'),
+  // One row a key of an API: the requests of its last minute, as Unix milliseconds in a JSON array.
   'api-requests-1': `
     CREATE TABLE api_requests (
       api TEXT NOT NULL,
