@@ -6,9 +6,9 @@ import type { AnswerRequest } from '../../gateway/answer.ts';
 import { listen } from '../../gateway/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { testConfig } from '../../test/started/gateway.ts';
-import { cpuSecondsOf } from '../proc.ts';
-import { runBench, tableOf } from '../report.ts';
-import { median, ratios, spread } from '../statistics.ts';
+import { cpuSecondsOf } from './proc.ts';
+import { runBench, tableOf } from './report.ts';
+import { median, ratios, spread } from './statistics.ts';
 
 const HELP = `bun bench/self/listener.ts [--seconds 2] [--rounds 7]
 
