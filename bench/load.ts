@@ -112,6 +112,8 @@ class LoadRun {
       if (waitMs <= TIMER_MS) await turn();
       else await this.#wait(waitMs - TIMER_MS / 2, signal);
     }
+    // A turn of the loop may have passed the last instants.
+    if (!signal.aborted && this.#options.perSecond !== undefined) this.#sendDue(this.#endMs, true);
     this.#endedMs = Math.min(clock.monotonic(), this.#endMs);
     this.#unsent = this.#unsentAt(this.#endedMs);
   }
@@ -162,9 +164,12 @@ class LoadRun {
   }
 
   /** Sends what may go now; gives when to look again unless an answer comes before. */
-  #sendDue(nowMs: number): number {
+  #sendDue(nowMs: number, isLast = false): number {
     if (nowMs < this.#heldUntilMs) return this.#heldUntilMs;
-    while (this.#idle.length > 0 && this.#dueMs(this.#sent) <= nowMs && !this.#isOver()) {
+    const { calls = Infinity } = this.#options;
+    const isOver = () =>
+      isLast ? this.#counted >= calls || this.#dueMs(this.#sent) >= nowMs : this.#isOver();
+    while (this.#idle.length > 0 && this.#dueMs(this.#sent) <= nowMs && !isOver()) {
       const connection = this.#idle.pop();
       if (connection !== undefined) this.#send(connection, nowMs, true);
     }

@@ -16,9 +16,11 @@ export function pageOf(result: Result): string {
     "base-uri 'none'",
     "form-action 'none'",
   ].join('; ');
-  // In a data block nothing but `<` can end it.
+  // A second that the run did not fill would look like a fall. In a data block nothing but `<` can end it.
+  const whole = result.run.filter(({ second }) => second + 1 <= result.seconds + 0.05);
+  const run = whole.length > 0 ? whole : result.run;
   const data = JSON.stringify({
-    run: result.run,
+    run,
     timings: result.timings,
     counted: result.counted,
   }).replaceAll('<', '\\u003c');
@@ -86,18 +88,20 @@ function outcomesOf(outcomes: Result['outcomes']): string {
     : `<section><h2>Outcomes</h2>${tableOf(['outcome', 'count'], rows)}</section>`;
 }
 
+const SCANS_SHOWN = 100;
+
 function scansOf(scans: readonly Scanned[] | undefined): string {
   if (scans === undefined) return '';
   const head = ['program', 'outcome', 'accounts', 'wrong', 'MB', 'first byte ms', 'seconds', 'reason'];
-  const rows = scans.map(
-    ({ program, outcome, accounts, wrongAccounts, bytes, firstByteMs, seconds, reason }) => [
+  const rows = scans
+    .slice(-SCANS_SHOWN)
+    .map(({ program, outcome, accounts, wrongAccounts, bytes, firstByteMs, seconds, reason }) => [
       program,
       outcome,
       ...[accounts, wrongAccounts, bytes / 1e6, firstByteMs, seconds].map(shown),
       reason,
-    ],
-  );
-  return `<section><h2>Scans</h2>${tableOf(head, rows)}</section>`;
+    ]);
+  return `<section><h2>${scans.length > SCANS_SHOWN ? `The last ${SCANS_SHOWN} scans` : 'Scans'}</h2>${tableOf(head, rows)}</section>`;
 }
 
 function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {

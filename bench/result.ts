@@ -93,7 +93,7 @@ export function textOf(result: Result): string {
         ]),
     ]),
   ];
-  if (scans !== undefined) parts.push(tableOf([SCAN_HEAD, ...scans.map(scanRow)]));
+  if (scans !== undefined) parts.push(tableOf([SCAN_HEAD, ...scans.slice(-SCANS_SHOWN).map(scanRow)]));
   if (Object.keys(outcomes).length > 0)
     parts.push(
       tableOf([['outcome', 'count'], ...Object.entries(outcomes).map(([name, n]) => [name, shown(n)])]),
@@ -103,6 +103,8 @@ export function textOf(result: Result): string {
   return `${parts.join('\n\n')}\n`;
 }
 
+/** The last scans; `--json` has more. */
+const SCANS_SHOWN = 20;
 const SCAN_HEAD = ['program', 'outcome', 'accounts', 'wrong', 'MB', 'MB/s', 'first byte ms', 'seconds'];
 
 function scanRow({

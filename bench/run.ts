@@ -56,10 +56,7 @@ async function loadResult(options: Load, world: World): Promise<Result | string>
   const loaded = await runLoad(options, parts);
   const { recorder, seconds } = loaded;
   const settings = {
-    ...(options.command === 'mixed'
-      ? { calls: options.file ?? options.programs.join() }
-      : { method: options.method, params: options.params }),
-    ...(options.command === 'batch' && { size: options.size }),
+    ...settingsOf(options),
     connections: options.connections,
     load: options.perSecond === undefined ? 'closed' : `${options.perSecond} a second`,
     'Retry-After': options.honoursRetryAfter ? 'honoured' : 'ignored',
@@ -76,6 +73,14 @@ async function loadResult(options: Load, world: World): Promise<Result | string>
     ...own,
     failures: recorder.answers > 0 || own.stopped ? [] : ['No request was answered by a result.'],
   };
+}
+
+/** What the requests of a load are made of. */
+function settingsOf(options: Load): Result['settings'] {
+  if (options.command === 'mixed')
+    return options.file === undefined ? { programs: options.programs.join() } : { file: options.file };
+  const { method, params } = options;
+  return options.command === 'batch' ? { method, params, size: options.size } : { method, params };
 }
 
 type Source = Readonly<{ next: RequestSource; labels: readonly string[]; notes: readonly string[] }>;
@@ -162,7 +167,7 @@ function loadNotes(options: Load, { recorder, unsent }: Loaded): readonly string
     ...(recorder.failures > 0 ? ['Times are of requests that were answered by results alone.'] : []),
     ...(unsent > 0
       ? [
-          `${shown(unsent)} requests were due and found no free connection: more --connections, or a lower --rate.`,
+          `Due requests that found no free connection: ${shown(unsent)}. Try more --connections, or a lower --rate.`,
         ]
       : []),
     ...(options.command === 'batch' ? ['A request is one batch.'] : []),

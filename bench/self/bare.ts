@@ -104,8 +104,11 @@ async function timeJavaScript(seconds: number, priority: number, signal: AbortSi
   return printed.trim().split('\n').slice(1).map(Number);
 }
 
-const parsed = optionsFrom(process.argv.slice(2), NAMES);
-if (parsed.kind === 'run')
-  process.exit(await runBench(import.meta.path, LIMIT_MS, (signal) => measure(parsed.options, signal)));
-console.log(parsed.kind === 'help' ? HELP : parsed.sentence);
-process.exit(parsed.kind === 'help' ? 0 : 2);
+if (import.meta.main) {
+  const parsed = optionsFrom(process.argv.slice(2), NAMES);
+  if (parsed.kind === 'run')
+    process.exit(await runBench(import.meta.path, LIMIT_MS, (signal) => measure(parsed.options, signal)));
+  if (parsed.kind === 'help') console.log(HELP);
+  else console.error(`${parsed.sentence}\n\n${HELP}`);
+  process.exit(parsed.kind === 'help' ? 0 : 2);
+}

@@ -1,12 +1,10 @@
 import { type Centre, startLimited, touchFrom } from './limited.ts';
 import { cpuSecondsOf } from './proc.ts';
-import { runBench, tableOf } from './report.ts';
+import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 
 const LIMIT_MS = 600_000;
 const CONNECTIONS = 64;
 const WARM_SECONDS = 3;
-/** Seconds of each load; the first argument says another number. */
-const SECONDS = Number(process.argv[2] ?? 10);
 const PROCESSES = 4;
 
 /** Loads, each offered to all processes alike: what accounts on one plan ask for together. */
@@ -16,16 +14,30 @@ const LOADS = [
   { name: '1800 accounts at 1 of 100 rps', accounts: 1_800, rps: 100, perSecond: 1_800 },
 ] as const;
 
-if (import.meta.main) process.exit(await runBench(import.meta.path, LIMIT_MS, measure));
+const BENCH: OwnBench = {
+  path: import.meta.path,
+  about: `What limits cost a call: in one process, and in ${PROCESSES} that share them by the ledger or by Redis.
+About three minutes; needs redis-server.`,
+  options: { seconds: { value: 'S', help: 'of each load, 1 to 60', least: 1, most: 60, preset: 10 } },
+  limitMs: () => LIMIT_MS,
+  measure,
+};
 
-async function measure(signal: AbortSignal): Promise<void> {
+if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
+
+async function measure({ signal, number, progress, table }: OwnRun): Promise<void> {
+  const seconds = number('seconds');
   const rows: string[][] = [];
   for (const load of LOADS) {
-    const alone = await run('alone', load, signal);
+    const ranBy = (centre: Centre) => {
+      progress(`${load.name}, ${centre}`);
+      return run(centre, load, seconds, signal);
+    };
+    const alone = await ranBy('alone');
     for (const [centre, ran] of [
       ['alone', alone],
-      ['ledger', await run('ledger', load, signal)],
-      ['redis', await run('redis', load, signal)],
+      ['ledger', await ranBy('ledger')],
+      ['redis', await ranBy('redis')],
     ] as const) {
       rows.push([
         load.name,
@@ -40,13 +52,14 @@ async function measure(signal: AbortSignal): Promise<void> {
     }
   }
   const head = ['load', 'limits', 'calls', '429', 'CPU us/call', 'to alone', 'commands/call', 'states/call'];
-  console.log(tableOf([head, ...rows]));
+  table([head, ...rows]);
 }
 
 /** One load on fresh processes: alone is one process, the others are several. */
 async function run(
   centre: Centre,
   { accounts, rps, perSecond }: (typeof LOADS)[number],
+  seconds: number,
   signal: AbortSignal,
 ) {
   const processes = centre === 'alone' ? 1 : PROCESSES;
@@ -58,7 +71,7 @@ async function run(
   const cpu = () => pids.reduce((sum, pid) => sum + cpuSecondsOf(pid), 0);
   await redis?.cli('config', 'resetstat');
   const before = cpu();
-  const { statuses } = await touchFrom({ ...load, seconds: SECONDS }, signal);
+  const { statuses } = await touchFrom({ ...load, seconds }, signal);
   const microseconds = 1e6 * (cpu() - before);
   const stats = await redis?.cli('info', 'commandstats');
   const calls = Object.values(statuses).reduce((sum, count) => sum + count, 0);

@@ -8,34 +8,39 @@ import { ROOT, startProcess } from '../../test/started/process.ts';
 import { memoryOf } from './proc.ts';
 import type { Framing } from './program-accounts.ts';
 import { scanOf } from './reader.ts';
-import { runBench, tableOf } from './report.ts';
+import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 import { type SlowStream, slowStream, startSlowBackend } from './slow-stream.ts';
 
 /** What a reader got: `whole` is what HTTP says of the end, `digest` the SHA-256 of the bytes. */
 type Got = Readonly<{ whole: boolean; bytes: number; digest: string; seconds: number }>;
 
-const SECONDS_BY_DEFAULT = 600;
 /** A pause must stay below the gateway's default idle limit of 120 s. */
 const SECONDS_MAX = 620;
 const LIMIT_BEYOND_MS = 60_000;
 const MEGABYTE = 1e6;
 const FRAMINGS = ['length', 'chunked'] satisfies Framing[];
 
-if (import.meta.main) {
-  const seconds = Number(process.argv[2] ?? SECONDS_BY_DEFAULT);
-  if (!(seconds >= 1 && seconds <= SECONDS_MAX)) throw new Error(`seconds: from 1 to ${SECONDS_MAX}`);
-  const run = (signal: AbortSignal) => measure(seconds, signal);
-  process.exit(await runBench(import.meta.path, seconds * 1_000 + LIMIT_BEYOND_MS, run));
-}
+const BENCH: OwnBench = {
+  path: import.meta.path,
+  about: 'Whether two streams of so long, with pauses that nearly reach the idle limit, arrive whole.',
+  options: {
+    seconds: { value: 'S', help: 'of each stream', least: 1, most: SECONDS_MAX, preset: 600 },
+  },
+  limitMs: ({ number }) => number('seconds') * 1_000 + LIMIT_BEYOND_MS,
+  measure,
+};
 
-/** Throws when a stream did not arrive as it was sent. */
-async function measure(seconds: number, signal: AbortSignal): Promise<void> {
-  const stream = slowStream(seconds);
+if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
+
+/** Whether both streams arrived as they were sent. */
+async function measure({ signal, number, progress, table, say }: OwnRun): Promise<boolean> {
+  const stream = slowStream(number('seconds'));
   using backend = startSlowBackend(stream, signal);
   await using gateway = await startInFront(backend.url);
   const residentMegabytes = () => (memoryOf(gateway.pid).residentBytes / MEGABYTE).toFixed(1);
   const before = residentMegabytes();
   const rows = [['answer', 'seconds', 'bytes sent', 'bytes got', 'SHA-256', 'end']];
+  progress(`streams of ${number('seconds')} s`);
   const got = await Promise.all(
     FRAMINGS.map((framing) => readOne(gateway.url, gateway.key, framing, signal)),
   );
@@ -44,12 +49,12 @@ async function measure(seconds: number, signal: AbortSignal): Promise<void> {
     const end = whole ? 'whole' : 'cut';
     rows.push([FRAMINGS[i] ?? '', took.toFixed(1), String(stream.bytes), String(bytes), same, end]);
   }
-  console.log(tableOf(rows));
-  console.log(
-    `\nFour pauses of ${(stream.pauseMs / 1_000).toFixed(1)} s in each stream, both at once. ` +
+  table(rows);
+  say(
+    `Four pauses of ${(stream.pauseMs / 1_000).toFixed(1)} s in each stream, both at once. ` +
       `RSS of the gateway: ${before} MB before, ${residentMegabytes()} MB after.`,
   );
-  if (!got.every((one) => isAsSent(one, stream))) throw new Error('a stream did not arrive as it was sent');
+  return got.every((one) => isAsSent(one, stream));
 }
 
 function isAsSent({ whole, digest }: Got, stream: SlowStream): boolean {

@@ -10,24 +10,36 @@ import type { Store } from '../../shared/store/open.ts';
 import { opened, silentLog, temporaryFolder } from '../../test/started/gateway.ts';
 import { startRedis } from '../../test/started/redis.ts';
 import { Registry } from 'prom-client';
-import { runBench, tableOf } from './report.ts';
+import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 
-/** A million keys are published to a Redis by a process that has other things to do; another host looks some of them up. */
-const KEYS = Number(process.argv[2] ?? 1_000_000);
 const LIMIT_MS = 500_000;
 const BEAT_MS = 5;
 const LOOKED_UP = 10_000;
 let names = 0;
 const lookedUp: string[] = [];
 
-if (import.meta.main) process.exit(await runBench(import.meta.path, LIMIT_MS, measure));
+const BENCH: OwnBench = {
+  path: import.meta.path,
+  about: `How long keys take to Redis, the longest stall on the way, and how long their first look-ups take on another host.
+Needs redis-server.`,
+  options: {
+    keys: { value: 'N', help: 'keys of one account', least: 10_000, most: 10_000_000, preset: 1_000_000 },
+  },
+  limitMs: () => LIMIT_MS,
+  measure,
+};
 
-async function measure(signal: AbortSignal): Promise<void> {
+if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
+
+/** Keys are published to a Redis by a process that has other things to do; another host looks some of them up. */
+async function measure({ signal, number, progress, table, say }: OwnRun): Promise<void> {
+  const keys = number('keys');
   await using redis = await startRedis();
   using one = temporaryFolder();
   using two = temporaryFolder();
   const accounts = opened(join(one.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-  fill(accounts);
+  fill(accounts, keys);
+  progress('publishing');
   const config = configFrom({ storage: { data_dir: two.path, redis: redis.url } }, {});
   if (config.kind === 'problems') throw new Error('the config has problems');
   const log = silentLog();
@@ -69,13 +81,11 @@ async function measure(signal: AbortSignal): Promise<void> {
   over.abort();
   await Promise.all([publishing, following]);
   await host.close();
-  console.log(
-    tableOf([
-      [`${KEYS} keys`, 'seconds', 'longest stall, ms', 'bytes a key'],
-      ['published', ...published, (bytes / KEYS).toFixed(0)],
-    ]),
-  );
-  console.log(`first look-up of a key on another host: ${lookupMs.toFixed(3)} ms, one after another`);
+  table([
+    [`${keys} keys`, 'seconds', 'longest stall, ms', 'bytes a key'],
+    ['published', ...published, (bytes / keys).toFixed(0)],
+  ]);
+  say(`first look-up of a key on another host: ${lookupMs.toFixed(3)} ms, one after another`);
 }
 
 /** Waits for `is`, and tells how long it took and how long everything else waited at the most. */
@@ -90,13 +100,13 @@ async function beaten(is: () => boolean, signal: AbortSignal): Promise<[seconds:
   return [((systemClock.monotonic() - sinceMs) / 1_000).toFixed(1), stallMs.toFixed(0)];
 }
 
-function fill(accounts: Store): void {
+function fill(accounts: Store, keys: number): void {
   const insert = accounts.prepare<null, [string, Uint8Array]>(
     "INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms) VALUES (?, 1, 'k', ?, 'sluice_', '1234', 0)",
   );
   accounts.transaction(() => {
     accounts.run("INSERT INTO accounts (name, plan, created_at_ms) VALUES ('all', 'pro', 0)");
-    for (let i = 0; i < KEYS; i++) {
+    for (let i = 0; i < keys; i++) {
       const key = makeApiKey((bytes) => sha256(`${i} ${bytes}`).subarray(0, bytes));
       if (lookedUp.length < LOOKED_UP) lookedUp.push(key);
       const hash = hashOf(key);

@@ -1,7 +1,7 @@
 import { systemClock } from '../../shared/clock.ts';
 import { descriptorsOf, memoryOf } from './proc.ts';
 import { type Pace, type Reader, requestOf, scanOf, startReader } from './reader.ts';
-import { runBench, tableOf } from './report.ts';
+import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 import { startSubject } from './started.ts';
 
 /** What is seen of the gateway at one moment. */
@@ -26,9 +26,16 @@ const ABORTED_AT_ONCE = 50;
 const IDLE_WAIT_MS = 10_000;
 const FREE: Pace = { kind: 'free' };
 
-if (import.meta.main) process.exit(await runBench(import.meta.path, LIMIT_MS, measure));
+const BENCH: OwnBench = {
+  path: import.meta.path,
+  about: 'Memory of the gateway under a paused reader, 100 slow ones and 500 that hang up. About 40 s.',
+  limitMs: () => LIMIT_MS,
+  measure,
+};
 
-async function measure(signal: AbortSignal): Promise<void> {
+if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
+
+async function measure({ signal, progress, table }: OwnRun): Promise<void> {
   await using subject = await startSubject();
   for (let i = 0; i < 5; i++) await (await scan(subject, WARM_UP_BYTES, FREE, signal)).over;
   const rows = [
@@ -48,17 +55,22 @@ async function measure(signal: AbortSignal): Promise<void> {
 
   const before = await idle(subject, signal);
   note('idle, after 5 answers of 20 MB', before);
+  progress('a paused reader');
   const paused = await watched(subject, 1, GIGABYTE, { kind: 'paused' }, signal);
   note('peak, 1 paused reader of 1 GB', paused, perReader(paused, before, 1));
   const between = await idle(subject, signal);
   note('idle after it', between);
   const pace: Pace = { kind: 'paced', bytesPerSecond: SLOW_BYTES_PER_SECOND };
+  progress(`${SLOW_READERS} slow readers`);
   const slow = await watched(subject, SLOW_READERS, SLOW_ANSWER_BYTES, pace, signal);
   note(`peak, ${SLOW_READERS} readers of 50 KB/s`, slow, perReader(slow, between, SLOW_READERS));
   note('idle after them', await idle(subject, signal));
-  for (let i = 0; i < ABORTED; i += ABORTED_AT_ONCE) await abortWave(subject, signal);
+  for (let i = 0; i < ABORTED; i += ABORTED_AT_ONCE) {
+    progress(`${i} of ${ABORTED} hung up`);
+    await abortWave(subject, signal);
+  }
   note(`idle after ${ABORTED} aborted streams`, await idle(subject, signal));
-  console.log(tableOf(rows));
+  table(rows);
 }
 
 function scan({ url, key }: Subject, bytes: number, pace: Pace, signal: AbortSignal) {

@@ -1,4 +1,4 @@
-import { runBench, tableOf } from './report.ts';
+import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 import { percentile } from './statistics.ts';
 import { type Drained, drained } from './webhook-world.ts';
 
@@ -10,11 +10,21 @@ const [FEW, FIRST_MS_MAX] = [200, 2_000];
 /** Four fifths of the receivers hang while several programs are upgraded at once. */
 const [HUNDRED, HANGING, UPGRADES, FIRST_P50_MS_MAX, FIRST_P99_MS_MAX] = [100, 80, 5, 1_000, 2_000];
 
-if (import.meta.main) process.exit(await runBench(import.meta.path, LIMIT_MS, measure));
+const BENCH: OwnBench = {
+  path: import.meta.path,
+  about: `Deliveries of upgrades: ${MANY} webhooks of one, ${FEW} of which one hangs, ${HUNDRED} of which ${HANGING} hang.
+About 50 s; needs root or unprivileged user namespaces.`,
+  limitMs: () => LIMIT_MS,
+  measure,
+};
 
-async function measure(signal: AbortSignal): Promise<void> {
-  const drainedOf = (webhooks: number, hanging: number, upgrades = 1) =>
-    drained({ webhooks, answerMs: DELAY_MS, hanging, upgrades }, signal);
+if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
+
+async function measure({ signal, progress, table, say }: OwnRun): Promise<boolean> {
+  const drainedOf = (webhooks: number, hanging: number, upgrades = 1) => {
+    progress(`${webhooks} webhooks, ${hanging} of which hang`);
+    return drained({ webhooks, answerMs: DELAY_MS, hanging, upgrades }, signal);
+  };
   const many = await drainedOf(MANY, 0);
   const few = await drainedOf(FEW, 1);
   const dead = await drainedOf(HUNDRED, HANGING, UPGRADES);
@@ -31,29 +41,30 @@ async function measure(signal: AbortSignal): Promise<void> {
     ((1_000 * use.cpuSeconds) / total).toFixed(2),
     (use.residentBytes / 1e6).toFixed(0),
   ];
-  console.log(
-    tableOf([
-      [
-        '',
-        'delivered',
-        'drained',
-        'first p50',
-        'p99',
-        'max',
-        '/programs p50',
-        'p99',
-        'max',
-        'CPU ms',
-        'RSS MB',
-      ],
-      ['', '', 's', 's', 's', 's', 'ms', 'ms', 'ms', 'each', ''],
-      row(`${MANY} receivers of ${DELAY_MS} ms`, MANY, many),
-      row(`${FEW}, one of which hangs`, FEW, few),
-      row(`${HUNDRED}, of which ${HANGING} hang, ${UPGRADES} upgrades`, HUNDRED * UPGRADES, dead),
-    ]),
-  );
-  const verdict = (isMet: boolean, text: string) => console.log(`${isMet ? 'met' : 'NOT MET'}: ${text}`);
-  console.log();
+  table([
+    [
+      '',
+      'delivered',
+      'drained',
+      'first p50',
+      'p99',
+      'max',
+      '/programs p50',
+      'p99',
+      'max',
+      'CPU ms',
+      'RSS MB',
+    ],
+    ['', '', 's', 's', 's', 's', 'ms', 'ms', 'ms', 'each', ''],
+    row(`${MANY} receivers of ${DELAY_MS} ms`, MANY, many),
+    row(`${FEW}, one of which hangs`, FEW, few),
+    row(`${HUNDRED}, of which ${HANGING} hang, ${UPGRADES} upgrades`, HUNDRED * UPGRADES, dead),
+  ]);
+  let isMet = true;
+  const verdict = (isSo: boolean, text: string) => {
+    isMet &&= isSo;
+    say(`${isSo ? 'met' : 'NOT MET'}: ${text}`);
+  };
   verdict(
     many.drainedMs <= DRAINED_MS_MAX && many.delivered === MANY,
     `drained within ${DRAINED_MS_MAX / 1_000} s`,
@@ -74,4 +85,5 @@ async function measure(signal: AbortSignal): Promise<void> {
     `first attempts at the others within ${FIRST_P50_MS_MAX / 1_000} s at the median and ` +
       `${FIRST_P99_MS_MAX / 1_000} s at p99 beside ${HANGING} that hang`,
   );
+  return isMet;
 }

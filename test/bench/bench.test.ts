@@ -230,6 +230,39 @@ describe('against a gateway in front of the embedded chain', () => {
   });
 });
 
+test('a terminal is told how it goes: rate, times, failures by kind and time left', async () => {
+  let shown = '';
+  const terminal = {
+    cols: 120,
+    rows: 24,
+    data: (_: unknown, bytes: Uint8Array) => void (shown += Buffer.from(bytes).toString()),
+  };
+  const run = [
+    'calls',
+    '--url',
+    service.url.href,
+    '--key',
+    service.key('slow'),
+    '--seconds',
+    '3',
+    '--rate',
+    '20',
+    '--warm-up',
+    '0',
+  ];
+  const child = Bun.spawn([process.execPath, join(ROOT, 'bench/main.ts'), ...run, '--ignore-retry-after'], {
+    cwd: folder.path,
+    env: childEnv(),
+    terminal,
+  });
+  expect(await child.exited).toBe(0);
+  const lines = shown.split('\r').filter((line) => line.includes(' left'));
+  expect(lines.length).toBeGreaterThan(1);
+  expect(lines.at(-1)).toMatch(
+    /\d s · \d+ requests\/s · p50 [\d.]+ ms, p99 [\d.]+ ms · 429 -429: \d+ · \d s left/,
+  );
+});
+
 describe('the end of a run', () => {
   test('Ctrl-C gives the results so far and code 130', async () => {
     const child = start(
