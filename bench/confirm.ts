@@ -183,8 +183,6 @@ class Transfers {
     const config = { encoding: 'base64', preflightCommitment: 'confirmed' };
     const { promise, resolve } = Promise.withResolvers<string>();
     const { lastValidBlockHeight } = blockhash;
-    const abort = () => resolve('stopped');
-    signal.addEventListener('abort', abort, { once: true });
     const sent = await rpc<string>('sendTransaction', [wire, config]);
     if (sent.kind === 'refused') {
       this.#hold(sent);
@@ -193,6 +191,8 @@ class Transfers {
     if (sent.kind === 'result') this.recorder.timesOf('accepted').note(clock.monotonic() - sentMs);
     // Without an answer it may have been sent all the same.
     else this.recorder.count(`sendTransaction: ${sent.reason}`);
+    // The polls end with `signal`, and with them whoever waits for one.
+    if (signal.aborted) return 'stopped';
     this.#pending.set(signature, {
       signature,
       fromMs,
@@ -201,9 +201,8 @@ class Transfers {
       reached: 0,
       isOverdue: false,
     });
-    const outcome = signal.aborted ? 'stopped' : await promise;
+    const outcome = await promise;
     this.#pending.delete(signature);
-    signal.removeEventListener('abort', abort);
     return outcome;
   }
 
@@ -252,6 +251,7 @@ class Transfers {
       if (clock.monotonic() - goodMs >= this.#options.timeoutMs)
         for (const each of this.#pending.values()) each.settle('no status any more');
     }
+    for (const each of this.#pending.values()) each.settle('stopped');
   }
 
   #note(pending: Pending, status: Status, height: Answered<number>): void {

@@ -1,5 +1,6 @@
 import { BodyDecoder, readHead, type ResponseHead } from '../gateway/upstream/http-parser.ts';
 import type { Clock } from '../shared/clock.ts';
+import { userinfoOf } from '../shared/userinfo.ts';
 
 /** What came of one request. Bodies above `WHOLE_BYTES_MAX` are not kept: `body` is then their first bytes. */
 export type Reply =
@@ -22,17 +23,26 @@ const FIRST_BYTES = 1_024;
 const CONNECT_MS = 5_000;
 const EMPTY = Buffer.alloc(0);
 
-/** The headers of every call: the key stands in `keyAs`, unless it is in the URL. */
-export function headersOf(key: string | undefined, keyAs: string): Readonly<Record<string, string>> {
+/** An endpoint and its key, as they are given. */
+export type Endpoint = Readonly<{ url: URL; key: string | undefined; keyAs: string }>;
+
+/** A refusal holds calls back for at most so many seconds, whatever its Retry-After says. */
+export const RETRY_AFTER_MAX = 300;
+
+/** The headers of every call: the key stands in `keyAs`, unless it is in the URL, as its user or elsewhere. */
+export function headersOf({ url, key, keyAs }: Endpoint): Readonly<Record<string, string>> {
   const json = { 'content-type': 'application/json', accept: 'application/json' };
-  if (key === undefined) return json;
+  const { username, password } = userinfoOf(url) ?? url;
+  if (key === undefined && username === '') return json;
+  if (key === undefined)
+    return { ...json, authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` };
   const isBearer = keyAs.toLowerCase() === 'authorization';
   return { ...json, [keyAs]: isBearer ? `Bearer ${key}` : key };
 }
 
-/** A target that is called with `headers`. */
-export function targetOf(url: URL, headers: Readonly<Record<string, string>>): Target {
-  const lines = Object.entries({ host: url.host, ...headers, 'accept-encoding': 'identity' });
+export function targetOf(endpoint: Endpoint): Target {
+  const { url } = endpoint;
+  const lines = Object.entries({ host: url.host, ...headersOf(endpoint), 'accept-encoding': 'identity' });
   const text = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
   return { url, head: `POST ${url.pathname}${url.search} HTTP/1.1\r\n${text}content-length: ` };
 }
@@ -185,7 +195,7 @@ export class CallerConnection {
       const [, seconds] =
         /\r\nretry-after:[ \t]*(\d{1,9})[ \t]*\r\n/i.exec(exchange.head.toString('latin1', 0, read.end)) ??
         [];
-      exchange.retryAfter = seconds === undefined ? undefined : Number(seconds);
+      exchange.retryAfter = seconds === undefined ? undefined : Math.min(Number(seconds), RETRY_AFTER_MAX);
     }
     this.#decode(exchange, exchange.head.subarray(read.end));
   }

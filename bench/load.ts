@@ -170,7 +170,7 @@ class LoadRun {
     const isOver = () =>
       isLast ? this.#counted >= calls || this.#dueMs(this.#sent) >= nowMs : this.#isOver();
     while (this.#idle.length > 0 && this.#dueMs(this.#sent) <= nowMs && !isOver()) {
-      const connection = this.#idle.pop();
+      const connection = this.#idle.shift();
       if (connection !== undefined) this.#send(connection, nowMs, true);
     }
     return this.#idle.length === 0 ? Infinity : this.#dueMs(this.#sent);
@@ -183,7 +183,7 @@ class LoadRun {
     const fromMs = isOpen ? this.#dueMs(n) : nowMs;
     const counts = fromMs >= this.#countFromMs;
     if (counts) this.#counted++;
-    if (counts && isOpen && wasFree) this.#late.note(nowMs - fromMs);
+    if (counts && isOpen && wasFree && fromMs >= this.#heldUntilMs) this.#late.note(nowMs - fromMs);
     this.#open++;
     const request = this.#parts.next(n);
     connection.send(request.body, (reply) => this.#onReply(connection, request, reply, fromMs, counts));

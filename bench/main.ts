@@ -71,15 +71,16 @@ async function measure({ options, outputs }: Extract<typeof parsed, { kind: 'run
   clear();
   if (typeof result === 'string') {
     process.stderr.write(`${result}\n`);
-    return 1;
+    return signal.aborted ? 130 : 1;
   }
   const isOut = Object.values(outputs).includes('-');
-  if (!isOut) process.stdout.write(textOf(result));
+  if (!isOut) await Bun.write(Bun.stdout, textOf(result));
   for (const name of ['json', 'csv', 'html'] as const) {
     const path = outputs[name];
     if (path === undefined) continue;
     const text = FORMS[name](result);
-    if (path === '-') process.stdout.write(text);
+    // Whole, before this process ends.
+    if (path === '-') await Bun.write(Bun.stdout, text);
     else if (!written(path, text)) return 1;
   }
   return signal.aborted ? 130 : result.failures.length > 0 ? 1 : 0;

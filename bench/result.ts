@@ -93,7 +93,14 @@ export function textOf(result: Result): string {
         ]),
     ]),
   ];
-  if (scans !== undefined) parts.push(tableOf([SCAN_HEAD, ...scans.slice(-SCANS_SHOWN).map(scanRow)]));
+  if (scans !== undefined) {
+    const shownScans = scans.slice(-SCANS_SHOWN);
+    parts.push(tableOf([SCAN_HEAD, ...shownScans.map(scanRow)]));
+    const digests = shownScans.flatMap(({ program, sha256 }) =>
+      sha256 === undefined ? [] : [`${sha256}  ${program}`],
+    );
+    if (digests.length > 0) parts.push(digests.join('\n'));
+  }
   if (Object.keys(outcomes).length > 0)
     parts.push(
       tableOf([['outcome', 'count'], ...Object.entries(outcomes).map(([name, n]) => [name, shown(n)])]),

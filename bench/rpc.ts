@@ -1,5 +1,5 @@
 import type { Clock } from '../shared/clock.ts';
-import { headersOf } from './connection.ts';
+import { type Endpoint, headersOf, RETRY_AFTER_MAX } from './connection.ts';
 
 /** What came of one call. */
 export type Answered<T> =
@@ -12,10 +12,10 @@ export type Answered<T> =
 /** An endpoint, one call at a time. */
 export type Rpc = <T>(method: string, params: readonly unknown[]) => Promise<Answered<T>>;
 
-type Options = Readonly<{ url: URL; key: string | undefined; keyAs: string; timeoutMs: number }>;
+type Options = Endpoint & Readonly<{ timeoutMs: number }>;
 
 /** Calls over fetch, each with a deadline. Never rejects. The caller says what a result is. */
-export function createRpc({ url, key, keyAs, timeoutMs }: Options, clock: Clock, signal: AbortSignal): Rpc {
+export function createRpc({ timeoutMs, ...endpoint }: Options, clock: Clock, signal: AbortSignal): Rpc {
   let calls = 0;
   return async <T>(method: string, params: readonly unknown[]): Promise<Answered<T>> => {
     const id = ++calls;
@@ -23,9 +23,9 @@ export function createRpc({ url, key, keyAs, timeoutMs }: Options, clock: Clock,
     const done = new AbortController();
     void clock.sleep(timeoutMs, done.signal).then(() => late.abort());
     try {
-      const response = await fetch(url, {
+      const response = await fetch(withoutUser(endpoint.url), {
         method: 'POST',
-        headers: headersOf(key, keyAs),
+        headers: headersOf(endpoint),
         body: JSON.stringify({ jsonrpc: '2.0', id, method, params }),
         redirect: 'manual',
         signal: AbortSignal.any([signal, late.signal]),
@@ -64,5 +64,14 @@ function parsed(text: string): unknown {
 /** Seconds of Retry-After of a refusal that has them (RFC 9110 10.2.3; dates are not read). */
 export function retryAfterOf({ status, headers }: Response): number | undefined {
   const text = headers.get('retry-after') ?? '';
-  return (status === 429 || status === 503) && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+  return (status === 429 || status === 503) && /^\d{1,9}$/.test(text)
+    ? Math.min(Number(text), RETRY_AFTER_MAX)
+    : undefined;
+}
+
+/** The address of a call: its user goes into a header. */
+export function withoutUser(url: URL): URL {
+  const bare = new URL(url);
+  bare.username = bare.password = '';
+  return bare;
 }

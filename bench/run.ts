@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createKeyPairSignerFromBytes, generateKeyPairSigner, type KeyPairSigner } from '@solana/kit';
 import type { Clock } from '../shared/clock.ts';
 import type { ConfirmOptions, LoadOptions, Options, ScanOptions } from './arguments.ts';
-import { CallerConnection, headersOf, shownUrl, targetOf } from './connection.ts';
+import { CallerConnection, shownUrl, targetOf } from './connection.ts';
 import { runConfirm } from './confirm.ts';
 import { type Loaded, runLoad } from './load.ts';
 import { mixFrom } from './mixed.ts';
@@ -45,7 +45,7 @@ async function loadResult(options: Load, world: World): Promise<Result | string>
   const at = startOf(world);
   const source = await sourceOf(options, world);
   if (typeof source === 'string') return source;
-  const target = targetOf(options.url, headersOf(options.key, options.keyAs));
+  const target = targetOf(options);
   const connections = Array.from(
     { length: options.connections },
     () => new CallerConnection(target, world.clock, options.timeoutMs),
@@ -61,7 +61,7 @@ async function loadResult(options: Load, world: World): Promise<Result | string>
     load: options.perSecond === undefined ? 'closed' : `${options.perSecond} a second`,
     'Retry-After': options.honoursRetryAfter ? 'honoured' : 'ignored',
   };
-  const own = await resultOf(options, world, at, {
+  const own = resultOf(options, world, at, {
     counted: 'requests',
     settings,
     seconds,
@@ -113,6 +113,7 @@ async function sourceOf(options: Load, world: World): Promise<Source | string> {
   };
   world.progress('looking how large the programs are …');
   const { scans } = await runScans(scan, { ...world, onProgress: () => undefined });
+  if (world.signal.aborted) return 'Stopped before it began.';
   const wrong = scans.find(({ outcome }) => outcome !== 'complete');
   if (wrong !== undefined)
     return `The mix is made of the accounts of ${wrong.program}, whose scan was ${wrong.outcome}: ${wrong.reason}.`;
@@ -176,7 +177,7 @@ function loadNotes(options: Load, { recorder, unsent }: Loaded): readonly string
 
 async function scanResult(options: ScanOptions, world: World): Promise<Result> {
   const at = startOf(world);
-  const { recorder, seconds, scans, figures } = await runScans(options, {
+  const { recorder, seconds, scans, figures, failures } = await runScans(options, {
     ...world,
     onProgress: progressOf(options, world, 'accounts'),
   });
@@ -192,7 +193,7 @@ async function scanResult(options: ScanOptions, world: World): Promise<Result> {
     : [
         'JSON is read by stream-json on one core: an endpoint that is faster waits for it. --ndjson is read faster.',
       ];
-  const own = await resultOf(options, world, at, {
+  const own = resultOf(options, world, at, {
     counted: 'accounts',
     settings,
     seconds,
@@ -200,14 +201,8 @@ async function scanResult(options: ScanOptions, world: World): Promise<Result> {
     figures,
     notes,
   });
-  const failures = scans
-    .filter(({ outcome }) => outcome !== 'complete' && outcome !== 'stopped')
-    .map(({ program, outcome, reason }) => `${program} ${outcome}: ${reason}`);
-  return { ...own, scans: scans.slice(-SCANS_SHOWN), failures: [...new Set(failures)] };
+  return { ...own, scans, failures };
 }
-
-/** Rows of a result: a scan a minute for a day and a half. */
-const SCANS_SHOWN = 2_000;
 
 async function confirmResult(options: ConfirmOptions, world: World): Promise<Result | string> {
   const at = startOf(world);
@@ -234,7 +229,7 @@ async function confirmResult(options: ConfirmOptions, world: World): Promise<Res
   const notes = [
     `Statuses were looked at every ${options.pollMs} ms: a commitment came up to that much earlier.`,
   ];
-  const own = await resultOf(options, world, at, {
+  const own = resultOf(options, world, at, {
     counted: 'transfers',
     settings,
     seconds,
@@ -269,12 +264,12 @@ function startOf({ clock }: World): string {
 }
 
 /** What all results have in common. */
-async function resultOf(
+function resultOf(
   options: Options,
   { machine, signal }: World,
   at: string,
   own: Pick<Result, 'counted' | 'settings' | 'seconds' | 'figures' | 'notes'> & { recorder: Recorder },
-): Promise<Result> {
+): Result {
   const { recorder, ...rest } = own;
   return {
     format: FORMAT,

@@ -4,7 +4,7 @@ import type { ScanOptions } from './arguments.ts';
 import { headersOf } from './connection.ts';
 import { Recorder } from './recorder.ts';
 import type { Figure, Scanned } from './result.ts';
-import { retryAfterOf } from './rpc.ts';
+import { retryAfterOf, withoutUser } from './rpc.ts';
 
 type Parts = Readonly<{
   clock: Clock;
@@ -17,8 +17,15 @@ export type ScanRun = Readonly<{
   recorder: Recorder;
   seconds: number;
   figures: readonly Figure[];
+  /** The last `SCANS_KEPT` of them. */
   scans: readonly Scanned[];
+  /** A sentence for each kind of failure. */
+  failures: readonly string[];
 }>;
+
+/** A scan a minute for a day and a half. */
+const SCANS_KEPT = 2_000;
+const FAILURES_MAX = 50;
 
 /** The id of every scan: each goes alone. */
 const ID = 1;
@@ -34,41 +41,67 @@ export async function runScans(options: ScanOptions, { clock, onProgress, signal
   const startMs = clock.monotonic();
   const second = () => (clock.monotonic() - startMs) / 1_000;
   const scans: Scanned[] = [];
+  const failures = new Set<string>();
+  const totals = { scans: 0, accounts: 0, wrongAccounts: 0, bytes: 0, complete: 0, cut: 0, refused: 0 };
   const over = new AbortController();
   const ending = AbortSignal.any([signal, over.signal]);
   const watch = (async () => {
     while (!over.signal.aborted) {
       await clock.sleep(2 * LOOK_MS, over.signal);
       if (second() >= seconds) over.abort();
-      onProgress(recorder, second(), Math.max(second() / seconds, scans.length / calls));
+      onProgress(recorder, second(), Math.max(second() / seconds, totals.scans / calls));
     }
   })();
-  while (scans.length < calls && !ending.aborted) {
-    const program = programs[scans.length % programs.length] ?? '';
+  while (totals.scans < calls && !ending.aborted) {
+    const program = programs[totals.scans % programs.length] ?? '';
     const scan = new Scan(program, options, clock, recorder, second);
     const { retryAfter, ...scanned } = await scan.read(ending);
+    const { outcome, reason } = scanned;
+    add(totals, scanned);
     scans.push(scanned);
-    recorder.count(scanned.reason === '' ? scanned.outcome : `${scanned.outcome}: ${scanned.reason}`);
-    if (retryAfter !== undefined && options.honoursRetryAfter) await clock.sleep(1_000 * retryAfter, ending);
+    if (scans.length > SCANS_KEPT) scans.shift();
+    recorder.count(reason === '' ? outcome : `${outcome}: ${reason}`);
+    const isFailure = outcome !== 'complete' && outcome !== 'stopped';
+    if (isFailure && failures.size < FAILURES_MAX) failures.add(`${program} ${outcome}: ${reason}`);
+    if (retryAfter === undefined || !options.honoursRetryAfter || totals.scans >= calls) continue;
+    await clock.sleep(1_000 * retryAfter, ending);
   }
   over.abort();
   await watch;
-  return { recorder, seconds: second(), scans, figures: figuresOf(scans, second()) };
+  return {
+    recorder,
+    seconds: second(),
+    scans,
+    failures: [...failures],
+    figures: figuresOf(totals, second()),
+  };
 }
 
-function figuresOf(scans: readonly Scanned[], seconds: number): readonly Figure[] {
-  const sum = (of: (scan: Scanned) => number) => scans.reduce((total, scan) => total + of(scan), 0);
-  const [accounts, bytes] = [sum((scan) => scan.accounts), sum((scan) => scan.bytes)];
-  const count = (outcome: Scanned['outcome']) => scans.filter((scan) => scan.outcome === outcome).length;
+type Totals = Record<
+  'scans' | 'accounts' | 'wrongAccounts' | 'bytes' | 'complete' | 'cut' | 'refused',
+  number
+>;
+
+function add(totals: Totals, { accounts, wrongAccounts, bytes, outcome }: Scanned): void {
+  totals.scans++;
+  totals.accounts += accounts;
+  totals.wrongAccounts += wrongAccounts;
+  totals.bytes += bytes;
+  if (outcome === 'complete' || outcome === 'cut' || outcome === 'refused') totals[outcome]++;
+}
+
+function figuresOf(totals: Totals, seconds: number): readonly Figure[] {
+  const { accounts, wrongAccounts, bytes, complete, cut, refused } = totals;
+  const perSecond = (value: number) => value / Math.max(seconds, 1e-9);
   return [
     { name: 'accounts', value: accounts, unit: '' },
-    { name: 'accounts that are wrong', value: sum((scan) => scan.wrongAccounts), unit: '', better: 'less' },
+    { name: 'accounts that are wrong', value: wrongAccounts, unit: '', better: 'less' },
     { name: 'read', value: bytes / 1e6, unit: 'MB' },
-    { name: 'throughput', value: bytes / 1e6 / Math.max(seconds, 1e-9), unit: 'MB/s', better: 'more' },
-    { name: 'accounts a second', value: accounts / Math.max(seconds, 1e-9), unit: '1/s', better: 'more' },
-    { name: 'complete scans', value: count('complete'), unit: '' },
-    { name: 'cut scans', value: count('cut'), unit: '', better: 'less' },
-    { name: 'refused scans', value: count('refused'), unit: '', better: 'less' },
+    { name: 'throughput', value: perSecond(bytes) / 1e6, unit: 'MB/s', better: 'more' },
+    { name: 'accounts a second', value: perSecond(accounts), unit: '1/s', better: 'more' },
+    { name: 'complete scans', value: complete, unit: '' },
+    { name: 'cut scans', value: cut, unit: '', better: 'less' },
+    { name: 'refused scans', value: refused, unit: '', better: 'less' },
   ];
 }
 
@@ -120,7 +153,7 @@ class Scan {
     const isWrong = read.outcome === 'complete' && this.#wrongAccounts > 0;
     const outcome = isWrong ? 'wrong' : read.outcome;
     if (outcome === 'complete') this.#recorder.all.note(tookMs);
-    else this.#recorder.failed(this.#second());
+    else if (outcome !== 'stopped') this.#recorder.failed(this.#second());
     if (this.#bytes > 0) this.#recorder.timesOf('first byte').note(this.#firstByteMs);
     return {
       program: this.#program,
@@ -139,7 +172,7 @@ class Scan {
   }
 
   async #ask(signal: AbortSignal): Promise<Read> {
-    const { url, key, keyAs, ndjson, slice, filters, commitment } = this.#options;
+    const { url, ndjson, slice, filters, commitment } = this.#options;
     const config = {
       encoding: 'base64',
       commitment,
@@ -148,10 +181,10 @@ class Scan {
       withContext: true,
     };
     const sentMs = this.#clock.monotonic();
-    const response = await fetch(url, {
+    const response = await fetch(withoutUser(url), {
       method: 'POST',
       headers: {
-        ...headersOf(key, keyAs),
+        ...headersOf(this.#options),
         'accept-encoding': 'identity',
         ...(ndjson && { accept: 'application/x-ndjson' }),
       },
@@ -175,7 +208,7 @@ class Scan {
       this.#bytes += piece.length;
       this.#digest?.update(piece);
       const before = this.#accounts;
-      if (response.status === 200) this.#parse(reader, text.decode(piece, { stream: true }));
+      if (response.status === 200) this.#parse(reader, text, piece);
       this.#recorder.progressed(this.#second(), this.#accounts - before, piece.length);
     }
     const retryAfter = retryAfterOf(response);
@@ -189,9 +222,9 @@ class Scan {
     return { outcome: 'cut', reason: `it ended as if whole, but ${end.reason}` };
   }
 
-  #parse(reader: AccountReader, text: string): void {
+  #parse(reader: AccountReader, text: TextDecoder, piece: Uint8Array): void {
     try {
-      reader.push(text);
+      reader.push(text.decode(piece, { stream: true }));
     } catch (error) {
       throw new Malformed(error instanceof Error ? error.message : String(error));
     }

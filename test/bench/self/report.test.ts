@@ -19,22 +19,21 @@ test('every script that measures ourselves is found', () => {
   expect(SCRIPTS.filter((name) => !documented.includes(`bench/self/${name}`))).toEqual([]);
 });
 
-describe.each(SCRIPTS)('%s', (name) => {
-  const path = join(FOLDER, name);
-
-  test('says with --help what it is, and starts nothing', async () => {
-    const { code, stdout, stderr } = await runToEnd([path, '--help'], ROOT);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toContain(`bun bench/self/${name}`);
-    expect(stdout).toContain('--json FILE');
-  });
-
-  test('refuses an option that it has not', async () => {
-    const { code, stdout, stderr } = await runToEnd([path, '--surely-not'], ROOT);
-    expect([code, stdout]).toEqual([2, '']);
-    expect(stderr).toContain('--surely-not');
-  });
-});
+test.each(SCRIPTS)(
+  '%s says what it is, refuses an option that it has not, and starts nothing',
+  async (name) => {
+    const path = join(FOLDER, name);
+    const [help, refusal] = await Promise.all([
+      runToEnd([path, '--help'], ROOT),
+      runToEnd([path, '--surely-not'], ROOT),
+    ]);
+    expect([help.code, help.stderr]).toEqual([0, '']);
+    expect(help.stdout).toContain(`bun bench/self/${name}`);
+    expect(help.stdout).toContain('--json FILE');
+    expect([refusal.code, refusal.stdout]).toEqual([2, '']);
+    expect(refusal.stderr).toContain('--surely-not');
+  },
+);
 
 describe('a bench of our own', () => {
   const BENCH: OwnBench = {
