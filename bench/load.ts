@@ -26,7 +26,7 @@ type Parts = Readonly<{
   labels: readonly string[];
   /** The outcome of each call of a request; `RESULT` is the good one. */
   judge: (reply: Reply, request: Request) => readonly string[];
-  /** Told about once a second, with the recorder, the second, and how far the run is, 0 to 1. */
+  /** Told about twice a second, with the recorder, the second, and how far the run is, 0 to 1. */
   onProgress: (recorder: Recorder, second: number, share: number) => void;
   signal: AbortSignal;
 }>;
@@ -44,8 +44,8 @@ export type Loaded = Readonly<{
   heldBackMs: number;
 }>;
 
-/** Timers may be late by so much: the rest of a wait is made of turns of the event loop. */
-const TIMER_MS = 2;
+/** Timers count whole milliseconds and may be late by half of one: the rest of a wait is made of turns of the event loop. */
+const TIMER_MS = 1.5;
 const TICK_MS = 100;
 const PROGRESS_MS = 500;
 /** A connection that failed is not used again for this long. */
@@ -110,7 +110,7 @@ class LoadRun {
       const waitMs = Math.min(nextMs, this.#endMs) - nowMs;
       if (waitMs <= 0) continue;
       if (waitMs <= TIMER_MS) await turn();
-      else await this.#wait(waitMs - TIMER_MS / 2, signal);
+      else await this.#wait(Math.max(1, Math.floor(waitMs - 1)), signal);
     }
     // A turn of the loop may have passed the last instants.
     if (!signal.aborted && this.#options.perSecond !== undefined) this.#sendDue(this.#endMs, true);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { cpus, release } from 'node:os';
+import { cpus, release, type } from 'node:os';
 import { dirname } from 'node:path';
 import { bunComplaint } from '../shared/bun-version.ts';
 
@@ -64,7 +64,7 @@ async function measure({ options, outputs }: Extract<typeof parsed, { kind: 'run
     clock: systemClock,
     random: (count) => new Uint8Array(randomBytes(count)),
     turn: () => new Promise((resolve) => void setImmediate(resolve)),
-    machine: `${cpus().length} x ${cpus()[0]?.model.trim() ?? 'unknown'}, Linux ${release()}, Bun ${Bun.version}`,
+    machine: `${cpus().length} x ${cpus()[0]?.model.trim() ?? 'unknown'}, ${type()} ${release()}, Bun ${Bun.version}`,
     signal,
     progress: (line) => isTerminal && process.stderr.write(`\r\x1b[K${line.slice(0, width - 1)}`),
   });

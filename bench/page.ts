@@ -88,20 +88,41 @@ function outcomesOf(outcomes: Result['outcomes']): string {
     : `<section><h2>Outcomes</h2>${tableOf(['outcome', 'count'], rows)}</section>`;
 }
 
-const SCANS_SHOWN = 100;
+const SCANS_SHOWN = 20;
 
 function scansOf(scans: readonly Scanned[] | undefined): string {
   if (scans === undefined) return '';
-  const head = ['program', 'outcome', 'accounts', 'wrong', 'MB', 'first byte ms', 'seconds', 'reason'];
-  const rows = scans
-    .slice(-SCANS_SHOWN)
-    .map(({ program, outcome, accounts, wrongAccounts, bytes, firstByteMs, seconds, reason }) => [
+  const head = [
+    'program',
+    'outcome',
+    'accounts',
+    'wrong',
+    'MB',
+    'first byte ms',
+    'seconds',
+    'reason',
+    'SHA-256',
+  ];
+  const rows = scans.slice(-SCANS_SHOWN).map((scan) => {
+    const {
       program,
       outcome,
-      ...[accounts, wrongAccounts, bytes / 1e6, firstByteMs, seconds].map(shown),
+      accounts,
+      wrongAccounts,
+      bytes,
+      firstByteMs,
+      seconds,
       reason,
-    ]);
-  return `<section><h2>${scans.length > SCANS_SHOWN ? `The last ${SCANS_SHOWN} scans` : 'Scans'}</h2>${tableOf(head, rows)}</section>`;
+      sha256 = '',
+    } = scan;
+    const figures = [accounts, wrongAccounts, bytes / 1e6, firstByteMs, seconds].map(shown);
+    return [program, outcome, ...figures, reason, sha256];
+  });
+  // Columns that say nothing are left out.
+  const said = head.map((_, i) => rows.some((row) => row[i] !== ''));
+  const cut = (row: readonly string[]) => row.filter((_, i) => said[i]);
+  const title = scans.length > SCANS_SHOWN ? `The last ${SCANS_SHOWN} scans` : 'Scans';
+  return `<section><h2>${title}</h2>${tableOf(cut(head), rows.map(cut))}</section>`;
 }
 
 function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {

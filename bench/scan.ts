@@ -195,6 +195,8 @@ class Scan {
         params: [this.#program, config],
       }),
       redirect: 'manual',
+      // Silence is watched here, for as long as it may last.
+      timeout: false,
       signal,
     });
     const isLines = response.headers.get('content-type')?.includes('ndjson') === true;

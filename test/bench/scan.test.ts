@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from 'bun:test';
 import { getAddressDecoder, isAddress as isKitAddress } from '@solana/kit';
 import { isAddress } from '../../bench/account-reader.ts';
 import type { ScanOptions } from '../../bench/arguments.ts';
+import type { Recorder } from '../../bench/recorder.ts';
 import { runScans } from '../../bench/scan.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { CHUNKED, chunk, plain, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
@@ -15,11 +16,12 @@ afterEach(() => {
   for (const each of open.splice(0)) each[Symbol.dispose]();
 });
 
-/** Scans an endpoint that does as the script says. */
+/** Scans an endpoint that does as the script says; `onBytes` is told that some of an answer were read. */
 async function scan(
   script: RawScript,
   more: Partial<ScanOptions> = {},
   signal = new AbortController().signal,
+  onBytes: () => void = () => undefined,
 ) {
   const backend = startRawBackend(script);
   open.push(backend);
@@ -40,7 +42,8 @@ async function scan(
     sha256: false,
     ...more,
   };
-  return runScans(options, { clock: systemClock, onProgress: () => undefined, signal });
+  const onProgress = ({ bytes }: Recorder) => void (bytes > 0 && onBytes());
+  return runScans(options, { clock: systemClock, onProgress, signal });
 }
 
 const BYTES = Buffer.from([1, 2, 3, 4, 5]);
@@ -173,10 +176,13 @@ describe('a scan is cut', () => {
   const body = bodyOf(account(), account());
 
   test('when its connection breaks', async () => {
-    const { scans } = await scan(async (exchange) => {
+    const begun = Promise.withResolvers<void>();
+    const script: RawScript = async (exchange) => {
       await exchange.send(CHUNKED + chunk(body.slice(0, 300)));
-      exchange.end();
-    });
+      await begun.promise;
+      exchange.reset();
+    };
+    const { scans } = await scan(script, {}, undefined, begun.resolve);
     expect(scans[0]).toMatchObject({
       outcome: 'cut',
       reason: expect.stringContaining('the connection broke'),
