@@ -246,6 +246,30 @@ describe('G2 an answer of a front is classed by its status', () => {
     }
   });
 
+  test('G2 what nobody replied to takes no rate in a batch either', async () => {
+    for (const backend of backends) await backend[Symbol.asyncDispose]();
+    const trial = gateway.key('trial', 100);
+    const { burst } = gateway.config.plans.get('trial') ?? { burst: 0 };
+    const batch = Array.from({ length: burst }, (_, id) => ({ jsonrpc: '2.0', id, method: 'getSlot' }));
+    for (let n = 0; n < 2; n++) {
+      const response = await gateway.post(batch, trial);
+      expect(response.status).toBe(200);
+      expect(await response.json()).toEqual(
+        batch.map(({ id }) => ({
+          jsonrpc: '2.0',
+          id,
+          error: { code: -503, message: 'No backend available' },
+        })),
+      );
+    }
+    // What was replied to keeps its token.
+    await using answering = startBackend(status(400));
+    await using other = await startGateway({ backends: [{ name: 'a', url: answering.url }] }, clock.clock);
+    const replied = other.key('trial', 100);
+    expect((await other.post(batch, replied)).status).toBe(200);
+    expect((await other.post(batch, replied)).status).toBe(429);
+  });
+
   test('G2 a node of the profile agave is not asked for what it does not take, 51,200 bytes', async () => {
     const params = ['x'.repeat(51_200)];
     expect((await ask('getMultipleAccounts', params)).status).toBe(413);
