@@ -3,7 +3,7 @@ import { dueMsBy } from '../../../gateway/methods/table.ts';
 
 const deadlinesMs = { light: 10_000, history: 30_000, scan: 300_000, send: 20_000 };
 
-test('a class has the deadline of its key, and what has none is light', () => {
+test('A17 a class has the deadline of its key, and what has none is light', () => {
   const due = { light: 10_000, meta: 10_000, asset: 10_000, history: 30_000, scan: 300_000, write: 20_000 };
   expect(dueMsBy({ deadlinesMs, idleMs: 120_000 })).toEqual(due);
 });
