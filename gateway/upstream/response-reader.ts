@@ -358,8 +358,9 @@ export const WHOLE_BYTES_MAX = 65_536;
 /**
  * Judges a reply to the call of this id by its head and first bytes: an answer, or a failure whose body is thrown away.
  * `acceptEncoding` lists the codings that were requested: a compressed answer to `identity` could be neither spliced into a
- * batch nor read by its caller. `trustsEnd` says that a body of a known length is complete when its last byte has come. What is held for its
- * end is let go of when `signal` aborts. Never rejects.
+ * batch nor read by its caller. `trustsEnd` says that a body of a known length is complete when its last byte has come. A write's
+ * answer is held however it is framed, for its caller must be told when it is cut. What is held for its end is let go of
+ * when `signal` aborts. Never rejects.
  */
 export async function judge(
   { head, body }: HttpReply,
@@ -367,6 +368,7 @@ export async function judge(
   acceptEncoding: string,
   trustsEnd: boolean | undefined,
   signal: AbortSignal,
+  isWrite = false,
 ): Promise<ResponseStart | Failure> {
   const { status, framing } = head;
   const { pieces } = body;
@@ -376,7 +378,8 @@ export async function judge(
   if (!head.isJson) return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
   if (encoding !== undefined && !acceptEncoding.split(', ').includes(encoding))
     return discarded(body, { kind: 'garbage', reason: 'encoded as it was not asked to' });
-  const choose = body.end?.kind === 'complete' ? () => 'hold' as const : chooseFor(framing, encoding);
+  const isThere = body.end?.kind === 'complete';
+  const choose = isThere ? () => 'hold' as const : isWrite ? whileSmall : chooseFor(framing, encoding);
   const choice = await hold(body, choose, signal);
   if (choice === 'refuse') return discarded(body, NO_OBJECT);
   if (choice === 'pass') {
@@ -415,6 +418,10 @@ function chooseFor(framing: Framing, encoding: string | undefined): Choose {
   if (typeof framing !== 'number') return encoding === undefined ? untilItTells() : whileComplete(encoding);
   if (framing <= WHOLE_BYTES_MAX) return () => 'hold';
   return (pieces) => (encoding !== undefined || startsAnObject(pieces) ? 'pass' : 'refuse');
+}
+
+function whileSmall(pieces: readonly Buffer[]): ReturnType<Choose> {
+  return pieces.reduce((bytes, { length }) => bytes + length, 0) > WHOLE_BYTES_MAX ? 'pass' : 'hold';
 }
 
 const NO_OBJECT: Failure = { kind: 'garbage', reason: 'not a JSON object' };
