@@ -37,6 +37,9 @@ export type StreamBody = Readonly<{
   cancel(reason?: 'evicted'): void;
   /** Says that its reader may take it; `evict` is called when another account needs its connection and it is not read. */
   offer?(evict: () => void): void;
+  /** Say whether its reader is waited for; else it counts as waited for until the promise of a piece is settled. */
+  noteRead?(): void;
+  noteUnread?(): void;
   /** Reports that what came is no whole answer, although nothing on its way noticed: the backend cut it. */
   reject?(): void;
 }>;
@@ -341,9 +344,12 @@ function checkedCoded(body: StreamBody, encoding: string, id: Uint8Array): Strea
         const own = Buffer.from(piece);
         const before = decoded;
         decoded = answer.push(own);
+        await Promise.resolve();
+        body.noteRead?.(); // it is not for its reader that decoding takes time
         await (before ?? decoded); // nothing leaves before the first bytes have told whose answer it is
-        if (answer.isBroken) body.cancel();
-        else await write(own);
+        if (answer.isBroken) return body.cancel();
+        body.noteUnread?.();
+        return write(own);
       });
       const isCut = answer.isBroken || (end.kind === 'complete' && !(await answer.end()));
       answer.cancel();

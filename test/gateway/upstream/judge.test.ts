@@ -328,6 +328,21 @@ describe('an answer of undeclared length', () => {
   );
 });
 
+test('a reader is not waited for while a compressed answer is decoded', async () => {
+  const random = crypto.getRandomValues(new Uint8Array(200_000)).toHex();
+  const { made } = reply(Bun.gzipSync(`{"jsonrpc":"2.0","result":"${random}","id":1}`), { encoding: 'gzip' });
+  const notes: string[] = [];
+  const body: ReplyBody = {
+    ...made.body,
+    noteRead: () => void notes.push('read'),
+    noteUnread: () => void notes.push('unread'),
+  };
+  const arrived = await judgeOf({ ...made, body }, 'gzip');
+  if (arrived.kind !== 'stream') throw new Error(arrived.kind);
+  const end = await arrived.body.pipe(() => void notes.push('written'));
+  expect([end.kind, ...notes]).toEqual(['complete', 'read', 'unread', 'written']);
+});
+
 test('an answer that is held is let go of when its caller leaves, or has left', async () => {
   const caller = new AbortController();
   for (const leave of [() => caller.abort(), () => undefined]) {
