@@ -156,7 +156,7 @@ class Body {
     return this.#allWaitedMs >= BEHIND_MS && this.#allWaitedMs >= this.#ageMs / 2;
   }
 
-  /** Whether its reader takes nothing, and is not one who takes a piece in each time as long as this. */
+  /** Whether its reader has taken no piece for so long that he is not merely slow. */
   get isStopped(): boolean {
     const ms = this.#clock.monotonic() - this.unreadSinceMs;
     return ms >= Math.max(BEHIND_MS, STEADY_TIMES * this.#longestWaitMs);

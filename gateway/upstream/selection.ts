@@ -188,7 +188,6 @@ export function createPool(options: PoolOptions) {
   const { backends, clock, historyGap, onGap } = options;
   const reads = createMonotonicReads(clock);
   const probe = createProbeAll(options);
-  const latencyWatch = createLatencyWatch(options);
   let hasGap = false;
   let resets = 0;
   let chain = { genesis: '', slot: 0, strangers: 0 };
@@ -282,7 +281,7 @@ export function createPool(options: PoolOptions) {
       const next = mostPreferred(others, need);
       return next !== undefined && isFit(next, need, BEHIND) ? next : undefined;
     },
-    ...latencyWatch,
+    ...createLatencyWatch(options),
     /** Takes the slot at which an answer was read. */
     learn({ slots }: Backend, { accountId, commitment }: Need, slot: number): void {
       if (commitment === undefined || slot === 0) return;
@@ -358,7 +357,7 @@ function createLatencyWatch({
     noteTime(backend: Backend, able: readonly Backend[], need: Need, ms: number, hasBegun = true): void {
       const { lane, accountId } = need;
       if (lane === undefined) return;
-      const kept = isAnySlow ? able.filter((each) => isSlow(each, need) && prefers(need, each, backend)) : [];
+      const kept = isAnySlow ? able.filter((each) => isKeptFrom(each, need, backend)) : [];
       // A call that was kept from a slow one tells how heavy that one's calls are, and not how fast this one is.
       for (const each of kept) each.latencies[lane]?.noteElsewhere(ms, hasBegun);
       if (kept.length === 0) backend.latencies[lane]?.note(ms, accountId, hasBegun);
@@ -380,9 +379,10 @@ function isSlow({ latencies }: Backend, { lane }: Need): boolean {
   return lane !== undefined && latencies[lane]?.isSlow === true;
 }
 
-/** Whether the account prefers the one to the other, however they stand. */
-function prefers({ accountId }: Need, one: Backend, other: Backend): boolean {
-  return preference(accountId, one.number) > preference(accountId, other.number);
+/** Whether a call that another backend answered would have preferred this one, which was slow and nothing else. */
+function isKeptFrom(backend: Backend, need: Need, other: Backend): boolean {
+  if (backend.health.excludedBecause !== undefined || !isSlow(backend, need)) return false;
+  return preference(need.accountId, backend.number) > preference(need.accountId, other.number);
 }
 
 /** The account's first choice, however it stands. */
