@@ -174,7 +174,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.#settle();
     backend.leave();
     backend.markWell();
-    backend.latencies[route.method.lane]?.note(nowMs - sentMs, this.accountId);
+    this.#shared.pool.noteTime(backend, route.backends, this.need, nowMs - sentMs);
     this.#answer(body, slot, backend, nowMs);
     if (this.followers === undefined) return true;
     for (const follower of this.followers) {
@@ -224,9 +224,10 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.#noteTime(backend, hasBegun);
   }
 
-  #noteTime({ latencies }: Backend, hasBegun: boolean): void {
-    const ms = this.#shared.clock.monotonic() - this.sentMs;
-    latencies[this.read.route.method.lane]?.note(ms, this.accountId, hasBegun);
+  #noteTime(backend: Backend, hasBegun: boolean): void {
+    const { clock, pool } = this.#shared;
+    const ms = clock.monotonic() - this.sentMs;
+    pool.noteTime(backend, this.read.route.backends, this.need, ms, hasBegun);
   }
 
   #answer(bytes: Buffer, slot: number, backend: Backend, nowMs: number): void {

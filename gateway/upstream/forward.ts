@@ -179,8 +179,9 @@ export function createForward(parts: ForwardParts): Forward {
       const sentMs = clock.monotonic();
       const reply = sent ?? (await client.send(request, signal));
       const ms = clock.monotonic() - sentMs;
-      if (sent === undefined) backend.latencies[method.lane]?.note(ms, accountId, reply.kind === 'reply');
-      return reply.kind === 'reply' ? judge(reply, call.id, acceptEncoding, config.trustsEnd, signal) : reply;
+      if (sent === undefined) pool.noteTime(backend, backends, need, ms, reply.kind === 'reply');
+      if (reply.kind !== 'reply') return reply;
+      return judge(reply, call.id, acceptEncoding, config.trustsEnd, signal, method.class === 'write');
     }
 
     /** When an attempt at the backend must have given its first byte. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type Backend, HEALTHY } from '../../../gateway/upstream/backend.ts';
+import { type Backend, HEALTHY, numberOf, preference } from '../../../gateway/upstream/backend.ts';
 import { Latency } from '../../../gateway/upstream/latency.ts';
 import type { Lane } from '../../../shared/config/profiles.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -141,6 +141,65 @@ describe('a backend is slow', () => {
     c.latencies.assets?.note(2, 1);
     pool.compareLatencies();
     expect(changes).toEqual([]);
+  });
+});
+
+/** Accounts that prefer a to b and c. */
+const OF_A = Array.from({ length: 100 }, (_, id) => id).filter((id) => {
+  const [a = 0, ...others] = ['a', 'b', 'c'].map((name) => preference(id, numberOf(name)));
+  return others.every((other) => other < a);
+});
+
+describe('calls that take long wherever they are answered', () => {
+  /** Lets accounts that prefer a call each quarter of a second; gives the calls, and those that others answered. */
+  function called(accounts: readonly number[], msAt: (backend: Backend, account: number) => number) {
+    const all = pooled();
+    const { a, b, c, pool, pass } = all;
+    const able = [a, b, c];
+    const count = { calls: 0, elsewhere: 0 };
+    const load = (ms: number) =>
+      pass(ms, () => {
+        begins(b, 2, 40);
+        begins(c, 2, 40);
+        for (const accountId of accounts) {
+          const need = { ...all.needIn('state'), accountId };
+          const backend = pool.preferred(able, need) ?? b;
+          pool.noteTime(backend, able, need, msAt(backend, accountId));
+          count.calls++;
+          if (backend !== a) count.elsewhere++;
+        }
+      });
+    return { ...all, load, count };
+  }
+
+  test.each([
+    ['of two accounts', OF_A.slice(0, 2), 250],
+    ['of one account', OF_A.slice(0, 1), 1_500],
+    ['of most of many', OF_A.slice(0, 20), 400],
+  ])('%s keep no backend out, but for a few seconds in five minutes', (_, accounts, heavyMs) => {
+    const heavy = new Set(accounts.slice(0, Math.ceil(accounts.length * 0.7)));
+    const { load, count, changes } = called(accounts, (__, account) => (heavy.has(account) ? heavyMs : 2));
+    load(10 * 60_000);
+    expect(count.elsewhere / count.calls).toBeLessThan(0.05);
+    expect(changes.at(-1)).toBe('a: in time');
+    expect(changes.length).toBeLessThanOrEqual(6);
+  });
+
+  test('do not hide that a backend is slow, neither before nor after it was found out that they are heavy', () => {
+    let slowMs = 250;
+    const { a, load, count, changes } = called(OF_A.slice(0, 2), (backend) => (backend === a ? slowMs : 250));
+    load(60_000);
+    expect(changes).toEqual(['a: slow', 'a: in time']);
+    slowMs = 3_000;
+    load(15_000);
+    expect(changes).toEqual(['a: slow', 'a: in time', 'a: slow']);
+    count.calls = count.elsewhere = 0;
+    load(60_000);
+    expect(1 - count.elsewhere / count.calls).toBeLessThanOrEqual(0.05);
+    expect(changes.length).toBe(3);
+    slowMs = 250;
+    load(45_000);
+    expect(changes.at(-1)).toBe('a: in time');
   });
 });
 
