@@ -23,7 +23,7 @@ type Sources = Readonly<{
   ledger: Store;
   hosts?: Hosts | undefined;
   config: Config;
-  /** Why the last write of charges, or of usage, failed; `undefined` while they are written. */
+  /** Why charges, or usage, could not be written for a while; `undefined` while they are. */
   journal: Readonly<{ failure(): string | undefined }>;
   usage: Readonly<{ failure(): string | undefined }>;
   /** The link to the store of shared limits, if there is one. */

@@ -29,6 +29,7 @@ function memoryJournal() {
     append: () => (full ? Promise.reject(new Error('disk full')) : Promise.resolve()),
     isDurable: () => !full,
     flush: () => undefined,
+    retry: () => undefined,
     isFailing: () => full,
     failure: () => (full ? 'disk full' : undefined),
   };
