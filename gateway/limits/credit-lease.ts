@@ -53,13 +53,14 @@ export class CreditLease {
   #sent: Readonly<Spending & { atMs: number }> | undefined;
   /** The counters that the authority has last confirmed. */
   #confirmed: Readonly<Spending> | undefined;
-  /** The most credits that were seen charged and refunded: what is left rises by no other news. */
-  readonly #most: Spending = { charged: 0, refunded: 0 };
+  readonly #most: Spending;
   /** When the last message had no reply; `undefined` when it had one. */
   #failedMs: number | undefined;
 
-  constructor(spending: Spending, total: number, nowMs: number) {
+  /** `most` credits were seen charged and refunded, before a rest too: what is left rises by no other news. */
+  constructor(spending: Spending, most: Spending, total: number, nowMs: number) {
     this.#spending = spending;
+    this.#most = most;
     this.#total = total;
     this.#demand = new Demand(nowMs);
   }

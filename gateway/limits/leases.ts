@@ -1,9 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
-import { type Charge, type Charging, durable, type Price } from './charge.ts';
-import { CreditLease, LATER_MS } from './credit-lease.ts';
-import type { Journal } from './journal.ts';
+import { type Charge, type Charging, durable, type OutOfCredits, type Price } from './charge.ts';
+import { CreditLease, type CreditLook, LATER_MS } from './credit-lease.ts';
+import type { Journal, Spending } from './journal.ts';
 import type { Message, Reply } from './messages.ts';
 import { RateLease, type RatePlan } from './rate-lease.ts';
 
@@ -48,6 +48,8 @@ type AccountsOptions = Pick<Journal, 'spendingOf' | 'spentByOthers'> &
 /** Accounts in memory. Decisions are synchronous arithmetic; nothing here waits. */
 export function createLeases({ spendingOf, spentByOthers, revision, share }: AccountsOptions) {
   const accounts = new Map<number, Account>();
+  /** What was stated of credits; callers may have been told before their account was forgotten. */
+  const mostSpent = new Map<number, Spending>();
   /** Those with requests since they were last looked at, and those that hold something or will want it again. */
   const marked = new Set<Account>();
   const watched = new Set<Account>();
@@ -69,7 +71,8 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
       if (account.credit === undefined) {
         const spending = spendingOf(caller.accountId);
         if (spending === undefined) return undefined;
-        account.credit = new CreditLease(spending, total, nowMs);
+        const most = mostSpent.getOrInsert(caller.accountId, { charged: 0, refunded: 0 });
+        account.credit = new CreditLease(spending, most, total, nowMs);
       }
       if (offered !== undefined) account.credit.offer(offered.credits, total, nowMs);
     }
