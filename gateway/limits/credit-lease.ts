@@ -6,7 +6,7 @@ import { Demand, type Due, Pace } from './rate-lease.ts';
  * What is found for a price. `out`: no live node has so many credits. `later`: others hold them and were recalled to
  * return them, or too many requests wait; it is worth `LATER_MS`. `ask`: memory cannot tell. `unavailable`: it cannot be known now.
  */
-type CreditLook = 'enough' | 'out' | 'later' | 'ask' | 'unavailable';
+export type CreditLook = 'enough' | 'out' | 'later' | 'ask' | 'unavailable';
 
 /** Others return what they do not need within so much time. */
 export const LATER_MS = 1_000;

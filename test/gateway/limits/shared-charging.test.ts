@@ -278,6 +278,22 @@ describe('a trial', () => {
     );
   });
 
+  test('whose credits are used up is known to be so without a charge, and only then', async () => {
+    using world = processes(1);
+    const { first } = world;
+    const out = () => first.outOfCredits(caller(), TRIAL, 1);
+    expect(out()).toBeUndefined(); // nothing is known of it
+    await world.settled(first.charge(caller(), TRIAL, price(1, 999)));
+    expect(out()).toBeUndefined();
+    await world.settled(first.charge(caller(), TRIAL, price(1, 1)));
+    expect(out()).toMatchObject({ kind: 'out-of-credits', creditsLeft: 0 });
+    await world.pass(2_000);
+    expect(out()).toMatchObject({ kind: 'out-of-credits', creditsLeft: 0 });
+    expect(first.outOfCredits(caller(), TRIAL, 0)).toBeUndefined();
+    first.refund(caller(), TRIAL, price(0, 1));
+    expect(out()).toBeUndefined();
+  });
+
   test('that was refunded can spend it again', async () => {
     using world = processes(1);
     await world.settled(world.first.charge(caller(), TRIAL, price(1, 1_000)));
