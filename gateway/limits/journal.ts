@@ -20,8 +20,8 @@ export type SpentRow = Readonly<{ accountId: number; node: string } & Spending>;
 
 /** How long a write waits for another process, and every request of this one with it, in milliseconds. */
 const BUSY_MS = 25;
-/** A turn is tried so often while another process holds the ledger; requests are served between two tries. */
-const TRIES_MAX = 4;
+/** While another process holds the ledger a turn is tried so often, for 0.3 s; requests are served between two tries. */
+const TRIES_MAX = 12;
 /** Retries in a row after which a failure is told: a ledger that is held for a moment is no trouble. */
 const RETRIES_TOLD = 5;
 
@@ -48,6 +48,7 @@ export function createJournal(
   const spendings = new Map<number, Spending>();
   const appended = new Map<number, Spending>();
   let turn: PromiseWithResolvers<void> | undefined;
+  let isFlushing = false;
   let tries = 0;
   let retries = 0;
   let failure: string | undefined;
@@ -72,9 +73,19 @@ export function createJournal(
     if (turn === undefined) {
       turn = Promise.withResolvers<void>();
       turn.promise.catch(() => undefined); // nothing waits for a refund; the counters stay appended
-      soon(flush);
+      flushSoon();
     }
     return turn.promise;
+  }
+
+  /** Writes at the end of this turn of the event loop. */
+  function flushSoon(): void {
+    if (isFlushing) return;
+    isFlushing = true;
+    soon(() => {
+      isFlushing = false;
+      flush();
+    });
   }
 
   /** Writes what is appended now. */
@@ -91,11 +102,11 @@ export function createJournal(
       failure = undefined;
       ended?.resolve();
     } catch (error) {
-      failure = fileReason(error);
       if (ended !== undefined && codeOf(error).startsWith('SQLITE_BUSY') && ++tries < TRIES_MAX) {
         turn = ended;
-        return soon(flush);
+        return flushSoon();
       }
+      failure = fileReason(error);
       tries = 0;
       ended?.reject(error);
     }
