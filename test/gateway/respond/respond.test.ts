@@ -57,6 +57,7 @@ async function answered(
   };
   const charging: Charging = {
     charge: () => ({ kind: 'credits-unavailable' }),
+    outOfCredits: () => undefined,
     refund: (caller, plan, price) => {
       if (price.calls > 0) rate.push(price.calls);
       if (price.credits > 0) refunds.push(caller.accountId * price.credits * (plan === PLAN ? 1 : -1));
