@@ -15,13 +15,6 @@ const KNOWN_MS = 300_000;
 /** Slow is what takes so many times as long as the best of its lane, and longer than this. */
 const SLOW_TIMES = 5;
 const SLOW_MS = 100;
-/**
- * While the calls of one account alone take longer than `SLOW_MS`, they may be heavy ones: the backend is slow only when
- * its median is above this. Heavy calls of two accounts, or heavier ones of one, cannot be told from a slow backend until
- * a few of them have been answered by others.
- */
-const SLOW_ALONE_MS = 1_000;
-
 /** Of the calls that would prefer a slow backend one in so many tries it, or one in this time, and none sooner. */
 const SAMPLE_CALLS = 20;
 const SAMPLE_MS_MIN = 5_000;
@@ -75,9 +68,6 @@ export class Latency {
   readonly #times = new Times();
   /** Of the calls that were kept from it since it is slow. */
   readonly #elsewhere = new Times();
-  /** By step, two at most of the accounts that waited for longer than `SLOW_MS`. */
-  readonly #lateAccounts = Array.from({ length: STEPS }, (): number[] => []);
-  #step = 0;
   /** The median of the last steps, if there are enough first bytes, and the last that was known. */
   #medianMs: number | undefined;
   #known = { ms: 0, atMs: -Infinity };
@@ -90,17 +80,11 @@ export class Latency {
   #callsSinceSample = 0;
   #sampledAtMs = 0;
 
-  /** Counts an account's first byte; or, when none came, how long it did not come, unless it might have come as soon as any. */
-  note(ms: number, accountId: number, hasBegun = true): void {
+  /** Counts a first byte; or, when none came, how long it did not come, unless it might have come as soon as any. */
+  note(ms: number, hasBegun = true): void {
     if (!hasBegun && ms < SLOW_MS) return;
     this.#times.add(ms);
-    if (ms > SLOW_MS) this.#noteLate(accountId);
     if (this.isSlow) this.#inTime = hasBegun && ms <= this.#boundMs ? this.#inTime + 1 : 0;
-  }
-
-  #noteLate(accountId: number): void {
-    const late = this.#lateAccounts[this.#step] ?? [];
-    if (late.length < 2 && !late.includes(accountId)) late.push(accountId);
   }
 
   /** The same of a call that was kept from it because it is slow, at the backend that has it. */
@@ -110,8 +94,6 @@ export class Latency {
 
   /** Begins a step, and forgets the oldest. */
   turn(): void {
-    this.#step = (this.#step + 1) % STEPS;
-    this.#lateAccounts[this.#step] = [];
     this.#times.turn();
     this.#elsewhere.turn();
   }
@@ -132,7 +114,11 @@ export class Latency {
     if (elsewhereMs !== undefined) this.#knownElsewhere = { ms: elsewhereMs, atMs: nowMs };
     const isKnown = nowMs - this.#knownElsewhere.atMs < KNOWN_MS;
     this.#boundMs = Math.max(SLOW_MS, SLOW_TIMES * Math.max(bestMs, isKnown ? this.#knownElsewhere.ms : 0));
-    const change = this.isSlow ? this.#wayBack(elsewhereMs !== undefined) : this.#wayOut();
+    const change = this.isSlow
+      ? this.#wayBack(elsewhereMs !== undefined)
+      : (this.#medianMs ?? 0) > this.#boundMs
+        ? 'slow'
+        : undefined;
     if (change === undefined) return undefined;
     this.isSlow = change === 'slow';
     this.#inTime = this.#callsSinceSample = 0;
@@ -141,15 +127,8 @@ export class Latency {
     this.#elsewhere.clear();
     if (change !== 'recovered') return change;
     this.#times.clear();
-    for (const late of this.#lateAccounts) late.length = 0;
     this.#known.atMs = -Infinity;
     return change;
-  }
-
-  #wayOut(): 'slow' | undefined {
-    const isOneAccount = new Set(this.#lateAccounts.flat()).size < 2;
-    const slowMs = Math.max(this.#boundMs, isOneAccount ? SLOW_ALONE_MS : 0);
-    return (this.#medianMs ?? 0) > slowMs ? 'slow' : undefined;
   }
 
   #wayBack(isElsewhereKnown: boolean): 'recovered' | 'excused' | undefined {

@@ -355,12 +355,12 @@ function createLatencyWatch({
     },
     /** Takes how soon one of the backends that serve a call began to answer it, or how long it did not. */
     noteTime(backend: Backend, able: readonly Backend[], need: Need, ms: number, hasBegun = true): void {
-      const { lane, accountId } = need;
+      const { lane } = need;
       if (lane === undefined) return;
       const kept = isAnySlow ? able.filter((each) => isKeptFrom(each, need, backend)) : [];
       // A call that was kept from a slow one tells how heavy that one's calls are, and not how fast this one is.
       for (const each of kept) each.latencies[lane]?.noteElsewhere(ms, hasBegun);
-      if (kept.length === 0) backend.latencies[lane]?.note(ms, accountId, hasBegun);
+      if (kept.length === 0) backend.latencies[lane]?.note(ms, hasBegun);
     },
     /** The time within which the lane's first bytes come, but for one in a hundred; `undefined`: there are too few to tell. */
     lateMs(lane: Lane): number | undefined {

@@ -52,7 +52,7 @@ function world(count = 1, isHedged = false, slowestMs = 1) {
     // Of a call that is over nothing else is read.
     const over = { isOver: true } as HedgedCall;
     for (let i = 0; i < 500; i++) hedge.watch(over);
-    for (let i = 0; i < 100; i++) backends[0]?.latencies.state?.note(i < 97 ? 1 : slowestMs, 1);
+    for (let i = 0; i < 100; i++) backends[0]?.latencies.state?.note(i < 97 ? 1 : slowestMs);
     hedge.tick();
   }
 
@@ -480,8 +480,8 @@ describe('identical reads that are under way', () => {
 test('a slow backend is tried by one call alone: others of the same read do not wait for that', async () => {
   using gateway = world(2);
   const [first] = gateway.backends;
-  for (let i = 0; i < 200; i++) first?.latencies.state?.note(3_000, 1);
-  for (let i = 0; i < 5; i++) gateway.backends[1]?.latencies.state?.note(1, 1);
+  for (let i = 0; i < 200; i++) first?.latencies.state?.note(3_000);
+  for (let i = 0; i < 5; i++) gateway.backends[1]?.latencies.state?.note(1);
   gateway.pool.compareLatencies();
   const exchanges = gateway.held();
   gateway.advance(25_000);
