@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { spentOf } from '../../shared/ledger/spent.ts';
 import { result, startBackend } from '../fakes/backend.ts';
-import { addKey, opened, temporaryFolder } from '../started/gateway.ts';
+import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gateway.ts';
 import { freePort } from '../started/ports.ts';
 import { startProcess } from '../started/process.ts';
 import { until } from '../started/stack.ts';
@@ -84,6 +84,76 @@ describe('the config', () => {
     crew.accounts.run('UPDATE revision SET config = config + 1');
     await until(async () => (await statuses(crew, key, BATCH)).join() === '200');
     expect(logged(crew, 'plans and credits reloaded')).toBe(1);
+  });
+
+  test.each([1, 2])(
+    'M10 a reload by %d processes refuses a file that is empty, lost, cut short, or without a plan that accounts are on, and says why',
+    async (processes) => {
+      await using crew = await start({ processes, extra: `${PLANS}[plans.unused]\nrps = 1\n` });
+      const key = crew.key('tiny');
+      const [path, text] = [configOf(crew), readFileSync(configOf(crew), 'utf8')];
+      const reasons: readonly (readonly [string | undefined, string])[] = [
+        ['', 'says nothing.'],
+        ['# to be written', 'says nothing.'],
+        [undefined, 'cannot be read (ENOENT)'],
+        [text.slice(0, text.indexOf('[plans.tiny]')), 'The plan tiny is gone, and accounts are on it: 1.'],
+        [text.slice(0, text.indexOf('[plans.tiny]') + 5), 'is not valid TOML'],
+      ];
+      for (const [i, [other, reason]] of reasons.entries()) {
+        if (other === undefined) rmSync(path);
+        else writeFileSync(path, other);
+        crew.kill('SIGHUP');
+        await until(async () => logged(crew, 'the config was not reloaded') === i + 1);
+        expect(
+          crew
+            .printed()
+            .split('\n')
+            .findLast((line) => line.includes('not reloaded')),
+        ).toContain(reason);
+        expect([await statuses(crew, key, BATCH), await statuses(crew, key)]).toEqual([[400], [200]]);
+      }
+      const wanted = text.replace('max_batch = 1', 'max_batch = 2').replace('[plans.unused]\nrps = 1\n', '');
+      writeFileSync(path, wanted);
+      crew.kill('SIGHUP');
+      await until(async () => (await statuses(crew, key, BATCH)).join() === '200');
+      expect(logged(crew, 'the config was not reloaded')).toBe(reasons.length);
+    },
+    30_000,
+  );
+
+  test.each([1, 2])(
+    'M10 what is asked to be reloaded while %d processes start is, when they listen',
+    async (processes) => {
+      using folder = temporaryFolder();
+      const { args, path } = crewConfig(folder.path, { backendUrl: backend.url, processes, extra: PLANS });
+      const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+      const key = addKey(accounts, 'tiny');
+      const text = readFileSync(path, 'utf8');
+      // The first process asks its backends before it listens.
+      backend.probed(() => {
+        if (readFileSync(path, 'utf8') !== text) return undefined;
+        writeFileSync(path, text.replace('max_batch = 1', 'max_batch = 2'));
+        accounts.run('UPDATE revision SET config = config + 1');
+        return undefined;
+      });
+      await using gateway = await startProcess(args, folder.path);
+      const headers = { ...JSON_HEADERS, 'x-token': key };
+      await until(async () => (await fetch(gateway.url, { method: 'POST', body: BATCH, headers })).ok);
+      accounts.close();
+    },
+  );
+
+  test('M10 a SIGHUP to one of several processes is not for it: their supervisor reads the config', async () => {
+    await using crew = await start();
+    const key = crew.key('tiny');
+    const pids = [...crew.processes().values()];
+    const text = readFileSync(configOf(crew), 'utf8');
+    writeFileSync(configOf(crew), text.replace('max_batch = 1', 'max_batch = 2'));
+    for (const pid of pids) process.kill(pid, 'SIGHUP');
+    expect(await statuses(crew, key, BATCH)).toEqual([400]);
+    crew.kill('SIGHUP');
+    await until(async () => (await statuses(crew, key, BATCH)).join() === '200');
+    expect([logged(crew, 'plans and credits reloaded'), ...crew.processes().values()]).toEqual([1, ...pids]);
   });
 
   test('M10 its secrets are neither in the arguments nor in the environment of a process', async () => {
