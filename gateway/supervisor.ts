@@ -161,7 +161,8 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
       await clock.sleep(waitMs, end);
       if (end.aborted) return;
       restarts++;
-      // What a killed worker held comes back with its number.
+      // What a killed worker held comes back with its number; one that drains gives it back.
+      if (exit.how === DRAINING) number = seat;
       if (running.has(number)) for (number = 1; running.has(number);) number++;
     }
   }
