@@ -191,6 +191,7 @@ test('M11 while processes start the port refuses, and gives no answer that is em
   await looking;
   expect(outcomes).toContain('ECONNREFUSED');
   expect(outcomes).toContain('200 ok\n');
+  // The port is bound for an instant, to see whether it is free: what connects just then is reset.
   const others = [...outcomes].filter((each) => !['200 ok\n', 'ECONNREFUSED', 'ECONNRESET'].includes(each));
   expect(others).toEqual([]);
 });
