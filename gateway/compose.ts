@@ -103,7 +103,7 @@ export function createGateway(deps: Deps) {
     routeOf: createRouter(backends),
     ...limits,
     respond: createRespond({
-      send: createSend(direct, withRules(cached, pool), limits.scans),
+      send: createSend(direct, withRules(cached, pool), limits.scans, clock),
       charging: limits.charging,
       permits: limits.permits,
       onCall: metrics.call,
