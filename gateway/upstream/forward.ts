@@ -102,7 +102,7 @@ export type ForwardParts = ForwardEvents &
   }>;
 
 /** What hangs is asked when there is no other, in case that it is back; its callers have an answer within a second. */
-const OUT_MS = 700;
+const OUT_MS = 500;
 /** An attempt with less time left is not begun: its timeout would count against the backend. */
 const LEFT_MS = 250;
 
