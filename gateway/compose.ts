@@ -73,7 +73,7 @@ const USAGE_LOST = 'usage was not counted, for the ledger takes no writes';
 export function createGateway(deps: Deps) {
   const { node, sharing, hosts, config, accounts, ledger, clock, log, random } = deps;
   const { probeMs, bodyBytesMax, cacheBytes } = config.gateway;
-  const dueMs = dueMsBy(config.gateway);
+  const dueMs = dueMsBy(config.gateway.deadlinesMs);
   const backends = backendsOf(config).map((each) => backendFrom(each, clock, config));
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
@@ -105,7 +105,7 @@ export function createGateway(deps: Deps) {
     routeOf: createRouter(backends),
     ...limits,
     respond: createRespond({
-      send: createSend(direct, withRules(cached, pool), limits.scans),
+      send: createSend(direct, withRules(cached, pool), limits.scans, clock),
       charging: limits.charging,
       permits: limits.permits,
       onCall: metrics.call,

@@ -218,8 +218,10 @@ export class Backend {
   /** How long it took to answer its last probe; `undefined`: not known. */
   probeTookMs: number | undefined;
   health: HealthState = HEALTHY;
-  /** It is left out, and neither probes nor calls were answered for a round. */
+  /** It hangs: it answered neither of two probes in a row, for which it is left out, nor a call since the first was sent. */
   isSilent = false;
+  /** Calls that it has answered. */
+  answered = 0;
   /** Calls that have entered it. */
   inFlight = 0;
   /** The newest finalized slot by its last probe; 0: not known. The slot of an answer may be another commitment's. */
@@ -328,6 +330,7 @@ export class Backend {
 
   /** An answer began: it is as good as any other again. */
   markWell(): void {
+    this.answered++;
     this.recent.now.answered++;
     this.#failures = 0;
     this.#onProbation = false;

@@ -246,15 +246,15 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.#noteTime(backend, outcome.kind !== 'no-answer' && outcome.kind !== 'unsent');
     const isStale = outcome.kind === 'no-answer' && outcome.stale === true;
     // Those that shared it must not go back there.
-    if (outcome.kind === 'no-answer' && outcome.reason === LEFT_OUT) backend.markFailed(this.#shared.clock);
+    if ('reason' in outcome && outcome.reason === LEFT_OUT) backend.markFailed(this.#shared.clock);
     if (isStale) backend.leave();
-    this.#forward(isStale ? undefined : { backend, startedMs: this.startedMs, outcome });
+    this.#forward(isStale ? undefined : { backend, outcome });
     this.followers?.forEach((each) => (each.hasLeft() ? each.#forward(undefined) : each.#restart()));
   }
 
   #forward(first: Parameters<Forward>[3]): void {
     const { call, route, context, onReply } = this.read;
-    void this.#shared.forward(call, route, context, first).then(onReply);
+    void this.#shared.forward(call, route, { ...context, startedMs: this.startedMs }, first).then(onReply);
   }
 }
 

@@ -38,7 +38,7 @@ export type ExchangeHandler = Readonly<{
   onOutcome(outcome: HttpReply | NoReply): void;
   /** Whose call it is; absent: nobody's. */
   accountId?: number;
-  /** Absent: light. A send stays where it is when its backend hangs, and a scan while it has nowhere to go. */
+  /** Absent: light. */
   kind?: MethodClass;
   /** Another backend may be asked. */
   hasOther?: boolean;
@@ -57,8 +57,20 @@ export type ConnectionOwner = Readonly<{
 /** The reason of what was not sent because this process has no descriptor left for a connection: no backend's fault. */
 export const NO_DESCRIPTORS = 'this process has no file descriptor left';
 
-/** The reason of what did not come because its backend does not answer probes. */
-export const LEFT_OUT = 'it does not answer probes';
+/** The reason of what did not come because its backend gave it up. */
+export const LEFT_OUT = 'it is left out, or does not answer its probe';
+
+/** What a backend gives up of the calls without a reply: reads that another may be asked for, scans too, or also what no other may. */
+export type Surrender = 'reads' | 'scans' | 'all';
+
+/** Whether a call is given up. A send stays: it may have been taken. */
+export function isGivenUp(
+  { kind = 'light', hasOther = false }: Pick<ExchangeHandler, 'kind' | 'hasOther'>,
+  what: Surrender,
+): boolean {
+  if (kind === 'write' || (kind === 'scan' && what === 'reads')) return false;
+  return hasOther || what === 'all';
+}
 
 /** Where a connection is in its one exchange at a time. */
 type Phase = { readonly kind: 'idle' } | HeadPhase | Body | { readonly kind: 'closed' };
@@ -280,12 +292,10 @@ export class Connection {
     if (isSilent || (isAwaited && isDue)) this.destroy('stalled');
   }
 
-  /** Fails a call without a reply, for its backend hangs; `isOut`: it is left out for that. */
-  abandon(isOut: boolean): void {
-    if (this.#phase.kind !== 'head') return;
-    const { kind = 'light', hasOther = false } = this.#phase.handler;
-    const leaves = kind === 'scan' ? isOut && hasOther : kind !== 'write' && (isOut || hasOther);
-    if (leaves) this.destroy('stalled', LEFT_OUT);
+  /** Fails a call without a reply that is given up. */
+  abandon(what: Surrender): void {
+    const phase = this.#phase;
+    if (phase.kind === 'head' && isGivenUp(phase.handler, what)) this.destroy('stalled', LEFT_OUT);
   }
 
   /** Ends the connection now; what is under way is cut for `reason`. */

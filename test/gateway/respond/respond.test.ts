@@ -65,7 +65,7 @@ async function answered(
   };
   const timeouts: number[] = [];
   const respond = createRespond({
-    send: createSend(directBy(forward), forward, createScanPermits()),
+    send: createSend(directBy(forward), forward, createScanPermits(), createVirtualClock().clock),
     charging,
     permits: createCallPermits(),
     onCall: (method, outcome) => void calls.push(`${method}: ${outcome}`),
