@@ -3,22 +3,19 @@
  * back to.
  */
 import { createHash } from 'node:crypto';
-import { getBase58Decoder, type Address } from '@solana/kit';
-import type { Ledger } from '../store/ledger.ts';
-import type { AccountState } from './account.ts';
-import { createAccounts, type View } from './accounts.ts';
-import { epochOf, firstSlotOf } from './epoch.ts';
-import { CLOCK_SYSVAR, SLOT_HASHES_SYSVAR } from './known-address.ts';
-import { openChain } from './open.ts';
-import { createProcess } from './process.ts';
-import { simulateAt, type SimulationOptions } from './simulate.ts';
-import { createSlots, type Commitment } from './slots.ts';
+import { type Address, getBase58Decoder } from '@solana/kit';
+import { createAccounts, createUndo, type View } from './accounts.ts';
+import { createProcess, simulateAt, type SimulationOptions } from './bank.ts';
+import { type Commitment, createSlots, openChain } from './slots.ts';
 import { createSvm } from './svm.ts';
-import type { Transaction } from './transaction.ts';
-import { createUndo } from './undo.ts';
+import type { AccountState } from '../protocol/account.ts';
+import { CLOCK_SYSVAR, SLOT_HASHES_SYSVAR } from '../protocol/address.ts';
+import { epochOf, firstSlotOf } from '../protocol/slot.ts';
+import type { Transaction } from '../protocol/transaction.ts';
+import type { Ledger } from '../store/ledger.ts';
 
 /** What a chain is made of. `genesis` gives the accounts of a new chain, in writing order. */
-export type ChainOptions = Readonly<{
+type ChainOptions = Readonly<{
   ledger: Ledger;
   slotMs: number;
   rootedLag: number;

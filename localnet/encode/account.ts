@@ -1,16 +1,15 @@
-import { getBase58Decoder, type Address } from '@solana/kit';
-import type { AccountState } from '../chain/account.ts';
-import { isJsonObject, type Json, type JsonObject } from '../json/value.ts';
-import { invalidParams, RpcFailure } from '../rpc/failure.ts';
-import { readU64, readVariant, wrongType } from '../rpc/params.ts';
+import { type Address, getBase58Decoder } from '@solana/kit';
 import { base64Json, zstdJson } from './data.ts';
 import { parseAccount } from './parsed-account.ts';
+import { isJsonObject, type Json, type JsonObject } from '../json/value.ts';
+import type { AccountState } from '../protocol/account.ts';
+import { invalidParams, readU64, readVariant, RpcFailure, wrongType } from '../request/params.ts';
 
 /** How account data is put into JSON. `binary` is the old default: a bare base58 string. */
-export type AccountEncoding = 'binary' | 'base58' | 'base64' | 'base64+zstd' | 'jsonParsed';
+type AccountEncoding = 'binary' | 'base58' | 'base64' | 'base64+zstd' | 'jsonParsed';
 
 /** The part of the data that is asked for. */
-export type DataSlice = Readonly<{ offset: bigint; length: bigint }>;
+type DataSlice = Readonly<{ offset: bigint; length: bigint }>;
 
 /** How accounts are to be answered. */
 export type AccountForm = Readonly<{ encoding: AccountEncoding; slice: DataSlice | undefined }>;

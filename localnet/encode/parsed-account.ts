@@ -4,10 +4,12 @@
  * that no answer is another than Agave's.
  */
 import type { Address } from '@solana/kit';
-import type { AccountState } from '../chain/account.ts';
-import { addressOf } from '../chain/address.ts';
+import { base64Json, decimalText, encodeTokenAmount } from './data.ts';
+import type { Json } from '../json/value.ts';
+import { type AccountState, hasExtensions, mintOf, tokenAccountOf } from '../protocol/account.ts';
 import {
   ADDRESS_LOOKUP_TABLE_PROGRAM,
+  addressOf,
   CONFIG_PROGRAM,
   LOADER_V3,
   STAKE_PROGRAM,
@@ -16,14 +18,10 @@ import {
   TOKEN_2022_PROGRAM,
   TOKEN_PROGRAM,
   VOTE_PROGRAM,
-} from '../chain/known-address.ts';
-import { hasExtensions, mintOf, tokenAccountOf } from '../chain/token-state.ts';
-import type { Json } from '../json/value.ts';
-import { base64Json } from './data.ts';
-import { decimalText, encodeTokenAmount } from './token-amount.ts';
+} from '../protocol/address.ts';
 
 /** Parsed; not parseable, also for Agave; or parseable for Agave alone. */
-export type ParsedAccount =
+type ParsedAccount =
   | Readonly<{ kind: 'parsed'; data: Json }>
   | Readonly<{ kind: 'opaque' }>
   | Readonly<{ kind: 'unsupported'; program: string }>;

@@ -1,11 +1,13 @@
 import { getBase58Decoder } from '@solana/kit';
-import type { Transaction } from '../chain/transaction.ts';
-import type { Json } from '../json/value.ts';
-import { invalidParams, RpcFailure } from '../rpc/failure.ts';
-import { readVariant } from '../rpc/params.ts';
+import { encodeTokenAmount } from './data.ts';
+import type { Json, JsonObject } from '../json/value.ts';
+import type { TransactionErrorJson } from '../protocol/error.ts';
+import type { Transaction } from '../protocol/transaction.ts';
+import { invalidParams, readVariant, RpcFailure } from '../request/params.ts';
+import type { TokenBalance, TransactionMeta } from '../store/ledger.ts';
 
 /** How transactions are put into JSON. `binary` is the old form: a bare base58 string. */
-export type TransactionEncoding = 'binary' | 'base58' | 'base64' | 'json';
+type TransactionEncoding = 'binary' | 'base58' | 'base64' | 'json';
 
 const base58 = getBase58Decoder();
 const TOP_LEVEL_STACK_HEIGHT = 1;
@@ -70,4 +72,47 @@ export function encodeVersion(transaction: Transaction, versionMax: bigint | und
     -32015,
     `Transaction version (${version}) is not supported by the requesting client. Please try the request again with the following configuration parameter: "maxSupportedTransactionVersion": ${version}`,
   );
+}
+
+/** The meta of a transaction as getTransaction and a full getBlock give it. */
+export function encodeMeta(meta: TransactionMeta, hasRewards: boolean): Json {
+  return {
+    ...encodeBalances(meta),
+    computeUnitsConsumed: meta.unitsConsumed,
+    innerInstructions: meta.innerInstructions,
+    loadedAddresses: { readonly: meta.loadedReadonly, writable: meta.loadedWritable },
+    logMessages: meta.logs,
+    returnData: meta.returnData === null ? undefined : meta.returnData,
+    // Nobody earns a reward on this chain: fees are burned.
+    rewards: hasRewards ? [] : undefined,
+  };
+}
+
+/** The meta that transactionDetails "accounts" gives. */
+export function encodeBalances(meta: TransactionMeta): JsonObject {
+  return {
+    err: meta.error,
+    fee: meta.fee,
+    postBalances: meta.postBalances,
+    postTokenBalances: meta.postTokenBalances.map(encodeTokenBalance),
+    preBalances: meta.preBalances,
+    preTokenBalances: meta.preTokenBalances.map(encodeTokenBalance),
+    status: encodeStatus(meta.error),
+  };
+}
+
+/** A result in Rust's words: `{"Ok":null}` or `{"Err":…}`. */
+export function encodeStatus(error: TransactionErrorJson | null): Json {
+  return error === null ? { Ok: null } : { Err: error };
+}
+
+/** A token balance in Agave's form. */
+export function encodeTokenBalance(balance: TokenBalance): Json {
+  return {
+    accountIndex: balance.accountIndex,
+    mint: balance.mint,
+    owner: balance.owner,
+    programId: balance.programId,
+    uiTokenAmount: encodeTokenAmount(balance.amount, Number(balance.decimals)),
+  };
 }

@@ -22,7 +22,7 @@ type MakePieces = () => Iterable<string>;
 const raw: unique symbol = Symbol('raw');
 
 /** JSON text to be put out verbatim. */
-export function rawJson(text: string): RawJson {
+function rawJson(text: string): RawJson {
   return { [raw]: text };
 }
 

@@ -1,8 +1,23 @@
-import { identityKeypair } from '../genesis/keypair.ts';
-import { API_VERSION, value } from '../rpc/context.ts';
-import type { NamedMethods } from '../rpc/method.ts';
-import { readU64 } from '../rpc/params.ts';
-import { SLOTS_PER_EPOCH } from '../chain/epoch.ts';
+import type { Address } from '@solana/kit';
+import type { Chain } from '../chain/chain.ts';
+import { transactionOf } from './history.ts';
+import { API_VERSION, inContext, type NamedMethods, value } from './method.ts';
+import { decode, transactionFrom } from './send.ts';
+import { computeBudgetOf, feeOf } from '../protocol/fee.ts';
+import { identityKeypair } from '../protocol/keypair.ts';
+import { epochOf, firstSlotOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
+import { nonceAccountOf } from '../protocol/transaction.ts';
+import {
+  invalidParams,
+  readAddress,
+  readBankSlot,
+  readBlockhash,
+  readConfig,
+  readList,
+  readString,
+  readU64,
+  readView,
+} from '../request/params.ts';
 
 const ACCOUNT_BYTES_MAX = 10n * 1024n * 1024n;
 
@@ -36,4 +51,109 @@ export const CLUSTER_METHODS: NamedMethods = {
     answer: (chain, [bytes]) =>
       value(chain.rentExemptMinimum(Number(readU64(bytes, 'usize', ACCOUNT_BYTES_MAX)))),
   },
+  getSlot: {
+    required: 0,
+    optional: 1,
+    answer: (chain, [config]) => value(readBankSlot(chain, readConfig(config, 'RpcContextConfig'))),
+  },
+  // Every slot has a block.
+  getBlockHeight: {
+    required: 0,
+    optional: 1,
+    answer: (chain, [config]) => value(readBankSlot(chain, readConfig(config, 'RpcContextConfig'))),
+  },
+  getTransactionCount: {
+    required: 0,
+    optional: 1,
+    answer: (chain, [config]) =>
+      value(chain.ledger.count(readBankSlot(chain, readConfig(config, 'RpcContextConfig')))),
+  },
+  getEpochInfo: {
+    required: 0,
+    optional: 1,
+    answer: (chain, [config]) => {
+      const slot = readBankSlot(chain, readConfig(config, 'RpcContextConfig'));
+      const epoch = epochOf(slot);
+      return value({
+        absoluteSlot: slot,
+        blockHeight: slot,
+        epoch,
+        slotIndex: slot - firstSlotOf(epoch),
+        slotsInEpoch: SLOTS_PER_EPOCH,
+        transactionCount: chain.ledger.count(slot),
+      });
+    },
+  },
+  getLatestBlockhash: {
+    required: 0,
+    optional: 1,
+    answer: (chain, [config]) => {
+      const slot = readBankSlot(chain, readConfig(config, 'RpcContextConfig'));
+      return inContext(slot, chain.latestBlockhash(slot));
+    },
+  },
+  isBlockhashValid: {
+    required: 1,
+    optional: 1,
+    answer: (chain, [hash, config]) => {
+      const blockhash = readBlockhash(hash);
+      const slot = readBankSlot(chain, readConfig(config, 'RpcContextConfig'));
+      return inContext(slot, chain.isRecentAt(slot, blockhash));
+    },
+  },
+  getFeeForMessage: {
+    required: 1,
+    optional: 1,
+    answer: (chain, [text, options]) => {
+      const message = decode(readString(text), 'base64', MESSAGE_TYPE);
+      const config = readConfig(options, 'RpcContextConfig');
+      // A message counts its signatures in its header; unsigned ones make it a transaction.
+      const signers = message[(message[0] ?? 0) >= 0x80 ? 1 : 0] ?? 0;
+      const transaction = transactionFrom(
+        Buffer.concat([Uint8Array.of(signers), new Uint8Array(signers * 64), message]),
+      );
+      const view = readView(chain, config);
+      const isKnown =
+        chain.isRecentAt(view.slot, transaction.recentBlockhash) ||
+        nonceAccountOf(transaction, view.account) !== undefined;
+      return inContext(view.slot, isKnown ? feeOf(transaction) : null);
+    },
+  },
+  getRecentPrioritizationFees: {
+    required: 0,
+    optional: 1,
+    answer: (chain, [addresses]) => {
+      const listed = addresses === undefined || addresses === null ? [] : readList(addresses);
+      if (listed.length > FEE_ADDRESSES_MAX)
+        throw invalidParams(`Too many inputs provided; max ${FEE_ADDRESSES_MAX}`);
+      const keys = listed.map(readAddress);
+      const last = chain.slotAt('confirmed');
+      return value(
+        Array.from({ length: Number(FEE_SLOTS) }, (_, index) => {
+          const slot = last - FEE_SLOTS + 1n + BigInt(index);
+          return { prioritizationFee: slotFee(chain, slot, keys), slot };
+        }),
+      );
+    },
+  },
 };
+
+const FEE_SLOTS = 150n;
+const FEE_ADDRESSES_MAX = 128;
+const MESSAGE_TYPE = 'solana_message::versions::VersionedMessage';
+
+/** The lowest price per unit that got into a block, and, if higher, into the write-locks of the given accounts. */
+function slotFee(chain: Chain, slot: bigint, keys: readonly Address[]): bigint {
+  let lowest: bigint | undefined;
+  const lowestOf = new Map<Address, bigint>();
+  for (const record of chain.ledger.inSlot(slot)) {
+    const { price } = computeBudgetOf(transactionOf(record));
+    if (lowest === undefined || price < lowest) lowest = price;
+    for (const key of record.meta.writableKeys) {
+      const known = lowestOf.get(key);
+      if (known === undefined || price < known) lowestOf.set(key, price);
+    }
+  }
+  const ofKeys = keys.map((key) => lowestOf.get(key) ?? 0n);
+  return [lowest ?? 0n, ...ofKeys].reduce((highest, fee) => (fee > highest ? fee : highest));
+}

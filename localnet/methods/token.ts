@@ -1,24 +1,20 @@
 import type { Address } from '@solana/kit';
 import type { View } from '../chain/accounts.ts';
-import type { AccountState } from '../chain/account.ts';
-import { addressBytes } from '../chain/address.ts';
+import { readAccountForm } from '../encode/account.ts';
+import { encodeTokenAmount } from '../encode/data.ts';
+import { isJsonObject, type Json } from '../json/value.ts';
+import { encodeRow, type Filter, found, type Scan } from './account.ts';
+import { inContext, type NamedMethods } from './method.ts';
 import {
+  type AccountState,
   hasUiAmountExtension,
   isTokenProgram,
+  type Mint,
   mintOf,
   tokenAccountOf,
-  type Mint,
-} from '../chain/token-state.ts';
-import { readAccountForm } from '../encode/account.ts';
-import { encodeTokenAmount } from '../encode/token-amount.ts';
-import { isJsonObject, type Json } from '../json/value.ts';
-import { readView } from '../rpc/commitment.ts';
-import { inContext } from '../rpc/context.ts';
-import { invalidParams } from '../rpc/failure.ts';
-import type { NamedMethods } from '../rpc/method.ts';
-import { readAddress, readConfig, wrongType } from '../rpc/params.ts';
-import type { Filter } from './account-filter.ts';
-import { encodeRow, found, type Scan } from './scan.ts';
+} from '../protocol/account.ts';
+import { addressBytes } from '../protocol/address.ts';
+import { invalidParams, readAddress, readConfig, readView, wrongType } from '../request/params.ts';
 
 const OWNER_AT = 32;
 

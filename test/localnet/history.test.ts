@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { getBase58Decoder, getBase58Encoder } from '@solana/kit';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
-import { MEMO_PROGRAM } from '../../localnet/chain/known-address.ts';
+import { MEMO_PROGRAM } from '../../localnet/protocol/address.ts';
 import type { Json } from '../../localnet/json/value.ts';
-import { readTransaction } from '../../localnet/chain/transaction.ts';
+import { readTransaction } from '../../localnet/protocol/transaction.ts';
 import {
   addressNumber,
   alice,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { encodeAccount, type AccountForm } from '../../localnet/encode/account.ts';
+import { type AccountForm, encodeAccount } from '../../localnet/encode/account.ts';
 import { parseJson, printJson, printJsonPieces } from '../../localnet/json/value.ts';
-import { serveLocalnet } from '../../localnet/rpc/server.ts';
-import { LOADER_V3 } from '../../localnet/chain/known-address.ts';
+import { serveLocalnet } from '../../localnet/http/server.ts';
+import { LOADER_V3 } from '../../localnet/protocol/address.ts';
 import { addressNumber, list, object, ownedAccount, startChain, text } from './harness.ts';
 
 const OWNER = addressNumber(1_000_000);

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { createLocalnet } from '../../localnet/localnet.ts';
-import { serveLocalnet } from '../../localnet/rpc/server.ts';
+import { createLocalnet } from '../../localnet/compose.ts';
+import { serveLocalnet } from '../../localnet/http/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 
 /** A running localnet on a port of its own, with short slots. */

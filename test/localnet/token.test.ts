@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import type { Address } from '@solana/kit';
-import { addressBytes } from '../../localnet/chain/address.ts';
-import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../../localnet/chain/known-address.ts';
+import { addressBytes, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../../localnet/protocol/address.ts';
 import type { Json } from '../../localnet/json/value.ts';
-import { decimalText } from '../../localnet/encode/token-amount.ts';
+import { decimalText } from '../../localnet/encode/data.ts';
 import {
   addressNumber,
   alice,

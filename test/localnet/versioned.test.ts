@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { getTransferSolInstruction } from '@solana-program/system';
 import { lamports, type Address } from '@solana/kit';
-import { addressBytes } from '../../localnet/chain/address.ts';
-import { ADDRESS_LOOKUP_TABLE_PROGRAM } from '../../localnet/chain/known-address.ts';
+import { ADDRESS_LOOKUP_TABLE_PROGRAM, addressBytes } from '../../localnet/protocol/address.ts';
 import {
   addressNumber,
   alice,
