@@ -15,6 +15,8 @@ export type View = Readonly<{
   account(address: Address): AccountState | undefined;
   /** Addresses that may be owned by `owner` at the moment; the reader checks the account itself. */
   candidates(owner: Address): Iterable<Address>;
+  /** Every address that may have an account at the moment. */
+  addresses(): Iterable<Address>;
   /** Keeps the view readable until released. */
   hold(): () => void;
 }>;
@@ -80,7 +82,11 @@ export function createAccounts(svm: Svm, undo: Undo) {
       yield* current;
       for (const address of undo.changedSince(moment)) if (!current.has(address)) yield address;
     }
-    return { slot, account: past, candidates, hold: () => undo.hold(moment) };
+    function* addresses(): Iterable<Address> {
+      yield* states.keys();
+      for (const address of undo.changedSince(moment)) if (!states.has(address)) yield address;
+    }
+    return { slot, account: past, candidates, addresses, hold: () => undo.hold(moment) };
   }
 
   for (const owner of INITIAL_OWNERS) svm.addressesOwnedBy(owner).forEach(refresh);

@@ -21,7 +21,13 @@ import {
   type Transaction,
   withBlockhash,
 } from '../protocol/transaction.ts';
-import type { Ledger, TokenBalance, TransactionMeta, TransactionRecord } from '../store/ledger.ts';
+import type {
+  InnerInstructions,
+  Ledger,
+  TokenBalance,
+  TransactionMeta,
+  TransactionRecord,
+} from '../store/ledger.ts';
 
 /** Kept in the block, or refused without a trace. */
 type Processed =
@@ -157,7 +163,7 @@ function metaOf(from: {
     loadedReadonly: loaded.readonly,
     logs: execution.logs,
     unitsConsumed: execution.unitsConsumed,
-    innerInstructions: encodeInnerInstructions(execution),
+    innerInstructions: compiledInner(execution),
     returnData: encodeReturnData(execution),
     memo: memoOf(transaction),
   };
@@ -306,8 +312,8 @@ export function balancesOf(keys: readonly Address[], account: Read): Balances {
 
 const base58Decoder = getBase58Decoder();
 
-/** Inner instructions in Agave's form; top-level instructions without any are left out. */
-function encodeInnerInstructions(execution: Execution): Json {
+/** Inner instructions as they are kept. */
+export function compiledInner(execution: Execution): InnerInstructions {
   return execution.innerInstructions.flatMap((list, index) => {
     if (list.length === 0) return [];
     const instructions = list.map((inner) => ({

@@ -111,6 +111,7 @@ export async function createChain(options: ChainOptions) {
     /** Slots whose past is kept; more than the lag only while a scan is read. */
     heldSlots: undo.layerCount,
     ledger,
+    slotMs,
     genesisHash,
     slotAt,
     advance,

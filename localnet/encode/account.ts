@@ -1,6 +1,7 @@
 import { type Address, getBase58Decoder } from '@solana/kit';
 import { base64Json, zstdJson } from './data.ts';
 import { parseAccount } from './parsed-account.ts';
+import type { Read } from './token.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json/value.ts';
 import type { AccountState } from '../protocol/account.ts';
 import { invalidParams, readU64, readVariant, RpcFailure, wrongType } from '../request/params.ts';
@@ -35,14 +36,10 @@ function readDataSlice(value: Json | undefined): DataSlice | undefined {
   return { offset: readU64(value.offset, 'usize'), length: readU64(value.length, 'usize') };
 }
 
-/** An account in Agave's form. `account` finds the mint of a token account for jsonParsed. */
-export function encodeAccount(
-  state: AccountState,
-  form: AccountForm,
-  account: (address: Address) => AccountState | undefined,
-): Json {
+/** An account in Agave's form. `account` finds what jsonParsed needs besides it. */
+export function encodeAccount(key: Address, state: AccountState, form: AccountForm, account: Read): Json {
   return {
-    data: encodeData(state, form, account),
+    data: encodeData(key, state, form, account),
     executable: state.executable,
     lamports: state.lamports,
     owner: state.owner,
@@ -51,30 +48,20 @@ export function encodeAccount(
   };
 }
 
-function encodeData(
-  state: AccountState,
-  form: AccountForm,
-  account: (address: Address) => AccountState | undefined,
-): Json {
+function encodeData(key: Address, state: AccountState, form: AccountForm, account: Read): Json {
+  const parsed = form.encoding === 'jsonParsed' ? parseAccount(state, key, account) : undefined;
+  if (parsed !== undefined) return parsed;
   const data = sliceOf(state.data, form.slice);
-  const base64 = () => [base64Json(data), 'base64'];
   switch (form.encoding) {
     case 'binary':
       return base58Text(data);
     case 'base58':
       return [base58Text(data), 'base58'];
     case 'base64':
-      return base64();
+    case 'jsonParsed':
+      return [base64Json(data), 'base64'];
     case 'base64+zstd':
       return [zstdJson(data), 'base64+zstd'];
-    case 'jsonParsed': {
-      const parsed = parseAccount(state, account);
-      if (parsed.kind === 'parsed') return parsed.data;
-      if (parsed.kind === 'opaque') return base64();
-      throw invalidParams(
-        `jsonParsed is not offered for ${parsed.program} accounts of this kind; use base64`,
-      );
-    }
   }
 }
 

@@ -2,7 +2,7 @@
  * Account data as text. What is large is made a slice at a time while it is written, because an account has up to
  * 10 MiB and its reader may be slow.
  */
-import { float, type Json, piecesJson } from '../json/value.ts';
+import { type Json, piecesJson } from '../json/value.ts';
 
 /** A multiple of 3, so that the slices' base64 stands together without padding. */
 const SLICE_BYTES = 96 * 1024;
@@ -29,22 +29,4 @@ function* base64Pieces(data: Uint8Array): Generator<string> {
 
 function base64Of(data: Uint8Array): string {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
-}
-
-/** A token amount in Agave's form: exact text, decimals, and a float for people. */
-export function encodeTokenAmount(amount: bigint, decimals: number): Json {
-  return {
-    amount: amount.toString(),
-    decimals,
-    // The divisor is a u64 in Agave; beyond it there is no float.
-    uiAmount: decimals > 19 ? null : float(Number(amount) / 10 ** decimals),
-    uiAmountString: decimalText(amount, decimals),
-  };
-}
-
-/** An amount with its decimal point, without trailing zeros. */
-export function decimalText(amount: bigint, decimals: number): string {
-  if (decimals === 0) return amount.toString();
-  const digits = amount.toString().padStart(decimals + 1, '0');
-  return `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`.replace(/0+$/, '').replace(/\.$/, '');
 }

@@ -7,6 +7,7 @@ import { HISTORY_METHODS } from '../methods/history.ts';
 import type { Method, MethodResult, ScanResult } from '../methods/method.ts';
 import { SEND_METHODS } from '../methods/send.ts';
 import { TOKEN_METHODS } from '../methods/token.ts';
+import { VALIDATOR_METHODS } from '../methods/validator.ts';
 import type { Element } from '../request/envelope.ts';
 import { positional, type RpcError, RpcFailure } from '../request/params.ts';
 
@@ -71,6 +72,7 @@ const METHODS: ReadonlyMap<string, Method> = new Map(
     ...CLUSTER_METHODS,
     ...ACCOUNT_METHODS,
     ...TOKEN_METHODS,
+    ...VALIDATOR_METHODS,
     ...SEND_METHODS,
     ...HISTORY_METHODS,
   }),

@@ -13,7 +13,7 @@ export type JsonObject = Readonly<{ [name: string]: Json | undefined }>;
  * Text that is printed as it stands, or that is made in pieces when it is written. Made by `rawJson` and `piecesJson`
  * only. An interface, so that it does not pass for a JsonObject.
  */
-export interface RawJson {
+interface RawJson {
   readonly [raw]: string | MakePieces;
 }
 

@@ -9,7 +9,7 @@ import {
   printJson,
   printJsonPieces,
 } from '../json/value.ts';
-import { contextOf, inContext, type NamedMethods, type ScanResult } from './method.ts';
+import { contextOf, inContext, method, type NamedMethods, type ScanResult } from './method.ts';
 import type { AccountState } from '../protocol/account.ts';
 import { addressBytes } from '../protocol/address.ts';
 import {
@@ -27,65 +27,82 @@ import {
 } from '../request/params.ts';
 
 const MULTIPLE_ACCOUNTS_MAX = 100;
+const LARGEST_MAX = 20;
 
 /** Accounts by address. */
 export const ACCOUNT_METHODS: NamedMethods = {
-  getBalance: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [address, config]) => {
-      const key = readAddress(address);
-      const view = readView(chain, readConfig(config, 'RpcContextConfig'));
-      return inContext(view.slot, view.account(key)?.lamports ?? 0n);
-    },
-  },
-  getAccountInfo: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [address, options]) => {
-      const key = readAddress(address);
-      const config = readConfig(options, 'RpcAccountInfoConfig');
-      const form = readAccountForm(config, 'binary');
-      const view = readView(chain, config);
-      const state = view.account(key);
-      return inContext(view.slot, state === undefined ? null : encodeAccount(state, form, view.account));
-    },
-  },
-  getMultipleAccounts: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [addresses, options]) => {
-      const listed = readList(addresses);
-      if (listed.length > MULTIPLE_ACCOUNTS_MAX) {
-        throw invalidParams(`Too many inputs provided; max ${MULTIPLE_ACCOUNTS_MAX}`);
-      }
-      const keys = listed.map(readAddress);
-      const config = readConfig(options, 'RpcAccountInfoConfig');
-      const form = readAccountForm(config, 'base64');
-      const view = readView(chain, config);
-      return inContext(
-        view.slot,
-        keys.map((key) => {
-          const state = view.account(key);
-          return state === undefined ? null : encodeAccount(state, form, view.account);
-        }),
-      );
-    },
-  },
-  getProgramAccounts: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [program, options]) => {
-      const owner = readAddress(program);
-      const config = readConfig(options, 'RpcProgramAccountsConfig');
-      const form = readAccountForm(config, 'binary');
-      const filters = readFilters(config.filters);
-      const hasContext = readBoolean(config.withContext, false);
-      const isSorted = readBoolean(config.sortResults, true);
-      return streamScan(readView(chain, config), { owner, filters, form, isSorted }, hasContext);
-    },
-  },
+  getBalance: method(1, 1, (chain, [address, config]) => {
+    const key = readAddress(address);
+    const view = readView(chain, readConfig(config, 'RpcContextConfig'));
+    return inContext(view.slot, view.account(key)?.lamports ?? 0n);
+  }),
+  getAccountInfo: method(1, 1, (chain, [address, options]) => {
+    const key = readAddress(address);
+    const config = readConfig(options, 'RpcAccountInfoConfig');
+    const form = readAccountForm(config, 'binary');
+    const view = readView(chain, config);
+    const state = view.account(key);
+    return inContext(view.slot, state === undefined ? null : encodeAccount(key, state, form, view.account));
+  }),
+  getMultipleAccounts: method(1, 1, (chain, [addresses, options]) => {
+    const listed = readList(addresses);
+    if (listed.length > MULTIPLE_ACCOUNTS_MAX) {
+      throw invalidParams(`Too many inputs provided; max ${MULTIPLE_ACCOUNTS_MAX}`);
+    }
+    const keys = listed.map(readAddress);
+    const config = readConfig(options, 'RpcAccountInfoConfig');
+    const form = readAccountForm(config, 'base64');
+    const view = readView(chain, config);
+    return inContext(
+      view.slot,
+      keys.map((key) => {
+        const state = view.account(key);
+        return state === undefined ? null : encodeAccount(key, state, form, view.account);
+      }),
+    );
+  }),
+  getProgramAccounts: method(1, 1, (chain, [program, options]) => {
+    const owner = readAddress(program);
+    const config = readConfig(options, 'RpcProgramAccountsConfig');
+    const form = readAccountForm(config, 'binary');
+    const filters = readFilters(config.filters);
+    const hasContext = readBoolean(config.withContext, false);
+    const isSorted = readBoolean(config.sortResults, true);
+    return streamScan(readView(chain, config), { owner, filters, form, isSorted }, hasContext);
+  }),
+  getSupply: method(0, 1, (chain, [options]) => {
+    const config = readConfig(options, 'RpcSupplyConfig');
+    readBoolean(config.excludeNonCirculatingAccountsList, false);
+    const view = readView(chain, config);
+    let total = 0n;
+    for (const { lamports } of balances(view)) total += lamports;
+    // Nothing is locked up here, so everything circulates.
+    return inContext(view.slot, {
+      circulating: total,
+      nonCirculating: 0,
+      nonCirculatingAccounts: [],
+      total,
+    });
+  }),
+  getLargestAccounts: method(0, 1, (chain, [options]) => {
+    const config = readConfig(options, 'RpcLargestAccountsConfig');
+    const filter = readVariant(config.filter, ['circulating', 'nonCirculating'], 'circulating');
+    readBoolean(config.sortResults, true);
+    const view = readView(chain, config);
+    const all = filter === 'nonCirculating' ? [] : [...balances(view)];
+    return inContext(
+      view.slot,
+      all.sort((one, other) => Number(other.lamports - one.lamports)).slice(0, LARGEST_MAX),
+    );
+  }),
 };
+
+function* balances(view: View): Generator<Readonly<{ address: Address; lamports: bigint }>> {
+  for (const address of view.addresses()) {
+    const lamports = view.account(address)?.lamports;
+    if (lamports !== undefined) yield { address, lamports };
+  }
+}
 
 /*
  * All accounts of a program that pass filters, at one moment. The addresses are taken at once; each account is read
@@ -119,7 +136,7 @@ function addressesOf(view: View, scan: Scan): readonly Address[] {
 
 /** The rows of a scan in Agave's form. */
 export function encodeRow(view: View, scan: Scan, address: Address, state: AccountState): Json {
-  return { account: encodeAccount(state, scan.form, view.account), pubkey: address };
+  return { account: encodeAccount(address, state, scan.form, view.account), pubkey: address };
 }
 
 /** A scan to be written out as it is read. `hasContext` puts it into the context of its bank. */

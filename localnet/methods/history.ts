@@ -1,6 +1,7 @@
 import type { Chain } from '../chain/chain.ts';
 import {
   encodeBalances,
+  encodeKeys,
   encodeMeta,
   encodeStatus,
   encodeTransaction,
@@ -8,7 +9,7 @@ import {
   readTransactionEncoding,
 } from '../encode/transaction.ts';
 import { isJsonObject, type Json, type JsonObject, piecesJson } from '../json/value.ts';
-import { inContext, type NamedMethods, value } from './method.ts';
+import { inContext, method, type NamedMethods, value } from './method.ts';
 import { readTransaction, type Transaction } from '../protocol/transaction.ts';
 import {
   invalidParams,
@@ -35,136 +36,111 @@ const START_OF_CHAIN: Place = { slot: -1n, position: 0 };
 
 /** Transactions by signature and by address. */
 export const HISTORY_METHODS: NamedMethods = {
-  getTransaction: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [signature, options]) => {
-      const name = readSignature(signature);
-      const config = readEncodingConfig(options);
-      const encoding = readTransactionEncoding(config.encoding);
-      const versionMax = readOptionalU64(config.maxSupportedTransactionVersion, 'u8', 255n);
-      const slotMax = chain.slotAt(readHistoryCommitment(config));
-      const record = chain.ledger.find(name);
-      if (record === undefined || record.slot > slotMax) return value(null);
-      const transaction = transactionOf(record);
-      return value({
-        blockTime: chain.blockTimeOf(record.slot),
-        meta: encodeMeta(record.meta, true),
-        slot: record.slot,
-        transaction: encodeTransaction(transaction, encoding),
-        version: encodeVersion(transaction, versionMax),
-      });
-    },
-  },
-  getSignatureStatuses: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [signatures, options]) => {
-      const listed = readList(signatures);
-      if (listed.length > STATUSES_MAX) throw invalidParams(`Too many inputs provided; max ${STATUSES_MAX}`);
-      const names = listed.map(readSignature);
-      const config = readConfig(options, 'RpcSignatureStatusConfig');
-      const isSearched = readBoolean(config.searchTransactionHistory, false);
-      return inContext(
-        chain.slotAt('processed'),
-        names.map((name) => statusOf(chain, name, isSearched)),
-      );
-    },
-  },
-  getSignaturesForAddress: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [address, options]) => {
-      const key = readAddress(address);
-      const config = readConfig(options, 'RpcSignaturesForAddressConfig');
-      const limit = readOptionalU64(config.limit, 'usize') ?? SIGNATURES_MAX;
-      if (limit < 1n || limit > SIGNATURES_MAX) throw invalidParams(`Invalid limit; max ${SIGNATURES_MAX}`);
-      const slotMax = chain.slotAt(readHistoryCommitment(config));
-      requireContextSlot(slotMax, config);
-      const tip: Place = { slot: slotMax + 1n, position: 0 };
-      const before = earlier(readCursor(chain, config.before) ?? END_OF_CHAIN, tip);
-      const after = readCursor(chain, config.until) ?? START_OF_CHAIN;
-      return value(
-        chain.ledger.naming(key, before, after, Number(limit)).map((record) => signatureRow(chain, record)),
-      );
-    },
-  },
-  getBlock: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [slotParam, options]) => {
-      const slot = readU64(slotParam);
-      const config = readEncodingConfig(options);
-      const encoding = readTransactionEncoding(config.encoding);
-      const details = readVariant(
-        config.transactionDetails,
-        ['full', 'signatures', 'none', 'accounts'],
-        'full',
-      );
-      const hasRewards = readBoolean(config.rewards, true);
-      const versionMax = readOptionalU64(config.maxSupportedTransactionVersion, 'u8', 255n);
-      requireBlock(slot, chain.slotAt(readHistoryCommitment(config)));
-      const records = details === 'none' ? [] : chain.ledger.inSlot(slot);
-      const each = (encode: (record: TransactionRecord, transaction: Transaction) => Json) =>
-        records.map((record) => encode(record, transactionOf(record)));
-      return value({
-        ...blockHead(chain, slot),
-        rewards: hasRewards ? [] : undefined,
-        signatures: details === 'signatures' ? records.map((record) => record.signature) : undefined,
-        transactions:
-          details === 'full'
+  getTransaction: method(1, 1, (chain, [signature, options]) => {
+    const name = readSignature(signature);
+    const config = readEncodingConfig(options);
+    const encoding = readTransactionEncoding(config.encoding);
+    const versionMax = readOptionalU64(config.maxSupportedTransactionVersion, 'u8', 255n);
+    const slotMax = chain.slotAt(readHistoryCommitment(config));
+    const record = chain.ledger.find(name);
+    if (record === undefined || record.slot > slotMax) return value(null);
+    const transaction = transactionOf(record);
+    return value({
+      blockTime: chain.blockTimeOf(record.slot),
+      meta: encodeMeta(transaction, encoding, record.meta, true),
+      slot: record.slot,
+      transaction: encodeTransaction(transaction, encoding, record.meta),
+      version: encodeVersion(transaction, versionMax),
+    });
+  }),
+  getSignatureStatuses: method(1, 1, (chain, [signatures, options]) => {
+    const listed = readList(signatures);
+    if (listed.length > STATUSES_MAX) throw invalidParams(`Too many inputs provided; max ${STATUSES_MAX}`);
+    const names = listed.map(readSignature);
+    const config = readConfig(options, 'RpcSignatureStatusConfig');
+    const isSearched = readBoolean(config.searchTransactionHistory, false);
+    return inContext(
+      chain.slotAt('processed'),
+      names.map((name) => statusOf(chain, name, isSearched)),
+    );
+  }),
+  getSignaturesForAddress: method(1, 1, (chain, [address, options]) => {
+    const key = readAddress(address);
+    const config = readConfig(options, 'RpcSignaturesForAddressConfig');
+    const limit = readOptionalU64(config.limit, 'usize') ?? SIGNATURES_MAX;
+    if (limit < 1n || limit > SIGNATURES_MAX) throw invalidParams(`Invalid limit; max ${SIGNATURES_MAX}`);
+    const slotMax = chain.slotAt(readHistoryCommitment(config));
+    requireContextSlot(slotMax, config);
+    const tip: Place = { slot: slotMax + 1n, position: 0 };
+    const before = earlier(readCursor(chain, config.before) ?? END_OF_CHAIN, tip);
+    const after = readCursor(chain, config.until) ?? START_OF_CHAIN;
+    return value(
+      chain.ledger.naming(key, before, after, Number(limit)).map((record) => signatureRow(chain, record)),
+    );
+  }),
+  getBlock: method(1, 1, (chain, [slotParam, options]) => {
+    const slot = readU64(slotParam);
+    const config = readEncodingConfig(options);
+    const encoding = readTransactionEncoding(config.encoding);
+    const details = readVariant(
+      config.transactionDetails,
+      ['full', 'signatures', 'none', 'accounts'],
+      'full',
+    );
+    const hasRewards = readBoolean(config.rewards, true);
+    const versionMax = readOptionalU64(config.maxSupportedTransactionVersion, 'u8', 255n);
+    requireBlock(slot, chain.slotAt(readHistoryCommitment(config)));
+    const records = details === 'none' ? [] : chain.ledger.inSlot(slot);
+    const each = (encode: (record: TransactionRecord, transaction: Transaction) => Json) =>
+      records.map((record) => encode(record, transactionOf(record)));
+    return value({
+      ...blockHead(chain, slot),
+      rewards: hasRewards ? [] : undefined,
+      signatures: details === 'signatures' ? records.map((record) => record.signature) : undefined,
+      transactions:
+        details === 'full'
+          ? each((record, transaction) => ({
+              meta: encodeMeta(transaction, encoding, record.meta, hasRewards),
+              transaction: encodeTransaction(transaction, encoding, record.meta),
+              version: encodeVersion(transaction, versionMax),
+            }))
+          : details === 'accounts'
             ? each((record, transaction) => ({
-                meta: encodeMeta(record.meta, hasRewards),
-                transaction: encodeTransaction(transaction, encoding),
+                meta: encodeBalances(record.meta),
+                transaction: {
+                  accountKeys: encodeKeys(transaction, record.meta),
+                  signatures: transaction.signatures,
+                },
                 version: encodeVersion(transaction, versionMax),
               }))
-            : details === 'accounts'
-              ? each((record, transaction) => ({
-                  meta: encodeBalances(record.meta),
-                  transaction: encodeAccountKeys(record, transaction),
-                  version: encodeVersion(transaction, versionMax),
-                }))
-              : undefined,
-      });
-    },
-  },
-  getBlockTime: {
-    required: 1,
-    optional: 0,
-    answer: (chain, [slotParam]) => {
-      const slot = readU64(slotParam);
-      requireBlock(slot, chain.slotAt('confirmed'));
-      return value(chain.blockTimeOf(slot));
-    },
-  },
-  getBlocks: {
-    required: 1,
-    optional: 2,
-    answer: (chain, [startParam, endParam, options]) => {
-      const start = readU64(startParam);
-      const config = readConfig(isJsonObject(endParam) ? endParam : options, 'RpcContextConfig');
-      const tip = chain.slotAt(readHistoryCommitment(config));
-      requireContextSlot(tip, config);
-      const asked = isJsonObject(endParam) ? undefined : readOptionalU64(endParam);
-      const end = smaller(asked ?? start + SLOT_RANGE_MAX, tip);
-      if (end < start) return value([]);
-      if (end - start > SLOT_RANGE_MAX) throw invalidParams(`Slot range too large; max ${SLOT_RANGE_MAX}`);
-      return value(slotList(start, end));
-    },
-  },
-  getBlocksWithLimit: {
-    required: 2,
-    optional: 1,
-    answer: (chain, [startParam, limitParam, options]) => {
-      const start = readU64(startParam);
-      const limit = readU64(limitParam, 'usize');
-      const config = readConfig(options, 'RpcContextConfig');
-      const tip = chain.slotAt(readHistoryCommitment(config));
-      requireContextSlot(tip, config);
-      if (limit > SLOT_RANGE_MAX) throw invalidParams(`Limit too large; max ${SLOT_RANGE_MAX}`);
-      return value(limit === 0n ? [] : slotList(start, smaller(start + limit - 1n, tip)));
-    },
-  },
+            : undefined,
+    });
+  }),
+  getBlockTime: method(1, 0, (chain, [slotParam]) => {
+    const slot = readU64(slotParam);
+    requireBlock(slot, chain.slotAt('confirmed'));
+    return value(chain.blockTimeOf(slot));
+  }),
+  getBlocks: method(1, 2, (chain, [startParam, endParam, options]) => {
+    const start = readU64(startParam);
+    const config = readConfig(isJsonObject(endParam) ? endParam : options, 'RpcContextConfig');
+    const tip = chain.slotAt(readHistoryCommitment(config));
+    requireContextSlot(tip, config);
+    const asked = isJsonObject(endParam) ? undefined : readOptionalU64(endParam);
+    const end = smaller(asked ?? start + SLOT_RANGE_MAX, tip);
+    if (end < start) return value([]);
+    if (end - start > SLOT_RANGE_MAX) throw invalidParams(`Slot range too large; max ${SLOT_RANGE_MAX}`);
+    return value(slotList(start, end));
+  }),
+  getBlocksWithLimit: method(2, 1, (chain, [startParam, limitParam, options]) => {
+    const start = readU64(startParam);
+    const limit = readU64(limitParam, 'usize');
+    const config = readConfig(options, 'RpcContextConfig');
+    const tip = chain.slotAt(readHistoryCommitment(config));
+    requireContextSlot(tip, config);
+    if (limit > SLOT_RANGE_MAX) throw invalidParams(`Limit too large; max ${SLOT_RANGE_MAX}`);
+    return value(limit === 0n ? [] : slotList(start, smaller(start + limit - 1n, tip)));
+  }),
 };
 
 /** A configuration, or the old form of a bare encoding. */
@@ -238,24 +214,6 @@ function blockHead(chain: Chain, slot: bigint) {
     // Genesis has no parent; Agave names the default hash.
     previousBlockhash: slot === 0n ? '11111111111111111111111111111111' : chain.blockhashOf(parent),
     parentSlot: parent,
-  };
-}
-
-function encodeAccountKeys(record: TransactionRecord, transaction: Transaction): Json {
-  const { loadedWritable, loadedReadonly, writableKeys } = record.meta;
-  const writable = new Set<string>(writableKeys);
-  const row = (source: string) => (key: string, index: number) => ({
-    pubkey: key,
-    signer: source === 'transaction' && index < transaction.signers,
-    source,
-    writable: writable.has(key),
-  });
-  return {
-    accountKeys: [
-      ...transaction.staticKeys.map(row('transaction')),
-      ...[...loadedWritable, ...loadedReadonly].map(row('lookupTable')),
-    ],
-    signatures: transaction.signatures,
   };
 }
 

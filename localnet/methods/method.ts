@@ -8,7 +8,7 @@ export type MethodResult = Readonly<{ kind: 'value'; value: Json }> | ScanResult
 /** A result written piece by piece. `release` is called once, when it was written or given up. */
 export type ScanResult = Readonly<{ kind: 'pieces'; pieces: Iterable<string>; release(): void }>;
 
-/** One method: how many parameters it takes, and what it answers. Refuses by throwing RpcFailure. */
+/** One method: its parameters, and what it answers. Refuses by throwing RpcFailure. */
 export type Method = Readonly<{
   required: number;
   optional: number;
@@ -17,6 +17,11 @@ export type Method = Readonly<{
 
 /** A method of a table. */
 export type NamedMethods = Readonly<Record<string, Method>>;
+
+/** A method that takes so many parameters, and so many more that may be absent. */
+export function method(required: number, optional: number, answer: Method['answer']): Method {
+  return { required, optional, answer };
+}
 
 /** The version that stands in every context: the release of Agave whose runtime runs here. */
 export const API_VERSION = '4.3.0';

@@ -1,12 +1,11 @@
-import { type Address, getBase58Decoder, getBase58Encoder } from '@solana/kit';
+import { type Address, getBase58Encoder } from '@solana/kit';
 import type { View } from '../chain/accounts.ts';
-import { balancesOf, encodeReturnData, type SimulationResult } from '../chain/bank.ts';
+import { balancesOf, compiledInner, encodeReturnData, type SimulationResult } from '../chain/bank.ts';
 import type { Chain } from '../chain/chain.ts';
-import type { Execution } from '../chain/svm.ts';
 import { encodeAccount, readAccountForm } from '../encode/account.ts';
-import { encodeTokenBalance } from '../encode/transaction.ts';
+import { encodeParsedInner, encodeTokenBalance } from '../encode/transaction.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json/value.ts';
-import { inContext, type NamedMethods, value } from './method.ts';
+import { inContext, method, type NamedMethods, value } from './method.ts';
 import type { AccountState } from '../protocol/account.ts';
 import { transactionErrorText } from '../protocol/error.ts';
 import { feeOf } from '../protocol/fee.ts';
@@ -31,65 +30,53 @@ import {
 
 /** What changes the chain. */
 export const SEND_METHODS: NamedMethods = {
-  sendTransaction: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [wire, options]) => {
-      const config = readConfig(options, 'RpcSendTransactionConfig');
-      const transaction = readWireTransaction(wire, readWireEncoding(config.encoding));
-      readOptionalU64(config.maxRetries, 'usize');
-      const isUnchecked = readBoolean(config.skipPreflight, false);
-      preflight(chain, transaction, { ...config, commitment: config.preflightCommitment }, isUnchecked);
-      // As on a cluster, what the bank refuses after this vanishes: its signature just never appears.
-      chain.send(transaction);
-      return value(transaction.signature);
-    },
-  },
-  requestAirdrop: {
-    required: 2,
-    optional: 1,
-    answer: (chain, [address, lamports, options]) => {
-      const to = readAddress(address);
-      const amount = readU64(lamports);
-      const config = readConfig(options, 'RpcRequestAirdropConfig');
-      const blockhash =
-        config.recentBlockhash === undefined || config.recentBlockhash === null
-          ? undefined
-          : readBlockhash(config.recentBlockhash);
-      return value(airdrop(chain, to, amount, blockhash));
-    },
-  },
-  simulateTransaction: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [wire, options]) => {
-      const config = readConfig(options, 'RpcSimulateTransactionConfig');
-      const transaction = readWireTransaction(wire, readWireEncoding(config.encoding));
-      const sigVerify = readBoolean(config.sigVerify, false);
-      const isReplaced = readBoolean(config.replaceRecentBlockhash, false);
-      if (sigVerify && isReplaced)
-        throw invalidParams('sigVerify may not be used with replaceRecentBlockhash');
-      const view = readView(chain, config);
-      const latest = chain.latestBlockhash(view.slot);
-      const result = chain.simulate(view, transaction, {
-        sigVerify,
-        replaceBlockhash: isReplaced ? latest.blockhash : undefined,
-      });
-      if (result.error === 'SignatureFailure') throw signatureFailure();
-      if (result.error === 'SanitizeFailure') throw invalidTransaction();
-      const after = accountsAfter(view, result, transaction);
-      const hasInner = readBoolean(config.innerInstructions, false);
-      return inContext(
-        view.slot,
-        encodeSimulation(result, {
-          accounts: readAccounts(config.accounts, transaction, result, view, after),
-          innerInstructions: hasInner ? encodeDecodedInner(result, transaction, result.loaded) : null,
-          replacementBlockhash: isReplaced ? latest : null,
-          balances: encodeBalances(view, result, transaction, after),
-        }),
-      );
-    },
-  },
+  sendTransaction: method(1, 1, (chain, [wire, options]) => {
+    const config = readConfig(options, 'RpcSendTransactionConfig');
+    const transaction = readWireTransaction(wire, readWireEncoding(config.encoding));
+    readOptionalU64(config.maxRetries, 'usize');
+    const isUnchecked = readBoolean(config.skipPreflight, false);
+    preflight(chain, transaction, { ...config, commitment: config.preflightCommitment }, isUnchecked);
+    // As on a cluster, what the bank refuses after this vanishes: its signature just never appears.
+    chain.send(transaction);
+    return value(transaction.signature);
+  }),
+  requestAirdrop: method(2, 1, (chain, [address, lamports, options]) => {
+    const to = readAddress(address);
+    const amount = readU64(lamports);
+    const config = readConfig(options, 'RpcRequestAirdropConfig');
+    const blockhash =
+      config.recentBlockhash === undefined || config.recentBlockhash === null
+        ? undefined
+        : readBlockhash(config.recentBlockhash);
+    return value(airdrop(chain, to, amount, blockhash));
+  }),
+  simulateTransaction: method(1, 1, (chain, [wire, options]) => {
+    const config = readConfig(options, 'RpcSimulateTransactionConfig');
+    const transaction = readWireTransaction(wire, readWireEncoding(config.encoding));
+    const sigVerify = readBoolean(config.sigVerify, false);
+    const isReplaced = readBoolean(config.replaceRecentBlockhash, false);
+    if (sigVerify && isReplaced) throw invalidParams('sigVerify may not be used with replaceRecentBlockhash');
+    const view = readView(chain, config);
+    const latest = chain.latestBlockhash(view.slot);
+    const result = chain.simulate(view, transaction, {
+      sigVerify,
+      replaceBlockhash: isReplaced ? latest.blockhash : undefined,
+    });
+    if (result.error === 'SignatureFailure') throw signatureFailure();
+    if (result.error === 'SanitizeFailure') throw invalidTransaction();
+    const after = accountsAfter(view, result, transaction);
+    const hasInner = readBoolean(config.innerInstructions, false);
+    const keys = allKeys(transaction, result.loaded);
+    return inContext(
+      view.slot,
+      encodeSimulation(result, {
+        accounts: readAccounts(config.accounts, transaction, result, view, after),
+        innerInstructions: hasInner ? encodeParsedInner(compiledInner(result), keys) : null,
+        replacementBlockhash: isReplaced ? latest : null,
+        balances: encodeBalances(view, result, transaction, after),
+      }),
+    );
+  }),
 };
 
 function preflight(chain: Chain, transaction: Transaction, config: JsonObject, isUnchecked: boolean): void {
@@ -187,11 +174,11 @@ function readAccounts(
   return addresses.map(readAddress).map((address) => {
     if (result.error !== undefined) return null;
     const state = after(address);
-    return state === undefined || state.lamports === 0n ? null : encodeAccount(state, form, view.account);
+    return state === undefined || state.lamports === 0n
+      ? null
+      : encodeAccount(address, state, form, view.account);
   });
 }
-
-const base58Decoder = getBase58Decoder();
 
 /** The parts of a simulation's answer that a preflight does not give. */
 type SimulationDetails = Readonly<{
@@ -220,28 +207,6 @@ function encodeSimulation(simulation: SimulationResult, details: SimulationDetai
     unitsConsumed: simulation.unitsConsumed,
     ...details.balances,
   };
-}
-
-/**
- * Inner instructions in the form that Agave gives for programs it cannot parse: addresses instead of indexes. No
- * parser runs here, so every program is such a one.
- */
-function encodeDecodedInner(
-  execution: Execution,
-  transaction: Transaction,
-  loaded: SimulationResult['loaded'],
-): Json {
-  const keys = allKeys(transaction, loaded);
-  return execution.innerInstructions.flatMap((list, index) => {
-    if (list.length === 0) return [];
-    const instructions = list.map((inner) => ({
-      accounts: inner.accounts.map((at) => keys[at] ?? null),
-      data: base58Decoder.decode(inner.data),
-      programId: keys[inner.programIdIndex] ?? null,
-      stackHeight: inner.stackHeight,
-    }));
-    return [{ index, instructions }];
-  });
 }
 
 /*

@@ -51,7 +51,7 @@ type TokenAccount = Readonly<{
 }>;
 
 /** A mint's own fields. */
-export type Mint = Readonly<{
+type Mint = Readonly<{
   mintAuthority: Address | undefined;
   supply: bigint;
   decimals: number;

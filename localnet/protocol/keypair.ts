@@ -34,6 +34,9 @@ export const faucetKeypair = () => keypairNamed('sluice localnet faucet');
 /** May upgrade every upgradeable program of the localnet. */
 export const upgradeAuthorityKeypair = () => keypairNamed('sluice localnet upgrade authority');
 
+/** Names the account that the localnet's only validator votes with. */
+export const voteKeypair = () => keypairNamed('sluice localnet vote account');
+
 /** Names the localnet's only validator. */
 export const identityKeypair = () => keypairNamed('sluice localnet identity');
 

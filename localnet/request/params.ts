@@ -98,8 +98,9 @@ export function readVariant<const Name extends string>(
   const text = readString(value);
   const found = names.find((name) => name === text);
   if (found !== undefined) return found;
-  const expected = names.map((name) => `\`${name}\``).join(', ');
-  throw invalidParams(`Invalid params: unknown variant \`${text}\`, expected one of ${expected}.`);
+  const expected = names.map((name) => `\`${name}\``);
+  const listed = expected.length === 2 ? expected.join(' or ') : `one of ${expected.join(', ')}`;
+  throw invalidParams(`Invalid params: unknown variant \`${text}\`, expected ${listed}.`);
 }
 
 /** An address. Agave tells apart what is no base58 and what has another length. */
@@ -149,7 +150,7 @@ export function invalidParams(message: string, data?: Json): RpcFailure {
 }
 
 /** The commitment of a configuration: finalized when absent, and when misspelt, because Agave flattens it. */
-function readCommitment(config: JsonObject): Commitment {
+export function readCommitment(config: JsonObject): Commitment {
   return commitmentNamed(config.commitment) ?? 'finalized';
 }
 

@@ -83,6 +83,9 @@ export function createLedger(db: Database) {
       void sql.addAnchor.run({ slot: anchor.slot, at_ms: anchor.atMs, slot_ms: anchor.slotMs }),
     lastSlot: (): bigint | undefined => sql.lastSlot.get()?.slot ?? undefined,
     count: (upTo: bigint): bigint => sql.count.get({ slot: upTo })?.n ?? 0n,
+    /** Transactions in windows of `size` slots, from one slot until before another, by the window's number. */
+    countsByWindow: (from: bigint, until: bigint, size: bigint): ReadonlyMap<bigint, bigint> =>
+      new Map(sql.countsByWindow.all({ from, until, size }).map((row) => [row.number, row.n])),
     find: (signature: string) => recordFrom(sql.find.get({ signature })),
     inSlot: (slot: bigint): TransactionRecord[] =>
       sql.inSlot.all({ slot }).flatMap((row) => recordFrom(row) ?? []),
@@ -120,6 +123,9 @@ function statements(db: Database) {
     insertAddress: db.prepare('INSERT INTO tx_address VALUES ($address, $slot, $position)'),
     lastSlot: db.prepare<{ slot: bigint | null }, []>('SELECT max(slot) AS slot FROM tx'),
     count: db.prepare<{ n: bigint }, { slot: bigint }>('SELECT count(*) AS n FROM tx WHERE slot <= $slot'),
+    countsByWindow: db.prepare<{ number: bigint; n: bigint }, { from: bigint; until: bigint; size: bigint }>(
+      'SELECT slot / $size AS number, count(*) AS n FROM tx WHERE slot >= $from AND slot < $until GROUP BY number',
+    ),
     find: db.prepare<TransactionRow, { signature: string }>('SELECT * FROM tx WHERE signature = $signature'),
     inSlot: db.prepare<TransactionRow, { slot: bigint }>(
       'SELECT * FROM tx WHERE slot = $slot ORDER BY position',
@@ -167,6 +173,17 @@ export type TokenBalance = Readonly<{
   decimals: bigint;
 }>;
 
+/** Inner instructions in Agave's compiled form; top-level instructions without any are left out. */
+export type InnerInstructions = readonly Readonly<{
+  index: number | bigint;
+  instructions: readonly Readonly<{
+    programIdIndex: number | bigint;
+    accounts: readonly (number | bigint)[];
+    data: string;
+    stackHeight: number | bigint;
+  }>[];
+}>[];
+
 /** What became of a transaction, as it is kept. Integers are bigint, because that is how they are read back. */
 export type TransactionMeta = Readonly<{
   error: TransactionErrorJson | null;
@@ -180,8 +197,7 @@ export type TransactionMeta = Readonly<{
   loadedReadonly: readonly Address[];
   logs: readonly string[];
   unitsConsumed: bigint;
-  /** In Agave's form, without empty lists. */
-  innerInstructions: Json;
+  innerInstructions: InnerInstructions;
   /** In Agave's form, or null. */
   returnData: Json;
   memo: string | null;

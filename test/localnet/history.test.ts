@@ -127,11 +127,6 @@ describe('getTransaction', () => {
       'Method does not support commitment below `confirmed`',
     ],
     [
-      'jsonParsed',
-      { encoding: 'jsonParsed' },
-      'jsonParsed is not offered for transactions; use json, base64 or base58',
-    ],
-    [
       'an unknown encoding',
       { encoding: 'xml' },
       'Invalid params: unknown variant `xml`, expected one of `binary`, `base64`, `base58`, `json`, `jsonParsed`.',
