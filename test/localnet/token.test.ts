@@ -24,6 +24,7 @@ const EXTENDED_MINT = addressNumber(13);
 const SCALED_MINT = addressNumber(14);
 const SCALED = addressNumber(15);
 const OWNED_BY_NOBODY = addressNumber(16);
+const DELEGATED = addressNumber(17);
 
 /** No authority, 1.5, and from 2255 on 2. */
 const SCALE = Buffer.concat([
@@ -53,6 +54,16 @@ function tokenData(mint: Address, owner: Address, amount: bigint): Uint8Array {
   return data;
 }
 
+/** An account of which alice may spend 3. */
+function delegatedData(mint: Address, owner: Address, amount: bigint): Uint8Array {
+  const data = tokenData(mint, owner, amount);
+  const view = new DataView(data.buffer);
+  view.setUint32(72, 1, true);
+  data.set(addressBytes(alice.address), 76);
+  view.setBigUint64(121, 3n, true);
+  return data;
+}
+
 /** A mint or account of Token-2022 with one extension of the given type. */
 function extended(
   data: Uint8Array,
@@ -78,6 +89,7 @@ const startTokens = () =>
       [MINT, ownedAccount(TOKEN_PROGRAM, mintData(1_500_000n, 6))],
       [HERS, ownedAccount(TOKEN_PROGRAM, tokenData(MINT, alice.address, 1_500_000n))],
       [HIS, ownedAccount(TOKEN_PROGRAM, tokenData(MINT, bob.address, 0n))],
+      [DELEGATED, ownedAccount(TOKEN_PROGRAM, delegatedData(MINT, bob.address, 40n))],
       [EXTENDED_MINT, ownedAccount(TOKEN_2022_PROGRAM, extended(mintData(7n, 0), 1, 3))],
       [SCALED_MINT, ownedAccount(TOKEN_2022_PROGRAM, extended(mintData(7n, 0), 1, 25, SCALE))],
       [SCALED, ownedAccount(TOKEN_2022_PROGRAM, tokenData(SCALED_MINT, bob.address, 5n))],
@@ -153,6 +165,39 @@ describe('getTokenAccountsByOwner', () => {
       code: -32602n,
       message,
     });
+  });
+});
+
+describe('the token accounts', () => {
+  test.each([
+    ['a mint', { mint: MINT }],
+    ['a program', { programId: TOKEN_PROGRAM }],
+  ])('of a delegate are found by %s', async (_, selection) => {
+    using net = await startTokens();
+    const of = async (key: Address) =>
+      list(await net.valueOf('getTokenAccountsByDelegate', key, selection, { encoding: 'jsonParsed' })).map(
+        object,
+      );
+    expect(await of(bob.address)).toEqual([]);
+    const [row, ...others] = await of(alice.address);
+    expect([row?.['pubkey'], others]).toEqual([DELEGATED, []]);
+    expect(object(row?.['account'])['data']).toMatchObject({
+      parsed: {
+        info: {
+          delegate: alice.address,
+          delegatedAmount: { amount: '3', decimals: 6n, uiAmount: 0.000003, uiAmountString: '0.000003' },
+        },
+      },
+    });
+  });
+
+  test('that hold most of a mint come first', async () => {
+    using net = await startTokens();
+    expect(await net.valueOf('getTokenLargestAccounts', MINT)).toEqual([
+      { address: HERS, amount: '1500000', decimals: 6n, uiAmount: 1.5, uiAmountString: '1.5' },
+      { address: DELEGATED, amount: '40', decimals: 6n, uiAmount: 0.00004, uiAmountString: '0.00004' },
+      { address: HIS, amount: '0', decimals: 6n, uiAmount: 0, uiAmountString: '0' },
+    ]);
   });
 });
 
