@@ -1,6 +1,7 @@
 /*
- * The localnet whole: a chain, its file, and the clock that moves it.
+ * The localnet whole: a chain, its file, the clock that moves it, and its listener.
  */
+import { type ServedLocalnet, serveLocalnet, type ServeOptions } from './http/server.ts';
 import type { Address } from '@solana/kit';
 import type { Clock } from '../shared/clock.ts';
 import { type Chain, createChain } from './chain/chain.ts';
@@ -29,6 +30,8 @@ export type Localnet = Readonly<{
   chain: Chain;
   /** Moves the chain by the clock until the signal aborts; never rejects on time's account. */
   run(signal: AbortSignal): Promise<void>;
+  /** Listens for calls. Throws an Error with one sentence when the address cannot be had. */
+  serve(at: Omit<ServeOptions, 'chain'>): ServedLocalnet;
   /** Ends the chain cleanly. `run` must have ended. */
   close(): void;
 }>;
@@ -69,5 +72,5 @@ export async function createLocalnet(options: LocalnetOptions): Promise<Localnet
     }
   }
 
-  return { chain, run, close: chain.close };
+  return { chain, run, serve: (at) => serveLocalnet({ ...at, chain }), close: chain.close };
 }

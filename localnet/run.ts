@@ -7,7 +7,7 @@ import { createLog, writeLines } from '../shared/log.ts';
 import { stopSignal } from '../shared/stop.ts';
 import { createLocalnet, type Localnet } from './compose.ts';
 import { type GenesisProgram, programsFrom } from './genesis/accounts.ts';
-import { type ServedLocalnet, serveLocalnet } from './http/server.ts';
+import type { ServedLocalnet } from './http/server.ts';
 
 /** How long answers under way may take to end after a stop was asked for. */
 const DRAIN_MS = 5_000;
@@ -43,7 +43,7 @@ export async function runLocalnet({ path, env, supervised, random }: RunOptions)
       random,
     });
     const onFault = (cause: unknown) => log.error({ err: cause }, 'a call failed');
-    served = serveLocalnet({ ...config.listen, chain: localnet.chain, onFault });
+    served = localnet.serve({ ...config.listen, onFault });
   } catch (cause) {
     localnet?.close();
     return complain(cause instanceof Error ? cause.message : String(cause));

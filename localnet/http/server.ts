@@ -14,7 +14,7 @@ const IDLE_TIMEOUT_S = 120;
 const JSON_TYPE = /^application\/json(; ?charset=utf-8)?$/i;
 
 /** Where to listen; port 0 takes a free one. */
-type ServeOptions = Readonly<{
+export type ServeOptions = Readonly<{
   chain: Chain;
   hostname: string;
   port: number;

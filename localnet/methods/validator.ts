@@ -118,6 +118,8 @@ export const VALIDATOR_METHODS: NamedMethods = {
   getMaxShredInsertSlot: method(0, 0, (chain) => value(chain.slotAt('processed'))),
   // There is nobody to retransmit to.
   getMaxRetransmitSlot: method(0, 0, () => value(0)),
+  // This chain's consensus has no genesis certificate.
+  getAgGenesisCert: method(0, 0, () => value(null)),
   getStakeMinimumDelegation: method(0, 1, (chain, [options]) =>
     inContext(readBankSlot(chain, readConfig(options, 'RpcContextConfig')), 1),
   ),

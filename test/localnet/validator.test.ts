@@ -50,6 +50,7 @@ describe('by the SDKs, over a socket', () => {
     expect((await rpc.getStakeMinimumDelegation().send()).value).toBe(1n as never);
     expect(await rpc.getMaxShredInsertSlot().send()).toBeGreaterThanOrEqual(slot);
     expect(await rpc.getMaxRetransmitSlot().send()).toBe(0n);
+    expect(await rpc.getAgGenesisCert().send()).toBeNull();
     await expect(rpc.getHighestSnapshotSlot().send()).rejects.toMatchObject({ context: { __code: -32008 } });
   });
 
