@@ -1,11 +1,11 @@
 /*
  * The localnet whole: a chain, its file, the clock that moves it, and its listener.
  */
-import { type ServedLocalnet, serveLocalnet, type ServeOptions } from './http/server.ts';
 import type { Address } from '@solana/kit';
 import type { Clock } from '../shared/clock.ts';
 import { type Chain, createChain } from './chain/chain.ts';
 import { genesisAccounts, type GenesisProgram } from './genesis/accounts.ts';
+import { type ServedLocalnet, serveLocalnet, type ServeOptions } from './http/server.ts';
 import type { AccountState } from './protocol/account.ts';
 import { createLedger, openDatabase } from './store/ledger.ts';
 

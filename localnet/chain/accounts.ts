@@ -5,9 +5,9 @@
  * commit to disk has to write.
  */
 import type { Address } from '@solana/kit';
-import type { Svm } from './svm.ts';
 import { type AccountState, isSameAccount } from '../protocol/account.ts';
 import { INITIAL_OWNERS } from '../protocol/address.ts';
+import type { Svm } from './svm.ts';
 
 /** The state as of a moment. Reads are valid until the chain advances, and beyond while held. */
 export type View = Readonly<{

@@ -3,10 +3,14 @@
  * succeeded or failed. Everything it did is on disk before this returns.
  */
 import { type Address, getBase58Decoder, getBase58Encoder } from '@solana/kit';
-import type { AccountList, Accounts, View } from './accounts.ts';
-import type { Execution, Simulation, Svm } from './svm.ts';
 import type { Json } from '../json/value.ts';
-import { type AccountState, isSameAccount, mintOf, tokenAccountOf } from '../protocol/account.ts';
+import {
+  type AccountState,
+  isSameAccount,
+  mintOf,
+  type ReadAccount,
+  tokenAccountOf,
+} from '../protocol/account.ts';
 import { addressOf, LOADER_V3 } from '../protocol/address.ts';
 import type { TransactionErrorJson } from '../protocol/error.ts';
 import { feeOf } from '../protocol/fee.ts';
@@ -28,6 +32,8 @@ import type {
   TransactionMeta,
   TransactionRecord,
 } from '../store/ledger.ts';
+import type { AccountList, Accounts, View } from './accounts.ts';
+import type { Execution, Simulation, Svm } from './svm.ts';
 
 /** Kept in the block, or refused without a trace. */
 type Processed =
@@ -37,6 +43,8 @@ type Processed =
 /** Whether a blockhash may be used in the slot in progress. */
 type IsRecent = (blockhash: string) => boolean;
 
+const base58Encoder = getBase58Encoder();
+const base58Decoder = getBase58Decoder();
 // Errors of loading, after the fee payer was found good: the fee is taken and the transaction kept (SIMD-0082).
 const FEE_ONLY_ERRORS: ReadonlySet<unknown> = new Set([
   'ProgramAccountNotFound',
@@ -97,11 +105,7 @@ export function createProcess(
 }
 
 /** Runs it, and names a program that is not there as Agave does; LiteSVM calls it not executable. */
-function executeSoundly(
-  svm: Svm,
-  transaction: Transaction,
-  account: (address: Address) => AccountState | undefined,
-): Execution {
+function executeSoundly(svm: Svm, transaction: Transaction, account: ReadAccount): Execution {
   const execution = svm.execute(transaction.wire);
   return { ...execution, error: soundError(execution.error, transaction, account) };
 }
@@ -110,7 +114,7 @@ function executeSoundly(
 function soundError(
   error: TransactionErrorJson | undefined,
   transaction: Transaction,
-  account: (address: Address) => AccountState | undefined,
+  account: ReadAccount,
 ): TransactionErrorJson | undefined {
   if (error !== 'InvalidProgramForExecution') return error;
   const isAbsent = transaction.instructions.some((instruction) => {
@@ -193,7 +197,6 @@ export type SimulationOptions = Readonly<{ sigVerify: boolean; replaceBlockhash:
 /** What came of it, with the keys that its lookup tables gave. */
 export type SimulationResult = Simulation & Readonly<{ loaded: LoadedKeys }>;
 
-const base58Encoder = getBase58Encoder();
 const NOTHING_RAN = {
   logs: [],
   unitsConsumed: 0n,
@@ -281,13 +284,11 @@ function programDataOf(state: AccountState): Address | undefined {
   return state.executable && state.owner === LOADER_V3 ? addressOf(state.data.subarray(4, 36)) : undefined;
 }
 
-type Read = (address: Address) => AccountState | undefined;
-
 /** Lamports and token balances of all account keys at one time. */
 type Balances = Readonly<{ lamports: readonly bigint[]; tokens: readonly TokenBalance[] }>;
 
 /** Reads the balances of `keys`. Token balances exist for initialized token accounts whose mint exists. */
-export function balancesOf(keys: readonly Address[], account: Read): Balances {
+export function balancesOf(keys: readonly Address[], account: ReadAccount): Balances {
   const lamports: bigint[] = [];
   const tokens: TokenBalance[] = [];
   keys.forEach((key, index) => {
@@ -309,8 +310,6 @@ export function balancesOf(keys: readonly Address[], account: Read): Balances {
   });
   return { lamports, tokens };
 }
-
-const base58Decoder = getBase58Decoder();
 
 /** Inner instructions as they are kept. */
 export function compiledInner(execution: Execution): InnerInstructions {

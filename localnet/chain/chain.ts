@@ -4,15 +4,15 @@
  */
 import { createHash } from 'node:crypto';
 import { type Address, getBase58Decoder } from '@solana/kit';
-import { createAccounts, createUndo, type View } from './accounts.ts';
-import { createProcess, simulateAt, type SimulationOptions } from './bank.ts';
-import { type Commitment, createSlots, openChain } from './slots.ts';
-import { createSvm } from './svm.ts';
 import type { AccountState } from '../protocol/account.ts';
 import { CLOCK_SYSVAR, SLOT_HASHES_SYSVAR } from '../protocol/address.ts';
 import { epochOf, firstSlotOf } from '../protocol/slot.ts';
 import type { Transaction } from '../protocol/transaction.ts';
 import type { Ledger } from '../store/ledger.ts';
+import { createAccounts, createUndo, type View } from './accounts.ts';
+import { createProcess, simulateAt, type SimulationOptions } from './bank.ts';
+import { type Commitment, createSlots, openChain } from './slots.ts';
+import { createSvm } from './svm.ts';
 
 /** What a chain is made of. `genesis` gives the accounts of a new chain, in writing order. */
 type ChainOptions = Readonly<{

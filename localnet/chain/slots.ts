@@ -4,7 +4,6 @@
  * finalized. Every slot has a block, so block height and slot are equal.
  */
 import type { Address } from '@solana/kit';
-import type { Accounts } from './accounts.ts';
 import { GENESIS_SLOT } from '../genesis/accounts.ts';
 import type { AccountState } from '../protocol/account.ts';
 import {
@@ -18,6 +17,7 @@ import {
   slotStartMs,
 } from '../protocol/slot.ts';
 import type { Ledger } from '../store/ledger.ts';
+import type { Accounts } from './accounts.ts';
 
 /** How settled a state is. */
 export type Commitment = 'processed' | 'confirmed' | 'finalized';

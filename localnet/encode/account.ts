@@ -1,10 +1,9 @@
 import { type Address, getBase58Decoder } from '@solana/kit';
+import { isJsonObject, type Json, type JsonObject } from '../json/value.ts';
+import type { AccountState, ReadAccount } from '../protocol/account.ts';
+import { invalidParams, readU64, readVariant, RpcFailure, wrongType } from '../request/params.ts';
 import { base64Json, zstdJson } from './data.ts';
 import { parseAccount } from './parsed-account.ts';
-import type { Read } from './token.ts';
-import { isJsonObject, type Json, type JsonObject } from '../json/value.ts';
-import type { AccountState } from '../protocol/account.ts';
-import { invalidParams, readU64, readVariant, RpcFailure, wrongType } from '../request/params.ts';
 
 /** How account data is put into JSON. `binary` is the old default: a bare base58 string. */
 type AccountEncoding = 'binary' | 'base58' | 'base64' | 'base64+zstd' | 'jsonParsed';
@@ -37,7 +36,12 @@ function readDataSlice(value: Json | undefined): DataSlice | undefined {
 }
 
 /** An account in Agave's form. `account` finds what jsonParsed needs besides it. */
-export function encodeAccount(key: Address, state: AccountState, form: AccountForm, account: Read): Json {
+export function encodeAccount(
+  key: Address,
+  state: AccountState,
+  form: AccountForm,
+  account: ReadAccount,
+): Json {
   return {
     data: encodeData(key, state, form, account),
     executable: state.executable,
@@ -48,7 +52,7 @@ export function encodeAccount(key: Address, state: AccountState, form: AccountFo
   };
 }
 
-function encodeData(key: Address, state: AccountState, form: AccountForm, account: Read): Json {
+function encodeData(key: Address, state: AccountState, form: AccountForm, account: ReadAccount): Json {
   const parsed = form.encoding === 'jsonParsed' ? parseAccount(state, key, account) : undefined;
   if (parsed !== undefined) return parsed;
   const data = sliceOf(state.data, form.slice);

@@ -29,7 +29,6 @@ import {
   type ReadonlyUint8Array,
   unwrapOption,
 } from '@solana/kit';
-import { encodeTokenAmount, extensionTypeName, lowerFirst, stateName } from './token.ts';
 import type { Json, JsonObject } from '../json/value.ts';
 import {
   ADDRESS_LOOKUP_TABLE_PROGRAM,
@@ -40,6 +39,7 @@ import {
   TOKEN_2022_PROGRAM,
   TOKEN_PROGRAM,
 } from '../protocol/address.ts';
+import { encodeTokenAmount, extensionTypeName, lowerFirst, stateName } from './token.ts';
 
 /** An instruction with addresses instead of indexes. */
 export type KeyedInstruction = Readonly<{
@@ -53,20 +53,21 @@ type Fields = Readonly<Record<string, unknown>>;
 type ClientInstruction = Instruction &
   InstructionWithAccounts<readonly AccountMeta[]> &
   InstructionWithData<ReadonlyUint8Array>;
-type Client = Readonly<{
-  program: string;
-  names: Readonly<Record<number, string>>;
-  rows: Readonly<Record<string, string>>;
-  parse(instruction: ClientInstruction): Readonly<{ instructionType: number; data: Fields }>;
-}>;
+type Rows = Readonly<Record<string, string>>;
+type Client = readonly [
+  program: string,
+  names: Readonly<Record<number, string>>,
+  rows: Rows,
+  parse: (instruction: ClientInstruction) => Readonly<{ instructionType: number; data: Fields }>,
+];
 
 /*
  * A row: `type: accounts | fields`, in the order of the client's own; the type is the client's name when there is
- * none. `-` is not told. Of an account, `?` leaves it out and `!` makes it null when it is absent, `*` is an authority that
+ * none. `-` is left out. Of an account, `?` leaves it out and `!` makes it null when it is absent, `*` is an authority that
  * may be a multisig with signers behind it, and `...` takes the accounts that are left. Of a field, `?` leaves it
  * out where it is null.
  */
-const SYSTEM_ROWS: Client['rows'] = {
+const SYSTEM_ROWS: Rows = {
   CreateAccount: 'source newAccount | lamports space owner',
   Assign: 'account | owner',
   TransferSol: 'transfer: source destination | lamports',
@@ -83,7 +84,7 @@ const SYSTEM_ROWS: Client['rows'] = {
   UpgradeNonceAccount: 'upgradeNonce: nonceAccount |',
 };
 
-const ASSOCIATED_TOKEN_ROWS: Client['rows'] = {
+const ASSOCIATED_TOKEN_ROWS: Rows = {
   CreateAssociatedToken: 'create: source account wallet mint systemProgram tokenProgram |',
   CreateAssociatedTokenIdempotent:
     'createIdempotent: source account wallet mint systemProgram tokenProgram |',
@@ -91,7 +92,7 @@ const ASSOCIATED_TOKEN_ROWS: Client['rows'] = {
     'recoverNested: nestedSource nestedMint destination nestedOwner ownerMint wallet tokenProgram |',
 };
 
-const LOADER_ROWS: Client['rows'] = {
+const LOADER_ROWS: Rows = {
   InitializeBuffer: 'account authority? |',
   Write: 'account authority | offset bytes',
   DeployWithMaxDataLen:
@@ -103,7 +104,7 @@ const LOADER_ROWS: Client['rows'] = {
   ExtendProgram: 'programDataAccount programAccount systemProgram! payerAccount! | additionalBytes',
 };
 
-const LOOKUP_TABLE_ROWS: Client['rows'] = {
+const LOOKUP_TABLE_ROWS: Rows = {
   CreateLookupTable:
     'lookupTableAccount lookupTableAuthority payerAccount systemProgram | recentSlot bumpSeed',
   FreezeLookupTable: 'lookupTableAccount lookupTableAuthority |',
@@ -113,7 +114,7 @@ const LOOKUP_TABLE_ROWS: Client['rows'] = {
 };
 
 // Both token programs, as Agave parses them by one interface. Confidential transfers have no rows.
-const TOKEN_ROWS: Client['rows'] = {
+const TOKEN_ROWS: Rows = {
   InitializeMint: 'mint rentSysvar | decimals mintAuthority freezeAuthority?',
   InitializeMint2: 'mint | decimals mintAuthority freezeAuthority?',
   InitializeAccount: 'account mint owner rentSysvar |',
@@ -187,30 +188,24 @@ const TOKEN_ROWS: Client['rows'] = {
   InitializeTokenGroupMember: 'member memberMint memberMintAuthority group groupUpdateAuthority |',
 };
 
-const CLIENTS: ReadonlyMap<Address, Client> = new Map(
-  (
-    [
-      [SYSTEM_PROGRAM, 'system', SystemInstruction, SYSTEM_ROWS, parseSystemInstruction],
-      [TOKEN_PROGRAM, 'spl-token', Token2022Instruction, TOKEN_ROWS, parseToken2022Instruction],
-      [TOKEN_2022_PROGRAM, 'spl-token', Token2022Instruction, TOKEN_ROWS, parseToken2022Instruction],
-      [
-        ASSOCIATED_TOKEN_PROGRAM_ADDRESS,
-        'spl-associated-token-account',
-        AssociatedTokenInstruction,
-        ASSOCIATED_TOKEN_ROWS,
-        parseAssociatedTokenInstruction,
-      ],
-      [LOADER_V3, 'bpf-upgradeable-loader', LoaderV3Instruction, LOADER_ROWS, parseLoaderV3Instruction],
-      [
-        ADDRESS_LOOKUP_TABLE_PROGRAM,
-        'address-lookup-table',
-        AddressLookupTableInstruction,
-        LOOKUP_TABLE_ROWS,
-        parseAddressLookupTableInstruction,
-      ],
-    ] as const
-  ).map(([address, program, names, rows, parse]) => [address, { program, names, rows, parse }]),
-);
+const CLIENTS: Readonly<Record<Address, Client>> = {
+  [SYSTEM_PROGRAM]: ['system', SystemInstruction, SYSTEM_ROWS, parseSystemInstruction],
+  [TOKEN_PROGRAM]: ['spl-token', Token2022Instruction, TOKEN_ROWS, parseToken2022Instruction],
+  [TOKEN_2022_PROGRAM]: ['spl-token', Token2022Instruction, TOKEN_ROWS, parseToken2022Instruction],
+  [ASSOCIATED_TOKEN_PROGRAM_ADDRESS]: [
+    'spl-associated-token-account',
+    AssociatedTokenInstruction,
+    ASSOCIATED_TOKEN_ROWS,
+    parseAssociatedTokenInstruction,
+  ],
+  [LOADER_V3]: ['bpf-upgradeable-loader', LoaderV3Instruction, LOADER_ROWS, parseLoaderV3Instruction],
+  [ADDRESS_LOOKUP_TABLE_PROGRAM]: [
+    'address-lookup-table',
+    AddressLookupTableInstruction,
+    LOOKUP_TABLE_ROWS,
+    parseAddressLookupTableInstruction,
+  ],
+};
 
 /** More accounts than any client asks for; they check before the row does, and count absent optional ones. */
 const PADDED_ACCOUNTS = 16;
@@ -223,26 +218,25 @@ export function encodeInstruction(instruction: KeyedInstruction): Json {
   try {
     if (programId === MEMO_PROGRAM || programId === MEMO_V1_PROGRAM)
       return { program: 'spl-memo', programId, parsed: utf8.decode(data), stackHeight };
-    const client = CLIENTS.get(programId);
+    const client = CLIENTS[programId];
     const parsed = client === undefined ? undefined : parse(client, instruction);
-    if (client !== undefined && parsed !== undefined)
-      return { program: client.program, programId, parsed, stackHeight };
+    if (parsed !== undefined) return { program: client?.[0] ?? null, programId, parsed, stackHeight };
   } catch {
     // A memo that is no text, or bytes that the program's client cannot decode.
   }
   return { programId, accounts, data: base58.decode(data), stackHeight };
 }
 
-function parse(client: Client, instruction: KeyedInstruction): Json | undefined {
+function parse([, names, rows, decode]: Client, instruction: KeyedInstruction): Json | undefined {
   const { programId, accounts } = instruction;
   // The associated token program's first instruction came without data once, and still may.
   const isBare = programId === ASSOCIATED_TOKEN_PROGRAM_ADDRESS && instruction.data.length === 0;
   const data = isBare ? Uint8Array.of(0) : instruction.data;
   const absent = Array.from({ length: PADDED_ACCOUNTS }, () => programId);
   const metas = [...accounts, ...absent].map((address) => ({ address, role: AccountRole.READONLY }));
-  const decoded = client.parse({ programAddress: programId, accounts: metas, data });
-  const name = client.names[decoded.instructionType] ?? '';
-  const row = client.rows[name];
+  const decoded = decode({ programAddress: programId, accounts: metas, data });
+  const name = names[decoded.instructionType] ?? '';
+  const row = rows[name];
   if (row === undefined) return undefined;
   const [, type = lowerFirst(name), accountWords = '', fieldWords = ''] =
     /^(?:(\w+): )?([^|]*)\|(.*)$/.exec(row) ?? [];
@@ -258,13 +252,14 @@ function accountsInfo(
   data: Fields,
 ): JsonObject | undefined {
   const info: Record<string, Json> = {};
-  // These stand at the end, behind the signers of a multisig.
-  const sources = typeof data['numTokenAccounts'] === 'number' ? data['numTokenAccounts'] : 0;
-  const end = accounts.length - sources;
+  // Where they are counted, the accounts that are left stand behind the signers of a multisig.
+  const counted = data['numTokenAccounts'];
+  const end = typeof counted === 'number' ? accounts.length - counted : accounts.length;
+  if (typeof counted === 'number' && end < words.length - 1) return undefined;
   for (const [index, word] of words.entries()) {
     const name = word.replace(/\W+$/, '');
     const account = accounts[index];
-    if (word.endsWith('...')) info[name] = accounts.slice(sources === 0 ? index : end);
+    if (word.endsWith('...')) info[name] = accounts.slice(typeof counted === 'number' ? end : index);
     else if (account === undefined && /[\w*-]$/.test(word)) return undefined;
     else if (word.endsWith('*') && end > index + 1) {
       info[multisigName(name)] = account ?? null;
@@ -293,9 +288,9 @@ function fieldsInfo(words: string, name: string, data: Fields, bytes: Uint8Array
   for (const [index, word] of words.split(' ').entries()) {
     const field = fields[index];
     if (word === '' || word === '-' || field === undefined) continue;
-    const told = word.replace('?', '');
-    const value = encodeField(told, field[1], data);
-    if (value !== null || told === word) info[told] = value;
+    const member = word.replace('?', '');
+    const value = encodeField(member, field[1], data);
+    if (value !== null || member === word) info[member] = value;
   }
   return info;
 }

@@ -5,6 +5,14 @@
 import { getAddressLookupTableDecoder } from '@solana-program/address-lookup-table';
 import { getStakeStateV2Decoder, type Meta, type Stake } from '@solana-program/stake';
 import {
+  type Address,
+  address,
+  type Decoder,
+  getStructDecoder,
+  getU64Decoder,
+  unwrapOption,
+} from '@solana/kit';
+import {
   getSysvarClockDecoder,
   getSysvarEpochRewardsDecoder,
   getSysvarEpochScheduleDecoder,
@@ -23,18 +31,8 @@ import {
   SYSVAR_SLOT_HISTORY_ADDRESS,
   SYSVAR_STAKE_HISTORY_ADDRESS,
 } from '@solana/sysvars';
-import {
-  type Address,
-  address,
-  type Decoder,
-  getStructDecoder,
-  getU64Decoder,
-  unwrapOption,
-} from '@solana/kit';
-import { base64Json } from './data.ts';
-import { encodeExtensions, encodeMintAmount, type Read } from './token.ts';
 import { float, type Json, type JsonObject, parseJson, piecesJson } from '../json/value.ts';
-import { type AccountState, isTokenProgram, mintOf, tokenAccountOf } from '../protocol/account.ts';
+import { type AccountState, mintOf, type ReadAccount, tokenAccountOf } from '../protocol/account.ts';
 import {
   ADDRESS_LOOKUP_TABLE_PROGRAM,
   addressOf,
@@ -43,11 +41,14 @@ import {
   STAKE_PROGRAM,
   SYSTEM_PROGRAM,
   SYSVAR_OWNER,
+  TOKEN_2022_PROGRAM,
   TOKEN_PROGRAM,
 } from '../protocol/address.ts';
+import { base64Json } from './data.ts';
+import { encodeExtensions, encodeMintAmount } from './token.ts';
 
 type Parsed = Readonly<{ type: string; info?: Json }>;
-type Parse = (state: AccountState, key: Address, account: Read) => Parsed | undefined;
+type Parse = (state: AccountState, key: Address, account: ReadAccount) => Parsed | undefined;
 
 const MULTISIG_BYTES = 355;
 const NONCE_BYTES = 80;
@@ -55,24 +56,20 @@ const LOOKUP_TABLE_BYTES = 56;
 const VALIDATOR_INFO = address('Va1idator1nfo111111111111111111111111111111');
 const FEES_SYSVAR = address('SysvarFees111111111111111111111111111111111');
 
-const PARSERS: ReadonlyMap<Address, readonly [program: string, parse: Parse]> = new Map<
-  Address,
-  readonly [string, Parse]
->([
-  [SYSTEM_PROGRAM, ['nonce', parseNonce]],
-  [LOADER_V3, ['bpf-upgradeable-loader', parseUpgradeable]],
-  [ADDRESS_LOOKUP_TABLE_PROGRAM, ['address-lookup-table', parseLookupTable]],
-  [CONFIG_PROGRAM, ['config', parseConfig]],
-  [STAKE_PROGRAM, ['stake', parseStake]],
-  [SYSVAR_OWNER, ['sysvar', parseSysvar]],
-]);
+const PARSERS: Readonly<Record<Address, readonly [program: string, parse: Parse]>> = {
+  [SYSTEM_PROGRAM]: ['nonce', parseNonce],
+  [TOKEN_PROGRAM]: ['spl-token', parseToken],
+  [TOKEN_2022_PROGRAM]: ['spl-token-2022', parseToken],
+  [LOADER_V3]: ['bpf-upgradeable-loader', parseUpgradeable],
+  [ADDRESS_LOOKUP_TABLE_PROGRAM]: ['address-lookup-table', parseLookupTable],
+  [CONFIG_PROGRAM]: ['config', parseConfig],
+  [STAKE_PROGRAM]: ['stake', parseStake],
+  [SYSVAR_OWNER]: ['sysvar', parseSysvar],
+};
 
 /** Parses an account; undefined when it cannot be. `account` finds its mint, and the time. */
-export function parseAccount(state: AccountState, key: Address, account: Read): Json | undefined {
-  const token = isTokenProgram(state.owner);
-  const [program, parse] = token
-    ? ([state.owner === TOKEN_PROGRAM ? 'spl-token' : 'spl-token-2022', parseToken] as const)
-    : (PARSERS.get(state.owner) ?? []);
+export function parseAccount(state: AccountState, key: Address, account: ReadAccount): Json | undefined {
+  const [program, parse] = PARSERS[state.owner] ?? [];
   if (program === undefined || parse === undefined) return undefined;
   try {
     const parsed = parse(state, key, account);
@@ -82,7 +79,7 @@ export function parseAccount(state: AccountState, key: Address, account: Read): 
   }
 }
 
-function parseToken(state: AccountState, _key: Address, account: Read): Parsed | undefined {
+function parseToken(state: AccountState, _key: Address, account: ReadAccount): Parsed | undefined {
   if (state.data.length === MULTISIG_BYTES) return parseMultisig(state.data);
   const extensions = encodeExtensions(state);
   const mint = mintOf(state);
@@ -180,7 +177,8 @@ function parseConfig({ data }: AccountState): Parsed | undefined {
   }));
   if (keys[0]?.pubkey !== VALIDATOR_INFO) return undefined;
   const at = 1 + keys.length * 33;
-  const length = new DataView(data.buffer, data.byteOffset + at, 8).getBigUint64(0, true);
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const length = view.getBigUint64(at, true);
   const text = Buffer.from(data.subarray(at + 8, at + 8 + Number(length))).toString();
   return { type: 'validatorInfo', info: { configData: parseJson(text), keys } };
 }
@@ -231,28 +229,25 @@ function getFeesDecoder(): Decoder<unknown> {
   return getStructDecoder([['feeCalculator', calculator]]);
 }
 
+/** Lists count in a u64, of which their decoders take the lower half for all of it. */
 const SYSVAR_LISTS: ReadonlySet<string> = new Set(['recentBlockhashes', 'slotHashes', 'stakeHistory']);
 
-const SYSVARS: ReadonlyMap<Address, readonly [type: string, decoder: () => Decoder<unknown>]> = new Map<
-  Address,
-  readonly [string, () => Decoder<unknown>]
->([
-  [SYSVAR_CLOCK_ADDRESS, ['clock', getSysvarClockDecoder]],
-  [SYSVAR_EPOCH_REWARDS_ADDRESS, ['epochRewards', getSysvarEpochRewardsDecoder]],
-  [SYSVAR_EPOCH_SCHEDULE_ADDRESS, ['epochSchedule', getSysvarEpochScheduleDecoder]],
-  [SYSVAR_LAST_RESTART_SLOT_ADDRESS, ['lastRestartSlot', getSysvarLastRestartSlotDecoder]],
-  [SYSVAR_RECENT_BLOCKHASHES_ADDRESS, ['recentBlockhashes', getSysvarRecentBlockhashesDecoder]],
-  [FEES_SYSVAR, ['fees', getFeesDecoder]],
-  [SYSVAR_RENT_ADDRESS, ['rent', getSysvarRentDecoder]],
-  [SYSVAR_SLOT_HASHES_ADDRESS, ['slotHashes', getSysvarSlotHashesDecoder]],
-  [SYSVAR_STAKE_HISTORY_ADDRESS, ['stakeHistory', getSysvarStakeHistoryDecoder]],
-]);
+const SYSVARS: Readonly<Record<Address, readonly [type: string, decoder: () => Decoder<unknown>]>> = {
+  [SYSVAR_CLOCK_ADDRESS]: ['clock', getSysvarClockDecoder],
+  [SYSVAR_EPOCH_REWARDS_ADDRESS]: ['epochRewards', getSysvarEpochRewardsDecoder],
+  [SYSVAR_EPOCH_SCHEDULE_ADDRESS]: ['epochSchedule', getSysvarEpochScheduleDecoder],
+  [SYSVAR_LAST_RESTART_SLOT_ADDRESS]: ['lastRestartSlot', getSysvarLastRestartSlotDecoder],
+  [SYSVAR_RECENT_BLOCKHASHES_ADDRESS]: ['recentBlockhashes', getSysvarRecentBlockhashesDecoder],
+  [FEES_SYSVAR]: ['fees', getFeesDecoder],
+  [SYSVAR_RENT_ADDRESS]: ['rent', getSysvarRentDecoder],
+  [SYSVAR_SLOT_HASHES_ADDRESS]: ['slotHashes', getSysvarSlotHashesDecoder],
+  [SYSVAR_STAKE_HISTORY_ADDRESS]: ['stakeHistory', getSysvarStakeHistoryDecoder],
+};
 
 function parseSysvar({ data }: AccountState, key: Address): Parsed | undefined {
   if (key === SYSVAR_SLOT_HISTORY_ADDRESS) return { type: 'slotHistory', info: parseSlotHistory(data) };
-  const [type, decoder] = SYSVARS.get(key) ?? [];
+  const [type, decoder] = SYSVARS[key] ?? [];
   if (type === undefined || decoder === undefined) return undefined;
-  // Lists count in a u64, of which their decoders take the lower half for all of it.
   const isList = SYSVAR_LISTS.has(type);
   const bytes = isList ? Buffer.concat([data.subarray(0, 4), data.subarray(8)]) : data;
   return { type, info: encodeSysvar('', decoder().decode(bytes)) };

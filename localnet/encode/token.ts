@@ -10,16 +10,20 @@ import {
 } from '@solana-program/token-2022';
 import { type Address, isOption, unwrapOption } from '@solana/kit';
 import { float, type Json, type JsonObject } from '../json/value.ts';
-import { type AccountState, hasExtensions, hasUiAmountExtension, mintOf } from '../protocol/account.ts';
+import {
+  type AccountState,
+  hasExtensions,
+  hasUiAmountExtension,
+  mintOf,
+  type ReadAccount,
+} from '../protocol/account.ts';
 import { addressBytes, CLOCK_SYSVAR, SYSTEM_PROGRAM } from '../protocol/address.ts';
-
-/** Finds an account of the moment that is told of. */
-export type Read = (address: Address) => AccountState | undefined;
 
 /** Behind the account, which mints are padded to, and the byte that tells accounts from mints. */
 const EXTENSIONS_AT = 166;
 const SECONDS_PER_YEAR = 60 * 60 * 24 * 365.24;
 const BASIS_POINTS = 10_000;
+const FIXED_DECIMALS_MAX = 100;
 const UNIX_TIMESTAMP_AT = 32;
 
 /** A token amount: exact text, decimals, and a float for people. */
@@ -34,26 +38,23 @@ export function encodeTokenAmount(amount: bigint, decimals: number): JsonObject 
 }
 
 /** An amount of a mint, as the mint shows it at the moment of `account`. */
-export function encodeMintAmount(amount: bigint, mint: AccountState, account: Read): JsonObject {
+export function encodeMintAmount(amount: bigint, mint: AccountState, account: ReadAccount): JsonObject {
   const decimals = mintOf(mint)?.decimals ?? 0;
   const shown = hasUiAmountExtension(mint) ? shownAmount(amount, mint, decimals, nowOf(account)) : undefined;
   if (shown === undefined) return encodeTokenAmount(amount, decimals);
-  const text = trimmed(shown.toFixed(decimals));
-  return { amount: amount.toString(), decimals, uiAmount: float(Number(text)), uiAmountString: text };
+  const text = trimmed(shown.toFixed(Math.min(decimals, FIXED_DECIMALS_MAX)));
+  const uiAmount = Number.isFinite(shown) ? float(Number(text)) : null;
+  return { amount: amount.toString(), decimals, uiAmount, uiAmountString: text };
 }
 
 function shownAmount(amount: bigint, mint: AccountState, decimals: number, now: number): number | undefined {
   for (const extension of decodedExtensions(mint)) {
     if (extension.__kind === 'InterestBearingConfig') {
-      const [begun, changed] = [
-        Number(extension.initializationTimestamp),
-        Number(extension.lastUpdateTimestamp),
-      ];
-      const grown = (rate: number, seconds: number) =>
-        Math.exp((rate * seconds) / SECONDS_PER_YEAR / BASIS_POINTS);
-      const scale =
-        grown(extension.preUpdateAverageRate, changed - begun) * grown(extension.currentRate, now - changed);
-      return (Number(amount) * scale) / 10 ** decimals;
+      const updated = Number(extension.lastUpdateTimestamp);
+      const before = extension.preUpdateAverageRate * (updated - Number(extension.initializationTimestamp));
+      const since = extension.currentRate * (now - updated);
+      const grown = (rateSeconds: number) => Math.exp(rateSeconds / SECONDS_PER_YEAR / BASIS_POINTS);
+      return (Number(amount) * grown(before) * grown(since)) / 10 ** decimals;
     }
     if (extension.__kind === 'ScaledUiAmountConfig') {
       const isNew = now >= Number(extension.newMultiplierEffectiveTimestamp);
@@ -64,7 +65,7 @@ function shownAmount(amount: bigint, mint: AccountState, decimals: number, now: 
   return undefined;
 }
 
-function nowOf(account: Read): number {
+function nowOf(account: ReadAccount): number {
   const clock = account(CLOCK_SYSVAR)?.data;
   if (clock === undefined) return 0;
   return Number(new DataView(clock.buffer, clock.byteOffset).getBigInt64(UNIX_TIMESTAMP_AT, true));
@@ -94,8 +95,7 @@ function decodedExtensions({ data }: AccountState): readonly Extension[] {
   const extensions: Extension[] = [];
   for (let at = EXTENSIONS_AT; at + 4 <= data.length && view.getUint16(at, true) !== 0;) {
     const end = at + 4 + view.getUint16(at + 2, true);
-    const decoded = decodeExtension(data.subarray(at, end));
-    extensions.push(decoded);
+    extensions.push(decodeExtension(data.subarray(at, end)));
     at = end;
   }
   return extensions;

@@ -1,12 +1,12 @@
 import { type Address, getBase58Decoder, getBase58Encoder } from '@solana/kit';
-import { encodeInstruction, type KeyedInstruction } from './instruction.ts';
-import { encodeTokenAmount } from './token.ts';
 import type { Json, JsonObject } from '../json/value.ts';
-import type { TransactionErrorJson } from '../protocol/error.ts';
 import { SYSTEM_PROGRAM } from '../protocol/address.ts';
+import type { TransactionErrorJson } from '../protocol/error.ts';
 import { allKeys, type Transaction } from '../protocol/transaction.ts';
 import { readVariant, RpcFailure } from '../request/params.ts';
 import type { InnerInstructions, TokenBalance, TransactionMeta } from '../store/ledger.ts';
+import { encodeInstruction, type KeyedInstruction } from './instruction.ts';
+import { encodeTokenAmount } from './token.ts';
 
 /** How transactions are put into JSON. `binary` is the old form: a bare base58 string. */
 type TransactionEncoding = 'binary' | 'base58' | 'base64' | 'json' | 'jsonParsed';

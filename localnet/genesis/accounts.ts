@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { address, type Address, getProgramDerivedAddress, isAddress } from '@solana/kit';
-import { noopElf } from './noop-elf.ts';
 import { type AccountState, RENT_EXEMPT_EPOCH } from '../protocol/account.ts';
 import {
   addressBytes,
@@ -11,6 +10,7 @@ import {
   SYSTEM_PROGRAM,
 } from '../protocol/address.ts';
 import { faucetKeypair, upgradeAuthorityKeypair } from '../protocol/keypair.ts';
+import { noopElf } from './noop-elf.ts';
 
 /** The slot in which a new localnet begins. Its features are active from 447,552,000 on. */
 export const GENESIS_SLOT = 450_000_000n;

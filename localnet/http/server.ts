@@ -4,9 +4,9 @@
 import { urlOf } from '../../shared/config/config.ts';
 import { listenComplaint } from '../../shared/listen-complaint.ts';
 import type { Chain } from '../chain/chain.ts';
+import { readEnvelope } from '../request/envelope.ts';
 import { createDispatch, errorAnswer, type OnFault } from './dispatch.ts';
 import { batchBody, singleBody } from './stream.ts';
-import { readEnvelope } from '../request/envelope.ts';
 
 /** Agave's own limit of a request body. */
 const BODY_BYTES_MAX = 50 * 1024;

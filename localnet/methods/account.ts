@@ -9,7 +9,6 @@ import {
   printJson,
   printJsonPieces,
 } from '../json/value.ts';
-import { contextOf, inContext, method, type NamedMethods, type ScanResult } from './method.ts';
 import type { AccountState } from '../protocol/account.ts';
 import { addressBytes } from '../protocol/address.ts';
 import {
@@ -25,6 +24,7 @@ import {
   readView,
   wrongType,
 } from '../request/params.ts';
+import { contextOf, inContext, method, type NamedMethods, type ScanResult } from './method.ts';
 
 const MULTIPLE_ACCOUNTS_MAX = 100;
 const LARGEST_MAX = 20;

@@ -1,8 +1,5 @@
 import type { Address } from '@solana/kit';
 import type { Chain } from '../chain/chain.ts';
-import { transactionOf } from './history.ts';
-import { API_VERSION, inContext, method, type NamedMethods, value } from './method.ts';
-import { decode, transactionFrom } from './send.ts';
 import { computeBudgetOf, feeOf } from '../protocol/fee.ts';
 import { identityKeypair } from '../protocol/keypair.ts';
 import { epochOf, firstSlotOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
@@ -18,10 +15,16 @@ import {
   readU64,
   readView,
 } from '../request/params.ts';
+import { transactionOf } from './history.ts';
+import { API_VERSION, inContext, method, type NamedMethods, value } from './method.ts';
+import { decode, transactionFrom } from './send.ts';
 
 const ACCOUNT_BYTES_MAX = 10n * 1024n * 1024n;
+const FEE_SLOTS = 150n;
+const FEE_ADDRESSES_MAX = 128;
+const MESSAGE_TYPE = 'solana_message::versions::VersionedMessage';
 
-/** What the node says of itself and of its cluster's constants. */
+/** What the node says of itself and its constants, where the chain is by commitment, and what transactions cost. */
 export const CLUSTER_METHODS: NamedMethods = {
   getHealth: method(0, 0, () => value('ok')),
   getVersion: method(0, 0, (chain) =>
@@ -102,10 +105,6 @@ export const CLUSTER_METHODS: NamedMethods = {
     );
   }),
 };
-
-const FEE_SLOTS = 150n;
-const FEE_ADDRESSES_MAX = 128;
-const MESSAGE_TYPE = 'solana_message::versions::VersionedMessage';
 
 /** The lowest price per unit that got into a block, and, if higher, into the write-locks of the given accounts. */
 function slotFee(chain: Chain, slot: bigint, keys: readonly Address[]): bigint {

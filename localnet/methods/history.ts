@@ -9,7 +9,6 @@ import {
   readTransactionEncoding,
 } from '../encode/transaction.ts';
 import { isJsonObject, type Json, type JsonObject, piecesJson } from '../json/value.ts';
-import { inContext, method, type NamedMethods, value } from './method.ts';
 import { readTransaction, type Transaction } from '../protocol/transaction.ts';
 import {
   invalidParams,
@@ -26,6 +25,7 @@ import {
   RpcFailure,
 } from '../request/params.ts';
 import type { Place, TransactionRecord } from '../store/ledger.ts';
+import { inContext, method, type NamedMethods, value } from './method.ts';
 
 const STATUSES_MAX = 256;
 // The status cache of a node: finalized slots whose signatures it still knows.
@@ -33,8 +33,10 @@ const STATUS_CACHE_SLOTS = 300n;
 const SIGNATURES_MAX = 1_000n;
 const END_OF_CHAIN: Place = { slot: 2n ** 62n, position: 0 };
 const START_OF_CHAIN: Place = { slot: -1n, position: 0 };
+const SLOT_RANGE_MAX = 500_000n;
+const SLOTS_PER_PIECE = 4_096;
 
-/** Transactions by signature and by address. */
+/** Transactions by signature and by address, and blocks by slot. Every slot since 0 has a block; most are empty. */
 export const HISTORY_METHODS: NamedMethods = {
   getTransaction: method(1, 1, (chain, [signature, options]) => {
     const name = readSignature(signature);
@@ -197,9 +199,6 @@ function signatureRow(chain: Chain, record: TransactionRecord): Json {
     transactionIndex: record.position,
   };
 }
-
-const SLOT_RANGE_MAX = 500_000n;
-const SLOTS_PER_PIECE = 4_096;
 
 function requireBlock(slot: bigint, slotMax: bigint): void {
   if (slot > slotMax) throw new RpcFailure(-32004, `Block not available for slot ${slot}`);

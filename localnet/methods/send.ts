@@ -5,8 +5,7 @@ import type { Chain } from '../chain/chain.ts';
 import { encodeAccount, readAccountForm } from '../encode/account.ts';
 import { encodeParsedInner, encodeTokenBalance } from '../encode/transaction.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json/value.ts';
-import { inContext, method, type NamedMethods, value } from './method.ts';
-import type { AccountState } from '../protocol/account.ts';
+import type { ReadAccount } from '../protocol/account.ts';
 import { transactionErrorText } from '../protocol/error.ts';
 import { feeOf } from '../protocol/fee.ts';
 import { faucetKeypair, transferWire } from '../protocol/keypair.ts';
@@ -27,6 +26,7 @@ import {
   RpcFailure,
   wrongType,
 } from '../request/params.ts';
+import { inContext, method, type NamedMethods, value } from './method.ts';
 
 /** What changes the chain. */
 export const SEND_METHODS: NamedMethods = {
@@ -122,10 +122,8 @@ function airdrop(chain: Chain, to: Address, lamports: bigint, blockhash: string 
   throw invalidParams(`airdrop request failed: more than ${BLOCKHASH_AGE_MAX} equal requests at once`);
 }
 
-type Read = (address: Address) => AccountState | undefined;
-
 /** The accounts as the transaction would leave them: with the fee alone taken, when it failed. */
-function accountsAfter(view: View, result: SimulationResult, transaction: Transaction): Read {
+function accountsAfter(view: View, result: SimulationResult, transaction: Transaction): ReadAccount {
   const payer = transaction.staticKeys[0];
   const paid = payer === undefined ? undefined : view.account(payer);
   const fee = feeOf(transaction);
@@ -141,7 +139,7 @@ function encodeBalances(
   view: View,
   result: SimulationResult,
   transaction: Transaction,
-  after: Read,
+  after: ReadAccount,
 ): JsonObject {
   const keys = allKeys(transaction, result.loaded);
   const pre = balancesOf(keys, view.account);
@@ -161,7 +159,7 @@ function readAccounts(
   transaction: Transaction,
   result: SimulationResult,
   view: View,
-  after: Read,
+  after: ReadAccount,
 ): Json {
   if (value === undefined || value === null) return null;
   if (!isJsonObject(value)) throw wrongType(value, 'struct RpcSimulateTransactionAccountsConfig');

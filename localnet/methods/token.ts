@@ -4,8 +4,6 @@ import type { Chain } from '../chain/chain.ts';
 import { readAccountForm } from '../encode/account.ts';
 import { encodeMintAmount } from '../encode/token.ts';
 import { isJsonObject, type Json } from '../json/value.ts';
-import { encodeRow, type Filter, found, type Scan } from './account.ts';
-import { inContext, method, type MethodResult, type NamedMethods } from './method.ts';
 import { type AccountState, isTokenProgram, mintOf, tokenAccountOf } from '../protocol/account.ts';
 import { addressBytes, TOKEN_2022_PROGRAM } from '../protocol/address.ts';
 import {
@@ -16,6 +14,8 @@ import {
   readView,
   wrongType,
 } from '../request/params.ts';
+import { encodeRow, type Filter, found, type Scan } from './account.ts';
+import { inContext, method, type MethodResult, type NamedMethods } from './method.ts';
 
 const LARGEST_MAX = 20;
 

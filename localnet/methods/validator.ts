@@ -3,7 +3,6 @@
  * Its votes are no transactions here, so its vote account is a name with a stake and no account on the chain.
  */
 import { getBase58Encoder } from '@solana/kit';
-import { API_VERSION, inContext, method, type NamedMethods, value } from './method.ts';
 import type { Chain } from '../chain/chain.ts';
 import { float, isJsonObject, type Json, type JsonObject, piecesJson } from '../json/value.ts';
 import { identityKeypair, voteKeypair } from '../protocol/keypair.ts';
@@ -22,6 +21,7 @@ import {
   requireContextSlot,
   RpcFailure,
 } from '../request/params.ts';
+import { API_VERSION, inContext, method, type NamedMethods, value } from './method.ts';
 
 const STAKE_LAMPORTS = 1_000_000_000_000n;
 const CREDITS_PER_SLOT = 16n;

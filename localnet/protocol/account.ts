@@ -10,6 +10,9 @@ export type AccountState = Readonly<{
   rentEpoch: bigint;
 }>;
 
+/** Finds an account at one moment. */
+export type ReadAccount = (address: Address) => AccountState | undefined;
+
 /** The rent epoch of every rent-exempt account: u64::MAX. */
 export const RENT_EXEMPT_EPOCH = 18446744073709551615n;
 

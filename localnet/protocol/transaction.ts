@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { type Address, getBase58Decoder, getBase58Encoder } from '@solana/kit';
-import type { AccountState } from './account.ts';
+import type { AccountState, ReadAccount } from './account.ts';
 import {
   ADDRESS_LOOKUP_TABLE_PROGRAM,
   addressOf,
@@ -185,10 +185,7 @@ const TABLE_HEADER_BYTES = 56;
 export type LoadedKeys = Readonly<{ writable: readonly Address[]; readonly: readonly Address[] }>;
 
 /** Looks the keys of a v0 message up. A table or an index that is not there gives nothing: the machine refuses it. */
-export function loadKeys(
-  transaction: Transaction,
-  account: (address: Address) => AccountState | undefined,
-): LoadedKeys {
+export function loadKeys(transaction: Transaction, account: ReadAccount): LoadedKeys {
   const writable: Address[] = [];
   const readonly: Address[] = [];
   for (const lookup of transaction.lookups) {
@@ -225,7 +222,7 @@ export function isWritable(
   transaction: Transaction,
   loaded: LoadedKeys,
   index: number,
-  account: (address: Address) => AccountState | undefined,
+  account: ReadAccount,
 ): boolean {
   if (!isRequestedWritable(transaction, loaded, index)) return false;
   const keys = allKeys(transaction, loaded);
@@ -250,10 +247,7 @@ const AUTHORITY_AT = 8;
 const NONCE_AT = 40;
 
 /** The nonce account that carries a transaction, when its nonce is the transaction's blockhash and its authority signs. */
-export function nonceAccountOf(
-  transaction: Transaction,
-  account: (address: Address) => AccountState | undefined,
-): Address | undefined {
+export function nonceAccountOf(transaction: Transaction, account: ReadAccount): Address | undefined {
   const advance = transaction.instructions[0];
   if (advance === undefined || programOf(transaction, advance) !== SYSTEM_PROGRAM) return undefined;
   if (advance.data[0] !== ADVANCE_NONCE_ACCOUNT || advance.data[1] !== 0) return undefined;

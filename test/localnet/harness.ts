@@ -158,6 +158,11 @@ export function list(value: Json | undefined): readonly Json[] {
   return value;
 }
 
+export function integer(value: Json | undefined): bigint {
+  if (typeof value !== 'bigint') throw new Error(`not an integer: ${printJson(value ?? null)}`);
+  return value;
+}
+
 export function text(value: Json | undefined): string {
   if (typeof value !== 'string') throw new Error(`not a text: ${printJson(value ?? null)}`);
   return value;

@@ -1,32 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { getCreateAccountInstruction } from '@solana-program/system';
 import {
-  AccountState,
-  AuthorityType,
   extension,
   findAssociatedTokenPda,
-  getApproveInstruction,
-  getBurnInstruction,
   getCreateAssociatedTokenIdempotentInstruction,
-  getInitializeDefaultAccountStateInstruction,
   getInitializeMetadataPointerInstruction,
   getInitializeMint2Instruction,
   getInitializeTransferFeeConfigInstruction,
   getMintSize,
   getMintToCheckedInstruction,
-  getReallocateInstruction,
-  getSetAuthorityInstruction,
-  getSetTransferFeeInstruction,
   getTransferCheckedInstruction,
-  getTransferInstruction,
-  getUpdateTokenMetadataFieldInstruction,
-  getWithdrawWithheldTokensFromAccountsInstruction,
   TOKEN_2022_PROGRAM_ADDRESS,
-  tokenMetadataField,
 } from '@solana-program/token-2022';
 import {
   type Address,
-  createNoopSigner,
   createSolanaRpc,
   type Instruction,
   type KeyPairSigner,
@@ -35,9 +22,7 @@ import {
 } from '@solana/kit';
 import { Connection, PublicKey } from '@solana/web3.js';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
-import { encodeInstruction } from '../../localnet/encode/instruction.ts';
-import { parseJson, printJson } from '../../localnet/json/value.ts';
-import { COMPUTE_BUDGET_PROGRAM, MEMO_PROGRAM, SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
+import { COMPUTE_BUDGET_PROGRAM, MEMO_PROGRAM } from '../../localnet/protocol/address.ts';
 import { keypairNamed } from '../../localnet/protocol/keypair.ts';
 import { addressNumber, alice, bob } from './harness.ts';
 import { kitWire, signerOf } from './kit-transaction.ts';
@@ -371,132 +356,5 @@ describe('what @solana/web3.js reads parsed, over a socket', () => {
       body: JSON.stringify(body),
     });
     expect(await answer.text()).toContain('"type":"initializeAccount3"');
-  });
-});
-
-describe('an instruction', () => {
-  const [a, b, c, d, e] = [1, 2, 3, 4, 5].map((number) => addressNumber(number)) as [
-    Address,
-    Address,
-    Address,
-    Address,
-    Address,
-  ]; // map forgets how many
-  const parsed = ({ programAddress, accounts = [], data = new Uint8Array() }: Instruction) =>
-    parseJson(
-      printJson(
-        encodeInstruction({
-          programId: programAddress,
-          accounts: accounts.map((account) => account.address),
-          data: new Uint8Array(data),
-          stackHeight: 1,
-        }),
-      ),
-    );
-  const multisig = [createNoopSigner(d), createNoopSigner(e)];
-
-  test.each([
-    [
-      'transfer',
-      getTransferInstruction({ source: a, destination: b, authority: c, multiSigners: multisig, amount: 5n }),
-      { source: a, destination: b, multisigAuthority: c, signers: [d, e], amount: '5' },
-    ],
-    [
-      'approve',
-      getApproveInstruction({ source: a, delegate: b, owner: createNoopSigner(c), amount: 2n ** 64n - 1n }),
-      { source: a, delegate: b, owner: c, amount: '18446744073709551615' },
-    ],
-    [
-      'burn',
-      getBurnInstruction({ account: a, mint: b, authority: createNoopSigner(c), amount: 1n }),
-      { account: a, mint: b, authority: c, amount: '1' },
-    ],
-    [
-      'setAuthority',
-      getSetAuthorityInstruction({
-        owned: a,
-        owner: b,
-        authorityType: AuthorityType.CloseAccount,
-        newAuthority: null,
-      }),
-      { account: a, authority: b, authorityType: 'closeAccount', newAuthority: null },
-    ],
-    [
-      'setTransferFee',
-      getSetTransferFeeInstruction({
-        mint: a,
-        transferFeeConfigAuthority: b,
-        multiSigners: multisig,
-        transferFeeBasisPoints: 3,
-        maximumFee: 9n,
-      }),
-      {
-        mint: a,
-        multisigtransferFeeConfigAuthority: b,
-        signers: [d, e],
-        transferFeeBasisPoints: 3n,
-        maximumFee: 9n,
-      },
-    ],
-    [
-      'withdrawWithheldTokensFromAccounts',
-      getWithdrawWithheldTokensFromAccountsInstruction({
-        mint: a,
-        feeReceiver: b,
-        withdrawWithheldAuthority: createNoopSigner(c),
-        numTokenAccounts: 2,
-        sources: [d, e],
-      }),
-      { mint: a, feeRecipient: b, withdrawWithheldAuthority: c, sourceAccounts: [d, e] },
-    ],
-    [
-      'initializeDefaultAccountState',
-      getInitializeDefaultAccountStateInstruction({ mint: a, state: AccountState.Frozen }),
-      { mint: a, accountState: 'frozen' },
-    ],
-    [
-      'reallocate',
-      getReallocateInstruction({
-        token: a,
-        payer: createNoopSigner(b),
-        owner: c,
-        newExtensionTypes: [8, 11],
-      }),
-      {
-        account: a,
-        payer: b,
-        systemProgram: SYSTEM_PROGRAM,
-        owner: c,
-        extensionTypes: ['memoTransfer', 'cpiGuard'],
-      },
-    ],
-    [
-      'updateTokenMetadataField',
-      getUpdateTokenMetadataFieldInstruction({
-        metadata: a,
-        updateAuthority: createNoopSigner(b),
-        field: tokenMetadataField('Key', ['color']),
-        value: 'red',
-      }),
-      { metadata: a, updateAuthority: b, field: 'color', value: 'red' },
-    ],
-  ] as const)('%s of a token program has the names and forms of Agave', (type, instruction, info) => {
-    expect(parsed(instruction as Instruction)).toEqual({
-      program: 'spl-token',
-      programId: TOKEN_2022_PROGRAM_ADDRESS,
-      parsed: { type, info: info as never },
-      stackHeight: 1n,
-    });
-  });
-
-  test('without the accounts or the data that it needs is partially decoded', () => {
-    const whole = getTransferInstruction({ source: a, destination: b, authority: c, amount: 5n });
-    const fewAccounts = { ...whole, accounts: whole.accounts.slice(0, 2) };
-    const fewBytes = { ...whole, data: whole.data.slice(0, 5) };
-    for (const instruction of [fewAccounts, fewBytes])
-      expect(parsed(instruction)).toMatchObject({ accounts: expect.any(Array), data: expect.any(String) });
-    expect(parsed({ programAddress: MEMO_PROGRAM, data: Uint8Array.of(0xff) })).toMatchObject({
-      accounts: [],
-    });
   });
 });
