@@ -3,11 +3,13 @@ import { address, createSolanaRpc } from '@solana/kit';
 import { Connection, Keypair, PublicKey } from '@solana/web3.js';
 import { isJsonArray, type Json } from '../../localnet/json/value.ts';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
+import { STAKE_PROGRAM } from '../../localnet/protocol/address.ts';
 import { identityKeypair, voteKeypair } from '../../localnet/protocol/keypair.ts';
 import { SLOTS_PER_EPOCH } from '../../localnet/protocol/slot.ts';
 import {
   addressNumber,
   alice,
+  base64,
   bob,
   integer,
   list,
@@ -15,8 +17,10 @@ import {
   ROOTED_LAG,
   startChain,
   systemAccount,
+  text,
 } from './harness.ts';
 import { startServed } from './served.ts';
+import { builtWire } from './wire.ts';
 
 const identity = identityKeypair().address;
 const vote = voteKeypair().address;
@@ -179,6 +183,19 @@ describe('exactly', () => {
     expect(lamports).toEqual(lamports.toSorted((one, other) => (one < other ? 1 : -1)));
     expect(largest.map((row) => row['address'])).toContain(alice.address);
     expect(await net.valueOf('getLargestAccounts', { filter: 'nonCirculating' })).toEqual([]);
+  });
+
+  test('the least delegation is what the stake program says', async () => {
+    using net = await startChain({ accounts: [[alice.address, systemAccount(10_000_000_000n)]] });
+    const { blockhash } = net.chain.latestBlockhash(net.chain.slotAt('processed'));
+    const getMinimumDelegation = { program: STAKE_PROGRAM, accounts: [], data: [13, 0, 0, 0] };
+    const wire = base64(builtWire(alice, blockhash, [getMinimumDelegation]));
+    const config = { ...processed, encoding: 'base64' };
+    const { err, returnData } = object(await net.valueOf('simulateTransaction', wire, config));
+    expect(err).toBeNull();
+    const [returned = null] = list(object(returnData)['data']);
+    const least = Buffer.from(text(returned), 'base64').readBigUInt64LE();
+    expect(await net.valueOf('getStakeMinimumDelegation')).toBe(least);
   });
 
   test.each([
