@@ -24,6 +24,8 @@ import {
 import { API_VERSION, inContext, method, type NamedMethods, value } from './method.ts';
 
 const STAKE_LAMPORTS = 1_000_000_000_000n;
+/** What the stake program of this chain says, on which every feature is active. */
+const DELEGATION_MIN = 1_000_000_000n;
 const CREDITS_PER_SLOT = 16n;
 const EPOCH_CREDITS_MAX = 5;
 const DELINQUENT_SLOTS = 128n;
@@ -121,7 +123,7 @@ export const VALIDATOR_METHODS: NamedMethods = {
   // This chain's consensus has no genesis certificate.
   getAgGenesisCert: method(0, 0, () => value(null)),
   getStakeMinimumDelegation: method(0, 1, (chain, [options]) =>
-    inContext(readBankSlot(chain, readConfig(options, 'RpcContextConfig')), 1),
+    inContext(readBankSlot(chain, readConfig(options, 'RpcContextConfig')), DELEGATION_MIN),
   ),
 };
 

@@ -63,7 +63,7 @@ describe('by the SDKs, over a socket', () => {
     expect(await rpc.getInflationReward([address(identity)]).send()).toEqual([null]);
     expect((await rpc.getSupply().send()).value.total).toBeGreaterThan(0n);
     expect((await rpc.getLargestAccounts().send()).value.length).toBeGreaterThan(0);
-    expect(BigInt((await rpc.getStakeMinimumDelegation().send()).value)).toBe(1n);
+    expect(BigInt((await rpc.getStakeMinimumDelegation().send()).value)).toBe(1_000_000_000n);
     expect(await rpc.getMaxShredInsertSlot().send()).toBeGreaterThanOrEqual(slot);
     expect(await rpc.getMaxRetransmitSlot().send()).toBe(0n);
     expect(await rpc.getAgGenesisCert().send()).toBeNull();
@@ -89,7 +89,7 @@ describe('by the SDKs, over a socket', () => {
     expect((await connection.getInflationGovernor()).terminal).toBe(0);
     expect((await connection.getSupply()).value.nonCirculatingAccounts).toEqual([]);
     expect((await connection.getLargestAccounts()).value[0]?.lamports).toBeGreaterThan(0);
-    expect((await connection.getStakeMinimumDelegation()).value).toBe(1);
+    expect((await connection.getStakeMinimumDelegation()).value).toBe(1_000_000_000);
     const owner = Keypair.generate().publicKey;
     expect((await connection.getParsedTokenAccountsByOwner(owner, { programId: TOKEN_2022 })).value).toEqual(
       [],
