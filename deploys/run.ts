@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
 import type { Config, DeploysConfig, StorageConfig } from '../shared/config/config.ts';
-import { loadConfig } from '../shared/config/load.ts';
+import { type LoadedConfig, loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { LEDGER_FILE, USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
-import { requestReload } from '../shared/keys/reload.ts';
+import { createConfigReader, plansInUse, requestReload } from '../shared/keys/reload.ts';
 import { createLog, type Log, writeLines } from '../shared/log.ts';
 import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
@@ -88,7 +88,7 @@ export async function runDeploys(
     log,
     random,
     people: peopleDepsOf(config, opened.store, sealing.keys, random, log),
-    ...redisDepsOf(config, path, env, log),
+    ...redisDepsOf(loaded, opened.store, env, log),
     ...webhookDepsOf(config, opened.store, createSeal(sealing.keys, random), log),
   });
   const listening = listen(config.deploys, deploys.answer, deploys.answerMetrics);
@@ -178,15 +178,17 @@ function askForReload(accounts: Store, log: Log): void {
 }
 
 /** Where gateways on other hosts meet, and what is told to them of plans and prices when the config is to be read again. */
-function redisDepsOf({ storage }: Config, path: string | undefined, env: Environment, log: Log) {
-  if (storage.redisUrl === undefined) return {};
+function redisDepsOf(started: LoadedConfig, store: Store, env: Environment, log: Log) {
+  const { redisUrl } = started.config.storage;
+  if (redisUrl === undefined) return {};
+  const { readAgain } = createConfigReader(started, env, () => plansInUse(store));
   const readTerms = () => {
-    const loaded = loadConfig(path, env);
+    const loaded = readAgain();
     if (loaded.kind === 'loaded') return loaded.config;
     log.error({ problems: loaded.lines }, 'plans and credits were not published anew');
     return undefined;
   };
-  return { redis: { url: storage.redisUrl.reveal(), readTerms } };
+  return { redis: { url: redisUrl.reveal(), readTerms } };
 }
 
 /** How webhooks are kept and sent. Of the config, only the service's own name reaches the rules of where they may go. */

@@ -85,14 +85,19 @@ export function createAnswer(stages: Stages): AnswerRequest {
     const planned = envelope.elements.map((element) => planCall(element, routeOf, prices));
     if (envelope.kind === 'single' && only?.kind === 'invalid')
       return refusePlanned({ kind: 'malformed', code: -32600, reason: only.reason });
+    const { calls, credits } = priceOf(planned);
+    // Permits come back by themselves, and credits do not: their end is told first.
     if (planned.some(isScan) && !scans.hasRoom(caller.accountId, plan.scans))
-      return refusePlanned({ kind: 'over-scans', max: plan.scans });
+      return refusePlanned(
+        charging.outOfCredits(caller, plan, credits) ?? { kind: 'over-scans', max: plan.scans },
+      );
     const isForwarded = planned.some(isForward);
     if (isForwarded && !permits.take(caller.accountId, plan.inFlight))
-      return refusePlanned({ kind: 'over-calls', max: plan.inFlight });
+      return refusePlanned(
+        charging.outOfCredits(caller, plan, credits) ?? { kind: 'over-calls', max: plan.inFlight },
+      );
 
     const counted = usage.begin(caller, planned);
-    const { calls, credits } = priceOf(planned);
     const admit = (charge: Charge): Answer => {
       if (charge.kind !== 'charged') {
         if (isForwarded) permits.giveBack(caller.accountId);

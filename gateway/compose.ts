@@ -58,6 +58,8 @@ const BEAT_MS = 4_000;
 
 /** How long a read or write of accounts and keys waits for another process, in milliseconds. */
 const ACCOUNTS_BUSY_MS = 25;
+/** How long each of the last writes to the ledger waits for another process, in milliseconds. */
+const LAST_BUSY_MS = 1_000;
 
 /** How often changed keys, plans and accounts are noticed; revocation promises a second. */
 const TEND_MS = 250;
@@ -71,7 +73,7 @@ const USAGE_LOST = 'usage was not counted, for the ledger takes no writes';
 export function createGateway(deps: Deps) {
   const { node, sharing, hosts, config, accounts, ledger, clock, log, random } = deps;
   const { probeMs, bodyBytesMax, cacheBytes } = config.gateway;
-  const dueMs = dueMsBy(config.gateway);
+  const dueMs = dueMsBy(config.gateway.deadlinesMs);
   const backends = backendsOf(config).map((each) => backendFrom(each, clock, config));
   // A read waits for who holds the file alone, and every request behind it: keys in memory must not wait with it.
   accounts.run(`PRAGMA busy_timeout = ${ACCOUNTS_BUSY_MS}`);
@@ -103,7 +105,7 @@ export function createGateway(deps: Deps) {
     routeOf: createRouter(backends),
     ...limits,
     respond: createRespond({
-      send: createSend(direct, withRules(cached, pool), limits.scans),
+      send: createSend(direct, withRules(cached, pool), limits.scans, clock),
       charging: limits.charging,
       permits: limits.permits,
       onCall: metrics.call,
@@ -148,7 +150,7 @@ export function createGateway(deps: Deps) {
       keys.refresh();
       if (now !== undefined) accountsRevision = now.value + now.config;
       // Whoever is out for it gets no call that would try again.
-      if (journal.isFailing()) journal.flush();
+      journal.retry();
       if (turn % LOOK_TURNS === 0) troubles.look(closeIdle);
       for (const { client } of backends) client.tick();
       pool.compareLatencies();
@@ -172,6 +174,8 @@ export function createGateway(deps: Deps) {
   async function close(): Promise<void> {
     for (const { client } of backends) client.close();
     keys.refresh();
+    // No request waits for this process any more, and what is not written now is lost.
+    ledger.run(`PRAGMA busy_timeout = ${LAST_BUSY_MS}`);
     flush();
     await limits.close();
     await hosts?.push?.close();

@@ -7,6 +7,8 @@ if (complaint !== undefined) exit([complaint]);
 const at = configPathFrom(process.argv.slice(2), 'gateway');
 if (at.kind === 'unusable') exit(at.lines);
 
+// One that comes before the config can be read again is not lost: a change of the file is looked for then.
+process.on('SIGHUP', () => undefined);
 const { settleOutputs } = await import('../shared/log.ts');
 const { fileComplaint } = await import('../shared/store/private.ts');
 const { startGateway } = await import('./run.ts');

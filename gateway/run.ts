@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
-import type { Config } from '../shared/config/config.ts';
-import { loadConfig, parseConfig, readConfig } from '../shared/config/load.ts';
+import { type Loaded, type LoadedConfig, parseConfig, readConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { retireDemoKeys } from '../shared/keys/demo.ts';
-import { requestReload } from '../shared/keys/reload.ts';
+import { createConfigReader, plansInUse, requestReload } from '../shared/keys/reload.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { createLog, type Log, writeLines } from '../shared/log.ts';
 import { fired, stopSignal } from '../shared/stop.ts';
@@ -44,26 +43,26 @@ export async function startGateway(run: Run): Promise<readonly string[]> {
     if (given.kind === 'unusable') return given.lines;
     const later = assignment.reloaded && parseConfig(assignment.reloaded, env);
     const { plans, prices } = later?.kind === 'loaded' ? later.config : given.config;
-    return runGateway({ ...given.config, plans, prices }, assignment.seat, run, stop);
+    return runGateway({ ...given, config: { ...given.config, plans, prices } }, assignment.seat, run, stop);
   }
   const reading = readConfig(configPath);
   if (reading.kind === 'unusable') return reading.lines;
   const loaded = parseConfig(reading.read, env);
   if (loaded.kind === 'unusable') return loaded.lines;
-  const { config } = loaded;
-  if (config.gateway.processes === 1) return runGateway(config, 1, run, stop);
+  if (loaded.config.gateway.processes === 1) return runGateway(loaded, 1, run, stop);
   const { superviseGateway } = await import('./supervisor.ts');
-  return superviseGateway(config, reading.read, run, stop, systemClock);
+  return superviseGateway(loaded, run, stop, systemClock);
 }
 
 /** Opens the stores, puts the gateway together and serves until a stop: alone, or as a worker on the port it is given. */
 async function runGateway(
-  config: Config,
+  loaded: LoadedConfig,
   seat: number,
   run: Run,
   stop: AbortSignal,
 ): Promise<readonly string[]> {
   const { link, random } = run;
+  const { config } = loaded;
   const { storage } = config;
   const number = link?.worker ?? 0;
   const isFirst = seat === 1;
@@ -101,19 +100,22 @@ async function runGateway(
       link === undefined ? listenForMetrics(metricsAddress, gateway.metrics, gateway.status) : undefined;
     if (metrics?.kind === 'refused') return [metrics.sentence];
     const announce = () => (hosts === undefined ? undefined : reloadElsewhere(accounts.store, log));
-    const reload = link === undefined ? () => reloadTerms(run, gateway, log) : link.reload;
-    process.on('SIGHUP', () => {
-      if (link !== undefined) return; // it is for the supervisor, which reads the config for all
-      reloadTerms(run, gateway, log);
+    const configReader = createConfigReader(loaded, run.env, () => plansInUse(accounts.store));
+    const reloadOwn = () => reloadTerms(configReader.readAgain(), gateway, log);
+    const reloadAll = () => {
+      reloadOwn();
       announce();
-    });
+    };
+    const maintenance = gateway.runMaintenance(link?.reload ?? reloadOwn, stop, rpc.closeIdle);
     void link?.serve(servingOf(gateway, run.env, announce), clock, stop);
+    // Of several processes the supervisor reads the config for all. A change may have come while this process started.
+    if (link === undefined) process.on('SIGHUP', reloadAll);
+    if (link === undefined && configReader.hasChanged()) reloadAll();
     if (metrics !== undefined) {
       const { href: url } = rpc.url;
       if (run.supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url })}\n`);
       log.info({ url, metrics: metrics.url.href }, 'listening');
     }
-    const maintenance = gateway.runMaintenance(reload, stop, rpc.closeIdle);
     await fired(stop);
     log.info('draining');
     await rpc.close();
@@ -149,9 +151,8 @@ function reloadElsewhere(accounts: Store, log: Log): void {
   }
 }
 
-/** Takes plans and prices from the config again; a config that has become unusable changes nothing. */
-function reloadTerms({ configPath, env }: Run, gateway: Gateway, log: Log): void {
-  const loaded = loadConfig(configPath, env);
+/** Takes plans and prices from a config that was read again; one that is refused changes nothing. */
+function reloadTerms(loaded: Loaded, gateway: Gateway, log: Log): void {
   if (loaded.kind === 'unusable') return log.error({ problems: loaded.lines }, 'the config was not reloaded');
   gateway.setTerms(loaded.config);
   log.info('plans and credits reloaded');

@@ -1,15 +1,18 @@
 import { join } from 'node:path';
 import { AggregatorRegistry, Registry } from 'prom-client';
 import type { Clock } from '../shared/clock.ts';
-import { type Config, gatewayUrl } from '../shared/config/config.ts';
+import { gatewayUrl } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
-import { type ConfigText, parseConfig, readConfig } from '../shared/config/load.ts';
+import type { ConfigText, LoadedConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
+import { createConfigReader, plansInUse } from '../shared/keys/reload.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { listenComplaint } from '../shared/listen-complaint.ts';
 import { createLog, droppedLines, type Log, writeLines } from '../shared/log.ts';
 import { fired } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
+import { openStore } from '../shared/store/open.ts';
 import { togetherStatus } from './status.ts';
 import { expose, listenForMetrics } from './metrics.ts';
 import { HEARTBEAT_MS, launchWorker, type MetricsJson, type PortClaim, type Worker } from './workers.ts';
@@ -158,7 +161,8 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
       await clock.sleep(waitMs, end);
       if (end.aborted) return;
       restarts++;
-      // What a killed worker held comes back with its number.
+      // What a killed worker held comes back with its number; one that drains gives it back.
+      if (exit.how === DRAINING) number = seat;
       if (running.has(number)) for (number = 1; running.has(number);) number++;
     }
   }
@@ -283,12 +287,12 @@ const MAIN = join(import.meta.dir, 'main.ts');
  * It serves no requests itself: it holds the data directory and the metrics listener, and replaces workers that end.
  */
 export async function superviseGateway(
-  config: Config,
-  read: ConfigText,
+  loaded: LoadedConfig,
   { configPath, env, supervised }: Started,
   stop: AbortSignal,
   clock: Clock,
 ): Promise<readonly string[]> {
+  const { config } = loaded;
   const { listen, metrics: metricsAddress, processes, drainMs } = config.gateway;
   const locking = takeLock(config.storage.dataDir, 'gateway');
   if (locking.kind === 'refused') return [locking.sentence];
@@ -306,17 +310,28 @@ export async function superviseGateway(
   const pool = createWorkerPool({ size: processes, launch, endMs: drainMs + CLOSE_MS, clock, log });
 
   function launch(worker: number, seat: number): Worker {
-    const assignment = () => ({ seat, config: read, reloaded });
+    const assignment = () => ({ seat, config: loaded.read, reloaded });
     return launchWorker({ worker, command, env, assignment, port, onReload, clock });
   }
 
-  /** Reads plans and prices again for all workers; a config that has become unusable changes nothing. */
+  /** The plans that accounts are on. */
+  function used(): ReadonlyMap<string, number> {
+    const opened = openStore(join(config.storage.dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+    if (opened.kind === 'unusable') throw new Error(opened.sentence);
+    try {
+      return plansInUse(opened.store);
+    } finally {
+      opened.store.close();
+    }
+  }
+
+  const configReader = createConfigReader(loaded, env, used);
+
+  /** Reads plans and prices again for all workers; a config that is refused changes nothing. */
   function reload(announces: boolean): void {
-    const reading = readConfig(configPath);
-    const loaded = reading.kind === 'read' ? parseConfig(reading.read, env) : reading;
-    if (loaded.kind === 'unusable')
-      return log.error({ problems: loaded.lines }, 'the config was not reloaded');
-    if (reading.kind === 'read') pool.setReloadedConfig((reloaded = reading.read), announces);
+    const again = configReader.readAgain();
+    if (again.kind === 'unusable') return log.error({ problems: again.lines }, 'the config was not reloaded');
+    pool.setReloadedConfig((reloaded = again.read), announces);
     log.info('plans and credits reloaded');
   }
 
@@ -337,8 +352,10 @@ export async function superviseGateway(
   const metrics = listenForMetrics(metricsAddress, { text, contentType: own.contentType }, status);
   if (metrics.kind === 'refused') return [metrics.sentence];
 
-  process.on('SIGHUP', () => reload(true));
   const announce = () => {
+    process.on('SIGHUP', () => reload(true));
+    // What was asked for while the workers started.
+    if (configReader.hasChanged()) reload(true);
     const { href } = gatewayUrl({ ...config.gateway, listen: address });
     if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url: href })}\n`);
     log.info({ url: href, metrics: metrics.url.href, processes }, 'listening');

@@ -23,7 +23,7 @@ type Sources = Readonly<{
   ledger: Store;
   hosts?: Hosts | undefined;
   config: Config;
-  /** Why the last write of charges, or of usage, failed; `undefined` while they are written. */
+  /** Why charges, or usage, could not be written for a while; `undefined` while they are. */
   journal: Readonly<{ failure(): string | undefined }>;
   usage: Readonly<{ failure(): string | undefined }>;
   /** The link to the store of shared limits, if there is one. */
@@ -106,10 +106,8 @@ export function createTroubles({ accounts, ledger, hosts, config, journal, usage
     return { what: 'the store of shared limits does not answer', store, cause: why, stops: false };
   }
 
-  /** What is wrong now. */
-  function now(): readonly Trouble[] {
+  function allWith(descriptors: Trouble | undefined): readonly Trouble[] {
     if (!hasAccount) readAccounts();
-    const descriptors = descriptorTrouble(descriptorsAtMost);
     const changes = files.map((changeOf) => changeOf());
     return [
       ofAccounts(),
@@ -121,14 +119,16 @@ export function createTroubles({ accounts, ledger, hosts, config, journal, usage
   }
 
   return {
-    now,
+    /** What is wrong now. */
+    now: () => allWith(descriptorTrouble(descriptorsAtMost)),
     /** Looks again and logs what has changed; called once a second. Idle connections are closed while descriptors are short. */
     look(closeIdle?: () => void): void {
       readAccounts();
       ledgerReading.get();
       const before = known;
-      known = now();
-      if (descriptorTrouble(descriptorsAtMost) !== undefined) closeIdle?.();
+      const descriptors = descriptorTrouble(descriptorsAtMost);
+      known = allWith(descriptors);
+      if (descriptors !== undefined) closeIdle?.();
       const isIn = (some: readonly Trouble[], { what }: Trouble) => some.some((other) => other.what === what);
       for (const each of known.filter((trouble) => !isIn(before, trouble)))
         log.error({ store: each.store, cause: each.cause }, each.what);

@@ -1,7 +1,7 @@
 import { systemClock } from '../../shared/clock.ts';
 import { result, type Script, startBackend } from '../../test/fakes/backend.ts';
 import { startCrew } from '../../test/faults/gateway-crew.ts';
-import { admitted, type Answers, slowMs, within } from '../answers.ts';
+import { admitted, type Answers, outcomes, slowMs, within } from '../answers.ts';
 import { at, offering, soonMs } from '../offering.ts';
 import { atMost, between, type Finding, said } from './finding.ts';
 import { CALL } from './subject.ts';
@@ -14,6 +14,8 @@ export type Hanging = Readonly<{
   trials: Readonly<{ sent: number; of: number }>;
   /** From the recovery of the slow one until it had all its callers; infinite: not within `BACK_MS`. */
   recoveryMs: number;
+  /** What callers saw while both hung, from the beginning of their hang on. */
+  alone: Answers;
 }>;
 
 /** Instants of a load: from the first on it is measured, idle; then a hang, which ends, and slowness up to its end. */
@@ -22,6 +24,8 @@ const [WARM_MS, HANG_MS, WELL_MS, SLOW_MS, LOAD_MS] = [2_000, 7_000, 15_000, 28_
 const LOST_MS = 15_000;
 const BACK_MS = 45_000;
 const LOOK_MS = 1_000;
+/** Both hang for so long. It is known of them by the second look at them that has no answer: three seconds later at most. */
+const [ALONE_MS, KNOWN_MS] = [8_000, 3_000];
 const [FAST_ANSWER_MS, SLOW_ANSWER_MS] = [2, 3_000];
 const PER_SECOND = 100;
 /** Calls wait for a hanging backend for seconds, each on its connection. */
@@ -38,7 +42,7 @@ const after =
 
 const hang: Script = () => new Promise<Response>(() => undefined);
 
-/** One of two backends hangs, is well again, answers in 3 s while its twin takes 2 ms, and is well again. */
+/** One of two backends hangs, is well again, answers in 3 s while its twin takes 2 ms, and is well again; then both hang. */
 export async function hanging(signal: AbortSignal): Promise<Hanging> {
   await using steady = startBackend(after(FAST_ANSWER_MS));
   await using faulty = startBackend(after(FAST_ANSWER_MS));
@@ -94,23 +98,29 @@ export async function hanging(signal: AbortSignal): Promise<Hanging> {
   }
   over.abort();
   await last;
-  return { near, moved, trials, recoveryMs };
+
+  for (const backend of [steady, faulty]) {
+    backend.script(hang);
+    backend.probed(hang);
+  }
+  const hung = { ...to, key: nearKey, seconds: ALONE_MS / 1_000, startMs: soonMs() };
+  const alone = await offering(hung, signal);
+  return { near, moved, trials, recoveryMs, alone };
 }
 
 /** That nobody but the callers of the backend notice it, and these only for as long as it takes to notice. */
-export function unnoticed({ near, moved, trials, recoveryMs }: Hanging): readonly Finding[] {
+export function unnoticed({ near, moved, trials, recoveryMs, alone }: Hanging): readonly Finding[] {
   const idleMs = slowMs(within(near, WARM_MS, HANG_MS));
   const movedIdleMs = slowMs(within(moved, WARM_MS, HANG_MS));
   /** Twice as long as idle, or what a machine takes for a turn or two. */
   const most = (ms: number) => Math.max(2 * ms, 10);
-  const underWay = within(moved, HANG_MS - 50, HANG_MS + 4_000);
-  const longestMs = Math.max(...underWay.map(({ tookMs }) => tookMs));
+  const longestMs = (answers: Answers) => Math.max(...answers.map(({ tookMs }) => tookMs));
   const lost = [...near, ...moved].length - admitted(near) - admitted(moved);
   return [
     said('p99 ms while idle, of each', `${idleMs.toFixed(1)}, ${movedIdleMs.toFixed(1)}`),
     atMost('others: p99 ms beside the hang', slowMs(within(near, HANG_MS, WELL_MS)), most(idleMs), 1),
     between('calls that were not answered', lost, 0, 0),
-    said('its own callers: longest ms at the hang', longestMs.toFixed(0)),
+    atMost('its own callers: longest ms at the hang', longestMs(within(moved, HANG_MS - 50, WELL_MS)), 4_000),
     atMost('others: p99 ms beside the slow one', slowMs(within(near, SLOW_MS, LOAD_MS)), most(idleMs), 1),
     atMost(
       'its own callers: p99 ms from 15 s on',
@@ -120,5 +130,13 @@ export function unnoticed({ near, moved, trials, recoveryMs }: Hanging): readonl
     ),
     atMost('their calls that it gets from 15 s on, %', (100 * trials.sent) / trials.of, 5, 1),
     atMost('its callers are back after seconds', recoveryMs / 1_000, BACK_MS / 1_000, 1),
+    between(
+      'calls while both hang that were not 503',
+      alone.length - (outcomes(alone)['no-backend'] ?? 0),
+      0,
+      0,
+    ),
+    atMost('ms until 503, before it is known', longestMs(alone), KNOWN_MS + 1_000),
+    atMost('ms until 503, once it is known', longestMs(within(alone, KNOWN_MS, Infinity)), 1_000),
   ];
 }

@@ -1,6 +1,6 @@
 import { plansInUse, requestReload } from '../../shared/keys/reload.ts';
 import type { Config } from '../../shared/config/config.ts';
-import { loadConfig } from '../../shared/config/load.ts';
+import { blankComplaint, loadConfig, readConfig } from '../../shared/config/load.ts';
 import { withBooks } from '../books.ts';
 import { type Command, failed } from '../command.ts';
 import { fileProblems, notesOn, notesOnRedis } from '../config-notes.ts';
@@ -20,10 +20,10 @@ export const configCheck: Command = {
     if (problems.length > 0) return { kind: 'failed', lines: problems, objects: [{ ok: false, problems }] };
     const notes = [...notesOn(loaded.config), ...(await notesOnRedis(loaded.config, world.clock))];
     const lines = [
-      `OK: ${loaded.source}: ${summaryOf(loaded.config)}.`,
+      `OK: ${loaded.read.name}: ${summaryOf(loaded.config)}.`,
       ...notes.map((note) => `Note: ${note}`),
     ];
-    const record = { ok: true, source: loaded.source, notes };
+    const record = { ok: true, source: loaded.read.name, notes };
     return { kind: 'done', objects: [record], text: `${lines.join('\n')}\n` };
   },
 };
@@ -33,15 +33,19 @@ export const configReload: Command = {
   operands: [],
   options: ['config', 'json'],
   summary: 'Check the config and have running apps read plans and credits again.',
-  act: (invocation) =>
-    withBooks(invocation, ({ store, config }) => {
+  act: (invocation) => {
+    const reading = readConfig(invocation.values.config);
+    const blank = reading.kind === 'read' ? blankComplaint(reading.read) : undefined;
+    if (blank !== undefined) return failed(blank);
+    return withBooks(invocation, ({ store, config }) => {
       const revision = requestReload(store);
       const lines = [
         'The config is fine; running apps read its plans and credits within a second.',
         ...lostPlans(plansInUse(store), config).map((note) => `Note: ${note}`),
       ];
       return { kind: 'done', objects: [{ config_revision: revision }], text: `${lines.join('\n')}\n` };
-    }),
+    });
+  },
 };
 
 /** Plans that accounts are on and the config has no more, a sentence each. */
@@ -50,7 +54,7 @@ function lostPlans(used: ReadonlyMap<string, number>, { plans }: Config): readon
     plans.has(plan)
       ? []
       : [
-          `accounts on plan ${plan}: ${accounts}; the config has no such plan, so their keys are refused with 401.`,
+          `accounts on plan ${plan}: ${accounts}; the config has no such plan. Apps that had it reload nothing; once restarted they refuse the keys with 401.`,
         ],
   );
 }

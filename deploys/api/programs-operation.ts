@@ -1,5 +1,5 @@
 import { REQUESTS_MAX } from './request-log.ts';
-import { type ProgramsAnswer, refOf } from './schema.ts';
+import { type ProgramsAnswer, refOf, WWW_AUTHENTICATE } from './schema.ts';
 
 const EXAMPLE: ProgramsAnswer = {
   checked_at: '2026-11-20T09:30:00.412Z',
@@ -57,10 +57,11 @@ export const PROGRAMS_OPERATION = {
       content: { 'application/json': { schema: refOf('ProgramsAnswer'), example: EXAMPLE } },
     },
     400: errorOf('A `program_id` that is no address', { malformed: 'Invalid program_id: abc' }),
-    401: errorOf('No key, or a key that is unknown or inactive: send an active key', {
-      missing: 'Missing API key',
-      invalid: 'Invalid or inactive API key',
-    }),
+    401: errorOf(
+      'No key, or a key that is unknown or inactive: send an active key',
+      { missing: 'Missing API key', invalid: 'Invalid or inactive API key' },
+      WWW_AUTHENTICATE,
+    ),
     429: errorOf(
       `More than ${REQUESTS_MAX} requests per minute: wait the number of seconds in \`Retry-After\``,
       { rate: 'Rate limit exceeded' },

@@ -1,4 +1,5 @@
 import { unreachable } from '../../shared/brand.ts';
+import { INVALID_KEY, INVALID_KEY_CHALLENGE, KEY_CHALLENGE } from '../../shared/keys/carrier.ts';
 import type { Identity } from '../../shared/keys/source.ts';
 import type { Entry } from './request-log.ts';
 
@@ -25,16 +26,14 @@ export type Refusal =
 export const METHODS_ALLOWED = 'GET, HEAD';
 /** A first reading and a key check that stumbled both take seconds at most. */
 const RETRY_SOON = { 'retry-after': '1' };
-/** RFC 9110 11.6.1 wants a challenge with every 401. */
-const CHALLENGE = { 'www-authenticate': 'Bearer' };
 
 /** The refusal as `{"error": text}` with its status; the texts of spec 7.1 are verbatim. */
 export function refusalResponse(refusal: Refusal): Response {
   switch (refusal.kind) {
     case 'missing-key':
-      return errorResponse(401, 'Missing API key', CHALLENGE);
+      return errorResponse(401, 'Missing API key', { 'www-authenticate': KEY_CHALLENGE });
     case 'invalid-key':
-      return errorResponse(401, 'Invalid or inactive API key', CHALLENGE);
+      return errorResponse(401, INVALID_KEY, { 'www-authenticate': INVALID_KEY_CHALLENGE });
     case 'check-unavailable':
       return errorResponse(503, 'Key check unavailable', RETRY_SOON);
     case 'over-rate':

@@ -55,6 +55,14 @@ export const ErrorAnswer = t.Object({ error: t.String() }, { additionalPropertie
 export const SCHEMAS = { ProgramRecord, ProgramsAnswer, ErrorAnswer, ...WEBHOOK_SCHEMAS };
 export type SchemaName = keyof typeof SCHEMAS;
 
+/** The header of every 401 in the OpenAPI document. */
+export const WWW_AUTHENTICATE = {
+  'WWW-Authenticate': {
+    description: '`Bearer`, to a wrong key with `error="invalid_token"` and `error_description` (RFC 6750)',
+    schema: { type: 'string' as const },
+  },
+};
+
 /** A reference to one of `SCHEMAS` in the OpenAPI document. */
 export function refOf(name: SchemaName): { $ref: string } {
   return { $ref: `#/components/schemas/${name}` };

@@ -3,7 +3,13 @@ import { METHODS } from '../methods/table.ts';
 import { type Call, methodMember, rpcError, rpcResult } from '../request/envelope.ts';
 import { type Backend, isLiveNode } from '../upstream/backend.ts';
 import { failureOf } from '../upstream/failure.ts';
-import { type CallContext, type Forward, readReply, type Reply } from '../upstream/forward.ts';
+import {
+  type CallContext,
+  type Forward,
+  readReply,
+  type Reply,
+  type TimedContext,
+} from '../upstream/forward.ts';
 import { SMALL_BODY_BYTES_MAX, decodeSmallBody } from '../upstream/response-reader.ts';
 import type { ForwardRoute, Gap } from '../upstream/selection.ts';
 import { elementsOf, joined, memberOf, numberIn } from '../json/slices.ts';
@@ -185,11 +191,11 @@ export class HistoryRequest {
   tiers: Tiers;
   readonly #forward: Forward;
   readonly #route: ForwardRoute;
-  readonly #context: CallContext;
+  readonly #context: TimedContext;
   #open = 1;
   #sent = 0;
 
-  constructor(forward: Forward, call: Call, route: ForwardRoute, context: CallContext) {
+  constructor(forward: Forward, call: Call, route: ForwardRoute, context: TimedContext) {
     this.call = call;
     this.method = route.name;
     this.signal = context.signal;

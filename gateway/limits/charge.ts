@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
-import { type Journal, spentElsewhere } from './journal.ts';
+import { type Journal, type Spending, spentElsewhere } from './journal.ts';
 
 /** What a request costs: `calls` of the rate, `credits` of a trial's allowance. `usageHook` is notified of credits that go through the journal. */
 export type Price = Readonly<{ calls: number; credits: number; usageHook?: UsageHook }>;
@@ -26,9 +26,13 @@ export type Charge =
   /** What the account has left cannot be known for now, or a charge cannot be made to last. */
   | { readonly kind: 'credits-unavailable' };
 
+export type OutOfCredits = Extract<Charge, { kind: 'out-of-credits' }>;
+
 export type Charging = Readonly<{
   /** Takes rate and credits together, or neither. On a plan with credits it resolves when the charge is durable. Never rejects. */
   charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge>;
+  /** The refusal of a price that the account is known not to have the credits for; takes nothing. */
+  outOfCredits(caller: Caller, plan: Plan, credits: number): OutOfCredits | undefined;
   /** Gives back what was taken for calls that no backend answered: credits, and the rate of a request that was refused. */
   refund(caller: Caller, plan: Plan, price: Price): void;
 }>;
@@ -78,6 +82,10 @@ function overRate(plan: Plan, { tokens }: Bucket, waitMs: number): Charge {
   return { kind: 'over-rate', rate: { plan, tokens }, waitMs };
 }
 
+function outOf(plan: Plan, { tokens }: Bucket, creditsLeft: number): OutOfCredits {
+  return { kind: 'out-of-credits', rate: { plan, tokens }, creditsLeft };
+}
+
 /** Waits for the journal; a charge that cannot be written is taken back by `undo` and refused, so that nothing is lost. */
 export async function durable(
   journal: Journal,
@@ -117,9 +125,9 @@ export function createCharging(journal: Journal, ledger: Store, node: string, cl
     }
   });
 
-  function charge({ accountId, creditsGranted }: Caller, plan: Plan, price: Price): Charge | Promise<Charge> {
-    const nowMs = clock.monotonic();
-    const bucket = bucketOf(accountId, plan, nowMs);
+  function charge(caller: Caller, plan: Plan, price: Price): Charge | Promise<Charge> {
+    const { accountId } = caller;
+    const bucket = bucketOf(accountId, plan, clock.monotonic());
     const waitMs = shortMs(bucket, price.calls);
     if (plan.credits === undefined) {
       if (waitMs > 0) return overRate(plan, bucket, waitMs);
@@ -129,11 +137,8 @@ export function createCharging(journal: Journal, ledger: Store, node: string, cl
     const spending = journal.spendingOf(accountId);
     if (spending === undefined)
       return waitMs > 0 ? overRate(plan, bucket, waitMs) : { kind: 'credits-unavailable' };
-    // An allowance lowered below what is spent leaves none, not fewer: a free call still passes.
-    const spent = spending.charged - spending.refunded + (elsewhere.get(accountId) ?? 0);
-    const left = Math.max(0, (creditsGranted ?? plan.credits) - spent);
-    if (price.credits > left)
-      return { kind: 'out-of-credits', rate: { plan, tokens: bucket.tokens }, creditsLeft: left };
+    const left = leftOf(caller, plan.credits, spending);
+    if (price.credits > left) return outOf(plan, bucket, left);
     if (waitMs > 0) return overRate(plan, bucket, waitMs);
     take(accountId, bucket, price.calls);
     const rate = { plan, tokens: bucket.tokens };
@@ -145,6 +150,21 @@ export function createCharging(journal: Journal, ledger: Store, node: string, cl
       spending.refunded += price.credits;
       giveBack(accountId, price.calls);
     });
+  }
+
+  function outOfCredits(caller: Caller, plan: Plan, credits: number): OutOfCredits | undefined {
+    const spending = plan.credits === undefined ? undefined : journal.spendingOf(caller.accountId);
+    if (plan.credits === undefined || spending === undefined) return undefined;
+    const left = leftOf(caller, plan.credits, spending);
+    return credits > left
+      ? outOf(plan, bucketOf(caller.accountId, plan, clock.monotonic()), left)
+      : undefined;
+  }
+
+  /** An allowance lowered below what is spent leaves none, not fewer: a free call still passes. */
+  function leftOf({ accountId, creditsGranted }: Caller, usual: number, spending: Spending): number {
+    const spent = spending.charged - spending.refunded + (elsewhere.get(accountId) ?? 0);
+    return Math.max(0, (creditsGranted ?? usual) - spent);
   }
 
   /** The account's bucket, refilled at the rate of `plan`. */
@@ -202,7 +222,7 @@ export function createCharging(journal: Journal, ledger: Store, node: string, cl
     return changed.size;
   }
 
-  return { charge, refund, sweep, save };
+  return { charge, outOfCredits, refund, sweep, save };
 }
 
 /** The ledger's table of buckets: tokens at a Unix instant in milliseconds, and the rate that refills them. */

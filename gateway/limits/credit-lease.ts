@@ -6,7 +6,7 @@ import { Demand, type Due, Pace } from './rate-lease.ts';
  * What is found for a price. `out`: no live node has so many credits. `later`: others hold them and were recalled to
  * return them, or too many requests wait; it is worth `LATER_MS`. `ask`: memory cannot tell. `unavailable`: it cannot be known now.
  */
-type CreditLook = 'enough' | 'out' | 'later' | 'ask' | 'unavailable';
+export type CreditLook = 'enough' | 'out' | 'later' | 'ask' | 'unavailable';
 
 /** Others return what they do not need within so much time. */
 export const LATER_MS = 1_000;
@@ -53,13 +53,14 @@ export class CreditLease {
   #sent: Readonly<Spending & { atMs: number }> | undefined;
   /** The counters that the authority has last confirmed. */
   #confirmed: Readonly<Spending> | undefined;
-  /** The most credits that were seen charged and refunded: what is left rises by no other news. */
-  readonly #most: Spending = { charged: 0, refunded: 0 };
+  readonly #most: Spending;
   /** When the last message had no reply; `undefined` when it had one. */
   #failedMs: number | undefined;
 
-  constructor(spending: Spending, total: number, nowMs: number) {
+  /** `most` credits were seen charged and refunded, before a rest too: what is left rises by no other news. */
+  constructor(spending: Spending, most: Spending, total: number, nowMs: number) {
     this.#spending = spending;
+    this.#most = most;
     this.#total = total;
     this.#demand = new Demand(nowMs);
   }

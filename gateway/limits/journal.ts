@@ -1,5 +1,5 @@
 import type { Store } from '../../shared/store/open.ts';
-import { fileReason } from '../../shared/store/private.ts';
+import { codeOf, fileReason } from '../../shared/store/private.ts';
 
 /** What one account spent through this node: two counters that only grow. Mutable: it is the account's state. */
 export type Spending = { charged: number; refunded: number };
@@ -18,7 +18,12 @@ type SameTransaction = Readonly<{
 /** What a node spent of an account, by its row of the ledger. */
 export type SpentRow = Readonly<{ accountId: number; node: string } & Spending>;
 
-const BUSY_MS = 100;
+/** How long a write waits for another process, and every request of this one with it, in milliseconds. */
+const BUSY_MS = 25;
+/** While another process holds the ledger a turn is tried so often, for 0.3 s; requests are served between two tries. */
+const TRIES_MAX = 12;
+/** Retries in a row after which a failure is told: a ledger that is held for a moment is no trouble. */
+const RETRIES_TOLD = 5;
 
 /** Opens the journal of `node` over a ledger. `soon` runs a function once, after the current turn's other work. */
 export function createJournal(
@@ -33,18 +38,20 @@ export function createJournal(
   const write = ledger.prepare<null, [number, string, number, number]>(`
     INSERT INTO spent (account_id, node, charged, refunded) VALUES (?, ?, ?, ?)
     ON CONFLICT (account_id, node) DO UPDATE SET charged = excluded.charged, refunded = excluded.refunded`);
-  const writeAll = ledger.transaction((batch: ReadonlyMap<number, Spending>) => {
-    for (const [id, { charged, refunded }] of batch) write.run(id, node, charged, refunded);
+  const writeAll = ledger.transaction(() => {
+    for (const [id, { charged, refunded }] of appended) write.run(id, node, charged, refunded);
     sameTransaction?.write();
   });
   const readOthers = ledger.prepare<Omit<SpentRow, 'accountId'>, [number, string]>(
     'SELECT node, charged, refunded FROM spent WHERE account_id = ? AND node <> ?',
   );
   const spendings = new Map<number, Spending>();
-  let appended = new Map<number, Spending>();
+  const appended = new Map<number, Spending>();
   let turn: PromiseWithResolvers<void> | undefined;
+  let isFlushing = false;
+  let tries = 0;
+  let retries = 0;
   let failure: string | undefined;
-  // Others write it too; while one of them holds it for longer, requests must not wait with this process.
   ledger.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
 
   /** `undefined` when the ledger cannot be read. */
@@ -59,33 +66,48 @@ export function createJournal(
     return spending;
   }
 
-  /** Resolves when the counters are in the write-ahead log, which survives the death of the process; rejects when they cannot be. */
+  /** Resolves when the counters are in the write-ahead log, which survives the death of the process; rejects when they cannot be now. */
   function append(accountId: number): Promise<void> {
     const spending = spendings.get(accountId);
     if (spending !== undefined) appended.set(accountId, spending);
     if (turn === undefined) {
       turn = Promise.withResolvers<void>();
       turn.promise.catch(() => undefined); // nothing waits for a refund; the counters stay appended
-      soon(flush);
+      flushSoon();
     }
     return turn.promise;
   }
 
+  /** Writes at the end of this turn of the event loop. */
+  function flushSoon(): void {
+    if (isFlushing) return;
+    isFlushing = true;
+    soon(() => {
+      isFlushing = false;
+      flush();
+    });
+  }
+
   /** Writes what is appended now. */
   function flush(): void {
-    const [ended, batch] = [turn, appended];
+    const ended = turn;
     turn = undefined;
-    appended = new Map();
     try {
-      if (batch.size > 0) {
-        writeAll.immediate(batch);
+      if (appended.size > 0) {
+        writeAll.immediate();
         sameTransaction?.written();
+        appended.clear();
       }
+      tries = retries = 0;
       failure = undefined;
       ended?.resolve();
     } catch (error) {
+      if (ended !== undefined && codeOf(error).startsWith('SQLITE_BUSY') && ++tries < TRIES_MAX) {
+        turn = ended;
+        return flushSoon();
+      }
       failure = fileReason(error);
-      for (const [id, spending] of batch) appended.set(id, spending);
+      tries = 0;
       ended?.reject(error);
     }
   }
@@ -104,12 +126,18 @@ export function createJournal(
     },
     append,
     flush,
+    /** Writes what could not be written before, if there is any; to be called a few times a second. */
+    retry() {
+      if (failure === undefined) return;
+      retries++;
+      flush();
+    },
     /** Whether everything that was appended of the account is in the write-ahead log. */
     isDurable: (accountId: number) => !appended.has(accountId),
     /** Whether the last write failed: no charge can be made durable. */
     isFailing: () => failure !== undefined,
-    /** Why it failed. */
-    failure: () => failure,
+    /** Why writes have failed for a second; `undefined` from the next one that succeeds. */
+    failure: () => (retries < RETRIES_TOLD ? undefined : failure),
   };
 }
 

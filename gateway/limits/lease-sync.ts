@@ -87,11 +87,29 @@ export function createLeaseSync(options: LeaseSyncOptions) {
     const isUndurable = ({ accountId, credits }: Message) =>
       credits !== undefined && !journal.isDurable(accountId);
     if (messages.some(isUndurable) && !journal.isFailing()) journal.flush();
-    const sent = messages.map((message) => {
-      if (!isUndurable(message)) return message;
-      accounts.settle({ ...message, rate: undefined }, undefined, clock.monotonic());
-      return { ...message, credits: undefined }; // rates and scans do not need the journal
-    });
+    const later = messages.filter(isUndurable);
+    const now = later.length === 0 ? messages : messages.filter((message) => !later.includes(message));
+    await Promise.all([post(now), postDurable(later)]);
+  }
+
+  /** Reports accounts when the journal has their charges: another process may hold it for a moment. */
+  async function postDurable(messages: readonly Message[]): Promise<void> {
+    const [first] = messages;
+    if (first === undefined) return;
+    // A turn of the journal writes all of them or none.
+    const append = () =>
+      journal.append(first.accountId).then(
+        () => true,
+        () => false,
+      );
+    if (!journal.isFailing() && (await append())) return post(messages);
+    const nowMs = clock.monotonic();
+    for (const message of messages) accounts.settle({ ...message, rate: undefined }, undefined, nowMs);
+    await post(messages.map((message) => ({ ...message, credits: undefined }))); // rates and scans do not need the journal
+  }
+
+  async function post(sent: readonly Message[]): Promise<void> {
+    if (sent.length === 0) return;
     const replies = await call({ node, fence, seq: ++seq }, sent);
     const nowMs = clock.monotonic();
     for (const [at, message] of sent.entries()) {

@@ -1,9 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
-import { type Charge, type Charging, durable, type Price } from './charge.ts';
-import { CreditLease, LATER_MS } from './credit-lease.ts';
-import type { Journal } from './journal.ts';
+import { type Charge, type Charging, durable, type OutOfCredits, type Price } from './charge.ts';
+import { CreditLease, type CreditLook, LATER_MS } from './credit-lease.ts';
+import type { Journal, Spending } from './journal.ts';
 import type { Message, Reply } from './messages.ts';
 import { RateLease, type RatePlan } from './rate-lease.ts';
 
@@ -48,6 +48,8 @@ type AccountsOptions = Pick<Journal, 'spendingOf' | 'spentByOthers'> &
 /** Accounts in memory. Decisions are synchronous arithmetic; nothing here waits. */
 export function createLeases({ spendingOf, spentByOthers, revision, share }: AccountsOptions) {
   const accounts = new Map<number, Account>();
+  /** What was stated of credits; callers may have been told before their account was forgotten. */
+  const mostSpent = new Map<number, Spending>();
   /** Those with requests since they were last looked at, and those that hold something or will want it again. */
   const marked = new Set<Account>();
   const watched = new Set<Account>();
@@ -69,7 +71,8 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
       if (account.credit === undefined) {
         const spending = spendingOf(caller.accountId);
         if (spending === undefined) return undefined;
-        account.credit = new CreditLease(spending, total, nowMs);
+        const most = mostSpent.getOrInsert(caller.accountId, { charged: 0, refunded: 0 });
+        account.credit = new CreditLease(spending, most, total, nowMs);
       }
       if (offered !== undefined) account.credit.offer(offered.credits, total, nowMs);
     }
@@ -94,16 +97,8 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     if (credit !== undefined && price.credits > 0) {
       const mayWait = !isShort && waitedMs < CREDITS_WAIT_MS;
       const look = credit.look(price.credits, nowMs, mayWait, storeOut);
-      if (look !== 'enough') {
-        // The journals of this host know of the last credit before the store does. Above the rate, to wait would not help.
-        const onHost = spentByOthers(account.id);
-        if (look === 'out' || credit.unspent(onHost) < price.credits)
-          return {
-            kind: 'out-of-credits',
-            rate: stateOf(account, nowMs),
-            creditsLeft: credit.creditsLeft(onHost),
-          };
-      }
+      const out = outOf(account, credit, look, price.credits, nowMs);
+      if (out !== undefined) return out;
       // Tokens come last: those that are granted to a request are lost when its credits then fall short.
       if (look === 'ask') return 'ask-credits';
       if (look === 'later' && !isShort) return overRate(account, nowMs, LATER_MS);
@@ -115,6 +110,22 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     credit?.take(price.credits);
     const creditsLeft = credit?.creditsLeft(spentByOthers(account.id));
     return { kind: 'charged', rate: stateOf(account, nowMs), creditsLeft };
+  }
+
+  /** The refusal of a price that the account is known not to have the credits for; takes nothing and asks nobody. */
+  function outOfCredits(account: Account, credits: number, nowMs: number): OutOfCredits | undefined {
+    const credit = account.plan.credits === undefined ? undefined : account.credit;
+    if (credit === undefined || credits === 0) return undefined;
+    return outOf(account, credit, credit.look(credits, nowMs, false, false), credits, nowMs);
+  }
+
+  /** The journals of this host know of the last credit before the store does. Above the rate, to wait would not help. */
+  function outOf(account: Account, credit: CreditLease, look: CreditLook, credits: number, nowMs: number) {
+    if (look === 'enough') return undefined;
+    const onHost = spentByOthers(account.id);
+    if (look !== 'out' && credit.unspent(onHost) >= credits) return undefined;
+    const creditsLeft = credit.creditsLeft(onHost);
+    return { kind: 'out-of-credits', rate: stateOf(account, nowMs), creditsLeft } as const;
   }
 
   /** Gives back what was taken for calls that no backend answered. The caller appends credits to the journal. */
@@ -217,7 +228,19 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
   }
 
   const size = () => accounts.size;
-  return { accountOf, decide, giveBack, collect, settle, isOverdrawn, resync, release, forgetIdle, size };
+  return {
+    accountOf,
+    decide,
+    outOfCredits,
+    giveBack,
+    collect,
+    settle,
+    isOverdrawn,
+    resync,
+    release,
+    forgetIdle,
+    size,
+  };
 }
 
 /** Notes that a request waits for one of the limits; `wake` is called with the next reply. Gives what ends the wait. */
@@ -301,6 +324,11 @@ export function createSharedCharging(
     }
   }
 
+  function outOfCredits(caller: Caller, plan: Plan, credits: number): OutOfCredits | undefined {
+    const account = accounts.accountOf(caller, plan, clock.monotonic());
+    return account && accounts.outOfCredits(account, credits, clock.monotonic());
+  }
+
   function refund(caller: Caller, plan: Plan, price: Price): void {
     const account = accounts.accountOf(caller, plan, clock.monotonic());
     if (account === undefined) return;
@@ -308,5 +336,5 @@ export function createSharedCharging(
     if (plan.credits !== undefined && price.credits > 0) void journal.append(account.id);
   }
 
-  return { charge, refund };
+  return { charge, outOfCredits, refund };
 }

@@ -149,15 +149,9 @@ export function declaredUnknown(name: string): Method {
     : { lane: 'state', class: 'light', declared: true, direct: true };
 }
 
-/**
- * The deadline of an attempt by class; what has none of its own in the config is light. Two end before the listener cuts
- * an idle connection, for which only scans are waited for longer.
- */
-export function dueMsBy({ deadlinesMs, idleMs }: Pick<GatewayConfig, 'deadlinesMs' | 'idleMs'>) {
-  const [light, history, write] = [deadlinesMs.light, deadlinesMs.history, deadlinesMs.send].map((ms) =>
-    Math.min(ms, idleMs / 2),
-  ) as [number, number, number]; // map forgets how many
-  return { light, meta: light, asset: light, history, scan: deadlinesMs.scan, write };
+/** The deadline of an attempt by class; what has none of its own in the config is light. */
+export function dueMsBy({ light, history, scan, send }: GatewayConfig['deadlinesMs']) {
+  return { light, meta: light, asset: light, history, scan, write: send };
 }
 
 const SUBSCRIPTION =

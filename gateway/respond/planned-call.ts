@@ -1,3 +1,4 @@
+import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Prices } from '../../shared/config/prices.ts';
 import type { ScanPermits } from '../limits/scans.ts';
@@ -64,13 +65,14 @@ const IDLE_SECONDS = 255;
 /** Sends a call to a backend, a scan when it has a permit. Never rejects. */
 export type Send = (planned: ForwardCall, plan: Plan, context: CallContext) => Promise<Reply>;
 
-export function createSend(direct: Direct, forward: Forward, permits: ScanPermits): Send {
+export function createSend(direct: Direct, forward: Forward, permits: ScanPermits, clock: Clock): Send {
   return function send({ call, route }, plan, context) {
     if (route.method.direct) return new Promise((resolve) => direct(call, route, context, resolve));
-    if (route.method.class !== 'scan') return forward(call, route, context);
+    const begin = (onSettled = context.onSettled) =>
+      forward(call, route, { ...context, onSettled, startedMs: clock.monotonic() });
+    if (route.method.class !== 'scan') return begin();
     context.setIdle?.(0);
-    const scan = (onSettled: () => void) =>
-      forward(call, route, { ...context, onSettled }).finally(() => context.setIdle?.(IDLE_SECONDS));
+    const scan = (onSettled: () => void) => begin(onSettled).finally(() => context.setIdle?.(IDLE_SECONDS));
     const permit = permits.take(context.accountId, plan.scans, context.signal);
     // Without a wait when there is one: a batch's calls ask for places in its order.
     if (!(permit instanceof Promise)) return scan(permit);

@@ -1,4 +1,5 @@
 import { unreachable } from '../../shared/brand.ts';
+import { INVALID_KEY, INVALID_KEY_CHALLENGE, KEY_CHALLENGE } from '../../shared/keys/carrier.ts';
 import type { Identity } from '../../shared/keys/source.ts';
 import { arrayOf } from '../json/slices.ts';
 import { type Charge, rateFields, retryAfterSeconds } from '../limits/charge.ts';
@@ -34,19 +35,16 @@ type Row = readonly [status: number, code: number, message: string, fields?: Fie
 const MISSING_KEY = 'Missing API key';
 const KEY_HINT =
   'Send the key as the header x-token, as Authorization: Bearer KEY, or as the query parameter api-key';
-const INVALID_KEY = 'Invalid or inactive API key';
-/** RFC 6750, section 3. */
-const INVALID_TOKEN = `Bearer error="invalid_token", error_description="${INVALID_KEY}"`;
 
 /** The JSON-RPC code is minus the status where no standard code fits. */
 function rowOf(refusal: Refusal): Row {
   switch (refusal.kind) {
     case 'missing-key':
-      return [401, -401, MISSING_KEY, { 'www-authenticate': 'Bearer' }];
+      return [401, -401, MISSING_KEY, { 'www-authenticate': KEY_CHALLENGE }];
     case 'misplaced-key':
-      return [401, -401, MISSING_KEY, { 'www-authenticate': 'Bearer' }, KEY_HINT];
+      return [401, -401, MISSING_KEY, { 'www-authenticate': KEY_CHALLENGE }, KEY_HINT];
     case 'invalid-key':
-      return [401, -401, INVALID_KEY, { 'www-authenticate': INVALID_TOKEN }];
+      return [401, -401, INVALID_KEY, { 'www-authenticate': INVALID_KEY_CHALLENGE }];
     case 'over-rate':
       return [429, -429, 'Rate limit exceeded', retryAfter(refusal.waitMs, rateFields(refusal.rate))];
     case 'too-many-failed-keys':

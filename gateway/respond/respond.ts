@@ -115,12 +115,10 @@ export function createRespond({ send, charging, permits, onCall, onOutcome, gath
   }
 
   function unanswered(reply: Unanswered, admitted: Admitted): Response {
-    if (isUnanswered(reply)) refundsOf(charging, admitted)(0);
+    if (isUnanswered(reply)) refundsOf(charging, admitted)(0, !keepsRate(reply));
     if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
-    const { request, envelope, caller, plan, charge, usage } = admitted;
+    const { request, envelope, charge, usage } = admitted;
     usage.error(0);
-    // A request that nobody replied to takes no rate either: its Retry-After is true.
-    if (reply.replied !== true) charging.refund(caller, plan, { calls: 1, credits: 0 });
     return refuse(refusalOf(reply), envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });
   }
 
@@ -135,7 +133,7 @@ export function createRespond({ send, charging, permits, onCall, onOutcome, gath
     return reply;
   }
 
-  function batchBody(admitted: Admitted, refund: (place: number) => void): ReturnType<typeof spliceBatch> {
+  function batchBody(admitted: Admitted, refund: Refund): ReturnType<typeof spliceBatch> {
     const { request, planned, plan, caller, usage } = admitted;
     const answered = planned.flatMap((one, place) => (one.kind === 'notification' ? [] : [{ one, place }]));
     const abort = new AbortController();
@@ -144,7 +142,7 @@ export function createRespond({ send, charging, permits, onCall, onOutcome, gath
     const admitting = answered.find(({ one }) => one.kind === 'forward')?.place ?? -1;
     const abandon = () => {
       // What was never sent costs nothing, whoever broke the batch off.
-      unsent.forEach(refund);
+      unsent.forEach((place) => refund(place));
       if (unsent.delete(admitting)) permits.giveBack(caller.accountId);
     };
     abort.signal.addEventListener('abort', abandon, { once: true });
@@ -190,7 +188,7 @@ export function createRespond({ send, charging, permits, onCall, onOutcome, gath
       const outcome = outcomeOf(reply);
       if (isFirst || outcome !== 'answered') onCall(one.label, outcome);
       // One that was evicted has been sent before.
-      if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(place);
+      if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(place, !keepsRate(reply));
       if (reply.kind === 'whole') return wholePart(reply, place);
       if (reply.kind === 'stream') {
         const mayRepeat = one.route.method.class !== 'write';
@@ -216,19 +214,22 @@ function refusalOf({ kind }: Unanswered): Refusal {
   return { kind: kind === 'maybe-sent' ? kind : 'no-backend' };
 }
 
-/** Gives back the price of a call by its place in the request, and takes it out of usage; once, however often it is called. */
+/** Gives back the credits of a call by its place in the request, and its token of the rate where `withRate`. */
+type Refund = (place: number, withRate?: boolean) => void;
+
+/** Refunds that are taken out of usage too; once for each call, however often they are called. */
 export function refundsOf(
   charging: Pick<Charging, 'refund'>,
   { planned, caller, plan, usage }: Pick<Admitted, 'planned' | 'caller' | 'plan' | 'usage'>,
-): ((place: number) => void) & Readonly<{ credits(): number }> {
+): Refund & Readonly<{ credits(): number }> {
   const refunded: boolean[] = [];
   let total = 0;
-  function refund(place: number): void {
+  function refund(place: number, withRate = false): void {
     if (refunded[place]) return;
     refunded[place] = true;
     const credits = planned[place]?.credits ?? 0;
     total += credits;
-    charging.refund(caller, plan, { calls: 0, credits });
+    charging.refund(caller, plan, { calls: withRate ? 1 : 0, credits });
     usage.refund(place);
   }
   return Object.assign(refund, { credits: () => total });
@@ -242,6 +243,11 @@ function outcomeOf({ kind }: Reply): Outcome {
 function isUnanswered(reply: Reply): boolean {
   if (reply.kind === 'caller-left') return reply.unsent === true;
   return reply.kind !== 'whole' && reply.kind !== 'stream';
+}
+
+/** Whether a call that has no answer keeps its token of the rate: a backend replied, or its caller left. */
+function keepsRate(reply: Reply): boolean {
+  return reply.kind === 'caller-left' || ('replied' in reply && reply.replied === true);
 }
 
 /** Counts an answer that is an error, compressed or not. */

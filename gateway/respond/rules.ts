@@ -1,7 +1,7 @@
 import { configOf, elementsOf, memberOf, withConfig } from '../json/slices.ts';
 import { isNull } from '../json/scan.ts';
 import { type Call, rpcError, rpcResult } from '../request/envelope.ts';
-import { type CallContext, type Forward, readReply, type Reply } from '../upstream/forward.ts';
+import { type Forward, readReply, type Reply, type TimedContext } from '../upstream/forward.ts';
 import type { ForwardRoute, Pool } from '../upstream/selection.ts';
 
 /**
@@ -29,7 +29,7 @@ export function withRules(forward: Forward, pool: Pool): Forward {
     return floor === undefined ? undefined : rpcResult(String(floor), id);
   }
 
-  async function forwardStatuses(call: Call, route: ForwardRoute, context: CallContext): Promise<Reply> {
+  async function forwardStatuses(call: Call, route: ForwardRoute, context: TimedContext): Promise<Reply> {
     if ((call.params?.length ?? 0) > PARAMS_BYTES_MAX) {
       context.onSettled?.();
       return rpcError(-32602, 'Too many inputs provided; max 256', call.id);

@@ -218,8 +218,10 @@ export class Backend {
   /** How long it took to answer its last probe; `undefined`: not known. */
   probeTookMs: number | undefined;
   health: HealthState = HEALTHY;
-  /** It is left out, and neither probes nor calls were answered for a round. */
+  /** It hangs: it answered neither of two probes in a row, for which it is left out, nor a call since the first was sent. */
   isSilent = false;
+  /** Calls that it has answered. */
+  answered = 0;
   /** Calls that have entered it. */
   inFlight = 0;
   /** The newest finalized slot by its last probe; 0: not known. The slot of an answer may be another commitment's. */
@@ -261,11 +263,13 @@ export class Backend {
   /**
    * While calls wait for a place, no account holds more than its share of the connections: these divided by the accounts
    * that have calls here or wait, one at least. For each call of an account below its share one answer of an account
-   * above its own is evicted: the one that has not been read for longest, for a second at least, whether its reader is
-   * behind or its turn in a batch has not come. For a call that has waited for a second it may also be one that is read
-   * more slowly than the backend gives it, so that its reader was waited for most of the time: the one that was waited
-   * for the largest part of its time. A call whose answer has not begun ends at its deadline, and one whose backend is
-   * slower than its reader ends by itself: these are waited for, and it is looked again.
+   * above its own is evicted of which no piece was read for a second, whether its reader is behind or its turn in a batch
+   * has not come. First those whose reader has stopped, the longest unread first. A piece is up to a megabyte, for which
+   * a slow reader takes more than a second each time: he has stopped only after twice his longest pause. Then those of
+   * slow readers, the one first of which the fewest bytes were read for its time. For a call that has waited for a second
+   * it may also be one whose reader was waited for most of the time, though not for all of the last second. A call whose
+   * answer has not begun ends at its deadline, and one whose backend is slower than its reader ends by itself: these are
+   * waited for, and it is looked again.
    */
   evictForWaiters(clock: Clock): void {
     if (this.queue.isEmpty || this.#hasLooked) return;
@@ -293,10 +297,13 @@ export class Backend {
       )
       .map((call) => ({ ...call, isUnread: nowMs - call.answer.unreadSinceMs >= BEHIND_MS }))
       .filter(({ isUnread, answer }) => isUnread || answer.isBehind)
-      .toSorted(({ isUnread, answer: a }, { isUnread: isOther, answer: b }) =>
-        isUnread && isOther
-          ? a.unreadSinceMs - b.unreadSinceMs
-          : Number(isOther) - Number(isUnread) || b.waitedShare - a.waitedShare,
+      .toSorted(
+        (one, other) =>
+          Number(other.isUnread) - Number(one.isUnread) ||
+          Number(other.answer.isStopped) - Number(one.answer.isStopped) ||
+          (one.answer.isStopped
+            ? one.answer.unreadSinceMs - other.answer.unreadSinceMs
+            : one.answer.readPerMs - other.answer.readPerMs),
       );
     for (const [accountId, line] of waiting)
       for (const { sinceMs } of line.slice(0, Math.max(0, share - (held.get(accountId) ?? 0)))) {
@@ -323,6 +330,7 @@ export class Backend {
 
   /** An answer began: it is as good as any other again. */
   markWell(): void {
+    this.answered++;
     this.recent.now.answered++;
     this.#failures = 0;
     this.#onProbation = false;

@@ -174,7 +174,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.#settle();
     backend.leave();
     backend.markWell();
-    backend.latencies[route.method.lane]?.note(nowMs - sentMs, this.accountId);
+    this.#shared.pool.noteTime(backend, route.backends, this.need, nowMs - sentMs);
     this.#answer(body, slot, backend, nowMs);
     if (this.followers === undefined) return true;
     for (const follower of this.followers) {
@@ -224,9 +224,10 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.#noteTime(backend, hasBegun);
   }
 
-  #noteTime({ latencies }: Backend, hasBegun: boolean): void {
-    const ms = this.#shared.clock.monotonic() - this.sentMs;
-    latencies[this.read.route.method.lane]?.note(ms, this.accountId, hasBegun);
+  #noteTime(backend: Backend, hasBegun: boolean): void {
+    const { clock, pool } = this.#shared;
+    const ms = clock.monotonic() - this.sentMs;
+    pool.noteTime(backend, this.read.route.backends, this.need, ms, hasBegun);
   }
 
   #answer(bytes: Buffer, slot: number, backend: Backend, nowMs: number): void {
@@ -245,15 +246,15 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.#noteTime(backend, outcome.kind !== 'no-answer' && outcome.kind !== 'unsent');
     const isStale = outcome.kind === 'no-answer' && outcome.stale === true;
     // Those that shared it must not go back there.
-    if (outcome.kind === 'no-answer' && outcome.reason === LEFT_OUT) backend.markFailed(this.#shared.clock);
+    if ('reason' in outcome && outcome.reason === LEFT_OUT) backend.markFailed(this.#shared.clock);
     if (isStale) backend.leave();
-    this.#forward(isStale ? undefined : { backend, startedMs: this.startedMs, outcome });
+    this.#forward(isStale ? undefined : { backend, outcome });
     this.followers?.forEach((each) => (each.hasLeft() ? each.#forward(undefined) : each.#restart()));
   }
 
   #forward(first: Parameters<Forward>[3]): void {
     const { call, route, context, onReply } = this.read;
-    void this.#shared.forward(call, route, context, first).then(onReply);
+    void this.#shared.forward(call, route, { ...context, startedMs: this.startedMs }, first).then(onReply);
   }
 }
 

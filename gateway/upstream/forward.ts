@@ -52,14 +52,13 @@ export type Reply =
 export type Forward = (
   call: Call,
   route: ForwardRoute,
-  context: CallContext,
+  context: TimedContext,
   first?: FirstAttempt,
 ) => Promise<Reply>;
 
 /** An attempt that was made before, by the straight way (`direct.ts`), at a backend that is not left yet. */
 type FirstAttempt = Readonly<{
   backend: Backend;
-  startedMs: number;
   outcome: HttpReply | ResponseStart | Failure;
 }>;
 
@@ -75,6 +74,9 @@ export type CallContext = EnteringCall &
     /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
     onSettled?: (() => void) | undefined;
   }>;
+
+/** And since when, on the monotonic clock: the deadline of all attempts counts from there, whatever a rule makes of the call. */
+export type TimedContext = CallContext & Readonly<{ startedMs: number }>;
 
 /** What happens on the way, for metrics and logs. */
 export type ForwardEvents = Readonly<{
@@ -99,8 +101,8 @@ export type ForwardParts = ForwardEvents &
     random(): number;
   }>;
 
-/** What answers nothing is asked when there is no other, in case that it is back, and not for longer. */
-const OUT_MS = 900;
+/** What hangs is asked when there is no other, in case that it is back; its callers have an answer within a second. */
+const OUT_MS = 500;
 /** An attempt with less time left is not begun: its timeout would count against the backend. */
 const LEFT_MS = 250;
 
@@ -113,10 +115,9 @@ export function createForward(parts: ForwardParts): Forward {
   const { clock, pool, budget, random, dueMs, onResponseStart, onRetry, onCut } = parts;
 
   return async function forward(call, { name, member, method, backends }, context, first) {
-    const { signal, accountId, acceptEncoding, localOnly = false, onSettled } = context;
-    const startedMs = first?.startedMs ?? clock.monotonic();
+    const { signal, accountId, acceptEncoding, localOnly = false, startedMs, onSettled } = context;
     const limitMs = dueMs[method.class];
-    let sinceMs = startedMs;
+    let sinceMs = clock.monotonic();
     const body = Buffer.allocUnsafe(requestBytes(call, member));
     writeRequest(call, member, body, 0);
     const need = pool.needOf(call, method, accountId);
@@ -124,7 +125,8 @@ export function createForward(parts: ForwardParts): Forward {
     const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
     if (able.length === 0) return over({ kind: 'too-large' });
     const ordered = pool.inOrder(able, need);
-    const entered = first?.backend ?? (await enterOneOf(ordered, context, limitMs, clock));
+    const waitMs = endMsAt(ordered) - sinceMs;
+    const entered = first?.backend ?? (await enterOneOf(ordered, context, waitMs, clock));
     if (first === undefined && signal.aborted) {
       entered?.leave();
       return over({ kind: 'caller-left', unsent: true });
@@ -136,8 +138,9 @@ export function createForward(parts: ForwardParts): Forward {
     let left = Infinity;
     let waits = 0;
     for (let at: Backend | undefined = entered; at !== undefined; at = enterNext(untried, clock)) {
-      if (sent === undefined && endMsAt(at) - clock.monotonic() < LEFT_MS) {
-        at.leave(); // there is no time for an answer, after a wait for a place
+      if (sent === undefined && endMsAt([at]) - clock.monotonic() < LEFT_MS) {
+        at.leave(); // there is no time for an answer, after a wait for a place or other requests of the call
+        at.endProbation();
         break;
       }
       const outcome = await attempt(at, sent);
@@ -155,8 +158,7 @@ export function createForward(parts: ForwardParts): Forward {
       if (decision === 'final' || (decision === 'later' && waits++ === LATER_MAX)) break;
       if (outcome.kind === 'stream' || (decision === 'later' && others.length === 0)) untried.push(at);
       if (decision.endsWith('-once')) left = Math.min(left, 1);
-      const endMs = startedMs + (untried.every(({ isSilent }) => isSilent) ? OUT_MS : 2 * limitMs);
-      const isOver = untried.length === 0 || sinceMs >= endMs;
+      const isOver = untried.length === 0 || sinceMs >= endMsAt(untried);
       if (isOver || left-- === 0 || (!decision.startsWith('miss') && !mayRetry())) break;
       if (decision === 'later')
         await clock.sleep(LATER_MS_MIN + random() * (LATER_MS_MAX - LATER_MS_MIN), signal);
@@ -170,7 +172,7 @@ export function createForward(parts: ForwardParts): Forward {
       const request = {
         body,
         acceptEncoding,
-        dueMs: endMsAt(backend) - clock.monotonic(),
+        dueMs: endMsAt([backend]) - clock.monotonic(),
         kind: method.class,
         accountId,
         hasOther: untried.some(({ isSilent }) => !isSilent),
@@ -179,13 +181,14 @@ export function createForward(parts: ForwardParts): Forward {
       const sentMs = clock.monotonic();
       const reply = sent ?? (await client.send(request, signal));
       const ms = clock.monotonic() - sentMs;
-      if (sent === undefined) backend.latencies[method.lane]?.note(ms, accountId, reply.kind === 'reply');
-      return reply.kind === 'reply' ? judge(reply, call.id, acceptEncoding, config.trustsEnd, signal) : reply;
+      if (sent === undefined) pool.noteTime(backend, backends, need, ms, reply.kind === 'reply');
+      if (reply.kind !== 'reply') return reply;
+      return judge(reply, call.id, acceptEncoding, config.trustsEnd, signal, method.class === 'write');
     }
 
-    /** When an attempt at the backend must have given its first byte. */
-    function endMsAt(backend: Backend): number {
-      if (backend.isSilent) return startedMs + OUT_MS;
+    /** When the next attempt, at one of these backends, must have given its first byte. */
+    function endMsAt(choices: readonly Backend[]): number {
+      if (choices.every(({ isSilent }) => isSilent)) return startedMs + OUT_MS;
       return Math.min(sinceMs + limitMs, startedMs + 2 * limitMs);
     }
 

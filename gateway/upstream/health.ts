@@ -178,16 +178,13 @@ const ROUND_MS = 1_000;
 /** What changes slowly is probed again in one of this many rounds, once it is known. */
 const ROUNDS_PER_EXTENT = 15;
 
-/** What answers neither probes nor calls in so many rounds hangs, also when there is no other to compare it with. */
-const SILENT_ROUNDS = 3;
-
 const LATE: Reading = { slots: {}, trouble: 'unreachable', reason: `no answer within ${ROUND_MS} ms` };
 
 /** Probes every backend and keeps what is found; a round judges what came in time. Never rejects. */
 export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnreachable }: WatchOptions) {
   let rounds = 0;
-  /** The calls that each had answered at the last round, and the rounds since it answered anything. */
-  const [answered, silentRounds]: [number[], number[]] = [[], []];
+  /** Of each, the rounds in a row in which it answered neither probes nor calls, and the calls that it had answered before. */
+  const [silentRounds, answered]: [number[], number[]] = [[], []];
 
   return async function probeAll(signal: AbortSignal): Promise<void> {
     const isDue = rounds++ % ROUNDS_PER_EXTENT === 0;
@@ -196,6 +193,7 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     // A question without an answer by then holds no connection, and not the end of the process.
     void clock.sleep(PROBE_MS, limit).then(() => over.abort());
     const found = backends.map(() => LATE);
+    for (const [i, backend] of backends.entries()) if (!silentRounds[i]) answered[i] = backend.answered;
     const asking = backends.map(async (backend, i) => {
       const extended = isDue || isUntold(backend) ? learnExtent(backend, limit) : undefined;
       const askedMs = clock.monotonic();
@@ -212,21 +210,24 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
       const reading = found[i] ?? LATE;
       // It was not asked, so nothing is known of it.
       if (reading.reason === NO_DESCRIPTORS) return [];
-      return [{ i, backend, reading, isOtherChain: (backend.genesis ?? chain) !== chain }];
+      const wasIn = backend.health.excludedBecause === undefined;
+      return [{ i, backend, reading, wasIn, isOtherChain: (backend.genesis ?? chain) !== chain }];
     });
     const measure = measureOf(looks);
     for (const look of looks) take(look, measure);
+    const isAnyIn = backends.some(({ health }) => health.excludedBecause === undefined);
     // When nobody answers a round this process may be late.
     const isLate = found.every(({ trouble }) => trouble === 'unreachable');
-    for (const { i, backend, reading } of looks) {
-      const count = backend.recent.sums().answered;
+    for (const { i, backend, reading, wasIn } of looks) {
       // What still answers calls is slow, and does not hang.
-      const isSilent = reading.trouble === 'unreachable' && count === answered[i];
-      answered[i] = count;
-      silentRounds[i] = isSilent ? (silentRounds[i] ?? 0) + 1 : 0;
-      backend.isSilent = silentRounds[i] >= SILENT_ROUNDS;
-      const isOut = backend.health.excludedBecause !== undefined;
-      if (backend.isSilent || (isSilent && !isLate)) backend.client.abandon(isOut);
+      const isSilent = reading.trouble === 'unreachable' && backend.answered === answered[i];
+      const rounds = (silentRounds[i] = isSilent ? (silentRounds[i] ?? 0) + 1 : 0);
+      backend.isSilent = rounds >= BAD_PROBES;
+      const why = backend.health.excludedBecause;
+      const hasLeft = wasIn && why !== undefined && why !== 'unreachable';
+      if (backend.isSilent || why === OTHER_CHAIN) backend.client.abandon('all');
+      else if (hasLeft && isAnyIn) backend.client.abandon('scans');
+      else if (isSilent && !isLate) backend.client.abandon('reads');
     }
   };
 

@@ -8,11 +8,15 @@ import {
   type ConnectionOwner,
   type ExchangeHandler,
   type HttpReply,
+  isGivenUp,
+  LEFT_OUT,
   NO_DESCRIPTORS,
   type NoReply,
+  type Surrender,
 } from './http-connection.ts';
 
 type Unsent = Extract<NoReply, { kind: 'unsent' }>;
+type Unanswered = Parameters<typeof isGivenUp>[0];
 
 const CONNECT_MS = 3_000;
 
@@ -112,7 +116,6 @@ type ClientOptions = Readonly<{
 const KEEP_MS = 15_000;
 /** Combinations of the known content codings. */
 const HEADS_MAX = 64;
-const NEVER = new AbortController().signal;
 /** A connection used this recently is taken to be alive for a request that must not be sent twice. */
 const FRESH_MS = 1_000;
 
@@ -123,6 +126,8 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
   const prefix = prefixOf(url, headers);
   const idle: Connection[] = [];
   const connections = new Set<Connection>();
+  /** The calls whose connection is not open yet, by what gives them up. */
+  const connecting = new Map<AbortController, Unanswered>();
   const heads = new Map<string, Buffer>();
   let isClosed = false;
   const owner: ConnectionOwner = {
@@ -151,7 +156,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     const dueAtMs = clock.monotonic() + dueMs;
     if (reused !== undefined) return reused.exchange(message, length, handler, dueAtMs);
     const kept = Buffer.from(message.subarray(0, length));
-    void open(NEVER, CONNECT_MS).then((opened) => {
+    void open(handler, dueMs).then((opened) => {
       if (opened instanceof Connection) opened.exchange(kept, length, handler, dueAtMs);
       else handler.onOutcome(opened);
     });
@@ -174,7 +179,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
       // The backend closed it while it was idle, before it read a byte of ours: not a failure of the backend.
       if (outcome.kind !== 'no-answer' || !outcome.stale || fresh || signal.aborted) return outcome;
     }
-    const opened = await open(signal, Math.min(CONNECT_MS, dueMs));
+    const opened = await open(traits, dueMs, signal);
     return opened instanceof Connection ? exchange(opened) : opened;
 
     async function exchange(connection: Connection): Promise<HttpReply | NoReply> {
@@ -188,13 +193,19 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     }
   }
 
-  async function open(signal: AbortSignal, waitMs: number): Promise<Connection | Unsent> {
-    const opened = await connect(url, owner, signal, waitMs);
-    if (!(opened instanceof Connection)) return opened;
-    connections.add(opened);
-    if (!signal.aborted && !isClosed) return opened;
-    opened.destroy('cancelled');
-    return { kind: 'unsent', reason: signal.aborted ? 'the caller left' : 'the client is closed' };
+  async function open(call: Unanswered, waitMs: number, signal?: AbortSignal): Promise<Connection | Unsent> {
+    const over = new AbortController();
+    connecting.set(over, call);
+    const ended = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]);
+    const opened = await connect(url, owner, ended, Math.min(CONNECT_MS, waitMs));
+    connecting.delete(over);
+    if (opened instanceof Connection) {
+      connections.add(opened);
+      if (!ended.aborted && !isClosed) return opened;
+      opened.destroy('cancelled');
+    } else if (!over.signal.aborted) return opened;
+    const reason = signal?.aborted ? 'the caller left' : isClosed ? 'the client is closed' : LEFT_OUT;
+    return { kind: 'unsent', reason };
   }
 
   /** The calls of accounts that have a connection. */
@@ -211,8 +222,9 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
   }
 
   /** Lets calls without a reply go elsewhere. */
-  function abandon(isOut: boolean): void {
-    for (const connection of connections) connection.abandon(isOut);
+  function abandon(what: Surrender): void {
+    for (const connection of connections) connection.abandon(what);
+    for (const [over, call] of connecting) if (isGivenUp(call, what)) over.abort();
   }
 
   /** Closes every connection. */

@@ -19,7 +19,8 @@ export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled' | 'un
 export type WritePiece = (piece: Buffer) => unknown;
 
 /** A body under way. It must be read to its end, by `more` or `pipe`, or cancelled, or its connection stays taken. */
-export type ReplyBody = Pick<Body, 'pieces' | 'end' | 'more' | 'offer' | 'pipe' | 'cancel'>;
+export type ReplyBody = Pick<Body, 'pieces' | 'end' | 'more' | 'offer' | 'pipe' | 'cancel'> &
+  Partial<Pick<Body, 'noteRead' | 'noteUnread'>>;
 
 export type HttpReply = Readonly<{ kind: 'reply'; head: ResponseHead; body: ReplyBody }>;
 
@@ -37,7 +38,7 @@ export type ExchangeHandler = Readonly<{
   onOutcome(outcome: HttpReply | NoReply): void;
   /** Whose call it is; absent: nobody's. */
   accountId?: number;
-  /** Absent: light. A send stays where it is when its backend hangs, and a scan while it has nowhere to go. */
+  /** Absent: light. */
   kind?: MethodClass;
   /** Another backend may be asked. */
   hasOther?: boolean;
@@ -56,8 +57,20 @@ export type ConnectionOwner = Readonly<{
 /** The reason of what was not sent because this process has no descriptor left for a connection: no backend's fault. */
 export const NO_DESCRIPTORS = 'this process has no file descriptor left';
 
-/** The reason of what did not come because its backend does not answer probes. */
-export const LEFT_OUT = 'it does not answer probes';
+/** The reason of what did not come because its backend gave it up. */
+export const LEFT_OUT = 'it is left out, or does not answer its probe';
+
+/** What a backend gives up of the calls without a reply: reads that another may be asked for, scans too, or also what no other may. */
+export type Surrender = 'reads' | 'scans' | 'all';
+
+/** Whether a call is given up. A send stays: it may have been taken. */
+export function isGivenUp(
+  { kind = 'light', hasOther = false }: Pick<ExchangeHandler, 'kind' | 'hasOther'>,
+  what: Surrender,
+): boolean {
+  if (kind === 'write' || (kind === 'scan' && what === 'reads')) return false;
+  return hasOther || what === 'all';
+}
 
 /** Where a connection is in its one exchange at a time. */
 type Phase = { readonly kind: 'idle' } | HeadPhase | Body | { readonly kind: 'closed' };
@@ -75,11 +88,13 @@ type HeadPhase = {
 
 /** A reader that was waited for less long is not behind. */
 export const BEHIND_MS = 1_000;
+/** A reader who has taken no piece for so many times its longest wait has stopped: slow ones take theirs at a steady pace. */
+const STEADY_TIMES = 2;
 
 /** An account's exchange under way, and its answer as soon as that has begun. */
 export type AccountCall = Readonly<{
   accountId: number;
-  answer?: Pick<Body, 'unreadSinceMs' | 'isBehind' | 'waitedShare' | 'evict'>;
+  answer?: Pick<Body, 'unreadSinceMs' | 'isStopped' | 'isBehind' | 'readPerMs' | 'evict'>;
 }>;
 
 class Body {
@@ -100,8 +115,9 @@ class Body {
   readonly #beganMs: number;
   /** Since when its reader is waited for, on the monotonic clock; infinite: it is not. */
   waitingSinceMs = Infinity;
-  /** How long its reader was waited for before. */
+  /** How long its reader was waited for before, all in all and at most before it took another piece. */
   #waitedMs = 0;
+  #longestWaitMs = 0;
   /** Since when a reader may take it; infinite: one does, or none may. */
   #offeredMs = Infinity;
   /** Lets go of it for a call of another account. */
@@ -128,7 +144,9 @@ class Body {
 
   /** Its reader, if it was waited for, is no longer. */
   noteRead(): void {
-    this.#waitedMs += Math.max(0, this.#clock.monotonic() - this.waitingSinceMs);
+    const ms = Math.max(0, this.#clock.monotonic() - this.waitingSinceMs);
+    this.#waitedMs += ms;
+    this.#longestWaitMs = Math.max(this.#longestWaitMs, ms);
     this.waitingSinceMs = Infinity;
   }
 
@@ -136,14 +154,24 @@ class Body {
     return this.#waitedMs + Math.max(0, this.#clock.monotonic() - this.waitingSinceMs);
   }
 
-  /** The part of its time in which its reader was waited for, 0 up to 1. */
-  get waitedShare(): number {
-    return this.#allWaitedMs / Math.max(1, this.#clock.monotonic() - this.#beganMs);
+  get #ageMs(): number {
+    return Math.max(1, this.#clock.monotonic() - this.#beganMs);
+  }
+
+  /** Bytes that its reader has taken, or holds back, in each millisecond of its time. */
+  get readPerMs(): number {
+    return this.bytes / this.#ageMs;
   }
 
   /** Whether its reader was behind for most of its time: a backend that gives up then is not to blame. */
   get isBehind(): boolean {
-    return this.#allWaitedMs >= BEHIND_MS && this.waitedShare >= 1 / 2;
+    return this.#allWaitedMs >= BEHIND_MS && this.#allWaitedMs >= this.#ageMs / 2;
+  }
+
+  /** Whether its reader has taken no piece for so long that he is not merely slow. */
+  get isStopped(): boolean {
+    const ms = this.#clock.monotonic() - this.unreadSinceMs;
+    return ms >= Math.max(BEHIND_MS, STEADY_TIMES * this.#longestWaitMs);
   }
 
   /** An answer has begun with it, which a reader may take; `evict` lets go of that answer. */
@@ -264,12 +292,10 @@ export class Connection {
     if (isSilent || (isAwaited && isDue)) this.destroy('stalled');
   }
 
-  /** Fails a call without a reply, for its backend hangs; `isOut`: it is left out for that. */
-  abandon(isOut: boolean): void {
-    if (this.#phase.kind !== 'head') return;
-    const { kind = 'light', hasOther = false } = this.#phase.handler;
-    const leaves = kind === 'scan' ? isOut && hasOther : kind !== 'write' && (isOut || hasOther);
-    if (leaves) this.destroy('stalled', LEFT_OUT);
+  /** Fails a call without a reply that is given up. */
+  abandon(what: Surrender): void {
+    const phase = this.#phase;
+    if (phase.kind === 'head' && isGivenUp(phase.handler, what)) this.destroy('stalled', LEFT_OUT);
   }
 
   /** Ends the connection now; what is under way is cut for `reason`. */

@@ -15,12 +15,6 @@ const KNOWN_MS = 300_000;
 /** Slow is what takes so many times as long as the best of its lane, and longer than this. */
 const SLOW_TIMES = 5;
 const SLOW_MS = 100;
-/**
- * While the calls of one account alone take longer than `SLOW_MS`, they may be heavy ones: the backend is slow only when
- * its median is above this. Heavy calls of two accounts, or heavier ones of one, cannot be told from a slow backend.
- */
-const SLOW_ALONE_MS = 1_000;
-
 /** Of the calls that would prefer a slow backend one in so many tries it, or one in this time, and none sooner. */
 const SAMPLE_CALLS = 20;
 const SAMPLE_MS_MIN = 5_000;
@@ -29,65 +23,117 @@ const SAMPLE_MS_MAX = 25_000;
 const CHECK_MS = 2_000;
 const IN_TIME_MIN = 3;
 
-/** How soon one backend begins to answer the calls of a lane. */
-export class Latency {
-  /** It begins far later than the best of its lane: the calls that would prefer it go to others, but for samples. */
-  isSlow = false;
+/** Times of the last steps, counted by buckets. */
+class Times {
   readonly #counts = new Uint32Array(STEPS * BUCKETS);
-  /** By step, two at most of the accounts that waited for longer than `SLOW_MS`. */
-  readonly #lateAccounts = Array.from({ length: STEPS }, (): number[] => []);
   #step = 0;
-  /** The median of the last steps, if there are enough first bytes, and the last that was known. */
-  #medianMs: number | undefined;
-  #known = { ms: 0, atMs: -Infinity };
-  #boundMs = Infinity;
-  #inTime = 0;
-  #callsSinceSample = 0;
-  #sampledAtMs = 0;
 
-  /** Counts an account's first byte; or, when none came, how long it did not come, unless it might have come as soon as any. */
-  note(ms: number, accountId: number, hasBegun = true): void {
-    if (!hasBegun && ms < SLOW_MS) return;
+  add(ms: number): void {
     const bucket = Math.floor(PER_OCTAVE * (Math.log2(ms) + OCTAVES_BELOW_ONE));
     const at = this.#step * BUCKETS + Math.min(BUCKETS - 1, Math.max(0, bucket));
     this.#counts[at] = (this.#counts[at] ?? 0) + 1;
-    if (ms > SLOW_MS) this.#noteLate(accountId);
-    if (this.isSlow) this.#inTime = hasBegun && ms <= this.#boundMs ? this.#inTime + 1 : 0;
-  }
-
-  #noteLate(accountId: number): void {
-    const late = this.#lateAccounts[this.#step] ?? [];
-    if (late.length < 2 && !late.includes(accountId)) late.push(accountId);
   }
 
   /** Begins a step, and forgets the oldest. */
   turn(): void {
     this.#step = (this.#step + 1) % STEPS;
-    this.#lateAccounts[this.#step] = [];
     this.#counts.fill(0, this.#step * BUCKETS, (this.#step + 1) * BUCKETS);
+  }
+
+  clear(): void {
+    this.#counts.fill(0);
+  }
+
+  /** The time that so large a share of them is below; `undefined`: they are fewer than `countMin`. */
+  static quantileMs(times: readonly Times[], share: number, countMin: number): number | undefined {
+    const sums = new Float64Array(BUCKETS);
+    let all = 0;
+    for (const each of times)
+      for (let i = 0; i < STEPS * BUCKETS; i++) {
+        const count = each.#counts[i] ?? 0;
+        sums[i % BUCKETS] = (sums[i % BUCKETS] ?? 0) + count;
+        all += count;
+      }
+    if (all < countMin) return undefined;
+    let bucket = 0;
+    for (let seen = sums[0] ?? 0; seen < share * all && bucket < BUCKETS - 1;) seen += sums[++bucket] ?? 0;
+    return 2 ** ((bucket + 0.5) / PER_OCTAVE - OCTAVES_BELOW_ONE);
+  }
+}
+
+/** How soon one backend begins to answer the calls of a lane. */
+export class Latency {
+  /** It begins far later than the best of its lane: the calls that would prefer it go to others, but for samples. */
+  isSlow = false;
+  readonly #times = new Times();
+  /** Of the calls that were kept from it since it is slow. */
+  readonly #elsewhere = new Times();
+  /** The median of the last steps, if there are enough first bytes, and the last that was known. */
+  #medianMs: number | undefined;
+  #known = { ms: 0, atMs: -Infinity };
+  /** The median of its own calls elsewhere, when that was last known. */
+  #knownElsewhere = { ms: 0, atMs: -Infinity };
+  /** The median by which it was found slow. */
+  #slowMs = 0;
+  #boundMs = Infinity;
+  #inTime = 0;
+  #callsSinceSample = 0;
+  #sampledAtMs = 0;
+
+  /** Counts a first byte; or, when none came, how long it did not come, unless it might have come as soon as any. */
+  note(ms: number, hasBegun = true): void {
+    if (!hasBegun && ms < SLOW_MS) return;
+    this.#times.add(ms);
+    if (this.isSlow) this.#inTime = hasBegun && ms <= this.#boundMs ? this.#inTime + 1 : 0;
+  }
+
+  /** The same of a call that was kept from it because it is slow, at the backend that has it. */
+  noteElsewhere(ms: number, hasBegun: boolean): void {
+    if (hasBegun || ms >= SLOW_MS) this.#elsewhere.add(ms);
+  }
+
+  /** Begins a step, and forgets the oldest. */
+  turn(): void {
+    this.#times.turn();
+    this.#elsewhere.turn();
   }
 
   /** Its median now, or lately; `undefined`: not known. */
   medianMs(nowMs: number): number | undefined {
-    this.#medianMs = Latency.quantileMs([this], 0.5, COUNT_MIN);
+    this.#medianMs = Times.quantileMs([this.#times], 0.5, COUNT_MIN);
     if (this.#medianMs !== undefined) this.#known = { ms: this.#medianMs, atMs: nowMs };
     return nowMs - this.#known.atMs < KNOWN_MS ? this.#known.ms : undefined;
   }
 
-  /** Compares what `medianMs` found with the best of its lane; true when that changed whether it is slow. */
-  compare(bestMs: number, nowMs: number): boolean {
-    this.#boundMs = Math.max(SLOW_MS, SLOW_TIMES * bestMs);
-    const isOneAccount = new Set(this.#lateAccounts.flat()).size < 2;
-    const slowMs = Math.max(this.#boundMs, isOneAccount ? SLOW_ALONE_MS : 0);
-    if (this.isSlow ? this.#inTime < IN_TIME_MIN : (this.#medianMs ?? 0) <= slowMs) return false;
-    this.isSlow = !this.isSlow;
+  /**
+   * Compares what `medianMs` found with the best of its lane, or with what its own calls take elsewhere when that is known
+   * and longer: then they are heavy, and it was never slow. Gives what has changed, if anything has.
+   */
+  compare(bestMs: number, nowMs: number): 'slow' | 'recovered' | 'excused' | undefined {
+    const elsewhereMs = Times.quantileMs([this.#elsewhere], 0.5, COUNT_MIN);
+    if (elsewhereMs !== undefined) this.#knownElsewhere = { ms: elsewhereMs, atMs: nowMs };
+    const isKnown = nowMs - this.#knownElsewhere.atMs < KNOWN_MS;
+    this.#boundMs = Math.max(SLOW_MS, SLOW_TIMES * Math.max(bestMs, isKnown ? this.#knownElsewhere.ms : 0));
+    const change = this.isSlow
+      ? this.#wayBack(elsewhereMs !== undefined)
+      : (this.#medianMs ?? 0) > this.#boundMs
+        ? 'slow'
+        : undefined;
+    if (change === undefined) return undefined;
+    this.isSlow = change === 'slow';
     this.#inTime = this.#callsSinceSample = 0;
     this.#sampledAtMs = nowMs;
-    if (this.isSlow) return true;
-    this.#counts.fill(0);
-    for (const late of this.#lateAccounts) late.length = 0;
+    this.#slowMs = this.#medianMs ?? 0;
+    this.#elsewhere.clear();
+    if (change !== 'recovered') return change;
+    this.#times.clear();
     this.#known.atMs = -Infinity;
-    return true;
+    return change;
+  }
+
+  #wayBack(isElsewhereKnown: boolean): 'recovered' | 'excused' | undefined {
+    if (this.#inTime >= IN_TIME_MIN) return 'recovered';
+    return isElsewhereKnown && this.#slowMs <= this.#boundMs ? 'excused' : undefined;
   }
 
   /** Whether the next call that would prefer it goes there although it is slow: by these its recovery is noticed. */
@@ -104,17 +150,7 @@ export class Latency {
 
   /** The time within which so large a share of first bytes came at these latencies; `undefined`: they are fewer than `countMin`. */
   static quantileMs(latencies: readonly Latency[], share: number, countMin: number): number | undefined {
-    const sums = new Float64Array(BUCKETS);
-    let all = 0;
-    for (const latency of latencies)
-      for (let i = 0; i < STEPS * BUCKETS; i++) {
-        const count = latency.#counts[i] ?? 0;
-        sums[i % BUCKETS] = (sums[i % BUCKETS] ?? 0) + count;
-        all += count;
-      }
-    if (all < countMin) return undefined;
-    let bucket = 0;
-    for (let seen = sums[0] ?? 0; seen < share * all && bucket < BUCKETS - 1;) seen += sums[++bucket] ?? 0;
-    return 2 ** ((bucket + 0.5) / PER_OCTAVE - OCTAVES_BELOW_ONE);
+    const times = latencies.map((latency) => latency.#times);
+    return Times.quantileMs(times, share, countMin);
   }
 }

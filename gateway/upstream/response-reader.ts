@@ -37,6 +37,9 @@ export type StreamBody = Readonly<{
   cancel(reason?: 'evicted'): void;
   /** Says that its reader may take it; `evict` is called when another account needs its connection and it is not read. */
   offer?(evict: () => void): void;
+  /** Say whether its reader is waited for; else it counts as waited for until the promise of a piece is settled. */
+  noteRead?(): void;
+  noteUnread?(): void;
   /** Reports that what came is no whole answer, although nothing on its way noticed: the backend cut it. */
   reject?(): void;
 }>;
@@ -167,6 +170,8 @@ const ID = Buffer.from(',"id":');
 const OBJECT = '{"jsonrpc":';
 /** Where an id that stands first has ended, of any usual length. */
 const HEAD_BYTES = 512;
+/** Bytes that are decoded at a time: of fewer, going from thread to thread costs more. */
+const DECODED_BYTES = 262_144;
 const LF = 0x0a;
 const CLOSE_BRACE = 0x7d;
 
@@ -190,7 +195,7 @@ const SECOND = /[^:,[]\{"jsonrpc":/;
 
 /** An id where it stands first or last, where no other object's can: the brace before or behind it is the answer's own. */
 const FIRST_ID = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("(?:[^"\\]|\\.)*"|[\w.+-]+)\s*,/;
-const LAST_ID = /,\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|[\w.+-]+)\s*\}\s*$/;
+const LAST_ID = /,\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|[\w.+-]+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/;
 
 /** Whether an id in an answer is that of the call: a node may have written it anew. */
 function isIdOf(text: string, id: Uint8Array): boolean {
@@ -215,32 +220,40 @@ function isForeign(answer: Uint8Array, id: Uint8Array): boolean {
   return !isNull(found) || failureOf(answer) === undefined;
 }
 
+/** What is known of an answer's end: nothing, that its framing says it, or that its coding may hide it. */
+type EndKnowledge = 'unknown' | 'framed' | 'coded';
+
 /**
- * Follows a plain answer: it is complete when it ends in its id and no other answer began within it. A quote inside of a
- * string is escaped, so that no string can hold either. To follow its structure instead takes eight times as long. One
- * whose framing is `trusted` may end in anything but another id.
+ * Follows an answer. A plain one is complete when it ends in its id and no other answer began within it: a quote inside of
+ * a string is escaped, so that no string can hold either. Of any other the structure is followed, which takes eight times
+ * as long. One whose end is framed is searched no further than its first piece, and may end in anything but another id; of
+ * a coded one the end may be missing.
  */
-class PlainAnswer {
+class FollowedAnswer {
   readonly #id: Uint8Array;
-  readonly #isTrusted: boolean;
+  readonly #isPlain: boolean;
+  readonly #end: EndKnowledge;
+  readonly #structure: Structure | undefined;
   #tail = '';
   isBroken = false;
 
-  constructor(id: Uint8Array, isTrusted: boolean) {
+  constructor(start: Buffer, id: Uint8Array, end: EndKnowledge) {
     this.#id = id;
-    this.#isTrusted = isTrusted;
+    this.#isPlain = isAt(start, 0, RESULT) && PLAIN_ID.test(Buffer.from(id).toString('latin1'));
+    this.#end = end;
+    this.#structure = end === 'framed' || this.#isPlain ? undefined : new Structure();
   }
 
   get isComplete(): boolean {
     const [, last] = LAST_ID.exec(this.#tail) ?? [];
-    return (
-      !this.isBroken &&
-      (last === undefined ? this.#isTrusted : isIdOf(Buffer.from(last, 'latin1').toString(), this.#id))
-    );
+    if (this.isBroken || (last !== undefined && !isIdOf(Buffer.from(last, 'latin1').toString(), this.#id)))
+      return false;
+    return this.#end !== 'unknown' || (this.#structure?.isComplete ?? last !== undefined);
   }
 
   push(piece: Buffer): boolean {
-    if (!this.#isTrusted) {
+    if (this.#structure?.push(piece) === false) this.isBroken = true;
+    if (this.#isPlain && (this.#end !== 'framed' || this.#tail === '')) {
       const edge = this.#tail.slice(-OBJECT.length) + piece.toString('latin1', 0, OBJECT.length);
       if (SECOND.test(edge)) this.isBroken = true;
       for (let at = 0; (at = piece.indexOf(OBJECT, at + 1, 'latin1')) !== -1;)
@@ -254,52 +267,53 @@ class PlainAnswer {
 
 /** The body, cut at the first byte that shows that it is no one answer to the call, or when it ends too early. */
 function checked(body: StreamBody, start: Buffer, id: Uint8Array, isTrusted: boolean): StreamBody {
-  const isPlain = isAt(start, 0, RESULT) && PLAIN_ID.test(Buffer.from(id).toString('latin1'));
-  const answer = new PlainAnswer(id, isTrusted || !isPlain);
-  const structure = isTrusted || isPlain ? undefined : new Structure();
-  const push = (piece: Buffer) => structure?.push(piece) !== false && answer.push(piece);
+  const answer = new FollowedAnswer(start, id, isTrusted ? 'framed' : 'unknown');
   return {
     cancel: (reason) => body.cancel(reason),
     offer: (evict) => body.offer?.(evict),
     async pipe(write) {
-      const end = await body.pipe((piece) => (push(piece) ? write(piece) : body.cancel()));
-      const isBroken = answer.isBroken || structure?.isBroken === true;
-      const isComplete = answer.isComplete && structure?.isComplete !== false;
-      const isCut = isBroken || (end.kind === 'complete' && !isComplete);
+      const end = await body.pipe((piece) => (answer.push(piece) ? write(piece) : body.cancel()));
+      const isCut = answer.isBroken || (end.kind === 'complete' && !answer.isComplete);
       return isCut ? { kind: 'cut', reason: 'bad-json', bytes: end.bytes } : end;
     },
   };
 }
 
 /**
- * Decodes a compressed answer beside the thread, a piece at a time, for the ids that it begins and ends with. It is judged by
- * what can be decoded: the rest of a broken one, and what stands behind its end, is not looked at.
+ * Decodes a compressed answer beside the thread, a piece at a time, and follows what it decodes. It is judged by what can
+ * be decoded: the rest of a broken one, and what stands behind its end, is not looked at.
  */
 class CodedAnswer {
   readonly #id: Uint8Array;
-  readonly #answer: PlainAnswer;
+  #answer: FollowedAnswer | undefined;
   #decoder: Transform | undefined;
   #start = '';
+  /** It is no one answer to the call, as far as it is decoded. */
+  isBroken = false;
   /** Settles when no more is decoded. The runtime calls back for no piece from then on. */
   readonly #done = Promise.withResolvers<void>();
 
   constructor(id: Uint8Array, encoding: string) {
     this.#id = id;
-    this.#answer = new PlainAnswer(id, true);
-    this.#decoder = DECODERS[encoding]?.[1]({ chunkSize: WHOLE_BYTES_MAX })
+    this.#decoder = DECODERS[encoding]?.[1]({ chunkSize: DECODED_BYTES })
       .on('error', () => this.cancel())
       .on('end', () => this.cancel())
-      .on('data', (piece: Buffer) => {
-        if (this.#start.length < HEAD_BYTES) this.#start += piece.toString('utf8', 0, HEAD_BYTES);
-        this.#answer.push(piece);
-      });
+      .on('data', (piece: Buffer) => this.#follow(piece));
     if (this.#decoder === undefined) this.cancel();
   }
 
-  /** Settles when the piece is decoded, or no more is. */
-  push(piece: Uint8Array): Promise<void> {
+  #follow(piece: Buffer): void {
+    this.#answer ??= new FollowedAnswer(piece, this.#id, 'coded');
+    if (!this.#answer.push(piece)) this.isBroken = true;
+    if (this.#start.length >= HEAD_BYTES) return;
+    this.#start += piece.toString('utf8', 0, HEAD_BYTES);
+    if (isForeignStart(this.#start, this.#id) || !OBJECT_START.test(this.#start)) this.isBroken = true;
+  }
+
+  /** Settles when the piece, which is kept meanwhile, is decoded, or no more is. */
+  push(piece: Buffer): Promise<void> {
     const written = Promise.withResolvers<void>();
-    this.#decoder?.write(Buffer.from(piece), () => written.resolve());
+    this.#decoder?.write(piece, () => written.resolve());
     return Promise.race([written.promise, this.#done.promise]);
   }
 
@@ -310,25 +324,36 @@ class CodedAnswer {
     this.#done.resolve();
   }
 
-  /** Ends it; gives whether its ids are those of another call. */
-  async isForeign(): Promise<boolean> {
+  /** Ends it; gives whether it may be the answer to the call. */
+  async end(): Promise<boolean> {
     this.#decoder?.end();
     await this.#done.promise;
-    return isForeignStart(this.#start, this.#id) || !this.#answer.isComplete;
+    return !this.isBroken && this.#answer?.isComplete !== false;
   }
 }
 
-/** A compressed body, cut at its end when its ids are those of another call. */
+/** A compressed body, cut when it shows that it is no one answer to the call. A piece is passed on while the next is decoded. */
 function checkedCoded(body: StreamBody, encoding: string, id: Uint8Array): StreamBody {
   return {
-    cancel: () => body.cancel(),
+    cancel: (reason) => body.cancel(reason),
+    offer: (evict) => body.offer?.(evict),
     async pipe(write) {
       const answer = new CodedAnswer(id, encoding);
-      const end = await body.pipe((piece) => Promise.all([write(piece), answer.push(piece)]));
-      if (end.kind === 'complete' && (await answer.isForeign()))
-        return { kind: 'cut', reason: 'bad-json', bytes: end.bytes };
+      let decoded: Promise<void> | undefined;
+      const end = await body.pipe(async (piece) => {
+        const own = Buffer.from(piece);
+        const before = decoded;
+        decoded = answer.push(own);
+        await Promise.resolve();
+        body.noteRead?.(); // it is not for its reader that decoding takes time
+        await (before ?? decoded); // nothing leaves before the first bytes have told whose answer it is
+        if (answer.isBroken) return body.cancel();
+        body.noteUnread?.();
+        return write(own);
+      });
+      const isCut = answer.isBroken || (end.kind === 'complete' && !(await answer.end()));
       answer.cancel();
-      return end;
+      return isCut ? { kind: 'cut', reason: 'bad-json', bytes: end.bytes } : end;
     },
   };
 }
@@ -339,8 +364,9 @@ export const WHOLE_BYTES_MAX = 65_536;
 /**
  * Judges a reply to the call of this id by its head and first bytes: an answer, or a failure whose body is thrown away.
  * `acceptEncoding` lists the codings that were requested: a compressed answer to `identity` could be neither spliced into a
- * batch nor read by its caller. `trustsEnd` says that a body of a known length is complete when its last byte has come. What is held for its
- * end is let go of when `signal` aborts. Never rejects.
+ * batch nor read by its caller. `trustsEnd` says that a body of a known length is complete when its last byte has come. A write's
+ * answer is held however it is framed, for its caller must be told when it is cut. What is held for its end is let go of
+ * when `signal` aborts. Never rejects.
  */
 export async function judge(
   { head, body }: HttpReply,
@@ -348,6 +374,7 @@ export async function judge(
   acceptEncoding: string,
   trustsEnd: boolean | undefined,
   signal: AbortSignal,
+  isWrite = false,
 ): Promise<ResponseStart | Failure> {
   const { status, framing } = head;
   const { pieces } = body;
@@ -357,7 +384,8 @@ export async function judge(
   if (!head.isJson) return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
   if (encoding !== undefined && !acceptEncoding.split(', ').includes(encoding))
     return discarded(body, { kind: 'garbage', reason: 'encoded as it was not asked to' });
-  const choose = body.end?.kind === 'complete' ? () => 'hold' as const : chooseFor(framing, encoding);
+  const isThere = body.end?.kind === 'complete';
+  const choose = isThere ? () => 'hold' as const : isWrite ? whileSmall : chooseFor(framing, encoding);
   const choice = await hold(body, choose, signal);
   if (choice === 'refuse') return discarded(body, NO_OBJECT);
   if (choice === 'pass') {
@@ -375,8 +403,8 @@ export async function judge(
       : judgeWhole(Buffer.concat(pieces), id, encoding);
   if (encoding !== undefined && whole.kind === 'whole' && decodeSmallBody(whole) === undefined) {
     const answer = new CodedAnswer(id, encoding);
-    await answer.push(whole.bytes);
-    if (await answer.isForeign()) return FOREIGN;
+    await answer.push(Buffer.from(whole.bytes));
+    if (!(await answer.end())) return FOREIGN;
   }
   const isAnswer = status === 200 || (whole.kind === 'whole' && failureOf(whole.bytes) !== undefined);
   return isAnswer ? whole : { kind: 'status', status };
@@ -398,16 +426,21 @@ function chooseFor(framing: Framing, encoding: string | undefined): Choose {
   return (pieces) => (encoding !== undefined || startsAnObject(pieces) ? 'pass' : 'refuse');
 }
 
+function whileSmall(pieces: readonly Buffer[]): ReturnType<Choose> {
+  return pieces.reduce((bytes, { length }) => bytes + length, 0) > WHOLE_BYTES_MAX ? 'pass' : 'hold';
+}
+
 const NO_OBJECT: Failure = { kind: 'garbage', reason: 'not a JSON object' };
 const FOREIGN: Failure = { kind: 'garbage', reason: 'an answer to another call' };
 
 /** Judges a body that came whole, for the call of this id. */
 export function judgeWhole(body: Buffer, id: Uint8Array, encoding?: string): ResponseStart | Failure {
   if (body.length === 0) return { kind: 'garbage', reason: 'an empty body' };
-  if (encoding === undefined && !isObject(body)) return NO_OBJECT;
   const answer: WholeAnswer = { kind: 'whole', bytes: new Uint8Array(body), encoding };
   const text = decodeSmallBody(answer);
-  return text !== undefined && isForeign(text, id) ? FOREIGN : answer;
+  if (text === undefined) return answer;
+  if (!isObject(Buffer.from(text.buffer, text.byteOffset, text.length))) return NO_OBJECT;
+  return isForeign(text, id) ? FOREIGN : answer;
 }
 
 /** Holds what is complete, and errors and nulls as long as they are small; passes a real result on at its first byte. */
@@ -439,8 +472,10 @@ function isObject(bytes: Buffer): boolean {
   return structure.push(bytes) && structure.isComplete && startsAnObject([bytes]);
 }
 
+const OBJECT_START = /^[ \t\r\n]*(?:\{|$)/;
+
 function startsAnObject(pieces: readonly Buffer[]): boolean {
-  return /^[ \t\r\n]*(?:\{|$)/.test(pieces[0]?.toString('latin1', 0, 64) ?? '');
+  return OBJECT_START.test(pieces[0]?.toString('latin1', 0, 64) ?? '');
 }
 
 function discarded(body: ReplyBody, failure: Failure): Failure {

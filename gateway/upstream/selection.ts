@@ -319,6 +319,7 @@ function createLatencyWatch({
   onSlowness,
 }: Pick<PoolOptions, 'backends' | 'clock' | 'onSlowness'>) {
   let steppedMs = clock.monotonic();
+  let isAnySlow = false;
 
   /** The backends of a lane that take part, with their latencies in it. */
   function latenciesIn(lane: Lane) {
@@ -343,12 +344,23 @@ function createLatencyWatch({
           ({ backend, latency }) => latency.medianMs(nowMs) ?? backend.probeTookMs ?? Infinity,
         );
         for (const [i, { backend, latency }] of all.entries()) {
-          if (!latency.compare(Math.min(...medians.toSpliced(i, 1)), nowMs)) continue;
+          const change = latency.compare(Math.min(...medians.toSpliced(i, 1)), nowMs);
+          if (change === undefined) continue;
           // Its callers come back to it little by little.
-          if (!latency.isSlow) backend.health = { ...backend.health, backAtMs: nowMs };
+          if (change === 'recovered') backend.health = { ...backend.health, backAtMs: nowMs };
           onSlowness(backend, latency.isSlow);
         }
       }
+      isAnySlow = backends.some(({ latencies }) => COMPARED.some((lane) => latencies[lane]?.isSlow));
+    },
+    /** Takes how soon one of the backends that serve a call began to answer it, or how long it did not. */
+    noteTime(backend: Backend, able: readonly Backend[], need: Need, ms: number, hasBegun = true): void {
+      const { lane } = need;
+      if (lane === undefined) return;
+      const kept = isAnySlow ? able.filter((each) => isKeptFrom(each, need, backend)) : [];
+      // A call that was kept from a slow one tells how heavy that one's calls are, and not how fast this one is.
+      for (const each of kept) each.latencies[lane]?.noteElsewhere(ms, hasBegun);
+      if (kept.length === 0) backend.latencies[lane]?.note(ms, hasBegun);
     },
     /** The time within which the lane's first bytes come, but for one in a hundred; `undefined`: there are too few to tell. */
     lateMs(lane: Lane): number | undefined {
@@ -365,6 +377,12 @@ function isOfThisChain({ health }: Backend): boolean {
 
 function isSlow({ latencies }: Backend, { lane }: Need): boolean {
   return lane !== undefined && latencies[lane]?.isSlow === true;
+}
+
+/** Whether a call that another backend answered would have preferred this one, which was slow and nothing else. */
+function isKeptFrom(backend: Backend, need: Need, other: Backend): boolean {
+  if (backend.health.excludedBecause !== undefined || !isSlow(backend, need)) return false;
+  return preference(need.accountId, backend.number) > preference(need.accountId, other.number);
 }
 
 /** The account's first choice, however it stands. */

@@ -6,8 +6,11 @@ import type { Environment, Unset } from './table.ts';
 /** The file that is used when `--config` is not given and it exists. */
 export const CONFIG_FILE = 'sluice.toml';
 
+/** A config that is in order, and the text that it is of. */
+export type LoadedConfig = Readonly<{ kind: 'loaded'; config: Config; read: ConfigText }>;
+
 export type Loaded =
-  | { readonly kind: 'loaded'; readonly config: Config; readonly source: string }
+  | LoadedConfig
   /** `lines` are whole sentences for the operator. */
   | { readonly kind: 'unusable'; readonly lines: readonly string[] };
 
@@ -36,12 +39,15 @@ export function readConfig(
   }
 }
 
+/** Why a file is none to reload: it says nothing, as one does that is just being written. */
+export function blankComplaint({ name, text }: ConfigText): string | undefined {
+  const isBlank = text?.split('\n').every((line) => /^\s*(?:#|$)/.test(line)) ?? false;
+  return isBlank ? `The config file ${name} says nothing.` : undefined;
+}
+
 /** Checks a config that was read. */
-export function parseConfig(
-  { name, text = '' }: ConfigText,
-  env: Environment,
-  unset: Unset = 'is-wrong',
-): Loaded {
+export function parseConfig(read: ConfigText, env: Environment, unset: Unset = 'is-wrong'): Loaded {
+  const { name, text = '' } = read;
   let document: unknown;
   try {
     document = Bun.TOML.parse(text);
@@ -52,6 +58,6 @@ export function parseConfig(
     return { kind: 'unusable', lines: [`The config file ${name} is not valid TOML: ${safe}`] };
   }
   const result = configFrom(document, env, unset);
-  if (result.kind === 'config') return { kind: 'loaded', config: result.config, source: name };
+  if (result.kind === 'config') return { kind: 'loaded', config: result.config, read };
   return { kind: 'unusable', lines: result.problems.map((problem) => `${name}: ${problemLine(problem)}`) };
 }

@@ -4,6 +4,11 @@ export type Carried =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'conflict' };
 
+/** The challenge of a 401: the one that every 401 has (RFC 9110 11.6.1), and that to a key that is not taken (RFC 6750, 3). */
+export const KEY_CHALLENGE = 'Bearer';
+export const INVALID_KEY = 'Invalid or inactive API key';
+export const INVALID_KEY_CHALLENGE = `Bearer error="invalid_token", error_description="${INVALID_KEY}"`;
+
 const NONE: Carried = { kind: 'none' };
 const CONFLICT: Carried = { kind: 'conflict' };
 const PARAMETER = 'api-key';

@@ -173,7 +173,7 @@ describe('config reload', () => {
     await run('account', 'create', 'acme', '--plan', 'gold', '--config', path);
     expect((await run('config', 'reload', '--config', path)).out).not.toContain('Note');
     expect((await run('config', 'reload')).out).toContain(
-      '\nNote: accounts on plan gold: 1; the config has no such plan, so their keys are refused with 401.\n',
+      '\nNote: accounts on plan gold: 1; the config has no such plan. Apps that had it reload nothing; once restarted they refuse the keys with 401.\n',
     );
     await run('account', 'set', 'acme', '--plan', 'pro');
   });
@@ -194,6 +194,16 @@ describe('config reload', () => {
     expect((await run('config', 'reload', '--config', path)).code).toBe(1);
     expect(revision()).toBe(before);
   });
+  test.each(['', '\n', '# A comment.\r\n  # Another.'])(
+    'of a config that says nothing, %j, reloads nothing',
+    async (text) => {
+      const before = revision();
+      const path = written('blank.toml', text);
+      const { code, err } = await run('config', 'reload', '--config', path);
+      expect([code, err]).toEqual([1, `The config file ${path} says nothing.\n`]);
+      expect(revision()).toBe(before);
+    },
+  );
 });
 
 describe('programs check', () => {

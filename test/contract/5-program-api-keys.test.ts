@@ -51,8 +51,13 @@ describe('no key is 401 Missing API key (spec 5.3)', () => {
 });
 
 describe('an unknown or inactive key is 401 Invalid or inactive API key (spec 5.3)', () => {
-  const refused = async (deploys: Awaited<ReturnType<typeof started>>, key: string) =>
-    expect(await refusalOf(await deploys.get('', { 'x-token': key }))).toEqual(INVALID as never);
+  const refused = async (deploys: Awaited<ReturnType<typeof started>>, key: string) => {
+    const response = await deploys.get('', { 'x-token': key });
+    expect(response.headers.get('www-authenticate')).toBe(
+      'Bearer error="invalid_token", error_description="Invalid or inactive API key"',
+    );
+    expect(await refusalOf(response)).toEqual(INVALID as never);
+  };
 
   test('a key of the right form that nobody made', async () => {
     await using deploys = await started();

@@ -18,7 +18,12 @@ beforeAll(async () => {
   backend = startBackend();
   gateway = await startGateway({
     backends: [{ name: 'a', url: backend.url }],
-    plans: { three: PLAN, trial: { ...PLAN, credits: 1_000 }, one: { ...PLAN, in_flight: 1 } },
+    plans: {
+      three: PLAN,
+      trial: { ...PLAN, credits: 1_000 },
+      scanner: { ...PLAN, credits: 1_000, scans: 1, in_flight: 16 },
+      one: { ...PLAN, in_flight: 1 },
+    },
   });
   // It notices callers who left.
   void gateway.gateway.runMaintenance(() => undefined, stop.signal);
@@ -138,6 +143,26 @@ test('L22 above its calls at once an account is refused, in every class together
   await Promise.all(held);
   // 1 + 50 + 10, and this one.
   expect((await gateway.post(call('plain'), key)).headers.get('x-credits-left')).toBe('38');
+});
+
+test('L21 L22 with no credits left it is refused for that, also when it has all its calls at once', async () => {
+  const key = gateway.key('trial', MAX);
+  const held = await holding(key, MAX);
+  const out = await gateway.post(call('plain'), key);
+  expect([out.status, out.headers.get('x-credits-left')]).toEqual([402, '0']);
+  expect((await gateway.post([call('plain'), SILENT], key)).status).toBe(402);
+  gate.resolve();
+  await Promise.all(held);
+
+  const scanning = gateway.key('scanner', 150);
+  gate = Promise.withResolvers();
+  const scans = Array.from({ length: 3 }, () => gateway.post(call('held', 'getProgramAccounts'), scanning));
+  // Two wait for the permit of the third.
+  const left = async () => (await gateway.post(SILENT, scanning)).headers.get('x-credits-left');
+  while ((await left()) !== '0') await Bun.sleep(1);
+  expect((await gateway.post(call('plain', 'getProgramAccounts'), scanning)).status).toBe(402);
+  gate.resolve();
+  await Promise.all(scans);
 });
 
 test('L22 what the gateway answers itself, and notifications, take no permit', async () => {

@@ -123,6 +123,78 @@ test('A8 all attempts of a call together have twice the deadline of one', async 
   ended.abort();
 });
 
+test('A8 a call of history has twice the deadline of one attempt, over however many tiers and requests it is made', async () => {
+  let sent = 0;
+  const silent = Array.from({ length: 4 }, () => startRawBackend(() => void sent++));
+  const backends = silent.map(({ url }, i) => ({
+    name: `b${i}`,
+    url,
+    profile: i < 2 ? 'agave' : 'old-faithful',
+  }));
+  await using crew = await startGateway(
+    { backends, deadlines: { history: 3 }, gateway: { probe_seconds: 60 } },
+    virtual.clock,
+  );
+  const ended = new AbortController();
+  void crew.gateway.runMaintenance(() => undefined, ended.signal);
+  const getBlock = { jsonrpc: '2.0', id: 2, method: 'getBlock', params: [5] };
+  const answered = crew.post(getBlock, crew.key());
+  for (const attempts of [1, 2]) {
+    while (sent < attempts) await Bun.sleep(1); // until it has been sent
+    expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
+    await pass(3);
+  }
+  expect([(await answered).status, sent]).toEqual([503, 2]);
+  ended.abort();
+  for (const each of silent) each[Symbol.dispose]();
+});
+
+test.each([
+  ['getSlot', 10, 503],
+  ['getBlockTime', 30, 503],
+  ['sendTransaction', 20, 504],
+])('A8 the deadline of %s is %d s, however short idle_seconds is', async (method, seconds, code) => {
+  const arrived = Promise.withResolvers<RawExchange>();
+  using silent = startRawBackend(arrived.resolve);
+  await using brief = await startGateway(
+    { backends: [{ name: 'a', url: silent.url }], gateway: { idle_seconds: 1, probe_seconds: 60 } },
+    virtual.clock,
+  );
+  const ended = new AbortController();
+  void brief.gateway.runMaintenance(() => undefined, ended.signal);
+  const answered = brief.post({ jsonrpc: '2.0', id: 2, method, params: [5] }, brief.key());
+  await arrived.promise;
+  await pass(seconds - 1);
+  expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
+  await pass(1);
+  expect((await answered).status).toBe(code);
+  ended.abort();
+});
+
+test('A8 the time that a call waits for a place is part of its deadline', async () => {
+  const arrived: RawExchange[] = [];
+  using full = startRawBackend((exchange) => void arrived.push(exchange));
+  await using narrow = await startGateway(
+    { backends: [{ name: 'a', url: full.url, max_connections: 1 }], gateway: { probe_seconds: 60 } },
+    virtual.clock,
+  );
+  const ended = new AbortController();
+  void narrow.gateway.runMaintenance(() => undefined, ended.signal);
+  const first = narrow.post(call(1), narrow.key());
+  while (arrived.length < 1) await Bun.sleep(1); // until it has the place
+  const second = narrow.post(call(2), narrow.key());
+  await Bun.sleep(20); // so that it waits
+  await pass(7);
+  await arrived[0]?.send(plain(good(1)));
+  expect((await first).status).toBe(200);
+  while (arrived.length < 2) await Bun.sleep(1); // until it has been sent
+  await pass(2);
+  expect(await Promise.race([second, 'not yet'])).toBe('not yet');
+  await pass(1);
+  expect((await second).status).toBe(503);
+  ended.abort();
+});
+
 test('B5 a call that is not answered fails alone, at its own deadline; those before it are delivered meanwhile, those behind it then', async () => {
   const silent = Promise.withResolvers<void>();
   backend.script((exchange) => (idOf(exchange) === 2 ? silent.resolve() : answer(exchange)));

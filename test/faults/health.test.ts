@@ -9,17 +9,19 @@ import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
 import { startRedis } from '../started/redis.ts';
 import { until } from '../started/stack.ts';
 import { startAlone } from './gateway-alone.ts';
+import { startCrew } from './gateway-crew.ts';
 
 let backend: ReturnType<typeof startBackend>;
 beforeEach(() => void (backend = startBackend()));
 afterEach(() => backend[Symbol.asyncDispose]());
 
 type Alone = Awaited<ReturnType<typeof startAlone>>;
+type Printing = Readonly<{ printed(): string }>;
 
 const says = (gateway: Alone, health: string) => until(async () => (await gateway.health()) === health);
 
 /** Has every insert into a table of the ledger fail until the returned function is called. */
-function breakTable(gateway: Alone, table: string): () => void {
+function breakTable(gateway: Readonly<{ folder: string }>, table: string): () => void {
   const ledger = new Database(join(gateway.folder, LEDGER_FILE));
   ledger.run('PRAGMA busy_timeout = 5000');
   ledger.run(`CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(FAIL, 'disk full'); END`);
@@ -29,7 +31,7 @@ function breakTable(gateway: Alone, table: string): () => void {
   };
 }
 
-const lineOf = (gateway: Alone, msg: string) =>
+const lineOf = (gateway: Printing, msg: string) =>
   gateway
     .printed()
     .split('\n')
@@ -97,10 +99,35 @@ describe('M15 what is wrong with a store is in /health and in the log, with its 
     const remark = '200 ok, but the store of shared limits does not answer (Redis is away or full)';
     const isTold = async () => (await gateway.status(key)) === 200 && (await gateway.health()) === remark;
     await until(isTold);
+    const line = await until(async () => lineOf(gateway, 'the store of shared limits does not answer')[0]);
+    expect(line).toMatchObject({ level: 50, store: 'Redis', cause: 'Redis is away or full' });
     await redis.cli('CONFIG', 'SET', 'maxmemory', '0');
     await until(async () => (await gateway.status(key)) === 200 && (await gateway.health()) === '200 ok');
     await redis.die();
     await until(isTold);
+  }, 30_000);
+
+  test('M15 so is a ledger by which processes of one host cannot share limits', async () => {
+    await using crew = await startCrew({ backendUrl: backend.url, processes: 2 });
+    const key = crew.key('scale');
+    const healths = async () => {
+      const calls = Array.from({ length: 16 }, () => crew.post(key).then((answer) => answer.text()));
+      await Promise.all(calls);
+      const ask = () =>
+        fetch(new URL('/health', crew.url), { keepalive: false }).then((answer) => answer.text());
+      return new Set(await Promise.all(Array.from({ length: 16 }, ask)));
+    };
+    await until(async () => [...(await healths())].join() === 'ok\n');
+    const mend = breakTable(crew, 'leases');
+    const store = join(crew.folder, LEDGER_FILE);
+    const what = 'the store of shared limits does not answer';
+    await until(
+      async () => [...(await healths())].join() === `ok, but ${what} (ledger.db is away or full)\n`,
+    );
+    await until(async () => lineOf(crew, what).length === 2);
+    expect(lineOf(crew, what)[0]).toMatchObject({ store, cause: 'ledger.db is away or full' });
+    mend();
+    await until(async () => [...(await healths())].join() === 'ok\n');
   }, 30_000);
 });
 
@@ -195,6 +222,23 @@ describe('M17 a process that is out of descriptors', () => {
     await says(gateway, '200 ok');
     expect(await gateway.status(key)).toBe(200);
   }, 40_000);
+
+  test('M17 says before that they are short, while heads that are not finished hold theirs', async () => {
+    await using gateway = await startAlone(backend.url, {}, LIMITS);
+    gateway.key();
+    await says(gateway, '200 ok');
+    using callers = new DisposableStack();
+    const isShort = /^200 ok, but file descriptors are short \(about \d+ of 128 are in use\)$/;
+    const open = async () => {
+      callers.use(await openCaller(gateway.url)).send('POST / HTTP/1.1\r\nhost: a\r\n');
+      return isShort.test(await gateway.health());
+    };
+    for (let opened = 0; !(await open());) expect(++opened).toBeLessThan(LIMIT);
+    await until(async () => lineOf(gateway, 'file descriptors are short').length === 1);
+    // The listener closes them by itself in twelve seconds.
+    callers.dispose();
+    await says(gateway, '200 ok');
+  }, 20_000);
 
   test('M17 closes idle connections, so that new ones are answered', async () => {
     await using gateway = await startAlone(backend.url, {}, LIMITS);

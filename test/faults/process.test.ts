@@ -7,6 +7,7 @@ import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts'
 import { result, startBackend, streamed } from '../fakes/backend.ts';
 import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gateway.ts';
 import { childEnv, ROOT, runToEnd, startProcess } from '../started/process.ts';
+import { freePort } from '../started/ports.ts';
 import { until } from '../started/stack.ts';
 
 const MAIN = join(ROOT, 'gateway/main.ts');
@@ -143,6 +144,33 @@ test('a stop that comes while the gateway still waits for its database is a stop
   child.kill('SIGTERM');
   accounts.run('PRAGMA locking_mode = NORMAL');
   accounts.query('SELECT 1 FROM accounts').get(); // gives it up
+  expect(await child.exited).toBe(0);
+});
+
+test('a SIGHUP that comes while the gateway starts does not end it, and is not lost', async () => {
+  const listen = `127.0.0.1:${freePort()}`;
+  const path = config(listen, '[plans.tiny]\nrps = 1000\nmax_batch = 1\n');
+  const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  accounts.run('PRAGMA locking_mode = EXCLUSIVE');
+  const key = addKey(accounts, 'tiny'); // takes the lock, and keeps it
+  const child = Bun.spawn([process.execPath, MAIN, '--config', path], {
+    cwd: folder.path,
+    env: childEnv(),
+    stdout: 'ignore',
+    stderr: 'inherit',
+  });
+  await until(() => Promise.resolve(hasOpen(child.pid, ACCOUNTS_FILE)));
+  config(listen, '[plans.tiny]\nrps = 1000\nmax_batch = 2\n');
+  child.kill('SIGHUP');
+  accounts.run('PRAGMA locking_mode = NORMAL');
+  accounts.query('SELECT 1 FROM accounts').get(); // gives it up
+  const batch = `[${CALL},${CALL}]`;
+  const answered = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error('it ended');
+    return (await post(new URL(`http://${listen}`), key, batch).catch(() => undefined))?.ok;
+  };
+  await until(answered);
+  child.kill('SIGTERM');
   expect(await child.exited).toBe(0);
 });
 

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { randomBytes } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
 import { result, type SeenCall, startBackend, streamed } from '../fakes/backend.ts';
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
@@ -27,6 +29,7 @@ beforeEach(async () => {
     const how = howOf(seen);
     if (how === 'held') await gate.promise;
     if (how === 'large') return streamed(seen, 13, () => void written++);
+    if (how === 'gzip') return compressed();
     if (how === 'long') return streamed(seen, 100, () => void written++);
     if (how === 'paused')
       return streamed(seen, 3, (megabytes) => (megabytes === 1 ? gate.promise : undefined));
@@ -49,6 +52,28 @@ afterEach(async () => {
   await gateway[Symbol.asyncDispose]();
   await backend[Symbol.asyncDispose]();
 });
+
+/** An answer of 13 MB in gzip, in chunks. */
+const COMPRESSED = gzipSync(
+  `{"jsonrpc":"2.0","result":"${randomBytes(10 << 20).toString('base64')}","id":1}\n`,
+  {
+    level: 0,
+  },
+);
+function compressed(): Response {
+  const source: Bun.DirectUnderlyingSource = {
+    type: 'direct',
+    async pull(controller) {
+      for (let at = 0; at < COMPRESSED.length; at += 1 << 20, written++) {
+        await controller.write(COMPRESSED.subarray(at, at + (1 << 20)));
+        await controller.flush();
+      }
+      controller.close();
+    },
+  };
+  const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+  return new Response(new ReadableStream(source), { headers });
+}
 
 const howOf = ({ params }: SeenCall) => (Array.isArray(params) ? params[0] : undefined);
 let asked = 0;
@@ -79,7 +104,8 @@ async function asking(
     const caller = await openCaller(gateway.url);
     callers.push(caller);
     if (!isRead) caller.pause();
-    caller.send(postText(JSON.stringify(inBatch ? [call(how)] : call(how)), key));
+    const accepts = how === 'gzip' ? 'accept-encoding: gzip\r\n' : '';
+    caller.send(postText(JSON.stringify(inBatch ? [call(how)] : call(how)), key, accepts));
     return caller;
   });
   const opened = await Promise.all(asks);
@@ -182,6 +208,20 @@ describe('L23 while another account waits, who does not read holds no more than 
     expect(await cuts()).toBe('1');
     for (const caller of batches) caller.resume();
     await Promise.race(batches.map(({ ended }) => ended));
+    expect((await gateway.post(BALANCE, greedy)).headers.get('x-credits-left')).toBe('91');
+  });
+
+  test('a compressed answer is cut as any other, and paid for', async () => {
+    const greedy = gateway.key('trial', 100);
+    const answers = await asking(greedy, CONNECTIONS, 'gzip');
+    await pass(1);
+    expect((await gateway.post(BALANCE, gateway.key())).status).toBe(200);
+    expect(await cuts()).toBe('1');
+    expect(status()).toMatchObject({ in_flight: CONNECTIONS - 1, recent_failed: 0 });
+    for (const caller of answers) caller.resume();
+    const heads = await Promise.all(answers.map((caller) => caller.until('\r\n\r\n')));
+    expect(heads.join().toLowerCase()).toContain('content-encoding: gzip');
+    await Promise.race(answers.map(({ ended }) => ended));
     expect((await gateway.post(BALANCE, greedy)).headers.get('x-credits-left')).toBe('91');
   });
 

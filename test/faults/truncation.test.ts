@@ -1,5 +1,13 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { CHUNKED, chunk, type RawExchange, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
+import {
+  CHUNKED,
+  chunk,
+  plain,
+  type RawExchange,
+  type RawScript,
+  startRawBackend,
+} from '../fakes/raw-backend.ts';
+import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
 
 // What takes seconds here takes longer beside other work.
@@ -129,4 +137,62 @@ test('A7 a backend that broke off is asked last for a moment', async () => {
   for (let i = 0; i < 3; i++) expect((await pair.post(CALL, key)).status).toBe(200);
   const [first, ...others] = asked;
   expect(others).toEqual(Array(3).fill(first === 'one' ? 'two' : 'one'));
+});
+
+/** A gateway whose clock stands still while that of its listener goes on, with a call at its backend. */
+async function startUnderWay(gatewayRows: object) {
+  const { clock, advance } = createVirtualClock();
+  const arrived = Promise.withResolvers<RawExchange>();
+  const raw = startRawBackend(arrived.resolve);
+  const rows = { backends: [{ name: 'a', url: raw.url }], gateway: { ...gatewayRows, probe_seconds: 60 } };
+  const own = await startGateway(rows, clock);
+  const over = new AbortController();
+  void own.gateway.runMaintenance(() => undefined, over.signal);
+  const key = own.key('trial', 100);
+  const answer = own.post(CALL, key);
+  return {
+    advance,
+    key,
+    answer,
+    gateway: own,
+    backend: raw,
+    exchange: await arrived.promise,
+    async [Symbol.asyncDispose]() {
+      over.abort();
+      await own[Symbol.asyncDispose]();
+      raw[Symbol.dispose]();
+    },
+  };
+}
+
+describe("the listener's own clock cuts nothing", () => {
+  test.concurrent('A8 a stream is cut for its silence at idle_seconds, and not before', async () => {
+    await using stalls = await startUnderWay({ idle_seconds: 8 });
+    const { exchange, advance } = stalls;
+    await exchange.send(`${CHUNKED}${chunk(BEGIN)}`);
+    const answer = await stalls.answer;
+    const text = answer.text().catch(() => 'cut');
+    await Bun.sleep(9_000); // the listener's clock goes on, and would cut at idle_seconds
+    advance(7_300);
+    await Bun.sleep(20); // a turn of the loop, so that the gateway has looked
+    await exchange.send(chunk('late, but there'));
+    await Bun.sleep(20); // so that it has been read
+    advance(7_900);
+    expect(await Promise.race([text, Bun.sleep(20)])).toBeUndefined();
+    advance(250);
+    expect(await text).toBe('cut');
+    expect(await stalls.gateway.gateway.metrics.text()).toContain(
+      'sluice_gateway_streams_cut_total{backend="a",reason="stalled"} 1\n',
+    );
+    stalls.backend.script((next) => next.send(plain('{"jsonrpc":"2.0","result":9,"id":1}')));
+    const next = await stalls.gateway.post(CALL, stalls.key);
+    expect(next.headers.get('x-credits-left')).toBe('99');
+  });
+
+  test.concurrent('A8 an answer that does not begin is waited for', async () => {
+    await using waits = await startUnderWay({ idle_seconds: 1 });
+    await Bun.sleep(13_000); // the listener would cut a stream after twelve
+    await waits.exchange.send(plain('{"jsonrpc":"2.0","result":9,"id":1}'));
+    expect(await (await waits.answer).text()).toContain('"result":9');
+  });
 });

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { failure, result, type Script, startBackend } from '../fakes/backend.ts';
+import { plain, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
 import { startGateway } from '../started/gateway.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 
@@ -246,6 +247,30 @@ describe('G2 an answer of a front is classed by its status', () => {
     }
   });
 
+  test('G2 what nobody replied to takes no rate in a batch either', async () => {
+    for (const backend of backends) await backend[Symbol.asyncDispose]();
+    const trial = gateway.key('trial', 100);
+    const { burst } = gateway.config.plans.get('trial') ?? { burst: 0 };
+    const batch = Array.from({ length: burst }, (_, id) => ({ jsonrpc: '2.0', id, method: 'getSlot' }));
+    for (let n = 0; n < 2; n++) {
+      const response = await gateway.post(batch, trial);
+      expect(response.status).toBe(200);
+      expect(await response.json()).toEqual(
+        batch.map(({ id }) => ({
+          jsonrpc: '2.0',
+          id,
+          error: { code: -503, message: 'No backend available' },
+        })),
+      );
+    }
+    // What was replied to keeps its token.
+    await using answering = startBackend(status(400));
+    await using other = await startGateway({ backends: [{ name: 'a', url: answering.url }] }, clock.clock);
+    const replied = other.key('trial', 100);
+    expect((await other.post(batch, replied)).status).toBe(200);
+    expect((await other.post(batch, replied)).status).toBe(429);
+  });
+
   test('G2 a node of the profile agave is not asked for what it does not take, 51,200 bytes', async () => {
     const params = ['x'.repeat(51_200)];
     expect((await ask('getMultipleAccounts', params)).status).toBe(413);
@@ -310,6 +335,47 @@ describe('G4 G5 a send', () => {
       expect(asked.length).toBe(1);
     }
   });
+
+  test.each<[string, RawScript]>([
+    ['a reset', ({ reset }) => reset()],
+    ['an end', ({ end }) => end()],
+    [
+      'an answer shorter than its Content-Length',
+      async ({ send, end }) => {
+        await send(
+          plain('{"jsonrpc":"2.0","result":"signature","id":"me"}').replace(/length: \d+/, 'length: 1000'),
+        );
+        end();
+      },
+    ],
+  ])(
+    'G4 is not sent again after %s, also over a connection used before, and its outcome is unknown',
+    async (_, script) => {
+      using one = startRawBackend(script);
+      using two = startRawBackend(script);
+      const pair = [one, two];
+      await using raw = await startGateway({ backends: pair.map(({ url }, i) => ({ name: 'ab'[i], url })) });
+      const trial = raw.key('trial', 100);
+      const send = async () => {
+        for (const { script: become } of pair) become(script);
+        const response = await raw.post({ jsonrpc: '2.0', id: 'me', method: SEND, params: ['tx'] }, trial);
+        expect([response.status, response.headers.get('retry-after'), await response.text()]).toEqual([
+          504,
+          null,
+          MAYBE_SENT,
+        ]);
+      };
+      await send();
+      for (const { script: become } of pair)
+        become((exchange) => exchange.send(plain('{"jsonrpc":"2.0","result":7,"id":1}')));
+      const read = await raw.post({ jsonrpc: '2.0', id: 1, method: 'getSlot' }, trial);
+      expect([read.status, read.headers.get('x-credits-left')]).toEqual([200, '99']);
+      await send();
+      const sum = (of: (backend: (typeof pair)[number]) => number) =>
+        pair.reduce((all, each) => all + of(each), 0);
+      expect([sum((each) => each.calls()), sum((each) => each.connections())]).toEqual([3, 2]);
+    },
+  );
 
   test('G4 whose outcome is unknown costs no credits, and has no Retry-After', async () => {
     const trial = gateway.key('trial', 100);

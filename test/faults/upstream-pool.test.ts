@@ -328,15 +328,53 @@ describe('G7 a node that hangs', () => {
     expect(sends.length).toBe(1);
   });
 
-  test('G7 with no other: 503 within a second, for new calls and for those under way, and all is well at once when it is back', async () => {
+  test.each(['unhealthy', 'lagging'] as const)(
+    'G7 one that is left out as %s gives up reads and scans to others, sends never',
+    async (why) => {
+      await pass(2);
+      const key = await keyOn('a');
+      nodeOf('a').script(() => new Promise(() => undefined));
+      const read = post(key, 'getEpochInfo', []);
+      const scan = post(key, 'getProgramAccounts', ['x']);
+      const send = post(key, 'sendTransaction', ['x']);
+      for (const method of ['getEpochInfo', 'getProgramAccounts', 'sendTransaction'])
+        await arrived('a', method);
+      if (why === 'unhealthy') nodeOf('a').now.behind = 150;
+      else nodeOf('a').now.slot -= 60;
+      await pass(4);
+      expect([(await read).status, (await scan).status]).toEqual([200, 200]);
+      expect(await Promise.race([send, 'not yet'])).toBe('not yet');
+    },
+  );
+
+  test('G7 one of another chain gives up all but sends', async () => {
+    await pass(2);
+    const key = await keyOn('a');
+    nodeOf('a').script(() => new Promise(() => undefined));
+    const scan = post(key, 'getProgramAccounts', ['x']);
+    await arrived('a', 'getProgramAccounts');
+    nodeOf('a').now.genesis = 'G2';
+    await pass(30);
+    expect((await scan).status).toBe(200);
+  });
+
+  test('G7 with no other: 503 when /health says so and within a second, for new calls and for those under way, and all is well at once when it is back', async () => {
     await pass(2);
     const key = await keyOn('a');
     await pass(2);
     for (const { now } of nodes) now.hangs = true;
-    const underWay = post(key, 'getEpochInfo', []);
-    await arrived('a', 'getEpochInfo');
-    await step(9);
-    expect((await underWay).status).toBe(503);
+    const read = post(key, 'getEpochInfo', []);
+    const scan = post(key, 'getProgramAccounts', ['x']);
+    for (const method of ['getEpochInfo', 'getProgramAccounts']) await arrived('a', method);
+    const isWell = async () => (await fetch(new URL('/health', gateway.url))).ok;
+    let seconds = 0;
+    for (; await isWell(); seconds += 0.25) {
+      expect(await Promise.race([read, scan, 'not yet'])).toBe('not yet');
+      await step(0.25);
+    }
+    expect(seconds).toBeWithin(1, 5.25); // the second look at it that had no answer within a second
+    await step(1);
+    expect([(await read).status, (await scan).status]).toEqual([503, 503]);
     expect(await health()).toContain('no backend is well');
     const late = post(key, 'getSlot', []);
     await arrived('a', 'getSlot');

@@ -63,7 +63,7 @@ describe('routes', () => {
     ['OPTIONS', '/v1/'],
     ['GET', '/health/'],
     ['GET', '/%zz'],
-  ])('%s %s is answered with 404 in JSON', async (method, path) => {
+  ])('F11 %s %s is answered with 404 in JSON', async (method, path) => {
     const response = await fetch(`${url.origin}${path}`, { method });
     expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([
       404,

@@ -68,8 +68,8 @@ describe('of one process, a backend', () => {
   test('that begins to answer far later than others is in, and slow', () => {
     const [slow, fast] = [backendOf({ name: 'a' }), backendOf({ name: 'b' })];
     for (let i = 0; i < 5; i++) {
-      slow.latencies.state?.note(3_000, 1);
-      fast.latencies.state?.note(2, 1);
+      slow.latencies.state?.note(3_000);
+      fast.latencies.state?.note(2);
     }
     forwardOf([slow, fast], clock).pool.compareLatencies();
     expect(only(slow)).toMatchObject({ in: true, why: 'slow' });

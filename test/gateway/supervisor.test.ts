@@ -291,6 +291,25 @@ describe('the worker pool', () => {
       expect([at(5).number, at(5).seat]).toEqual([1, 1]);
     });
 
+    test("is replaced under its seat's own number when that is free, and one that is killed under its own", async () => {
+      const { clock, launched, at } = await started(2);
+      for (const which of [0, 1]) at(which).drain();
+      await settled(clock);
+      for (const which of [0, 1]) at(which).end('code 0');
+      for (const which of [2, 3]) at(which).listen();
+      await clock.advance(10_000);
+      at(2).end();
+      await settled(clock);
+      at(3).drain();
+      await settled(clock);
+      expect(launched.map(({ number, seat }) => [number, seat]).slice(2)).toEqual([
+        [3, 1],
+        [4, 2],
+        [3, 1],
+        [2, 2],
+      ]);
+    });
+
     test('is killed when it does not end in time', async () => {
       const { clock, at } = await started(2);
       at(1).drain();

@@ -87,6 +87,21 @@ describe('a gateway on a second host', () => {
     30_000,
   );
 
+  test("keeps a plan with accounts on it that the first host's file has lost, and says so", async () => {
+    await Promise.all([one.startGateway(), two.startGateway()]);
+    one.configure('[plans.gold]\nrps = 1000\n');
+    const { key } = await one.key('payer', 'gold');
+    await waited(async () => (await two.status(key)) === 200 && (await one.status(key)) === 200);
+    one.configure('');
+    one.deploys().kill('SIGHUP');
+    const line = 'The plan gold is gone, and accounts are on it: 1.';
+    await waited(() => [one.deploys(), one.gateway()].every((app) => app.printed().includes(line)));
+    expect(one.deploys().printed()).toContain('plans and credits were not published anew');
+    expect([await one.status(key), await two.status(key)]).toEqual([200, 200]);
+    const terms = JSON.parse(await redis.cli('HGET', '{sluice:accounts}:head', 'terms'));
+    expect(terms.plans).toHaveProperty('gold');
+  }, 30_000);
+
   test('refuses within a second a key that is revoked behind a hundred thousand new ones, of which it keeps none', async () => {
     await two.startGateway();
     const [kept, ended] = [await one.key('kept', 'pro'), await one.key('ended', 'pro')];

@@ -1,7 +1,7 @@
 import { IDEMPOTENCY_KEPT_MS } from '../../outbox/prune.ts';
 import { WEBHOOKS_MAX } from '../../webhooks/create.ts';
 import { TAKEOVERS } from '../../webhooks/rotate.ts';
-import { refOf, type SchemaName } from '../schema.ts';
+import { refOf, type SchemaName, WWW_AUTHENTICATE } from '../schema.ts';
 import { IDEMPOTENCY_KEY_MAX } from './body.ts';
 
 const ID = pathParameter('id', 'Id of a webhook');
@@ -115,7 +115,10 @@ function operation(
   body = {},
 ) {
   const keyed = {
-    401: errorOf('No key, or a key that is unknown or inactive: send an active key'),
+    401: {
+      ...errorOf('No key, or a key that is unknown or inactive: send an active key'),
+      headers: WWW_AUTHENTICATE,
+    },
     429: errorOf('Too many requests: wait the number of seconds in `Retry-After`'),
     503: errorOf('Keys cannot be checked: retry with backoff'),
   };

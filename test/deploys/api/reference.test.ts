@@ -45,7 +45,7 @@ describe('the OpenAPI document', () => {
     ]);
   });
 
-  test('has every status with its texts, and Retry-After where it is sent (spec 7.1)', async () => {
+  test('has every status with its texts, and Retry-After and WWW-Authenticate where they are sent (spec 7.1)', async () => {
     const responses = (await documentOf()).paths[PROGRAMS_PATH]?.['get']?.responses ?? {};
     const texts = Object.entries(responses).flatMap(([status, { content }]) =>
       Object.values(content['application/json'].examples ?? {}).map(({ value }) => [status, value]),
@@ -59,8 +59,10 @@ describe('the OpenAPI document', () => {
       ['503', { error: 'not available yet' }],
       ['503', { error: 'Key check unavailable' }],
     ]);
-    const withWait = Object.entries(responses).filter(([, { headers }]) => 'Retry-After' in Object(headers));
-    expect(withWait.map(([status]) => status)).toEqual(['429', '503']);
+    const having = (header: string) =>
+      Object.keys(responses).filter((status) => header in Object(responses[status]?.headers));
+    expect(having('Retry-After')).toEqual(['429', '503']);
+    expect(having('WWW-Authenticate')).toEqual(['401']);
   });
 
   test('refers only to schemas that it has', async () => {

@@ -249,6 +249,12 @@ test('the OpenAPI document has every operation, and only schemas that are there'
   const refs = [...document.matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name ?? '');
   expect(refs).toContain('WebhookSecretAnswer');
   for (const name of refs) expect(Object.keys((await api.document()).components.schemas)).toContain(name);
+  const { paths } = await api.document();
+  const operations = Object.entries(paths).flatMap(([path, item]) =>
+    path.startsWith(WEBHOOKS_PATH) ? Object.values(item) : [],
+  );
+  for (const operation of operations)
+    expect(operation).toMatchObject({ responses: { 401: { headers: { 'WWW-Authenticate': {} } } } });
 });
 
 test('the reference page tells of every operation of the document', async () => {

@@ -104,29 +104,32 @@ describe.each(Object.keys(archives))('with %s as the archive', (name) => {
   test.each([
     ['4.0', true],
     ['3.x', false],
-  ])('a page is that of one node that has everything, the live node being Agave %s', async (_, strict) => {
-    await fc.assert(
-      fc.asyncProperty(scene, async (asked) => {
-        const chain = chainOf(asked.seed);
-        Object.assign(hot.state, {
-          history: chain,
-          held: { floor: asked.floor, top: 90 },
-          strictCursors: strict,
-        });
-        const tier = archives[name]?.(asked, chain);
-        if (tier === undefined) throw new Error(`no archive ${name}`);
-        learnt(node, asked.floorKnown ? asked.floor : undefined, 90);
-        const { before, until } = cursorsIn(chain, asked, name.includes('Old Faithful'));
-        const config = { limit: asked.limit, before: before?.signature, until: until?.signature };
-        const expected = agavePage(chain, EVERYTHING, { address: ADDRESS, ...config }, true);
-        const got = await caller().page([node, ...tier], config);
-        if (expected.kind !== 'rows') throw new Error('a cursor of the chain is not known to it');
-        if (got === -32019 && !(asked.floorKnown && asked.topKnown)) return;
-        expect(got).toEqual(signaturesOf(expected.rows));
-      }),
-      { numRuns: RUNS },
-    );
-  });
+  ])(
+    'G16 a page is that of one node that has everything, the live node being Agave %s',
+    async (_, strict) => {
+      await fc.assert(
+        fc.asyncProperty(scene, async (asked) => {
+          const chain = chainOf(asked.seed);
+          Object.assign(hot.state, {
+            history: chain,
+            held: { floor: asked.floor, top: 90 },
+            strictCursors: strict,
+          });
+          const tier = archives[name]?.(asked, chain);
+          if (tier === undefined) throw new Error(`no archive ${name}`);
+          learnt(node, asked.floorKnown ? asked.floor : undefined, 90);
+          const { before, until } = cursorsIn(chain, asked, name.includes('Old Faithful'));
+          const config = { limit: asked.limit, before: before?.signature, until: until?.signature };
+          const expected = agavePage(chain, EVERYTHING, { address: ADDRESS, ...config }, true);
+          const got = await caller().page([node, ...tier], config);
+          if (expected.kind !== 'rows') throw new Error('a cursor of the chain is not known to it');
+          if (got === -32019 && !(asked.floorKnown && asked.topKnown)) return;
+          expect(got).toEqual(signaturesOf(expected.rows));
+        }),
+        { numRuns: RUNS },
+      );
+    },
+  );
 });
 
 /**

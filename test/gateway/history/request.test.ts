@@ -52,6 +52,7 @@ test.each([
     acceptEncoding: 'gzip',
     signal: new AbortController().signal,
     accountId: 1,
+    startedMs: 0,
     onSettled: () => undefined,
   };
   expect(await withHistory(forward, clock)(call, route, context)).toBe(reply);

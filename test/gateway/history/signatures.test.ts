@@ -181,7 +181,7 @@ describe('a page older than what the live node has', () => {
     expect(await page([node, superbankAt], { before: before(-1) })).toEqual([]);
   });
 
-  test('is empty when `until` is newer than `before`', async () => {
+  test('G16 is empty when `until` is newer than `before`', async () => {
     expect(await page([node, faithfulAt], { before: before(cursor), until: before(0) })).toEqual([]);
   });
 });
@@ -247,7 +247,7 @@ describe('of archives that hold a part each', () => {
     expect(await page(backends, { until: 'nowhere' })).toBe(-32020);
   });
 
-  test('a page is empty when `until` is newer than a `before` in an older one', async () => {
+  test('G16 a page is empty when `until` is newer than a `before` in an older one', async () => {
     superbank.state.held = { floor: 0, top: 39 };
     learnt(superbankAt, 0, 39);
     faithful.state.epochs = [2, 2];

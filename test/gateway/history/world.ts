@@ -91,6 +91,7 @@ export function caller(clock: Clock = systemClock, given?: Forward) {
       acceptEncoding: 'identity',
       signal: new AbortController().signal,
       accountId: 1,
+      startedMs: clock.monotonic(),
       onSettled: () => void overs.push(method),
       ...context,
     });

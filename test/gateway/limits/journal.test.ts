@@ -163,6 +163,72 @@ describe('a write that fails', () => {
   });
 });
 
+describe('a ledger that another process holds', () => {
+  test('holds up requests for 25 ms at a time, and charges until it is free', async () => {
+    using ledger = started();
+    expect(ledger.store.query('PRAGMA busy_timeout').values()).toEqual([[25]]);
+    using other = new Database(ledger.path);
+    other.run('BEGIN IMMEDIATE');
+    let resolved = 0;
+    const first = ledger.spend(1, 5).then(() => resolved++);
+    ledger.endTurn();
+    const second = ledger.spend(2, 7).then(() => resolved++);
+    ledger.endTurn();
+    await new Promise(setImmediate);
+    expect([resolved, ledger.waiting.length, ledger.journal.isDurable(1)]).toEqual([0, 1, false]);
+    other.run('COMMIT');
+    ledger.endTurn();
+    await Promise.all([first, second]);
+    expect(ledger.rows()).toEqual([
+      [1, 'gateway', 5, 0],
+      [2, 'gateway', 7, 0],
+    ]);
+  });
+
+  test('for longer has charges refused, and none is lost', async () => {
+    using ledger = started();
+    using other = new Database(ledger.path);
+    for (const round of [1, 2]) {
+      other.run('BEGIN IMMEDIATE');
+      const noted = ledger.spend(round, 5);
+      while (ledger.waiting.length > 0) ledger.endTurn();
+      expect(ledger.waiting).toEqual([]);
+      expect(noted).rejects.toThrow('locked');
+      await Promise.allSettled([noted]);
+      other.run('COMMIT');
+    }
+    ledger.journal.retry();
+    expect(ledger.rows()).toEqual([
+      [1, 'gateway', 5, 0],
+      [2, 'gateway', 5, 0],
+    ]);
+  });
+});
+
+test('M15 a write that fails is told when it fails for a second, and no more from the next that succeeds', async () => {
+  using ledger = started();
+  const mend = ledger.break();
+  const fail = async () => {
+    const noted = ledger.spend(1, 1);
+    ledger.endTurn();
+    await Promise.allSettled([noted]);
+  };
+  await fail();
+  for (let retries = 0; retries < 4; retries++) ledger.journal.retry();
+  // However many calls come meanwhile.
+  for (let calls = 0; calls < 20; calls++) await fail();
+  expect([ledger.journal.isFailing(), ledger.journal.failure()]).toEqual([true, undefined]);
+  ledger.journal.retry();
+  expect(ledger.journal.failure()).toBe('disk full');
+  mend();
+  ledger.journal.retry();
+  expect([ledger.journal.isFailing(), ledger.journal.failure()]).toEqual([false, undefined]);
+  expect(ledger.rows()).toEqual([[1, 'gateway', 21, 0]]);
+  ledger.break();
+  await fail();
+  expect(ledger.journal.failure()).toBeUndefined();
+});
+
 test('a flush with nothing appended writes nothing and does not fail', () => {
   using ledger = started();
   ledger.break();

@@ -24,7 +24,7 @@ const RATE: RateGrant = {
 
 /** The credits of an account whose requests cost 10, and what is found for a price; nothing is under way. */
 function credits(grant: Partial<CreditGrant>) {
-  const lease = new CreditLease({ charged: 0, refunded: 0 }, 1_000, 0);
+  const lease = new CreditLease({ charged: 0, refunded: 0 }, { charged: 0, refunded: 0 }, 1_000, 0);
   lease.offer(10, 1_000, 0);
   lease.report(0);
   lease.settle({ ...CREDITS, ...grant }, 0);

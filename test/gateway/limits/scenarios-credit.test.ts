@@ -126,6 +126,23 @@ describe('L20 the credits left that a process states', () => {
     expect(other).toEqual([]);
   });
 
+  test('do not rise after a rest in which another host returned what it held', () => {
+    const run = createWorld({ plan: { ...WIDE, credits: 100_000 }, nodes: 2, areHosts: true });
+    const stated: (number | undefined)[] = [];
+    const call = (node: Node | undefined, note: (left: number | undefined) => void) => {
+      if (node === undefined) throw new Error('a world has nodes');
+      const answer = (charge: Charge) => note('creditsLeft' in charge ? charge.creditsLeft : undefined);
+      run.request(node, { calls: 1, credits: 10 }, answer);
+    };
+    const startMs = run.now();
+    for (let ms = 0; ms < 3_000; ms += 20) run.at(startMs + ms, () => call(run.nodes[1], () => undefined));
+    for (const ms of [0, 1_500, 2_900, 10_000, 40_000, 41_000, 120_000])
+      run.at(startMs + ms, () => call(run.nodes[0], (left) => stated.push(left)));
+    run.run(130_000);
+    expect(stated).toEqual(stated.toSorted((a = 0, b = 0) => b - a));
+    expect(stated).not.toContain(undefined);
+  });
+
   test('are never more than were left a second ago, on several hosts', () => {
     const run = spend({ total: 20_000, areHosts: true }, [1, 10, 50], 100, 4);
     run.run();

@@ -15,10 +15,11 @@ const TRIAL: Plan = { ...PAID, rps: 5, burst: 10, credits: 1_000 };
 const caller = (accountId = 1) => callerOf(accountId);
 const price = (calls: number, credits = 0) => ({ calls, credits });
 
-/** A journal whose disk may be full. */
+/** A journal whose disk may be full, or held by another process. */
 function memoryJournal() {
   const spendings = new Map<number, Spending>();
   let full = false;
+  let held: PromiseWithResolvers<void> | undefined;
   const journal: Journal = {
     spendingOf(accountId) {
       const spending = spendings.get(accountId) ?? { charged: 0, refunded: 0 };
@@ -26,13 +27,23 @@ function memoryJournal() {
       return spending;
     },
     spentByOthers: () => new Map(),
-    append: () => (full ? Promise.reject(new Error('disk full')) : Promise.resolve()),
-    isDurable: () => !full,
+    append: () => (full ? Promise.reject(new Error('disk full')) : (held?.promise ?? Promise.resolve())),
+    isDurable: () => !full && held === undefined,
     flush: () => undefined,
+    retry: () => undefined,
     isFailing: () => full,
     failure: () => (full ? 'disk full' : undefined),
   };
-  return { journal, setFull: (is: boolean) => void (full = is), spent: (id = 1) => spendings.get(id) };
+  return {
+    journal,
+    setFull: (is: boolean) => void (full = is),
+    hold: () => void (held = Promise.withResolvers()),
+    free() {
+      held?.resolve();
+      held = undefined;
+    },
+    spent: (id = 1) => spendings.get(id),
+  };
 }
 
 /** Processes over one store, on one virtual clock. */
@@ -41,12 +52,12 @@ function processes(count: number) {
   const store = createLeaseStore(time.clock);
   const stop = new AbortController();
   const nodes = Array.from({ length: count }, (_, i) => {
-    const { journal, setFull, spent } = memoryJournal();
+    const { journal, ...disk } = memoryJournal();
     const accounts = createLeases({ ...journal, revision: () => 1, share: 1 / count });
     const parts = { accounts, scans: createScanPermits(), store: store.store, journal, clock: time.clock };
     const sync = createLeaseSync({ ...parts, node: `n${i}`, fence: 1 });
     void sync.run(stop.signal);
-    return { ...createSharedCharging(accounts, sync, journal, time.clock), sync, accounts, setFull, spent };
+    return { ...createSharedCharging(accounts, sync, journal, time.clock), sync, accounts, ...disk };
   });
   /** Lets time pass, a millisecond at a time, so that everything that waits has its turn. */
   async function pass(ms: number): Promise<void> {
@@ -214,6 +225,23 @@ describe('a trial', () => {
     });
   });
 
+  test('that the journal writes later is charged then, and what is reported waits for it', async () => {
+    using world = processes(1);
+    const { first } = world;
+    await world.settled(first.charge(caller(), TRIAL, price(1, 10)));
+    first.hold();
+    const charge = Promise.resolve(first.charge(caller(), TRIAL, price(1, 10)));
+    await world.pass(1_200);
+    expect(world.store.creditsOf(1)?.nodes[0]?.charged).toBeLessThanOrEqual(10); // no more than the journal has
+    first.free();
+    expect((await world.settled(charge)).charge.kind).toBe('charged');
+    // The store is not taken for one that does not answer.
+    expect((await world.settled(first.charge(caller(), TRIAL, price(1, 980)))).charge).toMatchObject({
+      kind: 'charged',
+      creditsLeft: 0,
+    });
+  });
+
   test('is counted in usage at the moment in which the counters of its journal change', async () => {
     using world = processes(1);
     const { first } = world;
@@ -275,6 +303,22 @@ describe('a trial', () => {
     expect((await world.settled(world.first.charge(caller(1), TRIAL, price(1, 990)))).charge.kind).toBe(
       'charged',
     );
+  });
+
+  test('whose credits are used up is known to be so without a charge, and only then', async () => {
+    using world = processes(1);
+    const { first } = world;
+    const out = () => first.outOfCredits(caller(), TRIAL, 1);
+    expect(out()).toBeUndefined(); // nothing is known of it
+    await world.settled(first.charge(caller(), TRIAL, price(1, 999)));
+    expect(out()).toBeUndefined();
+    await world.settled(first.charge(caller(), TRIAL, price(1, 1)));
+    expect(out()).toMatchObject({ kind: 'out-of-credits', creditsLeft: 0 });
+    await world.pass(2_000);
+    expect(out()).toMatchObject({ kind: 'out-of-credits', creditsLeft: 0 });
+    expect(first.outOfCredits(caller(), TRIAL, 0)).toBeUndefined();
+    first.refund(caller(), TRIAL, price(0, 1));
+    expect(out()).toBeUndefined();
   });
 
   test('that was refunded can spend it again', async () => {

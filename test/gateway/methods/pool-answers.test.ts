@@ -19,6 +19,7 @@ async function asked(method: string, rows: Partial<Pool>): Promise<readonly [str
       acceptEncoding: 'identity',
       signal: new AbortController().signal,
       accountId: 1,
+      startedMs: 0,
       onSettled: () => void overs++,
     },
   );

@@ -57,6 +57,7 @@ async function ruled(params: string | undefined, reply: Reply, method = 'getSign
     acceptEncoding: 'gzip',
     signal: new AbortController().signal,
     accountId: 1,
+    startedMs: 0,
     onSettled: () => undefined,
   });
   return { sent: sent[0], given, text: given.kind === 'whole' ? textOf(given.bytes) : given.kind };

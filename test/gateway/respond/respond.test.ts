@@ -57,14 +57,15 @@ async function answered(
   };
   const charging: Charging = {
     charge: () => ({ kind: 'credits-unavailable' }),
+    outOfCredits: () => undefined,
     refund: (caller, plan, price) => {
       if (price.calls > 0) rate.push(price.calls);
-      else refunds.push(caller.accountId * price.credits * (plan === PLAN ? 1 : -1));
+      if (price.credits > 0) refunds.push(caller.accountId * price.credits * (plan === PLAN ? 1 : -1));
     },
   };
   const timeouts: number[] = [];
   const respond = createRespond({
-    send: createSend(directBy(forward), forward, createScanPermits()),
+    send: createSend(directBy(forward), forward, createScanPermits(), createVirtualClock().clock),
     charging,
     permits: createCallPermits(),
     onCall: (method, outcome) => void calls.push(`${method}: ${outcome}`),
@@ -213,7 +214,7 @@ test('the listener waits for a scan as long as its deadline says, and for nothin
 describe('a batch', () => {
   test('is 200 whatever its calls say, and a call that no backend could answer has its own error and its own refund', async () => {
     const body = `[${call('getSlot')},${call('getProgramAccounts', '2')},${NOTIFICATION},${call('getNothing', '3')},7]`;
-    const { response, text, refunds, calls } = await answered(body, (method) =>
+    const { response, text, refunds, rate, calls } = await answered(body, (method) =>
       method === 'getSlot' ? whole(OK) : { kind: 'no-backend' },
     );
     expect(response.status).toBe(200);
@@ -222,7 +223,7 @@ describe('a batch', () => {
         '{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":3},' +
         '{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: not an object"},"id":null}]',
     );
-    expect(refunds).toEqual([50]);
+    expect([refunds, rate]).toEqual([[50], [1]]);
     expect(calls.toSorted()).toEqual(['getProgramAccounts: no-backend', 'getSlot: answered']);
     expect(response.headers.get('x-credits-cost')).toBe('2');
   });

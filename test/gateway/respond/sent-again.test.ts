@@ -7,6 +7,7 @@ import { createSend, planCall } from '../../../gateway/respond/planned-call.ts';
 import { createRespond } from '../../../gateway/respond/respond.ts';
 import { createRouter } from '../../../gateway/upstream/selection.ts';
 import { backendOf, directBy } from '../upstream/of.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
 import { callerOf, LIMITED } from '../usage/started.ts';
 
 const BODY =
@@ -41,7 +42,7 @@ async function withAgain(again: Reply) {
     return whole('7');
   };
   const respond = createRespond({
-    send: createSend(directBy(forward), forward, createScanPermits()),
+    send: createSend(directBy(forward), forward, createScanPermits(), createVirtualClock().clock),
     charging: { refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`) },
     permits: createCallPermits(),
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),

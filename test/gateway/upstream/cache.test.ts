@@ -72,6 +72,7 @@ function startCache(bytesMax = 1_048_576) {
       acceptEncoding: 'identity',
       signal: new AbortController().signal,
       accountId: 1,
+      startedMs: 0,
       onSettled: () => void world.overs++,
       ...context,
     });

@@ -3,6 +3,7 @@ import type { MethodClass } from '../../../gateway/methods/table.ts';
 import { createHttpClient, type HttpClient } from '../../../gateway/upstream/http-client.ts';
 import type { BodyEnd, HttpReply } from '../../../gateway/upstream/http-connection.ts';
 import { systemClock } from '../../../shared/clock.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
 import {
   CHUNKED,
   chunk,
@@ -24,12 +25,22 @@ afterEach(() => {
   backend[Symbol.dispose]();
 });
 
-function clientOf(url: string, headers: ReadonlyMap<string, string> = new Map()): HttpClient {
-  return createHttpClient({ url: new URL(url), headers, clock: systemClock, idleMs: 60_000 });
+function clientOf(
+  url: string,
+  headers: ReadonlyMap<string, string> = new Map(),
+  clock = systemClock,
+): HttpClient {
+  return createHttpClient({ url: new URL(url), headers, clock, idleMs: 60_000 });
 }
 
-const send = (signal = never, kind: MethodClass = 'light') =>
-  client.send({ body: Buffer.from('{"q":1}'), acceptEncoding: 'identity', dueMs: 60_000, kind }, signal);
+const REQUEST = {
+  body: Buffer.from('{"q":1}'),
+  acceptEncoding: 'identity',
+  dueMs: 60_000,
+  kind: 'light',
+} as const;
+
+const send = (signal = never, kind: MethodClass = 'light') => client.send({ ...REQUEST, kind }, signal);
 
 async function replied(signal = never): Promise<HttpReply> {
   const outcome = await send(signal);
@@ -322,4 +333,40 @@ test('a reader that is behind stops the backend, and gets every byte in the end'
   behind.resolve();
   expect(await ended).toEqual({ kind: 'complete', bytes: total });
   expect(bytes).toBe(total);
+});
+
+test('a reader has stopped who takes no piece for a second, and for twice as long as the longest time in which one was taken', async () => {
+  const { clock, advance } = createVirtualClock();
+  client = clientOf(backend.url, new Map(), clock);
+  const more = Promise.withResolvers<void>();
+  backend.script(async ({ send: give }) => {
+    await give(`${CHUNKED}${chunk('{"a":')}`);
+    await more.promise;
+    await give(chunk('1'));
+  });
+  const outcome = await client.send({ ...REQUEST, accountId: 1 }, never);
+  if (outcome.kind !== 'reply') throw new Error(JSON.stringify(outcome));
+  const taken = Promise.withResolvers<void>();
+  const second = Promise.withResolvers<void>();
+  let pieces = 0;
+  const end = outcome.body.pipe(() => {
+    if (++pieces === 1) return taken.promise;
+    second.resolve();
+    return new Promise(() => undefined);
+  });
+  const isStopped = () => client.calls()[0]?.answer?.isStopped;
+  const seen = [999, 1, 2_000].map((ms) => {
+    advance(ms);
+    return isStopped();
+  });
+  expect(seen).toEqual([false, true, true]);
+  taken.resolve();
+  more.resolve();
+  await second.promise;
+  advance(5_999);
+  expect(isStopped()).toBe(false);
+  advance(1);
+  expect(isStopped()).toBe(true);
+  outcome.body.cancel();
+  await end;
 });

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { createHttpClient, type HttpClient } from '../../../gateway/upstream/http-client.ts';
+import { LEFT_OUT, type NoReply } from '../../../gateway/upstream/http-connection.ts';
 import { createVirtualClock } from '../../gateway/virtual-clock.ts';
 
 const REQUEST = {
@@ -68,4 +69,40 @@ test('a client that is closed while it connects keeps no connection', async () =
   client.close();
   expect(await outcome).toMatchObject({ kind: 'unsent' });
   await gone.promise;
+});
+
+/** Sends a call on the straight way while no connection is open; gives what comes of it. */
+function started(client: HttpClient, dueMs: number, traits: { hasOther?: boolean }) {
+  const outcome = Promise.withResolvers<unknown>();
+  const message = Buffer.concat([client.headFor('identity'), Buffer.from('2\r\n\r\n{}')]);
+  client.start(message, message.length, dueMs, { ...traits, onOutcome: outcome.resolve });
+  return outcome.promise;
+}
+
+test('on the straight way too a connection is waited for no longer than the call is', async () => {
+  const outcome = started(clientOf('https'), 1_000, {});
+  await accepted.promise;
+  virtual.advance(999);
+  expect(await Promise.race([outcome, Bun.sleep(20)])).toBeUndefined();
+  virtual.advance(1);
+  expect(await outcome).toEqual({ kind: 'unsent', reason: 'it did not shake hands in time' });
+  await gone.promise;
+});
+
+test('calls whose connection is not open yet are given up as those that are sent: a send never', async () => {
+  const client = clientOf('https');
+  const read = started(client, 10_000, { hasOther: true });
+  const alone = started(client, 10_000, {});
+  const scan = client.send({ ...REQUEST, kind: 'scan', hasOther: true }, caller.signal);
+  const send = client.send({ ...REQUEST, kind: 'write', hasOther: true }, caller.signal);
+  await accepted.promise;
+  const left: NoReply = { kind: 'unsent', reason: LEFT_OUT };
+  client.abandon('reads');
+  expect([await read, await Promise.race([alone, scan, send, Bun.sleep(20)])]).toEqual([left, undefined]);
+  client.abandon('scans');
+  expect([await scan, await Promise.race([alone, send, Bun.sleep(20)])]).toEqual([left, undefined]);
+  client.abandon('all');
+  expect([await alone, await Promise.race([send, Bun.sleep(20)])]).toEqual([left, undefined]);
+  caller.abort();
+  expect(await send).toMatchObject({ kind: 'unsent' });
 });

@@ -29,8 +29,11 @@ async function happened(has: () => boolean): Promise<void> {
 /** Long enough for what must not happen on loopback to have happened. */
 const nothingMore = () => Bun.sleep(30);
 
-/** Calls over the straight way to raw backends, of which the account prefers the first; hedged, when they are late by 5 ms. */
-function world(count = 1, isHedged = false) {
+/**
+ * Calls over the straight way to raw backends, of which the account prefers the first; hedged, when they are late by 5 ms, or
+ * as late as the slowest three of the hundred before.
+ */
+function world(count = 1, isHedged = false, slowestMs = 1) {
   const { clock, advance } = createVirtualClock();
   const fakes = Array.from({ length: count }, () =>
     startRawBackend((exchange) => exchange.send(plain(rpc(idOf(exchange), '1')))),
@@ -49,7 +52,7 @@ function world(count = 1, isHedged = false) {
     // Of a call that is over nothing else is read.
     const over = { isOver: true } as HedgedCall;
     for (let i = 0; i < 500; i++) hedge.watch(over);
-    for (let i = 0; i < 100; i++) backends[0]?.latencies.state?.note(1, 1);
+    for (let i = 0; i < 100; i++) backends[0]?.latencies.state?.note(i < 97 ? 1 : slowestMs);
     hedge.tick();
   }
 
@@ -477,8 +480,8 @@ describe('identical reads that are under way', () => {
 test('a slow backend is tried by one call alone: others of the same read do not wait for that', async () => {
   using gateway = world(2);
   const [first] = gateway.backends;
-  for (let i = 0; i < 200; i++) first?.latencies.state?.note(3_000, 1);
-  for (let i = 0; i < 5; i++) gateway.backends[1]?.latencies.state?.note(1, 1);
+  for (let i = 0; i < 200; i++) first?.latencies.state?.note(3_000);
+  for (let i = 0; i < 5; i++) gateway.backends[1]?.latencies.state?.note(1);
   gateway.pool.compareLatencies();
   const exchanges = gateway.held();
   gateway.advance(25_000);
@@ -504,6 +507,19 @@ describe('a read that is late, with hedging', () => {
       { answered: 0, failed: 0 },
       { answered: 1, failed: 0 },
     ]);
+  });
+
+  test('G14 is late when 99 of 100 of its lane had begun sooner, and not before', async () => {
+    using gateway = world(2, true, 50);
+    const exchanges = gateway.held();
+    const text = gateway.text();
+    await happened(() => exchanges.length === 1);
+    gateway.advance(45);
+    await nothingMore();
+    expect([gateway.hedges, gateway.fakes[1]?.calls()]).toEqual([[], 0]);
+    gateway.advance(15);
+    expect(await text).toBe(rpc('1', '1'));
+    expect(gateway.hedges).toEqual(['made', 'won']);
   });
 
   test('takes the first answer when that comes after all, and drops the second', async () => {

@@ -40,6 +40,7 @@ function started(clock = createVirtualClock()) {
         acceptEncoding: 'identity',
         signal,
         accountId: ACCOUNT_ABC,
+        startedMs: clock.clock.monotonic(),
         onSettled: () => void overs.push(method),
       }),
   };
@@ -112,12 +113,14 @@ describe('the first backend', () => {
   test('is sent the envelope and its own headers, and nothing of the caller but what it accepts', async () => {
     await using backend = startBackend();
     const headers = new Map([['authorization', new Secret('Bearer x')]]);
-    const { forward } = forwardOf([], createVirtualClock().clock);
+    const { clock } = createVirtualClock();
+    const { forward } = forwardOf([], clock);
     const route = routeTo([backendOf({ at: `${backend.url}path?x=1`, headers })]);
     await forward(callOf('getSlot'), route, {
       acceptEncoding: 'gzip, br',
       signal: new AbortController().signal,
       accountId: 1,
+      startedMs: clock.monotonic(),
       onSettled: () => undefined,
     });
     const { text, request } = backend.seen[0] ?? {};
@@ -133,12 +136,14 @@ describe('the first backend', () => {
     const bytes = Bun.gzipSync(ANSWER);
     const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
     await using backend = startBackend(() => new Response(bytes, { headers }));
-    const { forward } = forwardOf([], createVirtualClock().clock);
+    const { clock } = createVirtualClock();
+    const { forward } = forwardOf([], clock);
     const route = routeTo([backendOf({ at: backend.url })]);
     const reply = await forward(callOf('getSlot'), route, {
       acceptEncoding: 'gzip',
       signal: new AbortController().signal,
       accountId: 1,
+      startedMs: clock.monotonic(),
       onSettled: () => undefined,
     });
     expect(reply).toEqual({ kind: 'whole', bytes: new Uint8Array(bytes), encoding: 'gzip' });

@@ -185,6 +185,12 @@ describe('a stream', () => {
     expect(await streamed(['{"a":['], {}, true)).toBe('{"a":[');
   });
 
+  test('of declared length is cut when another answer stands before it', async () => {
+    const foreign = '{"jsonrpc":"2.0","result":666,"id":2}';
+    for (const between of ['', '\n'])
+      expect(await streamed([foreign + between + OK, ' '], { framing: long })).toBe('cut: bad-json');
+  });
+
   test('that is compressed and cannot be decoded passes as it is', async () => {
     expect(await streamed(['\x1f\x8b'], { encoding: 'gzip' })).toBe('\x1f\x8b');
     expect(await streamed(['\x1f\x8b', 'and no more of it', ' '], { encoding: 'gzip' })).toContain('no more');
@@ -235,10 +241,31 @@ describe.each(['gzip', 'br', 'deflate', 'zstd'] as const)('an answer in %s', (en
     ['held', digits.slice(0, 6_000), 'whole', 'garbage'],
     ['streamed', digits, 'stream', 'cut: bad-json'],
   ])('and %s is looked into for the ids that it begins and ends with', async (_, result, good, bad) => {
-    for (const own of [`{"jsonrpc":"2.0","result":"${result}","id":1}\n`, `{"id":1,"result":"${result}"}`]) {
+    for (const own of [
+      `{"jsonrpc":"2.0","result":"${result}","id":1}\n`,
+      `{"id":1,"result":"${result}"}`,
+      `{"result":"${result}","id":1,"jsonrpc":"2.0"}`,
+    ]) {
       expect(await came(own)).toBe(good);
       expect(await came(own.replace('"id":1', '"id":2'))).toBe(bad);
     }
+  });
+
+  test.each([
+    ['short', '7', 'garbage'],
+    ['held', digits.slice(0, 6_000), 'garbage'],
+    ['streamed', digits, 'cut: bad-json'],
+  ])("and %s is none when two answers stand in it, whichever is the call's", async (_, result, bad) => {
+    const forms = [
+      [`{"jsonrpc":"2.0","result":"${result}","id":1}`, '{"jsonrpc":"2.0","result":666,"id":2}'],
+      [`{"id":1,"result":"${result}"}`, '{"id":2,"result":666}'],
+      [`{"result":"${result}","id":1,"jsonrpc":"2.0"}`, '{"result":666,"id":2,"jsonrpc":"2.0"}'],
+    ] as const;
+    for (const [own, foreign] of forms)
+      for (const between of ['', '\n'])
+        for (const text of [own + between + foreign, foreign + between + own, own + between + own])
+          expect(await came(text)).toBe(bad);
+    expect(await came(`[${forms[0].join(',')}]`)).toBe(bad);
   });
 
   test.each([
@@ -299,6 +326,21 @@ describe('an answer of undeclared length', () => {
       );
     },
   );
+});
+
+test('a reader is not waited for while a compressed answer is decoded', async () => {
+  const random = crypto.getRandomValues(new Uint8Array(200_000)).toHex();
+  const { made } = reply(Bun.gzipSync(`{"jsonrpc":"2.0","result":"${random}","id":1}`), { encoding: 'gzip' });
+  const notes: string[] = [];
+  const body: ReplyBody = {
+    ...made.body,
+    noteRead: () => void notes.push('read'),
+    noteUnread: () => void notes.push('unread'),
+  };
+  const arrived = await judgeOf({ ...made, body }, 'gzip');
+  if (arrived.kind !== 'stream') throw new Error(arrived.kind);
+  const end = await arrived.body.pipe(() => void notes.push('written'));
+  expect([end.kind, ...notes]).toEqual(['complete', 'read', 'unread', 'written']);
 });
 
 test('an answer that is held is let go of when its caller leaves, or has left', async () => {

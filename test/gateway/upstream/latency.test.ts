@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type Backend, HEALTHY } from '../../../gateway/upstream/backend.ts';
+import { type Backend, HEALTHY, numberOf, preference } from '../../../gateway/upstream/backend.ts';
 import { Latency } from '../../../gateway/upstream/latency.ts';
 import type { Lane } from '../../../shared/config/profiles.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -40,9 +40,8 @@ function pooled() {
   };
 }
 
-/** First bytes of so many accounts in their turns. */
-function begins(backend: Backend, ms: number, times = 1, accounts = 2): void {
-  for (let i = 0; i < times; i++) backend.latencies.state?.note(ms, i % accounts);
+function begins(backend: Backend, ms: number, times = 1): void {
+  for (let i = 0; i < times; i++) backend.latencies.state?.note(ms);
 }
 
 /** A pool whose backend a is slow and b is fast. */
@@ -97,28 +96,13 @@ describe('a backend is slow', () => {
     expect(changes).toEqual([]);
   });
 
-  test('not by what one account alone waits for', () => {
-    const { a, b, changes, pool } = pooled();
-    b.probeTookMs = 2;
-    begins(a, 250, 6, 1);
-    pool.compareLatencies();
-    begins(b, 2, 6);
-    // Nor when others, who are fewer, wait for nothing.
-    a.latencies.state?.note(2, 1);
-    pool.compareLatencies();
-    expect(changes).toEqual([]);
-    a.latencies.state?.note(250, 1);
-    pool.compareLatencies();
-    expect(changes).toEqual(['a: slow']);
-  });
-
   test('by what did not begin at all, when it was waited for so long', () => {
     const { a, b, changes, pool } = pooled();
     begins(b, 2, 5);
-    for (let i = 0; i < 5; i++) a.latencies.state?.note(99, 1, false);
+    for (let i = 0; i < 5; i++) a.latencies.state?.note(99, false);
     pool.compareLatencies();
     expect(changes).toEqual([]);
-    for (let i = 0; i < 5; i++) a.latencies.state?.note(10_000, 1, false);
+    for (let i = 0; i < 5; i++) a.latencies.state?.note(10_000, false);
     pool.compareLatencies();
     expect(changes).toEqual(['a: slow']);
   });
@@ -138,9 +122,68 @@ describe('a backend is slow', () => {
     begins(a, 3_000, 9);
     begins(b, 2, 9);
     b.health = { ...HEALTHY, excludedBecause: 'lagging' };
-    c.latencies.assets?.note(2, 1);
+    c.latencies.assets?.note(2);
     pool.compareLatencies();
     expect(changes).toEqual([]);
+  });
+});
+
+/** Accounts that prefer a to b and c. */
+const OF_A = Array.from({ length: 100 }, (_, id) => id).filter((id) => {
+  const [a = 0, ...others] = ['a', 'b', 'c'].map((name) => preference(id, numberOf(name)));
+  return others.every((other) => other < a);
+});
+
+describe('calls that take long wherever they are answered', () => {
+  /** Lets accounts that prefer a call each quarter of a second; gives the calls, and those that others answered. */
+  function called(accounts: readonly number[], msAt: (backend: Backend, account: number) => number) {
+    const all = pooled();
+    const { a, b, c, pool, pass } = all;
+    const able = [a, b, c];
+    const count = { calls: 0, elsewhere: 0 };
+    const load = (ms: number) =>
+      pass(ms, () => {
+        begins(b, 2, 40);
+        begins(c, 2, 40);
+        for (const accountId of accounts) {
+          const need = { ...all.needIn('state'), accountId };
+          const backend = pool.preferred(able, need) ?? b;
+          pool.noteTime(backend, able, need, msAt(backend, accountId));
+          count.calls++;
+          if (backend !== a) count.elsewhere++;
+        }
+      });
+    return { ...all, load, count };
+  }
+
+  test.each([
+    ['of two accounts', OF_A.slice(0, 2), 250],
+    ['of one account', OF_A.slice(0, 1), 250],
+    ['of most of many', OF_A.slice(0, 20), 400],
+  ])('%s keep no backend out, but for a few seconds in five minutes', (_, accounts, heavyMs) => {
+    const heavy = new Set(accounts.slice(0, Math.ceil(accounts.length * 0.7)));
+    const { load, count, changes } = called(accounts, (__, account) => (heavy.has(account) ? heavyMs : 2));
+    load(10 * 60_000);
+    expect(count.elsewhere / count.calls).toBeLessThan(0.05);
+    expect(changes.at(-1)).toBe('a: in time');
+    expect(changes.length).toBeLessThanOrEqual(6);
+  });
+
+  test('do not hide that a backend is slow, neither before nor after it was found out that they are heavy', () => {
+    let slowMs = 250;
+    const { a, load, count, changes } = called(OF_A.slice(0, 2), (backend) => (backend === a ? slowMs : 250));
+    load(60_000);
+    expect(changes).toEqual(['a: slow', 'a: in time']);
+    slowMs = 3_000;
+    load(15_000);
+    expect(changes).toEqual(['a: slow', 'a: in time', 'a: slow']);
+    count.calls = count.elsewhere = 0;
+    load(60_000);
+    expect(1 - count.elsewhere / count.calls).toBeLessThanOrEqual(0.05);
+    expect(changes.length).toBe(3);
+    slowMs = 250;
+    load(45_000);
+    expect(changes.at(-1)).toBe('a: in time');
   });
 });
 
@@ -253,7 +296,7 @@ describe('what is slow', () => {
 
 test('a quantile is told to a tenth, and not from too few', () => {
   const latency = new Latency();
-  for (let ms = 1; ms <= 1_000; ms++) latency.note(ms, 1);
+  for (let ms = 1; ms <= 1_000; ms++) latency.note(ms);
   for (const [share, ms] of [
     [0.5, 500],
     [0.99, 990],
@@ -264,6 +307,6 @@ test('a quantile is told to a tenth, and not from too few', () => {
   expect(Latency.quantileMs([latency], 0.5, 1_001)).toBeUndefined();
   for (let step = 0; step < 6; step++) latency.turn();
   expect(Latency.quantileMs([latency], 0.5, 1)).toBeUndefined();
-  for (const ms of [0, 1e-9, 1e9, Infinity]) latency.note(ms, 1);
+  for (const ms of [0, 1e-9, 1e9, Infinity]) latency.note(ms);
   expect(Latency.quantileMs([latency], 1, 4)).toBeGreaterThan(60_000);
 });

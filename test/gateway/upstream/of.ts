@@ -95,5 +95,6 @@ export function routeTo(backends: readonly Backend[], name = 'getSlot'): Forward
 
 /** A straight way that leaves every call to `forward`. */
 export function directBy(forward: Forward): Direct {
-  return (call, route, context, onReply) => void forward(call, route, context).then(onReply);
+  return (call, route, context, onReply) =>
+    void forward(call, route, { ...context, startedMs: 0 }).then(onReply);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { type Backend, enterOneOf, type EnteringCall } from '../../../gateway/upstream/backend.ts';
+import { Backend, enterOneOf, type EnteringCall } from '../../../gateway/upstream/backend.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { backendOf } from './of.ts';
 
@@ -31,6 +31,46 @@ async function orderOf(calls: readonly (readonly [name: string, call: Partial<En
   await Promise.all(all);
   return order;
 }
+
+/** An answer that was not read for so long, of a reader who has stopped or reads slowly. */
+type Held = Readonly<{ name: string; unreadMs: number; isStopped: boolean; readPerMs: number }>;
+
+/** The answers of one account that are evicted for calls of others, one after the other, before the share is reached. */
+async function evictedOf(held: readonly Held[]): Promise<string> {
+  const { clock } = createVirtualClock();
+  const { config, client } = backendOf({ connectionsMax: held.length });
+  const evicted: string[] = [];
+  const calls = () =>
+    held.flatMap(({ name, unreadMs, ...rest }) => {
+      const evict = () => {
+        evicted.push(name);
+        backend.leave();
+      };
+      const answer = { ...rest, unreadSinceMs: clock.monotonic() - unreadMs, isBehind: true, evict };
+      return evicted.includes(name) ? [] : { accountId: 1, answer };
+    });
+  const backend: Backend = new Backend(config, { ...client, calls });
+  for (let i = 0; i < held.length; i++) backend.enter(clock);
+  for (let accountId = 2; evicted.length < held.length / 2; accountId++)
+    await enter([backend], { accountId }, clock);
+  return evicted.join('');
+}
+
+test('evicted are those whose readers have stopped, the longest unread first, and then slow readers, the least read for the time first', async () => {
+  const stopped = { isStopped: true, readPerMs: 10 };
+  const slow = { isStopped: false, unreadMs: 9_000 };
+  const held = [
+    { name: 'a', ...slow, readPerMs: 8 },
+    { name: 'b', ...slow, readPerMs: 3 },
+    { name: 'c', ...stopped, unreadMs: 2_000 },
+    { name: 'd', ...slow, readPerMs: 5 },
+    { name: 'e', ...stopped, unreadMs: 3_000, readPerMs: 900 },
+    { name: 'f', ...slow, unreadMs: 500, readPerMs: 1 },
+    { name: 'g', ...slow, readPerMs: 20 },
+    { name: 'h', ...slow, readPerMs: 20 },
+  ];
+  expect(await evictedOf(held)).toBe('ecbd');
+});
 
 test('the first backend with room is entered at once', async () => {
   const [a, b, c] = [full('a'), backendOf({ name: 'b' }), backendOf({ name: 'c' })];

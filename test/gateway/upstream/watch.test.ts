@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { RECENT_SECONDS, TURN_SECONDS } from '../../../gateway/upstream/backend.ts';
 import { createProbeAll } from '../../../gateway/upstream/health.ts';
 import { startLiveNode } from '../../fakes/live-node.ts';
 import { backendOf } from './of.ts';
@@ -29,6 +30,33 @@ function startStalling(dripMs?: number) {
     },
   };
 }
+
+test('a backend that hangs does so from its second silent look on, whatever it had answered, until it answers', async () => {
+  const { clock, advance } = createVirtualClock();
+  await using node = startLiveNode();
+  const backend = backendOf({ at: node.url, clock });
+  const none = () => undefined;
+  const parts = { backends: [backend], clock, lagSlotsMax: 16, onChange: none, onUnreachable: none };
+  const probeAll = createProbeAll(parts);
+  const never = new AbortController().signal;
+  await probeAll(never);
+  const look = async () => {
+    const looking = probeAll(never);
+    await Bun.sleep(5); // so that it waits for answers
+    advance(1_000);
+    await looking;
+    return [backend.isSilent, backend.health.excludedBecause];
+  };
+  node.now.hangs = true;
+  backend.markWell(); // a call, before it hung
+  expect(await look()).toEqual([false, undefined]);
+  expect(await look()).toEqual([true, 'unreachable']);
+  for (let turn = 0; turn <= RECENT_SECONDS / TURN_SECONDS; turn++) backend.recent.turn();
+  expect(await look()).toEqual([true, 'unreachable']);
+  backend.markWell(); // it is slow, and does not hang
+  expect(await look()).toEqual([false, 'unreachable']);
+  backend.client.close();
+});
 
 describe.each([
   ['stalls', undefined],

@@ -153,12 +153,30 @@ test('a gateway that was out because charges could not be written is well again 
     "CREATE TRIGGER broken BEFORE INSERT ON spent BEGIN SELECT RAISE(FAIL, 'disk full'); END",
   );
   expect((await gateway.post(call('getSlot'), key)).status).toBe(503);
-  expect(await health()).toBe(503);
+  await waited(async () => (await health()) === 503);
   gateway.ledger.run('DROP TRIGGER broken');
   await waited(async () => (await health()) === 200);
   expect(gateway.ledger.query('SELECT charged, refunded FROM spent').values()).toEqual([[1, 1]]);
   over.abort();
   await working;
+});
+
+test('a process that ends waits for another that holds the ledger, and writes what it has counted', async () => {
+  await using gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+  const key = gateway.key('scale');
+  expect((await gateway.post(call('getSlot'), key)).status).toBe(200);
+  const holds = `
+    const { Database } = require('bun:sqlite');
+    const ledger = new Database(process.argv[1]);
+    ledger.run('BEGIN IMMEDIATE');
+    require('node:fs').writeSync(1, 'holds');
+    Bun.sleepSync(150);
+    ledger.run('COMMIT');`;
+  const other = Bun.spawn([process.execPath, '-e', holds, gateway.ledger.filename], { stdout: 'pipe' });
+  await other.stdout.getReader().read();
+  await gateway.gateway.close();
+  expect(gateway.ledger.query('SELECT method, calls FROM usage_hours').values()).toEqual([['getSlot', 1]]);
+  expect(await other.exited).toBe(0);
 });
 
 test('an error of the method is counted and paid for, alone and in a batch', async () => {

@@ -21,7 +21,7 @@ describe('loading a config', () => {
     const path = written('[gateway]\nidle_seconds = 7\n');
     expect(loadConfig(path, {})).toMatchObject({
       kind: 'loaded',
-      source: path,
+      read: { name: path, text: '[gateway]\nidle_seconds = 7\n' },
       config: { gateway: { idleMs: 7_000 } },
     });
   });

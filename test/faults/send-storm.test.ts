@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import {
+  CHUNKED,
+  chunk,
+  plain,
+  type RawExchange,
+  refusedUrl,
+  startRawBackend,
+} from '../fakes/raw-backend.ts';
+import { startGateway } from '../started/gateway.ts';
+
+const SENDS = 2_000;
+const AT_ONCE = 32;
+
+/** Numbers from 0 up to 1, the same in every run (mulberry32). */
+function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+type Act = (exchange: RawExchange, id: string) => unknown;
+
+const good = (id: string) => `{"jsonrpc":"2.0","result":"signature","id":${id}}`;
+const answer =
+  (body: (id: string) => string): Act =>
+  ({ send }, id) =>
+    send(plain(body(id)));
+const error = (code: number) =>
+  answer((id) => `{"jsonrpc":"2.0","error":{"code":${code},"message":"no"},"id":${id}}`);
+const status =
+  (code: number): Act =>
+  ({ send }) =>
+    send(`HTTP/1.1 ${code} No\r\ncontent-length: 2\r\n\r\nno`);
+const then =
+  (text: (id: string) => string, end: 'end' | 'reset'): Act =>
+  async (exchange, id) => {
+    await exchange.send(text(id));
+    exchange[end]();
+  };
+
+const TAKEN: readonly Act[] = [
+  answer(good),
+  answer(good),
+  answer(good),
+  ({ send }, id) => send(`${CHUNKED}${chunk(good(id))}0\r\n\r\n`),
+  then((id) => plain(good(id)), 'end'), // the next call meets a closing connection
+  then((id) => plain(good(id)), 'reset'),
+];
+/** It was not taken, so that another backend may have it. */
+const TURNED_AWAY: readonly Act[] = [status(429), status(503), error(-32005), error(-32429)];
+const UNKNOWN: readonly Act[] = [
+  status(500),
+  status(502),
+  status(504),
+  answer(() => ''),
+  answer(() => good('"another"')),
+  then(() => '', 'end'),
+  then(() => '', 'reset'),
+  then(() => 'HTTP/1.1 200 O', 'end'),
+  then((id) => plain(good(id)).slice(0, -5), 'end'),
+  then((id) => plain(good(id)).slice(0, -5), 'reset'),
+  then((id) => CHUNKED + chunk(good(id)).slice(0, -9), 'end'),
+];
+const HANGS: Act = () => undefined;
+
+const random = createRandom(13);
+/** What was done with each transaction, at whichever backend, in the order of its arrivals. */
+const arrivals = new Map<string, Act[]>();
+
+function nextAct(): Act {
+  if (random() < 0.01) return HANGS;
+  const acts = [TAKEN, TAKEN, TURNED_AWAY, UNKNOWN][Math.floor(4 * random())] ?? TAKEN;
+  return acts[Math.floor(acts.length * random())] ?? HANGS;
+}
+
+let backends: readonly ReturnType<typeof startRawBackend>[];
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+let keys: readonly string[];
+const stop = new AbortController();
+beforeAll(async () => {
+  backends = Array.from({ length: 3 }, () =>
+    startRawBackend((exchange) => {
+      const [, id = '', tx = ''] = /"id":(\d+),.*"(tx \d+)"/.exec(exchange.text) ?? [];
+      const act = nextAct();
+      arrivals.set(tx, [...(arrivals.get(tx) ?? []), act]);
+      return act(exchange, id);
+    }),
+  );
+  gateway = await startGateway({
+    deadlines: { send: 1 },
+    plans: { scale: { rps: 1_000_000, burst: 1_000_000, max_batch: 20 } },
+    backends: [...backends.map(({ url }) => url), refusedUrl()].map((url, i) => ({ name: 'abcd'[i], url })),
+  });
+  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
+  keys = Array.from({ length: 20 }, () => gateway.key());
+});
+afterAll(async () => {
+  stop.abort();
+  await gateway[Symbol.asyncDispose]();
+  for (const backend of backends) backend[Symbol.dispose]();
+});
+
+type Answer = Readonly<{ id: number; error?: { code: number } }>;
+
+/** Sends the next transactions, one or a few in a batch, until all are sent; `told` gets what became of each. */
+async function sendAll(next: () => number | undefined, told: Map<string, string>): Promise<void> {
+  for (let id = next(); id !== undefined; id = next()) {
+    const more = random() < 0.1 ? [next(), next(), next()].filter((each) => each !== undefined) : [];
+    const calls = [id, ...more].map((each) => ({
+      jsonrpc: '2.0',
+      id: each,
+      method: 'sendTransaction',
+      params: [`tx ${each}`],
+    }));
+    const key = keys[Math.floor(keys.length * random())];
+    const response = await gateway.post(more.length === 0 ? calls[0] : calls, key);
+    const answers: Answer | readonly Answer[] = JSON.parse(await response.text());
+    for (const { id: own, error: refusal } of [answers].flat())
+      told.set(`tx ${own}`, refusal === undefined ? 'taken' : String(refusal.code));
+  }
+}
+
+test('G4 of thousands of sends at backends that fail in every way none is taken elsewhere that may have been taken, and each is told what became of it', async () => {
+  const told = new Map<string, string>();
+  let sent = 0;
+  const next = () => (sent < SENDS ? sent++ : undefined);
+  await Promise.all(Array.from({ length: AT_ONCE }, () => sendAll(next, told)));
+
+  expect(told.size).toBe(SENDS);
+  const wasTurnedAway = (act: Act) => TURNED_AWAY.includes(act);
+  const sentAgain = [...arrivals].filter(([, acts]) => acts.length > 1);
+  expect(sentAgain.length).toBeGreaterThan(SENDS / 50);
+  expect(sentAgain.filter(([, acts]) => !acts.slice(0, -1).every(wasTurnedAway))).toEqual([]);
+
+  const toldOf = (code: string) => [...told].filter(([, each]) => each === code).map(([tx]) => tx);
+  const actsOf = (tx: string) => arrivals.get(tx) ?? [];
+  const lastOf = (tx: string) => actsOf(tx).at(-1) ?? HANGS;
+  // Whoever is told so may send it again.
+  expect(toldOf('-503').filter((tx) => !actsOf(tx).every(wasTurnedAway))).toEqual([]);
+  expect(toldOf('taken').filter((tx) => !TAKEN.includes(lastOf(tx)))).toEqual([]);
+  const unknown = [...arrivals].filter(([, acts]) => [HANGS, ...UNKNOWN].includes(acts.at(-1) ?? HANGS));
+  expect(new Set(unknown.map(([tx]) => told.get(tx)))).toEqual(new Set(['-504']));
+  expect(new Set(told.values())).toEqual(new Set(['taken', '-503', '-504', '-32005']));
+}, 60_000);
