@@ -36,7 +36,7 @@ async function runWith(language: Language, trial = troubled.key('trial', CREDITS
     ONE_KEY: tiers.key('one'),
   }));
   if (outcome.kind === 'absent')
-    console.log(`${language.name} is not tested here: ${outcome.reason.split('\n')[0]}`);
+    console.log(`${language.name} is not tested here: ${outcome.reason.split('\n').at(-1)}`);
   return outcome;
 }
 

@@ -40,7 +40,7 @@ export const PYTHON: Language = {
     if (existsSync(packages)) return;
     const unfinished = `${packages}.${process.pid}`;
     const pip = ['python3', '-m', 'pip', 'install', '-q', '--target', unfinished];
-    await output([...pip, '-r', 'requirements.txt'], folder);
+    await output([...pip, '-r', 'requirements.txt', '-c', 'constraints.txt'], folder);
     renameSync(unfinished, packages);
   },
   build: async (folder) => ({
@@ -52,7 +52,10 @@ export const PYTHON: Language = {
 
 async function packagesOfPython(folder: string): Promise<string> {
   const version = await output(['python3', '--version'], folder);
-  return join(CACHE, `python-${hashOf(version, readFileSync(join(folder, 'requirements.txt')))}`);
+  const [required, constraints] = ['requirements.txt', 'constraints.txt'].map((name) =>
+    readFileSync(join(folder, name), 'utf8'),
+  );
+  return join(CACHE, `python-${hashOf(`${version}${required}${constraints}`)}`);
 }
 
 /** The probe needs packages that the example does not, of the versions that solana-go asks for. */
@@ -136,8 +139,6 @@ async function output(
   return stdout;
 }
 
-function hashOf(...parts: readonly (string | Uint8Array)[]): string {
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(part);
-  return hash.digest('hex').slice(0, 16);
+function hashOf(text: string | Uint8Array): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }
