@@ -38,7 +38,7 @@ func init() {
 	seen["url_unreachable"] = text(slotOf(rpc.New(inURL(os.Getenv("CLOSED_URL"), "sluice_secret"))))
 	seen["header_unreachable"] = text(slotOf(rpc.NewWithHeaders(os.Getenv("CLOSED_URL"), map[string]string{"x-token": "sluice_secret"})))
 	seen["url_refused"] = text(slotOf(rpc.New(inURL(url, "sluice_secret"))))
-	brief, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	brief, cancel := context.WithTimeout(ctx, 800*time.Millisecond)
 	_, err := connect(os.Getenv("TROUBLED_URL"), os.Getenv("TROUBLED_KEY"), 5).GetBalance(brief, solana.SystemProgramID, "")
 	cancel()
 	seen["context_deadline"] = text(err)
@@ -48,23 +48,25 @@ func init() {
 	seen["limited"] = []any{errors.As(err, &refused), refused.Code, refused.Message}
 	check(slotOf(withHeader(os.Getenv("ONE_KEY"))))
 	seen["patient"] = text(slotOf(connect(url, os.Getenv("ONE_KEY"), 5)))
-	burst := func(client *rpc.Client) int64 {
+	burst := func(calls int, client *rpc.Client) int64 {
 		var count atomic.Int64
 		var all sync.WaitGroup
-		for range 16 {
-			all.Go(func() {
+		for range calls {
+			all.Add(1)
+			go func() {
+				defer all.Done()
 				if slotOf(client) != nil {
 					count.Add(1)
 				}
-			})
+			}()
 		}
 		all.Wait()
 		return count.Load()
 	}
-	seen["unlimited"] = burst(withHeader(os.Getenv("TEN_KEY")))
-	seen["rate_limit"] = burst(rpc.NewWithCustomRPCClient(rpc.NewWithRateLimit(inURL(url, os.Getenv("TEN_KEY_2")), 8)))
-	seen["limiter"] = burst(rpc.NewWithCustomRPCClient(rpc.NewWithLimiter(inURL(url, os.Getenv("TEN_KEY_3")), rate.Limit(8), 8)))
-	seen["example_limiter"] = burst(connect(url, os.Getenv("TEN_KEY_4"), 8))
+	seen["unlimited"] = burst(40, withHeader(os.Getenv("TEN_KEY")))
+	seen["rate_limit"] = burst(16, rpc.NewWithCustomRPCClient(rpc.NewWithRateLimit(inURL(url, os.Getenv("TEN_KEY_2")), 8)))
+	seen["limiter"] = burst(16, rpc.NewWithCustomRPCClient(rpc.NewWithLimiter(inURL(url, os.Getenv("TEN_KEY_3")), rate.Limit(8), 8)))
+	seen["example_limiter"] = burst(16, connect(url, os.Getenv("TEN_KEY_4"), 8))
 
 	client := withHeader(key)
 	unknown := solana.Signature{}

@@ -43,10 +43,10 @@ async def paid(rpc, payer, lamports, options):
     return transaction, (await rpc.send_raw_transaction(bytes(transaction), options)).value if options else None
 
 
-async def burst(key, **options):
-    """How many of 16 calls at once are refused."""
+async def burst(calls, key, **options):
+    """How many of the calls at once are refused."""
     async with client(key, **options) as rpc:
-        failures = await asyncio.gather(*(failure(rpc.get_slot()) for _ in range(16)))
+        failures = await asyncio.gather(*(failure(rpc.get_slot()) for _ in range(calls)))
         return sum(1 for text in failures if "429" in text)
 
 
@@ -73,8 +73,8 @@ async def main():
     async with client(os.environ["ONE_KEY"]) as rpc:
         await rpc.get_slot()
         seen["patient"] = (await patiently(rpc.get_slot)).value
-    seen["unlimited"] = await burst(os.environ["TEN_KEY"])
-    seen["limiter"] = await burst(os.environ["TEN_KEY_2"], rate_limit=8)
+    seen["unlimited"] = await burst(40, os.environ["TEN_KEY"])
+    seen["limiter"] = await burst(16, os.environ["TEN_KEY_2"], rate_limit=8)
 
     async with client() as rpc:
         seen["history"] = await failure(rpc.get_signature_statuses([UNKNOWN], search_transaction_history=True))
@@ -93,7 +93,7 @@ async def main():
     key = os.environ["TROUBLED_KEY"]
     async with client(key, TROUBLED, timeout=30, max_transport_retries=0) as rpc:
         seen["send_unknown"] = str(await send(rpc, transaction)) == str(transaction.signatures[0])
-    async with client(os.environ["TROUBLED_TRIAL"], TROUBLED, timeout=0.3) as rpc:
+    async with client(os.environ["TROUBLED_TRIAL"], TROUBLED, timeout=0.8) as rpc:
         seen["resent"] = await failure(rpc.send_raw_transaction(bytes(transaction)))
         seen["dripped"] = len((await rpc.get_program_accounts(SYSTEM)).value)
     async with AsyncClient(f"{CLOSED}?api-key=sluice_secret") as rpc:

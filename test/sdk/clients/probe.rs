@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let slow = RpcClient::new_with_timeout(
         format!("{troubled}?api-key={}", given("TROUBLED_TRIAL")),
-        Duration::from_millis(700),
+        Duration::from_millis(1_000),
     );
     seen.push(("dripped", text(slow.get_program_accounts(&system).await)));
     if !given("SLUICE_SDK_RUST").is_empty() {

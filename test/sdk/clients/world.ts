@@ -6,13 +6,13 @@ import { startTiers } from '../tiers.ts';
 /** One call, then none for 100 seconds; one a second; ten a second and ten at once. */
 const PLANS =
   '[plans.stuck]\nrps = 0.01\nburst = 1\n[plans.one]\nrps = 1\nburst = 1\n[plans.ten]\nrps = 10\nburst = 10\n';
-const SLOW_MS = 700;
-const DRIPS = 12;
+const SLOW_MS = 1_200;
+const DRIPS = 20;
 const DRIP_MS = 100;
 
 /**
  * A started gateway over a real chain with its plans, and a gateway whose node is in trouble: it takes transactions and does
- * not say so, is slow with a balance, writes an account list for 1.2 seconds and never answers getClusterNodes.
+ * not say so, is slow with a balance, writes an account list for 2 seconds and never answers getClusterNodes.
  */
 export async function startWorld() {
   const tiers = await startTiers(PLANS);
