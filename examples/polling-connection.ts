@@ -34,9 +34,9 @@ export class PollingConnection extends Connection {
     try {
       return await super.sendEncodedTransaction(encoded, options);
     } catch (error) {
-      const isRefused =
-        error instanceof SendTransactionError || /^4\d\d /.test(String(Object(error).message));
-      if (isRefused) throw error;
+      const text = String(Object(error).message);
+      const isRefused = error instanceof SendTransactionError || /^4\d\d /.test(text);
+      if (isRefused && !text.includes('already been processed')) throw error;
       return bs58.encode(Buffer.from(encoded, 'base64').subarray(1, 65));
     }
   }

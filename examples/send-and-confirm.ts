@@ -11,6 +11,7 @@ import {
   type SendTransactionApi,
   type Signature,
   SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR,
+  SOLANA_ERROR__TRANSACTION_ERROR__ALREADY_PROCESSED,
   type Transaction,
 } from '@solana/kit';
 
@@ -45,7 +46,8 @@ export async function send(
   } catch (error) {
     const isHttp = isSolanaError(error, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR);
     const isRefused = isHttp ? error.context.statusCode < 500 : isSolanaError(error);
-    if (isRefused) throw error;
+    const cause = isSolanaError(error) ? error.cause : undefined;
+    if (isRefused && !isSolanaError(cause, SOLANA_ERROR__TRANSACTION_ERROR__ALREADY_PROCESSED)) throw error;
   }
   return getSignatureFromTransaction(transaction);
 }

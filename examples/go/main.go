@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -65,7 +66,7 @@ func send(ctx context.Context, client *rpc.Client, transaction *solana.Transacti
 	options := rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentConfirmed}
 	_, err := client.SendTransactionWithOpts(ctx, transaction, options)
 	var refused *jsonrpc.RPCError
-	if errors.As(err, &refused) && refused.Code != -504 {
+	if errors.As(err, &refused) && refused.Code != -504 && !strings.Contains(refused.Message, "already been processed") {
 		return solana.Signature{}, err
 	}
 	return transaction.Signatures[0], nil

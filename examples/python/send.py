@@ -41,8 +41,9 @@ async def send(client: AsyncClient, transaction: VersionedTransaction) -> Signat
     options = TxOpts(preflight_commitment=Confirmed)
     try:
         await patiently(lambda: client.send_raw_transaction(bytes(transaction), options))
-    except RPCException:
-        raise
+    except RPCException as error:
+        if "AlreadyProcessed" not in str(error):
+            raise
     except SolanaRpcException as error:
         response = http_error(error)
         if response is not None and response.status_code < 500:

@@ -6,7 +6,6 @@ import {
   createDefaultRpcTransport,
   createKeyPairSignerFromBytes,
   createSolanaRpcFromTransport,
-  getBase64EncodedWireTransaction,
   type Signature,
 } from '@solana/kit';
 import {
@@ -108,10 +107,7 @@ describe('the examples for kit', () => {
     const signature = await send(healthy(), transaction);
     const { lastValidBlockHeight } = blockhash;
     await confirm(healthy(), signature, lastValidBlockHeight);
-    const again = healthy().sendTransaction(getBase64EncodedWireTransaction(transaction), {
-      encoding: 'base64',
-    });
-    await expect(again.send()).rejects.toThrow('simulation failed');
+    expect(await send(healthy(), transaction)).toBe(signature);
     await confirm(healthy(), signature, lastValidBlockHeight);
     expect(await landed(to)).toBe(1);
   });
@@ -146,7 +142,10 @@ describe('the PollingConnection of the examples', () => {
     };
     const wire = signed(payer);
     const unsure = polling(world.troubled.url.href, world.troubled.key('scale'));
-    expect(await unsure.sendRawTransaction(wire)).toBe(await connection.sendRawTransaction(wire));
+    const signature = await connection.sendRawTransaction(wire);
+    expect(await unsure.sendRawTransaction(wire)).toBe(signature);
+    await connection.confirmTransaction(signature);
+    expect(await connection.sendRawTransaction(wire)).toBe(signature);
     await expect(connection.sendRawTransaction(signed(Keypair.generate()))).rejects.toThrow(
       'simulation failed',
     );

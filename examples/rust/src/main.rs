@@ -2,7 +2,7 @@ use reqwest::header::HeaderValue;
 use solana_commitment_config::CommitmentConfig;
 use solana_keypair::{Keypair, Signature, Signer};
 use solana_rpc_client::{
-    api::{client_error, client_error::ErrorKind, request::RpcError},
+    api::{client_error, client_error::{ErrorKind, TransactionError}, request::RpcError},
     http_sender::HttpSender,
     nonblocking::rpc_client::RpcClient,
     rpc_client::RpcClientConfig,
@@ -36,7 +36,9 @@ async fn send(rpc: &RpcClient, transaction: &Transaction) -> client_error::Resul
 
 fn is_refused(error: &client_error::Error) -> bool {
     match error.kind() {
-        ErrorKind::RpcError(RpcError::RpcResponseError { .. }) => true,
+        ErrorKind::RpcError(RpcError::RpcResponseError { .. }) => {
+            error.get_transaction_error() != Some(TransactionError::AlreadyProcessed)
+        }
         ErrorKind::Reqwest(error) => error.status().is_some_and(|status| status.is_client_error()),
         _ => false,
     }

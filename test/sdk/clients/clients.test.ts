@@ -57,6 +57,9 @@ describe.each(all)('%s, unmodified, as docs/sdk.md uses it', (_name, outcome) =>
     expect(seen['send_refused']).toContain('simulation failed');
     expect(String(seen['send_unknown']).toLowerCase()).toBe('true');
   });
+  there('what landed may be sent again, and send gives its signature', () => {
+    expect(String(seen['sent_again']).toLowerCase()).toBe('true');
+  });
   there('confirm ends when the blockhash of what never landed is over', () => {
     expect(seen['expired']).toContain('has expired and will never land');
   });

@@ -79,16 +79,30 @@ func init() {
 	seen["expired"] = text(confirm(ctx, client, unknown, latest.Value.LastValidBlockHeight-150))
 
 	payer := solana.NewWallet()
-	transfer := system.NewTransferInstruction(1, payer.PublicKey(), solana.NewWallet().PublicKey()).Build()
-	transaction, err := solana.NewTransaction([]solana.Instruction{transfer}, latest.Value.Blockhash)
-	check(err)
-	_, err = transaction.Sign(func(solana.PublicKey) *solana.PrivateKey { return &payer.PrivateKey })
-	check(err)
+	signed := func(lamports uint64) *solana.Transaction {
+		transfer := system.NewTransferInstruction(lamports, payer.PublicKey(), solana.NewWallet().PublicKey()).Build()
+		transaction, err := solana.NewTransaction([]solana.Instruction{transfer}, latest.Value.Blockhash)
+		check(err)
+		_, err = transaction.Sign(func(solana.PublicKey) *solana.PrivateKey { return &payer.PrivateKey })
+		check(err)
+		return transaction
+	}
+	transaction, payment := signed(1), signed(2_000_000)
 	_, err = send(ctx, client, transaction)
 	seen["send_refused"] = text(err)
 	troubled := connect(os.Getenv("TROUBLED_URL"), os.Getenv("TROUBLED_KEY"), 5)
 	signature, err := send(ctx, troubled, transaction)
 	seen["send_unknown"] = err == nil && signature == transaction.Signatures[0]
+
+	airdrop, err := client.RequestAirdrop(ctx, payer.PublicKey(), solana.LAMPORTS_PER_SOL, rpc.CommitmentConfirmed)
+	check(err)
+	check(confirm(ctx, client, airdrop, latest.Value.LastValidBlockHeight))
+	for range 2 {
+		signature, err = send(ctx, client, payment)
+		check(err)
+		check(confirm(ctx, client, signature, latest.Value.LastValidBlockHeight))
+	}
+	seen["sent_again"] = true
 
 	check(json.NewEncoder(os.Stdout).Encode(seen))
 	os.Exit(0)

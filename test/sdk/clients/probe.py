@@ -83,6 +83,9 @@ async def main():
         payer = Keypair()
         latest = (await rpc.get_latest_blockhash(Confirmed)).value.last_valid_block_height
         await confirm(rpc, (await rpc.request_airdrop(payer.pubkey(), 10**9, Confirmed)).value, latest)
+        transaction, again = await paid(rpc, payer, 2_000_000, TxOpts(skip_preflight=True))
+        await confirm(rpc, again, latest)
+        seen["sent_again"] = str(await send(rpc, transaction)) == str(again)
         _, landed = await paid(rpc, payer, 2 * 10**9, TxOpts(skip_preflight=True))
         own = await rpc.confirm_transaction(landed, Confirmed, 0.1, latest)
         seen["own_wait_of_failed"] = str(own.value[0].err)

@@ -49,6 +49,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     confirm(&rpc, rpc.request_airdrop(&payer.pubkey(), 1_000_000_000).await?, last_valid).await?;
     seen.push(("own_wait", text(rpc.send_and_confirm_transaction(&signed(2_000_000)).await)));
 
+    seen.push(("sent_again", send(&rpc, &signed(2_000_000)).await.is_ok().to_string()));
+
     let members: Vec<_> = seen.iter().map(|(name, value)| format!("{name:?}:{value:?}")).collect();
     println!("{{{}}}", members.join(","));
     Ok(())
