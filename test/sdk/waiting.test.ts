@@ -189,7 +189,9 @@ describe('a call', () => {
     ];
     const printed = (calls: Promise<unknown>[]) =>
       Promise.all(calls.map((call) => call.catch((error: unknown) => Bun.inspect(error))));
-    for (const text of await printed(failures(url))) expect(text).toContain('sluice_secret');
+    const helius = createHelius({ baseUrl: world.closed, apiKey: 'sluice_secret' });
+    for (const text of await printed([...failures(url), helius.getAsset({ id: ASSET })]))
+      expect(text).toContain('sluice_secret');
     for (const text of await printed(failures(world.closed, headersOf('sluice_secret'))))
       expect(text).not.toContain('sluice_secret');
     expect(Bun.inspect(new Connection(url))).toContain('sluice_secret');

@@ -2,7 +2,11 @@ use reqwest::header::HeaderValue;
 use solana_commitment_config::CommitmentConfig;
 use solana_keypair::{Keypair, Signature, Signer};
 use solana_rpc_client::{
-    api::{client_error, client_error::{ErrorKind, TransactionError}, request::RpcError},
+    api::{
+        client_error,
+        client_error::{ErrorKind, TransactionError},
+        request::RpcError,
+    },
     http_sender::HttpSender,
     nonblocking::rpc_client::RpcClient,
     rpc_client::RpcClientConfig,
@@ -39,13 +43,19 @@ fn is_refused(error: &client_error::Error) -> bool {
         ErrorKind::RpcError(RpcError::RpcResponseError { .. }) => {
             error.get_transaction_error() != Some(TransactionError::AlreadyProcessed)
         }
-        ErrorKind::Reqwest(error) => error.status().is_some_and(|status| status.is_client_error()),
+        ErrorKind::Reqwest(error) => error
+            .status()
+            .is_some_and(|status| status.is_client_error()),
         _ => false,
     }
 }
 
 /// Waits until the transaction is confirmed or can no longer be. If it gives any other error, call it again.
-async fn confirm(rpc: &RpcClient, signature: Signature, last_valid: u64) -> Result<(), Box<dyn Error>> {
+async fn confirm(
+    rpc: &RpcClient,
+    signature: Signature,
+    last_valid: u64,
+) -> Result<(), Box<dyn Error>> {
     let mut is_over = false;
     loop {
         match &rpc.get_signature_statuses(&[signature]).await?.value[0] {
@@ -53,7 +63,9 @@ async fn confirm(rpc: &RpcClient, signature: Signature, last_valid: u64) -> Resu
                 return Ok(status.status.clone()?);
             }
             Some(_) => is_over = false,
-            None if is_over => return Err(format!("{signature} has expired and will never land").into()),
+            None if is_over => {
+                return Err(format!("{signature} has expired and will never land").into());
+            }
             // One more status is read after this height: the last block it is valid in may have come between the two.
             None => is_over = rpc.get_block_height().await? > last_valid,
         }
@@ -66,7 +78,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::var("SLUICE_URL").unwrap_or("http://127.0.0.1:8899".into());
     let rpc = connect(&url, &env::var("SLUICE_KEY")?)?;
     let (payer, to) = (Keypair::new(), Keypair::new().pubkey());
-    let (blockhash, last_valid) = rpc.get_latest_blockhash_with_commitment(rpc.commitment()).await?;
+    let (blockhash, last_valid) = rpc
+        .get_latest_blockhash_with_commitment(rpc.commitment())
+        .await?;
     // On the embedded chain only; elsewhere the payer is yours and has what it pays.
     let airdrop = rpc.request_airdrop(&payer.pubkey(), 1_000_000_000).await?;
     confirm(&rpc, airdrop, last_valid).await?;
