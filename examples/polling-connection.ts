@@ -63,7 +63,7 @@ export class PollingConnection extends Connection {
   }
 }
 
-/** `fetch` that waits as long as `Retry-After` says and sends again: what was refused with it went to no node. */
+/** `fetch` that waits as long as `Retry-After` says and sends again: a transaction refused with it was not sent. */
 async function retryingFetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
   for (let attempt = 1; ; attempt++) {
     const response = await fetch(input, init);

@@ -19,7 +19,7 @@ const ATTEMPTS = 5;
 const LONGEST_WAIT_SECONDS = 30;
 const POLL_MS = 450;
 
-/** A transport that waits as long as `Retry-After` says and sends again: what was refused with it went to no node. */
+/** A transport that waits as long as `Retry-After` says and sends again: a transaction refused with it was not sent. */
 export function retrying(transport: RpcTransport): RpcTransport {
   return async <T>(request: Parameters<RpcTransport>[0]) => {
     for (let attempt = 1; ; attempt++) {

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A transport that keeps below the plan's rate, waits as long as Retry-After says and sends again: what was refused
-// with it went to no node.
+// A transport that keeps below the plan's rate, waits as long as Retry-After says and sends again: a transaction refused
+// with it was not sent.
 type retrying struct {
 	limiter *rate.Limiter
 }

@@ -24,7 +24,7 @@ def http_error(error: Exception) -> httpx2.Response | None:
 
 
 async def patiently(call, attempts=5):
-    """Awaits call(), again after as long as Retry-After says: what was refused with it went to no node."""
+    """Awaits call(), again after as long as Retry-After says: a transaction refused with it was not sent."""
     for attempt in range(1, attempts + 1):
         try:
             return await call()

@@ -8,7 +8,9 @@ import { ROOT } from '../../started/process.ts';
 /** What was installed or compiled once stays here, under the hash of what it was made from. */
 const CACHE = join(homedir(), '.cache/sluice-sdk');
 const EXAMPLES = join(ROOT, 'examples');
-const INSTALL_MS_MAX = 240_000;
+const INSTALL_MS_MAX = 60_000;
+/** A first build compiles Go's own packages, and 250 crates where Rust is asked for. */
+const BUILD_MS_MAX = 600_000;
 const RUN_MS_MAX = 60_000;
 
 type Variables = Readonly<Record<string, string>>;
@@ -66,7 +68,7 @@ export const GO: Language = {
   folder: 'go',
   install: (folder) => output(['go', 'list', '-deps', '.'], folder, GO_ENV),
   async build(folder) {
-    await output(['go', 'build', '-o', 'send', '.'], folder, GO_ENV);
+    await output(['go', 'build', '-o', 'send', '.'], folder, GO_ENV, BUILD_MS_MAX);
     return { example: ['./send'], probe: ['./send'] };
   },
 };
@@ -90,7 +92,8 @@ export const RUST: Language = {
       '#[allow(dead_code)]\nasync fn example',
     );
     writeFileSync(join(made, 'src/bin/probe.rs'), example + readFileSync(join(folder, 'probe.rs'), 'utf8'));
-    await output(['cargo', 'build', '--locked', '--quiet'], made, { CARGO_PROFILE_DEV_DEBUG: '0' });
+    const env = { CARGO_PROFILE_DEV_DEBUG: '0' };
+    await output(['cargo', 'build', '--locked', '--quiet'], made, env, BUILD_MS_MAX);
     return { example: [join(made, 'target/debug/send')], probe: [join(made, 'target/debug/probe')] };
   },
 };
