@@ -101,10 +101,10 @@ export type ForwardParts = ForwardEvents &
     random(): number;
   }>;
 
-/** What hangs is asked when there is no other, in case that it is back; its callers have an answer within a second. */
-const OUT_MS = 500;
+/** How long a call waits when all its backends hang, so that its caller has an answer within a second. */
+const HANGING_MS = 500;
 /** An attempt with less time left is not begun: its timeout would count against the backend. */
-const LEFT_MS = 250;
+const ATTEMPT_MS_MIN = 250;
 
 /** How often, and how long apart, a call is sent again whose answer is not known yet (-32014). */
 const LATER_MAX = 2;
@@ -138,7 +138,7 @@ export function createForward(parts: ForwardParts): Forward {
     let left = Infinity;
     let waits = 0;
     for (let at: Backend | undefined = entered; at !== undefined; at = enterNext(untried, clock)) {
-      if (sent === undefined && endMsAt([at]) - clock.monotonic() < LEFT_MS) {
+      if (sent === undefined && endMsAt([at]) - clock.monotonic() < ATTEMPT_MS_MIN) {
         at.leave(); // there is no time for an answer, after a wait for a place or other requests of the call
         at.endProbation();
         break;
@@ -188,7 +188,7 @@ export function createForward(parts: ForwardParts): Forward {
 
     /** When the next attempt, at one of these backends, must have given its first byte. */
     function endMsAt(choices: readonly Backend[]): number {
-      if (choices.every(({ isSilent }) => isSilent)) return startedMs + OUT_MS;
+      if (choices.every(({ isSilent }) => isSilent)) return startedMs + HANGING_MS;
       return Math.min(sinceMs + limitMs, startedMs + 2 * limitMs);
     }
 
