@@ -371,7 +371,7 @@ function createLatencyWatch({
 }
 
 /** No call goes to another chain, however bad the other backends are. */
-function isOfThisChain({ health }: Backend): boolean {
+export function isOfThisChain({ health }: Backend): boolean {
   return health.excludedBecause !== OTHER_CHAIN;
 }
 
