@@ -29,6 +29,7 @@ import { createForward, type ForwardEvents } from './upstream/forward.ts';
 import { createHedge } from './upstream/hedge.ts';
 import { createHttpClient } from './upstream/http-client.ts';
 import { NO_DESCRIPTORS } from './upstream/http-connection.ts';
+import type { SlownessChange } from './upstream/latency.ts';
 import { createPool, createRouter, type Gap, RetryBudget } from './upstream/selection.ts';
 import { createUsage } from './usage/usage.ts';
 
@@ -196,6 +197,12 @@ export function createGateway(deps: Deps) {
   };
 }
 
+const SLOWNESS: Readonly<Record<SlownessChange, string>> = {
+  slow: 'a backend is slow: light calls prefer others',
+  recovered: 'a backend is as fast as others again',
+  excused: 'a backend is not slow: its calls take as long elsewhere',
+};
+
 function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock, log }: Deps) {
   return createPool({
     backends,
@@ -205,10 +212,8 @@ function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock,
     onChange: (backend) => logHealth(backend, log),
     onUnreachable: (backend) => metrics.failure(backend, 'probe'),
     onGap: (gap) => logGap(gap, log),
-    onSlowness: ({ config: { name: backend } }, isSlow) =>
-      isSlow
-        ? log.warn({ backend }, 'a backend is slow: light calls prefer others')
-        : log.info({ backend }, 'a backend is as fast as others again'),
+    onSlowness: ({ config: { name: backend } }, change) =>
+      change === 'slow' ? log.warn({ backend }, SLOWNESS[change]) : log.info({ backend }, SLOWNESS[change]),
   });
 }
 

@@ -232,7 +232,7 @@ type EndKnowledge = 'unknown' | 'framed' | 'coded';
 class FollowedAnswer {
   readonly #id: Uint8Array;
   readonly #isPlain: boolean;
-  readonly #end: EndKnowledge;
+  #end: EndKnowledge;
   readonly #structure: Structure | undefined;
   #tail = '';
   isBroken = false;
@@ -249,6 +249,11 @@ class FollowedAnswer {
     if (this.isBroken || (last !== undefined && !isIdOf(Buffer.from(last, 'latin1').toString(), this.#id)))
       return false;
     return this.#end !== 'unknown' || (this.#structure?.isComplete ?? last !== undefined);
+  }
+
+  /** All of it is decoded, so that its end is not hidden. */
+  noteDecoded(): void {
+    this.#end = 'unknown';
   }
 
   push(piece: Buffer): boolean {
@@ -281,7 +286,8 @@ function checked(body: StreamBody, start: Buffer, id: Uint8Array, isTrusted: boo
 
 /**
  * Decodes a compressed answer beside the thread, a piece at a time, and follows what it decodes. It is judged by what can
- * be decoded: the rest of a broken one, and what stands behind its end, is not looked at.
+ * be decoded: the rest of a broken one, and what stands behind its end, is not looked at. One that its coding ends must
+ * be a whole answer.
  */
 class CodedAnswer {
   readonly #id: Uint8Array;
@@ -297,7 +303,7 @@ class CodedAnswer {
     this.#id = id;
     this.#decoder = DECODERS[encoding]?.[1]({ chunkSize: DECODED_BYTES })
       .on('error', () => this.cancel())
-      .on('end', () => this.cancel())
+      .on('end', () => this.#endCleanly())
       .on('data', (piece: Buffer) => this.#follow(piece));
     if (this.#decoder === undefined) this.cancel();
   }
@@ -308,6 +314,12 @@ class CodedAnswer {
     if (this.#start.length >= HEAD_BYTES) return;
     this.#start += piece.toString('utf8', 0, HEAD_BYTES);
     if (isForeignStart(this.#start, this.#id) || !OBJECT_START.test(this.#start)) this.isBroken = true;
+  }
+
+  #endCleanly(): void {
+    if (this.#answer === undefined) this.isBroken = true;
+    this.#answer?.noteDecoded();
+    this.cancel();
   }
 
   /** Settles when the piece, which is kept meanwhile, is decoded, or no more is. */
@@ -344,7 +356,7 @@ function checkedCoded(body: StreamBody, encoding: string, id: Uint8Array): Strea
         const own = Buffer.from(piece);
         const before = decoded;
         decoded = answer.push(own);
-        await Promise.resolve();
+        await Promise.resolve(); // after the connection has noted that it waits
         body.noteRead?.(); // it is not for its reader that decoding takes time
         await (before ?? decoded); // nothing leaves before the first bytes have told whose answer it is
         if (answer.isBroken) return body.cancel();
@@ -403,7 +415,8 @@ export async function judge(
       : judgeWhole(Buffer.concat(pieces), id, encoding);
   if (encoding !== undefined && whole.kind === 'whole' && decodeSmallBody(whole) === undefined) {
     const answer = new CodedAnswer(id, encoding);
-    await answer.push(Buffer.from(whole.bytes));
+    const { buffer, byteOffset, length } = whole.bytes;
+    await answer.push(Buffer.from(buffer, byteOffset, length));
     if (!(await answer.end())) return FOREIGN;
   }
   const isAnswer = status === 200 || (whole.kind === 'whole' && failureOf(whole.bytes) !== undefined);
@@ -431,7 +444,7 @@ function whileSmall(pieces: readonly Buffer[]): ReturnType<Choose> {
 }
 
 const NO_OBJECT: Failure = { kind: 'garbage', reason: 'not a JSON object' };
-const FOREIGN: Failure = { kind: 'garbage', reason: 'an answer to another call' };
+const FOREIGN: Failure = { kind: 'garbage', reason: 'not one answer to the call' };
 
 /** Judges a body that came whole, for the call of this id. */
 export function judgeWhole(body: Buffer, id: Uint8Array, encoding?: string): ResponseStart | Failure {

@@ -268,6 +268,17 @@ describe.each(['gzip', 'br', 'deflate', 'zstd'] as const)('an answer in %s', (en
     expect(await came(`[${forms[0].join(',')}]`)).toBe(bad);
   });
 
+  test('B11 is none when its coding ends cleanly and the answer in it does not', async () => {
+    const own = (result: string) => [`{"jsonrpc":"2.0","result":["${result}`, `{"id":1,"result":["${result}`];
+    for (const cut of own('7')) {
+      const { made } = reply(Buffer.from(PACKED[encoding](cut)), { encoding, framing: CHUNKED });
+      const arrived = await judgeOf(made, ALL);
+      expect(arrived.kind === 'stream' && (await textOfBody(arrived.body))).toBe('cut: bad-json');
+    }
+    for (const cut of own(digits.slice(0, 6_000))) expect(await came(cut)).toBe('garbage');
+    for (const cut of own(digits)) expect(await came(cut)).toBe('cut: bad-json');
+  });
+
   test.each([
     ['held', digits.slice(0, 6_000), 'whole', 'garbage'],
     ['streamed', digits, 'stream', 'cut: bad-json'],
