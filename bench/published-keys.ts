@@ -38,7 +38,7 @@ async function measure(signal: AbortSignal): Promise<void> {
     log,
     random: (bytes) => sha256(`name ${names++}`).subarray(0, bytes),
     registry: new Registry(),
-    readTerms: () => config.config,
+    readTerms: async () => config.config,
   });
   if (publication === undefined) throw new Error('the address is none');
   const over = new AbortController();

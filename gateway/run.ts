@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
 import { type Loaded, type LoadedConfig, parseConfig, readConfig } from '../shared/config/load.ts';
+import { createConfigReader } from '../shared/config/reload.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { retireDemoKeys } from '../shared/keys/demo.ts';
-import { createConfigReader, plansInUse, requestReload } from '../shared/keys/reload.ts';
+import { plansInUse, requestReload } from '../shared/keys/reload.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { createLog, type Log, writeLines } from '../shared/log.ts';
 import { fired, stopSignal } from '../shared/stop.ts';
@@ -100,17 +101,21 @@ async function runGateway(
       link === undefined ? listenForMetrics(metricsAddress, gateway.metrics, gateway.status) : undefined;
     if (metrics?.kind === 'refused') return [metrics.sentence];
     const announce = () => (hosts === undefined ? undefined : reloadElsewhere(accounts.store, log));
-    const configReader = createConfigReader(loaded, run.env, () => plansInUse(accounts.store));
-    const reloadOwn = () => reloadTerms(configReader.readAgain(), gateway, log);
-    const reloadAll = () => {
-      reloadOwn();
-      announce();
-    };
-    const maintenance = gateway.runMaintenance(link?.reload ?? reloadOwn, stop, rpc.closeIdle);
-    void link?.serve(servingOf(gateway, run.env, announce), clock, stop);
-    // Of several processes the supervisor reads the config for all. A change may have come while this process started.
-    if (link === undefined) process.on('SIGHUP', reloadAll);
-    if (link === undefined && configReader.hasChanged()) reloadAll();
+    let maintenance: Promise<void>;
+    if (link === undefined) {
+      const used = () => plansInUse(accounts.store);
+      const configReader = createConfigReader(loaded, { env: run.env, used, clock });
+      const reloadOwn = async () => reloadTerms(await configReader.readAgain(), gateway, log);
+      const reloadAll = () => void reloadOwn().then(announce);
+      maintenance = gateway.runMaintenance(() => void reloadOwn(), stop, rpc.closeIdle);
+      process.on('SIGHUP', reloadAll);
+      // A change may have come while this process started.
+      if (configReader.hasChanged()) reloadAll();
+    } else {
+      // Of several processes the supervisor reads the config for all.
+      maintenance = gateway.runMaintenance(link.reload, stop, rpc.closeIdle);
+      void link.serve(servingOf(gateway, run.env, announce), clock, stop);
+    }
     if (metrics !== undefined) {
       const { href: url } = rpc.url;
       if (run.supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url })}\n`);
