@@ -106,8 +106,8 @@ export function createJournal(
       failure = undefined;
       ended?.resolve();
     } catch (error) {
-      const isFirst = failure === undefined && !isClosing;
-      if (ended !== undefined && isFirst && isBusy(error) && ++tries < TRIES_MAX) {
+      const mayRetry = failure === undefined && !isClosing;
+      if (ended !== undefined && mayRetry && isBusy(error) && ++tries < TRIES_MAX) {
         turn = ended;
         return flushSoon();
       }
