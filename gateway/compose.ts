@@ -150,7 +150,7 @@ export function createGateway(deps: Deps) {
       const now = revisionIn(revisions) ?? seen;
       keys.refresh();
       if (now !== undefined) accountsRevision = now.value + now.config;
-      // Whoever is out for it gets no call that would try again.
+      // Refused requests append nothing, so the journal itself tries again.
       journal.retry();
       if (turn % LOOK_TURNS === 0) troubles.look(closeIdle);
       for (const { client } of backends) client.tick();
@@ -177,7 +177,8 @@ export function createGateway(deps: Deps) {
     keys.refresh();
     // No request waits for this process any more, and what is not written now is lost.
     ledger.run(`PRAGMA busy_timeout = ${LAST_BUSY_MS}`);
-    flush();
+    journal.close();
+    usage.flush();
     await limits.close();
     await hosts?.push?.close();
     await hosts?.accounts.close();

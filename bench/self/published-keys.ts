@@ -50,7 +50,7 @@ async function measure({ signal, number, progress, table, say }: OwnRun): Promis
     log,
     random: (bytes) => sha256(`name ${names++}`).subarray(0, bytes),
     registry: new Registry(),
-    readTerms: () => config.config,
+    readTerms: async () => config.config,
   });
   if (publication === undefined) throw new Error('the address is none');
   const over = new AbortController();

@@ -21,7 +21,7 @@ export type PublicationDeps = Readonly<{
   /** Gives n uniform bytes. */
   random(bytes: number): Uint8Array;
   /** Plans and prices as the config has them now; `undefined` when it is unusable. */
-  readTerms(): PublishedTerms | undefined;
+  readTerms(): Promise<PublishedTerms | undefined>;
 }>;
 
 /** The claim of a deploys that was just killed is waited for without a word. */

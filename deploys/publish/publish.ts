@@ -15,7 +15,7 @@ export type PublisherDeps = Readonly<{
   /** A name that no other epoch has. */
   makeEpoch(): string;
   /** Plans and prices as the config has them now; `undefined` when it is unusable, and what was published stays. */
-  readTerms(): PublishedTerms | undefined;
+  readTerms(): Promise<PublishedTerms | undefined>;
   /** Called after every turn. */
   noteState(state: PublicationState): void;
 }>;
@@ -177,7 +177,7 @@ function createTerms(changes: Changes, head: RedisHead, readTerms: PublisherDeps
   return async function publishTerms({ config, termsId }: Claimed): Promise<void> {
     const wanted = changes.revision().config;
     if (wanted !== readAt) {
-      const terms = readTerms();
+      const terms = await readTerms();
       if (terms !== undefined) text = termsText(terms);
       readAt = wanted;
     }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The project's root folder. */
@@ -105,6 +105,12 @@ export function hasEnded(pid: number): boolean {
   } catch {
     return true;
   }
+}
+
+/** Whether a process has the file of this name open (Linux). */
+export function hasOpen(pid: number, name: string): boolean {
+  const links = readdirSync(`/proc/${pid}/fd`).map((fd) => join(`/proc/${pid}/fd`, fd));
+  return links.some((link) => existsSync(link) && readlinkSync(link).endsWith(name));
 }
 
 /** Resident memory of a process in bytes (Linux). */
