@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The project's root folder. */
@@ -109,8 +109,13 @@ export function hasEnded(pid: number): boolean {
 
 /** Whether a process has the file of this name open (Linux). */
 export function hasOpen(pid: number, name: string): boolean {
-  const links = readdirSync(`/proc/${pid}/fd`).map((fd) => join(`/proc/${pid}/fd`, fd));
-  return links.some((link) => existsSync(link) && readlinkSync(link).endsWith(name));
+  return readdirSync(`/proc/${pid}/fd`).some((fd) => {
+    try {
+      return readlinkSync(join(`/proc/${pid}/fd`, fd)).endsWith(name);
+    } catch {
+      return false; // closed since it was listed
+    }
+  });
 }
 
 /** Resident memory of a process in bytes (Linux). */
