@@ -2,10 +2,11 @@ import { isAt } from '../json/scan.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { answerSlot, type Backend, hashOf } from './backend.ts';
 import type { Failure } from './failure.ts';
+import { plainIdAt } from './followed-answer.ts';
 import type { CallContext, Forward, ForwardParts, Reply } from './forward.ts';
 import type { Hedge, HedgedCall } from './hedge.ts';
 import { EMPTY, type ExchangeHandler, type HttpReply, LEFT_OUT, type NoReply } from './http-connection.ts';
-import { judgeWhole, plainIdAt, type ResponseStart } from './response-reader.ts';
+import { judgeWhole, type ResponseStart } from './response-reader.ts';
 import { type ForwardRoute, isOfThisChain, type Need } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
