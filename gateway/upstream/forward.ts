@@ -18,7 +18,7 @@ import {
   THROTTLED,
   TOO_LARGE,
 } from './failure.ts';
-import type { HttpReply } from './http-connection.ts';
+import { type HttpReply, LOST } from './http-connection.ts';
 import {
   decodeSmallBody,
   isUnread,
@@ -165,6 +165,7 @@ export function createForward(parts: ForwardParts): Forward {
         return decision.kind === 'whole' ? over(decision) : begun(decision, at);
       if (decision === 'final' || (decision === 'later' && waits++ === LATER_MAX)) break;
       if (outcome.kind === 'stream' || (decision === 'later' && others.length === 0)) untried.push(at);
+      if (outcome.kind === 'no-answer' && outcome.reason === LOST) untried.unshift(at);
       if (decision.endsWith('-once')) left = Math.min(left, 1);
       const isOver = untried.length === 0 || sinceMs >= endMsAt(untried);
       if (isOver || left-- === 0 || (!decision.startsWith('miss') && !mayRetry())) break;

@@ -183,11 +183,20 @@ const LATE: Reading = { slots: {}, trouble: 'unreachable', reason: `no answer wi
 /** Probes every backend and keeps what is found; a round judges what came in time. Never rejects. */
 export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnreachable }: WatchOptions) {
   let rounds = 0;
-  /** Of each, the rounds in a row in which it answered neither probes nor calls, and the calls that it had answered before. */
-  const silences = backends.map((backend) => ({ backend, silentRounds: 0, answeredBefore: 0 }));
+  /**
+   * Of each, the rounds in a row in which it answered neither probes nor calls, and the calls that it had answered before;
+   * `hasHung`: there was such a round since it last answered a probe.
+   */
+  const silences = backends.map((backend) => ({
+    backend,
+    silentRounds: 0,
+    answeredBefore: 0,
+    hasHung: false,
+  }));
 
   return async function probeAll(signal: AbortSignal): Promise<void> {
     const isDue = rounds++ % ROUNDS_PER_EXTENT === 0;
+    const beganMs = clock.monotonic();
     const over = new AbortController();
     const limit = AbortSignal.any([signal, over.signal]);
     // A question without an answer by then holds no connection, and not the end of the process.
@@ -222,14 +231,20 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     const isLate = found.every(({ trouble }) => trouble === 'unreachable');
     for (const { silence, backend, reading, wasIn } of looks) {
       // What still answers calls is slow, and does not hang.
-      const isSilent = reading.trouble === 'unreachable' && backend.answered === silence.answeredBefore;
+      const isThere = reading.trouble !== 'unreachable';
+      const isSilent = !isThere && backend.answered === silence.answeredBefore;
+      const hadHung = silence.hasHung;
       silence.silentRounds = isSilent ? silence.silentRounds + 1 : 0;
-      backend.isSilent = silence.silentRounds >= BAD_PROBES;
+      silence.hasHung = isSilent || (hadHung && !isThere);
       const why = backend.health.excludedBecause;
+      const isStillOut = !wasIn && why === 'unreachable';
+      backend.isSilent = silence.silentRounds >= (isStillOut ? 1 : BAD_PROBES);
       const hasLeft = wasIn && why !== undefined && why !== 'unreachable';
       if (backend.isSilent || why === OTHER_CHAIN) backend.client.abandon('all');
       else if (hasLeft && isAnyIn) backend.client.abandon('scans');
       else if (isSilent && !isLate) backend.client.abandon('reads');
+      // What it had when it hung may be lost; what was sent since then is not.
+      if (hadHung && isThere) backend.client.abandon('lost', beganMs);
     }
   };
 
