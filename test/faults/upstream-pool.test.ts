@@ -401,6 +401,8 @@ describe('G7 a node that hangs', () => {
     expect((await late).status).toBe(503);
     for (const { now } of nodes) now.hangs = false;
     expect((await post(key, 'getEpochInfo', [])).status).toBe(200);
+    await step(2.25); // the next look
+    expect(await health()).toBe('ok\n');
   });
 });
 
