@@ -42,7 +42,13 @@ async function withAgain(again: Reply) {
     return whole('7');
   };
   const respond = createRespond({
-    send: createSend(directBy(forward), forward, createScanPermits(), createVirtualClock().clock),
+    send: createSend(
+      directBy(forward),
+      forward,
+      createScanPermits(),
+      createVirtualClock().clock,
+      (...[call, route, context]) => forward(call, route, context),
+    ),
     charging: { refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`) },
     permits: createCallPermits(),
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),
