@@ -107,6 +107,8 @@ export function createGateway(deps: Deps) {
     respond: createRespond({
       send: createSend(direct, withRules(cached, pool), limits.scans, clock, fanOut),
       charging: limits.charging,
+      codings: config.gateway.compress,
+      backendNames: config.gateway.tellBackend ? namesToTell(backends) : undefined,
       permits: limits.permits,
       onCall: metrics.call,
       onOutcome: metrics.outcome,
@@ -250,6 +252,17 @@ function backendFrom(backend: BackendConfig, clock: Clock, { gateway }: Config):
   const { idleMs, processes } = gateway;
   const headers = new Map([...backend.headers].map(([name, value]) => [name, value.reveal()]));
   return new Backend(backend, createHttpClient({ url: backend.url, headers, clock, idleMs }), processes);
+}
+
+/**
+ * The names by which callers see backends: the config's own where they can say no address, else the backend's number in
+ * the config. A hash would not do: addresses are few enough to try all.
+ */
+function namesToTell(backends: readonly Backend[]): ReadonlyMap<string, string> {
+  const tellable = /^(?!.*\d+[-_]\d+[-_]\d+)[A-Za-z][A-Za-z0-9_-]{0,31}$/;
+  return new Map(
+    backends.map(({ config: { name } }, i) => [name, tellable.test(name) ? name : String(i + 1)]),
+  );
 }
 
 /** What the accounts database counts: changes of accounts and keys, and reloads asked for. */

@@ -72,6 +72,8 @@ async function answered(
       createVirtualClock().clock,
       (...[call, route, context]) => forward(call, route, context),
     ),
+    codings: [],
+    backendNames: undefined,
     charging,
     permits: createCallPermits(),
     onCall: (method, outcome) => void calls.push(`${method}: ${outcome}`),

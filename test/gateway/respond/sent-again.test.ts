@@ -49,6 +49,8 @@ async function withAgain(again: Reply) {
       createVirtualClock().clock,
       (...[call, route, context]) => forward(call, route, context),
     ),
+    codings: [],
+    backendNames: undefined,
     charging: { refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`) },
     permits: createCallPermits(),
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),
