@@ -149,7 +149,7 @@ export function createForward(parts: ForwardParts): Forward {
         at.endProbation();
         break;
       }
-      const outcome = await attempt(at, sent);
+      const outcome = namedBy(at, await attempt(at, sent));
       sent = undefined;
       sinceMs = clock.monotonic();
       if (outcome.kind !== 'stream') at.leave();
@@ -234,12 +234,18 @@ export function createForward(parts: ForwardParts): Forward {
   }
 }
 
+/** The outcome of an attempt; an answer with the name of the backend that gave it. */
+function namedBy({ config }: Backend, outcome: ResponseStart | Failure): ResponseStart | Failure {
+  if (outcome.kind !== 'whole' && outcome.kind !== 'stream') return outcome;
+  return { ...outcome, backend: config.name };
+}
+
 /** Reads an uncompressed reply to its end. One that is cut or above `bytesMax` is `no-backend`. */
 export async function readReply(reply: Reply, bytesMax: number): Promise<Exclude<Reply, { kind: 'stream' }>> {
   if (reply.kind !== 'stream') return reply;
   const bytes = await readAll(reply.body, bytesMax);
   if (typeof bytes === 'string') return { kind: 'no-backend', replied: true };
-  return { kind: 'whole', bytes, encoding: undefined };
+  return { kind: 'whole', bytes, encoding: undefined, backend: reply.backend };
 }
 
 /** Enters and takes out the first that has room. */
