@@ -151,7 +151,7 @@ export function createForward(parts: ForwardParts): Forward {
         at.endProbation();
         break;
       }
-      const outcome = await attempt(at, sent);
+      const outcome = namedBy(at, await attempt(at, sent));
       sent = undefined;
       sinceMs = clock.monotonic();
       if (outcome.kind !== 'stream') at.leave();
@@ -243,6 +243,12 @@ export function createForward(parts: ForwardParts): Forward {
   }
 }
 
+/** The outcome of an attempt; an answer with the name of the backend that gave it. */
+function namedBy({ config }: Backend, outcome: ResponseStart | Failure): ResponseStart | Failure {
+  if (outcome.kind !== 'whole' && outcome.kind !== 'stream') return outcome;
+  return { ...outcome, backend: config.name };
+}
+
 /** How a call is sent whose answer `readReply` reads. */
 export const READ_HERE = { acceptEncoding: 'identity', isReadHere: true };
 
@@ -251,7 +257,7 @@ export async function readReply(reply: Reply, bytesMax: number): Promise<Exclude
   if (reply.kind !== 'stream') return reply;
   const bytes = await readAll(reply.body, bytesMax);
   if (typeof bytes === 'string') return { kind: 'no-backend', replied: true };
-  return { kind: 'whole', bytes, encoding: undefined };
+  return { kind: 'whole', bytes, encoding: undefined, backend: reply.backend };
 }
 
 /** Enters and takes out the first that has room. */
