@@ -174,9 +174,10 @@ class FairQueue {
     }
   }
 
-  /** Takes the next one out; `undefined` when none waits. */
-  next(): Waiter | undefined {
+  /** Takes the next one out whose account may enter; `undefined` when none waits. */
+  next(mayEnter: (accountId: number) => boolean): Waiter | undefined {
     for (const [accountId, line] of this.#lines) {
+      if (!mayEnter(accountId)) continue;
       const first = line.shift();
       // Its account's turn comes again after all others.
       this.#lines.delete(accountId);
@@ -233,6 +234,8 @@ export class Backend {
   #onProbation = false;
   /** A look for answers to evict was a moment ago; the next one follows while calls wait. */
   #hasLooked = false;
+  /** Accounts of which an answer was evicted, and until when they leave a part of the connections free. */
+  readonly #crowdingUntilMs = new Map<number, number>();
 
   /** `processes`: so many share the connections of the config. */
   constructor(config: BackendConfig, client: HttpClient, processes = 1) {
@@ -246,6 +249,12 @@ export class Backend {
     return this.inFlight < this.connectionsMax;
   }
 
+  /** Whether a call of the account may enter. One that others had to make way for leaves some connections free for a while. */
+  hasRoomFor(accountId: number): boolean {
+    const reserved = this.#crowdingUntilMs.has(accountId) ? Math.floor((this.connectionsMax + 6) / 8) : 0;
+    return this.inFlight < this.connectionsMax - reserved;
+  }
+
   /** Counts a call in, to the last byte of its answer; `leave` must be called once. */
   enter(clock: Clock): void {
     this.inFlight++;
@@ -257,7 +266,15 @@ export class Backend {
 
   leave(): void {
     this.inFlight--;
-    if (!this.queue.isEmpty && this.hasRoom) this.queue.next()?.take(this);
+    if (!this.queue.isEmpty) this.#admit();
+  }
+
+  #admit(): void {
+    while (this.hasRoom) {
+      const next = this.queue.next((accountId) => this.hasRoomFor(accountId));
+      if (next === undefined) return;
+      next.take(this);
+    }
   }
 
   /**
@@ -269,11 +286,15 @@ export class Backend {
    * slow readers, the one first of which the fewest bytes were read for its time. For a call that has waited for a second
    * it may also be one whose reader was waited for most of the time, though not for all of the last second. A call whose
    * answer has not begun ends at its deadline, and one whose backend is slower than its reader ends by itself: these are
-   * waited for, and it is looked again.
+   * waited for, and it is looked again. An account of which an answer was evicted leaves a part of the connections free
+   * for `CROWDING_MS`: else its next call takes the place at once, and each call of the others has to wait for an eviction.
    */
   evictForWaiters(clock: Clock): void {
     if (this.queue.isEmpty || this.#hasLooked) return;
-    this.#evict(clock.monotonic());
+    const nowMs = clock.monotonic();
+    for (const [id, untilMs] of this.#crowdingUntilMs) if (untilMs <= nowMs) this.#crowdingUntilMs.delete(id);
+    this.#admit();
+    this.#evict(nowMs);
     if (this.queue.isEmpty) return;
     this.#hasLooked = true; // thousands may come to wait meanwhile
     void clock.sleep(LOOK_MS, NEVER).then(() => {
@@ -319,6 +340,7 @@ export class Backend {
         add(evicted.accountId, -1);
         add(accountId, 1);
         this.queue.favour(accountId);
+        this.#crowdingUntilMs.set(evicted.accountId, nowMs + CROWDING_MS);
         evicted.answer.evict(); // the call that waits enters at once
       }
   }
@@ -356,6 +378,8 @@ const PROBATION_MS = 3_000;
 const PENALTY_MS = 1_000;
 /** From one look for answers to evict to the next. */
 const LOOK_MS = 10;
+/** An account of which an answer was evicted leaves an eighth of the connections free for so long. */
+const CROWDING_MS = 3_000;
 const NEVER = new AbortController().signal;
 const PENALTY_MS_MAX = 16_000;
 
@@ -367,7 +391,7 @@ export async function enterOneOf(
   clock: Clock,
 ): Promise<Backend | undefined> {
   const { signal } = call;
-  const free = backends.find(({ hasRoom }) => hasRoom);
+  const free = backends.find((backend) => backend.hasRoomFor(call.accountId));
   free?.enter(clock);
   if (free !== undefined || backends.length === 0 || signal.aborted) return free;
   const { promise, resolve } = Promise.withResolvers<Backend | undefined>();

@@ -236,7 +236,7 @@ export function createPool(options: PoolOptions) {
   }
 
   function isFit(backend: Backend, need: Need, worst: number): boolean {
-    return backend.hasRoom && rankOf(backend, need) <= worst;
+    return backend.hasRoomFor(need.accountId) && rankOf(backend, need) <= worst;
   }
 
   /** `able` in the order of asking: the good as the account prefers them, those behind, newest first, then the others. */

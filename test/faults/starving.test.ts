@@ -152,8 +152,15 @@ describe('L23 while another account waits, who does not read holds no more than 
     await first?.ended;
     expect(first?.received()).toBeLessThan(13 << 20);
     expect(status()).toMatchObject({ in: true, why: null, in_flight: CONNECTIONS - 1, recent_failed: 0 });
+    // The place that was made is not its own again for three seconds.
+    const own = gateway.post(BALANCE, greedy);
+    await pass(2);
+    expect(await isThere(own)).toBe(false);
+    expect((await gateway.post(BALANCE, gateway.key())).status).toBe(200);
+    expect(await cuts()).toBe('1');
+    await pass(2);
     // Two credits for each, and one for this.
-    expect((await gateway.post(BALANCE, greedy)).headers.get('x-credits-left')).toBe('91');
+    expect((await own).headers.get('x-credits-left')).toBe('91');
   });
 
   test('its place goes to the account that is below its share, also when others came first', async () => {
@@ -165,6 +172,7 @@ describe('L23 while another account waits, who does not read holds no more than 
     expect(await isThere(answer)).toBe(false);
     await pass(0.25); // until it is looked again
     expect((await answer).status).toBe(200);
+    await pass(4);
     for (const each of more) expect((await each).status).toBe(200);
     expect(await cuts()).toBe('1');
   });
