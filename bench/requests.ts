@@ -1,6 +1,6 @@
 import { getAddressDecoder } from '@solana/kit';
 import type { Reply } from './connection.ts';
-import { type Request, RESULT } from './load.ts';
+import { type Request, RESULT, UNREAD } from './load.ts';
 
 /** A call that a load may make; `weight`: how often, beside the others. */
 export type WeightedCall = Readonly<{ weight: number; method: string; params: string; label?: string }>;
@@ -85,7 +85,10 @@ function filler(random: Random): (params: string) => string {
 export function outcomesOf(reply: Reply, { ids }: Pick<Request, 'ids'>): readonly string[] {
   if (reply.kind === 'failure') return ids.map(() => reply.reason);
   const { status, body, isWhole } = reply;
-  if (!isWhole) return ids.map(() => longOutcome(status, body.toString('latin1')));
+  if (!isWhole) {
+    const outcome = longOutcome(status, body.toString('latin1'));
+    return ids.map(() => (outcome === RESULT && ids.length > 1 ? UNREAD : outcome));
+  }
   const answer = parsed(body.toString('utf8'));
   if (!Array.isArray(answer)) {
     const outcome = ids.length === 1 ? outcomeOf(status, answer, ids[0]) : refusalOf(status, answer);
@@ -93,15 +96,22 @@ export function outcomesOf(reply: Reply, { ids }: Pick<Request, 'ids'>): readonl
   }
   if (ids.length === 1 || answer.length !== ids.length)
     return ids.map(() => `${status}, another number of answers`);
-  return ids.map((id, i) => outcomeOf(status, answer[i], id));
+  // In any order (JSON-RPC 2.0, section 6); an error about a call that was not read has no id.
+  const answers = new Map(answer.map((each: unknown) => [Object(each).id, each]));
+  return ids.map((id) => {
+    const own = answers.get(id) ?? answers.get(null);
+    return own === undefined ? FOREIGN : outcomeOf(status, own, id);
+  });
 }
+
+const FOREIGN = '200, the id of another call';
 
 function outcomeOf(status: number, answer: unknown, id: number | undefined): string {
   if (typeof answer !== 'object' || answer === null)
     return status === 200 ? '200, no JSON-RPC' : `HTTP ${status}`;
   if ('error' in answer) return refusalOf(status, answer);
   if (status !== 200 || !('result' in answer)) return `HTTP ${status}, no JSON-RPC`;
-  return 'id' in answer && answer.id === id ? RESULT : '200, the id of another call';
+  return 'id' in answer && answer.id === id ? RESULT : FOREIGN;
 }
 
 /** A refusal by its HTTP status and its code. */

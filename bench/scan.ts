@@ -2,6 +2,7 @@ import type { Clock } from '../shared/clock.ts';
 import { accountCheck, type AccountReader, JsonAccounts, LineAccounts } from './account-reader.ts';
 import type { ScanOptions } from './arguments.ts';
 import { headersOf } from './connection.ts';
+import { AFTER_FAILURE_MS } from './load.ts';
 import { Recorder } from './recorder.ts';
 import type { Figure, Scanned } from './result.ts';
 import { retryAfterOf, withoutUser } from './rpc.ts';
@@ -63,8 +64,9 @@ export async function runScans(options: ScanOptions, { clock, onProgress, signal
     recorder.count(reason === '' ? outcome : `${outcome}: ${reason}`);
     const isFailure = outcome !== 'complete' && outcome !== 'stopped';
     if (isFailure && failures.size < FAILURES_MAX) failures.add(`${program} ${outcome}: ${reason}`);
-    if (retryAfter === undefined || !options.honoursRetryAfter || totals.scans >= calls) continue;
-    await clock.sleep(1_000 * retryAfter, ending);
+    if (!isFailure || totals.scans >= calls) continue;
+    const isHeld = retryAfter !== undefined && options.honoursRetryAfter;
+    await clock.sleep(isHeld ? 1_000 * retryAfter : AFTER_FAILURE_MS, ending);
   }
   over.abort();
   await watch;
