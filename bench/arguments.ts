@@ -49,7 +49,7 @@ export type Filter =
   | Readonly<{ memcmp: Readonly<{ offset: number; bytes: string; encoding: 'base58' | 'base64' }> }>;
 
 /** Where results are written besides the terminal; `-` is standard output. */
-export type Outputs = Readonly<Partial<Record<'json' | 'csv' | 'html', string>>>;
+type Outputs = Readonly<Partial<Record<'json' | 'csv' | 'html', string>>>;
 
 export type Arguments =
   | Readonly<{ kind: 'run'; options: Options; outputs: Outputs }>
@@ -202,9 +202,8 @@ export function argumentsFrom(argv: readonly string[]): Arguments {
   if (rest.includes('--help') || rest.includes('-h')) return { kind: 'help', text: helpOf(command) };
   const values = new Values(command, rest);
   const options = optionsFrom(command, values);
+  const outputs = values.outputs();
   if (values.sentences.length > 0) return problems(values.sentences, command);
-  const { json, csv, html } = values.given;
-  const outputs = { ...(json && { json }), ...(csv && { csv }), ...(html && { html }) };
   return { kind: 'run', options, outputs };
 
   function help(): Arguments {
@@ -349,6 +348,15 @@ class Values {
       this.given['url'] === undefined ? 'A run needs --url.' : '--url is no http:// or https:// address.';
     this.sentences.push(sentence);
     return new URL('http://127.0.0.1');
+  }
+
+  outputs(): Outputs {
+    const { json, csv, html } = this.given;
+    const given = Object.entries({ json, csv, html }).filter(([, path]) => path !== undefined);
+    for (const [name] of given.filter(([, path]) => path === '')) this.#wrong(name, 'a file or -');
+    if (given.filter(([, path]) => path === '-').length > 1)
+      this.sentences.push('Standard output takes one of --json, --csv and --html.');
+    return Object.fromEntries(given);
   }
 
   params(): string {
