@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { parsedJson } from './rpc.ts';
 
 /** What every command needs: where calls go, under which key, and what ends the run. */
 type Common = Readonly<{
@@ -362,12 +363,12 @@ class Values {
   params(): string {
     const text = this.given['params'] ?? '[]';
     const isList = (value: unknown) => typeof value === 'object' && value !== null;
-    if (!isList(parsed(text))) this.#wrong('params', 'a list or an object of JSON');
+    if (!isList(parsedJson(text))) this.#wrong('params', 'a list or an object of JSON');
     return text;
   }
 
   filters(): readonly Filter[] {
-    const list = parsed(this.given['filters'] ?? '[]');
+    const list = parsedJson(this.given['filters'] ?? '[]');
     const filters = Array.isArray(list) ? list.map(filterFrom) : [undefined];
     const known = filters.filter((filter) => filter !== undefined);
     if (known.length < filters.length || known.length > 4)
@@ -376,14 +377,6 @@ class Values {
         'a list of at most four of {"dataSize":N} and {"memcmp":{"offset":N,"bytes":"…"}}',
       );
     return known;
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 

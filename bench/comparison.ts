@@ -2,7 +2,7 @@ import { type Result, shown } from './result.ts';
 import { tableOf } from './table.ts';
 
 /** Two results side by side, or why they cannot be. */
-export type Comparison =
+type Comparison =
   Readonly<{ kind: 'ratios'; text: string }> | Readonly<{ kind: 'unlike'; sentences: readonly string[] }>;
 
 /** Percentiles beyond what a hundred answers can show are left out. */

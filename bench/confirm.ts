@@ -29,7 +29,7 @@ type Parts = Readonly<{
 }>;
 
 /** What transfers came to. `failure`: why none was sent. */
-export type ConfirmRun = Readonly<{
+type ConfirmRun = Readonly<{
   recorder: Recorder;
   seconds: number;
   figures: readonly Figure[];

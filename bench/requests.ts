@@ -1,6 +1,7 @@
 import { getAddressDecoder } from '@solana/kit';
 import type { Reply } from './connection.ts';
 import { type Request, RESULT, UNREAD } from './load.ts';
+import { parsedJson } from './rpc.ts';
 
 /** A call that a load may make; `weight`: how often, beside the others. */
 export type WeightedCall = Readonly<{ weight: number; method: string; params: string; label?: string }>;
@@ -45,7 +46,7 @@ export function weightedCallsFrom(text: string): readonly WeightedCall[] | strin
   const calls: WeightedCall[] = [];
   for (const [i, line] of lines.entries()) {
     if (line === '') continue;
-    const { weight = 1, method, params = [], label = method } = Object(parsed(line));
+    const { weight = 1, method, params = [], label = method } = Object(parsedJson(line));
     const isCall =
       typeof weight === 'number' && weight > 0 && weight < Infinity && /^\w+$/.test(String(method));
     if (!isCall || typeof params !== 'object' || params === null || typeof label !== 'string')
@@ -89,7 +90,7 @@ export function outcomesOf(reply: Reply, { ids }: Pick<Request, 'ids'>): readonl
     const outcome = longOutcome(status, body.toString('latin1'));
     return ids.map(() => (outcome === RESULT && ids.length > 1 ? UNREAD : outcome));
   }
-  const answer = parsed(body.toString('utf8'));
+  const answer = parsedJson(body.toString('utf8'));
   if (!Array.isArray(answer)) {
     const outcome = ids.length === 1 ? outcomeOf(status, answer, ids[0]) : refusalOf(status, answer);
     return ids.map(() => outcome);
@@ -124,12 +125,4 @@ function refusalOf(status: number, answer: unknown): string {
 function longOutcome(status: number, begin: string): string {
   if (status !== 200) return `HTTP ${status}`;
   return /^\s*\[?\s*\{[^{}[\]]*"result"/.test(begin) ? RESULT : '200, no JSON-RPC';
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -26,7 +26,7 @@ export type OwnBench = Readonly<{
 }>;
 
 /** What the options of a run are. */
-export type OwnValues = Readonly<{ number(name: string): number; text(name: string): string }>;
+type OwnValues = Readonly<{ number(name: string): number; text(name: string): string }>;
 
 export type OwnRun = OwnValues &
   Readonly<{
