@@ -237,15 +237,6 @@ describe('assets', () => {
   });
 });
 
-test('helius-sdk polls for its own wait, and meets -32011 when it searches the whole history', async () => {
-  const helius = createHelius({ baseUrl: world.tiers.url, apiKey: world.tiers.key('scale') });
-  const { transaction } = await signedByKit(Keypair.generate().publicKey);
-  const signature = await send(healthy(), transaction);
-  expect(await helius.tx.pollTransactionConfirmation(signature, { interval: 50 })).toBe(signature);
-  const searched = helius.getSignatureStatuses([NEVER_SENT], { searchTransactionHistory: true });
-  await expect(searched).rejects.toMatchObject({ context: { __code: -32011 } });
-});
-
 test('umi meets -32011 when it searches the whole history', async () => {
   const { rpc } = umiOn(world.tiers.endpoint());
   const searched = rpc.getSignatureStatuses([new Uint8Array(64)], { searchTransactionHistory: true });
