@@ -4,7 +4,7 @@ import { jsonParser, type Token } from 'stream-json/core/parser.js';
 import type { ScanOptions } from './arguments.ts';
 
 /** What a scan asked for, by which each of its accounts is judged. */
-export type AccountRules = Pick<ScanOptions, 'filters' | 'slice'> & Readonly<{ program: string }>;
+type AccountRules = Pick<ScanOptions, 'filters' | 'slice'> & Readonly<{ program: string }>;
 
 /** Takes the text of an answer piece by piece. It throws a sentence when the text can be no such answer. */
 export type AccountReader = Readonly<{
@@ -70,9 +70,10 @@ export function accountCheck({
   };
 }
 
-const ALPHABET = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
+/** The digits of base58, by their value. */
+export const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 const DIGITS = new Int8Array(128).fill(-1);
-for (const [i, character] of [...ALPHABET].entries()) DIGITS[character.charCodeAt(0)] = i;
+for (const [i, character] of [...BASE58].entries()) DIGITS[character.charCodeAt(0)] = i;
 /** 256 bits as ten limbs of 26, the lowest first: a product with 58 stays below 2^32. */
 const LIMBS = new Uint32Array(10);
 
@@ -115,7 +116,7 @@ function bytesOf(text: unknown): Buffer | undefined {
 }
 
 /** Where a JSON answer is: before it, in it, in a `result` with a context, in its accounts, or behind it. */
-type Place = 'before' | 'answer' | 'result' | 'accounts' | 'behind';
+type Position = 'before' | 'answer' | 'result' | 'accounts' | 'behind';
 
 /** Reads a JSON answer of any length by stream-json, an account at a time. */
 export class JsonAccounts implements AccountReader {
@@ -123,7 +124,7 @@ export class JsonAccounts implements AccountReader {
   readonly #check: (account: unknown) => string | undefined;
   readonly #onAccount: OnAccount;
   readonly #id: number;
-  #place: Place = 'before';
+  #position: Position = 'before';
   /** Whether the accounts stand in `result.value`. */
   #hasContext = false;
   #hasResult = false;
@@ -149,7 +150,7 @@ export class JsonAccounts implements AccountReader {
 
   end(): Ending {
     const { jsonrpc, id, error, context } = this.#members;
-    if (this.#place !== 'behind') return { kind: 'unfinished', reason: 'the JSON is not complete' };
+    if (this.#position !== 'behind') return { kind: 'unfinished', reason: 'the JSON is not complete' };
     if (error !== undefined) return refusalOf(error);
     if (jsonrpc !== '2.0' || id !== String(this.#id))
       return { kind: 'unfinished', reason: 'the answer has another id or version' };
@@ -161,28 +162,28 @@ export class JsonAccounts implements AccountReader {
   #take(token: Token): void {
     if (this.#value !== undefined) return this.#assemble(this.#value, token);
     if (token.name === 'keyValue') this.#key = token.value;
-    else if (token.name === 'endObject') this.#place = this.#place === 'result' ? 'answer' : 'behind';
-    else if (token.name === 'endArray') this.#place = this.#hasContext ? 'result' : 'answer';
+    else if (token.name === 'endObject') this.#position = this.#position === 'result' ? 'answer' : 'behind';
+    else if (token.name === 'endArray') this.#position = this.#hasContext ? 'result' : 'answer';
     else if (!this.#enter(token.name)) this.#assemble(new Assembler({ numberAsString: true }), token);
   }
 
   /** Whether the value that begins is one of those that are too large to be put together. */
   #enter(name: Token['name']): boolean {
-    if (this.#place === 'before') {
+    if (this.#position === 'before') {
       if (name !== 'startObject') throw new Error('the answer is no object');
-      this.#place = 'answer';
+      this.#position = 'answer';
       return true;
     }
-    const isResult = this.#place === 'answer' && this.#key === 'result';
+    const isResult = this.#position === 'answer' && this.#key === 'result';
     if (isResult && name === 'startObject') {
       this.#hasContext = true;
-      this.#place = 'result';
+      this.#position = 'result';
       return true;
     }
-    if (name !== 'startArray' || !(isResult || (this.#place === 'result' && this.#key === 'value')))
+    if (name !== 'startArray' || !(isResult || (this.#position === 'result' && this.#key === 'value')))
       return false;
     this.#hasResult = true;
-    this.#place = 'accounts';
+    this.#position = 'accounts';
     return true;
   }
 
@@ -190,7 +191,7 @@ export class JsonAccounts implements AccountReader {
     value.consume(token);
     this.#value = value.done ? undefined : value;
     if (!value.done) return;
-    if (this.#place !== 'accounts') this.#members[this.#key] = value.current;
+    if (this.#position !== 'accounts') this.#members[this.#key] = value.current;
     else {
       this.#onAccount(this.#check(value.current));
       this.#sinceAccount = 0;

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { parsedJson } from './rpc.ts';
 
 /** What every command needs: where calls go, under which key, and what ends the run. */
 type Common = Readonly<{
@@ -49,7 +50,7 @@ export type Filter =
   | Readonly<{ memcmp: Readonly<{ offset: number; bytes: string; encoding: 'base58' | 'base64' }> }>;
 
 /** Where results are written besides the terminal; `-` is standard output. */
-export type Outputs = Readonly<Partial<Record<'json' | 'csv' | 'html', string>>>;
+type Outputs = Readonly<Partial<Record<'json' | 'csv' | 'html', string>>>;
 
 export type Arguments =
   | Readonly<{ kind: 'run'; options: Options; outputs: Outputs }>
@@ -202,9 +203,8 @@ export function argumentsFrom(argv: readonly string[]): Arguments {
   if (rest.includes('--help') || rest.includes('-h')) return { kind: 'help', text: helpOf(command) };
   const values = new Values(command, rest);
   const options = optionsFrom(command, values);
+  const outputs = values.outputs();
   if (values.sentences.length > 0) return problems(values.sentences, command);
-  const { json, csv, html } = values.given;
-  const outputs = { ...(json && { json }), ...(csv && { csv }), ...(html && { html }) };
   return { kind: 'run', options, outputs };
 
   function help(): Arguments {
@@ -351,15 +351,24 @@ class Values {
     return new URL('http://127.0.0.1');
   }
 
+  outputs(): Outputs {
+    const { json, csv, html } = this.given;
+    const given = Object.entries({ json, csv, html }).filter(([, path]) => path !== undefined);
+    for (const [name] of given.filter(([, path]) => path === '')) this.#wrong(name, 'a file or -');
+    if (given.filter(([, path]) => path === '-').length > 1)
+      this.sentences.push('Standard output takes one of --json, --csv and --html.');
+    return Object.fromEntries(given);
+  }
+
   params(): string {
     const text = this.given['params'] ?? '[]';
     const isList = (value: unknown) => typeof value === 'object' && value !== null;
-    if (!isList(parsed(text))) this.#wrong('params', 'a list or an object of JSON');
+    if (!isList(parsedJson(text))) this.#wrong('params', 'a list or an object of JSON');
     return text;
   }
 
   filters(): readonly Filter[] {
-    const list = parsed(this.given['filters'] ?? '[]');
+    const list = parsedJson(this.given['filters'] ?? '[]');
     const filters = Array.isArray(list) ? list.map(filterFrom) : [undefined];
     const known = filters.filter((filter) => filter !== undefined);
     if (known.length < filters.length || known.length > 4)
@@ -368,14 +377,6 @@ class Values {
         'a list of at most four of {"dataSize":N} and {"memcmp":{"offset":N,"bytes":"…"}}',
       );
     return known;
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 

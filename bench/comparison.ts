@@ -2,7 +2,7 @@ import { type Result, shown } from './result.ts';
 import { tableOf } from './table.ts';
 
 /** Two results side by side, or why they cannot be. */
-export type Comparison =
+type Comparison =
   Readonly<{ kind: 'ratios'; text: string }> | Readonly<{ kind: 'unlike'; sentences: readonly string[] }>;
 
 /** Percentiles beyond what a hundred answers can show are left out. */
@@ -21,8 +21,8 @@ export function comparisonOf(a: Result, b: Result): Comparison {
   const add = (name: string, of: number, to: number, better: 'more' | 'less' | undefined) => {
     const isNone = of === 0 || !Number.isFinite(to / of);
     const isBetter = better === 'less' ? to < of : to > of;
-    const verdict = better === undefined || isNone || to === of ? '' : isBetter ? 'better' : 'worse';
-    rows.push([name, shown(of), shown(to), isNone ? '-' : `x${(to / of).toFixed(2)}`, verdict]);
+    const change = better === undefined || to === of ? '' : isBetter ? 'better' : 'worse';
+    rows.push([name, shown(of), shown(to), isNone ? '-' : `x${(to / of).toFixed(2)}`, change]);
   };
   for (const { name, value, unit, better } of a.figures) {
     const other = b.figures.find((figure) => figure.name === name);

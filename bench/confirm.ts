@@ -13,6 +13,7 @@ import {
 } from '@solana/kit';
 import type { Clock } from '../shared/clock.ts';
 import type { ConfirmOptions } from './arguments.ts';
+import { AFTER_FAILURE_MS } from './load.ts';
 import { Recorder } from './recorder.ts';
 import type { Figure } from './result.ts';
 import type { Answered, Rpc } from './rpc.ts';
@@ -28,7 +29,7 @@ type Parts = Readonly<{
 }>;
 
 /** What transfers came to. `failure`: why none was sent. */
-export type ConfirmRun = Readonly<{
+type ConfirmRun = Readonly<{
   recorder: Recorder;
   seconds: number;
   figures: readonly Figure[];
@@ -103,25 +104,26 @@ class Transfers {
     ];
   }
 
-  /** Has the payer's account filled by the cluster; gives why that failed. */
+  /** Has the payer's account filled by the cluster; gives why that failed, unless it was stopped. */
   async fund(): Promise<string | undefined> {
     const { payer, rpc, clock, signal } = this.#parts;
-    const asked = await this.#patiently(() =>
+    const airdrop = await this.#withRetries(() =>
       rpc<string>('requestAirdrop', [payer.address, AIRDROP_LAMPORTS]),
     );
-    if (asked.kind !== 'result')
-      return `no airdrop: ${asked.kind === 'refused' ? asked.sentence : asked.reason}; --keypair FILE names a funded key`;
+    if (signal.aborted) return undefined;
+    if (airdrop.kind !== 'result')
+      return `no airdrop: ${airdrop.kind === 'refused' ? airdrop.sentence : airdrop.reason}; --keypair FILE names a funded key`;
     const endMs = clock.monotonic() + this.#options.timeoutMs;
     while (clock.monotonic() < endMs && !signal.aborted) {
       const params = [payer.address, { commitment: 'confirmed' }];
-      const balance = await this.#patiently(() => rpc<{ value: number }>('getBalance', params));
+      const balance = await this.#withRetries(() => rpc<{ value: number }>('getBalance', params));
       if (balance.kind === 'result' && balance.result.value > 0) {
         this.#startMs = clock.monotonic();
         return undefined;
       }
       await clock.sleep(this.#options.pollMs, signal);
     }
-    return 'the airdrop did not arrive';
+    return signal.aborted ? undefined : 'the airdrop did not arrive';
   }
 
   async sendAll(): Promise<void> {
@@ -149,7 +151,9 @@ class Transfers {
       const outcome = await this.#transfer(n, dueMs);
       if (signal.aborted && outcome === 'stopped') return;
       this.recorder.count(outcome);
-      if (outcome !== this.#options.until) this.recorder.failed(this.second());
+      if (outcome === this.#options.until) continue;
+      this.recorder.failed(this.second());
+      await clock.sleep(AFTER_FAILURE_MS, signal);
     }
   }
 
@@ -210,7 +214,7 @@ class Transfers {
     const { clock, rpc } = this.#parts;
     if (this.#blockhash !== undefined && clock.monotonic() - this.#blockhashMs < BLOCKHASH_MS)
       return this.#blockhash;
-    const answer = await this.#patiently(() =>
+    const answer = await this.#withRetries(() =>
       rpc<Blockhash>('getLatestBlockhash', [{ commitment: 'confirmed' }]),
     );
     if (answer.kind !== 'result')
@@ -222,8 +226,10 @@ class Transfers {
   /** Looks at the statuses of all that is pending, until `over` aborts. */
   async #poll(over: AbortSignal): Promise<void> {
     const { clock, rpc, onProgress, signal } = this.#parts;
+    /** When all was answered for the last time; the time that refusals hold polls back does not count. */
     let goodMs = clock.monotonic();
     while (!over.aborted && !signal.aborted) {
+      const beforeMs = clock.monotonic();
       await clock.sleep(this.#options.pollMs, AbortSignal.any([over, signal]));
       const { seconds = Infinity, calls = Infinity } = this.#options;
       onProgress(
@@ -232,12 +238,14 @@ class Transfers {
         Math.min(1, Math.max(this.second() / seconds, this.recorder.answers / calls)),
       );
       if (this.#pending.size === 0) goodMs = clock.monotonic();
-      if (this.#pending.size === 0 || clock.monotonic() < this.#heldUntilMs) continue;
+      else if (this.#isHeld()) goodMs += clock.monotonic() - beforeMs;
+      if (this.#pending.size === 0 || this.#isHeld()) continue;
       // The height first: what is not there although it was too old by then never comes.
       const height = await rpc<number>('getBlockHeight', [{ commitment: 'confirmed' }]);
+      if (height.kind === 'refused') this.#hold(height);
       const looked = [...this.#pending.values()];
       let isGood = height.kind === 'result';
-      for (let i = 0; i < looked.length && !over.aborted; i += STATUSES_MAX) {
+      for (let i = 0; i < looked.length && !over.aborted && !this.#isHeld(); i += STATUSES_MAX) {
         const some = looked.slice(i, i + STATUSES_MAX);
         const answer = await rpc<{ value: readonly Status[] }>('getSignatureStatuses', [
           some.map(({ signature }) => signature),
@@ -276,7 +284,7 @@ class Transfers {
   }
 
   /** Asks again, a few times, where the answer is a refusal for now. */
-  async #patiently<T>(ask: () => Promise<Answered<T>>): Promise<Answered<T>> {
+  async #withRetries<T>(ask: () => Promise<Answered<T>>): Promise<Answered<T>> {
     for (let attempt = 1; ; attempt++) {
       await this.#untilHeld();
       const answer = await ask();
@@ -285,6 +293,10 @@ class Transfers {
       if (!isPassing || attempt === 5 || this.#parts.signal.aborted) return answer;
       if (!this.#options.honoursRetryAfter) await this.#parts.clock.sleep(RETRY_MS, this.#parts.signal);
     }
+  }
+
+  #isHeld(): boolean {
+    return this.#parts.clock.monotonic() < this.#heldUntilMs;
   }
 
   #hold({ retryAfter }: Readonly<{ retryAfter: number | undefined }>): void {

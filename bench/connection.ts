@@ -16,7 +16,7 @@ export type Reply =
   | Readonly<{ kind: 'failure'; reason: string }>;
 
 /** Where requests go, and the head of each up to the value of Content-Length. */
-export type Target = Readonly<{ url: URL; head: string }>;
+type Target = Readonly<{ url: URL; head: string }>;
 
 const WHOLE_BYTES_MAX = 262_144;
 const FIRST_BYTES = 1_024;
@@ -27,7 +27,13 @@ const EMPTY = Buffer.alloc(0);
 export type Endpoint = Readonly<{ url: URL; key: string | undefined; keyAs: string }>;
 
 /** A refusal holds calls back for at most so many seconds, whatever its Retry-After says. */
-export const RETRY_AFTER_MAX = 300;
+const RETRY_AFTER_MAX = 300;
+
+/** Seconds of Retry-After of a refusal that has them (RFC 9110 10.2.3; dates are not read). */
+export function retryAfterOf(status: number, text: string | null | undefined): number | undefined {
+  if ((status !== 429 && status !== 503) || !/^\d{1,9}$/.test(text ?? '')) return undefined;
+  return Math.min(Number(text), RETRY_AFTER_MAX);
+}
 
 /** The headers of every call: the key stands in `keyAs`, unless it is in the URL, as its user or elsewhere. */
 export function headersOf({ url, key, keyAs }: Endpoint): Readonly<Record<string, string>> {
@@ -185,26 +191,29 @@ export class CallerConnection {
     const exchange = this.#exchange;
     if (exchange === undefined) return this.close();
     if (exchange.decoder !== undefined) return this.#decode(exchange, bytes);
-    exchange.head = exchange.head.length === 0 ? bytes : Buffer.concat([exchange.head, bytes]);
-    const read = readHead(exchange.head);
+    const head = exchange.head.length === 0 ? bytes : Buffer.concat([exchange.head, bytes]);
+    const read = readHead(head);
     if (read.kind === 'bad') return this.close(`not HTTP: ${read.reason}`);
-    if (read.kind === 'more') return;
+    if (read.kind === 'more') {
+      // The runtime reuses the memory of a read for the next one.
+      exchange.head = Buffer.from(head);
+      return;
+    }
     exchange.response = read.head;
     exchange.decoder = new BodyDecoder(read.head.framing);
-    if (read.head.status === 429 || read.head.status === 503) {
+    if (read.head.status !== 200) {
       const [, seconds] =
-        /\r\nretry-after:[ \t]*(\d{1,9})[ \t]*\r\n/i.exec(exchange.head.toString('latin1', 0, read.end)) ??
-        [];
-      exchange.retryAfter = seconds === undefined ? undefined : Math.min(Number(seconds), RETRY_AFTER_MAX);
+        /\r\nretry-after:[ \t]*(\d+)[ \t]*\r\n/i.exec(head.toString('latin1', 0, read.end)) ?? [];
+      exchange.retryAfter = retryAfterOf(read.head.status, seconds);
     }
-    this.#decode(exchange, exchange.head.subarray(read.end));
+    this.#decode(exchange, head.subarray(read.end));
   }
 
   #decode(exchange: Exchange, bytes: Buffer): void {
     const { decoder, response } = exchange;
     if (decoder === undefined || response === undefined) return;
     const piece = decoder.push(bytes);
-    // The runtime reuses the memory of a read for the next one.
+    // Of a read, whose memory is reused too.
     if (exchange.bytes < WHOLE_BYTES_MAX && piece.length > 0) exchange.pieces.push(Buffer.from(piece));
     exchange.bytes += piece.length;
     if (exchange.bytes > WHOLE_BYTES_MAX && exchange.pieces.length > 1) {

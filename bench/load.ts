@@ -5,6 +5,8 @@ import { Recorder, Times } from './recorder.ts';
 
 /** The outcome of a call that was answered by a result. */
 export const RESULT = '200 result';
+/** That of a call whose batch was answered at such length that errors among its results are not seen. */
+export const UNREAD = '200 batch too long to be read';
 
 /** One request: its body, what its answer is judged by, and the kind of call that its times are told apart by. */
 export type Request = Readonly<{ body: string; ids: readonly number[]; label?: string | undefined }>;
@@ -24,7 +26,7 @@ type Parts = Readonly<{
   next: (n: number) => Request;
   /** Kinds of calls, in the order of the table. */
   labels: readonly string[];
-  /** The outcome of each call of a request; `RESULT` is the good one. */
+  /** The outcome of each call of a request; `RESULT` and `UNREAD` are the good ones. */
   judge: (reply: Reply, request: Request) => readonly string[];
   /** Told about twice a second, with the recorder, the second, and how far the run is, 0 to 1. */
   onProgress: (recorder: Recorder, second: number, share: number) => void;
@@ -48,8 +50,8 @@ export type Loaded = Readonly<{
 const TIMER_MS = 1.5;
 const TICK_MS = 100;
 const PROGRESS_MS = 500;
-/** A connection that failed is not used again for this long. */
-const AFTER_FAILURE_MS = 50;
+/** After a failure that names no time, the next request waits for this long. */
+export const AFTER_FAILURE_MS = 50;
 
 /**
  * Offers a load. Closed: each connection sends when it has its answer. Open: request `n` is due at `n / rate`, goes out on
@@ -59,11 +61,11 @@ const AFTER_FAILURE_MS = 50;
 export async function runLoad(options: LoadOptions, parts: Parts): Promise<Loaded> {
   const run = new LoadRun(options, parts);
   const done = new AbortController();
-  const housekeeping = run.keepHouse(done.signal);
+  const watching = run.watch(done.signal);
   await run.offer();
   await run.answered();
   done.abort();
-  await housekeeping;
+  await watching;
   for (const connection of parts.connections) connection.close();
   return run.loaded();
 }
@@ -124,15 +126,15 @@ class LoadRun {
   }
 
   /** Fails what is overdue, and tells how far it is. */
-  async keepHouse(done: AbortSignal): Promise<void> {
+  async watch(done: AbortSignal): Promise<void> {
     const { clock, connections, onProgress } = this.#parts;
-    let toldMs = clock.monotonic();
+    let progressMs = clock.monotonic();
     while (!done.aborted) {
       await clock.sleep(TICK_MS, done);
       for (const connection of connections) connection.tick();
       const nowMs = clock.monotonic();
-      if (nowMs - toldMs < PROGRESS_MS || nowMs < this.#countFromMs) continue;
-      toldMs = nowMs;
+      if (nowMs - progressMs < PROGRESS_MS || nowMs < this.#countFromMs) continue;
+      progressMs = nowMs;
       const { seconds = Infinity, calls = Infinity } = this.#options;
       const second = (nowMs - this.#countFromMs) / 1_000;
       onProgress(this.#recorder, second, Math.min(1, Math.max(second / seconds, this.#counted / calls)));
@@ -224,7 +226,7 @@ class LoadRun {
     this.#lastAnswerMs = nowMs;
     const outcomes = this.#parts.judge(reply, request);
     // A batch is answered when all of its calls are.
-    if (outcomes.every((outcome) => outcome === RESULT))
+    if (outcomes.every((outcome) => outcome === RESULT || outcome === UNREAD))
       this.#recorder.answered(second, nowMs - fromMs, bytes, request.label);
     else this.#recorder.failed(second, bytes);
     for (const outcome of outcomes) this.#recorder.count(outcome);

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, type } from 'node:os';
 import { dirname } from 'node:path';
 import { bunComplaint } from '../shared/bun-version.ts';
@@ -56,6 +56,8 @@ switch (parsed.kind) {
 }
 
 async function measure({ options, outputs }: Extract<typeof parsed, { kind: 'run' }>): Promise<number> {
+  for (const path of Object.values(outputs))
+    if (path !== '-' && !isDone(path, () => closeSync(openSync(path, 'a')))) return 2;
   const isTerminal = process.stderr.isTTY;
   const width = process.stderr.columns ?? 80;
   const clear = () => isTerminal && process.stderr.write('\r\x1b[K');
@@ -81,14 +83,15 @@ async function measure({ options, outputs }: Extract<typeof parsed, { kind: 'run
     const text = FORMS[name](result);
     // Whole, before this process ends.
     if (path === '-') await Bun.write(Bun.stdout, text);
-    else if (!written(path, text)) return 1;
+    else if (!isDone(path, () => writeFileSync(path, text))) return 1;
   }
   return signal.aborted ? 130 : result.failures.length > 0 ? 1 : 0;
 }
 
-function written(path: string, text: string): boolean {
+/** Whether a file could be opened or written; says why not. */
+function isDone(path: string, write: () => void): boolean {
   try {
-    writeFileSync(path, text);
+    write();
     return true;
   } catch (error) {
     process.stderr.write(

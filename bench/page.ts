@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Result, type Scanned, shown } from './result.ts';
-
-const PERCENTILES = ['p50', 'p90', 'p99', 'p999', 'max', 'mean'] as const;
+import { PERCENTILES, type Result, type Scanned, SCANS_SHOWN, shown } from './result.ts';
 
 /** The result as one page: its charts, styles and data are in it, and its policy lets it load nothing. */
 export function pageOf(result: Result): string {
@@ -87,8 +85,6 @@ function outcomesOf(outcomes: Result['outcomes']): string {
     ? ''
     : `<section><h2>Outcomes</h2>${tableOf(['outcome', 'count'], rows)}</section>`;
 }
-
-const SCANS_SHOWN = 20;
 
 function scansOf(scans: readonly Scanned[] | undefined): string {
   if (scans === undefined) return '';

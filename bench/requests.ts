@@ -1,6 +1,7 @@
 import { getAddressDecoder } from '@solana/kit';
 import type { Reply } from './connection.ts';
-import { type Request, RESULT } from './load.ts';
+import { type Request, RESULT, UNREAD } from './load.ts';
+import { parsedJson } from './rpc.ts';
 
 /** A call that a load may make; `weight`: how often, beside the others. */
 export type WeightedCall = Readonly<{ weight: number; method: string; params: string; label?: string }>;
@@ -45,7 +46,7 @@ export function weightedCallsFrom(text: string): readonly WeightedCall[] | strin
   const calls: WeightedCall[] = [];
   for (const [i, line] of lines.entries()) {
     if (line === '') continue;
-    const { weight = 1, method, params = [], label = method } = Object(parsed(line));
+    const { weight = 1, method, params = [], label = method } = Object(parsedJson(line));
     const isCall =
       typeof weight === 'number' && weight > 0 && weight < Infinity && /^\w+$/.test(String(method));
     if (!isCall || typeof params !== 'object' || params === null || typeof label !== 'string')
@@ -85,23 +86,33 @@ function filler(random: Random): (params: string) => string {
 export function outcomesOf(reply: Reply, { ids }: Pick<Request, 'ids'>): readonly string[] {
   if (reply.kind === 'failure') return ids.map(() => reply.reason);
   const { status, body, isWhole } = reply;
-  if (!isWhole) return ids.map(() => longOutcome(status, body.toString('latin1')));
-  const answer = parsed(body.toString('utf8'));
+  if (!isWhole) {
+    const outcome = longOutcome(status, body.toString('latin1'));
+    return ids.map(() => (outcome === RESULT && ids.length > 1 ? UNREAD : outcome));
+  }
+  const answer = parsedJson(body.toString('utf8'));
   if (!Array.isArray(answer)) {
     const outcome = ids.length === 1 ? outcomeOf(status, answer, ids[0]) : refusalOf(status, answer);
     return ids.map(() => outcome);
   }
   if (ids.length === 1 || answer.length !== ids.length)
     return ids.map(() => `${status}, another number of answers`);
-  return ids.map((id, i) => outcomeOf(status, answer[i], id));
+  // In any order (JSON-RPC 2.0, section 6); an error about a call that was not read has no id.
+  const answers = new Map(answer.map((each: unknown) => [Object(each).id, each]));
+  return ids.map((id) => {
+    const own = answers.get(id) ?? answers.get(null);
+    return own === undefined ? FOREIGN : outcomeOf(status, own, id);
+  });
 }
+
+const FOREIGN = '200, the id of another call';
 
 function outcomeOf(status: number, answer: unknown, id: number | undefined): string {
   if (typeof answer !== 'object' || answer === null)
     return status === 200 ? '200, no JSON-RPC' : `HTTP ${status}`;
   if ('error' in answer) return refusalOf(status, answer);
   if (status !== 200 || !('result' in answer)) return `HTTP ${status}, no JSON-RPC`;
-  return 'id' in answer && answer.id === id ? RESULT : '200, the id of another call';
+  return 'id' in answer && answer.id === id ? RESULT : FOREIGN;
 }
 
 /** A refusal by its HTTP status and its code. */
@@ -114,12 +125,4 @@ function refusalOf(status: number, answer: unknown): string {
 function longOutcome(status: number, begin: string): string {
   if (status !== 200) return `HTTP ${status}`;
   return /^\s*\[?\s*\{[^{}[\]]*"result"/.test(begin) ? RESULT : '200, no JSON-RPC';
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

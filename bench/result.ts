@@ -73,7 +73,8 @@ export function shown(value: number): string {
   return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-const PERCENTILES = ['p50', 'p90', 'p99', 'p999', 'max', 'mean'] as const;
+/** The columns of a timing. */
+export const PERCENTILES = ['p50', 'p90', 'p99', 'p999', 'max', 'mean'] as const;
 
 /** The result for people. */
 export function textOf(result: Result): string {
@@ -111,7 +112,7 @@ export function textOf(result: Result): string {
 }
 
 /** The last scans; `--json` has more. */
-const SCANS_SHOWN = 20;
+export const SCANS_SHOWN = 20;
 const SCAN_HEAD = ['program', 'outcome', 'accounts', 'wrong', 'MB', 'MB/s', 'first byte ms', 'seconds'];
 
 function scanRow({

@@ -1,5 +1,5 @@
 import type { Clock } from '../shared/clock.ts';
-import { type Endpoint, headersOf, RETRY_AFTER_MAX } from './connection.ts';
+import { type Endpoint, headersOf, retryAfterOf } from './connection.ts';
 
 /** What came of one call. */
 export type Answered<T> =
@@ -44,29 +44,27 @@ export function createRpc({ timeoutMs, ...endpoint }: Options, clock: Clock, sig
 
 function answerOf<T>(response: Response, text: string, id: number): Answered<T> {
   const { status } = response;
-  const value = Object(parsed(text));
+  const value = Object(parsedJson(text));
   const { code, message } = Object(value.error);
   const isResult = status === 200 && value.error === undefined && 'result' in value && value.id === id;
   if (isResult) return { kind: 'result', result: value.result };
   const outcome = Number.isInteger(code) ? `${status} ${code}` : `HTTP ${status}, no JSON-RPC`;
   const sentence = typeof message === 'string' ? `${outcome} ${message}` : outcome;
-  return { kind: 'refused', outcome, sentence, retryAfter: retryAfterOf(response) };
+  return {
+    kind: 'refused',
+    outcome,
+    sentence,
+    retryAfter: retryAfterOf(status, response.headers.get('retry-after')),
+  };
 }
 
-function parsed(text: string): unknown {
+/** The value of a text; `undefined` when it is no JSON. */
+export function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
-}
-
-/** Seconds of Retry-After of a refusal that has them (RFC 9110 10.2.3; dates are not read). */
-export function retryAfterOf({ status, headers }: Response): number | undefined {
-  const text = headers.get('retry-after') ?? '';
-  return (status === 429 || status === 503) && /^\d{1,9}$/.test(text)
-    ? Math.min(Number(text), RETRY_AFTER_MAX)
-    : undefined;
 }
 
 /** The address of a call: its user goes into a header. */

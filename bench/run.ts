@@ -4,7 +4,7 @@ import type { Clock } from '../shared/clock.ts';
 import type { ConfirmOptions, LoadOptions, Options, ScanOptions } from './arguments.ts';
 import { CallerConnection, shownUrl, targetOf } from './connection.ts';
 import { runConfirm } from './confirm.ts';
-import { type Loaded, runLoad } from './load.ts';
+import { type Loaded, RESULT, runLoad, UNREAD } from './load.ts';
 import { mixFrom } from './mixed.ts';
 import type { Recorder } from './recorder.ts';
 import {
@@ -50,7 +50,7 @@ async function loadResult(options: Load, world: World): Promise<Result | string>
     { length: options.connections },
     () => new CallerConnection(target, world.clock, options.timeoutMs),
   );
-  const onProgress = progressOf(options, world, 'requests');
+  const onProgress = progressOf(world, 'requests');
   const { clock, turn, signal } = world;
   const parts = { clock, turn, connections, ...source, judge: outcomesOf, onProgress, signal };
   const loaded = await runLoad(options, parts);
@@ -59,7 +59,7 @@ async function loadResult(options: Load, world: World): Promise<Result | string>
     ...settingsOf(options),
     connections: options.connections,
     load: options.perSecond === undefined ? 'closed' : `${options.perSecond} a second`,
-    'Retry-After': options.honoursRetryAfter ? 'honoured' : 'ignored',
+    'warm-up': `${options.warmUpSeconds} s`,
   };
   const own = resultOf(options, world, at, {
     counted: 'requests',
@@ -179,7 +179,7 @@ async function scanResult(options: ScanOptions, world: World): Promise<Result> {
   const at = startOf(world);
   const { recorder, seconds, scans, figures, failures } = await runScans(options, {
     ...world,
-    onProgress: progressOf(options, world, 'accounts'),
+    onProgress: progressOf(world, 'accounts'),
   });
   const settings = {
     programs: options.programs.join(),
@@ -187,6 +187,7 @@ async function scanResult(options: ScanOptions, world: World): Promise<Result> {
     slice: options.slice === undefined ? 'none' : `${options.slice.offset}:${options.slice.length}`,
     form: options.ndjson ? 'ndjson' : 'json',
     commitment: options.commitment,
+    sha256: options.sha256,
   };
   const notes = options.ndjson
     ? []
@@ -210,7 +211,7 @@ async function confirmResult(options: ConfirmOptions, world: World): Promise<Res
   const payer = await payerOf(options.keypair);
   if (typeof payer === 'string') return payer;
   const rpc = createRpc(options, clock, signal);
-  const onProgress = progressOf(options, world, 'transfers');
+  const onProgress = progressOf(world, 'transfers');
   const isNew = options.keypair === undefined;
   const { recorder, seconds, figures, failure } = await runConfirm(options, {
     clock,
@@ -270,7 +271,11 @@ function resultOf(
   at: string,
   own: Pick<Result, 'counted' | 'settings' | 'seconds' | 'figures' | 'notes'> & { recorder: Recorder },
 ): Result {
-  const { recorder, ...rest } = own;
+  const { recorder, settings, ...rest } = own;
+  const common = {
+    timeout: `${options.timeoutMs / 1_000} s`,
+    'Retry-After': options.honoursRetryAfter ? 'honoured' : 'ignored',
+  };
   return {
     format: FORMAT,
     command: options.command,
@@ -279,6 +284,7 @@ function resultOf(
     machine,
     stopped: signal.aborted,
     ...rest,
+    settings: { ...settings, ...common },
     timings: [recorder.all.timing(), ...recorder.labels],
     outcomes: recorder.outcomes,
     run: recorder.seconds(own.seconds),
@@ -287,7 +293,7 @@ function resultOf(
 }
 
 /** Writes a line of progress: rate, percentiles, failures by kind, time left. */
-function progressOf({ seconds, calls }: Options, { progress }: World, what: Result['counted']) {
+function progressOf({ progress }: World, what: Result['counted']) {
   return (recorder: Recorder, second: number, share: number) => {
     const { latest, all, outcomes } = recorder;
     const rate = latest === undefined ? '' : `${shown(latest.answers)} ${what}/s`;
@@ -295,10 +301,7 @@ function progressOf({ seconds, calls }: Options, { progress }: World, what: Resu
     const times = all.count === 0 ? '' : `p50 ${shown(all.at(0.5))} ms, p99 ${shown(all.at(0.99))} ms`;
     const failures = Object.entries(outcomes).filter(([kind]) => !GOOD.has(kind));
     const kinds = failures.slice(0, 3).map(([kind, count]) => `${kind}: ${shown(count)}`);
-    const left =
-      share > 0 && share < 1 && (seconds ?? calls) !== undefined
-        ? `${Math.ceil(second / share - second)} s left`
-        : '';
+    const left = share > 0 && share < 1 ? `${Math.ceil(second / share - second)} s left` : '';
     progress(
       [`${second.toFixed(0)} s`, rate, megabytes, times, ...kinds, left]
         .filter((part) => part !== '')
@@ -308,4 +311,4 @@ function progressOf({ seconds, calls }: Options, { progress }: World, what: Resu
 }
 
 /** Outcomes that are no failure. */
-const GOOD = new Set(['200 result', 'complete', 'finalized', 'confirmed']);
+const GOOD = new Set([RESULT, UNREAD, 'complete', 'finalized', 'confirmed']);

@@ -1,10 +1,11 @@
 import type { Clock } from '../shared/clock.ts';
 import { accountCheck, type AccountReader, JsonAccounts, LineAccounts } from './account-reader.ts';
 import type { ScanOptions } from './arguments.ts';
-import { headersOf } from './connection.ts';
+import { headersOf, retryAfterOf } from './connection.ts';
+import { AFTER_FAILURE_MS } from './load.ts';
 import { Recorder } from './recorder.ts';
 import type { Figure, Scanned } from './result.ts';
-import { retryAfterOf, withoutUser } from './rpc.ts';
+import { withoutUser } from './rpc.ts';
 
 type Parts = Readonly<{
   clock: Clock;
@@ -13,7 +14,7 @@ type Parts = Readonly<{
 }>;
 
 /** What scans gave; all of it was read. */
-export type ScanRun = Readonly<{
+type ScanRun = Readonly<{
   recorder: Recorder;
   seconds: number;
   figures: readonly Figure[];
@@ -63,8 +64,9 @@ export async function runScans(options: ScanOptions, { clock, onProgress, signal
     recorder.count(reason === '' ? outcome : `${outcome}: ${reason}`);
     const isFailure = outcome !== 'complete' && outcome !== 'stopped';
     if (isFailure && failures.size < FAILURES_MAX) failures.add(`${program} ${outcome}: ${reason}`);
-    if (retryAfter === undefined || !options.honoursRetryAfter || totals.scans >= calls) continue;
-    await clock.sleep(1_000 * retryAfter, ending);
+    if (!isFailure || totals.scans >= calls) continue;
+    const isHeld = retryAfter !== undefined && options.honoursRetryAfter;
+    await clock.sleep(isHeld ? 1_000 * retryAfter : AFTER_FAILURE_MS, ending);
   }
   over.abort();
   await watch;
@@ -213,7 +215,7 @@ class Scan {
       if (response.status === 200) this.#parse(reader, text, piece);
       this.#recorder.progressed(this.#second(), this.#accounts - before, piece.length);
     }
-    const retryAfter = retryAfterOf(response);
+    const retryAfter = retryAfterOf(response.status, response.headers.get('retry-after'));
     if (response.status !== 200) return { outcome: 'refused', reason: `HTTP ${response.status}`, retryAfter };
     if (ndjson && !isLines && reader.end().kind === 'whole')
       return { outcome: 'refused', reason: 'it has no NDJSON', retryAfter };

@@ -13,7 +13,17 @@ import {
 } from '@solana/web3.js';
 import bs58 from 'bs58';
 
-const RANKS: readonly (string | undefined)[] = ['processed', 'confirmed', 'finalized'];
+/** The older names, which web3.js still takes, by what nodes take them for. */
+const RANKS: Readonly<Record<Commitment, number>> = {
+  processed: 0,
+  recent: 0,
+  confirmed: 1,
+  single: 1,
+  singleGossip: 1,
+  finalized: 2,
+  root: 2,
+  max: 2,
+};
 const ATTEMPTS = 5;
 const LONGEST_WAIT_SECONDS = 30;
 
@@ -54,7 +64,7 @@ export class PollingConnection extends Connection {
       if ('abortSignal' in given) given.abortSignal?.throwIfAborted();
       const { context, value } = await this.getSignatureStatuses([given.signature]);
       const [status] = value;
-      if (status && RANKS.indexOf(status.confirmationStatus) >= RANKS.indexOf(commitment))
+      if (status?.confirmationStatus && RANKS[status.confirmationStatus] >= RANKS[commitment])
         return { context, value: { err: status.err } };
       if (!status && isOver) throw new TransactionExpiredBlockheightExceededError(given.signature);
       // One more status is read after this height: the last block it is valid in may have come between the two.

@@ -96,7 +96,7 @@ export function createGateway(deps: Deps) {
   const cached = cache === undefined ? acrossTiers : withCache(acrossTiers, cache, pool);
   const hedge = config.gateway.hedge ? createHedge(parts, metrics.hedge) : undefined;
   const direct = createDirect({ ...parts, forward, hedge });
-  const fanOut = createFanOut({ clock, pool, forward, onFanOut: metrics.fanOut });
+  const fanOut = createFanOut({ ...parts, forward, onFanOut: metrics.fanOut });
   let terms: PublishedTerms = config;
   const answer = createAnswer({
     bodyBytesMax,

@@ -4,13 +4,13 @@ import { compressed } from '../../gateway/respond/compress.ts';
 import { bodyOf } from '../../gateway/upstream/cache.ts';
 import { systemClock } from '../../shared/clock.ts';
 import type { Coding } from '../../shared/config/kinds.ts';
+import { BASE58 } from '../account-reader.ts';
 import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 
 const LIMIT_MS = 170_000;
 const PIECE_BYTES = 65_536;
 const MINTS = 200;
 const ACCOUNT_BYTES = 165;
-const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 const STREAMS = 50;
 const WARM_UP_BYTES = 1_000_000;
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** Memory of a process in bytes: all that is resident, and the part of it that is no file's. */
-export type Memory = Readonly<{ residentBytes: number; anonymousBytes: number }>;
+type Memory = Readonly<{ residentBytes: number; anonymousBytes: number }>;
 
 /** Clock ticks of /proc in a second: USER_HZ, 100 on every Linux that Bun runs on. */
 const TICKS_PER_SECOND = 100;

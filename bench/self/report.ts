@@ -26,7 +26,7 @@ export type OwnBench = Readonly<{
 }>;
 
 /** What the options of a run are. */
-export type OwnValues = Readonly<{ number(name: string): number; text(name: string): string }>;
+type OwnValues = Readonly<{ number(name: string): number; text(name: string): string }>;
 
 export type OwnRun = OwnValues &
   Readonly<{
@@ -54,25 +54,29 @@ export async function runOwn(bench: OwnBench, argv: readonly string[]): Promise<
   }
   const kept: Kept = { tables: [], sentences: [] };
   let isMet = true;
-  const code = await runBench(bench.path, bench.limitMs(read.values), async (signal, progress) => {
+  // Standard output is the JSON's alone.
+  const print = read.json === '-' ? console.error : console.log;
+  const measured = async (signal: AbortSignal, progress: (what: string) => void) => {
     const table = (rows: readonly (readonly string[])[]) => {
       const shown = withoutNothing(rows);
       kept.tables.push(shown);
       progress('');
-      console.log(tableOf(shown));
+      print(tableOf(shown));
     };
     const say = (sentence: string) => {
       kept.sentences.push(sentence);
       progress('');
-      console.log(sentence);
+      print(sentence);
     };
     isMet = (await bench.measure({ ...read.values, signal, progress, table, say })) ?? true;
-  });
+  };
+  const code = await runBench(bench.path, bench.limitMs(read.values), measured, print);
   if (read.json !== undefined) {
     const { name, heading } = titleOf(bench.path);
     const at = new Date(systemClock.now()).toISOString();
-    const text = JSON.stringify({ bench: name, at, heading, arguments: argv, ...kept }, undefined, 1);
-    writeFileSync(read.json === '-' ? '/dev/stdout' : read.json, `${text}\n`);
+    const text = `${JSON.stringify({ bench: name, at, heading, arguments: argv, ...kept }, undefined, 1)}\n`;
+    if (read.json === '-') await Bun.write(Bun.stdout, text);
+    else writeFileSync(read.json, text);
   }
   return isMet ? code : 1;
 }
@@ -141,9 +145,10 @@ export async function runBench(
   path: string,
   limitMs: number,
   run: (signal: AbortSignal, progress: (what: string) => void) => Promise<void>,
+  print: (line: string) => void = console.log,
 ): Promise<number> {
   const { name, heading } = titleOf(path);
-  console.log(`${heading}\nbun ${name}\n`);
+  print(`${heading}\nbun ${name}\n`);
   const end = new AbortController();
   let stopped: string | undefined;
   const stop = (why: string) => {

@@ -17,7 +17,7 @@ import { ROOT, startProcess } from '../../test/started/process.ts';
 import { hostOf, type SeenPost } from './webhook-receivers.ts';
 
 /** `hanging` of the `webhooks` never answer, the others after `answerMs`. */
-export type Internet = Readonly<{
+type Internet = Readonly<{
   webhooks: number;
   answerMs: number;
   hanging: number;

@@ -23,7 +23,7 @@ def http_error(error: Exception) -> httpx2.Response | None:
     return cause.response if isinstance(cause, httpx2.HTTPStatusError) else None
 
 
-async def patiently(call, attempts=5):
+async def with_retries(call, attempts=5):
     """Awaits call(), again after as long as Retry-After says: a transaction refused with it was not sent."""
     for attempt in range(1, attempts + 1):
         try:
@@ -40,7 +40,7 @@ async def send(client: AsyncClient, transaction: VersionedTransaction) -> Signat
     """Sends what was signed. Does not raise when it may have been sent: its status tells."""
     options = TxOpts(preflight_commitment=Confirmed)
     try:
-        await patiently(lambda: client.send_raw_transaction(bytes(transaction), options))
+        await with_retries(lambda: client.send_raw_transaction(bytes(transaction), options))
     except RPCException as error:
         if "AlreadyProcessed" not in str(error):
             raise
@@ -55,7 +55,7 @@ async def confirm(client: AsyncClient, signature: Signature, last_valid_block_he
     """Waits until the transaction is confirmed or can no longer be. If it raises anything else, call it again."""
     is_over = False
     while True:
-        status = (await patiently(lambda: client.get_signature_statuses([signature]))).value[0]
+        status = (await with_retries(lambda: client.get_signature_statuses([signature]))).value[0]
         if status:
             if status.confirmation_status != TransactionConfirmationStatus.Processed:
                 if status.err:
@@ -66,7 +66,7 @@ async def confirm(client: AsyncClient, signature: Signature, last_valid_block_he
             raise RuntimeError(f"{signature} has expired and will never land")
         else:
             # One more status is read after this height: the last block it is valid in may have come between the two.
-            height = (await patiently(lambda: client.get_block_height(Confirmed))).value
+            height = (await with_retries(lambda: client.get_block_height(Confirmed))).value
             is_over = height > last_valid_block_height
         await asyncio.sleep(0.45)
 

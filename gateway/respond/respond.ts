@@ -190,14 +190,14 @@ export function createRespond(parts: Parts): Respond {
 
   function batchBody(admitted: Admitted, refund: Refund, coding?: Coding): ReturnType<typeof spliceBatch> {
     const { request, planned, plan, caller, usage } = admitted;
-    const answered = planned.flatMap((one, place) => (one.kind === 'notification' ? [] : [{ one, place }]));
+    const answered = planned.flatMap((one, index) => (one.kind === 'notification' ? [] : [{ one, index }]));
     const abort = new AbortController();
-    const unsent = new Set(answered.map(({ place }) => place));
+    const unsent = new Set(answered.map(({ index }) => index));
     /** The call that has the permit with which the batch was let in. */
-    const admitting = answered.find(({ one }) => one.kind === 'forward')?.place ?? -1;
+    const admitting = answered.find(({ one }) => one.kind === 'forward')?.index ?? -1;
     const abandon = () => {
       // What was never sent costs nothing, whoever broke the batch off.
-      unsent.forEach((place) => refund(place));
+      unsent.forEach((index) => refund(index));
       if (unsent.delete(admitting)) permits.giveBack(caller.accountId);
     };
     abort.signal.addEventListener('abort', abandon, { once: true });
@@ -205,37 +205,37 @@ export function createRespond(parts: Parts): Respond {
     const leave = () => abort.abort(request.signal.reason);
     if (request.signal.aborted) leave();
     else request.signal.addEventListener('abort', leave, { once: true });
-    const starts = answered.map(({ one, place }) => begin.bind(undefined, one, place));
+    const starts = answered.map(({ one, index }) => begin.bind(undefined, one, index));
     return spliceBatch(starts, abort, refundFrom, gather, beat, coding);
 
     /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
     function refundFrom(first: number): void {
       if (request.signal.aborted) return;
-      for (const { place } of answered.slice(first)) {
-        refund(place);
-        usage.error(place);
+      for (const { index } of answered.slice(first)) {
+        refund(index);
+        usage.error(index);
       }
     }
 
-    function wholePart(answer: WholeAnswer, place: number): Part {
-      countError(answer, usage, place);
+    function wholePart(answer: WholeAnswer, index: number): Part {
+      countError(answer, usage, index);
       const { bytes } = answer;
-      return { kind: 'bytes', bytes, onSent: () => usage.answered(place, bytes.length) };
+      return { kind: 'bytes', bytes, onSent: () => usage.answered(index, bytes.length) };
     }
 
     async function begin(
       one: AnsweredCall | ForwardCall,
-      place: number,
+      index: number,
       onWait: OnWait,
       evict: Evict,
     ): Promise<Part> {
-      const isFirst = unsent.delete(place);
-      if (one.kind === 'answered') return wholePart(one.answer, place);
-      const batchPosition = { batch: admitted, index: place };
+      const isFirst = unsent.delete(index);
+      if (one.kind === 'answered') return wholePart(one.answer, index);
+      const batchPosition = { batch: admitted, index };
       const { signal } = abort;
       const { accountId } = caller;
       const by = { acceptEncoding: 'identity', accountId, signal, onWait, evict, batchPosition };
-      const isAdmitting = isFirst && place === admitting;
+      const isAdmitting = isFirst && index === admitting;
       const permit = isAdmitting || permits.wait(accountId, plan.inFlight, signal);
       // Without a wait when there is one: the calls ask for connections in the batch's order.
       const isPermitted = permit instanceof Promise ? await whileWaiting(permit, onWait) : permit;
@@ -243,15 +243,15 @@ export function createRespond(parts: Parts): Respond {
       const outcome = outcomeOf(reply);
       if (isFirst || outcome !== 'answered') onCall(one.label, outcome);
       // One that was evicted has been sent before.
-      if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(place, !keepsRate(reply));
-      if (reply.kind === 'whole') return wholePart(reply, place);
+      if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(index, !keepsRate(reply));
+      if (reply.kind === 'whole') return wholePart(reply, index);
       if (reply.kind === 'stream') {
         const mayRepeat = one.route.method.class !== 'write';
-        return { kind: 'stream', body: countedBody(reply.body, usage, place), mayRepeat };
+        return { kind: 'stream', body: countedBody(reply.body, usage, index), mayRepeat };
       }
-      if (reply.kind !== 'caller-left') usage.error(place);
+      if (reply.kind !== 'caller-left') usage.error(index);
       const bytes = refusalError(refusalOf(reply), one.call.id);
-      return { kind: 'bytes', bytes, onSent: () => usage.bytes(place, bytes.length) };
+      return { kind: 'bytes', bytes, onSent: () => usage.bytes(index, bytes.length) };
     }
   }
 }
@@ -269,8 +269,8 @@ function refusalOf({ kind }: Unanswered): Refusal {
   return { kind: kind === 'maybe-sent' ? kind : 'no-backend' };
 }
 
-/** Gives back the credits of a call by its place in the request, and its token of the rate where `withRate`. */
-type Refund = (place: number, withRate?: boolean) => void;
+/** Gives back the credits of a call by its index in the request, and its token of the rate where `withRate`. */
+type Refund = (index: number, withRate?: boolean) => void;
 
 /** Refunds that are taken out of usage too; once for each call, however often they are called. */
 export function refundsOf(
@@ -279,13 +279,13 @@ export function refundsOf(
 ): Refund & Readonly<{ credits(): number }> {
   const refunded: boolean[] = [];
   let total = 0;
-  function refund(place: number, withRate = false): void {
-    if (refunded[place]) return;
-    refunded[place] = true;
-    const credits = planned[place]?.credits ?? 0;
+  function refund(index: number, withRate = false): void {
+    if (refunded[index]) return;
+    refunded[index] = true;
+    const credits = planned[index]?.credits ?? 0;
     total += credits;
     charging.refund(caller, plan, { calls: withRate ? 1 : 0, credits });
-    usage.refund(place);
+    usage.refund(index);
   }
   return Object.assign(refund, { credits: () => total });
 }
@@ -306,9 +306,9 @@ function keepsRate(reply: Reply): boolean {
 }
 
 /** Counts an answer that is an error, compressed or not. */
-function countError(answer: WholeAnswer, usage: Admitted['usage'], place: number): void {
+function countError(answer: WholeAnswer, usage: Admitted['usage'], index: number): void {
   const bytes = answer.isResult ? undefined : decodeSmallBody(answer);
-  if (bytes !== undefined && failureOf(bytes) !== undefined) usage.error(place);
+  if (bytes !== undefined && failureOf(bytes) !== undefined) usage.error(index);
 }
 
 const plainFields = (admitted: Admitted, type: string, { encoding }: ResponseStart) =>

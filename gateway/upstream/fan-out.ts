@@ -1,7 +1,14 @@
 import { type Call, requestBytes } from '../request/envelope.ts';
 import type { Backend } from './backend.ts';
 import { failureOf, NODE_UNHEALTHY } from './failure.ts';
-import { type Forward, type ForwardParts, readReply, type Reply, type TimedContext } from './forward.ts';
+import {
+  type Forward,
+  type ForwardParts,
+  READ_HERE,
+  readReply,
+  type Reply,
+  type TimedContext,
+} from './forward.ts';
 import type { ForwardRoute } from './selection.ts';
 
 /**
@@ -15,7 +22,7 @@ export type FanOut = (
   count: number,
 ) => Promise<Reply>;
 
-type Parts = Pick<ForwardParts, 'clock' | 'pool'> &
+type Parts = Pick<ForwardParts, 'clock' | 'pool' | 'budget' | 'onResponseStart'> &
   Readonly<{
     forward: Forward;
     /** Called for each backend beyond the first that is given a transaction, and again when one of them accepted first. */
@@ -25,8 +32,8 @@ type Parts = Pick<ForwardParts, 'clock' | 'pool'> &
 /** What a node says of a transaction is shorter. */
 const ANSWER_BYTES_MAX = 1_048_576;
 
-export function createFanOut({ clock, pool, forward, onFanOut }: Parts): FanOut {
-  return function fanOut(call, route, context, count) {
+export function createFanOut({ clock, pool, budget, onResponseStart, forward, onFanOut }: Parts): FanOut {
+  return async function fanOut(call, route, context, count) {
     const bytes = requestBytes(call, route.member);
     const able = route.backends.filter(({ config }) => bytes <= (config.bodyBytesMax ?? Infinity));
     const ordered = pool.inOrder(able, pool.needOf(call, route.method, context.accountId));
@@ -36,22 +43,27 @@ export function createFanOut({ clock, pool, forward, onFanOut }: Parts): FanOut 
     // The others are shared out, for what `forward` takes to another backend: none gets it twice.
     const all = [...ready, ...ordered.filter((backend) => !ready.includes(backend))];
     const shares = Array.from({ length: legs }, (_, leg) => all.filter((_backend, i) => i % legs === leg));
+    budget.deposit();
     const sent = shares.map((backends) => sendTo(call, { ...route, backends }, context));
     for (let copy = 1; copy < legs; copy++) onFanOut('made');
     void Promise.all(sent).then(() => context.onSettled?.());
-    return firstOf(sent);
+    const reply = await firstOf(sent);
+    if (reply.kind === 'whole') onResponseStart(route.method, clock.monotonic() - context.startedMs);
+    return reply;
   };
 
-  /** Whether a copy to it is worth its place: it takes part, and nothing says that it will fail or hang. */
+  /** Whether it is given a copy: it takes part, and nothing says that it will fail or hang. */
   function isReady(backend: Backend): boolean {
     const { health, hasRoom, isSilent } = backend;
     return hasRoom && !isSilent && health.excludedBecause === undefined && !backend.isFailing(clock);
   }
 
   async function sendTo(call: Call, route: ForwardRoute, context: TimedContext): Promise<Reply> {
-    // Plain, so that it can be told whether it is a refusal.
-    const own = { ...context, acceptEncoding: 'identity', onSettled: undefined };
-    return readReply(await forward(call, route, own), ANSWER_BYTES_MAX);
+    const own = { ...context, ...READ_HERE, isCopy: true, onSettled: undefined };
+    const begun = await forward(call, route, own);
+    const reply = await readReply(begun, ANSWER_BYTES_MAX);
+    // Its node may have taken the transaction, whatever kept the rest of the answer away.
+    return begun.kind === 'stream' && reply.kind !== 'whole' ? { kind: 'maybe-sent', replied: true } : reply;
   }
 
   /** The first acceptance, or of all replies the one with the lowest rank, the first of equal ones. */

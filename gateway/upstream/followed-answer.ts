@@ -57,10 +57,10 @@ function isIdOf(text: string, id: Uint8Array): boolean {
   }
 }
 
-/** Whether an answer begins with the id of another call. */
+/** Whether an answer, of which `start` has a character for each byte, begins with the id of another call. */
 export function isForeignStart(start: string, id: Uint8Array): boolean {
   const [, first] = FIRST_ID.exec(start) ?? [];
-  return first !== undefined && !isIdOf(first, id);
+  return first !== undefined && !isIdOf(Buffer.from(first, 'latin1').toString(), id);
 }
 
 /** Whether a whole answer has the id of another call; an error about a request that was not read has none. */
@@ -187,7 +187,7 @@ export class CodedAnswer {
     if (!this.#answer.push(piece)) this.isBroken = true;
     this.#decodedBytes += piece.length;
     if (this.#start.length >= this.#startLength) return;
-    this.#start += piece.toString('utf8', 0, this.#startLength);
+    this.#start += piece.toString('latin1', 0, this.#startLength);
     if (isForeignStart(this.#start, this.#id) || !OBJECT_START.test(this.#start)) this.isBroken = true;
   }
 

@@ -77,6 +77,8 @@ export type CallContext = EnteringCall &
     hasNext?: boolean;
     /** The answer is read here to its end, and has the deadline of all attempts: its caller sees nothing of it before. */
     isReadHere?: boolean;
+    /** It is one of several copies of a call, which is counted once, by whoever made them. */
+    isCopy?: boolean;
     /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
     onSettled?: (() => void) | undefined;
   }>;
@@ -140,7 +142,7 @@ export function createForward(parts: ForwardParts): Forward {
       return over({ kind: 'caller-left', unsent: true });
     }
     if (entered === undefined) return over({ kind: 'no-backend' });
-    if (first === undefined) budget.deposit();
+    if (first === undefined && !context.isCopy) budget.deposit();
     const untried = ordered.filter((backend) => backend !== entered);
     let sent = first?.outcome;
     let left = Infinity;
@@ -202,7 +204,7 @@ export function createForward(parts: ForwardParts): Forward {
     }
 
     function begun(answer: StreamedAnswer, backend: Backend): Reply {
-      onResponseStart(method, clock.monotonic() - begunMs);
+      noteStart();
       const reading = context.isReadHere ? new AbortController() : undefined;
       const stream = watched(answer.body, signal, (end) => {
         reading?.abort();
@@ -225,9 +227,13 @@ export function createForward(parts: ForwardParts): Forward {
     }
 
     function over(reply: Reply): Reply {
-      if (reply.kind === 'whole') onResponseStart(method, clock.monotonic() - begunMs);
+      if (reply.kind === 'whole') noteStart();
       onSettled?.();
       return reply;
+    }
+
+    function noteStart(): void {
+      if (!context.isCopy) onResponseStart(method, clock.monotonic() - begunMs);
     }
   };
 

@@ -231,7 +231,7 @@ export async function judge(
   if (choice === 'pass') {
     if (encoding !== undefined) return { kind: 'stream', body: checkedCoded(body, encoding, id), encoding };
     const start = Buffer.concat(pieces);
-    if (isForeignStart(start.toString('utf8', 0, HEAD_BYTES), id)) return discarded(body, FOREIGN);
+    if (isForeignStart(start.toString('latin1', 0, HEAD_BYTES), id)) return discarded(body, FOREIGN);
     const isTrusted = trustsEnd ?? typeof framing === 'number';
     const slot = answerSlot(undefined, start);
     return { kind: 'stream', body: checked(body, start, id, isTrusted), encoding, slot };

@@ -1,7 +1,8 @@
 /*
  * Instructions as jsonParsed gives them. The programs' own clients decode the bytes; a row says what Agave calls the
  * instruction, its accounts and its fields (Agave `transaction-status/src/parse_*.rs`). What has no row here is
- * partially decoded, as Agave leaves the instructions of programs that it does not know.
+ * partially decoded, as Agave leaves the instructions of programs that it does not know, compute-budget's among them;
+ * stake, vote and confidential-transfer instructions, which it parses, have none.
  */
 import {
   AddressLookupTableInstruction,

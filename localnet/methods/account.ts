@@ -142,7 +142,7 @@ export function encodeRow(view: View, scan: Scan, address: Address, state: Accou
 /** A scan to be written out as it is read. `hasContext` puts it into the context of its bank. */
 function streamScan(view: View, scan: Scan, hasContext: boolean): ScanResult {
   // These two can refuse an account, and must do so before the first byte.
-  if (scan.form.encoding !== 'base64' && scan.form.encoding !== 'base64+zstd') {
+  if (scan.form.encoding === 'binary' || scan.form.encoding === 'base58') {
     for (const [address, state] of found(view, scan)) encodeRow(view, scan, address, state);
   }
   const release = view.hold();

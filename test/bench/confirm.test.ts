@@ -38,7 +38,12 @@ const NO_STATUS = result({ value: [null] });
 /** What a cluster answers to the n-th call of a method, from 0; the rest is a cluster on which all goes well. */
 type Script = Readonly<Record<string, (n: number) => Answered<unknown>>>;
 
-async function confirm(script: Script, more: Partial<ConfirmOptions> = {}, stop = new AbortController()) {
+async function confirm(
+  script: Script,
+  more: Partial<ConfirmOptions> = {},
+  stop = new AbortController(),
+  isNew = false,
+) {
   const well: Script = {
     getLatestBlockhash: () =>
       result({ value: { blockhash: payer.address, lastValidBlockHeight: LAST_VALID } }),
@@ -58,7 +63,7 @@ async function confirm(script: Script, more: Partial<ConfirmOptions> = {}, stop 
       clock: systemClock,
       rpc: rpc as Rpc, // what a result is depends on the method
       payer,
-      isNew: false,
+      isNew,
       onProgress: () => undefined,
       signal: stop.signal,
     },
@@ -126,10 +131,45 @@ test('polls and sends wait as long as a refusal says', async () => {
     { calls: 2 },
   );
   expect(sent.outcomes).toEqual({ '429 -429': 1, finalized: 1 });
+  const height = await confirm({ getBlockHeight: (n) => (n === 0 ? refused('429 -429', 1) : result(1)) });
+  const [held, look, statuses] = [...height.of('getBlockHeight'), ...height.of('getSignatureStatuses')];
+  expect((look?.atMs ?? 0) - (held?.atMs ?? 0)).toBeGreaterThanOrEqual(1_000);
+  expect(statuses?.atMs ?? 0).toBeGreaterThanOrEqual(look?.atMs ?? Infinity);
   const [refusal, next] = sent.of('sendTransaction');
   expect((next?.atMs ?? 0) - (refusal?.atMs ?? 0)).toBeGreaterThanOrEqual(1_000);
   // Another amount: the second transfer is not the first one again.
   expect(next?.params[0]).not.toBe(refusal?.params[0]);
+});
+
+test('the time for which refusals hold polls back is no silence', async () => {
+  const { outcomes } = await confirm(
+    { getSignatureStatuses: (n) => (n < 2 ? refused('429 -429', 1) : status('finalized')) },
+    { timeoutMs: 500 },
+  );
+  expect(outcomes).toEqual({ finalized: 1 });
+});
+
+test('after a failure there is a pause', async () => {
+  const { of } = await confirm(
+    { getLatestBlockhash: () => ({ kind: 'failure', reason: 'no answer' }) },
+    { calls: undefined, seconds: 0.3 },
+  );
+  expect(of('getLatestBlockhash').length).toBeWithin(1, 10);
+});
+
+test('a run that is stopped while its airdrop is awaited has not failed', async () => {
+  const stop = new AbortController();
+  const getBalance = () => {
+    stop.abort();
+    return result({ value: 0 });
+  };
+  const { failure, outcomes } = await confirm(
+    { requestAirdrop: () => result('airdrop'), getBalance },
+    { keypair: undefined },
+    stop,
+    true,
+  );
+  expect([failure, outcomes]).toEqual([undefined, {}]);
 });
 
 test('a cluster that tells no status any more is given up', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { Reply } from '../../bench/connection.ts';
-import { RESULT } from '../../bench/load.ts';
+import { RESULT, UNREAD } from '../../bench/load.ts';
 import { mixFrom } from '../../bench/mixed.ts';
 import { batchesFrom, callsFrom, outcomesOf, weightedCallsFrom } from '../../bench/requests.ts';
 
@@ -80,6 +80,10 @@ describe('the outcome of an answer', () => {
     const body =
       '[{"jsonrpc":"2.0","result":1,"id":3},{"jsonrpc":"2.0","error":{"code":-402,"message":""},"id":4}]';
     expect(outcomesOf(reply(body), { ids: [3, 4] })).toEqual([RESULT, '200 -402']);
+    expect(outcomesOf(reply(body), { ids: [4, 3] })).toEqual(['200 -402', RESULT]);
+    const unread = body.replace('"id":4', '"id":null');
+    expect(outcomesOf(reply(unread), { ids: [4, 3] })).toEqual(['200 -402', RESULT]);
+    expect(outcomesOf(reply(body), { ids: [3, 5] })).toEqual([RESULT, '200, the id of another call']);
     expect(outcomesOf(reply(body), { ids: [3, 4, 5] })).toEqual(
       Array(3).fill('200, another number of answers'),
     );
@@ -91,7 +95,7 @@ describe('the outcome of an answer', () => {
   test('that is too long to be kept is told by how it begins', () => {
     const long = (text: string) => ({ ...reply(text), isWhole: false });
     expect(outcomesOf(long('{"jsonrpc":"2.0","id":1,"result":[{"pubkey":"'), { ids: [1] })).toEqual([RESULT]);
-    expect(outcomesOf(long('[{"jsonrpc":"2.0","result":[1'), { ids: [1, 2] })).toEqual([RESULT, RESULT]);
+    expect(outcomesOf(long('[{"jsonrpc":"2.0","result":[1'), { ids: [1, 2] })).toEqual([UNREAD, UNREAD]);
     expect(outcomesOf(long('{"error":{"data":{"result":'), { ids: [1] })).toEqual(['200, no JSON-RPC']);
   });
 });

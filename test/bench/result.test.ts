@@ -114,6 +114,18 @@ describe('a comparison', () => {
     expect(compared.text).toContain('A was measured on 2 x CPU, B on 4 x CPU.');
   });
 
+  test('from or to nothing has no ratio, and says all the same which is better', () => {
+    const failed = (value: number) =>
+      resultOf(10, { figures: [{ name: 'failed', value, unit: '%', better: 'less' }] });
+    const compared = (a: number, b: number) => {
+      const comparison = comparisonOf(failed(a), failed(b));
+      return comparison.kind === 'ratios' ? comparison.text : '';
+    };
+    expect(compared(0, 40)).toMatch(/failed, % +0 +40 +- +worse/);
+    expect(compared(40, 0)).toMatch(/failed, % +40 +0 +x0\.00 +better/);
+    expect(compared(0, 0)).toMatch(/failed, % +0 +0 +-\n/);
+  });
+
   test('leaves out percentiles that so few answers cannot show', () => {
     const compared = comparisonOf(resultOf(50), resultOf(50));
     expect(compared.kind === 'ratios' && compared.text).toContain('answer p90');

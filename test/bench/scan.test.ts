@@ -239,6 +239,11 @@ test('a scan that is refused for now holds the next one back, unless that is to 
   expect((await scan(script, { calls: 2, honoursRetryAfter: false })).seconds).toBeLessThan(1);
 });
 
+test('after a failure there is a pause', async () => {
+  const { scans } = await scan((exchange) => exchange.reset(), { calls: undefined, seconds: 0.3 });
+  expect(scans.length).toBeWithin(1, 40);
+});
+
 test('a scan of an endpoint that is not there is refused, and one that is stopped is stopped', async () => {
   const { scans } = await scan((exchange) => exchange.reset());
   expect(scans[0]).toMatchObject({ outcome: 'refused', reason: expect.stringContaining('no answer') });

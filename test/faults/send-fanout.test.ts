@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { plain, type RawExchange, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
+import {
+  CHUNKED,
+  chunk,
+  plain,
+  type RawExchange,
+  type RawScript,
+  startRawBackend,
+} from '../fakes/raw-backend.ts';
 import { startGateway } from '../started/gateway.ts';
 
 const SEND =
@@ -72,11 +79,9 @@ async function ask(plan: string, body = SEND) {
   };
 }
 
-async function metric(outcome: string): Promise<number> {
-  const found = new RegExp(`send_fanouts_total\\{outcome="${outcome}"\\} (\\d+)`).exec(
-    await gateway.gateway.metrics.text(),
-  );
-  return Number(found?.[1] ?? 0);
+async function metric(name: string): Promise<number> {
+  const lines = (await gateway.gateway.metrics.text()).split('\n');
+  return Number(lines.find((line) => line.startsWith(`sluice_gateway_${name} `))?.split(' ')[1] ?? 0);
 }
 
 const counts = () => bodies.map(({ length }) => length);
@@ -94,7 +99,8 @@ test.each([
     while (counts().reduce((a, b) => a + b) < count) await Bun.sleep(1); // the others are on their way
     expect(counts().toSorted()).toEqual([0, 0, 0, ...Array.from({ length: count }, () => 1)].slice(-3));
     expect(new Set(bodies.flat()).size).toBe(1);
-    expect(await metric('made')).toBe(count - 1);
+    expect(await metric('send_fanouts_total{outcome="made"}')).toBe(count - 1);
+    expect(await metric('first_byte_seconds_count{class="write"}')).toBe(1);
   },
 );
 
@@ -149,6 +155,18 @@ test('G17 none accepted and one may have taken it: 504, whatever the others say,
   expect(counts()).toEqual([1, 1, 1]);
   script(accept);
   expect((await gateway.post(SEND, key)).headers.get('x-credits-left')).toBe('998');
+});
+
+test.each([
+  ['is cut', 70_000],
+  ['is too long', 1_100_000],
+])('G17 an answer that %s may be an acceptance: 504, whatever the others say', async (_what, length) => {
+  const begin = async ({ send, end }: RawExchange) => {
+    await send(CHUNKED + chunk(`{"jsonrpc":"2.0","result":"${'x'.repeat(length)}`));
+    if (length < 1_000_000) end();
+  };
+  script(REFUSED, begin, BLOCKHASH);
+  expect((await ask('all')).status).toBe(504);
 });
 
 test('G17 one that turned it away is replaced by a backend that has not had it, and none has it twice', async () => {

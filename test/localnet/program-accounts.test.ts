@@ -42,6 +42,23 @@ describe('getProgramAccounts', () => {
     ]);
   });
 
+  test('encodes each account once in a form that refuses none', async () => {
+    for (const encoding of ['jsonParsed', 'base64', 'base64+zstd']) {
+      let reads = 0;
+      const state = {
+        ...ownedAccount(OWNER, new Uint8Array(1)),
+        get executable() {
+          reads++;
+          return false;
+        },
+      };
+      using own = await startChain({ accounts: [[addressNumber(1), state]] });
+      const before = reads;
+      await own.result('getProgramAccounts', OWNER, { encoding });
+      expect([encoding, reads - before]).toEqual([encoding, 1]);
+    }
+  });
+
   test('is a bare list, and in a context when asked for one', async () => {
     const config = { encoding: 'base64', filters: [{ dataSize: 2n }] };
     const row = {

@@ -163,6 +163,26 @@ describe('the PollingConnection of the examples', () => {
     await expect(connection.confirmTransaction({ ...strategy, abortSignal })).rejects.toThrow('enough');
   });
 
+  test.each([
+    ['max', 'finalized'],
+    ['root', 'finalized'],
+    ['single', 'confirmed'],
+    ['singleGossip', 'confirmed'],
+    ['recent', 'processed'],
+  ] as const)('waits for %s until it is %s', async (commitment, until) => {
+    const reached = ['processed', 'confirmed', 'finalized'];
+    let looks = 0;
+    const fetch = (async (_: string, { body }: RequestInit = {}) => {
+      const { id, method } = JSON.parse(String(body));
+      expect(method).toBe('getSignatureStatuses');
+      const status = { slot: 1, confirmations: null, err: null, confirmationStatus: reached[looks++] };
+      return Response.json({ jsonrpc: '2.0', id, result: { context: { slot: 1 }, value: [status] } });
+    }) as FetchFn; // without Bun's `preconnect`
+    const strategy = { signature: NEVER_SENT, blockhash: '', lastValidBlockHeight: 1 };
+    await quickly('http://127.0.0.1:1', { fetch }).confirmTransaction(strategy, commitment);
+    expect(reached[looks - 1]).toBe(until);
+  });
+
   test('waits as long as Retry-After says, but not for 100 seconds', async () => {
     expect(await polling(world.tiers.url, await world.brisk()).getSlot()).toBeGreaterThan(0);
     const stuck = polling(world.tiers.url, await world.stuck());

@@ -140,7 +140,7 @@ export async function npmFolder(packages: readonly string[]): Promise<string> {
 }
 
 /** A process and all its descendants that live now (Linux). */
-export function familyOf(pid: number): readonly number[] {
+function familyOf(pid: number): readonly number[] {
   try {
     const threads = [...new Bun.Glob('*/children').scanSync({ cwd: `/proc/${pid}/task`, onlyFiles: false })];
     const children = threads.flatMap((path) =>

@@ -12,7 +12,7 @@ import { atLeast, atMost, between, type Finding, said } from './finding.ts';
 import { CALL } from './subject.ts';
 
 /** What calls met while the log was read and while it was not, and how the process did meanwhile and ended. */
-export type Blocked = Readonly<{
+type Blocked = Readonly<{
   seconds: number;
   read: Answers;
   unread: Answers;

@@ -7,7 +7,7 @@ import { startRedis } from '../../../test/started/redis.ts';
 import { atMost, between, type Finding, said } from './finding.ts';
 
 /** What came of cutting the connection between a message's execution and its reply, again and again. */
-export type Cut = Readonly<{
+type Cut = Readonly<{
   cuts: number;
   /** Messages that were answered although they were cut: the next one must have been, then. */
   answered: number;

@@ -9,7 +9,7 @@ import { atMost, type Finding, said } from './finding.ts';
 import { CALL, startSubject } from './subject.ts';
 
 /** A flood of one key, and what the processes made of it. */
-export type Flooded = Readonly<{
+type Flooded = Readonly<{
   seconds: number;
   seen: Answers;
   /** Messages that Redis took meanwhile, with those of the second after, and the scripts it ran for them. */

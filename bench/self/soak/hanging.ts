@@ -7,7 +7,7 @@ import { atMost, between, type Finding, said } from './finding.ts';
 import { CALL } from './subject.ts';
 
 /** What callers of two backends saw: `near` prefers the one that stays well, `moved` the one that hangs, and is slow later. */
-export type Hanging = Readonly<{
+type Hanging = Readonly<{
   near: Answers;
   moved: Answers;
   /** Calls that reached the slow one from 15 s on, and all calls of the account that prefers it. */

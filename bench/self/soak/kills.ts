@@ -10,7 +10,7 @@ import { atMost, between, type Finding, said } from './finding.ts';
 import { spendRest } from './spend.ts';
 import { type Centre, startCentre, startSubject } from './subject.ts';
 
-export type Storm = Readonly<{
+type Storm = Readonly<{
   centre: Centre;
   processes: number;
   kills: number;
@@ -21,7 +21,7 @@ export type Storm = Readonly<{
 }>;
 
 /** What came of a storm and of the calls after it, until nothing was left. */
-export type Stormed = Readonly<{
+type Stormed = Readonly<{
   credits: number;
   /** Connections of the callers: a kill can take one request of each with it. */
   connections: number;

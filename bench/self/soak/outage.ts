@@ -8,10 +8,10 @@ import { CALL, startSubject } from './subject.ts';
 
 /** How a Redis goes away. */
 export const OUTAGES = ['killed', 'stopped', 'black-holed'] as const;
-export type OutageKind = (typeof OUTAGES)[number];
+type OutageKind = (typeof OUTAGES)[number];
 
 /** Seconds before, in and after the outage. The first of those before are for the burst and for warm code. */
-export type Span = Readonly<{ quiet: number; out: number; after: number }>;
+type Span = Readonly<{ quiet: number; out: number; after: number }>;
 
 /** What callers on three plans saw, from the first request on, and what it cost the gateway. */
 export type Outage = Readonly<{

@@ -13,7 +13,7 @@ const CHANGED_MS = 1_100;
 const BURST_MS = 1_500;
 
 /** When each plan came to be the account's, on the callers' clock, and what was answered. */
-export type Changed = Readonly<{ atMs: readonly number[]; secondsEach: number; seen: Answers }>;
+type Changed = Readonly<{ atMs: readonly number[]; secondsEach: number; seen: Answers }>;
 
 /** An account under load that is put on a smaller plan and then on a larger one (limits.md 5, row 19). */
 export async function changePlans(

@@ -11,7 +11,7 @@ const TIMES = 10;
 const SETTLE_MS = 2_000;
 const WINDOW_MS = 10_000;
 
-export type RateLoad = Readonly<{ centre: Centre; rps: number; seconds: number }>;
+type RateLoad = Readonly<{ centre: Centre; rps: number; seconds: number }>;
 
 /** Ten times the rate of a plan whose burst is one second of it, over four processes (limits.md 5, rows 1 and 3). */
 export async function rate({ centre, rps, seconds }: RateLoad, signal: AbortSignal): Promise<Answers> {

@@ -15,7 +15,7 @@ import { conserved, takeovers } from './takeovers.ts';
 import { bounded, wipe } from './wiped.ts';
 
 /** One load with faults, on real processes and sockets. It puts away what it started. */
-export type Scenario = Readonly<{ name: string; run(signal: AbortSignal): Promise<readonly Finding[]> }>;
+type Scenario = Readonly<{ name: string; run(signal: AbortSignal): Promise<readonly Finding[]> }>;
 
 const RATES = [5, 100, 1_000];
 

@@ -6,7 +6,7 @@ import { atLeast, atMost, between, type Finding, said } from './finding.ts';
 import { CALL, startSubject } from './subject.ts';
 
 /** A paying caller's answers without and beside an account that reads none of its own. */
-export type Starved = Readonly<{
+type Starved = Readonly<{
   idle: Answers;
   beside: Answers;
   /** Connections of the backend that the account held when the second load began. */

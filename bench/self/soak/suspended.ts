@@ -10,7 +10,7 @@ const QUIET_MS = 2_000;
 const AFTER_MS = 2_000;
 
 /** What was answered while one process stood still, and how long it did. */
-export type Suspended = Readonly<{ seen: Answers; seconds: number; fromMs: number; untilMs: number }>;
+type Suspended = Readonly<{ seen: Answers; seconds: number; fromMs: number; untilMs: number }>;
 
 /** One of four processes is stopped under load and goes on later (limits.md 5, row 11). Its callers wait; others do not. */
 export async function suspend(centre: Centre, stillMs: number, signal: AbortSignal): Promise<Suspended> {

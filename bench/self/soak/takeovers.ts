@@ -13,14 +13,14 @@ import { spendRest } from './spend.ts';
 import { CALL, startSubject } from './subject.ts';
 
 /** `lagsMs`: how much the replica of each takeover lacks, as the time that nothing reached it. */
-export type Handovers = Readonly<{
+type Handovers = Readonly<{
   processes: number;
   lagsMs: readonly number[];
   perSecond: number;
   credits: number;
 }>;
 
-export type HandedOver = Readonly<{
+type HandedOver = Readonly<{
   credits: number;
   takeovers: number;
   seconds: number;

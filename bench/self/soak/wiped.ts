@@ -11,7 +11,7 @@ import { at, offering, soonMs } from '../offering.ts';
 import { atLeast, atMost, between, type Finding, said } from './finding.ts';
 import { CALL } from './subject.ts';
 
-export type Wipes = Readonly<{
+type Wipes = Readonly<{
   hosts: number;
   wipes: number;
   everyMs: number;
@@ -19,7 +19,7 @@ export type Wipes = Readonly<{
   credits: number;
 }>;
 
-export type Wiped = Readonly<{ wipes: number; credits: number; seen: Answers }>;
+type Wiped = Readonly<{ wipes: number; credits: number; seen: Answers }>;
 
 /** No node holds more than this part of a trial. */
 const PART_MAX = 1 / 100;

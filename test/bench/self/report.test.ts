@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { type OwnBench, runOwn, withoutNothing } from '../../../bench/self/report.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
 import { ROOT, runToEnd } from '../../started/process.ts';
@@ -70,6 +71,16 @@ describe('a bench of our own', () => {
       ],
       sentences: ['7 s of rate'],
     });
+  });
+
+  test('leaves standard output to JSON that goes there', async () => {
+    const { href } = pathToFileURL(join(FOLDER, 'report.ts'));
+    const measure = `async ({ table, say }) => { table([['a'], ['b']]); say('c'); }`;
+    const bench = `{ path: ${JSON.stringify(BENCH.path)}, about: '', limitMs: () => 60_000, measure: ${measure} }`;
+    const code = `import { runOwn } from '${href}'; await runOwn(${bench}, ['--json', '-']);`;
+    const { stdout, stderr } = await runToEnd(['-e', code], ROOT);
+    expect(JSON.parse(stdout)).toMatchObject({ tables: [[['a'], ['b']]], sentences: ['c'] });
+    expect(stderr).toContain('bun bench/self/nothing.ts');
   });
 
   test('ends with 1 when a bar of its own was not met, and with 2 for a value that cannot be', async () => {

@@ -341,6 +341,15 @@ describe.each(['gzip', 'br', 'deflate', 'zstd'] as const)('an answer in %s', (en
   });
 });
 
+test('an id of several bytes a character passes where a piece of its coding ends within one', async () => {
+  const text = Buffer.from('{"id":"\u00e9","result":1}');
+  const at = text.indexOf('\u00e9') + 1;
+  const packed = [text.subarray(0, at), text.subarray(at)].map((piece) => Bun.gzipSync(piece));
+  const { made } = reply(packed, { encoding: 'gzip', framing: CHUNKED });
+  const arrived = await judge(made, Buffer.from('"\u00e9"'), ALL, undefined, AbortSignal.any([]));
+  expect(arrived.kind === 'stream' && (await textOfBody(arrived.body)).startsWith('cut')).toBe(false);
+});
+
 describe('an answer of undeclared length', () => {
   const kindOf = async (pieces: readonly string[], fields: Fields = {}) =>
     (await judged(pieces, { framing: CHUNKED, ...fields })).kind;

@@ -38,6 +38,7 @@ type Told = Partial<
   ForwardEvents & {
     lagSlotsMax: number;
     onSlowness(backend: Backend, change: SlownessChange): void;
+    budget: RetryBudget;
     /** There: light reads that are late are hedged. */
     onHedge(outcome: 'made' | 'won'): void;
   }
@@ -45,7 +46,7 @@ type Told = Partial<
 
 /** A way to backends as the gateway puts it together, without probes unless the test asks for them. */
 export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told = {}) {
-  const { lagSlotsMax = 16, onSlowness = nothing, onHedge, ...events } = told;
+  const { lagSlotsMax = 16, onSlowness = nothing, onHedge, budget = new RetryBudget(), ...events } = told;
   const dueMs = { light: 30_000, meta: 30_000, asset: 30_000, history: 60_000, scan: 108_000, write: 30_000 };
   const pool = createPool({
     backends,
@@ -57,7 +58,6 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     onUnreachable: nothing,
     onSlowness,
   });
-  const budget = new RetryBudget();
   const onResponseStart = events.onResponseStart ?? nothing;
   const forward = createForward({
     clock,

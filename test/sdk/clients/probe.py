@@ -16,7 +16,7 @@ from solders.signature import Signature
 from solders.system_program import TransferParams, transfer
 from solders.transaction import VersionedTransaction
 
-from send import confirm, http_error, patiently, send
+from send import confirm, http_error, send, with_retries
 
 URL, KEY, CLOSED, TROUBLED = (os.environ[name] for name in ("SLUICE_URL", "SLUICE_KEY", "CLOSED_URL", "TROUBLED_URL"))
 SYSTEM = Keypair().pubkey()
@@ -72,7 +72,7 @@ async def main():
             seen["limited"] = [str(error), http_error(error).headers["retry-after"]]
     async with client(os.environ["ONE_KEY"]) as rpc:
         await rpc.get_slot()
-        seen["patient"] = (await patiently(rpc.get_slot)).value
+        seen["patient"] = (await with_retries(rpc.get_slot)).value
     seen["unlimited"] = await burst(40, os.environ["TEN_KEY"])
     seen["limiter"] = await burst(16, os.environ["TEN_KEY_2"], rate_limit=8)
 
