@@ -1,5 +1,5 @@
 import { createAudit } from './audit/audit.ts';
-import type { OperatorDeps, WatcherSeen } from './console/pages/operator/operator-deps.ts';
+import type { OperatorDeps, WatcherSeen } from './console/page-services.ts';
 import type { DeploysDeps } from './deploys.ts';
 import { createReadGateways } from './gateway-status/read-gateways.ts';
 import { createReadQueue } from './outbox/queue-state.ts';

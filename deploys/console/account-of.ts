@@ -1,5 +1,5 @@
 import type { Store } from '../../shared/store/open.ts';
-import type { AccountOf } from './routing/admit.ts';
+import type { AccountOf } from './router.ts';
 
 type Row = { id: number; name: string; plan: string | null };
 

@@ -1,5 +1,5 @@
 import type { By } from '../audit/actor.ts';
-import type { AskedOfAccount } from './asked.ts';
+import type { AskedOfAccount } from './context.ts';
 
 /** Who makes a change on a page of an account, for the audit log. */
 export function byOf({ viewer, account }: Pick<AskedOfAccount, 'viewer' | 'account'>): By {

@@ -1,10 +1,10 @@
 import { personPages } from '../users/person-pages.ts';
-import { forAnyone, type Route } from './routing/route.ts';
+import { forAnyone, type Route } from './router.ts';
 import { accountPages } from './pages/account-pages.ts';
 import { deliveryPages } from './pages/deliveries/delivery-pages.ts';
 import { programPages } from './pages/programs/program-pages.ts';
 import { webhookPages } from './pages/webhooks/webhook-pages.ts';
-import type { PageDeps } from './page-deps.ts';
+import type { PageDeps } from './page-services.ts';
 import { operatorPages } from './pages/operator/operator-pages.ts';
 import { createStartPage } from './start-page.ts';
 import { createThemeAction } from './theme-action.ts';

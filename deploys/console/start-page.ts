@@ -1,6 +1,6 @@
-import type { Asked, Page } from './asked.ts';
-import { startPathOf } from './page/navigation.ts';
-import { seeOther } from './see-other.ts';
+import type { Asked, Page } from './context.ts';
+import { startPathOf } from './layout.tsx';
+import { seeOther } from './redirect.ts';
 
 /** `/`: sends everybody where they begin. */
 export function createStartPage(): Page<Asked> {

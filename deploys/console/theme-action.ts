@@ -1,6 +1,6 @@
-import type { Action, Asked } from './asked.ts';
-import { themeCookie } from './page/theme.ts';
-import { seeOther } from './see-other.ts';
+import type { Action, Asked } from './context.ts';
+import { themeCookie } from './layout.tsx';
+import { seeOther } from './redirect.ts';
 
 /** `POST /theme`: keeps the chosen colours in a cookie and comes back to the page. */
 export function createThemeAction(origin: string): Action<Asked> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import type { PageDeps } from '../../deploys/console/page-deps.ts';
+import type { PageDeps } from '../../deploys/console/page-services.ts';
 import { routesOf } from '../../deploys/console/routes.ts';
 import { NOT_PAGES, PAGES } from './pages.ts';
 

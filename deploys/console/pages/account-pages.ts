@@ -1,5 +1,5 @@
-import type { PageDeps } from '../page-deps.ts';
-import { forAccount, type Route } from '../routing/route.ts';
+import type { PageDeps } from '../page-services.ts';
+import { forAccount, type Route } from '../router.ts';
 import { keyPages } from './keys/key-pages.ts';
 import { createOverviewPage } from './overview/overview-page.tsx';
 import { createQuickStartPage } from './quick-start/quick-start-page.tsx';

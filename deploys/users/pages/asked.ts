@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import type { Crumb } from '../../console/page/crumbs.tsx';
+import type { Crumb } from '../../console/components/links.tsx';
 
 /** What a page puts into the document; `status` is 200 unless told otherwise. */
 export type Content = Readonly<{

@@ -1,8 +1,7 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
-import { TextField } from '../../console/page/field.tsx';
-import { type FormErrors, Hidden, PostForm, Submit } from '../../console/page/form.tsx';
-import { Icon } from '../../console/page/icon.tsx';
+import { type FormErrors, Hidden, PostForm, Submit, TextField } from '../../console/components/forms.tsx';
+import { Icon } from '../../console/components/icons.tsx';
 import { PASSWORD_CHARACTERS } from '../password-rules.ts';
 
 /** What one comes to before one is signed in: a single form on a card. */

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
-import { LOGOUT_PATH } from '../logout-path.ts';
+import { LOGOUT_PATH } from '../../console/paths.ts';
 import { unreachable } from '../../../shared/brand.ts';
-import { ButtonLink } from '../../console/page/form.tsx';
+import { ButtonLink } from '../../console/components/forms.tsx';
 import type { AddressOf } from '../client-address.ts';
 import { cookieOf, SESSION_COOKIE, setCookie } from '../cookie.ts';
 import type { From } from '../login.ts';

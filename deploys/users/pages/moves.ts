@@ -1,4 +1,4 @@
-import { ownPath } from '../../console/own-path.ts';
+import { ownPath } from '../../console/paths.ts';
 import { type CookieName, cookieOf, SESSION_COOKIE, setCookie } from '../cookie.ts';
 import type { From } from '../login.ts';
 import type { People } from '../people.ts';

@@ -1,9 +1,9 @@
 /** @jsxImportSource preact */
-import { Badge } from '../../console/page/badge.tsx';
-import { ButtonLink } from '../../console/page/form.tsx';
-import { Columns, Panel } from '../../console/page/panel.tsx';
-import { Table } from '../../console/page/table.tsx';
-import { Time } from '../../console/page/time.tsx';
+import { Badge } from '../../console/components/icons.tsx';
+import { ButtonLink } from '../../console/components/forms.tsx';
+import { Columns, Panel } from '../../console/components/panels.tsx';
+import { Table } from '../../console/components/table.tsx';
+import { Time } from '../../console/components/format.tsx';
 import { passwordComplaint } from '../password-rules.ts';
 import type { People } from '../people.ts';
 import { selfOf } from '../second-factor.ts';

@@ -1,12 +1,11 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { DrawerLink } from '../../../deploys/console/page/link.tsx';
-import { Live } from '../../../deploys/console/page/live.tsx';
-import { SecretBox } from '../../../deploys/console/page/secret-box.tsx';
-import { TextField } from '../../../deploys/console/page/field.tsx';
-import { PostForm, Submit } from '../../../deploys/console/page/form.tsx';
-import { Time } from '../../../deploys/console/page/time.tsx';
-import { forAnyone, type Route } from '../../../deploys/console/routing/route.ts';
+import { DrawerLink } from '../../../deploys/console/components/links.tsx';
+import { Live } from '../../../deploys/console/components/panels.tsx';
+import { SecretBox } from '../../../deploys/console/components/code.tsx';
+import { PostForm, Submit, TextField } from '../../../deploys/console/components/forms.tsx';
+import { Time } from '../../../deploys/console/components/format.tsx';
+import { forAnyone, type Route } from '../../../deploys/console/router.ts';
 import { createThemeAction } from '../../../deploys/console/theme-action.ts';
 import { type PageOptions, type StartedBrowser, startBrowser } from '../../started/browser.ts';
 import { CUSTOMER, serveConsole } from './started.tsx';

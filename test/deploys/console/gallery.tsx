@@ -1,29 +1,25 @@
 /** @jsxImportSource preact */
-import type { AskedOfAccount } from '../../../deploys/console/asked.ts';
-import { Badge } from '../../../deploys/console/page/badge.tsx';
-import { Chart } from '../../../deploys/console/page/chart.tsx';
-import { CheckField, RadioFields } from '../../../deploys/console/page/choice.tsx';
-import { CodeBlock, ShortAddress } from '../../../deploys/console/page/code.tsx';
-import { ConfirmForm } from '../../../deploys/console/page/confirm-form.tsx';
-import { Empty } from '../../../deploys/console/page/empty.tsx';
-import { Facts } from '../../../deploys/console/page/facts.tsx';
-import { SelectField, TextField } from '../../../deploys/console/page/field.tsx';
-import { Filters } from '../../../deploys/console/page/filters.tsx';
-import { ButtonLink, Buttons, PostForm, Submit } from '../../../deploys/console/page/form.tsx';
-import { DrawerLink, Link } from '../../../deploys/console/page/link.tsx';
-import { Live } from '../../../deploys/console/page/live.tsx';
-import { Notice } from '../../../deploys/console/page/notice.tsx';
-import { countText } from '../../../deploys/console/page/number.ts';
-import { Pager } from '../../../deploys/console/page/pager.tsx';
-import { Columns, Panel } from '../../../deploys/console/page/panel.tsx';
-import { SecretBox } from '../../../deploys/console/page/secret-box.tsx';
-import { Sparkline } from '../../../deploys/console/page/sparkline.tsx';
-import { Stats } from '../../../deploys/console/page/stats.tsx';
-import { Table } from '../../../deploys/console/page/table.tsx';
-import { Tabs } from '../../../deploys/console/page/tabs.tsx';
-import { Ago, Time } from '../../../deploys/console/page/time.tsx';
-import { TONES } from '../../../deploys/console/page/tone.ts';
-import { forAccount, type Route } from '../../../deploys/console/routing/route.ts';
+import type { AskedOfAccount } from '../../../deploys/console/context.ts';
+import { Badge, Notice, TONES } from '../../../deploys/console/components/icons.tsx';
+import { Chart, Sparkline } from '../../../deploys/console/components/charts.tsx';
+import {
+  ButtonLink,
+  Buttons,
+  CheckField,
+  ConfirmForm,
+  Filters,
+  PostForm,
+  RadioFields,
+  SelectField,
+  Submit,
+  TextField,
+} from '../../../deploys/console/components/forms.tsx';
+import { CodeBlock, SecretBox, ShortAddress } from '../../../deploys/console/components/code.tsx';
+import { Columns, Empty, Facts, Live, Panel, Stats } from '../../../deploys/console/components/panels.tsx';
+import { DrawerLink, Link, Pager, Tabs } from '../../../deploys/console/components/links.tsx';
+import { Ago, countText, Time } from '../../../deploys/console/components/format.tsx';
+import { Table } from '../../../deploys/console/components/table.tsx';
+import { forAccount, type Route } from '../../../deploys/console/router.ts';
 
 const HOUR_MS = 3_600_000;
 const METHODS = ['getAccountInfo', 'getProgramAccounts', 'getMultipleAccounts', 'sendTransaction'];

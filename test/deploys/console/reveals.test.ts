@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createReveals } from '../../../deploys/console/reveals.ts';
+import { createReveals } from '../../../deploys/console/one-time-secrets.ts';
 import { CUSTOMER, OPERATOR, ORIGIN } from './started.tsx';
 
 const MINUTE_MS = 60_000;

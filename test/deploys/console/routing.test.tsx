@@ -1,8 +1,8 @@
 /** @jsxImportSource preact */
 import { describe, expect, test } from 'bun:test';
 import { CONTENT_SECURITY_POLICY } from '../../../deploys/console/security-headers.ts';
-import { seeOther } from '../../../deploys/console/see-other.ts';
-import { forAccount, forAnyone, forOperator, type Route } from '../../../deploys/console/routing/route.ts';
+import { seeOther } from '../../../deploys/console/redirect.ts';
+import { forAccount, forAnyone, forOperator, type Route } from '../../../deploys/console/router.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { CUSTOMER, OPERATOR, ORIGIN, startConsole } from './started.tsx';
 

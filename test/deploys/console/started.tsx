@@ -1,9 +1,8 @@
 /** @jsxImportSource preact */
-import { type ConsoleDeps, createConsole } from '../../../deploys/console/console.ts';
-import { forAnyone, type Route } from '../../../deploys/console/routing/route.ts';
+import { type ConsoleDeps, createConsole, forAnyone, type Route } from '../../../deploys/console/router.ts';
 import { createStartPage } from '../../../deploys/console/start-page.ts';
 import { createThemeAction } from '../../../deploys/console/theme-action.ts';
-import type { Viewer } from '../../../deploys/console/viewer.ts';
+import type { Viewer } from '../../../deploys/users/viewer.ts';
 
 /** Where the console of these tests lives. */
 export const ORIGIN = 'https://console.example.com';

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import type { AttemptRow } from '../../../outbox/list.ts';
-import { CodeBlock } from '../../page/code.tsx';
-import { bytesText } from '../../page/number.ts';
+import { CodeBlock } from '../../components/code.tsx';
+import { bytesText } from '../../components/format.tsx';
 import { shownBytes } from './shown-bytes.ts';
 
 /** What a receiver answered with, as text where it is text. */

@@ -1,14 +1,13 @@
 /** @jsxImportSource preact */
 import { ATTEMPTS_MAX } from '../../../delivery/schedule.ts';
 import type { AccountDelivery } from '../../../outbox/account-deliveries.ts';
-import type { PageAccount } from '../../asked.ts';
-import { Empty } from '../../page/empty.tsx';
-import { DrawerLink } from '../../page/link.tsx';
-import { countText, latencyText } from '../../page/number.ts';
-import { type Column, Table } from '../../page/table.tsx';
-import { Ago, Time } from '../../page/time.tsx';
+import type { PageAccount } from '../../context.ts';
+import { Empty } from '../../components/panels.tsx';
+import { DrawerLink } from '../../components/links.tsx';
+import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
+import { type Column, Table } from '../../components/table.tsx';
 import { DeliveryBadge, wordOf } from './outcome.tsx';
-import { deliveryPath } from './paths.ts';
+import { deliveryPath } from '../../paths.ts';
 
 type DeliveryTableProps = Readonly<{
   account: Pick<PageAccount, 'id'>;

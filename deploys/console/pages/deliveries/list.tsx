@@ -1,15 +1,13 @@
 /** @jsxImportSource preact */
 import { type DeliveryPage, type DeliveryWish, ID_PART_MIN } from '../../../outbox/account-deliveries.ts';
-import type { AskedOfAccount, Page } from '../../asked.ts';
-import { SelectField, TextField } from '../../page/field.tsx';
-import { Filters } from '../../page/filters.tsx';
-import { Live } from '../../page/live.tsx';
-import { Pager, withQuery } from '../../page/pager.tsx';
-import { Panel } from '../../page/panel.tsx';
-import type { WebhookPageDeps } from '../webhook-page-deps.ts';
+import type { AskedOfAccount, Page } from '../../context.ts';
+import { Filters, SelectField, TextField } from '../../components/forms.tsx';
+import { Live, Panel } from '../../components/panels.tsx';
+import { Pager, withQuery } from '../../components/links.tsx';
+import type { WebhookPageDeps } from '../../page-services.ts';
 import { DeliveryTable } from './delivery-table.tsx';
 import { STATE_WORDS } from './outcome.tsx';
-import { deliveriesPath } from './paths.ts';
+import { deliveriesPath } from '../../paths.ts';
 import { cursorOf, EVENTS, isNarrow, SPANS, STATES, wishFrom } from './wish.ts';
 
 /** The deliveries of all webhooks of an account, or those that are looked for. */

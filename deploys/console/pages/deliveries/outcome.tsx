@@ -2,8 +2,7 @@
 import { SEND_TEXTS } from '../../../delivery/send-texts.ts';
 import type { DeliveryState } from '../../../outbox/after-attempt.ts';
 import type { AttemptRow } from '../../../outbox/list.ts';
-import { Badge } from '../../page/badge.tsx';
-import type { Tone } from '../../page/tone.ts';
+import { Badge, type Tone } from '../../components/icons.tsx';
 
 /** The states of a delivery with what they are called and how they look. */
 export const STATE_WORDS: Readonly<Record<DeliveryState, readonly [text: string, tone: Tone]>> = {

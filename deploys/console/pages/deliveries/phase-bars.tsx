@@ -1,5 +1,5 @@
 /** @jsxImportSource preact */
-import { latencyText } from '../../page/number.ts';
+import { latencyText } from '../../components/format.tsx';
 
 const PARTS = [
   ['dnsMs', 'DNS'],

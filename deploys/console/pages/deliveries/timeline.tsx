@@ -2,12 +2,10 @@
 import { ATTEMPTS_MAX, RETRY_DELAYS_MS } from '../../../delivery/schedule.ts';
 import type { AttemptRow } from '../../../outbox/list.ts';
 import type { Delivery } from '../../../webhooks/send-again.ts';
-import { Badge } from '../../page/badge.tsx';
-import { CodeBlock } from '../../page/code.tsx';
-import { Facts } from '../../page/facts.tsx';
-import { spanText } from '../../page/instant.ts';
-import { Ago, Time } from '../../page/time.tsx';
-import type { Tone } from '../../page/tone.ts';
+import { Badge, type Tone } from '../../components/icons.tsx';
+import { CodeBlock } from '../../components/code.tsx';
+import { Facts } from '../../components/panels.tsx';
+import { Ago, spanText, Time } from '../../components/format.tsx';
 import { AnswerBody } from './answer-body.tsx';
 import { sentHeaders } from './curl.ts';
 import { attemptText, attemptWord } from './outcome.tsx';

@@ -1,14 +1,13 @@
 import { unreachable } from '../../../../shared/brand.ts';
 import { TOO_MANY_KEYS } from '../../../accounts/keys.ts';
-import type { Action, AskedOfAccount } from '../../asked.ts';
+import type { Action, AskedOfAccount } from '../../context.ts';
 import { byOf } from '../../by.ts';
-import { formIdFrom } from '../../form-id.ts';
-import { isConfirmed } from '../../page/confirm-form.tsx';
-import { seeOther } from '../../see-other.ts';
+import { formIdFrom, isConfirmed } from '../../components/forms.tsx';
+import { seeOther } from '../../redirect.ts';
 import { BAD_KEY_NAME, STALE_FORM } from './key-texts.tsx';
 import { GRACES } from './one-forms.tsx';
 import { type KeyPageDeps, showKey } from './one.tsx';
-import { keyPath } from './paths.ts';
+import { keyPath } from '../../paths.ts';
 
 /** `POST /keys/:keyId/rename`. */
 export function createRenameAction(deps: KeyPageDeps): Action<AskedOfAccount> {

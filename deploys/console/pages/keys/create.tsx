@@ -1,17 +1,26 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
 import { TOO_MANY_KEYS } from '../../../accounts/keys.ts';
-import type { AskedOfAccount } from '../../asked.ts';
+import type { AskedOfAccount } from '../../context.ts';
 import { byOf } from '../../by.ts';
-import { FORM_ID_FIELD, formIdFrom, newFormId } from '../../form-id.ts';
-import type { PageDeps } from '../../page-deps.ts';
-import { TextField } from '../../page/field.tsx';
-import { ButtonLink, Buttons, type FormErrors, Hidden, PostForm, Submit } from '../../page/form.tsx';
-import { Panel } from '../../page/panel.tsx';
-import type { Answers } from '../../routing/route.ts';
-import { seeOther } from '../../see-other.ts';
+import {
+  ButtonLink,
+  Buttons,
+  FORM_ID_FIELD,
+  type FormErrors,
+  formIdFrom,
+  Hidden,
+  newFormId,
+  PostForm,
+  Submit,
+  TextField,
+} from '../../components/forms.tsx';
+import type { PageDeps } from '../../page-services.ts';
+import { Panel } from '../../components/panels.tsx';
+import type { Answers } from '../../router.ts';
+import { seeOther } from '../../redirect.ts';
 import { BAD_KEY_NAME, STALE_FORM } from './key-texts.tsx';
-import { keyPath, keysPath } from './paths.ts';
+import { keyPath, keysPath } from '../../paths.ts';
 
 type Deps = Pick<PageDeps, 'keys' | 'reveals' | 'random'>;
 

@@ -1,5 +1,5 @@
-import type { PageDeps } from '../../page-deps.ts';
-import { forAccount, type Route } from '../../routing/route.ts';
+import type { PageDeps } from '../../page-services.ts';
+import { forAccount, type Route } from '../../router.ts';
 import { createRenameAction, createRevokeAction, createRotateAction } from './change.ts';
 import { createNewKeyPage } from './create.tsx';
 import { createKeyListPage } from './list.tsx';

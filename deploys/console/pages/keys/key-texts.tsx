@@ -1,7 +1,6 @@
 /** @jsxImportSource preact */
 import type { KeyRow, KeyState } from '../../../accounts/key-row.ts';
-import { Badge } from '../../page/badge.tsx';
-import type { Tone } from '../../page/tone.ts';
+import { Badge, type Tone } from '../../components/icons.tsx';
 
 /** Why a name of a key is refused. */
 export const BAD_KEY_NAME = 'A name is 1 to 64 printable characters without a space at either end.';

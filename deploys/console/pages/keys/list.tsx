@@ -1,19 +1,15 @@
 /** @jsxImportSource preact */
 import type { KeyPlace, KeyRow } from '../../../accounts/key-row.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
-import type { AskedOfAccount, Page, PageAccount } from '../../asked.ts';
-import type { PageDeps } from '../../page-deps.ts';
-import { Empty } from '../../page/empty.tsx';
-import { TextField } from '../../page/field.tsx';
-import { Filters } from '../../page/filters.tsx';
-import { ButtonLink } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { countText } from '../../page/number.ts';
-import { Pager, withQuery } from '../../page/pager.tsx';
-import { type Column, Table } from '../../page/table.tsx';
-import { Ago } from '../../page/time.tsx';
+import type { AskedOfAccount, Page, PageAccount } from '../../context.ts';
+import type { PageDeps } from '../../page-services.ts';
+import { Empty } from '../../components/panels.tsx';
+import { ButtonLink, Filters, TextField } from '../../components/forms.tsx';
+import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { Ago, countText } from '../../components/format.tsx';
+import { type Column, Table } from '../../components/table.tsx';
 import { KeyBadge, KeyEnds } from './key-texts.tsx';
-import { keyPath, keysPath } from './paths.ts';
+import { keyPath, keysPath } from '../../paths.ts';
 
 const ROWS = 50;
 const WEEK_HOURS = 7 * 24;

@@ -1,11 +1,16 @@
 /** @jsxImportSource preact */
 import type { KeyRow } from '../../../accounts/key-row.ts';
-import { FORM_ID_FIELD } from '../../form-id.ts';
-import { RadioFields } from '../../page/choice.tsx';
-import { ConfirmForm } from '../../page/confirm-form.tsx';
-import { TextField } from '../../page/field.tsx';
-import { type FormErrors, Hidden, PostForm, Submit } from '../../page/form.tsx';
-import { Panel } from '../../page/panel.tsx';
+import {
+  ConfirmForm,
+  FORM_ID_FIELD,
+  type FormErrors,
+  Hidden,
+  PostForm,
+  RadioFields,
+  Submit,
+  TextField,
+} from '../../components/forms.tsx';
+import { Panel } from '../../components/panels.tsx';
 
 const HOUR_MS = 3_600_000;
 

@@ -2,22 +2,18 @@
 import type { KeyRow } from '../../../accounts/key-row.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
 import { sumOf } from '../../../usage/report.ts';
-import type { AskedOfAccount, Page } from '../../asked.ts';
-import { newFormId } from '../../form-id.ts';
-import type { PageDeps } from '../../page-deps.ts';
-import { Facts } from '../../page/facts.tsx';
-import type { FormErrors } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { Notice } from '../../page/notice.tsx';
-import { countText } from '../../page/number.ts';
-import { Columns, Panel } from '../../page/panel.tsx';
-import { SecretBox } from '../../page/secret-box.tsx';
-import { Sparkline } from '../../page/sparkline.tsx';
-import { Stats } from '../../page/stats.tsx';
-import { Ago, Time } from '../../page/time.tsx';
+import type { AskedOfAccount, Page } from '../../context.ts';
+import { type FormErrors, newFormId } from '../../components/forms.tsx';
+import type { PageDeps } from '../../page-services.ts';
+import { Columns, Facts, Panel, Stats } from '../../components/panels.tsx';
+import { Link } from '../../components/links.tsx';
+import { Notice } from '../../components/icons.tsx';
+import { Ago, countText, Time } from '../../components/format.tsx';
+import { SecretBox } from '../../components/code.tsx';
+import { Sparkline } from '../../components/charts.tsx';
 import { KeyBadge, KeyEnds } from './key-texts.tsx';
 import { RenameForm, RevokePanel, RotatePanel } from './one-forms.tsx';
-import { keyPath, keysPath } from './paths.ts';
+import { keyPath, keysPath } from '../../paths.ts';
 
 /** What the page of a key stands on. */
 export type KeyPageDeps = Pick<PageDeps, 'keys' | 'usage' | 'reveals' | 'random'>;

@@ -1,17 +1,15 @@
 /** @jsxImportSource preact */
 import type { Account } from '../../../accounts/account-row.ts';
 import type { AccountResult } from '../../../accounts/accounts.ts';
-import type { Action, AskedByViewer, Filled, Page } from '../../asked.ts';
-import { ConfirmForm, isConfirmed } from '../../page/confirm-form.tsx';
-import type { FlashCode } from '../../page/flash.ts';
-import type { FormErrors } from '../../page/form.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { seeOther } from '../../see-other.ts';
+import type { Action, AskedByViewer, Filled, Page } from '../../context.ts';
+import { ConfirmForm, type FormErrors, isConfirmed } from '../../components/forms.tsx';
+import { type FlashCode, seeOther } from '../../redirect.ts';
+import { Panel } from '../../components/panels.tsx';
 import { type AccountPageDeps, accountIn, showAccount } from './account.tsx';
 import type { Filling } from './account-forms.tsx';
 import { accountErrors, creditsFrom } from './account-words.ts';
 import { operatorActor } from './actor.ts';
-import { accountPath, ACCOUNTS_PATH } from './paths.ts';
+import { accountPath, ACCOUNTS_PATH } from '../../paths.ts';
 import { NO_PLAN } from './plan-words.ts';
 
 type Asked = AskedByViewer & Filled;

@@ -1,10 +1,17 @@
 /** @jsxImportSource preact */
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
-import { SelectField, TextField } from '../../page/field.tsx';
-import { Buttons, type FormErrors, Hidden, PostForm, Submit } from '../../page/form.tsx';
-import { countText } from '../../page/number.ts';
-import { accountPath } from './paths.ts';
+import {
+  Buttons,
+  type FormErrors,
+  Hidden,
+  PostForm,
+  SelectField,
+  Submit,
+  TextField,
+} from '../../components/forms.tsx';
+import { countText } from '../../components/format.tsx';
+import { accountPath } from '../../paths.ts';
 import { NO_PLAN, planOptions } from './plan-words.ts';
 
 /** One of the page's forms as it was sent, with what is wrong with it. */

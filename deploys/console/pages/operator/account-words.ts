@@ -1,6 +1,6 @@
 import { unreachable } from '../../../../shared/brand.ts';
 import type { AdditionResult } from '../../../accounts/accounts.ts';
-import type { FormErrors } from '../../page/form.tsx';
+import type { FormErrors } from '../../components/forms.tsx';
 
 type Refused = Exclude<AdditionResult, { kind: 'account' | 'added-before' }>;
 

@@ -1,19 +1,16 @@
 /** @jsxImportSource preact */
 import type { Account } from '../../../accounts/account-row.ts';
-import type { AskedByViewer, Page } from '../../asked.ts';
-import { ButtonLink, PostForm, Submit } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { Notice } from '../../page/notice.tsx';
-import { countText } from '../../page/number.ts';
-import { Columns, Panel } from '../../page/panel.tsx';
-import { Stats } from '../../page/stats.tsx';
-import { Tabs } from '../../page/tabs.tsx';
-import { Ago } from '../../page/time.tsx';
-import type { PageDeps } from '../../page-deps.ts';
+import type { AskedByViewer, Page } from '../../context.ts';
+import { ButtonLink, PostForm, Submit } from '../../components/forms.tsx';
+import { Link, Tabs } from '../../components/links.tsx';
+import { Notice } from '../../components/icons.tsx';
+import { Ago, countText } from '../../components/format.tsx';
+import { Columns, Panel, Stats } from '../../components/panels.tsx';
+import type { PageDeps } from '../../page-services.ts';
 import { CreditsForm, type Filling, NameForm, PlanForm } from './account-forms.tsx';
 import { AccountBadge } from './accounts.tsx';
 import { AuditTable } from './audit-table.tsx';
-import { accountPath, ACCOUNTS_PATH, AUDIT_PATH, idFrom } from './paths.ts';
+import { accountPath, ACCOUNTS_PATH, AUDIT_PATH, idFrom } from '../../paths.ts';
 import { AddUserForm, UserTable } from './users.tsx';
 import { createWhoOf } from './who.ts';
 

@@ -1,22 +1,26 @@
 /** @jsxImportSource preact */
 import type { Account } from '../../../accounts/account-row.ts';
-import type { Action, AskedByViewer, Page } from '../../asked.ts';
-import { Badge } from '../../page/badge.tsx';
-import { Empty } from '../../page/empty.tsx';
-import { SelectField, TextField } from '../../page/field.tsx';
-import { Filters } from '../../page/filters.tsx';
-import { ButtonLink, Buttons, type FormErrors, PostForm, Submit } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { countText } from '../../page/number.ts';
-import { Pager, withQuery } from '../../page/pager.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { Table } from '../../page/table.tsx';
-import { Time } from '../../page/time.tsx';
-import type { PageDeps } from '../../page-deps.ts';
-import { seeOther } from '../../see-other.ts';
+import type { Action, AskedByViewer, Page } from '../../context.ts';
+import { Badge } from '../../components/icons.tsx';
+import { Empty, Panel } from '../../components/panels.tsx';
+import {
+  ButtonLink,
+  Buttons,
+  Filters,
+  type FormErrors,
+  PostForm,
+  SelectField,
+  Submit,
+  TextField,
+} from '../../components/forms.tsx';
+import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { countText, Time } from '../../components/format.tsx';
+import { Table } from '../../components/table.tsx';
+import type { PageDeps } from '../../page-services.ts';
+import { seeOther } from '../../redirect.ts';
 import { accountErrors } from './account-words.ts';
 import { operatorActor } from './actor.ts';
-import { accountPath, ACCOUNTS_PATH, idFrom } from './paths.ts';
+import { accountPath, ACCOUNTS_PATH, idFrom } from '../../paths.ts';
 import { NO_PLAN, planOptions } from './plan-words.ts';
 
 type Deps = Pick<PageDeps, 'accounts' | 'plans'>;

@@ -1,4 +1,4 @@
-import type { AskedByViewer } from '../../asked.ts';
+import type { AskedByViewer } from '../../context.ts';
 
 /** The operator who asks, as the audit log names them. */
 export function operatorActor({ viewer }: Pick<AskedByViewer, 'viewer'>) {

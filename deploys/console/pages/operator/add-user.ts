@@ -1,12 +1,12 @@
 import { readEmail } from '../../../users/email.ts';
 import { makePassword } from '../../../users/initial-password.ts';
-import type { Action, AskedByViewer } from '../../asked.ts';
-import type { FormErrors } from '../../page/form.tsx';
-import type { PageDeps } from '../../page-deps.ts';
-import { seeOther } from '../../see-other.ts';
+import type { Action, AskedByViewer } from '../../context.ts';
+import type { FormErrors } from '../../components/forms.tsx';
+import type { PageDeps } from '../../page-services.ts';
+import { seeOther } from '../../redirect.ts';
 import { type AccountPageDeps, accountIn, showAccount } from './account.tsx';
 import { operatorActor } from './actor.ts';
-import { userPath } from './paths.ts';
+import { userPath } from '../../paths.ts';
 import { USER_ID_FIELD } from './users.tsx';
 
 /** `POST /operator/accounts/:id/users`: a user with a first password, which the user's page shows once. */

@@ -1,12 +1,10 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 import type { Detail, Entry } from '../../../audit/audit.ts';
-import { utcText } from '../../page/instant.ts';
-import { Link } from '../../page/link.tsx';
-import { countText } from '../../page/number.ts';
-import { Table } from '../../page/table.tsx';
-import { Time } from '../../page/time.tsx';
-import { accountPath, userPath } from './paths.ts';
+import { countText, Time, utcText } from '../../components/format.tsx';
+import { Link } from '../../components/links.tsx';
+import { Table } from '../../components/table.tsx';
+import { accountPath, userPath } from '../../paths.ts';
 import type { WhoOf } from './who.ts';
 
 type AuditTableProps = Readonly<{

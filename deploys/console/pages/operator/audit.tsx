@@ -1,13 +1,12 @@
 /** @jsxImportSource preact */
 import { readEmail } from '../../../users/email.ts';
-import type { AskedByViewer, Page } from '../../asked.ts';
-import { Empty } from '../../page/empty.tsx';
-import { SelectField, TextField } from '../../page/field.tsx';
-import { Filters } from '../../page/filters.tsx';
-import { Pager, withQuery } from '../../page/pager.tsx';
-import type { PageDeps } from '../../page-deps.ts';
+import type { AskedByViewer, Page } from '../../context.ts';
+import { Empty } from '../../components/panels.tsx';
+import { Filters, SelectField, TextField } from '../../components/forms.tsx';
+import { Pager, withQuery } from '../../components/links.tsx';
+import type { PageDeps } from '../../page-services.ts';
 import { AuditTable, wordsOf } from './audit-table.tsx';
-import { AUDIT_PATH, idFrom } from './paths.ts';
+import { AUDIT_PATH, idFrom } from '../../paths.ts';
 import { createWhoOf } from './who.ts';
 
 type Deps = Pick<PageDeps, 'operator' | 'people' | 'keys' | 'accounts'>;

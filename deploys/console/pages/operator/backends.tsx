@@ -1,18 +1,13 @@
 /** @jsxImportSource preact */
 import type { BackendStatus, GatewayStatus } from '../../../../shared/gateway-status.ts';
 import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
-import type { AskedByViewer, Page } from '../../asked.ts';
-import { Badge } from '../../page/badge.tsx';
-import { Empty } from '../../page/empty.tsx';
-import { spanText } from '../../page/instant.ts';
-import { Live } from '../../page/live.tsx';
-import { Notice } from '../../page/notice.tsx';
-import { countText, shareText } from '../../page/number.ts';
-import { withQuery } from '../../page/pager.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { Stats } from '../../page/stats.tsx';
-import { Table } from '../../page/table.tsx';
-import type { PageDeps } from '../../page-deps.ts';
+import type { AskedByViewer, Page } from '../../context.ts';
+import { Badge, Notice } from '../../components/icons.tsx';
+import { Empty, Live, Panel, Stats } from '../../components/panels.tsx';
+import { countText, shareText, spanText } from '../../components/format.tsx';
+import { withQuery } from '../../components/links.tsx';
+import { Table } from '../../components/table.tsx';
+import type { PageDeps } from '../../page-services.ts';
 
 type Seen = Extract<GatewaySeen, { kind: 'seen' }>;
 

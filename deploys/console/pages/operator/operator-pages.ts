@@ -1,5 +1,5 @@
-import type { PageDeps } from '../../page-deps.ts';
-import { forOperator, type Route } from '../../routing/route.ts';
+import type { PageDeps } from '../../page-services.ts';
+import { forOperator, type Route } from '../../router.ts';
 import {
   createAddCredits,
   createChangePlan,

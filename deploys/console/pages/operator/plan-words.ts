@@ -1,5 +1,5 @@
 import type { Plan } from '../../../../shared/config/plans.ts';
-import { countText } from '../../page/number.ts';
+import { countText } from '../../components/format.tsx';
 
 /** The form's value for an account without a plan: no plan can have this name. */
 export const NO_PLAN = 'none';

@@ -4,10 +4,9 @@ import { unreachable } from '../../../../shared/brand.ts';
 import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
 import type { Health } from '../../../health.ts';
 import type { PublicationState } from '../../../publish/publication-state.ts';
-import { Badge } from '../../page/badge.tsx';
-import { Facts } from '../../page/facts.tsx';
-import { Link } from '../../page/link.tsx';
-import { Panel } from '../../page/panel.tsx';
+import { Badge } from '../../components/icons.tsx';
+import { Facts, Panel } from '../../components/panels.tsx';
+import { Link } from '../../components/links.tsx';
 
 /** Whether a part does its work. */
 export function WellBadge({ isWell }: Readonly<{ isWell: boolean }>) {

@@ -1,10 +1,10 @@
 /** @jsxImportSource preact */
 import type { RedisSeen } from '../../../store/redis-seen.ts';
 import type { StoreSize } from '../../../store/size.ts';
-import { Badge } from '../../page/badge.tsx';
-import { bytesText, latencyText } from '../../page/number.ts';
-import { Panel } from '../../page/panel.tsx';
-import { Table } from '../../page/table.tsx';
+import { Badge } from '../../components/icons.tsx';
+import { bytesText, latencyText } from '../../components/format.tsx';
+import { Panel } from '../../components/panels.tsx';
+import { Table } from '../../components/table.tsx';
 
 type Props = Readonly<{ sizes: readonly StoreSize[]; redis: readonly RedisSeen[] | undefined }>;
 

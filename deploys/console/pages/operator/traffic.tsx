@@ -1,22 +1,15 @@
 /** @jsxImportSource preact */
 import type { Done, Traffic } from '../../../usage/traffic.ts';
 import type { Minute } from '../../../usage/minutes.ts';
-import type { AskedByViewer, Page } from '../../asked.ts';
-import { Badge } from '../../page/badge.tsx';
-import { Chart } from '../../page/chart.tsx';
-import { Choices } from '../../page/choices.tsx';
-import { Empty } from '../../page/empty.tsx';
-import { Link } from '../../page/link.tsx';
-import { Live } from '../../page/live.tsx';
-import { countText, shareText } from '../../page/number.ts';
-import { withQuery } from '../../page/pager.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { Stats } from '../../page/stats.tsx';
-import { type Column, Table } from '../../page/table.tsx';
-import { Tabs } from '../../page/tabs.tsx';
-import { Time } from '../../page/time.tsx';
-import type { PageDeps } from '../../page-deps.ts';
-import { accountPath } from './paths.ts';
+import type { AskedByViewer, Page } from '../../context.ts';
+import { Badge } from '../../components/icons.tsx';
+import { Chart } from '../../components/charts.tsx';
+import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
+import { Empty, Live, Panel, Stats } from '../../components/panels.tsx';
+import { countText, shareText, Time } from '../../components/format.tsx';
+import { type Column, Table } from '../../components/table.tsx';
+import type { PageDeps } from '../../page-services.ts';
+import { accountPath } from '../../paths.ts';
 
 type Deps = Pick<PageDeps, 'operator' | 'minutes' | 'accounts'>;
 type Figure = 'calls' | 'credits' | 'refused';

@@ -2,19 +2,24 @@
 import type { UserActor } from '../../../users/note.ts';
 import { makePassword } from '../../../users/initial-password.ts';
 import type { User } from '../../../users/users.ts';
-import type { Action, AskedByViewer, Filled, Page } from '../../asked.ts';
-import { ConfirmForm, isConfirmed } from '../../page/confirm-form.tsx';
-import { Facts } from '../../page/facts.tsx';
-import { ButtonLink, type FormErrors, PostForm, Submit } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { Notice } from '../../page/notice.tsx';
-import { Columns, Panel } from '../../page/panel.tsx';
-import { SecretBox } from '../../page/secret-box.tsx';
-import { Ago, Time } from '../../page/time.tsx';
-import type { PageDeps } from '../../page-deps.ts';
-import { seeOther } from '../../see-other.ts';
+import type { Action, AskedByViewer, Filled, Page } from '../../context.ts';
+import {
+  ButtonLink,
+  ConfirmForm,
+  type FormErrors,
+  isConfirmed,
+  PostForm,
+  Submit,
+} from '../../components/forms.tsx';
+import { Columns, Facts, Panel } from '../../components/panels.tsx';
+import { Link } from '../../components/links.tsx';
+import { Notice } from '../../components/icons.tsx';
+import { SecretBox } from '../../components/code.tsx';
+import { Ago, Time } from '../../components/format.tsx';
+import type { PageDeps } from '../../page-services.ts';
+import { seeOther } from '../../redirect.ts';
 import { operatorActor } from './actor.ts';
-import { accountPath, ACCOUNTS_PATH, AUDIT_PATH, userPath } from './paths.ts';
+import { accountPath, ACCOUNTS_PATH, AUDIT_PATH, userPath } from '../../paths.ts';
 import { SecondFactorBadge } from './users.tsx';
 
 type Deps = Pick<PageDeps, 'people' | 'accounts' | 'operator' | 'random' | 'reveals'>;

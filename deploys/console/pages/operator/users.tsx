@@ -1,14 +1,13 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 import type { User } from '../../../users/users.ts';
-import { Badge } from '../../page/badge.tsx';
-import { TextField } from '../../page/field.tsx';
-import { Buttons, Hidden, PostForm, Submit } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { Table } from '../../page/table.tsx';
-import { Time } from '../../page/time.tsx';
+import { Badge } from '../../components/icons.tsx';
+import { Buttons, Hidden, PostForm, Submit, TextField } from '../../components/forms.tsx';
+import { Link } from '../../components/links.tsx';
+import { Table } from '../../components/table.tsx';
+import { Time } from '../../components/format.tsx';
 import { type Filling, filled } from './account-forms.tsx';
-import { userPath } from './paths.ts';
+import { userPath } from '../../paths.ts';
 
 type UserTableProps = Readonly<{
   users: readonly User[];

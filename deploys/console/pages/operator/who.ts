@@ -1,6 +1,6 @@
 import type { Entry } from '../../../audit/audit.ts';
-import type { PageDeps } from '../../page-deps.ts';
-import { accountPath, userPath } from './paths.ts';
+import type { PageDeps } from '../../page-services.ts';
+import { accountPath, userPath } from '../../paths.ts';
 
 /** Who made a change, in words; `to` leads to them where there is a page. */
 export type Who = Readonly<{ text: string; note: string | undefined; to?: string | undefined }>;

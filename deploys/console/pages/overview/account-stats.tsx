@@ -4,8 +4,8 @@ import type { Account } from '../../../accounts/account-row.ts';
 import { type Forecast, forecastText } from '../../../usage/forecast.ts';
 import { boundOf } from '../../../usage/latency.ts';
 import type { Counts } from '../../../usage/report.ts';
-import { countText, latencyText, shareText } from '../../page/number.ts';
-import { type Stat, Stats } from '../../page/stats.tsx';
+import { countText, latencyText, shareText } from '../../components/format.tsx';
+import { type Stat, Stats } from '../../components/panels.tsx';
 
 type Props = Readonly<{
   account: Account;

@@ -3,9 +3,8 @@ import type { Account } from '../../../accounts/account-row.ts';
 import type { KeyRow } from '../../../accounts/key-row.ts';
 import { type Forecast, forecastText } from '../../../usage/forecast.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
-import { distanceText, spanText } from '../../page/instant.ts';
-import { countText } from '../../page/number.ts';
-import type { Tone } from '../../page/tone.ts';
+import { countText, distanceText, spanText } from '../../components/format.tsx';
+import type { Tone } from '../../components/icons.tsx';
 
 /** Something that somebody should look at, with the page of the account where they can. */
 export type Attention = Readonly<{

@@ -1,10 +1,9 @@
 /** @jsxImportSource preact */
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Minute } from '../../../usage/minutes.ts';
-import { Chart } from '../../page/chart.tsx';
-import { countText } from '../../page/number.ts';
-import { Panel } from '../../page/panel.tsx';
-import { Time } from '../../page/time.tsx';
+import { Chart } from '../../components/charts.tsx';
+import { countText, Time } from '../../components/format.tsx';
+import { Panel } from '../../components/panels.tsx';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -1,14 +1,12 @@
 /** @jsxImportSource preact */
 import { HOUR_MS } from '../../../usage/calendar.ts';
 import { forecastOf } from '../../../usage/forecast.ts';
-import type { AskedOfAccount, Page, PageAccount } from '../../asked.ts';
-import type { PageDeps } from '../../page-deps.ts';
-import { Badge } from '../../page/badge.tsx';
-import { ButtonLink } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { Live } from '../../page/live.tsx';
-import { Notice } from '../../page/notice.tsx';
-import { Columns } from '../../page/panel.tsx';
+import type { AskedOfAccount, Page, PageAccount } from '../../context.ts';
+import type { PageDeps } from '../../page-services.ts';
+import { Badge, Notice } from '../../components/icons.tsx';
+import { ButtonLink } from '../../components/forms.tsx';
+import { Link } from '../../components/links.tsx';
+import { Columns, Live } from '../../components/panels.tsx';
 import { type Attention, attentionOf } from './attention.ts';
 import { AccountStats } from './account-stats.tsx';
 import { LastHour } from './last-hour.tsx';

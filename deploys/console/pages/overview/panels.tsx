@@ -1,12 +1,10 @@
 /** @jsxImportSource preact */
 import type { KeyRow } from '../../../accounts/key-row.ts';
 import type { Part } from '../../../usage/report.ts';
-import { Empty } from '../../page/empty.tsx';
-import { Link } from '../../page/link.tsx';
-import { countText } from '../../page/number.ts';
-import { Panel } from '../../page/panel.tsx';
-import { Table } from '../../page/table.tsx';
-import { Ago } from '../../page/time.tsx';
+import { Empty, Panel } from '../../components/panels.tsx';
+import { Link } from '../../components/links.tsx';
+import { Ago, countText } from '../../components/format.tsx';
+import { Table } from '../../components/table.tsx';
 import { KeyBadge } from '../keys/key-texts.tsx';
 
 const ROWS = 5;

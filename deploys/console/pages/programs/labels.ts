@@ -1,5 +1,5 @@
 import type { ProgramShown } from '../../../programs/list.ts';
-import { shortened } from '../../page/code.tsx';
+import { shortened } from '../../components/code.tsx';
 
 /** Names addresses by a list of programs; one that is watched no longer is shortened. */
 export function labelsOf(programs: readonly ProgramShown[]): (address: string) => string {

@@ -1,18 +1,13 @@
 /** @jsxImportSource preact */
 import type { ProgramShown } from '../../../programs/list.ts';
-import type { AskedOfAccount, Page } from '../../asked.ts';
-import { ShortAddress } from '../../page/code.tsx';
-import { Empty } from '../../page/empty.tsx';
-import { SelectField, TextField } from '../../page/field.tsx';
-import { Filters } from '../../page/filters.tsx';
-import { Link } from '../../page/link.tsx';
-import { Live } from '../../page/live.tsx';
-import { countText } from '../../page/number.ts';
-import { withQuery } from '../../page/pager.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { Table } from '../../page/table.tsx';
-import { Ago } from '../../page/time.tsx';
-import type { WebhookPageDeps } from '../webhook-page-deps.ts';
+import type { AskedOfAccount, Page } from '../../context.ts';
+import { ShortAddress } from '../../components/code.tsx';
+import { Empty, Live, Panel } from '../../components/panels.tsx';
+import { Filters, SelectField, TextField } from '../../components/forms.tsx';
+import { Link, withQuery } from '../../components/links.tsx';
+import { Ago, countText } from '../../components/format.tsx';
+import { Table } from '../../components/table.tsx';
+import type { WebhookPageDeps } from '../../page-services.ts';
 import { STATUS_WORDS, StatusBadge } from './status-badge.tsx';
 
 type Status = NonNullable<ProgramShown['status']>;

@@ -1,20 +1,14 @@
 /** @jsxImportSource preact */
 import type { SeenDeploy } from '../../../programs/history.ts';
-import type { AskedOfAccount, Page } from '../../asked.ts';
-import { CopyButton } from '../../page/copy-button.tsx';
-import { Empty } from '../../page/empty.tsx';
-import { Facts } from '../../page/facts.tsx';
-import { ShortAddress } from '../../page/code.tsx';
-import { ButtonLink } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { countText } from '../../page/number.ts';
-import { Pager, withQuery } from '../../page/pager.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { Table } from '../../page/table.tsx';
-import { Ago, Time } from '../../page/time.tsx';
-import { deliveriesPath } from '../deliveries/paths.ts';
-import type { WebhookPageDeps } from '../webhook-page-deps.ts';
-import { webhooksPath } from '../webhooks/paths.ts';
+import type { AskedOfAccount, Page } from '../../context.ts';
+import { CopyButton, ShortAddress } from '../../components/code.tsx';
+import { Empty, Facts, Panel } from '../../components/panels.tsx';
+import { ButtonLink } from '../../components/forms.tsx';
+import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { Ago, countText, Time } from '../../components/format.tsx';
+import { Table } from '../../components/table.tsx';
+import { deliveriesPath, webhooksPath } from '../../paths.ts';
+import type { WebhookPageDeps } from '../../page-services.ts';
 import { StatusBadge } from './status-badge.tsx';
 
 const PAGE_ROWS = 50;

@@ -1,7 +1,6 @@
 /** @jsxImportSource preact */
 import type { ProgramShown } from '../../../programs/list.ts';
-import { Badge } from '../../page/badge.tsx';
-import type { Tone } from '../../page/tone.ts';
+import { Badge, type Tone } from '../../components/icons.tsx';
 
 type Status = NonNullable<ProgramShown['status']>;
 

@@ -1,13 +1,9 @@
 /** @jsxImportSource preact */
-import type { AskedOfAccount, Page } from '../../asked.ts';
-import type { PageDeps } from '../../page-deps.ts';
-import { CodeBlock } from '../../page/code.tsx';
-import { CopyButton } from '../../page/copy-button.tsx';
-import { Facts } from '../../page/facts.tsx';
-import { Link } from '../../page/link.tsx';
-import { withQuery } from '../../page/pager.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { Tabs } from '../../page/tabs.tsx';
+import type { AskedOfAccount, Page } from '../../context.ts';
+import type { PageDeps } from '../../page-services.ts';
+import { CodeBlock, CopyButton } from '../../components/code.tsx';
+import { Facts, Panel } from '../../components/panels.tsx';
+import { Link, Tabs, withQuery } from '../../components/links.tsx';
 import { KEY_PLACEHOLDER, programsSnippet, rpcSnippets, type Snippet } from './snippets.ts';
 
 /** `/quick-start`: first calls, to be copied. */

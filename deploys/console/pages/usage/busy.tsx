@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
-import type { Asked } from '../../asked.ts';
-import { Notice } from '../../page/notice.tsx';
+import type { Asked } from '../../context.ts';
+import { Notice } from '../../components/icons.tsx';
 
 const RETRY_SECONDS = 2;
 

@@ -1,5 +1,5 @@
-import type { AskedOfAccount, Page } from '../../asked.ts';
-import type { PageDeps } from '../../page-deps.ts';
+import type { AskedOfAccount, Page } from '../../context.ts';
+import type { PageDeps } from '../../page-services.ts';
 import { dayText } from '../../../usage/calendar.ts';
 import type { Used } from '../../../usage/read-usage.ts';
 import { CSV_HEAD, csvLine } from '../../../usage/usage-csv.ts';

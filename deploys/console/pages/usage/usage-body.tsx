@@ -1,11 +1,9 @@
 /** @jsxImportSource preact */
 import type { Hours } from '../../../usage/read-usage.ts';
 import type { UsageView } from '../../../usage/usage-view.ts';
-import { Link } from '../../page/link.tsx';
-import { withQuery } from '../../page/pager.tsx';
-import { Panel } from '../../page/panel.tsx';
+import { Choices, Link, withQuery } from '../../components/links.tsx';
+import { Panel } from '../../components/panels.tsx';
 import type { AskedUsage } from './asked-usage.ts';
-import { Choices } from '../../page/choices.tsx';
 import { PERIODS } from './period.ts';
 import { UsageChart } from './usage-chart.tsx';
 import { UsageTable } from './usage-table.tsx';

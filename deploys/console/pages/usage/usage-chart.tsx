@@ -3,7 +3,7 @@ import type { Measure } from '../../../usage/usage-grid.ts';
 import { startsOf, type UsageView } from '../../../usage/usage-view.ts';
 import type { Hours } from '../../../usage/read-usage.ts';
 import type { Unit } from '../../../usage/report.ts';
-import { Chart } from '../../page/chart.tsx';
+import { Chart } from '../../components/charts.tsx';
 
 type Props = Readonly<{
   view: UsageView;

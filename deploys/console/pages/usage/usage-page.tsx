@@ -1,11 +1,9 @@
 /** @jsxImportSource preact */
-import type { AskedOfAccount, Page } from '../../asked.ts';
-import type { PageDeps } from '../../page-deps.ts';
-import { Empty } from '../../page/empty.tsx';
-import { ButtonLink } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { withQuery } from '../../page/pager.tsx';
-import { Tabs } from '../../page/tabs.tsx';
+import type { AskedOfAccount, Page } from '../../context.ts';
+import type { PageDeps } from '../../page-services.ts';
+import { Empty } from '../../components/panels.tsx';
+import { ButtonLink } from '../../components/forms.tsx';
+import { Link, Tabs, withQuery } from '../../components/links.tsx';
 import { type AskedUsage, askedUsage } from './asked-usage.ts';
 import { showBusy } from './busy.tsx';
 import { hoursOf, PERIOD_NAMES, PERIODS } from './period.ts';

@@ -1,10 +1,9 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 import type { Counts, Part } from '../../../usage/report.ts';
-import { Empty } from '../../page/empty.tsx';
-import { WithinText } from '../../page/latency.tsx';
-import { bytesText, countText, shareText } from '../../page/number.ts';
-import { Table } from '../../page/table.tsx';
+import { Empty } from '../../components/panels.tsx';
+import { bytesText, countText, shareText, WithinText } from '../../components/format.tsx';
+import { Table } from '../../components/table.tsx';
 
 type Props = Readonly<{
   parts: readonly Part[];

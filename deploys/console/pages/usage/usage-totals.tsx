@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import type { Counts } from '../../../usage/report.ts';
-import { bytesText, countText, shareText } from '../../page/number.ts';
-import { Stats } from '../../page/stats.tsx';
+import { bytesText, countText, shareText } from '../../components/format.tsx';
+import { Stats } from '../../components/panels.tsx';
 
 /** Everything of a time together. */
 export function UsageTotals({ total }: Readonly<{ total: Counts }>) {

@@ -1,11 +1,11 @@
 import { unreachable } from '../../../../shared/brand.ts';
-import type { Action, AskedOfAccount } from '../../asked.ts';
+import type { Action, AskedOfAccount } from '../../context.ts';
 import { byOf } from '../../by.ts';
-import { isConfirmed } from '../../page/confirm-form.tsx';
-import { seeOther } from '../../see-other.ts';
-import type { WebhookPageDeps } from '../webhook-page-deps.ts';
+import { isConfirmed } from '../../components/forms.tsx';
+import { seeOther } from '../../redirect.ts';
+import type { WebhookPageDeps } from '../../page-services.ts';
 import { showWebhook } from './one.tsx';
-import { webhookPath, webhooksPath } from './paths.ts';
+import { webhookPath, webhooksPath } from '../../paths.ts';
 import { hostOf } from './shown-webhook.tsx';
 
 /** Pauses a webhook or resumes it. */

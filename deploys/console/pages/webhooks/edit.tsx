@@ -1,14 +1,14 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
-import type { AskedOfAccount } from '../../asked.ts';
+import type { AskedOfAccount } from '../../context.ts';
 import { byOf } from '../../by.ts';
-import type { FormErrors } from '../../page/form.tsx';
-import { Panel } from '../../page/panel.tsx';
-import type { Answers } from '../../routing/route.ts';
-import { seeOther } from '../../see-other.ts';
-import type { WebhookPageDeps } from '../webhook-page-deps.ts';
+import type { FormErrors } from '../../components/forms.tsx';
+import { Panel } from '../../components/panels.tsx';
+import type { Answers } from '../../router.ts';
+import { seeOther } from '../../redirect.ts';
+import type { WebhookPageDeps } from '../../page-services.ts';
 import { type GivenSettings, givenFrom, settingsOf } from './given.ts';
-import { webhookPath, webhooksPath } from './paths.ts';
+import { webhookPath, webhooksPath } from '../../paths.ts';
 import { refusalText } from './refusal-text.ts';
 import { SettingsForm } from './settings-form.tsx';
 import { hostOf } from './shown-webhook.tsx';

@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import type { DeliveryCounts, WebhookDay } from '../../../webhooks/webhook-health.ts';
-import { Sparkline } from '../../page/sparkline.tsx';
+import { Sparkline } from '../../components/charts.tsx';
 
 /** The share of settled deliveries that failed; `undefined` when none is settled. */
 export function failureShare({ delivered, failed }: DeliveryCounts): number | undefined {

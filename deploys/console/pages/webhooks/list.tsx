@@ -1,21 +1,17 @@
 /** @jsxImportSource preact */
 import type { WebhookDay } from '../../../webhooks/webhook-health.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
-import type { AskedOfAccount, Page } from '../../asked.ts';
-import { Empty } from '../../page/empty.tsx';
-import { ButtonLink } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { Live } from '../../page/live.tsx';
-import { shareText } from '../../page/number.ts';
-import { Pager, withQuery } from '../../page/pager.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { Table } from '../../page/table.tsx';
-import { Ago } from '../../page/time.tsx';
+import type { AskedOfAccount, Page } from '../../context.ts';
+import { Empty, Live, Panel } from '../../components/panels.tsx';
+import { ButtonLink } from '../../components/forms.tsx';
+import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { Ago, shareText } from '../../components/format.tsx';
+import { Table } from '../../components/table.tsx';
 import { AttemptOutcome } from '../deliveries/outcome.tsx';
-import type { WebhookPageDeps } from '../webhook-page-deps.ts';
+import type { WebhookPageDeps } from '../../page-services.ts';
 import { labelsOf } from '../programs/labels.ts';
 import { FailureLine, failureShare } from './failure-line.tsx';
-import { webhookPath, webhooksPath } from './paths.ts';
+import { webhookPath, webhooksPath } from '../../paths.ts';
 import { programsText, WebhookState, WebhookUrl } from './shown-webhook.tsx';
 
 type Shown = Readonly<{ webhook: Webhook; health: WebhookDay }>;

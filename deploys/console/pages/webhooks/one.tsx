@@ -1,19 +1,16 @@
 /** @jsxImportSource preact */
 import type { Webhook } from '../../../webhooks/webhook.ts';
-import type { AskedOfAccount, Page } from '../../asked.ts';
-import { ConfirmForm } from '../../page/confirm-form.tsx';
-import { Facts } from '../../page/facts.tsx';
-import { ButtonLink, type FormErrors, PostForm, Submit } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { Notice } from '../../page/notice.tsx';
-import { Columns, Panel } from '../../page/panel.tsx';
-import { Ago, Time } from '../../page/time.tsx';
+import type { AskedOfAccount, Page } from '../../context.ts';
+import { ButtonLink, ConfirmForm, type FormErrors, PostForm, Submit } from '../../components/forms.tsx';
+import { Columns, Facts, Panel } from '../../components/panels.tsx';
+import { Link } from '../../components/links.tsx';
+import { Notice } from '../../components/icons.tsx';
+import { Ago, Time } from '../../components/format.tsx';
 import { DeliveryTable } from '../deliveries/delivery-table.tsx';
 import { wordOf } from '../deliveries/outcome.tsx';
-import { deliveriesPath } from '../deliveries/paths.ts';
+import { deliveriesPath, webhookPath, webhooksPath } from '../../paths.ts';
 import { labelsOf } from '../programs/labels.ts';
-import type { WebhookPageDeps } from '../webhook-page-deps.ts';
-import { webhookPath, webhooksPath } from './paths.ts';
+import type { WebhookPageDeps } from '../../page-services.ts';
 import { type PageRefusal, refusalStatus, refusalText } from './refusal-text.ts';
 import { SecretPanel } from './secret-panel.tsx';
 import { hostOf, WebhookState, WebhookUrl } from './shown-webhook.tsx';

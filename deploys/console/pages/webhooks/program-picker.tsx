@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import type { ProgramShown } from '../../../programs/list.ts';
-import { CheckField, RadioFields } from '../../page/choice.tsx';
-import { shortened } from '../../page/code.tsx';
+import { CheckField, RadioFields } from '../../components/forms.tsx';
+import { shortened } from '../../components/code.tsx';
 import type { GivenSettings } from './given.ts';
 
 type PickerProps = Readonly<{

@@ -1,20 +1,17 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
-import type { AskedOfAccount } from '../../asked.ts';
+import type { AskedOfAccount } from '../../context.ts';
 import { byOf } from '../../by.ts';
-import { Buttons, PostForm, Submit } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { Notice } from '../../page/notice.tsx';
-import { countText } from '../../page/number.ts';
-import { Panel } from '../../page/panel.tsx';
-import { Tabs } from '../../page/tabs.tsx';
-import { Time } from '../../page/time.tsx';
-import type { Answers } from '../../routing/route.ts';
-import { seeOther } from '../../see-other.ts';
-import { deliveriesPath } from '../deliveries/paths.ts';
-import type { WebhookPageDeps } from '../webhook-page-deps.ts';
+import { Buttons, PostForm, Submit } from '../../components/forms.tsx';
+import { Link, Tabs } from '../../components/links.tsx';
+import { Notice } from '../../components/icons.tsx';
+import { countText, Time } from '../../components/format.tsx';
+import { Panel } from '../../components/panels.tsx';
+import type { Answers } from '../../router.ts';
+import { seeOther } from '../../redirect.ts';
+import { deliveriesPath, webhookPath, webhooksPath } from '../../paths.ts';
+import type { WebhookPageDeps } from '../../page-services.ts';
 import { showWebhook } from './one.tsx';
-import { webhookPath, webhooksPath } from './paths.ts';
 import { hostOf } from './shown-webhook.tsx';
 
 const HOUR_MS = 3_600_000;

@@ -1,10 +1,10 @@
 import { unreachable } from '../../../../shared/brand.ts';
-import type { Action, AskedOfAccount } from '../../asked.ts';
+import type { Action, AskedOfAccount } from '../../context.ts';
 import { byOf } from '../../by.ts';
-import { seeOther } from '../../see-other.ts';
-import type { WebhookPageDeps } from '../webhook-page-deps.ts';
+import { seeOther } from '../../redirect.ts';
+import type { WebhookPageDeps } from '../../page-services.ts';
 import { showWebhook } from './one.tsx';
-import { webhookPath } from './paths.ts';
+import { webhookPath } from '../../paths.ts';
 import { showSecret } from './secret-page.tsx';
 import { TAKEOVER_NAMES } from './secret-panel.tsx';
 

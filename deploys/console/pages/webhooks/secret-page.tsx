@@ -1,13 +1,12 @@
 /** @jsxImportSource preact */
 import type { Secret } from '../../../../shared/secret.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
-import type { AskedOfAccount } from '../../asked.ts';
-import { CodeBlock } from '../../page/code.tsx';
-import { ButtonLink, Buttons } from '../../page/form.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { SecretBox } from '../../page/secret-box.tsx';
-import { Time } from '../../page/time.tsx';
-import { webhookPath, webhooksPath } from './paths.ts';
+import type { AskedOfAccount } from '../../context.ts';
+import { CodeBlock, SecretBox } from '../../components/code.tsx';
+import { ButtonLink, Buttons } from '../../components/forms.tsx';
+import { Panel } from '../../components/panels.tsx';
+import { Time } from '../../components/format.tsx';
+import { webhookPath, webhooksPath } from '../../paths.ts';
 import { hostOf } from './shown-webhook.tsx';
 import { readVerifiers } from './verifiers.ts';
 

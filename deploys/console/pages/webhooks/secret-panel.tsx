@@ -1,10 +1,9 @@
 /** @jsxImportSource preact */
 import type { Takeover } from '../../../webhooks/rotate.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
-import { RadioFields } from '../../page/choice.tsx';
-import { Buttons, PostForm, Submit } from '../../page/form.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { Ago, Time } from '../../page/time.tsx';
+import { Buttons, PostForm, RadioFields, Submit } from '../../components/forms.tsx';
+import { Panel } from '../../components/panels.tsx';
+import { Ago, Time } from '../../components/format.tsx';
 
 /** Every choice, the calmest first. */
 export const TAKEOVER_NAMES: readonly Takeover[] = ['24h', '1h', 'now'];

@@ -1,11 +1,10 @@
 import { unreachable } from '../../../../shared/brand.ts';
-import type { Action, AskedOfAccount } from '../../asked.ts';
+import type { Action, AskedOfAccount } from '../../context.ts';
 import { byOf } from '../../by.ts';
-import { seeOther } from '../../see-other.ts';
-import { deliveryPath } from '../deliveries/paths.ts';
-import type { WebhookPageDeps } from '../webhook-page-deps.ts';
+import { seeOther } from '../../redirect.ts';
+import { deliveryPath, webhookPath } from '../../paths.ts';
+import type { WebhookPageDeps } from '../../page-services.ts';
 import { showWebhook } from './one.tsx';
-import { webhookPath } from './paths.ts';
 
 /** Sends a test. A page with JavaScript stays where it is; without, the delivery's page shows how it ends. */
 export function testAction(deps: WebhookPageDeps): Action<AskedOfAccount> {

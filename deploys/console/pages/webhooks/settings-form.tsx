@@ -1,9 +1,8 @@
 /** @jsxImportSource preact */
 import type { ProgramShown } from '../../../programs/list.ts';
 import { DESCRIPTION_CHARACTERS_MAX } from '../../../webhooks/settings.ts';
-import { TextField } from '../../page/field.tsx';
-import { Buttons, type FormErrors, PostForm, Submit } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
+import { Buttons, type FormErrors, PostForm, Submit, TextField } from '../../components/forms.tsx';
+import { Link } from '../../components/links.tsx';
 import type { GivenSettings } from './given.ts';
 import { ProgramPicker } from './program-picker.tsx';
 import { UrlCheck } from './url-check.tsx';

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import type { Webhook } from '../../../webhooks/webhook.ts';
-import { Badge } from '../../page/badge.tsx';
-import { Ago } from '../../page/time.tsx';
+import { Badge } from '../../components/icons.tsx';
+import { Ago } from '../../components/format.tsx';
 
 /** How a webhook stands, at a glance; a rotation may wait beside any state. */
 export function WebhookState({ webhook, nowMs }: Readonly<{ webhook: Webhook; nowMs: number }>) {

@@ -1,14 +1,13 @@
 /** @jsxImportSource preact */
 import type { Delivery } from '../../../webhooks/send-again.ts';
-import type { PageAccount } from '../../asked.ts';
-import { ownPath } from '../../own-path.ts';
-import { Link } from '../../page/link.tsx';
-import { Notice } from '../../page/notice.tsx';
-import { latencyText } from '../../page/number.ts';
-import { Submit } from '../../page/form.tsx';
+import type { PageAccount } from '../../context.ts';
+import { deliveryPath, ownPath } from '../../paths.ts';
+import { Link } from '../../components/links.tsx';
+import { Notice } from '../../components/icons.tsx';
+import { latencyText } from '../../components/format.tsx';
+import { Submit } from '../../components/forms.tsx';
 import { AnswerBody } from '../deliveries/answer-body.tsx';
 import { attemptText } from '../deliveries/outcome.tsx';
-import { deliveryPath } from '../deliveries/paths.ts';
 import { WEBHOOK_STATS_ID } from './webhook-stats.tsx';
 
 /** How long the page waits for the attempt of a test; an attempt takes 13 s at most. */

@@ -1,11 +1,10 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
 import type { Check } from '../../../webhooks/settings.ts';
-import type { Action, AskedOfAccount } from '../../asked.ts';
-import { ownPath } from '../../own-path.ts';
-import { Icon } from '../../page/icon.tsx';
-import type { Tone } from '../../page/tone.ts';
-import type { WebhookPageDeps } from '../webhook-page-deps.ts';
+import type { Action, AskedOfAccount } from '../../context.ts';
+import { ownPath } from '../../paths.ts';
+import { Icon, type Tone } from '../../components/icons.tsx';
+import type { WebhookPageDeps } from '../../page-services.ts';
 import { refusalText } from './refusal-text.ts';
 
 /** Characters before a URL is worth a look: "https://a.b". */

@@ -1,5 +1,5 @@
-import { forAccount, type Route } from '../../routing/route.ts';
-import type { WebhookPageDeps } from '../webhook-page-deps.ts';
+import { forAccount, type Route } from '../../router.ts';
+import type { WebhookPageDeps } from '../../page-services.ts';
 import { deleteAction, toggleAction } from './change.ts';
 import { createWebhookPage } from './create.tsx';
 import { editWebhookPage } from './edit.tsx';

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import type { DeliveryCounts, WebhookHealth } from '../../../webhooks/webhook-health.ts';
-import { countText, latencyText, shareText } from '../../page/number.ts';
-import { type Stat, Stats } from '../../page/stats.tsx';
+import { countText, latencyText, shareText } from '../../components/format.tsx';
+import { type Stat, Stats } from '../../components/panels.tsx';
 import { FailureLine, failureShare } from './failure-line.tsx';
 
 /** Where the numbers stand in a page. */

@@ -1,14 +1,20 @@
 import { describe, expect, test } from 'bun:test';
-import { ownPath } from '../../../../deploys/console/own-path.ts';
-import { shortened } from '../../../../deploys/console/page/code.tsx';
-import { isConfirmed } from '../../../../deploys/console/page/confirm-form.tsx';
-import { flashOf } from '../../../../deploys/console/page/flash.ts';
-import { distanceText, spanText, utcText } from '../../../../deploys/console/page/instant.ts';
-import { bytesText, countText, latencyText, shareText } from '../../../../deploys/console/page/number.ts';
-import { withQuery } from '../../../../deploys/console/page/pager.tsx';
-import { pointsOf } from '../../../../deploys/console/page/sparkline.tsx';
-import { themeCookie, themeOf } from '../../../../deploys/console/page/theme.ts';
-import { seeOther } from '../../../../deploys/console/see-other.ts';
+import { ownPath } from '../../../../deploys/console/paths.ts';
+import { shortened } from '../../../../deploys/console/components/code.tsx';
+import { isConfirmed } from '../../../../deploys/console/components/forms.tsx';
+import { flashOf, seeOther } from '../../../../deploys/console/redirect.ts';
+import {
+  bytesText,
+  countText,
+  distanceText,
+  latencyText,
+  shareText,
+  spanText,
+  utcText,
+} from '../../../../deploys/console/components/format.tsx';
+import { withQuery } from '../../../../deploys/console/components/links.tsx';
+import { pointsOf } from '../../../../deploys/console/components/charts.tsx';
+import { themeCookie, themeOf } from '../../../../deploys/console/layout.tsx';
 
 describe('instants', () => {
   test('are written in UTC', () =>
