@@ -5,7 +5,7 @@ import {
   inviteFirstOperator,
   showLink,
 } from '../../deploys/users/first-operator.ts';
-import { LOGIN_PATH } from '../../deploys/users/pages/moves.ts';
+import { LOGIN_PATH } from '../../deploys/console/pages/login/session.ts';
 import { requestReload } from '../../shared/keys/reload.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';

@@ -21,7 +21,7 @@ import type { ReadTraffic } from '../usage/traffic.ts';
 import type { ReadUsageView } from '../usage/usage-view.ts';
 import type { LiveMinutes } from '../usage/watch-minutes.ts';
 import type { UserActor } from '../users/note.ts';
-import type { PersonPagesDeps } from '../users/person-pages.ts';
+import type { PersonPagesDeps } from './routes.ts';
 import type { User } from '../users/users.ts';
 import type { createFailing } from '../webhooks/failing.ts';
 import type { WebhookDay, WebhookHealth } from '../webhooks/webhook-health.ts';

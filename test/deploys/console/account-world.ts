@@ -2,7 +2,7 @@ import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
 import { createAudit } from '../../../deploys/audit/audit.ts';
 import { createAccountOf } from '../../../deploys/console/account-of.ts';
-import { accountPages } from '../../../deploys/console/pages/account-pages.ts';
+import { accountPages } from '../../../deploys/console/routes.ts';
 import { createReveals } from '../../../deploys/console/one-time-secrets.ts';
 import type { Viewer } from '../../../deploys/users/viewer.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';

@@ -6,7 +6,7 @@ import { SecretBox } from '../../../deploys/console/components/code.tsx';
 import { PostForm, Submit, TextField } from '../../../deploys/console/components/forms.tsx';
 import { Time } from '../../../deploys/console/components/format.tsx';
 import { forAnyone, type Route } from '../../../deploys/console/router.ts';
-import { createThemeAction } from '../../../deploys/console/theme-action.ts';
+import { createThemeAction } from '../../../deploys/console/routes.ts';
 import { type PageOptions, type StartedBrowser, startBrowser } from '../../started/browser.ts';
 import { CUSTOMER, serveConsole } from './started.tsx';
 

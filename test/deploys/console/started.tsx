@@ -1,7 +1,6 @@
 /** @jsxImportSource preact */
 import { type ConsoleDeps, createConsole, forAnyone, type Route } from '../../../deploys/console/router.ts';
-import { createStartPage } from '../../../deploys/console/start-page.ts';
-import { createThemeAction } from '../../../deploys/console/theme-action.ts';
+import { createStartPage, createThemeAction } from '../../../deploys/console/routes.ts';
 import type { Viewer } from '../../../deploys/users/viewer.ts';
 
 /** Where the console of these tests lives. */

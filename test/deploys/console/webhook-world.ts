@@ -1,10 +1,8 @@
 import { createRequestLog } from '../../../deploys/api/request-log.ts';
 import type { By } from '../../../deploys/audit/actor.ts';
 import { createAudit } from '../../../deploys/audit/audit.ts';
-import { deliveryPages } from '../../../deploys/console/pages/deliveries/delivery-pages.ts';
-import { programPages } from '../../../deploys/console/pages/programs/program-pages.ts';
+import { deliveryPages, programPages, webhookPages } from '../../../deploys/console/routes.ts';
 import type { WebhookPageDeps } from '../../../deploys/console/page-services.ts';
-import { webhookPages } from '../../../deploys/console/pages/webhooks/webhook-pages.ts';
 import type { Viewer } from '../../../deploys/users/viewer.ts';
 import { attempt } from '../../../deploys/delivery/attempt.ts';
 import type { Sent } from '../../../deploys/delivery/send.ts';

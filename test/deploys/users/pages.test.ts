@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
-import { personPages } from '../../../deploys/users/person-pages.ts';
+import { personPages } from '../../../deploys/console/routes.ts';
 import { logIn, ORIGIN, PASSWORD, startPeople } from './people.ts';
 
 const ADA = 'ada@example.com';

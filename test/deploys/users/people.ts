@@ -10,7 +10,7 @@ import { readEmail } from '../../../deploys/users/email.ts';
 import { createHashing, type HashWork } from '../../../deploys/users/hashing.ts';
 import { createOpenAccount } from '../../../deploys/users/open-account.ts';
 import { createPeople, type PeopleDeps } from '../../../deploys/users/people.ts';
-import { personPages } from '../../../deploys/users/person-pages.ts';
+import { personPages } from '../../../deploys/console/routes.ts';
 import { totpOf } from '../../../deploys/users/second-factor.ts';
 import { createViewerOf } from '../../../deploys/users/viewer.ts';
 import type { Place } from '../../../deploys/users/users.ts';

@@ -2,7 +2,11 @@ import { describe, expect, test } from 'bun:test';
 import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
 import { PER_CODE } from '../../../deploys/users/login.ts';
 import { totpOf } from '../../../deploys/users/second-factor.ts';
-import { SECOND_FACTOR_PATH, SECOND_STEP_PATH, STEP_COOKIE } from '../../../deploys/users/pages/moves.ts';
+import {
+  SECOND_FACTOR_PATH,
+  SECOND_STEP_PATH,
+  STEP_COOKIE,
+} from '../../../deploys/console/pages/login/session.ts';
 import { COMMAND_LINE, logIn, PASSWORD, startPeople, type Visitor } from './people.ts';
 
 const ADA = 'ada@example.com';

@@ -1,8 +1,9 @@
 /** @jsxImportSource preact */
+import { unreachable } from '../../../../shared/brand.ts';
+import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
-import type { Action, AskedByViewer, Page } from '../../context.ts';
-import { Badge } from '../../components/icons.tsx';
-import { Empty, Panel } from '../../components/panels.tsx';
+import type { AdditionResult } from '../../../accounts/accounts.ts';
+import { countText, Time } from '../../components/format.tsx';
 import {
   ButtonLink,
   Buttons,
@@ -13,15 +14,15 @@ import {
   Submit,
   TextField,
 } from '../../components/forms.tsx';
+import { Badge } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
-import { countText, Time } from '../../components/format.tsx';
+import { Empty, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
+import type { Action, AskedByViewer, Page } from '../../context.ts';
 import type { PageDeps } from '../../page-services.ts';
-import { seeOther } from '../../redirect.ts';
-import { accountErrors } from './account-words.ts';
 import { operatorActor } from './actor.ts';
 import { accountPath, ACCOUNTS_PATH, idFrom } from '../../paths.ts';
-import { NO_PLAN, planOptions } from './plan-words.ts';
+import { seeOther } from '../../redirect.ts';
 
 type Deps = Pick<PageDeps, 'accounts' | 'plans'>;
 
@@ -168,4 +169,60 @@ function showNew({ plans }: Deps, { show }: AskedByViewer, { name, plan }: NewAc
       </Panel>
     ),
   });
+}
+
+type Refused = Exclude<AdditionResult, { kind: 'account' | 'added-before' }>;
+
+/** What is wrong with a form about an account, at the field that it is about. `nameField` is where a name was typed. */
+export function accountErrors(refused: Refused, nameField: string): FormErrors {
+  switch (refused.kind) {
+    case 'bad-credits':
+      return { credits: 'Credits are a whole number of at least 1, such as 250,000.' };
+    case 'bad-reason':
+      return { reason: 'A reason is 1 to 200 printable characters without a space at either end.' };
+    case 'bad-name':
+      return { [nameField]: 'A name is 1 to 64 printable characters without a space at either end.' };
+    case 'name-taken':
+      return { [nameField]: 'An account of this name exists already.' };
+    case 'reserved-name':
+      return { [nameField]: 'The accounts demo and sluice-watcher are known by their names, which stay.' };
+    case 'unknown-plan':
+      return { plan: `There is no plan ${refused.plan} in the config.` };
+    case 'no-credits':
+      return {
+        credits:
+          refused.plan === undefined
+            ? 'Without an RPC plan an account has no credits to add to.'
+            : `Plan ${refused.plan} has no credit limit, so there is nothing to add to.`,
+      };
+    case 'unknown-account':
+      return { form: 'The account was renamed meanwhile. Look at it again.' };
+    default:
+      return unreachable(refused);
+  }
+}
+
+/** A number of credits as people write it, its digits grouped by commas, blanks or underscores; `NaN` for anything else. */
+export function creditsFrom(text: string): number {
+  return /^\d+(?:[ ,_]\d{3})*$/.test(text.trim()) ? Number(text.replaceAll(/[ ,_]/g, '')) : Number.NaN;
+}
+
+/** The form's value for an account without a plan: no plan can have this name. */
+export const NO_PLAN = 'none';
+
+/** The choices of a plan, those of the config and none; and the account's own where the config no longer has it. */
+export function planOptions(plans: ReadonlyMap<string, Plan>, own?: string) {
+  const options = [...plans].map(([name, plan]) => ({ value: name, label: `${name}, ${planText(plan)}` }));
+  const gone = own !== undefined && !plans.has(own);
+  return [
+    ...options,
+    { value: NO_PLAN, label: 'none, the program API alone' },
+    ...(gone ? [{ value: own, label: `${own}, no longer in the config` }] : []),
+  ];
+}
+
+/** `5 calls a second, 250,000 credits`. */
+export function planText({ rps, credits }: Plan): string {
+  const rate = `${countText(rps)} calls a second`;
+  return credits === undefined ? rate : `${rate}, ${countText(credits)} credits`;
 }

@@ -1,19 +1,21 @@
 /** @jsxImportSource preact */
+import manifest from '../../../../package.json' with { type: 'json' };
+import { unreachable } from '../../../../shared/brand.ts';
 import type { Plan } from '../../../../shared/config/plans.ts';
-import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
-import { complaintOf } from '../../../publish/publication-state.ts';
-import type { RedisSeen } from '../../../store/redis-seen.ts';
-import type { User } from '../../../users/users.ts';
-import type { AskedByViewer, Page } from '../../context.ts';
+import { Ago, bytesText, countText, latencyText } from '../../components/format.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
+import { Link, withQuery } from '../../components/links.tsx';
 import { Columns, Empty, Facts, Live, Panel } from '../../components/panels.tsx';
-import { Ago, countText } from '../../components/format.tsx';
-import { withQuery } from '../../components/links.tsx';
 import { Table } from '../../components/table.tsx';
+import type { AskedByViewer, Page } from '../../context.ts';
 import type { OperatorDeps, PageDeps, WatcherSeen } from '../../page-services.ts';
-import { ServicePanel, WellBadge } from './service-panel.tsx';
-import { StorePanel } from './store-panel.tsx';
-import { UserTable } from './users.tsx';
+import { UserTable } from './user.tsx';
+import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
+import type { Health } from '../../../health.ts';
+import { complaintOf, type PublicationState } from '../../../publish/publication-state.ts';
+import type { RedisSeen } from '../../../store/redis-seen.ts';
+import type { StoreSize } from '../../../store/size.ts';
+import type { User } from '../../../users/users.ts';
 
 type Deps = Pick<PageDeps, 'operator' | 'people' | 'plans'>;
 type State = Readonly<{
@@ -150,4 +152,129 @@ function PlanPanel({ plans }: Readonly<{ plans: ReadonlyMap<string, Plan> }>) {
 /** A rate may be a part of one. */
 function rateText(rps: number): string {
   return Number.isInteger(rps) ? countText(rps) : String(rps);
+}
+
+/** Whether a part does its work. */
+export function WellBadge({ isWell }: Readonly<{ isWell: boolean }>) {
+  return isWell ? <Badge tone="good">well</Badge> : <Badge tone="bad">not well</Badge>;
+}
+
+/** How accounts and keys come to gateways on other hosts, in a badge. */
+function PublicationBadge({ state }: Readonly<{ state: PublicationState }>) {
+  switch (state.kind) {
+    case 'publishing':
+      return <Badge tone="good">published</Badge>;
+    case 'building':
+      return <Badge tone="waiting">being published</Badge>;
+    case 'away':
+      return <Badge tone="warning">Redis does not answer</Badge>;
+    case 'other-origin':
+    case 'held':
+      return <Badge tone="bad">not published</Badge>;
+    default:
+      return unreachable(state);
+  }
+}
+
+type ServiceProps = Readonly<{
+  deliveries: Health | undefined;
+  publication: PublicationState | undefined;
+  gateways: readonly GatewaySeen[];
+}>;
+
+/** The parts of the installation, and whether each does its work. */
+export function ServicePanel({ deliveries, publication, gateways }: ServiceProps) {
+  const versions = new Set(
+    gateways.flatMap((gateway) => (gateway.kind === 'seen' ? gateway.status.version : [])),
+  );
+  const isMixed = [...versions].some((version) => version !== manifest.version);
+  return (
+    <Panel title="Service" aside={isMixed && <Badge tone="warning">mixed versions</Badge>}>
+      <Facts
+        facts={[
+          { label: 'Version', value: manifest.version },
+          { label: 'Bun', value: Bun.version },
+          {
+            label: 'Deliveries',
+            value:
+              deliveries === undefined ? (
+                'not sent by this process'
+              ) : (
+                <>
+                  <WellBadge isWell={deliveries.isWell} /> <Link to="/operator/queue">Queue</Link>
+                </>
+              ),
+          },
+          ...(publication === undefined
+            ? []
+            : [{ label: 'Accounts and keys', value: <PublicationBadge state={publication} /> }]),
+          ...gateways.map((gateway) => ({
+            label: `Gateway ${gateway.host}`,
+            value:
+              gateway.kind === 'seen' ? (
+                <>
+                  <Badge tone="good">reached</Badge> version {gateway.status.version}
+                </>
+              ) : (
+                <>
+                  <Badge tone="bad">cannot be reached</Badge> {gateway.reason}
+                </>
+              ),
+          })),
+          {
+            label: 'Backup',
+            value: 'Unknown: Sluice makes none and cannot see yours. Use VACUUM INTO, not a plain copy.',
+          },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+type StoreProps = Readonly<{ sizes: readonly StoreSize[]; redis: readonly RedisSeen[] | undefined }>;
+
+/** The databases and every Redis. */
+export function StorePanel({ sizes, redis }: StoreProps) {
+  return (
+    <Panel title="Stores" isFlush>
+      <Table
+        caption="Stores"
+        columns={[
+          { label: 'Store', cell: ({ name }) => name, isRowHead: true },
+          { label: 'State', cell: ({ state }) => state },
+          { label: 'Size', align: 'end', cell: ({ size }) => size },
+          { label: 'Log (WAL)', align: 'end', cell: ({ wal }) => wal },
+        ]}
+        rows={[...sizes.map(storeRow), ...redisRows(redis)]}
+        keyOf={({ name }) => name}
+        empty={null}
+      />
+    </Panel>
+  );
+}
+
+/** A database that could not be read would have stopped the page: it is the one the page was made from. */
+function storeRow({ name, bytes, walBytes }: StoreSize) {
+  const state = bytes === 0 ? <Badge tone="warning">no file</Badge> : <Badge tone="good">in use</Badge>;
+  return { name, state, size: bytesText(bytes), wal: bytesText(walBytes) };
+}
+
+function redisRows(redis: readonly RedisSeen[] | undefined) {
+  if (redis === undefined)
+    return [{ name: 'Redis', state: 'not configured: limits hold per host', size: '–', wal: '–' }];
+  return redis.map((node) => ({
+    name: `Redis ${node.host}`,
+    state:
+      node.kind === 'answers' ? (
+        <>
+          <Badge tone="good">answers</Badge> in {latencyText(node.tookMs)}
+        </>
+      ) : (
+        <>
+          <Badge tone="bad">cannot be reached</Badge> {node.reason}
+        </>
+      ),
+    size: '–',
+    wal: '–',
+  }));
 }

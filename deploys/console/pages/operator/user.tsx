@@ -1,26 +1,31 @@
 /** @jsxImportSource preact */
-import type { UserActor } from '../../../users/note.ts';
-import { makePassword } from '../../../users/initial-password.ts';
-import type { User } from '../../../users/users.ts';
-import type { Action, AskedByViewer, Filled, Page } from '../../context.ts';
+import type { ComponentChildren } from 'preact';
+import { SecretBox } from '../../components/code.tsx';
+import { Ago, Time } from '../../components/format.tsx';
 import {
   ButtonLink,
+  Buttons,
   ConfirmForm,
   type FormErrors,
+  Hidden,
   isConfirmed,
   PostForm,
   Submit,
+  TextField,
 } from '../../components/forms.tsx';
-import { Columns, Facts, Panel } from '../../components/panels.tsx';
+import { Badge, Notice } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
-import { Notice } from '../../components/icons.tsx';
-import { SecretBox } from '../../components/code.tsx';
-import { Ago, Time } from '../../components/format.tsx';
+import { Columns, Facts, Panel } from '../../components/panels.tsx';
+import { Table } from '../../components/table.tsx';
+import type { Action, AskedByViewer, Filled, Page } from '../../context.ts';
 import type { PageDeps } from '../../page-services.ts';
-import { seeOther } from '../../redirect.ts';
+import { filled, type Filling } from './account.tsx';
 import { operatorActor } from './actor.ts';
 import { accountPath, ACCOUNTS_PATH, AUDIT_PATH, userPath } from '../../paths.ts';
-import { SecondFactorBadge } from './users.tsx';
+import { seeOther } from '../../redirect.ts';
+import { makePassword } from '../../../users/initial-password.ts';
+import type { UserActor } from '../../../users/note.ts';
+import type { User } from '../../../users/users.ts';
 
 type Deps = Pick<PageDeps, 'people' | 'accounts' | 'operator' | 'random' | 'reveals'>;
 
@@ -275,5 +280,73 @@ function RemovePanel({
         </p>
       </ConfirmForm>
     </Panel>
+  );
+}
+
+type UserTableProps = Readonly<{
+  users: readonly User[];
+  /** Absent where all are alike. */
+  isRoleShown: boolean;
+  empty: ComponentChildren;
+}>;
+
+/** Who may sign in. */
+export function UserTable({ users, isRoleShown, empty }: UserTableProps) {
+  return (
+    <Table
+      caption="Users"
+      columns={[
+        { label: 'E-mail', cell: ({ id, email }) => <Link to={userPath(id)}>{email}</Link>, isRowHead: true },
+        ...(isRoleShown ? [{ label: 'Role', cell: ({ role }: User) => role }] : []),
+        { label: 'Second factor', cell: (user) => <SecondFactorBadge user={user} /> },
+        {
+          label: 'Signs in by',
+          cell: ({ passwordHash }) => (passwordHash === undefined ? 'identity provider' : 'password'),
+        },
+        { label: 'Since', cell: ({ createdAtMs }) => <Time atMs={createdAtMs} /> },
+      ]}
+      rows={users}
+      keyOf={({ id }) => id}
+      empty={empty}
+    />
+  );
+}
+
+/** Whether a second factor is on; its absence is a warning for operators alone. */
+export function SecondFactorBadge({ user: { role, hasSecondFactor } }: Readonly<{ user: User }>) {
+  if (hasSecondFactor) return <Badge tone="good">on</Badge>;
+  return <Badge tone={role === 'operator' ? 'warning' : 'quiet'}>off</Badge>;
+}
+
+/** The form chooses the new user's id: sent twice, it leads both times to the one user and password. */
+export const USER_ID_FIELD = 'user';
+
+type AddUserFormProps = Readonly<{
+  action: string;
+  /** The new user's. */
+  newId: string;
+  filling: Filling | undefined;
+}>;
+
+/** Makes a user with a password that is shown once. */
+export function AddUserForm({ action, newId, filling }: AddUserFormProps) {
+  const { errors, errorOf, sent } = filled('user', filling);
+  return (
+    <PostForm action={action} errors={errors} label="Add user">
+      <TextField
+        name="email"
+        label="E-mail"
+        type="email"
+        value={sent('email')}
+        isRequired
+        maxLength={254}
+        hint="A first password is made and shown once. Nothing is sent by mail."
+        error={errorOf('email')}
+      />
+      <Buttons>
+        <Submit>Add user</Submit>
+      </Buttons>
+      <Hidden name={USER_ID_FIELD} value={sent(USER_ID_FIELD) ?? newId} />
+    </PostForm>
   );
 }
