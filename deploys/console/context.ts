@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { actorOf, type By } from '../audit/actor.ts';
 import type { Crumb } from './components/links.tsx';
 import type { Viewer } from '../users/viewer.ts';
 
@@ -16,10 +17,11 @@ export type Content = Readonly<{
   crumbs?: readonly Crumb[] | undefined;
   /** 200 unless told otherwise; 422 for a form that comes back with errors. */
   status?: number | undefined;
+  retryAfterSeconds?: number | undefined;
 }>;
 
-/** What every page is asked with. */
-export type Asked = Readonly<{
+/** A request to a page, and the ways to answer it. */
+export type PageContext = Readonly<{
   request: Request;
   url: URL;
   /** The named parts of the path, decoded. */
@@ -30,18 +32,33 @@ export type Asked = Readonly<{
   account?: PageAccount | undefined;
   /** The content in the console's document, as an answer. */
   show(content: Content): Response;
-  /** The calm page of a thing that is not there, or not the viewer's. */
+  /** The page of a thing that is not there, or not the viewer's. */
   notFound(): Response;
 }>;
 
-/** Asked by somebody who is signed in. */
-export type AskedByViewer = Asked & Readonly<{ viewer: Viewer }>;
-/** Asked about an account that exists and that the viewer may see. */
-export type AskedOfAccount = AskedByViewer & Readonly<{ account: PageAccount }>;
-/** The fields of a form that came from one of the console's own pages. */
-export type Filled = Readonly<{ form: URLSearchParams }>;
+/** Of somebody who is signed in. */
+export type ViewerContext = PageContext & Readonly<{ viewer: Viewer }>;
+/** About an account that exists and that the viewer may see. */
+export type AccountContext = ViewerContext & Readonly<{ account: PageAccount }>;
+/** With the fields of a form that came from one of the console's own pages. */
+export type FormContext<C extends PageContext = PageContext> = C & Readonly<{ form: URLSearchParams }>;
 
-/** Answers a GET. It may throw: the viewer then sees a calm page, and the log the reason. */
-export type Page<A extends Asked> = (asked: A) => Response | Promise<Response>;
-/** Answers a POST: it changes something and sends elsewhere (`seeOther`), or shows the form again with what is wrong. */
-export type Action<A extends Asked> = (asked: A & Filled) => Response | Promise<Response>;
+export type ViewerForm = FormContext<ViewerContext>;
+export type AccountForm = FormContext<AccountContext>;
+
+export type Answer = Response | Promise<Response>;
+/** Answers a GET. It may throw: the viewer then sees a page that says so, and the log the reason. */
+export type Page<C extends PageContext> = (context: C) => Answer;
+/** Answers a POST: it changes something and redirects, or shows the form again with what is wrong. */
+export type Action<C extends PageContext> = (context: FormContext<C>) => Answer;
+
+/** Puts content into the document, as an answer with every header. */
+export type Show = (
+  content: Content,
+  at: Pick<PageContext, 'request' | 'url' | 'viewer'> & Partial<Pick<PageContext, 'account'>>,
+) => Response;
+
+/** Who makes a change on a page of an account, for the audit log. */
+export function byOf({ viewer, account }: Pick<AccountContext, 'viewer' | 'account'>): By {
+  return { accountId: account.id, actor: actorOf(viewer.userId, viewer.role) };
+}

@@ -3,17 +3,16 @@ import { render } from 'preact-render-to-string';
 import type { AssetPaths } from './assets/assets.ts';
 import { Icon, type IconName, Notice } from './components/icons.tsx';
 import { Crumbs, Link } from './components/links.tsx';
-import type { Content, PageAccount } from './context.ts';
-import { LOGOUT_PATH } from './paths.ts';
+import type { Content, PageAccount, Show } from './context.ts';
+import { paths } from './paths.ts';
 import { flashOf } from './redirect.ts';
-import type { Show } from './router.ts';
 import type { Viewer } from '../users/viewer.ts';
 
 /** How the viewer wants the console to look; `undefined`: as the system does. */
-export type Theme = 'light' | 'dark' | undefined;
+type Theme = 'light' | 'dark' | undefined;
 
 /** Where the choice is kept. It is no secret and says nothing about anybody. */
-export const THEME_COOKIE = 'theme';
+const THEME_COOKIE = 'theme';
 const YEAR_SECONDS = 365 * 86_400;
 
 /** The choice in a request's cookies; anything unknown is no choice. */
@@ -30,72 +29,59 @@ export function themeCookie(chosen: string | null, isSecure: boolean): string {
   return `${THEME_COOKIE}=${value}; Path=/; Max-Age=${maxAge}; SameSite=Lax; HttpOnly${secure}`;
 }
 
-/** One entry of the navigation. */
-export type NavigationLink = Readonly<{ label: string; to: string; icon: IconName }>;
-/** Entries under one heading. */
-export type NavigationGroup = Readonly<{ title: string; links: readonly NavigationLink[] }>;
-
 const ACCOUNT_PAGES = [
-  ['Overview', 'overview', 'gauge'],
-  ['Usage', 'usage', 'bars'],
-  ['Keys', 'keys', 'key'],
-  ['Programs', 'programs', 'cube'],
-  ['Webhooks', 'webhooks', 'hook'],
-  ['Deliveries', 'deliveries', 'send'],
-  ['Quick start', 'quick-start', 'code'],
-] as const satisfies readonly (readonly [string, string, IconName])[];
+  ['Overview', paths.overview, 'gauge'],
+  ['Usage', paths.usage, 'bars'],
+  ['Keys', paths.keys, 'key'],
+  ['Programs', paths.programs, 'cube'],
+  ['Webhooks', paths.webhooks, 'hook'],
+  ['Deliveries', paths.deliveries, 'send'],
+  ['Quick start', paths.quickStart, 'code'],
+] as const;
 
-const OPERATOR_PAGES = [
-  ['Accounts', 'accounts', 'people'],
-  ['Backends', 'backends', 'server'],
-  ['Traffic', 'traffic', 'bars'],
-  ['Queue', 'queue', 'send'],
-  ['Audit', 'audit', 'list'],
-  ['Health', 'health', 'pulse'],
-] as const satisfies readonly (readonly [string, string, IconName])[];
+const OPERATOR_PAGES: readonly NavigationLink[] = [
+  ['Accounts', paths.operatorAccounts, 'people'],
+  ['Backends', paths.backends, 'server'],
+  ['Traffic', paths.traffic, 'bars'],
+  ['Queue', paths.queue, 'send'],
+  ['Audit', paths.audit, 'list'],
+  ['Health', paths.health, 'pulse'],
+];
+
+type NavigationLink = readonly [label: string, to: string, icon: IconName];
 
 /** Where a viewer can go: an operator the service and the account that is looked at, a customer the own account. */
-export function navigationOf(viewer: Viewer, account: PageAccount | undefined): readonly NavigationGroup[] {
-  const accountId = account?.id ?? (viewer.role === 'customer' ? viewer.accountId : undefined);
-  const ofAccount =
-    accountId === undefined
-      ? []
-      : [{ title: account?.name ?? 'Account', links: linksOf(`/accounts/${accountId}`, ACCOUNT_PAGES) }];
-  const ofService =
-    viewer.role === 'operator' ? [{ title: 'Service', links: linksOf('/operator', OPERATOR_PAGES) }] : [];
-  return [...ofService, ...ofAccount];
+function navigationOf(viewer: Viewer, account: PageAccount | undefined) {
+  const id = account?.id ?? (viewer.role === 'customer' ? viewer.accountId : undefined);
+  const own =
+    id === undefined ? [] : ACCOUNT_PAGES.map(([label, to, icon]) => [label, to(id), icon] as const);
+  return [
+    { title: 'Service', links: viewer.role === 'operator' ? OPERATOR_PAGES : [] },
+    { title: account?.name ?? 'Account', links: own },
+  ].filter(({ links }) => links.length > 0);
 }
 
 /** Where a viewer begins. */
-export function startPathOf(viewer: Viewer): string {
-  if (viewer.role === 'operator') return '/operator/accounts';
-  return viewer.accountId === undefined ? '/settings' : `/accounts/${viewer.accountId}/overview`;
-}
-
-/** Whether an entry is the page at `path` or one below it. */
-export function isWithin(path: string, { to }: NavigationLink): boolean {
-  return path === to || path.startsWith(`${to}/`);
-}
-
-function linksOf(base: string, pages: readonly (readonly [string, string, IconName])[]): NavigationLink[] {
-  return pages.map(([label, page, icon]) => ({ label, to: `${base}/${page}`, icon }));
+export function startPathOf({ role, accountId }: Viewer): string {
+  if (role === 'operator') return paths.operatorAccounts;
+  return accountId === undefined ? paths.settings : paths.overview(accountId);
 }
 
 type NavigationProps = Readonly<{ viewer: Viewer; account: PageAccount | undefined; path: string }>;
 
-/** The console's navigation: a column at the side, a strip on phones. */
-export function NavigationBar({ viewer, account, path }: NavigationProps) {
+/** The console's navigation: a column at the side, a strip on phones. An entry is current on the pages below it too. */
+function NavigationBar({ viewer, account, path }: NavigationProps) {
   return (
     <nav class="navigation" aria-label="Main">
       {navigationOf(viewer, account).map(({ title, links }) => (
         <section key={title} class="navigation-group">
           <h2 class="navigation-title">{title}</h2>
           <ul>
-            {links.map((link) => (
-              <li key={link.to}>
-                <Link to={link.to} isCurrent={isWithin(path, link)}>
-                  <Icon name={link.icon} />
-                  {link.label}
+            {links.map(([label, to, icon]) => (
+              <li key={to}>
+                <Link to={to} isCurrent={path === to || path.startsWith(`${to}/`)}>
+                  <Icon name={icon} />
+                  {label}
                 </Link>
               </li>
             ))}
@@ -109,10 +95,10 @@ export function NavigationBar({ viewer, account, path }: NavigationProps) {
 type TopBarProps = Readonly<{ viewer: Viewer | undefined; theme: Theme; here: string }>;
 
 /** The line above every page: whose service, who looks, how it looks, the way out. */
-export function TopBar({ viewer, theme, here }: TopBarProps) {
+function TopBar({ viewer, theme, here }: TopBarProps) {
   return (
     <header class="top-bar">
-      <Link to="/" class="brand">
+      <Link to={paths.start} class="brand">
         <svg
           class="brand-mark"
           viewBox="0 0 32 32"
@@ -135,11 +121,11 @@ export function TopBar({ viewer, theme, here }: TopBarProps) {
         <ThemeForm theme={theme} here={here} />
         {viewer && (
           <>
-            <Link to="/settings" class="top-bar-link" label={`Settings of ${viewer.email}`}>
+            <Link to={paths.settings} class="top-bar-link" label={`Settings of ${viewer.email}`}>
               <Icon name="sliders" />
               <span class="viewer-email fold">{viewer.email}</span>
             </Link>
-            <form method="post" action={LOGOUT_PATH}>
+            <form method="post" action={paths.logout}>
               <button type="submit" class="quiet">
                 <Icon name="out" />
                 <span class="fold">Sign out</span>
@@ -168,7 +154,7 @@ function ThemeForm({ theme, here }: Readonly<{ theme: Theme; here: string }>) {
     </button>
   );
   return (
-    <form method="post" action="/theme" class="theme-form" aria-label="Colours">
+    <form method="post" action={paths.theme} class="theme-form" aria-label="Colours">
       <input type="hidden" name="next" value={here} />
       {choice('system', 'Colours of the system', 'gauge')}
       {choice('light', 'Light colours', 'sun')}
@@ -201,7 +187,7 @@ const HTMX_CONFIG = JSON.stringify({
 });
 
 /** The whole HTML document around a page's content. */
-export function Document(props: DocumentProps) {
+function Document(props: DocumentProps) {
   const { content, viewer, account, path, here, theme, flash, assets } = props;
   const { title, body, aside, crumbs = [] } = content;
   return (
@@ -263,10 +249,10 @@ export function createShow(assets: AssetPaths): Show {
         assets={assets}
       />,
     );
-    return new Response(`<!doctype html>${html}`, {
-      status: content.status ?? 200,
-      headers: { 'content-type': 'text/html; charset=utf-8' },
-    });
+    const headers = new Headers({ 'content-type': 'text/html; charset=utf-8' });
+    const { status = 200, retryAfterSeconds } = content;
+    if (retryAfterSeconds !== undefined) headers.set('retry-after', String(retryAfterSeconds));
+    return new Response(`<!doctype html>${html}`, { status, headers });
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { AskedByViewer } from './context.ts';
+import type { ViewerContext } from './context.ts';
 
 /** How long a secret waits for the page that shows it; a redirect takes moments. */
 const WAIT_MS = 5 * 60_000;
@@ -10,18 +10,21 @@ const TICKET_BYTES = 16;
 type Waiting = Readonly<{ secret: string; untilMs: number }>;
 
 /** New secrets on their way from the form that made them to the one page that shows them. In memory alone. */
-export type Reveals = Readonly<{
+export type OneTimeSecrets = Readonly<{
   /**
    * Keeps a secret for a viewer; gives the value of `?shown=` in the address to send them to. `ticket` is that value
    * where the form chooses it, so that a form sent twice leads to one secret.
    */
   put(userId: string, secret: string, ticket?: string): string;
   /** The secret that the address names, once, and for whom it is kept; a HEAD or a refresh of a part takes nothing. */
-  take(asked: Pick<AskedByViewer, 'request' | 'url' | 'viewer'>): string | undefined;
+  take(context: Pick<ViewerContext, 'request' | 'url' | 'viewer'>): string | undefined;
 }>;
 
 /** `random` gives n uniform bytes. */
-export function createReveals(clock: Pick<Clock, 'now'>, random: (bytes: number) => Uint8Array): Reveals {
+export function createOneTimeSecrets(
+  clock: Pick<Clock, 'now'>,
+  random: (bytes: number) => Uint8Array,
+): OneTimeSecrets {
   /** By viewer and ticket, so that no ticket reaches what is another's. Oldest first, because every one waits as long. */
   const waiting = new Map<string, Waiting>();
 

@@ -3,8 +3,9 @@ import type { Plan } from '../../shared/config/plans.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { Keys } from '../accounts/keys.ts';
 import type { Enter } from '../api/request-log.ts';
+import type { Actor } from '../audit/actor.ts';
 import type { Audit } from '../audit/audit.ts';
-import type { Reveals } from './one-time-secrets.ts';
+import type { OneTimeSecrets } from './one-time-secrets.ts';
 import type { ReadGateways } from '../gateway-status/read-gateways.ts';
 import type { Health } from '../health.ts';
 import type { AccountDeliveries } from '../outbox/account-deliveries.ts';
@@ -20,45 +21,49 @@ import type { UsageReport } from '../usage/report.ts';
 import type { ReadTraffic } from '../usage/traffic.ts';
 import type { ReadUsageView } from '../usage/usage-view.ts';
 import type { LiveMinutes } from '../usage/watch-minutes.ts';
-import type { UserActor } from '../users/note.ts';
-import type { PersonPagesDeps } from './routes.ts';
+import type { AddressOf } from '../users/client-address.ts';
+import type { People } from '../users/people.ts';
 import type { User } from '../users/users.ts';
 import type { createFailing } from '../webhooks/failing.ts';
 import type { WebhookDay, WebhookHealth } from '../webhooks/webhook-health.ts';
 import type { Webhook } from '../webhooks/webhook.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 
-/** What the console's pages read and change: the services that the command line and the API stand on too. */
-export type PageDeps = PersonPagesDeps &
-  Readonly<{
-    /** The console's own, such as `https://console.example.com`. */
-    origin: string;
-    accounts: Accounts;
-    keys: Keys;
-    plans: ReadonlyMap<string, Plan>;
-    usage: UsageReport;
-    /** Every row of an account's usage, a page at a time. */
-    readUsed(hours: Hours, accountId: number): Generator<readonly Used[]>;
-    /** Whoever reads much of it takes turns. */
-    turns: ReadingTurns;
-    /** What the page of usage shows. */
-    readUsageView: ReadUsageView;
-    /** The webhooks of an account, the oldest first. */
-    webhooksOf(accountId: number): readonly Webhook[];
-    minutes: Pick<LiveMinutes, 'recentMinutes' | 'recentTotals' | 'sinceMs'>;
-    /** The gateway's RPC endpoint as its callers reach it. */
-    rpcUrl: URL;
-    reveals: Reveals;
-    operator: OperatorDeps;
-    clock: Clock;
-    /** Gives n uniform bytes. */
-    random(bytes: number): Uint8Array;
-    /** Absent where no webhooks are kept. */
-    webhookPages?: WebhookPageDeps | undefined;
-  }>;
+/** What the pages of the login and the settings stand on. */
+export type LoginServices = Readonly<{
+  people: People;
+  addressOf: AddressOf;
+  /** Hears why an identity provider could not be used. */
+  noteUnavailable(reason: string): void;
+}>;
+
+/** What the pages of an account's calls and keys stand on: the services that the command line and the API stand on too. */
+export type AccountServices = Readonly<{
+  /** The console's own, such as `https://console.example.com`. */
+  origin: string;
+  accounts: Accounts;
+  keys: Keys;
+  plans: ReadonlyMap<string, Plan>;
+  usage: UsageReport;
+  /** Every row of an account's usage, a page at a time. */
+  readUsed(hours: Hours, accountId: number): Generator<readonly Used[]>;
+  /** Whoever reads much of it takes turns. */
+  turns: ReadingTurns;
+  /** What the page of usage shows. */
+  readUsageView: ReadUsageView;
+  /** The webhooks of an account, the oldest first. */
+  webhooksOf(accountId: number): readonly Webhook[];
+  minutes: Pick<LiveMinutes, 'recentMinutes' | 'recentTotals' | 'sinceMs'>;
+  /** The gateway's RPC endpoint as its callers reach it. */
+  rpcUrl: URL;
+  oneTimeSecrets: OneTimeSecrets;
+  clock: Clock;
+  /** Gives n uniform bytes. */
+  random(bytes: number): Uint8Array;
+}>;
 
 /** What the pages of programs, webhooks and deliveries stand on. */
-export type WebhookPageDeps = Readonly<{
+export type WebhookServices = Readonly<{
   webhooks: Webhooks;
   healthOf(webhookId: string, nowMs: number): WebhookHealth;
   /** The part of it that a list shows. */
@@ -68,6 +73,8 @@ export type WebhookPageDeps = Readonly<{
   history: Pick<History, 'of'>;
   /** The rate of looking hosts up: a user has that of a key. */
   enter(userId: string): ReturnType<Enter<string>>;
+  /** Gives n uniform bytes. */
+  random(bytes: number): Uint8Array;
 }>;
 
 /** What the watcher knows, for the operator. Instants are Unix milliseconds. */
@@ -82,7 +89,7 @@ export type WatcherSeen = Readonly<{
 }>;
 
 /** What the pages of operators read beside what all pages do. */
-export type OperatorDeps = Readonly<{
+export type OperatorServices = Readonly<{
   audit: Pick<Audit, 'list' | 'actions'>;
   readGateways: ReadGateways;
   readTraffic: ReadTraffic;
@@ -96,5 +103,14 @@ export type OperatorDeps = Readonly<{
   storeSizes(): readonly StoreSize[];
   /** `undefined`: no Redis is configured. */
   readRedis: ReadRedis | undefined;
-  resetSecondFactor(user: User, by: UserActor): void;
+  resetSecondFactor(user: User, by: Actor): void;
 }>;
+
+/** What all pages stand on. */
+export type PageServices = LoginServices &
+  AccountServices &
+  Readonly<{
+    operator: OperatorServices;
+    /** Absent where no webhooks are kept. */
+    webhookPages?: WebhookServices | undefined;
+  }>;

@@ -1,4 +1,43 @@
-import type { PageAccount } from './context.ts';
+/** An account's id, or `:accountId` for the route of every account's page. */
+type AccountId = number | ':accountId';
+
+/** Every page of the console. What changes something is posted to an address below its page. */
+export const paths = {
+  start: '/',
+  theme: '/theme',
+  login: '/login',
+  secondStep: '/login/second-step',
+  provider: '/login/provider',
+  providerReturn: '/login/return',
+  logout: '/logout',
+  signUp: '/sign-up',
+  firstOperator: '/first-operator',
+  settings: '/settings',
+  password: '/settings/password',
+  otherSessions: '/settings/sign-out-others',
+  secondFactor: '/settings/second-factor',
+
+  overview: (account: AccountId) => `/accounts/${account}/overview`,
+  usage: (account: AccountId) => `/accounts/${account}/usage`,
+  quickStart: (account: AccountId) => `/accounts/${account}/quick-start`,
+  keys: (account: AccountId) => `/accounts/${account}/keys`,
+  key: (account: AccountId, id: string) => `/accounts/${account}/keys/${id}`,
+  programs: (account: AccountId) => `/accounts/${account}/programs`,
+  program: (account: AccountId, id: string) => `/accounts/${account}/programs/${id}`,
+  webhooks: (account: AccountId) => `/accounts/${account}/webhooks`,
+  webhook: (account: AccountId, id: string) => `/accounts/${account}/webhooks/${id}`,
+  deliveries: (account: AccountId) => `/accounts/${account}/deliveries`,
+  delivery: (account: AccountId, id: string) => `/accounts/${account}/deliveries/${id}`,
+
+  operatorAccounts: '/operator/accounts',
+  operatorAccount: (id: number | ':id') => `/operator/accounts/${id}`,
+  user: (id: string) => `/operator/users/${id}`,
+  backends: '/operator/backends',
+  traffic: '/operator/traffic',
+  queue: '/operator/queue',
+  audit: '/operator/audit',
+  health: '/operator/health',
+} as const;
 
 /**
  * A backslash becomes a slash in a browser, a tab or newline vanishes, and beyond ASCII a header carries no text: whoever
@@ -12,58 +51,19 @@ export function ownPath(text: string | null | undefined): string | undefined {
   return text;
 }
 
-/** Where a login is ended. */
-export const LOGOUT_PATH = '/logout';
-
-/** The keys of an account. */
-export function keysPath({ id }: Pick<PageAccount, 'id'>): string {
-  return `/accounts/${id}/keys`;
+/** A path of the login with `next` behind it, left away where it is the first page. */
+export function withNext(path: string, next: string): string {
+  return next === paths.start ? path : `${path}?next=${encodeURIComponent(next)}`;
 }
 
-/** One of them. */
-export function keyPath(account: Pick<PageAccount, 'id'>, keyId: string): string {
-  return `${keysPath(account)}/${encodeURIComponent(keyId)}`;
-}
-
-/** Where the webhooks of an account are. */
-export function webhooksPath({ id }: Pick<PageAccount, 'id'>): string {
-  return `/accounts/${id}/webhooks`;
-}
-
-/** The page of one webhook. */
-export function webhookPath(account: Pick<PageAccount, 'id'>, webhookId: string): string {
-  return `${webhooksPath(account)}/${webhookId}`;
-}
-
-/** Where the deliveries of an account are, narrowed by `query`. */
-export function deliveriesPath(
-  { id }: Pick<PageAccount, 'id'>,
-  query: Readonly<Record<string, string>> = {},
-): string {
-  const text = new URLSearchParams(query).toString();
-  return `/accounts/${id}/deliveries${text === '' ? '' : `?${text}`}`;
-}
-
-/** The page of one delivery. */
-export function deliveryPath(account: Pick<PageAccount, 'id'>, deliveryId: string): string {
-  return `${deliveriesPath(account)}/${deliveryId}`;
-}
-
-/** The list of accounts. */
-export const ACCOUNTS_PATH = '/operator/accounts';
-export const AUDIT_PATH = '/operator/audit';
-
-/** An operator's page of an account. */
-export function accountPath(accountId: number): string {
-  return `${ACCOUNTS_PATH}/${accountId}`;
-}
-
-/** An operator's page of a user. */
-export function userPath(userId: string): string {
-  return `/operator/users/${encodeURIComponent(userId)}`;
-}
-
-/** The id in a path or query, spelled the one way ids are; `undefined` for anything else. */
+/** The id in a path or query, spelled the one way ids are: `01` and `1e3` are none. */
 export function idFrom(text: string | null | undefined): number | undefined {
   return text && /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined;
+}
+
+/** The link of the first operator under the console's address. */
+export function firstOperatorLink(consoleUrl: URL, token: string): string {
+  const link = new URL(paths.firstOperator, consoleUrl);
+  link.searchParams.set('token', token);
+  return link.href;
 }

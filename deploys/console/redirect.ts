@@ -1,4 +1,4 @@
-import { ownPath } from './paths.ts';
+import { ownPath, paths } from './paths.ts';
 
 /** The short messages after a change. A page's own change adds its row here; the address carries the code, never a text. */
 export const FLASHES = {
@@ -45,11 +45,22 @@ export function flashOf(code: string | null): string | undefined {
 }
 
 /**
- * Sends the browser to a page of the console after a change (303), where the message of `flash` is shown once.
- * A path that leads elsewhere sends to the first page.
+ * Sends the browser to a page of the console (303), where the message of `flash` is shown once. A path that leads
+ * elsewhere sends to the first page.
  */
-export function seeOther(path: string, flash?: FlashCode): Response {
-  return new Response(null, { status: 303, headers: { location: withFlash(ownPath(path) ?? '/', flash) } });
+export function redirect(path: string, flash?: FlashCode, cookies: readonly string[] = []): Response {
+  return seeOther(withFlash(ownPath(path) ?? paths.start, flash), cookies);
+}
+
+/** Sends the browser to another origin, such as an identity provider. */
+export function redirectAway(to: URL, cookies: readonly string[]): Response {
+  return seeOther(to.href, cookies);
+}
+
+function seeOther(location: string, cookies: readonly string[]): Response {
+  const headers = new Headers({ location });
+  for (const cookie of cookies) headers.append('set-cookie', cookie);
+  return new Response(null, { status: 303, headers });
 }
 
 function withFlash(path: string, flash: FlashCode | undefined): string {

@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import { actorOf } from '../audit/actor.ts';
 import type { Enter } from '../api/request-log.ts';
 import type { AdmitBySession } from '../api/webhooks/admit.ts';
 import type { People } from './people.ts';
@@ -59,7 +60,6 @@ export function createAdmitBySession({ viewerOf, origin, enter, clock }: Deps): 
     const { accountId, role, userId } = viewer;
     const entry = enter(userId, clock.monotonic());
     if (entry.kind !== 'entered') return entry;
-    const kind = role === 'operator' ? 'operator' : 'user';
-    return { kind: 'admitted', by: { accountId, actor: { kind, userId } } };
+    return { kind: 'admitted', by: { accountId, actor: actorOf(userId, role) } };
   };
 }

@@ -83,10 +83,12 @@ const ICONS: Readonly<Record<Tone, IconName>> = {
   accent: 'info',
 };
 
+type NoticeProps = Readonly<{ tone: Tone; role?: 'alert'; children: ComponentChildren }>;
+
 /** A sentence that stands out, with a shape beside its colour. */
-export function Notice({ tone, children }: Readonly<{ tone: Tone; children: ComponentChildren }>) {
+export function Notice({ tone, role, children }: NoticeProps) {
   return (
-    <div class={`notice tone-${tone}`}>
+    <div class={`notice tone-${tone}`} role={role}>
       <Icon name={ICONS[tone]} />
       <div>{children}</div>
     </div>

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
-import type { AskedOfAccount } from '../../../deploys/console/context.ts';
-import { Badge, Notice, TONES } from '../../../deploys/console/components/icons.tsx';
 import { Chart, Sparkline } from '../../../deploys/console/components/charts.tsx';
+import { CodeBlock, SecretBox, ShortAddress } from '../../../deploys/console/components/code.tsx';
+import { Ago, countText, Time } from '../../../deploys/console/components/format.tsx';
 import {
   ButtonLink,
   Buttons,
@@ -14,11 +14,11 @@ import {
   Submit,
   TextField,
 } from '../../../deploys/console/components/forms.tsx';
-import { CodeBlock, SecretBox, ShortAddress } from '../../../deploys/console/components/code.tsx';
-import { Columns, Empty, Facts, Live, Panel, Stats } from '../../../deploys/console/components/panels.tsx';
+import { Badge, Notice, TONES } from '../../../deploys/console/components/icons.tsx';
 import { DrawerLink, Link, Pager, Tabs } from '../../../deploys/console/components/links.tsx';
-import { Ago, countText, Time } from '../../../deploys/console/components/format.tsx';
+import { Columns, Empty, Facts, Live, Panel, Stats } from '../../../deploys/console/components/panels.tsx';
 import { Table } from '../../../deploys/console/components/table.tsx';
+import type { AccountContext } from '../../../deploys/console/context.ts';
 import { forAccount, type Route } from '../../../deploys/console/router.ts';
 
 const HOUR_MS = 3_600_000;
@@ -31,8 +31,8 @@ const PROGRAMS = [
 
 /** One page with every part that pages are made of, and one for the drawer. */
 export const GALLERY: readonly Route[] = [
-  forAccount('/webhooks', { get: galleryPage }),
-  forAccount('/deliveries/1', {
+  forAccount('/accounts/:accountId/webhooks', { get: galleryPage }),
+  forAccount('/accounts/:accountId/deliveries/1', {
     get: ({ show }) =>
       show({
         title: 'Delivery 1',
@@ -42,7 +42,7 @@ export const GALLERY: readonly Route[] = [
   }),
 ];
 
-function galleryPage({ show, url, nowMs }: AskedOfAccount): Response {
+function galleryPage({ show, url, nowMs }: AccountContext): Response {
   return show({
     title: 'Webhooks',
     crumbs: [{ label: 'acme', to: '/accounts/7/overview' }],

@@ -4,10 +4,10 @@ import { Filters, SelectField, TextField } from '../../components/forms.tsx';
 import { DrawerLink, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Live, Panel } from '../../components/panels.tsx';
 import { type Column, Table } from '../../components/table.tsx';
-import type { AskedOfAccount, Page, PageAccount } from '../../context.ts';
-import type { WebhookPageDeps } from '../../page-services.ts';
+import type { AccountContext, PageAccount } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
 import { DeliveryBadge, STATE_WORDS, wordOf } from './attempt.tsx';
-import { deliveriesPath, deliveryPath } from '../../paths.ts';
+import { paths } from '../../paths.ts';
 import { ATTEMPTS_MAX } from '../../../delivery/schedule.ts';
 import {
   type AccountDelivery,
@@ -19,48 +19,46 @@ import {
 import type { DeliveryState } from '../../../outbox/after-attempt.ts';
 
 /** The deliveries of all webhooks of an account, or those that are looked for. */
-export function deliveryListPage(deps: WebhookPageDeps): Page<AskedOfAccount> {
-  return function deliveryList(asked) {
-    const { account, nowMs, url, show } = asked;
-    const wish = wishFrom(url.searchParams, nowMs);
-    const search = (url.searchParams.get('q') ?? '').trim();
-    const { rows, next } =
-      search === '' ? deps.deliveries.page(account.id, wish) : found(deps, account.id, search);
-    const isFirst = wish.after === undefined;
-    const table = (
-      <Panel title={search === '' ? 'Newest first' : 'Found'} isFlush>
-        <DeliveryTable
-          account={account}
-          rows={rows}
-          nowMs={nowMs}
-          isOfOneWebhook={wish.webhookId !== undefined}
-          empty={emptyText(search, wish, next)}
+export function deliveryListPage(services: WebhookServices, context: AccountContext): Response {
+  const { account, nowMs, url, show } = context;
+  const wish = wishFrom(url.searchParams, nowMs);
+  const search = (url.searchParams.get('q') ?? '').trim();
+  const { rows, next } =
+    search === '' ? services.deliveries.page(account.id, wish) : found(services, account.id, search);
+  const isFirst = wish.after === undefined;
+  const table = (
+    <Panel title={search === '' ? 'Newest first' : 'Found'} isFlush>
+      <DeliveryTable
+        account={account}
+        rows={rows}
+        nowMs={nowMs}
+        isOfOneWebhook={wish.webhookId !== undefined}
+        empty={emptyText(search, wish, next)}
+      />
+    </Panel>
+  );
+  return show({
+    title: 'Deliveries',
+    body: (
+      <>
+        <DeliveryFilters services={services} context={context} wish={wish} search={search} />
+        {isFirst ? (
+          <Live id="deliveries" from={withQuery(url, {})}>
+            {table}
+          </Live>
+        ) : (
+          table
+        )}
+        <Pager
+          first={isFirst ? undefined : withQuery(url, { after: undefined })}
+          older={next && withQuery(url, { after: cursorOf(next) })}
         />
-      </Panel>
-    );
-    return show({
-      title: 'Deliveries',
-      body: (
-        <>
-          <DeliveryFilters deps={deps} asked={asked} wish={wish} search={search} />
-          {isFirst ? (
-            <Live id="deliveries" from={withQuery(url, {})}>
-              {table}
-            </Live>
-          ) : (
-            table
-          )}
-          <Pager
-            first={isFirst ? undefined : withQuery(url, { after: undefined })}
-            older={next && withQuery(url, { after: cursorOf(next) })}
-          />
-        </>
-      ),
-    });
-  };
+      </>
+    ),
+  });
 }
 
-function found({ deliveries }: WebhookPageDeps, accountId: number, search: string): DeliveryPage {
+function found({ deliveries }: WebhookServices, accountId: number, search: string): DeliveryPage {
   return { rows: deliveries.search(accountId, search), next: undefined };
 }
 
@@ -74,21 +72,21 @@ function emptyText(search: string, wish: DeliveryWish, next: DeliveryPage['next'
 }
 
 type FiltersProps = Readonly<{
-  deps: WebhookPageDeps;
-  asked: AskedOfAccount;
+  services: WebhookServices;
+  context: AccountContext;
   wish: DeliveryWish;
   search: string;
 }>;
 
-function DeliveryFilters({ deps, asked, wish, search }: FiltersProps) {
-  const { account, nowMs, url } = asked;
-  const webhooks = deps.webhooks
+function DeliveryFilters({ services, context, wish, search }: FiltersProps) {
+  const { account, nowMs, url } = context;
+  const webhooks = services.webhooks
     .list(account.id)
     .map(({ id, url: to }) => ({ value: id, label: new URL(to).host }));
-  const programs = deps.programs({}, nowMs).map(({ programId, label }) => ({ value: programId, label }));
+  const programs = services.programs({}, nowMs).map(({ programId, label }) => ({ value: programId, label }));
   const all = (label: string) => ({ value: '', label });
   return (
-    <Filters path={deliveriesPath(account)} isFiltered={isNarrow(wish) || search !== ''}>
+    <Filters path={paths.deliveries(account.id)} isFiltered={isNarrow(wish) || search !== ''}>
       <TextField
         name="q"
         label="Delivery id"
@@ -155,7 +153,7 @@ export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, em
           label: 'Created',
           isRowHead: true,
           cell: ({ id, createdAtMs }) => (
-            <DrawerLink to={deliveryPath(account, id)}>
+            <DrawerLink to={paths.delivery(account.id, id)}>
               <Time atMs={createdAtMs} />
             </DrawerLink>
           ),

@@ -1,14 +1,13 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
-import { byOf } from '../../by.ts';
 import { CodeBlock, CopyButton } from '../../components/code.tsx';
 import { Ago, countText, spanText, Time } from '../../components/format.tsx';
 import { PostForm, Submit } from '../../components/forms.tsx';
 import { Badge, Notice, type Tone } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
 import { Facts, Live, Panel } from '../../components/panels.tsx';
-import type { Action, AskedOfAccount, Page, PageAccount } from '../../context.ts';
-import type { WebhookPageDeps } from '../../page-services.ts';
+import { type AccountContext, type AccountForm, byOf, type PageAccount } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
 import {
   AnswerBody,
   attemptText,
@@ -20,8 +19,8 @@ import {
   wordOf,
 } from './attempt.tsx';
 import { type PageRefusal, refusalStatus, refusalText, WebhookUrl } from './webhooks.tsx';
-import { deliveriesPath, deliveryPath, webhookPath } from '../../paths.ts';
-import { seeOther } from '../../redirect.ts';
+import { paths } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
 import { ATTEMPTS_MAX, RETRY_DELAYS_MS } from '../../../delivery/schedule.ts';
 import type { AttemptRow } from '../../../outbox/list.ts';
 import type { Delivery } from '../../../webhooks/send-again.ts';
@@ -30,38 +29,36 @@ import type { Webhook } from '../../../webhooks/webhook.ts';
 type Found = Readonly<{ delivery: Delivery; webhook: Webhook }>;
 
 /** One delivery, on a page of its own or in the drawer: what was sent, when, and what came back. */
-export function deliveryPage(deps: WebhookPageDeps): Page<AskedOfAccount> {
-  return (asked) => showDelivery(deps, asked);
+export function deliveryPage(services: WebhookServices, context: AccountContext): Response {
+  return showDelivery(services, context);
 }
 
 /** Sends a delivery once more. */
-export function resendAction(deps: WebhookPageDeps): Action<AskedOfAccount> {
-  return function resend(asked) {
-    const { account, notFound } = asked;
-    const found = find(deps, asked);
-    if (found === undefined) return notFound();
-    const { delivery, webhook } = found;
-    const resent = deps.webhooks.resendOne(byOf(asked), webhook.id, delivery.id);
-    switch (resent.kind) {
-      case 'due':
-        return seeOther(deliveryPath(account, delivery.id), 'delivery-resent');
-      case 'no-delivery':
-        return notFound();
-      case 'already-due':
-      case 'not-yet':
-      case 'worn-out':
-      case 'webhook-paused':
-      case 'webhook-deleted':
-        return showDelivery(deps, asked, resent);
-      default:
-        return unreachable(resent);
-    }
-  };
+export function resendDelivery(services: WebhookServices, context: AccountForm): Response {
+  const { account, notFound } = context;
+  const found = find(services, context);
+  if (found === undefined) return notFound();
+  const { delivery, webhook } = found;
+  const resent = services.webhooks.resendOne(byOf(context), webhook.id, delivery.id);
+  switch (resent.kind) {
+    case 'due':
+      return redirect(paths.delivery(account.id, delivery.id), 'delivery-resent');
+    case 'no-delivery':
+      return notFound();
+    case 'already-due':
+    case 'not-yet':
+    case 'worn-out':
+    case 'webhook-paused':
+    case 'webhook-deleted':
+      return showDelivery(services, context, resent);
+    default:
+      return unreachable(resent);
+  }
 }
 
 function find(
-  { webhooks, deliveries }: WebhookPageDeps,
-  { account, params }: AskedOfAccount,
+  { webhooks, deliveries }: WebhookServices,
+  { account, params }: AccountContext,
 ): Found | undefined {
   const row = deliveries.find(account.id, params['deliveryId'] ?? '');
   const webhook = row && webhooks.find(account.id, row.webhookId);
@@ -69,12 +66,12 @@ function find(
   return delivery && { delivery, webhook };
 }
 
-function showDelivery(deps: WebhookPageDeps, asked: AskedOfAccount, refusal?: PageRefusal): Response {
-  const { account, nowMs, viewer, show, notFound } = asked;
-  const found = find(deps, asked);
+function showDelivery(services: WebhookServices, context: AccountContext, refusal?: PageRefusal): Response {
+  const { account, nowMs, viewer, show, notFound } = context;
+  const found = find(services, context);
   if (found === undefined) return notFound();
   const { delivery } = found;
-  const path = deliveryPath(account, delivery.id);
+  const path = paths.delivery(account.id, delivery.id);
   const isUnderWay = delivery.tries.at(-1)?.endedAtMs === null;
   const isMoving = delivery.finishedAtMs === null || delivery.resendAtMs !== null || isUnderWay;
   const timeline = (
@@ -85,7 +82,7 @@ function showDelivery(deps: WebhookPageDeps, asked: AskedOfAccount, refusal?: Pa
   return show({
     title: `Delivery ${delivery.id.slice(0, 8)}`,
     ...(refusal && { status: refusalStatus(refusal) }),
-    crumbs: [{ label: 'Deliveries', to: deliveriesPath(account) }],
+    crumbs: [{ label: 'Deliveries', to: paths.deliveries(account.id) }],
     aside: (
       <PostForm action={`${path}/resend`} isInline>
         <Submit>Resend</Submit>
@@ -144,16 +141,14 @@ function About({ found, account }: Readonly<{ found: Found; account: PageAccount
             : [
                 {
                   label: 'Program',
-                  value: (
-                    <Link to={`/accounts/${account.id}/programs/${programId}`}>{label ?? programId}</Link>
-                  ),
+                  value: <Link to={paths.program(account.id, programId)}>{label ?? programId}</Link>,
                 },
               ]),
           ...(deploySlot === null ? [] : [{ label: 'Deploy slot', value: countText(deploySlot) }]),
           {
             label: 'Webhook',
             value: (
-              <Link to={webhookPath(account, webhook.id)}>
+              <Link to={paths.webhook(account.id, webhook.id)}>
                 <WebhookUrl url={webhook.url} />
               </Link>
             ),

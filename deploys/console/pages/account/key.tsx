@@ -2,7 +2,6 @@
 import { unreachable } from '../../../../shared/brand.ts';
 import type { KeyRow } from '../../../accounts/key-row.ts';
 import { TOO_MANY_KEYS } from '../../../accounts/keys.ts';
-import { byOf } from '../../by.ts';
 import { Sparkline } from '../../components/charts.tsx';
 import { SecretBox } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
@@ -22,45 +21,42 @@ import {
 import { Notice } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
 import { Columns, Facts, Panel, Stats } from '../../components/panels.tsx';
-import type { Action, AskedOfAccount, Page } from '../../context.ts';
-import type { PageDeps } from '../../page-services.ts';
+import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
+import type { AccountServices } from '../../page-services.ts';
 import { BAD_KEY_NAME, KeyBadge, KeyEnds, STALE_FORM } from './keys.tsx';
-import { keyPath, keysPath } from '../../paths.ts';
-import { seeOther } from '../../redirect.ts';
+import { paths } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
 import { sumOf } from '../../../usage/report.ts';
-
-/** What the page of a key stands on. */
-export type KeyPageDeps = Pick<PageDeps, 'keys' | 'usage' | 'reveals' | 'random'>;
 
 /** What was wrong with one of the page's forms. */
 export type KeyFormErrors = Readonly<Partial<Record<'rename' | 'rotate' | 'revoke', FormErrors>>>;
 
 /** `/keys/:keyId`: what is known of a key, and what can be done to it; the key itself when it was just made. */
-export function createKeyPage(deps: KeyPageDeps): Page<AskedOfAccount> {
-  return (asked) => showKey(deps, asked);
+export function keyPage(services: AccountServices, context: AccountContext): Response {
+  return showKey(services, context);
 }
 
 /** The page, also with what was wrong with a form of it. */
 export function showKey(
-  { keys, usage, reveals, random }: KeyPageDeps,
-  asked: AskedOfAccount,
+  { keys, usage, oneTimeSecrets, random }: AccountServices,
+  context: AccountContext,
   errors?: KeyFormErrors,
 ): Response {
-  const { account, params, url, nowMs, show } = asked;
+  const { account, params, url, nowMs, show } = context;
   const row = keys.find(params['keyId'] ?? '', account.id);
-  if (row === undefined) return asked.notFound();
-  const secret = reveals.take(asked);
+  if (row === undefined) return context.notFound();
+  const secret = oneTimeSecrets.take(context);
   const wasShown = secret === undefined && url.searchParams.has('shown');
   const isWorking = row.state === 'active' || row.state === 'expiring';
-  const path = keyPath(account, row.id);
+  const path = paths.key(account.id, row.id);
   const predecessor = keys
     .page({ accountId: account.id, search: row.name, limit: 50 })
     .items.find(({ id, name, state }) => id !== row.id && name === row.name && state === 'expiring');
   return show({
     title: row.name,
     status: errors === undefined ? 200 : 422,
-    crumbs: [{ label: 'Keys', to: keysPath(account) }],
+    crumbs: [{ label: 'Keys', to: paths.keys(account.id) }],
     aside: <KeyBadge state={row.state} />,
     body: (
       <>
@@ -68,8 +64,8 @@ export function showKey(
           <>
             <SecretBox name="API key" secret={secret} />
             <p>
-              It works within a second. The{' '}
-              <Link to={`/accounts/${account.id}/quick-start`}>quick start</Link> says how it is used.
+              It works within a second. The <Link to={paths.quickStart(account.id)}>quick start</Link> says
+              how it is used.
             </p>
           </>
         )}
@@ -83,7 +79,7 @@ export function showKey(
           <Notice tone="warning">
             The old key {predecessor.prefix}…{predecessor.last4} works until{' '}
             <Time atMs={predecessor.expiresAtMs} />.{' '}
-            <Link to={`${keyPath(account, predecessor.id)}#revoke`}>Revoke the old one now</Link>
+            <Link to={`${paths.key(account.id, predecessor.id)}#revoke`}>Revoke the old one now</Link>
           </Notice>
         )}
         {row.state !== 'active' && errors?.rotate?.['form'] !== undefined && (
@@ -93,7 +89,7 @@ export function showKey(
         <Columns>
           <Panel
             title="Key"
-            aside={<Link to={`/accounts/${account.id}/usage?key=${row.id}`}>Usage by method</Link>}
+            aside={<Link to={`${paths.usage(account.id)}?key=${row.id}`}>Usage by method</Link>}
           >
             <Known row={row} nowMs={nowMs} />
             {isWorking && <RenameForm path={path} row={row} errors={errors?.rename} />}
@@ -128,7 +124,12 @@ function Known({ row, nowMs }: Readonly<{ row: KeyRow; nowMs: number }>) {
   );
 }
 
-type UseProps = Readonly<{ usage: PageDeps['usage']; accountId: number; keyId: string; nowMs: number }>;
+type UseProps = Readonly<{
+  usage: AccountServices['usage'];
+  accountId: number;
+  keyId: string;
+  nowMs: number;
+}>;
 
 /** What went through the key: requests by hour, and a week's sums. */
 function KeyUse({ usage, accountId, keyId, nowMs }: UseProps) {
@@ -220,65 +221,60 @@ export function RevokePanel({ path, row, errors }: KeyFormProps) {
 }
 
 /** `POST /keys/:keyId/rename`. */
-export function createRenameAction(deps: KeyPageDeps): Action<AskedOfAccount> {
-  return function renameKey(asked) {
-    const { account, form, params } = asked;
-    const id = params['keyId'] ?? '';
-    const result = deps.keys.rename(id, (form.get('name') ?? '').trim(), byOf(asked).actor, account.id);
-    switch (result.kind) {
-      case 'renamed':
-        return seeOther(keyPath(account, id), 'key-renamed');
-      case 'bad-name':
-        return showKey(deps, asked, { rename: { name: BAD_KEY_NAME } });
-      case 'reserved-name':
-        return showKey(deps, asked, { rename: { name: 'The service knows this key by its name.' } });
-      case 'unknown-key':
-        return asked.notFound();
-      default:
-        return unreachable(result);
-    }
-  };
+export function renameKey(services: AccountServices, context: AccountForm): Response {
+  const { account, form, params } = context;
+  const id = params['keyId'] ?? '';
+  const result = services.keys.rename(id, (form.get('name') ?? '').trim(), byOf(context).actor, account.id);
+  switch (result.kind) {
+    case 'renamed':
+      return redirect(paths.key(account.id, id), 'key-renamed');
+    case 'bad-name':
+      return showKey(services, context, { rename: { name: BAD_KEY_NAME } });
+    case 'reserved-name':
+      return showKey(services, context, { rename: { name: 'The service knows this key by its name.' } });
+    case 'unknown-key':
+      return context.notFound();
+    default:
+      return unreachable(result);
+  }
 }
 
 /** `POST /keys/:keyId/rotate`: leads to the page of the new key, which shows it. */
-export function createRotateAction(deps: KeyPageDeps): Action<AskedOfAccount> {
-  return function rotateKey(asked) {
-    const { account, form, params, viewer } = asked;
-    const id = params['keyId'] ?? '';
-    const [once, grace] = [formIdFrom(form), form.get('grace') ?? ''];
-    if (once === undefined) return showKey(deps, asked, { rotate: { form: STALE_FORM } });
-    if (!isGrace(grace)) return showKey(deps, asked, { rotate: { form: 'Choose when the old key ends.' } });
-    const result = deps.keys.rotate(id, GRACES[grace], byOf(asked).actor, account.id, once);
-    switch (result.kind) {
-      case 'rotated':
-        deps.reveals.put(viewer.userId, result.made.key, once);
-        return seeOther(`${keyPath(account, result.made.id)}?shown=${once}`, 'key-rotated');
-      case 'made-before':
-        return seeOther(`${keyPath(account, result.id)}?shown=${once}`);
-      case 'too-many':
-        return showKey(deps, asked, { rotate: { form: TOO_MANY_KEYS } });
-      case 'ended':
-        return showKey(deps, asked, { rotate: { form: `The key is ${result.state}.` } });
-      case 'unknown-key':
-        return asked.notFound();
-      default:
-        return unreachable(result);
-    }
-  };
+export function rotateKey(services: AccountServices, context: AccountForm): Response {
+  const { account, form, params, viewer } = context;
+  const id = params['keyId'] ?? '';
+  const [once, grace] = [formIdFrom(form), form.get('grace') ?? ''];
+  if (once === undefined) return showKey(services, context, { rotate: { form: STALE_FORM } });
+  if (!isGrace(grace))
+    return showKey(services, context, { rotate: { form: 'Choose when the old key ends.' } });
+  const result = services.keys.rotate(id, GRACES[grace], byOf(context).actor, account.id, once);
+  switch (result.kind) {
+    case 'rotated':
+      services.oneTimeSecrets.put(viewer.userId, result.made.key, once);
+      return redirect(`${paths.key(account.id, result.made.id)}?shown=${once}`, 'key-rotated');
+    case 'made-before':
+      return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
+    case 'too-many':
+      return showKey(services, context, { rotate: { form: TOO_MANY_KEYS } });
+    case 'ended':
+      return showKey(services, context, { rotate: { form: `The key is ${result.state}.` } });
+    case 'unknown-key':
+      return context.notFound();
+    default:
+      return unreachable(result);
+  }
 }
 
 /** `POST /keys/:keyId/revoke`, with the key's name typed. */
-export function createRevokeAction(deps: KeyPageDeps): Action<AskedOfAccount> {
-  return function revokeKey(asked) {
-    const { account, form, params } = asked;
-    const id = params['keyId'] ?? '';
-    const row = deps.keys.find(id, account.id);
-    if (row === undefined) return asked.notFound();
-    if (!isConfirmed(form, row.name))
-      return showKey(deps, asked, { revoke: { confirm: `Type the name of the key: ${row.name}` } });
-    deps.keys.revoke(id, byOf(asked).actor, account.id);
-    return seeOther(keyPath(account, id), 'key-revoked');
-  };
+export function revokeKey(services: AccountServices, context: AccountForm): Response {
+  const { account, form, params } = context;
+  const id = params['keyId'] ?? '';
+  const row = services.keys.find(id, account.id);
+  if (row === undefined) return context.notFound();
+  if (!isConfirmed(form, row.name))
+    return showKey(services, context, { revoke: { confirm: `Type the name of the key: ${row.name}` } });
+  services.keys.revoke(id, byOf(context).actor, account.id);
+  return redirect(paths.key(account.id, id), 'key-revoked');
 }
 
 function isGrace(text: string): text is keyof typeof GRACES {

@@ -2,7 +2,6 @@
 import { unreachable } from '../../../../shared/brand.ts';
 import type { KeyPlace, KeyRow, KeyState } from '../../../accounts/key-row.ts';
 import { TOO_MANY_KEYS } from '../../../accounts/keys.ts';
-import { byOf } from '../../by.ts';
 import { Ago, countText } from '../../components/format.tsx';
 import {
   ButtonLink,
@@ -21,11 +20,10 @@ import { Badge, type Tone } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Panel } from '../../components/panels.tsx';
 import { type Column, Table } from '../../components/table.tsx';
-import type { AskedOfAccount, Page, PageAccount } from '../../context.ts';
-import type { PageDeps } from '../../page-services.ts';
-import { keyPath, keysPath } from '../../paths.ts';
-import { seeOther } from '../../redirect.ts';
-import type { Answers } from '../../router.ts';
+import { type AccountContext, type AccountForm, byOf, type PageAccount } from '../../context.ts';
+import type { AccountServices } from '../../page-services.ts';
+import { paths } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
 
 const ROWS = 50;
@@ -33,91 +31,92 @@ const WEEK_HOURS = 7 * 24;
 const SEARCH_CHARACTERS_MAX = 64;
 
 /** `/keys`: the keys of an account, the newest first. */
-export function createKeyListPage({ keys, usage }: Pick<PageDeps, 'keys' | 'usage'>): Page<AskedOfAccount> {
-  return function keyListPage({ account, url, nowMs, show }) {
-    const search = (url.searchParams.get('search') ?? '').trim().slice(0, SEARCH_CHARACTERS_MAX);
-    const before = placeFrom(url.searchParams.get('before'));
-    const wish = { accountId: account.id, search, limit: ROWS, ...(before && { before }) };
-    const { items, next } = keys.page(wish);
-    const toHour = Math.floor(nowMs / HOUR_MS) + 1;
-    const used = usage.byKey({ accountId: account.id }, { fromHour: toHour - WEEK_HOURS, toHour });
-    const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
-    const path = keysPath(account);
-    const isNarrowed = search !== '' || before !== undefined;
-    return show({
-      title: 'Keys',
-      aside: (
-        <ButtonLink to={`${path}/new`} kind="primary">
-          New key
-        </ButtonLink>
-      ),
-      body: (
+export function keyListPage(
+  { keys, usage }: AccountServices,
+  { account, url, nowMs, show }: AccountContext,
+): Response {
+  const search = (url.searchParams.get('search') ?? '').trim().slice(0, SEARCH_CHARACTERS_MAX);
+  const before = placeFrom(url.searchParams.get('before'));
+  const wish = { accountId: account.id, search, limit: ROWS, ...(before && { before }) };
+  const { items, next } = keys.page(wish);
+  const toHour = Math.floor(nowMs / HOUR_MS) + 1;
+  const used = usage.byKey({ accountId: account.id }, { fromHour: toHour - WEEK_HOURS, toHour });
+  const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
+  const path = paths.keys(account.id);
+  const isNarrowed = search !== '' || before !== undefined;
+  return show({
+    title: 'Keys',
+    aside: (
+      <ButtonLink to={`${path}/new`} kind="primary">
+        New key
+      </ButtonLink>
+    ),
+    body: (
+      <>
+        <p>
+          Every key draws on the rate and the credits of the account. A key is shown once, when it is made.
+        </p>
+        {(isNarrowed || next !== undefined) && (
+          <Filters path={path} isFiltered={isNarrowed}>
+            <TextField
+              name="search"
+              label="Name, id or last four characters"
+              type="search"
+              value={search}
+              maxLength={SEARCH_CHARACTERS_MAX}
+            />
+          </Filters>
+        )}
+        <Table
+          caption="Keys, the newest first"
+          columns={columnsOf(account, calls, nowMs)}
+          rows={items}
+          keyOf={({ id }) => id}
+          empty={isNarrowed ? <Empty title="No key is like that." /> : <NoKeys path={path} />}
+        />
+        <Pager
+          first={before && withQuery(url, { before: undefined })}
+          older={next && withQuery(url, { before: `${next.createdAtMs}.${next.id}` })}
+        />
+      </>
+    ),
+  });
+}
+
+function columnsOf(
+  account: PageAccount,
+  calls: ReadonlyMap<string, number>,
+  nowMs: number,
+): readonly Column<KeyRow>[] {
+  return [
+    {
+      label: 'Name',
+      isRowHead: true,
+      cell: ({ id, name }) => <Link to={paths.key(account.id, id)}>{name}</Link>,
+    },
+    { label: 'Key', cell: (row) => <KeyEnds row={row} /> },
+    {
+      label: 'State',
+      cell: ({ state, expiresAtMs }) => (
         <>
-          <p>
-            Every key draws on the rate and the credits of the account. A key is shown once, when it is made.
-          </p>
-          {(isNarrowed || next !== undefined) && (
-            <Filters path={path} isFiltered={isNarrowed}>
-              <TextField
-                name="search"
-                label="Name, id or last four characters"
-                type="search"
-                value={search}
-                maxLength={SEARCH_CHARACTERS_MAX}
-              />
-            </Filters>
+          <KeyBadge state={state} />
+          {state === 'expiring' && expiresAtMs !== undefined && (
+            <>
+              {' '}
+              <Ago atMs={expiresAtMs} nowMs={nowMs} />
+            </>
           )}
-          <Table
-            caption="Keys, the newest first"
-            columns={columnsOf(account, calls, nowMs)}
-            rows={items}
-            keyOf={({ id }) => id}
-            empty={isNarrowed ? <Empty title="No key is like that." /> : <NoKeys path={path} />}
-          />
-          <Pager
-            first={before && withQuery(url, { before: undefined })}
-            older={next && withQuery(url, { before: `${next.createdAtMs}.${next.id}` })}
-          />
         </>
       ),
-    });
-  };
-
-  function columnsOf(
-    account: PageAccount,
-    calls: ReadonlyMap<string, number>,
-    nowMs: number,
-  ): readonly Column<KeyRow>[] {
-    return [
-      {
-        label: 'Name',
-        isRowHead: true,
-        cell: ({ id, name }) => <Link to={keyPath(account, id)}>{name}</Link>,
-      },
-      { label: 'Key', cell: (row) => <KeyEnds row={row} /> },
-      {
-        label: 'State',
-        cell: ({ state, expiresAtMs }) => (
-          <>
-            <KeyBadge state={state} />
-            {state === 'expiring' && expiresAtMs !== undefined && (
-              <>
-                {' '}
-                <Ago atMs={expiresAtMs} nowMs={nowMs} />
-              </>
-            )}
-          </>
-        ),
-      },
-      { label: 'Requests, 7 days', align: 'end', cell: ({ id }) => countText(calls.get(id) ?? 0) },
-      {
-        label: 'Last used',
-        cell: ({ lastUsedAtMs }) =>
-          lastUsedAtMs === undefined ? 'never' : <Ago atMs={lastUsedAtMs} nowMs={nowMs} />,
-      },
-      { label: 'Created', cell: ({ createdAtMs }) => <Ago atMs={createdAtMs} nowMs={nowMs} /> },
-    ];
-  }
+    },
+    { label: 'Requests, 7 days', align: 'end', cell: ({ id }) => countText(calls.get(id) ?? 0) },
+    {
+      label: 'Last used',
+      cell: ({ lastUsedAtMs }) =>
+        lastUsedAtMs === undefined ? 'never' : <Ago atMs={lastUsedAtMs} nowMs={nowMs} />,
+    },
+    { label: 'Created', cell: ({ createdAtMs }) => <Ago atMs={createdAtMs} nowMs={nowMs} /> },
+  ];
 }
 
 function NoKeys({ path }: Readonly<{ path: string }>) {
@@ -137,42 +136,40 @@ function placeFrom(text: string | null): KeyPlace | undefined {
   return atMs === undefined || id === undefined ? undefined : { createdAtMs: Number(atMs), id };
 }
 
-type NewKeyDeps = Pick<PageDeps, 'keys' | 'reveals' | 'random'>;
-
-/** `/keys/new`: makes a key and leads to the page that shows it. */
-export function createNewKeyPage({ keys, reveals, random }: NewKeyDeps): Answers<AskedOfAccount> {
-  return {
-    get: (asked) => form(asked, newFormId(random)),
-    post: (asked) => {
-      const { account, viewer } = asked;
-      const name = (asked.form.get('name') ?? '').trim();
-      const once = formIdFrom(asked.form);
-      if (once === undefined) return form(asked, newFormId(random), name, { form: STALE_FORM });
-      const result = keys.create(account.name, name, byOf(asked).actor, once);
-      switch (result.kind) {
-        case 'created':
-          reveals.put(viewer.userId, result.made.key, once);
-          return seeOther(`${keyPath(account, result.made.id)}?shown=${once}`, 'key-created');
-        case 'made-before':
-          return seeOther(`${keyPath(account, result.id)}?shown=${once}`);
-        case 'bad-name':
-          return form(asked, once, name, { name: BAD_KEY_NAME });
-        case 'too-many':
-          return form(asked, once, name, { form: TOO_MANY_KEYS });
-        case 'unknown-account':
-          return asked.notFound();
-        default:
-          return unreachable(result);
-      }
-    },
-  };
+/** The form of a new key. */
+export function newKeyPage({ random }: AccountServices, context: AccountContext): Response {
+  return showForm(context, newFormId(random));
 }
 
-function form({ account, show }: AskedOfAccount, once: string, name = '', errors?: FormErrors): Response {
-  const path = keysPath(account);
+/** Makes a key and leads to the page that shows it. */
+export function createKey({ keys, oneTimeSecrets, random }: AccountServices, context: AccountForm): Response {
+  const { account, form, viewer } = context;
+  const name = (form.get('name') ?? '').trim();
+  const once = formIdFrom(form);
+  if (once === undefined) return showForm(context, newFormId(random), name, { form: STALE_FORM });
+  const result = keys.create(account.name, name, byOf(context).actor, once);
+  switch (result.kind) {
+    case 'created':
+      oneTimeSecrets.put(viewer.userId, result.made.key, once);
+      return redirect(`${paths.key(account.id, result.made.id)}?shown=${once}`, 'key-created');
+    case 'made-before':
+      return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
+    case 'bad-name':
+      return showForm(context, once, name, { name: BAD_KEY_NAME });
+    case 'too-many':
+      return showForm(context, once, name, { form: TOO_MANY_KEYS });
+    case 'unknown-account':
+      return context.notFound();
+    default:
+      return unreachable(result);
+  }
+}
+
+function showForm({ account, show }: AccountContext, once: string, name = '', errors?: FormErrors): Response {
+  const path = paths.keys(account.id);
   return show({
     title: 'New key',
-    status: errors === undefined ? 200 : 422,
+    status: errors && 422,
     crumbs: [{ label: 'Keys', to: path }],
     body: (
       <Panel title="What is it for?">

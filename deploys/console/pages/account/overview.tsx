@@ -9,78 +9,77 @@ import { Badge, Notice } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
 import { Columns, Empty, Live, Panel, type Stat, Stats } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
-import type { AskedOfAccount, Page, PageAccount } from '../../context.ts';
-import type { PageDeps } from '../../page-services.ts';
+import type { AccountContext, PageAccount } from '../../context.ts';
+import type { AccountServices } from '../../page-services.ts';
 import { type Attention, attentionOf } from './attention.ts';
 import { KeyBadge } from './keys.tsx';
+import { paths } from '../../paths.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
 import { type Forecast, forecastOf, forecastText } from '../../../usage/forecast.ts';
 import { boundOf } from '../../../usage/latency.ts';
 import type { Minute } from '../../../usage/minutes.ts';
 import type { Counts, Part } from '../../../usage/report.ts';
 
-export type OverviewDeps = Pick<PageDeps, 'accounts' | 'keys' | 'plans' | 'usage' | 'minutes' | 'webhooksOf'>;
-
 /** Keys that are looked at for the page; an account rarely has more that work. */
 const KEYS = 100;
 
 /** `/overview`: how an account stands, and what it does just now. */
-export function createOverviewPage(deps: OverviewDeps): Page<AskedOfAccount> {
-  const { accounts, keys, plans, usage, minutes, webhooksOf } = deps;
-
-  return function overviewPage({ account: { id }, account: pageAccount, url, nowMs, show, notFound }) {
-    const account = accounts.findById(id);
-    if (account === undefined) return notFound();
-    const plan = account.plan === undefined ? undefined : plans.get(account.plan);
-    const { creditsLeft, createdAtMs } = account;
-    const forecast =
-      creditsLeft === undefined
-        ? undefined
-        : forecastOf(usage, { accountId: id, creditsLeft, createdAtMs }, nowMs);
-    const toHour = Math.floor(nowMs / HOUR_MS) + 1;
-    const hours = { fromHour: toHour - 24, toHour };
-    const newest = keys.page({ accountId: id, limit: KEYS }).items;
-    const standing = { account, plan, forecast, keys: newest, webhooks: webhooksOf(id) };
-    return show({
-      title: 'Overview',
-      aside: (
-        <>
-          <Badge tone="quiet" icon="gauge">
-            {account.plan === undefined ? 'Program API alone' : `Plan ${account.plan}`}
-          </Badge>
-          <ButtonLink to={`/accounts/${id}/quick-start`}>Quick start</ButtonLink>
-        </>
-      ),
-      body: (
-        <Live id="overview" from={url.pathname} everySeconds={5}>
-          <div class="panel-stack">
-            <AttentionList found={attentionOf(standing, nowMs)} account={pageAccount} />
-            <AccountStats
-              account={account}
-              plan={plan}
-              forecast={forecast}
-              day={usage.sum({ accountId: id }, hours)}
-            />
-            <LastHour
-              minutes={minutes.recentMinutes(id, nowMs)}
-              sinceMs={minutes.sinceMs()}
-              plan={plan}
+export function overviewPage(
+  services: AccountServices,
+  { account: { id }, account: pageAccount, url, nowMs, show, notFound }: AccountContext,
+): Response {
+  const { accounts, keys, plans, usage, minutes, webhooksOf } = services;
+  const account = accounts.findById(id);
+  if (account === undefined) return notFound();
+  const plan = account.plan === undefined ? undefined : plans.get(account.plan);
+  const { creditsLeft, createdAtMs } = account;
+  const forecast =
+    creditsLeft === undefined
+      ? undefined
+      : forecastOf(usage, { accountId: id, creditsLeft, createdAtMs }, nowMs);
+  const toHour = Math.floor(nowMs / HOUR_MS) + 1;
+  const hours = { fromHour: toHour - 24, toHour };
+  const newest = keys.page({ accountId: id, limit: KEYS }).items;
+  const standing = { account, plan, forecast, keys: newest, webhooks: webhooksOf(id) };
+  return show({
+    title: 'Overview',
+    aside: (
+      <>
+        <Badge tone="quiet" icon="gauge">
+          {account.plan === undefined ? 'Program API alone' : `Plan ${account.plan}`}
+        </Badge>
+        <ButtonLink to={paths.quickStart(id)}>Quick start</ButtonLink>
+      </>
+    ),
+    body: (
+      <Live id="overview" from={url.pathname} everySeconds={5}>
+        <div class="panel-stack">
+          <AttentionList found={attentionOf(standing, nowMs)} account={pageAccount} />
+          <AccountStats
+            account={account}
+            plan={plan}
+            forecast={forecast}
+            day={usage.sum({ accountId: id }, hours)}
+          />
+          <LastHour
+            minutes={minutes.recentMinutes(id, nowMs)}
+            sinceMs={minutes.sinceMs()}
+            plan={plan}
+            nowMs={nowMs}
+          />
+          <Columns>
+            <MethodsPanel accountId={id} methods={usage.byMethod({ accountId: id }, hours)} />
+            <KeysPanel
+              accountId={id}
+              keys={newest}
+              used={usage.byKey({ accountId: id }, hours)}
               nowMs={nowMs}
             />
-            <Columns>
-              <MethodsPanel accountId={id} methods={usage.byMethod({ accountId: id }, hours)} />
-              <KeysPanel
-                accountId={id}
-                keys={newest}
-                used={usage.byKey({ accountId: id }, hours)}
-                nowMs={nowMs}
-              />
-            </Columns>
-          </div>
-        </Live>
-      ),
-    });
-  };
+          </Columns>
+        </div>
+      </Live>
+    ),
+  });
 }
 
 function AttentionList({
@@ -233,11 +232,7 @@ export function MethodsPanel({
   methods,
 }: Readonly<{ accountId: number; methods: readonly Part[] }>) {
   return (
-    <Panel
-      title="Methods, 24 hours"
-      aside={<Link to={`/accounts/${accountId}/usage`}>All usage</Link>}
-      isFlush
-    >
+    <Panel title="Methods, 24 hours" aside={<Link to={paths.usage(accountId)}>All usage</Link>} isFlush>
       <Table
         caption="Methods called most in 24 hours"
         columns={[
@@ -272,7 +267,7 @@ export function KeysPanel({ accountId, keys, used, nowMs }: KeysPanelProps) {
     .filter(({ state }) => state === 'active' || state === 'expiring')
     .toSorted((a, b) => (b.lastUsedAtMs ?? 0) - (a.lastUsedAtMs ?? 0));
   return (
-    <Panel title="Keys" aside={<Link to={`/accounts/${accountId}/keys`}>All keys</Link>} isFlush>
+    <Panel title="Keys" aside={<Link to={paths.keys(accountId)}>All keys</Link>} isFlush>
       <Table
         caption="Keys used last"
         columns={[
@@ -280,7 +275,7 @@ export function KeysPanel({ accountId, keys, used, nowMs }: KeysPanelProps) {
             label: 'Key',
             cell: ({ id, name, state }) => (
               <>
-                <Link to={`/accounts/${accountId}/keys/${id}`}>{name}</Link>{' '}
+                <Link to={paths.key(accountId, id)}>{name}</Link>{' '}
                 {state === 'expiring' && <KeyBadge state={state} />}
               </>
             ),
@@ -301,7 +296,7 @@ export function KeysPanel({ accountId, keys, used, nowMs }: KeysPanelProps) {
         keyOf={({ id }) => id}
         empty={
           <Empty title="No key works.">
-            <Link to={`/accounts/${accountId}/keys/new`}>Create a key</Link>
+            <Link to={`${paths.keys(accountId)}/new`}>Create a key</Link>
           </Empty>
         }
       />

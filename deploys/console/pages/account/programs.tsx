@@ -6,9 +6,9 @@ import { Badge, type Tone } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Facts, Live, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
-import type { AskedOfAccount, Page } from '../../context.ts';
-import type { WebhookPageDeps } from '../../page-services.ts';
-import { deliveriesPath, webhooksPath } from '../../paths.ts';
+import type { AccountContext } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
+import { paths } from '../../paths.ts';
 import type { SeenDeploy } from '../../../programs/history.ts';
 import type { ProgramShown } from '../../../programs/list.ts';
 
@@ -24,37 +24,38 @@ export const STATUS_WORDS: Readonly<Record<Status, readonly [text: string, tone:
 const STATUSES = Object.keys(STATUS_WORDS) as readonly Status[]; // Object.keys forgets the keys' type
 
 /** Every watched program as the last reading saw it, the newest deploy first. */
-export function programListPage({ programs }: WebhookPageDeps): Page<AskedOfAccount> {
-  return function programList({ account, nowMs, url, show }) {
-    const search = (url.searchParams.get('q') ?? '').trim();
-    const status = STATUSES.find((known) => known === url.searchParams.get('status'));
-    const rows = programs({ search, ...(status && { status }) }, nowMs).toSorted(byNewest);
-    const path = `/accounts/${account.id}/programs`;
-    return show({
-      title: 'Programs',
-      body: (
-        <>
-          <Filters path={path} isFiltered={search !== '' || status !== undefined}>
-            <TextField name="q" label="Search" type="search" value={search} placeholder="Name or address" />
-            <SelectField
-              name="status"
-              label="Status"
-              value={status ?? ''}
-              options={[
-                { value: '', label: 'Any' },
-                ...STATUSES.map((value) => ({ value, label: STATUS_WORDS[value][0] })),
-              ]}
-            />
-          </Filters>
-          <Live id="programs" from={withQuery(url, {})} everySeconds={15}>
-            <Panel title={rows.length === 1 ? 'One program' : `${countText(rows.length)} programs`} isFlush>
-              <ProgramTable path={path} rows={rows} nowMs={nowMs} />
-            </Panel>
-          </Live>
-        </>
-      ),
-    });
-  };
+export function programListPage(
+  { programs }: WebhookServices,
+  { account, nowMs, url, show }: AccountContext,
+): Response {
+  const search = (url.searchParams.get('q') ?? '').trim();
+  const status = STATUSES.find((known) => known === url.searchParams.get('status'));
+  const rows = programs({ search, ...(status && { status }) }, nowMs).toSorted(byNewest);
+  const path = paths.programs(account.id);
+  return show({
+    title: 'Programs',
+    body: (
+      <>
+        <Filters path={path} isFiltered={search !== '' || status !== undefined}>
+          <TextField name="q" label="Search" type="search" value={search} placeholder="Name or address" />
+          <SelectField
+            name="status"
+            label="Status"
+            value={status ?? ''}
+            options={[
+              { value: '', label: 'Any' },
+              ...STATUSES.map((value) => ({ value, label: STATUS_WORDS[value][0] })),
+            ]}
+          />
+        </Filters>
+        <Live id="programs" from={withQuery(url, {})} everySeconds={15}>
+          <Panel title={rows.length === 1 ? 'One program' : `${countText(rows.length)} programs`} isFlush>
+            <ProgramTable path={path} rows={rows} nowMs={nowMs} />
+          </Panel>
+        </Live>
+      </>
+    ),
+  });
 }
 
 type ProgramTableProps = Readonly<{ path: string; rows: readonly ProgramShown[]; nowMs: number }>;
@@ -115,62 +116,65 @@ function byNewest(a: ProgramShown, b: ProgramShown): number {
 const PAGE_ROWS = 50;
 
 /** One program: how it stands, and the deploys that were seen of it. */
-export function programPage({ programs, history }: WebhookPageDeps): Page<AskedOfAccount> {
-  return function program({ account, nowMs, params, url, show, notFound }) {
-    const found = programs({}, nowMs).find(({ programId }) => programId === params['programId']);
-    if (found === undefined) return notFound();
-    const { programId, label, status, deploySlot, deployedAtMs, authority } = found;
-    const before = /^\d{1,15}$/.exec(url.searchParams.get('before') ?? '')?.[0];
-    const place = before === undefined ? {} : { before: Number(before) };
-    const deploys = history.of(programId, { ...place, limit: PAGE_ROWS });
-    const last = deploys.length === PAGE_ROWS ? deploys.at(-1) : undefined;
-    return show({
-      title: label,
-      crumbs: [{ label: 'Programs', to: `/accounts/${account.id}/programs` }],
-      aside: (
-        <ButtonLink to={`${webhooksPath(account)}/new?program=${programId}`} kind="primary">
-          Watch by webhook
-        </ButtonLink>
-      ),
-      body: (
-        <>
-          <Panel title="About">
-            <Facts
-              facts={[
-                { label: 'Address', value: <Address id="program-address" address={programId} of={label} /> },
-                { label: 'Status', value: <StatusBadge status={status} /> },
-                { label: 'Deploy slot', value: deploySlot === undefined ? 'none' : countText(deploySlot) },
-                {
-                  label: 'Deployed',
-                  value: deployedAtMs === undefined ? 'not known' : <Deployed {...{ deployedAtMs, nowMs }} />,
-                },
-                {
-                  label: 'Upgrade authority',
-                  value:
-                    authority === undefined ? (
-                      'none: nobody can upgrade it'
-                    ) : (
-                      <Address id="authority" address={authority} of="the upgrade authority" />
-                    ),
-                },
-                {
-                  label: 'Deliveries',
-                  value: <Link to={deliveriesPath(account, { program: programId })}>of this program</Link>,
-                },
-              ]}
-            />
-          </Panel>
-          <Panel title="Deploys that were seen" isFlush>
-            <DeployTable deploys={deploys} />
-          </Panel>
-          <Pager
-            first={before === undefined ? undefined : withQuery(url, { before: undefined })}
-            older={last && withQuery(url, { before: String(last.id) })}
+export function programPage(
+  { programs, history }: WebhookServices,
+  { account, nowMs, params, url, show, notFound }: AccountContext,
+): Response {
+  const found = programs({}, nowMs).find(({ programId }) => programId === params['programId']);
+  if (found === undefined) return notFound();
+  const { programId, label, status, deploySlot, deployedAtMs, authority } = found;
+  const before = /^\d{1,15}$/.exec(url.searchParams.get('before') ?? '')?.[0];
+  const place = before === undefined ? {} : { before: Number(before) };
+  const deploys = history.of(programId, { ...place, limit: PAGE_ROWS });
+  const last = deploys.length === PAGE_ROWS ? deploys.at(-1) : undefined;
+  return show({
+    title: label,
+    crumbs: [{ label: 'Programs', to: paths.programs(account.id) }],
+    aside: (
+      <ButtonLink to={`${paths.webhooks(account.id)}/new?program=${programId}`} kind="primary">
+        Watch by webhook
+      </ButtonLink>
+    ),
+    body: (
+      <>
+        <Panel title="About">
+          <Facts
+            facts={[
+              { label: 'Address', value: <Address id="program-address" address={programId} of={label} /> },
+              { label: 'Status', value: <StatusBadge status={status} /> },
+              { label: 'Deploy slot', value: deploySlot === undefined ? 'none' : countText(deploySlot) },
+              {
+                label: 'Deployed',
+                value: deployedAtMs === undefined ? 'not known' : <Deployed {...{ deployedAtMs, nowMs }} />,
+              },
+              {
+                label: 'Upgrade authority',
+                value:
+                  authority === undefined ? (
+                    'none: nobody can upgrade it'
+                  ) : (
+                    <Address id="authority" address={authority} of="the upgrade authority" />
+                  ),
+              },
+              {
+                label: 'Deliveries',
+                value: (
+                  <Link to={`${paths.deliveries(account.id)}?program=${programId}`}>of this program</Link>
+                ),
+              },
+            ]}
           />
-        </>
-      ),
-    });
-  };
+        </Panel>
+        <Panel title="Deploys that were seen" isFlush>
+          <DeployTable deploys={deploys} />
+        </Panel>
+        <Pager
+          first={before === undefined ? undefined : withQuery(url, { before: undefined })}
+          older={last && withQuery(url, { before: String(last.id) })}
+        />
+      </>
+    ),
+  });
 }
 
 function Address({ id, address, of }: Readonly<{ id: string; address: string; of: string }>) {

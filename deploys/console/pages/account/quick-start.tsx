@@ -3,45 +3,43 @@ import { PROGRAMS_PATH } from '../../../api/programs.ts';
 import { CodeBlock, CopyButton } from '../../components/code.tsx';
 import { Link, Tabs, withQuery } from '../../components/links.tsx';
 import { Facts, Panel } from '../../components/panels.tsx';
-import type { AskedOfAccount, Page } from '../../context.ts';
-import type { PageDeps } from '../../page-services.ts';
+import type { AccountContext } from '../../context.ts';
+import type { AccountServices } from '../../page-services.ts';
+import { paths } from '../../paths.ts';
 
 /** `/quick-start`: first calls, to be copied. */
-export function createQuickStartPage({
-  rpcUrl,
-  origin,
-}: Pick<PageDeps, 'rpcUrl' | 'origin'>): Page<AskedOfAccount> {
+export function quickStartPage(
+  { rpcUrl, origin }: AccountServices,
+  { account, url, show }: AccountContext,
+): Response {
   const snippets = rpcSnippets(rpcUrl);
   const programs = programsSnippet(origin);
-
-  return function quickStartPage({ account, url, show }) {
-    return show({
-      title: 'Quick start',
-      body: (
-        <>
+  return show({
+    title: 'Quick start',
+    body: (
+      <>
+        <p>
+          Put one of your <Link to={paths.keys(account.id)}>keys</Link> where <code>{KEY_PLACEHOLDER}</code>{' '}
+          stands.
+        </p>
+        {account.plan === undefined ? (
+          <p>This account has no RPC plan: its keys open the program API alone.</p>
+        ) : (
+          <>
+            <Endpoint href={rpcUrl.href} />
+            <FirstCall snippets={snippets} url={url} />
+          </>
+        )}
+        <Panel title="Program API">
+          <p>The latest deploy of every watched program. It costs no credits.</p>
+          <CodeBlock id="programs" label="First call to the program API" text={programs.text} />
           <p>
-            Put one of your <Link to={`/accounts/${account.id}/keys`}>keys</Link> where{' '}
-            <code>{KEY_PLACEHOLDER}</code> stands.
+            Every address, field and error is in the <Link to="/openapi">reference of the API</Link>.
           </p>
-          {account.plan === undefined ? (
-            <p>This account has no RPC plan: its keys open the program API alone.</p>
-          ) : (
-            <>
-              <Endpoint href={rpcUrl.href} />
-              <FirstCall snippets={snippets} url={url} />
-            </>
-          )}
-          <Panel title="Program API">
-            <p>The latest deploy of every watched program. It costs no credits.</p>
-            <CodeBlock id="programs" label="First call to the program API" text={programs.text} />
-            <p>
-              Every address, field and error is in the <Link to="/openapi">reference of the API</Link>.
-            </p>
-          </Panel>
-        </>
-      ),
-    });
-  };
+        </Panel>
+      </>
+    ),
+  });
 }
 
 function Endpoint({ href }: Readonly<{ href: string }>) {

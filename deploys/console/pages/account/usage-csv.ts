@@ -1,33 +1,28 @@
-import type { AskedOfAccount, Page } from '../../context.ts';
-import type { PageDeps } from '../../page-services.ts';
-import { askedUsage, hoursOf, showBusy } from './usage.tsx';
+import type { AccountContext } from '../../context.ts';
+import type { AccountServices } from '../../page-services.ts';
+import { hoursOf, showBusy, usageQueryOf } from './usage.tsx';
 import { dayText } from '../../../usage/calendar.ts';
 import type { Used } from '../../../usage/read-usage.ts';
 import type { Reader } from '../../../usage/reading-turns.ts';
 import { CSV_HEAD, csvLine } from '../../../usage/usage-csv.ts';
 
 /** `/usage.csv`: the rows behind the page of usage, in the columns of `sluice usage --format csv`. */
-export function createUsageCsv({
-  readUsed,
-  turns,
-}: Pick<PageDeps, 'readUsed' | 'turns'>): Page<AskedOfAccount> {
-  return function usageCsv(page) {
-    const { account, viewer, url, nowMs, request } = page;
-    const { period, keyId, method } = askedUsage(url);
-    const hours = hoursOf(period, nowMs);
-    const isWanted = (used: Used) =>
-      (keyId === undefined || used.keyId === keyId) && (method === undefined || used.method === method);
-    const lines = linesOf(readUsed(hours, account.id), isWanted, account.name);
-    const file = `usage-${dayText(Math.floor(hours.fromHour / 24))}-to-${dayText(Math.floor((hours.toHour - 1) / 24))}.csv`;
-    const headers = {
-      'content-type': 'text/csv; charset=utf-8',
-      'content-disposition': `attachment; filename="${file}"`,
-    };
-    if (request.method === 'HEAD') return new Response(null, { headers });
-    const reader = turns.enter(viewer.userId);
-    if (reader === undefined) return showBusy(page);
-    return new Response(streamed(lines, reader, request.signal), { headers });
+export function usageCsv({ readUsed, turns }: AccountServices, context: AccountContext): Response {
+  const { account, viewer, url, nowMs, request } = context;
+  const { period, keyId, method } = usageQueryOf(url);
+  const hours = hoursOf(period, nowMs);
+  const isWanted = (used: Used) =>
+    (keyId === undefined || used.keyId === keyId) && (method === undefined || used.method === method);
+  const lines = linesOf(readUsed(hours, account.id), isWanted, account.name);
+  const file = `usage-${dayText(Math.floor(hours.fromHour / 24))}-to-${dayText(Math.floor((hours.toHour - 1) / 24))}.csv`;
+  const headers = {
+    'content-type': 'text/csv; charset=utf-8',
+    'content-disposition': `attachment; filename="${file}"`,
   };
+  if (request.method === 'HEAD') return new Response(null, { headers });
+  const reader = turns.enter(viewer.userId);
+  if (reader === undefined) return showBusy(context);
+  return new Response(streamed(lines, reader, request.signal), { headers });
 }
 
 function* linesOf(

@@ -7,8 +7,9 @@ import { Notice } from '../../components/icons.tsx';
 import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
 import { Empty, Panel, Stats } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
-import type { Asked, AskedOfAccount, Page } from '../../context.ts';
-import type { PageDeps } from '../../page-services.ts';
+import type { AccountContext, PageContext } from '../../context.ts';
+import type { AccountServices } from '../../page-services.ts';
+import { paths } from '../../paths.ts';
 import { DAY_MS, HOUR_MS, monthOf, monthStartMs } from '../../../usage/calendar.ts';
 import type { Hours } from '../../../usage/read-usage.ts';
 import type { Counts, Part, Unit } from '../../../usage/report.ts';
@@ -43,7 +44,7 @@ export function hoursOf(period: Period, nowMs: number): Hours {
 }
 
 /** What an address asks of usage. */
-export type AskedUsage = Readonly<{
+export type UsageQuery = Readonly<{
   period: Period;
   by: Dimension;
   measure: Measure;
@@ -55,7 +56,7 @@ export type AskedUsage = Readonly<{
 const TEXT_CHARACTERS_MAX = 128;
 
 /** Reads the query; what is not understood is as if it were not there. */
-export function askedUsage({ searchParams }: URL): AskedUsage {
+export function usageQueryOf({ searchParams }: URL): UsageQuery {
   const keyId = textFrom(searchParams.get('key'));
   const method = textFrom(searchParams.get('method'));
   const by = searchParams.get('by');
@@ -76,54 +77,52 @@ function textFrom(text: string | null): string | undefined {
 const NAMED = 6;
 
 /** `/usage`: what an account used, by method or by key, over hours, days or months. */
-export function createUsagePage({
-  keys,
-  readUsageView,
-}: Pick<PageDeps, 'keys' | 'readUsageView'>): Page<AskedOfAccount> {
-  return async function usagePage(page) {
-    const { request, account, viewer, url, nowMs, show } = page;
-    const asked = askedUsage(url);
-    const { period, by, keyId, method } = asked;
-    const { unit } = PERIODS[period];
-    const hours = hoursOf(period, nowMs);
-    const whose = { accountId: account.id, ...(keyId && { keyId }), ...(method && { method }) };
-    const wish = { whose, hours, unit, by, named: NAMED };
-    const reading = await readUsageView(wish, viewer.userId, request.signal);
-    if (reading.kind === 'busy') return showBusy(page);
-    const { view } = reading;
-    const keyName = (id: string) => {
-      const row = keys.find(id, account.id);
-      return row === undefined ? id : `${row.name} (…${row.last4})`;
-    };
-    const isUsed = view.total.calls + view.total.refused > 0;
-    return show({
-      title: 'Usage',
-      aside: isUsed && <ButtonLink to={csvPath(url)}>Download CSV</ButtonLink>,
-      body: (
-        <>
-          <Tabs
-            label="Period"
-            tabs={PERIOD_NAMES.map((name) => ({
-              label: PERIODS[name].label,
-              to: withQuery(url, { period: name }),
-              isCurrent: name === period,
-            }))}
-          />
-          <Narrowed asked={asked} url={url} keyName={keyName} />
-          {isUsed ? (
-            <>
-              <UsageTotals total={view.total} />
-              <UsageBody view={view} asked={asked} hours={hours} url={url} keyName={keyName} />
-            </>
-          ) : (
-            <Empty title="Nothing was used in this time.">
-              <Link to={`/accounts/${account.id}/quick-start`}>See how to make the first call</Link>
-            </Empty>
-          )}
-        </>
-      ),
-    });
+export async function usagePage(
+  { keys, readUsageView }: AccountServices,
+  context: AccountContext,
+): Promise<Response> {
+  const { request, account, viewer, url, nowMs, show } = context;
+  const query = usageQueryOf(url);
+  const { period, by, keyId, method } = query;
+  const { unit } = PERIODS[period];
+  const hours = hoursOf(period, nowMs);
+  const whose = { accountId: account.id, ...(keyId && { keyId }), ...(method && { method }) };
+  const wish = { whose, hours, unit, by, named: NAMED };
+  const reading = await readUsageView(wish, viewer.userId, request.signal);
+  if (reading.kind === 'busy') return showBusy(context);
+  const { view } = reading;
+  const keyName = (id: string) => {
+    const row = keys.find(id, account.id);
+    return row === undefined ? id : `${row.name} (…${row.last4})`;
   };
+  const isUsed = view.total.calls + view.total.refused > 0;
+  return show({
+    title: 'Usage',
+    aside: isUsed && <ButtonLink to={csvPath(url)}>Download CSV</ButtonLink>,
+    body: (
+      <>
+        <Tabs
+          label="Period"
+          tabs={PERIOD_NAMES.map((name) => ({
+            label: PERIODS[name].label,
+            to: withQuery(url, { period: name }),
+            isCurrent: name === period,
+          }))}
+        />
+        <Narrowed query={query} url={url} keyName={keyName} />
+        {isUsed ? (
+          <>
+            <UsageTotals total={view.total} />
+            <UsageBody view={view} query={query} hours={hours} url={url} keyName={keyName} />
+          </>
+        ) : (
+          <Empty title="Nothing was used in this time.">
+            <Link to={paths.quickStart(account.id)}>See how to make the first call</Link>
+          </Empty>
+        )}
+      </>
+    ),
+  });
 }
 
 /** The same as a file: what is drawn and how it is told apart does not matter there. */
@@ -132,10 +131,10 @@ function csvPath(url: URL): string {
   return `${url.pathname}.csv${query}`;
 }
 
-type NarrowedProps = Readonly<{ asked: AskedUsage; url: URL; keyName(id: string): string }>;
+type NarrowedProps = Readonly<{ query: UsageQuery; url: URL; keyName(id: string): string }>;
 
 /** What the page is narrowed to, and the way back. */
-function Narrowed({ asked: { keyId, method }, url, keyName }: NarrowedProps) {
+function Narrowed({ query: { keyId, method }, url, keyName }: NarrowedProps) {
   if (keyId === undefined && method === undefined) return null;
   return (
     <p>
@@ -178,7 +177,7 @@ export function UsageTotals({ total }: Readonly<{ total: Counts }>) {
 
 type UsageBodyProps = Readonly<{
   view: UsageView;
-  asked: AskedUsage;
+  query: UsageQuery;
   hours: Hours;
   url: URL;
   keyName(id: string): string;
@@ -192,7 +191,7 @@ const MEASURE_LABELS = {
 } as const;
 
 /** Usage as a chart and as a table; each row leads to what it is made of. */
-export function UsageBody({ view, asked: { period, by, measure }, hours, url, keyName }: UsageBodyProps) {
+export function UsageBody({ view, query: { period, by, measure }, hours, url, keyName }: UsageBodyProps) {
   const { unit, label } = PERIODS[period];
   const title = `${MEASURE_LABELS[measure]} by ${by}`;
   const within = (name: string) =>
@@ -359,7 +358,7 @@ export function UsageTable({ parts, total, head, cellOf }: UsageTableProps) {
 const RETRY_SECONDS = 2;
 
 /** Said instead of usage to a user who reads it in as many places as there may be. */
-export function showBusy({ show }: Pick<Asked, 'show'>): Response {
+export function showBusy({ show }: Pick<PageContext, 'show'>): Response {
   const response = show({
     title: 'Usage',
     status: 503,

@@ -2,76 +2,69 @@
 import { readFileSync } from 'node:fs';
 import { unreachable } from '../../../../shared/brand.ts';
 import type { Secret } from '../../../../shared/secret.ts';
-import { byOf } from '../../by.ts';
 import { CodeBlock, SecretBox } from '../../components/code.tsx';
 import { countText, Time } from '../../components/format.tsx';
 import { ButtonLink, Buttons, isConfirmed, PostForm, Submit } from '../../components/forms.tsx';
 import { Notice } from '../../components/icons.tsx';
 import { Link, Tabs } from '../../components/links.tsx';
 import { Panel } from '../../components/panels.tsx';
-import type { Action, AskedOfAccount } from '../../context.ts';
-import type { WebhookPageDeps } from '../../page-services.ts';
-import { showWebhook, TAKEOVER_NAMES } from './webhook.tsx';
+import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
+import { showWebhook, TAKEOVER_NAMES, webhookIdIn } from './webhook.tsx';
 import { hostOf } from './webhooks.tsx';
-import { deliveriesPath, deliveryPath, webhookPath, webhooksPath } from '../../paths.ts';
-import { seeOther } from '../../redirect.ts';
-import type { Answers } from '../../router.ts';
+import { paths } from '../../paths.ts';
+import { type FlashCode, redirect } from '../../redirect.ts';
+import type { Toggled } from '../../../webhooks/pause.ts';
+import type { Settled } from '../../../webhooks/rotate.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
-/** Pauses a webhook or resumes it. */
-export function toggleAction({ webhooks }: WebhookPageDeps, to: 'pause' | 'resume'): Action<AskedOfAccount> {
-  return function toggle(asked) {
-    const id = asked.params['webhookId'] ?? '';
-    const toggled = webhooks[to](byOf(asked), id);
-    switch (toggled.kind) {
-      case 'paused':
-        return seeOther(webhookPath(asked.account, id), 'webhook-paused');
-      case 'resumed':
-        return seeOther(webhookPath(asked.account, id), 'webhook-resumed');
-      case 'no-webhook':
-        return asked.notFound();
-      default:
-        return unreachable(toggled);
-    }
-  };
+/** Lets events go by until the webhook is resumed. */
+export function pauseWebhook({ webhooks }: WebhookServices, context: AccountForm): Response {
+  return toggled(context, webhooks.pause(byOf(context), webhookIdIn(context)));
+}
+
+/** Sends the webhook's events again. */
+export function resumeWebhook({ webhooks }: WebhookServices, context: AccountForm): Response {
+  return toggled(context, webhooks.resume(byOf(context), webhookIdIn(context)));
+}
+
+function toggled(context: AccountForm, { kind }: Toggled): Response {
+  if (kind === 'no-webhook') return context.notFound();
+  return redirect(paths.webhook(context.account.id, webhookIdIn(context)), `webhook-${kind}`);
 }
 
 /** Deletes a webhook whose host was typed. */
-export function deleteAction(deps: WebhookPageDeps): Action<AskedOfAccount> {
-  return function deleteWebhook(asked) {
-    const { account, form, notFound } = asked;
-    const id = asked.params['webhookId'] ?? '';
-    const webhook = deps.webhooks.find(account.id, id);
-    if (webhook === undefined) return notFound();
-    const host = hostOf(webhook);
-    if (!isConfirmed(form, host))
-      return showWebhook(deps, asked, id, { deleteErrors: { confirm: `That is not ${host}.` } });
-    deps.webhooks.remove(byOf(asked), id);
-    return seeOther(webhooksPath(account), 'webhook-deleted');
-  };
+export function deleteWebhook(services: WebhookServices, context: AccountForm): Response {
+  const { account, form, notFound } = context;
+  const id = webhookIdIn(context);
+  const webhook = services.webhooks.find(account.id, id);
+  if (webhook === undefined) return notFound();
+  const host = hostOf(webhook);
+  if (!isConfirmed(form, host))
+    return showWebhook(services, context, { deleteErrors: { confirm: `That is not ${host}.` } });
+  services.webhooks.remove(byOf(context), id);
+  return redirect(paths.webhooks(account.id), 'webhook-deleted');
 }
 
 /** Sends a test. A page with JavaScript stays where it is; without, the delivery's page shows how it ends. */
-export function testAction(deps: WebhookPageDeps): Action<AskedOfAccount> {
-  return function sendTest(asked) {
-    const { account, params, request } = asked;
-    const id = params['webhookId'] ?? '';
-    const isPart = request.headers.get('hx-request') === 'true';
-    const tested = deps.webhooks.sendTest(byOf(asked), id);
-    switch (tested.kind) {
-      case 'queued':
-        return isPart
-          ? seeOther(`${webhookPath(account, id)}?test=${tested.deliveryId}`)
-          : seeOther(deliveryPath(account, tested.deliveryId), 'test-queued');
-      case 'webhook-paused':
-      case 'over-rate':
-        return showWebhook(deps, asked, id, { refusal: tested, ...(isPart && { status: 200 }) });
-      case 'no-webhook':
-        return asked.notFound();
-      default:
-        return unreachable(tested);
-    }
-  };
+export function sendTest(services: WebhookServices, context: AccountForm): Response {
+  const { account, request } = context;
+  const id = webhookIdIn(context);
+  const isPart = request.headers.get('hx-request') === 'true';
+  const tested = services.webhooks.sendTest(byOf(context), id);
+  switch (tested.kind) {
+    case 'queued':
+      return isPart
+        ? redirect(`${paths.webhook(account.id, id)}?test=${tested.deliveryId}`)
+        : redirect(paths.delivery(account.id, tested.deliveryId), 'test-queued');
+    case 'webhook-paused':
+    case 'over-rate':
+      return showWebhook(services, context, { refusal: tested, ...(isPart && { status: 200 }) });
+    case 'no-webhook':
+      return context.notFound();
+    default:
+      return unreachable(tested);
+  }
 }
 
 const HOUR_MS = 3_600_000;
@@ -83,43 +76,40 @@ const SPANS = [
 ] as const;
 const BY_DEFAULT = SPANS[1];
 
-/** Sends every delivery of a webhook once more that failed since an instant: how many that are, and then the doing. */
-export function resendFailedPage(deps: WebhookPageDeps): Answers<AskedOfAccount> {
-  return {
-    get: (asked) => showChoice(deps, asked),
-    post: (asked) => {
-      const { account, form, params, notFound } = asked;
-      const id = params['webhookId'] ?? '';
-      const since = form.get('since') ?? '';
-      if (!/^\d{1,15}$/.test(since)) return notFound();
-      const resent = deps.webhooks.resendAllFailed(byOf(asked), id, Number(since));
-      switch (resent.kind) {
-        case 'due':
-          return seeOther(deliveriesPath(account, { webhook: id }), 'deliveries-resent');
-        case 'webhook-paused':
-          return showWebhook(deps, asked, id, { refusal: resent });
-        case 'no-webhook':
-          return notFound();
-        default:
-          return unreachable(resent);
-      }
-    },
-  };
+/** Sends every delivery of a webhook once more that failed since an instant. */
+export function resendFailed(services: WebhookServices, context: AccountForm): Response {
+  const { account, form, notFound } = context;
+  const id = webhookIdIn(context);
+  const since = form.get('since') ?? '';
+  if (!/^\d{1,15}$/.test(since)) return notFound();
+  const resent = services.webhooks.resendAllFailed(byOf(context), id, Number(since));
+  switch (resent.kind) {
+    case 'due':
+      return redirect(`${paths.deliveries(account.id)}?webhook=${id}`, 'deliveries-resent');
+    case 'webhook-paused':
+      return showWebhook(services, context, { refusal: resent });
+    case 'no-webhook':
+      return notFound();
+    default:
+      return unreachable(resent);
+  }
 }
 
-function showChoice(deps: WebhookPageDeps, { account, nowMs, params, url, show, notFound }: AskedOfAccount) {
-  const id = params['webhookId'] ?? '';
-  const webhook = deps.webhooks.find(account.id, id);
+/** How many deliveries that are, and since when. */
+export function resendFailedPage(services: WebhookServices, context: AccountContext): Response {
+  const { account, nowMs, url, show, notFound } = context;
+  const id = webhookIdIn(context);
+  const webhook = services.webhooks.find(account.id, id);
   if (webhook === undefined) return notFound();
   const wanted = url.searchParams.get('since');
   const [chosen, , spanMs] = SPANS.find(([name]) => name === wanted) ?? BY_DEFAULT;
   const sinceMs = nowMs - spanMs;
-  const count = deps.webhooks.failedSince(account.id, id, sinceMs);
-  const path = webhookPath(account, id);
+  const count = services.webhooks.failedSince(account.id, id, sinceMs);
+  const path = paths.webhook(account.id, id);
   return show({
     title: 'Resend what failed',
     crumbs: [
-      { label: 'Webhooks', to: webhooksPath(account) },
+      { label: 'Webhooks', to: paths.webhooks(account.id) },
       { label: hostOf(webhook), to: path },
     ],
     body: (
@@ -157,60 +147,66 @@ function showChoice(deps: WebhookPageDeps, { account, nowMs, params, url, show, 
 }
 
 /** Makes a new secret and shows it, this once. */
-export function rotateAction(deps: WebhookPageDeps): Action<AskedOfAccount> {
-  return function rotate(asked) {
-    const { form, params } = asked;
-    const id = params['webhookId'] ?? '';
-    const takeover = TAKEOVER_NAMES.find((name) => name === form.get('takes-over')) ?? '24h';
-    const seen = form.get('seen') ?? '';
-    const seenAtMs = /^\d{1,15}$/.test(seen) ? Number(seen) : 0;
-    const rotated = deps.webhooks.rotate(byOf(asked), id, takeover, seenAtMs);
-    switch (rotated.kind) {
-      case 'rotated':
-        return showSecret(asked, { ...rotated, title: 'New secret' });
-      case 'no-webhook':
-        return asked.notFound();
-      case 'rotation-pending':
-      case 'changed-meanwhile':
-        return showWebhook(deps, asked, id, { refusal: rotated });
-      default:
-        return unreachable(rotated);
-    }
-  };
+export function rotateSecret(services: WebhookServices, context: AccountForm): Response {
+  const { form } = context;
+  const id = webhookIdIn(context);
+  const takeover = TAKEOVER_NAMES.find((name) => name === form.get('takes-over')) ?? '24h';
+  const seen = form.get('seen') ?? '';
+  const seenAtMs = /^\d{1,15}$/.test(seen) ? Number(seen) : 0;
+  const rotated = services.webhooks.rotate(byOf(context), id, takeover, seenAtMs);
+  switch (rotated.kind) {
+    case 'rotated':
+      return showSecret(context, { ...rotated, title: 'New secret' });
+    case 'no-webhook':
+      return context.notFound();
+    case 'rotation-pending':
+    case 'changed-meanwhile':
+      return showWebhook(services, context, { refusal: rotated });
+    default:
+      return unreachable(rotated);
+  }
 }
 
-/** Lets the waiting secret take over at once, or forgets it. */
-export function settleAction(deps: WebhookPageDeps, to: 'switch' | 'cancel'): Action<AskedOfAccount> {
-  const { switchNow, cancelRotation } = deps.webhooks;
-  return function settle(asked) {
-    const id = asked.params['webhookId'] ?? '';
-    const settled = (to === 'switch' ? switchNow : cancelRotation)(byOf(asked), id);
-    switch (settled.kind) {
-      case 'settled':
-        return seeOther(
-          webhookPath(asked.account, id),
-          to === 'switch' ? 'rotation-completed' : 'rotation-cancelled',
-        );
-      case 'no-webhook':
-        return asked.notFound();
-      case 'no-rotation':
-        return showWebhook(deps, asked, id, { refusal: settled });
-      default:
-        return unreachable(settled);
-    }
-  };
+/** Lets the waiting secret take over at once. */
+export function completeRotation(services: WebhookServices, context: AccountForm): Response {
+  const settled = services.webhooks.switchNow(byOf(context), webhookIdIn(context));
+  return rotationSettled(services, context, settled, 'rotation-completed');
+}
+
+/** Forgets the waiting secret. */
+export function cancelRotation(services: WebhookServices, context: AccountForm): Response {
+  const settled = services.webhooks.cancelRotation(byOf(context), webhookIdIn(context));
+  return rotationSettled(services, context, settled, 'rotation-cancelled');
+}
+
+function rotationSettled(
+  services: WebhookServices,
+  context: AccountForm,
+  settled: Settled,
+  flash: FlashCode,
+): Response {
+  switch (settled.kind) {
+    case 'settled':
+      return redirect(paths.webhook(context.account.id, webhookIdIn(context)), flash);
+    case 'no-webhook':
+      return context.notFound();
+    case 'no-rotation':
+      return showWebhook(services, context, { refusal: settled });
+    default:
+      return unreachable(settled);
+  }
 }
 
 type Made = Readonly<{ webhook: Webhook; secret: Secret; title: string }>;
 
 /** The one page with a webhook's secret: the answer to the form that made it, which no cache keeps. */
-export function showSecret({ account, show }: AskedOfAccount, { webhook, secret, title }: Made): Response {
+export function showSecret({ account, show }: AccountContext, { webhook, secret, title }: Made): Response {
   const { nextSecretAtMs } = webhook;
   return show({
     title,
     crumbs: [
-      { label: 'Webhooks', to: webhooksPath(account) },
-      { label: hostOf(webhook), to: webhookPath(account, webhook.id) },
+      { label: 'Webhooks', to: paths.webhooks(account.id) },
+      { label: hostOf(webhook), to: paths.webhook(account.id, webhook.id) },
     ],
     body: (
       <>
@@ -226,7 +222,7 @@ export function showSecret({ account, show }: AskedOfAccount, { webhook, secret,
           </p>
         )}
         <Buttons>
-          <ButtonLink to={webhookPath(account, webhook.id)} kind="primary">
+          <ButtonLink to={paths.webhook(account.id, webhook.id)} kind="primary">
             I have stored it
           </ButtonLink>
         </Buttons>

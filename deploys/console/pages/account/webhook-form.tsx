@@ -1,11 +1,11 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
-import { byOf } from '../../by.ts';
 import { shortened } from '../../components/code.tsx';
 import {
   Buttons,
   CheckField,
   type FormErrors,
+  Hidden,
   PostForm,
   RadioFields,
   Submit,
@@ -14,184 +14,148 @@ import {
 import { Icon, type Tone } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
 import { Panel } from '../../components/panels.tsx';
-import type { Action, AskedOfAccount, Page } from '../../context.ts';
-import type { WebhookPageDeps } from '../../page-services.ts';
+import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
 import { showSecret } from './webhook-actions.tsx';
+import { webhookIdIn } from './webhook.tsx';
 import { hostOf, refusalText } from './webhooks.tsx';
-import { ownPath, webhookPath, webhooksPath } from '../../paths.ts';
-import { seeOther } from '../../redirect.ts';
-import type { Answers } from '../../router.ts';
+import { ownPath, paths } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
 import type { ProgramShown } from '../../../programs/list.ts';
 import { type Check, DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
+import type { Webhook } from '../../../webhooks/webhook.ts';
 
-/** The form that makes a webhook, and the one page that shows its secret. */
-export function createWebhookPage(
-  deps: WebhookPageDeps,
-  random: (bytes: number) => Uint8Array,
-): Answers<AskedOfAccount> {
-  const newForm = () => Buffer.from(random(16)).toString('hex');
+const FORM_ID_BYTES = 16;
 
-  const get: Page<AskedOfAccount> = (asked) => {
-    const program = asked.url.searchParams.get('program') ?? undefined;
-    const isWatched = deps.programs({}, asked.nowMs).some(({ programId }) => programId === program);
-    return showForm(deps, asked, emptySettings(isWatched ? program : undefined), newForm());
-  };
-
-  const post: Action<AskedOfAccount> = async (asked) => {
-    const { form, account, request, viewer } = asked;
-    const given = givenFrom(form);
-    const once = form.get('once') ?? newForm();
-    const again = (errors: FormErrors) => showForm(deps, asked, given, once, errors);
-    const entry = deps.enter(viewer.userId);
-    if (entry.kind === 'over-rate') return again({ form: refusalText(entry) });
-    const created = await deps.webhooks.create(byOf(asked), { ...settingsOf(given), once }, request.signal);
-    switch (created.kind) {
-      case 'created':
-        return showSecret(asked, { ...created, title: 'Webhook created' });
-      case 'made-before':
-        return seeOther(webhookPath(account, created.webhookId), 'webhook-made-before');
-      case 'unfit':
-      case 'unresolved':
-        return again({ [created.field]: `${created.text}.` });
-      case 'too-many':
-        return again({ form: refusalText(created) });
-      default:
-        return unreachable(created);
-    }
-  };
-  return { get, post };
+/** The form of a new webhook; with `?program=`, for that one. */
+export function newWebhookPage(services: WebhookServices, context: AccountContext): Response {
+  const program = context.url.searchParams.get('program') ?? undefined;
+  const isWatched = services.programs({}, context.nowMs).some(({ programId }) => programId === program);
+  const given = emptySettings(isWatched ? program : undefined);
+  return showForm(services, context, { given, once: newFormId(services) });
 }
 
-function showForm(
-  deps: WebhookPageDeps,
-  { account, nowMs, show }: AskedOfAccount,
-  given: GivenSettings,
-  once: string,
-  errors?: FormErrors,
-): Response {
-  const path = webhooksPath(account);
-  return show({
-    title: 'Add webhook',
-    ...(errors && { status: 422 }),
-    crumbs: [{ label: 'Webhooks', to: path }],
-    body: (
-      <Panel title="Where to, and what">
-        <SettingsForm
-          action={`${path}/new`}
-          checkPath={`${path}/check`}
-          given={given}
-          errors={errors}
-          programs={deps.programs({}, nowMs)}
-          once={once}
-          button="Add webhook"
-          back={path}
-        />
-      </Panel>
-    ),
-  });
+/** Makes a webhook; the answer is the one page that shows its secret. */
+export async function createWebhook(services: WebhookServices, context: AccountForm): Promise<Response> {
+  const { form, account, request, viewer } = context;
+  const given = givenFrom(form);
+  const once = form.get('once') ?? newFormId(services);
+  const again = (errors: FormErrors) => showForm(services, context, { given, once, errors });
+  const entry = services.enter(viewer.userId);
+  if (entry.kind === 'over-rate') return again({ form: refusalText(entry) });
+  const wanted = { ...settingsOf(given), once };
+  const created = await services.webhooks.create(byOf(context), wanted, request.signal);
+  switch (created.kind) {
+    case 'created':
+      return showSecret(context, { ...created, title: 'Webhook created' });
+    case 'made-before':
+      return redirect(paths.webhook(account.id, created.webhookId), 'webhook-made-before');
+    case 'unfit':
+    case 'unresolved':
+      return again({ [created.field]: `${created.text}.` });
+    case 'too-many':
+      return again({ form: refusalText(created) });
+    default:
+      return unreachable(created);
+  }
+}
+
+/** The form of a webhook's URL, programs and description as they are. */
+export function editWebhookPage(services: WebhookServices, context: AccountContext): Response {
+  const webhook = services.webhooks.find(context.account.id, webhookIdIn(context));
+  if (webhook === undefined) return context.notFound();
+  const { url, description, programs } = webhook;
+  const given = { url, description, isAll: programs === null, programs: programs ?? [] };
+  return showForm(services, context, { webhook, given });
 }
 
 /** Changes a webhook's URL, programs and description. */
-export function editWebhookPage(deps: WebhookPageDeps): Answers<AskedOfAccount> {
-  function showForm(asked: AskedOfAccount, given?: GivenSettings, errors?: FormErrors): Response {
-    const { account, nowMs, params, show, notFound } = asked;
-    const webhook = deps.webhooks.find(account.id, params['webhookId'] ?? '');
-    if (webhook === undefined) return notFound();
-    const path = webhookPath(account, webhook.id);
-    const { url, description, programs } = webhook;
-    return show({
-      title: 'Edit webhook',
-      ...(errors && { status: 422 }),
-      crumbs: [
-        { label: 'Webhooks', to: webhooksPath(account) },
-        { label: hostOf(webhook), to: path },
-      ],
-      body: (
-        <Panel title="Where to, and what">
-          <SettingsForm
-            action={`${path}/edit`}
-            checkPath={`${webhooksPath(account)}/check`}
-            given={given ?? { url, description, isAll: programs === null, programs: programs ?? [] }}
-            errors={errors}
-            programs={deps.programs({}, nowMs)}
-            button="Save"
-            back={path}
-          />
-        </Panel>
-      ),
-    });
-  }
-
-  return {
-    get: (asked) => showForm(asked),
-    post: async (asked) => {
-      const id = asked.params['webhookId'] ?? '';
-      const given = givenFrom(asked.form);
-      const entry = deps.enter(asked.viewer.userId);
-      if (entry.kind === 'over-rate') return showForm(asked, given, { form: refusalText(entry) });
-      const edited = await deps.webhooks.edit(byOf(asked), id, settingsOf(given), asked.request.signal);
-      switch (edited.kind) {
-        case 'edited':
-          return seeOther(webhookPath(asked.account, id), 'webhook-saved');
-        case 'no-webhook':
-          return asked.notFound();
-        case 'unfit':
-        case 'unresolved':
-          return showForm(asked, given, { [edited.field]: `${edited.text}.` });
-        default:
-          return unreachable(edited);
-      }
-    },
+export async function editWebhook(services: WebhookServices, context: AccountForm): Promise<Response> {
+  const { account, form, request, viewer, notFound } = context;
+  const id = webhookIdIn(context);
+  const given = givenFrom(form);
+  const again = (errors: FormErrors) => {
+    const webhook = services.webhooks.find(account.id, id);
+    return webhook === undefined ? notFound() : showForm(services, context, { webhook, given, errors });
   };
+  const entry = services.enter(viewer.userId);
+  if (entry.kind === 'over-rate') return again({ form: refusalText(entry) });
+  const edited = await services.webhooks.edit(byOf(context), id, settingsOf(given), request.signal);
+  switch (edited.kind) {
+    case 'edited':
+      return redirect(paths.webhook(account.id, id), 'webhook-saved');
+    case 'no-webhook':
+      return notFound();
+    case 'unfit':
+    case 'unresolved':
+      return again({ [edited.field]: `${edited.text}.` });
+    default:
+      return unreachable(edited);
+  }
 }
 
-type SettingsFormProps = Readonly<{
-  action: string;
-  /** Where URLs are checked while they are typed. */
-  checkPath: string;
+function newFormId({ random }: WebhookServices): string {
+  return Buffer.from(random(FORM_ID_BYTES)).toString('hex');
+}
+
+type Filling = Readonly<{
   given: GivenSettings;
-  errors?: FormErrors | undefined;
-  programs: readonly ProgramShown[];
+  /** The one that is changed; absent, one is made. */
+  webhook?: Webhook;
   /** Names the form, so that the same one is not taken twice. */
   once?: string;
-  button: string;
-  back: string;
+  errors?: FormErrors | undefined;
 }>;
 
-/** What a customer sets of a webhook. */
-export function SettingsForm(props: SettingsFormProps) {
-  const { action, checkPath, given, errors, programs, once, button, back } = props;
-  return (
-    <PostForm action={action} errors={errors} label="Webhook">
-      <TextField
-        name="url"
-        label="URL"
-        type="url"
-        value={given.url}
-        isRequired
-        isCode
-        placeholder="https://hooks.example.com/sluice"
-        maxLength={2_048}
-        hint="Begins with https:// and can be reached from the public internet."
-        error={errors?.['url']}
-      />
-      <UrlCheck path={checkPath} />
-      <ProgramPicker given={given} programs={programs} error={errors?.['programs']} />
-      <TextField
-        name="description"
-        label="Description"
-        value={given.description}
-        maxLength={DESCRIPTION_CHARACTERS_MAX}
-        hint="For yourself; it is not sent."
-        error={errors?.['description']}
-      />
-      <Buttons>
-        <Submit kind="primary">{button}</Submit>
-        <Link to={back}>Cancel</Link>
-      </Buttons>
-      {once !== undefined && <input type="hidden" name="once" value={once} />}
-    </PostForm>
-  );
+/** The form of what a customer sets of a webhook. */
+function showForm(
+  services: WebhookServices,
+  { account, nowMs, show }: AccountContext,
+  { given, webhook, once, errors }: Filling,
+): Response {
+  const list = paths.webhooks(account.id);
+  const path = webhook && paths.webhook(account.id, webhook.id);
+  return show({
+    title: webhook ? 'Edit webhook' : 'Add webhook',
+    status: errors && 422,
+    crumbs: [
+      { label: 'Webhooks', to: list },
+      ...(webhook && path ? [{ label: hostOf(webhook), to: path }] : []),
+    ],
+    body: (
+      <Panel title="Where to, and what">
+        <PostForm action={path ? `${path}/edit` : `${list}/new`} errors={errors} label="Webhook">
+          <TextField
+            name="url"
+            label="URL"
+            type="url"
+            value={given.url}
+            isRequired
+            isCode
+            placeholder="https://hooks.example.com/sluice"
+            maxLength={2_048}
+            hint="Begins with https:// and can be reached from the public internet."
+            error={errors?.['url']}
+          />
+          <UrlCheck path={`${list}/check`} />
+          <ProgramPicker given={given} programs={services.programs({}, nowMs)} error={errors?.['programs']} />
+          <TextField
+            name="description"
+            label="Description"
+            value={given.description}
+            maxLength={DESCRIPTION_CHARACTERS_MAX}
+            hint="For yourself; it is not sent."
+            error={errors?.['description']}
+          />
+          <Buttons>
+            <Submit kind="primary">{webhook ? 'Save' : 'Add webhook'}</Submit>
+            <Link to={path ?? list}>Cancel</Link>
+          </Buttons>
+          {once !== undefined && <Hidden name="once" value={once} />}
+        </PostForm>
+      </Panel>
+    ),
+  });
 }
 
 type PickerProps = Readonly<{
@@ -315,26 +279,27 @@ export function UrlCheck({ path }: Readonly<{ path: string }>) {
 }
 
 /** Checks a URL as the service does when a webhook is made, and makes nothing. POST, because a URL may hold a secret. */
-export function urlCheckAction({ webhooks, enter }: WebhookPageDeps): Action<AskedOfAccount> {
-  return async function checkUrl({ form, viewer, request, show }) {
-    const url = (form.get('url') ?? '').trim();
-    const answer = async (): Promise<readonly [Tone, string] | undefined> => {
-      if (url.length < LOOKED_AT_FROM) return undefined;
-      const entry = enter(viewer.userId);
-      if (entry.kind === 'over-rate') return ['warning', refusalText(entry)];
-      return toldOf(await webhooks.check({ url }, request.signal));
-    };
-    const [tone, text] = (await answer()) ?? ['quiet', ''];
-    return show({
-      title: 'Check of a URL',
-      body: (
-        <p id="url-check-answer" class={`tone-${tone} told`}>
-          {text !== '' && <Icon name={tone === 'good' ? 'check' : 'alert'} />}
-          {text}
-        </p>
-      ),
-    });
+export async function checkUrl(
+  { webhooks, enter }: WebhookServices,
+  { form, viewer, request, show }: AccountForm,
+): Promise<Response> {
+  const url = (form.get('url') ?? '').trim();
+  const answer = async (): Promise<readonly [Tone, string] | undefined> => {
+    if (url.length < LOOKED_AT_FROM) return undefined;
+    const entry = enter(viewer.userId);
+    if (entry.kind === 'over-rate') return ['warning', refusalText(entry)];
+    return toldOf(await webhooks.check({ url }, request.signal));
   };
+  const [tone, text] = (await answer()) ?? ['quiet', ''];
+  return show({
+    title: 'Check of a URL',
+    body: (
+      <p id="url-check-answer" class={`tone-${tone} told`}>
+        {text !== '' && <Icon name={tone === 'good' ? 'check' : 'alert'} />}
+        {text}
+      </p>
+    ),
+  });
 }
 
 function toldOf(check: Check): readonly [Tone, string] {

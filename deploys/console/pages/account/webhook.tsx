@@ -12,8 +12,8 @@ import {
 import { Notice } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
 import { Columns, Facts, Panel, type Stat, Stats } from '../../components/panels.tsx';
-import type { AskedOfAccount, Page, PageAccount } from '../../context.ts';
-import type { WebhookPageDeps } from '../../page-services.ts';
+import type { AccountContext, PageAccount } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
 import { AnswerBody, attemptText, wordOf } from './attempt.tsx';
 import { DeliveryTable } from './deliveries.tsx';
 import { labelsOf } from './programs.tsx';
@@ -27,7 +27,7 @@ import {
   WebhookState,
   WebhookUrl,
 } from './webhooks.tsx';
-import { deliveriesPath, deliveryPath, ownPath, webhookPath, webhooksPath } from '../../paths.ts';
+import { ownPath, paths } from '../../paths.ts';
 import type { Takeover } from '../../../webhooks/rotate.ts';
 import type { Delivery } from '../../../webhooks/send-again.ts';
 import type { DeliveryCounts, WebhookHealth } from '../../../webhooks/webhook-health.ts';
@@ -38,30 +38,31 @@ const RECENT = 8;
 /** What a form on the page said; `status` instead of the refusal's own. */
 type Said = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; status?: number }>;
 
+/** The id of the webhook that a path names. */
+export function webhookIdIn({ params }: AccountContext): string {
+  return params['webhookId'] ?? '';
+}
+
 /** One webhook: how it fares, what it sends, and everything that can be done with it. */
-export function webhookPage(deps: WebhookPageDeps): Page<AskedOfAccount> {
-  return (asked) => showWebhook(deps, asked, asked.params['webhookId'] ?? '');
+export function webhookPage(services: WebhookServices, context: AccountContext): Response {
+  return showWebhook(services, context);
 }
 
 /** The page of a webhook, also in answer to a form on it that could not be done. */
-export function showWebhook(
-  deps: WebhookPageDeps,
-  asked: AskedOfAccount,
-  id: string,
-  said: Said = {},
-): Response {
-  const { account, nowMs, url, show, notFound } = asked;
-  const webhook = deps.webhooks.find(account.id, id);
+export function showWebhook(services: WebhookServices, context: AccountContext, said: Said = {}): Response {
+  const id = webhookIdIn(context);
+  const { account, nowMs, url, show, notFound } = context;
+  const webhook = services.webhooks.find(account.id, id);
   if (webhook === undefined) return notFound();
-  const path = webhookPath(account, id);
-  const health = deps.healthOf(id, nowMs);
+  const path = paths.webhook(account.id, id);
+  const health = services.healthOf(id, nowMs);
   const { refusal, deleteErrors, status = statusOf(said) } = said;
-  const test = deps.webhooks.delivery(account.id, id, url.searchParams.get('test') ?? '');
+  const test = services.webhooks.delivery(account.id, id, url.searchParams.get('test') ?? '');
   const host = hostOf(webhook);
   return show({
     title: host,
     status,
-    crumbs: [{ label: 'Webhooks', to: webhooksPath(account) }],
+    crumbs: [{ label: 'Webhooks', to: paths.webhooks(account.id) }],
     aside: <HeadButtons webhook={webhook} path={path} />,
     body: (
       <>
@@ -72,13 +73,13 @@ export function showWebhook(
             <Notice tone="bad">{refusalText(refusal)}</Notice>
           </div>
         )}
-        <Failing deps={deps} webhook={webhook} nowMs={nowMs} />
+        <Failing services={services} webhook={webhook} nowMs={nowMs} />
         <WebhookStats health={health} />
         <Columns>
-          <About webhook={webhook} nowMs={nowMs} labelOf={labelsOf(deps.programs({}, nowMs))} />
+          <About webhook={webhook} nowMs={nowMs} labelOf={labelsOf(services.programs({}, nowMs))} />
           <SecretPanel webhook={webhook} path={path} nowMs={nowMs} />
         </Columns>
-        <Recent deps={deps} asked={asked} webhook={webhook} />
+        <Recent services={services} context={context} webhook={webhook} />
         <Panel title="Delete this webhook" isDanger>
           <ConfirmForm
             action={`${path}/delete`}
@@ -116,15 +117,15 @@ function HeadButtons({ webhook, path }: Readonly<{ webhook: Webhook; path: strin
 }
 
 type FailingProps = Readonly<{
-  deps: WebhookPageDeps;
+  services: WebhookServices;
   webhook: Webhook;
   nowMs: number;
 }>;
 
-function Failing({ deps, webhook, nowMs }: FailingProps) {
+function Failing({ services, webhook, nowMs }: FailingProps) {
   const { failingSinceMs, consecutiveFailures } = webhook;
   if (failingSinceMs === null || webhook.pausedAtMs !== null) return null;
-  const { lastError, nextTryAtMs } = deps.deliveries.trouble(webhook.id);
+  const { lastError, nextTryAtMs } = services.deliveries.trouble(webhook.id);
   return (
     <Notice tone="bad">
       <p>
@@ -190,12 +191,12 @@ function ProgramNames({
 }
 
 function Recent({
-  deps,
-  asked,
+  services,
+  context,
   webhook,
-}: Readonly<{ deps: WebhookPageDeps; asked: AskedOfAccount; webhook: Webhook }>) {
-  const { account, nowMs } = asked;
-  const { rows } = deps.deliveries.page(account.id, { webhookId: webhook.id, limit: RECENT });
+}: Readonly<{ services: WebhookServices; context: AccountContext; webhook: Webhook }>) {
+  const { account, nowMs } = context;
+  const { rows } = services.deliveries.page(account.id, { webhookId: webhook.id, limit: RECENT });
   return (
     <Panel
       title="Recent deliveries"
@@ -203,8 +204,8 @@ function Recent({
       isFlush
       aside={
         <>
-          <Link to={`${webhookPath(account, webhook.id)}/resend-failed`}>Resend failed</Link>
-          <Link to={deliveriesPath(account, { webhook: webhook.id })}>All deliveries</Link>
+          <Link to={`${paths.webhook(account.id, webhook.id)}/resend-failed`}>Resend failed</Link>
+          <Link to={`${paths.deliveries(account.id)}?webhook=${webhook.id}`}>All deliveries</Link>
         </>
       }
     >
@@ -353,7 +354,7 @@ type ResultProps = Readonly<{
 export function TestResult({ path, account, delivery, nowMs }: ResultProps) {
   if (delivery === undefined) return <div id="test-result" />;
   const attempt = delivery.tries.at(-1);
-  const link = <Link to={deliveryPath(account, delivery.id)}>See the delivery</Link>;
+  const link = <Link to={paths.delivery(account.id, delivery.id)}>See the delivery</Link>;
   if (attempt !== undefined && attempt.endedAtMs !== null)
     return (
       <div id="test-result" role="status">

@@ -7,11 +7,11 @@ import { Badge } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Live, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
-import type { AskedOfAccount, Page } from '../../context.ts';
-import type { WebhookPageDeps } from '../../page-services.ts';
+import type { AccountContext } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
 import { AttemptOutcome } from './attempt.tsx';
 import { labelsOf } from './programs.tsx';
-import { webhookPath, webhooksPath } from '../../paths.ts';
+import { paths } from '../../paths.ts';
 import { ATTEMPTS_EVER_MAX, type Resent } from '../../../outbox/resend.ts';
 import { WEBHOOKS_MAX } from '../../../webhooks/create.ts';
 import type { Rotated } from '../../../webhooks/rotate.ts';
@@ -25,41 +25,42 @@ type Shown = Readonly<{ webhook: Webhook; health: WebhookDay }>;
 const PAGE_ROWS = 20;
 
 /** Every webhook of the account with how it fares. */
-export function webhookListPage(deps: WebhookPageDeps): Page<AskedOfAccount> {
-  return function webhookList({ account, nowMs, url, show }) {
-    const path = webhooksPath(account);
-    const labelOf = labelsOf(deps.programs({}, nowMs));
-    const { webhooks, older, isFirst } = pageOf(deps.webhooks.list(account.id), url);
-    const rows = webhooks.map((webhook) => ({ webhook, health: deps.dayOf(webhook.id, nowMs) }));
-    return show({
-      title: 'Webhooks',
-      aside: rows.length > 0 && (
-        <ButtonLink to={`${path}/new`} kind="primary">
-          Add webhook
-        </ButtonLink>
-      ),
-      body: (
-        <Live id="webhooks" from={withQuery(url, {})} everySeconds={10}>
-          <Panel title="Every webhook" isFlush>
-            <Table
-              caption="Webhooks"
-              columns={[
-                { label: 'URL', isRowHead: true, cell: ({ webhook }) => <Name {...{ account, webhook }} /> },
-                { label: 'State', cell: ({ webhook }) => <WebhookState {...{ webhook, nowMs }} /> },
-                { label: 'Programs', cell: ({ webhook }) => programsText(webhook, labelOf) },
-                { label: 'Last delivery', cell: ({ health }) => <Last {...{ health, nowMs }} /> },
-                { label: 'Deliveries, 24 h', cell: ({ health }) => <Day health={health} /> },
-              ]}
-              rows={rows}
-              keyOf={({ webhook }: Shown) => webhook.id}
-              empty={<NoWebhooks path={path} />}
-            />
-          </Panel>
-          <Pager first={isFirst ? undefined : path} older={older} />
-        </Live>
-      ),
-    });
-  };
+export function webhookListPage(
+  services: WebhookServices,
+  { account, nowMs, url, show }: AccountContext,
+): Response {
+  const path = paths.webhooks(account.id);
+  const labelOf = labelsOf(services.programs({}, nowMs));
+  const { webhooks, older, isFirst } = pageOf(services.webhooks.list(account.id), url);
+  const rows = webhooks.map((webhook) => ({ webhook, health: services.dayOf(webhook.id, nowMs) }));
+  return show({
+    title: 'Webhooks',
+    aside: rows.length > 0 && (
+      <ButtonLink to={`${path}/new`} kind="primary">
+        Add webhook
+      </ButtonLink>
+    ),
+    body: (
+      <Live id="webhooks" from={withQuery(url, {})} everySeconds={10}>
+        <Panel title="Every webhook" isFlush>
+          <Table
+            caption="Webhooks"
+            columns={[
+              { label: 'URL', isRowHead: true, cell: ({ webhook }) => <Name {...{ account, webhook }} /> },
+              { label: 'State', cell: ({ webhook }) => <WebhookState {...{ webhook, nowMs }} /> },
+              { label: 'Programs', cell: ({ webhook }) => programsText(webhook, labelOf) },
+              { label: 'Last delivery', cell: ({ health }) => <Last {...{ health, nowMs }} /> },
+              { label: 'Deliveries, 24 h', cell: ({ health }) => <Day health={health} /> },
+            ]}
+            rows={rows}
+            keyOf={({ webhook }: Shown) => webhook.id}
+            empty={<NoWebhooks path={path} />}
+          />
+        </Panel>
+        <Pager first={isFirst ? undefined : path} older={older} />
+      </Live>
+    ),
+  });
 }
 
 /** The webhooks of one page, the newest first, behind the one that the address names. */
@@ -76,10 +77,10 @@ function pageOf(all: readonly Webhook[], url: URL) {
   };
 }
 
-function Name({ account, webhook }: Readonly<{ account: AskedOfAccount['account']; webhook: Webhook }>) {
+function Name({ account, webhook }: Readonly<{ account: AccountContext['account']; webhook: Webhook }>) {
   return (
     <span class="lines">
-      <Link to={webhookPath(account, webhook.id)} class="url-link">
+      <Link to={paths.webhook(account.id, webhook.id)} class="url-link">
         <WebhookUrl url={webhook.url} />
       </Link>
       {webhook.description !== '' && <span class="soft">{webhook.description}</span>}

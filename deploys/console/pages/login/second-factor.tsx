@@ -1,29 +1,18 @@
 /** @jsxImportSource preact */
 import { encode } from 'uqr';
+import { actorOf } from '../../../audit/actor.ts';
 import { ButtonLink, Buttons } from '../../components/forms.tsx';
 import { Panel } from '../../components/panels.tsx';
-import {
-  type Asked,
-  Complaint,
-  errorAt,
-  errorOfForm,
-  field,
-  Field,
-  type Filled,
-  Form,
-  type FormRefusal,
-  notTried,
-  type PersonPage,
-  refused,
-} from './login-form.tsx';
-import { moveTo, nextOf, ownPage, SECOND_FACTOR_PATH, type Self, withNext } from './session.ts';
+import type { Answer, FormContext, PageContext } from '../../context.ts';
+import type { LoginServices } from '../../page-services.ts';
+import { Complaint, errorAt, field, Field, Form, type FormRefusal, notTried } from './login-form.tsx';
+import { forSelf, nextOf, type Self } from './session.ts';
+import { paths, withNext } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
 import type { People } from '../../../users/people.ts';
-import { selfOf, totpOf } from '../../../users/second-factor.ts';
+import { totpOf } from '../../../users/second-factor.ts';
 
-const CONFIRM_PATH = `${SECOND_FACTOR_PATH}/confirm`;
-const OFF_PATH = `${SECOND_FACTOR_PATH}/off`;
-
-const CRUMBS = [{ label: 'Settings', to: '/settings' }];
+const CRUMBS = [{ label: 'Settings', to: paths.settings }];
 
 const WRONG: FormRefusal = {
   sentence: 'This code is wrong, or its time is over. Try the next one.',
@@ -31,43 +20,52 @@ const WRONG: FormRefusal = {
   field: 'code',
 };
 
-/** `/settings/second-factor`: to set it up, and to turn it off. */
-export function secondFactorPages(people: People): readonly PersonPage[] {
-  return [
-    ownPage(people, SECOND_FACTOR_PATH, {
-      get: (asked, self) => show(people, asked, self),
-      post: (asked, { user }) => {
-        const next = nextOf(asked.form.get('next'));
-        // A stolen session must not be able to exchange the factor that is there.
-        if (!user.hasSecondFactor) people.secondFactor.begin(user);
-        return moveTo(withNext(SECOND_FACTOR_PATH, next));
-      },
-    }),
-    ownPage(people, CONFIRM_PATH, {
-      get: () => moveTo(SECOND_FACTOR_PATH),
-      post: (asked, self) => confirm(people, asked, self),
-    }),
-    ownPage(people, OFF_PATH, {
-      get: () => moveTo(SECOND_FACTOR_PATH),
-      post: (asked, self) => {
-        const { user } = self;
-        const result = people.login.confirmCode(user, field(asked.form, 'code'));
-        if (result.kind === 'too-many') return show(people, asked, self, notTried(result));
-        if (result.kind === 'wrong') return show(people, asked, self, WRONG);
-        people.secondFactor.reset(user, selfOf(user));
-        return moveTo('/settings?done=second-factor-off');
-      },
-    }),
-  ];
+/** To set it up, and to turn it off. */
+export function secondFactorPage(services: LoginServices, context: PageContext): Answer {
+  return forSelf(services, context, (self) => show(services.people, context, self));
+}
+
+/** Leads back from an address that takes forms only. */
+export function toSecondFactor(services: LoginServices, context: PageContext): Answer {
+  return forSelf(services, context, () => redirect(paths.secondFactor));
+}
+
+/** Makes a secret that waits for its first code. */
+export function beginSecondFactor(services: LoginServices, context: FormContext): Answer {
+  return forSelf(services, context, ({ user }) => {
+    // A stolen session must not be able to exchange the factor that is there.
+    if (!user.hasSecondFactor) services.people.secondFactor.begin(user);
+    return redirect(withNext(paths.secondFactor, nextOf(context.form)));
+  });
+}
+
+/** Turns it off, with a code. */
+export function turnSecondFactorOff(services: LoginServices, context: FormContext): Answer {
+  const { login, secondFactor } = services.people;
+  return forSelf(services, context, (self) => {
+    const { user } = self;
+    const result = login.confirmCode(user, field(context.form, 'code'));
+    if (result.kind === 'too-many') return show(services.people, context, self, notTried(result));
+    if (result.kind === 'wrong') return show(services.people, context, self, WRONG);
+    secondFactor.reset(user, actorOf(user.id, user.role));
+    return redirect(paths.settings, 'second-factor-off');
+  });
 }
 
 /** Turns it on and shows the backup codes in this one answer: there is no other time. */
-function confirm(people: People, asked: Filled, self: Self): Response {
-  const { user, session } = self;
-  if (user.hasSecondFactor) return moveTo(SECOND_FACTOR_PATH);
-  const codes = people.secondFactor.confirm(user, field(asked.form, 'code'), session.tokenHash);
-  if (codes === undefined) return show(people, asked, self, WRONG);
-  return asked.show({
+export function confirmSecondFactor(services: LoginServices, context: FormContext): Answer {
+  const { secondFactor } = services.people;
+  return forSelf(services, context, (self) => {
+    const { user, session } = self;
+    if (user.hasSecondFactor) return redirect(paths.secondFactor);
+    const codes = secondFactor.confirm(user, field(context.form, 'code'), session.tokenHash);
+    if (codes === undefined) return show(services.people, context, self, WRONG);
+    return showBackupCodes(context, codes, nextOf(context.form));
+  });
+}
+
+function showBackupCodes({ show: showPage }: PageContext, codes: readonly string[], next: string): Response {
+  return showPage({
     title: 'The second factor is on',
     crumbs: CRUMBS,
     body: (
@@ -83,7 +81,7 @@ function confirm(people: People, asked: Filled, self: Self): Response {
             </li>
           ))}
         </ul>
-        <ButtonLink to={nextOf(asked.form.get('next'))} kind="primary">
+        <ButtonLink to={next} kind="primary">
           I have stored them
         </ButtonLink>
       </Panel>
@@ -91,16 +89,16 @@ function confirm(people: People, asked: Filled, self: Self): Response {
   });
 }
 
-function show(people: People, asked: Asked, self: Self, refusal?: FormRefusal): Response {
+function show(people: People, context: PageContext, self: Self, refusal?: FormRefusal): Response {
   const { user } = self;
-  const next = nextOf(asked.url.searchParams.get('next'));
-  const response = asked.show({
+  const next = nextOf(context.url.searchParams);
+  return context.show({
+    ...refusal,
     title: 'Second factor',
     crumbs: CRUMBS,
-    ...(refusal && { status: refusal.status }),
     body: (
       <>
-        <Complaint sentence={errorOfForm(refusal)} />
+        <Complaint refusal={refusal} />
         {user.hasSecondFactor ? (
           <TurnOff refusal={refusal} />
         ) : (
@@ -109,7 +107,6 @@ function show(people: People, asked: Asked, self: Self, refusal?: FormRefusal): 
       </>
     ),
   });
-  return refusal ? refused(response, refusal) : response;
 }
 
 type Refused = Readonly<{ refusal: FormRefusal | undefined }>;
@@ -118,7 +115,7 @@ function TurnOff({ refusal }: Refused) {
   return (
     <Panel title="Turn it off" isDanger>
       <p>After that the password alone opens everything that you may see.</p>
-      <Form action={OFF_PATH} button="Turn the second factor off" kind="danger">
+      <Form action={`${paths.secondFactor}/off`} button="Turn the second factor off" kind="danger">
         <Field
           name="code"
           label="Code"
@@ -144,7 +141,7 @@ function SetUp({ people, self, next, refusal }: SetUpProps) {
           {people.mustEnrol(session) && ' Operators of this service need one.'}
         </p>
         <Buttons>
-          <Form action={SECOND_FACTOR_PATH} button="Set up the second factor" hidden={{ next }} />
+          <Form action={paths.secondFactor} button="Set up the second factor" hidden={{ next }} />
           {!people.mustEnrol(session) && (
             <ButtonLink to={next} kind="quiet">
               Not now
@@ -162,7 +159,7 @@ function SetUp({ people, self, next, refusal }: SetUpProps) {
       <p>
         Without a camera, type this key: <code class="totp-key">{totp.secret.base32}</code>
       </p>
-      <Form action={CONFIRM_PATH} button="Turn it on" hidden={{ next }}>
+      <Form action={`${paths.secondFactor}/confirm`} button="Turn it on" hidden={{ next }}>
         <Field name="code" label="Code" autocomplete="one-time-code" error={errorAt(refusal, 'code')} />
       </Form>
     </Panel>
@@ -173,7 +170,7 @@ function SetUp({ people, self, next, refusal }: SetUpProps) {
 const QUIET = 4;
 
 /** A QR code of `text`, drawn here: what it says reaches nobody else. Dark on light in both themes, for the camera. */
-export function QrCode({ text, label }: Readonly<{ text: string; label: string }>) {
+function QrCode({ text, label }: Readonly<{ text: string; label: string }>) {
   const { data, size } = encode(text, { ecc: 'M', border: QUIET });
   const path = data
     .flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : '')))

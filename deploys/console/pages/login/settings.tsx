@@ -1,75 +1,68 @@
 /** @jsxImportSource preact */
+import { actorOf } from '../../../audit/actor.ts';
 import { Time } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
 import { Badge } from '../../components/icons.tsx';
 import { Columns, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
-import {
-  type Asked,
-  errorAt,
-  field,
-  Field,
-  type Filled,
-  Form,
-  type FormRefusal,
-  NewPassword,
-  notTried,
-  type PersonPage,
-  refused,
-} from './login-form.tsx';
-import { moveTo, ownPage, PROVIDER_PATH, SECOND_FACTOR_PATH, type Self, withNext } from './session.ts';
+import type { Answer, FormContext, PageContext } from '../../context.ts';
+import type { LoginServices } from '../../page-services.ts';
+import { errorAt, field, Field, Form, type FormRefusal, NewPassword, notTried } from './login-form.tsx';
+import { forSelf, type Self } from './session.ts';
+import { paths, withNext } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
 import { passwordComplaint } from '../../../users/password-rules.ts';
 import type { People } from '../../../users/people.ts';
-import { selfOf } from '../../../users/second-factor.ts';
 import type { SessionRow } from '../../../users/sessions.ts';
 
-const SETTINGS_PATH = '/settings';
-const PASSWORD_PATH = '/settings/password';
-
-/** `/settings`: the password, the second factor, and where one is signed in. */
-export function settingsPages(people: People): readonly PersonPage[] {
-  return [
-    ownPage(people, SETTINGS_PATH, { get: (asked, self) => show(people, asked, self) }),
-    ownPage(people, PASSWORD_PATH, {
-      get: () => moveTo(SETTINGS_PATH),
-      post: (asked, self) => changePassword(people, asked, self),
-    }),
-    ownPage(people, '/settings/sign-out-others', {
-      get: () => moveTo(SETTINGS_PATH),
-      post: (_, { user, session }) => {
-        people.users.signOut(user, selfOf(user), session.tokenHash);
-        return moveTo(`${SETTINGS_PATH}?done=sessions-ended`);
-      },
-    }),
-  ];
+/** The password, the second factor, and where one is signed in. */
+export function settingsPage(services: LoginServices, context: PageContext): Answer {
+  return forSelf(services, context, (self) => show(services.people, context, self));
 }
 
-async function changePassword(people: People, asked: Filled, self: Self): Promise<Response> {
-  const { user, session } = self;
-  const confirmed = await people.login.confirm(user, field(asked.form, 'password'));
-  if (confirmed.kind === 'too-many' || confirmed.kind === 'busy')
-    return show(people, asked, self, notTried(confirmed));
-  if (confirmed.kind === 'wrong')
-    return show(people, asked, self, {
-      sentence: 'That is not your password.',
-      status: 422,
-      field: 'password',
-    });
-  const wanted = field(asked.form, 'new-password');
-  const complaint = passwordComplaint(wanted, user.email);
-  if (complaint !== undefined)
-    return show(people, asked, self, { sentence: complaint, status: 422, field: 'new-password' });
-  const hashed = await people.hashing.hash(wanted, 'known');
-  if (hashed.kind === 'busy') return show(people, asked, self, notTried(hashed));
-  people.users.setPassword(user, hashed.hash, selfOf(user), session.tokenHash);
-  return moveTo(`${SETTINGS_PATH}?done=password-changed`);
+/** Leads back from an address that takes forms only. */
+export function toSettings(services: LoginServices, context: PageContext): Answer {
+  return forSelf(services, context, () => redirect(paths.settings));
 }
 
-function show(people: People, asked: Asked, { user, session }: Self, refusal?: FormRefusal): Response {
+/** Ends every session but this one. */
+export function signOutOthers(services: LoginServices, context: FormContext): Answer {
+  return forSelf(services, context, ({ user, session }) => {
+    services.people.users.signOut(user, actorOf(user.id, user.role), session.tokenHash);
+    return redirect(paths.settings, 'sessions-ended');
+  });
+}
+
+/** Sets a new password, with the one that holds now. */
+export function changePassword(services: LoginServices, context: FormContext): Answer {
+  const { users, login, hashing } = services.people;
+  return forSelf(services, context, async (self) => {
+    const { user, session } = self;
+    const again = (refusal: FormRefusal) => show(services.people, context, self, refusal);
+    const confirmed = await login.confirm(user, field(context.form, 'password'));
+    if (confirmed.kind === 'too-many' || confirmed.kind === 'busy') return again(notTried(confirmed));
+    if (confirmed.kind === 'wrong')
+      return again({ sentence: 'That is not your password.', status: 422, field: 'password' });
+    const wanted = field(context.form, 'new-password');
+    const complaint = passwordComplaint(wanted, user.email);
+    if (complaint !== undefined) return again({ sentence: complaint, status: 422, field: 'new-password' });
+    const hashed = await hashing.hash(wanted, 'known');
+    if (hashed.kind === 'busy') return again(notTried(hashed));
+    users.setPassword(user, hashed.hash, actorOf(user.id, user.role), session.tokenHash);
+    return redirect(paths.settings, 'password-changed');
+  });
+}
+
+function show(
+  people: People,
+  context: PageContext,
+  { user, session }: Self,
+  refusal?: FormRefusal,
+): Response {
   const sessions = people.sessions.list(user.id, session.tokenHash);
-  const response = asked.show({
+  return context.show({
+    ...refusal,
     title: 'Settings',
-    ...(refusal && { status: refusal.status }),
     body: (
       <>
         <p>
@@ -85,7 +78,7 @@ function show(people: People, asked: Asked, { user, session }: Self, refusal?: F
           isFlush
           aside={
             sessions.length > 1 && (
-              <Form action="/settings/sign-out-others" button="Sign out everywhere else" kind="plain" />
+              <Form action={paths.otherSessions} button="Sign out everywhere else" kind="plain" />
             )
           }
         >
@@ -94,7 +87,6 @@ function show(people: People, asked: Asked, { user, session }: Self, refusal?: F
       </>
     ),
   });
-  return refusal ? refused(response, refusal) : response;
 }
 
 type PasswordProps = Readonly<{ people: People; user: Self['user']; refusal: FormRefusal | undefined }>;
@@ -106,7 +98,7 @@ function PasswordPanel({ people, user, refusal }: PasswordProps) {
       {user.passwordHash === undefined ? (
         <p>You sign in through {people.config.oidc?.name ?? 'an identity provider'}.</p>
       ) : (
-        <Form action={PASSWORD_PATH} button="Change the password" errors={errors}>
+        <Form action={paths.password} button="Change the password" errors={errors}>
           <Field
             name="password"
             label="Password now"
@@ -114,11 +106,11 @@ function PasswordPanel({ people, user, refusal }: PasswordProps) {
             autocomplete="current-password"
             error={errorAt(refusal, 'password')}
           />
-          <NewPassword label="New password" error={errorAt(refusal, 'new-password')} />
+          <NewPassword label="New password" refusal={refusal} />
         </Form>
       )}
       {people.config.oidc && user.subject === undefined && (
-        <ButtonLink to={withNext(PROVIDER_PATH, SETTINGS_PATH)}>Link {people.config.oidc.name}</ButtonLink>
+        <ButtonLink to={withNext(paths.provider, paths.settings)}>Link {people.config.oidc.name}</ButtonLink>
       )}
     </Panel>
   );
@@ -133,7 +125,7 @@ function FactorPanel({ isOn }: Readonly<{ isOn: boolean }>) {
       <p>
         A code of an app on your phone beside the password, so that a stolen password alone opens nothing.
       </p>
-      <ButtonLink to={SECOND_FACTOR_PATH}>{isOn ? 'Turn it off' : 'Set it up'}</ButtonLink>
+      <ButtonLink to={paths.secondFactor}>{isOn ? 'Turn it off' : 'Set it up'}</ButtonLink>
     </Panel>
   );
 }

@@ -1,62 +1,49 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
+import type { FormContext, PageContext } from '../../context.ts';
+import type { LoginServices } from '../../page-services.ts';
 import {
-  type Asked,
   Card,
   Complaint,
   errorAt,
-  errorOfForm,
   field,
   Field,
-  type Filled,
   Form,
   type FormRefusal,
   NewPassword,
   notTried,
-  type PersonPage,
-  refused,
 } from './login-form.tsx';
-import { moveIn } from './session.ts';
-import type { AddressOf } from '../../../users/client-address.ts';
-import { FIRST_OPERATOR_PATH } from '../../../users/first-operator.ts';
-import type { From } from '../../../users/login.ts';
-import type { People } from '../../../users/people.ts';
+import { beginSession } from './session.ts';
+import { paths } from '../../paths.ts';
 import type { SignUpResult } from '../../../users/sign-up.ts';
 
-const SIGN_UP_PATH = '/sign-up';
+const NO_INVITATION =
+  'This link was used already or is over. Restart the service for a new one while there is no operator, or run: bun run sluice user create EMAIL --operator';
 
-/** `/first-operator`, and `/sign-up` where it is allowed. */
-export function signUpPages(people: People, addressOf: AddressOf): readonly PersonPage[] {
-  const { signUp } = people;
-  const fromOf = ({ request }: Asked): From => ({ address: addressOf(request) });
-  const firstOperator: PersonPage = {
-    path: FIRST_OPERATOR_PATH,
-    get: (asked) => showFirstOperator(asked, asked.url.searchParams.get('token') ?? ''),
-    post: async (asked) => {
-      const token = field(asked.form, 'token');
-      const result = await signUp.firstOperator(token, applicationFrom(asked.form));
-      return answered(people, asked, fromOf(asked), result, (refusal) =>
-        showFirstOperator(asked, token, refusal),
-      );
-    },
-  };
-  if (!people.config.signUp) return [firstOperator];
-  return [
-    firstOperator,
-    {
-      path: SIGN_UP_PATH,
-      get: (asked) => showSignUp(asked),
-      post: async (asked) => {
-        const from = fromOf(asked);
-        const result = await signUp.customer(
-          field(asked.form, 'account').trim(),
-          applicationFrom(asked.form),
-          from,
-        );
-        return answered(people, asked, from, result, (refusal) => showSignUp(asked, refusal));
-      },
-    },
-  ];
+/** The form behind the link of the first operator. */
+export function firstOperatorPage(context: PageContext): Response {
+  return showFirstOperator(context, context.url.searchParams.get('token') ?? '');
+}
+
+/** Makes the first operator. */
+export async function makeFirstOperator(services: LoginServices, context: FormContext): Promise<Response> {
+  const token = field(context.form, 'token');
+  const result = await services.people.signUp.firstOperator(token, applicationFrom(context.form));
+  return answered(services, context, result, (refusal) => showFirstOperator(context, token, refusal));
+}
+
+/** The form of a new account. */
+export function signUpPage(context: PageContext): Response {
+  return showSignUp(context);
+}
+
+/** Makes an account with its first user. */
+export async function signUp(services: LoginServices, context: FormContext): Promise<Response> {
+  const { people, addressOf } = services;
+  const name = field(context.form, 'account').trim();
+  const from = { address: addressOf(context.request) };
+  const result = await people.signUp.customer(name, applicationFrom(context.form), from);
+  return answered(services, context, result, (refusal) => showSignUp(context, refusal));
 }
 
 function applicationFrom(form: URLSearchParams) {
@@ -64,15 +51,16 @@ function applicationFrom(form: URLSearchParams) {
 }
 
 function answered(
-  people: People,
-  { request }: Filled,
-  from: From,
+  { people, addressOf }: LoginServices,
+  context: FormContext,
   result: SignUpResult,
   again: (refusal: FormRefusal) => Response,
 ): Response {
   switch (result.kind) {
     case 'created':
-      return moveIn(people, request, result.user, '/', from);
+      return beginSession(people, context, result.user, paths.start, {
+        address: addressOf(context.request),
+      });
     case 'unfit':
       return again({
         sentence: result.sentence,
@@ -89,73 +77,70 @@ function answered(
   }
 }
 
-const NO_INVITATION =
-  'This link was used already or is over. Restart the service for a new one while there is no operator, or run: bun run sluice user create EMAIL --operator';
-
-function showFirstOperator(asked: Asked, token: string, refusal?: FormRefusal): Response {
-  const response = asked.show({
+function showFirstOperator(context: PageContext, token: string, refusal?: FormRefusal): Response {
+  return context.show({
+    ...refusal,
     title: 'The first operator',
-    ...(refusal && { status: refusal.status }),
     body: (
       <>
-        <Complaint sentence={errorOfForm(refusal)} />
+        <Complaint refusal={refusal} />
         <p>An operator sees every account, and sets plans and credits.</p>
         <Card>
-          <Form action={FIRST_OPERATOR_PATH} button="Make the login" hidden={{ token }}>
-            <EmailField asked={asked} refusal={refusal} />
-            <NewPassword error={errorAt(refusal, 'new-password')} />
+          <Form action={paths.firstOperator} button="Make the login" hidden={{ token }}>
+            <EmailField context={context} refusal={refusal} />
+            <NewPassword refusal={refusal} />
           </Form>
         </Card>
       </>
     ),
   });
-  return refusal ? refused(response, refusal) : response;
 }
 
-function showSignUp(asked: Asked, refusal?: FormRefusal): Response {
-  const response = asked.show({
+function showSignUp(context: PageContext, refusal?: FormRefusal): Response {
+  return context.show({
+    ...refusal,
     title: 'Make an account',
-    ...(refusal && { status: refusal.status }),
     body: (
       <>
-        <Complaint sentence={errorOfForm(refusal)} />
+        <Complaint refusal={refusal} />
         <Card>
-          <Form action={SIGN_UP_PATH} button="Make the account">
+          <Form action={paths.signUp} button="Make the account">
             <Field
               name="account"
               label="Account name"
               autocomplete="organization"
-              value={kept(asked, 'account')}
+              value={kept(context, 'account')}
               hint="Of your company or project."
               error={errorAt(refusal, 'account')}
             />
-            <EmailField asked={asked} refusal={refusal} />
-            <NewPassword error={errorAt(refusal, 'new-password')} />
+            <EmailField context={context} refusal={refusal} />
+            <NewPassword refusal={refusal} />
           </Form>
         </Card>
         <p>
-          <a href="/login">Sign in instead</a>
+          <a href={paths.login}>Sign in instead</a>
         </p>
       </>
     ),
   });
-  return refusal ? refused(response, refusal) : response;
 }
 
-function EmailField({ asked, refusal }: Readonly<{ asked: Asked; refusal: FormRefusal | undefined }>) {
+type EmailProps = Readonly<{ context: PageContext; refusal: FormRefusal | undefined }>;
+
+function EmailField({ context, refusal }: EmailProps) {
   return (
     <Field
       name="email"
       label="E-mail"
       type="email"
       autocomplete="username"
-      value={kept(asked, 'email')}
+      value={kept(context, 'email')}
       error={errorAt(refusal, 'email')}
     />
   );
 }
 
 /** What was typed before, so that a refused form comes back filled; never a password. */
-function kept(asked: Asked, name: 'email' | 'account'): string {
-  return 'form' in asked && asked.form instanceof URLSearchParams ? field(asked.form, name) : '';
+function kept(context: PageContext, name: 'email' | 'account'): string {
+  return 'form' in context && context.form instanceof URLSearchParams ? field(context.form, name) : '';
 }

@@ -15,59 +15,57 @@ import {
 import { Notice } from '../../components/icons.tsx';
 import { Link, Tabs } from '../../components/links.tsx';
 import { Columns, Panel, Stats } from '../../components/panels.tsx';
-import type { AskedByViewer, Page } from '../../context.ts';
-import type { PageDeps } from '../../page-services.ts';
+import type { ViewerContext } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
 import { AccountBadge, NO_PLAN, planOptions } from './accounts.tsx';
 import { AuditTable, createWhoOf } from './audit.tsx';
-import { AddUserForm, UserTable } from './user.tsx';
-import { accountPath, ACCOUNTS_PATH, AUDIT_PATH, idFrom } from '../../paths.ts';
-
-export type AccountPageDeps = Pick<
-  PageDeps,
-  'accounts' | 'plans' | 'people' | 'keys' | 'minutes' | 'operator' | 'random'
->;
+import { UserTable } from './user.tsx';
+import { idFrom, paths } from '../../paths.ts';
 
 /** Entries of the audit log on an account's page. */
 const ENTRIES = 10;
 
 /** The account that a path names. */
-export function accountIn({ accounts }: Pick<PageDeps, 'accounts'>, { params }: AskedByViewer) {
+export function accountIn({ accounts }: PageServices, { params }: ViewerContext) {
   const id = idFrom(params['id']);
   return id === undefined ? undefined : accounts.findById(id);
 }
 
 /** `GET /operator/accounts/:id`: one account, and all that can be done with it. */
-export function createAccountPage(deps: AccountPageDeps): Page<AskedByViewer> {
-  return function accountPage(asked) {
-    const account = accountIn(deps, asked);
-    return account === undefined ? asked.notFound() : showAccount(deps, asked, account);
-  };
+export function accountPage(services: PageServices, context: ViewerContext): Response {
+  const account = accountIn(services, context);
+  return account === undefined ? context.notFound() : showAccount(services, context, account);
 }
 
 /** The page of an account; with `filling`, one of its forms comes back with what is wrong. */
 export function showAccount(
-  deps: AccountPageDeps,
-  asked: AskedByViewer,
+  services: PageServices,
+  context: ViewerContext,
   account: Account,
   filling?: Filling,
 ): Response {
   const { id, name } = account;
-  const entries = deps.operator.audit.list({ accountId: id, limit: ENTRIES });
-  const users = deps.people.users.ofAccount(id);
-  return asked.show({
+  const entries = services.operator.audit.list({ accountId: id, limit: ENTRIES });
+  const users = services.people.users.ofAccount(id);
+  return context.show({
     title: name,
-    crumbs: [{ label: 'Accounts', to: ACCOUNTS_PATH }],
+    crumbs: [{ label: 'Accounts', to: paths.operatorAccounts }],
     aside: <AccountBadge account={account} />,
     status: filling && 422,
     body: (
       <>
         <AccountTabs account={account} />
-        <Attention account={account} deps={deps} />
-        <AccountFigures account={account} deps={deps} nowMs={asked.nowMs} userCount={users.length} />
+        <Attention account={account} services={services} />
+        <AccountFigures
+          account={account}
+          services={services}
+          nowMs={context.nowMs}
+          userCount={users.length}
+        />
         <Columns>
           <div class="panel-stack">
             <Panel title="Plan">
-              <PlanForm account={account} plans={deps.plans} filling={filling} />
+              <PlanForm account={account} plans={services.plans} filling={filling} />
             </Panel>
             <Panel title="Name">
               <NameForm account={account} filling={filling} />
@@ -75,7 +73,7 @@ export function showAccount(
           </div>
           <div class="panel-stack">
             <Panel title="Add credits">
-              <CreditsForm account={account} random={deps.random} filling={filling} />
+              <CreditsForm account={account} random={services.random} filling={filling} />
             </Panel>
             <SuspendPanel account={account} />
           </div>
@@ -85,19 +83,19 @@ export function showAccount(
         </Panel>
         <Panel title="Add user" id="add-user">
           <AddUserForm
-            action={`${accountPath(id)}/users`}
-            newId={deps.people.users.newId()}
+            action={`${paths.operatorAccount(id)}/users`}
+            newId={services.people.users.newId()}
             filling={filling}
           />
         </Panel>
         <Panel
           title="Changes"
           isFlush={entries.length > 0}
-          aside={<Link to={`${AUDIT_PATH}?account=${id}`}>All changes</Link>}
+          aside={<Link to={`${paths.audit}?account=${id}`}>All changes</Link>}
         >
           <AuditTable
             entries={entries}
-            whoOf={createWhoOf(deps)}
+            whoOf={createWhoOf(services)}
             isAccountShown={false}
             empty={<p>Nothing was changed in the last 400 days.</p>}
           />
@@ -114,10 +112,15 @@ function AccountTabs({ account: { id } }: Readonly<{ account: Account }>) {
     to: `/accounts/${id}/${page}`,
     isCurrent: false,
   }));
-  return <Tabs label="Account" tabs={[{ label: 'Manage', to: accountPath(id), isCurrent: true }, ...own]} />;
+  return (
+    <Tabs
+      label="Account"
+      tabs={[{ label: 'Manage', to: paths.operatorAccount(id), isCurrent: true }, ...own]}
+    />
+  );
 }
 
-function Attention({ account, deps }: Readonly<{ account: Account; deps: AccountPageDeps }>) {
+function Attention({ account, services }: Readonly<{ account: Account; services: PageServices }>) {
   const { plan, isSuspended, creditsLeft } = account;
   return (
     <>
@@ -125,19 +128,19 @@ function Attention({ account, deps }: Readonly<{ account: Account; deps: Account
       {creditsLeft === 0 && (
         <Notice tone="warning">Out of credits: every call is refused with 402 until some are added.</Notice>
       )}
-      {plan !== undefined && !deps.plans.has(plan) && (
+      {plan !== undefined && !services.plans.has(plan) && (
         <Notice tone="warning">Its plan {plan} is no longer in the config, so its calls are refused.</Notice>
       )}
     </>
   );
 }
 
-type FiguresProps = Readonly<{ account: Account; deps: AccountPageDeps; nowMs: number; userCount: number }>;
+type FiguresProps = Readonly<{ account: Account; services: PageServices; nowMs: number; userCount: number }>;
 
-function AccountFigures({ account, deps, nowMs, userCount }: FiguresProps) {
+function AccountFigures({ account, services, nowMs, userCount }: FiguresProps) {
   const { plan, creditsLeft, createdAtMs } = account;
-  const rate = plan === undefined ? undefined : deps.plans.get(plan);
-  const hour = deps.minutes.recentMinutes(account.id, nowMs);
+  const rate = plan === undefined ? undefined : services.plans.get(plan);
+  const hour = services.minutes.recentMinutes(account.id, nowMs);
   const sum = (figure: 'calls' | 'refused') => hour.reduce((all, minute) => all + minute[figure], 0);
   const refused = sum('refused');
   return (
@@ -169,7 +172,7 @@ function SuspendPanel({ account: { id, isSuspended } }: Readonly<{ account: Acco
   if (isSuspended)
     return (
       <Panel title="Resume">
-        <PostForm action={`${accountPath(id)}/resume`}>
+        <PostForm action={`${paths.operatorAccount(id)}/resume`}>
           <p>Its keys are accepted again within a second.</p>
           <div>
             <Submit kind="primary">Resume this account</Submit>
@@ -181,7 +184,7 @@ function SuspendPanel({ account: { id, isSuspended } }: Readonly<{ account: Acco
     <Panel title="Suspend" isDanger>
       <p>None of its keys is accepted until it is resumed. Nothing is deleted.</p>
       <div>
-        <ButtonLink to={`${accountPath(id)}/suspend`}>Suspend this account…</ButtonLink>
+        <ButtonLink to={`${paths.operatorAccount(id)}/suspend`}>Suspend this account…</ButtonLink>
       </div>
     </Panel>
   );
@@ -214,7 +217,7 @@ export function PlanForm({
 }: FormProps & Readonly<{ plans: ReadonlyMap<string, Plan> }>) {
   const { errors, errorOf } = filled('plan', filling);
   return (
-    <PostForm action={`${accountPath(id)}/plan`} errors={errors} label="Change plan">
+    <PostForm action={`${paths.operatorAccount(id)}/plan`} errors={errors} label="Change plan">
       <SelectField
         name="plan"
         label="Plan"
@@ -242,7 +245,7 @@ export function CreditsForm({
   if (creditsLeft === undefined && errors === undefined)
     return <p>This plan has no credit limit, so there is nothing to add to.</p>;
   return (
-    <PostForm action={`${accountPath(id)}/credits`} errors={errors} label="Add credits">
+    <PostForm action={`${paths.operatorAccount(id)}/credits`} errors={errors} label="Add credits">
       <TextField
         name="credits"
         label="Credits"
@@ -274,7 +277,7 @@ export function CreditsForm({
 export function NameForm({ account: { id, name }, filling }: FormProps) {
   const { errors, errorOf, sent } = filled('name', filling);
   return (
-    <PostForm action={`${accountPath(id)}/rename`} errors={errors} label="Rename">
+    <PostForm action={`${paths.operatorAccount(id)}/rename`} errors={errors} label="Rename">
       <TextField
         name="name"
         label="Name"
@@ -286,6 +289,39 @@ export function NameForm({ account: { id, name }, filling }: FormProps) {
       <Buttons>
         <Submit>Rename</Submit>
       </Buttons>
+    </PostForm>
+  );
+}
+
+/** The form chooses the new user's id: sent twice, it leads both times to the one user and password. */
+export const USER_ID_FIELD = 'user';
+
+type AddUserFormProps = Readonly<{
+  action: string;
+  /** The new user's. */
+  newId: string;
+  filling: Filling | undefined;
+}>;
+
+/** Makes a user with a password that is shown once. */
+export function AddUserForm({ action, newId, filling }: AddUserFormProps) {
+  const { errors, errorOf, sent } = filled('user', filling);
+  return (
+    <PostForm action={action} errors={errors} label="Add user">
+      <TextField
+        name="email"
+        label="E-mail"
+        type="email"
+        value={sent('email')}
+        isRequired
+        maxLength={254}
+        hint="A first password is made and shown once. Nothing is sent by mail."
+        error={errorOf('email')}
+      />
+      <Buttons>
+        <Submit>Add user</Submit>
+      </Buttons>
+      <Hidden name={USER_ID_FIELD} value={sent(USER_ID_FIELD) ?? newId} />
     </PostForm>
   );
 }

@@ -3,6 +3,7 @@ import { unreachable } from '../../../../shared/brand.ts';
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
 import type { AdditionResult } from '../../../accounts/accounts.ts';
+import { actorOf } from '../../../audit/actor.ts';
 import { countText, Time } from '../../components/format.tsx';
 import {
   ButtonLink,
@@ -18,17 +19,14 @@ import { Badge } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
-import type { Action, AskedByViewer, Page } from '../../context.ts';
-import type { PageDeps } from '../../page-services.ts';
-import { operatorActor } from './actor.ts';
-import { accountPath, ACCOUNTS_PATH, idFrom } from '../../paths.ts';
-import { seeOther } from '../../redirect.ts';
-
-type Deps = Pick<PageDeps, 'accounts' | 'plans'>;
+import type { ViewerContext, ViewerForm } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
+import { idFrom, paths } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
 
 /** Accounts of one page. */
 const PAGE = 50;
-const NEW_PATH = `${ACCOUNTS_PATH}/new`;
+const NEW_PATH = `${paths.operatorAccounts}/new`;
 const STATES = [
   { value: '', label: 'All' },
   { value: 'suspended', label: 'Suspended' },
@@ -36,47 +34,45 @@ const STATES = [
 ];
 
 /** `GET /operator/accounts`: every account, the newest first. */
-export function createAccountsPage({ accounts, plans }: Deps): Page<AskedByViewer> {
-  return function accountsPage({ url, show }) {
-    const { searchParams } = url;
-    const [search, plan, state] = ['q', 'plan', 'state'].map((name) => searchParams.get(name) ?? '');
-    const { items, next } = accounts.page({
-      search: search?.trim() ?? '',
-      limit: PAGE,
-      before: idFrom(searchParams.get('before')) ?? Number.MAX_SAFE_INTEGER,
-      plan: plan ? { name: plan === NO_PLAN ? undefined : plan } : undefined,
-      isSuspended: state === 'suspended' || undefined,
-      isOutOfCredits: state === 'out-of-credits' || undefined,
-    });
-    const isFiltered = [search, plan, state].some(Boolean);
-    return show({
-      title: 'Accounts',
-      aside: (
-        <ButtonLink to={NEW_PATH} kind="primary">
-          Add account
-        </ButtonLink>
-      ),
-      body: (
-        <>
-          <Filters path={ACCOUNTS_PATH} isFiltered={isFiltered}>
-            <TextField name="q" label="Search" type="search" value={search} placeholder="Part of a name" />
-            <SelectField
-              name="plan"
-              label="Plan"
-              value={plan}
-              options={[{ value: '', label: 'All' }, ...[...plans.keys(), NO_PLAN].map(choice)]}
-            />
-            <SelectField name="state" label="State" value={state} options={STATES} />
-          </Filters>
-          <AccountTable accounts={items} isFiltered={isFiltered} isLast={next === undefined} />
-          <Pager
-            first={searchParams.has('before') ? withQuery(url, { before: undefined }) : undefined}
-            older={next === undefined ? undefined : withQuery(url, { before: String(next) })}
+export function accountsPage({ accounts, plans }: PageServices, { url, show }: ViewerContext): Response {
+  const { searchParams } = url;
+  const [search, plan, state] = ['q', 'plan', 'state'].map((name) => searchParams.get(name) ?? '');
+  const { items, next } = accounts.page({
+    search: search?.trim() ?? '',
+    limit: PAGE,
+    before: idFrom(searchParams.get('before')) ?? Number.MAX_SAFE_INTEGER,
+    plan: plan ? { name: plan === NO_PLAN ? undefined : plan } : undefined,
+    isSuspended: state === 'suspended' || undefined,
+    isOutOfCredits: state === 'out-of-credits' || undefined,
+  });
+  const isFiltered = [search, plan, state].some(Boolean);
+  return show({
+    title: 'Accounts',
+    aside: (
+      <ButtonLink to={NEW_PATH} kind="primary">
+        Add account
+      </ButtonLink>
+    ),
+    body: (
+      <>
+        <Filters path={paths.operatorAccounts} isFiltered={isFiltered}>
+          <TextField name="q" label="Search" type="search" value={search} placeholder="Part of a name" />
+          <SelectField
+            name="plan"
+            label="Plan"
+            value={plan}
+            options={[{ value: '', label: 'All' }, ...[...plans.keys(), NO_PLAN].map(choice)]}
           />
-        </>
-      ),
-    });
-  };
+          <SelectField name="state" label="State" value={state} options={STATES} />
+        </Filters>
+        <AccountTable accounts={items} isFiltered={isFiltered} isLast={next === undefined} />
+        <Pager
+          first={searchParams.has('before') ? withQuery(url, { before: undefined }) : undefined}
+          older={next === undefined ? undefined : withQuery(url, { before: String(next) })}
+        />
+      </>
+    ),
+  });
 }
 
 const choice = (name: string) => ({ value: name, label: name });
@@ -91,7 +87,7 @@ function AccountTable({ accounts, isFiltered, isLast }: AccountTableProps) {
       columns={[
         {
           label: 'Account',
-          cell: ({ id, name }) => <Link to={accountPath(id)}>{name}</Link>,
+          cell: ({ id, name }) => <Link to={paths.operatorAccount(id)}>{name}</Link>,
           isRowHead: true,
         },
         { label: 'Plan', cell: ({ plan }) => plan ?? 'none' },
@@ -122,26 +118,33 @@ export function AccountBadge({ account }: Readonly<{ account: Account }>) {
 }
 
 /** `GET /operator/accounts/new`. */
-export function createNewAccountPage(deps: Deps): Page<AskedByViewer> {
-  return (asked) => showNew(deps, asked, { name: '', plan: 'trial' });
+export function newAccountPage(services: PageServices, context: ViewerContext): Response {
+  return showNew(services, context, { name: '', plan: 'trial' });
 }
 
 /** `POST /operator/accounts/new`: makes an account. */
-export function createAddAccount(deps: Deps): Action<AskedByViewer> {
-  return function addAccount(asked) {
-    const [name, plan] = [asked.form.get('name')?.trim() ?? '', asked.form.get('plan') ?? NO_PLAN];
-    const result = deps.accounts.create(name, plan === NO_PLAN ? undefined : plan, operatorActor(asked));
-    if (result.kind === 'account') return seeOther(accountPath(result.account.id), 'account-created');
-    return showNew(deps, asked, { name, plan }, accountErrors(result, 'name'));
-  };
+export function addAccount(services: PageServices, context: ViewerForm): Response {
+  const [name, plan] = [context.form.get('name')?.trim() ?? '', context.form.get('plan') ?? NO_PLAN];
+  const result = services.accounts.create(
+    name,
+    plan === NO_PLAN ? undefined : plan,
+    actorOf(context.viewer.userId, context.viewer.role),
+  );
+  if (result.kind === 'account') return redirect(paths.operatorAccount(result.account.id), 'account-created');
+  return showNew(services, context, { name, plan }, accountErrors(result, 'name'));
 }
 
 type NewAccount = Readonly<{ name: string; plan: string }>;
 
-function showNew({ plans }: Deps, { show }: AskedByViewer, { name, plan }: NewAccount, errors?: FormErrors) {
+function showNew(
+  { plans }: PageServices,
+  { show }: ViewerContext,
+  { name, plan }: NewAccount,
+  errors?: FormErrors,
+) {
   return show({
     title: 'Add account',
-    crumbs: [{ label: 'Accounts', to: ACCOUNTS_PATH }],
+    crumbs: [{ label: 'Accounts', to: paths.operatorAccounts }],
     status: errors && 422,
     body: (
       <Panel title="Account">

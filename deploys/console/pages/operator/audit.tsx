@@ -6,12 +6,10 @@ import { Filters, SelectField, TextField } from '../../components/forms.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
-import type { AskedByViewer, Page } from '../../context.ts';
-import type { PageDeps } from '../../page-services.ts';
-import { accountPath, AUDIT_PATH, idFrom, userPath } from '../../paths.ts';
+import type { ViewerContext } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
+import { idFrom, paths } from '../../paths.ts';
 import { readEmail } from '../../../users/email.ts';
-
-type Deps = Pick<PageDeps, 'operator' | 'people' | 'keys' | 'accounts'>;
 
 /** Entries of one page. */
 const PAGE = 50;
@@ -21,85 +19,83 @@ const COMMAND_LINE = 'command-line';
 type Wanted<T> = T | undefined | 'unknown';
 
 /** `GET /operator/audit`: every change, with who made it and when. */
-export function createAuditPage(deps: Deps): Page<AskedByViewer> {
-  const { audit } = deps.operator;
-  return function auditPage({ url, show }) {
-    const [account = '', actor = '', action = ''] = ['account', 'actor', 'action'].map(
-      (name) => url.searchParams.get(name)?.trim() ?? '',
-    );
-    const accountId = accountFrom(deps, account);
-    const actorId = actorFrom(deps, actor);
-    const isUnknown = accountId === 'unknown' || actorId?.id === 'unknown';
-    const found = isUnknown
-      ? []
-      : audit.list({
-          accountId,
-          actorId: actorId?.id,
-          action: action === '' ? undefined : action,
-          before: idFrom(url.searchParams.get('before')),
-          limit: PAGE + 1,
-        });
-    const entries = found.slice(0, PAGE);
-    const last = found.length > PAGE ? entries.at(-1) : undefined;
-    const isFiltered = [account, actor, action].some((text) => text !== '');
-    return show({
-      title: 'Audit',
-      body: (
-        <>
-          <Filters path={AUDIT_PATH} isFiltered={isFiltered}>
-            <TextField
-              name="account"
-              label="Account"
-              value={account}
-              placeholder="Name or number"
-              error={accountId === 'unknown' ? 'There is no such account.' : undefined}
-            />
-            <TextField
-              name="actor"
-              label="Who"
-              value={actor}
-              placeholder="E-mail or id"
-              error={actorId?.id === 'unknown' ? 'Nobody has this e-mail.' : undefined}
-            />
-            <SelectField
-              name="action"
-              label="What"
-              value={action}
-              options={[
-                { value: '', label: 'All' },
-                ...audit.actions().map((name) => ({ value: name, label: wordsOf(name) })),
-              ]}
-            />
-          </Filters>
-          <AuditTable
-            entries={entries}
-            whoOf={createWhoOf(deps)}
-            isAccountShown
-            accountName={(id) => deps.accounts.findById(id)?.name}
-            empty={
-              <Empty title={isFiltered ? 'No change is like this' : 'Nothing was changed yet'}>
-                <p>Changes are kept for 400 days.</p>
-              </Empty>
-            }
+export function auditPage(services: PageServices, { url, show }: ViewerContext): Response {
+  const { audit } = services.operator;
+  const [account = '', actor = '', action = ''] = ['account', 'actor', 'action'].map(
+    (name) => url.searchParams.get(name)?.trim() ?? '',
+  );
+  const accountId = accountFrom(services, account);
+  const actorId = actorFrom(services, actor);
+  const isUnknown = accountId === 'unknown' || actorId?.id === 'unknown';
+  const found = isUnknown
+    ? []
+    : audit.list({
+        accountId,
+        actorId: actorId?.id,
+        action: action === '' ? undefined : action,
+        before: idFrom(url.searchParams.get('before')),
+        limit: PAGE + 1,
+      });
+  const entries = found.slice(0, PAGE);
+  const last = found.length > PAGE ? entries.at(-1) : undefined;
+  const isFiltered = [account, actor, action].some((text) => text !== '');
+  return show({
+    title: 'Audit',
+    body: (
+      <>
+        <Filters path={paths.audit} isFiltered={isFiltered}>
+          <TextField
+            name="account"
+            label="Account"
+            value={account}
+            placeholder="Name or number"
+            error={accountId === 'unknown' ? 'There is no such account.' : undefined}
           />
-          <Pager
-            first={url.searchParams.has('before') ? withQuery(url, { before: undefined }) : undefined}
-            older={last && withQuery(url, { before: String(last.id) })}
+          <TextField
+            name="actor"
+            label="Who"
+            value={actor}
+            placeholder="E-mail or id"
+            error={actorId?.id === 'unknown' ? 'Nobody has this e-mail.' : undefined}
           />
-        </>
-      ),
-    });
-  };
+          <SelectField
+            name="action"
+            label="What"
+            value={action}
+            options={[
+              { value: '', label: 'All' },
+              ...audit.actions().map((name) => ({ value: name, label: wordsOf(name) })),
+            ]}
+          />
+        </Filters>
+        <AuditTable
+          entries={entries}
+          whoOf={createWhoOf(services)}
+          isAccountShown
+          accountName={(id) => services.accounts.findById(id)?.name}
+          empty={
+            <Empty title={isFiltered ? 'No change is like this' : 'Nothing was changed yet'}>
+              <p>Changes are kept for 400 days.</p>
+            </Empty>
+          }
+        />
+        <Pager
+          first={url.searchParams.has('before') ? withQuery(url, { before: undefined }) : undefined}
+          older={last && withQuery(url, { before: String(last.id) })}
+        />
+      </>
+    ),
+  });
 }
 
 /** An account by name, or by number as links have it. */
-function accountFrom({ accounts }: Deps, text: string): Wanted<number> {
+function accountFrom({ accounts }: PageServices, text: string): Wanted<number> {
   if (text === '') return undefined;
   return accounts.find(text)?.id ?? idFrom(text) ?? 'unknown';
 }
 
 /** A user by e-mail, the command line, or the id of a key or a user; `id: null` is the command line. */
-function actorFrom({ people }: Deps, text: string): { readonly id: string | null } | undefined {
+function actorFrom({ people }: PageServices, text: string): { readonly id: string | null } | undefined {
   if (text === '') return undefined;
   if (text === COMMAND_LINE || text === 'command line') return { id: null };
   if (!text.includes('@')) return { id: text };
@@ -124,7 +120,7 @@ export function AuditTable({ entries, whoOf, isAccountShown, accountName, empty 
       accountId === null ? (
         'none'
       ) : (
-        <Link to={accountPath(accountId)}>{accountName?.(accountId) ?? accountId}</Link>
+        <Link to={paths.operatorAccount(accountId)}>{accountName?.(accountId) ?? accountId}</Link>
       ),
   };
   return (
@@ -182,10 +178,10 @@ function WhatCell({ entry: { action, subject, accountId } }: Readonly<{ entry: E
 const SHOWN = 8;
 
 function pathOf(noun: string | undefined, subject: string, accountId: number | null): string | undefined {
-  if (noun === 'user') return userPath(subject);
+  if (noun === 'user') return paths.user(subject);
   if (accountId === null) return undefined;
-  if (noun === 'webhook') return `/accounts/${accountId}/webhooks/${encodeURIComponent(subject)}`;
-  return noun === 'key' ? `/accounts/${accountId}/keys` : undefined;
+  if (noun === 'webhook') return paths.webhook(accountId, subject);
+  return noun === 'key' ? paths.keys(accountId) : undefined;
 }
 
 /** `from trial, to pro`; instants, whose names end so, in UTC. */
@@ -212,19 +208,19 @@ export type Who = Readonly<{ text: string; note: string | undefined; to?: string
 export type WhoOf = (entry: Pick<Entry, 'actorKind' | 'actorId'>) => Who;
 
 /** Names who made changes: a user by e-mail, a key by its name. Each is looked up once. */
-export function createWhoOf({ people, keys }: Pick<PageDeps, 'people' | 'keys'>): WhoOf {
+export function createWhoOf({ people, keys }: PageServices): WhoOf {
   const known = new Map<string, Who>();
 
   function look(kind: Entry['actorKind'], id: string): Who {
     if (kind === 'key') {
       const key = keys.find(id);
       const note = key === undefined ? 'key' : `key of ${key.account}`;
-      return { text: key?.name ?? id, note, to: key && accountPath(key.accountId) };
+      return { text: key?.name ?? id, note, to: key && paths.operatorAccount(key.accountId) };
     }
     const user = people.users.byId(id);
     const note = kind === 'operator' ? 'operator' : undefined;
     if (user === undefined) return { text: id, note: note === undefined ? 'removed' : `${note}, removed` };
-    return { text: user.email, note, to: userPath(id) };
+    return { text: user.email, note, to: paths.user(id) };
   }
 
   return function whoOf({ actorKind, actorId }) {

@@ -1,42 +1,43 @@
 /** @jsxImportSource preact */
 import type { BackendStatus, GatewayStatus } from '../../../../shared/gateway-status.ts';
-import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
-import type { AskedByViewer, Page } from '../../context.ts';
-import { Badge, Notice } from '../../components/icons.tsx';
-import { Empty, Live, Panel, Stats } from '../../components/panels.tsx';
 import { countText, shareText, spanText } from '../../components/format.tsx';
+import { Badge, Notice } from '../../components/icons.tsx';
 import { withQuery } from '../../components/links.tsx';
+import { Empty, Live, Panel, Stats } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
-import type { PageDeps } from '../../page-services.ts';
+import type { ViewerContext } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
+import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
 
 type Seen = Extract<GatewaySeen, { kind: 'seen' }>;
 
 /** `GET /operator/backends`: how every gateway sees its backends, now. */
-export function createBackendsPage({ operator }: Pick<PageDeps, 'operator'>): Page<AskedByViewer> {
-  return async function backendsPage({ url, show }) {
-    const gateways = await operator.readGateways();
-    return show({
-      title: 'Backends',
-      aside: <Badge tone="waiting">live</Badge>,
-      body: (
-        <Live id="backends" from={withQuery(url, {})}>
-          <div class="panel-stack">
-            <Figures gateways={gateways} />
-            {gateways.map((gateway) => (
-              <Gateway key={gateway.host} gateway={gateway} />
-            ))}
-            {gateways.length === 0 && (
-              <Empty title="No gateway is configured">
-                <p>
-                  <code>deploys.gateways</code> lists the metrics addresses of those that are shown here.
-                </p>
-              </Empty>
-            )}
-          </div>
-        </Live>
-      ),
-    });
-  };
+export async function backendsPage(
+  { operator }: PageServices,
+  { url, show }: ViewerContext,
+): Promise<Response> {
+  const gateways = await operator.readGateways();
+  return show({
+    title: 'Backends',
+    aside: <Badge tone="waiting">live</Badge>,
+    body: (
+      <Live id="backends" from={withQuery(url, {})}>
+        <div class="panel-stack">
+          <Figures gateways={gateways} />
+          {gateways.map((gateway) => (
+            <Gateway key={gateway.host} gateway={gateway} />
+          ))}
+          {gateways.length === 0 && (
+            <Empty title="No gateway is configured">
+              <p>
+                <code>deploys.gateways</code> lists the metrics addresses of those that are shown here.
+              </p>
+            </Empty>
+          )}
+        </div>
+      </Live>
+    ),
+  });
 }
 
 function Figures({ gateways }: Readonly<{ gateways: readonly GatewaySeen[] }>) {
@@ -80,7 +81,7 @@ function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
       <Panel title={gateway.host} aside={<Badge tone="bad">cannot be reached</Badge>}>
         <Notice tone="bad">
           This gateway cannot be reached ({gateway.reason}), so nothing is known of its backends. It may serve
-          callers still: what was asked is its metrics address.
+          callers still: what was context is its metrics address.
         </Notice>
       </Panel>
     );

@@ -7,9 +7,10 @@ import { Badge, Notice } from '../../components/icons.tsx';
 import { Link, withQuery } from '../../components/links.tsx';
 import { Columns, Empty, Facts, Live, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
-import type { AskedByViewer, Page } from '../../context.ts';
-import type { OperatorDeps, PageDeps, WatcherSeen } from '../../page-services.ts';
+import type { ViewerContext } from '../../context.ts';
+import type { OperatorServices, PageServices, WatcherSeen } from '../../page-services.ts';
 import { UserTable } from './user.tsx';
+import { paths } from '../../paths.ts';
 import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
 import type { Health } from '../../../health.ts';
 import { complaintOf, type PublicationState } from '../../../publish/publication-state.ts';
@@ -17,52 +18,52 @@ import type { RedisSeen } from '../../../store/redis-seen.ts';
 import type { StoreSize } from '../../../store/size.ts';
 import type { User } from '../../../users/users.ts';
 
-type Deps = Pick<PageDeps, 'operator' | 'people' | 'plans'>;
 type State = Readonly<{
   watcher: WatcherSeen;
-  deliveries: ReturnType<OperatorDeps['deliveries']>;
-  publication: ReturnType<OperatorDeps['publication']>;
+  deliveries: ReturnType<OperatorServices['deliveries']>;
+  publication: ReturnType<OperatorServices['publication']>;
   gateways: readonly GatewaySeen[];
   redis: readonly RedisSeen[] | undefined;
   operators: readonly User[];
 }>;
 
 /** `GET /operator/health`: whether everything does its work, and on what. */
-export function createHealthPage({ operator, people, plans }: Deps): Page<AskedByViewer> {
-  return async function healthPage({ url, nowMs, show }) {
-    const [gateways, redis] = await Promise.all([operator.readGateways(), operator.readRedis?.()]);
-    const operators = people.users.operators();
-    const state: State = {
-      watcher: operator.watcher(),
-      deliveries: operator.deliveries(),
-      publication: operator.publication(),
-      gateways,
-      redis,
-      operators,
-    };
-    return show({
-      title: 'Health',
-      aside: <Badge tone="waiting">live</Badge>,
-      body: (
-        <>
-          <Live id="health" from={withQuery(url, {})} everySeconds={10}>
-            <div class="panel-stack">
-              <Verdict troubles={troublesOf(state)} />
-              <Columns>
-                <WatcherPanel state={state} nowMs={nowMs} />
-                <ServicePanel {...state} />
-              </Columns>
-              <StorePanel sizes={operator.storeSizes()} redis={redis} />
-            </div>
-          </Live>
-          <Panel title="Operators" isFlush>
-            <UserTable users={operators} isRoleShown={false} empty={<Empty title="There is no operator" />} />
-          </Panel>
-          <PlanPanel plans={plans} />
-        </>
-      ),
-    });
+export async function healthPage(
+  { operator, people, plans }: PageServices,
+  { url, nowMs, show }: ViewerContext,
+): Promise<Response> {
+  const [gateways, redis] = await Promise.all([operator.readGateways(), operator.readRedis?.()]);
+  const operators = people.users.operators();
+  const state: State = {
+    watcher: operator.watcher(),
+    deliveries: operator.deliveries(),
+    publication: operator.publication(),
+    gateways,
+    redis,
+    operators,
   };
+  return show({
+    title: 'Health',
+    aside: <Badge tone="waiting">live</Badge>,
+    body: (
+      <>
+        <Live id="health" from={withQuery(url, {})} everySeconds={10}>
+          <div class="panel-stack">
+            <Verdict troubles={troublesOf(state)} />
+            <Columns>
+              <WatcherPanel state={state} nowMs={nowMs} />
+              <ServicePanel {...state} />
+            </Columns>
+            <StorePanel sizes={operator.storeSizes()} redis={redis} />
+          </div>
+        </Live>
+        <Panel title="Operators" isFlush>
+          <UserTable users={operators} isRoleShown={false} empty={<Empty title="There is no operator" />} />
+        </Panel>
+        <PlanPanel plans={plans} />
+      </>
+    ),
+  });
 }
 
 /** What an operator should look at, a sentence each. */
@@ -201,7 +202,7 @@ export function ServicePanel({ deliveries, publication, gateways }: ServiceProps
                 'not sent by this process'
               ) : (
                 <>
-                  <WellBadge isWell={deliveries.isWell} /> <Link to="/operator/queue">Queue</Link>
+                  <WellBadge isWell={deliveries.isWell} /> <Link to={paths.queue}>Queue</Link>
                 </>
               ),
           },

@@ -1,16 +1,16 @@
 /** @jsxImportSource preact */
+import { Ago, countText, Time } from '../../components/format.tsx';
+import { Badge, Notice } from '../../components/icons.tsx';
+import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { Columns, Empty, Live, Panel, Stats } from '../../components/panels.tsx';
+import { Table } from '../../components/table.tsx';
+import type { ViewerContext } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
+import { paths } from '../../paths.ts';
 import { SEND_TEXTS } from '../../../delivery/send-texts.ts';
 import type { Health } from '../../../health.ts';
 import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/queue-state.ts';
 import type { FailingPlace, FailingWebhook } from '../../../webhooks/failing.ts';
-import type { AskedByViewer, Page } from '../../context.ts';
-import { Badge, Notice } from '../../components/icons.tsx';
-import { Columns, Empty, Live, Panel, Stats } from '../../components/panels.tsx';
-import { Link, Pager, withQuery } from '../../components/links.tsx';
-import { Ago, countText, Time } from '../../components/format.tsx';
-import { Table } from '../../components/table.tsx';
-import type { PageDeps } from '../../page-services.ts';
-import { accountPath } from '../../paths.ts';
 
 const DAY_MS = 86_400_000;
 const FAILING_SHOWN = 25;
@@ -19,56 +19,54 @@ const WRONG_SHOWN = 25;
 const LATE_MS = 60_000;
 
 /** `GET /operator/queue`: what waits to be sent, and whose receivers do not take it. */
-export function createQueuePage({
-  operator,
-  accounts,
-}: Pick<PageDeps, 'operator' | 'accounts'>): Page<AskedByViewer> {
+export function queuePage(
+  { operator, accounts }: PageServices,
+  { url, nowMs, show }: ViewerContext,
+): Response {
   const { queue, failing, deliveries } = operator;
   const nameOf = (accountId: number) => accounts.findById(accountId)?.name ?? String(accountId);
-  return function queuePage({ url, nowMs, show }) {
-    const here = withQuery(url, {});
-    const found = failing(FAILING_SHOWN + 1, placeFrom(url.searchParams.get('after')));
-    const shown = found.slice(0, FAILING_SHOWN);
-    const last = found.length > FAILING_SHOWN ? shown.at(-1) : undefined;
-    const sinceMs = nowMs - DAY_MS;
-    return show({
-      title: 'Queue',
-      aside: <Badge tone="waiting">live</Badge>,
-      body: (
-        <>
-          <Live id="queue" from={here}>
-            <div class="panel-stack">
-              <Trouble health={deliveries()} />
-              <Figures state={queue.state(nowMs)} nowMs={nowMs} />
-            </div>
-          </Live>
-          <Columns>
-            <HostPanel hosts={queue.failingHosts()} nowMs={nowMs} />
-            <div class="panel-stack">
-              <ReasonPanel
-                title="Why attempts failed, 24 h"
-                reasons={queue.reasons('failed', sinceMs)}
-                nowMs={nowMs}
-              />
-              <ReasonPanel
-                title="Why attempts were blocked, 24 h"
-                reasons={queue.reasons('blocked', sinceMs)}
-                nowMs={nowMs}
-              />
-            </div>
-          </Columns>
-          <FailingPanel webhooks={shown} nowMs={nowMs} nameOf={nameOf} />
-          <Pager
-            first={url.searchParams.has('after') ? withQuery(url, { after: undefined }) : undefined}
-            older={last && withQuery(url, { after: `${last.failingSinceMs}.${last.id}` })}
-          />
-          <Live id="attempts" from={here}>
-            <AttemptPanel attempts={queue.wrongAttempts(WRONG_SHOWN)} nameOf={nameOf} />
-          </Live>
-        </>
-      ),
-    });
-  };
+  const here = withQuery(url, {});
+  const found = failing(FAILING_SHOWN + 1, placeFrom(url.searchParams.get('after')));
+  const shown = found.slice(0, FAILING_SHOWN);
+  const last = found.length > FAILING_SHOWN ? shown.at(-1) : undefined;
+  const sinceMs = nowMs - DAY_MS;
+  return show({
+    title: 'Queue',
+    aside: <Badge tone="waiting">live</Badge>,
+    body: (
+      <>
+        <Live id="queue" from={here}>
+          <div class="panel-stack">
+            <Trouble health={deliveries()} />
+            <Figures state={queue.state(nowMs)} nowMs={nowMs} />
+          </div>
+        </Live>
+        <Columns>
+          <HostPanel hosts={queue.failingHosts()} nowMs={nowMs} />
+          <div class="panel-stack">
+            <ReasonPanel
+              title="Why attempts failed, 24 h"
+              reasons={queue.reasons('failed', sinceMs)}
+              nowMs={nowMs}
+            />
+            <ReasonPanel
+              title="Why attempts were blocked, 24 h"
+              reasons={queue.reasons('blocked', sinceMs)}
+              nowMs={nowMs}
+            />
+          </div>
+        </Columns>
+        <FailingPanel webhooks={shown} nowMs={nowMs} nameOf={nameOf} />
+        <Pager
+          first={url.searchParams.has('after') ? withQuery(url, { after: undefined }) : undefined}
+          older={last && withQuery(url, { after: `${last.failingSinceMs}.${last.id}` })}
+        />
+        <Live id="attempts" from={here}>
+          <AttemptPanel attempts={queue.wrongAttempts(WRONG_SHOWN)} nameOf={nameOf} />
+        </Live>
+      </>
+    ),
+  });
 }
 
 /** Where a page of failing webhooks goes on: the instant and the id of the last one. */
@@ -180,12 +178,12 @@ function FailingPanel({ webhooks, nowMs, nameOf }: FailingPanelProps) {
         columns={[
           {
             label: 'Receiver',
-            cell: ({ id, accountId, host }) => <Link to={webhookPath(accountId, id)}>{host}</Link>,
+            cell: ({ id, accountId, host }) => <Link to={paths.webhook(accountId, id)}>{host}</Link>,
             isRowHead: true,
           },
           {
             label: 'Account',
-            cell: ({ accountId }) => <Link to={accountPath(accountId)}>{nameOf(accountId)}</Link>,
+            cell: ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
           },
           { label: 'Failing since', cell: ({ failingSinceMs }) => <Time atMs={failingSinceMs} /> },
           {
@@ -221,7 +219,7 @@ function AttemptPanel({ attempts, nameOf }: Named & Readonly<{ attempts: readonl
           {
             label: 'Attempt',
             cell: ({ accountId, deliveryId, startedAtMs }) => (
-              <Link to={`/accounts/${accountId}/deliveries/${encodeURIComponent(deliveryId)}`}>
+              <Link to={paths.delivery(accountId, deliveryId)}>
                 <Time atMs={startedAtMs} />
               </Link>
             ),
@@ -230,12 +228,12 @@ function AttemptPanel({ attempts, nameOf }: Named & Readonly<{ attempts: readonl
           {
             label: 'Receiver',
             cell: ({ accountId, webhookId, host }) => (
-              <Link to={webhookPath(accountId, webhookId)}>{host}</Link>
+              <Link to={paths.webhook(accountId, webhookId)}>{host}</Link>
             ),
           },
           {
             label: 'Account',
-            cell: ({ accountId }) => <Link to={accountPath(accountId)}>{nameOf(accountId)}</Link>,
+            cell: ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
           },
           { label: 'Number', cell: ({ number }) => (number === null ? 'by hand' : `${number} of 6`) },
           { label: 'Reason', cell: ({ error }) => reasonText(error ?? 'unknown') },
@@ -254,8 +252,4 @@ function AttemptPanel({ attempts, nameOf }: Named & Readonly<{ attempts: readonl
       />
     </Panel>
   );
-}
-
-function webhookPath(accountId: number, webhookId: string): string {
-  return `/accounts/${accountId}/webhooks/${encodeURIComponent(webhookId)}`;
 }

@@ -5,9 +5,11 @@ import { CUSTOMER, OPERATOR, startConsole } from '../started.tsx';
 
 const content = { title: 'Keys', body: <p>the body</p> };
 const ROUTES = [
-  forAccount('/keys', { get: ({ show }) => show(content) }),
-  forAccount('/keys/:id', { get: ({ show }) => show({ ...content, crumbs: [{ label: 'Keys', to: '/k' }] }) }),
-  forOperator('/queue', { get: ({ show }) => show(content) }),
+  forAccount('/accounts/:accountId/keys', { get: ({ show }) => show(content) }),
+  forAccount('/accounts/:accountId/keys/:id', {
+    get: ({ show }) => show({ ...content, crumbs: [{ label: 'Keys', to: '/k' }] }),
+  }),
+  forOperator('/operator/queue', { get: ({ show }) => show(content) }),
   forAnyone('/login', { get: ({ show }) => show(content) }),
 ];
 

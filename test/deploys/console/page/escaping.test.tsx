@@ -89,7 +89,9 @@ describe.each(HOSTILE)('the text %p', (text) => {
 
   test('does so in the document, as title, account and e-mail', async () => {
     const shown = async (words: string) => {
-      const page = forAccount('/x', { get: ({ show }) => show({ title: words, body: <p>{words}</p> }) });
+      const page = forAccount('/accounts/:accountId/x', {
+        get: ({ show }) => show({ title: words, body: <p>{words}</p> }),
+      });
       const account = { id: 7, name: words, plan: undefined };
       const { ask } = startConsole({ ...CUSTOMER, email: words }, [page], { accountOf: () => account });
       return elementsOf(await (await ask('/accounts/7/x')).text());
