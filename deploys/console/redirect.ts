@@ -1,7 +1,7 @@
 import { ownPath, paths } from './paths.ts';
 
 /** The short messages after a change. A page's own change adds its row here; the address carries the code, never a text. */
-export const FLASHES = {
+const FLASHES = {
   saved: 'Saved.',
   'account-created': 'The account was created.',
   'account-suspended': 'The account is suspended. Its keys stop working within a second.',

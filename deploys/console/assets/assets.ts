@@ -18,7 +18,7 @@ function weightOf(item: string): readonly [name: string, weight: number] {
 }
 
 /** One file as browsers get it: made once, kept in memory, named by its content. */
-export type Asset = Readonly<{
+type Asset = Readonly<{
   /** `/assets/<name>.<hash>.<ext>` */
   path: string;
   type: string;
@@ -29,7 +29,7 @@ export type Asset = Readonly<{
 }>;
 
 /** How a body may be sent; `identity` is as it is. */
-export type Encoding = 'br' | 'gzip' | 'identity';
+type Encoding = 'br' | 'gzip' | 'identity';
 
 /** Where assets live. */
 export const ASSETS_PATH = '/assets';
@@ -44,7 +44,7 @@ const TYPES = {
 const HASH_LENGTH = 16;
 
 /** An asset of this content. */
-export function assetOf(name: string, ext: keyof typeof TYPES, text: string): Asset {
+function assetOf(name: string, ext: keyof typeof TYPES, text: string): Asset {
   const plain = Uint8Array.from(Buffer.from(text));
   const hash = new Bun.CryptoHasher('sha256').update(plain).digest('hex').slice(0, HASH_LENGTH);
   const made = new Map<Encoding, Uint8Array<ArrayBuffer>>([['identity', plain]]);
@@ -65,7 +65,7 @@ function brotli(plain: Uint8Array): Buffer {
 }
 
 /** The texts of files beside this one or in a package, in order. */
-export function textsOf(specifiers: readonly string[]): readonly string[] {
+function textsOf(specifiers: readonly string[]): readonly string[] {
   return specifiers.map((specifier) =>
     readFileSync(Bun.fileURLToPath(import.meta.resolve(specifier)), 'utf8'),
   );
@@ -80,7 +80,7 @@ export type AssetPaths = Readonly<{
   icon: string;
 }>;
 
-export type Assets = Readonly<{
+type Assets = Readonly<{
   paths: AssetPaths;
   /** The asset at the request's path; `undefined`: there is none. */
   answer(request: Request): Response | undefined;

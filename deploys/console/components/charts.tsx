@@ -1,10 +1,10 @@
 /** @jsxImportSource preact */
 import { countText, Time } from './format.tsx';
 import type { Tone } from './icons.tsx';
-import { Table } from './table.tsx';
+import { type Column, Table } from './table.tsx';
 
 /** One line, or one part of a stack. `values` go with the chart's `timesMs`; null is a gap. */
-export type Series = Readonly<{
+type Series = Readonly<{
   label: string;
   values: readonly (number | null)[];
   /** A meaning of its own, such as refusals; otherwise colours come in order. */
@@ -45,15 +45,12 @@ export function Chart({ id, title, kind, timesMs, series, unit, textOf = countTe
           <Table
             caption={`${title}, ${unit}`}
             columns={[
-              { label: 'Time', cell: ({ atMs }) => <Time atMs={atMs} />, isRowHead: true },
-              ...series.map(({ label, values }) => ({
-                label,
-                align: 'end' as const, // the union's member, not any string
-                cell: ({ i }: { i: number }) => {
-                  const value = values[i];
-                  return value === null || value === undefined ? '–' : textOf(value);
-                },
-              })),
+              ['Time', ({ atMs }) => <Time atMs={atMs} />, 'head'],
+              ...series.map(({ label, values }): Column<{ i: number }> => {
+                const cell = (value: number | null | undefined) =>
+                  value === null || value === undefined ? '–' : textOf(value);
+                return [label, ({ i }) => cell(values[i]), 'end'];
+              }),
             ]}
             rows={rows}
             keyOf={({ atMs }) => atMs}

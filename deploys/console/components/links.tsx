@@ -53,7 +53,7 @@ export function Crumbs({ crumbs, here }: Readonly<{ crumbs: readonly Crumb[]; he
 }
 
 /** One of several views of the same thing, each with its own address. */
-export type Tab = Readonly<{ label: string; to: string; isCurrent: boolean }>;
+type Tab = Readonly<{ label: string; to: string; isCurrent: boolean }>;
 
 /** Links between views; not an ARIA tab list, because each is a page. */
 export function Tabs({ label, tabs }: Readonly<{ label: string; tabs: readonly Tab[] }>) {

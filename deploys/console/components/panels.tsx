@@ -45,14 +45,15 @@ export function Empty({ title, children }: Readonly<{ title: string; children?: 
   );
 }
 
-/** A name and what it is. */
-export type Fact = Readonly<{ label: string; value: ComponentChildren }>;
+/** A name and what it is; `false`: there is nothing to say. */
+export type Fact = readonly [label: string, value: ComponentChildren] | false | undefined;
 
 /** What is known of a thing, line by line. */
 export function Facts({ facts }: Readonly<{ facts: readonly Fact[] }>) {
+  const known = facts.flatMap((fact) => (fact ? [fact] : []));
   return (
     <dl class="facts">
-      {facts.map(({ label, value }) => (
+      {known.map(([label, value]) => (
         <div key={label}>
           <dt>{label}</dt>
           <dd>{value}</dd>

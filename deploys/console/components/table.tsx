@@ -1,22 +1,18 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 
-/** One column. Numbers stand at the right, in digits of one width. */
-export type Column<Row> = Readonly<{
-  label: string;
-  cell: (row: Row) => ComponentChildren;
-  align?: 'end' | undefined;
-  /** Its cells name their rows to readers of screens, and head the card on phones. */
-  isRowHead?: boolean | undefined;
-  /** The label is there for readers of screens only: a column of buttons. */
-  isLabelHidden?: boolean | undefined;
-}>;
+/** One column. A `head` names its rows to readers of screens, and heads the card on phones; numbers stand at the `end`. */
+export type Column<Row> = readonly [
+  label: string,
+  cell: (row: Row) => ComponentChildren,
+  kind?: 'head' | 'end' | undefined,
+];
 
 type TableProps<Row> = Readonly<{
-  /** What the table lists; read out, and shown only if the page has no heading right above. */
+  /** What the table lists; read out, because the page has a heading right above. */
   caption: string;
-  isCaptionShown?: boolean | undefined;
-  columns: readonly Column<Row>[];
+  /** `false`: a column that is not there this time. */
+  columns: readonly (Column<Row> | false)[];
   rows: readonly Row[];
   keyOf: (row: Row) => string | number;
   /** Stands in place of a table without rows. */
@@ -24,17 +20,23 @@ type TableProps<Row> = Readonly<{
 }>;
 
 /** A dense table; on phones each row is a card whose lines carry the columns' labels. */
-export function Table<Row>({ caption, isCaptionShown, columns, rows, keyOf, empty }: TableProps<Row>) {
+export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<Row>) {
   if (rows.length === 0) return <>{empty}</>;
+  const shown = columns.flatMap((column) => (column ? [column] : []));
   return (
     <div class="table-frame">
       <table class="table" role="table">
-        <caption class={isCaptionShown ? undefined : 'hidden'}>{caption}</caption>
+        <caption class="hidden">{caption}</caption>
         <thead role="rowgroup">
           <tr role="row">
-            {columns.map(({ label, align, isLabelHidden }) => (
-              <th key={label} scope="col" role="columnheader" class={align && 'align-end'}>
-                {isLabelHidden ? <span class="hidden">{label}</span> : label}
+            {shown.map(([label, , kind]) => (
+              <th
+                key={label}
+                scope="col"
+                role="columnheader"
+                class={kind === 'end' ? 'align-end' : undefined}
+              >
+                {label}
               </th>
             ))}
           </tr>
@@ -42,8 +44,8 @@ export function Table<Row>({ caption, isCaptionShown, columns, rows, keyOf, empt
         <tbody role="rowgroup">
           {rows.map((row) => (
             <tr key={keyOf(row)} role="row">
-              {columns.map((column) => (
-                <Cell key={column.label} column={column} row={row} />
+              {shown.map((column) => (
+                <Cell key={column[0]} column={column} row={row} />
               ))}
             </tr>
           ))}
@@ -55,15 +57,15 @@ export function Table<Row>({ caption, isCaptionShown, columns, rows, keyOf, empt
 
 /** The roles are said out loud because a table that is laid out as cards loses them in some browsers. */
 function Cell<Row>({ column, row }: Readonly<{ column: Column<Row>; row: Row }>) {
-  const { label, cell, align, isRowHead, isLabelHidden } = column;
-  if (isRowHead)
+  const [label, cell, kind] = column;
+  if (kind === 'head')
     return (
       <th scope="row" role="rowheader" class="row-head">
         {cell(row)}
       </th>
     );
   return (
-    <td role="cell" class={align && 'align-end'} data-label={isLabelHidden ? undefined : label}>
+    <td role="cell" class={kind && 'align-end'} data-label={label}>
       {cell(row)}
     </td>
   );

@@ -37,7 +37,7 @@ export const GALLERY: readonly Route[] = [
       show({
         title: 'Delivery 1',
         crumbs: [{ label: 'Deliveries', to: '/accounts/7/deliveries' }],
-        body: <Facts facts={[{ label: 'State', value: <Badge tone="good">delivered</Badge> }]} />,
+        body: <Facts facts={[['State', <Badge tone="good">delivered</Badge>]]} />,
       }),
   }),
 ];
@@ -132,29 +132,24 @@ function Lists({ nowMs, here }: Readonly<{ nowMs: number; here: string }>) {
           <Table
             caption="Programs"
             columns={[
-              {
-                label: 'Program',
-                cell: ([name]) => <DrawerLink to="/accounts/7/deliveries/1">{name}</DrawerLink>,
-                isRowHead: true,
-              },
-              {
-                label: 'Address',
-                cell: ([name, address]) => <ShortAddress id={`a-${address}`} address={address} of={name} />,
-              },
-              { label: 'Status', cell: ([, , tone, status]) => <Badge tone={tone}>{status}</Badge> },
-              { label: 'Deployed', cell: () => <Time atMs={nowMs - HOUR_MS} /> },
-              { label: '24 h', cell: ([name]) => <Line label={`Deliveries of ${name}`} /> },
-              { label: 'Slot', cell: () => '381,220,114', align: 'end' },
-              {
-                label: 'Actions',
-                isLabelHidden: true,
-                align: 'end',
-                cell: ([name]) => (
+              ['Program', ([name]) => <DrawerLink to="/accounts/7/deliveries/1">{name}</DrawerLink>, 'head'],
+              [
+                'Address',
+                ([name, address]) => <ShortAddress id={`a-${address}`} address={address} of={name} />,
+              ],
+              ['Status', ([, , tone, status]) => <Badge tone={tone}>{status}</Badge>],
+              ['Deployed', () => <Time atMs={nowMs - HOUR_MS} />],
+              ['24 h', ([name]) => <Line label={`Deliveries of ${name}`} />],
+              ['Slot', () => '381,220,114', 'end'],
+              [
+                'Actions',
+                ([name]) => (
                   <PostForm action={here} isInline>
                     <Submit label={`Watch ${name}`}>Watch</Submit>
                   </PostForm>
                 ),
-              },
+                'end',
+              ],
             ]}
             rows={PROGRAMS}
             keyOf={([, address]) => address}
@@ -166,7 +161,7 @@ function Lists({ nowMs, here }: Readonly<{ nowMs: number; here: string }>) {
       <Panel title="Deliveries" isFlush>
         <Table
           caption="Deliveries"
-          columns={[{ label: 'Event', cell: () => '' }]}
+          columns={[['Event', () => '']]}
           rows={[]}
           keyOf={() => ''}
           empty={
@@ -259,8 +254,8 @@ function Texts({ nowMs }: Readonly<{ nowMs: number }>) {
       <SecretBox name="signing secret" secret="whsec_3f9Qm2vT8bLx5RwYc7KdJn1pZs6HgEa4" />
       <Facts
         facts={[
-          { label: 'Created', value: <Time atMs={nowMs} /> },
-          { label: 'State', value: TONES.map((tone) => <Badge tone={tone}>{tone}</Badge>) },
+          ['Created', <Time atMs={nowMs} />],
+          ['State', TONES.map((tone) => <Badge tone={tone}>{tone}</Badge>)],
         ]}
       />
       <CodeBlock

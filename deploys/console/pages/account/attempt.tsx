@@ -79,7 +79,7 @@ export function AnswerBody({ id, attempt }: Readonly<{ id: string; attempt: Atte
 }
 
 /** Bytes for people: as text, or the first of them in hex when they are none. */
-export type ShownBytes = Readonly<{ kind: 'text' | 'binary'; text: string }>;
+type ShownBytes = Readonly<{ kind: 'text' | 'binary'; text: string }>;
 
 const HEX_BYTES = 256;
 const ROW_BYTES = 16;
@@ -183,7 +183,7 @@ function Bar({ part, wholeMs, n }: Readonly<{ part: Part; wholeMs: number; n: nu
 }
 
 /** One line of headers. */
-export type HeaderLine = readonly [name: string, value: string];
+type HeaderLine = readonly [name: string, value: string];
 
 /** The headers of the event as an attempt sent them, behind those that say what the body is; none before it was made. */
 export function sentHeaders({ requestHeadersJson }: AttemptRow): readonly HeaderLine[] {

@@ -14,7 +14,7 @@ export type Attention = Readonly<{
 }>;
 
 /** What is known of an account. */
-export type Standing = Readonly<{
+type Standing = Readonly<{
   account: Account;
   /** As the config has it; `undefined` also for a plan that it has no more. */
   plan: Plan | undefined;

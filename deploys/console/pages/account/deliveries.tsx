@@ -3,7 +3,7 @@ import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
 import { Filters, SelectField, TextField } from '../../components/forms.tsx';
 import { DrawerLink, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Live, Panel } from '../../components/panels.tsx';
-import { type Column, Table } from '../../components/table.tsx';
+import { Table } from '../../components/table.tsx';
 import type { AccountContext, PageAccount } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { DeliveryBadge, STATE_WORDS, wordOf } from './attempt.tsx';
@@ -141,27 +141,23 @@ type DeliveryTableProps = Readonly<{
 
 /** Deliveries, each opening at the side. */
 export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, empty }: DeliveryTableProps) {
-  const webhook: Column<AccountDelivery> = {
-    label: 'Webhook',
-    cell: ({ url }) => <Host host={new URL(url).host} />,
-  };
   return (
     <Table
       caption="Deliveries"
       columns={[
-        {
-          label: 'Created',
-          isRowHead: true,
-          cell: ({ id, createdAtMs }) => (
+        [
+          'Created',
+          ({ id, createdAtMs }) => (
             <DrawerLink to={paths.delivery(account.id, id)}>
               <Time atMs={createdAtMs} />
             </DrawerLink>
           ),
-        },
-        { label: 'Event', cell: (row) => <Event row={row} /> },
-        ...(isOfOneWebhook ? [] : [webhook]),
-        { label: 'State', cell: (row) => <State row={row} nowMs={nowMs} /> },
-        { label: 'Last answer', align: 'end', cell: (row) => <Answer row={row} /> },
+          'head',
+        ],
+        ['Event', (row) => <Event row={row} />],
+        !isOfOneWebhook && ['Webhook', ({ url }) => <Host host={new URL(url).host} />],
+        ['State', (row) => <State row={row} nowMs={nowMs} />],
+        ['Last answer', (row) => <Answer row={row} />, 'end'],
       ]}
       rows={rows}
       keyOf={({ id }) => id}
@@ -225,23 +221,23 @@ function answerText({ lastStatus, lastError, tookMs }: AccountDelivery): string 
 }
 
 /** Deliveries on one page. */
-export const PAGE_ROWS = 50;
+const PAGE_ROWS = 50;
 
 const DAY_MS = 86_400_000;
 /** The spans of time that a list can be narrowed to. */
-export const SPANS = [
+const SPANS = [
   { value: '24h', label: 'Last 24 hours', ms: DAY_MS },
   { value: '7d', label: 'Last 7 days', ms: 7 * DAY_MS },
   { value: '30d', label: 'Last 30 days', ms: 30 * DAY_MS },
 ] as const;
 
 /** Every state of a delivery. */
-export const STATES = Object.keys(STATE_WORDS) as readonly DeliveryState[]; // Object.keys forgets the keys' type
+const STATES = Object.keys(STATE_WORDS) as readonly DeliveryState[]; // Object.keys forgets the keys' type
 /** Every kind of event. */
-export const EVENTS = ['program.upgraded', 'ping'] as const;
+const EVENTS = ['program.upgraded', 'ping'] as const;
 
 /** What a list's address asks for. What cannot be read is left out, as if it had not been said. */
-export function wishFrom(query: URLSearchParams, nowMs: number): DeliveryWish {
+function wishFrom(query: URLSearchParams, nowMs: number): DeliveryWish {
   const state = STATES.find((known) => known === query.get('state'));
   const eventKind = EVENTS.find((known) => known === query.get('event'));
   const span = SPANS.find(({ value }) => value === query.get('time'));
@@ -259,12 +255,12 @@ export function wishFrom(query: URLSearchParams, nowMs: number): DeliveryWish {
 }
 
 /** Whether a wish narrows the list. */
-export function isNarrow({ state, eventKind, webhookId, programId, sinceMs }: DeliveryWish): boolean {
+function isNarrow({ state, eventKind, webhookId, programId, sinceMs }: DeliveryWish): boolean {
   return [state, eventKind, webhookId, programId, sinceMs].some((member) => member !== undefined);
 }
 
 /** A place as it stands in an address. */
-export function cursorOf({ createdAtMs, id }: Place): string {
+function cursorOf({ createdAtMs, id }: Place): string {
   return `${createdAtMs}_${id}`;
 }
 

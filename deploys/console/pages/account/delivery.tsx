@@ -126,34 +126,26 @@ function About({ found, account }: Readonly<{ found: Found; account: PageAccount
     <Panel title="About">
       <Facts
         facts={[
-          {
-            label: 'Id',
-            value: (
-              <>
-                <code id="delivery-id">{id}</code>
-                <CopyButton of="delivery-id" label="Copy the id of the delivery" />
-              </>
-            ),
-          },
-          { label: 'Event', value: <code>{eventKind}</code> },
-          ...(programId === null
-            ? []
-            : [
-                {
-                  label: 'Program',
-                  value: <Link to={paths.program(account.id, programId)}>{label ?? programId}</Link>,
-                },
-              ]),
-          ...(deploySlot === null ? [] : [{ label: 'Deploy slot', value: countText(deploySlot) }]),
-          {
-            label: 'Webhook',
-            value: (
-              <Link to={paths.webhook(account.id, webhook.id)}>
-                <WebhookUrl url={webhook.url} />
-              </Link>
-            ),
-          },
-          { label: 'Created', value: <Time atMs={createdAtMs} /> },
+          [
+            'Id',
+            <>
+              <code id="delivery-id">{id}</code>
+              <CopyButton of="delivery-id" label="Copy the id of the delivery" />
+            </>,
+          ],
+          ['Event', <code>{eventKind}</code>],
+          programId !== null && [
+            'Program',
+            <Link to={paths.program(account.id, programId)}>{label ?? programId}</Link>,
+          ],
+          deploySlot !== null && ['Deploy slot', countText(deploySlot)],
+          [
+            'Webhook',
+            <Link to={paths.webhook(account.id, webhook.id)}>
+              <WebhookUrl url={webhook.url} />
+            </Link>,
+          ],
+          ['Created', <Time atMs={createdAtMs} />],
         ]}
       />
     </Panel>
@@ -206,7 +198,7 @@ type TimelineProps = Readonly<{
 }>;
 
 /** Every attempt of a delivery, and those that are still to come by the fixed schedule. */
-export function Timeline({ delivery, nowMs, isOperator }: TimelineProps) {
+function Timeline({ delivery, nowMs, isOperator }: TimelineProps) {
   const { tries } = delivery;
   return (
     <ol class="timeline">
@@ -238,14 +230,12 @@ function Attempt({ attempt, delivery, isOpen, isOperator }: AttemptProps) {
       </summary>
       <Facts
         facts={[
-          { label: 'Outcome', value: attemptText(attempt) },
-          { label: 'Trigger', value: triggerOf(attempt, delivery) },
-          { label: 'URL', value: <code>{url}</code> },
-          ...(remoteAddress === null
-            ? []
-            : [{ label: 'Remote address', value: <code>{remoteAddress}</code> }]),
-          { label: 'Signed at', value: <Time atMs={signedAt * 1_000} /> },
-          ...(isOperator && detail !== null ? [{ label: 'For operators', value: detail }] : []),
+          ['Outcome', attemptText(attempt)],
+          ['Trigger', triggerOf(attempt, delivery)],
+          ['URL', <code>{url}</code>],
+          remoteAddress !== null && ['Remote address', <code>{remoteAddress}</code>],
+          ['Signed at', <Time atMs={signedAt * 1_000} />],
+          isOperator && detail !== null && ['For operators', detail],
         ]}
       />
       {phasesJson !== null && <PhaseBars phasesJson={phasesJson} />}

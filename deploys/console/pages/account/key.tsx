@@ -30,7 +30,7 @@ import { HOUR_MS } from '../../../usage/calendar.ts';
 import { sumOf } from '../../../usage/report.ts';
 
 /** What was wrong with one of the page's forms. */
-export type KeyFormErrors = Readonly<Partial<Record<'rename' | 'rotate' | 'revoke', FormErrors>>>;
+type KeyFormErrors = Readonly<Partial<Record<'rename' | 'rotate' | 'revoke', FormErrors>>>;
 
 /** `/keys/:keyId`: what is known of a key, and what can be done to it; the key itself when it was just made. */
 export function keyPage(services: AccountServices, context: AccountContext): Response {
@@ -38,7 +38,7 @@ export function keyPage(services: AccountServices, context: AccountContext): Res
 }
 
 /** The page, also with what was wrong with a form of it. */
-export function showKey(
+function showKey(
   { keys, usage, oneTimeSecrets, random }: AccountServices,
   context: AccountContext,
   errors?: KeyFormErrors,
@@ -109,16 +109,11 @@ function Known({ row, nowMs }: Readonly<{ row: KeyRow; nowMs: number }>) {
   return (
     <Facts
       facts={[
-        { label: 'Key', value: <KeyEnds row={row} /> },
-        { label: 'Id', value: <code>{id}</code> },
-        { label: 'Created', value: <Time atMs={createdAtMs} /> },
-        {
-          label: 'Last used',
-          value: lastUsedAtMs === undefined ? 'never' : <Ago atMs={lastUsedAtMs} nowMs={nowMs} />,
-        },
-        ...(expiresAtMs === undefined
-          ? []
-          : [{ label: state === 'expiring' ? 'Ends' : 'Ended', value: <Time atMs={expiresAtMs} /> }]),
+        ['Key', <KeyEnds row={row} />],
+        ['Id', <code>{id}</code>],
+        ['Created', <Time atMs={createdAtMs} />],
+        ['Last used', lastUsedAtMs === undefined ? 'never' : <Ago atMs={lastUsedAtMs} nowMs={nowMs} />],
+        expiresAtMs !== undefined && [state === 'expiring' ? 'Ends' : 'Ended', <Time atMs={expiresAtMs} />],
       ]}
     />
   );
@@ -158,7 +153,7 @@ function KeyUse({ usage, accountId, keyId, nowMs }: UseProps) {
 const HOUR = 3_600_000;
 
 /** How long an old key may go on working, in milliseconds. */
-export const GRACES = { '0': 0, '1h': HOUR, '24h': 24 * HOUR, '7d': 168 * HOUR } as const;
+const GRACES = { '0': 0, '1h': HOUR, '24h': 24 * HOUR, '7d': 168 * HOUR } as const;
 
 const GRACE_OPTIONS = [
   { value: '0', label: 'At once', hint: 'After a leak.' },
@@ -170,7 +165,7 @@ const GRACE_OPTIONS = [
 type KeyFormProps = Readonly<{ path: string; row: KeyRow; errors: FormErrors | undefined }>;
 
 /** Another name. */
-export function RenameForm({ path, row, errors }: KeyFormProps) {
+function RenameForm({ path, row, errors }: KeyFormProps) {
   return (
     <PostForm action={`${path}/rename`} errors={errors} isInline label="Rename">
       <TextField
@@ -187,7 +182,7 @@ export function RenameForm({ path, row, errors }: KeyFormProps) {
 }
 
 /** A new key in place of this one. */
-export function RotatePanel({
+function RotatePanel({
   path,
   once,
   errors,
@@ -207,7 +202,7 @@ export function RotatePanel({
 }
 
 /** The end of it. */
-export function RevokePanel({ path, row, errors }: KeyFormProps) {
+function RevokePanel({ path, row, errors }: KeyFormProps) {
   return (
     <Panel title="Revoke" id="revoke" isDanger>
       <ConfirmForm action={`${path}/revoke`} phrase={row.name} button="Revoke the key" errors={errors}>

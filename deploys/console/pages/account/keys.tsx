@@ -89,15 +89,11 @@ function columnsOf(
   nowMs: number,
 ): readonly Column<KeyRow>[] {
   return [
-    {
-      label: 'Name',
-      isRowHead: true,
-      cell: ({ id, name }) => <Link to={paths.key(account.id, id)}>{name}</Link>,
-    },
-    { label: 'Key', cell: (row) => <KeyEnds row={row} /> },
-    {
-      label: 'State',
-      cell: ({ state, expiresAtMs }) => (
+    ['Name', ({ id, name }) => <Link to={paths.key(account.id, id)}>{name}</Link>, 'head'],
+    ['Key', (row) => <KeyEnds row={row} />],
+    [
+      'State',
+      ({ state, expiresAtMs }) => (
         <>
           <KeyBadge state={state} />
           {state === 'expiring' && expiresAtMs !== undefined && (
@@ -108,14 +104,14 @@ function columnsOf(
           )}
         </>
       ),
-    },
-    { label: 'Requests, 7 days', align: 'end', cell: ({ id }) => countText(calls.get(id) ?? 0) },
-    {
-      label: 'Last used',
-      cell: ({ lastUsedAtMs }) =>
+    ],
+    ['Requests, 7 days', ({ id }) => countText(calls.get(id) ?? 0), 'end'],
+    [
+      'Last used',
+      ({ lastUsedAtMs }) =>
         lastUsedAtMs === undefined ? 'never' : <Ago atMs={lastUsedAtMs} nowMs={nowMs} />,
-    },
-    { label: 'Created', cell: ({ createdAtMs }) => <Ago atMs={createdAtMs} nowMs={nowMs} /> },
+    ],
+    ['Created', ({ createdAtMs }) => <Ago atMs={createdAtMs} nowMs={nowMs} />],
   ];
 }
 

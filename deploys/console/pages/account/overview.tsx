@@ -107,7 +107,7 @@ type AccountStatsProps = Readonly<{
 }>;
 
 /** How an account stands, in numbers. */
-export function AccountStats({ account, plan, forecast, day }: AccountStatsProps) {
+function AccountStats({ account, plan, forecast, day }: AccountStatsProps) {
   const { calls, errors, refused } = day;
   return (
     <Stats
@@ -172,7 +172,7 @@ type LastHourProps = Readonly<{
 }>;
 
 /** Requests, errors and refusals of the last hour, minute by minute. */
-export function LastHour({ minutes, sinceMs, plan, nowMs }: LastHourProps) {
+function LastHour({ minutes, sinceMs, plan, nowMs }: LastHourProps) {
   const isKnown = ({ minute }: Minute) => sinceMs !== undefined && (minute + 1) * MINUTE_MS > sinceMs;
   const known = (pick: (minute: Minute) => number) =>
     minutes.map((minute) => (isKnown(minute) ? pick(minute) : null));
@@ -227,22 +227,15 @@ function perSecond(rate: number): string {
 const ROWS = 5;
 
 /** The methods of the last 24 hours that were called the most. */
-export function MethodsPanel({
-  accountId,
-  methods,
-}: Readonly<{ accountId: number; methods: readonly Part[] }>) {
+function MethodsPanel({ accountId, methods }: Readonly<{ accountId: number; methods: readonly Part[] }>) {
   return (
     <Panel title="Methods, 24 hours" aside={<Link to={paths.usage(accountId)}>All usage</Link>} isFlush>
       <Table
         caption="Methods called most in 24 hours"
         columns={[
-          { label: 'Method', cell: ({ name }) => <code>{name}</code>, isRowHead: true },
-          { label: 'Requests', cell: ({ counts }) => countText(counts.calls), align: 'end' },
-          {
-            label: 'Credits',
-            cell: ({ counts }) => countText(counts.credits - counts.refunded),
-            align: 'end',
-          },
+          ['Method', ({ name }) => <code>{name}</code>, 'head'],
+          ['Requests', ({ counts }) => countText(counts.calls), 'end'],
+          ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
         ]}
         rows={methods.slice(0, ROWS)}
         keyOf={({ name }) => name}
@@ -261,7 +254,7 @@ type KeysPanelProps = Readonly<{
 }>;
 
 /** The keys that work, the last used first. */
-export function KeysPanel({ accountId, keys, used, nowMs }: KeysPanelProps) {
+function KeysPanel({ accountId, keys, used, nowMs }: KeysPanelProps) {
   const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
   const working = keys
     .filter(({ state }) => state === 'active' || state === 'expiring')
@@ -271,26 +264,22 @@ export function KeysPanel({ accountId, keys, used, nowMs }: KeysPanelProps) {
       <Table
         caption="Keys used last"
         columns={[
-          {
-            label: 'Key',
-            cell: ({ id, name, state }) => (
+          [
+            'Key',
+            ({ id, name, state }) => (
               <>
                 <Link to={paths.key(accountId, id)}>{name}</Link>{' '}
                 {state === 'expiring' && <KeyBadge state={state} />}
               </>
             ),
-            isRowHead: true,
-          },
-          {
-            label: 'Requests, 24 hours',
-            cell: ({ id }) => countText(calls.get(id) ?? 0),
-            align: 'end',
-          },
-          {
-            label: 'Last used',
-            cell: ({ lastUsedAtMs }) =>
+            'head',
+          ],
+          ['Requests, 24 hours', ({ id }) => countText(calls.get(id) ?? 0), 'end'],
+          [
+            'Last used',
+            ({ lastUsedAtMs }) =>
               lastUsedAtMs === undefined ? 'never' : <Ago atMs={lastUsedAtMs} nowMs={nowMs} />,
-          },
+          ],
         ]}
         rows={working.slice(0, ROWS)}
         keyOf={({ id }) => id}

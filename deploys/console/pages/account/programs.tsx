@@ -15,7 +15,7 @@ import type { ProgramShown } from '../../../programs/list.ts';
 type Status = NonNullable<ProgramShown['status']>;
 
 /** What the last reading said of a program, with what it is called and how it looks. */
-export const STATUS_WORDS: Readonly<Record<Status, readonly [text: string, tone: Tone]>> = {
+const STATUS_WORDS: Readonly<Record<Status, readonly [text: string, tone: Tone]>> = {
   upgradeable: ['upgradeable', 'good'],
   frozen: ['frozen', 'quiet'],
   other_loader: ['other loader', 'accent'],
@@ -65,31 +65,23 @@ function ProgramTable({ path, rows, nowMs }: ProgramTableProps) {
     <Table
       caption="Programs"
       columns={[
-        {
-          label: 'Program',
-          isRowHead: true,
-          cell: ({ programId, label }) => <Link to={`${path}/${programId}`}>{label}</Link>,
-        },
-        {
-          label: 'Address',
-          cell: ({ programId, label }) => (
+        ['Program', ({ programId, label }) => <Link to={`${path}/${programId}`}>{label}</Link>, 'head'],
+        [
+          'Address',
+          ({ programId, label }) => (
             <ShortAddress id={`program-${programId}`} address={programId} of={label} />
           ),
-        },
-        { label: 'Status', cell: ({ status }) => <StatusBadge status={status} /> },
-        {
-          label: 'Deploy slot',
-          align: 'end',
-          cell: ({ deploySlot }) => (deploySlot === undefined ? '–' : countText(deploySlot)),
-        },
-        {
-          label: 'Deployed',
-          cell: ({ deployedAtMs }) =>
+        ],
+        ['Status', ({ status }) => <StatusBadge status={status} />],
+        ['Deploy slot', ({ deploySlot }) => (deploySlot === undefined ? '–' : countText(deploySlot)), 'end'],
+        [
+          'Deployed',
+          ({ deployedAtMs }) =>
             deployedAtMs === undefined ? '–' : <Ago atMs={deployedAtMs} nowMs={nowMs} />,
-        },
-        {
-          label: 'Authority',
-          cell: ({ programId, label, authority }) =>
+        ],
+        [
+          'Authority',
+          ({ programId, label, authority }) =>
             authority === undefined ? (
               <span class="soft">none</span>
             ) : (
@@ -99,7 +91,7 @@ function ProgramTable({ path, rows, nowMs }: ProgramTableProps) {
                 of={`the upgrade authority of ${label}`}
               />
             ),
-        },
+        ],
       ]}
       rows={rows}
       keyOf={({ programId }) => programId}
@@ -140,28 +132,25 @@ export function programPage(
         <Panel title="About">
           <Facts
             facts={[
-              { label: 'Address', value: <Address id="program-address" address={programId} of={label} /> },
-              { label: 'Status', value: <StatusBadge status={status} /> },
-              { label: 'Deploy slot', value: deploySlot === undefined ? 'none' : countText(deploySlot) },
-              {
-                label: 'Deployed',
-                value: deployedAtMs === undefined ? 'not known' : <Deployed {...{ deployedAtMs, nowMs }} />,
-              },
-              {
-                label: 'Upgrade authority',
-                value:
-                  authority === undefined ? (
-                    'none: nobody can upgrade it'
-                  ) : (
-                    <Address id="authority" address={authority} of="the upgrade authority" />
-                  ),
-              },
-              {
-                label: 'Deliveries',
-                value: (
-                  <Link to={`${paths.deliveries(account.id)}?program=${programId}`}>of this program</Link>
+              ['Address', <Address id="program-address" address={programId} of={label} />],
+              ['Status', <StatusBadge status={status} />],
+              ['Deploy slot', deploySlot === undefined ? 'none' : countText(deploySlot)],
+              [
+                'Deployed',
+                deployedAtMs === undefined ? 'not known' : <Deployed {...{ deployedAtMs, nowMs }} />,
+              ],
+              [
+                'Upgrade authority',
+                authority === undefined ? (
+                  'none: nobody can upgrade it'
+                ) : (
+                  <Address id="authority" address={authority} of="the upgrade authority" />
                 ),
-              },
+              ],
+              [
+                'Deliveries',
+                <Link to={`${paths.deliveries(account.id)}?program=${programId}`}>of this program</Link>,
+              ],
             ]}
           />
         </Panel>
@@ -202,26 +191,22 @@ function DeployTable({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) 
     <Table
       caption="Deploys that were seen"
       columns={[
-        { label: 'Deploy slot', isRowHead: true, cell: ({ deploySlot }) => countText(deploySlot) },
-        {
-          label: 'Slot before',
-          align: 'end',
-          cell: ({ previousSlot }) => (previousSlot === null ? '–' : countText(previousSlot)),
-        },
-        {
-          label: 'Deployed',
-          cell: ({ deployedAtMs }) => (deployedAtMs === null ? 'not known' : <Time atMs={deployedAtMs} />),
-        },
-        { label: 'Seen', cell: ({ detectedAtMs }) => <Time atMs={detectedAtMs} /> },
-        {
-          label: 'Authority',
-          cell: ({ id, authority }) =>
+        ['Deploy slot', ({ deploySlot }) => countText(deploySlot), 'head'],
+        ['Slot before', ({ previousSlot }) => (previousSlot === null ? '–' : countText(previousSlot)), 'end'],
+        [
+          'Deployed',
+          ({ deployedAtMs }) => (deployedAtMs === null ? 'not known' : <Time atMs={deployedAtMs} />),
+        ],
+        ['Seen', ({ detectedAtMs }) => <Time atMs={detectedAtMs} />],
+        [
+          'Authority',
+          ({ id, authority }) =>
             authority === null ? (
               <span class="soft">none</span>
             ) : (
               <ShortAddress id={`by-${id}`} address={authority} of={`the authority of deploy ${id}`} />
             ),
-        },
+        ],
       ]}
       rows={deploys}
       keyOf={({ id }) => id}
@@ -235,7 +220,7 @@ function DeployTable({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) 
 }
 
 /** A program's status. */
-export function StatusBadge({ status }: Readonly<{ status: ProgramShown['status'] }>) {
+function StatusBadge({ status }: Readonly<{ status: ProgramShown['status'] }>) {
   if (status === undefined) return <Badge tone="waiting">not read yet</Badge>;
   const [text, tone] = STATUS_WORDS[status];
   return <Badge tone={tone}>{text}</Badge>;

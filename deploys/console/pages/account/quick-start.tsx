@@ -47,25 +47,21 @@ function Endpoint({ href }: Readonly<{ href: string }>) {
     <Panel title="Endpoint">
       <Facts
         facts={[
-          {
-            label: 'URL',
-            value: (
-              <>
-                <code id="endpoint">{href}</code>
-                <CopyButton of="endpoint" label="Copy the endpoint" />
-              </>
-            ),
-          },
-          {
-            label: 'Key',
-            value: (
-              <span>
-                in the header <code>x-token</code>, as <code>Authorization: Bearer</code>, or in the address
-                as <code>?api-key=</code>
-              </span>
-            ),
-          },
-          { label: 'WebSocket', value: 'none: ask for the status of a transaction instead' },
+          [
+            'URL',
+            <>
+              <code id="endpoint">{href}</code>
+              <CopyButton of="endpoint" label="Copy the endpoint" />
+            </>,
+          ],
+          [
+            'Key',
+            <span>
+              in the header <code>x-token</code>, as <code>Authorization: Bearer</code>, or in the address as{' '}
+              <code>?api-key=</code>
+            </span>,
+          ],
+          ['WebSocket', 'none: ask for the status of a transaction instead'],
         ]}
       />
     </Panel>

@@ -17,7 +17,7 @@ import { type Dimension, type Measure, MEASURES } from '../../../usage/usage-gri
 import { startsOf, type UsageView } from '../../../usage/usage-view.ts';
 
 /** The times that usage can be looked at, each in its unit; all end now. */
-export const PERIODS = {
+const PERIODS = {
   '24h': { label: '24 hours', unit: 'hour' },
   '7d': { label: '7 days', unit: 'hour' },
   '30d': { label: '30 days', unit: 'day' },
@@ -25,13 +25,13 @@ export const PERIODS = {
   '12m': { label: '12 months', unit: 'month' },
 } as const satisfies Readonly<Record<string, Readonly<{ label: string; unit: Unit }>>>;
 
-export type Period = keyof typeof PERIODS;
-export const PERIOD_NAMES = Object.keys(PERIODS) as readonly Period[]; // Object.keys forgets them
+type Period = keyof typeof PERIODS;
+const PERIOD_NAMES = Object.keys(PERIODS) as readonly Period[]; // Object.keys forgets them
 
 const DAYS: Readonly<Record<Exclude<Period, '12m'>, number>> = { '24h': 1, '7d': 7, '30d': 30, '90d': 90 };
 
 /** The period that an address names; a week for anything else. */
-export function periodFrom(text: string | null): Period {
+function periodFrom(text: string | null): Period {
   return PERIOD_NAMES.find((name) => name === text) ?? '7d';
 }
 
@@ -44,7 +44,7 @@ export function hoursOf(period: Period, nowMs: number): Hours {
 }
 
 /** What an address asks of usage. */
-export type UsageQuery = Readonly<{
+type UsageQuery = Readonly<{
   period: Period;
   by: Dimension;
   measure: Measure;
@@ -152,7 +152,7 @@ function Narrowed({ query: { keyId, method }, url, keyName }: NarrowedProps) {
 }
 
 /** Everything of a time together. */
-export function UsageTotals({ total }: Readonly<{ total: Counts }>) {
+function UsageTotals({ total }: Readonly<{ total: Counts }>) {
   const { calls, credits, refunded, errors, refused, bytesOut } = total;
   return (
     <Stats
@@ -191,7 +191,7 @@ const MEASURE_LABELS = {
 } as const;
 
 /** Usage as a chart and as a table; each row leads to what it is made of. */
-export function UsageBody({ view, query: { period, by, measure }, hours, url, keyName }: UsageBodyProps) {
+function UsageBody({ view, query: { period, by, measure }, hours, url, keyName }: UsageBodyProps) {
   const { unit, label } = PERIODS[period];
   const title = `${MEASURE_LABELS[measure]} by ${by}`;
   const within = (name: string) =>
@@ -275,7 +275,7 @@ const UNITS: Readonly<Record<Measure, string>> = {
 };
 
 /** Usage over time, the parts that were used the most upon one another. */
-export function UsageChart({ view, hours, unit, measure, title, labelOf }: UsageChartProps) {
+function UsageChart({ view, hours, unit, measure, title, labelOf }: UsageChartProps) {
   const starts = startsOf(hours, unit);
   const sums = new Map<string, Map<number, number>>([...view.names, ''].map((name) => [name, new Map()]));
   for (const cell of view.cells) {
@@ -311,38 +311,22 @@ type UsageTableProps = Readonly<{
 const ROWS = 100;
 
 /** Usage in sums, the most used first. */
-export function UsageTable({ parts, total, head, cellOf }: UsageTableProps) {
+function UsageTable({ parts, total, head, cellOf }: UsageTableProps) {
   const shown = parts.slice(0, ROWS);
   return (
     <>
       <Table
         caption={`Usage by ${head.toLowerCase()}`}
         columns={[
-          { label: head, cell: ({ name }) => cellOf(name), isRowHead: true },
-          { label: 'Requests', cell: ({ counts }) => countText(counts.calls), align: 'end' },
-          {
-            label: 'Share',
-            cell: ({ counts }) => shareText(total.calls === 0 ? 0 : counts.calls / total.calls),
-            align: 'end',
-          },
-          {
-            label: 'Credits',
-            cell: ({ counts }) => countText(counts.credits - counts.refunded),
-            align: 'end',
-          },
-          { label: 'Errors', cell: ({ counts }) => countText(counts.errors), align: 'end' },
-          { label: 'Refused', cell: ({ counts }) => countText(counts.refused), align: 'end' },
-          { label: 'Sent', cell: ({ counts }) => bytesText(counts.bytesOut), align: 'end' },
-          {
-            label: 'p50',
-            cell: ({ counts }) => <WithinText counts={counts} quantile={0.5} />,
-            align: 'end',
-          },
-          {
-            label: 'p95',
-            cell: ({ counts }) => <WithinText counts={counts} quantile={0.95} />,
-            align: 'end',
-          },
+          [head, ({ name }) => cellOf(name), 'head'],
+          ['Requests', ({ counts }) => countText(counts.calls), 'end'],
+          ['Share', ({ counts }) => shareText(total.calls === 0 ? 0 : counts.calls / total.calls), 'end'],
+          ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
+          ['Errors', ({ counts }) => countText(counts.errors), 'end'],
+          ['Refused', ({ counts }) => countText(counts.refused), 'end'],
+          ['Sent', ({ counts }) => bytesText(counts.bytesOut), 'end'],
+          ['p50', ({ counts }) => <WithinText counts={counts} quantile={0.5} />, 'end'],
+          ['p95', ({ counts }) => <WithinText counts={counts} quantile={0.95} />, 'end'],
         ]}
         rows={shown}
         keyOf={({ name }) => name}

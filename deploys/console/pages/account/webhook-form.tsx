@@ -165,7 +165,7 @@ type PickerProps = Readonly<{
 }>;
 
 /** All programs or chosen ones. With JavaScript the list can be searched; without, it is a list to scroll. */
-export function ProgramPicker({ given, programs, error }: PickerProps) {
+function ProgramPicker({ given, programs, error }: PickerProps) {
   const chosen = new Set(given.programs);
   const unwatched = given.programs.filter(
     (address) => !programs.some(({ programId }) => programId === address),
@@ -231,7 +231,7 @@ function Name({ label, address }: Readonly<{ label: string; address: string }>) 
 }
 
 /** The settings of a webhook as its form sends them. `isAll` and the chosen ones stay as they were when it comes back. */
-export type GivenSettings = Readonly<{
+type GivenSettings = Readonly<{
   url: string;
   description: string;
   isAll: boolean;
@@ -239,13 +239,13 @@ export type GivenSettings = Readonly<{
 }>;
 
 /** Nothing filled in; with a program, that one chosen. */
-export function emptySettings(program?: string): GivenSettings {
+function emptySettings(program?: string): GivenSettings {
   const programs = program === undefined ? [] : [program];
   return { url: '', description: '', isAll: program === undefined, programs };
 }
 
 /** What a form says. Blanks around the URL come from copying. */
-export function givenFrom(form: URLSearchParams): GivenSettings {
+function givenFrom(form: URLSearchParams): GivenSettings {
   return {
     url: (form.get('url') ?? '').trim(),
     description: (form.get('description') ?? '').trim(),
@@ -255,7 +255,7 @@ export function givenFrom(form: URLSearchParams): GivenSettings {
 }
 
 /** What the service is asked for. */
-export function settingsOf({ url, description, isAll, programs }: GivenSettings): Settings {
+function settingsOf({ url, description, isAll, programs }: GivenSettings): Settings {
   return { url, description, programs: isAll ? null : programs };
 }
 
@@ -263,7 +263,7 @@ export function settingsOf({ url, description, isAll, programs }: GivenSettings)
 const LOOKED_AT_FROM = 11;
 
 /** Says under the field how the URL fares while it is typed. Without JavaScript it is checked when it is sent. */
-export function UrlCheck({ path }: Readonly<{ path: string }>) {
+function UrlCheck({ path }: Readonly<{ path: string }>) {
   return (
     <div
       id="url-check"

@@ -154,19 +154,16 @@ function About({ webhook, nowMs, labelOf }: AboutProps) {
     <Panel title="About" id={PARTS_OF_TEST.about}>
       <Facts
         facts={[
-          { label: 'State', value: <WebhookState webhook={webhook} nowMs={nowMs} /> },
-          { label: 'URL', value: <WebhookUrl url={webhook.url} /> },
-          ...(description === '' ? [] : [{ label: 'Description', value: description }]),
-          {
-            label: 'Programs',
-            value: programs === null ? 'all watched programs' : <ProgramNames {...{ programs, labelOf }} />,
-          },
-          {
-            label: 'Last success',
-            value: lastSuccessAtMs === null ? 'none yet' : <Time atMs={lastSuccessAtMs} />,
-          },
-          { label: 'Created', value: <Time atMs={webhook.createdAtMs} /> },
-          { label: 'Id', value: <code>{webhook.id}</code> },
+          ['State', <WebhookState webhook={webhook} nowMs={nowMs} />],
+          ['URL', <WebhookUrl url={webhook.url} />],
+          description !== '' && ['Description', description],
+          [
+            'Programs',
+            programs === null ? 'all watched programs' : <ProgramNames {...{ programs, labelOf }} />,
+          ],
+          ['Last success', lastSuccessAtMs === null ? 'none yet' : <Time atMs={lastSuccessAtMs} />],
+          ['Created', <Time atMs={webhook.createdAtMs} />],
+          ['Id', <code>{webhook.id}</code>],
         ]}
       />
     </Panel>
@@ -221,10 +218,10 @@ function Recent({
 }
 
 /** Where the numbers stand in a page. */
-export const WEBHOOK_STATS_ID = 'webhook-stats';
+const WEBHOOK_STATS_ID = 'webhook-stats';
 
 /** A webhook's day and week in numbers. */
-export function WebhookStats({ health }: Readonly<{ health: WebhookHealth }>) {
+function WebhookStats({ health }: Readonly<{ health: WebhookHealth }>) {
   const { day, week, latency } = health;
   return (
     <Stats
@@ -270,11 +267,7 @@ const CHOICES: Readonly<Record<Takeover, readonly [label: string, hint: string]>
 };
 
 /** The secret of a webhook: a new one in stages, and what can be done while one waits. */
-export function SecretPanel({
-  webhook,
-  path,
-  nowMs,
-}: Readonly<{ webhook: Webhook; path: string; nowMs: number }>) {
+function SecretPanel({ webhook, path, nowMs }: Readonly<{ webhook: Webhook; path: string; nowMs: number }>) {
   const { nextSecretAtMs } = webhook;
   if (nextSecretAtMs !== null)
     return (
@@ -320,14 +313,14 @@ export function SecretPanel({
 const WAITED_MS = 13_000;
 
 /** The parts of a webhook's page that tell of its deliveries: they come along with each answer on the test. */
-export const PARTS_OF_TEST = { about: 'webhook-about', recent: 'webhook-recent' } as const;
+const PARTS_OF_TEST = { about: 'webhook-about', recent: 'webhook-recent' } as const;
 const COMES_ALONG = [WEBHOOK_STATS_ID, ...Object.values(PARTS_OF_TEST)].map((id) => `#${id}`).join(',');
 
 /**
  * The button that sends a test; with JavaScript its result comes into `TestResult` beside it. A second press meanwhile
  * is dropped; the button is not disabled, because the focus of whoever uses the keyboard would be lost.
  */
-export function TestForm({ path }: Readonly<{ path: string }>) {
+function TestForm({ path }: Readonly<{ path: string }>) {
   return (
     <form
       method="post"
@@ -351,7 +344,7 @@ type ResultProps = Readonly<{
 }>;
 
 /** How a test ended. While it has not, the page asks again every second. */
-export function TestResult({ path, account, delivery, nowMs }: ResultProps) {
+function TestResult({ path, account, delivery, nowMs }: ResultProps) {
   if (delivery === undefined) return <div id="test-result" />;
   const attempt = delivery.tries.at(-1);
   const link = <Link to={paths.delivery(account.id, delivery.id)}>See the delivery</Link>;

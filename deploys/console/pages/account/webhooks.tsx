@@ -46,11 +46,11 @@ export function webhookListPage(
           <Table
             caption="Webhooks"
             columns={[
-              { label: 'URL', isRowHead: true, cell: ({ webhook }) => <Name {...{ account, webhook }} /> },
-              { label: 'State', cell: ({ webhook }) => <WebhookState {...{ webhook, nowMs }} /> },
-              { label: 'Programs', cell: ({ webhook }) => programsText(webhook, labelOf) },
-              { label: 'Last delivery', cell: ({ health }) => <Last {...{ health, nowMs }} /> },
-              { label: 'Deliveries, 24 h', cell: ({ health }) => <Day health={health} /> },
+              ['URL', ({ webhook }) => <Name {...{ account, webhook }} />, 'head'],
+              ['State', ({ webhook }) => <WebhookState {...{ webhook, nowMs }} />],
+              ['Programs', ({ webhook }) => programsText(webhook, labelOf)],
+              ['Last delivery', ({ health }) => <Last {...{ health, nowMs }} />],
+              ['Deliveries, 24 h', ({ health }) => <Day health={health} />],
             ]}
             rows={rows}
             keyOf={({ webhook }: Shown) => webhook.id}
@@ -164,10 +164,7 @@ export function hostOf({ url }: Pick<Webhook, 'url'>): string {
 }
 
 /** Which programs a webhook wants, in a few words; `labelOf` names an address. */
-export function programsText(
-  { programs }: Pick<Webhook, 'programs'>,
-  labelOf: (address: string) => string,
-): string {
+function programsText({ programs }: Pick<Webhook, 'programs'>, labelOf: (address: string) => string): string {
   if (programs === null) return 'all programs';
   const [first = '', second] = programs;
   if (programs.length === 1) return labelOf(first);

@@ -135,19 +135,19 @@ function SessionTable({ rows }: Readonly<{ rows: readonly SessionRow[] }>) {
     <Table
       caption="Where you are signed in"
       columns={[
-        {
-          label: 'Browser',
-          isRowHead: true,
-          cell: ({ userAgent, isThis }) => (
+        [
+          'Browser',
+          ({ userAgent, isThis }) => (
             <>
               <span class="agent">{userAgent === '' ? 'unknown' : userAgent}</span>{' '}
               {isThis && <Badge tone="accent">this one</Badge>}
             </>
           ),
-        },
-        { label: 'Since', cell: ({ createdAtMs }) => <Time atMs={createdAtMs} /> },
+          'head',
+        ],
+        ['Since', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
         // A use is written down once a minute.
-        { label: 'Last use', cell: ({ usedAtMs }) => <Time atMs={usedAtMs} /> },
+        ['Last use', ({ usedAtMs }) => <Time atMs={usedAtMs} />],
       ]}
       rows={rows}
       keyOf={({ createdAtMs }) => createdAtMs}

@@ -200,7 +200,7 @@ export type Filling = Readonly<{
 type FormProps = Readonly<{ account: Account; filling: Filling | undefined }>;
 
 /** What was sent with a form, and its errors, if it is this form. */
-export function filled(of: Filling['of'], filling: Filling | undefined) {
+function filled(of: Filling['of'], filling: Filling | undefined) {
   const own = filling?.of === of ? filling : undefined;
   return {
     errors: own?.errors,
@@ -210,7 +210,7 @@ export function filled(of: Filling['of'], filling: Filling | undefined) {
 }
 
 /** Puts the account on another plan. */
-export function PlanForm({
+function PlanForm({
   account: { id, plan },
   plans,
   filling,
@@ -236,7 +236,7 @@ export function PlanForm({
 const ONCE_BYTES = 16;
 
 /** Adds credits. The form has a name of its own, so that it adds once however often it is sent. */
-export function CreditsForm({
+function CreditsForm({
   account: { id, creditsLeft },
   random,
   filling,
@@ -274,7 +274,7 @@ export function CreditsForm({
 }
 
 /** Gives the account another name. */
-export function NameForm({ account: { id, name }, filling }: FormProps) {
+function NameForm({ account: { id, name }, filling }: FormProps) {
   const { errors, errorOf, sent } = filled('name', filling);
   return (
     <PostForm action={`${paths.operatorAccount(id)}/rename`} errors={errors} label="Rename">
@@ -304,7 +304,7 @@ type AddUserFormProps = Readonly<{
 }>;
 
 /** Makes a user with a password that is shown once. */
-export function AddUserForm({ action, newId, filling }: AddUserFormProps) {
+function AddUserForm({ action, newId, filling }: AddUserFormProps) {
   const { errors, errorOf, sent } = filled('user', filling);
   return (
     <PostForm action={action} errors={errors} label="Add user">

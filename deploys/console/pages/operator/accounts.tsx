@@ -85,19 +85,15 @@ function AccountTable({ accounts, isFiltered, isLast }: AccountTableProps) {
     <Table
       caption="Accounts"
       columns={[
-        {
-          label: 'Account',
-          cell: ({ id, name }) => <Link to={paths.operatorAccount(id)}>{name}</Link>,
-          isRowHead: true,
-        },
-        { label: 'Plan', cell: ({ plan }) => plan ?? 'none' },
-        {
-          label: 'Credits left',
-          align: 'end',
-          cell: ({ creditsLeft }) => (creditsLeft === undefined ? 'no limit' : countText(creditsLeft)),
-        },
-        { label: 'State', cell: (account) => <AccountBadge account={account} /> },
-        { label: 'Since', cell: ({ createdAtMs }) => <Time atMs={createdAtMs} /> },
+        ['Account', ({ id, name }) => <Link to={paths.operatorAccount(id)}>{name}</Link>, 'head'],
+        ['Plan', ({ plan }) => plan ?? 'none'],
+        [
+          'Credits left',
+          ({ creditsLeft }) => (creditsLeft === undefined ? 'no limit' : countText(creditsLeft)),
+          'end',
+        ],
+        ['State', (account) => <AccountBadge account={account} />],
+        ['Since', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
       ]}
       rows={accounts}
       keyOf={({ id }) => id}
@@ -225,7 +221,7 @@ export function planOptions(plans: ReadonlyMap<string, Plan>, own?: string) {
 }
 
 /** `5 calls a second, 250,000 credits`. */
-export function planText({ rps, credits }: Plan): string {
+function planText({ rps, credits }: Plan): string {
   const rate = `${countText(rps)} calls a second`;
   return credits === undefined ? rate : `${rate}, ${countText(credits)} credits`;
 }

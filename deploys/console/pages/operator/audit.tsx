@@ -114,30 +114,29 @@ type AuditTableProps = Readonly<{
 
 /** Changes with who made them and when. */
 export function AuditTable({ entries, whoOf, isAccountShown, accountName, empty }: AuditTableProps) {
-  const account = {
-    label: 'Account',
-    cell: ({ accountId }: Entry) =>
-      accountId === null ? (
-        'none'
-      ) : (
-        <Link to={paths.operatorAccount(accountId)}>{accountName?.(accountId) ?? accountId}</Link>
-      ),
-  };
   return (
     <Table
       caption="Changes"
       columns={[
-        { label: 'When', cell: ({ atMs }) => <Time atMs={atMs} />, isRowHead: true },
-        { label: 'Who', cell: (entry) => <WhoCell entry={entry} whoOf={whoOf} /> },
-        { label: 'What', cell: (entry) => <WhatCell entry={entry} /> },
-        ...(isAccountShown ? [account] : []),
-        {
-          label: 'Detail',
-          cell: ({ detail }) => {
+        ['When', ({ atMs }) => <Time atMs={atMs} />, 'head'],
+        ['Who', (entry) => <WhoCell entry={entry} whoOf={whoOf} />],
+        ['What', (entry) => <WhatCell entry={entry} />],
+        isAccountShown && [
+          'Account',
+          ({ accountId }) =>
+            accountId === null ? (
+              'none'
+            ) : (
+              <Link to={paths.operatorAccount(accountId)}>{accountName?.(accountId) ?? accountId}</Link>
+            ),
+        ],
+        [
+          'Detail',
+          ({ detail }) => {
             const text = detailText(detail);
             return text === '' ? null : <span class="detail">{text}</span>;
           },
-        },
+        ],
       ]}
       rows={entries}
       keyOf={({ id }) => id}
@@ -147,7 +146,7 @@ export function AuditTable({ entries, whoOf, isAccountShown, accountName, empty 
 }
 
 /** `account.credits.add` as `account: credits add`; readable and still what it is filtered by. */
-export function wordsOf(action: string): string {
+function wordsOf(action: string): string {
   const [noun = action, ...verb] = action.split('.');
   return verb.length === 0 ? noun : `${noun}: ${verb.join(' ').replaceAll('-', ' ')}`;
 }
@@ -185,7 +184,7 @@ function pathOf(noun: string | undefined, subject: string, accountId: number | n
 }
 
 /** `from trial, to pro`; instants, whose names end so, in UTC. */
-export function detailText(detail: Detail): string {
+function detailText(detail: Detail): string {
   return Object.entries(detail)
     .map(([name, value]) => {
       const isInstant = /(?:_ms|Ms)$/.test(name) && typeof value === 'number';
@@ -203,9 +202,9 @@ function textOf(value: Detail[string]): string {
 }
 
 /** Who made a change, in words; `to` leads to them where there is a page. */
-export type Who = Readonly<{ text: string; note: string | undefined; to?: string | undefined }>;
+type Who = Readonly<{ text: string; note: string | undefined; to?: string | undefined }>;
 
-export type WhoOf = (entry: Pick<Entry, 'actorKind' | 'actorId'>) => Who;
+type WhoOf = (entry: Pick<Entry, 'actorKind' | 'actorId'>) => Who;
 
 /** Names who made changes: a user by e-mail, a key by its name. Each is looked up once. */
 export function createWhoOf({ people, keys }: PageServices): WhoOf {

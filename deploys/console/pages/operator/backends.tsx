@@ -91,28 +91,27 @@ function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
       <Table
         caption={`Backends of ${host}`}
         columns={[
-          { label: 'Backend', cell: ({ name }) => name, isRowHead: true },
-          { label: 'Standing', cell: (backend) => <Standing backend={backend} /> },
-          { label: 'Profile', cell: ({ profile }) => profile },
-          { label: 'Lanes', cell: ({ lanes }) => lanes.join(', ') },
-          { label: 'Slot', align: 'end', cell: ({ slot }) => known(slot) },
-          { label: 'Lag', align: 'end', cell: ({ lag_slots }) => known(lag_slots) },
-          {
-            label: 'In flight',
-            align: 'end',
-            cell: ({ in_flight, max_connections }) =>
-              `${countText(in_flight)} of ${countText(max_connections)}`,
-          },
-          {
-            label: `Failed, ${spanText(1_000 * status.recent_seconds)}`,
-            align: 'end',
-            cell: ({ recent_answered, recent_failed }) => errorText(recent_answered, recent_failed),
-          },
-          {
-            label: 'Error rate',
-            align: 'end',
-            cell: ({ recent_answered, recent_failed }) => errorShare(recent_answered, recent_failed),
-          },
+          ['Backend', ({ name }) => name, 'head'],
+          ['Standing', (backend) => <Standing backend={backend} />],
+          ['Profile', ({ profile }) => profile],
+          ['Lanes', ({ lanes }) => lanes.join(', ')],
+          ['Slot', ({ slot }) => known(slot), 'end'],
+          ['Lag', ({ lag_slots }) => known(lag_slots), 'end'],
+          [
+            'In flight',
+            ({ in_flight, max_connections }) => `${countText(in_flight)} of ${countText(max_connections)}`,
+            'end',
+          ],
+          [
+            `Failed, ${spanText(1_000 * status.recent_seconds)}`,
+            ({ recent_answered, recent_failed }) => errorText(recent_answered, recent_failed),
+            'end',
+          ],
+          [
+            'Error rate',
+            ({ recent_answered, recent_failed }) => errorShare(recent_answered, recent_failed),
+            'end',
+          ],
         ]}
         rows={status.backends}
         keyOf={({ name }) => name}

@@ -5,7 +5,7 @@ import type { Plan } from '../../../../shared/config/plans.ts';
 import { Ago, bytesText, countText, latencyText } from '../../components/format.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
 import { Link, withQuery } from '../../components/links.tsx';
-import { Columns, Empty, Facts, Live, Panel } from '../../components/panels.tsx';
+import { Columns, Empty, type Fact, Facts, Live, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { OperatorServices, PageServices, WatcherSeen } from '../../page-services.ts';
@@ -106,17 +106,11 @@ function WatcherPanel({ state: { watcher }, nowMs }: Readonly<{ state: State; no
     <Panel title="Watcher" aside={<WellBadge isWell={health.isWell} />}>
       <Facts
         facts={[
-          {
-            label: 'Last reading',
-            value: checkedAtMs === undefined ? 'none yet' : <Ago atMs={checkedAtMs} nowMs={nowMs} />,
-          },
-          {
-            label: 'At slot',
-            value: contextSlot === undefined ? 'unknown' : contextSlot.toLocaleString('en-US'),
-          },
-          { label: 'Programs', value: countText(programs) },
-          { label: 'Reads every', value: `${pollMs / 1_000} s` },
-          { label: 'Reads through', value: rpcHosts.map((host) => <code key={host}>{host}</code>) },
+          ['Last reading', checkedAtMs === undefined ? 'none yet' : <Ago atMs={checkedAtMs} nowMs={nowMs} />],
+          ['At slot', contextSlot === undefined ? 'unknown' : contextSlot.toLocaleString('en-US')],
+          ['Programs', countText(programs)],
+          ['Reads every', `${pollMs / 1_000} s`],
+          ['Reads through', rpcHosts.map((host) => <code key={host}>{host}</code>)],
         ]}
       />
       {!health.isWell && <p>{health.sentence}</p>}
@@ -130,17 +124,13 @@ function PlanPanel({ plans }: Readonly<{ plans: ReadonlyMap<string, Plan> }>) {
       <Table
         caption="Plans"
         columns={[
-          { label: 'Plan', cell: ([name]) => name, isRowHead: true },
-          { label: 'Calls a second', align: 'end', cell: ([, { rps }]) => rateText(rps) },
-          { label: 'Burst', align: 'end', cell: ([, { burst }]) => countText(burst) },
-          {
-            label: 'Credits',
-            align: 'end',
-            cell: ([, { credits }]) => (credits === undefined ? 'no limit' : countText(credits)),
-          },
-          { label: 'Calls in a batch', align: 'end', cell: ([, { batchMax }]) => countText(batchMax) },
-          { label: 'Scans at once', align: 'end', cell: ([, { scans }]) => countText(scans) },
-          { label: 'Calls at once', align: 'end', cell: ([, { inFlight }]) => countText(inFlight) },
+          ['Plan', ([name]) => name, 'head'],
+          ['Calls a second', ([, { rps }]) => rateText(rps), 'end'],
+          ['Burst', ([, { burst }]) => countText(burst), 'end'],
+          ['Credits', ([, { credits }]) => (credits === undefined ? 'no limit' : countText(credits)), 'end'],
+          ['Calls in a batch', ([, { batchMax }]) => countText(batchMax), 'end'],
+          ['Scans at once', ([, { scans }]) => countText(scans), 'end'],
+          ['Calls at once', ([, { inFlight }]) => countText(inFlight), 'end'],
         ]}
         rows={[...plans]}
         keyOf={([name]) => name}
@@ -156,7 +146,7 @@ function rateText(rps: number): string {
 }
 
 /** Whether a part does its work. */
-export function WellBadge({ isWell }: Readonly<{ isWell: boolean }>) {
+function WellBadge({ isWell }: Readonly<{ isWell: boolean }>) {
   return isWell ? <Badge tone="good">well</Badge> : <Badge tone="bad">not well</Badge>;
 }
 
@@ -184,7 +174,7 @@ type ServiceProps = Readonly<{
 }>;
 
 /** The parts of the installation, and whether each does its work. */
-export function ServicePanel({ deliveries, publication, gateways }: ServiceProps) {
+function ServicePanel({ deliveries, publication, gateways }: ServiceProps) {
   const versions = new Set(
     gateways.flatMap((gateway) => (gateway.kind === 'seen' ? gateway.status.version : [])),
   );
@@ -193,39 +183,30 @@ export function ServicePanel({ deliveries, publication, gateways }: ServiceProps
     <Panel title="Service" aside={isMixed && <Badge tone="warning">mixed versions</Badge>}>
       <Facts
         facts={[
-          { label: 'Version', value: manifest.version },
-          { label: 'Bun', value: Bun.version },
-          {
-            label: 'Deliveries',
-            value:
-              deliveries === undefined ? (
-                'not sent by this process'
-              ) : (
-                <>
-                  <WellBadge isWell={deliveries.isWell} /> <Link to={paths.queue}>Queue</Link>
-                </>
-              ),
-          },
-          ...(publication === undefined
-            ? []
-            : [{ label: 'Accounts and keys', value: <PublicationBadge state={publication} /> }]),
-          ...gateways.map((gateway) => ({
-            label: `Gateway ${gateway.host}`,
-            value:
-              gateway.kind === 'seen' ? (
-                <>
-                  <Badge tone="good">reached</Badge> version {gateway.status.version}
-                </>
-              ) : (
-                <>
-                  <Badge tone="bad">cannot be reached</Badge> {gateway.reason}
-                </>
-              ),
-          })),
-          {
-            label: 'Backup',
-            value: 'Unknown: Sluice makes none and cannot see yours. Use VACUUM INTO, not a plain copy.',
-          },
+          ['Version', manifest.version],
+          ['Bun', Bun.version],
+          [
+            'Deliveries',
+            deliveries === undefined ? (
+              'not sent by this process'
+            ) : (
+              <>
+                <WellBadge isWell={deliveries.isWell} /> <Link to={paths.queue}>Queue</Link>
+              </>
+            ),
+          ],
+          publication !== undefined && ['Accounts and keys', <PublicationBadge state={publication} />],
+          ...gateways.map((gateway): Fact => {
+            const isSeen = gateway.kind === 'seen';
+            return [
+              `Gateway ${gateway.host}`,
+              <>
+                <Badge tone={isSeen ? 'good' : 'bad'}>{isSeen ? 'reached' : 'cannot be reached'}</Badge>{' '}
+                {isSeen ? `version ${gateway.status.version}` : gateway.reason}
+              </>,
+            ];
+          }),
+          ['Backup', 'Unknown: Sluice makes none and cannot see yours. Use VACUUM INTO, not a plain copy.'],
         ]}
       />
     </Panel>
@@ -235,16 +216,16 @@ export function ServicePanel({ deliveries, publication, gateways }: ServiceProps
 type StoreProps = Readonly<{ sizes: readonly StoreSize[]; redis: readonly RedisSeen[] | undefined }>;
 
 /** The databases and every Redis. */
-export function StorePanel({ sizes, redis }: StoreProps) {
+function StorePanel({ sizes, redis }: StoreProps) {
   return (
     <Panel title="Stores" isFlush>
       <Table
         caption="Stores"
         columns={[
-          { label: 'Store', cell: ({ name }) => name, isRowHead: true },
-          { label: 'State', cell: ({ state }) => state },
-          { label: 'Size', align: 'end', cell: ({ size }) => size },
-          { label: 'Log (WAL)', align: 'end', cell: ({ wal }) => wal },
+          ['Store', ({ name }) => name, 'head'],
+          ['State', ({ state }) => state],
+          ['Size', ({ size }) => size, 'end'],
+          ['Log (WAL)', ({ wal }) => wal, 'end'],
         ]}
         rows={[...sizes.map(storeRow), ...redisRows(redis)]}
         keyOf={({ name }) => name}

@@ -127,9 +127,9 @@ function HostPanel({ hosts, nowMs }: HostPanelProps) {
       <Table
         caption="Failing receivers by host"
         columns={[
-          { label: 'Host', cell: ({ host }) => host, isRowHead: true },
-          { label: 'Webhooks', align: 'end', cell: ({ webhooks }) => countText(webhooks) },
-          { label: 'Since', align: 'end', cell: ({ sinceMs }) => <Ago atMs={sinceMs} nowMs={nowMs} /> },
+          ['Host', ({ host }) => host, 'head'],
+          ['Webhooks', ({ webhooks }) => countText(webhooks), 'end'],
+          ['Since', ({ sinceMs }) => <Ago atMs={sinceMs} nowMs={nowMs} />, 'end'],
         ]}
         rows={hosts}
         keyOf={({ host }) => host}
@@ -147,9 +147,9 @@ function ReasonPanel({ title, reasons, nowMs }: ReasonPanelProps) {
       <Table
         caption={title}
         columns={[
-          { label: 'Reason', cell: ({ reason }) => reasonText(reason), isRowHead: true },
-          { label: 'Attempts', align: 'end', cell: ({ attempts }) => countText(attempts) },
-          { label: 'Last', align: 'end', cell: ({ lastAtMs }) => <Ago atMs={lastAtMs} nowMs={nowMs} /> },
+          ['Reason', ({ reason }) => reasonText(reason), 'head'],
+          ['Attempts', ({ attempts }) => countText(attempts), 'end'],
+          ['Last', ({ lastAtMs }) => <Ago atMs={lastAtMs} nowMs={nowMs} />, 'end'],
         ]}
         rows={reasons}
         keyOf={({ reason }) => reason}
@@ -160,7 +160,7 @@ function ReasonPanel({ title, reasons, nowMs }: ReasonPanelProps) {
 }
 
 /** An attempt's error in words. */
-export function reasonText(error: string): string {
+function reasonText(error: string): string {
   const status = /^http_(\d{3})$/.exec(error)?.[1];
   if (status !== undefined) return `The receiver answered ${status}`;
   return Object.hasOwn(SEND_TEXTS, error) ? SEND_TEXTS[error as keyof typeof SEND_TEXTS] : error; // just looked up
@@ -176,31 +176,27 @@ function FailingPanel({ webhooks, nowMs, nameOf }: FailingPanelProps) {
       <Table
         caption="Failing webhooks"
         columns={[
-          {
-            label: 'Receiver',
-            cell: ({ id, accountId, host }) => <Link to={paths.webhook(accountId, id)}>{host}</Link>,
-            isRowHead: true,
-          },
-          {
-            label: 'Account',
-            cell: ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
-          },
-          { label: 'Failing since', cell: ({ failingSinceMs }) => <Time atMs={failingSinceMs} /> },
-          {
-            label: 'Failures in a row',
-            align: 'end',
-            cell: ({ consecutiveFailures }) => countText(consecutiveFailures),
-          },
-          {
-            label: 'Last success',
-            cell: ({ lastSuccessAtMs }) =>
+          [
+            'Receiver',
+            ({ id, accountId, host }) => <Link to={paths.webhook(accountId, id)}>{host}</Link>,
+            'head',
+          ],
+          [
+            'Account',
+            ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
+          ],
+          ['Failing since', ({ failingSinceMs }) => <Time atMs={failingSinceMs} />],
+          ['Failures in a row', ({ consecutiveFailures }) => countText(consecutiveFailures), 'end'],
+          [
+            'Last success',
+            ({ lastSuccessAtMs }) =>
               lastSuccessAtMs === null ? 'never' : <Ago atMs={lastSuccessAtMs} nowMs={nowMs} />,
-          },
-          {
-            label: 'State',
-            cell: ({ isPaused }) =>
+          ],
+          [
+            'State',
+            ({ isPaused }) =>
               isPaused ? <Badge tone="quiet">paused</Badge> : <Badge tone="bad">failing</Badge>,
-          },
+          ],
         ]}
         rows={webhooks}
         keyOf={({ id }) => id}
@@ -216,35 +212,33 @@ function AttemptPanel({ attempts, nameOf }: Named & Readonly<{ attempts: readonl
       <Table
         caption="Recent failures"
         columns={[
-          {
-            label: 'Attempt',
-            cell: ({ accountId, deliveryId, startedAtMs }) => (
+          [
+            'Attempt',
+            ({ accountId, deliveryId, startedAtMs }) => (
               <Link to={paths.delivery(accountId, deliveryId)}>
                 <Time atMs={startedAtMs} />
               </Link>
             ),
-            isRowHead: true,
-          },
-          {
-            label: 'Receiver',
-            cell: ({ accountId, webhookId, host }) => (
-              <Link to={paths.webhook(accountId, webhookId)}>{host}</Link>
-            ),
-          },
-          {
-            label: 'Account',
-            cell: ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
-          },
-          { label: 'Number', cell: ({ number }) => (number === null ? 'by hand' : `${number} of 6`) },
-          { label: 'Reason', cell: ({ error }) => reasonText(error ?? 'unknown') },
-          {
-            label: 'Delivery',
-            cell: ({ state, deliveryState }) => (
+            'head',
+          ],
+          [
+            'Receiver',
+            ({ accountId, webhookId, host }) => <Link to={paths.webhook(accountId, webhookId)}>{host}</Link>,
+          ],
+          [
+            'Account',
+            ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
+          ],
+          ['Number', ({ number }) => (number === null ? 'by hand' : `${number} of 6`)],
+          ['Reason', ({ error }) => reasonText(error ?? 'unknown')],
+          [
+            'Delivery',
+            ({ state, deliveryState }) => (
               <Badge tone={deliveryState === 'failed' ? 'bad' : state === 'blocked' ? 'warning' : 'quiet'}>
                 {deliveryState.replaceAll('_', ' ')}
               </Badge>
             ),
-          },
+          ],
         ]}
         rows={attempts}
         keyOf={({ deliveryId, n }) => `${deliveryId} ${n}`}

@@ -127,26 +127,18 @@ function PartTable({
   parts,
   total,
 }: Readonly<{ label: string; parts: readonly Part[]; total: Done }>) {
-  const number = (name: string, figure: keyof Done): Column<Part> => ({
-    label: name,
-    align: 'end',
-    cell: ({ done }) => countText(done[figure]),
-  });
+  const number = (name: string, figure: keyof Done): Column<Part> => [
+    name,
+    ({ done }) => countText(done[figure]),
+    'end',
+  ];
   return (
     <Table
       caption={`Traffic by ${label.toLowerCase()}`}
       columns={[
-        {
-          label,
-          cell: ({ name, to }) => (to === undefined ? name : <Link to={to}>{name}</Link>),
-          isRowHead: true,
-        },
+        [label, ({ name, to }) => (to === undefined ? name : <Link to={to}>{name}</Link>), 'head'],
         number('Calls', 'calls'),
-        {
-          label: 'Share',
-          align: 'end',
-          cell: ({ done }) => (total.calls === 0 ? '–' : shareText(done.calls / total.calls)),
-        },
+        ['Share', ({ done }) => (total.calls === 0 ? '–' : shareText(done.calls / total.calls)), 'end'],
         number('Credits', 'credits'),
         number('Refused', 'refused'),
         number('Errors', 'errors'),

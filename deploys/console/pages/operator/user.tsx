@@ -185,34 +185,29 @@ function UserFacts({ services, user, nowMs, accountName }: UserFactsProps) {
   return (
     <Facts
       facts={[
-        { label: 'Role', value: role },
-        {
-          label: 'Account',
-          value:
-            accountId === undefined ? (
-              'none'
-            ) : (
-              <Link to={paths.operatorAccount(accountId)}>{accountName ?? 'gone'}</Link>
-            ),
-        },
-        { label: 'Second factor', value: <SecondFactorBadge user={user} /> },
-        { label: 'Signs in by', value: passwordHash === undefined ? 'identity provider' : 'password' },
-        {
-          label: 'Sessions',
-          value:
-            sessions.length === 0 ? (
-              'none'
-            ) : (
-              <span>
-                {sessions.length}, last used <Ago atMs={lastUsedAtMs} nowMs={nowMs} />
-              </span>
-            ),
-        },
-        { label: 'Since', value: <Time atMs={createdAtMs} /> },
-        {
-          label: 'Changes',
-          value: <Link to={`${paths.audit}?actor=${encodeURIComponent(id)}`}>What they changed</Link>,
-        },
+        ['Role', role],
+        [
+          'Account',
+          accountId === undefined ? (
+            'none'
+          ) : (
+            <Link to={paths.operatorAccount(accountId)}>{accountName ?? 'gone'}</Link>
+          ),
+        ],
+        ['Second factor', <SecondFactorBadge user={user} />],
+        ['Signs in by', passwordHash === undefined ? 'identity provider' : 'password'],
+        [
+          'Sessions',
+          sessions.length === 0 ? (
+            'none'
+          ) : (
+            <span>
+              {sessions.length}, last used <Ago atMs={lastUsedAtMs} nowMs={nowMs} />
+            </span>
+          ),
+        ],
+        ['Since', <Time atMs={createdAtMs} />],
+        ['Changes', <Link to={`${paths.audit}?actor=${encodeURIComponent(id)}`}>What they changed</Link>],
       ]}
     />
   );
@@ -290,18 +285,14 @@ export function UserTable({ users, isRoleShown, empty }: UserTableProps) {
     <Table
       caption="Users"
       columns={[
-        {
-          label: 'E-mail',
-          cell: ({ id, email }) => <Link to={paths.user(id)}>{email}</Link>,
-          isRowHead: true,
-        },
-        ...(isRoleShown ? [{ label: 'Role', cell: ({ role }: User) => role }] : []),
-        { label: 'Second factor', cell: (user) => <SecondFactorBadge user={user} /> },
-        {
-          label: 'Signs in by',
-          cell: ({ passwordHash }) => (passwordHash === undefined ? 'identity provider' : 'password'),
-        },
-        { label: 'Since', cell: ({ createdAtMs }) => <Time atMs={createdAtMs} /> },
+        ['E-mail', ({ id, email }) => <Link to={paths.user(id)}>{email}</Link>, 'head'],
+        isRoleShown && ['Role', ({ role }) => role],
+        ['Second factor', (user) => <SecondFactorBadge user={user} />],
+        [
+          'Signs in by',
+          ({ passwordHash }) => (passwordHash === undefined ? 'identity provider' : 'password'),
+        ],
+        ['Since', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
       ]}
       rows={users}
       keyOf={({ id }) => id}
@@ -311,7 +302,7 @@ export function UserTable({ users, isRoleShown, empty }: UserTableProps) {
 }
 
 /** Whether a second factor is on; its absence is a warning for operators alone. */
-export function SecondFactorBadge({ user: { role, hasSecondFactor } }: Readonly<{ user: User }>) {
+function SecondFactorBadge({ user: { role, hasSecondFactor } }: Readonly<{ user: User }>) {
   if (hasSecondFactor) return <Badge tone="good">on</Badge>;
   return <Badge tone={role === 'operator' ? 'warning' : 'quiet'}>off</Badge>;
 }

@@ -33,7 +33,7 @@ function everywhere(text: string): readonly ComponentChildren[] {
     <p>{text}</p>,
     <Badge tone="good">{text}</Badge>,
     <Crumbs crumbs={[{ label: text, to: '/' }]} here={text} />,
-    <Facts facts={[{ label: text, value: text }]} />,
+    <Facts facts={[[text, text]]} />,
     <Link to="/" label={text}>
       {text}
     </Link>,
@@ -58,13 +58,7 @@ function everywhere(text: string): readonly ComponentChildren[] {
       series={[{ label: text, values: [1] }]}
       unit={text}
     />,
-    <Table
-      caption={text}
-      columns={[{ label: text, cell: () => text }]}
-      rows={[1]}
-      keyOf={String}
-      empty={text}
-    />,
+    <Table caption={text} columns={[[text, () => text]]} rows={[1]} keyOf={String} empty={text} />,
   ];
 }
 

@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'bun:test';
 import { render } from 'preact-render-to-string';
-import { Badge, TONES } from '../../../../deploys/console/components/icons.tsx';
 import { Chart } from '../../../../deploys/console/components/charts.tsx';
 import { ShortAddress } from '../../../../deploys/console/components/code.tsx';
-import { ConfirmForm, PostForm, TextField } from '../../../../deploys/console/components/forms.tsx';
-import { Live } from '../../../../deploys/console/components/panels.tsx';
-import { Pager, Tabs } from '../../../../deploys/console/components/links.tsx';
-import { Table } from '../../../../deploys/console/components/table.tsx';
 import { Ago, Time } from '../../../../deploys/console/components/format.tsx';
+import { ConfirmForm, PostForm, TextField } from '../../../../deploys/console/components/forms.tsx';
+import { Badge, TONES } from '../../../../deploys/console/components/icons.tsx';
+import { Pager, Tabs } from '../../../../deploys/console/components/links.tsx';
+import { Live } from '../../../../deploys/console/components/panels.tsx';
+import { type Column, Table } from '../../../../deploys/console/components/table.tsx';
 
 describe('a table', () => {
-  const columns = [
-    { label: 'Name', cell: (row: string) => row, isRowHead: true },
-    { label: 'Calls', cell: () => '7', align: 'end' as const },
+  const columns: readonly Column<string>[] = [
+    ['Name', (row) => row, 'head'],
+    ['Calls', () => '7', 'end'],
   ];
   test('names its columns and rows, and its cells carry the labels for phones', () => {
     const html = render(<Table caption="Keys" columns={columns} rows={['a']} keyOf={String} empty="none" />);
