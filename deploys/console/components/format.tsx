@@ -56,8 +56,15 @@ export function distanceText(atMs: number, nowMs: number): string {
   return atMs < nowMs ? `${spanText(nowMs - atMs)} ago` : `in ${spanText(atMs - nowMs)}`;
 }
 
+type Instant = Readonly<{
+  atMs: number | undefined | null;
+  /** Said where there is no such instant. */
+  none?: string;
+}>;
+
 /** An instant in UTC. With JavaScript the viewer's own time stands in its tooltip. */
-export function Time({ atMs }: Readonly<{ atMs: number }>) {
+export function Time({ atMs, none }: Instant) {
+  if (atMs === undefined || atMs === null) return <>{none}</>;
   return (
     <time dateTime={new Date(atMs).toISOString()} class="time">
       {utcText(atMs)}
@@ -67,7 +74,8 @@ export function Time({ atMs }: Readonly<{ atMs: number }>) {
 }
 
 /** How far an instant is from now, with the instant itself in the tooltip. */
-export function Ago({ atMs, nowMs }: Readonly<{ atMs: number; nowMs: number }>) {
+export function Ago({ atMs, nowMs, none }: Instant & Readonly<{ nowMs: number }>) {
+  if (atMs === undefined || atMs === null) return <>{none}</>;
   return (
     <time dateTime={new Date(atMs).toISOString()} title={`${utcText(atMs)} UTC`}>
       {distanceText(atMs, nowMs)}

@@ -112,7 +112,7 @@ function Known({ row, nowMs }: Readonly<{ row: KeyRow; nowMs: number }>) {
         ['Key', <KeyEnds row={row} />],
         ['Id', <code>{id}</code>],
         ['Created', <Time atMs={createdAtMs} />],
-        ['Last used', lastUsedAtMs === undefined ? 'never' : <Ago atMs={lastUsedAtMs} nowMs={nowMs} />],
+        ['Last used', <Ago atMs={lastUsedAtMs} nowMs={nowMs} none="never" />],
         expiresAtMs !== undefined && [state === 'expiring' ? 'Ends' : 'Ended', <Time atMs={expiresAtMs} />],
       ]}
     />

@@ -106,11 +106,7 @@ function columnsOf(
       ),
     ],
     ['Requests, 7 days', ({ id }) => countText(calls.get(id) ?? 0), 'end'],
-    [
-      'Last used',
-      ({ lastUsedAtMs }) =>
-        lastUsedAtMs === undefined ? 'never' : <Ago atMs={lastUsedAtMs} nowMs={nowMs} />,
-    ],
+    ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} nowMs={nowMs} none="never" />],
     ['Created', ({ createdAtMs }) => <Ago atMs={createdAtMs} nowMs={nowMs} />],
   ];
 }

@@ -275,11 +275,7 @@ function KeysPanel({ accountId, keys, used, nowMs }: KeysPanelProps) {
             'head',
           ],
           ['Requests, 24 hours', ({ id }) => countText(calls.get(id) ?? 0), 'end'],
-          [
-            'Last used',
-            ({ lastUsedAtMs }) =>
-              lastUsedAtMs === undefined ? 'never' : <Ago atMs={lastUsedAtMs} nowMs={nowMs} />,
-          ],
+          ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} nowMs={nowMs} none="never" />],
         ]}
         rows={working.slice(0, ROWS)}
         keyOf={({ id }) => id}

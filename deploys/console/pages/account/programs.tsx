@@ -74,11 +74,7 @@ function ProgramTable({ path, rows, nowMs }: ProgramTableProps) {
         ],
         ['Status', ({ status }) => <StatusBadge status={status} />],
         ['Deploy slot', ({ deploySlot }) => (deploySlot === undefined ? '–' : countText(deploySlot)), 'end'],
-        [
-          'Deployed',
-          ({ deployedAtMs }) =>
-            deployedAtMs === undefined ? '–' : <Ago atMs={deployedAtMs} nowMs={nowMs} />,
-        ],
+        ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} nowMs={nowMs} none="–" />],
         [
           'Authority',
           ({ programId, label, authority }) =>
@@ -193,10 +189,7 @@ function DeployTable({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) 
       columns={[
         ['Deploy slot', ({ deploySlot }) => countText(deploySlot), 'head'],
         ['Slot before', ({ previousSlot }) => (previousSlot === null ? '–' : countText(previousSlot)), 'end'],
-        [
-          'Deployed',
-          ({ deployedAtMs }) => (deployedAtMs === null ? 'not known' : <Time atMs={deployedAtMs} />),
-        ],
+        ['Deployed', ({ deployedAtMs }) => <Time atMs={deployedAtMs} none="not known" />],
         ['Seen', ({ detectedAtMs }) => <Time atMs={detectedAtMs} />],
         [
           'Authority',

@@ -161,7 +161,7 @@ function About({ webhook, nowMs, labelOf }: AboutProps) {
             'Programs',
             programs === null ? 'all watched programs' : <ProgramNames {...{ programs, labelOf }} />,
           ],
-          ['Last success', lastSuccessAtMs === null ? 'none yet' : <Time atMs={lastSuccessAtMs} />],
+          ['Last success', <Time atMs={lastSuccessAtMs} none="none yet" />],
           ['Created', <Time atMs={webhook.createdAtMs} />],
           ['Id', <code>{webhook.id}</code>],
         ]}

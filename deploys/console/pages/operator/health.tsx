@@ -106,7 +106,7 @@ function WatcherPanel({ state: { watcher }, nowMs }: Readonly<{ state: State; no
     <Panel title="Watcher" aside={<WellBadge isWell={health.isWell} />}>
       <Facts
         facts={[
-          ['Last reading', checkedAtMs === undefined ? 'none yet' : <Ago atMs={checkedAtMs} nowMs={nowMs} />],
+          ['Last reading', <Ago atMs={checkedAtMs} nowMs={nowMs} none="none yet" />],
           ['At slot', contextSlot === undefined ? 'unknown' : contextSlot.toLocaleString('en-US')],
           ['Programs', countText(programs)],
           ['Reads every', `${pollMs / 1_000} s`],

@@ -89,7 +89,7 @@ function Figures({ state, nowMs }: Readonly<{ state: QueueState; nowMs: number }
         { label: 'Due now', value: manyText(due), tone: isLate ? 'warning' : undefined },
         {
           label: 'Oldest due',
-          value: oldestDueAtMs === undefined ? 'none' : <Ago atMs={oldestDueAtMs} nowMs={nowMs} />,
+          value: <Ago atMs={oldestDueAtMs} nowMs={nowMs} none="none" />,
           tone: isLate ? 'warning' : undefined,
         },
         { label: 'In flight', value: manyText(inFlight) },
@@ -189,8 +189,7 @@ function FailingPanel({ webhooks, nowMs, nameOf }: FailingPanelProps) {
           ['Failures in a row', ({ consecutiveFailures }) => countText(consecutiveFailures), 'end'],
           [
             'Last success',
-            ({ lastSuccessAtMs }) =>
-              lastSuccessAtMs === null ? 'never' : <Ago atMs={lastSuccessAtMs} nowMs={nowMs} />,
+            ({ lastSuccessAtMs }) => <Ago atMs={lastSuccessAtMs} nowMs={nowMs} none="never" />,
           ],
           [
             'State',
