@@ -3,18 +3,20 @@ import type { Account } from '../../../accounts/account-row.ts';
 import type { KeyRow } from '../../../accounts/key-row.ts';
 import { countText, distanceText, spanText } from '../../components/format.tsx';
 import type { Tone } from '../../components/icons.tsx';
+import { paths } from '../../paths.ts';
+import { DAY_MS } from '../../../usage/calendar.ts';
 import { type Forecast, forecastText } from '../../../usage/forecast.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
-/** Something that somebody should look at, with the page of the account where they can. */
+/** Something that somebody should look at, with the page where they can. */
 export type Attention = Readonly<{
   tone: Extract<Tone, 'bad' | 'warning' | 'accent'>;
   sentence: string;
-  link?: Readonly<{ page: string; label: string }>;
+  link?: Readonly<{ to: string; label: string }>;
 }>;
 
 /** What is known of an account. */
-type Standing = Readonly<{
+export type Standing = Readonly<{
   account: Account;
   /** As the config has it; `undefined` also for a plan that it has no more. */
   plan: Plan | undefined;
@@ -23,7 +25,6 @@ type Standing = Readonly<{
   webhooks: readonly Pick<Webhook, 'id' | 'url' | 'failingSinceMs'>[];
 }>;
 
-const DAY_MS = 86_400_000;
 /** Keys that end sooner are named. */
 const ENDS_WITHIN_MS = 7 * DAY_MS;
 /** Credits that end sooner, or that are less than this share of the allowance. */
@@ -59,14 +60,14 @@ function ofAccount({ account, plan, forecast }: Standing): readonly Attention[] 
   return found;
 }
 
-function ofWebhooks({ webhooks }: Standing, nowMs: number): readonly Attention[] {
+function ofWebhooks({ account, webhooks }: Standing, nowMs: number): readonly Attention[] {
   return webhooks
     .flatMap(({ id, url, failingSinceMs }) => (failingSinceMs === null ? [] : [{ id, url, failingSinceMs }]))
     .slice(0, NAMED_MAX)
     .map(({ id, url, failingSinceMs }) => ({
       tone: 'warning',
       sentence: `The webhook at ${hostOf(url)} has been failing for ${spanText(nowMs - failingSinceMs)}.`,
-      link: { page: `webhooks/${id}`, label: 'See why' },
+      link: { to: paths.webhook(account.id, id), label: 'See why' },
     }));
 }
 
@@ -77,7 +78,7 @@ function ofKeys({ account, keys }: Standing, nowMs: number): readonly Attention[
       {
         tone: 'accent',
         sentence: `There is no key that works. One opens ${account.plan === undefined ? 'the program API' : 'the RPC endpoint'}.`,
-        link: { page: 'keys/new', label: 'Create a key' },
+        link: { to: `${paths.keys(account.id)}/new`, label: 'Create a key' },
       },
     ];
   return working
@@ -87,7 +88,7 @@ function ofKeys({ account, keys }: Standing, nowMs: number): readonly Attention[
     .map(({ id, name, expiresAtMs }) => ({
       tone: 'warning',
       sentence: `The old key ${name} ends ${distanceText(expiresAtMs, nowMs)}.`,
-      link: { page: `keys/${id}`, label: 'See the key' },
+      link: { to: paths.key(account.id, id), label: 'See the key' },
     }));
 }
 

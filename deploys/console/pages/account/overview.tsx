@@ -1,21 +1,21 @@
 /** @jsxImportSource preact */
 import type { Plan } from '../../../../shared/config/plans.ts';
-import type { Account } from '../../../accounts/account-row.ts';
 import type { KeyRow } from '../../../accounts/key-row.ts';
 import { Chart } from '../../components/charts.tsx';
-import { Ago, countText, latencyText, shareText, Time } from '../../components/format.tsx';
+import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
 import { Columns, Empty, Live, Panel, type Stat, Stats } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
-import type { AccountContext, PageAccount } from '../../context.ts';
+import type { AccountContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
-import { type Attention, attentionOf } from './attention.ts';
+import { type Attention, attentionOf, type Standing } from './attention.ts';
 import { KeyBadge } from './keys.tsx';
+import { errorNote, refusedNote } from './usage.tsx';
 import { paths } from '../../paths.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
-import { type Forecast, forecastOf, forecastText } from '../../../usage/forecast.ts';
+import { forecastOf, forecastText } from '../../../usage/forecast.ts';
 import { boundOf } from '../../../usage/latency.ts';
 import type { Minute } from '../../../usage/minutes.ts';
 import type { Counts, Part } from '../../../usage/report.ts';
@@ -26,7 +26,7 @@ const KEYS = 100;
 /** `/overview`: how an account stands, and what it does just now. */
 export function overviewPage(
   services: AccountServices,
-  { account: { id }, account: pageAccount, url, nowMs, show, notFound }: AccountContext,
+  { account: { id }, url, nowMs, show, notFound }: AccountContext,
 ): Response {
   const { accounts, keys, plans, usage, minutes, webhooksOf } = services;
   const account = accounts.findById(id);
@@ -54,13 +54,8 @@ export function overviewPage(
     body: (
       <Live id="overview" from={url.pathname} everySeconds={5}>
         <div class="panel-stack">
-          <AttentionList found={attentionOf(standing, nowMs)} account={pageAccount} />
-          <AccountStats
-            account={account}
-            plan={plan}
-            forecast={forecast}
-            day={usage.sum({ accountId: id }, hours)}
-          />
+          <AttentionList found={attentionOf(standing, nowMs)} />
+          <AccountStats standing={standing} day={usage.sum({ accountId: id }, hours)} />
           <LastHour
             minutes={minutes.recentMinutes(id, nowMs)}
             sinceMs={minutes.sinceMs()}
@@ -82,48 +77,29 @@ export function overviewPage(
   });
 }
 
-function AttentionList({
-  found,
-  account: { id },
-}: Readonly<{ found: readonly Attention[]; account: PageAccount }>) {
+function AttentionList({ found }: Readonly<{ found: readonly Attention[] }>) {
   if (found.length === 0) return null;
   return (
     <section class="notices" aria-label="What needs attention">
       {found.map(({ tone, sentence, link }) => (
         <Notice key={sentence} tone={tone}>
-          {sentence} {link && <Link to={`/accounts/${id}/${link.page}`}>{link.label}</Link>}
+          {sentence} {link && <Link to={link.to}>{link.label}</Link>}
         </Notice>
       ))}
     </section>
   );
 }
 
-type AccountStatsProps = Readonly<{
-  account: Account;
-  plan: Plan | undefined;
-  forecast: Forecast | undefined;
-  /** What was counted in the last 24 hours. */
-  day: Counts;
-}>;
-
-/** How an account stands, in numbers. */
-function AccountStats({ account, plan, forecast, day }: AccountStatsProps) {
+/** How an account stands, in numbers; `day` is what was counted in the last 24 hours. */
+function AccountStats({ standing, day }: Readonly<{ standing: Standing; day: Counts }>) {
   const { calls, errors, refused } = day;
   return (
     <Stats
       stats={[
-        creditsStat(account, plan, forecast, day),
+        creditsStat(standing, day),
         { label: 'Requests, 24 hours', value: countText(calls) },
-        {
-          label: 'Errors, 24 hours',
-          value: countText(errors),
-          note: calls === 0 ? undefined : `${shareText(errors / calls)} of requests`,
-        },
-        {
-          label: 'Refused, 24 hours',
-          value: countText(refused),
-          note: calls + refused === 0 ? undefined : `${shareText(refused / (calls + refused))} of all`,
-        },
+        { label: 'Errors, 24 hours', value: countText(errors), note: errorNote(day) },
+        { label: 'Refused, 24 hours', value: countText(refused), note: refusedNote(day) },
         latencyStat('p50', day, 0.5, 'half'),
         latencyStat('p95', day, 0.95, '95 of 100'),
       ]}
@@ -131,12 +107,8 @@ function AccountStats({ account, plan, forecast, day }: AccountStatsProps) {
   );
 }
 
-function creditsStat(
-  { creditsLeft }: Account,
-  plan: Plan | undefined,
-  forecast: Forecast | undefined,
-  { credits, refunded }: Counts,
-): Stat {
+function creditsStat({ account, plan, forecast }: Standing, { credits, refunded }: Counts): Stat {
+  const { creditsLeft } = account;
   if (creditsLeft === undefined)
     return { label: 'Credits, 24 hours', value: countText(credits - refunded), note: 'without a limit' };
   const lasts = forecast && forecastText(forecast);
@@ -160,7 +132,6 @@ function latencyStat(name: string, day: Counts, quantile: number, share: string)
 }
 
 const MINUTE_MS = 60_000;
-const HOUR = 60 * MINUTE_MS;
 
 type LastHourProps = Readonly<{
   /** The last hour, the oldest first. */
@@ -178,7 +149,7 @@ function LastHour({ minutes, sinceMs, plan, nowMs }: LastHourProps) {
     minutes.map((minute) => (isKnown(minute) ? pick(minute) : null));
   const sum = (pick: (minute: Minute) => number) => minutes.reduce((total, each) => total + pick(each), 0);
   const busiest = Math.max(0, ...minutes.map(({ calls }) => calls));
-  const isYoung = sinceMs === undefined || sinceMs > nowMs - HOUR;
+  const isYoung = sinceMs === undefined || sinceMs > nowMs - HOUR_MS;
   return (
     <Panel title="Last hour" aside={<RateText busiest={busiest} plan={plan} />}>
       <p>

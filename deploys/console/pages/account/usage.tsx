@@ -1,5 +1,4 @@
 /** @jsxImportSource preact */
-import type { ComponentChildren } from 'preact';
 import { Chart } from '../../components/charts.tsx';
 import { bytesText, countText, shareText, WithinText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
@@ -12,7 +11,7 @@ import type { AccountServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
 import { DAY_MS, HOUR_MS, monthOf, monthStartMs } from '../../../usage/calendar.ts';
 import type { Hours } from '../../../usage/read-usage.ts';
-import type { Counts, Part, Unit } from '../../../usage/report.ts';
+import type { Counts, Unit } from '../../../usage/report.ts';
 import { type Dimension, type Measure, MEASURES } from '../../../usage/usage-grid.ts';
 import { startsOf, type UsageView } from '../../../usage/usage-view.ts';
 
@@ -151,7 +150,6 @@ function Narrowed({ query: { keyId, method }, url, keyName }: NarrowedProps) {
   );
 }
 
-/** Everything of a time together. */
 function UsageTotals({ total }: Readonly<{ total: Counts }>) {
   const { calls, credits, refunded, errors, refused, bytesOut } = total;
   return (
@@ -159,29 +157,23 @@ function UsageTotals({ total }: Readonly<{ total: Counts }>) {
       stats={[
         { label: 'Requests', value: countText(calls) },
         { label: 'Credits', value: countText(credits - refunded) },
-        {
-          label: 'Errors',
-          value: countText(errors),
-          note: calls === 0 ? undefined : `${shareText(errors / calls)} of requests`,
-        },
-        {
-          label: 'Refused',
-          value: countText(refused),
-          note: calls + refused === 0 ? undefined : `${shareText(refused / (calls + refused))} of all`,
-        },
+        { label: 'Errors', value: countText(errors), note: errorNote(total) },
+        { label: 'Refused', value: countText(refused), note: refusedNote(total) },
         { label: 'Sent', value: bytesText(bytesOut) },
       ]}
     />
   );
 }
 
-type UsageBodyProps = Readonly<{
-  view: UsageView;
-  query: UsageQuery;
-  hours: Hours;
-  url: URL;
-  keyName(id: string): string;
-}>;
+/** How many of the calls that were made failed. */
+export function errorNote({ calls, errors }: Counts): string | undefined {
+  return calls === 0 ? undefined : `${shareText(errors / calls)} of requests`;
+}
+
+/** How many of all calls were refused. */
+export function refusedNote({ calls, refused }: Counts): string | undefined {
+  return calls + refused === 0 ? undefined : `${shareText(refused / (calls + refused))} of all`;
+}
 
 const MEASURE_LABELS = {
   calls: 'Requests',
@@ -190,12 +182,22 @@ const MEASURE_LABELS = {
   refused: 'Refused',
 } as const;
 
+type BodyProps = Readonly<{
+  view: UsageView;
+  query: UsageQuery;
+  hours: Hours;
+  url: URL;
+  keyName(id: string): string;
+}>;
+
 /** Usage as a chart and as a table; each row leads to what it is made of. */
-function UsageBody({ view, query: { period, by, measure }, hours, url, keyName }: UsageBodyProps) {
+function UsageBody(props: BodyProps) {
+  const {
+    query: { period, by, measure },
+    url,
+  } = props;
   const { unit, label } = PERIODS[period];
   const title = `${MEASURE_LABELS[measure]} by ${by}`;
-  const within = (name: string) =>
-    by === 'method' ? { method: name, by: 'key' } : { key: name, by: 'method' };
   return (
     <>
       <Panel
@@ -221,25 +223,9 @@ function UsageBody({ view, query: { period, by, measure }, hours, url, keyName }
           </>
         }
       >
-        <UsageChart
-          view={view}
-          hours={hours}
-          unit={unit}
-          measure={measure}
-          title={title}
-          labelOf={(name) => shortened(by === 'key' ? keyName(name) : name)}
-        />
+        <UsageChart {...props} title={title} />
       </Panel>
-      <UsageTable
-        parts={view.parts}
-        total={view.total}
-        head={by === 'method' ? 'Method' : 'Key'}
-        cellOf={(name) => (
-          <Link to={withQuery(url, within(name))}>
-            {by === 'method' ? <code>{name}</code> : keyName(name)}
-          </Link>
-        )}
-      />
+      <UsageTable {...props} />
       <p class="soft">
         p50 and p95: half and 95 of 100 answers began within this time for sure. Times are in UTC, and the{' '}
         {unit} that is now is not over yet.
@@ -257,16 +243,6 @@ function shortened(name: string): string {
   return `${name.slice(0, LEGEND_CHARACTERS - 9)}…${name.slice(-8)}`;
 }
 
-type UsageChartProps = Readonly<{
-  view: UsageView;
-  hours: Hours;
-  unit: Unit;
-  measure: Measure;
-  title: string;
-  /** How a part is called. */
-  labelOf(name: string): string;
-}>;
-
 const UNITS: Readonly<Record<Measure, string>> = {
   calls: 'requests',
   credits: 'credits',
@@ -275,7 +251,9 @@ const UNITS: Readonly<Record<Measure, string>> = {
 };
 
 /** Usage over time, the parts that were used the most upon one another. */
-function UsageChart({ view, hours, unit, measure, title, labelOf }: UsageChartProps) {
+function UsageChart({ view, query, hours, keyName, title }: BodyProps & Readonly<{ title: string }>) {
+  const { by, measure, period } = query;
+  const { unit } = PERIODS[period];
   const starts = startsOf(hours, unit);
   const sums = new Map<string, Map<number, number>>([...view.names, ''].map((name) => [name, new Map()]));
   for (const cell of view.cells) {
@@ -291,7 +269,7 @@ function UsageChart({ view, hours, unit, measure, title, labelOf }: UsageChartPr
       unit={`${UNITS[measure]} per ${unit}`}
       timesMs={starts.map(({ atMs }) => atMs)}
       series={names.map((name) => ({
-        label: name === '' ? 'Others' : labelOf(name),
+        label: name === '' ? 'Others' : shortened(by === 'key' ? keyName(name) : name),
         values: starts.map(({ at }) => sums.get(name)?.get(at) ?? 0),
         ...(name === '' && { tone: 'quiet' as const }), // the union's member, not any string
       }))}
@@ -299,26 +277,27 @@ function UsageChart({ view, hours, unit, measure, title, labelOf }: UsageChartPr
   );
 }
 
-type UsageTableProps = Readonly<{
-  parts: readonly Part[];
-  total: Counts;
-  /** What the parts are: "Method". */
-  head: string;
-  cellOf(name: string): ComponentChildren;
-}>;
-
 /** Rows that are shown; a file has them all. */
 const ROWS = 100;
 
 /** Usage in sums, the most used first. */
-function UsageTable({ parts, total, head, cellOf }: UsageTableProps) {
-  const shown = parts.slice(0, ROWS);
+function UsageTable({ view: { parts, total }, query: { by }, url, keyName }: BodyProps) {
+  const isByMethod = by === 'method';
+  const within = (name: string) => (isByMethod ? { method: name, by: 'key' } : { key: name, by: 'method' });
   return (
     <>
       <Table
-        caption={`Usage by ${head.toLowerCase()}`}
+        caption={`Usage by ${by}`}
         columns={[
-          [head, ({ name }) => cellOf(name), 'head'],
+          [
+            isByMethod ? 'Method' : 'Key',
+            ({ name }) => (
+              <Link to={withQuery(url, within(name))}>
+                {isByMethod ? <code>{name}</code> : keyName(name)}
+              </Link>
+            ),
+            'head',
+          ],
           ['Requests', ({ counts }) => countText(counts.calls), 'end'],
           ['Share', ({ counts }) => shareText(total.calls === 0 ? 0 : counts.calls / total.calls), 'end'],
           ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
@@ -328,7 +307,7 @@ function UsageTable({ parts, total, head, cellOf }: UsageTableProps) {
           ['p50', ({ counts }) => <WithinText counts={counts} quantile={0.5} />, 'end'],
           ['p95', ({ counts }) => <WithinText counts={counts} quantile={0.95} />, 'end'],
         ]}
-        rows={shown}
+        rows={parts.slice(0, ROWS)}
         keyOf={({ name }) => name}
         empty={<Empty title="Nothing was used in this time." />}
       />
@@ -339,19 +318,18 @@ function UsageTable({ parts, total, head, cellOf }: UsageTableProps) {
   );
 }
 
-const RETRY_SECONDS = 2;
+const BUSY_SECONDS = 2;
 
 /** Said instead of usage to a user who reads it in as many places as there may be. */
-export function showBusy({ show }: Pick<PageContext, 'show'>): Response {
-  const response = show({
+export function showBusy({ show }: PageContext): Response {
+  return show({
     title: 'Usage',
     status: 503,
+    retryAfterSeconds: BUSY_SECONDS,
     body: (
       <Notice tone="warning">
         You are reading usage in many windows at once. Reload this one in a moment.
       </Notice>
     ),
   });
-  response.headers.set('retry-after', String(RETRY_SECONDS));
-  return response;
 }
