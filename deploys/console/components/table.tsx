@@ -1,5 +1,6 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
+import { Panel } from './panels.tsx';
 
 /** One column. A `head` names its rows to readers of screens, and heads the card on phones; numbers stand at the `end`. */
 export type Column<Row> = readonly [
@@ -52,6 +53,18 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<
         </tbody>
       </table>
     </div>
+  );
+}
+
+type TablePanelProps<Row> = Omit<TableProps<Row>, 'caption'> &
+  Readonly<{ title: string; caption?: string; aside?: ComponentChildren }>;
+
+/** A panel that is a table. */
+export function TablePanel<Row>({ title, caption = title, aside, ...table }: TablePanelProps<Row>) {
+  return (
+    <Panel title={title} aside={aside} isFlush>
+      <Table caption={caption} {...table} />
+    </Panel>
   );
 }
 

@@ -7,7 +7,7 @@ import { ButtonLink } from '../../components/forms.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
 import { Columns, Empty, Live, Panel, type Stat, Stats } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
+import { TablePanel } from '../../components/table.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
 import { type Attention, attentionOf, type Standing } from './attention.ts';
@@ -200,19 +200,19 @@ const ROWS = 5;
 /** The methods of the last 24 hours that were called the most. */
 function MethodsPanel({ accountId, methods }: Readonly<{ accountId: number; methods: readonly Part[] }>) {
   return (
-    <Panel title="Methods, 24 hours" aside={<Link to={paths.usage(accountId)}>All usage</Link>} isFlush>
-      <Table
-        caption="Methods called most in 24 hours"
-        columns={[
-          ['Method', ({ name }) => <code>{name}</code>, 'head'],
-          ['Requests', ({ counts }) => countText(counts.calls), 'end'],
-          ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
-        ]}
-        rows={methods.slice(0, ROWS)}
-        keyOf={({ name }) => name}
-        empty={<Empty title="Nothing was called in 24 hours." />}
-      />
-    </Panel>
+    <TablePanel
+      title="Methods, 24 hours"
+      aside={<Link to={paths.usage(accountId)}>All usage</Link>}
+      caption="Methods called most in 24 hours"
+      columns={[
+        ['Method', ({ name }) => <code>{name}</code>, 'head'],
+        ['Requests', ({ counts }) => countText(counts.calls), 'end'],
+        ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
+      ]}
+      rows={methods.slice(0, ROWS)}
+      keyOf={({ name }) => name}
+      empty={<Empty title="Nothing was called in 24 hours." />}
+    />
   );
 }
 
@@ -231,31 +231,31 @@ function KeysPanel({ accountId, keys, used, nowMs }: KeysPanelProps) {
     .filter(({ state }) => state === 'active' || state === 'expiring')
     .toSorted((a, b) => (b.lastUsedAtMs ?? 0) - (a.lastUsedAtMs ?? 0));
   return (
-    <Panel title="Keys" aside={<Link to={paths.keys(accountId)}>All keys</Link>} isFlush>
-      <Table
-        caption="Keys used last"
-        columns={[
-          [
-            'Key',
-            ({ id, name, state }) => (
-              <>
-                <Link to={paths.key(accountId, id)}>{name}</Link>{' '}
-                {state === 'expiring' && <KeyBadge state={state} />}
-              </>
-            ),
-            'head',
-          ],
-          ['Requests, 24 hours', ({ id }) => countText(calls.get(id) ?? 0), 'end'],
-          ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} nowMs={nowMs} none="never" />],
-        ]}
-        rows={working.slice(0, ROWS)}
-        keyOf={({ id }) => id}
-        empty={
-          <Empty title="No key works.">
-            <Link to={`${paths.keys(accountId)}/new`}>Create a key</Link>
-          </Empty>
-        }
-      />
-    </Panel>
+    <TablePanel
+      title="Keys"
+      aside={<Link to={paths.keys(accountId)}>All keys</Link>}
+      caption="Keys used last"
+      columns={[
+        [
+          'Key',
+          ({ id, name, state }) => (
+            <>
+              <Link to={paths.key(accountId, id)}>{name}</Link>{' '}
+              {state === 'expiring' && <KeyBadge state={state} />}
+            </>
+          ),
+          'head',
+        ],
+        ['Requests, 24 hours', ({ id }) => countText(calls.get(id) ?? 0), 'end'],
+        ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} nowMs={nowMs} none="never" />],
+      ]}
+      rows={working.slice(0, ROWS)}
+      keyOf={({ id }) => id}
+      empty={
+        <Empty title="No key works.">
+          <Link to={`${paths.keys(accountId)}/new`}>Create a key</Link>
+        </Empty>
+      }
+    />
   );
 }

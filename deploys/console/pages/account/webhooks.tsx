@@ -5,8 +5,8 @@ import { Ago, shareText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
 import { Badge } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
-import { Empty, Live, Panel } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
+import { Empty, Live } from '../../components/panels.tsx';
+import { TablePanel } from '../../components/table.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { AttemptOutcome } from './attempt.tsx';
@@ -42,21 +42,20 @@ export function webhookListPage(
     ),
     body: (
       <Live id="webhooks" from={withQuery(url, {})} everySeconds={10}>
-        <Panel title="Every webhook" isFlush>
-          <Table
-            caption="Webhooks"
-            columns={[
-              ['URL', ({ webhook }) => <Name {...{ account, webhook }} />, 'head'],
-              ['State', ({ webhook }) => <WebhookState {...{ webhook, nowMs }} />],
-              ['Programs', ({ webhook }) => programsText(webhook, labelOf)],
-              ['Last delivery', ({ health }) => <Last {...{ health, nowMs }} />],
-              ['Deliveries, 24 h', ({ health }) => <Day health={health} />],
-            ]}
-            rows={rows}
-            keyOf={({ webhook }: Shown) => webhook.id}
-            empty={<NoWebhooks path={path} />}
-          />
-        </Panel>
+        <TablePanel
+          title="Every webhook"
+          caption="Webhooks"
+          columns={[
+            ['URL', ({ webhook }) => <Name {...{ account, webhook }} />, 'head'],
+            ['State', ({ webhook }) => <WebhookState {...{ webhook, nowMs }} />],
+            ['Programs', ({ webhook }) => programsText(webhook, labelOf)],
+            ['Last delivery', ({ health }) => <Last {...{ health, nowMs }} />],
+            ['Deliveries, 24 h', ({ health }) => <Day health={health} />],
+          ]}
+          rows={rows}
+          keyOf={({ webhook }: Shown) => webhook.id}
+          empty={<NoWebhooks path={path} />}
+        />
         <Pager first={isFirst ? undefined : path} older={older} />
       </Live>
     ),

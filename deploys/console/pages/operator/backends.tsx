@@ -4,7 +4,7 @@ import { countText, shareText, spanText } from '../../components/format.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
 import { withQuery } from '../../components/links.tsx';
 import { Empty, Live, Panel, Stats } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
+import { TablePanel } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
@@ -87,37 +87,37 @@ function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
     );
   const { status, host } = gateway;
   return (
-    <Panel title={host} isFlush aside={<GatewayNote status={status} />}>
-      <Table
-        caption={`Backends of ${host}`}
-        columns={[
-          ['Backend', ({ name }) => name, 'head'],
-          ['Standing', (backend) => <Standing backend={backend} />],
-          ['Profile', ({ profile }) => profile],
-          ['Lanes', ({ lanes }) => lanes.join(', ')],
-          ['Slot', ({ slot }) => known(slot), 'end'],
-          ['Lag', ({ lag_slots }) => known(lag_slots), 'end'],
-          [
-            'In flight',
-            ({ in_flight, max_connections }) => `${countText(in_flight)} of ${countText(max_connections)}`,
-            'end',
-          ],
-          [
-            `Failed, ${spanText(1_000 * status.recent_seconds)}`,
-            ({ recent_answered, recent_failed }) => errorText(recent_answered, recent_failed),
-            'end',
-          ],
-          [
-            'Error rate',
-            ({ recent_answered, recent_failed }) => errorShare(recent_answered, recent_failed),
-            'end',
-          ],
-        ]}
-        rows={status.backends}
-        keyOf={({ name }) => name}
-        empty={<Empty title="This gateway has no backends" />}
-      />
-    </Panel>
+    <TablePanel
+      title={host}
+      aside={<GatewayNote status={status} />}
+      caption={`Backends of ${host}`}
+      columns={[
+        ['Backend', ({ name }) => name, 'head'],
+        ['Standing', (backend) => <Standing backend={backend} />],
+        ['Profile', ({ profile }) => profile],
+        ['Lanes', ({ lanes }) => lanes.join(', ')],
+        ['Slot', ({ slot }) => known(slot), 'end'],
+        ['Lag', ({ lag_slots }) => known(lag_slots), 'end'],
+        [
+          'In flight',
+          ({ in_flight, max_connections }) => `${countText(in_flight)} of ${countText(max_connections)}`,
+          'end',
+        ],
+        [
+          `Failed, ${spanText(1_000 * status.recent_seconds)}`,
+          ({ recent_answered, recent_failed }) => errorText(recent_answered, recent_failed),
+          'end',
+        ],
+        [
+          'Error rate',
+          ({ recent_answered, recent_failed }) => errorShare(recent_answered, recent_failed),
+          'end',
+        ],
+      ]}
+      rows={status.backends}
+      keyOf={({ name }) => name}
+      empty={<Empty title="This gateway has no backends" />}
+    />
   );
 }
 

@@ -6,7 +6,7 @@ import { Ago, bytesText, countText, latencyText } from '../../components/format.
 import { Badge, Notice } from '../../components/icons.tsx';
 import { Link, withQuery } from '../../components/links.tsx';
 import { Columns, Empty, type Fact, Facts, Live, Panel } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
+import { TablePanel } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { OperatorServices, PageServices, WatcherSeen } from '../../page-services.ts';
 import { UserTable } from './user.tsx';
@@ -120,23 +120,22 @@ function WatcherPanel({ state: { watcher }, nowMs }: Readonly<{ state: State; no
 
 function PlanPanel({ plans }: Readonly<{ plans: ReadonlyMap<string, Plan> }>) {
   return (
-    <Panel title="Plans, as configured" isFlush>
-      <Table
-        caption="Plans"
-        columns={[
-          ['Plan', ([name]) => name, 'head'],
-          ['Calls a second', ([, { rps }]) => rateText(rps), 'end'],
-          ['Burst', ([, { burst }]) => countText(burst), 'end'],
-          ['Credits', ([, { credits }]) => (credits === undefined ? 'no limit' : countText(credits)), 'end'],
-          ['Calls in a batch', ([, { batchMax }]) => countText(batchMax), 'end'],
-          ['Scans at once', ([, { scans }]) => countText(scans), 'end'],
-          ['Calls at once', ([, { inFlight }]) => countText(inFlight), 'end'],
-        ]}
-        rows={[...plans]}
-        keyOf={([name]) => name}
-        empty={null}
-      />
-    </Panel>
+    <TablePanel
+      title="Plans, as configured"
+      caption="Plans"
+      columns={[
+        ['Plan', ([name]) => name, 'head'],
+        ['Calls a second', ([, { rps }]) => rateText(rps), 'end'],
+        ['Burst', ([, { burst }]) => countText(burst), 'end'],
+        ['Credits', ([, { credits }]) => (credits === undefined ? 'no limit' : countText(credits)), 'end'],
+        ['Calls in a batch', ([, { batchMax }]) => countText(batchMax), 'end'],
+        ['Scans at once', ([, { scans }]) => countText(scans), 'end'],
+        ['Calls at once', ([, { inFlight }]) => countText(inFlight), 'end'],
+      ]}
+      rows={[...plans]}
+      keyOf={([name]) => name}
+      empty={null}
+    />
   );
 }
 
@@ -218,20 +217,18 @@ type StoreProps = Readonly<{ sizes: readonly StoreSize[]; redis: readonly RedisS
 /** The databases and every Redis. */
 function StorePanel({ sizes, redis }: StoreProps) {
   return (
-    <Panel title="Stores" isFlush>
-      <Table
-        caption="Stores"
-        columns={[
-          ['Store', ({ name }) => name, 'head'],
-          ['State', ({ state }) => state],
-          ['Size', ({ size }) => size, 'end'],
-          ['Log (WAL)', ({ wal }) => wal, 'end'],
-        ]}
-        rows={[...sizes.map(storeRow), ...redisRows(redis)]}
-        keyOf={({ name }) => name}
-        empty={null}
-      />
-    </Panel>
+    <TablePanel
+      title="Stores"
+      columns={[
+        ['Store', ({ name }) => name, 'head'],
+        ['State', ({ state }) => state],
+        ['Size', ({ size }) => size, 'end'],
+        ['Log (WAL)', ({ wal }) => wal, 'end'],
+      ]}
+      rows={[...sizes.map(storeRow), ...redisRows(redis)]}
+      keyOf={({ name }) => name}
+      empty={null}
+    />
   );
 }
 

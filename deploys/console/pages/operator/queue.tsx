@@ -2,8 +2,8 @@
 import { Ago, countText, Time } from '../../components/format.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
-import { Columns, Empty, Live, Panel, Stats } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
+import { Columns, Empty, Live, Stats } from '../../components/panels.tsx';
+import { TablePanel } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
@@ -123,19 +123,17 @@ type HostPanelProps = Readonly<{
 
 function HostPanel({ hosts, nowMs }: HostPanelProps) {
   return (
-    <Panel title="Failing receivers by host" isFlush>
-      <Table
-        caption="Failing receivers by host"
-        columns={[
-          ['Host', ({ host }) => host, 'head'],
-          ['Webhooks', ({ webhooks }) => countText(webhooks), 'end'],
-          ['Since', ({ sinceMs }) => <Ago atMs={sinceMs} nowMs={nowMs} />, 'end'],
-        ]}
-        rows={hosts}
-        keyOf={({ host }) => host}
-        empty={<Empty title="Every receiver takes what it is sent" />}
-      />
-    </Panel>
+    <TablePanel
+      title="Failing receivers by host"
+      columns={[
+        ['Host', ({ host }) => host, 'head'],
+        ['Webhooks', ({ webhooks }) => countText(webhooks), 'end'],
+        ['Since', ({ sinceMs }) => <Ago atMs={sinceMs} nowMs={nowMs} />, 'end'],
+      ]}
+      rows={hosts}
+      keyOf={({ host }) => host}
+      empty={<Empty title="Every receiver takes what it is sent" />}
+    />
   );
 }
 
@@ -143,19 +141,17 @@ type ReasonPanelProps = Readonly<{ title: string; reasons: readonly Reason[]; no
 
 function ReasonPanel({ title, reasons, nowMs }: ReasonPanelProps) {
   return (
-    <Panel title={title} isFlush>
-      <Table
-        caption={title}
-        columns={[
-          ['Reason', ({ reason }) => reasonText(reason), 'head'],
-          ['Attempts', ({ attempts }) => countText(attempts), 'end'],
-          ['Last', ({ lastAtMs }) => <Ago atMs={lastAtMs} nowMs={nowMs} />, 'end'],
-        ]}
-        rows={reasons}
-        keyOf={({ reason }) => reason}
-        empty={<Empty title="None" />}
-      />
-    </Panel>
+    <TablePanel
+      title={title}
+      columns={[
+        ['Reason', ({ reason }) => reasonText(reason), 'head'],
+        ['Attempts', ({ attempts }) => countText(attempts), 'end'],
+        ['Last', ({ lastAtMs }) => <Ago atMs={lastAtMs} nowMs={nowMs} />, 'end'],
+      ]}
+      rows={reasons}
+      keyOf={({ reason }) => reason}
+      empty={<Empty title="None" />}
+    />
   );
 }
 
@@ -172,77 +168,71 @@ type FailingPanelProps = Named & Readonly<{ webhooks: readonly FailingWebhook[];
 function FailingPanel({ webhooks, nowMs, nameOf }: FailingPanelProps) {
   if (webhooks.length === 0) return null;
   return (
-    <Panel title="Failing webhooks, the longest first" isFlush>
-      <Table
-        caption="Failing webhooks"
-        columns={[
-          [
-            'Receiver',
-            ({ id, accountId, host }) => <Link to={paths.webhook(accountId, id)}>{host}</Link>,
-            'head',
-          ],
-          [
-            'Account',
-            ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
-          ],
-          ['Failing since', ({ failingSinceMs }) => <Time atMs={failingSinceMs} />],
-          ['Failures in a row', ({ consecutiveFailures }) => countText(consecutiveFailures), 'end'],
-          [
-            'Last success',
-            ({ lastSuccessAtMs }) => <Ago atMs={lastSuccessAtMs} nowMs={nowMs} none="never" />,
-          ],
-          [
-            'State',
-            ({ isPaused }) =>
-              isPaused ? <Badge tone="quiet">paused</Badge> : <Badge tone="bad">failing</Badge>,
-          ],
-        ]}
-        rows={webhooks}
-        keyOf={({ id }) => id}
-        empty={null}
-      />
-    </Panel>
+    <TablePanel
+      title="Failing webhooks, the longest first"
+      caption="Failing webhooks"
+      columns={[
+        [
+          'Receiver',
+          ({ id, accountId, host }) => <Link to={paths.webhook(accountId, id)}>{host}</Link>,
+          'head',
+        ],
+        [
+          'Account',
+          ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
+        ],
+        ['Failing since', ({ failingSinceMs }) => <Time atMs={failingSinceMs} />],
+        ['Failures in a row', ({ consecutiveFailures }) => countText(consecutiveFailures), 'end'],
+        ['Last success', ({ lastSuccessAtMs }) => <Ago atMs={lastSuccessAtMs} nowMs={nowMs} none="never" />],
+        [
+          'State',
+          ({ isPaused }) =>
+            isPaused ? <Badge tone="quiet">paused</Badge> : <Badge tone="bad">failing</Badge>,
+        ],
+      ]}
+      rows={webhooks}
+      keyOf={({ id }) => id}
+      empty={null}
+    />
   );
 }
 
 function AttemptPanel({ attempts, nameOf }: Named & Readonly<{ attempts: readonly WrongAttempt[] }>) {
   return (
-    <Panel title="Recent failures" isFlush>
-      <Table
-        caption="Recent failures"
-        columns={[
-          [
-            'Attempt',
-            ({ accountId, deliveryId, startedAtMs }) => (
-              <Link to={paths.delivery(accountId, deliveryId)}>
-                <Time atMs={startedAtMs} />
-              </Link>
-            ),
-            'head',
-          ],
-          [
-            'Receiver',
-            ({ accountId, webhookId, host }) => <Link to={paths.webhook(accountId, webhookId)}>{host}</Link>,
-          ],
-          [
-            'Account',
-            ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
-          ],
-          ['Number', ({ number }) => (number === null ? 'by hand' : `${number} of 6`)],
-          ['Reason', ({ error }) => reasonText(error ?? 'unknown')],
-          [
-            'Delivery',
-            ({ state, deliveryState }) => (
-              <Badge tone={deliveryState === 'failed' ? 'bad' : state === 'blocked' ? 'warning' : 'quiet'}>
-                {deliveryState.replaceAll('_', ' ')}
-              </Badge>
-            ),
-          ],
-        ]}
-        rows={attempts}
-        keyOf={({ deliveryId, n }) => `${deliveryId} ${n}`}
-        empty={<Empty title="No attempt has failed" />}
-      />
-    </Panel>
+    <TablePanel
+      title="Recent failures"
+      columns={[
+        [
+          'Attempt',
+          ({ accountId, deliveryId, startedAtMs }) => (
+            <Link to={paths.delivery(accountId, deliveryId)}>
+              <Time atMs={startedAtMs} />
+            </Link>
+          ),
+          'head',
+        ],
+        [
+          'Receiver',
+          ({ accountId, webhookId, host }) => <Link to={paths.webhook(accountId, webhookId)}>{host}</Link>,
+        ],
+        [
+          'Account',
+          ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
+        ],
+        ['Number', ({ number }) => (number === null ? 'by hand' : `${number} of 6`)],
+        ['Reason', ({ error }) => reasonText(error ?? 'unknown')],
+        [
+          'Delivery',
+          ({ state, deliveryState }) => (
+            <Badge tone={deliveryState === 'failed' ? 'bad' : state === 'blocked' ? 'warning' : 'quiet'}>
+              {deliveryState.replaceAll('_', ' ')}
+            </Badge>
+          ),
+        ],
+      ]}
+      rows={attempts}
+      keyOf={({ deliveryId, n }) => `${deliveryId} ${n}`}
+      empty={<Empty title="No attempt has failed" />}
+    />
   );
 }
