@@ -1,7 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { Clock } from '../shared/clock.ts';
 import type { DeploysConfig } from '../shared/config/config.ts';
-import type { Plan } from '../shared/config/plans.ts';
 import { createIdentify, type Identify } from '../shared/keys/identify.ts';
 import type { Log } from '../shared/log.ts';
 import type { Store } from '../shared/store/open.ts';
@@ -9,21 +8,19 @@ import { createApp } from './api/app.ts';
 import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog, keptRequests } from './api/request-log.ts';
 import { createAdmit } from './api/webhooks/admit.ts';
-import { consoleOf } from './console-of.ts';
+import { composeConsole, type ConsoleUsers } from './compose-console.ts';
 import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
 import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, createStoresHealth, healthOf } from './health.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createEnqueue, type Enqueue } from './outbox/enqueue.ts';
-import type { Installation } from './operator-of.ts';
 import { createOutbox } from './outbox/outbox.ts';
 import { createPublication, type Publication, type PublicationDeps } from './publish/publication.ts';
 import { openRedisCells } from './usage/redis-cells.ts';
 import { tendUsage } from './usage/tend.ts';
 import { createClientAddresses } from './users/client-address.ts';
 import type { People } from './users/people.ts';
-import { createAdmitBySession } from './users/session-admission.ts';
-import { createViewerOf } from './users/viewer-of.ts';
+import { createAdmitBySession, createViewerOf } from './users/viewer.ts';
 import type { Fetch } from './watch/rpc.ts';
 import type { WatchedProgram } from './watch/watched.ts';
 import type { WatchState } from './watch/watcher.ts';
@@ -53,16 +50,7 @@ export type DeploysDeps = Readonly<{
   /** How webhooks are kept, and where they may lead. Absent, the API has none. */
   webhooks?: Readonly<{ seal: Seal; policy: NetworkPolicy }>;
   /** Who may log in, and what the console tells them. Absent, there is no console. */
-  people?:
-    | Readonly<{
-        people: People;
-        clientAddressHeader: string | undefined;
-        plans: ReadonlyMap<string, Plan>;
-        /** The gateway's RPC endpoint as its callers reach it. */
-        rpcUrl: URL;
-        installation: Installation;
-      }>
-    | undefined;
+  people?: ConsoleUsers | undefined;
   /** Where gateways on other hosts meet. Absent, there are none. */
   redis?: Pick<PublicationDeps, 'url' | 'readTerms'>;
 }>;
@@ -90,12 +78,14 @@ export function createDeploys(deps: DeploysDeps) {
   const addresses = createClientAddresses(deps.people?.clientAddressHeader);
   const storesHealth = createStoresHealth([store, deps.ledger]);
   const watcherHealth = () => healthOf(watcher.state(), config.pollMs, clock.now());
-  const pages = consoleOf(deps, addresses.of, {
-    watcher: () => ({ health: watcherHealth(), ...seenIn(watcher.state()) }),
-    deliveries: () => deliveries?.health(),
-    publication: () => publication?.state(),
-    webhooks,
-  });
+  const pages =
+    deps.people &&
+    composeConsole(deps, deps.people, addresses.of, {
+      watcher: () => ({ health: watcherHealth(), ...seenIn(watcher.state()) }),
+      deliveries: () => deliveries?.health(),
+      publication: () => publication?.state(),
+      webhooks,
+    });
   const app = createApp({
     webhooks: webhooks && webhookRoutesOf(deps, webhooks, keys.identify),
     answerPrograms: createProgramsAnswer({

@@ -17,13 +17,14 @@ import { createAccounts } from './accounts/accounts.ts';
 import { createAudit } from './audit/audit.ts';
 import { createDeploys } from './deploys.ts';
 import { listen } from './listen.ts';
-import type { Installation } from './operator-of.ts';
+import type { Installation } from './compose-console.ts';
 import { createReadRedis } from './store/redis-seen.ts';
 import { DEPLOYS_MIGRATIONS } from './store/schema.ts';
 import { storeSize } from './store/size.ts';
 import { consoleComplaint } from './users/console-complaint.ts';
 import { createConsoleKeys } from './users/console-keys.ts';
-import { consoleUrlOf, firstOperatorLink, inviteFirstOperator, showLink } from './users/first-operator.ts';
+import { firstOperatorLink, paths } from './console/paths.ts';
+import { consoleUrlOf, inviteFirstOperator, showLink } from './users/first-operator.ts';
 import { createOpenAccount } from './users/open-account.ts';
 import { createPeople } from './users/people.ts';
 import { issueOwnKey, needsOwnKey } from './watch/own-key.ts';
@@ -123,7 +124,7 @@ function peopleDepsOf(
     return undefined;
   }
   const keys = createConsoleKeys(secrets, random);
-  const spentOf = () => 0; // asked for new accounts alone, which have spent nothing
+  const spentOf = () => 0; // context for new accounts alone, which have spent nothing
   const { note } = createAudit(store);
   const openAccount = createOpenAccount(createAccounts({ store, plans, spentOf, clock: systemClock, note }));
   const people = createPeople({
@@ -132,6 +133,7 @@ function peopleDepsOf(
     keys,
     note,
     openAccount,
+    providerReturnUrl: new URL(paths.providerReturn, deploys.publicUrl),
     fetch,
     clock: systemClock,
     random,

@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia';
-import type { Console } from '../console/console.ts';
+import type { Console } from '../console/router.ts';
 import type { Health } from '../health.ts';
 import { createOpenapi, REFERENCE_PATH } from './openapi.ts';
 import { PROGRAMS_PATH } from './programs.ts';

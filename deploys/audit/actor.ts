@@ -12,6 +12,11 @@ export type Actor =
 /** A change's account and who makes it, which are two things: an operator changes what is another's. */
 export type By = Readonly<{ accountId: number; actor: Actor }>;
 
+/** A person at the console as the one who acts. */
+export function actorOf(userId: string, role: 'operator' | 'customer'): Actor {
+  return { kind: role === 'operator' ? 'operator' : 'user', userId };
+}
+
 /** The id that goes with the kind: a key's, a person's, or none. */
 export function actorId(actor: Actor): string | undefined {
   if (actor.kind === 'command-line') return undefined;

@@ -4,9 +4,6 @@ import { resolve } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 
-/** Where the link leads. */
-export const FIRST_OPERATOR_PATH = '/first-operator';
-
 /** In the data directory. */
 const LINK_FILE = 'first-operator-link';
 const TOKEN_BYTES = 32;
@@ -43,13 +40,6 @@ export function isInvited({ store, clock }: Pick<Deps, 'store' | 'clock'>, token
 /** Uses the link up; to be called in the transaction that makes the operator. */
 export function useInvitation(store: Store): void {
   store.run('DELETE FROM first_operator');
-}
-
-/** The link of the first operator under the console's address. */
-export function firstOperatorLink(consoleUrl: URL, token: string): string {
-  const link = new URL(FIRST_OPERATOR_PATH, consoleUrl);
-  link.searchParams.set('token', token);
-  return link.href;
 }
 
 /** Where a person finds the link: on their terminal, or in a file of the service's user. */

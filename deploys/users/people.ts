@@ -1,11 +1,11 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { DeploysConfig } from '../../shared/config/config.ts';
 import type { Store } from '../../shared/store/open.ts';
+import type { Audit } from '../audit/audit.ts';
 import type { ConsoleKeys } from './console-keys.ts';
 import { cookieOf, SESSION_COOKIE } from './cookie.ts';
 import { createHashing, type Hashing } from './hashing.ts';
 import { createLogin } from './login.ts';
-import type { NoteUser } from './note.ts';
 import { createProviderLogin } from './oidc/login.ts';
 import { createProvider } from './oidc/provider.ts';
 import { createSecondFactor } from './second-factor.ts';
@@ -15,19 +15,18 @@ import { createUsers } from './users.ts';
 
 export type PeopleDeps = Readonly<{
   store: Store;
-  config: Pick<DeploysConfig, 'publicUrl' | 'signUp' | 'operatorsNeedSecondFactor' | 'oidc'>;
+  config: Pick<DeploysConfig, 'signUp' | 'operatorsNeedSecondFactor' | 'oidc'>;
   keys: ConsoleKeys;
-  note: NoteUser;
+  note: Audit['note'];
   openAccount: OpenAccount;
+  /** Where the identity provider sends browsers back to. */
+  providerReturnUrl: URL;
   fetch(url: string, init: RequestInit): Promise<Response>;
   clock: Clock;
   random(bytes: number): Uint8Array;
   /** The real one unless a test counts. */
   hashing?: Hashing;
 }>;
-
-/** Where the identity provider sends browsers back to. */
-export const PROVIDER_RETURN_PATH = '/login/return';
 
 export type People = ReturnType<typeof createPeople>;
 
@@ -40,8 +39,8 @@ export function createPeople(deps: PeopleDeps) {
   const secondFactor = createSecondFactor(store, deps);
   const login = createLogin({ store, users, hashing, secondFactor, keys, clock, random });
   const signUp = createSignUp({ ...deps, users, hashing });
-  const { oidc, publicUrl } = config;
-  const redirectUri = new URL(PROVIDER_RETURN_PATH, publicUrl).href;
+  const { oidc } = config;
+  const redirectUri = deps.providerReturnUrl.href;
   const providerLogin =
     oidc &&
     createProviderLogin({

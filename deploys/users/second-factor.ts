@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import { Secret, TOTP } from 'otpauth';
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
+import { type Actor, actorOf } from '../audit/actor.ts';
+import type { Audit } from '../audit/audit.ts';
 import type { ConsoleKeys } from './console-keys.ts';
-import type { NoteUser, UserActor } from './note.ts';
 import { resetSecondFactor } from './reset-second-factor.ts';
 import type { User } from './users.ts';
 
@@ -21,7 +22,7 @@ export type SecondFactor = Readonly<{
   /** Takes a code of the app or a backup code; each counts once. */
   isRight(user: User, code: string): boolean;
   /** Turns it off; its codes are gone. */
-  reset(user: User, actor: UserActor): void;
+  reset(user: User, actor: Actor): void;
 }>;
 
 /** What authenticator apps call the service. */
@@ -32,7 +33,12 @@ const BACKUP_CODES = 10;
 const BACKUP_CODE_CHARACTERS = 10;
 
 type Row = { totp_secret: Uint8Array | null; totp_pending: Uint8Array | null; totp_step: number };
-type Deps = Readonly<{ keys: ConsoleKeys; note: NoteUser; clock: Clock; random(bytes: number): Uint8Array }>;
+type Deps = Readonly<{
+  keys: ConsoleKeys;
+  note: Audit['note'];
+  clock: Clock;
+  random(bytes: number): Uint8Array;
+}>;
 
 /** The second factors of the users of `store`; secrets are sealed, backup codes are hashes. */
 export function createSecondFactor(store: Store, { keys, note, clock, random }: Deps): SecondFactor {
@@ -49,7 +55,7 @@ export function createSecondFactor(store: Store, { keys, note, clock, random }: 
   const dropCodes = store.prepare('DELETE FROM backup_codes WHERE user_id = ?');
   const endOthers = store.prepare('DELETE FROM sessions WHERE user_id = ? AND token_hash IS NOT ?');
 
-  function noteChange(action: `user.${string}`, user: User, actor: UserActor) {
+  function noteChange(action: `user.${string}`, user: User, actor: Actor) {
     note({ atMs: clock.now(), actor, action, accountId: user.accountId, subject: user.id });
   }
 
@@ -67,7 +73,7 @@ export function createSecondFactor(store: Store, { keys, note, clock, random }: 
     endOthers.run(user.id, kept ?? null);
     const codes = Array.from({ length: BACKUP_CODES }, () => backupCode(random));
     for (const made of codes) addCode.run(user.id, hashOf(made));
-    noteChange('user.second-factor-on', user, selfOf(user));
+    noteChange('user.second-factor-on', user, actorOf(user.id, user.role));
     return codes;
   });
 
@@ -110,11 +116,6 @@ function stepOfCode(secret: Uint8Array, code: string, nowMs: number, afterStep: 
   if (away === null) return undefined;
   const step = totp.counter({ timestamp: nowMs }) + away;
   return step > afterStep ? step : undefined;
-}
-
-/** The user as the one who acts. */
-export function selfOf({ id, role }: User): UserActor {
-  return { kind: role === 'operator' ? 'operator' : 'user', userId: id };
 }
 
 function backupCode(random: (bytes: number) => Uint8Array): string {

@@ -1,7 +1,8 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
+import { type Actor, actorOf } from '../audit/actor.ts';
+import type { Audit } from '../audit/audit.ts';
 import type { Email } from './email.ts';
-import type { NoteUser, UserActor } from './note.ts';
 
 /** An operator sees every account and may belong to none; a customer belongs to one. */
 export type Place =
@@ -37,7 +38,7 @@ export type Created = { readonly kind: 'created'; readonly user: User } | { read
 export type Users = Readonly<{
   newId(): string;
   /** `actor` is absent when the new user is the one who does it: the e-mail is verified by a `subject` alone then. */
-  create(user: NewUser, actor?: UserActor): Created;
+  create(user: NewUser, actor?: Actor): Created;
   find(email: Email): User | undefined;
   byId(id: string): User | undefined;
   bySubject(subject: string): User | undefined;
@@ -49,14 +50,14 @@ export type Users = Readonly<{
   operators(): readonly User[];
   hasOperator(): boolean;
   /** Every session of the user ends but the one whose token's hash is kept. */
-  setPassword(user: User, hash: string, actor: UserActor, keptSession?: Uint8Array): void;
+  setPassword(user: User, hash: string, actor: Actor, keptSession?: Uint8Array): void;
   /** For a subject whose e-mail is the user's. `false`: the user has a subject already, which stays. */
   setSubject(user: User, subject: string): boolean;
-  unlink(user: User, actor: UserActor): void;
+  unlink(user: User, actor: Actor): void;
   /** Ends every session of the user but the one whose token's hash is kept. */
-  signOut(user: User, actor: UserActor, keptSession?: Uint8Array): void;
+  signOut(user: User, actor: Actor, keptSession?: Uint8Array): void;
   /** With all sessions: the user is out at once. */
-  remove(user: User, actor: UserActor): void;
+  remove(user: User, actor: Actor): void;
 }>;
 
 type Row = {
@@ -79,7 +80,7 @@ const SELECT = 'SELECT *, totp_secret IS NOT NULL AS has_second_factor FROM user
 /** The users of `store`. `random` gives n uniform bytes. */
 export function createUsers(
   store: Store,
-  { note, clock, random }: Readonly<{ note: NoteUser; clock: Clock; random(bytes: number): Uint8Array }>,
+  { note, clock, random }: Readonly<{ note: Audit['note']; clock: Clock; random(bytes: number): Uint8Array }>,
 ): Users {
   const byEmail = store.prepare<Row, [string]>(`${SELECT} WHERE email = ?`);
   const byId = store.prepare<Row, [string]>(`${SELECT} WHERE id = ?`);
@@ -105,48 +106,46 @@ export function createUsers(
 
   const newId = () => Buffer.from(random(ID_BYTES)).toString('hex');
 
-  function noteChange(action: `user.${string}`, user: User, actor: UserActor, detail = {}) {
+  function noteChange(action: `user.${string}`, user: User, actor: Actor, detail = {}) {
     note({ atMs: clock.now(), actor, action, accountId: user.accountId, subject: user.id, detail });
   }
 
   const create = store.transaction(
-    ({ id = newId(), email, place, passwordHash, subject }: NewUser, actor?: UserActor) => {
+    ({ id = newId(), email, place, passwordHash, subject }: NewUser, actor?: Actor) => {
       if (byEmail.get(email) !== null) return { kind: 'email-taken' } as const;
       const [account, hash, link] = [place.accountId ?? null, passwordHash ?? null, subject ?? null];
       const isVerified = actor !== undefined || subject !== undefined ? 1 : 0;
       insert.run(id, email, place.role, account, hash, link, isVerified, clock.now());
       const user = found(byId.get(id));
       if (user === undefined) throw new Error('a user vanished inside its own transaction');
-      const self = { kind: place.role === 'operator' ? place.role : 'user', userId: id } as const;
-      noteChange('user.create', user, actor ?? self, { email, role: place.role });
+      noteChange('user.create', user, actor ?? actorOf(id, place.role), { email, role: place.role });
       return { kind: 'created', user } as const;
     },
   );
 
-  const setPassword = store.transaction((user: User, hash: string, actor: UserActor, kept?: Uint8Array) => {
+  const setPassword = store.transaction((user: User, hash: string, actor: Actor, kept?: Uint8Array) => {
     update.run(hash, user.id);
     endOthers.run(user.id, kept ?? null);
     noteChange('user.set-password', user, actor);
   });
 
-  const signOut = store.transaction((user: User, actor: UserActor, kept?: Uint8Array) => {
+  const signOut = store.transaction((user: User, actor: Actor, kept?: Uint8Array) => {
     endOthers.run(user.id, kept ?? null);
     noteChange('user.sign-out', user, actor);
   });
 
   const setSubject = store.transaction((user: User, subject: string) => {
     if (link.run(subject, user.id).changes === 0) return false;
-    const kind = user.role === 'operator' ? 'operator' : 'user';
-    noteChange('user.link', user, { kind, userId: user.id });
+    noteChange('user.link', user, actorOf(user.id, user.role));
     return true;
   });
 
-  const unlink = store.transaction((user: User, actor: UserActor) => {
+  const unlink = store.transaction((user: User, actor: Actor) => {
     dropLink.run(user.id);
     noteChange('user.unlink', user, actor);
   });
 
-  const remove = store.transaction((user: User, actor: UserActor) => {
+  const remove = store.transaction((user: User, actor: Actor) => {
     forget.run(user.id);
     noteChange('user.remove', user, actor, { email: user.email });
   });

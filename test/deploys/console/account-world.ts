@@ -1,10 +1,12 @@
+import { PLANS_BY_DEFAULT } from '../../../shared/config/plans.ts';
+import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
+import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
+import { spentOf } from '../../../shared/ledger/spent.ts';
 import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
 import { createAudit } from '../../../deploys/audit/audit.ts';
-import { createAccountOf } from '../../../deploys/console/account-of.ts';
-import { accountPages } from '../../../deploys/console/pages/account-pages.ts';
-import { createReveals } from '../../../deploys/console/reveals.ts';
-import type { Viewer } from '../../../deploys/console/viewer.ts';
+import { accountRoutes } from '../../../deploys/console/routes.ts';
+import { createOneTimeSecrets } from '../../../deploys/console/one-time-secrets.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import { createTakeDrained, type HourCell } from '../../../deploys/usage/cell-source.ts';
 import { createMinutes } from '../../../deploys/usage/minutes.ts';
@@ -13,14 +15,11 @@ import { createReadingTurns } from '../../../deploys/usage/reading-turns.ts';
 import { createUsageReport } from '../../../deploys/usage/report.ts';
 import { createUsageGrid } from '../../../deploys/usage/usage-grid.ts';
 import { createReadUsageView } from '../../../deploys/usage/usage-view.ts';
+import type { Viewer } from '../../../deploys/users/viewer.ts';
 import { createWebhookRows } from '../../../deploys/webhooks/webhook.ts';
-import { PLANS_BY_DEFAULT } from '../../../shared/config/plans.ts';
-import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
-import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
-import { spentOf } from '../../../shared/ledger/spent.ts';
+import { CUSTOMER, ORIGIN, startConsole } from './started.tsx';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { opened } from '../../started/gateway.ts';
-import { CUSTOMER, ORIGIN, startConsole } from './started.tsx';
 
 export const HOUR_MS = 3_600_000;
 const BY = { kind: 'command-line' } as const;
@@ -67,7 +66,7 @@ export function startAccountWorld(viewer: Viewer = CUSTOMER) {
   const take = createTakeDrained(ledger);
   const since = { ms: clock.now() - 3 * HOUR_MS };
 
-  const routes = accountPages({
+  const routes = accountRoutes({
     origin: ORIGIN,
     accounts,
     keys,
@@ -79,7 +78,7 @@ export function startAccountWorld(viewer: Viewer = CUSTOMER) {
     webhooksOf: (accountId) => webhooks.list(accountId, clock.now()),
     minutes: { recentMinutes: minutes.of, recentTotals: minutes.totals, sinceMs: () => since.ms },
     rpcUrl: RPC_URL,
-    reveals: createReveals(clock, random),
+    oneTimeSecrets: createOneTimeSecrets(clock, random),
     clock: { ...clock, sleep: () => Promise.resolve() },
     random,
   });
@@ -116,7 +115,7 @@ export function startAccountWorld(viewer: Viewer = CUSTOMER) {
     return id;
   }
 
-  const started = startConsole(viewer, routes, { clock, accountOf: createAccountOf(store) });
+  const started = startConsole(viewer, routes, { clock, accountOf: accounts.findById });
   return {
     ...started,
     routes,

@@ -2,8 +2,7 @@ import type { Place, User } from '../../../deploys/users/users.ts';
 import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
 import { createAudit } from '../../../deploys/audit/audit.ts';
-import { consoleOf } from '../../../deploys/console-of.ts';
-import type { Installation, Running } from '../../../deploys/operator-of.ts';
+import { composeConsole, type Installation, type Running } from '../../../deploys/compose-console.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import type { WatchedProgram } from '../../../deploys/watch/watched.ts';
 import type { Webhooks } from '../../../deploys/webhooks/webhooks.ts';
@@ -58,7 +57,8 @@ export function startOperatorWorld(options: Options = {}) {
   const publicUrl = new URL(ORIGIN);
   const people = createPeople({
     store,
-    config: { ...deploys, publicUrl, signUp },
+    config: { ...deploys, signUp },
+    providerReturnUrl: new URL('/login/return', ORIGIN),
     keys: testKeys,
     note,
     openAccount: createOpenAccount(accounts),
@@ -69,27 +69,26 @@ export function startOperatorWorld(options: Options = {}) {
   });
   /** The pauses in what is read in parts pass at once; what has a deadline waits for the clock. */
   const sleep: Clock['sleep'] = (ms, signal) => (ms > 1 ? clock.sleep(ms, signal) : Promise.resolve());
-  const tended = consoleOf(
+  const tended = composeConsole(
     {
       config: { ...deploys, publicUrl },
       programs,
       store,
-      ledger,
       ledgerReader: ledger,
       clock: { ...clock, sleep },
       fetch: (url) => Promise.resolve(statusOf?.(new URL(url).host) ?? new Response('', { status: 404 })),
       log: silentLog(lines),
       random,
-      people: {
-        people,
-        clientAddressHeader: undefined,
-        plans,
-        rpcUrl: new URL('https://rpc.example.com'),
-        installation: {
-          gatewayUrls: gateways.map((host) => new URL(`http://${host}`)),
-          storeSizes: () => [{ name: 'sluice.db', bytes: 1_234_567, walBytes: 32_768 }],
-          ...installation,
-        },
+    },
+    {
+      people,
+      clientAddressHeader: undefined,
+      plans,
+      rpcUrl: new URL('https://rpc.example.com'),
+      installation: {
+        gatewayUrls: gateways.map((host) => new URL(`http://${host}`)),
+        storeSizes: () => [{ name: 'sluice.db', bytes: 1_234_567, walBytes: 32_768 }],
+        ...installation,
       },
     },
     () => '192.0.2.1',
@@ -106,7 +105,6 @@ export function startOperatorWorld(options: Options = {}) {
       ...running,
     },
   );
-  if (tended === undefined) throw new Error('there are people, so there is a console');
   const { app } = tended.console;
 
   function made(email: string, place: Place): User {

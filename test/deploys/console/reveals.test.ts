@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createReveals } from '../../../deploys/console/reveals.ts';
+import { createOneTimeSecrets } from '../../../deploys/console/one-time-secrets.ts';
 import { CUSTOMER, OPERATOR, ORIGIN } from './started.tsx';
 
 const MINUTE_MS = 60_000;
@@ -7,16 +7,16 @@ const MINUTE_MS = 60_000;
 function start() {
   let nowMs = 1_000;
   let drawn = 0;
-  const reveals = createReveals({ now: () => nowMs }, (bytes) => {
+  const oneTimeSecrets = createOneTimeSecrets({ now: () => nowMs }, (bytes) => {
     const ticket = new Uint8Array(bytes);
     new DataView(ticket.buffer).setUint32(0, (drawn += 1));
     return ticket;
   });
   const take = (ticket: string, viewer = CUSTOMER, init: RequestInit = {}) => {
     const url = new URL(`${ORIGIN}/accounts/7/keys?shown=${ticket}`);
-    return reveals.take({ url, viewer, request: new Request(url.href, init) });
+    return oneTimeSecrets.take({ url, viewer, request: new Request(url.href, init) });
   };
-  return { ...reveals, take, pass: (ms: number) => (nowMs += ms) };
+  return { ...oneTimeSecrets, take, pass: (ms: number) => (nowMs += ms) };
 }
 
 describe('a new secret', () => {

@@ -1,30 +1,32 @@
 /** @jsxImportSource preact */
 import { describe, expect, test } from 'bun:test';
 import { CONTENT_SECURITY_POLICY } from '../../../deploys/console/security-headers.ts';
-import { seeOther } from '../../../deploys/console/see-other.ts';
-import { forAccount, forAnyone, forOperator, type Route } from '../../../deploys/console/routing/route.ts';
+import { redirect } from '../../../deploys/console/redirect.ts';
+import { forAccount, forAnyone, forOperator, type Route } from '../../../deploys/console/router.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { CUSTOMER, OPERATOR, ORIGIN, startConsole } from './started.tsx';
 
 const ROUTES: readonly Route[] = [
   forAnyone('/open', { get: ({ show }) => show({ title: 'Open', body: <p>for all</p> }) }),
-  forAccount('/keys', {
+  forAccount('/accounts/:accountId/keys', {
     get: ({ account, show }) => show({ title: 'Keys', body: <p>{`of ${account.name}`}</p> }),
     post: ({ account, form }) =>
-      seeOther(
+      redirect(
         `/accounts/${account.id}/keys?named=${encodeURIComponent(form.get('name') ?? '')}`,
         'key-created',
       ),
   }),
-  forOperator('/queue', { get: ({ show }) => show({ title: 'Queue', body: <p>depth</p> }) }),
-  forOperator('/broken', {
+  forOperator('/operator/queue', { get: ({ show }) => show({ title: 'Queue', body: <p>depth</p> }) }),
+  forOperator('/operator/broken', {
     get: () => {
       throw new Error('the reason <b>inside</b>');
     },
   }),
-  forOperator('/file.csv', { get: () => new Response('a,b', { headers: { 'content-type': 'text/csv' } }) }),
-  forAnyone('/act', { post: () => seeOther('/open') }),
-  forAnyone('/logout', { post: () => seeOther('/open') }),
+  forOperator('/operator/file.csv', {
+    get: () => new Response('a,b', { headers: { 'content-type': 'text/csv' } }),
+  }),
+  forAnyone('/act', { post: () => redirect('/open') }),
+  forAnyone('/logout', { post: () => redirect('/open') }),
 ];
 
 describe('who may see what', () => {
@@ -152,7 +154,7 @@ function slowForm() {
 test('a form that came while its session ended is not acted on', async () => {
   let viewer: typeof CUSTOMER | undefined = CUSTOMER;
   let done = 0;
-  const change = forAccount('/change', { post: () => new Response(String(++done)) });
+  const change = forAccount('/accounts/:accountId/change', { post: () => new Response(String(++done)) });
   const deps = { viewerOf: () => Promise.resolve(viewer) };
   const { ask } = startConsole(undefined, [change], deps);
   const { init, end } = slowForm();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { shownBytes } from '../../../deploys/console/pages/deliveries/shown-bytes.ts';
+import { shownBytes } from '../../../deploys/console/pages/account/attempt.tsx';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

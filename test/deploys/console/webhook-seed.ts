@@ -5,7 +5,7 @@ import { watchedFrom, type WatchedProgram } from '../../../deploys/watch/watched
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';
 import { byAccount, startWebhookWorld, type WebhookWorld } from './webhook-world.ts';
-import type { Viewer } from '../../../deploys/console/viewer.ts';
+import type { Viewer } from '../../../deploys/users/viewer.ts';
 import listed from '../../../deploys/watch/programs.json';
 
 const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];

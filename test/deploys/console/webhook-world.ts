@@ -1,11 +1,8 @@
 import { createRequestLog } from '../../../deploys/api/request-log.ts';
 import type { By } from '../../../deploys/audit/actor.ts';
 import { createAudit } from '../../../deploys/audit/audit.ts';
-import { deliveryPages } from '../../../deploys/console/pages/deliveries/delivery-pages.ts';
-import { programPages } from '../../../deploys/console/pages/programs/program-pages.ts';
-import type { WebhookPageDeps } from '../../../deploys/console/pages/webhook-page-deps.ts';
-import { webhookPages } from '../../../deploys/console/pages/webhooks/webhook-pages.ts';
-import type { Viewer } from '../../../deploys/console/viewer.ts';
+import { webhookRoutes } from '../../../deploys/console/routes.ts';
+import type { WebhookServices } from '../../../deploys/console/page-services.ts';
 import { attempt } from '../../../deploys/delivery/attempt.ts';
 import type { Sent } from '../../../deploys/delivery/send.ts';
 import { createAccountDeliveries } from '../../../deploys/outbox/account-deliveries.ts';
@@ -13,17 +10,18 @@ import { createEnqueue } from '../../../deploys/outbox/enqueue.ts';
 import { createHistory } from '../../../deploys/programs/history.ts';
 import { createProgramList } from '../../../deploys/programs/list.ts';
 import { createReadings } from '../../../deploys/store/readings.ts';
+import type { Viewer } from '../../../deploys/users/viewer.ts';
 import type { ProgramState } from '../../../deploys/watch/program-state.ts';
 import type { WatchedProgram } from '../../../deploys/watch/watched.ts';
 import { createSecretsOf } from '../../../deploys/webhooks/secrets-of.ts';
 import { createWebhookDay, createWebhookHealth } from '../../../deploys/webhooks/webhook-health.ts';
 import { createWebhooks } from '../../../deploys/webhooks/webhooks.ts';
+import { CUSTOMER, startConsole } from './started.tsx';
+import { random, startQueue } from '../outbox/queue.ts';
+import { never, scriptedPolicy, testSeal } from '../webhooks/started.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { createScriptedSend, type SeenPost } from '../../fakes/scripted-send.ts';
-import { random, startQueue } from '../outbox/queue.ts';
-import { never, scriptedPolicy, testSeal } from '../webhooks/started.ts';
-import { CUSTOMER, startConsole } from './started.tsx';
 
 /** The programs that are watched unless told otherwise. */
 export const PROGRAMS: readonly WatchedProgram[] = [
@@ -49,7 +47,7 @@ export function startWebhookWorld(viewer: Viewer = CUSTOMER, programs = PROGRAMS
   const webhooks = createWebhooks({ ...made, wake: () => undefined });
   const secretsOf = createSecretsOf(store, testSeal);
   const lookUps = createRequestLog<string>();
-  const deps: WebhookPageDeps = {
+  const services: WebhookServices = {
     webhooks,
     healthOf: createWebhookHealth(store),
     dayOf: createWebhookDay(store),
@@ -57,8 +55,9 @@ export function startWebhookWorld(viewer: Viewer = CUSTOMER, programs = PROGRAMS
     programs: createProgramList(store, programs),
     history: createHistory(store),
     enter: (userId) => lookUps(userId, clock.monotonic()),
+    random,
   };
-  const routes = [...programPages(deps), ...webhookPages(deps, random), ...deliveryPages(deps)];
+  const routes = webhookRoutes(services);
   const readings = createReadings(store);
 
   /** A webhook that must be made. */

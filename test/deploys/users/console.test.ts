@@ -4,7 +4,7 @@ import { consoleComplaint } from '../../../deploys/users/console-complaint.ts';
 import { createConsoleKeys } from '../../../deploys/users/console-keys.ts';
 import { readEmail } from '../../../deploys/users/email.ts';
 import { createRequestLog } from '../../../deploys/api/request-log.ts';
-import { createAdmitBySession } from '../../../deploys/users/session-admission.ts';
+import { createAdmitBySession } from '../../../deploys/users/viewer.ts';
 import { createTickets } from '../../../deploys/users/ticket.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { COMMAND_LINE, logIn, ORIGIN, random, startPeople, testKeys } from './people.ts';

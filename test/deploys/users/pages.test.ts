@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
 import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
-import { personPages } from '../../../deploys/users/person-pages.ts';
 import { logIn, ORIGIN, PASSWORD, startPeople } from './people.ts';
 
 const ADA = 'ada@example.com';
@@ -20,10 +19,7 @@ describe('a change', () => {
     started.made(ADA);
     const visitor = started.visitor();
     await logIn(visitor, ADA);
-    const noteUnavailable = () => {};
-    const posts = personPages({ people: started.people, addressOf: () => undefined, noteUnavailable }).filter(
-      ({ post }) => post !== undefined,
-    );
+    const posts = started.routes.filter(({ answers }) => answers.post !== undefined);
     expect(posts.length).toBeGreaterThan(8);
     for (const { path } of posts) {
       const answer = await visitor.post(path, { email: ADA, password: PASSWORD, token: 'x' }, headers);

@@ -1,9 +1,11 @@
+import { configFrom } from '../../../shared/config/config.ts';
+import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
+import { Secret } from '../../../shared/secret.ts';
 import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import type { Actor } from '../../../deploys/audit/actor.ts';
 import { createAudit } from '../../../deploys/audit/audit.ts';
-import { createAccountOf } from '../../../deploys/console/account-of.ts';
-import { createConsole } from '../../../deploys/console/console.ts';
-import { forAnyone } from '../../../deploys/console/routing/route.ts';
+import { createConsole } from '../../../deploys/console/router.ts';
+import { loginRoutes } from '../../../deploys/console/routes.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import { createClientAddresses } from '../../../deploys/users/client-address.ts';
 import { createConsoleKeys } from '../../../deploys/users/console-keys.ts';
@@ -11,13 +13,9 @@ import { readEmail } from '../../../deploys/users/email.ts';
 import { createHashing, type HashWork } from '../../../deploys/users/hashing.ts';
 import { createOpenAccount } from '../../../deploys/users/open-account.ts';
 import { createPeople, type PeopleDeps } from '../../../deploys/users/people.ts';
-import { personPages } from '../../../deploys/users/person-pages.ts';
 import { totpOf } from '../../../deploys/users/second-factor.ts';
-import { createViewerOf } from '../../../deploys/users/viewer-of.ts';
 import type { Place } from '../../../deploys/users/users.ts';
-import { configFrom } from '../../../shared/config/config.ts';
-import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
-import { Secret } from '../../../shared/secret.ts';
+import { createViewerOf } from '../../../deploys/users/viewer.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { opened } from '../../started/gateway.ts';
 
@@ -52,7 +50,6 @@ export function startPeople(
   const people = createPeople({
     store,
     config: {
-      publicUrl: new URL(ORIGIN),
       signUp: false,
       operatorsNeedSecondFactor: false,
       oidc: undefined,
@@ -61,6 +58,7 @@ export function startPeople(
     keys: testKeys,
     note: audit.note,
     openAccount: createOpenAccount(accounts),
+    providerReturnUrl: new URL('/login/return', ORIGIN),
     fetch,
     clock,
     random,
@@ -68,7 +66,7 @@ export function startPeople(
   });
   const addresses = createClientAddresses(undefined);
   const reasons: string[] = [];
-  const pages = personPages({
+  const routes = loginRoutes({
     people,
     addressOf: addresses.of,
     noteUnavailable: (reason) => reasons.push(reason),
@@ -76,7 +74,7 @@ export function startPeople(
   const { app } = createConsole(
     {
       viewerOf: createViewerOf(people),
-      accountOf: createAccountOf(store),
+      accountOf: accounts.findById,
       clock,
       origin: ORIGIN,
       takeChange: () => ({ kind: 'allowed' }),
@@ -84,7 +82,7 @@ export function startPeople(
         throw error;
       },
     },
-    pages.map(({ path, ...answers }) => forAnyone(path, answers)),
+    routes,
   );
 
   /** A user with `PASSWORD` who must be made, by the command line. */
@@ -99,6 +97,7 @@ export function startPeople(
 
   return {
     people,
+    routes,
     store,
     clock,
     accounts,

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test';
+import { STEP_COOKIE } from '../../../deploys/console/pages/login/session.ts';
+import { paths } from '../../../deploys/console/paths.ts';
 import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
 import { PER_CODE } from '../../../deploys/users/login.ts';
 import { totpOf } from '../../../deploys/users/second-factor.ts';
-import { SECOND_FACTOR_PATH, SECOND_STEP_PATH, STEP_COOKIE } from '../../../deploys/users/pages/moves.ts';
 import { COMMAND_LINE, logIn, PASSWORD, startPeople, type Visitor } from './people.ts';
 
 const ADA = 'ada@example.com';
@@ -69,12 +70,12 @@ type Started = ReturnType<typeof startPeople>;
 
 /** Enrols whoever is logged in; gives the secret and the backup codes as shown. */
 async function enrol(started: Started, visitor: Visitor) {
-  await visitor.post(SECOND_FACTOR_PATH);
+  await visitor.post(paths.secondFactor);
   const user = started.people.users.list()[0];
   const secret = user && started.people.secondFactor.pending(user);
   if (secret === undefined) throw new Error('no secret waits');
-  const shown = await (await visitor.get(SECOND_FACTOR_PATH)).text();
-  const answer = await visitor.post(`${SECOND_FACTOR_PATH}/confirm`, { code: started.codeNow(secret) });
+  const shown = await (await visitor.get(paths.secondFactor)).text();
+  const answer = await visitor.post(`${paths.secondFactor}/confirm`, { code: started.codeNow(secret) });
   const codes = [...(await answer.text()).matchAll(/<code>([a-z2-7]{5}-[a-z2-7]{5})<\/code>/g)].map(
     ([, code = '']) => code,
   );
@@ -92,7 +93,7 @@ describe('the second factor', () => {
     const key = /class="totp-key">([A-Z2-7]{32})</.exec(shown)?.[1] ?? '';
     expect(key).not.toBe('');
     expect(shown).toContain('<svg');
-    const after = await (await visitor.get(SECOND_FACTOR_PATH)).text();
+    const after = await (await visitor.get(paths.secondFactor)).text();
     expect([after.includes(key), codes.some((code) => after.includes(code))]).toEqual([false, false]);
     expect(started.audit.list({ limit: 1 })).toMatchObject([{ action: 'user.second-factor-on' }]);
   });
@@ -118,11 +119,11 @@ describe('the second factor', () => {
     const { secret } = await enrol(started, visitor);
     const other = started.visitor();
     const first = await logIn(other, ADA, '/operator/accounts');
-    expect(first.headers.get('location')).toBe(`${SECOND_STEP_PATH}?next=%2Foperator%2Faccounts`);
+    expect(first.headers.get('location')).toBe(`${paths.secondStep}?next=%2Foperator%2Faccounts`);
     expect(other.cookies.has(SESSION_COOKIE)).toBe(false);
     expect(await started.viewerOf(other.request())).toBeUndefined();
     await started.clock.advance(STEP_MS);
-    const second = await other.post(SECOND_STEP_PATH, {
+    const second = await other.post(paths.secondStep, {
       code: started.codeNow(secret),
       next: '/operator/accounts',
     });
@@ -142,8 +143,8 @@ describe('the second factor', () => {
     await logIn(two, ADA);
     await started.clock.advance(STEP_MS);
     const code = started.codeNow(secret);
-    expect((await one.post(SECOND_STEP_PATH, { code })).status).toBe(303);
-    expect((await two.post(SECOND_STEP_PATH, { code })).status).toBe(401);
+    expect((await one.post(paths.secondStep, { code })).status).toBe(303);
+    expect((await two.post(paths.secondStep, { code })).status).toBe(401);
   });
 
   test('takes each backup code once, however it is typed', async () => {
@@ -155,9 +156,9 @@ describe('the second factor', () => {
     const other = started.visitor();
     await logIn(other, ADA);
     const code = ` ${codes[0]?.toUpperCase().replace('-', ' ')}`;
-    expect((await other.post(SECOND_STEP_PATH, { code })).status).toBe(303);
+    expect((await other.post(paths.secondStep, { code })).status).toBe(303);
     await logIn(other, ADA);
-    expect((await other.post(SECOND_STEP_PATH, { code })).status).toBe(401);
+    expect((await other.post(paths.secondStep, { code })).status).toBe(401);
   });
 
   test('cannot be guessed: after five wrong codes every further one waits, from any browser', async () => {
@@ -169,7 +170,7 @@ describe('the second factor', () => {
     const guess = async () => {
       const other = started.visitor();
       await logIn(other, ADA);
-      return other.post(SECOND_STEP_PATH, { code: '000000' });
+      return other.post(paths.secondStep, { code: '000000' });
     };
     for (let i = 0; i < PER_CODE.burst; i++) expect((await guess()).status).toBe(401);
     const refused = await guess();
@@ -185,12 +186,12 @@ describe('the second factor', () => {
     const late = started.visitor();
     await logIn(late, ADA);
     await started.clock.advance(5 * 60_000);
-    const answer = await late.post(SECOND_STEP_PATH, { code: started.codeNow(secret) });
+    const answer = await late.post(paths.secondStep, { code: started.codeNow(secret) });
     expect(answer.headers.get('location')).toBe('/login');
     const overtaken = started.visitor();
     await logIn(overtaken, ADA);
     started.people.users.setPassword(user, 'plain another', { kind: 'command-line' });
-    const second = await overtaken.post(SECOND_STEP_PATH, { code: started.codeNow(secret) });
+    const second = await overtaken.post(paths.secondStep, { code: started.codeNow(secret) });
     expect(second.headers.get('location')).toBe('/login');
   });
 
@@ -199,7 +200,7 @@ describe('the second factor', () => {
     started.made(ADA);
     const visitor = started.visitor();
     visitor.cookies.set(STEP_COOKIE, ticket);
-    const answer = await visitor.post(SECOND_STEP_PATH, { code: '000000' });
+    const answer = await visitor.post(paths.secondStep, { code: '000000' });
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/login']);
   });
 
@@ -213,14 +214,14 @@ describe('the second factor', () => {
     expect(await started.viewerOf(other.request())).toBeUndefined();
     expect(await started.viewerOf(visitor.request())).toBeDefined();
     // Neither a new secret nor turning it off is to be had with the session alone.
-    await visitor.post(SECOND_FACTOR_PATH);
+    await visitor.post(paths.secondFactor);
     const [user] = started.people.users.list();
     expect(user && started.people.secondFactor.pending(user)).toBeUndefined();
-    expect((await visitor.post(`${SECOND_FACTOR_PATH}/off`, { code: '000000' })).status).toBe(422);
+    expect((await visitor.post(`${paths.secondFactor}/off`, { code: '000000' })).status).toBe(422);
     expect(started.people.users.list()[0]?.hasSecondFactor).toBe(true);
-    const off = await visitor.post(`${SECOND_FACTOR_PATH}/off`, { code: codes[3] ?? '' });
+    const off = await visitor.post(`${paths.secondFactor}/off`, { code: codes[3] ?? '' });
     expect(off.headers.get('location')).toBe('/settings?done=second-factor-off');
-    expect((await logIn(started.visitor(), ADA)).headers.get('location')).toBe(SECOND_FACTOR_PATH);
+    expect((await logIn(started.visitor(), ADA)).headers.get('location')).toBe(paths.secondFactor);
   });
 });
 
@@ -230,7 +231,7 @@ describe('an operator without a second factor', () => {
     started.made(ADA);
     const visitor = started.visitor();
     const answer = await logIn(visitor, ADA, '/operator/queue');
-    expect(answer.headers.get('location')).toBe(`${SECOND_FACTOR_PATH}?next=%2Foperator%2Fqueue`);
+    expect(answer.headers.get('location')).toBe(`${paths.secondFactor}?next=%2Foperator%2Fqueue`);
     const page = await (await visitor.get(answer.headers.get('location') ?? '')).text();
     expect(page).toContain('href="/operator/queue"');
     expect(await started.viewerOf(visitor.request())).toBeDefined();
@@ -242,8 +243,8 @@ describe('an operator without a second factor', () => {
     const visitor = started.visitor();
     await logIn(visitor, ADA);
     expect(await started.viewerOf(visitor.request())).toBeUndefined();
-    expect((await visitor.get('/login')).headers.get('location')).toBe(SECOND_FACTOR_PATH);
-    expect(await (await visitor.get(SECOND_FACTOR_PATH)).text()).not.toContain('Not now');
+    expect((await visitor.get('/login')).headers.get('location')).toBe(paths.secondFactor);
+    expect(await (await visitor.get(paths.secondFactor)).text()).not.toContain('Not now');
     await enrol(started, visitor);
     expect(await started.viewerOf(visitor.request())).toMatchObject({ email: ADA });
   });

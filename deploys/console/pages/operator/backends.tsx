@@ -1,47 +1,43 @@
 /** @jsxImportSource preact */
 import type { BackendStatus, GatewayStatus } from '../../../../shared/gateway-status.ts';
+import { countText, shareText, spanText } from '../../components/format.tsx';
+import { Badge, Notice } from '../../components/icons.tsx';
+import { withQuery } from '../../components/links.tsx';
+import { Empty, Live, Panel, Stats } from '../../components/panels.tsx';
+import { TablePanel } from '../../components/table.tsx';
+import type { ViewerContext } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
 import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
-import type { AskedByViewer, Page } from '../../asked.ts';
-import { Badge } from '../../page/badge.tsx';
-import { Empty } from '../../page/empty.tsx';
-import { spanText } from '../../page/instant.ts';
-import { Live } from '../../page/live.tsx';
-import { Notice } from '../../page/notice.tsx';
-import { countText, shareText } from '../../page/number.ts';
-import { withQuery } from '../../page/pager.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { Stats } from '../../page/stats.tsx';
-import { Table } from '../../page/table.tsx';
-import type { PageDeps } from '../../page-deps.ts';
 
 type Seen = Extract<GatewaySeen, { kind: 'seen' }>;
 
 /** `GET /operator/backends`: how every gateway sees its backends, now. */
-export function createBackendsPage({ operator }: Pick<PageDeps, 'operator'>): Page<AskedByViewer> {
-  return async function backendsPage({ url, show }) {
-    const gateways = await operator.readGateways();
-    return show({
-      title: 'Backends',
-      aside: <Badge tone="waiting">live</Badge>,
-      body: (
-        <Live id="backends" from={withQuery(url, {})}>
-          <div class="panel-stack">
-            <Figures gateways={gateways} />
-            {gateways.map((gateway) => (
-              <Gateway key={gateway.host} gateway={gateway} />
-            ))}
-            {gateways.length === 0 && (
-              <Empty title="No gateway is configured">
-                <p>
-                  <code>deploys.gateways</code> lists the metrics addresses of those that are shown here.
-                </p>
-              </Empty>
-            )}
-          </div>
-        </Live>
-      ),
-    });
-  };
+export async function backendsPage(
+  { operator }: PageServices,
+  { url, show }: ViewerContext,
+): Promise<Response> {
+  const gateways = await operator.readGateways();
+  return show({
+    title: 'Backends',
+    aside: <Badge tone="waiting">live</Badge>,
+    body: (
+      <Live id="backends" from={withQuery(url, {})}>
+        <div class="panel-stack">
+          <Figures gateways={gateways} />
+          {gateways.map((gateway) => (
+            <Gateway key={gateway.host} gateway={gateway} />
+          ))}
+          {gateways.length === 0 && (
+            <Empty title="No gateway is configured">
+              <p>
+                <code>deploys.gateways</code> lists the metrics addresses of those that are shown here.
+              </p>
+            </Empty>
+          )}
+        </div>
+      </Live>
+    ),
+  });
 }
 
 function Figures({ gateways }: Readonly<{ gateways: readonly GatewaySeen[] }>) {
@@ -85,44 +81,43 @@ function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
       <Panel title={gateway.host} aside={<Badge tone="bad">cannot be reached</Badge>}>
         <Notice tone="bad">
           This gateway cannot be reached ({gateway.reason}), so nothing is known of its backends. It may serve
-          callers still: what was asked is its metrics address.
+          callers still: what was context is its metrics address.
         </Notice>
       </Panel>
     );
   const { status, host } = gateway;
   return (
-    <Panel title={host} isFlush aside={<GatewayNote status={status} />}>
-      <Table
-        caption={`Backends of ${host}`}
-        columns={[
-          { label: 'Backend', cell: ({ name }) => name, isRowHead: true },
-          { label: 'Standing', cell: (backend) => <Standing backend={backend} /> },
-          { label: 'Profile', cell: ({ profile }) => profile },
-          { label: 'Lanes', cell: ({ lanes }) => lanes.join(', ') },
-          { label: 'Slot', align: 'end', cell: ({ slot }) => known(slot) },
-          { label: 'Lag', align: 'end', cell: ({ lag_slots }) => known(lag_slots) },
-          {
-            label: 'In flight',
-            align: 'end',
-            cell: ({ in_flight, max_connections }) =>
-              `${countText(in_flight)} of ${countText(max_connections)}`,
-          },
-          {
-            label: `Failed, ${spanText(1_000 * status.recent_seconds)}`,
-            align: 'end',
-            cell: ({ recent_answered, recent_failed }) => errorText(recent_answered, recent_failed),
-          },
-          {
-            label: 'Error rate',
-            align: 'end',
-            cell: ({ recent_answered, recent_failed }) => errorShare(recent_answered, recent_failed),
-          },
-        ]}
-        rows={status.backends}
-        keyOf={({ name }) => name}
-        empty={<Empty title="This gateway has no backends" />}
-      />
-    </Panel>
+    <TablePanel
+      title={host}
+      aside={<GatewayNote status={status} />}
+      caption={`Backends of ${host}`}
+      columns={[
+        ['Backend', ({ name }) => name, 'head'],
+        ['Standing', (backend) => <Standing backend={backend} />],
+        ['Profile', ({ profile }) => profile],
+        ['Lanes', ({ lanes }) => lanes.join(', ')],
+        ['Slot', ({ slot }) => known(slot), 'end'],
+        ['Lag', ({ lag_slots }) => known(lag_slots), 'end'],
+        [
+          'In flight',
+          ({ in_flight, max_connections }) => `${countText(in_flight)} of ${countText(max_connections)}`,
+          'end',
+        ],
+        [
+          `Failed, ${spanText(1_000 * status.recent_seconds)}`,
+          ({ recent_answered, recent_failed }) => errorText(recent_answered, recent_failed),
+          'end',
+        ],
+        [
+          'Error rate',
+          ({ recent_answered, recent_failed }) => errorShare(recent_answered, recent_failed),
+          'end',
+        ],
+      ]}
+      rows={status.backends}
+      keyOf={({ name }) => name}
+      empty={<Empty title="This gateway has no backends" />}
+    />
   );
 }
 

@@ -1,24 +1,16 @@
 /** @jsxImportSource preact */
-import type { Done, Traffic } from '../../../usage/traffic.ts';
+import { Chart } from '../../components/charts.tsx';
+import { countText, shareText, Time } from '../../components/format.tsx';
+import { Badge } from '../../components/icons.tsx';
+import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
+import { Empty, Live, Panel, Stats } from '../../components/panels.tsx';
+import { type Column, Table } from '../../components/table.tsx';
+import type { ViewerContext } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
+import { paths } from '../../paths.ts';
 import type { Minute } from '../../../usage/minutes.ts';
-import type { AskedByViewer, Page } from '../../asked.ts';
-import { Badge } from '../../page/badge.tsx';
-import { Chart } from '../../page/chart.tsx';
-import { Choices } from '../../page/choices.tsx';
-import { Empty } from '../../page/empty.tsx';
-import { Link } from '../../page/link.tsx';
-import { Live } from '../../page/live.tsx';
-import { countText, shareText } from '../../page/number.ts';
-import { withQuery } from '../../page/pager.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { Stats } from '../../page/stats.tsx';
-import { type Column, Table } from '../../page/table.tsx';
-import { Tabs } from '../../page/tabs.tsx';
-import { Time } from '../../page/time.tsx';
-import type { PageDeps } from '../../page-deps.ts';
-import { accountPath } from './paths.ts';
+import type { Done, Traffic } from '../../../usage/traffic.ts';
 
-type Deps = Pick<PageDeps, 'operator' | 'minutes' | 'accounts'>;
 type Figure = 'calls' | 'credits' | 'refused';
 
 const HOUR_MS = 3_600_000;
@@ -28,44 +20,45 @@ const FIGURES: readonly Figure[] = ['calls', 'credits', 'refused'];
 const METHODS_SHOWN = 40;
 
 /** `GET /operator/traffic`: what all accounts do. */
-export function createTrafficPage({ operator, minutes, accounts }: Deps): Page<AskedByViewer> {
-  return async function trafficPage({ url, nowMs, show }) {
-    const hours = url.searchParams.get('hours') === '24' ? 24 : 1;
-    const by = FIGURES.find((figure) => figure === url.searchParams.get('by')) ?? 'calls';
-    const traffic = await operator.readTraffic(hours);
-    const fromMs = (Math.floor(traffic.atMs / HOUR_MS) + 1 - hours) * HOUR_MS;
-    return show({
-      title: 'Traffic',
-      aside: <Badge tone="waiting">live</Badge>,
-      body: (
-        <>
-          <Tabs
-            label="Period"
-            tabs={[
-              { label: 'This hour', to: withQuery(url, { hours: undefined }), isCurrent: hours === 1 },
-              { label: '24 hours', to: withQuery(url, { hours: '24' }), isCurrent: hours === 24 },
-            ]}
-          />
-          <Live id="figures" from={withQuery(url, {})} everySeconds={10}>
-            <Figures total={traffic.total} fromMs={fromMs} />
-          </Live>
-          <Live id="minutes" from={withQuery(url, {})} everySeconds={10}>
-            <Panel title="Last hour by minute">
-              <Minutes rows={minutes.recentTotals(nowMs)} sinceMs={minutes.sinceMs()} />
-            </Panel>
-          </Live>
-          <MethodPanel traffic={traffic} />
-          <PlanPanel traffic={traffic} />
-          <TopPanel
-            traffic={traffic}
-            by={by}
-            url={url}
-            nameOf={(id) => accounts.findById(id)?.name ?? `account ${id}, gone`}
-          />
-        </>
-      ),
-    });
-  };
+export async function trafficPage(
+  { operator, minutes, accounts }: PageServices,
+  { url, nowMs, show }: ViewerContext,
+): Promise<Response> {
+  const hours = url.searchParams.get('hours') === '24' ? 24 : 1;
+  const by = FIGURES.find((figure) => figure === url.searchParams.get('by')) ?? 'calls';
+  const traffic = await operator.readTraffic(hours);
+  const fromMs = (Math.floor(traffic.atMs / HOUR_MS) + 1 - hours) * HOUR_MS;
+  return show({
+    title: 'Traffic',
+    aside: <Badge tone="waiting">live</Badge>,
+    body: (
+      <>
+        <Tabs
+          label="Period"
+          tabs={[
+            { label: 'This hour', to: withQuery(url, { hours: undefined }), isCurrent: hours === 1 },
+            { label: '24 hours', to: withQuery(url, { hours: '24' }), isCurrent: hours === 24 },
+          ]}
+        />
+        <Live id="figures" from={withQuery(url, {})} everySeconds={10}>
+          <Figures total={traffic.total} fromMs={fromMs} />
+        </Live>
+        <Live id="minutes" from={withQuery(url, {})} everySeconds={10}>
+          <Panel title="Last hour by minute">
+            <Minutes rows={minutes.recentTotals(nowMs)} sinceMs={minutes.sinceMs()} />
+          </Panel>
+        </Live>
+        <MethodPanel traffic={traffic} />
+        <PlanPanel traffic={traffic} />
+        <TopPanel
+          traffic={traffic}
+          by={by}
+          url={url}
+          nameOf={(id) => accounts.findById(id)?.name ?? `account ${id}, gone`}
+        />
+      </>
+    ),
+  });
 }
 
 function Figures({ total, fromMs }: Readonly<{ total: Done; fromMs: number }>) {
@@ -134,26 +127,18 @@ function PartTable({
   parts,
   total,
 }: Readonly<{ label: string; parts: readonly Part[]; total: Done }>) {
-  const number = (name: string, figure: keyof Done): Column<Part> => ({
-    label: name,
-    align: 'end',
-    cell: ({ done }) => countText(done[figure]),
-  });
+  const number = (name: string, figure: keyof Done): Column<Part> => [
+    name,
+    ({ done }) => countText(done[figure]),
+    'end',
+  ];
   return (
     <Table
       caption={`Traffic by ${label.toLowerCase()}`}
       columns={[
-        {
-          label,
-          cell: ({ name, to }) => (to === undefined ? name : <Link to={to}>{name}</Link>),
-          isRowHead: true,
-        },
+        [label, ({ name, to }) => (to === undefined ? name : <Link to={to}>{name}</Link>), 'head'],
         number('Calls', 'calls'),
-        {
-          label: 'Share',
-          align: 'end',
-          cell: ({ done }) => (total.calls === 0 ? '–' : shareText(done.calls / total.calls)),
-        },
+        ['Share', ({ done }) => (total.calls === 0 ? '–' : shareText(done.calls / total.calls)), 'end'],
         number('Credits', 'credits'),
         number('Refused', 'refused'),
         number('Errors', 'errors'),
@@ -198,7 +183,7 @@ type TopPanelProps = Readonly<{
 function TopPanel({ traffic: { top, total }, by, url, nameOf }: TopPanelProps) {
   const parts = top[by].map(({ accountId, done }) => ({
     name: nameOf(accountId),
-    to: accountPath(accountId),
+    to: paths.operatorAccount(accountId),
     done,
   }));
   return (

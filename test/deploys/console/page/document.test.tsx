@@ -1,13 +1,15 @@
 import { describe, expect, test } from 'bun:test';
-import { forAccount, forAnyone, forOperator } from '../../../../deploys/console/routing/route.ts';
-import type { Viewer } from '../../../../deploys/console/viewer.ts';
+import { forAccount, forAnyone, forOperator } from '../../../../deploys/console/router.ts';
+import type { Viewer } from '../../../../deploys/users/viewer.ts';
 import { CUSTOMER, OPERATOR, startConsole } from '../started.tsx';
 
 const content = { title: 'Keys', body: <p>the body</p> };
 const ROUTES = [
-  forAccount('/keys', { get: ({ show }) => show(content) }),
-  forAccount('/keys/:id', { get: ({ show }) => show({ ...content, crumbs: [{ label: 'Keys', to: '/k' }] }) }),
-  forOperator('/queue', { get: ({ show }) => show(content) }),
+  forAccount('/accounts/:accountId/keys', { get: ({ show }) => show(content) }),
+  forAccount('/accounts/:accountId/keys/:id', {
+    get: ({ show }) => show({ ...content, crumbs: [{ label: 'Keys', to: '/k' }] }),
+  }),
+  forOperator('/operator/queue', { get: ({ show }) => show(content) }),
   forAnyone('/login', { get: ({ show }) => show(content) }),
 ];
 

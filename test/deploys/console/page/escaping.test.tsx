@@ -1,22 +1,22 @@
 import { describe, expect, test } from 'bun:test';
 import type { ComponentChildren } from 'preact';
 import { render } from 'preact-render-to-string';
-import { Badge } from '../../../../deploys/console/page/badge.tsx';
-import { Chart } from '../../../../deploys/console/page/chart.tsx';
-import { CodeBlock, ShortAddress } from '../../../../deploys/console/page/code.tsx';
-import { ConfirmForm } from '../../../../deploys/console/page/confirm-form.tsx';
-import { Crumbs } from '../../../../deploys/console/page/crumbs.tsx';
-import { Facts } from '../../../../deploys/console/page/facts.tsx';
-import { SelectField, TextField } from '../../../../deploys/console/page/field.tsx';
-import { Filters } from '../../../../deploys/console/page/filters.tsx';
-import { Hidden, PostForm, Submit } from '../../../../deploys/console/page/form.tsx';
-import { DrawerLink, Link } from '../../../../deploys/console/page/link.tsx';
-import { Live } from '../../../../deploys/console/page/live.tsx';
-import { Pager } from '../../../../deploys/console/page/pager.tsx';
-import { SecretBox } from '../../../../deploys/console/page/secret-box.tsx';
-import { Sparkline } from '../../../../deploys/console/page/sparkline.tsx';
-import { Table } from '../../../../deploys/console/page/table.tsx';
-import { forAccount } from '../../../../deploys/console/routing/route.ts';
+import { Badge } from '../../../../deploys/console/components/icons.tsx';
+import { Chart, Sparkline } from '../../../../deploys/console/components/charts.tsx';
+import { CodeBlock, SecretBox, ShortAddress } from '../../../../deploys/console/components/code.tsx';
+import {
+  ConfirmForm,
+  Filters,
+  Hidden,
+  PostForm,
+  SelectField,
+  Submit,
+  TextField,
+} from '../../../../deploys/console/components/forms.tsx';
+import { Crumbs, DrawerLink, Link, Pager } from '../../../../deploys/console/components/links.tsx';
+import { Facts, Live } from '../../../../deploys/console/components/panels.tsx';
+import { Table } from '../../../../deploys/console/components/table.tsx';
+import { forAccount } from '../../../../deploys/console/router.ts';
 import { CUSTOMER, startConsole } from '../started.tsx';
 
 const HOSTILE = [
@@ -33,7 +33,7 @@ function everywhere(text: string): readonly ComponentChildren[] {
     <p>{text}</p>,
     <Badge tone="good">{text}</Badge>,
     <Crumbs crumbs={[{ label: text, to: '/' }]} here={text} />,
-    <Facts facts={[{ label: text, value: text }]} />,
+    <Facts facts={[[text, text]]} />,
     <Link to="/" label={text}>
       {text}
     </Link>,
@@ -58,13 +58,7 @@ function everywhere(text: string): readonly ComponentChildren[] {
       series={[{ label: text, values: [1] }]}
       unit={text}
     />,
-    <Table
-      caption={text}
-      columns={[{ label: text, cell: () => text }]}
-      rows={[1]}
-      keyOf={String}
-      empty={text}
-    />,
+    <Table caption={text} columns={[[text, () => text]]} rows={[1]} keyOf={String} empty={text} />,
   ];
 }
 
@@ -89,7 +83,9 @@ describe.each(HOSTILE)('the text %p', (text) => {
 
   test('does so in the document, as title, account and e-mail', async () => {
     const shown = async (words: string) => {
-      const page = forAccount('/x', { get: ({ show }) => show({ title: words, body: <p>{words}</p> }) });
+      const page = forAccount('/accounts/:accountId/x', {
+        get: ({ show }) => show({ title: words, body: <p>{words}</p> }),
+      });
       const account = { id: 7, name: words, plan: undefined };
       const { ask } = startConsole({ ...CUSTOMER, email: words }, [page], { accountOf: () => account });
       return elementsOf(await (await ask('/accounts/7/x')).text());

@@ -1,22 +1,18 @@
 import { describe, expect, test } from 'bun:test';
 import { render } from 'preact-render-to-string';
-import { Badge } from '../../../../deploys/console/page/badge.tsx';
-import { Chart } from '../../../../deploys/console/page/chart.tsx';
-import { ShortAddress } from '../../../../deploys/console/page/code.tsx';
-import { ConfirmForm } from '../../../../deploys/console/page/confirm-form.tsx';
-import { TextField } from '../../../../deploys/console/page/field.tsx';
-import { PostForm } from '../../../../deploys/console/page/form.tsx';
-import { Live } from '../../../../deploys/console/page/live.tsx';
-import { Pager } from '../../../../deploys/console/page/pager.tsx';
-import { Table } from '../../../../deploys/console/page/table.tsx';
-import { Tabs } from '../../../../deploys/console/page/tabs.tsx';
-import { Ago, Time } from '../../../../deploys/console/page/time.tsx';
-import { TONES } from '../../../../deploys/console/page/tone.ts';
+import { Chart } from '../../../../deploys/console/components/charts.tsx';
+import { ShortAddress } from '../../../../deploys/console/components/code.tsx';
+import { Ago, Time } from '../../../../deploys/console/components/format.tsx';
+import { ConfirmForm, PostForm, TextField } from '../../../../deploys/console/components/forms.tsx';
+import { Badge, TONES } from '../../../../deploys/console/components/icons.tsx';
+import { Pager, Tabs } from '../../../../deploys/console/components/links.tsx';
+import { Live } from '../../../../deploys/console/components/panels.tsx';
+import { type Column, Table } from '../../../../deploys/console/components/table.tsx';
 
 describe('a table', () => {
-  const columns = [
-    { label: 'Name', cell: (row: string) => row, isRowHead: true },
-    { label: 'Calls', cell: () => '7', align: 'end' as const },
+  const columns: readonly Column<string>[] = [
+    ['Name', (row) => row, 'head'],
+    ['Calls', () => '7', 'end'],
   ];
   test('names its columns and rows, and its cells carry the labels for phones', () => {
     const html = render(<Table caption="Keys" columns={columns} rows={['a']} keyOf={String} empty="none" />);

@@ -1,14 +1,20 @@
 import { describe, expect, test } from 'bun:test';
-import { ownPath } from '../../../../deploys/console/own-path.ts';
-import { shortened } from '../../../../deploys/console/page/code.tsx';
-import { isConfirmed } from '../../../../deploys/console/page/confirm-form.tsx';
-import { flashOf } from '../../../../deploys/console/page/flash.ts';
-import { distanceText, spanText, utcText } from '../../../../deploys/console/page/instant.ts';
-import { bytesText, countText, latencyText, shareText } from '../../../../deploys/console/page/number.ts';
-import { withQuery } from '../../../../deploys/console/page/pager.tsx';
-import { pointsOf } from '../../../../deploys/console/page/sparkline.tsx';
-import { themeCookie, themeOf } from '../../../../deploys/console/page/theme.ts';
-import { seeOther } from '../../../../deploys/console/see-other.ts';
+import { pointsOf } from '../../../../deploys/console/components/charts.tsx';
+import { shortened } from '../../../../deploys/console/components/code.tsx';
+import {
+  bytesText,
+  countText,
+  distanceText,
+  latencyText,
+  shareText,
+  spanText,
+  utcText,
+} from '../../../../deploys/console/components/format.tsx';
+import { isConfirmed } from '../../../../deploys/console/components/forms.tsx';
+import { withQuery } from '../../../../deploys/console/components/links.tsx';
+import { themeCookie, themeOf } from '../../../../deploys/console/layout.tsx';
+import { ownPath } from '../../../../deploys/console/paths.ts';
+import { flashOf, redirect } from '../../../../deploys/console/redirect.ts';
 
 describe('instants', () => {
   test('are written in UTC', () =>
@@ -65,7 +71,7 @@ test('a message is looked up by its code and nothing else', () => {
 });
 
 test('a change leads to a page of the console, with its message', () => {
-  const to = (...args: Parameters<typeof seeOther>) => seeOther(...args).headers.get('location');
+  const to = (...args: Parameters<typeof redirect>) => redirect(...args).headers.get('location');
   expect(to('/a?b=c#d', 'saved')).toBe('/a?b=c&done=saved#d');
   expect(to('/a')).toBe('/a');
   expect(to('//evil.example.com')).toBe('/');
@@ -78,7 +84,7 @@ test('an own path is kept as it is', () => {
 
 test.each(['/a\u2028', '/é', '/a b', '/\u{1f600}', '/a\u007f', '/a\r\nset-cookie: x=1'])(
   'a path that no header carries as it is, %j, sends to the first page',
-  (path) => expect(seeOther(path).headers.get('location')).toBe('/'),
+  (path) => expect(redirect(path).headers.get('location')).toBe('/'),
 );
 
 test('a list keeps its filters from page to page, and no message', () => {

@@ -6,7 +6,7 @@ import {
   programsSnippet,
   rpcSnippets,
   type Snippet,
-} from '../../../../deploys/console/pages/quick-start/snippets.ts';
+} from '../../../../deploys/console/pages/account/quick-start.tsx';
 import { temporaryFolder } from '../../../started/gateway.ts';
 import { childEnv, ROOT } from '../../../started/process.ts';
 import { startStack } from '../../../started/stack.ts';

@@ -1,0 +1,116 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Plan } from '../../shared/config/plans.ts';
+import type { Accounts } from '../accounts/accounts.ts';
+import type { Keys } from '../accounts/keys.ts';
+import type { Enter } from '../api/request-log.ts';
+import type { Actor } from '../audit/actor.ts';
+import type { Audit } from '../audit/audit.ts';
+import type { OneTimeSecrets } from './one-time-secrets.ts';
+import type { ReadGateways } from '../gateway-status/read-gateways.ts';
+import type { Health } from '../health.ts';
+import type { AccountDeliveries } from '../outbox/account-deliveries.ts';
+import type { ReadQueue } from '../outbox/queue-state.ts';
+import type { History } from '../programs/history.ts';
+import type { ProgramShown, ProgramWish } from '../programs/list.ts';
+import type { PublicationState } from '../publish/publication-state.ts';
+import type { ReadRedis } from '../store/redis-seen.ts';
+import type { StoreSize } from '../store/size.ts';
+import type { Hours, Used } from '../usage/read-usage.ts';
+import type { ReadingTurns } from '../usage/reading-turns.ts';
+import type { UsageReport } from '../usage/report.ts';
+import type { ReadTraffic } from '../usage/traffic.ts';
+import type { ReadUsageView } from '../usage/usage-view.ts';
+import type { LiveMinutes } from '../usage/watch-minutes.ts';
+import type { AddressOf } from '../users/client-address.ts';
+import type { People } from '../users/people.ts';
+import type { User } from '../users/users.ts';
+import type { createFailing } from '../webhooks/failing.ts';
+import type { WebhookDay, WebhookHealth } from '../webhooks/webhook-health.ts';
+import type { Webhook } from '../webhooks/webhook.ts';
+import type { Webhooks } from '../webhooks/webhooks.ts';
+
+/** What the pages of the login and the settings stand on. */
+export type LoginServices = Readonly<{
+  people: People;
+  addressOf: AddressOf;
+  /** Hears why an identity provider could not be used. */
+  noteUnavailable(reason: string): void;
+}>;
+
+/** What the pages of an account's calls and keys stand on: the services that the command line and the API stand on too. */
+export type AccountServices = Readonly<{
+  /** The console's own, such as `https://console.example.com`. */
+  origin: string;
+  accounts: Accounts;
+  keys: Keys;
+  plans: ReadonlyMap<string, Plan>;
+  usage: UsageReport;
+  /** Every row of an account's usage, a page at a time. */
+  readUsed(hours: Hours, accountId: number): Generator<readonly Used[]>;
+  /** Whoever reads much of it takes turns. */
+  turns: ReadingTurns;
+  /** What the page of usage shows. */
+  readUsageView: ReadUsageView;
+  /** The webhooks of an account, the oldest first. */
+  webhooksOf(accountId: number): readonly Webhook[];
+  minutes: Pick<LiveMinutes, 'recentMinutes' | 'recentTotals' | 'sinceMs'>;
+  /** The gateway's RPC endpoint as its callers reach it. */
+  rpcUrl: URL;
+  oneTimeSecrets: OneTimeSecrets;
+  clock: Clock;
+  /** Gives n uniform bytes. */
+  random(bytes: number): Uint8Array;
+}>;
+
+/** What the pages of programs, webhooks and deliveries stand on. */
+export type WebhookServices = Readonly<{
+  webhooks: Webhooks;
+  healthOf(webhookId: string, nowMs: number): WebhookHealth;
+  /** The part of it that a list shows. */
+  dayOf(webhookId: string, nowMs: number): WebhookDay;
+  deliveries: AccountDeliveries;
+  programs(wish: ProgramWish, nowMs: number): readonly ProgramShown[];
+  history: Pick<History, 'of'>;
+  /** The rate of looking hosts up: a user has that of a key. */
+  enter(userId: string): ReturnType<Enter<string>>;
+  /** Gives n uniform bytes. */
+  random(bytes: number): Uint8Array;
+}>;
+
+/** What the watcher knows, for the operator. Instants are Unix milliseconds. */
+export type WatcherSeen = Readonly<{
+  health: Health;
+  checkedAtMs: number | undefined;
+  contextSlot: bigint | undefined;
+  programs: number;
+  pollMs: number;
+  /** What it reads through, in order of preference; hosts alone, because the rest of a provider's address may be a key. */
+  rpcHosts: readonly string[];
+}>;
+
+/** What the pages of operators read beside what all pages do. */
+export type OperatorServices = Readonly<{
+  audit: Pick<Audit, 'list' | 'actions'>;
+  readGateways: ReadGateways;
+  readTraffic: ReadTraffic;
+  queue: ReadQueue;
+  failing: ReturnType<typeof createFailing>;
+  watcher(): WatcherSeen;
+  /** Whether deliveries are sent; `undefined`: this process sends none. */
+  deliveries(): Health | undefined;
+  /** How accounts and keys come to gateways on other hosts; `undefined`: there are none. */
+  publication(): PublicationState | undefined;
+  storeSizes(): readonly StoreSize[];
+  /** `undefined`: no Redis is configured. */
+  readRedis: ReadRedis | undefined;
+  resetSecondFactor(user: User, by: Actor): void;
+}>;
+
+/** What all pages stand on. */
+export type PageServices = LoginServices &
+  AccountServices &
+  Readonly<{
+    operator: OperatorServices;
+    /** Absent where no webhooks are kept. */
+    webhookPages?: WebhookServices | undefined;
+  }>;

@@ -1,0 +1,270 @@
+/** @jsxImportSource preact */
+import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
+import { Filters, SelectField, TextField } from '../../components/forms.tsx';
+import { DrawerLink, Pager, withQuery } from '../../components/links.tsx';
+import { Empty, Live, Panel } from '../../components/panels.tsx';
+import { Table } from '../../components/table.tsx';
+import type { AccountContext, PageAccount } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
+import { DeliveryBadge, STATE_WORDS, wordOf } from './attempt.tsx';
+import { paths } from '../../paths.ts';
+import { ATTEMPTS_MAX } from '../../../delivery/schedule.ts';
+import {
+  type AccountDelivery,
+  type DeliveryPage,
+  type DeliveryWish,
+  ID_PART_MIN,
+  type Place,
+} from '../../../outbox/account-deliveries.ts';
+import type { DeliveryState } from '../../../outbox/after-attempt.ts';
+
+/** The deliveries of all webhooks of an account, or those that are looked for. */
+export function deliveryListPage(services: WebhookServices, context: AccountContext): Response {
+  const { account, nowMs, url, show } = context;
+  const wish = wishFrom(url.searchParams, nowMs);
+  const search = (url.searchParams.get('q') ?? '').trim();
+  const { rows, next } =
+    search === '' ? services.deliveries.page(account.id, wish) : found(services, account.id, search);
+  const isFirst = wish.after === undefined;
+  const table = (
+    <Panel title={search === '' ? 'Newest first' : 'Found'} isFlush>
+      <DeliveryTable
+        account={account}
+        rows={rows}
+        nowMs={nowMs}
+        isOfOneWebhook={wish.webhookId !== undefined}
+        empty={emptyText(search, wish, next)}
+      />
+    </Panel>
+  );
+  return show({
+    title: 'Deliveries',
+    body: (
+      <>
+        <DeliveryFilters services={services} context={context} wish={wish} search={search} />
+        {isFirst ? (
+          <Live id="deliveries" from={withQuery(url, {})}>
+            {table}
+          </Live>
+        ) : (
+          table
+        )}
+        <Pager
+          first={isFirst ? undefined : withQuery(url, { after: undefined })}
+          older={next && withQuery(url, { after: cursorOf(next) })}
+        />
+      </>
+    ),
+  });
+}
+
+function found({ deliveries }: WebhookServices, accountId: number, search: string): DeliveryPage {
+  return { rows: deliveries.search(accountId, search), next: undefined };
+}
+
+function emptyText(search: string, wish: DeliveryWish, next: DeliveryPage['next']): string {
+  if (search !== '')
+    return search.length < ID_PART_MIN
+      ? `Type at least ${ID_PART_MIN} characters of an id`
+      : 'No delivery has an id that begins so';
+  if (next !== undefined) return 'None among these; there may be older ones';
+  return isNarrow(wish) || wish.after ? 'No delivery fits' : 'No deliveries yet';
+}
+
+type FiltersProps = Readonly<{
+  services: WebhookServices;
+  context: AccountContext;
+  wish: DeliveryWish;
+  search: string;
+}>;
+
+function DeliveryFilters({ services, context, wish, search }: FiltersProps) {
+  const { account, nowMs, url } = context;
+  const webhooks = services.webhooks
+    .list(account.id)
+    .map(({ id, url: to }) => ({ value: id, label: new URL(to).host }));
+  const programs = services.programs({}, nowMs).map(({ programId, label }) => ({ value: programId, label }));
+  const all = (label: string) => ({ value: '', label });
+  return (
+    <Filters path={paths.deliveries(account.id)} isFiltered={isNarrow(wish) || search !== ''}>
+      <TextField
+        name="q"
+        label="Delivery id"
+        type="search"
+        value={search}
+        placeholder="First 8 or more"
+        isCode
+      />
+      <SelectField
+        name="state"
+        label="State"
+        value={wish.state ?? ''}
+        options={[all('Any'), ...STATES.map((value) => ({ value, label: STATE_WORDS[value][0] }))]}
+      />
+      <SelectField
+        name="event"
+        label="Event"
+        value={wish.eventKind ?? ''}
+        options={[all('Any'), ...EVENTS.map((value) => ({ value, label: value }))]}
+      />
+      <SelectField
+        name="webhook"
+        label="Webhook"
+        value={wish.webhookId ?? ''}
+        options={[all('Any'), ...webhooks]}
+      />
+      <SelectField
+        name="program"
+        label="Program"
+        value={wish.programId ?? ''}
+        options={[all('Any'), ...programs]}
+      />
+      <SelectField
+        name="time"
+        label="Time"
+        value={url.searchParams.get('time') ?? ''}
+        options={[all('Any'), ...SPANS]}
+      />
+    </Filters>
+  );
+}
+
+type DeliveryTableProps = Readonly<{
+  account: Pick<PageAccount, 'id'>;
+  rows: readonly AccountDelivery[];
+  nowMs: number;
+  /** All are of one webhook, which need not be named. */
+  isOfOneWebhook?: boolean;
+  /** Said in place of an empty table. */
+  empty: string;
+}>;
+
+/** Deliveries, each opening at the side. */
+export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, empty }: DeliveryTableProps) {
+  return (
+    <Table
+      caption="Deliveries"
+      columns={[
+        [
+          'Created',
+          ({ id, createdAtMs }) => (
+            <DrawerLink to={paths.delivery(account.id, id)}>
+              <Time atMs={createdAtMs} />
+            </DrawerLink>
+          ),
+          'head',
+        ],
+        ['Event', (row) => <Event row={row} />],
+        !isOfOneWebhook && ['Webhook', ({ url }) => <Host host={new URL(url).host} />],
+        ['State', (row) => <State row={row} nowMs={nowMs} />],
+        ['Last answer', (row) => <Answer row={row} />, 'end'],
+      ]}
+      rows={rows}
+      keyOf={({ id }) => id}
+      empty={<Empty title={empty} />}
+    />
+  );
+}
+
+/** A host on one line; the whole of a long one is in its tooltip. */
+function Host({ host }: Readonly<{ host: string }>) {
+  return (
+    <span class="host" title={host}>
+      {host}
+    </span>
+  );
+}
+
+function State({ row, nowMs }: Readonly<{ row: AccountDelivery; nowMs: number }>) {
+  const { state, nextAttemptAtMs, resendAtMs } = row;
+  return (
+    <span class="badges">
+      <DeliveryBadge state={state} />
+      {state === 'retry_scheduled' && nextAttemptAtMs !== null && (
+        <span class="soft">
+          {nextAttemptAtMs > nowMs ? <Ago atMs={nextAttemptAtMs} nowMs={nowMs} /> : 'now'}
+        </span>
+      )}
+      {resendAtMs !== null && <span class="soft">resend queued</span>}
+    </span>
+  );
+}
+
+function Event({ row: { eventKind, label, deploySlot } }: Readonly<{ row: AccountDelivery }>) {
+  if (label === null) return <code>{eventKind}</code>;
+  return (
+    <span class="lines">
+      {label}
+      <span class="soft nowrap">
+        {deploySlot === null ? eventKind : `upgraded, slot ${countText(deploySlot)}`}
+      </span>
+    </span>
+  );
+}
+
+function Answer({ row }: Readonly<{ row: AccountDelivery }>) {
+  return (
+    <span class="lines">
+      {answerText(row)}
+      <span class="soft">
+        attempt {row.attempts}/{ATTEMPTS_MAX}
+      </span>
+    </span>
+  );
+}
+
+/** `503 in 240 ms`, `timeout in 10.0 s`. */
+function answerText({ lastStatus, lastError, tookMs }: AccountDelivery): string {
+  const word = lastStatus ?? (lastError === null ? undefined : wordOf(lastError));
+  if (word === undefined) return '–';
+  return tookMs === null ? String(word) : `${word} in ${latencyText(Math.max(0, tookMs))}`;
+}
+
+/** Deliveries on one page. */
+const PAGE_ROWS = 50;
+
+const DAY_MS = 86_400_000;
+/** The spans of time that a list can be narrowed to. */
+const SPANS = [
+  { value: '24h', label: 'Last 24 hours', ms: DAY_MS },
+  { value: '7d', label: 'Last 7 days', ms: 7 * DAY_MS },
+  { value: '30d', label: 'Last 30 days', ms: 30 * DAY_MS },
+] as const;
+
+/** Every state of a delivery. */
+const STATES = Object.keys(STATE_WORDS) as readonly DeliveryState[]; // Object.keys forgets the keys' type
+/** Every kind of event. */
+const EVENTS = ['program.upgraded', 'ping'] as const;
+
+/** What a list's address asks for. What cannot be read is left out, as if it had not been said. */
+function wishFrom(query: URLSearchParams, nowMs: number): DeliveryWish {
+  const state = STATES.find((known) => known === query.get('state'));
+  const eventKind = EVENTS.find((known) => known === query.get('event'));
+  const span = SPANS.find(({ value }) => value === query.get('time'));
+  const [webhookId, programId] = [query.get('webhook') || undefined, query.get('program') || undefined];
+  const after = placeFrom(query.get('after'));
+  return {
+    limit: PAGE_ROWS,
+    ...(state && { state }),
+    ...(eventKind && { eventKind }),
+    ...(webhookId && { webhookId }),
+    ...(programId && { programId }),
+    ...(span && { sinceMs: nowMs - span.ms }),
+    ...(after && { after }),
+  };
+}
+
+/** Whether a wish narrows the list. */
+function isNarrow({ state, eventKind, webhookId, programId, sinceMs }: DeliveryWish): boolean {
+  return [state, eventKind, webhookId, programId, sinceMs].some((member) => member !== undefined);
+}
+
+/** A place as it stands in an address. */
+function cursorOf({ createdAtMs, id }: Place): string {
+  return `${createdAtMs}_${id}`;
+}
+
+function placeFrom(cursor: string | null): Place | undefined {
+  const [, atMs, id] = /^(\d{1,15})_([0-9a-f-]{36})$/.exec(cursor ?? '') ?? [];
+  return atMs === undefined || id === undefined ? undefined : { createdAtMs: Number(atMs), id };
+}

@@ -1,0 +1,63 @@
+import type { Answer, PageContext } from '../../context.ts';
+import type { LoginServices } from '../../page-services.ts';
+import { ownPath, paths, withNext } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
+import { type CookieName, cookieOf, SESSION_COOKIE, setCookie } from '../../../users/cookie.ts';
+import type { From } from '../../../users/login.ts';
+import type { People } from '../../../users/people.ts';
+import { type Session, SESSION_MS } from '../../../users/sessions.ts';
+import type { User } from '../../../users/users.ts';
+
+/** Carries the second step's ticket. */
+export const STEP_COOKIE: CookieName = '__Host-sluice-step';
+const STEP_MS = 5 * 60_000;
+
+/** Where `next` of an address or form leads: a path of the console, `/` for anything else. */
+export function nextOf(fields: URLSearchParams): string {
+  return ownPath(fields.get('next')) ?? paths.start;
+}
+
+/** Where an attempt to sign in comes from. */
+export function fromOf({ people, addressOf }: LoginServices, { request }: PageContext): From {
+  return { address: addressOf(request), signedInAs: people.sessionOf(request)?.userId };
+}
+
+/** Begins a session for a user who showed everything that is wanted. What the browser had before ends: a token is never taken over. */
+export function beginSession(
+  { sessions, login }: People,
+  { request }: PageContext,
+  user: User,
+  next: string,
+  from: From,
+): Response {
+  login.remember(user, from);
+  const former = cookieOf(request.headers, SESSION_COOKIE);
+  const token = sessions.begin(user.id, request.headers.get('user-agent'), former);
+  const asksForMore = user.role === 'operator' && !user.hasSecondFactor;
+  return redirect(asksForMore ? withNext(paths.secondFactor, next) : next, undefined, [
+    setCookie(SESSION_COOKIE, token, SESSION_MS.absolute),
+    setCookie(STEP_COOKIE, '', 0),
+  ]);
+}
+
+/** Sends a user whose first step was right to the second. */
+export function toSecondStep(ticket: string, next: string): Response {
+  return redirect(withNext(paths.secondStep, next), undefined, [setCookie(STEP_COOKIE, ticket, STEP_MS)]);
+}
+
+/** Whoever is signed in, as this request shows. */
+export type Self = Readonly<{ session: Session; user: User }>;
+
+/** Answers whoever is signed in, an operator who must set up a second factor among them; others are sent to sign in. */
+export function forSelf(
+  { people }: LoginServices,
+  { request, url }: PageContext,
+  answer: (self: Self) => Answer,
+): Answer {
+  const session = people.sessionOf(request);
+  const user = session && people.users.byId(session.userId);
+  if (session !== undefined && user !== undefined) return answer({ session, user });
+  return redirect(
+    request.method === 'POST' ? paths.login : withNext(paths.login, `${url.pathname}${url.search}`),
+  );
+}
