@@ -2,7 +2,7 @@ import type { By } from '../deploys/audit/actor.ts';
 import { internetPolicy } from '../deploys/delivery/policy.ts';
 import { type AccountDeliveries, createAccountDeliveries } from '../deploys/outbox/account-deliveries.ts';
 import { createEnqueue } from '../deploys/outbox/enqueue.ts';
-import { readWatched } from '../deploys/watch/watched-file.ts';
+import { readWatched } from '../deploys/watch/watched.ts';
 import { createSeal } from '../deploys/webhooks/seal.ts';
 import { takeSealingKeys } from '../deploys/webhooks/sealing-key.ts';
 import { countSealed } from '../deploys/webhooks/sealed-elsewhere.ts';

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Registry } from 'prom-client';
 import { droppedLines } from '../shared/log.ts';
-import type { ProgramState } from './watch/program-state.ts';
+import type { ProgramState } from './watch/change.ts';
 import type { Latest, Unread } from './watch/watcher.ts';
 
 /** The figures of this app for Prometheus. Label values are the `kind`s of the code's own unions. */

@@ -5,15 +5,12 @@ import type { Store } from '../shared/store/open.ts';
 import type { Metrics } from './metrics.ts';
 import type { Enqueue } from './outbox/enqueue.ts';
 import type { Outbox } from './outbox/outbox.ts';
-import { createBlockTimeStore } from './store/block-times.ts';
-import { createReadings } from './store/readings.ts';
-import { createBlockTimes } from './watch/block-time.ts';
-import { createRead } from './watch/failover.ts';
-import { createFill } from './watch/fill.ts';
-import { createNotes } from './watch/notes.ts';
-import { createRpcBackend, type Fetch } from './watch/rpc.ts';
+import { createBlockTimes, createBlockTimeStore, createFill } from './watch/block-time.ts';
+import { createRead } from './watch/read.ts';
+import { createReadings } from './watch/readings.ts';
 import type { WatchedProgram } from './watch/watched.ts';
-import { createWatcher } from './watch/watcher.ts';
+import { createNotes, createWatcher } from './watch/watcher.ts';
+import { createRpcBackend, type Fetch } from './watch/rpc.ts';
 
 type Deps = Readonly<{
   config: Pick<DeploysConfig, 'rpcUrls' | 'rpcKey' | 'pollMs'>;

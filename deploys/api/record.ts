@@ -1,5 +1,5 @@
 import type { Slot } from '@solana/kit';
-import { deploySlotOf, type ProgramState } from '../watch/program-state.ts';
+import { deploySlotOf, type ProgramState } from '../watch/change.ts';
 import type { WatchedProgram } from '../watch/watched.ts';
 import type { Latest } from '../watch/watcher.ts';
 import type { ProgramFilter } from './program-filter.ts';

@@ -1,9 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
-import { type Deploy, deploysBetween, seenAfter } from './change.ts';
+import type { Log } from '../../shared/log.ts';
+import { type Deploy, deploysBetween, type DeploySlots, type Reading, seenAfter } from './change.ts';
 import { within } from './deadline.ts';
-import type { Floor, Read, ReadingOutcome } from './failover.ts';
-import type { Reading } from './program-state.ts';
-import { nextStartMs } from './schedule.ts';
+import type { Floor, Read, ReadingOutcome } from './read.ts';
+import type { WatchedProgram } from './watched.ts';
 
 /** The last good reading of this run. `checkedAtMs` is when it began: whatever was final then is in it. */
 export type Latest = Readonly<{ reading: Reading; checkedAtMs: number }>;
@@ -13,7 +13,7 @@ export type Unread =
 /** What the watcher knows: the last good reading, and what is wrong if the newest one failed. */
 export type WatchState = Readonly<{ latest: Latest | undefined; trouble: Unread | undefined }>;
 
-export type WatcherDeps = Readonly<{
+type WatcherDeps = Readonly<{
   read: Read;
   /**
    * Stores a reading and the events of its deploys in one transaction; throws when it cannot. `genesisHash` is that of
@@ -119,3 +119,72 @@ export function createWatcher(deps: WatcherDeps): Readonly<{
 }
 
 const TOO_SLOW = `no reading within ${READING_MS_MAX / 1_000} s`;
+
+/** Waits after failed readings, in milliseconds; the last one repeats. */
+const RETRY_MS = [250, 500, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
+
+/**
+ * When to read next. Readings start on a fixed grid of `pollMs` from `firstStartMs`, so that what a reading takes
+ * never adds up; starts that were missed are skipped. After `failures` failed readings in a row the next one comes
+ * sooner, so that a backend that is just starting costs seconds and not a minute.
+ */
+export function nextStartMs(turn: {
+  firstStartMs: number;
+  pollMs: number;
+  nowMs: number;
+  failures: number;
+}): number {
+  const { firstStartMs, pollMs, nowMs, failures } = turn;
+  const elapsed = Math.max(0, nowMs - firstStartMs);
+  const onGrid = firstStartMs + (Math.floor(elapsed / pollMs) + 1) * pollMs;
+  if (failures === 0) return onGrid;
+  const retryMs = RETRY_MS[Math.min(failures, RETRY_MS.length) - 1] ?? pollMs;
+  return Math.min(onGrid, nowMs + retryMs);
+}
+
+type Notes = Readonly<{
+  noteRead(latest: Latest, deploys: readonly Deploy[], reasons: readonly string[]): void;
+  noteUnread(unread: Unread): void;
+  /** Hears that what was stored is of another chain and was forgotten. */
+  noteOtherChain(): void;
+}>;
+
+/**
+ * What the operator reads about readings. `before` is what the last run had stored: deploys since then are no events
+ * (spec 6.2.3), and this log is the one place that tells of them.
+ */
+export function createNotes(log: Log, watched: readonly WatchedProgram[], before: DeploySlots): Notes {
+  const labels = new Map(watched.map(({ address, label }) => [address, label]));
+  let stored = before;
+  let isFirst = true;
+  const tell = (deploys: readonly Deploy[], sentence: string) => {
+    for (const { program, previousSlot, deploySlot } of deploys) {
+      const slots = { previous_slot: Number(previousSlot), deploy_slot: Number(deploySlot) };
+      log.info({ program, label: labels.get(program), ...slots }, sentence);
+    }
+  };
+
+  return {
+    noteRead: (latest, deploys, reasons) => {
+      if (reasons.length > 0)
+        log.warn({ reasons }, 'read from a backend further down the list, or believed after doubts');
+      if (isFirst) {
+        log.info(
+          { slot: Number(latest.reading.contextSlot), programs: latest.reading.programs.size },
+          'first reading',
+        );
+        tell(deploysBetween(stored, latest.reading), 'deployed while nobody watched');
+      }
+      isFirst = false;
+      tell(deploys, 'deployed');
+    },
+    noteUnread: (unread) => {
+      if (unread.kind === 'broken') log.error({ err: unread.error }, 'a reading broke');
+      else log.warn({ outcome: unread.kind, reasons: unread.reasons }, 'the programs could not be read');
+    },
+    noteOtherChain: () => {
+      stored = new Map();
+      log.warn('the chain is another one than before: its block times and last reading are forgotten');
+    },
+  };
+}

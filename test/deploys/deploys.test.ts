@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { nextStartMs } from '../../deploys/watch/schedule.ts';
+import { nextStartMs } from '../../deploys/watch/watcher.ts';
 import { temporaryFolder } from '../started/gateway.ts';
 import { addressOf, startChain } from '../fakes/chain.ts';
 import { AUTHORITY, programsOf, startDeploys, until, WATCHER_KEY, watchedOf } from './started.ts';

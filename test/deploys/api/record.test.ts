@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { programsAnswer } from '../../../deploys/api/record.ts';
-import type { ProgramState } from '../../../deploys/watch/program-state.ts';
+import type { ProgramState } from '../../../deploys/watch/change.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { watchedOf } from '../started.ts';
 

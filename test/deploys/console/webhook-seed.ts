@@ -1,6 +1,6 @@
 import { address, type Address } from '@solana/kit';
 import type { Sent } from '../../../deploys/delivery/send.ts';
-import type { ProgramState } from '../../../deploys/watch/program-state.ts';
+import type { ProgramState } from '../../../deploys/watch/change.ts';
 import { watchedFrom, type WatchedProgram } from '../../../deploys/watch/watched.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';

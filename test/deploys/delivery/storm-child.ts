@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { createWorker } from '../../../deploys/delivery/worker.ts';
 import type { Send } from '../../../deploys/delivery/send.ts';
-import { createReadings } from '../../../deploys/store/readings.ts';
+import { createReadings } from '../../../deploys/watch/readings.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createReadings } from '../../../deploys/store/readings.ts';
+import { createReadings } from '../../../deploys/watch/readings.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';

@@ -5,7 +5,7 @@ import { createResend } from '../../../deploys/outbox/resend.ts';
 import { createWithdraw } from '../../../deploys/outbox/withdraw.ts';
 import type { Claim } from '../../../deploys/outbox/claim.ts';
 import { verdictOf } from '../../../deploys/delivery/verdict.ts';
-import { createBlockTimeStore } from '../../../deploys/store/block-times.ts';
+import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import type { Sent } from '../../../deploys/delivery/send.ts';

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createHistory } from '../../../deploys/programs/history.ts';
-import { createBlockTimeStore } from '../../../deploys/store/block-times.ts';
-import { createReadings } from '../../../deploys/store/readings.ts';
+import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
+import type { ProgramState } from '../../../deploys/watch/change.ts';
+import { createHistory, createReadings } from '../../../deploys/watch/readings.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
-import type { ProgramState } from '../../../deploys/watch/program-state.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { opened } from '../../started/gateway.ts';
 import { explained } from '../explained.ts';

@@ -1,9 +1,8 @@
 import { expect, test } from 'bun:test';
-import { createProgramList } from '../../../deploys/programs/list.ts';
-import { createBlockTimeStore } from '../../../deploys/store/block-times.ts';
-import { createReadings } from '../../../deploys/store/readings.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
+import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
+import { createProgramList, createReadings } from '../../../deploys/watch/readings.ts';
 import type { WatchedProgram } from '../../../deploys/watch/watched.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { opened } from '../../started/gateway.ts';
 

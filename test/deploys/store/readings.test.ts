@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { createBlockTimeStore } from '../../../deploys/store/block-times.ts';
-import { createReadings } from '../../../deploys/store/readings.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
-import type { ProgramState } from '../../../deploys/watch/program-state.ts';
+import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
+import type { ProgramState } from '../../../deploys/watch/change.ts';
+import { createReadings } from '../../../deploys/watch/readings.ts';
 import type { Latest } from '../../../deploys/watch/watcher.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { startQueue } from '../outbox/queue.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { accountsFrom } from '../../../deploys/watch/accounts.ts';
+import { accountsFrom } from '../../../deploys/watch/decode.ts';
 import { accountJson, LOADER_V3, programDataBytes } from '../../fakes/chain.ts';
 
 const account = accountJson({ owner: LOADER_V3, data: programDataBytes(5) }, 45);

@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { deploysBetween, seenAfter, shrunkIn } from '../../../deploys/watch/change.ts';
-import type { ProgramState, Reading } from '../../../deploys/watch/program-state.ts';
+import {
+  deploysBetween,
+  type ProgramState,
+  type Reading,
+  seenAfter,
+  shrunkIn,
+} from '../../../deploys/watch/change.ts';
 import { addressOf } from '../../fakes/chain.ts';
 
 const [program, other] = [addressOf('program'), addressOf('other')];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { decodeProgram, decodeProgramData, type AccountHead } from '../../../deploys/watch/decode.ts';
+import { type AccountHead, decodeProgram, decodeProgramData } from '../../../deploys/watch/decode.ts';
 import {
   addressOf,
   LOADER_V2,

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { type DeploySlots, deploysBetween, seenAfter } from '../../../deploys/watch/change.ts';
-import { createRead, type Floor } from '../../../deploys/watch/failover.ts';
-import type { Reading } from '../../../deploys/watch/program-state.ts';
+import { deploysBetween, type DeploySlots, type Reading, seenAfter } from '../../../deploys/watch/change.ts';
+import { createRead, type Floor } from '../../../deploys/watch/read.ts';
 import { createRpcBackend } from '../../../deploys/watch/rpc.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { addressOf, LOADER_V4, programV4Bytes, startChain } from '../../fakes/chain.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createBlockTimes } from '../../../deploys/watch/block-time.ts';
-import { createFill } from '../../../deploys/watch/fill.ts';
+import { createBlockTimes, createFill } from '../../../deploys/watch/block-time.ts';
 import type { CallOutcome, RpcBackend } from '../../../deploys/watch/rpc.ts';
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';

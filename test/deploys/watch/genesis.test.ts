@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { readGenesisHash } from '../../../deploys/watch/genesis.ts';
+import { readGenesisHash } from '../../../deploys/watch/read.ts';
 import type { CallOutcome } from '../../../deploys/watch/rpc.ts';
 import { addressOf } from '../../fakes/chain.ts';
 

@@ -4,7 +4,7 @@ import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
 import { createAudit } from '../../../deploys/audit/audit.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
-import { issueOwnKey, needsOwnKey, watcherPlan } from '../../../deploys/watch/own-key.ts';
+import { issueOwnKey, needsOwnKey, watcherPlan } from '../../../deploys/accounts/own-key.ts';
 import { configFrom } from '../../../shared/config/config.ts';
 import { PLANS_BY_DEFAULT, type Plan } from '../../../shared/config/plans.ts';
 import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';

@@ -1,7 +1,6 @@
 import type { Address } from '@solana/kit';
 import { expect, test } from 'bun:test';
-import { implausibleIn } from '../../../deploys/watch/plausible.ts';
-import type { ProgramState, Reading } from '../../../deploys/watch/program-state.ts';
+import { implausibleIn, type ProgramState, type Reading } from '../../../deploys/watch/change.ts';
 import { addressOf } from '../../fakes/chain.ts';
 
 /** `present` programs that are there, then `missing` ones. */

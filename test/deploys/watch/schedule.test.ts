@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { nextStartMs } from '../../../deploys/watch/schedule.ts';
+import { nextStartMs } from '../../../deploys/watch/watcher.ts';
 
 const turn = (nowMs: number, failures = 0, pollMs = 60_000) =>
   nextStartMs({ firstStartMs: 1_000, pollMs, nowMs, failures });

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import type { Deploy } from '../../../deploys/watch/change.ts';
-import type { Floor, ReadingOutcome } from '../../../deploys/watch/failover.ts';
-import type { Reading } from '../../../deploys/watch/program-state.ts';
+import type { Deploy, Reading } from '../../../deploys/watch/change.ts';
+import type { Floor, ReadingOutcome } from '../../../deploys/watch/read.ts';
 import { createWatcher, type Latest, type Unread } from '../../../deploys/watch/watcher.ts';
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';

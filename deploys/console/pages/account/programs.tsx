@@ -9,8 +9,7 @@ import { Table } from '../../components/table.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
-import type { SeenDeploy } from '../../../programs/history.ts';
-import type { ProgramShown } from '../../../programs/list.ts';
+import type { ProgramShown, SeenDeploy } from '../../../watch/readings.ts';
 
 type Status = NonNullable<ProgramShown['status']>;
 

@@ -3,16 +3,16 @@ import { type Config, gatewayUrl } from '../../shared/config/config.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import { Secret } from '../../shared/secret.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { createAccounts } from '../accounts/accounts.ts';
-import { createKeys } from '../accounts/keys.ts';
-import { WATCHER } from '../accounts/reserved.ts';
 import type { Actor } from '../audit/actor.ts';
+import { createAccounts } from './accounts.ts';
+import { createKeys } from './keys.ts';
+import { WATCHER } from './reserved.ts';
 
 const KEY_NAME = 'issued at start';
 const STARTED: Actor = { kind: 'command-line' };
 
 /** `random` gives n uniform bytes. */
-export type OwnKeyDeps = Readonly<{
+type OwnKeyDeps = Readonly<{
   store: Store;
   plans: ReadonlyMap<string, Plan>;
   clock: Clock;
@@ -38,7 +38,7 @@ export function needsOwnKey({
 }
 
 /** `name-taken`: the account of the watcher's name is somebody else's, and stays as it is. */
-export type IssuedKey = { readonly kind: 'issued'; readonly key: Secret } | { readonly kind: 'name-taken' };
+type IssuedKey = { readonly kind: 'issued'; readonly key: Secret } | { readonly kind: 'name-taken' };
 
 /**
  * Issues the watcher's key and revokes every earlier one of its account, in one transaction. The key is stored
