@@ -1,4 +1,4 @@
-import { createReadRedis } from '../deploys/store/redis-seen.ts';
+import { createReadRedis } from '../deploys/health/neighbours.ts';
 import { readWatched } from '../deploys/watch/watched.ts';
 import { METHODS } from '../gateway/methods/table.ts';
 import type { Clock } from '../shared/clock.ts';

@@ -11,28 +11,31 @@ import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
+import { createAccounts } from './accounts/accounts.ts';
+import { createAudit } from './accounts/audit.ts';
+import { createConsoleKeys } from './auth/console-keys.ts';
+import { createPeople } from './auth/people.ts';
+import { consoleComplaint } from './auth/provider.ts';
+import { consoleUrlOf, createOpenAccount, inviteFirstOperator, showLink } from './auth/sign-up.ts';
 import { internetPolicy } from './delivery/policy.ts';
 import { createSender } from './delivery/send.ts';
-import { createAccounts } from './accounts/accounts.ts';
-import { createAudit } from './audit/audit.ts';
+import { storeSize } from './health/health.ts';
+import { createReadRedis } from './health/neighbours.ts';
+import { DEPLOYS_MIGRATIONS } from './schema.ts';
+import { listen } from './server.ts';
+import {
+  countSealed,
+  createSeal,
+  createSecretsOf,
+  type Seal,
+  sealedElsewhere,
+  takeSealingKeys,
+} from './webhooks/seal.ts';
 import { createDeploys } from './deploys.ts';
-import { listen } from './listen.ts';
 import type { Installation } from './compose-console.ts';
-import { createReadRedis } from './store/redis-seen.ts';
-import { DEPLOYS_MIGRATIONS } from './store/schema.ts';
-import { storeSize } from './store/size.ts';
-import { consoleComplaint } from './users/console-complaint.ts';
-import { createConsoleKeys } from './users/console-keys.ts';
 import { firstOperatorLink, paths } from './console/paths.ts';
-import { consoleUrlOf, inviteFirstOperator, showLink } from './users/first-operator.ts';
-import { createOpenAccount } from './users/open-account.ts';
-import { createPeople } from './users/people.ts';
 import { issueOwnKey, needsOwnKey } from './accounts/own-key.ts';
 import { readWatched } from './watch/watched.ts';
-import { createSeal, type Seal } from './webhooks/seal.ts';
-import { countSealed, sealedElsewhere } from './webhooks/sealed-elsewhere.ts';
-import { takeSealingKeys } from './webhooks/sealing-key.ts';
-import { createSecretsOf } from './webhooks/secrets-of.ts';
 
 const WATCHER_TAKEN =
   'The account sluice-watcher, which the watcher reads as, was made by somebody else. Rename it: bun run sluice account rename sluice-watcher NAME';

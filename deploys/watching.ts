@@ -5,11 +5,11 @@ import type { Store } from '../shared/store/open.ts';
 import type { Metrics } from './metrics.ts';
 import type { Enqueue } from './outbox/enqueue.ts';
 import type { Outbox } from './outbox/outbox.ts';
+import { createReadings } from './watch/readings.ts';
+import { createNotes, createWatcher } from './watch/watcher.ts';
 import { createBlockTimes, createBlockTimeStore, createFill } from './watch/block-time.ts';
 import { createRead } from './watch/read.ts';
-import { createReadings } from './watch/readings.ts';
 import type { WatchedProgram } from './watch/watched.ts';
-import { createNotes, createWatcher } from './watch/watcher.ts';
 import { createRpcBackend, type Fetch } from './watch/rpc.ts';
 
 type Deps = Readonly<{

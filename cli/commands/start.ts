@@ -1,5 +1,5 @@
-import { consoleComplaint } from '../../deploys/users/console-complaint.ts';
-import { consoleUrlOf, inviteFirstOperator, showLink } from '../../deploys/users/first-operator.ts';
+import { consoleComplaint } from '../../deploys/auth/provider.ts';
+import { consoleUrlOf, inviteFirstOperator, showLink } from '../../deploys/auth/sign-up.ts';
 import { firstOperatorLink, paths } from '../../deploys/console/paths.ts';
 import { requestReload } from '../../shared/keys/reload.ts';
 import type { Config } from '../../shared/config/config.ts';

@@ -1,20 +1,19 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { Actor } from '../audit/actor.ts';
-import type { Detail } from '../audit/audit.ts';
+import type { Store } from '../../shared/store/open.ts';
 import {
   type Account,
   type AccountRow,
   type AccountRowDeps,
   type AccountRows,
   createAccountRows,
+  isLabel,
+  isReserved,
+  type OwnAccount,
 } from './account-row.ts';
-import type { ChangeAction, NoteChange } from './change-note.ts';
-import { type Addition, CREDITS_MAX, createCreditsAdded, isReason } from './credits-added.ts';
-import { isLabel } from './label.ts';
-import { isReserved, type OwnAccount } from './reserved.ts';
+import type { Actor, ChangeAction, Detail, NoteChange } from './audit.ts';
 
 /** What `set` changes; an absent member stays. `plan: undefined` takes the plan away. */
-export type AccountChange = Readonly<{
+type AccountChange = Readonly<{
   plan?: { readonly name: string | undefined };
   creditsLeft?: number;
 }>;
@@ -53,7 +52,7 @@ export type Accounts = Pick<AccountRows, 'find' | 'findById' | 'list' | 'page'> 
     addCredits(name: string, addition: Addition, by: Actor): AdditionResult;
   }>;
 
-export type AccountDeps = AccountRowDeps & Readonly<{ clock: Clock; note: NoteChange }>;
+type AccountDeps = AccountRowDeps & Readonly<{ clock: Clock; note: NoteChange }>;
 
 /**
  * The accounts of `store`. An account has its plan's allowance until its credits are set: then it has what was set,
@@ -190,5 +189,38 @@ export function createAccounts(deps: AccountDeps): Accounts {
     findById,
     list,
     page,
+  };
+}
+
+/** Credits to add and why; `once` names the addition, so that a form sent twice adds once. */
+type Addition = Readonly<{ credits: number; reason: string; once: string }>;
+
+type CreditsAdded = Readonly<{
+  /** What was added to the account under this name. */
+  find(accountId: number, once: string): number | undefined;
+  put(accountId: number, addition: Addition, atMs: number): void;
+}>;
+
+/** A quarter of the safe integers: granted is spent plus left and must stay exact. */
+export const CREDITS_MAX = Math.floor(Number.MAX_SAFE_INTEGER / 4);
+
+const REASON = /^[^\p{C}\p{Zl}\p{Zp}]{1,200}$/u;
+
+/** Whether `text` can be a reason: 1 to 200 printable characters, no space at either end. */
+function isReason(text: string): boolean {
+  return REASON.test(text) && text.trim() === text;
+}
+
+/** What was added to accounts, in `store`. */
+function createCreditsAdded(store: Store): CreditsAdded {
+  const find = store.prepare<{ credits: number }, [number, string]>(
+    'SELECT credits FROM credits_added WHERE account_id = ? AND once = ?',
+  );
+  const put = store.prepare<null, [number, string, number, string, number]>(
+    'INSERT INTO credits_added (account_id, once, credits, reason, at_ms) VALUES (?, ?, ?, ?, ?)',
+  );
+  return {
+    find: (accountId, once) => find.get(accountId, once)?.credits,
+    put: (accountId, { credits, reason, once }, atMs) => void put.run(accountId, once, credits, reason, atMs),
   };
 }

@@ -3,10 +3,10 @@ import { type Config, gatewayUrl } from '../../shared/config/config.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import { Secret } from '../../shared/secret.ts';
 import type { Store } from '../../shared/store/open.ts';
-import type { Actor } from '../audit/actor.ts';
+import { WATCHER } from './account-row.ts';
 import { createAccounts } from './accounts.ts';
+import type { Actor } from './audit.ts';
 import { createKeys } from './keys.ts';
-import { WATCHER } from './reserved.ts';
 
 const KEY_NAME = 'issued at start';
 const STARTED: Actor = { kind: 'command-line' };

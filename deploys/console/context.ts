@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
-import { actorOf, type By } from '../audit/actor.ts';
+import { actorOf, type By } from '../accounts/audit.ts';
+import type { Viewer } from '../auth/people.ts';
 import type { Crumb } from './components/links.tsx';
-import type { Viewer } from '../users/viewer.ts';
 
 /** The account a page is about. `plan` is `undefined` for the program API alone. */
 export type PageAccount = Readonly<{ id: number; name: string; plan: string | undefined }>;

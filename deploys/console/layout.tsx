@@ -6,7 +6,7 @@ import { Crumbs, Link } from './components/links.tsx';
 import type { Content, PageAccount, Show } from './context.ts';
 import { paths } from './paths.ts';
 import { flashOf } from './redirect.ts';
-import type { Viewer } from '../users/viewer.ts';
+import type { Viewer } from '../auth/people.ts';
 
 /** How the viewer wants the console to look; `undefined`: as the system does. */
 type Theme = 'light' | 'dark' | undefined;

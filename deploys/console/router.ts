@@ -8,8 +8,8 @@ import { idFrom, paths, withNext } from './paths.ts';
 import { redirect } from './redirect.ts';
 import { refusalContent, type RouteRefusal } from './refusal.tsx';
 import { secured } from './security-headers.ts';
-import type { Attempt } from '../users/attempts.ts';
-import { isSameOrigin, type Viewer, type ViewerOf } from '../users/viewer.ts';
+import type { Attempt } from '../auth/attempts.ts';
+import { isSameOrigin, type Viewer, type ViewerOf } from '../auth/people.ts';
 
 /** Who may see a route. */
 type Audience = Route['audience'];

@@ -1,12 +1,85 @@
-import type { Clock } from '../../shared/clock.ts';
+import { createHmac } from 'node:crypto';
 import { unreachable } from '../../shared/brand.ts';
-import { createStopwatch, type Phases } from './phases.ts';
-import type { NetworkPolicy } from './policy.ts';
-import type { BodyKind } from './post-body.ts';
-import type { PostFailure } from './post-failure.ts';
-import { createPost, type Posted } from './post.ts';
-import { createVet, type Vetted } from './resolve.ts';
-import { literalOf, urlProblemOf } from './url-rules.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Secret } from '../../shared/secret.ts';
+import type { Claim } from '../outbox/claim.ts';
+import type { EventKind } from '../outbox/enqueue.ts';
+import type { Result } from '../outbox/outbox.ts';
+import {
+  type FailureCode,
+  type Phases,
+  type RefusalReason,
+  type Sent,
+  verdictOf,
+} from '../outbox/outcome.ts';
+import { createVet, literalOf, type NetworkPolicy, urlProblemOf, type Vetted } from './policy.ts';
+import { createPost, createStopwatch, type Posted } from './post.ts';
+
+/** The secrets a webhook signs with at `atMs`, Unix milliseconds. Throws when they cannot be unsealed. */
+export type SecretsOf = (webhookId: string, atMs: number) => Secrets;
+
+export type AttemptDeps = Readonly<{
+  send: Send;
+  secretsOf: SecretsOf;
+  clock: Clock;
+  /** Hears of what should not have happened: an attempt that could not be made. */
+  noteBroken(error: unknown): void;
+}>;
+
+/**
+ * One attempt of what was claimed: signed with the secrets of this moment, sent to the URL of this moment. Never
+ * rejects: what breaks inside this service is a failed attempt too, so it is bounded as those are.
+ */
+export async function attempt(claim: Claim, deps: AttemptDeps, signal: AbortSignal): Promise<Result> {
+  const { send, secretsOf, clock } = deps;
+  const { deliveryId, eventKind, body } = claim;
+  try {
+    const signedAt = Math.floor(claim.claimedAtMs / 1_000);
+    const headers = eventHeaders(
+      { deliveryId, eventKind, body, signedAt },
+      secretsOf(claim.webhookId, claim.claimedAtMs),
+    );
+    const sent = await send({ url: new URL(claim.url), headers, body }, signal);
+    return { claim, verdict: verdictOf(sent), sent, headers, endedAtMs: clock.now() };
+  } catch (error) {
+    deps.noteBroken(error);
+    const verdict = { kind: 'failed', error: 'internal_error' } as const;
+    return { claim, verdict, sent: undefined, headers: undefined, endedAtMs: clock.now() };
+  }
+}
+
+/** The secrets of a webhook at an instant. `next` is there while a rotation waits to take over. */
+type Secrets = Readonly<{ current: Secret; next: Secret | undefined }>;
+
+type Signed = Readonly<{
+  deliveryId: string;
+  eventKind: EventKind;
+  body: Uint8Array;
+  /** Unix seconds. */
+  signedAt: number;
+}>;
+
+/** The headers of one attempt (spec 6.3); in a rotation the next secret signs too, in a header of its own. */
+export function eventHeaders(attempt: Signed, secrets: Secrets): Readonly<Record<string, string>> {
+  const { deliveryId, eventKind, body, signedAt } = attempt;
+  return {
+    'X-Service-Event': eventKind,
+    'X-Service-Delivery': deliveryId,
+    'X-Service-Timestamp': String(signedAt),
+    'X-Service-Signature': signatureOf(secrets.current, signedAt, body),
+    ...(secrets.next && { 'X-Service-Signature-Next': signatureOf(secrets.next, signedAt, body) }),
+  };
+}
+
+/**
+ * The event signature (spec 6.3): `sha256=` and the lowercase hex of HMAC-SHA256 over `<timestamp>.<raw body>`. The key
+ * is the UTF-8 of the whole secret as it was shown, prefix included. `timestampSeconds` is the Unix second at which
+ * this attempt is signed.
+ */
+export function signatureOf(secret: Secret, timestampSeconds: number, body: Uint8Array): string {
+  const hmac = createHmac('sha256', secret.reveal()).update(`${timestampSeconds}.`).update(body);
+  return `sha256=${hmac.digest('hex')}`;
+}
 
 /**
  * What is sent in one attempt. The sender adds `content-type` and `user-agent` to `headers` unless they are there, and
@@ -19,34 +92,6 @@ export type Post = Readonly<{ url: URL; headers: Readonly<Record<string, string>
  * at once when `signal` aborts, as `aborted`, or with what has been answered if there is a status line.
  */
 export type Send = (post: Post, signal: AbortSignal) => Promise<Sent>;
-
-/**
- * Why there is no status line. `timeout`: none within 10 s. `bad_response`: not HTTP. `unreachable`: no route, or no
- * TCP connection within its time. `aborted`: given up by the caller, which says nothing about the receiver.
- * `internal_error`: the request could not be made, which is this service's fault.
- */
-export type FailureCode = PostFailure | 'dns_error' | 'dns_timeout' | 'aborted' | 'internal_error';
-
-/** Why nothing was sent: the URL breaks a rule, or one of the host's addresses is not public. */
-export type RefusalReason = 'blocked_url' | 'blocked_address';
-
-/**
- * How an attempt ended. `answered` is any final status, also one that is no success. `fields` are the answer's headers
- * in their order and spelling; `body` holds at most 16 KiB. `detail` is for operators and may name addresses; it
- * holds nothing of the request's headers or body. `remoteAddress` is the one that was connected to.
- */
-export type Sent =
-  | Readonly<{
-      kind: 'answered';
-      status: number;
-      fields: readonly (readonly [name: string, value: string])[];
-      body: Uint8Array;
-      bodyKind: BodyKind;
-      phases: Phases;
-      remoteAddress: string;
-    }>
-  | Readonly<{ kind: 'failed'; code: FailureCode; detail: string; phases: Phases }>
-  | Readonly<{ kind: 'refused'; reason: RefusalReason; detail: string; phases: Phases }>;
 
 /** A sender that goes only where `policy` lets it. */
 export function createSender(policy: NetworkPolicy, clock: Clock): Send {

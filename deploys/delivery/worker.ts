@@ -1,11 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Claim } from '../outbox/claim.ts';
-import type { Recorded, Result } from '../outbox/finish.ts';
-import type { Outbox } from '../outbox/outbox.ts';
-import { attempt, type AttemptDeps } from './attempt.ts';
-import { createBell } from './bell.ts';
+import type { Outbox, Recorded, Result } from '../outbox/outbox.ts';
+import { attempt, type AttemptDeps } from './send.ts';
 
-export type WorkerDeps = AttemptDeps &
+type WorkerDeps = AttemptDeps &
   Readonly<{
     outbox: Outbox;
     clock: Clock;
@@ -130,4 +128,23 @@ export function createWorker(deps: WorkerDeps): Readonly<{
   }
 
   return { run, wake: bell.ring, state: () => ({ underWay: underWay.size, trouble }) };
+}
+
+/** Wakes a loop that waits. A ring that nobody waited for is heard by the next wait. */
+type Bell = Readonly<{
+  ring(): void;
+  /** Resolves at the next ring, or after `waitMs`. For one waiter. */
+  wait(waitMs: number): Promise<void>;
+}>;
+
+/** A bell that has not been rung. */
+function createBell(clock: Clock): Bell {
+  let rung = new AbortController();
+  return {
+    ring: () => rung.abort(),
+    wait: async (waitMs) => {
+      await clock.sleep(waitMs, rung.signal);
+      if (rung.signal.aborted) rung = new AbortController();
+    },
+  };
 }

@@ -1,10 +1,44 @@
-import type { Address } from '@solana/kit';
+import type { Address, Slot } from '@solana/kit';
 import type { Store } from '../../shared/store/open.ts';
-import { pingBody } from '../delivery/event.ts';
 import type { Deploy } from '../watch/change.ts';
-import { uuidFrom } from './uuid.ts';
 
-export type Pinged =
+/** A deploy as an event tells it. Slots are safe integers; instants are Unix milliseconds, a block time Unix seconds. */
+type UpgradeEvent = Readonly<{
+  programId: string;
+  label: string;
+  previousSlot: number;
+  deploySlot: number;
+  deployedAt: number;
+  detectedAtMs: number;
+}>;
+
+export type EventKind = 'program.upgraded' | 'ping';
+
+const PING_MESSAGE = 'This is a test delivery. No program was deployed.';
+
+/** The body of a `program.upgraded` delivery (spec 2.3, 2.4): the bytes of every attempt. */
+export function upgradeBody(deliveryId: string, event: UpgradeEvent): Uint8Array {
+  return bodyOf(deliveryId, 'program.upgraded', event.detectedAtMs, {
+    program_id: event.programId,
+    label: event.label,
+    previous_slot: event.previousSlot,
+    deploy_slot: event.deploySlot,
+    // A block time has no milliseconds, so none are shown.
+    deployed_at: new Date(event.deployedAt * 1_000).toISOString().replace('.000Z', 'Z'),
+    detected_at: new Date(event.detectedAtMs).toISOString(),
+  });
+}
+
+/** The body of a `ping` delivery (spec 2.3, 2.5). */
+export function pingBody(deliveryId: string, createdAtMs: number): Uint8Array {
+  return bodyOf(deliveryId, 'ping', createdAtMs, { message: PING_MESSAGE });
+}
+
+function bodyOf(id: string, event: EventKind, createdAtMs: number, data: object): Uint8Array {
+  return Buffer.from(JSON.stringify({ id, event, created_at: new Date(createdAtMs).toISOString(), data }));
+}
+
+type Pinged =
   | { readonly kind: 'queued'; readonly deliveryId: string }
   /** The webhook is paused: the delivery is recorded and not sent. */
   | { readonly kind: 'skipped'; readonly deliveryId: string }
@@ -96,4 +130,99 @@ export function createEnqueue(
   });
 
   return { deploys, ping: (webhookId, nowMs) => ping.immediate(webhookId, nowMs) };
+}
+
+/** A random UUID (RFC 9562, version 4) in its usual spelling. `random` gives n uniform bytes. */
+export function uuidFrom(random: (bytes: number) => Uint8Array): string {
+  const bytes = Buffer.from(random(16));
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40; // the version
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80; // the variant
+  const hex = bytes.toString('hex');
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+}
+
+export type Release = Readonly<{
+  /**
+   * Writes the bodies of deliveries whose event's block time is known by now, at most 500 at a time, so that they fall
+   * due. `more` means that another call has more to do.
+   */
+  release(nowMs: number): 'all' | 'more';
+  /** The slots that events wait for the block time of, newest first, and since when. */
+  awaited(): Awaited[];
+}>;
+
+/** A slot without a block time, and when the first event that needs it was detected. */
+type Awaited = Readonly<{ slot: Slot; sinceMs: number }>;
+
+/** Bodies in one transaction: some milliseconds in which nothing else is answered. */
+const BODIES_MAX = 500;
+
+type EventRow = {
+  id: number;
+  program_id: string;
+  label: string;
+  previous_slot: number;
+  deploy_slot: number;
+  created_at_ms: number;
+  unix_seconds: number;
+};
+
+/** Events wait in `store` itself for their block time (spec 2.4), so a restart loses none. */
+export function createRelease(store: Store): Release {
+  const known = store.prepare<EventRow, []>(`
+    SELECT e.*, b.unix_seconds FROM events e JOIN block_times b ON b.slot = e.deploy_slot
+    WHERE e.released_at_ms IS NULL LIMIT 1`);
+  const bodiless = store.prepare<{ id: string }, [number, number]>(
+    'SELECT id FROM deliveries WHERE event_id = ? AND body IS NULL LIMIT ?',
+  );
+  const give = store.prepare(`
+    UPDATE deliveries SET body = ?1, next_attempt_at_ms = iif(state = 'queued', ?2, NULL) WHERE id = ?3`);
+  const close = store.prepare('UPDATE events SET released_at_ms = ? WHERE id = ?');
+  const awaited = store.prepare<{ deploy_slot: number; since_ms: number }, []>(`
+    SELECT deploy_slot, min(created_at_ms) AS since_ms FROM events WHERE released_at_ms IS NULL
+    GROUP BY deploy_slot ORDER BY deploy_slot DESC`);
+
+  const releaseSome = store.transaction((event: EventRow, nowMs: number) => {
+    const rows = bodiless.all(event.id, BODIES_MAX);
+    for (const { id } of rows) give.run(upgradeBody(id, eventFrom(event)), nowMs, id);
+    if (rows.length < BODIES_MAX) close.run(nowMs, event.id);
+  });
+
+  return {
+    release: (nowMs) => {
+      const event = known.get();
+      if (!event) return 'all';
+      releaseSome.immediate(event, nowMs);
+      return 'more';
+    },
+    awaited: () =>
+      awaited.all().map(({ deploy_slot, since_ms }) => ({ slot: BigInt(deploy_slot), sinceMs: since_ms })),
+  };
+}
+
+function eventFrom(row: EventRow) {
+  return {
+    programId: row.program_id,
+    label: row.label,
+    previousSlot: row.previous_slot,
+    deploySlot: row.deploy_slot,
+    deployedAt: row.unix_seconds,
+    detectedAtMs: row.created_at_ms,
+  };
+}
+
+/**
+ * Gives up the events that wait for a block time which can never be known, because their chain is gone. To be called in
+ * the transaction that forgets the chain.
+ */
+export function createAbandon(store: Store): (nowMs: number) => void {
+  const cancel = store.prepare(`
+    UPDATE deliveries
+    SET state = 'cancelled', last_error = 'other_chain', next_attempt_at_ms = NULL, finished_at_ms = ?1
+    WHERE state = 'queued' AND event_id IN (SELECT id FROM events WHERE released_at_ms IS NULL)`);
+  const close = store.prepare('UPDATE events SET released_at_ms = ? WHERE released_at_ms IS NULL');
+  return (nowMs) => {
+    cancel.run(nowMs);
+    close.run(nowMs);
+  };
 }

@@ -1,8 +1,7 @@
 import type { Store } from '../../shared/store/open.ts';
-import { type Claim, createClaim } from './claim.ts';
-import { createFinish, type Recorded, type Result } from './finish.ts';
-import { createReap } from './reap.ts';
-import { createRelease, type Release } from './release.ts';
+import { type Claim, createClaim, LEASE_MS } from './claim.ts';
+import { createRelease, type Release } from './enqueue.ts';
+import { afterAttempt, type DeliveryState, type Sent, type Verdict, WAIT_MS_MAX } from './outcome.ts';
 
 /**
  * The queue as the worker needs it. Instants are Unix milliseconds. Every function is one IMMEDIATE transaction and
@@ -67,4 +66,155 @@ function unlessUnwritable(finish: () => Recorded): Recorded {
     if (/^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG)/.test(code)) return 'unwritable';
     throw error;
   }
+}
+
+/** How a claimed attempt ended. `headers` are those of the event as they were sent; `sent` is absent when nothing was. */
+export type Result = Readonly<{
+  claim: Claim;
+  verdict: Verdict;
+  sent: Sent | undefined;
+  headers: Readonly<Record<string, string>> | undefined;
+  endedAtMs: number;
+}>;
+
+/** What is known of a result when its process died. */
+type Finish = (
+  result: Omit<Result, 'claim'> &
+    Readonly<{ claim: Pick<Claim, 'deliveryId' | 'webhookId' | 'token' | 'n' | 'number'> }>,
+) => Recorded;
+
+/** `stale`: the lease is another's by now, so nothing was written. `unwritable`: the lease runs out instead. */
+export type Recorded = 'recorded' | 'stale' | 'unwritable';
+
+type HeldRow = {
+  state: DeliveryState;
+  next_attempt_at_ms: number | null;
+  finished_at_ms: number | null;
+  is_deleted: number;
+  is_paused: number;
+};
+
+/** Records how attempts ended, in the one transaction it is called in. A result without the lease's token changes nothing. */
+function createFinish(store: Store): Finish {
+  const held = store.prepare<HeldRow, [string, string]>(`
+    SELECT d.state, d.next_attempt_at_ms, d.finished_at_ms, w.deleted_at_ms IS NOT NULL AS is_deleted,
+      w.paused_at_ms IS NOT NULL AS is_paused
+    FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.id = ? AND d.lease_token = ?`);
+  const close = store.prepare(`
+    UPDATE attempts SET state = $state, ended_at_ms = $endedAtMs, status = $status, error = $error, detail = $detail,
+      remote_address = $remoteAddress, phases_json = $phases, request_headers_json = $requestHeaders,
+      answer_headers_json = $answerHeaders, answer_body = $answerBody, answer_body_kind = $answerBodyKind
+    WHERE delivery_id = $deliveryId AND n = $n`);
+  const place = store.prepare(`
+    UPDATE deliveries SET state = $state, next_attempt_at_ms = $nextAttemptAtMs, finished_at_ms = $finishedAtMs,
+      attempts = coalesce($attempts, attempts), resend_at_ms = coalesce($resendAtMs, resend_at_ms),
+      lease_token = NULL, lease_until_ms = NULL,
+      last_status = iif($says, $status, last_status), last_error = iif($says, $error, last_error)
+    WHERE id = $deliveryId`);
+  const noteSuccess = store.prepare(`
+    UPDATE webhooks SET failing_since_ms = NULL, consecutive_failures = 0, last_success_at_ms = ?1 WHERE id = ?2`);
+  const noteFailure = store.prepare(`
+    UPDATE webhooks SET failing_since_ms = coalesce(failing_since_ms, ?1),
+      consecutive_failures = consecutive_failures + 1 WHERE id = ?2`);
+
+  return function finish({ claim, verdict, sent, headers, endedAtMs }) {
+    const row = held.get(claim.deliveryId, claim.token);
+    if (!row) return 'stale';
+    const next = afterAttempt(endedFrom(row, claim.number), verdict, endedAtMs);
+    const error = 'error' in verdict ? verdict.error : null;
+    const { deliveryId, n } = claim;
+    const requestHeaders = headers === undefined ? null : JSON.stringify(headers);
+    close.run({ deliveryId, n, state: verdict.kind, endedAtMs, error, requestHeaders, ...answerOf(sent) });
+    place.run({
+      deliveryId,
+      state: next.state,
+      nextAttemptAtMs: next.nextAttemptAtMs ?? null,
+      finishedAtMs: next.finishedAtMs ?? null,
+      attempts: next.attempts ?? null,
+      resendAtMs: next.isResent === true ? endedAtMs : null,
+      says: Number(verdict.kind !== 'interrupted'),
+      status: sent?.kind === 'answered' ? sent.status : null,
+      error,
+    });
+    // What was asked for by hand says nothing about how the webhook fares by itself.
+    if (claim.number === undefined || verdict.kind === 'interrupted') return 'recorded';
+    (verdict.kind === 'succeeded' ? noteSuccess : noteFailure).run(endedAtMs, claim.webhookId);
+    return 'recorded';
+  };
+}
+
+function endedFrom(row: HeldRow, number: number | undefined) {
+  return {
+    state: row.state,
+    number,
+    nextAttemptAtMs: row.next_attempt_at_ms ?? undefined,
+    finishedAtMs: row.finished_at_ms ?? undefined,
+    isDeleted: row.is_deleted === 1,
+    isPaused: row.is_paused === 1,
+  };
+}
+
+function answerOf(sent: Sent | undefined) {
+  const answered = sent?.kind === 'answered' ? sent : undefined;
+  return {
+    status: answered?.status ?? null,
+    detail: sent === undefined || sent.kind === 'answered' ? null : sent.detail,
+    remoteAddress: answered?.remoteAddress ?? null,
+    phases: sent === undefined ? null : JSON.stringify(sent.phases),
+    answerHeaders: answered === undefined ? null : JSON.stringify(answered.fields),
+    answerBody: answered?.body ?? null,
+    answerBodyKind: answered?.bodyKind ?? null,
+  };
+}
+
+type LeasedRow = {
+  delivery_id: string;
+  webhook_id: string;
+  lease_token: string;
+  n: number;
+  number: number | null;
+};
+
+/**
+ * Gives back what a process took with it when it died: attempts whose lease has run out end as `interrupted`. `mine`
+ * are the deliveries this process is attempting; they are never reaped, however late. To be called in a transaction.
+ */
+function createReap(store: Store, finish: Finish) {
+  const expired = store.prepare<LeasedRow, [number]>(`
+    SELECT d.id AS delivery_id, d.webhook_id, d.lease_token, a.n, a.number
+    FROM deliveries d JOIN attempts a ON a.delivery_id = d.id AND a.state = 'started'
+    WHERE d.lease_token IS NOT NULL AND d.lease_until_ms <= ?`);
+  const capWaits = store.prepare(`
+    UPDATE deliveries SET next_attempt_at_ms = min(next_attempt_at_ms, ?1), resend_at_ms = min(resend_at_ms, ?1)
+    WHERE due_at_ms > ?1`);
+  const capLeases = store.prepare(
+    'UPDATE deliveries SET lease_until_ms = ?1 WHERE lease_token IS NOT NULL AND lease_until_ms > ?1',
+  );
+
+  /** How many were given back. */
+  return function reap(nowMs: number, mine: ReadonlySet<string>): number {
+    // Only a clock that was ahead when they were written makes these; a wait never grows by the clock being put right.
+    capWaits.run(nowMs + WAIT_MS_MAX);
+    capLeases.run(nowMs + LEASE_MS);
+    let reaped = 0;
+    for (const row of expired.all(nowMs)) {
+      if (mine.has(row.delivery_id)) continue;
+      const claim = {
+        deliveryId: row.delivery_id,
+        webhookId: row.webhook_id,
+        token: row.lease_token,
+        n: row.n,
+        number: row.number ?? undefined,
+      };
+      finish({
+        claim,
+        verdict: { kind: 'interrupted' },
+        sent: undefined,
+        headers: undefined,
+        endedAtMs: nowMs,
+      });
+      reaped++;
+    }
+    return reaped;
+  };
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
-import type { Hours } from './read-usage.ts';
+import type { Hours } from './calendar.ts';
 
 /** What to sum: SQL for the columns of a row, and for what makes a group of cells one row. */
 export type Summing = Readonly<{ select: string; group: string }>;

@@ -1,8 +1,5 @@
 import type { Store } from '../../shared/store/open.ts';
-import { dayText, hourText, monthOf, monthText, HOUR_MS } from './calendar.ts';
-
-/** Hours since 1970 (UTC), from the first up to and without the second. */
-export type Hours = Readonly<{ fromHour: number; toHour: number }>;
+import { dayText, HOUR_MS, hourText, monthOf, monthText, type Hours } from './calendar.ts';
 
 /** What one key used of one method in a period, over all nodes. */
 export type Used = Readonly<{
@@ -98,4 +95,59 @@ function* readOneOf(
     const rows = ofPeriod.all(at, accountId);
     if (rows.length > 0) yield rows.map((used) => ({ period: textOf(at), ...used }));
   }
+}
+
+/** The columns of usage wherever it is given as rows. */
+export const USAGE_COLUMNS = [
+  'hour',
+  'account',
+  'key_id',
+  'method',
+  'calls',
+  'credits',
+  'errors',
+  'bytes_out',
+  'refused',
+] as const;
+
+/** The first line of a CSV file of usage. */
+export const CSV_HEAD = `${USAGE_COLUMNS.join(',')}\n`;
+
+/** A row by its columns. */
+export function usageRecord(used: Used, account: string) {
+  const { period, keyId, method, calls, credits, errors, bytesOut, refused } = used;
+  return {
+    hour: period,
+    account,
+    key_id: keyId,
+    method,
+    calls,
+    credits,
+    errors,
+    bytes_out: bytesOut,
+    refused,
+  };
+}
+
+/** A row's texts, in the order of the columns. */
+export function usageCells(used: Used, account: string): string[] {
+  return Object.values(usageRecord(used, account)).map(String);
+}
+
+/** A row as a line of CSV. */
+export function csvLine(used: Used, account: string): string {
+  return `${usageCells(used, harmless(account)).map(quoted).join(',')}\n`;
+}
+
+/** What begins a formula, also in full width, behind spaces and quotes; at a cell's beginning or behind what may part cells. */
+const FORMULA = /(^|[;|\t\r\n])(?=[\s"]*[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
+
+/** Customers name their accounts: a spreadsheet takes a text behind an apostrophe for no formula. */
+function harmless(name: string): string {
+  return name.replaceAll(FORMULA, "$1'");
+}
+
+/** RFC 4180, and for spreadsheets that part cells by something else than commas. */
+function quoted(cell: string): string {
+  return /[",;|\t\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

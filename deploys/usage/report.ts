@@ -1,8 +1,6 @@
 import { USAGE_COUNTER_NAMES, USAGE_COUNTERS, type UsageCounter } from '../../shared/ledger/counters.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { monthOfDay } from './calendar.ts';
-import { EACH, type Range, rangeIn } from './periods.ts';
-import type { Hours } from './read-usage.ts';
+import { EACH, type Hours, monthOfDay, type Range, rangeIn } from './calendar.ts';
 
 /** What was counted; `refunded` is of `credits`, and the five from `within10Ms` to `slower` are how fast answers began. */
 export type Counts = Readonly<Record<UsageCounter, number>>;
@@ -13,7 +11,7 @@ export type Whose = Readonly<{ accountId: number; keyId?: string; method?: strin
 export type Unit = 'hour' | 'day' | 'month';
 
 /** Counts of an hour, day or month since 1970 (UTC), of a method or of a key. */
-export type Point = Readonly<{ at: number; counts: Counts }>;
+type Point = Readonly<{ at: number; counts: Counts }>;
 export type Part = Readonly<{ name: string; counts: Counts }>;
 
 /**
@@ -128,4 +126,62 @@ function filled(sums: ReadonlyMap<number, Counts>, range: Range | undefined): re
   const { from, to } = range ?? { from: 0, to: 0 };
   const length = Math.max(0, to - from);
   return Array.from({ length }, (_, i) => ({ at: from + i, counts: sums.get(from + i) ?? NOTHING }));
+}
+
+/** What usage is told apart by. */
+export type Dimension = 'method' | 'key';
+
+/** What a chart can show of usage; `credits` less what was given back. */
+export const MEASURES = ['calls', 'credits', 'errors', 'refused'] as const;
+export type Measure = (typeof MEASURES)[number];
+
+/** Counts of one method or key in one hour, day or month since 1970 (UTC). `name` is empty for all that were not asked for by name. */
+export type GridCell = Readonly<{ at: number; name: string }> & Readonly<Record<Measure, number>>;
+
+type GridWish = Readonly<{
+  /** One account's, and of it only one key's or one method's when given. */
+  whose: Whose;
+  hours: Hours;
+  unit: Unit;
+  by: Dimension;
+  /** Those that stand for themselves; the others are summed up. */
+  names: readonly string[];
+}>;
+
+type GridValues = Range &
+  Readonly<{ accountId: number; keyId: string | null; method: string | null; names: string }>;
+
+const DIMENSION_COLUMNS = { method: 'method', key: 'key_id' } as const;
+
+/** Reads usage as one cell for each period and name. A name may come in several cells of a period. */
+export function createUsageGrid(ledger: Store): (wish: GridWish) => readonly GridCell[] {
+  const prepared = (table: string, at: string, by: Dimension) =>
+    ledger.prepare<GridCell, GridValues>(`${EACH}
+      SELECT ${at} AS at, CASE WHEN ${DIMENSION_COLUMNS[by]} IN (SELECT value FROM json_each($names)) THEN ${DIMENSION_COLUMNS[by]} ELSE '' END AS name,
+        sum(calls) AS calls, sum(credits - refunded) AS credits, sum(errors) AS errors, sum(refused) AS refused
+      FROM each CROSS JOIN ${table} ON ${table.replace('usage_', '').replace(/s$/, '')} = each.at AND account_id = $accountId
+      WHERE key_id = coalesce($keyId, key_id) AND method = coalesce($method, method)
+      GROUP BY 1, 2`);
+  const of = (by: Dimension) => ({
+    hourly: prepared('usage_hours', 'hour', by),
+    daysOfHours: prepared('usage_hours', 'hour / 24', by),
+    daily: prepared('usage_days', 'day', by),
+    monthly: prepared('usage_months', 'month', by),
+  });
+  const statements = { method: of('method'), key: of('key') };
+
+  return function usageGrid({ whose: { accountId, keyId = null, method = null }, hours, unit, by, names }) {
+    const { hourly, daysOfHours, daily, monthly } = statements[by];
+    const values = (table: 0 | 1 | 2) => ({
+      ...rangeIn(table, hours),
+      accountId,
+      keyId,
+      method,
+      names: JSON.stringify(names),
+    });
+    if (unit === 'hour') return hourly.all(values(0));
+    const days = [...daysOfHours.all(values(0)), ...daily.all(values(1))];
+    if (unit === 'day') return days;
+    return [...days.map((cell) => ({ ...cell, at: monthOfDay(cell.at) })), ...monthly.all(values(2))];
+  };
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
+import type { Health } from '../health/health.ts';
 import { type Deploy, deploysBetween, type DeploySlots, type Reading, seenAfter } from './change.ts';
 import { within } from './deadline.ts';
 import type { Floor, Read, ReadingOutcome } from './read.ts';
@@ -187,4 +188,24 @@ export function createNotes(log: Log, watched: readonly WatchedProgram[], before
       log.warn('the chain is another one than before: its block times and last reading are forgotten');
     },
   };
+}
+
+/** Readings that may fail before the data counts as stale. */
+const READINGS_MISSED_MAX = 3;
+
+/** What the watcher's state means at `nowMs` (Unix milliseconds). */
+export function healthOf({ latest, trouble }: WatchState, pollMs: number, nowMs: number): Health {
+  const why = trouble === undefined ? '' : ` ${reasonOf(trouble)}`;
+  if (latest === undefined) {
+    return { isWell: false, sentence: `The programs have not been read from the chain yet.${why}` };
+  }
+  const ageMs = Math.max(0, nowMs - latest.checkedAtMs);
+  const read = `${latest.reading.programs.size} programs were read ${Math.round(ageMs / 1_000)} s ago at slot ${latest.reading.contextSlot}.`;
+  if (ageMs <= READINGS_MISSED_MAX * pollMs) return { isWell: true, sentence: `ok: ${read}${why}` };
+  return { isWell: false, sentence: `The data is stale: ${read}${why}` };
+}
+
+function reasonOf(trouble: NonNullable<WatchState['trouble']>): string {
+  if (trouble.kind === 'broken') return 'The last reading failed inside this service; its log says how.';
+  return `The last reading failed: ${trouble.reasons.join('; ')}.`;
 }

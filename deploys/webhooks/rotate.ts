@@ -1,8 +1,7 @@
 import type { Secret } from '../../shared/secret.ts';
-import type { By } from '../audit/actor.ts';
+import type { By } from '../accounts/audit.ts';
 import { makeWebhookSecret, type Seal } from './seal.ts';
-import type { WebhookDeps } from './webhook-deps.ts';
-import { NO_WEBHOOK, type NoWebhook, type Webhook } from './webhook.ts';
+import { NO_WEBHOOK, type NoWebhook, type Webhook, type WebhookDeps } from './webhook.ts';
 
 /** When a new secret takes over, in milliseconds from now. */
 export const TAKEOVERS = { now: 0, '1h': 3_600_000, '24h': 86_400_000 } as const;

@@ -1,9 +1,13 @@
 import { isAddress } from '@solana/kit';
 import { unreachable } from '../../shared/brand.ts';
-import type { NetworkPolicy } from '../delivery/policy.ts';
-import type { Vet } from '../delivery/resolve.ts';
-import { SEND_TEXTS } from '../delivery/send-texts.ts';
-import { literalOf, readWebhookUrl, URL_PROBLEM_TEXTS } from '../delivery/url-rules.ts';
+import {
+  literalOf,
+  type NetworkPolicy,
+  readWebhookUrl,
+  URL_PROBLEM_TEXTS,
+  type Vet,
+} from '../delivery/policy.ts';
+import { SEND_TEXTS } from '../outbox/outcome.ts';
 
 /** What a customer sets. `programs` is null for all watched programs. */
 export type Settings = Readonly<{ url: string; programs: readonly string[] | null; description: string }>;

@@ -1,4 +1,6 @@
+import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
+import type { Audit } from '../accounts/audit.ts';
 
 /**
  * A webhook as its account sees it. Instants are Unix milliseconds. `programs` is null for all watched programs.
@@ -67,3 +69,11 @@ function webhookFrom({ programsJson, ...row }: Row, nowMs: number): Webhook {
     nextSecretAtMs: nextSecretAtMs === null || nextSecretAtMs <= nowMs ? null : nextSecretAtMs,
   };
 }
+
+/** What every verb on webhooks needs. */
+export type WebhookDeps = Readonly<{
+  store: Store;
+  rows: WebhookRows;
+  clock: Clock;
+  audit: Pick<Audit, 'note'>;
+}>;

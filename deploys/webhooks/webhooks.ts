@@ -1,21 +1,16 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { createAudit } from '../audit/audit.ts';
-import type { NetworkPolicy } from '../delivery/policy.ts';
-import { createVet } from '../delivery/resolve.ts';
+import { createAudit } from '../accounts/audit.ts';
+import { createVet, type NetworkPolicy } from '../delivery/policy.ts';
 import type { Enqueue } from '../outbox/enqueue.ts';
 import { createList } from '../outbox/list.ts';
-import { createCreate } from './create.ts';
-import { createCreateOnce } from './create-once.ts';
-import { createEdit } from './edit.ts';
-import { createPause } from './pause.ts';
-import { createRemove } from './remove.ts';
-import { createRotate } from './rotate.ts';
-import type { Seal } from './seal.ts';
-import { createSecretsOf } from './secrets-of.ts';
+import { createEdit, createPause, createRemove } from './change.ts';
+import { createCreate, createCreateOnce } from './create.ts';
+import { createSecretsOf, type Seal } from './seal.ts';
 import { createSendAgain } from './send-again.ts';
-import { createCheckSettings } from './settings.ts';
 import { createWebhookRows, type Webhook } from './webhook.ts';
+import { createRotate } from './rotate.ts';
+import { createCheckSettings } from './settings.ts';
 
 /** `random` gives n uniform bytes; `wake` tells the worker of what is due now. */
 export type WebhooksDeps = Readonly<{

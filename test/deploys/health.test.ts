@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import { copyFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { createStoresHealth, healthOf } from '../../deploys/health.ts';
-import type { Unread } from '../../deploys/watch/watcher.ts';
+import { createStoresHealth } from '../../deploys/health/health.ts';
+import { healthOf, type Unread } from '../../deploys/watch/watcher.ts';
 import { addressOf } from '../fakes/chain.ts';
 import { opened, temporaryFolder } from '../started/gateway.ts';
 

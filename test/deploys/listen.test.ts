@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { listen, type Listening } from '../../deploys/listen.ts';
+import { listen, type Listening } from '../../deploys/server.ts';
 
 const ANY = { hostname: '127.0.0.1', port: 0 };
 const text = (body: string) => () => new Response(body);

@@ -1,7 +1,7 @@
 import { createDeploys, type DeploysDeps } from '../../deploys/deploys.ts';
-import type { DeliveryDeps } from '../../deploys/delivery/deliveries.ts';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
-import { DEPLOYS_MIGRATIONS } from '../../deploys/store/schema.ts';
+import type { DeliveryDeps } from '../../deploys/delivery/deliveries.ts';
+import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
 import type { WatchedProgram } from '../../deploys/watch/watched.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { USAGE_MIGRATIONS } from '../../shared/ledger/schema.ts';

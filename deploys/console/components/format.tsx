@@ -1,5 +1,5 @@
 /** @jsxImportSource preact */
-import { boundOf } from '../../usage/latency.ts';
+import { boundOf } from '../../usage/estimates.ts';
 import type { Counts } from '../../usage/report.ts';
 
 // Made once: a formatter per number was most of a long table's time.

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { type AccountWish, LOOKED_AT_MAX } from '../../../deploys/accounts/account-list.ts';
-import { createAccountRows } from '../../../deploys/accounts/account-row.ts';
+import { type AccountWish, createAccountRows, LOOKED_AT_MAX } from '../../../deploys/accounts/account-row.ts';
 import { PLANS_BY_DEFAULT } from '../../../shared/config/plans.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import type { Store } from '../../../shared/store/open.ts';

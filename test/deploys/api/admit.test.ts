@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { type AdmitBySession, createAdmit } from '../../../deploys/api/webhooks/admit.ts';
+import { type AdmitBySession, createAdmit } from '../../../deploys/api/webhook-requests.ts';
 import { createRequestLog } from '../../../deploys/api/request-log.ts';
 import type { KeyId } from '../../../shared/keys/api-key.ts';
 import type { Identify } from '../../../shared/keys/identify.ts';

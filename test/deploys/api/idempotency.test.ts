@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
+import { WEBHOOKS_PATH } from '../../../deploys/api/webhook-routes.ts';
 import { createPrune, IDEMPOTENCY_KEPT_MS } from '../../../deploys/outbox/prune.ts';
-import { WEBHOOKS_PATH } from '../../../deploys/api/webhooks/routes.ts';
 import { startWebhookApi } from '../webhooks/api.ts';
 import { URL_TEXT } from '../webhooks/started.ts';
 

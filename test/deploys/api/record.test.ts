@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { programsAnswer } from '../../../deploys/api/record.ts';
+import { programsAnswer } from '../../../deploys/api/programs.ts';
 import type { ProgramState } from '../../../deploys/watch/change.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { watchedOf } from '../started.ts';

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import type { Actor } from '../../../deploys/audit/actor.ts';
-import { type Action, createAudit } from '../../../deploys/audit/audit.ts';
-import { AUDIT_KEPT_MS, AUDIT_MIGRATIONS } from '../../../deploys/audit/schema.ts';
+import {
+  type Action,
+  type Actor,
+  AUDIT_KEPT_MS,
+  AUDIT_MIGRATIONS,
+  createAudit,
+} from '../../../deploys/accounts/audit.ts';
 import type { KeyId } from '../../../shared/keys/api-key.ts';
 import { opened } from '../../started/gateway.ts';
 import { explained } from '../explained.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createApp } from '../../../deploys/api/app.ts';
+import { createApp } from '../../../deploys/server.ts';
 import { CUSTOMER, OPERATOR, ORIGIN, startConsole } from './started.tsx';
 
 /** The app with its console for a viewer, or without one. */

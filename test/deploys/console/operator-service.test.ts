@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import type { PublicationState } from '../../../deploys/publish/publication-state.ts';
+import type { PublicationState } from '../../../deploys/accounts/publication.ts';
 import { seededStatus, startSeededOperatorWorld } from './operator-seed.ts';
 import { type OperatorWorld, startOperatorWorld } from './operator-world.ts';
 

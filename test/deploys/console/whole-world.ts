@@ -1,10 +1,10 @@
 import type { Account } from '../../../deploys/accounts/account-row.ts';
-import { attempt } from '../../../deploys/delivery/attempt.ts';
+import { SESSION_COOKIE } from '../../../deploys/auth/sessions.ts';
+import type { User } from '../../../deploys/auth/users.ts';
+import { attempt } from '../../../deploys/delivery/send.ts';
 import { createEnqueue } from '../../../deploys/outbox/enqueue.ts';
 import { createOutbox } from '../../../deploys/outbox/outbox.ts';
-import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
-import type { User } from '../../../deploys/users/users.ts';
-import { createSecretsOf } from '../../../deploys/webhooks/secrets-of.ts';
+import { createSecretsOf } from '../../../deploys/webhooks/seal.ts';
 import { createWebhooks, type Webhooks } from '../../../deploys/webhooks/webhooks.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';

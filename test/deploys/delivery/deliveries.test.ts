@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { Registry } from 'prom-client';
-import { createAudit } from '../../../deploys/audit/audit.ts';
+import { createAudit } from '../../../deploys/accounts/audit.ts';
 import { createDeliveries } from '../../../deploys/delivery/deliveries.ts';
-import type { Sent } from '../../../deploys/delivery/send.ts';
+import type { Sent } from '../../../deploys/outbox/outcome.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { answered, createScriptedSend, refusedFor, type SeenPost } from '../../fakes/scripted-send.ts';

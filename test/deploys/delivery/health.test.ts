@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { deliveryHealth } from '../../../deploys/delivery/health.ts';
-import { bothHealths } from '../../../deploys/health.ts';
+import { deliveryHealth } from '../../../deploys/delivery/deliveries.ts';
+import { bothHealths } from '../../../deploys/health/health.ts';
 
 const calm = { underWay: 0, trouble: undefined };
 const NOW = 1_000_000;

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { isPublicAddress } from '../../../deploys/delivery/addresses.ts';
-import { internetPolicy } from '../../../deploys/delivery/policy.ts';
+import { internetPolicy, isPublicAddress } from '../../../deploys/delivery/policy.ts';
 import { silent } from '../../fakes/receiver-faults.ts';
 import { startReceiver } from '../../fakes/receiver.ts';
 import { startGood } from './sending.ts';

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createPost } from '../../../deploys/delivery/post.ts';
-import { createStopwatch } from '../../../deploys/delivery/phases.ts';
+import { createPost, createStopwatch } from '../../../deploys/delivery/post.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { CONTENT } from '../../fakes/receiver.ts';
 import { AUTHORITY, BODY, startGood } from './sending.ts';

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test';
-import { isPublicAddress } from '../../../deploys/delivery/addresses.ts';
-import { createVet } from '../../../deploys/delivery/resolve.ts';
+import { createVet, isPublicAddress } from '../../../deploys/delivery/policy.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 
 const never = new AbortController().signal;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { SEND_TEXTS } from '../../../deploys/delivery/send-texts.ts';
+import { SEND_TEXTS } from '../../../deploys/outbox/outcome.ts';
 import { selfSigned } from '../../fakes/receiver-certificates.ts';
 import { saysAndEnds, saysAndResets, status } from '../../fakes/receiver-faults.ts';
 import { CONTENT, startReceiver } from '../../fakes/receiver.ts';

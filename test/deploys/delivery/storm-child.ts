@@ -1,8 +1,8 @@
 import { appendFileSync } from 'node:fs';
-import { createWorker } from '../../../deploys/delivery/worker.ts';
 import type { Send } from '../../../deploys/delivery/send.ts';
+import { createWorker } from '../../../deploys/delivery/worker.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createReadings } from '../../../deploys/watch/readings.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { addressOf } from '../../fakes/chain.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createReadings } from '../../../deploys/watch/readings.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'bun:test';
-import { isPublicAddress, ipBytesFrom } from '../../../deploys/delivery/addresses.ts';
-import { internetPolicy } from '../../../deploys/delivery/policy.ts';
 import {
+  internetPolicy,
+  ipBytesFrom,
+  isPublicAddress,
   literalOf,
   readWebhookUrl,
   URL_PROBLEM_TEXTS,
   type UrlProblem,
-} from '../../../deploys/delivery/url-rules.ts';
+} from '../../../deploys/delivery/policy.ts';
 
 const POLICY = internetPolicy(['console.example.com']);
 const read = (text: string) => readWebhookUrl(text, POLICY);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { upgradeBody } from '../../../deploys/delivery/event.ts';
-import { eventHeaders } from '../../../deploys/delivery/headers.ts';
+import { eventHeaders } from '../../../deploys/delivery/send.ts';
+import { upgradeBody } from '../../../deploys/outbox/enqueue.ts';
 import { isSigned } from './is-signed.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { ask, LANGUAGES } from './verifiers/language.ts';

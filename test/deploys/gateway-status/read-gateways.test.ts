@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import { createReadGateways } from '../../../deploys/gateway-status/read-gateways.ts';
+import { createReadGateways } from '../../../deploys/health/neighbours.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 

@@ -1,9 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import {
-  createAccountDeliveries,
-  type DeliveryWish,
-  LOOKED_AT_MAX,
-} from '../../../deploys/outbox/account-deliveries.ts';
+import { createAccountDeliveries, type DeliveryFilter, LOOKED_AT_MAX } from '../../../deploys/outbox/list.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { explained } from '../explained.ts';
 import { startQueue } from './queue.ts';
@@ -38,9 +34,9 @@ beforeAll(() => {
 afterAll(() => queue[Symbol.dispose]());
 
 /** Every page of a list, from the first to the last. */
-function pages(accountId: number, wish: Partial<DeliveryWish>) {
+function pages(accountId: number, wish: Partial<DeliveryFilter>) {
   const found: (readonly { id: string }[])[] = [];
-  for (let after: DeliveryWish['after']; ;) {
+  for (let after: DeliveryFilter['after']; ;) {
     const page = deliveries.page(accountId, { limit: 100, ...wish, ...(after && { after }) });
     found.push(page.rows);
     if (page.next === undefined) return found;

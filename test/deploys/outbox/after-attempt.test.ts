@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { afterAttempt, type Ended } from '../../../deploys/outbox/after-attempt.ts';
-import type { Verdict } from '../../../deploys/delivery/verdict.ts';
+import { afterAttempt, type Ended, type Verdict } from '../../../deploys/outbox/outcome.ts';
 
 const NOW = 1_000_000;
 const automatic = (number: number, more: Partial<Ended> = {}): Ended => ({

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { createPrune, OLD } from '../../../deploys/outbox/prune.ts';
+import { createPrune, DELIVERIES_KEPT, OLD } from '../../../deploys/outbox/prune.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';
-import { DELIVERIES_KEPT } from '../../../deploys/outbox/trim.ts';
 import { startQueue } from './queue.ts';
 
 const DAY = 86_400_000;

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { createAccountDeliveries } from '../../../deploys/outbox/account-deliveries.ts';
+import { createAccountDeliveries } from '../../../deploys/outbox/list.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createReadings } from '../../../deploys/watch/readings.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';

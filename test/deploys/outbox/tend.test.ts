@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { tendOutbox } from '../../../deploys/outbox/tend.ts';
+import { tendOutbox } from '../../../deploys/outbox/prune.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { silentLog } from '../../started/gateway.ts';
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
 import type { ProgramState } from '../../../deploys/watch/change.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createHistory, createReadings } from '../../../deploys/watch/readings.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { opened } from '../../started/gateway.ts';
 import { explained } from '../explained.ts';

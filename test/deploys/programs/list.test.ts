@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createProgramList, createReadings } from '../../../deploys/watch/readings.ts';
 import type { WatchedProgram } from '../../../deploys/watch/watched.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { opened } from '../../started/gateway.ts';
 

@@ -1,10 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { Database } from 'bun:sqlite';
 import { Redis } from 'ioredis';
-import { createChanges, PORTION } from '../../../deploys/publish/changes.ts';
-import { runPublisher } from '../../../deploys/publish/publish.ts';
-import { LOG_MAX, openRedisHead, type Put, type RedisHead } from '../../../deploys/publish/redis-head.ts';
-import type { PublicationState } from '../../../deploys/publish/publication-state.ts';
+import { createChanges, PORTION } from '../../../deploys/accounts/changes.ts';
+import { type PublicationState, runPublisher } from '../../../deploys/accounts/publication.ts';
+import { LOG_MAX, openRedisHead, type Put, type RedisHead } from '../../../deploys/accounts/redis-head.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { ACCOUNTS, HEAD, KEYS, LEASE, LOG, USES } from '../../../shared/publication.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createReadRedis } from '../../../deploys/store/redis-seen.ts';
+import { createReadRedis } from '../../../deploys/health/neighbours.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { startRedis } from '../../started/redis.ts';

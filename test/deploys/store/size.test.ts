@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { storeSize } from '../../../deploys/store/size.ts';
+import { storeSize } from '../../../deploys/health/health.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
 test('a database is as large as its file, and its log beside it', () => {

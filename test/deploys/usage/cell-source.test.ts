@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { createTakeDrained, type HourCell } from '../../../deploys/usage/cell-source.ts';
-import { findMismatches } from '../../../deploys/usage/reconcile.ts';
+import { createTakeDrained, type HourCell } from '../../../deploys/usage/redis-cells.ts';
+import { findMismatches } from '../../../deploys/usage/tend.ts';
 import { CELL_COLUMNS, CELL_COUNTER_NAMES } from '../../../shared/ledger/counters.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { cellOf, startLedger, createTakeCells } from './ledger.ts';

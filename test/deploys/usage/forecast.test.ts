@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { forecastOf, forecastText, lastsText } from '../../../deploys/usage/forecast.ts';
+import { forecastOf, forecastText, lastsText } from '../../../deploys/usage/estimates.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { boundOf, latencyOf } from '../../../deploys/usage/latency.ts';
+import { boundOf, latencyOf } from '../../../deploys/usage/estimates.ts';
 
 const none = { within10Ms: 0, within50Ms: 0, within250Ms: 0, within1S: 0, slower: 0 };
 

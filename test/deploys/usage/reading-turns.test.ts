@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createReadingTurns, type Reader } from '../../../deploys/usage/reading-turns.ts';
+import { createReadingTurns, type Reader } from '../../../deploys/usage/usage-view.ts';
 
 /** A long look at usage makes nobody wait for more than one part of it. */
 const never = new AbortController().signal;

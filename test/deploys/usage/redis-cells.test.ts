@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import type { Drained } from '../../../deploys/usage/cell-source.ts';
-import { openRedisCells } from '../../../deploys/usage/redis-cells.ts';
+import { type Drained, openRedisCells } from '../../../deploys/usage/redis-cells.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { CELL_COUNTER_NAMES } from '../../../shared/ledger/counters.ts';
 import {

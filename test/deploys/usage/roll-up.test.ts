@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createRollUp } from '../../../deploys/usage/roll-up.ts';
+import { createRollUp } from '../../../deploys/usage/tend.ts';
 import { USAGE_COUNTER_NAMES, USAGE_COUNTERS } from '../../../shared/ledger/counters.ts';
 import { cellOf, DAY_MS, HOUR_MS, startLedger, createTakeCells } from './ledger.ts';
 

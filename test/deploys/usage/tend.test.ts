@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import type { CellSource } from '../../../deploys/usage/cell-source.ts';
-import { findMismatches } from '../../../deploys/usage/reconcile.ts';
-import { tendUsage } from '../../../deploys/usage/tend.ts';
+import type { CellSource } from '../../../deploys/usage/redis-cells.ts';
+import { findMismatches, tendUsage } from '../../../deploys/usage/tend.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { silentLog } from '../../started/gateway.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { csvLine } from '../../../deploys/usage/usage-csv.ts';
+import { csvLine } from '../../../deploys/usage/read-usage.ts';
 
 const USED = {
   period: '2026-11-20T00:00Z',

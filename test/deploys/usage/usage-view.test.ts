@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createReadingTurns } from '../../../deploys/usage/reading-turns.ts';
-import { createUsageReport, type Unit } from '../../../deploys/usage/report.ts';
 import { readUsage } from '../../../deploys/usage/read-usage.ts';
-import { createRollUp } from '../../../deploys/usage/roll-up.ts';
-import { createUsageGrid } from '../../../deploys/usage/usage-grid.ts';
+import { createUsageGrid, createUsageReport, type Unit } from '../../../deploys/usage/report.ts';
+import { createRollUp } from '../../../deploys/usage/tend.ts';
 import {
+  createReadingTurns,
   createReadUsageView,
   slicesOf,
   startsOf,

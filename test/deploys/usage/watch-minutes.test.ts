@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createLiveMinutes } from '../../../deploys/usage/watch-minutes.ts';
+import { createLiveMinutes } from '../../../deploys/usage/minutes.ts';
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
 import { explained } from '../explained.ts';
 import { cellOf, createTakeCells, HOUR_MS, startLedger } from './ledger.ts';

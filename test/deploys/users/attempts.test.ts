@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { createAttempts } from '../../../deploys/users/attempts.ts';
-import { network } from '../../../deploys/users/login.ts';
+import { createAttempts } from '../../../deploys/auth/attempts.ts';
+import { network } from '../../../deploys/auth/login.ts';
 import { random } from './people.ts';
 
 const PACE = { burst: 3, refillMs: 1_000 };

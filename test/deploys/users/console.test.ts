@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import { createClientAddresses } from '../../../deploys/users/client-address.ts';
-import { consoleComplaint } from '../../../deploys/users/console-complaint.ts';
-import { createConsoleKeys } from '../../../deploys/users/console-keys.ts';
-import { readEmail } from '../../../deploys/users/email.ts';
+import { createAdmitBySession } from '../../../deploys/api/webhook-requests.ts';
+import { createClientAddresses } from '../../../deploys/auth/attempts.ts';
+import { createConsoleKeys, createTickets } from '../../../deploys/auth/console-keys.ts';
+import { consoleComplaint } from '../../../deploys/auth/provider.ts';
+import { readEmail } from '../../../deploys/auth/users.ts';
 import { createRequestLog } from '../../../deploys/api/request-log.ts';
-import { createAdmitBySession } from '../../../deploys/users/viewer.ts';
-import { createTickets } from '../../../deploys/users/ticket.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { COMMAND_LINE, logIn, ORIGIN, random, startPeople, testKeys } from './people.ts';
 

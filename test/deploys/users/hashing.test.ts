@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createHashing, HASHES_AT_ONCE, HASHES_WAITING_MAX } from '../../../deploys/users/hashing.ts';
+import { createHashing, HASHES_AT_ONCE, HASHES_WAITING_MAX } from '../../../deploys/auth/passwords.ts';
 
 /** Work that ends when the test says so. */
 function startWork() {

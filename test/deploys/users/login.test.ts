@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
-import { PER_ACCOUNT, PER_ADDRESS } from '../../../deploys/users/login.ts';
-import { SESSION_MS } from '../../../deploys/users/sessions.ts';
+import { PER_ACCOUNT, PER_ADDRESS } from '../../../deploys/auth/login.ts';
+import { SESSION_COOKIE, SESSION_MS } from '../../../deploys/auth/sessions.ts';
 import { COMMAND_LINE, logIn, PASSWORD, startPeople } from './people.ts';
 
 const ADA = 'ada@example.com';
@@ -361,7 +360,7 @@ test('nobody is asked to wait for hashes without end: the answer is a 503 that s
 });
 
 test('the real hash is argon2id with 64 MiB and two passes, and lets the right password in', async () => {
-  const { argon2id } = await import('../../../deploys/users/hashing.ts');
+  const { argon2id } = await import('../../../deploys/auth/passwords.ts');
   using started = startPeople({}, argon2id);
   const user = started.made(ADA);
   const hash = await argon2id.hash(PASSWORD);

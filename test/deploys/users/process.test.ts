@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { WEBHOOKS_PATH } from '../../../deploys/api/webhooks/routes.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
-import { argon2id } from '../../../deploys/users/hashing.ts';
+import { WEBHOOKS_PATH } from '../../../deploys/api/webhook-routes.ts';
+import { argon2id } from '../../../deploys/auth/passwords.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { addKey, opened, temporaryFolder } from '../../started/gateway.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { STEP_COOKIE } from '../../../deploys/console/pages/login/session.ts';
 import { paths } from '../../../deploys/console/paths.ts';
-import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
-import { PER_CODE } from '../../../deploys/users/login.ts';
-import { totpOf } from '../../../deploys/users/second-factor.ts';
+import { PER_CODE } from '../../../deploys/auth/login.ts';
+import { totpOf } from '../../../deploys/auth/second-factor.ts';
+import { SESSION_COOKIE } from '../../../deploys/auth/sessions.ts';
 import { COMMAND_LINE, logIn, PASSWORD, startPeople, type Visitor } from './people.ts';
 
 const ADA = 'ada@example.com';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { createAccounts } from '../../../deploys/accounts/accounts.ts';
+import { createAudit } from '../../../deploys/accounts/audit.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
-import { createAudit } from '../../../deploys/audit/audit.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { issueOwnKey, needsOwnKey, watcherPlan } from '../../../deploys/accounts/own-key.ts';
 import { configFrom } from '../../../shared/config/config.ts';
 import { PLANS_BY_DEFAULT, type Plan } from '../../../shared/config/plans.ts';

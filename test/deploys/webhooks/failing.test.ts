@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { createFailing } from '../../../deploys/webhooks/failing.ts';
+import { createFailing } from '../../../deploys/webhooks/webhook-health.ts';
 import { explained } from '../explained.ts';
 import { startQueue } from '../outbox/queue.ts';
 

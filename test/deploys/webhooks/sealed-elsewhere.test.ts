@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test';
 import { Registry } from 'prom-client';
-import { createSeal } from '../../../deploys/webhooks/seal.ts';
-import { gaugeSealedElsewhere, sealedElsewhere } from '../../../deploys/webhooks/sealed-elsewhere.ts';
+import { createSeal, gaugeSealedElsewhere, sealedElsewhere } from '../../../deploys/webhooks/seal.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { random } from '../outbox/queue.ts';
 import { byMe, startWebhooks, testSeal } from './started.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { SEALING_KEY_FILE, takeSealingKeys } from '../../../deploys/webhooks/sealing-key.ts';
+import { SEALING_KEY_FILE, takeSealingKeys } from '../../../deploys/webhooks/seal.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
 import { random } from '../outbox/queue.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createSecretsOf } from '../../../deploys/webhooks/secrets-of.ts';
+import { createSecretsOf } from '../../../deploys/webhooks/seal.ts';
 import type { Takeover } from '../../../deploys/webhooks/rotate.ts';
 import { answered, refusedFor } from '../../fakes/scripted-send.ts';
 import { isSigned } from '../delivery/is-signed.ts';

@@ -8,15 +8,14 @@ import type { AccountContext, PageAccount } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { DeliveryBadge, STATE_WORDS, wordOf } from './attempt.tsx';
 import { paths } from '../../paths.ts';
-import { ATTEMPTS_MAX } from '../../../delivery/schedule.ts';
 import {
   type AccountDelivery,
+  type DeliveryFilter,
   type DeliveryPage,
-  type DeliveryWish,
   ID_PART_MIN,
-  type Place,
-} from '../../../outbox/account-deliveries.ts';
-import type { DeliveryState } from '../../../outbox/after-attempt.ts';
+  type ListPosition,
+} from '../../../outbox/list.ts';
+import { ATTEMPTS_MAX, type DeliveryState } from '../../../outbox/outcome.ts';
 
 /** The deliveries of all webhooks of an account, or those that are looked for. */
 export function deliveryListPage(services: WebhookServices, context: AccountContext): Response {
@@ -62,7 +61,7 @@ function found({ deliveries }: WebhookServices, accountId: number, search: strin
   return { rows: deliveries.search(accountId, search), next: undefined };
 }
 
-function emptyText(search: string, wish: DeliveryWish, next: DeliveryPage['next']): string {
+function emptyText(search: string, wish: DeliveryFilter, next: DeliveryPage['next']): string {
   if (search !== '')
     return search.length < ID_PART_MIN
       ? `Type at least ${ID_PART_MIN} characters of an id`
@@ -74,7 +73,7 @@ function emptyText(search: string, wish: DeliveryWish, next: DeliveryPage['next'
 type FiltersProps = Readonly<{
   services: WebhookServices;
   context: AccountContext;
-  wish: DeliveryWish;
+  wish: DeliveryFilter;
   search: string;
 }>;
 
@@ -237,7 +236,7 @@ const STATES = Object.keys(STATE_WORDS) as readonly DeliveryState[]; // Object.k
 const EVENTS = ['program.upgraded', 'ping'] as const;
 
 /** What a list's address asks for. What cannot be read is left out, as if it had not been said. */
-function wishFrom(query: URLSearchParams, nowMs: number): DeliveryWish {
+function wishFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
   const state = STATES.find((known) => known === query.get('state'));
   const eventKind = EVENTS.find((known) => known === query.get('event'));
   const span = SPANS.find(({ value }) => value === query.get('time'));
@@ -255,16 +254,16 @@ function wishFrom(query: URLSearchParams, nowMs: number): DeliveryWish {
 }
 
 /** Whether a wish narrows the list. */
-function isNarrow({ state, eventKind, webhookId, programId, sinceMs }: DeliveryWish): boolean {
+function isNarrow({ state, eventKind, webhookId, programId, sinceMs }: DeliveryFilter): boolean {
   return [state, eventKind, webhookId, programId, sinceMs].some((member) => member !== undefined);
 }
 
 /** A place as it stands in an address. */
-function cursorOf({ createdAtMs, id }: Place): string {
+function cursorOf({ createdAtMs, id }: ListPosition): string {
   return `${createdAtMs}_${id}`;
 }
 
-function placeFrom(cursor: string | null): Place | undefined {
+function placeFrom(cursor: string | null): ListPosition | undefined {
   const [, atMs, id] = /^(\d{1,15})_([0-9a-f-]{36})$/.exec(cursor ?? '') ?? [];
   return atMs === undefined || id === undefined ? undefined : { createdAtMs: Number(atMs), id };
 }

@@ -1,6 +1,10 @@
 /** @jsxImportSource preact */
 import type { Plan } from '../../../../shared/config/plans.ts';
-import type { KeyRow } from '../../../accounts/key-row.ts';
+import type { KeyRow } from '../../../accounts/keys.ts';
+import { HOUR_MS } from '../../../usage/calendar.ts';
+import { boundOf, forecastOf, forecastText } from '../../../usage/estimates.ts';
+import type { Minute } from '../../../usage/minutes.ts';
+import type { Counts, Part } from '../../../usage/report.ts';
 import { Chart } from '../../components/charts.tsx';
 import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
@@ -14,11 +18,6 @@ import { type Attention, attentionOf, type Standing } from './attention.ts';
 import { KeyBadge } from './keys.tsx';
 import { errorNote, refusedNote } from './usage.tsx';
 import { paths } from '../../paths.ts';
-import { HOUR_MS } from '../../../usage/calendar.ts';
-import { forecastOf, forecastText } from '../../../usage/forecast.ts';
-import { boundOf } from '../../../usage/latency.ts';
-import type { Minute } from '../../../usage/minutes.ts';
-import type { Counts, Part } from '../../../usage/report.ts';
 
 /** Keys that are looked at for the page; an account rarely has more that work. */
 const KEYS = 100;

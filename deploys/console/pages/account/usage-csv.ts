@@ -2,9 +2,8 @@ import type { AccountContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
 import { hoursOf, showBusy, usageQueryOf } from './usage.tsx';
 import { dayText } from '../../../usage/calendar.ts';
-import type { Used } from '../../../usage/read-usage.ts';
-import type { Reader } from '../../../usage/reading-turns.ts';
-import { CSV_HEAD, csvLine } from '../../../usage/usage-csv.ts';
+import { CSV_HEAD, csvLine, type Used } from '../../../usage/read-usage.ts';
+import type { Reader } from '../../../usage/usage-view.ts';
 
 /** `/usage.csv`: the rows behind the page of usage, in the columns of `sluice usage --format csv`. */
 export function usageCsv({ readUsed, turns }: AccountServices, context: AccountContext): Response {

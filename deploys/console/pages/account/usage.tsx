@@ -9,10 +9,8 @@ import { Table } from '../../components/table.tsx';
 import type { AccountContext, PageContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
-import { DAY_MS, HOUR_MS, monthOf, monthStartMs } from '../../../usage/calendar.ts';
-import type { Hours } from '../../../usage/read-usage.ts';
-import type { Counts, Unit } from '../../../usage/report.ts';
-import { type Dimension, type Measure, MEASURES } from '../../../usage/usage-grid.ts';
+import { DAY_MS, HOUR_MS, type Hours, monthOf, monthStartMs } from '../../../usage/calendar.ts';
+import { type Counts, type Dimension, type Measure, MEASURES, type Unit } from '../../../usage/report.ts';
 import { startsOf, type UsageView } from '../../../usage/usage-view.ts';
 
 /** The times that usage can be looked at, each in its unit; all end now. */

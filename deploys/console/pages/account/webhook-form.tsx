@@ -22,8 +22,8 @@ import { hostOf, refusalText } from './webhooks.tsx';
 import { ownPath, paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
 import type { ProgramShown } from '../../../watch/readings.ts';
-import { type Check, DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
+import { type Check, DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
 
 const FORM_ID_BYTES = 16;
 

@@ -12,12 +12,11 @@ import type { WebhookServices } from '../../page-services.ts';
 import { AttemptOutcome } from './attempt.tsx';
 import { labelsOf } from './programs.tsx';
 import { paths } from '../../paths.ts';
-import { ATTEMPTS_EVER_MAX, type Resent } from '../../../outbox/resend.ts';
 import { WEBHOOKS_MAX } from '../../../webhooks/create.ts';
-import type { Rotated } from '../../../webhooks/rotate.ts';
-import type { Tested } from '../../../webhooks/send-again.ts';
+import { ATTEMPTS_EVER_MAX, type Resent, type Tested } from '../../../webhooks/send-again.ts';
 import type { DeliveryCounts, WebhookDay } from '../../../webhooks/webhook-health.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
+import type { Rotated } from '../../../webhooks/rotate.ts';
 
 type Shown = Readonly<{ webhook: Webhook; health: WebhookDay }>;
 

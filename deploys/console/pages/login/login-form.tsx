@@ -3,9 +3,8 @@ import type { ComponentChildren } from 'preact';
 import { unreachable } from '../../../../shared/brand.ts';
 import { type FormErrors, Hidden, PostForm, Submit, TextField } from '../../components/forms.tsx';
 import { Notice } from '../../components/icons.tsx';
-import type { Busy } from '../../../users/hashing.ts';
-import type { TooMany } from '../../../users/login.ts';
-import { PASSWORD_CHARACTERS } from '../../../users/password-rules.ts';
+import type { TooMany } from '../../../auth/login.ts';
+import { type Busy, PASSWORD_CHARACTERS } from '../../../auth/passwords.ts';
 
 /**
  * Why a form comes back: what to say, at which of its fields if at one, with which status, and when to try again (whole

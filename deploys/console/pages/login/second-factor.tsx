@@ -1,6 +1,8 @@
 /** @jsxImportSource preact */
 import { encode } from 'uqr';
-import { actorOf } from '../../../audit/actor.ts';
+import { actorOf } from '../../../accounts/audit.ts';
+import type { People } from '../../../auth/people.ts';
+import { totpOf } from '../../../auth/second-factor.ts';
 import { ButtonLink, Buttons } from '../../components/forms.tsx';
 import { Panel } from '../../components/panels.tsx';
 import type { Answer, FormContext, PageContext } from '../../context.ts';
@@ -9,8 +11,6 @@ import { Complaint, errorAt, field, Field, Form, type FormRefusal, notTried } fr
 import { forSelf, nextOf, type Self } from './session.ts';
 import { paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
-import type { People } from '../../../users/people.ts';
-import { totpOf } from '../../../users/second-factor.ts';
 
 const CRUMBS = [{ label: 'Settings', to: paths.settings }];
 

@@ -2,11 +2,17 @@ import type { Answer, PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
 import { ownPath, paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
-import { type CookieName, cookieOf, SESSION_COOKIE, setCookie } from '../../../users/cookie.ts';
-import type { From } from '../../../users/login.ts';
-import type { People } from '../../../users/people.ts';
-import { type Session, SESSION_MS } from '../../../users/sessions.ts';
-import type { User } from '../../../users/users.ts';
+import type { From } from '../../../auth/login.ts';
+import type { People } from '../../../auth/people.ts';
+import {
+  type CookieName,
+  cookieOf,
+  type Session,
+  SESSION_COOKIE,
+  SESSION_MS,
+  setCookie,
+} from '../../../auth/sessions.ts';
+import type { User } from '../../../auth/users.ts';
 
 /** Carries the second step's ticket. */
 export const STEP_COOKIE: CookieName = '__Host-sluice-step';

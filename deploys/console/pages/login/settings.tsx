@@ -1,5 +1,8 @@
 /** @jsxImportSource preact */
-import { actorOf } from '../../../audit/actor.ts';
+import { actorOf } from '../../../accounts/audit.ts';
+import { passwordComplaint } from '../../../auth/passwords.ts';
+import type { People } from '../../../auth/people.ts';
+import type { SessionRow } from '../../../auth/sessions.ts';
 import { Time } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
 import { Badge } from '../../components/icons.tsx';
@@ -11,9 +14,6 @@ import { errorAt, field, Field, Form, type FormRefusal, NewPassword, notTried } 
 import { forSelf, type Self } from './session.ts';
 import { paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
-import { passwordComplaint } from '../../../users/password-rules.ts';
-import type { People } from '../../../users/people.ts';
-import type { SessionRow } from '../../../users/sessions.ts';
 
 /** The password, the second factor, and where one is signed in. */
 export function settingsPage(services: LoginServices, context: PageContext): Answer {

@@ -15,7 +15,7 @@ import {
 } from './login-form.tsx';
 import { beginSession } from './session.ts';
 import { paths } from '../../paths.ts';
-import type { SignUpResult } from '../../../users/sign-up.ts';
+import type { SignUpResult } from '../../../auth/sign-up.ts';
 
 const NO_INVITATION =
   'This link was used already or is over. Restart the service for a new one while there is no operator, or run: bun run sluice user create EMAIL --operator';

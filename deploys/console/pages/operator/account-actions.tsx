@@ -1,7 +1,9 @@
 /** @jsxImportSource preact */
 import type { Account } from '../../../accounts/account-row.ts';
 import type { AdditionResult } from '../../../accounts/accounts.ts';
-import { type Actor, actorOf } from '../../../audit/actor.ts';
+import { type Actor, actorOf } from '../../../accounts/audit.ts';
+import { makePassword } from '../../../auth/passwords.ts';
+import { readEmail } from '../../../auth/users.ts';
 import { ConfirmForm, type FormErrors, isConfirmed } from '../../components/forms.tsx';
 import { Panel } from '../../components/panels.tsx';
 import type { ViewerContext, ViewerForm } from '../../context.ts';
@@ -10,8 +12,6 @@ import { accountIn, type Filling, showAccount, USER_ID_FIELD } from './account.t
 import { accountErrors, creditsFrom, NO_PLAN } from './accounts.tsx';
 import { paths } from '../../paths.ts';
 import { type FlashCode, redirect } from '../../redirect.ts';
-import { readEmail } from '../../../users/email.ts';
-import { makePassword } from '../../../users/initial-password.ts';
 
 /** Does something to the account of the path; where there is none, the page of what is not there. */
 function onAccount(

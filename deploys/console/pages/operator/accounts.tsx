@@ -3,7 +3,7 @@ import { unreachable } from '../../../../shared/brand.ts';
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
 import type { AdditionResult } from '../../../accounts/accounts.ts';
-import { actorOf } from '../../../audit/actor.ts';
+import { actorOf } from '../../../accounts/audit.ts';
 import { countText, Time } from '../../components/format.tsx';
 import {
   ButtonLink,

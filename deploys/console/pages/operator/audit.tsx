@@ -1,6 +1,7 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
-import type { Detail, Entry } from '../../../audit/audit.ts';
+import type { Detail, Entry } from '../../../accounts/audit.ts';
+import { readEmail } from '../../../auth/users.ts';
 import { countText, Time, utcText } from '../../components/format.tsx';
 import { Filters, SelectField, TextField } from '../../components/forms.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
@@ -9,7 +10,6 @@ import { Table } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { idFrom, paths } from '../../paths.ts';
-import { readEmail } from '../../../users/email.ts';
 
 /** Entries of one page. */
 const PAGE = 50;

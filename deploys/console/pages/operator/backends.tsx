@@ -7,7 +7,7 @@ import { Empty, Live, Panel, Stats } from '../../components/panels.tsx';
 import { TablePanel } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
-import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
+import type { GatewaySeen } from '../../../health/neighbours.ts';
 
 type Seen = Extract<GatewaySeen, { kind: 'seen' }>;
 

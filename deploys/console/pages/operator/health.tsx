@@ -11,12 +11,10 @@ import type { ViewerContext } from '../../context.ts';
 import type { OperatorServices, PageServices, WatcherSeen } from '../../page-services.ts';
 import { UserTable } from './user.tsx';
 import { paths } from '../../paths.ts';
-import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
-import type { Health } from '../../../health.ts';
-import { complaintOf, type PublicationState } from '../../../publish/publication-state.ts';
-import type { RedisSeen } from '../../../store/redis-seen.ts';
-import type { StoreSize } from '../../../store/size.ts';
-import type { User } from '../../../users/users.ts';
+import { complaintOf, type PublicationState } from '../../../accounts/publication.ts';
+import type { User } from '../../../auth/users.ts';
+import type { Health, StoreSize } from '../../../health/health.ts';
+import type { GatewaySeen, RedisSeen } from '../../../health/neighbours.ts';
 
 type State = Readonly<{
   watcher: WatcherSeen;

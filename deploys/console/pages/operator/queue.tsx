@@ -7,10 +7,10 @@ import { TablePanel } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
-import { SEND_TEXTS } from '../../../delivery/send-texts.ts';
-import type { Health } from '../../../health.ts';
+import type { Health } from '../../../health/health.ts';
+import { SEND_TEXTS } from '../../../outbox/outcome.ts';
+import type { FailingPlace, FailingWebhook } from '../../../webhooks/webhook-health.ts';
 import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/queue-state.ts';
-import type { FailingPlace, FailingWebhook } from '../../../webhooks/failing.ts';
 
 const DAY_MS = 86_400_000;
 const FAILING_SHOWN = 25;

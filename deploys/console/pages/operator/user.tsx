@@ -1,6 +1,8 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
-import { type Actor, actorOf } from '../../../audit/actor.ts';
+import { type Actor, actorOf } from '../../../accounts/audit.ts';
+import { makePassword } from '../../../auth/passwords.ts';
+import type { User } from '../../../auth/users.ts';
 import { SecretBox } from '../../components/code.tsx';
 import { Ago, Time } from '../../components/format.tsx';
 import {
@@ -19,8 +21,6 @@ import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
-import { makePassword } from '../../../users/initial-password.ts';
-import type { User } from '../../../users/users.ts';
 
 function userIn({ people }: PageServices, { params }: ViewerContext): User | undefined {
   return people.users.byId(params['userId'] ?? '');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { forAccount, forAnyone, forOperator } from '../../../../deploys/console/router.ts';
-import type { Viewer } from '../../../../deploys/users/viewer.ts';
+import type { Viewer } from '../../../../deploys/auth/people.ts';
 import { CUSTOMER, OPERATOR, startConsole } from '../started.tsx';
 
 const content = { title: 'Keys', body: <p>the body</p> };

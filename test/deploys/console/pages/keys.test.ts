@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createKeyRows } from '../../../../deploys/accounts/key-row.ts';
-import type { Viewer } from '../../../../deploys/users/viewer.ts';
+import { createKeyRows } from '../../../../deploys/accounts/keys.ts';
+import type { Viewer } from '../../../../deploys/auth/people.ts';
 import { readApiKey } from '../../../../shared/keys/api-key.ts';
 import { type AccountWorld, HOUR_MS, startAccountWorld } from '../account-world.ts';
 import { OPERATOR } from '../started.tsx';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { createHmac } from 'node:crypto';
-import { DEPLOYS_MIGRATIONS } from '../../../../deploys/store/schema.ts';
-import { USERS_MIGRATIONS } from '../../../../deploys/users/schema.ts';
+import { USERS_MIGRATIONS } from '../../../../deploys/auth/users.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../../deploys/schema.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../../shared/keys/schema.ts';
 import { Secret } from '../../../../shared/secret.ts';
 import {

@@ -1,0 +1,199 @@
+import { Elysia } from 'elysia';
+import { type DeploysConfig, urlOf } from '../shared/config/config.ts';
+import type { Listen } from '../shared/config/kinds.ts';
+import { listenComplaint } from '../shared/listen-complaint.ts';
+import { createOpenapi, PROGRAMS_OPERATION, REFERENCE_PATH } from './api/openapi.ts';
+import { PROGRAMS_PATH } from './api/programs.ts';
+import { REFERENCE_POLICY, referencePage } from './api/reference-page.ts';
+import { refusalResponse } from './api/refusal.ts';
+import { createWebhookRoutes, type WebhookRoutesDeps } from './api/webhook-routes.ts';
+import type { Console } from './console/router.ts';
+import type { Health } from './health/health.ts';
+
+type AppDeps = Readonly<{
+  answerPrograms(request: Request): Response;
+  /** Absent, there are no webhooks. */
+  webhooks?: WebhookRoutesDeps | undefined;
+  health(): Health;
+  /** Hears the status of every answer of the programs endpoint, and of every 500. */
+  noteAnswer(status: number): void;
+  /** Hears of what should not have happened. */
+  noteBroken(error: unknown): void;
+  publicUrl: URL;
+  /** Absent, `/` leads to the API's reference. */
+  console?: Console | undefined;
+}>;
+
+/** What a person types in who was given the service's address. */
+const START_PATH = '/';
+const API_PATH = '/api/';
+const HEALTH_PATH = '/health';
+/** Whether the process answers at all: for what restarts it. Whether it does its work, as at `HEALTH_PATH`: for what sends requests. */
+const [LIVE_PATH, READY_PATH] = ['/health/live', '/health/ready'];
+const HIDDEN = { detail: { hide: true } };
+
+/**
+ * The program API and webhooks as an Elysia app. Handlers take the raw request and give a finished `Response`: Elysia parses and
+ * validates nothing, and its own error pages, which show messages, are never reached.
+ */
+export function createApp(deps: AppDeps) {
+  const page = referencePage(deps.publicUrl);
+  const programs = ({ request }: { request: Request }) => {
+    const response = deps.answerPrograms(request);
+    deps.noteAnswer(response.status);
+    return response;
+  };
+  const health = () => healthResponse(deps.health());
+  const live = () => healthResponse({ isWell: true, sentence: 'ok' });
+  const reference = () => pageResponse(page);
+  const wrongMethod = () => refusalResponse({ kind: 'wrong-method' });
+
+  // HEAD stands beside every GET, because Elysia does not derive it; Bun leaves its body away.
+  return new Elysia()
+    .onError(({ code, error, request }) => {
+      if (code === 'NOT_FOUND') return nothingAt(request, deps.console);
+      deps.noteBroken(error);
+      deps.noteAnswer(500);
+      return refusalResponse({ kind: 'broken' });
+    })
+    .use(createOpenapi(deps.publicUrl))
+    .use(deps.webhooks ? createWebhookRoutes(deps.webhooks) : new Elysia())
+    .get(PROGRAMS_PATH, programs, { detail: PROGRAMS_OPERATION })
+    .head(PROGRAMS_PATH, programs, HIDDEN)
+    .all(PROGRAMS_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
+    .get(HEALTH_PATH, health, { detail: HEALTH_OPERATION })
+    .head(HEALTH_PATH, health, HIDDEN)
+    .all(HEALTH_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
+    .get(READY_PATH, health, HIDDEN)
+    .head(READY_PATH, health, HIDDEN)
+    .all(READY_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
+    .get(LIVE_PATH, live, HIDDEN)
+    .head(LIVE_PATH, live, HIDDEN)
+    .all(LIVE_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
+    .use(deps.console?.app ?? startAt(REFERENCE_PATH))
+    .get(REFERENCE_PATH, reference, HIDDEN)
+    .head(REFERENCE_PATH, reference, HIDDEN)
+    .all(REFERENCE_PATH, wrongMethod, { ...HIDDEN, parse: 'none' });
+}
+
+/** `/` where there is no console. */
+function startAt(path: string) {
+  const start = () => new Response(null, { status: 302, headers: { location: path } });
+  const wrongMethod = () => refusalResponse({ kind: 'wrong-method' });
+  return new Elysia()
+    .get(START_PATH, start, HIDDEN)
+    .head(START_PATH, start, HIDDEN)
+    .all(START_PATH, wrongMethod, { ...HIDDEN, parse: 'none' });
+}
+
+/** A page for those who look with a browser, the API's own words for everybody else. */
+function nothingAt(request: Request, pages: Console | undefined): Response | Promise<Response> {
+  const isPage = request.headers.get('accept')?.includes('text/html') ?? false;
+  const isApi = new URL(request.url).pathname.startsWith(API_PATH);
+  return pages === undefined || isApi || !isPage
+    ? refusalResponse({ kind: 'not-found' })
+    : pages.answerNothing(request);
+}
+
+const HEALTH_OPERATION = {
+  operationId: 'health',
+  summary: 'Whether the service does its work, in a sentence',
+  tags: ['Operation'],
+  security: [],
+  responses: { 200: { description: 'It does' }, 503: { description: 'It does not; the text says why' } },
+};
+
+function healthResponse({ isWell, sentence }: Health): Response {
+  return new Response(`${sentence}\n`, {
+    status: isWell ? 200 : 503,
+    headers: { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' },
+  });
+}
+
+function pageResponse(page: string): Response {
+  return new Response(page, {
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': REFERENCE_POLICY,
+      'x-content-type-options': 'nosniff',
+    },
+  });
+}
+
+/** `address` is the IP of the connection's other end. */
+type Answer = (request: Request, address?: string) => Response | Promise<Response>;
+
+export type Listening =
+  | {
+      readonly kind: 'listening';
+      readonly url: URL;
+      readonly metricsUrl: URL;
+      /** Takes no more connections, lets answers under way end for `drainMs`, then cuts them. */
+      close(drainMs: number): Promise<void>;
+    }
+  | { readonly kind: 'refused'; readonly sentence: string };
+
+/** No answer of this app takes longer than a moment. */
+const IDLE_SECONDS = 30;
+/** A webhook's settings are a few kilobytes, with every program named. */
+const BODY_BYTES_MAX = 65_536;
+
+/**
+ * Opens the API and metrics listeners, or says in one sentence which of them cannot be had. Bun.serve is given the
+ * whole of `answer`, so that what the tests ask without a socket is what the socket answers.
+ */
+export function listen(
+  config: Pick<DeploysConfig, 'listen' | 'metrics'>,
+  answer: Answer,
+  answerMetrics: Answer,
+): Listening {
+  const api = serve('deploys.listen', config.listen, answer);
+  if (typeof api === 'string') return { kind: 'refused', sentence: api };
+  const metrics = serve('deploys.metrics', config.metrics, answerMetrics);
+  if (typeof metrics === 'string') {
+    void api.stop(true);
+    return { kind: 'refused', sentence: metrics };
+  }
+  return {
+    kind: 'listening',
+    url: urlOf({ ...config.listen, port: api.port ?? config.listen.port }),
+    metricsUrl: urlOf({ ...config.metrics, port: metrics.port ?? config.metrics.port }),
+    close: async (drainMs) => {
+      AbortSignal.timeout(drainMs).addEventListener('abort', () => void api.stop(true), { once: true });
+      await api.stop();
+      await metrics.stop(true);
+    },
+  };
+}
+
+/** Stands in the address of a request that names no host. */
+const NO_HOST = 'http://localhost';
+
+function serve(key: string, { hostname, port }: Listen, fetch: Answer): Bun.Server<undefined> | string {
+  try {
+    return Bun.serve({
+      hostname,
+      port,
+      fetch: (request, server) => {
+        const whole = withWholeUrl(request);
+        if (whole === undefined) return Response.json({ error: 'Invalid Host header' }, { status: 400 });
+        return fetch(whole, server.requestIP(request)?.address);
+      },
+      reusePort: false, // a second process must fail here, not share the port unseen
+      development: false, // its error page shows source to the caller
+      idleTimeout: IDLE_SECONDS,
+      maxRequestBodySize: BODY_BYTES_MAX,
+      error: () => Response.json({ error: 'Internal error' }, { status: 500 }),
+    });
+  } catch (error) {
+    return listenComplaint(key, { hostname, port }, error);
+  }
+}
+
+/** The request with an address that can be read; probes of HTTP/1.0 name no host. `undefined`: its host can be none. */
+function withWholeUrl(request: Request): Request | undefined {
+  if (URL.canParse(request.url)) return request;
+  const isNamed = (request.headers.get('host') ?? '') !== '';
+  if (isNamed || !URL.canParse(request.url, NO_HOST)) return undefined;
+  return new Request(new URL(request.url, NO_HOST).href, request);
+}

@@ -1,0 +1,126 @@
+import type { Store } from '../../shared/store/open.ts';
+import type { By } from '../accounts/audit.ts';
+import type { Check, Checked, CheckSettings, Settings } from './settings.ts';
+import { NO_WEBHOOK, type NoWebhook, type Webhook, type WebhookDeps } from './webhook.ts';
+
+export type Edited =
+  Readonly<{ kind: 'edited'; webhook: Webhook }> | NoWebhook | Exclude<Check, { kind: 'checked' }>;
+
+type Deps = WebhookDeps & Readonly<{ check: CheckSettings }>;
+
+/** Changes what was given and leaves the rest. Attempts of open deliveries go to the new URL from then on. */
+export function createEdit({ store, rows, clock, audit, check }: Deps) {
+  const change = store.prepare<
+    unknown,
+    [string | null, string | null, string | null, number, string | null, number, string]
+  >(`
+    UPDATE webhooks SET url = coalesce(?1, url), host = coalesce(?2, host), description = coalesce(?3, description),
+      programs_json = iif(?4, ?5, programs_json), updated_at_ms = ?6 WHERE id = ?7`);
+
+  const update = store.transaction(({ accountId, actor }: By, id: string, checked: Checked): Edited => {
+    const nowMs = clock.now();
+    if (rows.find(accountId, id, nowMs) === undefined) return NO_WEBHOOK;
+    const { url, description, programs } = checked;
+    const programsJson = programs ? JSON.stringify(programs) : null;
+    change.run(
+      url?.href ?? null,
+      url?.hostname ?? null,
+      description ?? null,
+      Number(programs !== undefined),
+      programsJson,
+      nowMs,
+      id,
+    );
+    const changed = Object.keys(checked);
+    const detail = { changed, ...(url && { host: url.hostname }) };
+    if (changed.length > 0)
+      audit.note({ atMs: nowMs, actor, action: 'webhook.edit', accountId, subject: id, detail });
+    const webhook = rows.find(accountId, id, nowMs);
+    return webhook === undefined ? NO_WEBHOOK : { kind: 'edited', webhook };
+  });
+
+  return async function edit(
+    by: By,
+    id: string,
+    given: Partial<Settings>,
+    signal: AbortSignal,
+  ): Promise<Edited> {
+    // First, so that nobody has a host looked up for a webhook that is not theirs.
+    if (rows.find(by.accountId, id, clock.now()) === undefined) return NO_WEBHOOK;
+    const result = await check(given, signal);
+    return result.kind === 'checked' ? update.immediate(by, id, result.checked) : result;
+  };
+}
+
+export type Toggled = Readonly<{ kind: 'paused' | 'resumed'; webhook: Webhook }> | NoWebhook;
+
+/** Pausing and resuming. Both may be asked for again: the first time counts. */
+export function createPause({ store, rows, clock, audit }: WebhookDeps) {
+  const withdraw = createWithdraw(store);
+  const stop = store.prepare('UPDATE webhooks SET paused_at_ms = ?1, updated_at_ms = ?1 WHERE id = ?2');
+  const go = store.prepare('UPDATE webhooks SET paused_at_ms = NULL, updated_at_ms = ?1 WHERE id = ?2');
+
+  const toggle = store.transaction(({ accountId, actor }: By, id: string, isPause: boolean): Toggled => {
+    const nowMs = clock.now();
+    const before = rows.find(accountId, id, nowMs);
+    if (before === undefined) return NO_WEBHOOK;
+    const isPaused = before.pausedAtMs !== null;
+    if (isPaused !== isPause) {
+      (isPause ? stop : go).run(nowMs, id);
+      if (isPause) withdraw(id, 'skipped', nowMs);
+      const action = isPause ? 'webhook.pause' : 'webhook.resume';
+      audit.note({ atMs: nowMs, actor, action, accountId, subject: id });
+    }
+    const webhook = rows.find(accountId, id, nowMs) ?? before;
+    return { kind: isPause ? 'paused' : 'resumed', webhook };
+  });
+
+  return {
+    /** Open deliveries become `skipped`, as do all that come until it is resumed; an attempt under way ends. */
+    pause: (by: By, id: string): Toggled => toggle.immediate(by, id, true),
+    /** What was skipped stays so, and can be resent one by one. */
+    resume: (by: By, id: string): Toggled => toggle.immediate(by, id, false),
+  };
+}
+
+export type Removed = Readonly<{ kind: 'removed' }> | NoWebhook;
+
+/** Deletes a webhook, cancels its open deliveries and forgets its secrets, all at once. */
+export function createRemove({ store, rows, clock, audit }: WebhookDeps) {
+  const withdraw = createWithdraw(store);
+  // Nothing to keep a row for; otherwise making and deleting webhooks would fill the table for months.
+  const drop = store.prepare(
+    'DELETE FROM webhooks WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM deliveries WHERE webhook_id = ?1)',
+  );
+  const bury = store.prepare(`
+    UPDATE webhooks SET deleted_at_ms = ?1, updated_at_ms = ?1, secret_ct = x'', next_secret_ct = NULL,
+      next_secret_kid = NULL, next_secret_at_ms = NULL WHERE id = ?2`);
+
+  const remove = store.transaction(({ accountId, actor }: By, id: string): Removed => {
+    const nowMs = clock.now();
+    if (rows.find(accountId, id, nowMs) === undefined) return NO_WEBHOOK;
+    withdraw(id, 'cancelled', nowMs);
+    audit.note({ atMs: nowMs, actor, action: 'webhook.delete', accountId, subject: id });
+    if (drop.run(id).changes === 0) bury.run(nowMs, id);
+    return { kind: 'removed' };
+  });
+  return (by: By, id: string): Removed => remove.immediate(by, id);
+}
+
+/**
+ * Takes back what a webhook that is deleted (`cancelled`) or paused (`skipped`) would still be sent. An attempt under
+ * way goes on to its end. To be called in the transaction that deletes or pauses it. Gives how many were taken back.
+ */
+export function createWithdraw(store: Store) {
+  const close = store.prepare(`
+    UPDATE deliveries SET state = ?1, last_error = ?2, next_attempt_at_ms = NULL, finished_at_ms = ?3
+    WHERE webhook_id = ?4 AND finished_at_ms IS NULL AND state != 'attempting'`);
+  const forget = store.prepare(
+    'UPDATE deliveries SET resend_at_ms = NULL WHERE webhook_id = ? AND resend_at_ms IS NOT NULL',
+  );
+  return function withdraw(webhookId: string, to: 'cancelled' | 'skipped', nowMs: number): number {
+    const { changes } = close.run(to, to === 'cancelled' ? 'deleted' : 'paused', nowMs, webhookId);
+    forget.run(webhookId);
+    return changes;
+  };
+}
