@@ -31,8 +31,7 @@ import {
   sealedElsewhere,
   takeSealingKeys,
 } from './webhooks/seal.ts';
-import { createDeploys } from './deploys.ts';
-import type { Installation } from './compose-console.ts';
+import { composeDeploys, type Installation } from './compose.ts';
 import { firstOperatorLink, paths } from './console/paths.ts';
 import { issueOwnKey, needsOwnKey } from './accounts/own-key.ts';
 import { readWatched } from './watch/watched.ts';
@@ -81,7 +80,7 @@ export async function runDeploys(
   process.on('SIGHUP', () => askForReload(opened.store, log));
   const rpc = rpcKeyOf(config, opened.store, random, log);
   if (rpc.kind === 'name-taken') return complain(WATCHER_TAKEN);
-  const deploys = createDeploys({
+  const deploys = composeDeploys({
     config: { ...config.deploys, rpcKey: rpc.key },
     programs: watched.programs,
     store: opened.store,

@@ -197,3 +197,19 @@ function withWholeUrl(request: Request): Request | undefined {
   if (isNamed || !URL.canParse(request.url, NO_HOST)) return undefined;
   return new Request(new URL(request.url, NO_HOST).href, request);
 }
+
+/** RFC 6797: this host, for a year. */
+const STRICT_TRANSPORT = ['strict-transport-security', 'max-age=31536000'] as const;
+
+/** The response, with the order to come by https alone where the caller did. */
+export function withStrictTransport(response: Response, request: Request, publicUrl: URL): Response {
+  if (cameByHttps(request, publicUrl)) response.headers.set(...STRICT_TRANSPORT);
+  return response;
+}
+
+/** Whether the caller came by https, which ends at a proxy: the proxy says so, or the host is the one that is there by https. */
+function cameByHttps({ headers, url }: Request, publicUrl: URL): boolean {
+  if (publicUrl.protocol !== 'https:') return false;
+  const said = headers.get('x-forwarded-proto')?.split(',').at(-1)?.trim();
+  return said === undefined ? new URL(url).host === publicUrl.host : said === 'https';
+}

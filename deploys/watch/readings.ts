@@ -1,6 +1,5 @@
 import { type Address, address } from '@solana/kit';
 import type { Migrations, Store } from '../../shared/store/open.ts';
-import { createAbandon } from '../outbox/enqueue.ts';
 import { deploySlotOf, type DeploySlots, type ProgramState } from './change.ts';
 import type { WatchedProgram } from './watched.ts';
 import type { Latest } from './watcher.ts';
@@ -63,8 +62,8 @@ type ProgramRow = {
   deploySlot: bigint | null;
 };
 
-/** The last reading, kept over restarts in `store`. */
-export function createReadings(store: Store): Readings {
+/** The last reading, kept over restarts in `store`. `forgetEvents` gives up the events of a chain that is gone. */
+export function createReadings(store: Store, forgetEvents: (nowMs: number) => void): Readings {
   const note = store.prepare<unknown, { contextSlot: bigint; checkedAtMs: number }>(`
     INSERT INTO reading VALUES (1, $contextSlot, $checkedAtMs)
     ON CONFLICT (one) DO UPDATE SET context_slot = excluded.context_slot, checked_at_ms = excluded.checked_at_ms`);
@@ -78,7 +77,6 @@ export function createReadings(store: Store): Readings {
   const genesis = store.prepare<{ genesis_hash: string }, []>('SELECT genesis_hash FROM chain');
   const putGenesis = store.prepare('INSERT OR REPLACE INTO chain VALUES (1, ?)');
   const clearTimes = store.prepare('DELETE FROM block_times');
-  const abandon = createAbandon(store);
   const history = createHistory(store);
 
   /** Whether the store was of another chain; it is of `genesisHash` then. */
@@ -89,7 +87,7 @@ export function createReadings(store: Store): Readings {
     if (stored === undefined) return false;
     clearTimes.run();
     history.forget();
-    abandon(nowMs);
+    forgetEvents(nowMs);
     return true;
   }
 

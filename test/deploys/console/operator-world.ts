@@ -7,7 +7,7 @@ import { SESSION_COOKIE } from '../../../deploys/auth/sessions.ts';
 import { createOpenAccount } from '../../../deploys/auth/sign-up.ts';
 import { type Place, readEmail, type User } from '../../../deploys/auth/users.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
-import { composeConsole, type Installation, type Running } from '../../../deploys/compose-console.ts';
+import { composeConsole, type Installation, type Running } from '../../../deploys/compose.ts';
 import type { WatchedProgram } from '../../../deploys/watch/watched.ts';
 import type { Webhooks } from '../../../deploys/webhooks/webhooks.ts';
 import type { Clock } from '../../../shared/clock.ts';

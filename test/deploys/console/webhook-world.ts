@@ -55,7 +55,7 @@ export function startWebhookWorld(viewer: Viewer = CUSTOMER, programs = PROGRAMS
     random,
   };
   const routes = webhookRoutes(services);
-  const readings = createReadings(store);
+  const readings = createReadings(store, () => undefined);
 
   /** A webhook that must be made. */
   async function addWebhook(

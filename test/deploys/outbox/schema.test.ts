@@ -18,7 +18,7 @@ test('a database from before webhooks gets their tables and keeps its reading', 
   old.run("INSERT INTO programs VALUES (?, 'frozen', NULL, 5)", [addressOf('A')]);
   old.close();
   using queue = startQueue(path);
-  expect(createReadings(queue.store).deploySlots()).toEqual(new Map([[addressOf('A'), 5n]]));
+  expect(createReadings(queue.store, () => undefined).deploySlots()).toEqual(new Map([[addressOf('A'), 5n]]));
   queue.addWebhook('one');
   queue.upgrade('A', 7);
   expect(queue.outbox.claim(START_MS, [])).toHaveLength(1);

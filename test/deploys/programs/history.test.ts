@@ -31,7 +31,7 @@ function read(
   enqueue?: () => void,
 ) {
   const reading = { contextSlot: 100n, programs: new Map(states) };
-  createReadings(store).save({ reading, checkedAtMs }, genesis, enqueue);
+  createReadings(store, () => undefined).save({ reading, checkedAtMs }, genesis, enqueue);
 }
 const seen = (program = one) =>
   history

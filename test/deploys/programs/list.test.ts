@@ -27,7 +27,7 @@ function started() {
     [two, { status: 'frozen', deploySlot: 6n } as const],
     [three, { status: 'missing' } as const],
   ]);
-  createReadings(store).save({ reading: { contextSlot: 9n, programs }, checkedAtMs: 1 });
+  createReadings(store, () => undefined).save({ reading: { contextSlot: 9n, programs }, checkedAtMs: 1 });
   createBlockTimeStore(store).save(5n, 1_700_000_000);
   const list = createProgramList(store, WATCHED);
   return {
