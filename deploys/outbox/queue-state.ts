@@ -32,12 +32,12 @@ export type WrongAttempt = Readonly<{
 }>;
 
 /** Webhooks that fail at one host. */
-export type FailingHost = Readonly<{ host: string; webhooks: number; sinceMs: number }>;
+type FailingHost = Readonly<{ host: string; webhooks: number; sinceMs: number }>;
 
 /** Every count ends here: it is a figure for the eye. */
 export const COUNT_MAX = 100_000;
 /** The newest attempts whose reasons are counted, and the webhooks whose hosts are. */
-export const COUNTED_MAX = 2_000;
+const COUNTED_MAX = 2_000;
 const HOSTS_MAX = 20;
 const LIMIT_MAX = 100;
 

@@ -3,10 +3,10 @@ import type { Store } from '../../shared/store/open.ts';
 import type { Hours } from './calendar.ts';
 
 /** What to sum: SQL for the columns of a row, and for what makes a group of cells one row. */
-export type Summing = Readonly<{ select: string; group: string }>;
+type Summing = Readonly<{ select: string; group: string }>;
 
 /** Sums of the cells in these hours, in parts: a group may come in several. Ends early when `signal` aborts. */
-export type ReadPortions<Row> = (hours: Hours, signal: AbortSignal) => AsyncGenerator<readonly Row[]>;
+type ReadPortions<Row> = (hours: Hours, signal: AbortSignal) => AsyncGenerator<readonly Row[]>;
 
 /** Cells summed at once: one or two milliseconds, in which everything else here waits. */
 const PORTION = 2_000;

@@ -13,7 +13,7 @@ import { createRotate } from './rotate.ts';
 import { createCheckSettings } from './settings.ts';
 
 /** `random` gives n uniform bytes; `wake` tells the worker of what is due now. */
-export type WebhooksDeps = Readonly<{
+type WebhooksDeps = Readonly<{
   store: Store;
   clock: Clock;
   seal: Seal;

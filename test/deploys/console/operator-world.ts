@@ -18,7 +18,7 @@ import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
 import { spentOf } from '../../../shared/ledger/spent.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { opened, silentLog } from '../../started/gateway.ts';
-import { COMMAND_LINE, OPERATOR, ORIGIN, plainWork, random, testKeys } from '../users/people.ts';
+import { COMMAND_LINE, OPERATOR, ORIGIN, plainWork, random, testKeys } from '../auth/people.ts';
 import { pageOf } from './page-text.ts';
 
 /** The status of a gateway as `/status.json` says it. */

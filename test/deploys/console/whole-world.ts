@@ -9,7 +9,7 @@ import { createWebhooks, type Webhooks } from '../../../deploys/webhooks/webhook
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { answered, createScriptedSend } from '../../fakes/scripted-send.ts';
-import { random } from '../users/people.ts';
+import { random } from '../auth/people.ts';
 import { never, scriptedPolicy, testSeal } from '../webhooks/started.ts';
 import { type Options, startOperatorWorld } from './operator-world.ts';
 
