@@ -3,19 +3,6 @@ import { droppedLines } from '../shared/log.ts';
 import type { ProgramState } from './watch/change.ts';
 import type { Latest, Unread } from './watch/watcher.ts';
 
-/** The figures of this app for Prometheus. Label values are the `kind`s of the code's own unions. */
-export type Metrics = Readonly<{
-  /** Where other parts put their figures. */
-  registry: Registry;
-  noteRead(latest: Latest, deploys: number): void;
-  noteUnread(kind: Unread['kind']): void;
-  noteAnswer(status: number): void;
-  /** By how many credits usage and the gateways' journals differ. */
-  noteMismatch(credits: number): void;
-  /** GET /metrics. */
-  answer(request: Request): Promise<Response>;
-}>;
-
 const STATUSES = [
   'upgradeable',
   'frozen',
@@ -24,7 +11,7 @@ const STATUSES = [
 ] as const satisfies readonly ProgramState['status'][];
 
 /** Figures in a registry of their own. `readingAgeMs` is `undefined` until a first reading. */
-export function createMetrics(readingAgeMs: () => number | undefined): Metrics {
+export function createMetrics(readingAgeMs: () => number | undefined) {
   const registry = new Registry();
   const readings = new Counter({
     name: 'deploys_readings_total',
@@ -74,22 +61,28 @@ export function createMetrics(readingAgeMs: () => number | undefined): Metrics {
     },
   });
   return {
+    /** Where other parts put their figures. */
     registry,
-    noteRead: (latest, deploys) => {
+    noteRead: (latest: Latest, deploys: number): void => {
       readings.inc({ outcome: 'read' });
       found.inc(deploys);
       for (const [status, count] of countsOf(latest)) programs.set({ status }, count);
     },
-    noteUnread: (kind) => readings.inc({ outcome: kind }),
-    noteAnswer: (status) => answers.inc({ status: String(status) }),
-    noteMismatch: (credits) => mismatch.set(credits),
-    answer: async (request) => {
+    noteUnread: (kind: Unread['kind']): void => readings.inc({ outcome: kind }),
+    noteAnswer: (status: number): void => answers.inc({ status: String(status) }),
+    /** By how many credits usage and the gateways' journals differ. */
+    noteMismatch: (credits: number): void => mismatch.set(credits),
+    /** GET /metrics. */
+    answer: async (request: Request): Promise<Response> => {
       if (new URL(request.url).pathname !== '/metrics')
         return new Response('Not found. Metrics are at /metrics.\n', { status: 404 });
       return new Response(await registry.metrics(), { headers: { 'content-type': registry.contentType } });
     },
   };
 }
+
+/** The figures of this app for Prometheus. Label values are the `kind`s of the code's own unions. */
+export type Metrics = ReturnType<typeof createMetrics>;
 
 function countsOf({ reading }: Latest): Map<ProgramState['status'], number> {
   const counts = new Map<ProgramState['status'], number>(STATUSES.map((status) => [status, 0]));

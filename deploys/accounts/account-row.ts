@@ -83,18 +83,6 @@ export type AccountRow = Readonly<{
   created_at_ms: number;
 }>;
 
-export type AccountRows = Readonly<{
-  row(name: string): AccountRow | undefined;
-  find(name: string): Account | undefined;
-  findById(id: number): Account | undefined;
-  /** All of them, the oldest first. */
-  list(): readonly Account[];
-  /** The newest first; of those only whose name has `search` in it, in either case of A to Z. */
-  page(wish: AccountWish): Page<Account, number>;
-  /** The credits that a plan begins with; `undefined` when it has no credit limit. */
-  allowanceOf(plan: string | undefined): number | undefined;
-}>;
-
 export type AccountRowDeps = Readonly<{
   store: Store;
   plans: ReadonlyMap<string, Plan>;
@@ -103,7 +91,7 @@ export type AccountRowDeps = Readonly<{
 }>;
 
 /** Reads the accounts of `store`. */
-export function createAccountRows({ store, plans, spentOf }: AccountRowDeps): AccountRows {
+export function createAccountRows({ store, plans, spentOf }: AccountRowDeps) {
   const byName = store.prepare<AccountRow, [string]>('SELECT * FROM accounts WHERE name = ?');
   const byId = store.prepare<AccountRow, [number]>('SELECT * FROM accounts WHERE id = ?');
   const all = store.prepare<AccountRow, []>('SELECT * FROM accounts ORDER BY id');
@@ -128,14 +116,19 @@ export function createAccountRows({ store, plans, spentOf }: AccountRowDeps): Ac
 
   const shown = (row: AccountRow | null) => (row === null ? undefined : accountFrom(row));
   return {
-    row: (name) => byName.get(name) ?? undefined,
-    find: (name) => shown(byName.get(name)),
-    findById: (id) => shown(byId.get(id)),
-    list: () => all.all().map(accountFrom),
+    row: (name: string): AccountRow | undefined => byName.get(name) ?? undefined,
+    find: (name: string): Account | undefined => shown(byName.get(name)),
+    findById: (id: number): Account | undefined => shown(byId.get(id)),
+    /** All of them, the oldest first. */
+    list: (): readonly Account[] => all.all().map(accountFrom),
+    /** The newest first; of those only whose name has `search` in it, in either case of A to Z. */
     page: createAccountList(store, accountFrom),
+    /** The credits that a plan begins with; `undefined` when it has no credit limit. */
     allowanceOf,
   };
 }
+
+export type AccountRows = ReturnType<typeof createAccountRows>;
 
 /** A page of accounts, of those only for which all that is given holds. */
 export type AccountWish = PageWish<number> &

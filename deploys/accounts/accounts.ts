@@ -195,12 +195,6 @@ export function createAccounts(deps: AccountDeps): Accounts {
 /** Credits to add and why; `once` names the addition, so that a form sent twice adds once. */
 type Addition = Readonly<{ credits: number; reason: string; once: string }>;
 
-type CreditsAdded = Readonly<{
-  /** What was added to the account under this name. */
-  find(accountId: number, once: string): number | undefined;
-  put(accountId: number, addition: Addition, atMs: number): void;
-}>;
-
 /** A quarter of the safe integers: granted is spent plus left and must stay exact. */
 export const CREDITS_MAX = Math.floor(Number.MAX_SAFE_INTEGER / 4);
 
@@ -212,7 +206,7 @@ function isReason(text: string): boolean {
 }
 
 /** What was added to accounts, in `store`. */
-function createCreditsAdded(store: Store): CreditsAdded {
+function createCreditsAdded(store: Store) {
   const find = store.prepare<{ credits: number }, [number, string]>(
     'SELECT credits FROM credits_added WHERE account_id = ? AND once = ?',
   );
@@ -220,7 +214,9 @@ function createCreditsAdded(store: Store): CreditsAdded {
     'INSERT INTO credits_added (account_id, once, credits, reason, at_ms) VALUES (?, ?, ?, ?, ?)',
   );
   return {
-    find: (accountId, once) => find.get(accountId, once)?.credits,
-    put: (accountId, { credits, reason, once }, atMs) => void put.run(accountId, once, credits, reason, atMs),
+    /** What was added to the account under this name. */
+    find: (accountId: number, once: string): number | undefined => find.get(accountId, once)?.credits,
+    put: (accountId: number, { credits, reason, once }: Addition, atMs: number): void =>
+      void put.run(accountId, once, credits, reason, atMs),
   };
 }

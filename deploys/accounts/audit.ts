@@ -99,17 +99,6 @@ type EntryPage = Readonly<{
   limit: number;
 }>;
 
-export type Audit = Readonly<{
-  /** To be called in the transaction of the change itself, so that there is never one without the other. */
-  note(note: Note): void;
-  /** Newest first. */
-  list(page: EntryPage): Entry[];
-  /** The actions that were ever noted, by name. */
-  actions(): string[];
-  /** Forgets entries older than `AUDIT_KEPT_MS`, 500 at a time; `true` while there may be more. */
-  prune(): boolean;
-}>;
-
 const LIMIT_MAX = 100;
 const ROWS_MAX = 500;
 
@@ -137,7 +126,7 @@ const SELECT = `
     detail_json AS detailJson FROM audit`;
 
 /** The log of who changed what, in `store`. */
-export function createAudit(store: Store): Audit {
+export function createAudit(store: Store) {
   const add = store.prepare<
     unknown,
     [number, Actor['kind'], string | null, Action, number | null, string, string]
@@ -159,11 +148,13 @@ export function createAudit(store: Store): Audit {
       WHERE at_ms <= (SELECT max(at_ms) FROM audit) - ${AUDIT_KEPT_MS} ORDER BY at_ms LIMIT ${ROWS_MAX})`);
 
   return {
-    note: ({ atMs, actor, action, accountId, subject, detail = {} }) => {
+    /** To be called in the transaction of the change itself, so that there is never one without the other. */
+    note: ({ atMs, actor, action, accountId, subject, detail = {} }: Note): void => {
       const id = actorId(actor) ?? null;
       add.run(atMs, actor.kind, id, action, accountId ?? null, subject, JSON.stringify(detail));
     },
-    list: (page) => {
+    /** Newest first. */
+    list: (page: EntryPage): Entry[] => {
       const { before = Number.MAX_SAFE_INTEGER, limit } = page;
       const wanted = CONDITIONS.filter((name) => page[name] !== undefined);
       const bound: Wanted = { before, limit: Math.max(1, Math.min(limit, LIMIT_MAX)) };
@@ -171,10 +162,14 @@ export function createAudit(store: Store): Audit {
       const rows = lists.get(wanted.join())?.all(bound) ?? [];
       return rows.map(({ detailJson, ...row }) => ({ ...row, detail: JSON.parse(detailJson) }));
     },
-    actions: () => actions.all().map(({ action }) => action),
-    prune: () => forget.run().changes > 0,
+    /** The actions that were ever noted, by name. */
+    actions: (): string[] => actions.all().map(({ action }) => action),
+    /** Forgets entries older than `AUDIT_KEPT_MS`, 500 at a time; `true` while there may be more. */
+    prune: (): boolean => forget.run().changes > 0,
   };
 }
+
+export type Audit = ReturnType<typeof createAudit>;
 
 /** Every choice of some of the names, in their order; none of them among the choices. */
 function everySetOf<Name>([first, ...others]: readonly Name[]): readonly (readonly Name[])[] {

@@ -194,18 +194,6 @@ export type KeyRow = Readonly<{
 /** Where a key stands in the lists. */
 export type KeyPlace = Readonly<{ createdAtMs: number; id: string }>;
 
-type KeyRows = Readonly<{
-  /** `accountId`: only when it is a key of this account. */
-  find(id: string, accountId?: number): KeyRow | undefined;
-  /** Oldest first; of one account when named. */
-  list(account?: string): readonly KeyRow[];
-  /**
-   * The newest first; of one account when given. With `search`, those that have it in their name or id, in either case
-   * of A to Z, and those that end with it.
-   */
-  page(wish: PageWish<KeyPlace> & Readonly<{ accountId?: number }>): Page<KeyRow, KeyPlace>;
-}>;
-
 type Row = {
   id: string;
   account: string;
@@ -224,7 +212,7 @@ const SELECT = `
     expires_at_ms, revoked_at_ms FROM keys JOIN accounts ON accounts.id = account_id`;
 
 /** Reads the keys of `store`; a key's state is the one at the moment of the call. */
-export function createKeyRows(store: Store, clock: Clock): KeyRows {
+export function createKeyRows(store: Store, clock: Clock) {
   const byId = store.prepare<Row, [string]>(`${SELECT} WHERE keys.id = ?`);
   const all = store.prepare<Row, []>(`${SELECT} ORDER BY keys.created_at_ms, keys.id`);
   const ofAccount = store.prepare<Row, [string]>(
@@ -261,8 +249,20 @@ export function createKeyRows(store: Store, clock: Clock): KeyRows {
     });
   }
 
-  return { find, list, page };
+  return {
+    /** `accountId`: only when it is a key of this account. */
+    find,
+    /** Oldest first; of one account when named. */
+    list,
+    /**
+     * The newest first; of one account when given. With `search`, those that have it in their name or id, in either case
+     * of A to Z, and those that end with it.
+     */
+    page,
+  };
 }
+
+type KeyRows = ReturnType<typeof createKeyRows>;
 
 type PageValues = Readonly<{
   like: string;

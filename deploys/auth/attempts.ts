@@ -8,14 +8,6 @@ export type Attempt =
   /** Whole seconds, at least 1, after which the same attempt is allowed if nobody else makes one. */
   | { readonly kind: 'too-many'; readonly retryAfterSeconds: number };
 
-/** Counts attempts by name (an account, an address). */
-type Attempts = Readonly<{
-  /** Takes one attempt of every name, or none. */
-  take(names: readonly string[], nowMs: number): Attempt;
-  /** Gives back what `take` took, when the attempt was a good one. */
-  giveBack(names: readonly string[]): void;
-}>;
-
 /** 16 bytes each. */
 const PLACES = 16_384;
 const KEY_BYTES = 32;
@@ -25,7 +17,7 @@ const KEY_BYTES = 32;
  * push another's count out, and memory is the same under any attack. Two names that share a place are slowed together.
  * `random` gives n uniform bytes.
  */
-export function createAttempts({ burst, refillMs }: Pace, random: (bytes: number) => Uint8Array): Attempts {
+export function createAttempts({ burst, refillMs }: Pace, random: (bytes: number) => Uint8Array) {
   const key = random(KEY_BYTES);
   const levels = new Float64Array(PLACES);
   const seenAtMs = new Float64Array(PLACES);
@@ -37,7 +29,8 @@ export function createAttempts({ burst, refillMs }: Pace, random: (bytes: number
   }
 
   return {
-    take(names, nowMs) {
+    /** Takes one attempt of every name, or none. */
+    take(names: readonly string[], nowMs: number): Attempt {
       const places = names.map(placeOf);
       const fullest = Math.max(...places.map((place) => levelAt(place, nowMs)));
       const above = fullest + 1 - burst;
@@ -49,7 +42,8 @@ export function createAttempts({ burst, refillMs }: Pace, random: (bytes: number
       }
       return { kind: 'allowed' };
     },
-    giveBack(names) {
+    /** Gives back what `take` took, when the attempt was a good one. */
+    giveBack(names: readonly string[]): void {
       for (const place of names.map(placeOf)) levels[place] = Math.max(0, (levels[place] ?? 0) - 1);
     },
   };

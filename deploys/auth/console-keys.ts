@@ -1,17 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { Secret } from '../../shared/secret.ts';
 
-/** Signs, and hides at rest, what the login needs; every use has a key of its own. */
-export type ConsoleKeys = Readonly<{
-  /** 32 bytes that nobody can make without the key. `use` keeps one kind of text from passing as another. */
-  sign(use: string, text: string): Buffer;
-  isSigned(use: string, text: string, signature: Uint8Array): boolean;
-  /** Sealed for one user, it opens for no other. */
-  seal(bytes: Uint8Array, userId: string): Uint8Array;
-  /** `undefined`: sealed under another key, for another user, or damaged. */
-  unseal(sealed: Uint8Array, userId: string): Buffer | undefined;
-}>;
-
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
@@ -24,7 +13,7 @@ const CIPHER = 'aes-256-gcm';
 export function createConsoleKeys(
   secrets: readonly [Secret, ...Secret[]],
   random: (bytes: number) => Uint8Array,
-): ConsoleKeys {
+) {
   const derived = (secret: Secret, use: string) =>
     Buffer.from(
       hkdfSync('sha256', Buffer.from(secret.reveal(), 'base64'), '', `sluice console ${use}`, KEY_BYTES),
@@ -46,18 +35,21 @@ export function createConsoleKeys(
   }
 
   return {
-    sign: (use, text) => mac(secrets[0], use, text),
-    isSigned: (use, text, signature) =>
+    /** 32 bytes that nobody can make without the key. `use` keeps one kind of text from passing as another. */
+    sign: (use: string, text: string): Buffer => mac(secrets[0], use, text),
+    isSigned: (use: string, text: string, signature: Uint8Array): boolean =>
       signature.length === KEY_BYTES &&
       secrets.some((secret) => timingSafeEqual(mac(secret, use, text), signature)),
-    seal: (bytes, userId) => {
+    /** Sealed for one user, it opens for no other. */
+    seal: (bytes: Uint8Array, userId: string): Uint8Array => {
       const nonce = random(NONCE_BYTES);
       const [key = Buffer.alloc(0)] = sealing; // there is always a first
       const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
       cipher.setAAD(Buffer.from(userId));
       return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
     },
-    unseal: (sealed, userId) => {
+    /** `undefined`: sealed under another key, for another user, or damaged. */
+    unseal: (sealed: Uint8Array, userId: string): Buffer | undefined => {
       for (const key of sealing) {
         const bytes = opened(key, sealed, userId);
         if (bytes !== undefined) return bytes;
@@ -67,23 +59,20 @@ export function createConsoleKeys(
   };
 }
 
-/** What a browser carries between two steps of a login: signed, for one use, and good for a few minutes. */
-type Tickets = Readonly<{
-  make(fields: Readonly<Record<string, string>>, nowMs: number): string;
-  /** The fields, or `undefined`: not ours, of another use, or over. */
-  read(ticket: string | undefined, nowMs: number): Readonly<Record<string, string>> | undefined;
-}>;
+/** Signs, and hides at rest, what the login needs; every use has a key of its own. */
+export type ConsoleKeys = ReturnType<typeof createConsoleKeys>;
 
 const CHARACTERS_MAX = 4_096;
 
 /** Tickets of one `use`, good for `lastMs`. They are readable by who carries them, so no secret of others goes in. */
-export function createTickets(keys: ConsoleKeys, use: string, lastMs: number): Tickets {
+export function createTickets(keys: ConsoleKeys, use: string, lastMs: number) {
   return {
-    make: (fields, nowMs) => {
+    make: (fields: Readonly<Record<string, string>>, nowMs: number): string => {
       const text = Buffer.from(JSON.stringify({ fields, untilMs: nowMs + lastMs })).toString('base64url');
       return `${text}.${keys.sign(use, text).toString('base64url')}`;
     },
-    read: (ticket, nowMs) => {
+    /** The fields, or `undefined`: not ours, of another use, or over. */
+    read: (ticket: string | undefined, nowMs: number): Readonly<Record<string, string>> | undefined => {
       if (ticket === undefined || ticket.length > CHARACTERS_MAX) return undefined;
       const [text = '', signature = ''] = ticket.split('.');
       if (!keys.isSigned(use, text, Buffer.from(signature, 'base64url'))) return undefined;

@@ -31,21 +31,6 @@ type CodeResult =
   | { readonly kind: 'over' }
   | TooMany;
 
-type Login = Readonly<{
-  /** The first step. Never rejects for what was typed. */
-  withPassword(email: string, password: string, from: From): Promise<LoginResult>;
-  /** The second step. */
-  withCode(ticket: string | undefined, code: string): CodeResult;
-  /** The ticket of a second step for a user who was recognised otherwise. */
-  ticketFor(user: User): string;
-  /** Whether `code` is the user's; for changes that ask for one. */
-  confirmCode(user: User, code: string): { readonly kind: 'right' | 'wrong' } | TooMany;
-  /** Remembers the address of a login that came to its end: guesses from elsewhere do not keep its user out there. */
-  remember(user: User, from: From): void;
-  /** Whether `password` is the user's; for changes that ask for it again. */
-  confirm(user: User, password: string): Promise<{ readonly kind: 'right' | 'wrong' } | TooMany | Busy>;
-}>;
-
 /**
  * Ten guesses at one account, then one every 90 seconds, wherever they come from; but for each place where its user was, which
  * has as many of its own.
@@ -69,7 +54,7 @@ type Deps = Readonly<{
 }>;
 
 /** Recognises users. An attempt counts before its work begins, so that many at once are not more than many in a row; a good one is given back. */
-export function createLogin({ store, users, hashing, secondFactor, keys, clock, random }: Deps): Login {
+export function createLogin({ store, users, hashing, secondFactor, keys, clock, random }: Deps) {
   const perAccount = createAttempts(PER_ACCOUNT, random);
   const perAddress = createAttempts(PER_ADDRESS, random);
   const perCode = createAttempts(PER_CODE, random);
@@ -97,7 +82,8 @@ export function createLogin({ store, users, hashing, secondFactor, keys, clock, 
   }
 
   return {
-    async withPassword(typed, password, from) {
+    /** The first step. Never rejects for what was typed. */
+    async withPassword(typed: string, password: string, from: From): Promise<LoginResult> {
       const nowMs = clock.now();
       const email = readEmail(typed);
       const user = email && users.find(email);
@@ -118,7 +104,8 @@ export function createLogin({ store, users, hashing, secondFactor, keys, clock, 
         ? { kind: 'code-wanted', ticket: ticketFor(user) }
         : { kind: 'right', user };
     },
-    withCode(ticket, code) {
+    /** The second step. */
+    withCode(ticket: string | undefined, code: string): CodeResult {
       const { user: id = '', state } = tickets.read(ticket, clock.now()) ?? NOTHING;
       const user = users.byId(id);
       if (user === undefined || state !== stateOf(user)) return { kind: 'over' };
@@ -126,10 +113,17 @@ export function createLogin({ store, users, hashing, secondFactor, keys, clock, 
       if (result.kind === 'too-many') return result;
       return result.kind === 'right' ? { kind: 'right', user } : { kind: 'wrong' };
     },
+    /** The ticket of a second step for a user who was recognised otherwise. */
     ticketFor,
+    /** Whether `code` is the user's; for changes that ask for one. */
     confirmCode,
-    remember: (user, { address }) => known.add(user.id, address, clock.now()),
-    async confirm(user, password) {
+    /** Remembers the address of a login that came to its end: guesses from elsewhere do not keep its user out there. */
+    remember: (user: User, { address }: From): void => known.add(user.id, address, clock.now()),
+    /** Whether `password` is the user's; for changes that ask for it again. */
+    async confirm(
+      user: User,
+      password: string,
+    ): Promise<{ readonly kind: 'right' | 'wrong' } | TooMany | Busy> {
       const [name, by] = countedAs(user, '', { address: undefined, signedInAs: user.id });
       const attempt = perAccount.take([name], clock.now());
       if (attempt.kind === 'too-many') return attempt;

@@ -40,17 +40,6 @@ export type Busy = { readonly kind: 'busy' };
 /** Who waits for a hash: who is known goes first, so that no crowd of strangers keeps them out. */
 export type Waiter = 'known' | 'stranger';
 
-/** Hashes passwords, a few at a time. */
-export type Hashing = Readonly<{
-  hash(password: string, by: Waiter): Promise<{ readonly kind: 'hash'; readonly hash: string } | Busy>;
-  /** Without a hash to compare with, the same work is done for nothing: an unknown user takes as long as a wrong password. */
-  verify(
-    password: string,
-    hash: string | undefined,
-    by: Waiter,
-  ): Promise<{ readonly kind: 'verified'; readonly isRight: boolean } | Busy>;
-}>;
-
 /** The work itself; `argon2id` is the real one. */
 export type HashWork = Readonly<{
   hash(password: string): Promise<string>;
@@ -73,7 +62,7 @@ const NOBODY =
   '$argon2id$v=19$m=65536,t=2,p=1$nDfVFcn2tj/3S6yPX7UjFvHLD8UIsD3ovgbWeTsZbDM$LZNuW4cdVxfHAOs0oKltEeOdEwZ0IoHm2veUh1fDvsI';
 
 /** Hashing that never runs more than `HASHES_AT_ONCE` at a time, and says busy when `HASHES_WAITING_MAX` of the caller's kind wait. */
-export function createHashing(work: HashWork = argon2id): Hashing {
+export function createHashing(work: HashWork = argon2id) {
   let running = 0;
   const waiting: Readonly<Record<Waiter, (() => void)[]>> = { known: [], stranger: [] };
 
@@ -92,14 +81,25 @@ export function createHashing(work: HashWork = argon2id): Hashing {
   }
 
   return {
-    async hash(password, by) {
+    async hash(
+      password: string,
+      by: Waiter,
+    ): Promise<{ readonly kind: 'hash'; readonly hash: string } | Busy> {
       const hash = await inTurn(by, () => work.hash(password));
       return hash === undefined ? { kind: 'busy' } : { kind: 'hash', hash };
     },
-    async verify(password, hash, by) {
+    /** Without a hash to compare with, the same work is done for nothing: an unknown user takes as long as a wrong password. */
+    async verify(
+      password: string,
+      hash: string | undefined,
+      by: Waiter,
+    ): Promise<{ readonly kind: 'verified'; readonly isRight: boolean } | Busy> {
       const isRight = await inTurn(by, () => work.verify(password, hash ?? NOBODY));
       if (isRight === undefined) return { kind: 'busy' };
       return { kind: 'verified', isRight: isRight && hash !== undefined };
     },
   };
 }
+
+/** Hashes passwords, a few at a time. */
+export type Hashing = ReturnType<typeof createHashing>;

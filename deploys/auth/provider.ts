@@ -107,14 +107,6 @@ type Claims = Readonly<{ subject: string; email: string | undefined }>;
 
 type Unavailable = { readonly kind: 'unavailable'; readonly reason: string };
 
-/** An OpenID Connect provider, asked for a code with PKCE. Neither rejects. */
-type Provider = Readonly<{
-  /** Where the browser is sent; it comes back with the state and a code. */
-  begin(proof: Proof): Promise<{ readonly kind: 'address'; readonly url: URL } | Unavailable>;
-  /** Who came back with `query`. */
-  finish(query: URLSearchParams, proof: Proof): Promise<({ readonly kind: 'claims' } & Claims) | Unavailable>;
-}>;
-
 type ProviderDeps = Readonly<{
   config: OidcConfig;
   /** Where the provider sends the browser back to. */
@@ -131,7 +123,7 @@ const CLOCK_SLACK_SECONDS = 60;
 const DISCOVERY_LASTS_MS = 3_600_000;
 
 /** The provider of the config. Its document is read at the first login and kept for an hour. */
-export function createProvider({ config, redirectUri, fetch, clock }: ProviderDeps): Provider {
+export function createProvider({ config, redirectUri, fetch, clock }: ProviderDeps) {
   const { issuer, clientId, clientSecret } = config;
   let known: Readonly<{ configuration: Configuration; untilMs: number }> | undefined;
 
@@ -180,7 +172,12 @@ export function createProvider({ config, redirectUri, fetch, clock }: ProviderDe
   }
 
   return {
-    async begin({ state, verifier, nonce }) {
+    /** Where the browser is sent; it comes back with the state and a code. */
+    async begin({
+      state,
+      verifier,
+      nonce,
+    }: Proof): Promise<{ readonly kind: 'address'; readonly url: URL } | Unavailable> {
       try {
         const url = buildAuthorizationUrl(await discover(), {
           redirect_uri: redirectUri,
@@ -195,7 +192,11 @@ export function createProvider({ config, redirectUri, fetch, clock }: ProviderDe
         return unavailable(error);
       }
     },
-    async finish(query, proof) {
+    /** Who came back with `query`. */
+    async finish(
+      query: URLSearchParams,
+      proof: Proof,
+    ): Promise<({ readonly kind: 'claims' } & Claims) | Unavailable> {
       try {
         return { kind: 'claims', ...(await recognise(query, proof)) };
       } catch (error) {
@@ -204,6 +205,9 @@ export function createProvider({ config, redirectUri, fetch, clock }: ProviderDe
     },
   };
 }
+
+/** An OpenID Connect provider, asked for a code with PKCE. Neither rejects. */
+type Provider = ReturnType<typeof createProvider>;
 
 /** How the client shows its secret: in the header, unless the provider says that it takes it in the body alone. */
 function byMethod(secret: string): ClientAuth {

@@ -6,23 +6,6 @@ import { type Actor, actorOf, type Audit, createAudit } from '../accounts/audit.
 import type { ConsoleKeys } from './console-keys.ts';
 import type { User } from './users.ts';
 
-/** Codes of an authenticator app, and codes on paper for when it is lost. */
-export type SecondFactor = Readonly<{
-  /** A secret for the user to put into an app; it counts once `confirm` has seen a code of it. */
-  begin(user: User): Uint8Array;
-  /** The secret that waits for its first code. */
-  pending(user: User): Uint8Array | undefined;
-  /**
-   * Turns it on and gives ten backup codes, which are shown once; every other session of the user ends. `undefined`: the
-   * code is not one of the waiting secret.
-   */
-  confirm(user: User, code: string, keptSession?: Uint8Array): readonly string[] | undefined;
-  /** Takes a code of the app or a backup code; each counts once. */
-  isRight(user: User, code: string): boolean;
-  /** Turns it off; its codes are gone. */
-  reset(user: User, actor: Actor): void;
-}>;
-
 /** What authenticator apps call the service. */
 const ISSUER = 'Sluice';
 const TOTP_SECRET_BYTES = 20;
@@ -39,7 +22,7 @@ type Deps = Readonly<{
 }>;
 
 /** The second factors of the users of `store`; secrets are sealed, backup codes are hashes. */
-export function createSecondFactor(store: Store, { keys, note, clock, random }: Deps): SecondFactor {
+export function createSecondFactor(store: Store, { keys, note, clock, random }: Deps) {
   const row = store.prepare<Row, [string]>(
     'SELECT totp_secret, totp_pending, totp_step FROM users WHERE id = ?',
   );
@@ -76,23 +59,34 @@ export function createSecondFactor(store: Store, { keys, note, clock, random }: 
   });
 
   return {
-    begin(user) {
+    /** A secret for the user to put into an app; it counts once `confirm` has seen a code of it. */
+    begin(user: User): Uint8Array {
       const secret = random(TOTP_SECRET_BYTES);
       setPending.run(keys.seal(secret, user.id), user.id);
       return secret;
     },
+    /** The secret that waits for its first code. */
     pending,
+    /**
+     * Turns it on and gives ten backup codes, which are shown once; every other session of the user ends. `undefined`: the
+     * code is not one of the waiting secret.
+     */
     confirm: confirm.immediate,
-    isRight(user, code) {
+    /** Takes a code of the app or a backup code; each counts once. */
+    isRight(user: User, code: string): boolean {
       const { totp_secret: sealed = null, totp_step = 0 } = row.get(user.id) ?? {};
       const secret = sealed === null ? undefined : keys.unseal(sealed, user.id);
       const step = secret && stepOfCode(secret, code, clock.now(), totp_step);
       if (step !== undefined) return taken.run(step, user.id).changes === 1;
       return useCode.run(user.id, hashOf(code)).changes === 1;
     },
-    reset: (user, actor) => resetSecondFactor(store, user, actor, clock.now()),
+    /** Turns it off; its codes are gone. */
+    reset: (user: User, actor: Actor): void => resetSecondFactor(store, user, actor, clock.now()),
   };
 }
+
+/** Codes of an authenticator app, and codes on paper for when it is lost. */
+export type SecondFactor = ReturnType<typeof createSecondFactor>;
 
 /** RFC 6238 as every authenticator app speaks it: SHA-1, six digits, steps of 30 seconds. Its text is what a QR code says. */
 export function totpOf(secret: Uint8Array, email: string): TOTP {

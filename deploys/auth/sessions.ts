@@ -45,16 +45,6 @@ export type SessionRow = Readonly<{
   isThis: boolean;
 }>;
 
-type Sessions = Readonly<{
-  /** Gives the new session's token; `former` is what the browser had before, which ends. */
-  begin(userId: string, userAgent: string | null, former: string | undefined): string;
-  /** The session of a token, which is thereby used unless `isUse` says no; `undefined`: there is none, or it is over. */
-  find(token: string, isUse?: boolean): Session | undefined;
-  end(token: string): void;
-  /** Used last first. */
-  list(userId: string, current: Uint8Array): readonly SessionRow[];
-}>;
-
 type Row = {
   user_id: string;
   email: string;
@@ -68,7 +58,7 @@ type Row = {
 export function createSessions(
   store: Store,
   { clock, random }: Readonly<{ clock: Clock; random(bytes: number): Uint8Array }>,
-): Sessions {
+) {
   const live = 'used_at_ms > ?2 AND created_at_ms > ?3';
   const select = store.prepare<Row, [Uint8Array, number, number]>(`
     SELECT user_id, email, role, account_id, totp_secret IS NOT NULL AS has_second_factor, used_at_ms
@@ -99,8 +89,10 @@ export function createSessions(
   });
 
   return {
+    /** Gives the new session's token; `former` is what the browser had before, which ends. */
     begin: begin.immediate,
-    find(token, isUse = true) {
+    /** The session of a token, which is thereby used unless `isUse` says no; `undefined`: there is none, or it is over. */
+    find(token: string, isUse = true): Session | undefined {
       const tokenHash = hashOf(token);
       const row = select.get(tokenHash, ...bounds());
       if (row === null) return undefined;
@@ -110,8 +102,9 @@ export function createSessions(
       const place = placeFrom(row.role, row.account_id);
       return { ...place, userId, email, hasSecondFactor: row.has_second_factor === 1, tokenHash };
     },
-    end: (token) => void drop.run(hashOf(token)),
-    list: (userId, current) =>
+    end: (token: string) => void drop.run(hashOf(token)),
+    /** Used last first. */
+    list: (userId: string, current: Uint8Array): readonly SessionRow[] =>
       ofUser.all(userId, ...bounds()).map((row) => ({
         userAgent: row.user_agent,
         createdAtMs: row.created_at_ms,

@@ -114,33 +114,6 @@ type NewUser = Readonly<{
   subject?: string;
 }>;
 
-type Created = { readonly kind: 'created'; readonly user: User } | { readonly kind: 'email-taken' };
-
-export type Users = Readonly<{
-  newId(): string;
-  /** `actor` is absent when the new user is the one who does it: the e-mail is verified by a `subject` alone then. */
-  create(user: NewUser, actor?: Actor): Created;
-  find(email: Email): User | undefined;
-  byId(id: string): User | undefined;
-  bySubject(subject: string): User | undefined;
-  /** In order of their making. */
-  list(): readonly User[];
-  /** Those of one account, in order of their making; at most `USERS_SHOWN_MAX`. */
-  ofAccount(accountId: number): readonly User[];
-  /** In order of their making; at most `USERS_SHOWN_MAX`. */
-  operators(): readonly User[];
-  hasOperator(): boolean;
-  /** Every session of the user ends but the one whose token's hash is kept. */
-  setPassword(user: User, hash: string, actor: Actor, keptSession?: Uint8Array): void;
-  /** For a subject whose e-mail is the user's. `false`: the user has a subject already, which stays. */
-  setSubject(user: User, subject: string): boolean;
-  unlink(user: User, actor: Actor): void;
-  /** Ends every session of the user but the one whose token's hash is kept. */
-  signOut(user: User, actor: Actor, keptSession?: Uint8Array): void;
-  /** With all sessions: the user is out at once. */
-  remove(user: User, actor: Actor): void;
-}>;
-
 type Row = {
   id: string;
   email: string;
@@ -162,10 +135,8 @@ const SELECT = 'SELECT *, totp_secret IS NOT NULL AS has_second_factor FROM user
 export function createUsers(
   store: Store,
   { note, clock, random }: Readonly<{ note: Audit['note']; clock: Clock; random(bytes: number): Uint8Array }>,
-): Users {
-  const byEmail = store.prepare<Row, [string]>(`${SELECT} WHERE email = ?`);
-  const byId = store.prepare<Row, [string]>(`${SELECT} WHERE id = ?`);
-  const bySubject = store.prepare<Row, [string]>(`${SELECT} WHERE subject = ?`);
+) {
+  const [byEmail, byId, bySubject] = [userWhere('email'), userWhere('id'), userWhere('subject')];
   const all = store.prepare<Row, []>(`${SELECT} ORDER BY created_at_ms, id`);
   const ofAccount = store.prepare<Row, [number]>(
     `${SELECT} WHERE account_id = ? ORDER BY created_at_ms, id LIMIT ${USERS_SHOWN_MAX}`,
@@ -173,7 +144,6 @@ export function createUsers(
   const operators = store.prepare<Row, []>(
     `${SELECT} WHERE role = 'operator' ORDER BY created_at_ms, id LIMIT ${USERS_SHOWN_MAX}`,
   );
-  const operator = store.prepare("SELECT 1 FROM users WHERE role = 'operator' LIMIT 1");
   const insert = store.prepare(`
     INSERT INTO users (id, email, role, account_id, password_hash, subject, email_verified, created_at_ms)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
@@ -185,6 +155,14 @@ export function createUsers(
   const endOthers = store.prepare('DELETE FROM sessions WHERE user_id = ? AND token_hash IS NOT ?');
   const forget = store.prepare('DELETE FROM users WHERE id = ?');
 
+  function userWhere(column: 'email' | 'id' | 'subject') {
+    const one = store.prepare<Row, [string]>(`${SELECT} WHERE ${column} = ?`);
+    return (value: string): User | undefined => {
+      const row = one.get(value);
+      return row === null ? undefined : userFrom(row);
+    };
+  }
+
   const newId = () => Buffer.from(random(ID_BYTES)).toString('hex');
 
   function noteChange(action: `user.${string}`, user: User, actor: Actor, detail = {}) {
@@ -193,11 +171,11 @@ export function createUsers(
 
   const create = store.transaction(
     ({ id = newId(), email, place, passwordHash, subject }: NewUser, actor?: Actor) => {
-      if (byEmail.get(email) !== null) return { kind: 'email-taken' } as const;
+      if (byEmail(email) !== undefined) return { kind: 'email-taken' } as const;
       const [account, hash, link] = [place.accountId ?? null, passwordHash ?? null, subject ?? null];
       const isVerified = actor !== undefined || subject !== undefined ? 1 : 0;
       insert.run(id, email, place.role, account, hash, link, isVerified, clock.now());
-      const user = found(byId.get(id));
+      const user = byId(id);
       if (user === undefined) throw new Error('a user vanished inside its own transaction');
       noteChange('user.create', user, actor ?? actorOf(id, place.role), { email, role: place.role });
       return { kind: 'created', user } as const;
@@ -233,24 +211,32 @@ export function createUsers(
 
   return {
     newId,
+    /** `actor` is absent when the new user is the one who does it: the e-mail is verified by a `subject` alone then. */
     create: create.immediate,
-    find: (email) => found(byEmail.get(email)),
-    byId: (id) => found(byId.get(id)),
-    bySubject: (subject) => found(bySubject.get(subject)),
-    list: () => all.all().flatMap((row) => found(row) ?? []),
-    ofAccount: (accountId) => ofAccount.all(accountId).flatMap((row) => found(row) ?? []),
-    operators: () => operators.all().flatMap((row) => found(row) ?? []),
-    hasOperator: () => operator.get() !== null,
+    find: (email: Email) => byEmail(email),
+    byId,
+    bySubject,
+    /** In order of their making. */
+    list: (): readonly User[] => all.all().map(userFrom),
+    /** Those of one account, in order of their making; at most `USERS_SHOWN_MAX`. */
+    ofAccount: (accountId: number): readonly User[] => ofAccount.all(accountId).map(userFrom),
+    /** In order of their making; at most `USERS_SHOWN_MAX`. */
+    operators: (): readonly User[] => operators.all().map(userFrom),
+    /** Every session of the user ends but the one whose token's hash is kept. */
     setPassword: setPassword.immediate,
+    /** Ends every session of the user but the one whose token's hash is kept. */
     signOut: signOut.immediate,
+    /** For a subject whose e-mail is the user's. `false`: the user has a subject already, which stays. */
     setSubject: setSubject.immediate,
     unlink: unlink.immediate,
+    /** With all sessions: the user is out at once. */
     remove: remove.immediate,
   };
 }
 
-function found(row: Row | null): User | undefined {
-  if (row === null) return undefined;
+export type Users = ReturnType<typeof createUsers>;
+
+function userFrom(row: Row): User {
   const { id, email, role, account_id, password_hash, has_second_factor, subject, email_verified } = row;
   return {
     id,

@@ -15,16 +15,8 @@ export type DeliveryDeps = Pick<AttemptDeps, 'send' | 'secretsOf'>;
 type Deps = DeliveryDeps &
   Readonly<{ store: Store; outbox: Outbox; registry: Registry; clock: Clock; log: Log }>;
 
-type Deliveries = Readonly<{
-  /** Sends what is due and forgets what is old, until `signal` aborts. */
-  run(signal: AbortSignal): Promise<void>;
-  /** Tells of new rows, or of a block time that is known by now. */
-  wake(): void;
-  health(): Health;
-}>;
-
 /** The worker with its figures, its log and its broom. */
-export function createDeliveries({ store, outbox, registry, clock, log, send, secretsOf }: Deps): Deliveries {
+export function createDeliveries({ store, outbox, registry, clock, log, send, secretsOf }: Deps) {
   const failing = store.prepare<{ n: number }, []>(
     'SELECT count(*) AS n FROM webhooks WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL',
   );
@@ -60,13 +52,15 @@ export function createDeliveries({ store, outbox, registry, clock, log, send, se
   });
 
   return {
-    run: async (signal) => {
+    /** Sends what is due and forgets what is old, until `signal` aborts. */
+    run: async (signal: AbortSignal): Promise<void> => {
       const [pruneQueue, audit] = [createPrune(store), createAudit(store)];
       const prune = (nowMs: number) => pruneQueue(nowMs) || audit.prune();
       await Promise.all([worker.run(signal), tendOutbox({ prune, clock, log }, signal)]);
     },
+    /** Tells of new rows, or of a block time that is known by now. */
     wake: worker.wake,
-    health: () => deliveryHealth(worker.state(), outbox.backlog(clock.now()), clock.now()),
+    health: (): Health => deliveryHealth(worker.state(), outbox.backlog(clock.now()), clock.now()),
   };
 }
 
@@ -93,12 +87,6 @@ export function deliveryHealth(
   };
 }
 
-type DeliveryMetrics = Readonly<{
-  noteEnded(result: Result, recorded: Recorded): void;
-  noteReaped(count: number): void;
-  noteTrouble(): void;
-}>;
-
 /** Seconds up to what an attempt may take, and up to a day until an event is first sent. */
 const ATTEMPT_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 13];
 const WAIT_BUCKETS = [0.5, 1, 2, 5, 10, 30, 60, 300, 3_600, 86_400];
@@ -112,7 +100,7 @@ type Sources = Readonly<{
 }>;
 
 /** The figures of deliveries, in `registry`; label values are the `kind`s of the code's own unions. */
-function createDeliveryMetrics(registry: Registry, sources: Sources): DeliveryMetrics {
+function createDeliveryMetrics(registry: Registry, sources: Sources) {
   const registers = [registry];
   const attempts = new Counter({
     name: 'deploys_attempts_total',
@@ -156,7 +144,7 @@ function createDeliveryMetrics(registry: Registry, sources: Sources): DeliveryMe
   addGauges(registry, sources);
 
   return {
-    noteEnded: ({ claim, verdict, sent }, recorded) => {
+    noteEnded: ({ claim, verdict, sent }: Result, recorded: Recorded): void => {
       if (recorded === 'stale') stale.inc();
       attempts.inc({ outcome: verdict.kind, trigger: claim.number === undefined ? 'manual' : 'auto' });
       if (verdict.kind === 'blocked') blocked.inc({ reason: verdict.error });
@@ -164,8 +152,8 @@ function createDeliveryMetrics(registry: Registry, sources: Sources): DeliveryMe
       if (claim.number === 1)
         firstSeconds.observe(Math.max(0, claim.claimedAtMs - claim.createdAtMs) / 1_000);
     },
-    noteReaped: (count) => reclaimed.inc(count),
-    noteTrouble: () => troubles.inc(),
+    noteReaped: (count: number): void => reclaimed.inc(count),
+    noteTrouble: (): void => troubles.inc(),
   };
 }
 

@@ -189,27 +189,20 @@ type Phase = Exclude<keyof Phases, 'totalMs'>;
 /** The parts in their order. */
 const ORDER = ['dnsMs', 'connectMs', 'tlsMs', 'firstByteMs'] as const satisfies readonly Phase[];
 
-/** Takes the times of one attempt, from now on. */
-type Stopwatch = Readonly<{
-  /** The phase that is going on has ended. */
-  ended(phase: Phase): void;
-  /** The first phase that has not ended; `undefined` after the status line. */
-  current(): Phase | undefined;
-  phases(): Phases;
-}>;
-
-export function createStopwatch(clock: Pick<Clock, 'monotonic'>): Stopwatch {
+export function createStopwatch(clock: Pick<Clock, 'monotonic'>) {
   const startMs = clock.monotonic();
   const took = new Map<Phase, number>();
   let lastMs = startMs;
   return {
-    ended(phase) {
+    /** The phase that is going on has ended. */
+    ended(phase: Phase): void {
       const nowMs = clock.monotonic();
       took.set(phase, nowMs - lastMs);
       lastMs = nowMs;
     },
-    current: () => ORDER.find((phase) => !took.has(phase)),
-    phases: () => ({
+    /** The first phase that has not ended; `undefined` after the status line. */
+    current: (): Phase | undefined => ORDER.find((phase) => !took.has(phase)),
+    phases: (): Phases => ({
       dnsMs: took.get('dnsMs'),
       connectMs: took.get('connectMs'),
       tlsMs: took.get('tlsMs'),
@@ -218,6 +211,9 @@ export function createStopwatch(clock: Pick<Clock, 'monotonic'>): Stopwatch {
     }),
   };
 }
+
+/** Takes the times of one attempt, from now on. */
+type Stopwatch = ReturnType<typeof createStopwatch>;
 
 /** Most of an answer that is kept; receivers are not asked for more than a word. */
 const BODY_BYTES_MAX = 16_384;

@@ -130,19 +130,13 @@ export function createWorker(deps: WorkerDeps): Readonly<{
   return { run, wake: bell.ring, state: () => ({ underWay: underWay.size, trouble }) };
 }
 
-/** Wakes a loop that waits. A ring that nobody waited for is heard by the next wait. */
-type Bell = Readonly<{
-  ring(): void;
-  /** Resolves at the next ring, or after `waitMs`. For one waiter. */
-  wait(waitMs: number): Promise<void>;
-}>;
-
 /** A bell that has not been rung. */
-function createBell(clock: Clock): Bell {
+function createBell(clock: Clock) {
   let rung = new AbortController();
   return {
-    ring: () => rung.abort(),
-    wait: async (waitMs) => {
+    ring: (): void => rung.abort(),
+    /** Resolves at the next ring, or after `waitMs`. For one waiter. */
+    wait: async (waitMs: number): Promise<void> => {
       await clock.sleep(waitMs, rung.signal);
       if (rung.signal.aborted) rung = new AbortController();
     },

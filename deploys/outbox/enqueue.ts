@@ -44,15 +44,6 @@ type Pinged =
   | { readonly kind: 'skipped'; readonly deliveryId: string }
   | { readonly kind: 'no-webhook' };
 
-export type Enqueue = Readonly<{
-  /**
-   * Writes an event of each deploy that a webhook wants, and a delivery for every such webhook. To be called inside the transaction
-   * that stores the reading, and only there: otherwise a crash could lose or double an event.
-   */
-  deploys(deploys: readonly Deploy[], nowMs: number): void;
-  ping(webhookId: string, nowMs: number): Pinged;
-}>;
-
 type WebhookRow = { id: string; is_paused: number };
 type NewDelivery = Readonly<{
   eventId: number | null;
@@ -67,7 +58,7 @@ export function createEnqueue(
   store: Store,
   labelOf: (program: Address) => string,
   random: (bytes: number) => Uint8Array,
-): Enqueue {
+) {
   const chain = store.prepare<{ genesis_hash: string }, []>('SELECT genesis_hash FROM chain');
   const addEvent = store.prepare<{ id: number }, [string, string, string, bigint, bigint, number]>(`
     INSERT INTO events (dedupe_key, program_id, label, previous_slot, deploy_slot, created_at_ms)
@@ -129,8 +120,17 @@ export function createEnqueue(
     return { kind: webhook.is_paused === 1 ? 'skipped' : 'queued', deliveryId };
   });
 
-  return { deploys, ping: (webhookId, nowMs) => ping.immediate(webhookId, nowMs) };
+  return {
+    /**
+     * Writes an event of each deploy that a webhook wants, and a delivery for every such webhook. To be called inside the transaction
+     * that stores the reading, and only there: otherwise a crash could lose or double an event.
+     */
+    deploys,
+    ping: (webhookId: string, nowMs: number): Pinged => ping.immediate(webhookId, nowMs),
+  };
 }
+
+export type Enqueue = ReturnType<typeof createEnqueue>;
 
 /** A random UUID (RFC 9562, version 4) in its usual spelling. `random` gives n uniform bytes. */
 export function uuidFrom(random: (bytes: number) => Uint8Array): string {
@@ -140,16 +140,6 @@ export function uuidFrom(random: (bytes: number) => Uint8Array): string {
   const hex = bytes.toString('hex');
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
-
-export type Release = Readonly<{
-  /**
-   * Writes the bodies of deliveries whose event's block time is known by now, at most 500 at a time, so that they fall
-   * due. `more` means that another call has more to do.
-   */
-  release(nowMs: number): 'all' | 'more';
-  /** The slots that events wait for the block time of, newest first, and since when. */
-  awaited(): Awaited[];
-}>;
 
 /** A slot without a block time, and when the first event that needs it was detected. */
 type Awaited = Readonly<{ slot: Slot; sinceMs: number }>;
@@ -168,7 +158,7 @@ type EventRow = {
 };
 
 /** Events wait in `store` itself for their block time (spec 2.4), so a restart loses none. */
-export function createRelease(store: Store): Release {
+export function createRelease(store: Store) {
   const known = store.prepare<EventRow, []>(`
     SELECT e.*, b.unix_seconds FROM events e JOIN block_times b ON b.slot = e.deploy_slot
     WHERE e.released_at_ms IS NULL LIMIT 1`);
@@ -189,13 +179,18 @@ export function createRelease(store: Store): Release {
   });
 
   return {
-    release: (nowMs) => {
+    /**
+     * Writes the bodies of deliveries whose event's block time is known by now, at most 500 at a time, so that they fall
+     * due. `more` means that another call has more to do.
+     */
+    release: (nowMs: number): 'all' | 'more' => {
       const event = known.get();
       if (!event) return 'all';
       releaseSome.immediate(event, nowMs);
       return 'more';
     },
-    awaited: () =>
+    /** The slots that events wait for the block time of, newest first, and since when. */
+    awaited: (): Awaited[] =>
       awaited.all().map(({ deploy_slot, since_ms }) => ({ slot: BigInt(deploy_slot), sinceMs: since_ms })),
   };
 }

@@ -1,29 +1,10 @@
 import type { Store } from '../../shared/store/open.ts';
 import { type Claim, createClaim, LEASE_MS } from './claim.ts';
-import { createRelease, type Release } from './enqueue.ts';
+import { createRelease } from './enqueue.ts';
 import { afterAttempt, type DeliveryState, type Sent, type Verdict, WAIT_MS_MAX } from './outcome.ts';
 
-/**
- * The queue as the worker needs it. Instants are Unix milliseconds. Every function is one IMMEDIATE transaction and
- * throws when it cannot be done; then nothing of it was.
- */
-export type Outbox = Readonly<{
-  release: Release['release'];
-  awaited: Release['awaited'];
-  claim(nowMs: number, underWay: Iterable<Claim>): readonly Claim[];
-  /** In the order of the results. */
-  finish(results: readonly Result[]): readonly Recorded[];
-  reap(nowMs: number, mine: ReadonlySet<string>): number;
-  /** Makes everything that waits due so much earlier. */
-  advanceDue(byMs: number): void;
-  /** When the next delivery falls due after `nowMs`. */
-  nextDueAtMs(nowMs: number): number | undefined;
-  /** How many are due, and since when the oldest of them is. */
-  backlog(nowMs: number): Readonly<{ due: number; oldestDueAtMs: number | undefined }>;
-}>;
-
 /** The queue over `store`, whose tables hold everything it knows. `random` gives n uniform bytes. */
-export function createOutbox(store: Store, random: (bytes: number) => Uint8Array): Outbox {
+export function createOutbox(store: Store, random: (bytes: number) => Uint8Array) {
   const { release, awaited } = createRelease(store);
   const finish = createFinish(store);
   const finishAll = store.transaction((results: readonly Result[]) =>
@@ -45,17 +26,28 @@ export function createOutbox(store: Store, random: (bytes: number) => Uint8Array
     release,
     awaited,
     // Nothing due is the ordinary case, and no reason to keep others from writing.
-    claim: (nowMs, underWay) => (isDue.get(nowMs) === null ? [] : claim(nowMs, underWay)),
-    finish: (results) => finishAll.immediate(results),
-    reap: (nowMs, mine) => reap.immediate(nowMs, mine),
-    advanceDue: (byMs) => void advanceDue.run(byMs),
-    nextDueAtMs: (nowMs) => next.get(nowMs)?.at ?? undefined,
-    backlog: (nowMs) => {
+    claim: (nowMs: number, underWay: Iterable<Claim>): readonly Claim[] =>
+      isDue.get(nowMs) === null ? [] : claim(nowMs, underWay),
+    /** In the order of the results. */
+    finish: (results: readonly Result[]): readonly Recorded[] => finishAll.immediate(results),
+    reap: (nowMs: number, mine: ReadonlySet<string>): number => reap.immediate(nowMs, mine),
+    /** Makes everything that waits due so much earlier. */
+    advanceDue: (byMs: number) => void advanceDue.run(byMs),
+    /** When the next delivery falls due after `nowMs`. */
+    nextDueAtMs: (nowMs: number): number | undefined => next.get(nowMs)?.at ?? undefined,
+    /** How many are due, and since when the oldest of them is. */
+    backlog: (nowMs: number): Readonly<{ due: number; oldestDueAtMs: number | undefined }> => {
       const row = backlog.get(nowMs);
       return { due: row?.due ?? 0, oldestDueAtMs: row?.at ?? undefined };
     },
   };
 }
+
+/**
+ * The queue as the worker needs it. Instants are Unix milliseconds. Every function is one IMMEDIATE transaction and
+ * throws when it cannot be done; then nothing of it was.
+ */
+export type Outbox = ReturnType<typeof createOutbox>;
 
 /** A single result that the schema refuses must not hold up all others; a disk or a lock that fails fails them all. */
 function unlessUnwritable(finish: () => Recorded): Recorded {

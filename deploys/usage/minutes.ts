@@ -3,18 +3,6 @@ import type { Store } from '../../shared/store/open.ts';
 import { HOUR_MS } from './calendar.ts';
 import { createReadPortions } from './portions.ts';
 
-/** What accounts do just now, at most ten seconds behind what gateways of this host have written. */
-export type LiveMinutes = Readonly<{
-  /** The last hour of an account by minute, the oldest first. */
-  recentMinutes(accountId: number, nowMs: number): readonly Minute[];
-  /** The same over all accounts. */
-  recentTotals(nowMs: number): readonly Minute[];
-  /** Since when minutes are counted, in Unix milliseconds: earlier ones are zeros that nobody counted. `undefined`: not yet. */
-  sinceMs(): number | undefined;
-  /** Looks until `signal` aborts. Never rejects. */
-  run(signal: AbortSignal): Promise<void>;
-}>;
-
 /** A look begins this long after the one before ended: with it and a gateway's second, minutes are some six seconds behind. */
 const LOOK_MS = 5_000;
 /** A long look is followed by a rest of ten times its length, so that a great many cells take no more than a tenth of a core. */
@@ -36,7 +24,7 @@ type Deps = Readonly<{
  * counted in the middle of the time since the look before. What comes late, as from a host that Redis was away from,
  * is counted when it comes.
  */
-export function createLiveMinutes({ ledger, clock, noteBroken }: Deps): LiveMinutes {
+export function createLiveMinutes({ ledger, clock, noteBroken }: Deps) {
   const minutes = createMinutes();
   const readPortions = createReadPortions<Sum>(ledger, clock, {
     select: `hour, account_id AS accountId, sum(calls) AS calls, sum(refused) AS refused, sum(errors) AS errors`,
@@ -89,8 +77,20 @@ export function createLiveMinutes({ ledger, clock, noteBroken }: Deps): LiveMinu
     }
   }
 
-  return { recentMinutes: minutes.of, recentTotals: minutes.totals, sinceMs: () => sinceMs, run };
+  return {
+    /** The last hour of an account by minute, the oldest first. */
+    recentMinutes: minutes.of,
+    /** The same over all accounts. */
+    recentTotals: minutes.totals,
+    /** Since when minutes are counted, in Unix milliseconds: earlier ones are zeros that nobody counted. `undefined`: not yet. */
+    sinceMs: (): number | undefined => sinceMs,
+    /** Looks until `signal` aborts. Never rejects. */
+    run,
+  };
 }
+
+/** What accounts do just now, at most ten seconds behind what gateways of this host have written. */
+export type LiveMinutes = ReturnType<typeof createLiveMinutes>;
 
 function added(sum: Sum | undefined, more: Sum): Sum {
   if (sum === undefined) return more;
@@ -108,17 +108,6 @@ type MinuteCounts = Readonly<{ calls: number; refused: number; errors: number }>
 /** One minute's counts; `minute` counts since 1970. */
 export type Minute = MinuteCounts & Readonly<{ minute: number }>;
 
-/** The minutes of the last hour, in memory. */
-type Minutes = Readonly<{
-  add(accountId: number, minute: number, counts: MinuteCounts): void;
-  /** The hour up to and with the minute of `nowMs`, the oldest first; zeros for an account that did nothing. */
-  of(accountId: number, nowMs: number): readonly Minute[];
-  /** The same over all accounts. */
-  totals(nowMs: number): readonly Minute[];
-  /** Lets go of accounts that did nothing in the hour before `nowMs`. */
-  forgetIdle(nowMs: number): void;
-}>;
-
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
 const COUNTERS = 3;
@@ -135,7 +124,7 @@ type Ring = { readonly counts: Uint32Array; readonly minutes: Uint32Array; last:
  * Minutes live in memory and begin anew with the process: what they say stands in the hours as well, and to keep them
  * in the ledger would write a row per active account every few seconds beside gateways that write charges.
  */
-export function createMinutes(): Minutes {
+export function createMinutes() {
   const total = emptyRing();
   const accounts = new Map<number, Ring>();
 
@@ -156,8 +145,12 @@ export function createMinutes(): Minutes {
 
   return {
     add,
-    of: (accountId, nowMs) => hourOf(accounts.get(accountId), minuteAt(nowMs)),
-    totals: (nowMs) => hourOf(total, minuteAt(nowMs)),
+    /** The hour up to and with the minute of `nowMs`, the oldest first; zeros for an account that did nothing. */
+    of: (accountId: number, nowMs: number): readonly Minute[] =>
+      hourOf(accounts.get(accountId), minuteAt(nowMs)),
+    /** The same over all accounts. */
+    totals: (nowMs: number): readonly Minute[] => hourOf(total, minuteAt(nowMs)),
+    /** Lets go of accounts that did nothing in the hour before `nowMs`. */
     forgetIdle,
   };
 }

@@ -14,21 +14,6 @@ export type Unit = 'hour' | 'day' | 'month';
 type Point = Readonly<{ at: number; counts: Counts }>;
 export type Part = Readonly<{ name: string; counts: Counts }>;
 
-/**
- * What one account used, for charts and tables. An hour that is kept no finer than in its day or month counts with the
- * whole of it, and not in a series by hour. Periods reach back ten years at most; what is before is left out.
- */
-export type UsageReport = Readonly<{
-  /** A point for every period that the hours touch, the oldest first; zeros where nothing was used. */
-  series(whose: Whose, hours: Hours, unit: Unit): readonly Point[];
-  /** The most calls first. */
-  byMethod(whose: Whose, hours: Hours): readonly Part[];
-  byKey(whose: Whose, hours: Hours): readonly Part[];
-  sum(whose: Whose, hours: Hours): Counts;
-  /** Credits taken from an allowance in hours that are kept as hours, less what was given back. */
-  spent(accountId: number, hours: Hours): number;
-}>;
-
 type Named = Counts & Readonly<{ name: string | number }>;
 type Values = Readonly<{
   from: number;
@@ -49,7 +34,7 @@ const SUMS = USAGE_COUNTER_NAMES.map((name) => `coalesce(sum(${USAGE_COUNTERS[na
   ', ',
 );
 
-export function createUsageReport(ledger: Store): UsageReport {
+export function createUsageReport(ledger: Store) {
   const by = (expression: (period: string) => string) =>
     TABLES.map((table) => ledger.prepare<Named, Values>(groupedSql(table, expression(table[1]))));
   const [methods, keys, wholes] = [by(() => 'method'), by(() => 'key_id'), by(() => "''")];
@@ -80,13 +65,23 @@ export function createUsageReport(ledger: Store): UsageReport {
   }
 
   return {
+    /** A point for every period that the hours touch, the oldest first; zeros where nothing was used. */
     series,
-    byMethod: (whose, hours) => merged(read(methods, whose, hours)),
-    byKey: (whose, hours) => merged(read(keys, whose, hours)),
-    sum: (whose, hours) => read(wholes, whose, hours).reduce<Counts>(added, NOTHING),
-    spent: (accountId, hours) => spentIn.get({ accountId, ...rangeIn(0, hours) })?.spent ?? 0,
+    /** The most calls first. */
+    byMethod: (whose: Whose, hours: Hours): readonly Part[] => merged(read(methods, whose, hours)),
+    byKey: (whose: Whose, hours: Hours): readonly Part[] => merged(read(keys, whose, hours)),
+    sum: (whose: Whose, hours: Hours): Counts => read(wholes, whose, hours).reduce<Counts>(added, NOTHING),
+    /** Credits taken from an allowance in hours that are kept as hours, less what was given back. */
+    spent: (accountId: number, hours: Hours): number =>
+      spentIn.get({ accountId, ...rangeIn(0, hours) })?.spent ?? 0,
   };
 }
+
+/**
+ * What one account used, for charts and tables. An hour that is kept no finer than in its day or month counts with the
+ * whole of it, and not in a series by hour. Periods reach back ten years at most; what is before is left out.
+ */
+export type UsageReport = ReturnType<typeof createUsageReport>;
 
 function groupedSql([table, period]: Table, name: string): string {
   return `${EACH} SELECT ${name} AS name, ${SUMS} FROM each CROSS JOIN ${table}

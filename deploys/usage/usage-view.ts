@@ -135,20 +135,11 @@ export type Reader = Readonly<{
   leave(): void;
 }>;
 
-/**
- * Has those who read much take turns: one part at a time, and each user in their turn. So whoever looks at a year of usage
- * a hundred times at once makes nobody wait for more than one part of theirs.
- */
-export type ReadingTurns = Readonly<{
-  /** `undefined` while the user reads in as many places as there may be. */
-  enter(userId: string): Reader | undefined;
-}>;
-
 /** Of one user at once: a few windows and files. */
 const READERS_MAX = 8;
 const PAUSE_MS = 1;
 
-export function createReadingTurns(clock: Pick<Clock, 'sleep'>): ReadingTurns {
+export function createReadingTurns(clock: Pick<Clock, 'sleep'>) {
   const readers = new Map<string, number>();
   /** Who waits, in the order of the users' turns. */
   const lines = new Map<string, Set<() => void>>();
@@ -195,7 +186,8 @@ export function createReadingTurns(clock: Pick<Clock, 'sleep'>): ReadingTurns {
   }
 
   return {
-    enter(userId) {
+    /** `undefined` while the user reads in as many places as there may be. */
+    enter(userId: string): Reader | undefined {
       const reading = readers.get(userId) ?? 0;
       if (reading >= READERS_MAX) return undefined;
       readers.set(userId, reading + 1);
@@ -210,3 +202,9 @@ export function createReadingTurns(clock: Pick<Clock, 'sleep'>): ReadingTurns {
     },
   };
 }
+
+/**
+ * Has those who read much take turns: one part at a time, and each user in their turn. So whoever looks at a year of usage
+ * a hundred times at once makes nobody wait for more than one part of theirs.
+ */
+export type ReadingTurns = ReturnType<typeof createReadingTurns>;

@@ -5,26 +5,6 @@ import type { Store } from '../../shared/store/open.ts';
 import { deploySlotOf, type Reading } from './change.ts';
 import type { RpcBackend } from './rpc.ts';
 
-/** Where block times are remembered. Unix seconds. */
-type BlockTimeStore = Readonly<{
-  find(slot: Slot): number | undefined;
-  save(slot: Slot, unixSeconds: number): void;
-}>;
-
-type BlockTimes = Readonly<{
-  /** Unix seconds of the block at `slot`; `undefined` until it was looked up. */
-  timeOf(slot: Slot): number | undefined;
-  /**
-   * Looks up those of `slots` that are unknown, newest first, until `signal` aborts. Forgets all others. The `urgent`
-   * among them come first, and are asked for again however short ago that was.
-   */
-  fill(slots: readonly Slot[], signal: AbortSignal, urgent?: ReadonlySet<Slot>): Promise<void>;
-  /** How long until an unknown `slot` is asked for again, in milliseconds. */
-  dueInMs(slot: Slot): number;
-  /** Forgets what is in memory, because the store forgot it. */
-  forget(): void;
-}>;
-
 /** Calls of one `fill`, so that a list of new programs cannot flood a backend. */
 const LOOKUPS_MAX = 150;
 /** Failures in a row after which a `fill` ends: the backends are away. */
@@ -46,11 +26,7 @@ type LookUp =
  * Block times of deploy slots. No time is ever remembered as absent: a backend may have lost the block, or not
  * written it yet, so such slots are asked for again, ever more rarely.
  */
-export function createBlockTimes(
-  backends: readonly RpcBackend[],
-  store: BlockTimeStore,
-  clock: Clock,
-): BlockTimes {
+export function createBlockTimes(backends: readonly RpcBackend[], store: BlockTimeStore, clock: Clock) {
   let known = new Map<Slot, number>();
   let waits = new Map<Slot, Wait>();
 
@@ -108,8 +84,22 @@ export function createBlockTimes(
     waits = new Map();
   }
 
-  return { timeOf: (slot) => known.get(slot), fill, dueInMs, forget };
+  return {
+    /** Unix seconds of the block at `slot`; `undefined` until it was looked up. */
+    timeOf: (slot: Slot): number | undefined => known.get(slot),
+    /**
+     * Looks up those of `slots` that are unknown, newest first, until `signal` aborts. Forgets all others. The `urgent`
+     * among them come first, and are asked for again however short ago that was.
+     */
+    fill,
+    /** How long until an unknown `slot` is asked for again, in milliseconds. */
+    dueInMs,
+    /** Forgets what is in memory, because the store forgot it. */
+    forget,
+  };
 }
+
+type BlockTimes = ReturnType<typeof createBlockTimes>;
 
 /** Asks the backends in their order; the first time wins. */
 async function lookUp(backends: readonly RpcBackend[], slot: Slot, signal: AbortSignal): Promise<LookUp> {
@@ -176,13 +166,16 @@ export function createFill({ blockTimes, awaited, clock }: Deps) {
 }
 
 /** Block times remembered in `store`; one row per deploy slot ever seen. */
-export function createBlockTimeStore(store: Store): BlockTimeStore {
+export function createBlockTimeStore(store: Store) {
   const find = store.prepare<{ unix_seconds: number }, [bigint]>(
     'SELECT unix_seconds FROM block_times WHERE slot = ?',
   );
   const save = store.prepare<unknown, [bigint, number]>('INSERT OR REPLACE INTO block_times VALUES (?, ?)');
   return {
-    find: (slot) => find.get(slot)?.unix_seconds,
-    save: (slot, unixSeconds) => void save.run(slot, unixSeconds),
+    find: (slot: Slot): number | undefined => find.get(slot)?.unix_seconds,
+    save: (slot: Slot, unixSeconds: number): void => void save.run(slot, unixSeconds),
   };
 }
+
+/** Where block times are remembered. Unix seconds. */
+type BlockTimeStore = ReturnType<typeof createBlockTimeStore>;

@@ -44,17 +44,6 @@ export const WATCH_MIGRATIONS: Migrations = {
   `,
 };
 
-type Readings = Readonly<{
-  /**
-   * Puts a reading in the place of the one before, in one IMMEDIATE transaction. When `genesisHash` is not the stored
-   * one, the reading before, all block times and all events that wait for theirs are another chain's: they are
-   * forgotten in the same transaction. Otherwise `enqueue` adds to it what follows from the reading.
-   */
-  save(latest: Latest, genesisHash?: string, enqueue?: () => void): 'same-chain' | 'other-chain';
-  /** The deploy slots of the stored reading; empty when there is none. */
-  deploySlots(): DeploySlots;
-}>;
-
 type ProgramRow = {
   program: Address;
   status: string;
@@ -63,7 +52,7 @@ type ProgramRow = {
 };
 
 /** The last reading, kept over restarts in `store`. `forgetEvents` gives up the events of a chain that is gone. */
-export function createReadings(store: Store, forgetEvents: (nowMs: number) => void): Readings {
+export function createReadings(store: Store, forgetEvents: (nowMs: number) => void) {
   const note = store.prepare<unknown, { contextSlot: bigint; checkedAtMs: number }>(`
     INSERT INTO reading VALUES (1, $contextSlot, $checkedAtMs)
     ON CONFLICT (one) DO UPDATE SET context_slot = excluded.context_slot, checked_at_ms = excluded.checked_at_ms`);
@@ -106,8 +95,15 @@ export function createReadings(store: Store, forgetEvents: (nowMs: number) => vo
     return 'same-chain';
   });
   return {
-    save: (...args) => save.immediate(...args),
-    deploySlots: () => new Map(slots.all().map((row) => [address(row.program_id), BigInt(row.deploy_slot)])),
+    /**
+     * Puts a reading in the place of the one before, in one IMMEDIATE transaction. When `genesisHash` is not the stored
+     * one, the reading before, all block times and all events that wait for theirs are another chain's: they are
+     * forgotten in the same transaction. Otherwise `enqueue` adds to it what follows from the reading.
+     */
+    save: save.immediate,
+    /** The deploy slots of the stored reading; empty when there is none. */
+    deploySlots: (): DeploySlots =>
+      new Map(slots.all().map((row) => [address(row.program_id), BigInt(row.deploy_slot)])),
   };
 }
 
@@ -127,15 +123,6 @@ export type SeenDeploy = Readonly<{
   authority: string | null;
 }>;
 
-export type History = Readonly<{
-  /** Adds what a reading says that is newer than what was seen, events or not; to be called in the reading's own transaction. */
-  add(latest: Latest): void;
-  /** Forgets everything: it was of another chain. */
-  forget(): void;
-  /** The newest first; `before` is the `id` of the last one of the page before. At most `PAGE_MAX`. */
-  of(programId: string, page: Readonly<{ before?: number; limit: number }>): readonly SeenDeploy[];
-}>;
-
 /** Deploys that are kept of one program. */
 const KEPT_MAX = 500;
 const PAGE_MAX = 100;
@@ -143,7 +130,7 @@ const PAGE_MAX = 100;
 type Deploy = Readonly<{ program: Address; slot: bigint; atMs: number; authority: Address | null }>;
 
 /** The deploys that were seen, in `store`. */
-export function createHistory(store: Store): History {
+export function createHistory(store: Store) {
   const add = store.prepare<unknown, Deploy>(`
     INSERT INTO program_deploys (program_id, deploy_slot, previous_slot, detected_at_ms, authority)
     SELECT $program, $slot, last, $atMs, $authority FROM (SELECT
@@ -160,7 +147,8 @@ export function createHistory(store: Store): History {
     WHERE program_id = ? AND id < ? ORDER BY id DESC LIMIT ?`);
 
   return {
-    add({ reading, checkedAtMs }) {
+    /** Adds what a reading says that is newer than what was seen, events or not; to be called in the reading's own transaction. */
+    add({ reading, checkedAtMs }: Latest): void {
       for (const [program, state] of reading.programs) {
         const slot = deploySlotOf(state);
         if (slot === undefined) continue;
@@ -168,11 +156,17 @@ export function createHistory(store: Store): History {
         if (add.run({ program, slot, atMs: checkedAtMs, authority }).changes > 0) prune.run(program);
       }
     },
+    /** Forgets everything: it was of another chain. */
     forget: () => void clear.run(),
-    of: (programId, { before = Number.MAX_SAFE_INTEGER, limit }) =>
-      page.all(programId, before, Math.max(1, Math.min(limit, PAGE_MAX))),
+    /** The newest first; `before` is the `id` of the last one of the page before. At most `PAGE_MAX`. */
+    of: (
+      programId: string,
+      { before = Number.MAX_SAFE_INTEGER, limit }: Readonly<{ before?: number; limit: number }>,
+    ): readonly SeenDeploy[] => page.all(programId, before, Math.max(1, Math.min(limit, PAGE_MAX))),
   };
 }
+
+export type History = ReturnType<typeof createHistory>;
 
 /** A watched program as the last reading saw it. Instants are Unix milliseconds. */
 export type ProgramShown = Readonly<{

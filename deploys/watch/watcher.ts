@@ -143,18 +143,11 @@ export function nextStartMs(turn: {
   return Math.min(onGrid, nowMs + retryMs);
 }
 
-type Notes = Readonly<{
-  noteRead(latest: Latest, deploys: readonly Deploy[], reasons: readonly string[]): void;
-  noteUnread(unread: Unread): void;
-  /** Hears that what was stored is of another chain and was forgotten. */
-  noteOtherChain(): void;
-}>;
-
 /**
  * What the operator reads about readings. `before` is what the last run had stored: deploys since then are no events
  * (spec 6.2.3), and this log is the one place that tells of them.
  */
-export function createNotes(log: Log, watched: readonly WatchedProgram[], before: DeploySlots): Notes {
+export function createNotes(log: Log, watched: readonly WatchedProgram[], before: DeploySlots) {
   const labels = new Map(watched.map(({ address, label }) => [address, label]));
   let stored = before;
   let isFirst = true;
@@ -166,7 +159,7 @@ export function createNotes(log: Log, watched: readonly WatchedProgram[], before
   };
 
   return {
-    noteRead: (latest, deploys, reasons) => {
+    noteRead: (latest: Latest, deploys: readonly Deploy[], reasons: readonly string[]): void => {
       if (reasons.length > 0)
         log.warn({ reasons }, 'read from a backend further down the list, or believed after doubts');
       if (isFirst) {
@@ -179,11 +172,12 @@ export function createNotes(log: Log, watched: readonly WatchedProgram[], before
       isFirst = false;
       tell(deploys, 'deployed');
     },
-    noteUnread: (unread) => {
+    noteUnread: (unread: Unread): void => {
       if (unread.kind === 'broken') log.error({ err: unread.error }, 'a reading broke');
       else log.warn({ outcome: unread.kind, reasons: unread.reasons }, 'the programs could not be read');
     },
-    noteOtherChain: () => {
+    /** Hears that what was stored is of another chain and was forgotten. */
+    noteOtherChain: (): void => {
       stored = new Map();
       log.warn('the chain is another one than before: its block times and last reading are forgotten');
     },

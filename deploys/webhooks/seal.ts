@@ -14,14 +14,6 @@ type Sealed = Readonly<{ ciphertext: Uint8Array; keyId: number }>;
 /** Whose secret it is. Sealed for one webhook, a secret cannot be opened as another's. */
 type Owner = Readonly<{ accountId: number; webhookId: string }>;
 
-export type Seal = Readonly<{
-  seal(secret: Secret, owner: Owner): Sealed;
-  /** Throws when the key is not there, or when the bytes are not what was sealed for this owner. */
-  unseal(sealed: Sealed, owner: Owner): Secret;
-  /** Whether the key of this name is there. */
-  opens(keyId: number): boolean;
-}>;
-
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const SECRET_BYTES = 32;
@@ -35,21 +27,19 @@ export function makeWebhookSecret(random: (bytes: number) => Uint8Array): Secret
  * AES-256-GCM under the first of `keys`, each 32 bytes in base64; the others only open what they sealed once. A nonce
  * is random: the same one twice becomes likely only after some billions of secrets. `random` gives n uniform bytes.
  */
-export function createSeal(
-  keys: readonly [Secret, ...Secret[]],
-  random: (bytes: number) => Uint8Array,
-): Seal {
+export function createSeal(keys: readonly [Secret, ...Secret[]], random: (bytes: number) => Uint8Array) {
   const newest = keyFrom(keys[0]);
   const byId = new Map(keys.map(keyFrom).map((key) => [key.id, key]));
   return {
-    seal: (secret, owner) => {
+    seal: (secret: Secret, owner: Owner): Sealed => {
       const nonce = random(NONCE_BYTES);
       const cipher = createCipheriv('aes-256-gcm', newest.bytes, nonce, { authTagLength: TAG_BYTES });
       cipher.setAAD(contextOf(owner));
       const hidden = [cipher.update(secret.reveal(), 'utf8'), cipher.final()];
       return { ciphertext: Buffer.concat([nonce, ...hidden, cipher.getAuthTag()]), keyId: newest.id };
     },
-    unseal: ({ ciphertext, keyId }, owner) => {
+    /** Throws when the key is not there, or when the bytes are not what was sealed for this owner. */
+    unseal: ({ ciphertext, keyId }: Sealed, owner: Owner): Secret => {
       const key = byId.get(keyId);
       if (key === undefined) throw new Error(`a webhook secret is sealed under another key (${keyId})`);
       const nonce = ciphertext.subarray(0, NONCE_BYTES);
@@ -59,9 +49,12 @@ export function createSeal(
       const shown = [decipher.update(ciphertext.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()];
       return new Secret(Buffer.concat(shown).toString('utf8'));
     },
-    opens: (keyId) => byId.has(keyId),
+    /** Whether the key of this name is there. */
+    opens: (keyId: number): boolean => byId.has(keyId),
   };
 }
+
+export type Seal = ReturnType<typeof createSeal>;
 
 /** A key and its name, 32 bits of a hash: the name tells a lost key from damaged bytes and says nothing of the key. */
 function keyFrom(key: Secret): Readonly<{ bytes: Buffer; id: number }> {
