@@ -1,8 +1,9 @@
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import { type PublishedTerms, termsText } from '../../shared/publication.ts';
 import type { Store } from '../../shared/store/open.ts';
+import { createFigures } from '../health/figures.ts';
 import type { Health } from '../health/health.ts';
 import { type Changes, createChanges } from './changes.ts';
 import { type Claim, type KeyUse, LEASE_MS, openRedisHead, type Put, type RedisHead } from './redis-head.ts';
@@ -73,7 +74,10 @@ export function createPublication({ store, url, clock, log, random, registry, re
     onWarning: (warning) => log.warn({ warning }, 'redis'),
   });
   if (head === undefined) return undefined;
-  const gauge = gaugeOf(registry);
+  const gauge = createFigures(registry).gauge(
+    'deploys_accounts_published',
+    'With storage.redis: 1 while this deploys publishes accounts and keys to gateways on other hosts, else 0',
+  );
   let state: PublicationState = { kind: 'away' };
   let logged: PublicationState['kind'] = 'away';
   let sinceMs = clock.monotonic();
@@ -149,14 +153,6 @@ async function takeLastUses(
       // Redis or the database does not answer; they are taken the next time.
     }
   }
-}
-
-function gaugeOf(registry: Registry): Gauge {
-  return new Gauge({
-    name: 'deploys_accounts_published',
-    help: 'With storage.redis: 1 while this deploys publishes accounts and keys to gateways on other hosts, else 0',
-    registers: [registry],
-  });
 }
 
 type Claimed = Extract<Claim, { kind: 'claimed' }>;

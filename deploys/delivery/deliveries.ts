@@ -1,8 +1,9 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { Histogram, type Registry } from 'prom-client';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { createAudit } from '../accounts/audit.ts';
+import { createFigures } from '../health/figures.ts';
 import type { Health } from '../health/health.ts';
 import type { Outbox, Recorded, Result } from '../outbox/outbox.ts';
 import { createPrune, tendOutbox } from '../outbox/prune.ts';
@@ -20,13 +21,13 @@ export function createDeliveries({ store, outbox, registry, clock, log, send, se
   const failing = store.prepare<{ n: number }, []>(
     'SELECT count(*) AS n FROM webhooks WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL',
   );
-  const metrics = createDeliveryMetrics(registry, {
-    backlog: outbox.backlog,
-    awaited: outbox.awaited,
-    failingWebhooks: () => failing.get()?.n ?? 0,
-    state: () => worker.state(),
-    nowMs: clock.now,
-  });
+  const metrics = createDeliveryMetrics(
+    registry,
+    outbox,
+    () => failing.get()?.n ?? 0,
+    () => worker.state(),
+    clock.now,
+  );
   const worker = createWorker({
     outbox,
     clock,
@@ -91,57 +92,59 @@ export function deliveryHealth(
 const ATTEMPT_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 13];
 const WAIT_BUCKETS = [0.5, 1, 2, 5, 10, 30, 60, 300, 3_600, 86_400];
 
-type Sources = Readonly<{
-  backlog: Outbox['backlog'];
-  awaited: Outbox['awaited'];
-  failingWebhooks(): number;
-  state(): WorkerState;
-  nowMs(): number;
-}>;
-
-/** The figures of deliveries, in `registry`; label values are the `kind`s of the code's own unions. */
-function createDeliveryMetrics(registry: Registry, sources: Sources) {
-  const registers = [registry];
-  const attempts = new Counter({
-    name: 'deploys_attempts_total',
-    help: 'Attempts that ended, by how, and by what made them',
-    labelNames: ['outcome', 'trigger'],
-    registers,
-  });
-  const blocked = new Counter({
-    name: 'deploys_attempts_blocked_total',
-    help: 'Attempts that were not sent because of where they would have gone',
-    labelNames: ['reason'],
-    registers,
-  });
+/** The figures of deliveries, in `registry`. */
+function createDeliveryMetrics(
+  registry: Registry,
+  { backlog, awaited }: Pick<Outbox, 'backlog' | 'awaited'>,
+  failingWebhooks: () => number,
+  state: () => WorkerState,
+  nowMs: () => number,
+) {
+  const { counter, reading } = createFigures(registry);
+  const attempts = counter(
+    'deploys_attempts_total',
+    'Attempts that ended, by how, and by what made them',
+    'outcome',
+    'trigger',
+  );
+  const blocked = counter(
+    'deploys_attempts_blocked_total',
+    'Attempts that were not sent because of where they would have gone',
+    'reason',
+  );
   const seconds = new Histogram({
     name: 'deploys_attempt_seconds',
     help: 'Whole time of an attempt',
     buckets: ATTEMPT_BUCKETS,
-    registers,
+    registers: [registry],
   });
   const firstSeconds = new Histogram({
     name: 'deploys_first_attempt_wait_seconds',
     help: 'From the detection of an event to the first attempt of its delivery',
     buckets: WAIT_BUCKETS,
-    registers,
+    registers: [registry],
   });
-  const reclaimed = new Counter({
-    name: 'deploys_leases_reclaimed_total',
-    help: 'Attempts whose process died; anything but 0 without a crash is an alarm',
-    registers,
-  });
-  const stale = new Counter({
-    name: 'deploys_stale_results_total',
-    help: 'Results that came after another took the lease',
-    registers,
-  });
-  const troubles = new Counter({
-    name: 'deploys_queue_errors_total',
-    help: 'Times the queue could not be read or written',
-    registers,
-  });
-  addGauges(registry, sources);
+  const reclaimed = counter(
+    'deploys_leases_reclaimed_total',
+    'Attempts whose process died; anything but 0 without a crash is an alarm',
+  );
+  const stale = counter('deploys_stale_results_total', 'Results that came after another took the lease');
+  const troubles = counter('deploys_queue_errors_total', 'Times the queue could not be read or written');
+  const ageSeconds = (sinceMs: (nowMs: number) => number) => {
+    const at = nowMs();
+    return Math.max(0, at - sinceMs(at)) / 1_000;
+  };
+  reading('deploys_deliveries_due', 'Deliveries that are due for an attempt', () => backlog(nowMs()).due);
+  reading('deploys_oldest_due_age_seconds', 'How long the longest-waiting of them has been due', () =>
+    ageSeconds((at) => backlog(at).oldestDueAtMs ?? at),
+  );
+  reading(
+    'deploys_oldest_event_wait_seconds',
+    'How long the oldest event has waited for its block time',
+    () => ageSeconds((at) => Math.min(at, ...awaited().map(({ sinceMs }) => sinceMs))),
+  );
+  reading('deploys_attempts_under_way', 'Attempts under way', () => state().underWay);
+  reading('deploys_webhooks_failing', 'Webhooks whose last attempt failed', failingWebhooks);
 
   return {
     noteEnded: ({ claim, verdict, sent }: Result, recorded: Recorded): void => {
@@ -155,31 +158,4 @@ function createDeliveryMetrics(registry: Registry, sources: Sources) {
     noteReaped: (count: number): void => reclaimed.inc(count),
     noteTrouble: (): void => troubles.inc(),
   };
-}
-
-function addGauges(registry: Registry, { backlog, awaited, failingWebhooks, state, nowMs }: Sources) {
-  const gauge = (name: string, help: string, value: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers: [registry],
-      collect() {
-        this.set(value());
-      },
-    });
-  gauge('deploys_deliveries_due', 'Deliveries that are due for an attempt', () => backlog(nowMs()).due);
-  gauge('deploys_oldest_due_age_seconds', 'How long the longest-waiting of them has been due', () => {
-    const at = nowMs();
-    return Math.max(0, at - (backlog(at).oldestDueAtMs ?? at)) / 1_000;
-  });
-  gauge(
-    'deploys_oldest_event_wait_seconds',
-    'How long the oldest event has waited for its block time',
-    () => {
-      const at = nowMs();
-      return Math.max(0, at - Math.min(at, ...awaited().map(({ sinceMs }) => sinceMs))) / 1_000;
-    },
-  );
-  gauge('deploys_attempts_under_way', 'Attempts under way', () => state().underWay);
-  gauge('deploys_webhooks_failing', 'Webhooks whose last attempt failed', failingWebhooks);
 }

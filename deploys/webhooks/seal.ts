@@ -1,7 +1,8 @@
 import { createCipheriv, createDecipheriv, createHash } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { createFigures } from '../health/figures.ts';
 import { sealingKey } from '../../shared/config/kinds.ts';
 import { Secret } from '../../shared/secret.ts';
 import type { Store } from '../../shared/store/open.ts';
@@ -192,12 +193,9 @@ export function countSealed(store: Store): number {
 
 /** Shows in `registry` how many webhooks nothing can be sent to, until each of them has a secret under a key that is there. */
 export function gaugeSealedElsewhere(registry: Registry, store: Store, seal: Pick<Seal, 'opens'>) {
-  new Gauge({
-    name: 'deploys_webhooks_unsignable',
-    help: 'Webhooks whose secret is sealed under another storage.secret; anything but 0 is an alarm',
-    registers: [registry],
-    collect() {
-      this.set(sealedElsewhere(store, seal));
-    },
-  });
+  createFigures(registry).reading(
+    'deploys_webhooks_unsignable',
+    'Webhooks whose secret is sealed under another storage.secret; anything but 0 is an alarm',
+    () => sealedElsewhere(store, seal),
+  );
 }
