@@ -1,15 +1,14 @@
 import type { Store } from '../../shared/store/open.ts';
 import type { By } from '../accounts/audit.ts';
 import type { Check, Checked, CheckSettings, Settings } from './settings.ts';
-import { NO_WEBHOOK, type NoWebhook, type Webhook, type WebhookDeps } from './webhook.ts';
+import { changing, NO_WEBHOOK, type NoWebhook, type Webhook, type WebhookDeps } from './webhook.ts';
 
 export type Edited =
   Readonly<{ kind: 'edited'; webhook: Webhook }> | NoWebhook | Exclude<Check, { kind: 'checked' }>;
 
-type Deps = WebhookDeps & Readonly<{ check: CheckSettings }>;
-
 /** Changes what was given and leaves the rest. Attempts of open deliveries go to the new URL from then on. */
-export function createEdit({ store, rows, clock, audit, check }: Deps) {
+export function createEdit(deps: WebhookDeps, check: CheckSettings) {
+  const { store, rows, clock } = deps;
   const change = store.prepare<
     unknown,
     [string | null, string | null, string | null, number, string | null, number, string]
@@ -17,26 +16,15 @@ export function createEdit({ store, rows, clock, audit, check }: Deps) {
     UPDATE webhooks SET url = coalesce(?1, url), host = coalesce(?2, host), description = coalesce(?3, description),
       programs_json = iif(?4, ?5, programs_json), updated_at_ms = ?6 WHERE id = ?7`);
 
-  const update = store.transaction(({ accountId, actor }: By, id: string, checked: Checked): Edited => {
-    const nowMs = clock.now();
-    if (rows.find(accountId, id, nowMs) === undefined) return NO_WEBHOOK;
+  const update = changing(deps, ({ webhook: { id }, nowMs, note, again }, checked: Checked): Edited => {
     const { url, description, programs } = checked;
     const programsJson = programs ? JSON.stringify(programs) : null;
-    change.run(
-      url?.href ?? null,
-      url?.hostname ?? null,
-      description ?? null,
-      Number(programs !== undefined),
-      programsJson,
-      nowMs,
-      id,
-    );
+    const isForPrograms = Number(programs !== undefined);
+    const [href, host] = [url?.href ?? null, url?.hostname ?? null];
+    change.run(href, host, description ?? null, isForPrograms, programsJson, nowMs, id);
     const changed = Object.keys(checked);
-    const detail = { changed, ...(url && { host: url.hostname }) };
-    if (changed.length > 0)
-      audit.note({ atMs: nowMs, actor, action: 'webhook.edit', accountId, subject: id, detail });
-    const webhook = rows.find(accountId, id, nowMs);
-    return webhook === undefined ? NO_WEBHOOK : { kind: 'edited', webhook };
+    if (changed.length > 0) note('webhook.edit', { changed, ...(url && { host: url.hostname }) });
+    return { kind: 'edited', webhook: again() };
   });
 
   return async function edit(
@@ -48,45 +36,41 @@ export function createEdit({ store, rows, clock, audit, check }: Deps) {
     // First, so that nobody has a host looked up for a webhook that is not theirs.
     if (rows.find(by.accountId, id, clock.now()) === undefined) return NO_WEBHOOK;
     const result = await check(given, signal);
-    return result.kind === 'checked' ? update.immediate(by, id, result.checked) : result;
+    return result.kind === 'checked' ? update(by, id, result.checked) : result;
   };
 }
 
 export type Toggled = Readonly<{ kind: 'paused' | 'resumed'; webhook: Webhook }> | NoWebhook;
 
 /** Pausing and resuming. Both may be asked for again: the first time counts. */
-export function createPause({ store, rows, clock, audit }: WebhookDeps) {
+export function createPause(deps: WebhookDeps) {
+  const { store } = deps;
   const withdraw = createWithdraw(store);
   const stop = store.prepare('UPDATE webhooks SET paused_at_ms = ?1, updated_at_ms = ?1 WHERE id = ?2');
   const go = store.prepare('UPDATE webhooks SET paused_at_ms = NULL, updated_at_ms = ?1 WHERE id = ?2');
 
-  const toggle = store.transaction(({ accountId, actor }: By, id: string, isPause: boolean): Toggled => {
-    const nowMs = clock.now();
-    const before = rows.find(accountId, id, nowMs);
-    if (before === undefined) return NO_WEBHOOK;
-    const isPaused = before.pausedAtMs !== null;
-    if (isPaused !== isPause) {
-      (isPause ? stop : go).run(nowMs, id);
-      if (isPause) withdraw(id, 'skipped', nowMs);
-      const action = isPause ? 'webhook.pause' : 'webhook.resume';
-      audit.note({ atMs: nowMs, actor, action, accountId, subject: id });
+  const toggle = changing(deps, ({ webhook, nowMs, note, again }, isPause: boolean): Toggled => {
+    if ((webhook.pausedAtMs !== null) !== isPause) {
+      (isPause ? stop : go).run(nowMs, webhook.id);
+      if (isPause) withdraw(webhook.id, 'skipped', nowMs);
+      note(isPause ? 'webhook.pause' : 'webhook.resume');
     }
-    const webhook = rows.find(accountId, id, nowMs) ?? before;
-    return { kind: isPause ? 'paused' : 'resumed', webhook };
+    return { kind: isPause ? 'paused' : 'resumed', webhook: again() };
   });
 
   return {
     /** Open deliveries become `skipped`, as do all that come until it is resumed; an attempt under way ends. */
-    pause: (by: By, id: string): Toggled => toggle.immediate(by, id, true),
+    pause: (by: By, id: string): Toggled => toggle(by, id, true),
     /** What was skipped stays so, and can be resent one by one. */
-    resume: (by: By, id: string): Toggled => toggle.immediate(by, id, false),
+    resume: (by: By, id: string): Toggled => toggle(by, id, false),
   };
 }
 
 export type Removed = Readonly<{ kind: 'removed' }> | NoWebhook;
 
 /** Deletes a webhook, cancels its open deliveries and forgets its secrets, all at once. */
-export function createRemove({ store, rows, clock, audit }: WebhookDeps) {
+export function createRemove(deps: WebhookDeps): (by: By, id: string) => Removed {
+  const { store } = deps;
   const withdraw = createWithdraw(store);
   // Nothing to keep a row for; otherwise making and deleting webhooks would fill the table for months.
   const drop = store.prepare(
@@ -96,15 +80,12 @@ export function createRemove({ store, rows, clock, audit }: WebhookDeps) {
     UPDATE webhooks SET deleted_at_ms = ?1, updated_at_ms = ?1, secret_ct = x'', next_secret_ct = NULL,
       next_secret_kid = NULL, next_secret_at_ms = NULL WHERE id = ?2`);
 
-  const remove = store.transaction(({ accountId, actor }: By, id: string): Removed => {
-    const nowMs = clock.now();
-    if (rows.find(accountId, id, nowMs) === undefined) return NO_WEBHOOK;
+  return changing(deps, ({ webhook: { id }, nowMs, note }): Removed => {
     withdraw(id, 'cancelled', nowMs);
-    audit.note({ atMs: nowMs, actor, action: 'webhook.delete', accountId, subject: id });
+    note('webhook.delete');
     if (drop.run(id).changes === 0) bury.run(nowMs, id);
     return { kind: 'removed' };
   });
-  return (by: By, id: string): Removed => remove.immediate(by, id);
 }
 
 /**

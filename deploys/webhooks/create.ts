@@ -1,14 +1,12 @@
 import { createHash } from 'node:crypto';
-import type { Clock } from '../../shared/clock.ts';
 import type { Secret } from '../../shared/secret.ts';
-import type { Store } from '../../shared/store/open.ts';
 import type { By } from '../accounts/audit.ts';
 import type { SecretsOf } from '../delivery/send.ts';
 import { uuidFrom } from '../outbox/enqueue.ts';
 import { IDEMPOTENCY_KEPT_MS } from '../outbox/prune.ts';
 import { makeWebhookSecret, type Seal } from './seal.ts';
 import type { Check, CheckSettings, Settings } from './settings.ts';
-import type { Webhook, WebhookDeps, WebhookRows } from './webhook.ts';
+import type { Webhook, WebhookDeps } from './webhook.ts';
 
 /** Webhooks an account may have. */
 export const WEBHOOKS_MAX = 100;
@@ -23,19 +21,20 @@ export type Created =
   | Readonly<{ kind: 'made-before'; webhookId: string }>
   | Exclude<Check, { kind: 'checked' }>;
 
-type Deps = WebhookDeps &
-  Readonly<{ seal: Seal; check: CheckSettings; random: (bytes: number) => Uint8Array }>;
+type NewSettings = Pick<Settings, 'url'> & Partial<Settings>;
 /**
  * `once` names the form that asks: the same one of an account makes one webhook, however often it is sent.
  * `inSameTransaction` is called with the id of a webhook that is made.
  */
-type Given = Pick<Settings, 'url'> &
-  Partial<Settings> &
-  Readonly<{ once?: string; inSameTransaction?(webhookId: string): void }>;
-type Create = ReturnType<typeof createCreate>;
+type Given = NewSettings & Readonly<{ once?: string; inSameTransaction?(webhookId: string): void }>;
 
 /** Makes a webhook for an account. Its secret is sealed before it is stored, and is in no later answer. */
-export function createCreate({ store, rows, clock, audit, seal, check, random }: Deps) {
+export function createCreate(
+  { store, rows, clock, audit }: WebhookDeps,
+  seal: Seal,
+  check: CheckSettings,
+  random: (bytes: number) => Uint8Array,
+) {
   const add = store.prepare<
     unknown,
     [string, number, string, string, string, string | null, Uint8Array, number, number]
@@ -105,22 +104,18 @@ export type CreatedOnce =
   /** Another request with the key has not come to its end. */
   | Readonly<{ kind: 'key-under-way' }>;
 
-type NewSettings = Pick<Settings, 'url'> & Partial<Settings>;
 type Made = { settingsHash: Uint8Array; webhookId: string };
-type OnceDeps = Readonly<{
-  store: Store;
-  rows: WebhookRows;
-  clock: Clock;
-  create: Create;
-  secretsOf: SecretsOf;
-}>;
 
 /**
  * Makes a webhook under a key that its caller chose: the same key and settings again make no second one
  * (draft-ietf-httpapi-idempotency-key-header). What was refused is not remembered, so that it can be tried again; so an account
  * has no more keys than webhooks that it may have or have deleted in that time.
  */
-export function createCreateOnce({ store, rows, clock, create, secretsOf }: OnceDeps) {
+export function createCreateOnce(
+  { store, rows, clock }: WebhookDeps,
+  create: ReturnType<typeof createCreate>,
+  secretsOf: SecretsOf,
+) {
   const find = store.prepare<Made, [number, Uint8Array, number]>(`
     SELECT settings_hash AS settingsHash, webhook_id AS webhookId FROM webhook_idempotency
     WHERE account_id = ? AND key_hash = ? AND created_at_ms > ?`);

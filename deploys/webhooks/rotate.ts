@@ -1,7 +1,7 @@
 import type { Secret } from '../../shared/secret.ts';
 import type { By } from '../accounts/audit.ts';
 import { makeWebhookSecret, type Seal } from './seal.ts';
-import { NO_WEBHOOK, type NoWebhook, type Webhook, type WebhookDeps } from './webhook.ts';
+import { changing, type NoWebhook, type Webhook, type WebhookDeps } from './webhook.ts';
 
 /** When a new secret takes over, in milliseconds from now. */
 export const TAKEOVERS = { now: 0, '1h': 3_600_000, '24h': 86_400_000 } as const;
@@ -18,10 +18,9 @@ export type Rotated =
 
 export type Settled = Readonly<{ kind: 'settled'; webhook: Webhook } | { kind: 'no-rotation' }> | NoWebhook;
 
-type Deps = WebhookDeps & Readonly<{ seal: Seal; random: (bytes: number) => Uint8Array }>;
-
 /** Staged rotation: a new secret waits beside the current one, and signs in a header of its own until it takes over. */
-export function createRotate({ store, rows, clock, audit, seal, random }: Deps) {
+export function createRotate(deps: WebhookDeps, seal: Seal, random: (bytes: number) => Uint8Array) {
+  const { store } = deps;
   const NO_NEXT = 'next_secret_ct = NULL, next_secret_kid = NULL, next_secret_at_ms = NULL';
   const takeOver = store.prepare(`
     UPDATE webhooks SET secret_ct = next_secret_ct, secret_kid = next_secret_kid, ${NO_NEXT}
@@ -30,41 +29,32 @@ export function createRotate({ store, rows, clock, audit, seal, random }: Deps) 
     UPDATE webhooks SET next_secret_ct = ?, next_secret_kid = ?, next_secret_at_ms = ?, updated_at_ms = ? WHERE id = ?`);
   const forget = store.prepare(`UPDATE webhooks SET ${NO_NEXT}, updated_at_ms = ? WHERE id = ?`);
 
-  /** The webhook after a secret that is due has taken over, so that what is staged is what waits. */
-  function findSettled(accountId: number, id: string, nowMs: number): Webhook | undefined {
-    const webhook = rows.find(accountId, id, nowMs);
-    if (webhook !== undefined) takeOver.run(id, nowMs);
-    return webhook;
-  }
-
-  const rotate = store.transaction((by: By, id: string, takeover: Takeover, seenAtMs?: number): Rotated => {
-    const [{ accountId, actor }, nowMs] = [by, clock.now()];
-    const before = findSettled(accountId, id, nowMs);
-    if (before === undefined) return NO_WEBHOOK;
-    if (seenAtMs !== undefined && seenAtMs !== before.updatedAtMs) return { kind: 'changed-meanwhile' };
-    if (before.nextSecretAtMs !== null) return { kind: 'rotation-pending' };
-    const secret = makeWebhookSecret(random);
-    const { ciphertext, keyId } = seal.seal(secret, { accountId, webhookId: id });
-    stage.run(ciphertext, keyId, nowMs + TAKEOVERS[takeover], nowMs, id);
-    takeOver.run(id, nowMs);
-    const detail = { takeover };
-    audit.note({ atMs: nowMs, actor, action: 'webhook.rotate', accountId, subject: id, detail });
-    return { kind: 'rotated', webhook: rows.find(accountId, id, nowMs) ?? before, secret };
-  });
-
-  const settle = store.transaction(
-    ({ accountId, actor }: By, id: string, to: 'switch' | 'cancel'): Settled => {
-      const nowMs = clock.now();
-      const before = findSettled(accountId, id, nowMs);
-      if (before === undefined) return NO_WEBHOOK;
-      if (before.nextSecretAtMs === null) return { kind: 'no-rotation' };
-      if (to === 'switch') takeOver.run(id, before.nextSecretAtMs);
-      forget.run(nowMs, id);
-      const action = to === 'switch' ? 'webhook.switch-secret' : 'webhook.cancel-rotation';
-      audit.note({ atMs: nowMs, actor, action, accountId, subject: id });
-      return { kind: 'settled', webhook: rows.find(accountId, id, nowMs) ?? before };
+  const rotate = changing(
+    deps,
+    ({ webhook, nowMs, note, again }, takeover: Takeover, seenAtMs?: number): Rotated => {
+      const { id, accountId } = webhook;
+      // So that what is staged is what waits.
+      takeOver.run(id, nowMs);
+      if (seenAtMs !== undefined && seenAtMs !== webhook.updatedAtMs) return { kind: 'changed-meanwhile' };
+      if (webhook.nextSecretAtMs !== null) return { kind: 'rotation-pending' };
+      const secret = makeWebhookSecret(random);
+      const { ciphertext, keyId } = seal.seal(secret, { accountId, webhookId: id });
+      stage.run(ciphertext, keyId, nowMs + TAKEOVERS[takeover], nowMs, id);
+      takeOver.run(id, nowMs);
+      note('webhook.rotate', { takeover });
+      return { kind: 'rotated', webhook: again(), secret };
     },
   );
+
+  const settle = changing(deps, ({ webhook, nowMs, note, again }, to: 'switch' | 'cancel'): Settled => {
+    const { id, nextSecretAtMs } = webhook;
+    takeOver.run(id, nowMs);
+    if (nextSecretAtMs === null) return { kind: 'no-rotation' };
+    if (to === 'switch') takeOver.run(id, nextSecretAtMs);
+    forget.run(nowMs, id);
+    note(to === 'switch' ? 'webhook.switch-secret' : 'webhook.cancel-rotation');
+    return { kind: 'settled', webhook: again() };
+  });
 
   return {
     /**
@@ -72,10 +62,10 @@ export function createRotate({ store, rows, clock, audit, seal, random }: Deps) 
      * secret, which would put the first out of force.
      */
     rotate: (by: By, id: string, takeover: Takeover, seenAtMs?: number): Rotated =>
-      rotate.immediate(by, id, takeover, seenAtMs),
+      rotate(by, id, takeover, seenAtMs),
     /** The waiting secret takes over at once. */
-    switchNow: (by: By, id: string): Settled => settle.immediate(by, id, 'switch'),
+    switchNow: (by: By, id: string): Settled => settle(by, id, 'switch'),
     /** The waiting secret is forgotten. */
-    cancelRotation: (by: By, id: string): Settled => settle.immediate(by, id, 'cancel'),
+    cancelRotation: (by: By, id: string): Settled => settle(by, id, 'cancel'),
   };
 }

@@ -4,7 +4,7 @@ import type { Enqueue } from '../outbox/enqueue.ts';
 import type { AttemptRow, createList, DeliveryRow, Page } from '../outbox/list.ts';
 import type { DeliveryState } from '../outbox/outcome.ts';
 import { createTrim } from '../outbox/prune.ts';
-import { NO_WEBHOOK, type NoWebhook, type WebhookDeps } from './webhook.ts';
+import { changing, type NoWebhook, type WebhookDeps } from './webhook.ts';
 
 export type Tested =
   | Readonly<{ kind: 'queued'; deliveryId: string } | { kind: 'webhook-paused' }>
@@ -15,85 +15,63 @@ export type AllResent =
   Readonly<{ kind: 'due'; deliveries: number } | { kind: 'webhook-paused' }> | NoWebhook;
 export type Delivery = DeliveryRow & Readonly<{ body: Uint8Array | null; tries: readonly AttemptRow[] }>;
 
-type Deps = WebhookDeps &
-  Readonly<{
-    enqueue: Pick<Enqueue, 'ping'>;
-    list: ReturnType<typeof createList>;
-    /** Tells the worker of what is due now. */
-    wake(): void;
-  }>;
-
-/** Deliveries of an account's webhooks: looking at them, and sending on request. */
-export function createSendAgain({ store, rows, clock, audit, enqueue, list, wake }: Deps) {
+/** Deliveries of an account's webhooks: looking at them, and sending on request. `wake` tells the worker of what is due now. */
+export function createSendAgain(
+  deps: WebhookDeps,
+  { ping }: Pick<Enqueue, 'ping'>,
+  list: ReturnType<typeof createList>,
+  wake: () => void,
+) {
+  const { store, rows, clock } = deps;
   const { resend, resendFailed, countFailed } = createResend(store);
   const [waitSeconds, trim] = [createRecentTests(store), createTrim(store)];
 
-  const test = store.transaction(({ accountId, actor }: By, id: string): Tested => {
-    const atMs = clock.now();
-    const webhook = rows.find(accountId, id, atMs);
-    if (webhook === undefined) return NO_WEBHOOK;
+  const test = changing(deps, ({ webhook, nowMs, note }): Tested => {
     // It would be recorded as skipped, which is no answer to who asks for a test.
     if (webhook.pausedAtMs !== null) return { kind: 'webhook-paused' };
-    const retryAfterSeconds = waitSeconds(id, atMs);
+    const retryAfterSeconds = waitSeconds(webhook.id, nowMs);
     if (retryAfterSeconds > 0) return { kind: 'over-rate', retryAfterSeconds };
-    const pinged = enqueue.ping(id, atMs);
-    if (pinged.kind === 'no-webhook') return NO_WEBHOOK;
+    const pinged = ping(webhook.id, nowMs);
+    if (pinged.kind === 'no-webhook') return pinged;
     const { deliveryId } = pinged;
     // Here and not only once a day, or a day's tests would gather.
-    trim(id);
-    audit.note({ atMs, actor, action: 'webhook.test', accountId, subject: id, detail: { deliveryId } });
+    trim(webhook.id);
+    note('webhook.test', { deliveryId });
     return { kind: 'queued', deliveryId };
   });
 
-  function findDelivery(accountId: number, id: string, deliveryId: string) {
-    if (rows.find(accountId, id, clock.now()) === undefined) return undefined;
-    const delivery = list.find(deliveryId);
-    return delivery?.webhookId === id ? delivery : undefined;
-  }
-
-  const one = store.transaction(({ accountId, actor }: By, id: string, deliveryId: string): Resent => {
-    if (findDelivery(accountId, id, deliveryId) === undefined) return { kind: 'no-delivery' };
-    const atMs = clock.now();
-    const resent = resend(deliveryId, atMs);
-    const detail = { deliveryId };
-    if (resent.kind === 'due')
-      audit.note({ atMs, actor, action: 'webhook.resend', accountId, subject: id, detail });
+  const one = changing(deps, ({ webhook, nowMs, note }, deliveryId: string): Resent => {
+    if (list.find(deliveryId)?.webhookId !== webhook.id) return { kind: 'no-delivery' };
+    const resent = resend(deliveryId, nowMs);
+    if (resent.kind === 'due') note('webhook.resend', { deliveryId });
     return resent;
   });
 
-  const failed = store.transaction(({ accountId, actor }: By, id: string, sinceMs: number): AllResent => {
-    const atMs = clock.now();
-    const webhook = rows.find(accountId, id, atMs);
-    if (webhook === undefined) return NO_WEBHOOK;
+  const failed = changing(deps, ({ webhook, nowMs, note }, sinceMs: number): AllResent => {
     if (webhook.pausedAtMs !== null) return { kind: 'webhook-paused' };
-    const deliveries = resendFailed(id, sinceMs, atMs);
-    const detail = { sinceMs, deliveries };
-    if (deliveries > 0)
-      audit.note({ atMs, actor, action: 'webhook.resend-failed', accountId, subject: id, detail });
+    const deliveries = resendFailed(webhook.id, sinceMs, nowMs);
+    if (deliveries > 0) note('webhook.resend-failed', { sinceMs, deliveries });
     return { kind: 'due', deliveries };
   });
-
-  /** The worker hears of rows once they can be read. */
-  function woken<T extends Readonly<{ kind: string }>>(outcome: T, isNew: boolean): T {
-    if (isNew) wake();
-    return outcome;
-  }
 
   return {
     /** Sends a `ping` through the queue, as any event is. */
     sendTest: (by: By, id: string): Tested => {
-      const tested = test.immediate(by, id);
-      return woken(tested, tested.kind === 'queued');
+      const tested = test(by, id);
+      if (tested.kind === 'queued') wake(); // the worker hears of rows once they can be read
+      return tested;
     },
     /** One more attempt of a delivery: the same id and body, one try. */
     resendOne: (by: By, id: string, deliveryId: string): Resent => {
-      const resent = one.immediate(by, id, deliveryId);
-      return woken(resent, resent.kind === 'due');
+      const resent = one(by, id, deliveryId);
+      if (resent.kind === 'due') wake();
+      return resent.kind === 'no-webhook' ? { kind: 'no-delivery' } : resent;
     },
     /** One more attempt of each failed delivery that was made at `sinceMs` or later. */
     resendAllFailed: (by: By, id: string, sinceMs: number): AllResent => {
-      const resent = failed.immediate(by, id, sinceMs);
-      return woken(resent, resent.kind === 'due' && resent.deliveries > 0);
+      const resent = failed(by, id, sinceMs);
+      if (resent.kind === 'due' && resent.deliveries > 0) wake();
+      return resent;
     },
     /** How many `resendAllFailed` would send; none while the webhook is paused. */
     failedSince: (accountId: number, id: string, sinceMs: number): number =>
@@ -102,8 +80,9 @@ export function createSendAgain({ store, rows, clock, audit, enqueue, list, wake
     deliveries: (accountId: number, page: Page): DeliveryRow[] | undefined =>
       rows.find(accountId, page.webhookId, clock.now()) && list.list(page),
     delivery: (accountId: number, id: string, deliveryId: string): Delivery | undefined => {
-      const found = findDelivery(accountId, id, deliveryId);
-      return found && { ...found, tries: list.attemptsOf(deliveryId) };
+      if (rows.find(accountId, id, clock.now()) === undefined) return undefined;
+      const found = list.find(deliveryId);
+      return found?.webhookId === id ? { ...found, tries: list.attemptsOf(deliveryId) } : undefined;
     },
   };
 }

@@ -12,48 +12,40 @@ import { createWebhookRows, type Webhook } from './webhook.ts';
 import { createRotate } from './rotate.ts';
 import { createCheckSettings } from './settings.ts';
 
-/** `random` gives n uniform bytes; `wake` tells the worker of what is due now. */
-type WebhooksDeps = Readonly<{
-  store: Store;
-  clock: Clock;
-  seal: Seal;
-  policy: NetworkPolicy;
-  isWatched(address: string): boolean;
-  enqueue: Pick<Enqueue, 'ping'>;
-  wake(): void;
-  random: (bytes: number) => Uint8Array;
-}>;
-
 /**
  * All that can be done with webhooks, over `store`. Every function takes the account that asks, and what is another's
  * is not there for it. What changes something takes who does it too, and writes that down with the change.
  */
-export function createWebhooks({
-  store,
-  clock,
-  seal,
-  policy,
-  isWatched,
-  enqueue,
-  wake,
-  random,
-}: WebhooksDeps) {
+export function createWebhooks(
+  parts: Readonly<{
+    store: Store;
+    clock: Clock;
+    seal: Seal;
+    policy: NetworkPolicy;
+    isWatched(address: string): boolean;
+    enqueue: Pick<Enqueue, 'ping'>;
+    /** Tells the worker of what is due now. */
+    wake(): void;
+    random: (bytes: number) => Uint8Array;
+  }>,
+) {
+  const { store, clock, seal, policy, isWatched, enqueue, wake, random } = parts;
   const rows = createWebhookRows(store);
   const deps = { store, rows, clock, audit: createAudit(store) };
   const check = createCheckSettings({ policy, vet: createVet(policy, clock), isWatched });
-  const create = createCreate({ ...deps, seal, check, random });
+  const create = createCreate(deps, seal, check, random);
   return {
     list: (accountId: number): Webhook[] => rows.list(accountId, clock.now()),
     find: (accountId: number, id: string): Webhook | undefined => rows.find(accountId, id, clock.now()),
     /** Whether a webhook could be made or edited so. */
     check,
     create,
-    createOnce: createCreateOnce({ ...deps, create, secretsOf: createSecretsOf(store, seal) }),
-    edit: createEdit({ ...deps, check }),
+    createOnce: createCreateOnce(deps, create, createSecretsOf(store, seal)),
+    edit: createEdit(deps, check),
     remove: createRemove(deps),
     ...createPause(deps),
-    ...createRotate({ ...deps, seal, random }),
-    ...createSendAgain({ ...deps, enqueue, list: createList(store), wake }),
+    ...createRotate(deps, seal, random),
+    ...createSendAgain(deps, enqueue, createList(store), wake),
   };
 }
 
