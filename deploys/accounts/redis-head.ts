@@ -160,7 +160,8 @@ const SCRIPTS = {
   sluiceDropUses: DROP_MEMBERS,
 };
 
-type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
+/** Runs a script of Redis with its keys and words. */
+export type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
 type Scripted = RedisClient & Record<keyof typeof SCRIPTS, Script>;
 
 /** Connects to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
@@ -243,7 +244,8 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
   };
 }
 
-function textsIn(reply: unknown): readonly string[] {
+/** The texts of a reply that must be a list. */
+export function textsIn(reply: unknown): readonly string[] {
   if (!Array.isArray(reply)) throw new Error('Redis gave no list');
   return reply.map(String);
 }

@@ -12,30 +12,34 @@ export type GatewaySeen =
 /** Every gateway in the config's order, as it was at most `GATEWAYS_KEPT_MS` ago. Never rejects. */
 export type ReadGateways = () => Promise<readonly GatewaySeen[]>;
 
-type Deps = Readonly<{
-  /** The metrics listeners of gateways. */
-  urls: readonly URL[];
-  fetch(url: URL, init: { signal: AbortSignal; redirect: 'error' }): Promise<Response>;
-  clock: Clock;
-}>;
-
 /** How long a gateway may take; a page waits for it. */
 const ANSWER_MS_MAX = 1_500;
 /** A status of some hundred backends has less. */
 const BYTES_MAX = 262_144;
-/** However many pages are looked at, a gateway is asked once in this time. */
 const GATEWAYS_KEPT_MS = 1_000;
 
-/** Asks all gateways at once. */
-export function createReadGateways({ urls, fetch, clock }: Deps): ReadGateways {
-  let kept: { readonly atMs: number; readonly seen: Promise<readonly GatewaySeen[]> } | undefined;
-
-  return function readGateways() {
+/** Gives what `read` gave, for so long: however many pages are looked at, neighbours are asked once in this time. */
+function keptFor<Seen>(keptMs: number, clock: Clock, read: () => Promise<Seen>): () => Promise<Seen> {
+  let kept: { readonly atMs: number; readonly seen: Promise<Seen> } | undefined;
+  return () => {
     const nowMs = clock.monotonic();
-    if (kept === undefined || nowMs - kept.atMs >= GATEWAYS_KEPT_MS)
-      kept = { atMs: nowMs, seen: Promise.all(urls.map(readOne)) };
+    if (kept === undefined || nowMs - kept.atMs >= keptMs) kept = { atMs: nowMs, seen: read() };
     return kept.seen;
   };
+}
+
+/** Asks all gateways at once. */
+export function createReadGateways({
+  urls,
+  fetch,
+  clock,
+}: Readonly<{
+  /** The metrics listeners of gateways. */
+  urls: readonly URL[];
+  fetch(url: URL, init: { signal: AbortSignal; redirect: 'error' }): Promise<Response>;
+  clock: Clock;
+}>): ReadGateways {
+  return keptFor(GATEWAYS_KEPT_MS, clock, () => Promise.all(urls.map(readOne)));
 
   async function readOne(url: URL): Promise<GatewaySeen> {
     const { host } = url;
@@ -96,19 +100,11 @@ export type RedisSeen =
 export type ReadRedis = () => Promise<readonly RedisSeen[]>;
 
 const CONNECT_MS_MAX = 1_000;
-/** However often a page is looked at, nodes are asked once in this time. */
 const REDIS_KEPT_MS = 2_000;
 
 /** Asks all nodes of `url` at once, each on a connection that ends with the answer. */
 export function createReadRedis(url: Secret, clock: Clock): ReadRedis {
-  let kept: { readonly atMs: number; readonly seen: Promise<readonly RedisSeen[]> } | undefined;
-
-  return function readRedis() {
-    const nowMs = clock.monotonic();
-    if (kept === undefined || nowMs - kept.atMs >= REDIS_KEPT_MS)
-      kept = { atMs: nowMs, seen: Promise.all(nodesOf(url.reveal()).map(ping)) };
-    return kept.seen;
-  };
+  return keptFor(REDIS_KEPT_MS, clock, () => Promise.all(nodesOf(url.reveal()).map(ping)));
 
   async function ping(node: URL): Promise<RedisSeen> {
     const host = node.port === '' ? `${node.hostname}:6379` : node.host;

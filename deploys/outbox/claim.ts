@@ -33,20 +33,11 @@ const TRUSTED_MS = 60_000;
 /** Attempts that one claim begins. A handshake is a millisecond of CPU, and others get to run in between. */
 const CLAIMS_MAX = 16;
 
-type DueRow = {
-  id: string;
-  account_id: number;
-  webhook_id: string;
-  event_kind: EventKind;
-  body: Uint8Array;
-  attempts: number;
-  created_at_ms: number;
-  next_attempt_at_ms: number | null;
-  url: string;
-  host: string;
-  is_failing: number;
-  is_trusted: number;
-};
+type DueRow = Pick<
+  Claim,
+  'deliveryId' | 'accountId' | 'webhookId' | 'eventKind' | 'url' | 'host' | 'body' | 'createdAtMs'
+> &
+  Readonly<{ attempts: number; nextAttemptAtMs: number | null; isFailing: number; isTrusted: number }>;
 
 type DueGiven = Readonly<{
   nowMs: number;
@@ -64,9 +55,10 @@ const FAILING = 'SELECT id FROM webhooks WHERE failing_since_ms IS NOT NULL AND 
  * hundred thousand deliveries due, and nobody else is to wait for their rows.
  */
 const dueTo = (whose: string, others: string) => `
-  SELECT d.id, w.account_id, d.webhook_id, d.event_kind, d.body, d.attempts, d.created_at_ms, d.next_attempt_at_ms,
-    w.url, w.host, w.failing_since_ms IS NOT NULL AS is_failing,
-    w.last_success_at_ms IS NOT NULL AND w.last_success_at_ms > $nowMs - ${TRUSTED_MS} AS is_trusted
+  SELECT d.id AS deliveryId, w.account_id AS accountId, d.webhook_id AS webhookId, d.event_kind AS eventKind, d.body,
+    d.attempts, d.created_at_ms AS createdAtMs, d.next_attempt_at_ms AS nextAttemptAtMs, w.url, w.host,
+    w.failing_since_ms IS NOT NULL AS isFailing,
+    w.last_success_at_ms IS NOT NULL AND w.last_success_at_ms > $nowMs - ${TRUSTED_MS} AS isTrusted
   FROM deliveries d INDEXED BY deliveries_due CROSS JOIN webhooks w ON w.id = d.webhook_id
   WHERE d.due_at_ms <= $nowMs
     AND ($again OR (d.attempts = 0 AND d.resend_at_ms IS NULL))
@@ -148,27 +140,24 @@ function createTake(store: Store, random: (bytes: number) => Uint8Array) {
       started_at_ms = excluded.started_at_ms, signed_at = excluded.signed_at, ended_at_ms = NULL
     RETURNING n`);
 
-  return function take(row: DueRow, nowMs: number): Claim {
-    const isAutomatic = row.next_attempt_at_ms !== null && row.next_attempt_at_ms <= nowMs;
+  return function take(
+    { attempts, nextAttemptAtMs, isFailing, isTrusted, ...due }: DueRow,
+    nowMs: number,
+  ): Claim {
+    const isAutomatic = nextAttemptAtMs !== null && nextAttemptAtMs <= nowMs;
     const token = Buffer.from(random(16)).toString('hex');
-    (isAutomatic ? leaseAuto : leaseManual).run(token, nowMs + LEASE_MS, row.id);
-    const number = isAutomatic ? row.attempts + 1 : undefined;
+    (isAutomatic ? leaseAuto : leaseManual).run(token, nowMs + LEASE_MS, due.deliveryId);
+    const number = isAutomatic ? attempts + 1 : undefined;
     const trigger = isAutomatic ? 'auto' : 'manual';
-    const begun = begin.get(row.id, number ?? null, trigger, row.url, nowMs, Math.floor(nowMs / 1_000));
+    const signedAt = Math.floor(nowMs / 1_000);
+    const begun = begin.get(due.deliveryId, number ?? null, trigger, due.url, nowMs, signedAt);
     return {
-      deliveryId: row.id,
-      accountId: row.account_id,
-      webhookId: row.webhook_id,
-      eventKind: row.event_kind,
-      url: row.url,
-      host: row.host,
-      body: row.body,
+      ...due,
       token,
       n: begun?.n ?? 1,
       number,
-      isFailing: row.is_failing === 1,
-      isTrusted: row.is_trusted === 1,
-      createdAtMs: row.created_at_ms,
+      isFailing: isFailing === 1,
+      isTrusted: isTrusted === 1,
       claimedAtMs: nowMs,
     };
   };
@@ -195,15 +184,6 @@ const FAILING_BOUNDS: Bounds = { places: 128, retries: 96, webhook: 1, host: 2, 
 const FURTHER_MAX = 256;
 /** Of one account, before places go to who holds as many. */
 const PER_ACCOUNT_FIRST = 4;
-
-type Candidate = Readonly<{
-  account_id: number;
-  webhook_id: string;
-  host: string;
-  is_trusted: number;
-  attempts: number;
-  next_attempt_at_ms: number | null;
-}>;
 
 /** The places there are for attempts, less those that `underWay` hold. */
 function createPlaces(underWay: Iterable<Claim>) {
@@ -247,12 +227,12 @@ function createPlaces(underWay: Iterable<Claim>) {
         webhooks: fullOf(byWebhook, (id) => perWebhook(trusted.has(id), isFirst)),
         hosts: fullOf(byHost, () => bounds.host),
       }),
-      hasRoomFor: (row: Candidate, share: number, isFirst: boolean): boolean =>
+      hasRoomFor: (row: DueRow, share: number, isFirst: boolean): boolean =>
         taken < bounds.places &&
-        (byAccount.get(row.account_id) ?? 0) < Math.min(share, bounds.account) &&
-        (byWebhook.get(row.webhook_id) ?? 0) < perWebhook(row.is_trusted === 1, isFirst) &&
+        (byAccount.get(row.accountId) ?? 0) < Math.min(share, bounds.account) &&
+        (byWebhook.get(row.webhookId) ?? 0) < perWebhook(row.isTrusted === 1, isFirst) &&
         (byHost.get(row.host) ?? 0) < bounds.host &&
-        (retries < bounds.retries || (row.attempts === 0 && row.next_attempt_at_ms !== null)),
+        (retries < bounds.retries || (row.attempts === 0 && row.nextAttemptAtMs !== null)),
       fill({ accountId, number }: Claim) {
         add(byAccount, accountId);
         taken++;

@@ -45,13 +45,6 @@ type Pinged =
   | { readonly kind: 'no-webhook' };
 
 type WebhookRow = { id: string; is_paused: number };
-type NewDelivery = Readonly<{
-  eventId: number | null;
-  kind: 'program.upgraded' | 'ping';
-  dedupeKey: string;
-  body: (deliveryId: string) => Uint8Array | null;
-  nowMs: number;
-}>;
 
 /** Makes deliveries in `store`. Those of an event have no body and are not sent until its block time is known. */
 export function createEnqueue(
@@ -76,14 +69,20 @@ export function createEnqueue(
        created_at_ms, account_id)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, (SELECT account_id FROM webhooks WHERE id = ?2)) ON CONFLICT (webhook_id, dedupe_key) DO NOTHING`);
 
-  function deliver(webhook: WebhookRow, delivery: NewDelivery): string {
+  function deliver(
+    webhook: WebhookRow,
+    eventId: number | null,
+    kind: EventKind,
+    dedupeKey: string,
+    bodyFor: (deliveryId: string) => Uint8Array | null,
+    nowMs: number,
+  ): string {
     const id = uuidFrom(random);
-    const { eventId, kind, dedupeKey, nowMs } = delivery;
-    const place =
+    const state =
       webhook.is_paused === 1
         ? (['skipped', 'paused', null, nowMs] as const)
         : (['queued', null, nowMs, null] as const);
-    add.run(id, webhook.id, eventId, kind, dedupeKey, delivery.body(id), ...place, nowMs);
+    add.run(id, webhook.id, eventId, kind, dedupeKey, bodyFor(id), ...state, nowMs);
     return id;
   }
 
@@ -96,27 +95,16 @@ export function createEnqueue(
       const dedupeKey = `up:${genesisHash.slice(0, 8)}:${program}:${deploySlot}`;
       const event = addEvent.get(dedupeKey, program, labelOf(program), previousSlot, deploySlot, nowMs);
       if (!event) continue;
-      const delivery = {
-        eventId: event.id,
-        kind: 'program.upgraded',
-        dedupeKey,
-        body: () => null,
-        nowMs,
-      } as const;
-      for (const webhook of webhooks) deliver(webhook, delivery);
+      for (const webhook of webhooks)
+        deliver(webhook, event.id, 'program.upgraded', dedupeKey, () => null, nowMs);
     }
   }
 
   const ping = store.transaction((webhookId: string, nowMs: number): Pinged => {
     const webhook = one.get(webhookId);
     if (!webhook) return { kind: 'no-webhook' };
-    const deliveryId = deliver(webhook, {
-      eventId: null,
-      kind: 'ping',
-      dedupeKey: `ping:${uuidFrom(random)}`,
-      body: (id) => pingBody(id, nowMs),
-      nowMs,
-    });
+    const dedupeKey = `ping:${uuidFrom(random)}`;
+    const deliveryId = deliver(webhook, null, 'ping', dedupeKey, (id) => pingBody(id, nowMs), nowMs);
     return { kind: webhook.is_paused === 1 ? 'skipped' : 'queued', deliveryId };
   });
 
@@ -147,20 +135,14 @@ type Awaited = Readonly<{ slot: Slot; sinceMs: number }>;
 /** Bodies in one transaction: some milliseconds in which nothing else is answered. */
 const BODIES_MAX = 500;
 
-type EventRow = {
-  id: number;
-  program_id: string;
-  label: string;
-  previous_slot: number;
-  deploy_slot: number;
-  created_at_ms: number;
-  unix_seconds: number;
-};
+type EventRow = UpgradeEvent & Readonly<{ id: number }>;
 
 /** Events wait in `store` itself for their block time (spec 2.4), so a restart loses none. */
 export function createRelease(store: Store) {
   const known = store.prepare<EventRow, []>(`
-    SELECT e.*, b.unix_seconds FROM events e JOIN block_times b ON b.slot = e.deploy_slot
+    SELECT e.id, e.program_id AS programId, e.label, e.previous_slot AS previousSlot, e.deploy_slot AS deploySlot,
+      e.created_at_ms AS detectedAtMs, b.unix_seconds AS deployedAt
+    FROM events e JOIN block_times b ON b.slot = e.deploy_slot
     WHERE e.released_at_ms IS NULL LIMIT 1`);
   const bodiless = store.prepare<{ id: string }, [number, number]>(
     'SELECT id FROM deliveries WHERE event_id = ? AND body IS NULL LIMIT ?',
@@ -168,13 +150,13 @@ export function createRelease(store: Store) {
   const give = store.prepare(`
     UPDATE deliveries SET body = ?1, next_attempt_at_ms = iif(state = 'queued', ?2, NULL) WHERE id = ?3`);
   const close = store.prepare('UPDATE events SET released_at_ms = ? WHERE id = ?');
-  const awaited = store.prepare<{ deploy_slot: number; since_ms: number }, []>(`
-    SELECT deploy_slot, min(created_at_ms) AS since_ms FROM events WHERE released_at_ms IS NULL
+  const awaited = store.prepare<{ slot: number; sinceMs: number }, []>(`
+    SELECT deploy_slot AS slot, min(created_at_ms) AS sinceMs FROM events WHERE released_at_ms IS NULL
     GROUP BY deploy_slot ORDER BY deploy_slot DESC`);
 
   const releaseSome = store.transaction((event: EventRow, nowMs: number) => {
     const rows = bodiless.all(event.id, BODIES_MAX);
-    for (const { id } of rows) give.run(upgradeBody(id, eventFrom(event)), nowMs, id);
+    for (const { id } of rows) give.run(upgradeBody(id, event), nowMs, id);
     if (rows.length < BODIES_MAX) close.run(nowMs, event.id);
   });
 
@@ -190,19 +172,7 @@ export function createRelease(store: Store) {
       return 'more';
     },
     /** The slots that events wait for the block time of, newest first, and since when. */
-    awaited: (): Awaited[] =>
-      awaited.all().map(({ deploy_slot, since_ms }) => ({ slot: BigInt(deploy_slot), sinceMs: since_ms })),
-  };
-}
-
-function eventFrom(row: EventRow) {
-  return {
-    programId: row.program_id,
-    label: row.label,
-    previousSlot: row.previous_slot,
-    deploySlot: row.deploy_slot,
-    deployedAt: row.unix_seconds,
-    detectedAtMs: row.created_at_ms,
+    awaited: (): Awaited[] => awaited.all().map(({ slot, sinceMs }) => ({ slot: BigInt(slot), sinceMs })),
   };
 }
 

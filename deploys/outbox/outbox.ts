@@ -69,11 +69,9 @@ export type Result = Readonly<{
   endedAtMs: number;
 }>;
 
-/** What is known of a result when its process died. */
-type Finish = (
-  result: Omit<Result, 'claim'> &
-    Readonly<{ claim: Pick<Claim, 'deliveryId' | 'webhookId' | 'token' | 'n' | 'number'> }>,
-) => Recorded;
+/** What is known of an attempt when its process died. */
+type Attempted = Pick<Claim, 'deliveryId' | 'webhookId' | 'token' | 'n' | 'number'>;
+type Finish = (result: Omit<Result, 'claim'> & Readonly<{ claim: Attempted }>) => Recorded;
 
 /** `stale`: the lease is another's by now, so nothing was written. `unwritable`: the lease runs out instead. */
 export type Recorded = 'recorded' | 'stale' | 'unwritable';
@@ -159,21 +157,13 @@ function answerOf(sent: Sent | undefined) {
   };
 }
 
-type LeasedRow = {
-  delivery_id: string;
-  webhook_id: string;
-  lease_token: string;
-  n: number;
-  number: number | null;
-};
-
 /**
  * Gives back what a process took with it when it died: attempts whose lease has run out end as `interrupted`. `mine`
  * are the deliveries this process is attempting; they are never reaped, however late. To be called in a transaction.
  */
 function createReap(store: Store, finish: Finish) {
-  const expired = store.prepare<LeasedRow, [number]>(`
-    SELECT d.id AS delivery_id, d.webhook_id, d.lease_token, a.n, a.number
+  const expired = store.prepare<Omit<Attempted, 'number'> & { number: number | null }, [number]>(`
+    SELECT d.id AS deliveryId, d.webhook_id AS webhookId, d.lease_token AS token, a.n, a.number
     FROM deliveries d JOIN attempts a ON a.delivery_id = d.id AND a.state = 'started'
     WHERE d.lease_token IS NOT NULL AND d.lease_until_ms <= ?`);
   const capWaits = store.prepare(`
@@ -189,22 +179,15 @@ function createReap(store: Store, finish: Finish) {
     capWaits.run(nowMs + WAIT_MS_MAX);
     capLeases.run(nowMs + LEASE_MS);
     let reaped = 0;
-    for (const row of expired.all(nowMs)) {
-      if (mine.has(row.delivery_id)) continue;
-      const claim = {
-        deliveryId: row.delivery_id,
-        webhookId: row.webhook_id,
-        token: row.lease_token,
-        n: row.n,
-        number: row.number ?? undefined,
-      };
-      finish({
-        claim,
-        verdict: { kind: 'interrupted' },
-        sent: undefined,
-        headers: undefined,
-        endedAtMs: nowMs,
-      });
+    const interrupted = {
+      verdict: { kind: 'interrupted' },
+      sent: undefined,
+      headers: undefined,
+      endedAtMs: nowMs,
+    } as const;
+    for (const { number, ...claim } of expired.all(nowMs)) {
+      if (mine.has(claim.deliveryId)) continue;
+      finish({ claim: { ...claim, number: number ?? undefined }, ...interrupted });
       reaped++;
     }
     return reaped;

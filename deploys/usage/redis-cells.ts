@@ -19,7 +19,7 @@ import {
 import { inOneCommand } from '../../shared/redis/in-one-command.ts';
 import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { DROP_MEMBERS, SHOW_MEMBERS } from '../accounts/redis-head.ts';
+import { DROP_MEMBERS, SHOW_MEMBERS, type Script, textsIn } from '../accounts/redis-head.ts';
 
 /** What one node counted in one hour of one key's method, as absolute values that only grow. */
 export type HourCell = Readonly<
@@ -89,7 +89,6 @@ const CELLS_AT_ONCE = 500;
 const PAUSE_MS = 20;
 const DEADLINE_MS = 1_000;
 
-type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
 type Scripted = RedisClient &
   Record<'sluiceShowCells' | 'sluiceDropCells' | 'sluiceReadCells' | 'sluiceForgetCells', Script>;
 
@@ -241,9 +240,4 @@ function cellFrom(place: CellPlace, text: string): HourCell {
   const counters = CELL_COUNTER_NAMES.map((name, at) => [name, counterAt(text, at)] as const);
   // The list has every counter of a cell, and nothing else.
   return { ...place, ...(Object.fromEntries(counters) as Record<CellCounter, number>) };
-}
-
-function textsIn(reply: unknown): readonly string[] {
-  if (!Array.isArray(reply)) throw new Error('Redis gave no list');
-  return reply.map(String);
 }
