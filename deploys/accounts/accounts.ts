@@ -4,7 +4,6 @@ import {
   type Account,
   type AccountRow,
   type AccountRowDeps,
-  type AccountRows,
   createAccountRows,
   isLabel,
   isReserved,
@@ -37,28 +36,12 @@ export type AdditionResult =
   | { readonly kind: 'bad-credits' }
   | { readonly kind: 'bad-reason' };
 
-/** Every change is noted with who made it; what changes nothing is not. */
-export type Accounts = Pick<AccountRows, 'find' | 'findById' | 'list' | 'page'> &
-  Readonly<{
-    create(name: string, plan: string | undefined, by: Actor): AccountResult;
-    /** The service's own account of this name, made on `plan` where there is none; `name-taken`: a person made it. */
-    own(name: OwnAccount, plan: string | undefined, by: Actor): AccountResult;
-    set(name: string, change: AccountChange, by: Actor): AccountResult;
-    rename(name: string, to: string, by: Actor): AccountResult;
-    /** Takes every key of the account out of use, until it is resumed. */
-    suspend(name: string, by: Actor): AccountResult;
-    resume(name: string, by: Actor): AccountResult;
-    /** Adds to what is left; when a plan was lowered below what is spent, that is made up for first. */
-    addCredits(name: string, addition: Addition, by: Actor): AdditionResult;
-  }>;
-
-type AccountDeps = AccountRowDeps & Readonly<{ clock: Clock; note: NoteChange }>;
-
 /**
  * The accounts of `store`. An account has its plan's allowance until its credits are set: then it has what was set,
- * whatever plans it leaves and comes back to. What was spent stays spent.
+ * whatever plans it leaves and comes back to. What was spent stays spent. Every change is noted with who made it; what
+ * changes nothing is not.
  */
-export function createAccounts(deps: AccountDeps): Accounts {
+export function createAccounts(deps: AccountRowDeps & Readonly<{ clock: Clock; note: NoteChange }>) {
   const { store, plans, spentOf, clock, note } = deps;
   const { row: rowOf, find, findById, list, page, allowanceOf } = createAccountRows(deps);
   const insert = store.prepare('INSERT INTO accounts (name, plan, created_at_ms) VALUES (?, ?, ?)');
@@ -179,11 +162,14 @@ export function createAccounts(deps: AccountDeps): Accounts {
 
   return {
     create: create.immediate,
+    /** The service's own account of this name, made on `plan` where there is none; `name-taken`: a person made it. */
     own: own.immediate,
     set: set.immediate,
     rename: rename.immediate,
-    suspend: (name, by) => setSuspended.immediate(name, true, by),
-    resume: (name, by) => setSuspended.immediate(name, false, by),
+    /** Takes every key of the account out of use, until it is resumed. */
+    suspend: (name: string, by: Actor) => setSuspended.immediate(name, true, by),
+    resume: (name: string, by: Actor) => setSuspended.immediate(name, false, by),
+    /** Adds to what is left; when a plan was lowered below what is spent, that is made up for first. */
     addCredits: addCredits.immediate,
     find,
     findById,
@@ -191,6 +177,8 @@ export function createAccounts(deps: AccountDeps): Accounts {
     page,
   };
 }
+
+export type Accounts = ReturnType<typeof createAccounts>;
 
 /** Credits to add and why; `once` names the addition, so that a form sent twice adds once. */
 type Addition = Readonly<{ credits: number; reason: string; once: string }>;

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { type ApiKey, hashOf, type KeyId, keyIdOf, makeApiKey, shownOf } from '../../shared/keys/api-key.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { isLabel, isReserved, type Page, pageOf, type PageWish } from './account-row.ts';
+import { isLabel, isReserved, likeOf, type Page, type PageWish, pageLimit } from './account-row.ts';
 import type { Actor, ChangeAction, Detail, NoteChange } from './audit.ts';
 
 /** A key just made: the only time that `key` can be read. */
@@ -47,29 +47,17 @@ type RenameResult =
   | { readonly kind: 'bad-name' };
 
 /**
- * Every change is noted with who made it; what changes nothing is not. With `accountId`, a key of another account is
- * unknown. `once` names the form that asks: the same one of an account makes one key, however often it is sent, because
- * nobody would see the second.
+ * The keys of `store`. Only hashes are stored: a key is shown when it is made and never again. Every change is noted with
+ * who made it; what changes nothing is not. With `owner`, the id of an account, a key of another account is unknown.
+ * `once` names the form that asks: the same one of an account makes one key, however often it is sent, because nobody
+ * would see the second. `random` gives n uniform bytes.
  */
-export type Keys = KeyRows &
-  Readonly<{
-    create(account: string, name: string, by: Actor, once?: string): CreateResult;
-    rename(id: string, name: string, by: Actor, accountId?: number): RenameResult;
-    /** The new key begins now; the old one goes on working for so long, in milliseconds. */
-    rotate(id: string, graceMs: number, by: Actor, accountId?: number, once?: string): RotateResult;
-    revoke(id: string, by: Actor, accountId?: number): RevokeResult;
-  }>;
-
-/** `random` gives n uniform bytes. */
-type KeyDeps = Readonly<{
-  store: Store;
-  clock: Clock;
-  random: (bytes: number) => Uint8Array;
-  note: NoteChange;
-}>;
-
-/** The keys of `store`. Only hashes are stored: a key is shown when it is made and never again. */
-export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
+export function createKeys({
+  store,
+  clock,
+  random,
+  note,
+}: Readonly<{ store: Store; clock: Clock; random: (bytes: number) => Uint8Array; note: NoteChange }>) {
   const { find, list, page } = createKeyRows(store, clock);
   const accountId = store.prepare<{ id: number }, [string]>('SELECT id FROM accounts WHERE name = ?');
   const insert = store.prepare(`
@@ -166,6 +154,7 @@ export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
   return {
     create: create.immediate,
     rename: rename.immediate,
+    /** The new key begins now; the old one goes on working for `graceMs`. */
     rotate: rotate.immediate,
     revoke: revoke.immediate,
     find,
@@ -173,6 +162,8 @@ export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
     page,
   };
 }
+
+export type Keys = ReturnType<typeof createKeys>;
 
 /** Where a key stands: `expiring` still works, until its time comes. */
 export type KeyState = 'active' | 'expiring' | 'expired' | 'revoked';
@@ -194,22 +185,14 @@ export type KeyRow = Readonly<{
 /** Where a key stands in the lists. */
 export type KeyPlace = Readonly<{ createdAtMs: number; id: string }>;
 
-type Row = {
-  id: string;
-  account: string;
-  account_id: number;
-  name: string;
-  prefix: string;
-  last4: string;
-  created_at_ms: number;
-  last_used_at_ms: number | null;
-  expires_at_ms: number | null;
-  revoked_at_ms: number | null;
-};
+type Row = Omit<KeyRow, 'state' | 'lastUsedAtMs' | 'expiresAtMs'> &
+  Readonly<Record<'lastUsedAtMs' | 'expiresAtMs' | 'revokedAtMs', number | null>>;
 
 const SELECT = `
-  SELECT keys.id, accounts.name AS account, account_id, keys.name, prefix, last4, keys.created_at_ms, last_used_at_ms,
-    expires_at_ms, revoked_at_ms FROM keys JOIN accounts ON accounts.id = account_id`;
+  SELECT keys.id, accounts.name AS account, account_id AS accountId, keys.name, prefix, last4,
+    keys.created_at_ms AS createdAtMs, last_used_at_ms AS lastUsedAtMs, expires_at_ms AS expiresAtMs,
+    revoked_at_ms AS revokedAtMs
+  FROM keys JOIN accounts ON accounts.id = account_id`;
 
 /** Reads the keys of `store`; a key's state is the one at the moment of the call. */
 export function createKeyRows(store: Store, clock: Clock) {
@@ -226,7 +209,7 @@ export function createKeyRows(store: Store, clock: Clock) {
 
   function find(id: string, accountId?: number): KeyRow | undefined {
     const row = byId.get(id);
-    if (row === null || (accountId !== undefined && row.account_id !== accountId)) return undefined;
+    if (row === null || (accountId !== undefined && row.accountId !== accountId)) return undefined;
     return keyFrom(row, clock.now());
   }
 
@@ -238,15 +221,15 @@ export function createKeyRows(store: Store, clock: Clock) {
 
   function page(wish: PageWish<KeyPlace> & Readonly<{ accountId?: number }>): Page<KeyRow, KeyPlace> {
     const { accountId, search = '', before = LAST } = wish;
+    const shown = pageLimit(wish.limit);
+    const bounds = { beforeMs: before.createdAtMs, beforeId: before.id, limit: shown + 1 };
+    const values = { like: likeOf(search), last4: search, ...bounds };
+    const rows = accountId === undefined ? some.all(values) : someOfAccount.all({ ...values, accountId });
     const nowMs = clock.now();
-    return pageOf(wish, {
-      read(like, limit) {
-        const values = { like, last4: search, beforeMs: before.createdAtMs, beforeId: before.id, limit };
-        const rows = accountId === undefined ? some.all(values) : someOfAccount.all({ ...values, accountId });
-        return rows.map((row) => keyFrom(row, nowMs));
-      },
-      placeOf: ({ createdAtMs, id }) => ({ createdAtMs, id }),
-    });
+    const items = rows.slice(0, shown).map((row) => keyFrom(row, nowMs));
+    // One more than is shown tells whether there is another page.
+    const last = rows.length > shown ? items.at(-1) : undefined;
+    return { items, next: last && { createdAtMs: last.createdAtMs, id: last.id } };
   }
 
   return {
@@ -261,8 +244,6 @@ export function createKeyRows(store: Store, clock: Clock) {
     page,
   };
 }
-
-type KeyRows = ReturnType<typeof createKeyRows>;
 
 type PageValues = Readonly<{
   like: string;
@@ -283,23 +264,16 @@ function pageSql(only: string): string {
     ORDER BY keys.created_at_ms DESC, keys.id DESC`;
 }
 
-function keyFrom(row: Row, nowMs: number): KeyRow {
+function keyFrom({ revokedAtMs, expiresAtMs, lastUsedAtMs, ...row }: Row, nowMs: number): KeyRow {
   return {
-    id: row.id as KeyId, // written by `createKeys`, which makes it from the hash
-    account: row.account,
-    accountId: row.account_id,
-    name: row.name,
-    prefix: row.prefix,
-    last4: row.last4,
-    state: stateOf(row, nowMs),
-    createdAtMs: row.created_at_ms,
-    lastUsedAtMs: row.last_used_at_ms ?? undefined,
-    expiresAtMs: row.expires_at_ms ?? undefined,
+    ...row,
+    state: revokedAtMs === null ? stateUntil(expiresAtMs, nowMs) : 'revoked',
+    lastUsedAtMs: lastUsedAtMs ?? undefined,
+    expiresAtMs: expiresAtMs ?? undefined,
   };
 }
 
-function stateOf({ revoked_at_ms, expires_at_ms }: Row, nowMs: number): KeyState {
-  if (revoked_at_ms !== null) return 'revoked';
-  if (expires_at_ms === null) return 'active';
-  return nowMs < expires_at_ms ? 'expiring' : 'expired';
+function stateUntil(expiresAtMs: number | null, nowMs: number): KeyState {
+  if (expiresAtMs === null) return 'active';
+  return nowMs < expiresAtMs ? 'expiring' : 'expired';
 }

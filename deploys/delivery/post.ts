@@ -4,29 +4,21 @@ import type { LookupFunction, TcpSocketConnectOpts } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import manifest from '../../package.json' with { type: 'json' };
 import type { Clock } from '../../shared/clock.ts';
-import type { BodyKind, Phases, PostFailure } from '../outbox/outcome.ts';
+import type { AttemptEnd, BodyKind, Phases, PostFailure } from '../outbox/outcome.ts';
 import { isSameAddress, literalOf, type Pin, portOf } from './policy.ts';
 
+/**
+ * What is sent in one attempt. The sender adds `content-type` and `user-agent` to `headers` unless they are there, and
+ * the headers of the connection, which cannot be overridden.
+ */
+export type Post = Readonly<{ url: URL; headers: Readonly<Record<string, string>>; body: Uint8Array }>;
+
 /** What goes to which addresses: `pins` are the only ones that are ever connected to. */
-type PinnedPost = Readonly<{
-  url: URL;
-  headers: Readonly<Record<string, string>>;
-  body: Uint8Array;
-  pins: readonly [Pin, ...Pin[]];
-}>;
+type PinnedPost = Post & Readonly<{ pins: readonly [Pin, ...Pin[]] }>;
 
 /** How a POST ended; times are in the stopwatch. */
 export type Posted =
-  | Readonly<{
-      kind: 'answered';
-      status: number;
-      fields: readonly (readonly [name: string, value: string])[];
-      body: Uint8Array;
-      bodyKind: BodyKind;
-      remoteAddress: string;
-    }>
-  | Readonly<{ kind: 'failed'; code: PostFailure | 'aborted' | 'internal_error'; detail: string }>
-  | Readonly<{ kind: 'strayed'; remoteAddress: string }>;
+  Exclude<AttemptEnd, { kind: 'refused' }> | Readonly<{ kind: 'strayed'; remoteAddress: string }>;
 
 /** Makes one POST over a connection of its own. Never rejects; at most 10 s. */
 type PostPinned = (post: PinnedPost, watch: Stopwatch, signal: AbortSignal) => Promise<Posted>;

@@ -3,17 +3,10 @@ import { unreachable } from '../../shared/brand.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Secret } from '../../shared/secret.ts';
 import type { Claim } from '../outbox/claim.ts';
-import type { EventKind } from '../outbox/enqueue.ts';
 import type { Result } from '../outbox/outbox.ts';
-import {
-  type FailureCode,
-  type Phases,
-  type RefusalReason,
-  type Sent,
-  verdictOf,
-} from '../outbox/outcome.ts';
+import { type AttemptEnd, type Phases, type Sent, verdictOf } from '../outbox/outcome.ts';
 import { createVet, literalOf, type NetworkPolicy, urlProblemOf, type Vetted } from './policy.ts';
-import { createPost, createStopwatch, type Posted } from './post.ts';
+import { createPost, createStopwatch, type Post, type Posted } from './post.ts';
 
 /** The secrets a webhook signs with at `atMs`, Unix milliseconds. Throws when they cannot be unsealed. */
 export type SecretsOf = (webhookId: string, atMs: number) => Secrets;
@@ -32,14 +25,10 @@ export type AttemptDeps = Readonly<{
  */
 export async function attempt(claim: Claim, deps: AttemptDeps, signal: AbortSignal): Promise<Result> {
   const { send, secretsOf, clock } = deps;
-  const { deliveryId, eventKind, body } = claim;
   try {
     const signedAt = Math.floor(claim.claimedAtMs / 1_000);
-    const headers = eventHeaders(
-      { deliveryId, eventKind, body, signedAt },
-      secretsOf(claim.webhookId, claim.claimedAtMs),
-    );
-    const sent = await send({ url: new URL(claim.url), headers, body }, signal);
+    const headers = eventHeaders(claim, signedAt, secretsOf(claim.webhookId, claim.claimedAtMs));
+    const sent = await send({ url: new URL(claim.url), headers, body: claim.body }, signal);
     return { claim, verdict: verdictOf(sent), sent, headers, endedAtMs: clock.now() };
   } catch (error) {
     deps.noteBroken(error);
@@ -51,23 +40,18 @@ export async function attempt(claim: Claim, deps: AttemptDeps, signal: AbortSign
 /** The secrets of a webhook at an instant. `next` is there while a rotation waits to take over. */
 type Secrets = Readonly<{ current: Secret; next: Secret | undefined }>;
 
-type Signed = Readonly<{
-  deliveryId: string;
-  eventKind: EventKind;
-  body: Uint8Array;
-  /** Unix seconds. */
-  signedAt: number;
-}>;
-
 /** The headers of one attempt (spec 6.3); in a rotation the next secret signs too, in a header of its own. */
-export function eventHeaders(attempt: Signed, secrets: Secrets): Readonly<Record<string, string>> {
-  const { deliveryId, eventKind, body, signedAt } = attempt;
+export function eventHeaders(
+  { deliveryId, eventKind, body }: Pick<Claim, 'deliveryId' | 'eventKind' | 'body'>,
+  signedAtSeconds: number,
+  secrets: Secrets,
+): Readonly<Record<string, string>> {
   return {
     'X-Service-Event': eventKind,
     'X-Service-Delivery': deliveryId,
-    'X-Service-Timestamp': String(signedAt),
-    'X-Service-Signature': signatureOf(secrets.current, signedAt, body),
-    ...(secrets.next && { 'X-Service-Signature-Next': signatureOf(secrets.next, signedAt, body) }),
+    'X-Service-Timestamp': String(signedAtSeconds),
+    'X-Service-Signature': signatureOf(secrets.current, signedAtSeconds, body),
+    ...(secrets.next && { 'X-Service-Signature-Next': signatureOf(secrets.next, signedAtSeconds, body) }),
   };
 }
 
@@ -80,12 +64,6 @@ export function signatureOf(secret: Secret, timestampSeconds: number, body: Uint
   const hmac = createHmac('sha256', secret.reveal()).update(`${timestampSeconds}.`).update(body);
   return `sha256=${hmac.digest('hex')}`;
 }
-
-/**
- * What is sent in one attempt. The sender adds `content-type` and `user-agent` to `headers` unless they are there, and
- * the headers of the connection, which cannot be overridden.
- */
-export type Post = Readonly<{ url: URL; headers: Readonly<Record<string, string>>; body: Uint8Array }>;
 
 /**
  * One POST to a receiver, at most 13 s long: 3 s to find its addresses and 10 s for the rest. Never rejects. It ends
@@ -112,11 +90,7 @@ export function createSender(policy: NetworkPolicy, clock: Clock): Send {
   };
 }
 
-type Unsent =
-  | Readonly<{ kind: 'failed'; code: FailureCode; detail: string }>
-  | Readonly<{ kind: 'refused'; reason: RefusalReason; detail: string }>;
-
-function unsent(vetted: Exclude<Vetted, { kind: 'public' }>): Unsent {
+function unsent(vetted: Exclude<Vetted, { kind: 'public' }>): AttemptEnd {
   switch (vetted.kind) {
     case 'not-public':
       return { kind: 'refused', reason: 'blocked_address', detail: vetted.addresses.join(', ') };

@@ -41,18 +41,20 @@ export type RefusalReason = 'blocked_url' | 'blocked_address';
  * in their order and spelling; `body` holds at most 16 KiB. `detail` is for operators and may name addresses; it
  * holds nothing of the request's headers or body. `remoteAddress` is the one that was connected to.
  */
-export type Sent =
+export type Sent = AttemptEnd & Readonly<{ phases: Phases }>;
+
+/** The same without the times. */
+export type AttemptEnd =
   | Readonly<{
       kind: 'answered';
       status: number;
       fields: readonly (readonly [name: string, value: string])[];
       body: Uint8Array;
       bodyKind: BodyKind;
-      phases: Phases;
       remoteAddress: string;
     }>
-  | Readonly<{ kind: 'failed'; code: FailureCode; detail: string; phases: Phases }>
-  | Readonly<{ kind: 'refused'; reason: RefusalReason; detail: string; phases: Phases }>;
+  | Readonly<{ kind: 'failed'; code: FailureCode; detail: string }>
+  | Readonly<{ kind: 'refused'; reason: RefusalReason; detail: string }>;
 
 /**
  * What the customer is told of an attempt without an answer: one fixed sentence each, which names no address. An

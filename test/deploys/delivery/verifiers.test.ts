@@ -147,7 +147,8 @@ describe('the page and the product agree', () => {
     expect(body).toBe(Buffer.from(BODY).toString());
     const secrets = { current: new Secret(SECRET), next: undefined };
     const real = eventHeaders(
-      { deliveryId: DELIVERY, eventKind: 'program.upgraded', body: BODY, signedAt: AT },
+      { deliveryId: DELIVERY, eventKind: 'program.upgraded', body: BODY },
+      AT,
       secrets,
     );
     const written = headers.split('\n').map((line) => line.split(': '));
