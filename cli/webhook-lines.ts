@@ -1,5 +1,5 @@
 import { webhookRecord } from '../deploys/api/webhook-answers.ts';
-import type { Edited, Removed, Toggled } from '../deploys/webhooks/change.ts';
+import type { Edited, Removed, Rotated, Settled, Toggled } from '../deploys/webhooks/change.ts';
 import { type Created, WEBHOOKS_MAX } from '../deploys/webhooks/create.ts';
 import {
   type AllResent,
@@ -8,7 +8,6 @@ import {
   type Tested,
 } from '../deploys/webhooks/send-again.ts';
 import type { Webhook } from '../deploys/webhooks/webhook.ts';
-import type { Rotated, Settled } from '../deploys/webhooks/rotate.ts';
 import { unreachable } from '../shared/brand.ts';
 import { failed, type Outcome } from './command.ts';
 

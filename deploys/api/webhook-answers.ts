@@ -1,8 +1,7 @@
 import { unreachable } from '../../shared/brand.ts';
 import type { AttemptRow, DeliveryRow } from '../outbox/list.ts';
-import type { Edited, Removed, Toggled } from '../webhooks/change.ts';
+import type { Edited, Removed, Rotated, Settled, Toggled } from '../webhooks/change.ts';
 import { type CreatedOnce, DELETED_MAX, WEBHOOKS_MAX } from '../webhooks/create.ts';
-import type { Rotated, Settled } from '../webhooks/rotate.ts';
 import {
   type AllResent,
   ATTEMPTS_EVER_MAX,

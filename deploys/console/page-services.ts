@@ -9,19 +9,18 @@ import type { People } from '../auth/people.ts';
 import type { User } from '../auth/users.ts';
 import type { Health, StoreSize } from '../health/health.ts';
 import type { ReadGateways, ReadRedis } from '../health/neighbours.ts';
-import type { AccountDeliveries } from '../outbox/list.ts';
+import type { AccountDeliveries, ReadQueue } from '../outbox/list.ts';
+import type { UsageReport } from '../usage/report.ts';
+import type { ReadTraffic } from '../usage/traffic.ts';
 import type { LiveMinutes } from '../usage/minutes.ts';
 import type { Hours } from '../usage/calendar.ts';
 import type { Used } from '../usage/read-usage.ts';
-import type { UsageReport } from '../usage/report.ts';
 import type { ReadingTurns, ReadUsageView } from '../usage/usage-view.ts';
 import type { History, ProgramShown, ProgramWish } from '../watch/readings.ts';
 import type { createFailing, WebhookDay, WebhookHealth } from '../webhooks/webhook-health.ts';
 import type { Webhook } from '../webhooks/webhook.ts';
 import type { Enter } from '../api/request-log.ts';
 import type { OneTimeSecrets } from './one-time-secrets.ts';
-import type { ReadQueue } from '../outbox/queue-state.ts';
-import type { ReadTraffic } from '../usage/traffic.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 
 /** What the pages of the login and the settings stand on. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { HOUR_MS } from './calendar.ts';
-import { createReadPortions } from './portions.ts';
+import { createReadPortions } from './traffic.ts';
 
 /** A look begins this long after the one before ended: with it and a gateway's second, minutes are some six seconds behind. */
 const LOOK_MS = 5_000;

@@ -4,12 +4,11 @@ import { createAudit } from '../accounts/audit.ts';
 import { createVet, type NetworkPolicy } from '../delivery/policy.ts';
 import type { Enqueue } from '../outbox/enqueue.ts';
 import { createList } from '../outbox/list.ts';
-import { createEdit, createPause, createRemove } from './change.ts';
+import { createEdit, createPause, createRemove, createRotate } from './change.ts';
 import { createCreate, createCreateOnce } from './create.ts';
 import { createSecretsOf, type Seal } from './seal.ts';
 import { createSendAgain } from './send-again.ts';
 import { createWebhookRows, type Webhook } from './webhook.ts';
-import { createRotate } from './rotate.ts';
 import { createCheckSettings } from './settings.ts';
 
 /**

@@ -1,6 +1,5 @@
 /** @jsxImportSource preact */
-import { boundOf } from '../../usage/estimates.ts';
-import type { Counts } from '../../usage/report.ts';
+import { boundOf, type Counts } from '../../usage/report.ts';
 
 // Made once: a formatter per number was most of a long table's time.
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { boundOf, forecastOf, forecastText, lastsText, latencyOf } from '../../../deploys/usage/estimates.ts';
+import { boundOf, forecastOf, forecastText, lastsText, latencyOf } from '../../../deploys/usage/report.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

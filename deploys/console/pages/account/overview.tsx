@@ -2,9 +2,8 @@
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { KeyRow } from '../../../accounts/keys.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
-import { boundOf, forecastOf, forecastText } from '../../../usage/estimates.ts';
+import { boundOf, type Counts, forecastOf, forecastText, type Part } from '../../../usage/report.ts';
 import type { Minute } from '../../../usage/minutes.ts';
-import type { Counts, Part } from '../../../usage/report.ts';
 import { Chart } from '../../components/charts.tsx';
 import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';

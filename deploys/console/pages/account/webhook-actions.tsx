@@ -14,9 +14,8 @@ import { showWebhook, TAKEOVER_NAMES, webhookIdIn } from './webhook.tsx';
 import { hostOf } from './webhooks.tsx';
 import { paths } from '../../paths.ts';
 import { type FlashCode, redirect } from '../../redirect.ts';
-import type { Toggled } from '../../../webhooks/change.ts';
+import type { Settled, Toggled } from '../../../webhooks/change.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
-import type { Settled } from '../../../webhooks/rotate.ts';
 
 /** Lets events go by until the webhook is resumed. */
 export function pauseWebhook({ webhooks }: WebhookServices, context: AccountForm): Response {

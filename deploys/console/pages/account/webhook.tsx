@@ -28,7 +28,7 @@ import {
   WebhookUrl,
 } from './webhooks.tsx';
 import { ownPath, paths } from '../../paths.ts';
-import type { Takeover } from '../../../webhooks/rotate.ts';
+import type { Takeover } from '../../../webhooks/change.ts';
 import type { Delivery } from '../../../webhooks/send-again.ts';
 import type { DeliveryCounts, WebhookHealth } from '../../../webhooks/webhook-health.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';

@@ -16,7 +16,7 @@ import { WEBHOOKS_MAX } from '../../../webhooks/create.ts';
 import { ATTEMPTS_EVER_MAX, type Resent, type Tested } from '../../../webhooks/send-again.ts';
 import type { DeliveryCounts, WebhookDay } from '../../../webhooks/webhook-health.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
-import type { Rotated } from '../../../webhooks/rotate.ts';
+import type { Rotated } from '../../../webhooks/change.ts';
 
 type Shown = Readonly<{ webhook: Webhook; health: WebhookDay }>;
 

@@ -10,7 +10,7 @@ import { paths } from '../../paths.ts';
 import type { Health } from '../../../health/health.ts';
 import { SEND_TEXTS } from '../../../outbox/outcome.ts';
 import type { FailingPlace, FailingWebhook } from '../../../webhooks/webhook-health.ts';
-import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/queue-state.ts';
+import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/list.ts';
 
 const DAY_MS = 86_400_000;
 const FAILING_SHOWN = 25;
