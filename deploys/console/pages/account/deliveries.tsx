@@ -17,6 +17,7 @@ import {
   type Place,
 } from '../../../outbox/account-deliveries.ts';
 import type { DeliveryState } from '../../../outbox/after-attempt.ts';
+import { DAY_MS } from '../../../usage/calendar.ts';
 
 /** The deliveries of all webhooks of an account, or those that are looked for. */
 export function deliveryListPage(services: WebhookServices, context: AccountContext): Response {
@@ -223,7 +224,6 @@ function answerText({ lastStatus, lastError, tookMs }: AccountDelivery): string 
 /** Deliveries on one page. */
 const PAGE_ROWS = 50;
 
-const DAY_MS = 86_400_000;
 /** The spans of time that a list can be narrowed to. */
 const SPANS = [
   { value: '24h', label: 'Last 24 hours', ms: DAY_MS },

@@ -32,13 +32,11 @@ import { sumOf } from '../../../usage/report.ts';
 /** What was wrong with one of the page's forms. */
 type KeyFormErrors = Readonly<Partial<Record<'rename' | 'rotate' | 'revoke', FormErrors>>>;
 
-/** `/keys/:keyId`: what is known of a key, and what can be done to it; the key itself when it was just made. */
-export function keyPage(services: AccountServices, context: AccountContext): Response {
-  return showKey(services, context);
-}
-
-/** The page, also with what was wrong with a form of it. */
-function showKey(
+/**
+ * What is known of a key, and what can be done to it; the key itself when it was just made. Also with what was wrong with
+ * one of its forms.
+ */
+export function keyPage(
   { keys, usage, oneTimeSecrets, random }: AccountServices,
   context: AccountContext,
   errors?: KeyFormErrors,
@@ -55,7 +53,7 @@ function showKey(
     .items.find(({ id, name, state }) => id !== row.id && name === row.name && state === 'expiring');
   return show({
     title: row.name,
-    status: errors === undefined ? 200 : 422,
+    status: errors && 422,
     crumbs: [{ label: 'Keys', to: paths.keys(account.id) }],
     aside: <KeyBadge state={row.state} />,
     body: (
@@ -150,21 +148,16 @@ function KeyUse({ usage, accountId, keyId, nowMs }: UseProps) {
   );
 }
 
-const HOUR = 3_600_000;
-
-/** How long an old key may go on working, in milliseconds. */
-const GRACES = { '0': 0, '1h': HOUR, '24h': 24 * HOUR, '7d': 168 * HOUR } as const;
-
-const GRACE_OPTIONS = [
-  { value: '0', label: 'At once', hint: 'After a leak.' },
-  { value: '1h', label: 'In 1 hour' },
-  { value: '24h', label: 'In 24 hours' },
-  { value: '7d', label: 'In 7 days' },
+/** How long an old key may go on working. */
+const GRACES = [
+  { value: '0', label: 'At once', hint: 'After a leak.', ms: 0 },
+  { value: '1h', label: 'In 1 hour', ms: HOUR_MS },
+  { value: '24h', label: 'In 24 hours', ms: 24 * HOUR_MS },
+  { value: '7d', label: 'In 7 days', ms: 168 * HOUR_MS },
 ];
 
 type KeyFormProps = Readonly<{ path: string; row: KeyRow; errors: FormErrors | undefined }>;
 
-/** Another name. */
 function RenameForm({ path, row, errors }: KeyFormProps) {
   return (
     <PostForm action={`${path}/rename`} errors={errors} isInline label="Rename">
@@ -181,7 +174,6 @@ function RenameForm({ path, row, errors }: KeyFormProps) {
   );
 }
 
-/** A new key in place of this one. */
 function RotatePanel({
   path,
   once,
@@ -194,14 +186,13 @@ function RotatePanel({
       </p>
       <PostForm action={`${path}/rotate`} errors={errors} label="Rotate">
         <Hidden name={FORM_ID_FIELD} value={once} />
-        <RadioFields name="grace" legend="The old key ends" value="24h" options={GRACE_OPTIONS} />
+        <RadioFields name="grace" legend="The old key ends" value="24h" options={GRACES} />
         <Submit kind="primary">Rotate the key</Submit>
       </PostForm>
     </Panel>
   );
 }
 
-/** The end of it. */
 function RevokePanel({ path, row, errors }: KeyFormProps) {
   return (
     <Panel title="Revoke" id="revoke" isDanger>
@@ -224,9 +215,9 @@ export function renameKey(services: AccountServices, context: AccountForm): Resp
     case 'renamed':
       return redirect(paths.key(account.id, id), 'key-renamed');
     case 'bad-name':
-      return showKey(services, context, { rename: { name: BAD_KEY_NAME } });
+      return keyPage(services, context, { rename: { name: BAD_KEY_NAME } });
     case 'reserved-name':
-      return showKey(services, context, { rename: { name: 'The service knows this key by its name.' } });
+      return keyPage(services, context, { rename: { name: 'The service knows this key by its name.' } });
     case 'unknown-key':
       return context.notFound();
     default:
@@ -238,11 +229,12 @@ export function renameKey(services: AccountServices, context: AccountForm): Resp
 export function rotateKey(services: AccountServices, context: AccountForm): Response {
   const { account, form, params, viewer } = context;
   const id = params['keyId'] ?? '';
-  const [once, grace] = [formIdFrom(form), form.get('grace') ?? ''];
-  if (once === undefined) return showKey(services, context, { rotate: { form: STALE_FORM } });
-  if (!isGrace(grace))
-    return showKey(services, context, { rotate: { form: 'Choose when the old key ends.' } });
-  const result = services.keys.rotate(id, GRACES[grace], byOf(context).actor, account.id, once);
+  const once = formIdFrom(form);
+  const grace = GRACES.find(({ value }) => value === form.get('grace'));
+  if (once === undefined) return keyPage(services, context, { rotate: { form: STALE_FORM } });
+  if (grace === undefined)
+    return keyPage(services, context, { rotate: { form: 'Choose when the old key ends.' } });
+  const result = services.keys.rotate(id, grace.ms, byOf(context).actor, account.id, once);
   switch (result.kind) {
     case 'rotated':
       services.oneTimeSecrets.put(viewer.userId, result.made.key, once);
@@ -250,9 +242,9 @@ export function rotateKey(services: AccountServices, context: AccountForm): Resp
     case 'made-before':
       return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
     case 'too-many':
-      return showKey(services, context, { rotate: { form: TOO_MANY_KEYS } });
+      return keyPage(services, context, { rotate: { form: TOO_MANY_KEYS } });
     case 'ended':
-      return showKey(services, context, { rotate: { form: `The key is ${result.state}.` } });
+      return keyPage(services, context, { rotate: { form: `The key is ${result.state}.` } });
     case 'unknown-key':
       return context.notFound();
     default:
@@ -267,11 +259,7 @@ export function revokeKey(services: AccountServices, context: AccountForm): Resp
   const row = services.keys.find(id, account.id);
   if (row === undefined) return context.notFound();
   if (!isConfirmed(form, row.name))
-    return showKey(services, context, { revoke: { confirm: `Type the name of the key: ${row.name}` } });
+    return keyPage(services, context, { revoke: { confirm: `Type the name of the key: ${row.name}` } });
   services.keys.revoke(id, byOf(context).actor, account.id);
   return redirect(paths.key(account.id, id), 'key-revoked');
-}
-
-function isGrace(text: string): text is keyof typeof GRACES {
-  return Object.hasOwn(GRACES, text);
 }

@@ -5,7 +5,7 @@ import { ButtonLink, Filters, SelectField, TextField } from '../../components/fo
 import { Badge, type Tone } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Facts, Live, Panel } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
+import { TablePanel } from '../../components/table.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
@@ -49,20 +49,19 @@ export function programListPage(
           />
         </Filters>
         <Live id="programs" from={withQuery(url, {})} everySeconds={15}>
-          <Panel title={rows.length === 1 ? 'One program' : `${countText(rows.length)} programs`} isFlush>
-            <ProgramTable path={path} rows={rows} nowMs={nowMs} />
-          </Panel>
+          <ProgramPanel path={path} rows={rows} nowMs={nowMs} />
         </Live>
       </>
     ),
   });
 }
 
-type ProgramTableProps = Readonly<{ path: string; rows: readonly ProgramShown[]; nowMs: number }>;
+type ProgramPanelProps = Readonly<{ path: string; rows: readonly ProgramShown[]; nowMs: number }>;
 
-function ProgramTable({ path, rows, nowMs }: ProgramTableProps) {
+function ProgramPanel({ path, rows, nowMs }: ProgramPanelProps) {
   return (
-    <Table
+    <TablePanel
+      title={rows.length === 1 ? 'One program' : `${countText(rows.length)} programs`}
       caption="Programs"
       columns={[
         ['Program', ({ programId, label }) => <Link to={`${path}/${programId}`}>{label}</Link>, 'head'],
@@ -77,16 +76,13 @@ function ProgramTable({ path, rows, nowMs }: ProgramTableProps) {
         ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} nowMs={nowMs} none="–" />],
         [
           'Authority',
-          ({ programId, label, authority }) =>
-            authority === undefined ? (
-              <span class="soft">none</span>
-            ) : (
-              <ShortAddress
-                id={`authority-${programId}`}
-                address={authority}
-                of={`the upgrade authority of ${label}`}
-              />
-            ),
+          ({ programId, label, authority }) => (
+            <Authority
+              id={`authority-${programId}`}
+              address={authority}
+              of={`the upgrade authority of ${label}`}
+            />
+          ),
         ],
       ]}
       rows={rows}
@@ -94,6 +90,12 @@ function ProgramTable({ path, rows, nowMs }: ProgramTableProps) {
       empty={<Empty title="No program fits" />}
     />
   );
+}
+
+type AuthorityProps = Readonly<{ id: string; address: string | null | undefined; of: string }>;
+
+function Authority({ address, ...props }: AuthorityProps) {
+  return address ? <ShortAddress {...props} address={address} /> : <span class="soft">none</span>;
 }
 
 /** By slot, because a slot is known before its time; what has none comes last, in the list's order. */
@@ -150,9 +152,7 @@ export function programPage(
             ]}
           />
         </Panel>
-        <Panel title="Deploys that were seen" isFlush>
-          <DeployTable deploys={deploys} />
-        </Panel>
+        <DeployPanel deploys={deploys} />
         <Pager
           first={before === undefined ? undefined : withQuery(url, { before: undefined })}
           older={last && withQuery(url, { before: String(last.id) })}
@@ -182,10 +182,10 @@ function Deployed({ deployedAtMs, nowMs }: Readonly<{ deployedAtMs: number; nowM
   );
 }
 
-function DeployTable({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) {
+function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) {
   return (
-    <Table
-      caption="Deploys that were seen"
+    <TablePanel
+      title="Deploys that were seen"
       columns={[
         ['Deploy slot', ({ deploySlot }) => countText(deploySlot), 'head'],
         ['Slot before', ({ previousSlot }) => (previousSlot === null ? '–' : countText(previousSlot)), 'end'],
@@ -193,12 +193,9 @@ function DeployTable({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) 
         ['Seen', ({ detectedAtMs }) => <Time atMs={detectedAtMs} />],
         [
           'Authority',
-          ({ id, authority }) =>
-            authority === null ? (
-              <span class="soft">none</span>
-            ) : (
-              <ShortAddress id={`by-${id}`} address={authority} of={`the authority of deploy ${id}`} />
-            ),
+          ({ id, authority }) => (
+            <Authority id={`by-${id}`} address={authority} of={`the authority of deploy ${id}`} />
+          ),
         ],
       ]}
       rows={deploys}

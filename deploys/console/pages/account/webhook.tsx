@@ -43,13 +43,11 @@ export function webhookIdIn({ params }: AccountContext): string {
   return params['webhookId'] ?? '';
 }
 
-/** One webhook: how it fares, what it sends, and everything that can be done with it. */
-export function webhookPage(services: WebhookServices, context: AccountContext): Response {
-  return showWebhook(services, context);
-}
-
-/** The page of a webhook, also in answer to a form on it that could not be done. */
-export function showWebhook(services: WebhookServices, context: AccountContext, said: Said = {}): Response {
+/**
+ * One webhook: how it fares, what it sends, and everything that can be done with it; also in answer to a form on it that
+ * could not be done.
+ */
+export function webhookPage(services: WebhookServices, context: AccountContext, said: Said = {}): Response {
   const id = webhookIdIn(context);
   const { account, nowMs, url, show, notFound } = context;
   const webhook = services.webhooks.find(account.id, id);

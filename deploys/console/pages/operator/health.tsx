@@ -8,7 +8,7 @@ import { Link, withQuery } from '../../components/links.tsx';
 import { Columns, Empty, type Fact, Facts, Live, Panel } from '../../components/panels.tsx';
 import { TablePanel } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
-import type { OperatorServices, PageServices, WatcherSeen } from '../../page-services.ts';
+import type { PageServices, WatcherSeen } from '../../page-services.ts';
 import { UserTable } from './user.tsx';
 import { paths } from '../../paths.ts';
 import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
@@ -20,8 +20,8 @@ import type { User } from '../../../users/users.ts';
 
 type State = Readonly<{
   watcher: WatcherSeen;
-  deliveries: ReturnType<OperatorServices['deliveries']>;
-  publication: ReturnType<OperatorServices['publication']>;
+  deliveries: Health | undefined;
+  publication: PublicationState | undefined;
   gateways: readonly GatewaySeen[];
   redis: readonly RedisSeen[] | undefined;
   operators: readonly User[];
@@ -69,13 +69,11 @@ export async function healthPage(
 /** What an operator should look at, a sentence each. */
 function troublesOf(state: State): readonly string[] {
   const { watcher, deliveries, publication, gateways, redis, operators } = state;
-  const unpublished = publication && complaintOf(publication);
   const without = operators.filter(({ hasSecondFactor }) => !hasSecondFactor).length;
   const of = (count: number, one: string, many: string) => `${countText(count)} ${count === 1 ? one : many}`;
   return [
-    ...(watcher.health.isWell ? [] : [watcher.health.sentence]),
-    ...(deliveries === undefined || deliveries.isWell ? [] : [deliveries.sentence]),
-    ...(unpublished === undefined ? [] : [unpublished]),
+    ...[watcher.health, deliveries].flatMap((health) => (health?.isWell === false ? [health.sentence] : [])),
+    ...[publication && complaintOf(publication)].flatMap((complaint) => complaint ?? []),
     ...gateways.flatMap((gateway) =>
       gateway.kind === 'seen'
         ? []
@@ -166,14 +164,8 @@ function PublicationBadge({ state }: Readonly<{ state: PublicationState }>) {
   }
 }
 
-type ServiceProps = Readonly<{
-  deliveries: Health | undefined;
-  publication: PublicationState | undefined;
-  gateways: readonly GatewaySeen[];
-}>;
-
 /** The parts of the installation, and whether each does its work. */
-function ServicePanel({ deliveries, publication, gateways }: ServiceProps) {
+function ServicePanel({ deliveries, publication, gateways }: State) {
   const versions = new Set(
     gateways.flatMap((gateway) => (gateway.kind === 'seen' ? gateway.status.version : [])),
   );

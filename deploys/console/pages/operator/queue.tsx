@@ -10,9 +10,9 @@ import { paths } from '../../paths.ts';
 import { SEND_TEXTS } from '../../../delivery/send-texts.ts';
 import type { Health } from '../../../health.ts';
 import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/queue-state.ts';
+import { DAY_MS } from '../../../usage/calendar.ts';
 import type { FailingPlace, FailingWebhook } from '../../../webhooks/failing.ts';
 
-const DAY_MS = 86_400_000;
 const FAILING_SHOWN = 25;
 const WRONG_SHOWN = 25;
 /** What is due for this long waits for something else than its turn. */

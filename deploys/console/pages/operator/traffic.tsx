@@ -8,12 +8,12 @@ import { type Column, Table } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
+import { HOUR_MS } from '../../../usage/calendar.ts';
 import type { Minute } from '../../../usage/minutes.ts';
 import type { Done, Traffic } from '../../../usage/traffic.ts';
 
 type Figure = 'calls' | 'credits' | 'refused';
 
-const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 const FIGURES: readonly Figure[] = ['calls', 'credits', 'refused'];
 /** Methods that have a row; the others are few calls each. */
