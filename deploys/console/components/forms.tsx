@@ -1,6 +1,7 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 import { Link } from './links.tsx';
+import { Panel } from './panels.tsx';
 import { ownPath } from '../paths.ts';
 
 /** What is wrong with a form, by the name of its field; `form` for the form as a whole. */
@@ -240,31 +241,58 @@ export function RadioFields({ name, legend, value, options }: RadioFieldsProps) 
   );
 }
 
-type ConfirmFormProps = Readonly<{
+type ActionProps = Readonly<{
+  title: string;
   action: string;
-  /** What must be typed, letter by letter: the name of what will be gone. */
-  phrase: string;
-  /** What will happen, and that it cannot be undone. */
-  children: ComponentChildren;
+  /** Names the form to readers of screens when a page has several alike. */
+  label?: string | undefined;
   button: string;
-  errors?: FormErrors | undefined;
+  kind?: ButtonProps['kind'];
+  /** What will happen. */
+  children: ComponentChildren;
 }>;
 
-/** A form for what cannot be undone. The phrase is checked by the server (`isConfirmed`), so it holds without JavaScript. */
-export function ConfirmForm({ action, phrase, children, button, errors }: ConfirmFormProps) {
+/** A panel with one button that changes something. */
+export function ActionPanel({ title, action, label, button, kind, children }: ActionProps) {
   return (
-    <PostForm action={action} errors={errors}>
-      <div>{children}</div>
-      <TextField
-        name="confirm"
-        label={`Type ${phrase} to confirm`}
-        isRequired
-        isCode
-        error={errors?.['confirm']}
-        maxLength={200}
-      />
-      <Submit kind="danger">{button}</Submit>
-    </PostForm>
+    <Panel title={title}>
+      <PostForm action={action} label={label}>
+        <p>{children}</p>
+        <div>
+          <Submit kind={kind}>{button}</Submit>
+        </div>
+      </PostForm>
+    </Panel>
+  );
+}
+
+type ConfirmProps = Omit<ActionProps, 'label' | 'kind'> &
+  Readonly<{
+    id?: string | undefined;
+    /** What must be typed, letter by letter: the name of what will be gone. */
+    phrase: string;
+    errors?: FormErrors | undefined;
+  }>;
+
+/** A panel for what cannot be undone. The phrase is checked by the server (`isConfirmed`), so it holds without JavaScript. */
+export function ConfirmPanel({ title, id, action, phrase, button, errors, children }: ConfirmProps) {
+  return (
+    <Panel title={title} id={id} isDanger>
+      <PostForm action={action} errors={errors}>
+        <div>
+          <p>{children}</p>
+        </div>
+        <TextField
+          name="confirm"
+          label={`Type ${phrase} to confirm`}
+          isRequired
+          isCode
+          error={errors?.['confirm']}
+          maxLength={200}
+        />
+        <Submit kind="danger">{button}</Submit>
+      </PostForm>
+    </Panel>
   );
 }
 

@@ -6,7 +6,7 @@ import {
   ButtonLink,
   Buttons,
   CheckField,
-  ConfirmForm,
+  ConfirmPanel,
   Filters,
   PostForm,
   RadioFields,
@@ -70,16 +70,15 @@ function galleryPage({ show, url, nowMs }: AccountContext): Response {
           <Forms />
           <Texts nowMs={nowMs} />
         </Columns>
-        <Panel title="Delete this webhook" isDanger>
-          <ConfirmForm
-            action="/accounts/7/webhooks"
-            phrase="hooks.example.com"
-            button="Delete this webhook"
-            errors={{ confirm: 'That is not hooks.example.com.' }}
-          >
-            <p>Deliveries that wait are given up, and its history goes with it. This cannot be undone.</p>
-          </ConfirmForm>
-        </Panel>
+        <ConfirmPanel
+          title="Delete this webhook"
+          action="/accounts/7/webhooks"
+          phrase="hooks.example.com"
+          button="Delete this webhook"
+          errors={{ confirm: 'That is not hooks.example.com.' }}
+        >
+          Deliveries that wait are given up, and its history goes with it. This cannot be undone.
+        </ConfirmPanel>
       </>
     ),
   });

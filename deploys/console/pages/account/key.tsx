@@ -6,7 +6,7 @@ import { Sparkline } from '../../components/charts.tsx';
 import { SecretBox } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
 import {
-  ConfirmForm,
+  ConfirmPanel,
   FORM_ID_FIELD,
   type FormErrors,
   formIdFrom,
@@ -96,7 +96,19 @@ export function keyPage(
             <RotatePanel path={path} once={newFormId(random)} errors={errors?.rotate} />
           )}
         </Columns>
-        {isWorking && <RevokePanel path={path} row={row} errors={errors?.revoke} />}
+        {isWorking && (
+          <ConfirmPanel
+            title="Revoke"
+            id="revoke"
+            action={`${path}/revoke`}
+            phrase={row.name}
+            button="Revoke the key"
+            errors={errors?.revoke}
+          >
+            Whoever uses it is refused within a second. A revoked key never works again; its usage stays on
+            record.
+          </ConfirmPanel>
+        )}
       </>
     ),
   });
@@ -193,20 +205,7 @@ function RotatePanel({
   );
 }
 
-function RevokePanel({ path, row, errors }: KeyFormProps) {
-  return (
-    <Panel title="Revoke" id="revoke" isDanger>
-      <ConfirmForm action={`${path}/revoke`} phrase={row.name} button="Revoke the key" errors={errors}>
-        <p>
-          Whoever uses it is refused within a second. A revoked key never works again; its usage stays on
-          record.
-        </p>
-      </ConfirmForm>
-    </Panel>
-  );
-}
-
-/** `POST /keys/:keyId/rename`. */
+/** Gives the key another name. */
 export function renameKey(services: AccountServices, context: AccountForm): Response {
   const { account, form, params } = context;
   const id = params['keyId'] ?? '';
@@ -225,7 +224,7 @@ export function renameKey(services: AccountServices, context: AccountForm): Resp
   }
 }
 
-/** `POST /keys/:keyId/rotate`: leads to the page of the new key, which shows it. */
+/** Makes a key in place of this one, and leads to the page of the new key, which shows it. */
 export function rotateKey(services: AccountServices, context: AccountForm): Response {
   const { account, form, params, viewer } = context;
   const id = params['keyId'] ?? '';
@@ -252,7 +251,7 @@ export function rotateKey(services: AccountServices, context: AccountForm): Resp
   }
 }
 
-/** `POST /keys/:keyId/revoke`, with the key's name typed. */
+/** Revokes the key whose name was typed. */
 export function revokeKey(services: AccountServices, context: AccountForm): Response {
   const { account, form, params } = context;
   const id = params['keyId'] ?? '';

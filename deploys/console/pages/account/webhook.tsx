@@ -3,7 +3,7 @@ import { Ago, countText, latencyText, shareText, Time } from '../../components/f
 import {
   ButtonLink,
   Buttons,
-  ConfirmForm,
+  ConfirmPanel,
   type FormErrors,
   PostForm,
   RadioFields,
@@ -78,19 +78,15 @@ export function webhookPage(services: WebhookServices, context: AccountContext, 
           <SecretPanel webhook={webhook} path={path} nowMs={nowMs} />
         </Columns>
         <Recent services={services} context={context} webhook={webhook} />
-        <Panel title="Delete this webhook" isDanger>
-          <ConfirmForm
-            action={`${path}/delete`}
-            phrase={host}
-            button="Delete this webhook"
-            errors={deleteErrors}
-          >
-            <p>
-              What waits to be sent is cancelled, and its deliveries are shown no longer. This cannot be
-              undone.
-            </p>
-          </ConfirmForm>
-        </Panel>
+        <ConfirmPanel
+          title="Delete this webhook"
+          action={`${path}/delete`}
+          phrase={host}
+          button="Delete this webhook"
+          errors={deleteErrors}
+        >
+          What waits to be sent is cancelled, and its deliveries are shown no longer. This cannot be undone.
+        </ConfirmPanel>
       </>
     ),
   });

@@ -2,8 +2,7 @@
 import type { Account } from '../../../accounts/account-row.ts';
 import type { AdditionResult } from '../../../accounts/accounts.ts';
 import { type Actor, actorOf } from '../../../audit/actor.ts';
-import { ConfirmForm, type FormErrors, isConfirmed } from '../../components/forms.tsx';
-import { Panel } from '../../components/panels.tsx';
+import { ConfirmPanel, type FormErrors, isConfirmed } from '../../components/forms.tsx';
 import type { ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { accountIn, type Filling, showAccount, USER_ID_FIELD } from './account.tsx';
@@ -89,19 +88,16 @@ function showSuspend({ show }: ViewerContext, { id, name }: Account, errors?: Fo
     ],
     status: errors && 422,
     body: (
-      <Panel title="Suspend" isDanger>
-        <ConfirmForm
-          action={`${paths.operatorAccount(id)}/suspend`}
-          phrase={name}
-          button="Suspend this account"
-          errors={errors}
-        >
-          <p>
-            Within a second none of its keys is accepted, at the RPC endpoint and at the program API. Its
-            users can sign in still, and webhooks are sent still. Resuming takes it back.
-          </p>
-        </ConfirmForm>
-      </Panel>
+      <ConfirmPanel
+        title="Suspend"
+        action={`${paths.operatorAccount(id)}/suspend`}
+        phrase={name}
+        button="Suspend this account"
+        errors={errors}
+      >
+        Within a second none of its keys is accepted, at the RPC endpoint and at the program API. Its users
+        can sign in still, and webhooks are sent still. Resuming takes it back.
+      </ConfirmPanel>
     ),
   });
 }

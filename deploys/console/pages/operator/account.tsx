@@ -3,6 +3,7 @@ import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
 import { Ago, countText } from '../../components/format.tsx';
 import {
+  ActionPanel,
   ButtonLink,
   Buttons,
   type FormErrors,
@@ -171,14 +172,14 @@ function AccountFigures({ account, services, nowMs, userCount }: FiguresProps) {
 function SuspendPanel({ account: { id, isSuspended } }: Readonly<{ account: Account }>) {
   if (isSuspended)
     return (
-      <Panel title="Resume">
-        <PostForm action={`${paths.operatorAccount(id)}/resume`}>
-          <p>Its keys are accepted again within a second.</p>
-          <div>
-            <Submit kind="primary">Resume this account</Submit>
-          </div>
-        </PostForm>
-      </Panel>
+      <ActionPanel
+        title="Resume"
+        action={`${paths.operatorAccount(id)}/resume`}
+        button="Resume this account"
+        kind="primary"
+      >
+        Its keys are accepted again within a second.
+      </ActionPanel>
     );
   return (
     <Panel title="Suspend" isDanger>

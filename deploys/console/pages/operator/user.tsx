@@ -4,12 +4,11 @@ import { type Actor, actorOf } from '../../../audit/actor.ts';
 import { SecretBox } from '../../components/code.tsx';
 import { Ago, Time } from '../../components/format.tsx';
 import {
+  ActionPanel,
   ButtonLink,
-  ConfirmForm,
+  ConfirmPanel,
   type FormErrors,
   isConfirmed,
-  PostForm,
-  Submit,
 } from '../../components/forms.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
@@ -26,7 +25,7 @@ function userIn({ people }: PageServices, { params }: ViewerContext): User | und
   return people.users.byId(params['userId'] ?? '');
 }
 
-/** `GET /operator/users/:userId`: one user, whatever the account. */
+/** One user, whatever the account. */
 export function userPage(services: PageServices, context: ViewerContext): Response {
   const user = userIn(services, context);
   return user === undefined ? context.notFound() : showUser(services, context, user);
@@ -53,7 +52,7 @@ function isGone({ people }: PageServices, { viewer }: ViewerContext): boolean {
 
 const OWN = 'This is your own login. It is changed under Settings.';
 
-/** `POST …/password`: a new password, shown once; every session ends. */
+/** A new password, shown once; every session ends. */
 export function newPassword(services: PageServices, context: ViewerForm): Answer {
   const { people, random, oneTimeSecrets } = services;
   return onOther(services, context, async (user, by) => {
@@ -69,7 +68,7 @@ export function newPassword(services: PageServices, context: ViewerForm): Answer
   });
 }
 
-/** `POST …/sign-out`: ends every session. */
+/** Ends every session. */
 export function signUserOut(services: PageServices, context: ViewerForm): Response {
   return onOther(services, context, (user, by) => {
     services.people.users.signOut(user, by);
@@ -77,13 +76,13 @@ export function signUserOut(services: PageServices, context: ViewerForm): Respon
   });
 }
 
-/** `GET …/second-factor`: asks whether it is meant. */
+/** Asks whether it is meant. */
 export function resetFactorPage(services: PageServices, context: ViewerContext): Response {
   const user = userIn(services, context);
   return user === undefined ? context.notFound() : showSecondFactor(context, user);
 }
 
-/** `POST …/second-factor`: turns it off, with the e-mail typed; for who lost phone and codes. */
+/** Turns it off, with the e-mail typed; for who lost phone and codes. */
 export function resetSecondFactor(services: PageServices, context: ViewerForm): Response {
   return onOther(services, context, (user, by) => {
     if (!isConfirmed(context.form, user.email))
@@ -102,24 +101,21 @@ function showSecondFactor({ show }: ViewerContext, { id, email }: User, errors?:
     ],
     status: errors && 422,
     body: (
-      <Panel title="Reset" isDanger>
-        <ConfirmForm
-          action={`${paths.user(id)}/second-factor`}
-          phrase={email}
-          button="Reset the second factor"
-          errors={errors}
-        >
-          <p>
-            For somebody who lost the phone and the backup codes: make sure that it is them. The password
-            alone signs in then.
-          </p>
-        </ConfirmForm>
-      </Panel>
+      <ConfirmPanel
+        title="Reset"
+        action={`${paths.user(id)}/second-factor`}
+        phrase={email}
+        button="Reset the second factor"
+        errors={errors}
+      >
+        For somebody who lost the phone and the backup codes: make sure that it is them. The password alone
+        signs in then.
+      </ConfirmPanel>
     ),
   });
 }
 
-/** `POST …/remove`, with the e-mail typed. */
+/** Removes the login whose e-mail was typed. */
 export function removeUser(services: PageServices, context: ViewerForm): Response {
   return onOther(services, context, (user, by) => {
     if (!isConfirmed(context.form, user.email))
@@ -132,11 +128,13 @@ export function removeUser(services: PageServices, context: ViewerForm): Respons
   });
 }
 
+/** With `errors`, one of its forms comes back with what is wrong. */
 function showUser(services: PageServices, context: ViewerContext, user: User, errors?: FormErrors): Response {
   const { id, email, accountId } = user;
   const account = accountId === undefined ? undefined : services.accounts.findById(accountId);
   const password = errors === undefined ? services.oneTimeSecrets.take(context) : undefined;
   const isOwn = id === context.viewer.userId;
+  const path = paths.user(id);
   return context.show({
     title: email,
     crumbs: [
@@ -159,13 +157,44 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
           </Panel>
           {!isOwn && (
             <div class="panel-stack">
-              <NewPasswordPanel user={user} />
-              <SessionsPanel user={user} />
-              {user.hasSecondFactor && <SecondFactorPanel user={user} />}
+              <ActionPanel
+                title="New password"
+                action={`${path}/password`}
+                label="New password"
+                button="Make a new password"
+              >
+                Makes a password, shows it once and ends every session. Pass it on by a way you trust.
+              </ActionPanel>
+              <ActionPanel
+                title="Sessions"
+                action={`${path}/sign-out`}
+                label="Sign out"
+                button="Sign out everywhere"
+              >
+                Ends every session at once. Signing in again is not kept from anybody.
+              </ActionPanel>
+              {user.hasSecondFactor && (
+                <Panel title="Second factor">
+                  <p>It can be turned off for somebody who lost the phone and the backup codes.</p>
+                  <div>
+                    <ButtonLink to={`${path}/second-factor`}>Reset the second factor…</ButtonLink>
+                  </div>
+                </Panel>
+              )}
             </div>
           )}
         </Columns>
-        {!isOwn && <RemovePanel user={user} errors={errors} />}
+        {!isOwn && (
+          <ConfirmPanel
+            title="Remove"
+            action={`${path}/remove`}
+            phrase={email}
+            button="Remove this login"
+            errors={errors?.['confirm'] === undefined ? undefined : errors}
+          >
+            The login is gone and its sessions end at once. The account, its keys and what was changed stay.
+          </ConfirmPanel>
+        )}
       </>
     ),
   });
@@ -210,65 +239,6 @@ function UserFacts({ services, user, nowMs, accountName }: UserFactsProps) {
         ['Changes', <Link to={`${paths.audit}?actor=${encodeURIComponent(id)}`}>What they changed</Link>],
       ]}
     />
-  );
-}
-
-type UserPanelProps = Readonly<{ user: User }>;
-
-function NewPasswordPanel({ user: { id } }: UserPanelProps) {
-  return (
-    <Panel title="New password">
-      <PostForm action={`${paths.user(id)}/password`} label="New password">
-        <p>Makes a password, shows it once and ends every session. Pass it on by a way you trust.</p>
-        <div>
-          <Submit>Make a new password</Submit>
-        </div>
-      </PostForm>
-    </Panel>
-  );
-}
-
-function SessionsPanel({ user: { id } }: UserPanelProps) {
-  return (
-    <Panel title="Sessions">
-      <PostForm action={`${paths.user(id)}/sign-out`} label="Sign out">
-        <p>Ends every session at once. Signing in again is not kept from anybody.</p>
-        <div>
-          <Submit>Sign out everywhere</Submit>
-        </div>
-      </PostForm>
-    </Panel>
-  );
-}
-
-function SecondFactorPanel({ user: { id } }: UserPanelProps) {
-  return (
-    <Panel title="Second factor">
-      <p>It can be turned off for somebody who lost the phone and the backup codes.</p>
-      <div>
-        <ButtonLink to={`${paths.user(id)}/second-factor`}>Reset the second factor…</ButtonLink>
-      </div>
-    </Panel>
-  );
-}
-
-function RemovePanel({
-  user: { id, email },
-  errors,
-}: UserPanelProps & Readonly<{ errors?: FormErrors | undefined }>) {
-  return (
-    <Panel title="Remove" isDanger>
-      <ConfirmForm
-        action={`${paths.user(id)}/remove`}
-        phrase={email}
-        button="Remove this login"
-        errors={errors?.['confirm'] === undefined ? undefined : errors}
-      >
-        <p>
-          The login is gone and its sessions end at once. The account, its keys and what was changed stay.
-        </p>
-      </ConfirmForm>
-    </Panel>
   );
 }
 

@@ -5,7 +5,7 @@ import { Badge } from '../../../../deploys/console/components/icons.tsx';
 import { Chart, Sparkline } from '../../../../deploys/console/components/charts.tsx';
 import { CodeBlock, SecretBox, ShortAddress } from '../../../../deploys/console/components/code.tsx';
 import {
-  ConfirmForm,
+  ConfirmPanel,
   Filters,
   Hidden,
   PostForm,
@@ -47,9 +47,9 @@ function everywhere(text: string): readonly ComponentChildren[] {
       <Hidden name="h" value={text} />
       <Submit label={text}>{text}</Submit>
     </PostForm>,
-    <ConfirmForm action="/x" phrase={text} button={text}>
+    <ConfirmPanel title={text} action="/x" phrase={text} button={text}>
       {text}
-    </ConfirmForm>,
+    </ConfirmPanel>,
     <Chart
       id="chart"
       title={text}
