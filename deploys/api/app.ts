@@ -1,5 +1,4 @@
-import { Elysia } from 'elysia';
-import type { Console } from '../console/router.ts';
+import { type AnyElysia, Elysia } from 'elysia';
 import type { Health } from '../health.ts';
 import { createOpenapi, REFERENCE_PATH } from './openapi.ts';
 import { PROGRAMS_PATH } from './programs.ts';
@@ -7,6 +6,9 @@ import { PROGRAMS_OPERATION } from './programs-operation.ts';
 import { REFERENCE_POLICY, referencePage } from './reference-page.ts';
 import { refusalResponse } from './refusal.ts';
 import { createWebhookRoutes, type WebhookRoutesDeps } from './webhooks/routes.ts';
+
+/** Pages beside the API, and the page of an address that nothing is at. */
+type Pages = Readonly<{ app: AnyElysia; answerNothing(request: Request): Promise<Response> }>;
 
 export type AppDeps = Readonly<{
   answerPrograms(request: Request): Response;
@@ -19,7 +21,7 @@ export type AppDeps = Readonly<{
   noteBroken(error: unknown): void;
   publicUrl: URL;
   /** Absent, `/` leads to the API's reference. */
-  console?: Console | undefined;
+  console?: Pages | undefined;
 }>;
 
 /** What a person types in who was given the service's address. */
@@ -85,7 +87,7 @@ function startAt(path: string) {
 }
 
 /** A page for those who look with a browser, the API's own words for everybody else. */
-function nothingAt(request: Request, pages: Console | undefined): Response | Promise<Response> {
+function nothingAt(request: Request, pages: Pages | undefined): Response | Promise<Response> {
   const isPage = request.headers.get('accept')?.includes('text/html') ?? false;
   const isApi = new URL(request.url).pathname.startsWith(API_PATH);
   return pages === undefined || isApi || !isPage
