@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
-import { logIn, ORIGIN, PASSWORD, startPeople } from './people.ts';
+import { SESSION_COOKIE } from '../../../../../deploys/users/cookie.ts';
+import { logIn, ORIGIN, PASSWORD, startPeople } from '../../../users/people.ts';
 
 const ADA = 'ada@example.com';
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { type OperatorWorld, startOperatorWorld } from './operator-world.ts';
+import { type OperatorWorld, startOperatorWorld } from '../../operator-world.ts';
 
 let world: OperatorWorld;
 beforeEach(() => (world = startOperatorWorld()));

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 import { describe, expect, test } from 'bun:test';
 import { render } from 'preact-render-to-string';
 import { Chart } from '../../../../deploys/console/components/charts.tsx';

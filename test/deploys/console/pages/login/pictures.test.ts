@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { accessibilityFaults } from '../../started/accessibility.ts';
-import { type StartedBrowser, startBrowser } from '../../started/browser.ts';
-import { logIn, ORIGIN, PASSWORD, startPeople } from './people.ts';
+import { logIn, ORIGIN, PASSWORD, startPeople } from '../../../users/people.ts';
+import { accessibilityFaults } from '../../../../started/accessibility.ts';
+import { startBrowser, type StartedBrowser } from '../../../../started/browser.ts';
 
 /** Where the pictures go, to be looked at. */
 const PICTURES = join(tmpdir(), 'sluice-console');

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { addressOf } from '../../fakes/chain.ts';
-import { answered } from '../../fakes/scripted-send.ts';
-import { pageOf } from './page-text.ts';
-import { OPERATOR } from './started.tsx';
-import { startWebhookWorld, type WebhookWorld } from './webhook-world.ts';
+import { pageOf } from '../../page-text.ts';
+import { OPERATOR } from '../../started.tsx';
+import { startWebhookWorld, type WebhookWorld } from '../../webhook-world.ts';
+import { addressOf } from '../../../../fakes/chain.ts';
+import { answered } from '../../../../fakes/scripted-send.ts';
 
 const URL_TEXT = 'https://hooks.example.com/in?token=t';
 const HOUR_MS = 3_600_000;

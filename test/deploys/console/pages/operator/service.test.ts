@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import type { PublicationState } from '../../../deploys/publish/publication-state.ts';
-import { seededStatus, startSeededOperatorWorld } from './operator-seed.ts';
-import { type OperatorWorld, startOperatorWorld } from './operator-world.ts';
+import type { PublicationState } from '../../../../../deploys/publish/publication-state.ts';
+import { seededStatus, startSeededOperatorWorld } from '../../operator-seed.ts';
+import { type OperatorWorld, startOperatorWorld } from '../../operator-world.ts';
 
 let started: { [Symbol.dispose](): void }[] = [];
 function kept<World extends OperatorWorld>(world: World): World {

@@ -1,7 +1,7 @@
+/** @jsxImportSource preact */
 import { describe, expect, test } from 'bun:test';
 import type { ComponentChildren } from 'preact';
 import { render } from 'preact-render-to-string';
-import { Badge } from '../../../../deploys/console/components/icons.tsx';
 import { Chart, Sparkline } from '../../../../deploys/console/components/charts.tsx';
 import { CodeBlock, SecretBox, ShortAddress } from '../../../../deploys/console/components/code.tsx';
 import {
@@ -13,6 +13,7 @@ import {
   Submit,
   TextField,
 } from '../../../../deploys/console/components/forms.tsx';
+import { Badge } from '../../../../deploys/console/components/icons.tsx';
 import { Crumbs, DrawerLink, Link, Pager } from '../../../../deploys/console/components/links.tsx';
 import { Facts, Live } from '../../../../deploys/console/components/panels.tsx';
 import { Table } from '../../../../deploys/console/components/table.tsx';

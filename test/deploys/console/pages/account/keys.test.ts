@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createKeyRows } from '../../../../deploys/accounts/key-row.ts';
-import type { Viewer } from '../../../../deploys/users/viewer.ts';
-import { readApiKey } from '../../../../shared/keys/api-key.ts';
-import { type AccountWorld, HOUR_MS, startAccountWorld } from '../account-world.ts';
-import { OPERATOR } from '../started.tsx';
+import { readApiKey } from '../../../../../shared/keys/api-key.ts';
+import { createKeyRows } from '../../../../../deploys/accounts/key-row.ts';
+import type { Viewer } from '../../../../../deploys/users/viewer.ts';
+import { type AccountWorld, HOUR_MS, startAccountWorld } from '../../account-world.ts';
+import { OPERATOR } from '../../started.tsx';
 
 let world: AccountWorld;
 beforeEach(() => (world = startAccountWorld()));
