@@ -161,6 +161,20 @@ export function SelectField({ name, label, hint, error, value, options }: Select
   );
 }
 
+type FilterSelectProps = Readonly<{
+  name: string;
+  label: string;
+  value: string | undefined;
+  options: SelectFieldProps['options'];
+  /** Said of no choice. */
+  all?: string;
+}>;
+
+/** A choice of a few to narrow a list by, or none. */
+export function FilterSelect({ value = '', options, all = 'Any', ...field }: FilterSelectProps) {
+  return <SelectField {...field} value={value} options={[{ value: '', label: all }, ...options]} />;
+}
+
 function Field({
   name,
   label,

@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
-import { Filters, SelectField, TextField } from '../../components/forms.tsx';
+import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
 import { DrawerLink, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Live, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
@@ -25,7 +25,9 @@ export function deliveryListPage(services: WebhookServices, context: AccountCont
   const wish = wishFrom(url.searchParams, nowMs);
   const search = (url.searchParams.get('q') ?? '').trim();
   const { rows, next } =
-    search === '' ? services.deliveries.page(account.id, wish) : found(services, account.id, search);
+    search === ''
+      ? services.deliveries.page(account.id, wish)
+      : { rows: services.deliveries.search(account.id, search), next: undefined };
   const isFirst = wish.after === undefined;
   const table = (
     <Panel title={search === '' ? 'Newest first' : 'Found'} isFlush>
@@ -59,10 +61,6 @@ export function deliveryListPage(services: WebhookServices, context: AccountCont
   });
 }
 
-function found({ deliveries }: WebhookServices, accountId: number, search: string): DeliveryPage {
-  return { rows: deliveries.search(accountId, search), next: undefined };
-}
-
 function emptyText(search: string, wish: DeliveryWish, next: DeliveryPage['next']): string {
   if (search !== '')
     return search.length < ID_PART_MIN
@@ -85,7 +83,6 @@ function DeliveryFilters({ services, context, wish, search }: FiltersProps) {
     .list(account.id)
     .map(({ id, url: to }) => ({ value: id, label: new URL(to).host }));
   const programs = services.programs({}, nowMs).map(({ programId, label }) => ({ value: programId, label }));
-  const all = (label: string) => ({ value: '', label });
   return (
     <Filters path={paths.deliveries(account.id)} isFiltered={isNarrow(wish) || search !== ''}>
       <TextField
@@ -96,35 +93,25 @@ function DeliveryFilters({ services, context, wish, search }: FiltersProps) {
         placeholder="First 8 or more"
         isCode
       />
-      <SelectField
+      <FilterSelect
         name="state"
         label="State"
-        value={wish.state ?? ''}
-        options={[all('Any'), ...STATES.map((value) => ({ value, label: STATE_WORDS[value][0] }))]}
+        value={wish.state}
+        options={STATES.map((value) => ({ value, label: STATE_WORDS[value][0] }))}
       />
-      <SelectField
+      <FilterSelect
         name="event"
         label="Event"
-        value={wish.eventKind ?? ''}
-        options={[all('Any'), ...EVENTS.map((value) => ({ value, label: value }))]}
+        value={wish.eventKind}
+        options={EVENTS.map((value) => ({ value, label: value }))}
       />
-      <SelectField
-        name="webhook"
-        label="Webhook"
-        value={wish.webhookId ?? ''}
-        options={[all('Any'), ...webhooks]}
-      />
-      <SelectField
-        name="program"
-        label="Program"
-        value={wish.programId ?? ''}
-        options={[all('Any'), ...programs]}
-      />
-      <SelectField
+      <FilterSelect name="webhook" label="Webhook" value={wish.webhookId} options={webhooks} />
+      <FilterSelect name="program" label="Program" value={wish.programId} options={programs} />
+      <FilterSelect
         name="time"
         label="Time"
-        value={url.searchParams.get('time') ?? ''}
-        options={[all('Any'), ...SPANS]}
+        value={url.searchParams.get('time') ?? undefined}
+        options={SPANS}
       />
     </Filters>
   );
@@ -221,7 +208,6 @@ function answerText({ lastStatus, lastError, tookMs }: AccountDelivery): string 
   return tookMs === null ? String(word) : `${word} in ${latencyText(Math.max(0, tookMs))}`;
 }
 
-/** Deliveries on one page. */
 const PAGE_ROWS = 50;
 
 /** The spans of time that a list can be narrowed to. */
@@ -231,9 +217,7 @@ const SPANS = [
   { value: '30d', label: 'Last 30 days', ms: 30 * DAY_MS },
 ] as const;
 
-/** Every state of a delivery. */
 const STATES = Object.keys(STATE_WORDS) as readonly DeliveryState[]; // Object.keys forgets the keys' type
-/** Every kind of event. */
 const EVENTS = ['program.upgraded', 'ping'] as const;
 
 /** What a list's address asks for. What cannot be read is left out, as if it had not been said. */
@@ -254,7 +238,6 @@ function wishFrom(query: URLSearchParams, nowMs: number): DeliveryWish {
   };
 }
 
-/** Whether a wish narrows the list. */
 function isNarrow({ state, eventKind, webhookId, programId, sinceMs }: DeliveryWish): boolean {
   return [state, eventKind, webhookId, programId, sinceMs].some((member) => member !== undefined);
 }

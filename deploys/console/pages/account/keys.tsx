@@ -30,7 +30,7 @@ const ROWS = 50;
 const WEEK_HOURS = 7 * 24;
 const SEARCH_CHARACTERS_MAX = 64;
 
-/** `/keys`: the keys of an account, the newest first. */
+/** The keys of an account, the newest first. */
 export function keyListPage(
   { keys, usage }: AccountServices,
   { account, url, nowMs, show }: AccountContext,

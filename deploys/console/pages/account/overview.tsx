@@ -23,7 +23,7 @@ import type { Counts, Part } from '../../../usage/report.ts';
 /** Keys that are looked at for the page; an account rarely has more that work. */
 const KEYS = 100;
 
-/** `/overview`: how an account stands, and what it does just now. */
+/** How an account stands, and what it does just now. */
 export function overviewPage(
   services: AccountServices,
   { account: { id }, url, nowMs, show, notFound }: AccountContext,

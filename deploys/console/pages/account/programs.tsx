@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import { CopyButton, ShortAddress, shortened } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
-import { ButtonLink, Filters, SelectField, TextField } from '../../components/forms.tsx';
+import { ButtonLink, Filters, FilterSelect, TextField } from '../../components/forms.tsx';
 import { Badge, type Tone } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Facts, Live, Panel } from '../../components/panels.tsx';
@@ -38,14 +38,11 @@ export function programListPage(
       <>
         <Filters path={path} isFiltered={search !== '' || status !== undefined}>
           <TextField name="q" label="Search" type="search" value={search} placeholder="Name or address" />
-          <SelectField
+          <FilterSelect
             name="status"
             label="Status"
-            value={status ?? ''}
-            options={[
-              { value: '', label: 'Any' },
-              ...STATUSES.map((value) => ({ value, label: STATUS_WORDS[value][0] })),
-            ]}
+            value={status}
+            options={STATUSES.map((value) => ({ value, label: STATUS_WORDS[value][0] }))}
           />
         </Filters>
         <Live id="programs" from={withQuery(url, {})} everySeconds={15}>
@@ -209,7 +206,6 @@ function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) 
   );
 }
 
-/** A program's status. */
 function StatusBadge({ status }: Readonly<{ status: ProgramShown['status'] }>) {
   if (status === undefined) return <Badge tone="waiting">not read yet</Badge>;
   const [text, tone] = STATUS_WORDS[status];

@@ -6,7 +6,7 @@ import type { Used } from '../../../usage/read-usage.ts';
 import type { Reader } from '../../../usage/reading-turns.ts';
 import { CSV_HEAD, csvLine } from '../../../usage/usage-csv.ts';
 
-/** `/usage.csv`: the rows behind the page of usage, in the columns of `sluice usage --format csv`. */
+/** The rows behind the page of usage, in the columns of `sluice usage --format csv`. */
 export function usageCsv({ readUsed, turns }: AccountServices, context: AccountContext): Response {
   const { account, viewer, url, nowMs, request } = context;
   const { period, keyId, method } = usageQueryOf(url);

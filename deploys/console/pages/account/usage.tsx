@@ -75,7 +75,7 @@ function textFrom(text: string | null): string | undefined {
 /** Parts that have a colour of their own in the chart. */
 const NAMED = 6;
 
-/** `/usage`: what an account used, by method or by key, over hours, days or months. */
+/** What an account used, by method or by key, over hours, days or months. */
 export async function usagePage(
   { keys, readUsageView }: AccountServices,
   context: AccountContext,

@@ -254,7 +254,6 @@ function givenFrom(form: URLSearchParams): GivenSettings {
   };
 }
 
-/** What the service is asked for. */
 function settingsOf({ url, description, isAll, programs }: GivenSettings): Settings {
   return { url, description, programs: isAll ? null : programs };
 }

@@ -19,8 +19,6 @@ import type { Tested } from '../../../webhooks/send-again.ts';
 import type { DeliveryCounts, WebhookDay } from '../../../webhooks/webhook-health.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
-type Shown = Readonly<{ webhook: Webhook; health: WebhookDay }>;
-
 /** Webhooks on one page: how each fares is counted from up to a thousand deliveries. */
 const PAGE_ROWS = 20;
 
@@ -53,7 +51,7 @@ export function webhookListPage(
             ['Deliveries, 24 h', ({ health }) => <Day health={health} />],
           ]}
           rows={rows}
-          keyOf={({ webhook }: Shown) => webhook.id}
+          keyOf={({ webhook }) => webhook.id}
           empty={<NoWebhooks path={path} />}
         />
         <Pager first={isFirst ? undefined : path} older={older} />

@@ -112,7 +112,7 @@ function answered(
 ): Response {
   if (result.kind === 'account' || result.kind === 'added-before')
     return redirect(paths.operatorAccount(account.id), flash);
-  return again(services, context, account, of, accountErrors(result, 'name'));
+  return again(services, context, account, of, accountErrors(result));
 }
 
 function again(

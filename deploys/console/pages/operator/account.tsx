@@ -32,7 +32,7 @@ export function accountIn({ accounts }: PageServices, { params }: ViewerContext)
   return id === undefined ? undefined : accounts.findById(id);
 }
 
-/** `GET /operator/accounts/:id`: one account, and all that can be done with it. */
+/** One account, and all that can be done with it. */
 export function accountPage(services: PageServices, context: ViewerContext): Response {
   const account = accountIn(services, context);
   return account === undefined ? context.notFound() : showAccount(services, context, account);

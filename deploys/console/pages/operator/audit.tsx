@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Detail, Entry } from '../../../audit/audit.ts';
 import { countText, Time, utcText } from '../../components/format.tsx';
-import { Filters, SelectField, TextField } from '../../components/forms.tsx';
+import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
@@ -18,7 +18,7 @@ const COMMAND_LINE = 'command-line';
 /** `undefined`: not filtered; `unknown`: there is nothing of that name. */
 type Wanted<T> = T | undefined | 'unknown';
 
-/** `GET /operator/audit`: every change, with who made it and when. */
+/** Every change, with who made it and when. */
 export function auditPage(services: PageServices, { url, show }: ViewerContext): Response {
   const { audit } = services.operator;
   const [account = '', actor = '', action = ''] = ['account', 'actor', 'action'].map(
@@ -58,14 +58,12 @@ export function auditPage(services: PageServices, { url, show }: ViewerContext):
             placeholder="E-mail or id"
             error={actorId?.id === 'unknown' ? 'Nobody has this e-mail.' : undefined}
           />
-          <SelectField
+          <FilterSelect
             name="action"
             label="What"
             value={action}
-            options={[
-              { value: '', label: 'All' },
-              ...audit.actions().map((name) => ({ value: name, label: wordsOf(name) })),
-            ]}
+            options={audit.actions().map((name) => ({ value: name, label: wordsOf(name) }))}
+            all="All"
           />
         </Filters>
         <AuditTable

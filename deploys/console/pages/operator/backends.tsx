@@ -11,7 +11,7 @@ import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
 
 type Seen = Extract<GatewaySeen, { kind: 'seen' }>;
 
-/** `GET /operator/backends`: how every gateway sees its backends, now. */
+/** How every gateway sees its backends, now. */
 export async function backendsPage(
   { operator }: PageServices,
   { url, show }: ViewerContext,

@@ -27,7 +27,7 @@ type State = Readonly<{
   operators: readonly User[];
 }>;
 
-/** `GET /operator/health`: whether everything does its work, and on what. */
+/** Whether everything does its work, and on what. */
 export async function healthPage(
   { operator, people, plans }: PageServices,
   { url, nowMs, show }: ViewerContext,
@@ -142,7 +142,6 @@ function rateText(rps: number): string {
   return Number.isInteger(rps) ? countText(rps) : String(rps);
 }
 
-/** Whether a part does its work. */
 function WellBadge({ isWell }: Readonly<{ isWell: boolean }>) {
   return isWell ? <Badge tone="good">well</Badge> : <Badge tone="bad">not well</Badge>;
 }
@@ -206,7 +205,6 @@ function ServicePanel({ deliveries, publication, gateways }: State) {
 
 type StoreProps = Readonly<{ sizes: readonly StoreSize[]; redis: readonly RedisSeen[] | undefined }>;
 
-/** The databases and every Redis. */
 function StorePanel({ sizes, redis }: StoreProps) {
   return (
     <TablePanel

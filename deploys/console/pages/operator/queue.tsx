@@ -18,7 +18,7 @@ const WRONG_SHOWN = 25;
 /** What is due for this long waits for something else than its turn. */
 const LATE_MS = 60_000;
 
-/** `GET /operator/queue`: what waits to be sent, and whose receivers do not take it. */
+/** What waits to be sent, and whose receivers do not take it. */
 export function queuePage(
   { operator, accounts }: PageServices,
   { url, nowMs, show }: ViewerContext,

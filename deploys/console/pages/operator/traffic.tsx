@@ -19,7 +19,7 @@ const FIGURES: readonly Figure[] = ['calls', 'credits', 'refused'];
 /** Methods that have a row; the others are few calls each. */
 const METHODS_SHOWN = 40;
 
-/** `GET /operator/traffic`: what all accounts do. */
+/** What all accounts do. */
 export async function trafficPage(
   { operator, minutes, accounts }: PageServices,
   { url, nowMs, show }: ViewerContext,
