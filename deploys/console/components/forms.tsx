@@ -52,18 +52,13 @@ function ErrorSummary({ errors }: Readonly<{ errors: FormErrors }>) {
 
 type ButtonProps = Readonly<{
   kind?: 'primary' | 'danger' | 'plain' | 'quiet' | undefined;
-  /** Sent with the form when this button is pressed. */
-  name?: string | undefined;
-  value?: string | undefined;
-  /** Says more than the words on it, where several say the same. */
-  label?: string | undefined;
   children: ComponentChildren;
 }>;
 
 /** The button that sends the form it stands in. */
-export function Submit({ kind = 'plain', name, value, label, children }: ButtonProps) {
+export function Submit({ kind = 'plain', children }: ButtonProps) {
   return (
-    <button type="submit" class={`button button-${kind}`} name={name} value={value} aria-label={label}>
+    <button type="submit" class={`button button-${kind}`}>
       {children}
     </button>
   );
@@ -104,15 +99,13 @@ type FieldProps = Readonly<{
 type TextFieldProps = FieldProps &
   Readonly<{
     value?: string | undefined;
-    type?: 'text' | 'email' | 'password' | 'number' | 'search' | 'url' | 'date' | undefined;
+    type?: 'text' | 'email' | 'password' | 'search' | 'url' | undefined;
     isRequired?: boolean | undefined;
     placeholder?: string | undefined;
     /** As HTML names it; `off` unless told otherwise. */
     autocomplete?: string | undefined;
     maxLength?: number | undefined;
-    min?: number | undefined;
-    max?: number | undefined;
-    inputMode?: 'numeric' | 'text' | undefined;
+    inputMode?: 'numeric' | undefined;
     isCode?: boolean | undefined;
   }>;
 
@@ -130,8 +123,6 @@ export function TextField(props: TextFieldProps) {
         placeholder={props.placeholder}
         autocomplete={props.autocomplete ?? 'off'}
         maxLength={props.maxLength}
-        min={props.min}
-        max={props.max}
         inputMode={props.inputMode}
         spellcheck={false}
         class={isCode ? 'code-input' : undefined}
@@ -214,16 +205,15 @@ type CheckFieldProps = Readonly<{
   name: string;
   label: ComponentChildren;
   /** What is sent when it is ticked. */
-  value?: string | undefined;
+  value: string;
   isChecked?: boolean | undefined;
-  isRequired?: boolean | undefined;
 }>;
 
 /** A box to tick. */
-export function CheckField({ name, label, value = 'on', isChecked, isRequired }: CheckFieldProps) {
+export function CheckField({ name, label, value, isChecked }: CheckFieldProps) {
   return (
     <label class="choice">
-      <input type="checkbox" name={name} value={value} checked={isChecked} required={isRequired} />
+      <input type="checkbox" name={name} value={value} checked={isChecked} />
       <span>{label}</span>
     </label>
   );

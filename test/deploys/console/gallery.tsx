@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import { Chart, Sparkline } from '../../../deploys/console/components/charts.tsx';
 import { CodeBlock, SecretBox, ShortAddress } from '../../../deploys/console/components/code.tsx';
-import { Ago, countText, Time } from '../../../deploys/console/components/format.tsx';
+import { Ago, Time } from '../../../deploys/console/components/format.tsx';
 import {
   ButtonLink,
   Buttons,
@@ -144,7 +144,7 @@ function Lists({ nowMs, here }: Readonly<{ nowMs: number; here: string }>) {
                 'Actions',
                 ([name]) => (
                   <PostForm action={here} isInline>
-                    <Submit label={`Watch ${name}`}>Watch</Submit>
+                    <Submit>Watch {name}</Submit>
                   </PostForm>
                 ),
                 'end',
@@ -201,7 +201,6 @@ function Charts({ nowMs }: Readonly<{ nowMs: number }>) {
           timesMs={timesMs}
           series={series.slice(0, 2)}
           unit="ms"
-          textOf={(value) => `${countText(value)} ms`}
         />
       </Panel>
     </Columns>
@@ -234,12 +233,10 @@ function Forms() {
             { value: 'some', label: 'Chosen programs' },
           ]}
         />
-        <CheckField name="active" label="Send events at once" isChecked />
+        <CheckField name="active" value="on" label="Send events at once" isChecked />
         <Buttons>
           <Submit kind="primary">Save</Submit>
-          <Submit kind="danger" name="do" value="revoke">
-            Revoke
-          </Submit>
+          <Submit kind="danger">Revoke</Submit>
           <Link to="/accounts/7/webhooks">Cancel</Link>
         </Buttons>
       </PostForm>

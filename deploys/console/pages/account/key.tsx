@@ -41,11 +41,10 @@ export function keyPage(
   context: AccountContext,
   errors?: KeyFormErrors,
 ): Response {
-  const { account, params, url, nowMs, show } = context;
+  const { account, params, nowMs, show } = context;
   const row = keys.find(params['keyId'] ?? '', account.id);
   if (row === undefined) return context.notFound();
   const secret = oneTimeSecrets.take(context);
-  const wasShown = secret === undefined && url.searchParams.has('shown');
   const isWorking = row.state === 'active' || row.state === 'expiring';
   const path = paths.key(account.id, row.id);
   const predecessor = keys
@@ -58,21 +57,7 @@ export function keyPage(
     aside: <KeyBadge state={row.state} />,
     body: (
       <>
-        {secret !== undefined && (
-          <>
-            <SecretBox name="API key" secret={secret} />
-            <p>
-              It works within a second. The <Link to={paths.quickStart(account.id)}>quick start</Link> says
-              how it is used.
-            </p>
-          </>
-        )}
-        {wasShown && (
-          <Notice tone="quiet">
-            The key was shown already, or waited for too long. Without a copy of it, revoke it and make
-            another.
-          </Notice>
-        )}
+        <ShownKey secret={secret} context={context} />
         {predecessor?.expiresAtMs !== undefined && row.state === 'active' && (
           <Notice tone="warning">
             The old key {predecessor.prefix}…{predecessor.last4} works until{' '}
@@ -112,6 +97,28 @@ export function keyPage(
       </>
     ),
   });
+}
+
+type ShownKeyProps = Readonly<{ secret: string | undefined; context: AccountContext }>;
+
+/** The key itself, the one time that it is there to be shown. */
+function ShownKey({ secret, context: { account, url } }: ShownKeyProps) {
+  if (secret !== undefined)
+    return (
+      <>
+        <SecretBox name="API key" secret={secret} />
+        <p>
+          It works within a second. The <Link to={paths.quickStart(account.id)}>quick start</Link> says how it
+          is used.
+        </p>
+      </>
+    );
+  if (!url.searchParams.has('shown')) return null;
+  return (
+    <Notice tone="quiet">
+      The key was shown already, or waited for too long. Without a copy of it, revoke it and make another.
+    </Notice>
+  );
 }
 
 function Known({ row, nowMs }: Readonly<{ row: KeyRow; nowMs: number }>) {

@@ -46,7 +46,7 @@ function everywhere(text: string): readonly ComponentChildren[] {
     <SelectField name="s" label={text} value={text} options={[{ value: text, label: text }]} />,
     <PostForm action="/x" errors={{ n: text, form: text }} label={text}>
       <Hidden name="h" value={text} />
-      <Submit label={text}>{text}</Submit>
+      <Submit>{text}</Submit>
     </PostForm>,
     <ConfirmPanel title={text} action="/x" phrase={text} button={text}>
       {text}
