@@ -31,7 +31,7 @@ import { createLiveMinutes } from './usage/watch-minutes.ts';
 import { createAttempts, type Pace } from './users/attempts.ts';
 import type { AddressOf } from './users/client-address.ts';
 import type { People } from './users/people.ts';
-import { resetSecondFactor } from './users/reset-second-factor.ts';
+import { resetSecondFactor } from './users/second-factor.ts';
 import { createViewerOf } from './users/viewer.ts';
 import type { Fetch } from './watch/rpc.ts';
 import type { WatchedProgram } from './watch/watched.ts';

@@ -25,7 +25,7 @@ import { consoleComplaint } from './users/console-complaint.ts';
 import { createConsoleKeys } from './users/console-keys.ts';
 import { firstOperatorLink, paths } from './console/paths.ts';
 import { consoleUrlOf, inviteFirstOperator, showLink } from './users/first-operator.ts';
-import { createOpenAccount } from './users/open-account.ts';
+import { createOpenAccount } from './users/sign-up.ts';
 import { createPeople } from './users/people.ts';
 import { issueOwnKey, needsOwnKey } from './watch/own-key.ts';
 import { readWatched } from './watch/watched-file.ts';

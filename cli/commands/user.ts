@@ -1,8 +1,7 @@
-import { type Email, readEmail } from '../../deploys/users/email.ts';
+import { type Email, type Place, readEmail, type User } from '../../deploys/users/users.ts';
 import { createHashing } from '../../deploys/users/hashing.ts';
-import { passwordComplaint } from '../../deploys/users/password-rules.ts';
-import { resetSecondFactor } from '../../deploys/users/reset-second-factor.ts';
-import type { Place, User } from '../../deploys/users/users.ts';
+import { passwordComplaint } from '../../deploys/users/passwords.ts';
+import { resetSecondFactor } from '../../deploys/users/second-factor.ts';
 import { type Books, withAccounts, withAccountsAwaited } from '../books.ts';
 import { type Command, failed, type Invocation, type Outcome } from '../command.ts';
 import { tableOf } from '../table.ts';

@@ -3,11 +3,10 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { type Attempt, createAttempts } from './attempts.ts';
 import type { ConsoleKeys } from './console-keys.ts';
-import { EMAIL_CHARACTERS_MAX, readEmail } from './email.ts';
+import { EMAIL_CHARACTERS_MAX, readEmail, type User, type Users } from './users.ts';
 import type { Busy, Hashing, Waiter } from './hashing.ts';
 import type { SecondFactor } from './second-factor.ts';
-import { createTickets } from './ticket.ts';
-import type { User, Users } from './users.ts';
+import { createTickets } from './cookies.ts';
 
 /**
  * Where an attempt comes from; `address` is the client's IP, or `undefined` where it cannot be known; `signedInAs` is the id

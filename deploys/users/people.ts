@@ -3,7 +3,7 @@ import type { DeploysConfig } from '../../shared/config/config.ts';
 import type { Store } from '../../shared/store/open.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { ConsoleKeys } from './console-keys.ts';
-import { cookieOf, SESSION_COOKIE } from './cookie.ts';
+import { cookieOf, SESSION_COOKIE } from './cookies.ts';
 import { createHashing, type Hashing } from './hashing.ts';
 import { createLogin } from './login.ts';
 import { createProviderLogin } from './oidc/login.ts';

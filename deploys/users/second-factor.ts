@@ -3,9 +3,8 @@ import { Secret, TOTP } from 'otpauth';
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { type Actor, actorOf } from '../audit/actor.ts';
-import type { Audit } from '../audit/audit.ts';
+import { type Audit, createAudit } from '../audit/audit.ts';
 import type { ConsoleKeys } from './console-keys.ts';
-import { resetSecondFactor } from './reset-second-factor.ts';
 import type { User } from './users.ts';
 
 /** Codes of an authenticator app, and codes on paper for when it is lost. */
@@ -126,4 +125,17 @@ function backupCode(random: (bytes: number) => Uint8Array): string {
 /** Typed from paper: case, dashes and spaces are no part of a code. */
 function hashOf(code: string): Uint8Array {
   return createHash('sha256').update(code.toLowerCase().replaceAll(/[\s-]/g, '')).digest();
+}
+
+/** Turns a user's second factor off and forgets its codes, with its line in the audit log. */
+export function resetSecondFactor(store: Store, user: User, actor: Actor, atMs: number): void {
+  const { note } = createAudit(store);
+  const reset = store.transaction(() => {
+    store.run('UPDATE users SET totp_secret = NULL, totp_pending = NULL, totp_step = 0 WHERE id = ?', [
+      user.id,
+    ]);
+    store.run('DELETE FROM backup_codes WHERE user_id = ?', [user.id]);
+    note({ atMs, actor, action: 'user.second-factor-off', accountId: user.accountId, subject: user.id });
+  });
+  reset.immediate();
 }

@@ -1,12 +1,12 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
+import type { Accounts } from '../accounts/accounts.ts';
 import { createAttempts } from './attempts.ts';
-import { type Email, readEmail } from './email.ts';
 import { isInvited, useInvitation } from './first-operator.ts';
 import type { Busy, Hashing } from './hashing.ts';
 import { type From, network, type TooMany } from './login.ts';
-import { passwordComplaint } from './password-rules.ts';
-import type { User, Users } from './users.ts';
+import { passwordComplaint } from './passwords.ts';
+import { type Email, readEmail, type User, type Users } from './users.ts';
 
 /** What a person types to become a user. */
 export type Application = Readonly<{ email: string; password: string }>;
@@ -107,3 +107,24 @@ export function createSignUp({ store, users, hashing, openAccount, clock, random
 }
 
 const TAKEN = { kind: 'unfit', of: 'email', sentence: 'This e-mail address has a login already.' } as const;
+
+/** What a new customer begins on. */
+const PLAN = 'trial';
+
+/** Accounts for those who sign up by themselves. */
+export function createOpenAccount({ create }: Pick<Accounts, 'create'>): OpenAccount {
+  return function openAccount(name, userId) {
+    const result = create(name, PLAN, { kind: 'user', userId });
+    switch (result.kind) {
+      case 'account':
+        return result.account;
+      case 'bad-name':
+        return 'An account name is 1 to 64 printable characters.';
+      case 'name-taken':
+      case 'reserved-name':
+        return 'An account of this name exists already; choose another name.';
+      default:
+        throw new Error(`an account on plan ${PLAN} could not be made: ${result.kind}`);
+    }
+  };
+}

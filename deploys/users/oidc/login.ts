@@ -1,10 +1,9 @@
 import type { Clock } from '../../../shared/clock.ts';
 import type { ConsoleKeys } from '../console-keys.ts';
-import { readEmail } from '../email.ts';
+import { readEmail, type User, type Users } from '../users.ts';
 import type { From, TooMany } from '../login.ts';
 import type { SignUp } from '../sign-up.ts';
-import { createTickets } from '../ticket.ts';
-import type { User, Users } from '../users.ts';
+import { createTickets } from '../cookies.ts';
 import type { Claims, Provider, Unavailable } from './provider.ts';
 
 export type ProviderResult =

@@ -1,4 +1,4 @@
-import type { Place, User } from '../../../deploys/users/users.ts';
+import { type Place, readEmail, type User } from '../../../deploys/users/users.ts';
 import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
 import { createAudit } from '../../../deploys/audit/audit.ts';
@@ -8,10 +8,9 @@ import type { WatchedProgram } from '../../../deploys/watch/watched.ts';
 import type { Webhooks } from '../../../deploys/webhooks/webhooks.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import type { Store } from '../../../shared/store/open.ts';
-import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
-import { readEmail } from '../../../deploys/users/email.ts';
+import { SESSION_COOKIE } from '../../../deploys/users/cookies.ts';
 import { createHashing, type HashWork } from '../../../deploys/users/hashing.ts';
-import { createOpenAccount } from '../../../deploys/users/open-account.ts';
+import { createOpenAccount } from '../../../deploys/users/sign-up.ts';
 import { createPeople } from '../../../deploys/users/people.ts';
 import { configFrom } from '../../../shared/config/config.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';

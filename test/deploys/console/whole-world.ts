@@ -2,7 +2,7 @@ import type { Account } from '../../../deploys/accounts/account-row.ts';
 import { attempt } from '../../../deploys/delivery/attempt.ts';
 import { createEnqueue } from '../../../deploys/outbox/enqueue.ts';
 import { createOutbox } from '../../../deploys/outbox/outbox.ts';
-import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
+import { SESSION_COOKIE } from '../../../deploys/users/cookies.ts';
 import type { User } from '../../../deploys/users/users.ts';
 import { createSecretsOf } from '../../../deploys/webhooks/secrets-of.ts';
 import { createWebhooks, type Webhooks } from '../../../deploys/webhooks/webhooks.ts';

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'bun:test';
 import { createClientAddresses } from '../../../deploys/users/client-address.ts';
 import { consoleComplaint } from '../../../deploys/users/console-complaint.ts';
 import { createConsoleKeys } from '../../../deploys/users/console-keys.ts';
-import { readEmail } from '../../../deploys/users/email.ts';
+import { readEmail } from '../../../deploys/users/users.ts';
 import { createRequestLog } from '../../../deploys/api/request-log.ts';
 import { createAdmitBySession } from '../../../deploys/users/viewer.ts';
-import { createTickets } from '../../../deploys/users/ticket.ts';
+import { createTickets } from '../../../deploys/users/cookies.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { COMMAND_LINE, logIn, ORIGIN, random, startPeople, testKeys } from './people.ts';
 

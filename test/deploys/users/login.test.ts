@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
+import { SESSION_COOKIE } from '../../../deploys/users/cookies.ts';
 import { PER_ACCOUNT, PER_ADDRESS } from '../../../deploys/users/login.ts';
 import { SESSION_MS } from '../../../deploys/users/sessions.ts';
 import { COMMAND_LINE, logIn, PASSWORD, startPeople } from './people.ts';

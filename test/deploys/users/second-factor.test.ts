@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { STEP_COOKIE } from '../../../deploys/console/pages/login/session.ts';
 import { paths } from '../../../deploys/console/paths.ts';
-import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
+import { SESSION_COOKIE } from '../../../deploys/users/cookies.ts';
 import { PER_CODE } from '../../../deploys/users/login.ts';
 import { totpOf } from '../../../deploys/users/second-factor.ts';
 import { COMMAND_LINE, logIn, PASSWORD, startPeople, type Visitor } from './people.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { inviteFirstOperator } from '../../../deploys/users/first-operator.ts';
-import { PASSWORD_CHARACTERS, passwordComplaint } from '../../../deploys/users/password-rules.ts';
+import { PASSWORD_CHARACTERS, passwordComplaint } from '../../../deploys/users/passwords.ts';
 import { COMMAND_LINE, OPERATOR, PASSWORD, random, startPeople } from './people.ts';
 
 const ADA = 'ada@example.com';

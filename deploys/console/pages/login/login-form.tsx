@@ -5,7 +5,7 @@ import { type FormErrors, Hidden, PostForm, Submit, TextField } from '../../comp
 import { Notice } from '../../components/icons.tsx';
 import type { Busy } from '../../../users/hashing.ts';
 import type { TooMany } from '../../../users/login.ts';
-import { PASSWORD_CHARACTERS } from '../../../users/password-rules.ts';
+import { PASSWORD_CHARACTERS } from '../../../users/passwords.ts';
 
 /**
  * Why a form comes back: what to say, at which of its fields if at one, with which status, and when to try again (whole

@@ -6,7 +6,7 @@ import { showLogin } from './login.tsx';
 import { beginSession, fromOf, nextOf, toSecondStep } from './session.ts';
 import { paths } from '../../paths.ts';
 import { redirectAway } from '../../redirect.ts';
-import { type CookieName, cookieOf, setCookie } from '../../../users/cookie.ts';
+import { type CookieName, cookieOf, setCookie } from '../../../users/cookies.ts';
 import { AT_PROVIDER_MS } from '../../../users/oidc/login.ts';
 
 const PROVIDER_COOKIE: CookieName = '__Host-sluice-provider';

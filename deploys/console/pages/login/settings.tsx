@@ -11,7 +11,7 @@ import { errorAt, field, Field, Form, type FormRefusal, NewPassword, notTried } 
 import { forSelf, type Self } from './session.ts';
 import { paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
-import { passwordComplaint } from '../../../users/password-rules.ts';
+import { passwordComplaint } from '../../../users/passwords.ts';
 import type { People } from '../../../users/people.ts';
 import type { SessionRow } from '../../../users/sessions.ts';
 

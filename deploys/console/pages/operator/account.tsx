@@ -108,17 +108,15 @@ export function showAccount(
 
 /** The way between an operator's page of an account and what its users see. */
 function AccountTabs({ account: { id } }: Readonly<{ account: Account }>) {
-  const own = ['overview', 'usage', 'keys', 'webhooks', 'deliveries'].map((page) => ({
-    label: `${page.slice(0, 1).toUpperCase()}${page.slice(1)}`,
-    to: `/accounts/${id}/${page}`,
-    isCurrent: false,
-  }));
-  return (
-    <Tabs
-      label="Account"
-      tabs={[{ label: 'Manage', to: paths.operatorAccount(id), isCurrent: true }, ...own]}
-    />
-  );
+  const pages = [
+    ['Manage', paths.operatorAccount(id)],
+    ['Overview', paths.overview(id)],
+    ['Usage', paths.usage(id)],
+    ['Keys', paths.keys(id)],
+    ['Webhooks', paths.webhooks(id)],
+    ['Deliveries', paths.deliveries(id)],
+  ] as const;
+  return <Tabs label="Account" tabs={pages.map(([label, to], i) => ({ label, to, isCurrent: i === 0 }))} />;
 }
 
 function Attention({ account, services }: Readonly<{ account: Account; services: PageServices }>) {

@@ -9,7 +9,7 @@ import { Table } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { idFrom, paths } from '../../paths.ts';
-import { readEmail } from '../../../users/email.ts';
+import { readEmail } from '../../../users/users.ts';
 
 /** Entries of one page. */
 const PAGE = 50;

@@ -18,7 +18,7 @@ import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
-import { makePassword } from '../../../users/initial-password.ts';
+import { makePassword } from '../../../users/passwords.ts';
 import type { User } from '../../../users/users.ts';
 
 function userIn({ people }: PageServices, { params }: ViewerContext): User | undefined {

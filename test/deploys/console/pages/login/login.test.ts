@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { SESSION_COOKIE } from '../../../../../deploys/users/cookie.ts';
+import { SESSION_COOKIE } from '../../../../../deploys/users/cookies.ts';
 import { logIn, ORIGIN, PASSWORD, startPeople } from '../../../users/people.ts';
 
 const ADA = 'ada@example.com';

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test';
-import { makePassword } from '../../../deploys/users/initial-password.ts';
-import { passwordComplaint } from '../../../deploys/users/password-rules.ts';
+import { makePassword, passwordComplaint } from '../../../deploys/users/passwords.ts';
 import { random } from './people.ts';
 
 test('a first password has twenty letters that are easy to tell apart, and keeps the rules', () => {
