@@ -68,7 +68,7 @@ export type Running = Readonly<{
   webhooks: Webhooks | undefined;
 }>;
 
-/** What the app has that the console stands on. */
+/** Parts of the app that the console needs. */
 type Parts = Readonly<{
   config: Pick<DeploysConfig, 'publicUrl' | 'rpcUrls' | 'pollMs'>;
   programs: readonly WatchedProgram[];
@@ -86,7 +86,7 @@ type TendedConsole = Readonly<{ console: Console; tend(signal: AbortSignal): Pro
 /** Changes of one user: more than anybody makes by hand, and far fewer than would fill the audit log. */
 const CHANGES: Pace = { burst: 120, refillMs: 1_000 };
 
-/** The console with the services that its pages stand on. */
+/** The console with the services of its pages. */
 export function composeConsole(
   parts: Parts,
   { people, plans, rpcUrl, installation }: ConsoleUsers,
@@ -148,7 +148,7 @@ export function composeConsole(
   };
 }
 
-/** What the pages of programs, webhooks and deliveries stand on. Looking a host up for a form has the rate of a key. */
+/** Services of the pages of programs, webhooks and deliveries. Looking a host up for a form has the rate of a key. */
 function webhookServices({ store, programs, clock, random }: Parts, webhooks: Webhooks): WebhookServices {
   const lookUps = createRequestLog<string>();
   return {
@@ -163,7 +163,7 @@ function webhookServices({ store, programs, clock, random }: Parts, webhooks: We
   };
 }
 
-/** What the operators' pages stand on. `signal` aborts when the app stops. */
+/** Services of the operators' pages. `signal` aborts when the app stops. */
 function operatorServices(
   { store, ledgerReader: ledger, clock, fetch, config }: Parts,
   { gatewayUrls, storeSizes, readRedis }: Installation,

@@ -15,7 +15,7 @@ export type Content = Readonly<{
   aside?: ComponentChildren | undefined;
   /** The way here, without the page itself. */
   crumbs?: readonly Crumb[] | undefined;
-  /** 200 unless told otherwise; 422 for a form that comes back with errors. */
+  /** 200 by default; 422 for a form that comes back with errors. */
   status?: number | undefined;
   retryAfterSeconds?: number | undefined;
 }>;

@@ -29,7 +29,7 @@ import type { WebhookDay, WebhookHealth } from '../webhooks/webhook-health.ts';
 import type { Webhook } from '../webhooks/webhook.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 
-/** What the pages of the login and the settings stand on. */
+/** Services of the pages of the login and the settings. */
 export type LoginServices = Readonly<{
   people: People;
   addressOf: AddressOf;
@@ -37,7 +37,7 @@ export type LoginServices = Readonly<{
   noteUnavailable(reason: string): void;
 }>;
 
-/** What the pages of an account's calls and keys stand on: the services that the command line and the API stand on too. */
+/** Services of the pages of an account's calls and keys, shared with the command line and the API. */
 export type AccountServices = Readonly<{
   /** The console's own, such as `https://console.example.com`. */
   origin: string;
@@ -47,7 +47,7 @@ export type AccountServices = Readonly<{
   usage: UsageReport;
   /** Every row of an account's usage, a page at a time. */
   readUsed(hours: Hours, accountId: number): Generator<readonly Used[]>;
-  /** Whoever reads much of it takes turns. */
+  /** Long reads of it take turns. */
   turns: ReadingTurns;
   /** What the page of usage shows. */
   readUsageView: ReadUsageView;
@@ -62,7 +62,7 @@ export type AccountServices = Readonly<{
   random(bytes: number): Uint8Array;
 }>;
 
-/** What the pages of programs, webhooks and deliveries stand on. */
+/** Services of the pages of programs, webhooks and deliveries. */
 export type WebhookServices = Readonly<{
   webhooks: Webhooks;
   healthOf(webhookId: string, nowMs: number): WebhookHealth;
@@ -106,7 +106,7 @@ export type OperatorServices = Readonly<{
   resetSecondFactor(user: User, by: Actor): void;
 }>;
 
-/** What all pages stand on. */
+/** Services of all pages. */
 export type PageServices = LoginServices &
   AccountServices &
   Readonly<{

@@ -83,7 +83,7 @@ export function routesOf(services: PageServices): readonly Route[] {
   ];
 }
 
-/** Gives pages the services that they stand on. */
+/** Binds pages to their services. */
 function giving<S>(services: S) {
   return function given<C>(page: (services: S, context: C) => Answer): (context: C) => Answer {
     return (context) => page(services, context);

@@ -77,7 +77,7 @@ export function ButtonLink({
   );
 }
 
-/** A value that goes along with a form unseen. It can be changed by whoever sends it. */
+/** A value that goes along with a form unseen. The sender can change it. */
 export function Hidden({ name, value }: Readonly<{ name: string; value: string }>) {
   return <input type="hidden" name={name} value={value} />;
 }
@@ -102,7 +102,7 @@ type TextFieldProps = FieldProps &
     type?: 'text' | 'email' | 'password' | 'search' | 'url' | undefined;
     isRequired?: boolean | undefined;
     placeholder?: string | undefined;
-    /** As HTML names it; `off` unless told otherwise. */
+    /** As HTML names it; `off` by default. */
     autocomplete?: string | undefined;
     maxLength?: number | undefined;
     inputMode?: 'numeric' | undefined;

@@ -22,21 +22,21 @@ import { DAY_MS } from '../../../usage/calendar.ts';
 /** The deliveries of all webhooks of an account, or those that are looked for. */
 export function deliveryListPage(services: WebhookServices, context: AccountContext): Response {
   const { account, nowMs, url, show } = context;
-  const wish = wishFrom(url.searchParams, nowMs);
+  const filter = filterFrom(url.searchParams, nowMs);
   const search = (url.searchParams.get('q') ?? '').trim();
   const { rows, next } =
     search === ''
-      ? services.deliveries.page(account.id, wish)
+      ? services.deliveries.page(account.id, filter)
       : { rows: services.deliveries.search(account.id, search), next: undefined };
-  const isFirst = wish.after === undefined;
+  const isFirst = filter.after === undefined;
   const table = (
     <Panel title={search === '' ? 'Newest first' : 'Found'} isFlush>
       <DeliveryTable
         account={account}
         rows={rows}
         nowMs={nowMs}
-        isOfOneWebhook={wish.webhookId !== undefined}
-        empty={emptyText(search, wish, next)}
+        isOfOneWebhook={filter.webhookId !== undefined}
+        empty={emptyText(search, filter, next)}
       />
     </Panel>
   );
@@ -44,7 +44,7 @@ export function deliveryListPage(services: WebhookServices, context: AccountCont
     title: 'Deliveries',
     body: (
       <>
-        <DeliveryFilters services={services} context={context} wish={wish} search={search} />
+        <DeliveryFilters services={services} context={context} filter={filter} search={search} />
         {isFirst ? (
           <Live id="deliveries" from={withQuery(url, {})}>
             {table}
@@ -54,37 +54,37 @@ export function deliveryListPage(services: WebhookServices, context: AccountCont
         )}
         <Pager
           first={isFirst ? undefined : withQuery(url, { after: undefined })}
-          older={next && withQuery(url, { after: cursorOf(next) })}
+          older={next && withQuery(url, { after: toCursor(next) })}
         />
       </>
     ),
   });
 }
 
-function emptyText(search: string, wish: DeliveryWish, next: DeliveryPage['next']): string {
+function emptyText(search: string, filter: DeliveryWish, next: DeliveryPage['next']): string {
   if (search !== '')
     return search.length < ID_PART_MIN
       ? `Type at least ${ID_PART_MIN} characters of an id`
       : 'No delivery has an id that begins so';
   if (next !== undefined) return 'None among these; there may be older ones';
-  return isNarrow(wish) || wish.after ? 'No delivery fits' : 'No deliveries yet';
+  return isNarrow(filter) || filter.after ? 'No delivery fits' : 'No deliveries yet';
 }
 
 type FiltersProps = Readonly<{
   services: WebhookServices;
   context: AccountContext;
-  wish: DeliveryWish;
+  filter: DeliveryWish;
   search: string;
 }>;
 
-function DeliveryFilters({ services, context, wish, search }: FiltersProps) {
+function DeliveryFilters({ services, context, filter, search }: FiltersProps) {
   const { account, nowMs, url } = context;
   const webhooks = services.webhooks
     .list(account.id)
     .map(({ id, url: to }) => ({ value: id, label: new URL(to).host }));
   const programs = services.programs({}, nowMs).map(({ programId, label }) => ({ value: programId, label }));
   return (
-    <Filters path={paths.deliveries(account.id)} isFiltered={isNarrow(wish) || search !== ''}>
+    <Filters path={paths.deliveries(account.id)} isFiltered={isNarrow(filter) || search !== ''}>
       <TextField
         name="q"
         label="Delivery id"
@@ -96,17 +96,17 @@ function DeliveryFilters({ services, context, wish, search }: FiltersProps) {
       <FilterSelect
         name="state"
         label="State"
-        value={wish.state}
+        value={filter.state}
         options={STATES.map((value) => ({ value, label: STATE_WORDS[value][0] }))}
       />
       <FilterSelect
         name="event"
         label="Event"
-        value={wish.eventKind}
+        value={filter.eventKind}
         options={EVENTS.map((value) => ({ value, label: value }))}
       />
-      <FilterSelect name="webhook" label="Webhook" value={wish.webhookId} options={webhooks} />
-      <FilterSelect name="program" label="Program" value={wish.programId} options={programs} />
+      <FilterSelect name="webhook" label="Webhook" value={filter.webhookId} options={webhooks} />
+      <FilterSelect name="program" label="Program" value={filter.programId} options={programs} />
       <FilterSelect
         name="time"
         label="Time"
@@ -220,13 +220,13 @@ const SPANS = [
 const STATES = Object.keys(STATE_WORDS) as readonly DeliveryState[]; // Object.keys forgets the keys' type
 const EVENTS = ['program.upgraded', 'ping'] as const;
 
-/** What a list's address asks for. What cannot be read is left out, as if it had not been said. */
-function wishFrom(query: URLSearchParams, nowMs: number): DeliveryWish {
+/** The filter in an address. Members that cannot be read are left out. */
+function filterFrom(query: URLSearchParams, nowMs: number): DeliveryWish {
   const state = STATES.find((known) => known === query.get('state'));
   const eventKind = EVENTS.find((known) => known === query.get('event'));
   const span = SPANS.find(({ value }) => value === query.get('time'));
   const [webhookId, programId] = [query.get('webhook') || undefined, query.get('program') || undefined];
-  const after = placeFrom(query.get('after'));
+  const after = fromCursor(query.get('after'));
   return {
     limit: PAGE_ROWS,
     ...(state && { state }),
@@ -242,12 +242,11 @@ function isNarrow({ state, eventKind, webhookId, programId, sinceMs }: DeliveryW
   return [state, eventKind, webhookId, programId, sinceMs].some((member) => member !== undefined);
 }
 
-/** A place as it stands in an address. */
-function cursorOf({ createdAtMs, id }: Place): string {
+function toCursor({ createdAtMs, id }: Place): string {
   return `${createdAtMs}_${id}`;
 }
 
-function placeFrom(cursor: string | null): Place | undefined {
+function fromCursor(cursor: string | null): Place | undefined {
   const [, atMs, id] = /^(\d{1,15})_([0-9a-f-]{36})$/.exec(cursor ?? '') ?? [];
   return atMs === undefined || id === undefined ? undefined : { createdAtMs: Number(atMs), id };
 }

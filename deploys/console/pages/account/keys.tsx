@@ -36,9 +36,9 @@ export function keyListPage(
   { account, url, nowMs, show }: AccountContext,
 ): Response {
   const search = (url.searchParams.get('search') ?? '').trim().slice(0, SEARCH_CHARACTERS_MAX);
-  const before = placeFrom(url.searchParams.get('before'));
-  const wish = { accountId: account.id, search, limit: ROWS, ...(before && { before }) };
-  const { items, next } = keys.page(wish);
+  const before = fromCursor(url.searchParams.get('before'));
+  const selection = { accountId: account.id, search, limit: ROWS, ...(before && { before }) };
+  const { items, next } = keys.page(selection);
   const toHour = Math.floor(nowMs / HOUR_MS) + 1;
   const used = usage.byKey({ accountId: account.id }, { fromHour: toHour - WEEK_HOURS, toHour });
   const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
@@ -123,7 +123,7 @@ function NoKeys({ path }: Readonly<{ path: string }>) {
 }
 
 /** `1795298709000.k_ab12`; anything else is the beginning of the list. */
-function placeFrom(text: string | null): KeyPlace | undefined {
+function fromCursor(text: string | null): KeyPlace | undefined {
   const [, atMs, id] = /^(\d{1,15})\.([\w-]{1,64})$/.exec(text ?? '') ?? [];
   return atMs === undefined || id === undefined ? undefined : { createdAtMs: Number(atMs), id };
 }
@@ -201,7 +201,7 @@ const STATES: Readonly<Record<KeyState, readonly [Tone, string]>> = {
   revoked: ['bad', 'Revoked'],
 };
 
-/** Where a key stands, in words. */
+/** The state of a key, in words. */
 export function KeyBadge({ state }: Readonly<{ state: KeyState }>) {
   const [tone, word] = STATES[state];
   return <Badge tone={tone}>{word}</Badge>;

@@ -102,7 +102,7 @@ function byNewest(a: ProgramShown, b: ProgramShown): number {
 
 const PAGE_ROWS = 50;
 
-/** One program: how it stands, and the deploys that were seen of it. */
+/** One program: its state, and its deploys that were seen. */
 export function programPage(
   { programs, history }: WebhookServices,
   { account, nowMs, params, url, show, notFound }: AccountContext,

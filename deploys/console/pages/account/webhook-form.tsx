@@ -287,7 +287,7 @@ export async function checkUrl(
     if (url.length < LOOKED_AT_FROM) return undefined;
     const entry = enter(viewer.userId);
     if (entry.kind === 'over-rate') return ['warning', refusalText(entry)];
-    return toldOf(await webhooks.check({ url }, request.signal));
+    return checkText(await webhooks.check({ url }, request.signal));
   };
   const [tone, text] = (await answer()) ?? ['quiet', ''];
   return show({
@@ -301,7 +301,7 @@ export async function checkUrl(
   });
 }
 
-function toldOf(check: Check): readonly [Tone, string] {
+function checkText(check: Check): readonly [Tone, string] {
   switch (check.kind) {
     case 'checked':
       return ['good', 'https, resolves, and every address is public.'];

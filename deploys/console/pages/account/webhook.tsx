@@ -35,8 +35,8 @@ import type { Webhook } from '../../../webhooks/webhook.ts';
 
 const RECENT = 8;
 
-/** What a form on the page said; `status` instead of the refusal's own. */
-type Said = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; status?: number }>;
+/** What a form on the page outcome; `status` instead of the refusal's own. */
+type FormOutcome = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; status?: number }>;
 
 /** The id of the webhook that a path names. */
 export function webhookIdIn({ params }: AccountContext): string {
@@ -47,14 +47,18 @@ export function webhookIdIn({ params }: AccountContext): string {
  * One webhook: how it fares, what it sends, and everything that can be done with it; also in answer to a form on it that
  * could not be done.
  */
-export function webhookPage(services: WebhookServices, context: AccountContext, said: Said = {}): Response {
+export function webhookPage(
+  services: WebhookServices,
+  context: AccountContext,
+  outcome: FormOutcome = {},
+): Response {
   const id = webhookIdIn(context);
   const { account, nowMs, url, show, notFound } = context;
   const webhook = services.webhooks.find(account.id, id);
   if (webhook === undefined) return notFound();
   const path = paths.webhook(account.id, id);
   const health = services.healthOf(id, nowMs);
-  const { refusal, deleteErrors, status = statusOf(said) } = said;
+  const { refusal, deleteErrors, status = statusOf(outcome) } = outcome;
   const test = services.webhooks.delivery(account.id, id, url.searchParams.get('test') ?? '');
   const host = hostOf(webhook);
   return show({
@@ -92,7 +96,7 @@ export function webhookPage(services: WebhookServices, context: AccountContext, 
   });
 }
 
-function statusOf({ refusal, deleteErrors }: Said): number {
+function statusOf({ refusal, deleteErrors }: FormOutcome): number {
   if (refusal !== undefined) return refusalStatus(refusal);
   return deleteErrors === undefined ? 200 : 422;
 }

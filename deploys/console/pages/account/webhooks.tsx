@@ -60,7 +60,7 @@ export function webhookListPage(
   });
 }
 
-/** The webhooks of one page, the newest first, behind the one that the address names. */
+/** The webhooks of one page, the newest first, after the one that the address names. */
 function pageOf(all: readonly Webhook[], url: URL) {
   const newest = all.toReversed();
   const after = newest.findIndex(({ id }) => id === url.searchParams.get('after'));
@@ -116,7 +116,7 @@ function NoWebhooks({ path }: Readonly<{ path: string }>) {
   );
 }
 
-/** How a webhook stands, at a glance; a rotation may wait beside any state. */
+/** The state of a webhook; a rotation may be pending in any state. */
 export function WebhookState({ webhook, nowMs }: Readonly<{ webhook: Webhook; nowMs: number }>) {
   return (
     <span class="badges">

@@ -17,7 +17,7 @@ const WRONG_CODE: FormRefusal = {
   status: 401,
 };
 
-/** The login; whoever is signed in is sent on. */
+/** The login; a viewer who is signed in is redirected. */
 export function loginPage({ people }: LoginServices, context: PageContext): Response {
   const next = nextOf(context.url.searchParams);
   const session = people.sessionOf(context.request);
@@ -128,7 +128,7 @@ function showSecondStep({ show }: PageContext, next: string, refusal?: FormRefus
   });
 }
 
-/** Asks whether it is meant, for an address that was typed. */
+/** Asks for confirmation, for an address that was typed. */
 export function logoutPage({ show }: PageContext): Response {
   return show({
     title: 'Sign out',

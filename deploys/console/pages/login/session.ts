@@ -45,10 +45,10 @@ export function toSecondStep(ticket: string, next: string): Response {
   return redirect(withNext(paths.secondStep, next), undefined, [setCookie(STEP_COOKIE, ticket, STEP_MS)]);
 }
 
-/** Whoever is signed in, as this request shows. */
+/** The session of a request with its user. */
 export type Self = Readonly<{ session: Session; user: User }>;
 
-/** Answers whoever is signed in, an operator who must set up a second factor among them; others are sent to sign in. */
+/** Answers a user who is signed in, also an operator who must set up a second factor; others are redirected to the login. */
 export function forSelf(
   { people }: LoginServices,
   { request, url }: PageContext,

@@ -9,8 +9,8 @@ import { accountIn, type Filling, showAccount, USER_ID_FIELD } from './account.t
 import { accountErrors, creditsFrom, NO_PLAN } from './accounts.tsx';
 import { paths } from '../../paths.ts';
 import { type FlashCode, redirect } from '../../redirect.ts';
-import { readEmail } from '../../../users/users.ts';
 import { makePassword } from '../../../users/passwords.ts';
+import { readEmail } from '../../../users/users.ts';
 
 /** Does something to the account of the path; where there is none, the page of what is not there. */
 function onAccount(
@@ -63,7 +63,7 @@ export function resumeAccount(services: PageServices, context: ViewerForm): Resp
   });
 }
 
-/** Asks whether it is meant. */
+/** Asks for confirmation. */
 export function suspendPage(services: PageServices, context: ViewerContext): Response {
   const account = accountIn(services, context);
   return account === undefined ? context.notFound() : showSuspend(context, account);

@@ -208,7 +208,7 @@ type WhoOf = (entry: Pick<Entry, 'actorKind' | 'actorId'>) => Who;
 export function createWhoOf({ people, keys }: PageServices): WhoOf {
   const known = new Map<string, Who>();
 
-  function look(kind: Entry['actorKind'], id: string): Who {
+  function find(kind: Entry['actorKind'], id: string): Who {
     if (kind === 'key') {
       const key = keys.find(id);
       const note = key === undefined ? 'key' : `key of ${key.account}`;
@@ -223,7 +223,7 @@ export function createWhoOf({ people, keys }: PageServices): WhoOf {
   return function whoOf({ actorKind, actorId }) {
     if (actorId === null) return { text: 'command line', note: undefined };
     const name = `${actorKind} ${actorId}`;
-    const who = known.get(name) ?? look(actorKind, actorId);
+    const who = known.get(name) ?? find(actorKind, actorId);
     known.set(name, who);
     return who;
   };

@@ -31,7 +31,7 @@ export function userPage(services: PageServices, context: ViewerContext): Respon
   return user === undefined ? context.notFound() : showUser(services, context, user);
 }
 
-/** Changes somebody else's login: one's own is changed under Settings, where the password is asked for. */
+/** Changes another user's login; the operator's own is changed under Settings, which asks for the password. */
 function onOther<A extends Answer>(
   services: PageServices,
   context: ViewerForm,
@@ -60,7 +60,7 @@ export function newPassword(services: PageServices, context: ViewerForm): Answer
     const hashed = await people.hashing.hash(password, 'known');
     if (hashed.kind === 'busy')
       return showUser(services, context, user, { form: 'Too many logins are being checked. Try again.' });
-    // Whoever was removed meanwhile changes nothing any more, and has nothing changed.
+    // Either of them may have been removed while the hash was made.
     if (isGone(services, context) || people.users.byId(user.id) === undefined) return context.notFound();
     people.users.setPassword(user, hashed.hash, by);
     const shown = oneTimeSecrets.put(context.viewer.userId, password);
@@ -76,7 +76,7 @@ export function signUserOut(services: PageServices, context: ViewerForm): Respon
   });
 }
 
-/** Asks whether it is meant. */
+/** Asks for confirmation. */
 export function resetFactorPage(services: PageServices, context: ViewerContext): Response {
   const user = userIn(services, context);
   return user === undefined ? context.notFound() : showSecondFactor(context, user);
