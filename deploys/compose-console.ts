@@ -30,7 +30,7 @@ import { createReadUsageView } from './usage/usage-view.ts';
 import { createLiveMinutes } from './usage/watch-minutes.ts';
 import { createAttempts, type Pace } from './users/attempts.ts';
 import type { AddressOf } from './users/client-address.ts';
-import type { People } from './users/people.ts';
+import type { AuthService } from './users/auth-service.ts';
 import { resetSecondFactor } from './users/second-factor.ts';
 import { createViewerOf } from './users/viewer.ts';
 import type { Fetch } from './watch/rpc.ts';
@@ -50,7 +50,7 @@ export type Installation = Readonly<{
 
 /** Who may log in, and what the console tells them. */
 export type ConsoleUsers = Readonly<{
-  people: People;
+  auth: AuthService;
   clientAddressHeader: string | undefined;
   plans: ReadonlyMap<string, Plan>;
   /** The gateway's RPC endpoint as its callers reach it. */
@@ -89,7 +89,7 @@ const CHANGES: Pace = { burst: 120, refillMs: 1_000 };
 /** The console with the services of its pages. */
 export function composeConsole(
   parts: Parts,
-  { people, plans, rpcUrl, installation }: ConsoleUsers,
+  { auth, plans, rpcUrl, installation }: ConsoleUsers,
   addressOf: AddressOf,
   running: Running,
 ): TendedConsole {
@@ -108,7 +108,7 @@ export function composeConsole(
   const accounts = createAccounts({ store, plans, spentOf: (id) => spentOf(ledger, id), clock, note });
   const routes = routesOf({
     origin,
-    people,
+    auth,
     addressOf,
     noteUnavailable: (reason) => log.error({ reason }, 'the identity provider could not be used'),
     accounts,
@@ -130,7 +130,7 @@ export function composeConsole(
   const changes = createAttempts(CHANGES, random);
   const console = createConsole(
     {
-      viewerOf: createViewerOf(people),
+      viewerOf: createViewerOf(auth),
       accountOf: accounts.findById,
       clock,
       origin,

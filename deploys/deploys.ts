@@ -19,7 +19,7 @@ import { createPublication, type Publication, type PublicationDeps } from './pub
 import { openRedisCells } from './usage/redis-cells.ts';
 import { tendUsage } from './usage/tend.ts';
 import { createClientAddresses } from './users/client-address.ts';
-import type { People } from './users/people.ts';
+import type { AuthService } from './users/auth-service.ts';
 import { createAdmitBySession, createViewerOf } from './users/viewer.ts';
 import type { Fetch } from './watch/rpc.ts';
 import type { WatchedProgram } from './watch/watched.ts';
@@ -50,7 +50,7 @@ export type DeploysDeps = Readonly<{
   /** How webhooks are kept, and where they may lead. Absent, the API has none. */
   webhooks?: Readonly<{ seal: Seal; policy: NetworkPolicy }>;
   /** Who may log in, and what the console tells them. Absent, there is no console. */
-  people?: ConsoleUsers | undefined;
+  consoleUsers?: ConsoleUsers | undefined;
   /** Where gateways on other hosts meet. Absent, there are none. */
   redis?: Pick<PublicationDeps, 'url' | 'readTerms'>;
 }>;
@@ -75,12 +75,12 @@ export function createDeploys(deps: DeploysDeps) {
   const wake = () => deliveries?.wake();
   const { watcher, timeOf } = createWatching({ ...deps, enqueue, outbox, metrics, wake });
   const webhooks = webhooksOf(deps, metrics.registry, enqueue, wake);
-  const addresses = createClientAddresses(deps.people?.clientAddressHeader);
+  const addresses = createClientAddresses(deps.consoleUsers?.clientAddressHeader);
   const storesHealth = createStoresHealth([store, deps.ledger]);
   const watcherHealth = () => healthOf(watcher.state(), config.pollMs, clock.now());
   const pages =
-    deps.people &&
-    composeConsole(deps, deps.people, addresses.of, {
+    deps.consoleUsers &&
+    composeConsole(deps, deps.consoleUsers, addresses.of, {
       watcher: () => ({ health: watcherHealth(), ...seenIn(watcher.state()) }),
       deliveries: () => deliveries?.health(),
       publication: () => publication?.state(),
@@ -205,7 +205,7 @@ function webhooksOf(
 /** The routes of webhooks, with a rate of their own beside that of the programs. */
 function webhookRoutesOf(deps: DeploysDeps, webhooks: Webhooks, identify: Identify) {
   const { clock } = deps;
-  const bySession = deps.people && bySessionOf(deps.people.people, deps);
+  const bySession = deps.consoleUsers && bySessionOf(deps.consoleUsers.auth, deps);
   const enter = enterOf('webhooks', deps);
   const admit = createAdmit({ identify, enter, clock, ...(bySession && { bySession }) });
   return { admit, webhooks };
@@ -217,7 +217,7 @@ function enterOf(api: string, { ledger: store, clock, log }: DeploysDeps) {
   return createRequestLog(undefined, keptRequests(api, { store, clock, noteBroken }));
 }
 
-function bySessionOf(people: People, { config, clock }: DeploysDeps) {
-  const [viewerOf, enter] = [createViewerOf(people), createRequestLog<string>()];
+function bySessionOf(auth: AuthService, { config, clock }: DeploysDeps) {
+  const [viewerOf, enter] = [createViewerOf(auth), createRequestLog<string>()];
   return createAdmitBySession({ viewerOf, origin: config.publicUrl.origin, enter, clock });
 }

@@ -26,7 +26,7 @@ import { createConsoleKeys } from './users/console-keys.ts';
 import { firstOperatorLink, paths } from './console/paths.ts';
 import { consoleUrlOf, inviteFirstOperator, showLink } from './users/first-operator.ts';
 import { createOpenAccount } from './users/sign-up.ts';
-import { createPeople } from './users/people.ts';
+import { createAuthService } from './users/auth-service.ts';
 import { issueOwnKey, needsOwnKey } from './watch/own-key.ts';
 import { readWatched } from './watch/watched-file.ts';
 import { createSeal, type Seal } from './webhooks/seal.ts';
@@ -88,7 +88,7 @@ export async function runDeploys(
     fetch,
     log,
     random,
-    people: peopleDepsOf(config, opened.store, sealing.keys, random, log),
+    consoleUsers: consoleUsersOf(config, opened.store, sealing.keys, random, log),
     ...redisDepsOf(config, path, env, log),
     ...webhookDepsOf(config, opened.store, createSeal(sealing.keys, random), log),
   });
@@ -111,7 +111,7 @@ export async function runDeploys(
 }
 
 /** Who may log in; nobody where browsers would not keep the login. */
-function peopleDepsOf(
+function consoleUsersOf(
   { gateway, deploys, plans, storage }: Config,
   store: Store,
   secrets: readonly [Secret, ...Secret[]],
@@ -127,7 +127,7 @@ function peopleDepsOf(
   const spentOf = () => 0; // context for new accounts alone, which have spent nothing
   const { note } = createAudit(store);
   const openAccount = createOpenAccount(createAccounts({ store, plans, spentOf, clock: systemClock, note }));
-  const people = createPeople({
+  const auth = createAuthService({
     store,
     config: deploys,
     keys,
@@ -140,7 +140,7 @@ function peopleDepsOf(
   });
   const { clientAddressHeader } = deploys;
   const installation = installationOf(deploys, storage);
-  return { people, clientAddressHeader, plans, rpcUrl: gateway.publicUrl, installation };
+  return { auth, clientAddressHeader, plans, rpcUrl: gateway.publicUrl, installation };
 }
 
 /** What operators are told of this installation. */

@@ -22,7 +22,7 @@ import type { ReadTraffic } from '../usage/traffic.ts';
 import type { ReadUsageView } from '../usage/usage-view.ts';
 import type { LiveMinutes } from '../usage/watch-minutes.ts';
 import type { AddressOf } from '../users/client-address.ts';
-import type { People } from '../users/people.ts';
+import type { AuthService } from '../users/auth-service.ts';
 import type { User } from '../users/users.ts';
 import type { createFailing } from '../webhooks/failing.ts';
 import type { WebhookDay, WebhookHealth } from '../webhooks/webhook-health.ts';
@@ -31,7 +31,7 @@ import type { Webhooks } from '../webhooks/webhooks.ts';
 
 /** Services of the pages of the login and the settings. */
 export type LoginServices = Readonly<{
-  people: People;
+  auth: AuthService;
   addressOf: AddressOf;
   /** Hears why an identity provider could not be used. */
   noteUnavailable(reason: string): void;

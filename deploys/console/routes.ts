@@ -185,7 +185,7 @@ function operatorRoutes(services: PageServices): readonly Route[] {
  */
 export function loginRoutes(services: LoginServices): readonly Route[] {
   const on = giving(services);
-  const { config, providerLogin } = services.people;
+  const { config, providerLogin } = services.auth;
   return [
     forAnyone(paths.login, { get: on(loginPage), post: on(logIn) }),
     forAnyone(paths.secondStep, { get: secondStepPage, post: on(enterCode) }),

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { actorOf } from '../audit/actor.ts';
 import type { Enter } from '../api/request-log.ts';
 import type { AdmitBySession } from '../api/webhooks/admit.ts';
-import type { People } from './people.ts';
+import type { AuthService } from './auth-service.ts';
 
 /** Who looks at the console. */
 export type Viewer = Readonly<{
@@ -18,7 +18,10 @@ export type Viewer = Readonly<{
 export type ViewerOf = (request: Request) => Promise<Viewer | undefined>;
 
 /** Finds the viewer of a request; an operator who must set up a second factor first is nobody until then. */
-export function createViewerOf({ sessionOf, mustEnrol }: Pick<People, 'sessionOf' | 'mustEnrol'>): ViewerOf {
+export function createViewerOf({
+  sessionOf,
+  mustEnrol,
+}: Pick<AuthService, 'sessionOf' | 'mustEnrol'>): ViewerOf {
   return async function viewerOf(request) {
     const session = sessionOf(request);
     if (session === undefined || mustEnrol(session)) return undefined;

@@ -11,7 +11,7 @@ import type { Store } from '../../../shared/store/open.ts';
 import { SESSION_COOKIE } from '../../../deploys/users/cookies.ts';
 import { createHashing, type HashWork } from '../../../deploys/users/hashing.ts';
 import { createOpenAccount } from '../../../deploys/users/sign-up.ts';
-import { createPeople } from '../../../deploys/users/people.ts';
+import { createAuthService } from '../../../deploys/users/auth-service.ts';
 import { configFrom } from '../../../shared/config/config.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
@@ -54,7 +54,7 @@ export function startOperatorWorld(options: Options = {}) {
   const accounts = createAccounts({ store, plans, spentOf: (id) => spentOf(ledger, id), clock, note });
   const lines: unknown[] = [];
   const publicUrl = new URL(ORIGIN);
-  const people = createPeople({
+  const auth = createAuthService({
     store,
     config: { ...deploys, signUp },
     providerReturnUrl: new URL('/login/return', ORIGIN),
@@ -80,7 +80,7 @@ export function startOperatorWorld(options: Options = {}) {
       random,
     },
     {
-      people,
+      auth,
       clientAddressHeader: undefined,
       plans,
       rpcUrl: new URL('https://rpc.example.com'),
@@ -109,7 +109,7 @@ export function startOperatorWorld(options: Options = {}) {
   function made(email: string, place: Place): User {
     const read = readEmail(email);
     if (read === undefined) throw new Error(`${email} is no e-mail`);
-    const created = people.users.create(
+    const created = auth.users.create(
       { email: read, place, passwordHash: 'plain' },
       { kind: 'command-line' },
     );
@@ -119,7 +119,7 @@ export function startOperatorWorld(options: Options = {}) {
 
   /** Somebody who is signed in. */
   function session(user: User) {
-    const cookie = `${SESSION_COOKIE}=${people.sessions.begin(user.id, 'Firefox', undefined)}`;
+    const cookie = `${SESSION_COOKIE}=${auth.sessions.begin(user.id, 'Firefox', undefined)}`;
     const ask = async (path: string, init: RequestInit = {}) => {
       const headers = { cookie, 'sec-fetch-site': 'same-origin', ...init.headers };
       return app.handle(new Request(`${ORIGIN}${path}`, { ...init, headers }));
@@ -156,7 +156,7 @@ export function startOperatorWorld(options: Options = {}) {
     ledger,
     accounts,
     keys: createKeys({ store, clock, random, note }),
-    people,
+    auth,
     plans,
     entries,
     lines,

@@ -83,7 +83,7 @@ export function startWholeWorld(label = 'Program A', more: Pick<Options, 'gatewa
       }));
     },
   });
-  const { store, clock, keys, people } = world;
+  const { store, clock, keys, auth } = world;
   const outbox = createOutbox(store, random);
   const secretsOf = createSecretsOf(store, testSeal);
 
@@ -120,7 +120,7 @@ export function startWholeWorld(label = 'Program A', more: Pick<Options, 'gatewa
       [clock.now(), tested.deliveryId],
     );
     store.run("UPDATE users SET totp_secret = x'00' WHERE id = ?", [user.id]);
-    const token = people.sessions.begin(user.id, texts.agent, undefined);
+    const token = auth.sessions.begin(user.id, texts.agent, undefined);
     const secrets = [key, webhook.secret.reveal(), token];
     const { session } = world;
     return {

@@ -12,7 +12,7 @@ import { createConsoleKeys } from '../../../deploys/users/console-keys.ts';
 import { type Place, readEmail } from '../../../deploys/users/users.ts';
 import { createHashing, type HashWork } from '../../../deploys/users/hashing.ts';
 import { createOpenAccount } from '../../../deploys/users/sign-up.ts';
-import { createPeople, type PeopleDeps } from '../../../deploys/users/people.ts';
+import { createAuthService, type AuthDeps } from '../../../deploys/users/auth-service.ts';
 import { totpOf } from '../../../deploys/users/second-factor.ts';
 import { createViewerOf } from '../../../deploys/users/viewer.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
@@ -35,9 +35,9 @@ export const plainWork: HashWork = {
 
 /** Who may log in, with their pages, over a store in memory and a clock that stands still. */
 export function startPeople(
-  rows: Partial<PeopleDeps['config']> = {},
+  rows: Partial<AuthDeps['config']> = {},
   work: HashWork = plainWork,
-  fetch: PeopleDeps['fetch'] = () => Promise.reject(new Error('nothing may be asked')),
+  fetch: AuthDeps['fetch'] = () => Promise.reject(new Error('nothing may be asked')),
 ) {
   const clock = createVirtualClock();
   const store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
@@ -46,7 +46,7 @@ export function startPeople(
   const { plans } = result.config;
   const audit = createAudit(store);
   const accounts = createAccounts({ store, plans, spentOf: () => 0, clock, note: audit.note });
-  const people = createPeople({
+  const auth = createAuthService({
     store,
     config: {
       signUp: false,
@@ -66,13 +66,13 @@ export function startPeople(
   const addresses = createClientAddresses(undefined);
   const reasons: string[] = [];
   const routes = loginRoutes({
-    people,
+    auth,
     addressOf: addresses.of,
     noteUnavailable: (reason) => reasons.push(reason),
   });
   const { app } = createConsole(
     {
-      viewerOf: createViewerOf(people),
+      viewerOf: createViewerOf(auth),
       accountOf: accounts.findById,
       clock,
       origin: ORIGIN,
@@ -89,13 +89,13 @@ export function startPeople(
     const read = readEmail(email);
     if (read === undefined) throw new Error(`${email} is no e-mail`);
     const user = { email: read, place, passwordHash: `plain ${PASSWORD}` };
-    const created = people.users.create(user, { kind: 'command-line' });
+    const created = auth.users.create(user, { kind: 'command-line' });
     if (created.kind !== 'created') throw new Error(created.kind);
     return created.user;
   }
 
   return {
-    people,
+    auth,
     routes,
     store,
     clock,
@@ -103,7 +103,7 @@ export function startPeople(
     audit,
     reasons,
     made,
-    viewerOf: createViewerOf(people),
+    viewerOf: createViewerOf(auth),
     handle: (request: Request) => Promise.resolve(app.handle(request)),
     /** A browser without scripts: it keeps cookies and says where its forms come from. */
     visitor: (address = '192.0.2.1') =>

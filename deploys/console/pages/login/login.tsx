@@ -8,7 +8,7 @@ import { beginSession, fromOf, nextOf, STEP_COOKIE, toSecondStep } from './sessi
 import { paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
 import { cookieOf, SESSION_COOKIE, setCookie } from '../../../users/cookies.ts';
-import type { People } from '../../../users/people.ts';
+import type { AuthService } from '../../../users/auth-service.ts';
 
 /** One text for every reason, so that nobody learns which e-mails have a login. */
 const WRONG: FormRefusal = { sentence: 'The e-mail or the password is wrong.', status: 401 };
@@ -18,30 +18,30 @@ const WRONG_CODE: FormRefusal = {
 };
 
 /** The login; a viewer who is signed in is redirected. */
-export function loginPage({ people }: LoginServices, context: PageContext): Response {
+export function loginPage({ auth }: LoginServices, context: PageContext): Response {
   const next = nextOf(context.url.searchParams);
-  const session = people.sessionOf(context.request);
-  if (session === undefined) return showLogin(people, context, next);
-  return redirect(people.mustEnrol(session) ? withNext(paths.secondFactor, next) : next);
+  const session = auth.sessionOf(context.request);
+  if (session === undefined) return showLogin(auth, context, next);
+  return redirect(auth.mustEnrol(session) ? withNext(paths.secondFactor, next) : next);
 }
 
 /** The first step, with a password. */
 export async function logIn(services: LoginServices, context: FormContext): Promise<Response> {
-  const { people } = services;
+  const { auth } = services;
   const next = nextOf(context.form);
   const email = field(context.form, 'email');
   const from = fromOf(services, context);
-  const result = await people.login.withPassword(email, field(context.form, 'password'), from);
+  const result = await auth.login.withPassword(email, field(context.form, 'password'), from);
   switch (result.kind) {
     case 'right':
-      return beginSession(people, context, result.user, next, from);
+      return beginSession(auth, context, result.user, next, from);
     case 'code-wanted':
       return toSecondStep(result.ticket, next);
     case 'wrong':
-      return showLogin(people, context, next, email, WRONG);
+      return showLogin(auth, context, next, email, WRONG);
     case 'too-many':
     case 'busy':
-      return showLogin(people, context, next, email, notTried(result));
+      return showLogin(auth, context, next, email, notTried(result));
     default:
       return unreachable(result);
   }
@@ -49,7 +49,7 @@ export async function logIn(services: LoginServices, context: FormContext): Prom
 
 /** The login form, with what was wrong with the last one. */
 export function showLogin(
-  { config }: People,
+  { config }: AuthService,
   { show }: PageContext,
   next: string,
   email = '',
@@ -89,13 +89,13 @@ export function secondStepPage(context: PageContext): Response {
 
 /** The second step, with a code. */
 export function enterCode(services: LoginServices, context: FormContext): Response {
-  const { people } = services;
+  const { auth } = services;
   const { form, request } = context;
   const next = nextOf(form);
-  const result = people.login.withCode(cookieOf(request.headers, STEP_COOKIE), field(form, 'code'));
+  const result = auth.login.withCode(cookieOf(request.headers, STEP_COOKIE), field(form, 'code'));
   switch (result.kind) {
     case 'right':
-      return beginSession(people, context, result.user, next, fromOf(services, context));
+      return beginSession(auth, context, result.user, next, fromOf(services, context));
     case 'wrong':
       return showSecondStep(context, next, WRONG_CODE);
     case 'too-many':
@@ -141,8 +141,8 @@ export function logoutPage({ show }: PageContext): Response {
 }
 
 /** Ends the session of this browser. */
-export function logOut({ people }: LoginServices, { request }: PageContext): Response {
+export function logOut({ auth }: LoginServices, { request }: PageContext): Response {
   const token = cookieOf(request.headers, SESSION_COOKIE);
-  if (token !== undefined) people.sessions.end(token);
+  if (token !== undefined) auth.sessions.end(token);
   return redirect(paths.login, undefined, [setCookie(SESSION_COOKIE, '', 0)]);
 }

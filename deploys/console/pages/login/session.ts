@@ -4,7 +4,7 @@ import { ownPath, paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
 import { type CookieName, cookieOf, SESSION_COOKIE, setCookie } from '../../../users/cookies.ts';
 import type { From } from '../../../users/login.ts';
-import type { People } from '../../../users/people.ts';
+import type { AuthService } from '../../../users/auth-service.ts';
 import { type Session, SESSION_MS } from '../../../users/sessions.ts';
 import type { User } from '../../../users/users.ts';
 
@@ -18,13 +18,13 @@ export function nextOf(fields: URLSearchParams): string {
 }
 
 /** Where an attempt to sign in comes from. */
-export function fromOf({ people, addressOf }: LoginServices, { request }: PageContext): From {
-  return { address: addressOf(request), signedInAs: people.sessionOf(request)?.userId };
+export function fromOf({ auth, addressOf }: LoginServices, { request }: PageContext): From {
+  return { address: addressOf(request), signedInAs: auth.sessionOf(request)?.userId };
 }
 
 /** Begins a session for a user who showed everything that is wanted. What the browser had before ends: a token is never taken over. */
 export function beginSession(
-  { sessions, login }: People,
+  { sessions, login }: AuthService,
   { request }: PageContext,
   user: User,
   next: string,
@@ -50,12 +50,12 @@ export type Self = Readonly<{ session: Session; user: User }>;
 
 /** Answers a user who is signed in, also an operator who must set up a second factor; others are redirected to the login. */
 export function forSelf(
-  { people }: LoginServices,
+  { auth }: LoginServices,
   { request, url }: PageContext,
   answer: (self: Self) => Answer,
 ): Answer {
-  const session = people.sessionOf(request);
-  const user = session && people.users.byId(session.userId);
+  const session = auth.sessionOf(request);
+  const user = session && auth.users.byId(session.userId);
   if (session !== undefined && user !== undefined) return answer({ session, user });
   return redirect(
     request.method === 'POST' ? paths.login : withNext(paths.login, `${url.pathname}${url.search}`),

@@ -127,7 +127,7 @@ function again(
 
 /** A user with a first password, which the user's page shows once. */
 export async function addUser(services: PageServices, context: ViewerForm): Promise<Response> {
-  const { people, random, oneTimeSecrets } = services;
+  const { auth, random, oneTimeSecrets } = services;
   const account = accountIn(services, context);
   if (account === undefined) return context.notFound();
   const again = (errors: FormErrors) =>
@@ -137,17 +137,17 @@ export async function addUser(services: PageServices, context: ViewerForm): Prom
   if (email === undefined) return again({ email: 'That is no e-mail address.' });
   if (!/^[0-9a-f]{24}$/.test(id)) return again({ form: 'This form is not whole. Open the page anew.' });
   const password = makePassword(random);
-  const hashed = await people.hashing.hash(password, 'known');
+  const hashed = await auth.hashing.hash(password, 'known');
   if (hashed.kind === 'busy') return again({ form: 'Too many logins are being checked. Try again.' });
   const place = { role: 'customer', accountId: account.id } as const;
-  const isMade = people.users.byId(id) !== undefined;
+  const isMade = auth.users.byId(id) !== undefined;
   if (!isMade) {
     const user = { id, email, place, passwordHash: hashed.hash };
-    const created = people.users.create(user, actorOf(context.viewer.userId, context.viewer.role));
+    const created = auth.users.create(user, actorOf(context.viewer.userId, context.viewer.role));
     if (created.kind === 'email-taken') return again({ email: TAKEN });
     oneTimeSecrets.put(context.viewer.userId, password, id);
   }
-  const made = people.users.byId(id);
+  const made = auth.users.byId(id);
   if (made?.email !== email || made.accountId !== account.id)
     return again({ form: 'This form was sent before. Open the page anew.' });
   return redirect(`${paths.user(id)}?shown=${id}`, 'user-created');

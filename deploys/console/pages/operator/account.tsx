@@ -47,7 +47,7 @@ export function showAccount(
 ): Response {
   const { id, name } = account;
   const entries = services.operator.audit.list({ accountId: id, limit: ENTRIES });
-  const users = services.people.users.ofAccount(id);
+  const users = services.auth.users.ofAccount(id);
   return context.show({
     title: name,
     crumbs: [{ label: 'Accounts', to: paths.operatorAccounts }],
@@ -85,7 +85,7 @@ export function showAccount(
         <Panel title="Add user" id="add-user">
           <AddUserForm
             action={`${paths.operatorAccount(id)}/users`}
-            newId={services.people.users.newId()}
+            newId={services.auth.users.newId()}
             filling={filling}
           />
         </Panel>

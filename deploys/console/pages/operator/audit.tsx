@@ -93,12 +93,12 @@ function accountFrom({ accounts }: PageServices, text: string): Wanted<number> {
 }
 
 /** A user by e-mail, the command line, or the id of a key or a user; `id: null` is the command line. */
-function actorFrom({ people }: PageServices, text: string): { readonly id: string | null } | undefined {
+function actorFrom({ auth }: PageServices, text: string): { readonly id: string | null } | undefined {
   if (text === '') return undefined;
   if (text === COMMAND_LINE || text === 'command line') return { id: null };
   if (!text.includes('@')) return { id: text };
   const email = readEmail(text);
-  return { id: (email && people.users.find(email)?.id) ?? 'unknown' };
+  return { id: (email && auth.users.find(email)?.id) ?? 'unknown' };
 }
 
 type AuditTableProps = Readonly<{
@@ -205,7 +205,7 @@ type Who = Readonly<{ text: string; note: string | undefined; to?: string | unde
 type WhoOf = (entry: Pick<Entry, 'actorKind' | 'actorId'>) => Who;
 
 /** Names who made changes: a user by e-mail, a key by its name. Each is looked up once. */
-export function createWhoOf({ people, keys }: PageServices): WhoOf {
+export function createWhoOf({ auth, keys }: PageServices): WhoOf {
   const known = new Map<string, Who>();
 
   function find(kind: Entry['actorKind'], id: string): Who {
@@ -214,7 +214,7 @@ export function createWhoOf({ people, keys }: PageServices): WhoOf {
       const note = key === undefined ? 'key' : `key of ${key.account}`;
       return { text: key?.name ?? id, note, to: key && paths.operatorAccount(key.accountId) };
     }
-    const user = people.users.byId(id);
+    const user = auth.users.byId(id);
     const note = kind === 'operator' ? 'operator' : undefined;
     if (user === undefined) return { text: id, note: note === undefined ? 'removed' : `${note}, removed` };
     return { text: user.email, note, to: paths.user(id) };

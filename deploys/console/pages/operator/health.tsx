@@ -29,11 +29,11 @@ type State = Readonly<{
 
 /** Whether everything does its work, and on what. */
 export async function healthPage(
-  { operator, people, plans }: PageServices,
+  { operator, auth, plans }: PageServices,
   { url, nowMs, show }: ViewerContext,
 ): Promise<Response> {
   const [gateways, redis] = await Promise.all([operator.readGateways(), operator.readRedis?.()]);
-  const operators = people.users.operators();
+  const operators = auth.users.operators();
   const state: State = {
     watcher: operator.watcher(),
     deliveries: operator.deliveries(),

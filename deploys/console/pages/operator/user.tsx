@@ -21,8 +21,8 @@ import { redirect } from '../../redirect.ts';
 import { makePassword } from '../../../users/passwords.ts';
 import type { User } from '../../../users/users.ts';
 
-function userIn({ people }: PageServices, { params }: ViewerContext): User | undefined {
-  return people.users.byId(params['userId'] ?? '');
+function userIn({ auth }: PageServices, { params }: ViewerContext): User | undefined {
+  return auth.users.byId(params['userId'] ?? '');
 }
 
 /** One user, whatever the account. */
@@ -46,23 +46,23 @@ function onOther<A extends Answer>(
 }
 
 /** Whether the operator was removed a moment ago. */
-function isGone({ people }: PageServices, { viewer }: ViewerContext): boolean {
-  return people.users.byId(viewer.userId) === undefined;
+function isGone({ auth }: PageServices, { viewer }: ViewerContext): boolean {
+  return auth.users.byId(viewer.userId) === undefined;
 }
 
 const OWN = 'This is your own login. It is changed under Settings.';
 
 /** A new password, shown once; every session ends. */
 export function newPassword(services: PageServices, context: ViewerForm): Answer {
-  const { people, random, oneTimeSecrets } = services;
+  const { auth, random, oneTimeSecrets } = services;
   return onOther(services, context, async (user, by) => {
     const password = makePassword(random);
-    const hashed = await people.hashing.hash(password, 'known');
+    const hashed = await auth.hashing.hash(password, 'known');
     if (hashed.kind === 'busy')
       return showUser(services, context, user, { form: 'Too many logins are being checked. Try again.' });
     // Either of them may have been removed while the hash was made.
-    if (isGone(services, context) || people.users.byId(user.id) === undefined) return context.notFound();
-    people.users.setPassword(user, hashed.hash, by);
+    if (isGone(services, context) || auth.users.byId(user.id) === undefined) return context.notFound();
+    auth.users.setPassword(user, hashed.hash, by);
     const shown = oneTimeSecrets.put(context.viewer.userId, password);
     return redirect(`${paths.user(user.id)}?shown=${shown}`, 'user-password');
   });
@@ -71,7 +71,7 @@ export function newPassword(services: PageServices, context: ViewerForm): Answer
 /** Ends every session. */
 export function signUserOut(services: PageServices, context: ViewerForm): Response {
   return onOther(services, context, (user, by) => {
-    services.people.users.signOut(user, by);
+    services.auth.users.signOut(user, by);
     return redirect(paths.user(user.id), 'user-signed-out');
   });
 }
@@ -120,7 +120,7 @@ export function removeUser(services: PageServices, context: ViewerForm): Respons
   return onOther(services, context, (user, by) => {
     if (!isConfirmed(context.form, user.email))
       return showUser(services, context, user, { confirm: `That is not ${user.email}.` });
-    services.people.users.remove(user, by);
+    services.auth.users.remove(user, by);
     return redirect(
       user.accountId === undefined ? paths.health : paths.operatorAccount(user.accountId),
       'user-removed',
@@ -209,7 +209,7 @@ type UserFactsProps = Readonly<{
 
 function UserFacts({ services, user, nowMs, accountName }: UserFactsProps) {
   const { id, role, accountId, passwordHash, createdAtMs } = user;
-  const sessions = services.people.sessions.list(id, new Uint8Array());
+  const sessions = services.auth.sessions.list(id, new Uint8Array());
   const lastUsedAtMs = Math.max(...sessions.map(({ usedAtMs }) => usedAtMs));
   return (
     <Facts

@@ -87,7 +87,7 @@ describe('the settings', () => {
     const user = started.made(ADA);
     const visitor = started.visitor();
     await logIn(visitor, ADA);
-    started.people.users.remove(user, { kind: 'command-line' });
+    started.auth.users.remove(user, { kind: 'command-line' });
     expect(visitor.cookies.has(SESSION_COOKIE)).toBe(true);
     expect((await visitor.post('/settings/sign-out-others')).headers.get('location')).toBe('/login');
   });

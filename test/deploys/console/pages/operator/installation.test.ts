@@ -178,7 +178,7 @@ describe('the audit log', () => {
     const { id } = world.account('acme');
     const ann = world.made('ann@example.com', { role: 'operator', accountId: id });
     world.accounts.suspend('acme', { kind: 'operator', userId: ann.id });
-    world.people.users.remove(ann, { kind: 'command-line' });
+    world.auth.users.remove(ann, { kind: 'command-line' });
     const { text } = await world.operator.get('/operator/audit');
     expect(text).toContain(`${ann.id} operator, removed account: suspend`);
   });

@@ -13,7 +13,7 @@ import { createSessions, type Session } from './sessions.ts';
 import { createSignUp, type OpenAccount } from './sign-up.ts';
 import { createUsers } from './users.ts';
 
-export type PeopleDeps = Readonly<{
+export type AuthDeps = Readonly<{
   store: Store;
   config: Pick<DeploysConfig, 'signUp' | 'operatorsNeedSecondFactor' | 'oidc'>;
   keys: ConsoleKeys;
@@ -28,10 +28,10 @@ export type PeopleDeps = Readonly<{
   hashing?: Hashing;
 }>;
 
-export type People = ReturnType<typeof createPeople>;
+export type AuthService = ReturnType<typeof createAuthService>;
 
 /** Who may use the console, and how they show that they are who they are. */
-export function createPeople(deps: PeopleDeps) {
+export function createAuthService(deps: AuthDeps) {
   const { store, config, keys, clock, random } = deps;
   const hashing = deps.hashing ?? createHashing();
   const users = createUsers(store, deps);
