@@ -140,15 +140,6 @@ function Lists({ nowMs, here }: Readonly<{ nowMs: number; here: string }>) {
               ['Deployed', () => <Time atMs={nowMs - HOUR_MS} />],
               ['24 h', ([name]) => <Line label={`Deliveries of ${name}`} />],
               ['Slot', () => '381,220,114', 'end'],
-              [
-                'Actions',
-                ([name]) => (
-                  <PostForm action={here} isInline>
-                    <Submit>Watch {name}</Submit>
-                  </PostForm>
-                ),
-                'end',
-              ],
             ]}
             rows={PROGRAMS}
             keyOf={([, address]) => address}

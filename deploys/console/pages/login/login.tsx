@@ -7,8 +7,8 @@ import { Card, Complaint, field, Field, Form, type FormRefusal, notTried } from 
 import { beginSession, fromOf, nextOf, STEP_COOKIE, toSecondStep } from './session.ts';
 import { paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
-import { cookieOf, SESSION_COOKIE, setCookie } from '../../../users/cookies.ts';
 import type { AuthService } from '../../../users/auth-service.ts';
+import { cookieOf, SESSION_COOKIE, setCookie } from '../../../users/cookies.ts';
 
 /** One text for every reason, so that nobody learns which e-mails have a login. */
 const WRONG: FormRefusal = { sentence: 'The e-mail or the password is wrong.', status: 401 };

@@ -2,9 +2,9 @@ import type { Answer, PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
 import { ownPath, paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
+import type { AuthService } from '../../../users/auth-service.ts';
 import { type CookieName, cookieOf, SESSION_COOKIE, setCookie } from '../../../users/cookies.ts';
 import type { From } from '../../../users/login.ts';
-import type { AuthService } from '../../../users/auth-service.ts';
 import { type Session, SESSION_MS } from '../../../users/sessions.ts';
 import type { User } from '../../../users/users.ts';
 

@@ -11,8 +11,8 @@ import { errorAt, field, Field, Form, type FormRefusal, NewPassword, notTried } 
 import { forSelf, type Self } from './session.ts';
 import { paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
-import { passwordComplaint } from '../../../users/passwords.ts';
 import type { AuthService } from '../../../users/auth-service.ts';
+import { passwordComplaint } from '../../../users/passwords.ts';
 import type { SessionRow } from '../../../users/sessions.ts';
 
 /** The password, the second factor, and where one is signed in. */
