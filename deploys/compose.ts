@@ -19,7 +19,7 @@ import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog, keptRequests } from './api/request-log.ts';
 import { createAdmit, createAdmitBySession } from './api/webhook-requests.ts';
 import { type AddressOf, createAttempts, createClientAddresses, type Pace } from './auth/attempts.ts';
-import { createViewerOf, type People } from './auth/people.ts';
+import { type AuthService, createViewerOf } from './auth/auth-service.ts';
 import { resetSecondFactor } from './auth/second-factor.ts';
 import { createOneTimeSecrets } from './console/one-time-secrets.ts';
 import type { OperatorServices, WatcherSeen, WebhookServices } from './console/page-services.ts';
@@ -62,7 +62,7 @@ export type Installation = Readonly<{
 
 /** Who may log in, and what the console tells them. */
 type ConsoleUsers = Readonly<{
-  people: People;
+  auth: AuthService;
   clientAddressHeader: string | undefined;
   plans: ReadonlyMap<string, Plan>;
   /** The gateway's RPC endpoint as its callers reach it. */
@@ -101,7 +101,7 @@ export type DeploysInputs = Readonly<{
   /** How webhooks are kept, and where they may lead. Absent, the API has none. */
   webhooks?: Readonly<{ seal: Seal; policy: NetworkPolicy }>;
   /** Who may log in, and what the console tells them. Absent, there is no console. */
-  people?: ConsoleUsers | undefined;
+  consoleUsers?: ConsoleUsers | undefined;
   /** Where gateways on other hosts meet. Absent, there are none. */
   redis?: Pick<PublicationDeps, 'url' | 'readTerms'>;
 }>;
@@ -127,12 +127,12 @@ export function composeDeploys(inputs: DeploysInputs) {
   const wake = () => deliveries?.wake();
   const { watcher, timeOf } = composeWatcher(inputs, queue, metrics, wake);
   const webhooks = webhooksOf(inputs, metrics.registry, queue.enqueue, wake);
-  const addresses = createClientAddresses(inputs.people?.clientAddressHeader);
+  const addresses = createClientAddresses(inputs.consoleUsers?.clientAddressHeader);
   const storesHealth = createStoresHealth([store, inputs.ledger]);
   const watcherHealth = () => healthOf(watcher.state(), config.pollMs, clock.now());
   const pages =
-    inputs.people &&
-    composeConsole(inputs, inputs.people, addresses.of, {
+    inputs.consoleUsers &&
+    composeConsole(inputs, inputs.consoleUsers, addresses.of, {
       watcher: () => ({ health: watcherHealth(), ...seenIn(watcher.state()) }),
       deliveries: () => deliveries?.health(),
       publication: () => publication?.state(),
@@ -246,7 +246,7 @@ function webhooksOf(
 /** The routes of webhooks, with a rate of their own beside that of the programs. */
 function webhookRoutesOf(inputs: DeploysInputs, webhooks: Webhooks, identify: Identify) {
   const { clock } = inputs;
-  const bySession = inputs.people && bySessionOf(inputs.people.people, inputs);
+  const bySession = inputs.consoleUsers && bySessionOf(inputs.consoleUsers.auth, inputs);
   const enter = enterOf('webhooks', inputs);
   const admit = createAdmit({ identify, enter, clock, ...(bySession && { bySession }) });
   return { admit, webhooks };
@@ -258,8 +258,8 @@ function enterOf(api: string, { ledger: store, clock, log }: DeploysInputs) {
   return createRequestLog(undefined, keptRequests(api, { store, clock, noteBroken }));
 }
 
-function bySessionOf(people: People, { config, clock }: DeploysInputs) {
-  const [viewerOf, enter] = [createViewerOf(people), createRequestLog<string>()];
+function bySessionOf(auth: AuthService, { config, clock }: DeploysInputs) {
+  const [viewerOf, enter] = [createViewerOf(auth), createRequestLog<string>()];
   return createAdmitBySession({ viewerOf, origin: config.publicUrl.origin, enter, clock });
 }
 
@@ -315,10 +315,10 @@ type ConsoleInputs = Omit<DeploysInputs, 'ledger'>;
 /** Changes of one user: more than anybody makes by hand, and far fewer than would fill the audit log. */
 const CHANGES: Pace = { burst: 120, refillMs: 1_000 };
 
-/** The console with the services that its pages stand on. */
+/** The console with the services of its pages. */
 export function composeConsole(
   inputs: ConsoleInputs,
-  { people, plans, rpcUrl, installation }: ConsoleUsers,
+  { auth, plans, rpcUrl, installation }: ConsoleUsers,
   addressOf: AddressOf,
   running: Running,
 ) {
@@ -337,7 +337,7 @@ export function composeConsole(
   const accounts = createAccounts({ store, plans, spentOf: (id) => spentOf(ledger, id), clock, note });
   const routes = routesOf({
     origin,
-    people,
+    auth,
     addressOf,
     noteUnavailable: (reason) => log.error({ reason }, 'the identity provider could not be used'),
     accounts,
@@ -359,7 +359,7 @@ export function composeConsole(
   const changes = createAttempts(CHANGES, random);
   const console = createConsole(
     {
-      viewerOf: createViewerOf(people),
+      viewerOf: createViewerOf(auth),
       accountOf: accounts.findById,
       clock,
       origin,
@@ -377,7 +377,7 @@ export function composeConsole(
   };
 }
 
-/** What the pages of programs, webhooks and deliveries stand on. Looking a host up for a form has the rate of a key. */
+/** Services of the pages of programs, webhooks and deliveries. Looking a host up for a form has the rate of a key. */
 function webhookServices(
   { store, programs, clock, random }: ConsoleInputs,
   webhooks: Webhooks,
@@ -395,7 +395,7 @@ function webhookServices(
   };
 }
 
-/** What the operators' pages stand on. `signal` aborts when the app stops. */
+/** Services of the operators' pages. `signal` aborts when the app stops. */
 function operatorServices(
   { store, ledgerReader: ledger, clock, fetch, config }: ConsoleInputs,
   { gatewayUrls, storeSizes, readRedis }: Installation,

@@ -14,7 +14,7 @@ import { openStore, type Store } from '../shared/store/open.ts';
 import { createAccounts } from './accounts/accounts.ts';
 import { createAudit } from './accounts/audit.ts';
 import { createConsoleKeys } from './auth/console-keys.ts';
-import { createPeople } from './auth/people.ts';
+import { createAuthService } from './auth/auth-service.ts';
 import { consoleComplaint } from './auth/provider.ts';
 import { consoleUrlOf, createOpenAccount, inviteFirstOperator, showLink } from './auth/sign-up.ts';
 import { internetPolicy } from './delivery/policy.ts';
@@ -90,7 +90,7 @@ export async function runDeploys(
     fetch,
     log,
     random,
-    people: peopleDepsOf(config, opened.store, sealing.keys, random, log),
+    consoleUsers: consoleUsersOf(config, opened.store, sealing.keys, random, log),
     ...redisDepsOf(loaded, opened.store, env, log),
     ...webhookDepsOf(config, opened.store, createSeal(sealing.keys, random), log),
   });
@@ -113,7 +113,7 @@ export async function runDeploys(
 }
 
 /** Who may log in; nobody where browsers would not keep the login. */
-function peopleDepsOf(
+function consoleUsersOf(
   { gateway, deploys, plans, storage }: Config,
   store: Store,
   secrets: readonly [Secret, ...Secret[]],
@@ -129,7 +129,7 @@ function peopleDepsOf(
   const spentOf = () => 0; // context for new accounts alone, which have spent nothing
   const { note } = createAudit(store);
   const openAccount = createOpenAccount(createAccounts({ store, plans, spentOf, clock: systemClock, note }));
-  const people = createPeople({
+  const auth = createAuthService({
     store,
     config: deploys,
     keys,
@@ -142,7 +142,7 @@ function peopleDepsOf(
   });
   const { clientAddressHeader } = deploys;
   const installation = installationOf(deploys, storage);
-  return { people, clientAddressHeader, plans, rpcUrl: gateway.publicUrl, installation };
+  return { auth, clientAddressHeader, plans, rpcUrl: gateway.publicUrl, installation };
 }
 
 /** What operators are told of this installation. */

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { extractApiKey } from '../../shared/keys/carrier.ts';
 import type { Identify } from '../../shared/keys/identify.ts';
 import { actorOf, type By } from '../accounts/audit.ts';
-import { isSameOrigin, type ViewerOf } from '../auth/people.ts';
+import { isSameOrigin, type ViewerOf } from '../auth/auth-service.ts';
 import type { Page } from '../outbox/list.ts';
 import { type Takeover, TAKEOVERS } from '../webhooks/change.ts';
 import type { DeliveryState } from '../outbox/outcome.ts';

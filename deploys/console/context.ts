@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { actorOf, type By } from '../accounts/audit.ts';
-import type { Viewer } from '../auth/people.ts';
+import type { Viewer } from '../auth/auth-service.ts';
 import type { Crumb } from './components/links.tsx';
 
 /** The account a page is about. `plan` is `undefined` for the program API alone. */
@@ -15,7 +15,7 @@ export type Content = Readonly<{
   aside?: ComponentChildren | undefined;
   /** The way here, without the page itself. */
   crumbs?: readonly Crumb[] | undefined;
-  /** 200 unless told otherwise; 422 for a form that comes back with errors. */
+  /** 200 by default; 422 for a form that comes back with errors. */
   status?: number | undefined;
   retryAfterSeconds?: number | undefined;
 }>;

@@ -6,7 +6,7 @@ import { Crumbs, Link } from './components/links.tsx';
 import type { Content, PageAccount, Show } from './context.ts';
 import { paths } from './paths.ts';
 import { flashOf } from './redirect.ts';
-import type { Viewer } from '../auth/people.ts';
+import type { Viewer } from '../auth/auth-service.ts';
 
 /** How the viewer wants the console to look; `undefined`: as the system does. */
 type Theme = 'light' | 'dark' | undefined;
@@ -163,19 +163,6 @@ function ThemeForm({ theme, here }: Readonly<{ theme: Theme; here: string }>) {
   );
 }
 
-type DocumentProps = Readonly<{
-  content: Content;
-  viewer: Viewer | undefined;
-  account: PageAccount | undefined;
-  /** The page's path, and the same with its query. */
-  path: string;
-  here: string;
-  theme: Theme;
-  /** What has just been done, shown once. */
-  flash: string | undefined;
-  assets: AssetPaths;
-}>;
-
 /** htmx neither evaluates text nor asks other origins, adds no style of its own, and keeps no page in the browser's storage. */
 const HTMX_CONFIG = JSON.stringify({
   allowEval: false,
@@ -186,10 +173,13 @@ const HTMX_CONFIG = JSON.stringify({
   historyCacheSize: 0,
 });
 
+type DocumentProps = Readonly<{ content: Content; at: Parameters<Show>[1]; assets: AssetPaths }>;
+
 /** The whole HTML document around a page's content. */
-function Document(props: DocumentProps) {
-  const { content, viewer, account, path, here, theme, flash, assets } = props;
+function Document({ content, at: { request, url, viewer, account }, assets }: DocumentProps) {
   const { title, body, aside, crumbs = [] } = content;
+  const theme = themeOf(request);
+  const flash = flashOf(url.searchParams.get('done'));
   return (
     <html lang="en" data-theme={theme}>
       <head>
@@ -208,8 +198,8 @@ function Document(props: DocumentProps) {
         <a href="#content" class="skip-link">
           Skip to the content
         </a>
-        <TopBar viewer={viewer} theme={theme} here={here} />
-        {viewer && <NavigationBar viewer={viewer} account={account} path={path} />}
+        <TopBar viewer={viewer} theme={theme} here={withoutFlash(url)} />
+        {viewer && <NavigationBar viewer={viewer} account={account} path={url.pathname} />}
         <main id="content" tabindex={-1}>
           {crumbs.length > 0 && <Crumbs crumbs={crumbs} here={title} />}
           <div class="page-head">
@@ -236,19 +226,8 @@ function Document(props: DocumentProps) {
 
 /** Renders pages into the one document. */
 export function createShow(assets: AssetPaths): Show {
-  return function show(content, { request, url, viewer, account }) {
-    const html = render(
-      <Document
-        content={content}
-        viewer={viewer}
-        account={account}
-        path={url.pathname}
-        here={`${url.pathname}${withoutFlash(url)}`}
-        theme={themeOf(request)}
-        flash={flashOf(url.searchParams.get('done'))}
-        assets={assets}
-      />,
-    );
+  return function show(content, at) {
+    const html = render(<Document content={content} at={at} assets={assets} />);
     const headers = new Headers({ 'content-type': 'text/html; charset=utf-8' });
     const { status = 200, retryAfterSeconds } = content;
     if (retryAfterSeconds !== undefined) headers.set('retry-after', String(retryAfterSeconds));
@@ -256,10 +235,10 @@ export function createShow(assets: AssetPaths): Show {
   };
 }
 
-/** A message or a secret is not asked for a second time by coming back here. */
-function withoutFlash({ searchParams }: URL): string {
+/** The address of a page without what it shows once: coming back there shows no message and no secret again. */
+function withoutFlash({ pathname, searchParams }: URL): string {
   const kept = new URLSearchParams(searchParams);
   kept.delete('done');
   kept.delete('shown');
-  return kept.size === 0 ? '' : `?${kept}`;
+  return kept.size === 0 ? pathname : `${pathname}?${kept}`;
 }

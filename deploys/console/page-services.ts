@@ -1,37 +1,37 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Accounts } from '../accounts/accounts.ts';
-import type { Actor, Audit } from '../accounts/audit.ts';
 import type { Keys } from '../accounts/keys.ts';
+import type { Enter } from '../api/request-log.ts';
+import type { Actor, Audit } from '../accounts/audit.ts';
 import type { PublicationState } from '../accounts/publication.ts';
 import type { AddressOf } from '../auth/attempts.ts';
-import type { People } from '../auth/people.ts';
+import type { AuthService } from '../auth/auth-service.ts';
 import type { User } from '../auth/users.ts';
 import type { Health, StoreSize } from '../health/health.ts';
 import type { ReadGateways, ReadRedis } from '../health/neighbours.ts';
 import type { AccountDeliveries, ReadQueue } from '../outbox/list.ts';
-import type { UsageReport } from '../usage/report.ts';
-import type { ReadTraffic } from '../usage/traffic.ts';
-import type { LiveMinutes } from '../usage/minutes.ts';
 import type { Hours } from '../usage/calendar.ts';
+import type { LiveMinutes } from '../usage/minutes.ts';
 import type { Used } from '../usage/read-usage.ts';
 import type { ReadingTurns, ReadUsageView } from '../usage/usage-view.ts';
 import type { History, ProgramShown, ProgramWish } from '../watch/readings.ts';
 import type { createFailing, WebhookDay, WebhookHealth } from '../webhooks/webhook-health.ts';
-import type { Webhook } from '../webhooks/webhook.ts';
-import type { Enter } from '../api/request-log.ts';
 import type { OneTimeSecrets } from './one-time-secrets.ts';
+import type { UsageReport } from '../usage/report.ts';
+import type { ReadTraffic } from '../usage/traffic.ts';
+import type { Webhook } from '../webhooks/webhook.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 
-/** What the pages of the login and the settings stand on. */
+/** Services of the pages of the login and the settings. */
 export type LoginServices = Readonly<{
-  people: People;
+  auth: AuthService;
   addressOf: AddressOf;
   /** Hears why an identity provider could not be used. */
   noteUnavailable(reason: string): void;
 }>;
 
-/** What the pages of an account's calls and keys stand on: the services that the command line and the API stand on too. */
+/** Services of the pages of an account's calls and keys, shared with the command line and the API. */
 export type AccountServices = Readonly<{
   /** The console's own, such as `https://console.example.com`. */
   origin: string;
@@ -41,7 +41,7 @@ export type AccountServices = Readonly<{
   usage: UsageReport;
   /** Every row of an account's usage, a page at a time. */
   readUsed(hours: Hours, accountId: number): Generator<readonly Used[]>;
-  /** Whoever reads much of it takes turns. */
+  /** Long reads of it take turns. */
   turns: ReadingTurns;
   /** What the page of usage shows. */
   readUsageView: ReadUsageView;
@@ -56,7 +56,7 @@ export type AccountServices = Readonly<{
   random(bytes: number): Uint8Array;
 }>;
 
-/** What the pages of programs, webhooks and deliveries stand on. */
+/** Services of the pages of programs, webhooks and deliveries. */
 export type WebhookServices = Readonly<{
   webhooks: Webhooks;
   healthOf(webhookId: string, nowMs: number): WebhookHealth;
@@ -100,7 +100,7 @@ export type OperatorServices = Readonly<{
   resetSecondFactor(user: User, by: Actor): void;
 }>;
 
-/** What all pages stand on. */
+/** Services of all pages. */
 export type PageServices = LoginServices &
   AccountServices &
   Readonly<{

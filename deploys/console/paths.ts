@@ -51,7 +51,7 @@ export function ownPath(text: string | null | undefined): string | undefined {
   return text;
 }
 
-/** A path of the login with `next` behind it, left away where it is the first page. */
+/** A path of the login with `next` in its query, left out for the first page. */
 export function withNext(path: string, next: string): string {
   return next === paths.start ? path : `${path}?next=${encodeURIComponent(next)}`;
 }

@@ -17,7 +17,6 @@ const FLASHES = {
   'key-renamed': 'The key was renamed.',
   'key-rotated': 'The key was rotated.',
   'key-revoked': 'The key is revoked. It stops working within a second.',
-  'webhook-created': 'The webhook was created.',
   'webhook-saved': 'The webhook was saved.',
   'webhook-paused': 'The webhook is paused. Its events are recorded as skipped.',
   'webhook-resumed': 'The webhook is active again.',
@@ -32,7 +31,6 @@ const FLASHES = {
     'This form was sent before, and nothing was done again. Its secret is not shown a second time.',
   'password-changed': 'The password was changed. Every other session has ended.',
   'sessions-ended': 'Every other session has ended.',
-  'second-factor-on': 'The second factor is on.',
   'second-factor-off': 'The second factor is off.',
 } as const;
 

@@ -9,7 +9,7 @@ import { redirect } from './redirect.ts';
 import { refusalContent, type RouteRefusal } from './refusal.tsx';
 import { secured } from './security-headers.ts';
 import type { Attempt } from '../auth/attempts.ts';
-import { isSameOrigin, type Viewer, type ViewerOf } from '../auth/people.ts';
+import { isSameOrigin, type Viewer, type ViewerOf } from '../auth/auth-service.ts';
 
 /** Who may see a route. */
 type Audience = Route['audience'];
@@ -38,7 +38,7 @@ export function forOperator(path: string, answers: Answers<ViewerContext>): Rout
   return { path, audience: 'operator', answers };
 }
 
-/** What the console needs to know who asks, and what of. */
+/** What the console needs to find the viewer and the account of a request. */
 export type ConsoleDeps = Readonly<{
   viewerOf: ViewerOf;
   /** Finds an account by its id; `undefined`: there is none. */
@@ -83,10 +83,10 @@ export function createConsole(deps: ConsoleDeps, routes: readonly Route[]) {
 }
 
 type Params = Readonly<Record<string, string>>;
-/** A request with who made it. */
-type Asking = Readonly<{ request: Request; url: URL; viewer: Viewer | undefined }>;
+/** A request with its viewer. */
+type Visit = Readonly<{ request: Request; url: URL; viewer: Viewer | undefined }>;
 
-/** The way of every request to the console: who asks, whether they may, what the page says. Never rejects. */
+/** The way of every request to the console: viewer, admission, page. Never rejects. */
 function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
   const { viewerOf, clock, origin, takeChange, noteBroken } = deps;
 
@@ -99,12 +99,12 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
     const url = new URL(request.url);
     let viewer: Viewer | undefined;
     try {
-      // Before anybody asks who it is: a form that comes slowly must not outlive the session that it began with.
+      // Before the session is looked up: a form that comes slowly must not outlive the session that it began with.
       const body = takesForm(request, route) ? await formFrom(request, clock) : undefined;
       viewer = await viewerOf(request);
-      const asking = { request, url, viewer };
-      const reached = await reach(asking, params, route, body);
-      return secured(reached instanceof Response ? reached : refuse(reached, asking));
+      const visit = { request, url, viewer };
+      const reached = await reach(visit, params, route, body);
+      return secured(reached instanceof Response ? reached : refuse(reached, visit));
     } catch (error) {
       noteBroken(error);
       return secured(brokenResponse(() => refuse({ kind: 'broken' }, { request, url, viewer })));
@@ -112,12 +112,12 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
   };
 
   async function reach(
-    asking: Asking,
+    visit: Visit,
     params: Params,
     route: Route | undefined,
     body: FormBody | undefined,
   ): Promise<Response | RouteRefusal> {
-    const { request, url, viewer } = asking;
+    const { request, url, viewer } = visit;
     if (route === undefined) return { kind: 'not-found' };
     const admission = admit(route.audience, viewer, params['accountId'], deps.accountOf);
     if (admission.kind === 'not-found') return { kind: 'not-found' };
@@ -125,7 +125,7 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
 
     // `admit` has just seen to it that the audience's members are there.
     const answers = route.answers as Answers<PageContext>;
-    const context = contextOf({ ...asking, account: admission.account }, params);
+    const context = contextOf({ ...visit, account: admission.account }, params);
     if (isReading(request) && answers.get !== undefined) return answers.get(context);
     if (request.method !== 'POST' || answers.post === undefined)
       return { kind: 'wrong-method', allow: allowOf(answers) };
@@ -146,18 +146,18 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
     return request.method === 'POST' && route?.answers.post !== undefined && isSameOrigin(request, origin);
   }
 
-  function contextOf(asking: Asking & Pick<PageContext, 'account'>, params: Params): PageContext {
+  function contextOf(visit: Visit & Pick<PageContext, 'account'>, params: Params): PageContext {
     return {
-      ...asking,
+      ...visit,
       params,
       nowMs: clock.now(),
-      show: (content) => show(content, asking),
-      notFound: () => refuse({ kind: 'not-found' }, asking),
+      show: (content) => show(content, visit),
+      notFound: () => refuse({ kind: 'not-found' }, visit),
     };
   }
 
-  function refuse(refusal: RouteRefusal, asking: Asking): Response {
-    const response = show(refusalContent(refusal), asking);
+  function refuse(refusal: RouteRefusal, visit: Visit): Response {
+    const response = show(refusalContent(refusal), visit);
     if (refusal.kind === 'wrong-method') response.headers.set('allow', refusal.allow);
     return response;
   }
@@ -166,7 +166,7 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
 type Admission =
   | { readonly kind: 'admitted'; readonly account?: PageAccount }
   | { readonly kind: 'sign-in-first' }
-  /** Also for what exists and is somebody else's, so that nobody can tell. */
+  /** Also for what exists and is another account's, so that the two look the same. */
   | { readonly kind: 'not-found' };
 
 /** Whether a viewer may see a route of this audience; `accountId` is the path's own text. The only place that decides this. */

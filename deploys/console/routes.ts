@@ -83,7 +83,7 @@ export function routesOf(services: PageServices): readonly Route[] {
   ];
 }
 
-/** Gives pages the services that they stand on. */
+/** Binds pages to their services. */
 function giving<S>(services: S) {
   return function given<C>(page: (services: S, context: C) => Answer): (context: C) => Answer {
     return (context) => page(services, context);
@@ -185,7 +185,7 @@ function operatorRoutes(services: PageServices): readonly Route[] {
  */
 export function loginRoutes(services: LoginServices): readonly Route[] {
   const on = giving(services);
-  const { config, providerLogin } = services.people;
+  const { config, providerLogin } = services.auth;
   return [
     forAnyone(paths.login, { get: on(loginPage), post: on(logIn) }),
     forAnyone(paths.secondStep, { get: secondStepPage, post: on(enterCode) }),

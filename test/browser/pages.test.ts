@@ -8,7 +8,7 @@ test('every route that answers GET is a page of the list, or is named as none', 
   const deps = {
     origin: 'https://console.example.com',
     rpcUrl: new URL('https://rpc.example.com'),
-    people: { config: { signUp: true, oidc: {} }, providerLogin: {} },
+    auth: { config: { signUp: true, oidc: {} }, providerLogin: {} },
     webhookPages: { webhooks: {} },
     operator: {},
   } as unknown as PageServices; // nothing of it is used before a page is asked for

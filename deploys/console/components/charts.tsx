@@ -21,15 +21,13 @@ type ChartProps = Readonly<{
   series: readonly Series[];
   /** What the values count: "requests", "ms". */
   unit: string;
-  /** How a value is written in the table. */
-  textOf?: (value: number) => string;
 }>;
 
 /**
  * A chart over time in UTC, drawn by JavaScript, and the same numbers as a table for everybody else. It stands in a
  * panel whose heading says what it shows; `title` says the same to readers of screens.
  */
-export function Chart({ id, title, kind, timesMs, series, unit, textOf = countText }: ChartProps) {
+export function Chart({ id, title, kind, timesMs, series, unit }: ChartProps) {
   const drawn = { kind, unit, times: timesMs.map((ms) => ms / 1_000), series };
   const rows = timesMs.map((atMs, i) => ({ atMs, i })).toReversed();
   return (
@@ -48,7 +46,7 @@ export function Chart({ id, title, kind, timesMs, series, unit, textOf = countTe
               ['Time', ({ atMs }) => <Time atMs={atMs} />, 'head'],
               ...series.map(({ label, values }): Column<{ i: number }> => {
                 const cell = (value: number | null | undefined) =>
-                  value === null || value === undefined ? '–' : textOf(value);
+                  value === null || value === undefined ? '–' : countText(value);
                 return [label, ({ i }) => cell(values[i]), 'end'];
               }),
             ]}

@@ -1,6 +1,7 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 import { Link } from './links.tsx';
+import { Panel } from './panels.tsx';
 import { ownPath } from '../paths.ts';
 
 /** What is wrong with a form, by the name of its field; `form` for the form as a whole. */
@@ -51,18 +52,13 @@ function ErrorSummary({ errors }: Readonly<{ errors: FormErrors }>) {
 
 type ButtonProps = Readonly<{
   kind?: 'primary' | 'danger' | 'plain' | 'quiet' | undefined;
-  /** Sent with the form when this button is pressed. */
-  name?: string | undefined;
-  value?: string | undefined;
-  /** Says more than the words on it, where several say the same. */
-  label?: string | undefined;
   children: ComponentChildren;
 }>;
 
 /** The button that sends the form it stands in. */
-export function Submit({ kind = 'plain', name, value, label, children }: ButtonProps) {
+export function Submit({ kind = 'plain', children }: ButtonProps) {
   return (
-    <button type="submit" class={`button button-${kind}`} name={name} value={value} aria-label={label}>
+    <button type="submit" class={`button button-${kind}`}>
       {children}
     </button>
   );
@@ -81,7 +77,7 @@ export function ButtonLink({
   );
 }
 
-/** A value that goes along with a form unseen. It can be changed by whoever sends it. */
+/** A value that goes along with a form unseen. The sender can change it. */
 export function Hidden({ name, value }: Readonly<{ name: string; value: string }>) {
   return <input type="hidden" name={name} value={value} />;
 }
@@ -103,15 +99,13 @@ type FieldProps = Readonly<{
 type TextFieldProps = FieldProps &
   Readonly<{
     value?: string | undefined;
-    type?: 'text' | 'email' | 'password' | 'number' | 'search' | 'url' | 'date' | undefined;
+    type?: 'text' | 'email' | 'password' | 'search' | 'url' | undefined;
     isRequired?: boolean | undefined;
     placeholder?: string | undefined;
-    /** As HTML names it; `off` unless told otherwise. */
+    /** As HTML names it; `off` by default. */
     autocomplete?: string | undefined;
     maxLength?: number | undefined;
-    min?: number | undefined;
-    max?: number | undefined;
-    inputMode?: 'numeric' | 'text' | undefined;
+    inputMode?: 'numeric' | undefined;
     isCode?: boolean | undefined;
   }>;
 
@@ -129,8 +123,6 @@ export function TextField(props: TextFieldProps) {
         placeholder={props.placeholder}
         autocomplete={props.autocomplete ?? 'off'}
         maxLength={props.maxLength}
-        min={props.min}
-        max={props.max}
         inputMode={props.inputMode}
         spellcheck={false}
         class={isCode ? 'code-input' : undefined}
@@ -158,6 +150,20 @@ export function SelectField({ name, label, hint, error, value, options }: Select
       </select>
     </Field>
   );
+}
+
+type FilterSelectProps = Readonly<{
+  name: string;
+  label: string;
+  value: string | undefined;
+  options: SelectFieldProps['options'];
+  /** Said of no choice. */
+  all?: string;
+}>;
+
+/** A choice of a few to narrow a list by, or none. */
+export function FilterSelect({ value = '', options, all = 'Any', ...field }: FilterSelectProps) {
+  return <SelectField {...field} value={value} options={[{ value: '', label: all }, ...options]} />;
 }
 
 function Field({
@@ -199,16 +205,15 @@ type CheckFieldProps = Readonly<{
   name: string;
   label: ComponentChildren;
   /** What is sent when it is ticked. */
-  value?: string | undefined;
+  value: string;
   isChecked?: boolean | undefined;
-  isRequired?: boolean | undefined;
 }>;
 
 /** A box to tick. */
-export function CheckField({ name, label, value = 'on', isChecked, isRequired }: CheckFieldProps) {
+export function CheckField({ name, label, value, isChecked }: CheckFieldProps) {
   return (
     <label class="choice">
-      <input type="checkbox" name={name} value={value} checked={isChecked} required={isRequired} />
+      <input type="checkbox" name={name} value={value} checked={isChecked} />
       <span>{label}</span>
     </label>
   );
@@ -240,31 +245,58 @@ export function RadioFields({ name, legend, value, options }: RadioFieldsProps) 
   );
 }
 
-type ConfirmFormProps = Readonly<{
+type ActionProps = Readonly<{
+  title: string;
   action: string;
-  /** What must be typed, letter by letter: the name of what will be gone. */
-  phrase: string;
-  /** What will happen, and that it cannot be undone. */
-  children: ComponentChildren;
+  /** Names the form to readers of screens when a page has several alike. */
+  label?: string | undefined;
   button: string;
-  errors?: FormErrors | undefined;
+  kind?: ButtonProps['kind'];
+  /** What will happen. */
+  children: ComponentChildren;
 }>;
 
-/** A form for what cannot be undone. The phrase is checked by the server (`isConfirmed`), so it holds without JavaScript. */
-export function ConfirmForm({ action, phrase, children, button, errors }: ConfirmFormProps) {
+/** A panel with one button that changes something. */
+export function ActionPanel({ title, action, label, button, kind, children }: ActionProps) {
   return (
-    <PostForm action={action} errors={errors}>
-      <div>{children}</div>
-      <TextField
-        name="confirm"
-        label={`Type ${phrase} to confirm`}
-        isRequired
-        isCode
-        error={errors?.['confirm']}
-        maxLength={200}
-      />
-      <Submit kind="danger">{button}</Submit>
-    </PostForm>
+    <Panel title={title}>
+      <PostForm action={action} label={label}>
+        <p>{children}</p>
+        <div>
+          <Submit kind={kind}>{button}</Submit>
+        </div>
+      </PostForm>
+    </Panel>
+  );
+}
+
+type ConfirmProps = Omit<ActionProps, 'label' | 'kind'> &
+  Readonly<{
+    id?: string | undefined;
+    /** What must be typed, letter by letter: the name of what will be gone. */
+    phrase: string;
+    errors?: FormErrors | undefined;
+  }>;
+
+/** A panel for what cannot be undone. The phrase is checked by the server (`isConfirmed`), so it holds without JavaScript. */
+export function ConfirmPanel({ title, id, action, phrase, button, errors, children }: ConfirmProps) {
+  return (
+    <Panel title={title} id={id} isDanger>
+      <PostForm action={action} errors={errors}>
+        <div>
+          <p>{children}</p>
+        </div>
+        <TextField
+          name="confirm"
+          label={`Type ${phrase} to confirm`}
+          isRequired
+          isCode
+          error={errors?.['confirm']}
+          maxLength={200}
+        />
+        <Submit kind="danger">{button}</Submit>
+      </PostForm>
+    </Panel>
   );
 }
 

@@ -72,10 +72,8 @@ export function Tabs({ label, tabs }: Readonly<{ label: string; tabs: readonly T
   );
 }
 
-type Choice = Readonly<{ label: string; to: string; isCurrent: boolean }>;
-
 /** A few views of one panel, side by side; each is a link. */
-export function Choices({ label, choices }: Readonly<{ label: string; choices: readonly Choice[] }>) {
+export function Choices({ label, choices }: Readonly<{ label: string; choices: readonly Tab[] }>) {
   return (
     <nav class="choices" aria-label={label}>
       {choices.map(({ label: text, to, isCurrent }) => (

@@ -155,7 +155,7 @@ describe('a session', () => {
     const user = started.made(ADA);
     const visitor = started.visitor();
     await logIn(visitor, ADA);
-    started.people.users.remove(user, { kind: 'command-line' });
+    started.auth.users.remove(user, { kind: 'command-line' });
     expect(await started.viewerOf(visitor.request())).toBeUndefined();
     expect(started.store.query('SELECT * FROM sessions').all()).toEqual([]);
   });
@@ -365,7 +365,7 @@ test('the real hash is argon2id with 64 MiB and two passes, and lets the right p
   const user = started.made(ADA);
   const hash = await argon2id.hash(PASSWORD);
   expect(hash).toStartWith('$argon2id$v=19$m=65536,t=2,');
-  started.people.users.setPassword(user, hash, { kind: 'command-line' });
+  started.auth.users.setPassword(user, hash, { kind: 'command-line' });
   expect((await logIn(started.visitor(), ADA)).status).toBe(303);
   expect((await started.visitor().post('/login', wrong)).status).toBe(401);
 });

@@ -1,9 +1,9 @@
 import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { type Actor, createAudit } from '../../../deploys/accounts/audit.ts';
 import { createClientAddresses } from '../../../deploys/auth/attempts.ts';
+import { type AuthDeps, createAuthService, createViewerOf } from '../../../deploys/auth/auth-service.ts';
 import { createConsoleKeys } from '../../../deploys/auth/console-keys.ts';
 import { createHashing, type HashWork } from '../../../deploys/auth/passwords.ts';
-import { createPeople, createViewerOf, type PeopleDeps } from '../../../deploys/auth/people.ts';
 import { totpOf } from '../../../deploys/auth/second-factor.ts';
 import { createOpenAccount } from '../../../deploys/auth/sign-up.ts';
 import { type Place, readEmail } from '../../../deploys/auth/users.ts';
@@ -33,9 +33,9 @@ export const plainWork: HashWork = {
 
 /** Who may log in, with their pages, over a store in memory and a clock that stands still. */
 export function startPeople(
-  rows: Partial<PeopleDeps['config']> = {},
+  rows: Partial<AuthDeps['config']> = {},
   work: HashWork = plainWork,
-  fetch: PeopleDeps['fetch'] = () => Promise.reject(new Error('nothing may be asked')),
+  fetch: AuthDeps['fetch'] = () => Promise.reject(new Error('nothing may be asked')),
 ) {
   const clock = createVirtualClock();
   const store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
@@ -44,7 +44,7 @@ export function startPeople(
   const { plans } = result.config;
   const audit = createAudit(store);
   const accounts = createAccounts({ store, plans, spentOf: () => 0, clock, note: audit.note });
-  const people = createPeople({
+  const auth = createAuthService({
     store,
     config: {
       signUp: false,
@@ -64,13 +64,13 @@ export function startPeople(
   const addresses = createClientAddresses(undefined);
   const reasons: string[] = [];
   const routes = loginRoutes({
-    people,
+    auth,
     addressOf: addresses.of,
     noteUnavailable: (reason) => reasons.push(reason),
   });
   const { app } = createConsole(
     {
-      viewerOf: createViewerOf(people),
+      viewerOf: createViewerOf(auth),
       accountOf: accounts.findById,
       clock,
       origin: ORIGIN,
@@ -87,13 +87,13 @@ export function startPeople(
     const read = readEmail(email);
     if (read === undefined) throw new Error(`${email} is no e-mail`);
     const user = { email: read, place, passwordHash: `plain ${PASSWORD}` };
-    const created = people.users.create(user, { kind: 'command-line' });
+    const created = auth.users.create(user, { kind: 'command-line' });
     if (created.kind !== 'created') throw new Error(created.kind);
     return created.user;
   }
 
   return {
-    people,
+    auth,
     routes,
     store,
     clock,
@@ -101,7 +101,7 @@ export function startPeople(
     audit,
     reasons,
     made,
-    viewerOf: createViewerOf(people),
+    viewerOf: createViewerOf(auth),
     handle: (request: Request) => Promise.resolve(app.handle(request)),
     /** A browser without scripts: it keeps cookies and says where its forms come from. */
     visitor: (address = '192.0.2.1') =>

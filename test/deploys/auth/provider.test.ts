@@ -87,7 +87,7 @@ describe('a login through the identity provider', () => {
     const visitor = started.visitor();
     expect((await started.through(visitor)).status).toBe(403);
     expect(await started.viewerOf(visitor.request())).toBeUndefined();
-    expect(started.people.users.list()).toHaveLength(1);
+    expect(started.auth.users.list()).toHaveLength(1);
   });
 
   test('makes an account on the trial plan where signing up is allowed', async () => {
@@ -101,8 +101,8 @@ describe('a login through the identity provider', () => {
   test('asks for the second factor of whoever has one', async () => {
     await using started = await start();
     const user = started.made('ada@example.com');
-    const secret = started.people.secondFactor.begin(user);
-    started.people.secondFactor.confirm(user, started.codeNow(secret));
+    const secret = started.auth.secondFactor.begin(user);
+    started.auth.secondFactor.confirm(user, started.codeNow(secret));
     const visitor = started.visitor();
     const answer = await started.through(visitor, '/settings');
     expect(answer.headers.get('location')).toBe('/login/second-step?next=%2Fsettings');
@@ -126,11 +126,11 @@ describe('a login whose e-mail nobody verified', () => {
     const answer = await started.through(owner);
     expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining('nobody verified')]);
     expect(await started.viewerOf(owner.request())).toBeUndefined();
-    expect(started.people.users.list()).toMatchObject([{ subject: undefined, isEmailVerified: false }]);
+    expect(started.auth.users.list()).toMatchObject([{ subject: undefined, isEmailVerified: false }]);
     // An operator removes it: then the e-mail is its owner's.
-    const [squatter] = started.people.users.list();
+    const [squatter] = started.auth.users.list();
     if (squatter === undefined) throw new Error('nobody signed up');
-    started.people.users.remove(squatter, BY);
+    started.auth.users.remove(squatter, BY);
     expect((await started.through(owner)).headers.get('location')).toBe('/');
     expect(await started.viewerOf(attacker.request())).toBeUndefined();
     const { accountId } = (await started.viewerOf(owner.request())) ?? {};
@@ -158,7 +158,7 @@ describe('a login whose e-mail nobody verified', () => {
     const eve = started.visitor('192.0.2.2');
     await logIn(eve, 'eve@example.com');
     expect((await started.through(eve)).status).toBe(403);
-    expect(started.people.users.list().every(({ subject }) => subject === undefined)).toBe(true);
+    expect(started.auth.users.list().every(({ subject }) => subject === undefined)).toBe(true);
   });
 
   test('P1 is every one that signed up before this was kept, and none that an operator made', () => {
@@ -180,16 +180,16 @@ describe('a login whose e-mail nobody verified', () => {
 test('P2 a link to the provider is never replaced by another subject', async () => {
   await using started = await start({ ...ADA, sub: '8' });
   const user = started.made('ada@example.com');
-  expect(started.people.users.setSubject(user, `${started.provider.issuer} 7`)).toBe(true);
+  expect(started.auth.users.setSubject(user, `${started.provider.issuer} 7`)).toBe(true);
   const visitor = started.visitor();
   await logIn(visitor, 'ada@example.com');
   const answer = await started.through(visitor);
   expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining('another identity')]);
-  expect(started.people.users.setSubject(user, `${started.provider.issuer} 8`)).toBe(false);
-  expect(started.people.users.byId(user.id)?.subject).toBe(`${started.provider.issuer} 7`);
-  started.people.users.unlink(user, BY);
+  expect(started.auth.users.setSubject(user, `${started.provider.issuer} 8`)).toBe(false);
+  expect(started.auth.users.byId(user.id)?.subject).toBe(`${started.provider.issuer} 7`);
+  started.auth.users.unlink(user, BY);
   expect((await started.through(started.visitor())).status).toBe(303);
-  expect(started.people.users.byId(user.id)?.subject).toBe(`${started.provider.issuer} 8`);
+  expect(started.auth.users.byId(user.id)?.subject).toBe(`${started.provider.issuer} 8`);
 });
 
 test('P3 an e-mail with a letter that only looks like another’s is somebody else’s', async () => {
@@ -199,7 +199,7 @@ test('P3 an e-mail with a letter that only looks like another’s is somebody el
   const visitor = started.visitor();
   await started.through(visitor);
   expect(await started.viewerOf(visitor.request())).toMatchObject({ role: 'customer' });
-  expect(started.people.users.byId(operator.id)?.subject).toBeUndefined();
+  expect(started.auth.users.byId(operator.id)?.subject).toBeUndefined();
   expect((await logIn(started.visitor(), 'root@\u212aite.example')).status).toBe(401);
   expect((await logIn(started.visitor(), ' Root@KITE.example')).status).toBe(303);
 });

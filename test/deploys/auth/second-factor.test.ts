@@ -26,7 +26,7 @@ describe('P10 a code of the app', () => {
   async function enrolled() {
     const started = startPeople();
     const user = started.made(ADA);
-    const { secondFactor } = started.people;
+    const { secondFactor } = started.auth;
     const secret = secondFactor.begin(user);
     secondFactor.confirm(user, started.codeNow(secret));
     await started.clock.advance(10 * STEP_MS);
@@ -71,8 +71,8 @@ type Started = ReturnType<typeof startPeople>;
 /** Enrols whoever is logged in; gives the secret and the backup codes as shown. */
 async function enrol(started: Started, visitor: Visitor) {
   await visitor.post(paths.secondFactor);
-  const user = started.people.users.list()[0];
-  const secret = user && started.people.secondFactor.pending(user);
+  const user = started.auth.users.list()[0];
+  const secret = user && started.auth.secondFactor.pending(user);
   if (secret === undefined) throw new Error('no secret waits');
   const shown = await (await visitor.get(paths.secondFactor)).text();
   const answer = await visitor.post(`${paths.secondFactor}/confirm`, { code: started.codeNow(secret) });
@@ -190,7 +190,7 @@ describe('the second factor', () => {
     expect(answer.headers.get('location')).toBe('/login');
     const overtaken = started.visitor();
     await logIn(overtaken, ADA);
-    started.people.users.setPassword(user, 'plain another', { kind: 'command-line' });
+    started.auth.users.setPassword(user, 'plain another', { kind: 'command-line' });
     const second = await overtaken.post(paths.secondStep, { code: started.codeNow(secret) });
     expect(second.headers.get('location')).toBe('/login');
   });
@@ -215,10 +215,10 @@ describe('the second factor', () => {
     expect(await started.viewerOf(visitor.request())).toBeDefined();
     // Neither a new secret nor turning it off is to be had with the session alone.
     await visitor.post(paths.secondFactor);
-    const [user] = started.people.users.list();
-    expect(user && started.people.secondFactor.pending(user)).toBeUndefined();
+    const [user] = started.auth.users.list();
+    expect(user && started.auth.secondFactor.pending(user)).toBeUndefined();
     expect((await visitor.post(`${paths.secondFactor}/off`, { code: '000000' })).status).toBe(422);
-    expect(started.people.users.list()[0]?.hasSecondFactor).toBe(true);
+    expect(started.auth.users.list()[0]?.hasSecondFactor).toBe(true);
     const off = await visitor.post(`${paths.secondFactor}/off`, { code: codes[3] ?? '' });
     expect(off.headers.get('location')).toBe('/settings?done=second-factor-off');
     expect((await logIn(started.visitor(), ADA)).headers.get('location')).toBe(paths.secondFactor);

@@ -26,7 +26,7 @@ describe('the link of the first operator', () => {
       .visitor()
       .post('/first-operator', { ...fields, email: 'eve@example.com', token });
     expect(second.status).toBe(410);
-    expect(started.people.users.list()).toHaveLength(1);
+    expect(started.auth.users.list()).toHaveLength(1);
     expect(started.audit.list({ limit: 9 })).toMatchObject([
       { action: 'user.create', actorKind: 'operator', detail: { email: ADA, role: 'operator' } },
     ]);
@@ -41,7 +41,7 @@ describe('the link of the first operator', () => {
       ),
     );
     expect(answers.map(({ status }) => status).toSorted()).toEqual([303, 410]);
-    expect(started.people.users.list()).toHaveLength(1);
+    expect(started.auth.users.list()).toHaveLength(1);
   });
 
   test('is over after 24 hours', async () => {
@@ -56,7 +56,7 @@ describe('the link of the first operator', () => {
     const token = invited(started);
     started.made('root@example.com', OPERATOR);
     expect((await started.visitor().post('/first-operator', { ...fields, token })).status).toBe(410);
-    expect(started.people.users.list()).toHaveLength(1);
+    expect(started.auth.users.list()).toHaveLength(1);
   });
 
   test('is over when there is a new one, and there is none once there is an operator', async () => {
@@ -85,7 +85,7 @@ describe('signing up', () => {
     using started = startPeople();
     expect((await started.visitor().get('/sign-up')).status).toBe(404);
     expect((await started.visitor().post('/sign-up', { ...fields, account: 'acme' })).status).toBe(404);
-    expect(started.people.users.list()).toEqual([]);
+    expect(started.auth.users.list()).toEqual([]);
   });
 
   test('makes a customer with an account on the trial plan', async () => {
@@ -112,7 +112,7 @@ describe('signing up', () => {
     expect(await ask({ account: ' ' })).toBe(422);
     expect(await ask({ email: 'taken@example.com' })).toBe(422);
     expect(await ask({ 'new-password': ADA })).toBe(422);
-    expect(started.people.users.list()).toHaveLength(1);
+    expect(started.auth.users.list()).toHaveLength(1);
     expect(started.accounts.list()).toHaveLength(1);
   });
 

@@ -1,12 +1,12 @@
 /** @jsxImportSource preact */
 import { Chart, Sparkline } from '../../../deploys/console/components/charts.tsx';
 import { CodeBlock, SecretBox, ShortAddress } from '../../../deploys/console/components/code.tsx';
-import { Ago, countText, Time } from '../../../deploys/console/components/format.tsx';
+import { Ago, Time } from '../../../deploys/console/components/format.tsx';
 import {
   ButtonLink,
   Buttons,
   CheckField,
-  ConfirmForm,
+  ConfirmPanel,
   Filters,
   PostForm,
   RadioFields,
@@ -70,16 +70,15 @@ function galleryPage({ show, url, nowMs }: AccountContext): Response {
           <Forms />
           <Texts nowMs={nowMs} />
         </Columns>
-        <Panel title="Delete this webhook" isDanger>
-          <ConfirmForm
-            action="/accounts/7/webhooks"
-            phrase="hooks.example.com"
-            button="Delete this webhook"
-            errors={{ confirm: 'That is not hooks.example.com.' }}
-          >
-            <p>Deliveries that wait are given up, and its history goes with it. This cannot be undone.</p>
-          </ConfirmForm>
-        </Panel>
+        <ConfirmPanel
+          title="Delete this webhook"
+          action="/accounts/7/webhooks"
+          phrase="hooks.example.com"
+          button="Delete this webhook"
+          errors={{ confirm: 'That is not hooks.example.com.' }}
+        >
+          Deliveries that wait are given up, and its history goes with it. This cannot be undone.
+        </ConfirmPanel>
       </>
     ),
   });
@@ -141,15 +140,6 @@ function Lists({ nowMs, here }: Readonly<{ nowMs: number; here: string }>) {
               ['Deployed', () => <Time atMs={nowMs - HOUR_MS} />],
               ['24 h', ([name]) => <Line label={`Deliveries of ${name}`} />],
               ['Slot', () => '381,220,114', 'end'],
-              [
-                'Actions',
-                ([name]) => (
-                  <PostForm action={here} isInline>
-                    <Submit label={`Watch ${name}`}>Watch</Submit>
-                  </PostForm>
-                ),
-                'end',
-              ],
             ]}
             rows={PROGRAMS}
             keyOf={([, address]) => address}
@@ -202,7 +192,6 @@ function Charts({ nowMs }: Readonly<{ nowMs: number }>) {
           timesMs={timesMs}
           series={series.slice(0, 2)}
           unit="ms"
-          textOf={(value) => `${countText(value)} ms`}
         />
       </Panel>
     </Columns>
@@ -235,12 +224,10 @@ function Forms() {
             { value: 'some', label: 'Chosen programs' },
           ]}
         />
-        <CheckField name="active" label="Send events at once" isChecked />
+        <CheckField name="active" value="on" label="Send events at once" isChecked />
         <Buttons>
           <Submit kind="primary">Save</Submit>
-          <Submit kind="danger" name="do" value="revoke">
-            Revoke
-          </Submit>
+          <Submit kind="danger">Revoke</Submit>
           <Link to="/accounts/7/webhooks">Cancel</Link>
         </Buttons>
       </PostForm>

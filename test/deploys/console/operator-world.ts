@@ -1,13 +1,14 @@
-import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { createAudit } from '../../../deploys/accounts/audit.ts';
-import { createKeys } from '../../../deploys/accounts/keys.ts';
+import { createAuthService } from '../../../deploys/auth/auth-service.ts';
 import { createHashing, type HashWork } from '../../../deploys/auth/passwords.ts';
-import { createPeople } from '../../../deploys/auth/people.ts';
 import { SESSION_COOKIE } from '../../../deploys/auth/sessions.ts';
 import { createOpenAccount } from '../../../deploys/auth/sign-up.ts';
 import { type Place, readEmail, type User } from '../../../deploys/auth/users.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { composeConsole, type Installation, type Running } from '../../../deploys/compose.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
+import { COMMAND_LINE, OPERATOR, ORIGIN, plainWork, random, testKeys } from '../auth/people.ts';
+import { createAccounts } from '../../../deploys/accounts/accounts.ts';
+import { createKeys } from '../../../deploys/accounts/keys.ts';
 import type { WatchedProgram } from '../../../deploys/watch/watched.ts';
 import type { Webhooks } from '../../../deploys/webhooks/webhooks.ts';
 import type { Clock } from '../../../shared/clock.ts';
@@ -18,7 +19,6 @@ import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
 import { spentOf } from '../../../shared/ledger/spent.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { opened, silentLog } from '../../started/gateway.ts';
-import { COMMAND_LINE, OPERATOR, ORIGIN, plainWork, random, testKeys } from '../auth/people.ts';
 import { pageOf } from './page-text.ts';
 
 /** The status of a gateway as `/status.json` says it. */
@@ -54,7 +54,7 @@ export function startOperatorWorld(options: Options = {}) {
   const accounts = createAccounts({ store, plans, spentOf: (id) => spentOf(ledger, id), clock, note });
   const lines: unknown[] = [];
   const publicUrl = new URL(ORIGIN);
-  const people = createPeople({
+  const auth = createAuthService({
     store,
     config: { ...deploys, signUp },
     providerReturnUrl: new URL('/login/return', ORIGIN),
@@ -80,7 +80,7 @@ export function startOperatorWorld(options: Options = {}) {
       random,
     },
     {
-      people,
+      auth,
       clientAddressHeader: undefined,
       plans,
       rpcUrl: new URL('https://rpc.example.com'),
@@ -109,7 +109,7 @@ export function startOperatorWorld(options: Options = {}) {
   function made(email: string, place: Place): User {
     const read = readEmail(email);
     if (read === undefined) throw new Error(`${email} is no e-mail`);
-    const created = people.users.create(
+    const created = auth.users.create(
       { email: read, place, passwordHash: 'plain' },
       { kind: 'command-line' },
     );
@@ -119,7 +119,7 @@ export function startOperatorWorld(options: Options = {}) {
 
   /** Somebody who is signed in. */
   function session(user: User) {
-    const cookie = `${SESSION_COOKIE}=${people.sessions.begin(user.id, 'Firefox', undefined)}`;
+    const cookie = `${SESSION_COOKIE}=${auth.sessions.begin(user.id, 'Firefox', undefined)}`;
     const ask = async (path: string, init: RequestInit = {}) => {
       const headers = { cookie, 'sec-fetch-site': 'same-origin', ...init.headers };
       return app.handle(new Request(`${ORIGIN}${path}`, { ...init, headers }));
@@ -156,7 +156,7 @@ export function startOperatorWorld(options: Options = {}) {
     ledger,
     accounts,
     keys: createKeys({ store, clock, random, note }),
-    people,
+    auth,
     plans,
     entries,
     lines,

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import { type ConsoleDeps, createConsole, type Route } from '../../../deploys/console/router.ts';
 import { startRoutes } from '../../../deploys/console/routes.ts';
-import type { Viewer } from '../../../deploys/auth/people.ts';
+import type { Viewer } from '../../../deploys/auth/auth-service.ts';
 
 /** Where the console of these tests lives. */
 export const ORIGIN = 'https://console.example.com';

@@ -1,5 +1,5 @@
 import { address, type Address } from '@solana/kit';
-import type { Viewer } from '../../../deploys/auth/people.ts';
+import type { Viewer } from '../../../deploys/auth/auth-service.ts';
 import type { Sent } from '../../../deploys/outbox/outcome.ts';
 import type { ProgramState } from '../../../deploys/watch/change.ts';
 import { watchedFrom, type WatchedProgram } from '../../../deploys/watch/watched.ts';

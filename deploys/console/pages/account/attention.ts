@@ -1,14 +1,14 @@
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
 import type { KeyRow } from '../../../accounts/keys.ts';
-import { DAY_MS } from '../../../usage/calendar.ts';
 import { type Forecast, forecastText } from '../../../usage/report.ts';
-import type { Webhook } from '../../../webhooks/webhook.ts';
 import { countText, distanceText, spanText } from '../../components/format.tsx';
 import type { Tone } from '../../components/icons.tsx';
 import { paths } from '../../paths.ts';
+import { DAY_MS } from '../../../usage/calendar.ts';
+import type { Webhook } from '../../../webhooks/webhook.ts';
 
-/** Something that somebody should look at, with the page where they can. */
+/** Something that needs attention, with the page that shows it. */
 export type Attention = Readonly<{
   tone: Extract<Tone, 'bad' | 'warning' | 'accent'>;
   sentence: string;
@@ -16,7 +16,7 @@ export type Attention = Readonly<{
 }>;
 
 /** What is known of an account. */
-export type Standing = Readonly<{
+export type AccountState = Readonly<{
   account: Account;
   /** As the config has it; `undefined` also for a plan that it has no more. */
   plan: Plan | undefined;
@@ -34,11 +34,11 @@ const SHARE_LEFT = 0.1;
 const NAMED_MAX = 3;
 
 /** What needs attention, the worst first. */
-export function attentionOf(standing: Standing, nowMs: number): readonly Attention[] {
-  return [...ofAccount(standing), ...ofWebhooks(standing, nowMs), ...ofKeys(standing, nowMs)];
+export function attentionOf(state: AccountState, nowMs: number): readonly Attention[] {
+  return [...ofAccount(state), ...ofWebhooks(state, nowMs), ...ofKeys(state, nowMs)];
 }
 
-function ofAccount({ account, plan, forecast }: Standing): readonly Attention[] {
+function ofAccount({ account, plan, forecast }: AccountState): readonly Attention[] {
   const found: Attention[] = [];
   if (account.isSuspended)
     found.push({ tone: 'bad', sentence: 'The account is suspended: every key of it is refused.' });
@@ -60,7 +60,7 @@ function ofAccount({ account, plan, forecast }: Standing): readonly Attention[] 
   return found;
 }
 
-function ofWebhooks({ account, webhooks }: Standing, nowMs: number): readonly Attention[] {
+function ofWebhooks({ account, webhooks }: AccountState, nowMs: number): readonly Attention[] {
   return webhooks
     .flatMap(({ id, url, failingSinceMs }) => (failingSinceMs === null ? [] : [{ id, url, failingSinceMs }]))
     .slice(0, NAMED_MAX)
@@ -71,7 +71,7 @@ function ofWebhooks({ account, webhooks }: Standing, nowMs: number): readonly At
     }));
 }
 
-function ofKeys({ account, keys }: Standing, nowMs: number): readonly Attention[] {
+function ofKeys({ account, keys }: AccountState, nowMs: number): readonly Attention[] {
   const working = keys.filter(({ state }) => state === 'active' || state === 'expiring');
   if (working.length === 0)
     return [

@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
-import { Filters, SelectField, TextField } from '../../components/forms.tsx';
+import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
 import { DrawerLink, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Live, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
@@ -16,23 +16,26 @@ import {
   type ListPosition,
 } from '../../../outbox/list.ts';
 import { ATTEMPTS_MAX, type DeliveryState } from '../../../outbox/outcome.ts';
+import { DAY_MS } from '../../../usage/calendar.ts';
 
 /** The deliveries of all webhooks of an account, or those that are looked for. */
 export function deliveryListPage(services: WebhookServices, context: AccountContext): Response {
   const { account, nowMs, url, show } = context;
-  const wish = wishFrom(url.searchParams, nowMs);
+  const filter = filterFrom(url.searchParams, nowMs);
   const search = (url.searchParams.get('q') ?? '').trim();
   const { rows, next } =
-    search === '' ? services.deliveries.page(account.id, wish) : found(services, account.id, search);
-  const isFirst = wish.after === undefined;
+    search === ''
+      ? services.deliveries.page(account.id, filter)
+      : { rows: services.deliveries.search(account.id, search), next: undefined };
+  const isFirst = filter.after === undefined;
   const table = (
     <Panel title={search === '' ? 'Newest first' : 'Found'} isFlush>
       <DeliveryTable
         account={account}
         rows={rows}
         nowMs={nowMs}
-        isOfOneWebhook={wish.webhookId !== undefined}
-        empty={emptyText(search, wish, next)}
+        isOfOneWebhook={filter.webhookId !== undefined}
+        empty={emptyText(search, filter, next)}
       />
     </Panel>
   );
@@ -40,7 +43,7 @@ export function deliveryListPage(services: WebhookServices, context: AccountCont
     title: 'Deliveries',
     body: (
       <>
-        <DeliveryFilters services={services} context={context} wish={wish} search={search} />
+        <DeliveryFilters services={services} context={context} filter={filter} search={search} />
         {isFirst ? (
           <Live id="deliveries" from={withQuery(url, {})}>
             {table}
@@ -50,42 +53,37 @@ export function deliveryListPage(services: WebhookServices, context: AccountCont
         )}
         <Pager
           first={isFirst ? undefined : withQuery(url, { after: undefined })}
-          older={next && withQuery(url, { after: cursorOf(next) })}
+          older={next && withQuery(url, { after: toCursor(next) })}
         />
       </>
     ),
   });
 }
 
-function found({ deliveries }: WebhookServices, accountId: number, search: string): DeliveryPage {
-  return { rows: deliveries.search(accountId, search), next: undefined };
-}
-
-function emptyText(search: string, wish: DeliveryFilter, next: DeliveryPage['next']): string {
+function emptyText(search: string, filter: DeliveryFilter, next: DeliveryPage['next']): string {
   if (search !== '')
     return search.length < ID_PART_MIN
       ? `Type at least ${ID_PART_MIN} characters of an id`
       : 'No delivery has an id that begins so';
   if (next !== undefined) return 'None among these; there may be older ones';
-  return isNarrow(wish) || wish.after ? 'No delivery fits' : 'No deliveries yet';
+  return isNarrow(filter) || filter.after ? 'No delivery fits' : 'No deliveries yet';
 }
 
 type FiltersProps = Readonly<{
   services: WebhookServices;
   context: AccountContext;
-  wish: DeliveryFilter;
+  filter: DeliveryFilter;
   search: string;
 }>;
 
-function DeliveryFilters({ services, context, wish, search }: FiltersProps) {
+function DeliveryFilters({ services, context, filter, search }: FiltersProps) {
   const { account, nowMs, url } = context;
   const webhooks = services.webhooks
     .list(account.id)
     .map(({ id, url: to }) => ({ value: id, label: new URL(to).host }));
   const programs = services.programs({}, nowMs).map(({ programId, label }) => ({ value: programId, label }));
-  const all = (label: string) => ({ value: '', label });
   return (
-    <Filters path={paths.deliveries(account.id)} isFiltered={isNarrow(wish) || search !== ''}>
+    <Filters path={paths.deliveries(account.id)} isFiltered={isNarrow(filter) || search !== ''}>
       <TextField
         name="q"
         label="Delivery id"
@@ -94,35 +92,25 @@ function DeliveryFilters({ services, context, wish, search }: FiltersProps) {
         placeholder="First 8 or more"
         isCode
       />
-      <SelectField
+      <FilterSelect
         name="state"
         label="State"
-        value={wish.state ?? ''}
-        options={[all('Any'), ...STATES.map((value) => ({ value, label: STATE_WORDS[value][0] }))]}
+        value={filter.state}
+        options={STATES.map((value) => ({ value, label: STATE_WORDS[value][0] }))}
       />
-      <SelectField
+      <FilterSelect
         name="event"
         label="Event"
-        value={wish.eventKind ?? ''}
-        options={[all('Any'), ...EVENTS.map((value) => ({ value, label: value }))]}
+        value={filter.eventKind}
+        options={EVENTS.map((value) => ({ value, label: value }))}
       />
-      <SelectField
-        name="webhook"
-        label="Webhook"
-        value={wish.webhookId ?? ''}
-        options={[all('Any'), ...webhooks]}
-      />
-      <SelectField
-        name="program"
-        label="Program"
-        value={wish.programId ?? ''}
-        options={[all('Any'), ...programs]}
-      />
-      <SelectField
+      <FilterSelect name="webhook" label="Webhook" value={filter.webhookId} options={webhooks} />
+      <FilterSelect name="program" label="Program" value={filter.programId} options={programs} />
+      <FilterSelect
         name="time"
         label="Time"
-        value={url.searchParams.get('time') ?? ''}
-        options={[all('Any'), ...SPANS]}
+        value={url.searchParams.get('time') ?? undefined}
+        options={SPANS}
       />
     </Filters>
   );
@@ -219,10 +207,8 @@ function answerText({ lastStatus, lastError, tookMs }: AccountDelivery): string 
   return tookMs === null ? String(word) : `${word} in ${latencyText(Math.max(0, tookMs))}`;
 }
 
-/** Deliveries on one page. */
 const PAGE_ROWS = 50;
 
-const DAY_MS = 86_400_000;
 /** The spans of time that a list can be narrowed to. */
 const SPANS = [
   { value: '24h', label: 'Last 24 hours', ms: DAY_MS },
@@ -230,18 +216,16 @@ const SPANS = [
   { value: '30d', label: 'Last 30 days', ms: 30 * DAY_MS },
 ] as const;
 
-/** Every state of a delivery. */
 const STATES = Object.keys(STATE_WORDS) as readonly DeliveryState[]; // Object.keys forgets the keys' type
-/** Every kind of event. */
 const EVENTS = ['program.upgraded', 'ping'] as const;
 
-/** What a list's address asks for. What cannot be read is left out, as if it had not been said. */
-function wishFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
+/** The filter in an address. Members that cannot be read are left out. */
+function filterFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
   const state = STATES.find((known) => known === query.get('state'));
   const eventKind = EVENTS.find((known) => known === query.get('event'));
   const span = SPANS.find(({ value }) => value === query.get('time'));
   const [webhookId, programId] = [query.get('webhook') || undefined, query.get('program') || undefined];
-  const after = placeFrom(query.get('after'));
+  const after = fromCursor(query.get('after'));
   return {
     limit: PAGE_ROWS,
     ...(state && { state }),
@@ -253,17 +237,15 @@ function wishFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
   };
 }
 
-/** Whether a wish narrows the list. */
 function isNarrow({ state, eventKind, webhookId, programId, sinceMs }: DeliveryFilter): boolean {
   return [state, eventKind, webhookId, programId, sinceMs].some((member) => member !== undefined);
 }
 
-/** A place as it stands in an address. */
-function cursorOf({ createdAtMs, id }: ListPosition): string {
+function toCursor({ createdAtMs, id }: ListPosition): string {
   return `${createdAtMs}_${id}`;
 }
 
-function placeFrom(cursor: string | null): ListPosition | undefined {
+function fromCursor(cursor: string | null): ListPosition | undefined {
   const [, atMs, id] = /^(\d{1,15})_([0-9a-f-]{36})$/.exec(cursor ?? '') ?? [];
   return atMs === undefined || id === undefined ? undefined : { createdAtMs: Number(atMs), id };
 }

@@ -21,17 +21,12 @@ import {
 import { type PageRefusal, refusalStatus, refusalText, WebhookUrl } from './webhooks.tsx';
 import { paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
-import type { AttemptRow } from '../../../outbox/list.ts';
 import { ATTEMPTS_MAX, RETRY_DELAYS_MS } from '../../../outbox/outcome.ts';
+import type { AttemptRow } from '../../../outbox/list.ts';
 import type { Delivery } from '../../../webhooks/send-again.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
 type Found = Readonly<{ delivery: Delivery; webhook: Webhook }>;
-
-/** One delivery, on a page of its own or in the drawer: what was sent, when, and what came back. */
-export function deliveryPage(services: WebhookServices, context: AccountContext): Response {
-  return showDelivery(services, context);
-}
 
 /** Sends a delivery once more. */
 export function resendDelivery(services: WebhookServices, context: AccountForm): Response {
@@ -50,7 +45,7 @@ export function resendDelivery(services: WebhookServices, context: AccountForm):
     case 'worn-out':
     case 'webhook-paused':
     case 'webhook-deleted':
-      return showDelivery(services, context, resent);
+      return deliveryPage(services, context, resent);
     default:
       return unreachable(resent);
   }
@@ -66,7 +61,15 @@ function find(
   return delivery && { delivery, webhook };
 }
 
-function showDelivery(services: WebhookServices, context: AccountContext, refusal?: PageRefusal): Response {
+/**
+ * One delivery, on a page of its own or in the drawer: what was sent, when, and what came back; also with why it was not
+ * resent.
+ */
+export function deliveryPage(
+  services: WebhookServices,
+  context: AccountContext,
+  refusal?: PageRefusal,
+): Response {
   const { account, nowMs, viewer, show, notFound } = context;
   const found = find(services, context);
   if (found === undefined) return notFound();
@@ -81,7 +84,7 @@ function showDelivery(services: WebhookServices, context: AccountContext, refusa
   );
   return show({
     title: `Delivery ${delivery.id.slice(0, 8)}`,
-    ...(refusal && { status: refusalStatus(refusal) }),
+    status: refusal && refusalStatus(refusal),
     crumbs: [{ label: 'Deliveries', to: paths.deliveries(account.id) }],
     aside: (
       <PostForm action={`${path}/resend`} isInline>
@@ -279,13 +282,9 @@ function triggerOf({ trigger }: AttemptRow, { eventKind }: Delivery): string {
 
 /** What follows if every attempt fails; nothing once the delivery has come to its end. */
 function Coming({ delivery, nowMs }: Readonly<{ delivery: Delivery; nowMs: number }>) {
-  const { state, attempts, nextAttemptAtMs, finishedAtMs } = delivery;
+  const { attempts, nextAttemptAtMs, finishedAtMs } = delivery;
   if (finishedAtMs !== null) return null;
-  const isUnderWay = state === 'attempting';
-  const first = isUnderWay ? attempts : attempts + 1;
-  const numbers = Array.from({ length: ATTEMPTS_MAX }, (_, i) => i + 1).filter((number) =>
-    isUnderWay ? number > first : number >= first,
-  );
+  const numbers = Array.from({ length: ATTEMPTS_MAX - attempts }, (_, i) => attempts + 1 + i);
   return (
     <>
       {numbers.map((number) => (

@@ -1,13 +1,11 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
 import { type KeyRow, TOO_MANY_KEYS } from '../../../accounts/keys.ts';
-import { HOUR_MS } from '../../../usage/calendar.ts';
-import { sumOf } from '../../../usage/report.ts';
 import { Sparkline } from '../../components/charts.tsx';
 import { SecretBox } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
 import {
-  ConfirmForm,
+  ConfirmPanel,
   FORM_ID_FIELD,
   type FormErrors,
   formIdFrom,
@@ -27,26 +25,25 @@ import type { AccountServices } from '../../page-services.ts';
 import { BAD_KEY_NAME, KeyBadge, KeyEnds, STALE_FORM } from './keys.tsx';
 import { paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
+import { HOUR_MS } from '../../../usage/calendar.ts';
+import { sumOf } from '../../../usage/report.ts';
 
 /** What was wrong with one of the page's forms. */
 type KeyFormErrors = Readonly<Partial<Record<'rename' | 'rotate' | 'revoke', FormErrors>>>;
 
-/** `/keys/:keyId`: what is known of a key, and what can be done to it; the key itself when it was just made. */
-export function keyPage(services: AccountServices, context: AccountContext): Response {
-  return showKey(services, context);
-}
-
-/** The page, also with what was wrong with a form of it. */
-function showKey(
+/**
+ * What is known of a key, and what can be done to it; the key itself when it was just made. Also with what was wrong with
+ * one of its forms.
+ */
+export function keyPage(
   { keys, usage, oneTimeSecrets, random }: AccountServices,
   context: AccountContext,
   errors?: KeyFormErrors,
 ): Response {
-  const { account, params, url, nowMs, show } = context;
+  const { account, params, nowMs, show } = context;
   const row = keys.find(params['keyId'] ?? '', account.id);
   if (row === undefined) return context.notFound();
   const secret = oneTimeSecrets.take(context);
-  const wasShown = secret === undefined && url.searchParams.has('shown');
   const isWorking = row.state === 'active' || row.state === 'expiring';
   const path = paths.key(account.id, row.id);
   const predecessor = keys
@@ -54,26 +51,12 @@ function showKey(
     .items.find(({ id, name, state }) => id !== row.id && name === row.name && state === 'expiring');
   return show({
     title: row.name,
-    status: errors === undefined ? 200 : 422,
+    status: errors && 422,
     crumbs: [{ label: 'Keys', to: paths.keys(account.id) }],
     aside: <KeyBadge state={row.state} />,
     body: (
       <>
-        {secret !== undefined && (
-          <>
-            <SecretBox name="API key" secret={secret} />
-            <p>
-              It works within a second. The <Link to={paths.quickStart(account.id)}>quick start</Link> says
-              how it is used.
-            </p>
-          </>
-        )}
-        {wasShown && (
-          <Notice tone="quiet">
-            The key was shown already, or waited for too long. Without a copy of it, revoke it and make
-            another.
-          </Notice>
-        )}
+        <ShownKey secret={secret} context={context} />
         {predecessor?.expiresAtMs !== undefined && row.state === 'active' && (
           <Notice tone="warning">
             The old key {predecessor.prefix}…{predecessor.last4} works until{' '}
@@ -97,10 +80,44 @@ function showKey(
             <RotatePanel path={path} once={newFormId(random)} errors={errors?.rotate} />
           )}
         </Columns>
-        {isWorking && <RevokePanel path={path} row={row} errors={errors?.revoke} />}
+        {isWorking && (
+          <ConfirmPanel
+            title="Revoke"
+            id="revoke"
+            action={`${path}/revoke`}
+            phrase={row.name}
+            button="Revoke the key"
+            errors={errors?.revoke}
+          >
+            Whoever uses it is refused within a second. A revoked key never works again; its usage stays on
+            record.
+          </ConfirmPanel>
+        )}
       </>
     ),
   });
+}
+
+type ShownKeyProps = Readonly<{ secret: string | undefined; context: AccountContext }>;
+
+/** The key itself, the one time that it is there to be shown. */
+function ShownKey({ secret, context: { account, url } }: ShownKeyProps) {
+  if (secret !== undefined)
+    return (
+      <>
+        <SecretBox name="API key" secret={secret} />
+        <p>
+          It works within a second. The <Link to={paths.quickStart(account.id)}>quick start</Link> says how it
+          is used.
+        </p>
+      </>
+    );
+  if (!url.searchParams.has('shown')) return null;
+  return (
+    <Notice tone="quiet">
+      The key was shown already, or waited for too long. Without a copy of it, revoke it and make another.
+    </Notice>
+  );
 }
 
 function Known({ row, nowMs }: Readonly<{ row: KeyRow; nowMs: number }>) {
@@ -149,21 +166,16 @@ function KeyUse({ usage, accountId, keyId, nowMs }: UseProps) {
   );
 }
 
-const HOUR = 3_600_000;
-
-/** How long an old key may go on working, in milliseconds. */
-const GRACES = { '0': 0, '1h': HOUR, '24h': 24 * HOUR, '7d': 168 * HOUR } as const;
-
-const GRACE_OPTIONS = [
-  { value: '0', label: 'At once', hint: 'After a leak.' },
-  { value: '1h', label: 'In 1 hour' },
-  { value: '24h', label: 'In 24 hours' },
-  { value: '7d', label: 'In 7 days' },
+/** How long an old key may go on working. */
+const GRACES = [
+  { value: '0', label: 'At once', hint: 'After a leak.', ms: 0 },
+  { value: '1h', label: 'In 1 hour', ms: HOUR_MS },
+  { value: '24h', label: 'In 24 hours', ms: 24 * HOUR_MS },
+  { value: '7d', label: 'In 7 days', ms: 168 * HOUR_MS },
 ];
 
 type KeyFormProps = Readonly<{ path: string; row: KeyRow; errors: FormErrors | undefined }>;
 
-/** Another name. */
 function RenameForm({ path, row, errors }: KeyFormProps) {
   return (
     <PostForm action={`${path}/rename`} errors={errors} isInline label="Rename">
@@ -180,7 +192,6 @@ function RenameForm({ path, row, errors }: KeyFormProps) {
   );
 }
 
-/** A new key in place of this one. */
 function RotatePanel({
   path,
   once,
@@ -193,28 +204,14 @@ function RotatePanel({
       </p>
       <PostForm action={`${path}/rotate`} errors={errors} label="Rotate">
         <Hidden name={FORM_ID_FIELD} value={once} />
-        <RadioFields name="grace" legend="The old key ends" value="24h" options={GRACE_OPTIONS} />
+        <RadioFields name="grace" legend="The old key ends" value="24h" options={GRACES} />
         <Submit kind="primary">Rotate the key</Submit>
       </PostForm>
     </Panel>
   );
 }
 
-/** The end of it. */
-function RevokePanel({ path, row, errors }: KeyFormProps) {
-  return (
-    <Panel title="Revoke" id="revoke" isDanger>
-      <ConfirmForm action={`${path}/revoke`} phrase={row.name} button="Revoke the key" errors={errors}>
-        <p>
-          Whoever uses it is refused within a second. A revoked key never works again; its usage stays on
-          record.
-        </p>
-      </ConfirmForm>
-    </Panel>
-  );
-}
-
-/** `POST /keys/:keyId/rename`. */
+/** Gives the key another name. */
 export function renameKey(services: AccountServices, context: AccountForm): Response {
   const { account, form, params } = context;
   const id = params['keyId'] ?? '';
@@ -223,9 +220,9 @@ export function renameKey(services: AccountServices, context: AccountForm): Resp
     case 'renamed':
       return redirect(paths.key(account.id, id), 'key-renamed');
     case 'bad-name':
-      return showKey(services, context, { rename: { name: BAD_KEY_NAME } });
+      return keyPage(services, context, { rename: { name: BAD_KEY_NAME } });
     case 'reserved-name':
-      return showKey(services, context, { rename: { name: 'The service knows this key by its name.' } });
+      return keyPage(services, context, { rename: { name: 'The service knows this key by its name.' } });
     case 'unknown-key':
       return context.notFound();
     default:
@@ -233,15 +230,16 @@ export function renameKey(services: AccountServices, context: AccountForm): Resp
   }
 }
 
-/** `POST /keys/:keyId/rotate`: leads to the page of the new key, which shows it. */
+/** Makes a key in place of this one, and leads to the page of the new key, which shows it. */
 export function rotateKey(services: AccountServices, context: AccountForm): Response {
   const { account, form, params, viewer } = context;
   const id = params['keyId'] ?? '';
-  const [once, grace] = [formIdFrom(form), form.get('grace') ?? ''];
-  if (once === undefined) return showKey(services, context, { rotate: { form: STALE_FORM } });
-  if (!isGrace(grace))
-    return showKey(services, context, { rotate: { form: 'Choose when the old key ends.' } });
-  const result = services.keys.rotate(id, GRACES[grace], byOf(context).actor, account.id, once);
+  const once = formIdFrom(form);
+  const grace = GRACES.find(({ value }) => value === form.get('grace'));
+  if (once === undefined) return keyPage(services, context, { rotate: { form: STALE_FORM } });
+  if (grace === undefined)
+    return keyPage(services, context, { rotate: { form: 'Choose when the old key ends.' } });
+  const result = services.keys.rotate(id, grace.ms, byOf(context).actor, account.id, once);
   switch (result.kind) {
     case 'rotated':
       services.oneTimeSecrets.put(viewer.userId, result.made.key, once);
@@ -249,9 +247,9 @@ export function rotateKey(services: AccountServices, context: AccountForm): Resp
     case 'made-before':
       return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
     case 'too-many':
-      return showKey(services, context, { rotate: { form: TOO_MANY_KEYS } });
+      return keyPage(services, context, { rotate: { form: TOO_MANY_KEYS } });
     case 'ended':
-      return showKey(services, context, { rotate: { form: `The key is ${result.state}.` } });
+      return keyPage(services, context, { rotate: { form: `The key is ${result.state}.` } });
     case 'unknown-key':
       return context.notFound();
     default:
@@ -259,18 +257,14 @@ export function rotateKey(services: AccountServices, context: AccountForm): Resp
   }
 }
 
-/** `POST /keys/:keyId/revoke`, with the key's name typed. */
+/** Revokes the key whose name was typed. */
 export function revokeKey(services: AccountServices, context: AccountForm): Response {
   const { account, form, params } = context;
   const id = params['keyId'] ?? '';
   const row = services.keys.find(id, account.id);
   if (row === undefined) return context.notFound();
   if (!isConfirmed(form, row.name))
-    return showKey(services, context, { revoke: { confirm: `Type the name of the key: ${row.name}` } });
+    return keyPage(services, context, { revoke: { confirm: `Type the name of the key: ${row.name}` } });
   services.keys.revoke(id, byOf(context).actor, account.id);
   return redirect(paths.key(account.id, id), 'key-revoked');
-}
-
-function isGrace(text: string): text is keyof typeof GRACES {
-  return Object.hasOwn(GRACES, text);
 }

@@ -1,7 +1,6 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
 import { type KeyPlace, type KeyRow, type KeyState, TOO_MANY_KEYS } from '../../../accounts/keys.ts';
-import { HOUR_MS } from '../../../usage/calendar.ts';
 import { Ago, countText } from '../../components/format.tsx';
 import {
   ButtonLink,
@@ -24,20 +23,21 @@ import { type AccountContext, type AccountForm, byOf, type PageAccount } from '.
 import type { AccountServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
+import { HOUR_MS } from '../../../usage/calendar.ts';
 
 const ROWS = 50;
 const WEEK_HOURS = 7 * 24;
 const SEARCH_CHARACTERS_MAX = 64;
 
-/** `/keys`: the keys of an account, the newest first. */
+/** The keys of an account, the newest first. */
 export function keyListPage(
   { keys, usage }: AccountServices,
   { account, url, nowMs, show }: AccountContext,
 ): Response {
   const search = (url.searchParams.get('search') ?? '').trim().slice(0, SEARCH_CHARACTERS_MAX);
-  const before = placeFrom(url.searchParams.get('before'));
-  const wish = { accountId: account.id, search, limit: ROWS, ...(before && { before }) };
-  const { items, next } = keys.page(wish);
+  const before = fromCursor(url.searchParams.get('before'));
+  const selection = { accountId: account.id, search, limit: ROWS, ...(before && { before }) };
+  const { items, next } = keys.page(selection);
   const toHour = Math.floor(nowMs / HOUR_MS) + 1;
   const used = usage.byKey({ accountId: account.id }, { fromHour: toHour - WEEK_HOURS, toHour });
   const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
@@ -122,7 +122,7 @@ function NoKeys({ path }: Readonly<{ path: string }>) {
 }
 
 /** `1795298709000.k_ab12`; anything else is the beginning of the list. */
-function placeFrom(text: string | null): KeyPlace | undefined {
+function fromCursor(text: string | null): KeyPlace | undefined {
   const [, atMs, id] = /^(\d{1,15})\.([\w-]{1,64})$/.exec(text ?? '') ?? [];
   return atMs === undefined || id === undefined ? undefined : { createdAtMs: Number(atMs), id };
 }
@@ -200,7 +200,7 @@ const STATES: Readonly<Record<KeyState, readonly [Tone, string]>> = {
   revoked: ['bad', 'Revoked'],
 };
 
-/** Where a key stands, in words. */
+/** The state of a key, in words. */
 export function KeyBadge({ state }: Readonly<{ state: KeyState }>) {
   const [tone, word] = STATES[state];
   return <Badge tone={tone}>{word}</Badge>;

@@ -1,9 +1,7 @@
 /** @jsxImportSource preact */
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { KeyRow } from '../../../accounts/keys.ts';
-import { HOUR_MS } from '../../../usage/calendar.ts';
 import { boundOf, type Counts, forecastOf, forecastText, type Part } from '../../../usage/report.ts';
-import type { Minute } from '../../../usage/minutes.ts';
 import { Chart } from '../../components/charts.tsx';
 import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
@@ -13,15 +11,17 @@ import { Columns, Empty, Live, Panel, type Stat, Stats } from '../../components/
 import { TablePanel } from '../../components/table.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
-import { type Attention, attentionOf, type Standing } from './attention.ts';
+import { type AccountState, type Attention, attentionOf } from './attention.ts';
 import { KeyBadge } from './keys.tsx';
 import { errorNote, refusedNote } from './usage.tsx';
 import { paths } from '../../paths.ts';
+import { HOUR_MS } from '../../../usage/calendar.ts';
+import type { Minute } from '../../../usage/minutes.ts';
 
 /** Keys that are looked at for the page; an account rarely has more that work. */
 const KEYS = 100;
 
-/** `/overview`: how an account stands, and what it does just now. */
+/** The state of an account and its current traffic. */
 export function overviewPage(
   services: AccountServices,
   { account: { id }, url, nowMs, show, notFound }: AccountContext,
@@ -38,7 +38,7 @@ export function overviewPage(
   const toHour = Math.floor(nowMs / HOUR_MS) + 1;
   const hours = { fromHour: toHour - 24, toHour };
   const newest = keys.page({ accountId: id, limit: KEYS }).items;
-  const standing = { account, plan, forecast, keys: newest, webhooks: webhooksOf(id) };
+  const state = { account, plan, forecast, keys: newest, webhooks: webhooksOf(id) };
   return show({
     title: 'Overview',
     aside: (
@@ -52,8 +52,8 @@ export function overviewPage(
     body: (
       <Live id="overview" from={url.pathname} everySeconds={5}>
         <div class="panel-stack">
-          <AttentionList found={attentionOf(standing, nowMs)} />
-          <AccountStats standing={standing} day={usage.sum({ accountId: id }, hours)} />
+          <AttentionList found={attentionOf(state, nowMs)} />
+          <AccountStats state={state} day={usage.sum({ accountId: id }, hours)} />
           <LastHour
             minutes={minutes.recentMinutes(id, nowMs)}
             sinceMs={minutes.sinceMs()}
@@ -88,13 +88,13 @@ function AttentionList({ found }: Readonly<{ found: readonly Attention[] }>) {
   );
 }
 
-/** How an account stands, in numbers; `day` is what was counted in the last 24 hours. */
-function AccountStats({ standing, day }: Readonly<{ standing: Standing; day: Counts }>) {
+/** The state of an account in numbers; `day` is what was counted in the last 24 hours. */
+function AccountStats({ state, day }: Readonly<{ state: AccountState; day: Counts }>) {
   const { calls, errors, refused } = day;
   return (
     <Stats
       stats={[
-        creditsStat(standing, day),
+        creditsStat(state, day),
         { label: 'Requests, 24 hours', value: countText(calls) },
         { label: 'Errors, 24 hours', value: countText(errors), note: errorNote(day) },
         { label: 'Refused, 24 hours', value: countText(refused), note: refusedNote(day) },
@@ -105,7 +105,7 @@ function AccountStats({ standing, day }: Readonly<{ standing: Standing; day: Cou
   );
 }
 
-function creditsStat({ account, plan, forecast }: Standing, { credits, refunded }: Counts): Stat {
+function creditsStat({ account, plan, forecast }: AccountState, { credits, refunded }: Counts): Stat {
   const { creditsLeft } = account;
   if (creditsLeft === undefined)
     return { label: 'Credits, 24 hours', value: countText(credits - refunded), note: 'without a limit' };

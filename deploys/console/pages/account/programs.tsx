@@ -1,11 +1,11 @@
 /** @jsxImportSource preact */
 import { CopyButton, ShortAddress, shortened } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
-import { ButtonLink, Filters, SelectField, TextField } from '../../components/forms.tsx';
+import { ButtonLink, Filters, FilterSelect, TextField } from '../../components/forms.tsx';
 import { Badge, type Tone } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Facts, Live, Panel } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
+import { TablePanel } from '../../components/table.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
@@ -37,31 +37,27 @@ export function programListPage(
       <>
         <Filters path={path} isFiltered={search !== '' || status !== undefined}>
           <TextField name="q" label="Search" type="search" value={search} placeholder="Name or address" />
-          <SelectField
+          <FilterSelect
             name="status"
             label="Status"
-            value={status ?? ''}
-            options={[
-              { value: '', label: 'Any' },
-              ...STATUSES.map((value) => ({ value, label: STATUS_WORDS[value][0] })),
-            ]}
+            value={status}
+            options={STATUSES.map((value) => ({ value, label: STATUS_WORDS[value][0] }))}
           />
         </Filters>
         <Live id="programs" from={withQuery(url, {})} everySeconds={15}>
-          <Panel title={rows.length === 1 ? 'One program' : `${countText(rows.length)} programs`} isFlush>
-            <ProgramTable path={path} rows={rows} nowMs={nowMs} />
-          </Panel>
+          <ProgramPanel path={path} rows={rows} nowMs={nowMs} />
         </Live>
       </>
     ),
   });
 }
 
-type ProgramTableProps = Readonly<{ path: string; rows: readonly ProgramShown[]; nowMs: number }>;
+type ProgramPanelProps = Readonly<{ path: string; rows: readonly ProgramShown[]; nowMs: number }>;
 
-function ProgramTable({ path, rows, nowMs }: ProgramTableProps) {
+function ProgramPanel({ path, rows, nowMs }: ProgramPanelProps) {
   return (
-    <Table
+    <TablePanel
+      title={rows.length === 1 ? 'One program' : `${countText(rows.length)} programs`}
       caption="Programs"
       columns={[
         ['Program', ({ programId, label }) => <Link to={`${path}/${programId}`}>{label}</Link>, 'head'],
@@ -76,16 +72,13 @@ function ProgramTable({ path, rows, nowMs }: ProgramTableProps) {
         ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} nowMs={nowMs} none="–" />],
         [
           'Authority',
-          ({ programId, label, authority }) =>
-            authority === undefined ? (
-              <span class="soft">none</span>
-            ) : (
-              <ShortAddress
-                id={`authority-${programId}`}
-                address={authority}
-                of={`the upgrade authority of ${label}`}
-              />
-            ),
+          ({ programId, label, authority }) => (
+            <Authority
+              id={`authority-${programId}`}
+              address={authority}
+              of={`the upgrade authority of ${label}`}
+            />
+          ),
         ],
       ]}
       rows={rows}
@@ -95,6 +88,12 @@ function ProgramTable({ path, rows, nowMs }: ProgramTableProps) {
   );
 }
 
+type AuthorityProps = Readonly<{ id: string; address: string | null | undefined; of: string }>;
+
+function Authority({ address, ...props }: AuthorityProps) {
+  return address ? <ShortAddress {...props} address={address} /> : <span class="soft">none</span>;
+}
+
 /** By slot, because a slot is known before its time; what has none comes last, in the list's order. */
 function byNewest(a: ProgramShown, b: ProgramShown): number {
   return (b.deploySlot ?? -1) - (a.deploySlot ?? -1);
@@ -102,7 +101,7 @@ function byNewest(a: ProgramShown, b: ProgramShown): number {
 
 const PAGE_ROWS = 50;
 
-/** One program: how it stands, and the deploys that were seen of it. */
+/** One program: its state, and its deploys that were seen. */
 export function programPage(
   { programs, history }: WebhookServices,
   { account, nowMs, params, url, show, notFound }: AccountContext,
@@ -149,9 +148,7 @@ export function programPage(
             ]}
           />
         </Panel>
-        <Panel title="Deploys that were seen" isFlush>
-          <DeployTable deploys={deploys} />
-        </Panel>
+        <DeployPanel deploys={deploys} />
         <Pager
           first={before === undefined ? undefined : withQuery(url, { before: undefined })}
           older={last && withQuery(url, { before: String(last.id) })}
@@ -181,10 +178,10 @@ function Deployed({ deployedAtMs, nowMs }: Readonly<{ deployedAtMs: number; nowM
   );
 }
 
-function DeployTable({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) {
+function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) {
   return (
-    <Table
-      caption="Deploys that were seen"
+    <TablePanel
+      title="Deploys that were seen"
       columns={[
         ['Deploy slot', ({ deploySlot }) => countText(deploySlot), 'head'],
         ['Slot before', ({ previousSlot }) => (previousSlot === null ? '–' : countText(previousSlot)), 'end'],
@@ -192,12 +189,9 @@ function DeployTable({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) 
         ['Seen', ({ detectedAtMs }) => <Time atMs={detectedAtMs} />],
         [
           'Authority',
-          ({ id, authority }) =>
-            authority === null ? (
-              <span class="soft">none</span>
-            ) : (
-              <ShortAddress id={`by-${id}`} address={authority} of={`the authority of deploy ${id}`} />
-            ),
+          ({ id, authority }) => (
+            <Authority id={`by-${id}`} address={authority} of={`the authority of deploy ${id}`} />
+          ),
         ],
       ]}
       rows={deploys}
@@ -211,7 +205,6 @@ function DeployTable({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) 
   );
 }
 
-/** A program's status. */
 function StatusBadge({ status }: Readonly<{ status: ProgramShown['status'] }>) {
   if (status === undefined) return <Badge tone="waiting">not read yet</Badge>;
   const [text, tone] = STATUS_WORDS[status];

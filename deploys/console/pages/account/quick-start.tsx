@@ -7,7 +7,7 @@ import type { AccountContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
 
-/** `/quick-start`: first calls, to be copied. */
+/** First calls, to be copied. */
 export function quickStartPage(
   { rpcUrl, origin }: AccountServices,
   { account, url, show }: AccountContext,

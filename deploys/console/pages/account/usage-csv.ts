@@ -5,7 +5,7 @@ import { dayText } from '../../../usage/calendar.ts';
 import { CSV_HEAD, csvLine, type Used } from '../../../usage/read-usage.ts';
 import type { Reader } from '../../../usage/usage-view.ts';
 
-/** `/usage.csv`: the rows behind the page of usage, in the columns of `sluice usage --format csv`. */
+/** The rows behind the page of usage, in the columns of `sluice usage --format csv`. */
 export function usageCsv({ readUsed, turns }: AccountServices, context: AccountContext): Response {
   const { account, viewer, url, nowMs, request } = context;
   const { period, keyId, method } = usageQueryOf(url);

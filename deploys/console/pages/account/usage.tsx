@@ -40,7 +40,7 @@ export function hoursOf(period: Period, nowMs: number): Hours {
   return { fromHour: 24 * (Math.floor(nowMs / DAY_MS) - DAYS[period] + 1), toHour };
 }
 
-/** What an address asks of usage. */
+/** The usage that an address names. */
 type UsageQuery = Readonly<{
   period: Period;
   by: Dimension;
@@ -73,7 +73,7 @@ function textFrom(text: string | null): string | undefined {
 /** Parts that have a colour of their own in the chart. */
 const NAMED = 6;
 
-/** `/usage`: what an account used, by method or by key, over hours, days or months. */
+/** What an account used, by method or by key, over hours, days or months. */
 export async function usagePage(
   { keys, readUsageView }: AccountServices,
   context: AccountContext,
@@ -84,8 +84,8 @@ export async function usagePage(
   const { unit } = PERIODS[period];
   const hours = hoursOf(period, nowMs);
   const whose = { accountId: account.id, ...(keyId && { keyId }), ...(method && { method }) };
-  const wish = { whose, hours, unit, by, named: NAMED };
-  const reading = await readUsageView(wish, viewer.userId, request.signal);
+  const selection = { whose, hours, unit, by, named: NAMED };
+  const reading = await readUsageView(selection, viewer.userId, request.signal);
   if (reading.kind === 'busy') return showBusy(context);
   const { view } = reading;
   const keyName = (id: string) => {
@@ -318,7 +318,7 @@ function UsageTable({ view: { parts, total }, query: { by }, url, keyName }: Bod
 
 const BUSY_SECONDS = 2;
 
-/** Said instead of usage to a user who reads it in as many places as there may be. */
+/** The page of a user who reads usage in too many windows at once. */
 export function showBusy({ show }: PageContext): Response {
   return show({
     title: 'Usage',

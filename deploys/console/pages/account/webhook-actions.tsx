@@ -10,10 +10,11 @@ import { Link, Tabs } from '../../components/links.tsx';
 import { Panel } from '../../components/panels.tsx';
 import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
-import { showWebhook, TAKEOVER_NAMES, webhookIdIn } from './webhook.tsx';
+import { TAKEOVER_NAMES, webhookIdIn, webhookPage } from './webhook.tsx';
 import { hostOf } from './webhooks.tsx';
 import { paths } from '../../paths.ts';
 import { type FlashCode, redirect } from '../../redirect.ts';
+import { HOUR_MS } from '../../../usage/calendar.ts';
 import type { Settled, Toggled } from '../../../webhooks/change.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
@@ -40,7 +41,7 @@ export function deleteWebhook(services: WebhookServices, context: AccountForm): 
   if (webhook === undefined) return notFound();
   const host = hostOf(webhook);
   if (!isConfirmed(form, host))
-    return showWebhook(services, context, { deleteErrors: { confirm: `That is not ${host}.` } });
+    return webhookPage(services, context, { deleteErrors: { confirm: `That is not ${host}.` } });
   services.webhooks.remove(byOf(context), id);
   return redirect(paths.webhooks(account.id), 'webhook-deleted');
 }
@@ -58,7 +59,7 @@ export function sendTest(services: WebhookServices, context: AccountForm): Respo
         : redirect(paths.delivery(account.id, tested.deliveryId), 'test-queued');
     case 'webhook-paused':
     case 'over-rate':
-      return showWebhook(services, context, { refusal: tested, ...(isPart && { status: 200 }) });
+      return webhookPage(services, context, { refusal: tested, ...(isPart && { status: 200 }) });
     case 'no-webhook':
       return context.notFound();
     default:
@@ -66,7 +67,6 @@ export function sendTest(services: WebhookServices, context: AccountForm): Respo
   }
 }
 
-const HOUR_MS = 3_600_000;
 const SPANS = [
   ['1h', 'Last hour', HOUR_MS],
   ['24h', 'Last 24 hours', 24 * HOUR_MS],
@@ -86,7 +86,7 @@ export function resendFailed(services: WebhookServices, context: AccountForm): R
     case 'due':
       return redirect(`${paths.deliveries(account.id)}?webhook=${id}`, 'deliveries-resent');
     case 'webhook-paused':
-      return showWebhook(services, context, { refusal: resent });
+      return webhookPage(services, context, { refusal: resent });
     case 'no-webhook':
       return notFound();
     default:
@@ -160,7 +160,7 @@ export function rotateSecret(services: WebhookServices, context: AccountForm): R
       return context.notFound();
     case 'rotation-pending':
     case 'changed-meanwhile':
-      return showWebhook(services, context, { refusal: rotated });
+      return webhookPage(services, context, { refusal: rotated });
     default:
       return unreachable(rotated);
   }
@@ -190,7 +190,7 @@ function rotationSettled(
     case 'no-webhook':
       return context.notFound();
     case 'no-rotation':
-      return showWebhook(services, context, { refusal: settled });
+      return webhookPage(services, context, { refusal: settled });
     default:
       return unreachable(settled);
   }

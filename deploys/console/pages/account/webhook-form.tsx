@@ -22,8 +22,8 @@ import { hostOf, refusalText } from './webhooks.tsx';
 import { ownPath, paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
 import type { ProgramShown } from '../../../watch/readings.ts';
-import type { Webhook } from '../../../webhooks/webhook.ts';
 import { type Check, DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
+import type { Webhook } from '../../../webhooks/webhook.ts';
 
 const FORM_ID_BYTES = 16;
 
@@ -254,7 +254,6 @@ function givenFrom(form: URLSearchParams): GivenSettings {
   };
 }
 
-/** What the service is asked for. */
 function settingsOf({ url, description, isAll, programs }: GivenSettings): Settings {
   return { url, description, programs: isAll ? null : programs };
 }
@@ -288,7 +287,7 @@ export async function checkUrl(
     if (url.length < LOOKED_AT_FROM) return undefined;
     const entry = enter(viewer.userId);
     if (entry.kind === 'over-rate') return ['warning', refusalText(entry)];
-    return toldOf(await webhooks.check({ url }, request.signal));
+    return checkText(await webhooks.check({ url }, request.signal));
   };
   const [tone, text] = (await answer()) ?? ['quiet', ''];
   return show({
@@ -302,7 +301,7 @@ export async function checkUrl(
   });
 }
 
-function toldOf(check: Check): readonly [Tone, string] {
+function checkText(check: Check): readonly [Tone, string] {
   switch (check.kind) {
     case 'checked':
       return ['good', 'https, resolves, and every address is public.'];

@@ -3,7 +3,7 @@ import { Ago, countText, latencyText, shareText, Time } from '../../components/f
 import {
   ButtonLink,
   Buttons,
-  ConfirmForm,
+  ConfirmPanel,
   type FormErrors,
   PostForm,
   RadioFields,
@@ -35,28 +35,30 @@ import type { Webhook } from '../../../webhooks/webhook.ts';
 
 const RECENT = 8;
 
-/** What a form on the page said; `status` instead of the refusal's own. */
-type Said = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; status?: number }>;
+/** What a form on the page outcome; `status` instead of the refusal's own. */
+type FormOutcome = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; status?: number }>;
 
 /** The id of the webhook that a path names. */
 export function webhookIdIn({ params }: AccountContext): string {
   return params['webhookId'] ?? '';
 }
 
-/** One webhook: how it fares, what it sends, and everything that can be done with it. */
-export function webhookPage(services: WebhookServices, context: AccountContext): Response {
-  return showWebhook(services, context);
-}
-
-/** The page of a webhook, also in answer to a form on it that could not be done. */
-export function showWebhook(services: WebhookServices, context: AccountContext, said: Said = {}): Response {
+/**
+ * One webhook: how it fares, what it sends, and everything that can be done with it; also in answer to a form on it that
+ * could not be done.
+ */
+export function webhookPage(
+  services: WebhookServices,
+  context: AccountContext,
+  outcome: FormOutcome = {},
+): Response {
   const id = webhookIdIn(context);
   const { account, nowMs, url, show, notFound } = context;
   const webhook = services.webhooks.find(account.id, id);
   if (webhook === undefined) return notFound();
   const path = paths.webhook(account.id, id);
   const health = services.healthOf(id, nowMs);
-  const { refusal, deleteErrors, status = statusOf(said) } = said;
+  const { refusal, deleteErrors, status = statusOf(outcome) } = outcome;
   const test = services.webhooks.delivery(account.id, id, url.searchParams.get('test') ?? '');
   const host = hostOf(webhook);
   return show({
@@ -80,25 +82,21 @@ export function showWebhook(services: WebhookServices, context: AccountContext, 
           <SecretPanel webhook={webhook} path={path} nowMs={nowMs} />
         </Columns>
         <Recent services={services} context={context} webhook={webhook} />
-        <Panel title="Delete this webhook" isDanger>
-          <ConfirmForm
-            action={`${path}/delete`}
-            phrase={host}
-            button="Delete this webhook"
-            errors={deleteErrors}
-          >
-            <p>
-              What waits to be sent is cancelled, and its deliveries are shown no longer. This cannot be
-              undone.
-            </p>
-          </ConfirmForm>
-        </Panel>
+        <ConfirmPanel
+          title="Delete this webhook"
+          action={`${path}/delete`}
+          phrase={host}
+          button="Delete this webhook"
+          errors={deleteErrors}
+        >
+          What waits to be sent is cancelled, and its deliveries are shown no longer. This cannot be undone.
+        </ConfirmPanel>
       </>
     ),
   });
 }
 
-function statusOf({ refusal, deleteErrors }: Said): number {
+function statusOf({ refusal, deleteErrors }: FormOutcome): number {
   if (refusal !== undefined) return refusalStatus(refusal);
   return deleteErrors === undefined ? 200 : 422;
 }

@@ -12,13 +12,11 @@ import type { WebhookServices } from '../../page-services.ts';
 import { AttemptOutcome } from './attempt.tsx';
 import { labelsOf } from './programs.tsx';
 import { paths } from '../../paths.ts';
-import { WEBHOOKS_MAX } from '../../../webhooks/create.ts';
+import type { Rotated } from '../../../webhooks/change.ts';
 import { ATTEMPTS_EVER_MAX, type Resent, type Tested } from '../../../webhooks/send-again.ts';
+import { WEBHOOKS_MAX } from '../../../webhooks/create.ts';
 import type { DeliveryCounts, WebhookDay } from '../../../webhooks/webhook-health.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
-import type { Rotated } from '../../../webhooks/change.ts';
-
-type Shown = Readonly<{ webhook: Webhook; health: WebhookDay }>;
 
 /** Webhooks on one page: how each fares is counted from up to a thousand deliveries. */
 const PAGE_ROWS = 20;
@@ -52,7 +50,7 @@ export function webhookListPage(
             ['Deliveries, 24 h', ({ health }) => <Day health={health} />],
           ]}
           rows={rows}
-          keyOf={({ webhook }: Shown) => webhook.id}
+          keyOf={({ webhook }) => webhook.id}
           empty={<NoWebhooks path={path} />}
         />
         <Pager first={isFirst ? undefined : path} older={older} />
@@ -61,7 +59,7 @@ export function webhookListPage(
   });
 }
 
-/** The webhooks of one page, the newest first, behind the one that the address names. */
+/** The webhooks of one page, the newest first, after the one that the address names. */
 function pageOf(all: readonly Webhook[], url: URL) {
   const newest = all.toReversed();
   const after = newest.findIndex(({ id }) => id === url.searchParams.get('after'));
@@ -117,7 +115,7 @@ function NoWebhooks({ path }: Readonly<{ path: string }>) {
   );
 }
 
-/** How a webhook stands, at a glance; a rotation may wait beside any state. */
+/** The state of a webhook; a rotation may be pending in any state. */
 export function WebhookState({ webhook, nowMs }: Readonly<{ webhook: Webhook; nowMs: number }>) {
   return (
     <span class="badges">

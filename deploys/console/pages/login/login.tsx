@@ -7,7 +7,7 @@ import { Card, Complaint, field, Field, Form, type FormRefusal, notTried } from 
 import { beginSession, fromOf, nextOf, STEP_COOKIE, toSecondStep } from './session.ts';
 import { paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
-import type { People } from '../../../auth/people.ts';
+import type { AuthService } from '../../../auth/auth-service.ts';
 import { cookieOf, SESSION_COOKIE, setCookie } from '../../../auth/sessions.ts';
 
 /** One text for every reason, so that nobody learns which e-mails have a login. */
@@ -17,31 +17,31 @@ const WRONG_CODE: FormRefusal = {
   status: 401,
 };
 
-/** The login; whoever is signed in is sent on. */
-export function loginPage({ people }: LoginServices, context: PageContext): Response {
+/** The login; a viewer who is signed in is redirected. */
+export function loginPage({ auth }: LoginServices, context: PageContext): Response {
   const next = nextOf(context.url.searchParams);
-  const session = people.sessionOf(context.request);
-  if (session === undefined) return showLogin(people, context, next);
-  return redirect(people.mustEnrol(session) ? withNext(paths.secondFactor, next) : next);
+  const session = auth.sessionOf(context.request);
+  if (session === undefined) return showLogin(auth, context, next);
+  return redirect(auth.mustEnrol(session) ? withNext(paths.secondFactor, next) : next);
 }
 
 /** The first step, with a password. */
 export async function logIn(services: LoginServices, context: FormContext): Promise<Response> {
-  const { people } = services;
+  const { auth } = services;
   const next = nextOf(context.form);
   const email = field(context.form, 'email');
   const from = fromOf(services, context);
-  const result = await people.login.withPassword(email, field(context.form, 'password'), from);
+  const result = await auth.login.withPassword(email, field(context.form, 'password'), from);
   switch (result.kind) {
     case 'right':
-      return beginSession(people, context, result.user, next, from);
+      return beginSession(auth, context, result.user, next, from);
     case 'code-wanted':
       return toSecondStep(result.ticket, next);
     case 'wrong':
-      return showLogin(people, context, next, email, WRONG);
+      return showLogin(auth, context, next, email, WRONG);
     case 'too-many':
     case 'busy':
-      return showLogin(people, context, next, email, notTried(result));
+      return showLogin(auth, context, next, email, notTried(result));
     default:
       return unreachable(result);
   }
@@ -49,7 +49,7 @@ export async function logIn(services: LoginServices, context: FormContext): Prom
 
 /** The login form, with what was wrong with the last one. */
 export function showLogin(
-  { config }: People,
+  { config }: AuthService,
   { show }: PageContext,
   next: string,
   email = '',
@@ -89,13 +89,13 @@ export function secondStepPage(context: PageContext): Response {
 
 /** The second step, with a code. */
 export function enterCode(services: LoginServices, context: FormContext): Response {
-  const { people } = services;
+  const { auth } = services;
   const { form, request } = context;
   const next = nextOf(form);
-  const result = people.login.withCode(cookieOf(request.headers, STEP_COOKIE), field(form, 'code'));
+  const result = auth.login.withCode(cookieOf(request.headers, STEP_COOKIE), field(form, 'code'));
   switch (result.kind) {
     case 'right':
-      return beginSession(people, context, result.user, next, fromOf(services, context));
+      return beginSession(auth, context, result.user, next, fromOf(services, context));
     case 'wrong':
       return showSecondStep(context, next, WRONG_CODE);
     case 'too-many':
@@ -128,7 +128,7 @@ function showSecondStep({ show }: PageContext, next: string, refusal?: FormRefus
   });
 }
 
-/** Asks whether it is meant, for an address that was typed. */
+/** Asks for confirmation, for an address that was typed. */
 export function logoutPage({ show }: PageContext): Response {
   return show({
     title: 'Sign out',
@@ -141,8 +141,8 @@ export function logoutPage({ show }: PageContext): Response {
 }
 
 /** Ends the session of this browser. */
-export function logOut({ people }: LoginServices, { request }: PageContext): Response {
+export function logOut({ auth }: LoginServices, { request }: PageContext): Response {
   const token = cookieOf(request.headers, SESSION_COOKIE);
-  if (token !== undefined) people.sessions.end(token);
+  if (token !== undefined) auth.sessions.end(token);
   return redirect(paths.login, undefined, [setCookie(SESSION_COOKIE, '', 0)]);
 }

@@ -32,47 +32,47 @@ const REFUSALS = {
 
 /** Sends to the identity provider. */
 export async function providerPage(
-  { people, noteUnavailable }: LoginServices,
+  { auth, noteUnavailable }: LoginServices,
   context: PageContext,
 ): Promise<Response> {
-  if (people.providerLogin === undefined) return context.notFound();
+  if (auth.providerLogin === undefined) return context.notFound();
   const next = nextOf(context.url.searchParams);
-  const begun = await people.providerLogin.begin(next);
+  const begun = await auth.providerLogin.begin(next);
   if (begun.kind === 'unavailable') {
     noteUnavailable(begun.reason);
-    return showLogin(people, context, next, '', REFUSALS.unavailable);
+    return showLogin(auth, context, next, '', REFUSALS.unavailable);
   }
   return redirectAway(begun.url, [setCookie(PROVIDER_COOKIE, begun.ticket, AT_PROVIDER_MS)]);
 }
 
 /** Signs in whom the identity provider sends back. */
 export async function providerReturnPage(services: LoginServices, context: PageContext): Promise<Response> {
-  const { people, noteUnavailable } = services;
-  if (people.providerLogin === undefined) return context.notFound();
+  const { auth, noteUnavailable } = services;
+  if (auth.providerLogin === undefined) return context.notFound();
   const { request, url } = context;
   const ticket = cookieOf(request.headers, PROVIDER_COOKIE);
   const from = fromOf(services, context);
-  const result = await people.providerLogin.finish(ticket, url.searchParams, from);
+  const result = await auth.providerLogin.finish(ticket, url.searchParams, from);
   switch (result.kind) {
     case 'right': {
       const { user } = result;
       const next = nextOf(new URLSearchParams({ next: result.next }));
       const moved = user.hasSecondFactor
-        ? toSecondStep(people.login.ticketFor(user), next)
-        : beginSession(people, context, user, next, from);
+        ? toSecondStep(auth.login.ticketFor(user), next)
+        : beginSession(auth, context, user, next, from);
       moved.headers.append('set-cookie', setCookie(PROVIDER_COOKIE, '', 0));
       return moved;
     }
     case 'unavailable':
       noteUnavailable(result.reason);
-      return showLogin(people, context, paths.start, '', REFUSALS.unavailable);
+      return showLogin(auth, context, paths.start, '', REFUSALS.unavailable);
     case 'over':
     case 'unknown':
     case 'unverified':
     case 'linked-elsewhere':
-      return showLogin(people, context, paths.start, '', REFUSALS[result.kind]);
+      return showLogin(auth, context, paths.start, '', REFUSALS[result.kind]);
     case 'too-many':
-      return showLogin(people, context, paths.start, '', notTried(result));
+      return showLogin(auth, context, paths.start, '', notTried(result));
     default:
       return unreachable(result);
   }

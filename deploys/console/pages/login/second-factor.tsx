@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import { encode } from 'uqr';
 import { actorOf } from '../../../accounts/audit.ts';
-import type { People } from '../../../auth/people.ts';
+import type { AuthService } from '../../../auth/auth-service.ts';
 import { totpOf } from '../../../auth/second-factor.ts';
 import { ButtonLink, Buttons } from '../../components/forms.tsx';
 import { Panel } from '../../components/panels.tsx';
@@ -22,7 +22,7 @@ const WRONG: FormRefusal = {
 
 /** To set it up, and to turn it off. */
 export function secondFactorPage(services: LoginServices, context: PageContext): Answer {
-  return forSelf(services, context, (self) => show(services.people, context, self));
+  return forSelf(services, context, (self) => show(services.auth, context, self));
 }
 
 /** Leads back from an address that takes forms only. */
@@ -34,19 +34,19 @@ export function toSecondFactor(services: LoginServices, context: PageContext): A
 export function beginSecondFactor(services: LoginServices, context: FormContext): Answer {
   return forSelf(services, context, ({ user }) => {
     // A stolen session must not be able to exchange the factor that is there.
-    if (!user.hasSecondFactor) services.people.secondFactor.begin(user);
+    if (!user.hasSecondFactor) services.auth.secondFactor.begin(user);
     return redirect(withNext(paths.secondFactor, nextOf(context.form)));
   });
 }
 
 /** Turns it off, with a code. */
 export function turnSecondFactorOff(services: LoginServices, context: FormContext): Answer {
-  const { login, secondFactor } = services.people;
+  const { login, secondFactor } = services.auth;
   return forSelf(services, context, (self) => {
     const { user } = self;
     const result = login.confirmCode(user, field(context.form, 'code'));
-    if (result.kind === 'too-many') return show(services.people, context, self, notTried(result));
-    if (result.kind === 'wrong') return show(services.people, context, self, WRONG);
+    if (result.kind === 'too-many') return show(services.auth, context, self, notTried(result));
+    if (result.kind === 'wrong') return show(services.auth, context, self, WRONG);
     secondFactor.reset(user, actorOf(user.id, user.role));
     return redirect(paths.settings, 'second-factor-off');
   });
@@ -54,12 +54,12 @@ export function turnSecondFactorOff(services: LoginServices, context: FormContex
 
 /** Turns it on and shows the backup codes in this one answer: there is no other time. */
 export function confirmSecondFactor(services: LoginServices, context: FormContext): Answer {
-  const { secondFactor } = services.people;
+  const { secondFactor } = services.auth;
   return forSelf(services, context, (self) => {
     const { user, session } = self;
     if (user.hasSecondFactor) return redirect(paths.secondFactor);
     const codes = secondFactor.confirm(user, field(context.form, 'code'), session.tokenHash);
-    if (codes === undefined) return show(services.people, context, self, WRONG);
+    if (codes === undefined) return show(services.auth, context, self, WRONG);
     return showBackupCodes(context, codes, nextOf(context.form));
   });
 }
@@ -89,7 +89,7 @@ function showBackupCodes({ show: showPage }: PageContext, codes: readonly string
   });
 }
 
-function show(people: People, context: PageContext, self: Self, refusal?: FormRefusal): Response {
+function show(auth: AuthService, context: PageContext, self: Self, refusal?: FormRefusal): Response {
   const { user } = self;
   const next = nextOf(context.url.searchParams);
   return context.show({
@@ -102,7 +102,7 @@ function show(people: People, context: PageContext, self: Self, refusal?: FormRe
         {user.hasSecondFactor ? (
           <TurnOff refusal={refusal} />
         ) : (
-          <SetUp people={people} self={self} next={next} refusal={refusal} />
+          <SetUp auth={auth} self={self} next={next} refusal={refusal} />
         )}
       </>
     ),
@@ -128,21 +128,21 @@ function TurnOff({ refusal }: Refused) {
   );
 }
 
-type SetUpProps = Refused & Readonly<{ people: People; self: Self; next: string }>;
+type SetUpProps = Refused & Readonly<{ auth: AuthService; self: Self; next: string }>;
 
-function SetUp({ people, self, next, refusal }: SetUpProps) {
+function SetUp({ auth, self, next, refusal }: SetUpProps) {
   const { user, session } = self;
-  const secret = people.secondFactor.pending(user);
+  const secret = auth.secondFactor.pending(user);
   if (secret === undefined) {
     return (
       <Panel title="Set it up">
         <p>
           A code of an app on your phone beside the password, so that a stolen password alone opens nothing.
-          {people.mustEnrol(session) && ' Operators of this service need one.'}
+          {auth.mustEnrol(session) && ' Operators of this service need one.'}
         </p>
         <Buttons>
           <Form action={paths.secondFactor} button="Set up the second factor" hidden={{ next }} />
-          {!people.mustEnrol(session) && (
+          {!auth.mustEnrol(session) && (
             <ButtonLink to={next} kind="quiet">
               Not now
             </ButtonLink>

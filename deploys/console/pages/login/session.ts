@@ -2,8 +2,8 @@ import type { Answer, PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
 import { ownPath, paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
+import type { AuthService } from '../../../auth/auth-service.ts';
 import type { From } from '../../../auth/login.ts';
-import type { People } from '../../../auth/people.ts';
 import {
   type CookieName,
   cookieOf,
@@ -24,13 +24,13 @@ export function nextOf(fields: URLSearchParams): string {
 }
 
 /** Where an attempt to sign in comes from. */
-export function fromOf({ people, addressOf }: LoginServices, { request }: PageContext): From {
-  return { address: addressOf(request), signedInAs: people.sessionOf(request)?.userId };
+export function fromOf({ auth, addressOf }: LoginServices, { request }: PageContext): From {
+  return { address: addressOf(request), signedInAs: auth.sessionOf(request)?.userId };
 }
 
 /** Begins a session for a user who showed everything that is wanted. What the browser had before ends: a token is never taken over. */
 export function beginSession(
-  { sessions, login }: People,
+  { sessions, login }: AuthService,
   { request }: PageContext,
   user: User,
   next: string,
@@ -51,17 +51,17 @@ export function toSecondStep(ticket: string, next: string): Response {
   return redirect(withNext(paths.secondStep, next), undefined, [setCookie(STEP_COOKIE, ticket, STEP_MS)]);
 }
 
-/** Whoever is signed in, as this request shows. */
+/** The session of a request with its user. */
 export type Self = Readonly<{ session: Session; user: User }>;
 
-/** Answers whoever is signed in, an operator who must set up a second factor among them; others are sent to sign in. */
+/** Answers a user who is signed in, also an operator who must set up a second factor; others are redirected to the login. */
 export function forSelf(
-  { people }: LoginServices,
+  { auth }: LoginServices,
   { request, url }: PageContext,
   answer: (self: Self) => Answer,
 ): Answer {
-  const session = people.sessionOf(request);
-  const user = session && people.users.byId(session.userId);
+  const session = auth.sessionOf(request);
+  const user = session && auth.users.byId(session.userId);
   if (session !== undefined && user !== undefined) return answer({ session, user });
   return redirect(
     request.method === 'POST' ? paths.login : withNext(paths.login, `${url.pathname}${url.search}`),

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import { actorOf } from '../../../accounts/audit.ts';
+import type { AuthService } from '../../../auth/auth-service.ts';
 import { passwordComplaint } from '../../../auth/passwords.ts';
-import type { People } from '../../../auth/people.ts';
 import type { SessionRow } from '../../../auth/sessions.ts';
 import { Time } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
@@ -17,7 +17,7 @@ import { redirect } from '../../redirect.ts';
 
 /** The password, the second factor, and where one is signed in. */
 export function settingsPage(services: LoginServices, context: PageContext): Answer {
-  return forSelf(services, context, (self) => show(services.people, context, self));
+  return forSelf(services, context, (self) => show(services.auth, context, self));
 }
 
 /** Leads back from an address that takes forms only. */
@@ -28,17 +28,17 @@ export function toSettings(services: LoginServices, context: PageContext): Answe
 /** Ends every session but this one. */
 export function signOutOthers(services: LoginServices, context: FormContext): Answer {
   return forSelf(services, context, ({ user, session }) => {
-    services.people.users.signOut(user, actorOf(user.id, user.role), session.tokenHash);
+    services.auth.users.signOut(user, actorOf(user.id, user.role), session.tokenHash);
     return redirect(paths.settings, 'sessions-ended');
   });
 }
 
 /** Sets a new password, with the one that holds now. */
 export function changePassword(services: LoginServices, context: FormContext): Answer {
-  const { users, login, hashing } = services.people;
+  const { users, login, hashing } = services.auth;
   return forSelf(services, context, async (self) => {
     const { user, session } = self;
-    const again = (refusal: FormRefusal) => show(services.people, context, self, refusal);
+    const again = (refusal: FormRefusal) => show(services.auth, context, self, refusal);
     const confirmed = await login.confirm(user, field(context.form, 'password'));
     if (confirmed.kind === 'too-many' || confirmed.kind === 'busy') return again(notTried(confirmed));
     if (confirmed.kind === 'wrong')
@@ -54,12 +54,12 @@ export function changePassword(services: LoginServices, context: FormContext): A
 }
 
 function show(
-  people: People,
+  auth: AuthService,
   context: PageContext,
   { user, session }: Self,
   refusal?: FormRefusal,
 ): Response {
-  const sessions = people.sessions.list(user.id, session.tokenHash);
+  const sessions = auth.sessions.list(user.id, session.tokenHash);
   return context.show({
     ...refusal,
     title: 'Settings',
@@ -69,7 +69,7 @@ function show(
           {user.email} <Badge tone="quiet">{user.role}</Badge>
         </p>
         <Columns>
-          <PasswordPanel people={people} user={user} refusal={refusal} />
+          <PasswordPanel auth={auth} user={user} refusal={refusal} />
           <FactorPanel isOn={user.hasSecondFactor} />
         </Columns>
         <Panel
@@ -89,14 +89,14 @@ function show(
   });
 }
 
-type PasswordProps = Readonly<{ people: People; user: Self['user']; refusal: FormRefusal | undefined }>;
+type PasswordProps = Readonly<{ auth: AuthService; user: Self['user']; refusal: FormRefusal | undefined }>;
 
-function PasswordPanel({ people, user, refusal }: PasswordProps) {
+function PasswordPanel({ auth, user, refusal }: PasswordProps) {
   const errors = refusal && { [refusal.field ?? 'form']: refusal.sentence };
   return (
     <Panel title="Password" id="password-panel">
       {user.passwordHash === undefined ? (
-        <p>You sign in through {people.config.oidc?.name ?? 'an identity provider'}.</p>
+        <p>You sign in through {auth.config.oidc?.name ?? 'an identity provider'}.</p>
       ) : (
         <Form action={paths.password} button="Change the password" errors={errors}>
           <Field
@@ -109,8 +109,8 @@ function PasswordPanel({ people, user, refusal }: PasswordProps) {
           <NewPassword label="New password" refusal={refusal} />
         </Form>
       )}
-      {people.config.oidc && user.subject === undefined && (
-        <ButtonLink to={withNext(paths.provider, paths.settings)}>Link {people.config.oidc.name}</ButtonLink>
+      {auth.config.oidc && user.subject === undefined && (
+        <ButtonLink to={withNext(paths.provider, paths.settings)}>Link {auth.config.oidc.name}</ButtonLink>
       )}
     </Panel>
   );

@@ -28,7 +28,7 @@ export function firstOperatorPage(context: PageContext): Response {
 /** Makes the first operator. */
 export async function makeFirstOperator(services: LoginServices, context: FormContext): Promise<Response> {
   const token = field(context.form, 'token');
-  const result = await services.people.signUp.firstOperator(token, applicationFrom(context.form));
+  const result = await services.auth.signUp.firstOperator(token, applicationFrom(context.form));
   return answered(services, context, result, (refusal) => showFirstOperator(context, token, refusal));
 }
 
@@ -39,10 +39,10 @@ export function signUpPage(context: PageContext): Response {
 
 /** Makes an account with its first user. */
 export async function signUp(services: LoginServices, context: FormContext): Promise<Response> {
-  const { people, addressOf } = services;
+  const { auth, addressOf } = services;
   const name = field(context.form, 'account').trim();
   const from = { address: addressOf(context.request) };
-  const result = await people.signUp.customer(name, applicationFrom(context.form), from);
+  const result = await auth.signUp.customer(name, applicationFrom(context.form), from);
   return answered(services, context, result, (refusal) => showSignUp(context, refusal));
 }
 
@@ -51,14 +51,14 @@ function applicationFrom(form: URLSearchParams) {
 }
 
 function answered(
-  { people, addressOf }: LoginServices,
+  { auth, addressOf }: LoginServices,
   context: FormContext,
   result: SignUpResult,
   again: (refusal: FormRefusal) => Response,
 ): Response {
   switch (result.kind) {
     case 'created':
-      return beginSession(people, context, result.user, paths.start, {
+      return beginSession(auth, context, result.user, paths.start, {
         address: addressOf(context.request),
       });
     case 'unfit':

@@ -4,8 +4,7 @@ import type { AdditionResult } from '../../../accounts/accounts.ts';
 import { type Actor, actorOf } from '../../../accounts/audit.ts';
 import { makePassword } from '../../../auth/passwords.ts';
 import { readEmail } from '../../../auth/users.ts';
-import { ConfirmForm, type FormErrors, isConfirmed } from '../../components/forms.tsx';
-import { Panel } from '../../components/panels.tsx';
+import { ConfirmPanel, type FormErrors, isConfirmed } from '../../components/forms.tsx';
 import type { ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { accountIn, type Filling, showAccount, USER_ID_FIELD } from './account.tsx';
@@ -64,7 +63,7 @@ export function resumeAccount(services: PageServices, context: ViewerForm): Resp
   });
 }
 
-/** Asks whether it is meant. */
+/** Asks for confirmation. */
 export function suspendPage(services: PageServices, context: ViewerContext): Response {
   const account = accountIn(services, context);
   return account === undefined ? context.notFound() : showSuspend(context, account);
@@ -89,19 +88,16 @@ function showSuspend({ show }: ViewerContext, { id, name }: Account, errors?: Fo
     ],
     status: errors && 422,
     body: (
-      <Panel title="Suspend" isDanger>
-        <ConfirmForm
-          action={`${paths.operatorAccount(id)}/suspend`}
-          phrase={name}
-          button="Suspend this account"
-          errors={errors}
-        >
-          <p>
-            Within a second none of its keys is accepted, at the RPC endpoint and at the program API. Its
-            users can sign in still, and webhooks are sent still. Resuming takes it back.
-          </p>
-        </ConfirmForm>
-      </Panel>
+      <ConfirmPanel
+        title="Suspend"
+        action={`${paths.operatorAccount(id)}/suspend`}
+        phrase={name}
+        button="Suspend this account"
+        errors={errors}
+      >
+        Within a second none of its keys is accepted, at the RPC endpoint and at the program API. Its users
+        can sign in still, and webhooks are sent still. Resuming takes it back.
+      </ConfirmPanel>
     ),
   });
 }
@@ -116,7 +112,7 @@ function answered(
 ): Response {
   if (result.kind === 'account' || result.kind === 'added-before')
     return redirect(paths.operatorAccount(account.id), flash);
-  return again(services, context, account, of, accountErrors(result, 'name'));
+  return again(services, context, account, of, accountErrors(result));
 }
 
 function again(
@@ -131,7 +127,7 @@ function again(
 
 /** A user with a first password, which the user's page shows once. */
 export async function addUser(services: PageServices, context: ViewerForm): Promise<Response> {
-  const { people, random, oneTimeSecrets } = services;
+  const { auth, random, oneTimeSecrets } = services;
   const account = accountIn(services, context);
   if (account === undefined) return context.notFound();
   const again = (errors: FormErrors) =>
@@ -141,17 +137,17 @@ export async function addUser(services: PageServices, context: ViewerForm): Prom
   if (email === undefined) return again({ email: 'That is no e-mail address.' });
   if (!/^[0-9a-f]{24}$/.test(id)) return again({ form: 'This form is not whole. Open the page anew.' });
   const password = makePassword(random);
-  const hashed = await people.hashing.hash(password, 'known');
+  const hashed = await auth.hashing.hash(password, 'known');
   if (hashed.kind === 'busy') return again({ form: 'Too many logins are being checked. Try again.' });
   const place = { role: 'customer', accountId: account.id } as const;
-  const isMade = people.users.byId(id) !== undefined;
+  const isMade = auth.users.byId(id) !== undefined;
   if (!isMade) {
     const user = { id, email, place, passwordHash: hashed.hash };
-    const created = people.users.create(user, actorOf(context.viewer.userId, context.viewer.role));
+    const created = auth.users.create(user, actorOf(context.viewer.userId, context.viewer.role));
     if (created.kind === 'email-taken') return again({ email: TAKEN });
     oneTimeSecrets.put(context.viewer.userId, password, id);
   }
-  const made = people.users.byId(id);
+  const made = auth.users.byId(id);
   if (made?.email !== email || made.accountId !== account.id)
     return again({ form: 'This form was sent before. Open the page anew.' });
   return redirect(`${paths.user(id)}?shown=${id}`, 'user-created');

@@ -3,6 +3,7 @@ import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
 import { Ago, countText } from '../../components/format.tsx';
 import {
+  ActionPanel,
   ButtonLink,
   Buttons,
   type FormErrors,
@@ -31,7 +32,7 @@ export function accountIn({ accounts }: PageServices, { params }: ViewerContext)
   return id === undefined ? undefined : accounts.findById(id);
 }
 
-/** `GET /operator/accounts/:id`: one account, and all that can be done with it. */
+/** One account, and all that can be done with it. */
 export function accountPage(services: PageServices, context: ViewerContext): Response {
   const account = accountIn(services, context);
   return account === undefined ? context.notFound() : showAccount(services, context, account);
@@ -46,7 +47,7 @@ export function showAccount(
 ): Response {
   const { id, name } = account;
   const entries = services.operator.audit.list({ accountId: id, limit: ENTRIES });
-  const users = services.people.users.ofAccount(id);
+  const users = services.auth.users.ofAccount(id);
   return context.show({
     title: name,
     crumbs: [{ label: 'Accounts', to: paths.operatorAccounts }],
@@ -84,7 +85,7 @@ export function showAccount(
         <Panel title="Add user" id="add-user">
           <AddUserForm
             action={`${paths.operatorAccount(id)}/users`}
-            newId={services.people.users.newId()}
+            newId={services.auth.users.newId()}
             filling={filling}
           />
         </Panel>
@@ -107,17 +108,15 @@ export function showAccount(
 
 /** The way between an operator's page of an account and what its users see. */
 function AccountTabs({ account: { id } }: Readonly<{ account: Account }>) {
-  const own = ['overview', 'usage', 'keys', 'webhooks', 'deliveries'].map((page) => ({
-    label: `${page.slice(0, 1).toUpperCase()}${page.slice(1)}`,
-    to: `/accounts/${id}/${page}`,
-    isCurrent: false,
-  }));
-  return (
-    <Tabs
-      label="Account"
-      tabs={[{ label: 'Manage', to: paths.operatorAccount(id), isCurrent: true }, ...own]}
-    />
-  );
+  const pages = [
+    ['Manage', paths.operatorAccount(id)],
+    ['Overview', paths.overview(id)],
+    ['Usage', paths.usage(id)],
+    ['Keys', paths.keys(id)],
+    ['Webhooks', paths.webhooks(id)],
+    ['Deliveries', paths.deliveries(id)],
+  ] as const;
+  return <Tabs label="Account" tabs={pages.map(([label, to], i) => ({ label, to, isCurrent: i === 0 }))} />;
 }
 
 function Attention({ account, services }: Readonly<{ account: Account; services: PageServices }>) {
@@ -171,14 +170,14 @@ function AccountFigures({ account, services, nowMs, userCount }: FiguresProps) {
 function SuspendPanel({ account: { id, isSuspended } }: Readonly<{ account: Account }>) {
   if (isSuspended)
     return (
-      <Panel title="Resume">
-        <PostForm action={`${paths.operatorAccount(id)}/resume`}>
-          <p>Its keys are accepted again within a second.</p>
-          <div>
-            <Submit kind="primary">Resume this account</Submit>
-          </div>
-        </PostForm>
-      </Panel>
+      <ActionPanel
+        title="Resume"
+        action={`${paths.operatorAccount(id)}/resume`}
+        button="Resume this account"
+        kind="primary"
+      >
+        Its keys are accepted again within a second.
+      </ActionPanel>
     );
   return (
     <Panel title="Suspend" isDanger>

@@ -9,6 +9,7 @@ import {
   ButtonLink,
   Buttons,
   Filters,
+  FilterSelect,
   type FormErrors,
   PostForm,
   SelectField,
@@ -28,12 +29,11 @@ import { redirect } from '../../redirect.ts';
 const PAGE = 50;
 const NEW_PATH = `${paths.operatorAccounts}/new`;
 const STATES = [
-  { value: '', label: 'All' },
   { value: 'suspended', label: 'Suspended' },
   { value: 'out-of-credits', label: 'Out of credits' },
 ];
 
-/** `GET /operator/accounts`: every account, the newest first. */
+/** Every account, the newest first. */
 export function accountsPage({ accounts, plans }: PageServices, { url, show }: ViewerContext): Response {
   const { searchParams } = url;
   const [search, plan, state] = ['q', 'plan', 'state'].map((name) => searchParams.get(name) ?? '');
@@ -57,13 +57,14 @@ export function accountsPage({ accounts, plans }: PageServices, { url, show }: V
       <>
         <Filters path={paths.operatorAccounts} isFiltered={isFiltered}>
           <TextField name="q" label="Search" type="search" value={search} placeholder="Part of a name" />
-          <SelectField
+          <FilterSelect
             name="plan"
             label="Plan"
             value={plan}
-            options={[{ value: '', label: 'All' }, ...[...plans.keys(), NO_PLAN].map(choice)]}
+            options={[...plans.keys(), NO_PLAN].map((name) => ({ value: name, label: name }))}
+            all="All"
           />
-          <SelectField name="state" label="State" value={state} options={STATES} />
+          <FilterSelect name="state" label="State" value={state} options={STATES} all="All" />
         </Filters>
         <AccountTable accounts={items} isFiltered={isFiltered} isLast={next === undefined} />
         <Pager
@@ -74,8 +75,6 @@ export function accountsPage({ accounts, plans }: PageServices, { url, show }: V
     ),
   });
 }
-
-const choice = (name: string) => ({ value: name, label: name });
 
 type AccountTableProps = Readonly<{ accounts: readonly Account[]; isFiltered: boolean; isLast: boolean }>;
 
@@ -113,12 +112,12 @@ export function AccountBadge({ account }: Readonly<{ account: Account }>) {
   return <Badge tone="good">active</Badge>;
 }
 
-/** `GET /operator/accounts/new`. */
+/** The form of a new account. */
 export function newAccountPage(services: PageServices, context: ViewerContext): Response {
   return showNew(services, context, { name: '', plan: 'trial' });
 }
 
-/** `POST /operator/accounts/new`: makes an account. */
+/** Makes an account. */
 export function addAccount(services: PageServices, context: ViewerForm): Response {
   const [name, plan] = [context.form.get('name')?.trim() ?? '', context.form.get('plan') ?? NO_PLAN];
   const result = services.accounts.create(
@@ -127,7 +126,7 @@ export function addAccount(services: PageServices, context: ViewerForm): Respons
     actorOf(context.viewer.userId, context.viewer.role),
   );
   if (result.kind === 'account') return redirect(paths.operatorAccount(result.account.id), 'account-created');
-  return showNew(services, context, { name, plan }, accountErrors(result, 'name'));
+  return showNew(services, context, { name, plan }, accountErrors(result));
 }
 
 type NewAccount = Readonly<{ name: string; plan: string }>;
@@ -172,19 +171,19 @@ function showNew(
 
 type Refused = Exclude<AdditionResult, { kind: 'account' | 'added-before' }>;
 
-/** What is wrong with a form about an account, at the field that it is about. `nameField` is where a name was typed. */
-export function accountErrors(refused: Refused, nameField: string): FormErrors {
+/** What is wrong with a form about an account, at the field that it is about. */
+export function accountErrors(refused: Refused): FormErrors {
   switch (refused.kind) {
     case 'bad-credits':
       return { credits: 'Credits are a whole number of at least 1, such as 250,000.' };
     case 'bad-reason':
       return { reason: 'A reason is 1 to 200 printable characters without a space at either end.' };
     case 'bad-name':
-      return { [nameField]: 'A name is 1 to 64 printable characters without a space at either end.' };
+      return { name: 'A name is 1 to 64 printable characters without a space at either end.' };
     case 'name-taken':
-      return { [nameField]: 'An account of this name exists already.' };
+      return { name: 'An account of this name exists already.' };
     case 'reserved-name':
-      return { [nameField]: 'The accounts demo and sluice-watcher are known by their names, which stay.' };
+      return { name: 'The accounts demo and sluice-watcher are known by their names, which stay.' };
     case 'unknown-plan':
       return { plan: `There is no plan ${refused.plan} in the config.` };
     case 'no-credits':

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import type { Detail, Entry } from '../../../accounts/audit.ts';
 import { readEmail } from '../../../auth/users.ts';
 import { countText, Time, utcText } from '../../components/format.tsx';
-import { Filters, SelectField, TextField } from '../../components/forms.tsx';
+import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
@@ -18,7 +18,7 @@ const COMMAND_LINE = 'command-line';
 /** `undefined`: not filtered; `unknown`: there is nothing of that name. */
 type Wanted<T> = T | undefined | 'unknown';
 
-/** `GET /operator/audit`: every change, with who made it and when. */
+/** Every change, with who made it and when. */
 export function auditPage(services: PageServices, { url, show }: ViewerContext): Response {
   const { audit } = services.operator;
   const [account = '', actor = '', action = ''] = ['account', 'actor', 'action'].map(
@@ -58,14 +58,12 @@ export function auditPage(services: PageServices, { url, show }: ViewerContext):
             placeholder="E-mail or id"
             error={actorId?.id === 'unknown' ? 'Nobody has this e-mail.' : undefined}
           />
-          <SelectField
+          <FilterSelect
             name="action"
             label="What"
             value={action}
-            options={[
-              { value: '', label: 'All' },
-              ...audit.actions().map((name) => ({ value: name, label: wordsOf(name) })),
-            ]}
+            options={audit.actions().map((name) => ({ value: name, label: wordsOf(name) }))}
+            all="All"
           />
         </Filters>
         <AuditTable
@@ -95,12 +93,12 @@ function accountFrom({ accounts }: PageServices, text: string): Wanted<number> {
 }
 
 /** A user by e-mail, the command line, or the id of a key or a user; `id: null` is the command line. */
-function actorFrom({ people }: PageServices, text: string): { readonly id: string | null } | undefined {
+function actorFrom({ auth }: PageServices, text: string): { readonly id: string | null } | undefined {
   if (text === '') return undefined;
   if (text === COMMAND_LINE || text === 'command line') return { id: null };
   if (!text.includes('@')) return { id: text };
   const email = readEmail(text);
-  return { id: (email && people.users.find(email)?.id) ?? 'unknown' };
+  return { id: (email && auth.users.find(email)?.id) ?? 'unknown' };
 }
 
 type AuditTableProps = Readonly<{
@@ -207,16 +205,16 @@ type Who = Readonly<{ text: string; note: string | undefined; to?: string | unde
 type WhoOf = (entry: Pick<Entry, 'actorKind' | 'actorId'>) => Who;
 
 /** Names who made changes: a user by e-mail, a key by its name. Each is looked up once. */
-export function createWhoOf({ people, keys }: PageServices): WhoOf {
+export function createWhoOf({ auth, keys }: PageServices): WhoOf {
   const known = new Map<string, Who>();
 
-  function look(kind: Entry['actorKind'], id: string): Who {
+  function find(kind: Entry['actorKind'], id: string): Who {
     if (kind === 'key') {
       const key = keys.find(id);
       const note = key === undefined ? 'key' : `key of ${key.account}`;
       return { text: key?.name ?? id, note, to: key && paths.operatorAccount(key.accountId) };
     }
-    const user = people.users.byId(id);
+    const user = auth.users.byId(id);
     const note = kind === 'operator' ? 'operator' : undefined;
     if (user === undefined) return { text: id, note: note === undefined ? 'removed' : `${note}, removed` };
     return { text: user.email, note, to: paths.user(id) };
@@ -225,7 +223,7 @@ export function createWhoOf({ people, keys }: PageServices): WhoOf {
   return function whoOf({ actorKind, actorId }) {
     if (actorId === null) return { text: 'command line', note: undefined };
     const name = `${actorKind} ${actorId}`;
-    const who = known.get(name) ?? look(actorKind, actorId);
+    const who = known.get(name) ?? find(actorKind, actorId);
     known.set(name, who);
     return who;
   };

@@ -11,7 +11,7 @@ import type { GatewaySeen } from '../../../health/neighbours.ts';
 
 type Seen = Extract<GatewaySeen, { kind: 'seen' }>;
 
-/** `GET /operator/backends`: how every gateway sees its backends, now. */
+/** How every gateway sees its backends, now. */
 export async function backendsPage(
   { operator }: PageServices,
   { url, show }: ViewerContext,
@@ -45,10 +45,9 @@ function Figures({ gateways }: Readonly<{ gateways: readonly GatewaySeen[] }>) {
   const backends = seen.flatMap(({ status }) => status.backends);
   const sum = (figure: 'in_flight' | 'recent_answered' | 'recent_failed') =>
     backends.reduce((all, backend) => all + backend[figure], 0);
-  const [taking, slots] = [
-    backends.filter((backend) => backend.in).length,
-    backends.flatMap(({ slot }) => slot ?? []),
-  ];
+  const recent = { recent_answered: sum('recent_answered'), recent_failed: sum('recent_failed') };
+  const taking = backends.filter((backend) => backend.in).length;
+  const slots = backends.flatMap(({ slot }) => slot ?? []);
   return (
     <Stats
       stats={[
@@ -66,9 +65,9 @@ function Figures({ gateways }: Readonly<{ gateways: readonly GatewaySeen[] }>) {
         { label: 'In flight', value: countText(sum('in_flight')) },
         {
           label: 'Failed lately',
-          value: errorShare(sum('recent_answered'), sum('recent_failed')),
-          note: errorText(sum('recent_answered'), sum('recent_failed')),
-          tone: sum('recent_failed') > 0 ? 'warning' : undefined,
+          value: errorShare(recent),
+          note: errorText(recent),
+          tone: recent.recent_failed > 0 ? 'warning' : undefined,
         },
       ]}
     />
@@ -81,7 +80,7 @@ function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
       <Panel title={gateway.host} aside={<Badge tone="bad">cannot be reached</Badge>}>
         <Notice tone="bad">
           This gateway cannot be reached ({gateway.reason}), so nothing is known of its backends. It may serve
-          callers still: what was context is its metrics address.
+          callers still: what was asked is its metrics address.
         </Notice>
       </Panel>
     );
@@ -103,16 +102,8 @@ function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
           ({ in_flight, max_connections }) => `${countText(in_flight)} of ${countText(max_connections)}`,
           'end',
         ],
-        [
-          `Failed, ${spanText(1_000 * status.recent_seconds)}`,
-          ({ recent_answered, recent_failed }) => errorText(recent_answered, recent_failed),
-          'end',
-        ],
-        [
-          'Error rate',
-          ({ recent_answered, recent_failed }) => errorShare(recent_answered, recent_failed),
-          'end',
-        ],
+        [`Failed, ${spanText(1_000 * status.recent_seconds)}`, errorText, 'end'],
+        ['Error rate', errorShare, 'end'],
       ]}
       rows={status.backends}
       keyOf={({ name }) => name}
@@ -135,16 +126,12 @@ function GatewayNote({ status: { processes, version } }: Readonly<{ status: Gate
 
 /** Why it is left out stands beside it; of several processes, one that has it out is enough. */
 function Standing({ backend }: Readonly<{ backend: BackendStatus }>) {
-  if (!backend.in)
+  const { why } = backend;
+  if (!backend.in || why !== null)
     return (
       <span class="standing">
-        <Badge tone="bad">left out</Badge> {backend.why ?? 'for a reason it does not tell'}
-      </span>
-    );
-  if (backend.why !== null)
-    return (
-      <span class="standing">
-        <Badge tone="warning">in</Badge> {backend.why}
+        <Badge tone={backend.in ? 'warning' : 'bad'}>{backend.in ? 'in' : 'left out'}</Badge>{' '}
+        {why ?? 'for a reason it does not tell'}
       </span>
     );
   return <Badge tone="good">in</Badge>;
@@ -154,13 +141,15 @@ function known(count: number | null): string {
   return count === null ? 'unknown' : countText(count);
 }
 
+type Recent = Pick<BackendStatus, 'recent_answered' | 'recent_failed'>;
+
 /** `3 of 120`; nothing was asked of it: `none asked`. */
-function errorText(answered: number, failed: number): string {
-  const all = answered + failed;
-  return all === 0 ? 'none asked' : `${countText(failed)} of ${countText(all)}`;
+function errorText({ recent_answered, recent_failed }: Recent): string {
+  const all = recent_answered + recent_failed;
+  return all === 0 ? 'none asked' : `${countText(recent_failed)} of ${countText(all)}`;
 }
 
-function errorShare(answered: number, failed: number): string {
-  const all = answered + failed;
-  return all === 0 ? '–' : shareText(failed / all);
+function errorShare({ recent_answered, recent_failed }: Recent): string {
+  const all = recent_answered + recent_failed;
+  return all === 0 ? '–' : shareText(recent_failed / all);
 }

@@ -8,7 +8,7 @@ import { Link, withQuery } from '../../components/links.tsx';
 import { Columns, Empty, type Fact, Facts, Live, Panel } from '../../components/panels.tsx';
 import { TablePanel } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
-import type { OperatorServices, PageServices, WatcherSeen } from '../../page-services.ts';
+import type { PageServices, WatcherSeen } from '../../page-services.ts';
 import { UserTable } from './user.tsx';
 import { paths } from '../../paths.ts';
 import { complaintOf, type PublicationState } from '../../../accounts/publication.ts';
@@ -18,20 +18,20 @@ import type { GatewaySeen, RedisSeen } from '../../../health/neighbours.ts';
 
 type State = Readonly<{
   watcher: WatcherSeen;
-  deliveries: ReturnType<OperatorServices['deliveries']>;
-  publication: ReturnType<OperatorServices['publication']>;
+  deliveries: Health | undefined;
+  publication: PublicationState | undefined;
   gateways: readonly GatewaySeen[];
   redis: readonly RedisSeen[] | undefined;
   operators: readonly User[];
 }>;
 
-/** `GET /operator/health`: whether everything does its work, and on what. */
+/** Whether everything does its work, and on what. */
 export async function healthPage(
-  { operator, people, plans }: PageServices,
+  { operator, auth, plans }: PageServices,
   { url, nowMs, show }: ViewerContext,
 ): Promise<Response> {
   const [gateways, redis] = await Promise.all([operator.readGateways(), operator.readRedis?.()]);
-  const operators = people.users.operators();
+  const operators = auth.users.operators();
   const state: State = {
     watcher: operator.watcher(),
     deliveries: operator.deliveries(),
@@ -67,13 +67,11 @@ export async function healthPage(
 /** What an operator should look at, a sentence each. */
 function troublesOf(state: State): readonly string[] {
   const { watcher, deliveries, publication, gateways, redis, operators } = state;
-  const unpublished = publication && complaintOf(publication);
   const without = operators.filter(({ hasSecondFactor }) => !hasSecondFactor).length;
   const of = (count: number, one: string, many: string) => `${countText(count)} ${count === 1 ? one : many}`;
   return [
-    ...(watcher.health.isWell ? [] : [watcher.health.sentence]),
-    ...(deliveries === undefined || deliveries.isWell ? [] : [deliveries.sentence]),
-    ...(unpublished === undefined ? [] : [unpublished]),
+    ...[watcher.health, deliveries].flatMap((health) => (health?.isWell === false ? [health.sentence] : [])),
+    ...[publication && complaintOf(publication)].flatMap((complaint) => complaint ?? []),
     ...gateways.flatMap((gateway) =>
       gateway.kind === 'seen'
         ? []
@@ -142,7 +140,6 @@ function rateText(rps: number): string {
   return Number.isInteger(rps) ? countText(rps) : String(rps);
 }
 
-/** Whether a part does its work. */
 function WellBadge({ isWell }: Readonly<{ isWell: boolean }>) {
   return isWell ? <Badge tone="good">well</Badge> : <Badge tone="bad">not well</Badge>;
 }
@@ -164,14 +161,8 @@ function PublicationBadge({ state }: Readonly<{ state: PublicationState }>) {
   }
 }
 
-type ServiceProps = Readonly<{
-  deliveries: Health | undefined;
-  publication: PublicationState | undefined;
-  gateways: readonly GatewaySeen[];
-}>;
-
 /** The parts of the installation, and whether each does its work. */
-function ServicePanel({ deliveries, publication, gateways }: ServiceProps) {
+function ServicePanel({ deliveries, publication, gateways }: State) {
   const versions = new Set(
     gateways.flatMap((gateway) => (gateway.kind === 'seen' ? gateway.status.version : [])),
   );
@@ -212,7 +203,6 @@ function ServicePanel({ deliveries, publication, gateways }: ServiceProps) {
 
 type StoreProps = Readonly<{ sizes: readonly StoreSize[]; redis: readonly RedisSeen[] | undefined }>;
 
-/** The databases and every Redis. */
 function StorePanel({ sizes, redis }: StoreProps) {
   return (
     <TablePanel

@@ -8,17 +8,17 @@ import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
 import type { Health } from '../../../health/health.ts';
+import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/list.ts';
 import { SEND_TEXTS } from '../../../outbox/outcome.ts';
 import type { FailingPlace, FailingWebhook } from '../../../webhooks/webhook-health.ts';
-import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/list.ts';
+import { DAY_MS } from '../../../usage/calendar.ts';
 
-const DAY_MS = 86_400_000;
 const FAILING_SHOWN = 25;
 const WRONG_SHOWN = 25;
 /** What is due for this long waits for something else than its turn. */
 const LATE_MS = 60_000;
 
-/** `GET /operator/queue`: what waits to be sent, and whose receivers do not take it. */
+/** What waits to be sent, and whose receivers do not take it. */
 export function queuePage(
   { operator, accounts }: PageServices,
   { url, nowMs, show }: ViewerContext,
@@ -26,7 +26,7 @@ export function queuePage(
   const { queue, failing, deliveries } = operator;
   const nameOf = (accountId: number) => accounts.findById(accountId)?.name ?? String(accountId);
   const here = withQuery(url, {});
-  const found = failing(FAILING_SHOWN + 1, placeFrom(url.searchParams.get('after')));
+  const found = failing(FAILING_SHOWN + 1, fromCursor(url.searchParams.get('after')));
   const shown = found.slice(0, FAILING_SHOWN);
   const last = found.length > FAILING_SHOWN ? shown.at(-1) : undefined;
   const sinceMs = nowMs - DAY_MS;
@@ -69,8 +69,8 @@ export function queuePage(
   });
 }
 
-/** Where a page of failing webhooks goes on: the instant and the id of the last one. */
-function placeFrom(text: string | null): FailingPlace | undefined {
+/** The last webhook of the page before: its instant and id. */
+function fromCursor(text: string | null): FailingPlace | undefined {
   const read = /^(\d{1,15})\.([\w-]{1,64})$/.exec(text ?? '');
   return read === null ? undefined : { failingSinceMs: Number(read[1]), id: read[2] ?? '' };
 }

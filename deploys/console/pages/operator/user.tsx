@@ -6,12 +6,11 @@ import type { User } from '../../../auth/users.ts';
 import { SecretBox } from '../../components/code.tsx';
 import { Ago, Time } from '../../components/format.tsx';
 import {
+  ActionPanel,
   ButtonLink,
-  ConfirmForm,
+  ConfirmPanel,
   type FormErrors,
   isConfirmed,
-  PostForm,
-  Submit,
 } from '../../components/forms.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
@@ -22,17 +21,17 @@ import type { PageServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
 
-function userIn({ people }: PageServices, { params }: ViewerContext): User | undefined {
-  return people.users.byId(params['userId'] ?? '');
+function userIn({ auth }: PageServices, { params }: ViewerContext): User | undefined {
+  return auth.users.byId(params['userId'] ?? '');
 }
 
-/** `GET /operator/users/:userId`: one user, whatever the account. */
+/** One user, whatever the account. */
 export function userPage(services: PageServices, context: ViewerContext): Response {
   const user = userIn(services, context);
   return user === undefined ? context.notFound() : showUser(services, context, user);
 }
 
-/** Changes somebody else's login: one's own is changed under Settings, where the password is asked for. */
+/** Changes another user's login; the operator's own is changed under Settings, which asks for the password. */
 function onOther<A extends Answer>(
   services: PageServices,
   context: ViewerForm,
@@ -47,43 +46,43 @@ function onOther<A extends Answer>(
 }
 
 /** Whether the operator was removed a moment ago. */
-function isGone({ people }: PageServices, { viewer }: ViewerContext): boolean {
-  return people.users.byId(viewer.userId) === undefined;
+function isGone({ auth }: PageServices, { viewer }: ViewerContext): boolean {
+  return auth.users.byId(viewer.userId) === undefined;
 }
 
 const OWN = 'This is your own login. It is changed under Settings.';
 
-/** `POST …/password`: a new password, shown once; every session ends. */
+/** A new password, shown once; every session ends. */
 export function newPassword(services: PageServices, context: ViewerForm): Answer {
-  const { people, random, oneTimeSecrets } = services;
+  const { auth, random, oneTimeSecrets } = services;
   return onOther(services, context, async (user, by) => {
     const password = makePassword(random);
-    const hashed = await people.hashing.hash(password, 'known');
+    const hashed = await auth.hashing.hash(password, 'known');
     if (hashed.kind === 'busy')
       return showUser(services, context, user, { form: 'Too many logins are being checked. Try again.' });
-    // Whoever was removed meanwhile changes nothing any more, and has nothing changed.
-    if (isGone(services, context) || people.users.byId(user.id) === undefined) return context.notFound();
-    people.users.setPassword(user, hashed.hash, by);
+    // Either of them may have been removed while the hash was made.
+    if (isGone(services, context) || auth.users.byId(user.id) === undefined) return context.notFound();
+    auth.users.setPassword(user, hashed.hash, by);
     const shown = oneTimeSecrets.put(context.viewer.userId, password);
     return redirect(`${paths.user(user.id)}?shown=${shown}`, 'user-password');
   });
 }
 
-/** `POST …/sign-out`: ends every session. */
+/** Ends every session. */
 export function signUserOut(services: PageServices, context: ViewerForm): Response {
   return onOther(services, context, (user, by) => {
-    services.people.users.signOut(user, by);
+    services.auth.users.signOut(user, by);
     return redirect(paths.user(user.id), 'user-signed-out');
   });
 }
 
-/** `GET …/second-factor`: asks whether it is meant. */
+/** Asks for confirmation. */
 export function resetFactorPage(services: PageServices, context: ViewerContext): Response {
   const user = userIn(services, context);
   return user === undefined ? context.notFound() : showSecondFactor(context, user);
 }
 
-/** `POST …/second-factor`: turns it off, with the e-mail typed; for who lost phone and codes. */
+/** Turns it off, with the e-mail typed; for who lost phone and codes. */
 export function resetSecondFactor(services: PageServices, context: ViewerForm): Response {
   return onOther(services, context, (user, by) => {
     if (!isConfirmed(context.form, user.email))
@@ -102,29 +101,26 @@ function showSecondFactor({ show }: ViewerContext, { id, email }: User, errors?:
     ],
     status: errors && 422,
     body: (
-      <Panel title="Reset" isDanger>
-        <ConfirmForm
-          action={`${paths.user(id)}/second-factor`}
-          phrase={email}
-          button="Reset the second factor"
-          errors={errors}
-        >
-          <p>
-            For somebody who lost the phone and the backup codes: make sure that it is them. The password
-            alone signs in then.
-          </p>
-        </ConfirmForm>
-      </Panel>
+      <ConfirmPanel
+        title="Reset"
+        action={`${paths.user(id)}/second-factor`}
+        phrase={email}
+        button="Reset the second factor"
+        errors={errors}
+      >
+        For somebody who lost the phone and the backup codes: make sure that it is them. The password alone
+        signs in then.
+      </ConfirmPanel>
     ),
   });
 }
 
-/** `POST …/remove`, with the e-mail typed. */
+/** Removes the login whose e-mail was typed. */
 export function removeUser(services: PageServices, context: ViewerForm): Response {
   return onOther(services, context, (user, by) => {
     if (!isConfirmed(context.form, user.email))
       return showUser(services, context, user, { confirm: `That is not ${user.email}.` });
-    services.people.users.remove(user, by);
+    services.auth.users.remove(user, by);
     return redirect(
       user.accountId === undefined ? paths.health : paths.operatorAccount(user.accountId),
       'user-removed',
@@ -132,11 +128,13 @@ export function removeUser(services: PageServices, context: ViewerForm): Respons
   });
 }
 
+/** With `errors`, one of its forms comes back with what is wrong. */
 function showUser(services: PageServices, context: ViewerContext, user: User, errors?: FormErrors): Response {
   const { id, email, accountId } = user;
   const account = accountId === undefined ? undefined : services.accounts.findById(accountId);
   const password = errors === undefined ? services.oneTimeSecrets.take(context) : undefined;
   const isOwn = id === context.viewer.userId;
+  const path = paths.user(id);
   return context.show({
     title: email,
     crumbs: [
@@ -159,13 +157,44 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
           </Panel>
           {!isOwn && (
             <div class="panel-stack">
-              <NewPasswordPanel user={user} />
-              <SessionsPanel user={user} />
-              {user.hasSecondFactor && <SecondFactorPanel user={user} />}
+              <ActionPanel
+                title="New password"
+                action={`${path}/password`}
+                label="New password"
+                button="Make a new password"
+              >
+                Makes a password, shows it once and ends every session. Pass it on by a way you trust.
+              </ActionPanel>
+              <ActionPanel
+                title="Sessions"
+                action={`${path}/sign-out`}
+                label="Sign out"
+                button="Sign out everywhere"
+              >
+                Ends every session at once. Signing in again is not kept from anybody.
+              </ActionPanel>
+              {user.hasSecondFactor && (
+                <Panel title="Second factor">
+                  <p>It can be turned off for somebody who lost the phone and the backup codes.</p>
+                  <div>
+                    <ButtonLink to={`${path}/second-factor`}>Reset the second factor…</ButtonLink>
+                  </div>
+                </Panel>
+              )}
             </div>
           )}
         </Columns>
-        {!isOwn && <RemovePanel user={user} errors={errors} />}
+        {!isOwn && (
+          <ConfirmPanel
+            title="Remove"
+            action={`${path}/remove`}
+            phrase={email}
+            button="Remove this login"
+            errors={errors?.['confirm'] === undefined ? undefined : errors}
+          >
+            The login is gone and its sessions end at once. The account, its keys and what was changed stay.
+          </ConfirmPanel>
+        )}
       </>
     ),
   });
@@ -180,7 +209,7 @@ type UserFactsProps = Readonly<{
 
 function UserFacts({ services, user, nowMs, accountName }: UserFactsProps) {
   const { id, role, accountId, passwordHash, createdAtMs } = user;
-  const sessions = services.people.sessions.list(id, new Uint8Array());
+  const sessions = services.auth.sessions.list(id, new Uint8Array());
   const lastUsedAtMs = Math.max(...sessions.map(({ usedAtMs }) => usedAtMs));
   return (
     <Facts
@@ -210,65 +239,6 @@ function UserFacts({ services, user, nowMs, accountName }: UserFactsProps) {
         ['Changes', <Link to={`${paths.audit}?actor=${encodeURIComponent(id)}`}>What they changed</Link>],
       ]}
     />
-  );
-}
-
-type UserPanelProps = Readonly<{ user: User }>;
-
-function NewPasswordPanel({ user: { id } }: UserPanelProps) {
-  return (
-    <Panel title="New password">
-      <PostForm action={`${paths.user(id)}/password`} label="New password">
-        <p>Makes a password, shows it once and ends every session. Pass it on by a way you trust.</p>
-        <div>
-          <Submit>Make a new password</Submit>
-        </div>
-      </PostForm>
-    </Panel>
-  );
-}
-
-function SessionsPanel({ user: { id } }: UserPanelProps) {
-  return (
-    <Panel title="Sessions">
-      <PostForm action={`${paths.user(id)}/sign-out`} label="Sign out">
-        <p>Ends every session at once. Signing in again is not kept from anybody.</p>
-        <div>
-          <Submit>Sign out everywhere</Submit>
-        </div>
-      </PostForm>
-    </Panel>
-  );
-}
-
-function SecondFactorPanel({ user: { id } }: UserPanelProps) {
-  return (
-    <Panel title="Second factor">
-      <p>It can be turned off for somebody who lost the phone and the backup codes.</p>
-      <div>
-        <ButtonLink to={`${paths.user(id)}/second-factor`}>Reset the second factor…</ButtonLink>
-      </div>
-    </Panel>
-  );
-}
-
-function RemovePanel({
-  user: { id, email },
-  errors,
-}: UserPanelProps & Readonly<{ errors?: FormErrors | undefined }>) {
-  return (
-    <Panel title="Remove" isDanger>
-      <ConfirmForm
-        action={`${paths.user(id)}/remove`}
-        phrase={email}
-        button="Remove this login"
-        errors={errors?.['confirm'] === undefined ? undefined : errors}
-      >
-        <p>
-          The login is gone and its sessions end at once. The account, its keys and what was changed stay.
-        </p>
-      </ConfirmForm>
-    </Panel>
   );
 }
 

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { addressOf } from '../../fakes/chain.ts';
-import { answered, failedWith } from '../../fakes/scripted-send.ts';
-import { pageOf } from './page-text.ts';
-import { CUSTOMER, OPERATOR, startConsole } from './started.tsx';
-import { PROGRAMS, startWebhookWorld, type WebhookWorld } from './webhook-world.ts';
+import { shownBytes } from '../../../../../deploys/console/pages/account/attempt.tsx';
+import { pageOf } from '../../page-text.ts';
+import { CUSTOMER, OPERATOR, startConsole } from '../../started.tsx';
+import { PROGRAMS, startWebhookWorld, type WebhookWorld } from '../../webhook-world.ts';
+import { addressOf } from '../../../../fakes/chain.ts';
+import { answered, failedWith } from '../../../../fakes/scripted-send.ts';
 
 const HOSTILE = '<script>alert("x")</script>';
 const HOUR_MS = 3_600_000;
@@ -188,5 +189,36 @@ describe('programs', () => {
     expect(text).toMatch(/Authority 9 5 not known/);
     expect(html).toContain(`/accounts/7/webhooks/new?program=${addressOf('A')}`);
     expect((await world.ask(`/accounts/7/programs/${addressOf('Z')}`)).status).toBe(404);
+  });
+});
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+describe('the bytes of an answer', () => {
+  test.each(['', 'plain\ttext\r\n', 'schön 🦀'])('are text where they are: %j', (text) => {
+    expect(shownBytes(bytes(text), true)).toEqual({ kind: 'text', text });
+  });
+
+  test('that were cut in the middle of a character are text up to it, and only if they were cut', () => {
+    const cut = bytes('ok 🦀').subarray(0, -1);
+    expect(shownBytes(cut, false)).toEqual({ kind: 'text', text: 'ok ' });
+    expect(shownBytes(cut, true).kind).toBe('binary');
+  });
+
+  test.each([
+    ['a control character', bytes('a\u0000b')],
+    ['an escape sequence', bytes('\u001b[31mred')],
+    ['no UTF-8', Uint8Array.of(0xff, 0xfe, 0x00)],
+  ])('with %s are binary, in hex', (_, given) => {
+    const { kind, text } = shownBytes(given, true);
+    expect(kind).toBe('binary');
+    expect(text.replace(/^0000 {2}/, '').split(' ')).toEqual(
+      [...given].map((byte) => byte.toString(16).padStart(2, '0')),
+    );
+  });
+
+  test('that are many are shown from their beginning', () => {
+    const { text } = shownBytes(new Uint8Array(16_384).fill(0xff), true);
+    expect(text.split('\n')).toHaveLength(16);
   });
 });

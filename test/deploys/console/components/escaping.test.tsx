@@ -1,11 +1,11 @@
+/** @jsxImportSource preact */
 import { describe, expect, test } from 'bun:test';
 import type { ComponentChildren } from 'preact';
 import { render } from 'preact-render-to-string';
-import { Badge } from '../../../../deploys/console/components/icons.tsx';
 import { Chart, Sparkline } from '../../../../deploys/console/components/charts.tsx';
 import { CodeBlock, SecretBox, ShortAddress } from '../../../../deploys/console/components/code.tsx';
 import {
-  ConfirmForm,
+  ConfirmPanel,
   Filters,
   Hidden,
   PostForm,
@@ -13,6 +13,7 @@ import {
   Submit,
   TextField,
 } from '../../../../deploys/console/components/forms.tsx';
+import { Badge } from '../../../../deploys/console/components/icons.tsx';
 import { Crumbs, DrawerLink, Link, Pager } from '../../../../deploys/console/components/links.tsx';
 import { Facts, Live } from '../../../../deploys/console/components/panels.tsx';
 import { Table } from '../../../../deploys/console/components/table.tsx';
@@ -45,11 +46,11 @@ function everywhere(text: string): readonly ComponentChildren[] {
     <SelectField name="s" label={text} value={text} options={[{ value: text, label: text }]} />,
     <PostForm action="/x" errors={{ n: text, form: text }} label={text}>
       <Hidden name="h" value={text} />
-      <Submit label={text}>{text}</Submit>
+      <Submit>{text}</Submit>
     </PostForm>,
-    <ConfirmForm action="/x" phrase={text} button={text}>
+    <ConfirmPanel title={text} action="/x" phrase={text} button={text}>
       {text}
-    </ConfirmForm>,
+    </ConfirmPanel>,
     <Chart
       id="chart"
       title={text}

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createKeyRows } from '../../../../deploys/accounts/keys.ts';
-import type { Viewer } from '../../../../deploys/auth/people.ts';
-import { readApiKey } from '../../../../shared/keys/api-key.ts';
-import { type AccountWorld, HOUR_MS, startAccountWorld } from '../account-world.ts';
-import { OPERATOR } from '../started.tsx';
+import { readApiKey } from '../../../../../shared/keys/api-key.ts';
+import type { Viewer } from '../../../../../deploys/auth/auth-service.ts';
+import { type AccountWorld, HOUR_MS, startAccountWorld } from '../../account-world.ts';
+import { OPERATOR } from '../../started.tsx';
 
 let world: AccountWorld;
 beforeEach(() => (world = startAccountWorld()));
@@ -185,43 +184,6 @@ test('a key is revoked once its name was typed', async () => {
   expect(world.keys.find(id)?.state).toBe('revoked');
   const page = await world.page(`${PATH}/${id}`);
   expect(page).not.toContain('Revoke the key');
-});
-
-describe('a key of another account', () => {
-  const ways = ['', '/rename', '/rotate', '/revoke'];
-  test.each(ways)('is not there at …%s, and stays as it is', async (way) => {
-    const { id } = world.addKey('other', 'theirs');
-    const path = `${PATH}/${id}${way}`;
-    const fields = { name: 'mine', grace: '0', confirm: 'theirs', once: 'a'.repeat(22) };
-    const answer = way === '' ? await world.ask(path) : await world.post(path, fields);
-    expect(answer.status).toBe(404);
-    expect(await answer.text()).not.toContain('theirs');
-    expect(createKeyRows(world.store, world.clock).find(id)).toMatchObject({
-      name: 'theirs',
-      state: 'active',
-    });
-    expect(world.keys.list()).toHaveLength(1);
-  });
-});
-
-const ROUTES = ['/overview', '/usage', '/usage.csv', '/keys', '/keys/new', '/keys/x', '/quick-start'];
-describe('every page of another account', () => {
-  test('is among those that are tried', () => {
-    const paths = world.routes.filter(({ answers }) => answers.get).map(({ path }) => path);
-    expect(paths.map((path) => path.replace('/accounts/:accountId', '').replace(':keyId', 'x'))).toEqual(
-      ROUTES,
-    );
-  });
-  test.each(ROUTES)('%s is not there', async (path) => {
-    world.addKey('other', 'theirs');
-    const answer = await world.ask(`/accounts/8${path}`);
-    expect([answer.status, (await answer.text()).includes('theirs')]).toEqual([404, false]);
-  });
-  test('takes no change', async () => {
-    const once = 'a'.repeat(22);
-    expect((await world.post('/accounts/8/keys/new', { name: 'x', once })).status).toBe(404);
-    expect(world.keys.list()).toEqual([]);
-  });
 });
 
 describe('an operator', () => {

@@ -1,9 +1,10 @@
+/** @jsxImportSource preact */
 import { describe, expect, test } from 'bun:test';
 import { render } from 'preact-render-to-string';
 import { Chart } from '../../../../deploys/console/components/charts.tsx';
 import { ShortAddress } from '../../../../deploys/console/components/code.tsx';
 import { Ago, Time } from '../../../../deploys/console/components/format.tsx';
-import { ConfirmForm, PostForm, TextField } from '../../../../deploys/console/components/forms.tsx';
+import { ConfirmPanel, PostForm, TextField } from '../../../../deploys/console/components/forms.tsx';
 import { Badge, TONES } from '../../../../deploys/console/components/icons.tsx';
 import { Pager, Tabs } from '../../../../deploys/console/components/links.tsx';
 import { Live } from '../../../../deploys/console/components/panels.tsx';
@@ -59,9 +60,9 @@ test('errors stand together above a form, as links to their fields, and only if 
 
 test('what cannot be undone asks for its name', () => {
   const html = render(
-    <ConfirmForm action="/x" phrase="acme" button="Delete">
+    <ConfirmPanel title="Delete" action="/x" phrase="acme" button="Delete">
       It goes.
-    </ConfirmForm>,
+    </ConfirmPanel>,
   );
   expect(html).toContain('Type acme to confirm');
   expect(html).toMatch(/<input [^>]*name="confirm"[^>]*required/);

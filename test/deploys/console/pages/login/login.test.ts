@@ -1,80 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { SESSION_COOKIE } from '../../../deploys/auth/sessions.ts';
-import { logIn, ORIGIN, PASSWORD, startPeople } from './people.ts';
+import { SESSION_COOKIE } from '../../../../../deploys/auth/sessions.ts';
+import { logIn, PASSWORD, startPeople } from '../../../auth/people.ts';
 
 const ADA = 'ada@example.com';
-
-const FOREIGN: [string, Record<string, string>][] = [
-  ['from another site', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }],
-  ['from a sibling site', { 'sec-fetch-site': 'same-site', origin: 'https://www.example.com' }],
-  ['typed into the address bar', { 'sec-fetch-site': 'none' }],
-  ['from another origin, by an old browser', { origin: 'https://evil.example' }],
-  ['from nowhere', { origin: 'null' }],
-  ['that says nothing of its origin', {}],
-];
-
-describe('a change', () => {
-  test.each(FOREIGN)('%s is refused on every page that takes one', async (_, headers) => {
-    using started = startPeople({ signUp: true });
-    started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
-    const posts = started.routes.filter(({ answers }) => answers.post !== undefined);
-    expect(posts.length).toBeGreaterThan(8);
-    for (const { path } of posts) {
-      const answer = await visitor.post(path, { email: ADA, password: PASSWORD, token: 'x' }, headers);
-      expect([path, answer.status, answer.headers.getSetCookie()]).toEqual([path, 403, []]);
-    }
-    expect(await started.viewerOf(visitor.request())).toBeDefined();
-  });
-
-  test('from the console itself is taken, by an old browser too', async () => {
-    using started = startPeople();
-    started.made(ADA);
-    const answer = await started
-      .visitor()
-      .post('/login', { email: ADA, password: PASSWORD }, { origin: ORIGIN });
-    expect(answer.status).toBe(303);
-  });
-
-  test('that is no form is refused', async () => {
-    using started = startPeople();
-    started.made(ADA);
-    const headers = { 'sec-fetch-site': 'same-origin', 'content-type': 'text/plain' };
-    const answer = await started.visitor().post('/login', { email: ADA, password: PASSWORD }, headers);
-    expect(answer.status).toBe(415);
-  });
-
-  test('by another method is refused with the methods there are', async () => {
-    using started = startPeople();
-    const answer = await started.visitor().send('/login', { method: 'DELETE' });
-    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD, POST']);
-  });
-});
-
-test('every answer forbids scripts and frames of others, and is kept by nobody', async () => {
-  using started = startPeople({ signUp: true });
-  started.made(ADA);
-  const visitor = started.visitor();
-  const answers = [
-    await visitor.get('/login'),
-    await visitor.get('/first-operator?token=x'),
-    await visitor.get('/sign-up'),
-    await visitor.get('/settings'),
-    await visitor.post('/login', { email: ADA, password: 'wrong' }),
-    await logIn(visitor, ADA),
-    await visitor.get('/settings'),
-    await visitor.get('/settings/second-factor'),
-    await visitor.post('/logout', {}, {}),
-  ];
-  for (const { headers } of answers) {
-    expect(headers.get('content-security-policy')).toContain("default-src 'none'");
-    expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
-    expect(headers.get('cache-control')).toBe('no-store');
-    expect(headers.get('x-content-type-options')).toBe('nosniff');
-    expect(headers.get('referrer-policy')).toBe('same-origin');
-  }
-});
 
 describe('the settings', () => {
   test.each(['/settings', '/settings/second-factor'])(
@@ -159,7 +87,7 @@ describe('the settings', () => {
     const user = started.made(ADA);
     const visitor = started.visitor();
     await logIn(visitor, ADA);
-    started.people.users.remove(user, { kind: 'command-line' });
+    started.auth.users.remove(user, { kind: 'command-line' });
     expect(visitor.cookies.has(SESSION_COOKIE)).toBe(true);
     expect((await visitor.post('/settings/sign-out-others')).headers.get('location')).toBe('/login');
   });

@@ -1,10 +1,10 @@
 /** @jsxImportSource preact */
 import { describe, expect, test } from 'bun:test';
-import { CONTENT_SECURITY_POLICY } from '../../../deploys/console/security-headers.ts';
 import { redirect } from '../../../deploys/console/redirect.ts';
 import { forAccount, forAnyone, forOperator, type Route } from '../../../deploys/console/router.ts';
-import { createVirtualClock } from '../../fakes/chain-clock.ts';
+import { CONTENT_SECURITY_POLICY } from '../../../deploys/console/security-headers.ts';
 import { CUSTOMER, OPERATOR, ORIGIN, startConsole } from './started.tsx';
+import { createVirtualClock } from '../../fakes/chain-clock.ts';
 
 const ROUTES: readonly Route[] = [
   forAnyone('/open', { get: ({ show }) => show({ title: 'Open', body: <p>for all</p> }) }),

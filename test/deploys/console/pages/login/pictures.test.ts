@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { accessibilityFaults } from '../../started/accessibility.ts';
-import { startBrowser, type StartedBrowser } from '../../started/browser.ts';
-import { logIn, ORIGIN, PASSWORD, startPeople } from './people.ts';
+import { logIn, ORIGIN, PASSWORD, startPeople } from '../../../auth/people.ts';
+import { accessibilityFaults } from '../../../../started/accessibility.ts';
+import { startBrowser, type StartedBrowser } from '../../../../started/browser.ts';
 
 /** Where the pictures go, to be looked at. */
 const PICTURES = join(tmpdir(), 'sluice-console');
@@ -17,7 +17,7 @@ const OIDC = {
   name: 'Example Login',
 };
 
-let people: ReturnType<typeof startPeople>;
+let auth: ReturnType<typeof startPeople>;
 let browser: StartedBrowser;
 let server: Bun.Server<undefined>;
 /** Carried by every request to `/as-ada…`: a login in a browser of these tests would be one more thing that can break. */
@@ -25,9 +25,9 @@ let cookie = '';
 
 beforeAll(async () => {
   mkdirSync(PICTURES, { recursive: true });
-  people = startPeople({ signUp: true, oidc: OIDC as never }); // its button alone is looked at
-  people.made(ADA);
-  const [ada, phone] = [people.visitor(), people.visitor()];
+  auth = startPeople({ signUp: true, oidc: OIDC as never }); // its button alone is looked at
+  auth.made(ADA);
+  const [ada, phone] = [auth.visitor(), auth.visitor()];
   await logIn(ada, ADA);
   await phone.post(
     '/login',
@@ -49,7 +49,7 @@ beforeAll(async () => {
       const headers = new Headers(request.headers);
       if (pathname.startsWith('/settings')) headers.set('cookie', cookie);
       const body = request.method === 'POST' ? await request.text() : null;
-      return people.handle(
+      return auth.handle(
         new Request(`${ORIGIN}${pathname}${search}`, { method: request.method, headers, body }),
       );
     },
@@ -58,7 +58,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser[Symbol.asyncDispose]();
   await server.stop(true);
-  people[Symbol.dispose]();
+  auth[Symbol.dispose]();
 });
 
 const PAGES: Readonly<Record<string, string>> = {
@@ -151,12 +151,12 @@ test(
     await page.waitForSelector('.qr');
     await page.screenshot({ path: join(PICTURES, 'second-factor-begun-light-1280.png'), fullPage: true });
     expect(await accessibilityFaults(page)).toEqual([]);
-    const user = people.people.users.byId(
-      people.people.sessionOf(new Request(ORIGIN, { headers: { cookie } }))?.userId ?? '',
+    const user = auth.auth.users.byId(
+      auth.auth.sessionOf(new Request(ORIGIN, { headers: { cookie } }))?.userId ?? '',
     );
-    const secret = user && people.people.secondFactor.pending(user);
+    const secret = user && auth.auth.secondFactor.pending(user);
     if (!secret) throw new Error('no second factor was begun');
-    await page.fill('#code', people.codeNow(secret));
+    await page.fill('#code', auth.codeNow(secret));
     await page.click('text=Turn it on');
     await page.waitForSelector('.backup-codes');
     await page.screenshot({ path: join(PICTURES, 'second-factor-on-light-1280.png'), fullPage: true });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { minuteAt } from '../../../../deploys/usage/minutes.ts';
-import { type AccountWorld, HOUR_MS, startAccountWorld } from '../account-world.ts';
-import { CUSTOMER } from '../started.tsx';
+import { minuteAt } from '../../../../../deploys/usage/minutes.ts';
+import { type AccountWorld, HOUR_MS, startAccountWorld } from '../../account-world.ts';
+import { CUSTOMER } from '../../started.tsx';
 
 let world: AccountWorld;
 beforeEach(() => (world = startAccountWorld()));

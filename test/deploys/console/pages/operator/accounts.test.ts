@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { type OperatorWorld, startOperatorWorld } from './operator-world.ts';
+import { type OperatorWorld, startOperatorWorld } from '../../operator-world.ts';
 
 let world: OperatorWorld;
 beforeEach(() => (world = startOperatorWorld()));
@@ -183,7 +183,7 @@ describe('the users of an account', () => {
     expect(password).toMatch(/^[a-zA-Z2-9]{5}(-[a-zA-Z2-9]{5}){3}$/);
     const again = await world.operator.get(second.to ?? '');
     expect(again.html).not.toContain(password ?? '');
-    const [user, ...others] = world.people.users.ofAccount(id);
+    const [user, ...others] = world.auth.users.ofAccount(id);
     expect(user).toMatchObject({
       email: 'ann@example.com',
       role: 'customer',
@@ -198,10 +198,10 @@ describe('the users of an account', () => {
     ['op@example.com', 'There is a login of this e-mail already. Its page can make a new password.'],
   ])('are not made as %s', async (email, sentence) => {
     const { id } = world.account('acme');
-    const user = world.people.users.newId();
+    const user = world.auth.users.newId();
     const { status, page } = await world.operator.post(`/operator/accounts/${id}/users`, { email, user });
     expect([status, page.errorAt('email')]).toEqual([422, sentence]);
-    expect(world.people.users.ofAccount(id)).toEqual([]);
+    expect(world.auth.users.ofAccount(id)).toEqual([]);
   });
 
   test.each(['acme', 'other'])('cannot be taken over by a form that names a user of %s', async (of) => {
@@ -211,7 +211,7 @@ describe('the users of an account', () => {
     const fields = { email: 'new@example.com', user: victim.id };
     const { status } = await world.operator.post(`/operator/accounts/${mine.id}/users`, fields);
     expect(status).toBe(422);
-    expect(world.people.users.byId(victim.id)).toEqual(victim);
+    expect(world.auth.users.byId(victim.id)).toEqual(victim);
   });
 
   test('get a new password, are signed out, and are removed with their e-mail typed', async () => {
@@ -222,7 +222,7 @@ describe('the users of an account', () => {
     const path = `/operator/users/${ann.id}`;
     const { to } = await world.operator.post(`${path}/password`);
     const password = shownIn((await world.operator.get(to ?? '')).html);
-    expect(world.people.users.byId(ann.id)?.passwordHash).toBe(`plain ${password}`);
+    expect(world.auth.users.byId(ann.id)?.passwordHash).toBe(`plain ${password}`);
     expect((await theirs.ask('/settings')).status).toBe(303);
     const later = world.session(ann);
     await world.operator.post(`${path}/sign-out`);
@@ -233,7 +233,7 @@ describe('the users of an account', () => {
     expect((await world.operator.post(`${path}/remove`, { confirm: ann.email })).to).toBe(
       `/operator/accounts/${id}?done=user-removed`,
     );
-    expect(world.people.users.byId(ann.id)).toBeUndefined();
+    expect(world.auth.users.byId(ann.id)).toBeUndefined();
   });
 
   test('lose their second factor with their e-mail typed', async () => {
@@ -242,9 +242,9 @@ describe('the users of an account', () => {
     world.store.run("UPDATE users SET totp_secret = x'00' WHERE id = ?", [ann.id]);
     const path = `/operator/users/${ann.id}/second-factor`;
     expect((await world.operator.post(path, { confirm: '' })).status).toBe(422);
-    expect(world.people.users.byId(ann.id)?.hasSecondFactor).toBe(true);
+    expect(world.auth.users.byId(ann.id)?.hasSecondFactor).toBe(true);
     expect((await world.operator.post(path, { confirm: ann.email })).status).toBe(303);
-    expect(world.people.users.byId(ann.id)?.hasSecondFactor).toBe(false);
+    expect(world.auth.users.byId(ann.id)?.hasSecondFactor).toBe(false);
     expect(actionsOf(id)[0]?.[0]).toBe('user.second-factor-off');
   });
 
@@ -255,7 +255,7 @@ describe('the users of an account', () => {
       world.operator.post(`/operator/users/${theirs.id}/remove`, { confirm: theirs.email }),
       other.post(`/operator/users/${own.id}/remove`, { confirm: own.email }),
     ]);
-    expect(world.people.users.operators()).toHaveLength(1);
+    expect(world.auth.users.operators()).toHaveLength(1);
   });
 
   test('keep their password when the operator who changes it is removed while it is hashed', async () => {
@@ -272,7 +272,7 @@ describe('the users of an account', () => {
     await other.post(`/operator/users/${own.id}/remove`, { confirm: own.email });
     hashed.resolve('new');
     expect((await changing).status).toBe(404);
-    expect(slow.people.users.byId(theirs.id)?.passwordHash).toBe(theirs.passwordHash);
+    expect(slow.auth.users.byId(theirs.id)?.passwordHash).toBe(theirs.passwordHash);
     expect((await other.ask('/settings')).status).toBe(200);
   });
 

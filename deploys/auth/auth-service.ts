@@ -11,7 +11,7 @@ import { cookieOf, createSessions, type Session, SESSION_COOKIE } from './sessio
 import { createSignUp, type OpenAccount } from './sign-up.ts';
 import { createUsers } from './users.ts';
 
-export type PeopleDeps = Readonly<{
+export type AuthDeps = Readonly<{
   store: Store;
   config: Pick<DeploysConfig, 'signUp' | 'operatorsNeedSecondFactor' | 'oidc'>;
   keys: ConsoleKeys;
@@ -26,10 +26,10 @@ export type PeopleDeps = Readonly<{
   hashing?: Hashing;
 }>;
 
-export type People = ReturnType<typeof createPeople>;
+export type AuthService = ReturnType<typeof createAuthService>;
 
 /** Who may use the console, and how they show that they are who they are. */
-export function createPeople(deps: PeopleDeps) {
+export function createAuthService(deps: AuthDeps) {
   const { store, config, keys, clock, random } = deps;
   const hashing = deps.hashing ?? createHashing();
   const users = createUsers(store, deps);
@@ -94,7 +94,10 @@ export type Viewer = Readonly<{
 export type ViewerOf = (request: Request) => Promise<Viewer | undefined>;
 
 /** Finds the viewer of a request; an operator who must set up a second factor first is nobody until then. */
-export function createViewerOf({ sessionOf, mustEnrol }: Pick<People, 'sessionOf' | 'mustEnrol'>): ViewerOf {
+export function createViewerOf({
+  sessionOf,
+  mustEnrol,
+}: Pick<AuthService, 'sessionOf' | 'mustEnrol'>): ViewerOf {
   return async function viewerOf(request) {
     const session = sessionOf(request);
     if (session === undefined || mustEnrol(session)) return undefined;

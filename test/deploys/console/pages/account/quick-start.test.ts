@@ -6,13 +6,13 @@ import {
   programsSnippet,
   rpcSnippets,
   type Snippet,
-} from '../../../../deploys/console/pages/account/quick-start.tsx';
-import { temporaryFolder } from '../../../started/gateway.ts';
-import { childEnv, ROOT } from '../../../started/process.ts';
-import { startStack } from '../../../started/stack.ts';
-import { addressOf } from '../../../fakes/chain.ts';
-import { AUTHORITY, startDeploys, watchedOf } from '../../started.ts';
-import { RPC_URL, startAccountWorld } from '../account-world.ts';
+} from '../../../../../deploys/console/pages/account/quick-start.tsx';
+import { RPC_URL, startAccountWorld } from '../../account-world.ts';
+import { AUTHORITY, startDeploys, watchedOf } from '../../../started.ts';
+import { addressOf } from '../../../../fakes/chain.ts';
+import { temporaryFolder } from '../../../../started/gateway.ts';
+import { childEnv, ROOT } from '../../../../started/process.ts';
+import { startStack } from '../../../../started/stack.ts';
 
 /** How a snippet is run: the file it goes to, what must succeed where the language is, and the command. */
 type Way = Readonly<{ file: string; needs: readonly string[]; run: readonly string[]; advice?: string }>;
@@ -25,7 +25,7 @@ const WAYS: Readonly<Record<string, Way>> = {
     file: 'src/main.rs',
     needs: CARGO,
     run: ['cargo', 'run', '--locked', '--offline', '--quiet'],
-    advice: 'Rust, and once `cargo fetch` in test/deploys/console/pages/rust',
+    advice: 'Rust, and once `cargo fetch` in test/deploys/console/pages/account/rust',
   },
   python: { file: 'first.py', needs: ['python3', '--version'], run: ['python3', 'first.py'] },
   go: { file: 'first.go', needs: ['go', 'version'], run: ['go', 'run', 'first.go'] },

@@ -1,7 +1,8 @@
+/** @jsxImportSource preact */
 import { describe, expect, test } from 'bun:test';
-import { forAccount, forAnyone, forOperator } from '../../../../deploys/console/router.ts';
-import type { Viewer } from '../../../../deploys/auth/people.ts';
-import { CUSTOMER, OPERATOR, startConsole } from '../started.tsx';
+import { forAccount, forAnyone, forOperator } from '../../../deploys/console/router.ts';
+import type { Viewer } from '../../../deploys/auth/auth-service.ts';
+import { CUSTOMER, OPERATOR, startConsole } from './started.tsx';
 
 const content = { title: 'Keys', body: <p>the body</p> };
 const ROUTES = [

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { type AccountWorld, startAccountWorld } from '../account-world.ts';
-import { CUSTOMER } from '../started.tsx';
+import { type AccountWorld, startAccountWorld } from '../../account-world.ts';
+import { CUSTOMER } from '../../started.tsx';
 
 let world: AccountWorld;
 let keyId: string;
