@@ -72,7 +72,6 @@ export function createKeys({
     SELECT count(*) AS n FROM keys INDEXED BY keys_of_account_by_age WHERE account_id = ? AND created_at_ms > ?`);
   const expire = store.prepare('UPDATE keys SET expires_at_ms = ? WHERE id = ?');
   const end = store.prepare('UPDATE keys SET revoked_at_ms = ? WHERE id = ?');
-
   const setName = store.prepare('UPDATE keys SET name = ? WHERE id = ?');
 
   const create = store.transaction(
@@ -195,7 +194,7 @@ const SELECT = `
   FROM keys JOIN accounts ON accounts.id = account_id`;
 
 /** Reads the keys of `store`; a key's state is the one at the moment of the call. */
-export function createKeyRows(store: Store, clock: Clock) {
+function createKeyRows(store: Store, clock: Clock) {
   const byId = store.prepare<Row, [string]>(`${SELECT} WHERE keys.id = ?`);
   const all = store.prepare<Row, []>(`${SELECT} ORDER BY keys.created_at_ms, keys.id`);
   const ofAccount = store.prepare<Row, [string]>(

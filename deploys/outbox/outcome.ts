@@ -31,10 +31,10 @@ export type BodyKind = 'whole' | 'cut' | 'incomplete';
  * TCP connection within its time. `aborted`: given up by the caller, which says nothing about the receiver.
  * `internal_error`: the request could not be made, which is this service's fault.
  */
-export type FailureCode = PostFailure | 'dns_error' | 'dns_timeout' | 'aborted' | 'internal_error';
+type FailureCode = PostFailure | 'dns_error' | 'dns_timeout' | 'aborted' | 'internal_error';
 
 /** Why nothing was sent: the URL breaks a rule, or one of the host's addresses is not public. */
-export type RefusalReason = 'blocked_url' | 'blocked_address';
+type RefusalReason = 'blocked_url' | 'blocked_address';
 
 /**
  * How an attempt ended. `answered` is any final status, also one that is no success. `fields` are the answer's headers

@@ -5,7 +5,7 @@ import { HOUR_MS, type Hours } from './calendar.ts';
 /** What was done in a time; `credits` less what was given back. */
 export type Done = Readonly<{ calls: number; credits: number; refused: number; errors: number }>;
 
-export type Traffic = Readonly<{
+type Traffic = Readonly<{
   /** When it was read, in Unix milliseconds. */
   atMs: number;
   total: Done;

@@ -58,7 +58,7 @@ export function createWebhookRows(store: Store) {
   };
 }
 
-export type WebhookRows = ReturnType<typeof createWebhookRows>;
+type WebhookRows = ReturnType<typeof createWebhookRows>;
 
 function webhookFrom({ programsJson, ...row }: Row, nowMs: number): Webhook {
   const { nextSecretAtMs } = row;
@@ -79,7 +79,7 @@ export type WebhookDeps = Readonly<{
 }>;
 
 /** A webhook that is there, inside the transaction that changes it. */
-export type Changing = Readonly<{
+type Changing = Readonly<{
   webhook: Webhook;
   nowMs: number;
   /** Writes the change into the audit log. */
