@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
 import type { Config, DeploysConfig, StorageConfig } from '../shared/config/config.ts';
-import { type LoadedConfig, loadConfig } from '../shared/config/load.ts';
+import { loadConfig, type LoadedConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
+import { createConfigReader, plansInUse, requestReload } from '../shared/keys/reload.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { LEDGER_FILE, USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
-import { createConfigReader, plansInUse, requestReload } from '../shared/keys/reload.ts';
 import { createLog, type Log, writeLines } from '../shared/log.ts';
 import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
@@ -13,16 +13,20 @@ import { takeLock } from '../shared/store/lock.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { createAccounts } from './accounts/accounts.ts';
 import { createAudit } from './accounts/audit.ts';
-import { createConsoleKeys } from './auth/console-keys.ts';
+import { issueOwnKey, needsOwnKey } from './accounts/own-key.ts';
 import { createAuthService } from './auth/auth-service.ts';
+import { createConsoleKeys } from './auth/console-keys.ts';
 import { consoleComplaint } from './auth/provider.ts';
 import { consoleUrlOf, createOpenAccount, inviteFirstOperator, showLink } from './auth/sign-up.ts';
+import { composeDeploys, type Installation } from './compose.ts';
+import { firstOperatorLink, paths } from './console/paths.ts';
 import { internetPolicy } from './delivery/policy.ts';
 import { createSender } from './delivery/send.ts';
 import { storeSize } from './health/health.ts';
 import { createReadRedis } from './health/neighbours.ts';
 import { DEPLOYS_MIGRATIONS } from './schema.ts';
 import { listen } from './server.ts';
+import { readWatched } from './watch/watched.ts';
 import {
   countSealed,
   createSeal,
@@ -31,10 +35,6 @@ import {
   sealedElsewhere,
   takeSealingKeys,
 } from './webhooks/seal.ts';
-import { composeDeploys, type Installation } from './compose.ts';
-import { firstOperatorLink, paths } from './console/paths.ts';
-import { issueOwnKey, needsOwnKey } from './accounts/own-key.ts';
-import { readWatched } from './watch/watched.ts';
 
 const WATCHER_TAKEN =
   'The account sluice-watcher, which the watcher reads as, was made by somebody else. Rename it: bun run sluice account rename sluice-watcher NAME';

@@ -1,6 +1,6 @@
 import { webhookRecord } from '../../deploys/api/webhook-answers.ts';
-import type { Webhook } from '../../deploys/webhooks/webhook.ts';
 import type { Settings } from '../../deploys/webhooks/settings.ts';
+import type { Webhook } from '../../deploys/webhooks/webhook.ts';
 import { type Command, failed, type Invocation } from '../command.ts';
 import { isoOf, tableOf } from '../table.ts';
 import { webhookOutcome } from '../webhook-lines.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { type ApiKey, hashOf, type KeyId, keyIdOf, makeApiKey, shownOf } from '../../shared/keys/api-key.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { isLabel, isReserved, likeOf, type Page, type PageWish, pageLimit } from './account-row.ts';
+import { isLabel, isReserved, likeOf, type Page, pageLimit, type PageWish } from './account-row.ts';
 import type { Actor, ChangeAction, Detail, NoteChange } from './audit.ts';
 
 /** A key just made: the only time that `key` can be read. */

@@ -1,8 +1,8 @@
 import { openapi } from '@elysiajs/openapi';
 import manifest from '../../package.json';
 import { IDEMPOTENCY_KEPT_MS } from '../outbox/prune.ts';
-import { WEBHOOKS_MAX } from '../webhooks/create.ts';
 import { TAKEOVERS } from '../webhooks/change.ts';
+import { WEBHOOKS_MAX } from '../webhooks/create.ts';
 import { REQUESTS_MAX } from './request-log.ts';
 import { type ProgramsAnswer, refOf, type SchemaName, SCHEMAS, WWW_AUTHENTICATE } from './schema.ts';
 import { IDEMPOTENCY_KEY_MAX } from './webhook-requests.ts';

@@ -1,5 +1,5 @@
 import type { Store } from '../../shared/store/open.ts';
-import { dayText, HOUR_MS, hourText, monthOf, monthText, type Hours } from './calendar.ts';
+import { dayText, HOUR_MS, type Hours, hourText, monthOf, monthText } from './calendar.ts';
 
 /** What one key used of one method in a period, over all nodes. */
 export type Used = Readonly<{

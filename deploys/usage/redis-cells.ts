@@ -19,7 +19,7 @@ import {
 import { inOneCommand } from '../../shared/redis/in-one-command.ts';
 import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { DROP_MEMBERS, SHOW_MEMBERS, type Script, textsIn } from '../accounts/redis-head.ts';
+import { DROP_MEMBERS, type Script, SHOW_MEMBERS, textsIn } from '../accounts/redis-head.ts';
 
 /** What one node counted in one hour of one key's method, as absolute values that only grow. */
 export type HourCell = Readonly<

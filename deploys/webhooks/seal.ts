@@ -2,12 +2,12 @@ import { createCipheriv, createDecipheriv, createHash } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Registry } from 'prom-client';
-import { createFigures } from '../health/figures.ts';
 import { sealingKey } from '../../shared/config/kinds.ts';
 import { Secret } from '../../shared/secret.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { tighten } from '../../shared/store/private.ts';
 import type { SecretsOf } from '../delivery/send.ts';
+import { createFigures } from '../health/figures.ts';
 
 /** A secret at rest: 12 bytes of nonce, the ciphertext, 16 bytes of tag. `keyId` names the key it is sealed under. */
 type Sealed = Readonly<{ ciphertext: Uint8Array; keyId: number }>;

@@ -8,8 +8,8 @@ import { createEdit, createPause, createRemove, createRotate } from './change.ts
 import { createCreate, createCreateOnce } from './create.ts';
 import { createSecretsOf, type Seal } from './seal.ts';
 import { createSendAgain } from './send-again.ts';
-import { createWebhookRows, type Webhook } from './webhook.ts';
 import { createCheckSettings } from './settings.ts';
+import { createWebhookRows, type Webhook } from './webhook.ts';
 
 /**
  * All that can be done with webhooks, over `store`. Every function takes the account that asks, and what is another's

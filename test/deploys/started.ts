@@ -1,5 +1,5 @@
-import { composeDeploys, type DeploysInputs } from '../../deploys/compose.ts';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
+import { composeDeploys, type DeploysInputs } from '../../deploys/compose.ts';
 import type { DeliveryDeps } from '../../deploys/delivery/deliveries.ts';
 import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
 import type { WatchedProgram } from '../../deploys/watch/watched.ts';

@@ -7,9 +7,9 @@ import { createHashing, type HashWork } from '../../../deploys/auth/passwords.ts
 import { totpOf } from '../../../deploys/auth/second-factor.ts';
 import { createOpenAccount } from '../../../deploys/auth/sign-up.ts';
 import { type Place, readEmail } from '../../../deploys/auth/users.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createConsole } from '../../../deploys/console/router.ts';
 import { loginRoutes } from '../../../deploys/console/routes.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { configFrom } from '../../../shared/config/config.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { Secret } from '../../../shared/secret.ts';

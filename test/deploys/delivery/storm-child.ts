@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
-import { createAbandon } from '../../../deploys/outbox/enqueue.ts';
 import type { Send } from '../../../deploys/delivery/send.ts';
 import { createWorker } from '../../../deploys/delivery/worker.ts';
+import { createAbandon } from '../../../deploys/outbox/enqueue.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createReadings } from '../../../deploys/watch/readings.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';

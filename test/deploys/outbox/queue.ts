@@ -1,12 +1,12 @@
 import type { Claim } from '../../../deploys/outbox/claim.ts';
 import { createEnqueue } from '../../../deploys/outbox/enqueue.ts';
 import { createList } from '../../../deploys/outbox/list.ts';
-import { createWithdraw } from '../../../deploys/webhooks/change.ts';
 import { createOutbox } from '../../../deploys/outbox/outbox.ts';
 import { type Sent, verdictOf } from '../../../deploys/outbox/outcome.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
-import { createResend } from '../../../deploys/webhooks/send-again.ts';
 import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
+import { createWithdraw } from '../../../deploys/webhooks/change.ts';
+import { createResend } from '../../../deploys/webhooks/send-again.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';

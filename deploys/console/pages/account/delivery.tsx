@@ -21,8 +21,8 @@ import {
 import { type PageRefusal, refusalStatus, refusalText, WebhookUrl } from './webhooks.tsx';
 import { paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
-import { ATTEMPTS_MAX, RETRY_DELAYS_MS } from '../../../outbox/outcome.ts';
 import type { AttemptRow } from '../../../outbox/list.ts';
+import { ATTEMPTS_MAX, RETRY_DELAYS_MS } from '../../../outbox/outcome.ts';
 import type { Delivery } from '../../../webhooks/send-again.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
