@@ -34,11 +34,7 @@ const [DRAIN_MS, GIVEN_UP_MS] = [10_000, 500];
  * attempt's row, before its POST, and how it ended is kept in memory until it could be written: nothing is claimed
  * before that. `wake` tells of new rows.
  */
-export function createWorker(deps: WorkerDeps): Readonly<{
-  run(signal: AbortSignal): Promise<void>;
-  wake(): void;
-  state(): WorkerState;
-}> {
+export function createWorker(deps: WorkerDeps) {
   const { outbox, clock } = deps;
   const bell = createBell(clock);
   const underWay = new Map<string, Claim>();
@@ -127,7 +123,7 @@ export function createWorker(deps: WorkerDeps): Readonly<{
     }
   }
 
-  return { run, wake: bell.ring, state: () => ({ underWay: underWay.size, trouble }) };
+  return { run, wake: bell.ring, state: (): WorkerState => ({ underWay: underWay.size, trouble }) };
 }
 
 /** A bell that has not been rung. */

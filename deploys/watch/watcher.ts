@@ -41,10 +41,7 @@ const BEHIND_MS_MAX = 600_000;
 const IMPLAUSIBLE_MAX = 3;
 
 /** Reads all programs at once and then every `pollMs` until its signal aborts (spec 1.1). A failed reading changes nothing. */
-export function createWatcher(deps: WatcherDeps): Readonly<{
-  run(signal: AbortSignal): Promise<void>;
-  state(): WatchState;
-}> {
+export function createWatcher(deps: WatcherDeps) {
   const { clock, pollMs } = deps;
   let state: WatchState = { latest: undefined, trouble: undefined };
   let floor: Floor | undefined;
@@ -116,7 +113,7 @@ export function createWatcher(deps: WatcherDeps): Readonly<{
     }
   }
 
-  return { run, state: () => state };
+  return { run, state: (): WatchState => state };
 }
 
 const TOO_SLOW = `no reading within ${READING_MS_MAX / 1_000} s`;
