@@ -24,7 +24,7 @@ type AppDeps = Readonly<{
   console?: Console | undefined;
 }>;
 
-/** What a person types in who was given the service's address. */
+/** What a person types in who was given the service's address; without a console it leads to the reference. */
 const START_PATH = '/';
 const API_PATH = '/api/';
 const HEALTH_PATH = '/health';
@@ -46,9 +46,8 @@ export function createApp(deps: AppDeps) {
   const health = () => healthResponse(deps.health());
   const live = () => healthResponse({ isWell: true, sentence: 'ok' });
   const reference = () => pageResponse(page);
-  const wrongMethod = () => refusalResponse({ kind: 'wrong-method' });
+  const start = () => new Response(null, { status: 302, headers: { location: REFERENCE_PATH } });
 
-  // HEAD stands beside every GET, because Elysia does not derive it; Bun leaves its body away.
   return new Elysia()
     .onError(({ code, error, request }) => {
       if (code === 'NOT_FOUND') return nothingAt(request, deps.console);
@@ -58,32 +57,24 @@ export function createApp(deps: AppDeps) {
     })
     .use(createOpenapi(deps.publicUrl))
     .use(deps.webhooks ? createWebhookRoutes(deps.webhooks) : new Elysia())
-    .get(PROGRAMS_PATH, programs, { detail: PROGRAMS_OPERATION })
-    .head(PROGRAMS_PATH, programs, HIDDEN)
-    .all(PROGRAMS_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
-    .get(HEALTH_PATH, health, { detail: HEALTH_OPERATION })
-    .head(HEALTH_PATH, health, HIDDEN)
-    .all(HEALTH_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
-    .get(READY_PATH, health, HIDDEN)
-    .head(READY_PATH, health, HIDDEN)
-    .all(READY_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
-    .get(LIVE_PATH, live, HIDDEN)
-    .head(LIVE_PATH, live, HIDDEN)
-    .all(LIVE_PATH, wrongMethod, { ...HIDDEN, parse: 'none' })
-    .use(deps.console?.app ?? startAt(REFERENCE_PATH))
-    .get(REFERENCE_PATH, reference, HIDDEN)
-    .head(REFERENCE_PATH, reference, HIDDEN)
-    .all(REFERENCE_PATH, wrongMethod, { ...HIDDEN, parse: 'none' });
+    .use(readAt(PROGRAMS_PATH, programs, PROGRAMS_OPERATION))
+    .use(readAt(HEALTH_PATH, health, HEALTH_OPERATION))
+    .use(readAt(READY_PATH, health))
+    .use(readAt(LIVE_PATH, live))
+    .use(deps.console?.app ?? readAt(START_PATH, start))
+    .use(readAt(REFERENCE_PATH, reference));
 }
 
-/** `/` where there is no console. */
-function startAt(path: string) {
-  const start = () => new Response(null, { status: 302, headers: { location: path } });
-  const wrongMethod = () => refusalResponse({ kind: 'wrong-method' });
+/** What can only be read. HEAD stands beside GET, because Elysia does not derive it; Bun leaves its body away. */
+function readAt(
+  path: string,
+  answer: (context: { request: Request }) => Response,
+  operation?: typeof PROGRAMS_OPERATION | typeof HEALTH_OPERATION,
+) {
   return new Elysia()
-    .get(START_PATH, start, HIDDEN)
-    .head(START_PATH, start, HIDDEN)
-    .all(START_PATH, wrongMethod, { ...HIDDEN, parse: 'none' });
+    .get(path, answer, operation === undefined ? HIDDEN : { detail: operation })
+    .head(path, answer, HIDDEN)
+    .all(path, () => refusalResponse({ kind: 'wrong-method' }), { ...HIDDEN, parse: 'none' });
 }
 
 /** A page for those who look with a browser, the API's own words for everybody else. */
